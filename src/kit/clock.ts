@@ -1,0 +1,62 @@
+/** Time as a dependency. This file is the only place that touches the process's own clocks and timers. */
+export interface Clock {
+  /** Wall time, milliseconds since the Unix epoch. May step; use it for what other programs shall compare. */
+  now(): number;
+  /** Milliseconds on a clock that never goes back; use it for durations. */
+  monotonic(): number;
+  /** Resolves after `ms`; rejects with the signal's reason as soon as that is aborted. */
+  sleep(ms: number, signal?: AbortSignal): Promise<void>;
+}
+
+/** setTimeout fires at once for anything longer than a signed 32-bit number of milliseconds (24.8 days). */
+const LONGEST_TIMER = 2 ** 31 - 1;
+
+function timer(ms: number, signal?: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    if (signal?.aborted) return reject(signal.reason);
+    const onAbort = () => {
+      clearTimeout(handle);
+      reject(signal?.reason);
+    };
+    const handle = setTimeout(() => {
+      signal?.removeEventListener('abort', onAbort);
+      resolve();
+    }, ms);
+    signal?.addEventListener('abort', onAbort, { once: true });
+  });
+}
+
+export const systemClock: Clock = {
+  now: () => Date.now(),
+  monotonic: () => performance.now(),
+  async sleep(ms, signal) {
+    for (let left = ms; left > 0 || left === ms; left -= LONGEST_TIMER) {
+      await timer(Math.max(0, Math.min(left, LONGEST_TIMER)), signal);
+    }
+  },
+};
+
+/**
+ * Runs `work` with a signal that is aborted when `parent` is, or after `ms` with a `TimeoutError`.
+ * Listener and timer are gone when it returns (AbortSignal.any would keep them as long as `parent` lives).
+ */
+export async function withDeadline<T>(
+  ms: number,
+  parent: AbortSignal,
+  work: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const controller = new AbortController();
+  const onAbort = () => controller.abort(parent.reason);
+  if (parent.aborted) onAbort();
+  parent.addEventListener('abort', onAbort, { once: true });
+  const handle = setTimeout(
+    () => controller.abort(new DOMException(`no answer within ${ms} ms`, 'TimeoutError')),
+    Math.min(ms, LONGEST_TIMER),
+  );
+  try {
+    return await work(controller.signal);
+  } finally {
+    clearTimeout(handle);
+    parent.removeEventListener('abort', onAbort);
+  }
+}

@@ -1,0 +1,25 @@
+/** What has been opened and must be closed, in reverse order. */
+export interface Closing {
+  /** Remembers how to close the part named `name`. */
+  add(name: string, close: () => unknown): void;
+  /** Closes everything, last opened first. A part that fails does not keep the others open; all failures are thrown together. */
+  close(): Promise<void>;
+}
+
+export function createClosing(): Closing {
+  const steps: { name: string; close: () => unknown }[] = [];
+  return {
+    add: (name, close) => void steps.push({ name, close }),
+    async close() {
+      const errors: unknown[] = [];
+      for (const step of steps.splice(0).reverse()) {
+        try {
+          await step.close();
+        } catch (error) {
+          errors.push(new Error(`${step.name} did not close`, { cause: error }));
+        }
+      }
+      if (errors.length > 0) throw new AggregateError(errors, 'some parts did not close');
+    },
+  };
+}

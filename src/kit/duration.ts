@@ -1,0 +1,30 @@
+import { z } from 'zod';
+
+const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+const ALLOWED = 'a duration: a whole number and one of ms, s, m, h, d, such as 500ms, 15s or 4h';
+
+/** Milliseconds of `15s`, `4h`, `7d`; undefined when the text is no duration. */
+export function parseDuration(text: string): number | undefined {
+  const match = /^(\d{1,9})(ms|s|m|h|d)$/.exec(text);
+  if (!match) return undefined;
+  return Number(match[1]) * (UNITS[match[2] as string] as number);
+}
+
+/** The shortest exact text of `ms`: 90000 is `90s`, 3600000 is `1h`. */
+export function formatDuration(ms: number): string {
+  const [unit, size] = Object.entries(UNITS).findLast(([, size]) => ms >= size && ms % size === 0) ?? ['ms', 1];
+  return `${ms / size}${unit}`;
+}
+
+/** A configuration value: text such as `15s`, read as milliseconds, above zero and at most 366 days. */
+export const Duration = z
+  .string({ error: `must be ${ALLOWED}` })
+  .meta({ pattern: '^\\d{1,9}(ms|s|m|h|d)$' })
+  .transform((text, context) => {
+    const ms = parseDuration(text);
+    if (ms === undefined || ms === 0 || ms > 366 * 86_400_000) {
+      context.addIssue({ code: 'custom', message: `must be ${ALLOWED}, above 0 and at most 366d` });
+      return z.NEVER;
+    }
+    return ms;
+  });
