@@ -30,9 +30,11 @@ export const systemClock: Clock = {
   now: () => Date.now(),
   monotonic: () => performance.now(),
   async sleep(ms, signal) {
-    for (let left = ms; left > 0 || left === ms; left -= LONGEST_TIMER) {
-      await timer(Math.max(0, Math.min(left, LONGEST_TIMER)), signal);
-    }
+    let left = Math.max(0, ms);
+    do {
+      await timer(Math.min(left, LONGEST_TIMER), signal);
+      left -= LONGEST_TIMER;
+    } while (left > 0);
   },
 };
 
