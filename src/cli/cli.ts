@@ -1,0 +1,28 @@
+import { Command, CommanderError } from 'commander';
+import { version } from '../app/version.ts';
+import { ConfigError } from '../config/load.ts';
+import { checkConfigCommand } from './check-config.ts';
+import { demoCommand } from './demo.ts';
+import { emulateCommand } from './emulate.ts';
+import { generateCommand } from './generate.ts';
+import { serveCommand } from './serve.ts';
+
+/** Runs one command line. Gives the exit code: 0 done, 1 the work failed, 2 bad usage or configuration. */
+export async function runCli(argv: readonly string[]): Promise<number> {
+  const program = new Command('delivery-watch')
+    .description('Prometheus exporter and alerting agent for a hosted message-delivery service')
+    .version(version)
+    .exitOverride();
+  for (const command of [serveCommand(), demoCommand(), emulateCommand(), checkConfigCommand()]) {
+    program.addCommand(command.copyInheritedSettings(program));
+  }
+  program.addCommand(generateCommand().copyInheritedSettings(program), { hidden: true });
+  try {
+    await program.parseAsync(argv, { from: 'user' });
+    return 0;
+  } catch (error) {
+    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
+    process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
+    return error instanceof ConfigError ? 2 : 1;
+  }
+}

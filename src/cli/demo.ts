@@ -1,0 +1,65 @@
+import { Command } from 'commander';
+import { startAgent } from '../app/agent.ts';
+import { version } from '../app/version.ts';
+import { Config } from '../config/schema.ts';
+import { systemClock } from '../kit/clock.ts';
+import { createClosing } from '../kit/closing.ts';
+import { untilStopped } from './until-stopped.ts';
+
+/** The main job with nothing else installed: the emulated service and an agent that watches it, in one process. */
+export function demoCommand(): Command {
+  return new Command('demo')
+    .description('run the agent against the embedded emulator; no configuration needed')
+    .option('--scenario <name>', 'what happens in the emulator', 'steady')
+    .option('--listen <address>', "the agent's host:port", '127.0.0.1:10922')
+    .action(async ({ scenario, listen }: { scenario: string; listen: string }, command: Command) => {
+      const { startEmulator } = await import('../emulator/server.ts');
+      const stopped = untilStopped();
+      const closing = createClosing();
+      try {
+        const emulator = await startEmulator({ scenario });
+        closing.add('emulator', () => emulator.close());
+        const { data: config, error } = Config.safeParse({
+          server: { listen },
+          log: { level: 'warn', format: 'text' },
+          accounts: [
+            {
+              name: 'demo',
+              baseUrl: emulator.url,
+              token: emulator.token,
+              budget: { requestsPerSecond: 50, burst: 50, concurrency: 8, requestsPerDay: 10_000_000 },
+            },
+          ],
+          collect: {
+            flowControl: { every: '2s' },
+            dlq: {
+              every: '5s',
+              filters: [
+                { name: 'payments', match: { queueName: 'payments' } },
+                { name: 'status-500', match: { responseStatus: 500 } },
+              ],
+            },
+            events: { every: '5s' },
+          },
+        });
+        if (!config) return command.error(`--listen: ${error.issues[0]?.message}`);
+        const agent = await startAgent(
+          { file: 'demo', config, hash: 'demo', warnings: [] },
+          { env: {}, clock: systemClock, random: Math.random },
+        );
+        closing.add('agent', () => agent.close());
+        process.stdout.write(
+          [
+            `delivery-watch ${version}: an agent watches an emulated service`,
+            `  status page  ${agent.url}/`,
+            `  metrics      ${agent.url}/metrics`,
+            `  emulator     ${emulator.url}/`,
+            'Stop with Ctrl-C.\n',
+          ].join('\n'),
+        );
+        await stopped;
+      } finally {
+        await closing.close();
+      }
+    });
+}

@@ -1,0 +1,11 @@
+/** Resolves with the name of the first SIGTERM or SIGINT. A second one ends the process as usual. */
+export function untilStopped(): Promise<NodeJS.Signals> {
+  return new Promise(resolve => {
+    const signals = ['SIGTERM', 'SIGINT'] as const;
+    const onSignal = (signal: NodeJS.Signals) => {
+      for (const each of signals) process.off(each, onSignal);
+      resolve(signal);
+    };
+    for (const signal of signals) process.on(signal, onSignal);
+  });
+}

@@ -1,0 +1,9 @@
+import type { Collector } from './collector.ts';
+import { dlq } from './dlq.ts';
+import { events } from './events.ts';
+import { flowControl } from './flow-control.ts';
+
+/** The door of this room: every collector there is. A collector that is not in this table does not exist. */
+export const collectors: readonly Collector[] = [flowControl, dlq, events];
+
+export type { Collector } from './collector.ts';

@@ -1,0 +1,82 @@
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import express, { type NextFunction, type Request, type Response } from 'express';
+import type { Clock } from '../kit/clock.ts';
+import type { Log } from '../kit/log.ts';
+import type { AccountStatus } from '../model/status.ts';
+import type { Format } from './negotiate.ts';
+import { healthRoutes } from './routes/health.ts';
+import { metricsRoutes } from './routes/metrics.ts';
+import { pageRoutes } from './routes/page.ts';
+import { statusRoutes } from './routes/status.ts';
+
+/** What the routes serve, as functions over what is in memory: no request here ever asks the service. */
+export interface Served {
+  readonly version: string;
+  readonly externalUrl: string | null;
+  readonly accounts: readonly string[];
+  /** The exposition: everything, one account's families, or the agent's own. */
+  exposition(scope: Scope, format: Format, gzip: boolean): Promise<{ contentType: string; body: Buffer }>;
+  status(): readonly AccountStatus[];
+  readonly clock: Clock;
+}
+
+export type Scope = 'everything' | 'agent' | { readonly account: string };
+
+export interface HttpServer {
+  /** `http://host:port` of the open port. */
+  readonly url: string;
+  /** Stops accepting, lets answers under way end for a moment, then cuts the rest. */
+  close(): Promise<void>;
+}
+
+function createApp(served: Served, log: Log): express.Express {
+  const app = express();
+  app.disable('x-powered-by');
+  app.disable('etag');
+  app.use((_request: Request, response: Response, next: NextFunction) => {
+    response.setHeader('X-Content-Type-Options', 'nosniff');
+    next();
+  });
+  for (const routes of [metricsRoutes, healthRoutes, statusRoutes, pageRoutes]) app.use(routes(served));
+  app.use((_request: Request, response: Response) => void response.status(404).type('text').send('not found\n'));
+  app.use((error: unknown, request: Request, response: Response, _next: NextFunction) => {
+    const message = error instanceof Error ? error.message : String(error);
+    log.error({ path: request.path, error: message }, 'a request failed');
+    if (!response.headersSent) response.status(500).type('text').send('internal error\n');
+  });
+  return app;
+}
+
+/** Milliseconds that answers under way get to end when the server closes. */
+const GRACE = 1000;
+
+/** Throws when the address can't be had, naming it. */
+export async function startHttpServer(
+  listen: { host: string; port: number },
+  served: Served,
+  log: Log,
+): Promise<HttpServer> {
+  const server = createServer(createApp(served, log));
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', cause =>
+      reject(new Error(`can't listen on ${listen.host}:${listen.port}: ${cause.message}`, { cause })),
+    );
+    server.listen(listen.port, listen.host, resolve);
+  });
+  const { port, address, family } = server.address() as AddressInfo;
+  const host = address === '0.0.0.0' || address === '::' ? 'localhost' : family === 'IPv6' ? `[${address}]` : address;
+  return { url: `http://${host}:${port}`, close: () => closeServer(server, served.clock) };
+}
+
+async function closeServer(server: Server, clock: Clock): Promise<void> {
+  const closed = new Promise<void>(resolve => server.close(() => resolve()));
+  server.closeIdleConnections();
+  const done = new AbortController();
+  clock.sleep(GRACE, done.signal).then(
+    () => server.closeAllConnections(),
+    () => undefined,
+  );
+  await closed;
+  done.abort();
+}

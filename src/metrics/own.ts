@@ -1,0 +1,160 @@
+import type { Counter } from '../kit/counter.ts';
+import type { AccountStatus, RoundStatus } from '../model/status.ts';
+import { counter, type Family, gauge, type Sample } from './family.ts';
+
+/** Every family about an account that no collector owns: how true the data is, and what reading it costs. */
+export const ownFamilies = {
+  up: gauge(
+    'delivery_up',
+    '1 when the last round of every enabled collector of the account succeeded, else 0; 0 before the first. Rounds run in the background, not at scrape time.',
+  ),
+  success: gauge('delivery_collector_success', '1 when the last attempt of the round succeeded, else 0.', [
+    'collector',
+    'round',
+  ]),
+  duration: gauge('delivery_collector_duration_seconds', 'How long the last attempt of the round took.', [
+    'collector',
+    'round',
+  ]),
+  dataTimestamp: gauge(
+    'delivery_collector_data_timestamp_seconds',
+    'When the last complete round began: the data shown was true then or later. Absent before the first.',
+    ['collector', 'round'],
+  ),
+  dataComplete: gauge(
+    'delivery_collector_data_complete',
+    '1 when the last attempt of the round read to the end, else 0. Incomplete rounds never replace data.',
+    ['collector', 'round'],
+  ),
+  dataStale: gauge(
+    'delivery_collector_data_stale',
+    '1 when no complete round has come for longer than staleness.markAfter intervals, else 0. Later the data is withdrawn.',
+    ['collector', 'round'],
+  ),
+  consecutiveFailures: gauge(
+    'delivery_collector_consecutive_failures',
+    'Attempts of the round that failed since the last one that succeeded.',
+    ['collector', 'round'],
+  ),
+  rowsRejected: counter(
+    'delivery_rows_rejected_total',
+    'Rows of list answers that could not be read and were left out.',
+    ['collector'],
+  ),
+  requests: counter(
+    'delivery_api_requests_total',
+    'Requests sent to the service, every try counted, by how they ended.',
+    ['endpoint', 'outcome'],
+  ),
+  responseBytes: counter(
+    'delivery_api_response_bytes_total',
+    'Bytes of answer bodies as they came over the wire, compressed where the service compresses.',
+    ['endpoint'],
+  ),
+  budgetWait: counter(
+    'delivery_api_budget_wait_seconds_total',
+    "Time requests waited for their turn in the account's budget.",
+  ),
+  budgetRemaining: gauge(
+    'delivery_api_budget_remaining',
+    "Requests left of the account's configured budget for this UTC day. The count starts anew with the process.",
+  ),
+} as const;
+
+/** A counter whose series are kept here and written by our own exposition. */
+interface KeptCounter<L extends string> extends Counter<L> {
+  samples(): readonly Sample<L>[];
+}
+
+function createCounter<L extends string>(
+  family: Family<L>,
+  known: readonly Readonly<Record<L, string>>[],
+  onChange: () => void,
+): KeptCounter<L> {
+  const series = new Map<string, { labels: Readonly<Record<L, string>>; value: number }>();
+  const keyOf = (labels: Readonly<Record<L, string>>) => family.labels.map(name => labels[name]).join('\0');
+  for (const labels of known) series.set(keyOf(labels), { labels, value: 0 });
+  return {
+    inc(labels, by = 1) {
+      const key = keyOf(labels);
+      const one = series.get(key);
+      if (one) one.value += by;
+      else series.set(key, { labels, value: by });
+      onChange();
+    },
+    samples: () => [...series.values()],
+  };
+}
+
+/** The counters of one account. Known label values start at 0, so that the first rise is seen as one. */
+export interface AccountMeter {
+  readonly requests: Counter<'endpoint' | 'outcome'>;
+  readonly bytes: Counter<'endpoint'>;
+  readonly budgetWait: Counter;
+  readonly rowsRejected: Counter<'collector'>;
+  /** Rises with every change. */
+  revision(): number;
+  samples(): readonly [Family, readonly Sample[]][];
+}
+
+export function createAccountMeter(known: {
+  readonly endpoints: readonly string[];
+  readonly outcomes: readonly string[];
+  readonly collectors: readonly string[];
+}): AccountMeter {
+  let revision = 0;
+  const changed = () => {
+    revision += 1;
+  };
+  const endpoints = known.endpoints.map(endpoint => ({ endpoint }));
+  const requests = createCounter(
+    ownFamilies.requests,
+    endpoints.flatMap(({ endpoint }) => known.outcomes.map(outcome => ({ endpoint, outcome }))),
+    changed,
+  );
+  const bytes = createCounter(ownFamilies.responseBytes, endpoints, changed);
+  const budgetWait = createCounter(ownFamilies.budgetWait, [{}], changed);
+  const rowsRejected = createCounter(
+    ownFamilies.rowsRejected,
+    known.collectors.map(collector => ({ collector })),
+    changed,
+  );
+  return {
+    requests,
+    bytes,
+    budgetWait,
+    rowsRejected,
+    revision: () => revision,
+    samples: () => [
+      [ownFamilies.requests, requests.samples()],
+      [ownFamilies.responseBytes, bytes.samples()],
+      [ownFamilies.budgetWait, budgetWait.samples()],
+      [ownFamilies.rowsRejected, rowsRejected.samples()],
+    ],
+  };
+}
+
+const truth = (value: boolean | undefined) => (value === undefined ? undefined : Number(value));
+
+/** Samples of `delivery_up` and `delivery_collector_*`. */
+export function statusSamples({ up, collectors }: AccountStatus): readonly [Family, readonly Sample[]][] {
+  const rounds = collectors.flatMap(({ collector, rounds }) =>
+    rounds.map(status => ({ labels: { collector, round: status.round }, status })),
+  );
+  const each = (family: Family, valueOf: (status: RoundStatus) => number | undefined): [Family, Sample[]] => [
+    family,
+    rounds.flatMap(({ labels, status }) => {
+      const value = valueOf(status);
+      return value === undefined ? [] : [{ labels, value }];
+    }),
+  ];
+  return [
+    [ownFamilies.up, [{ labels: {}, value: Number(up) }]],
+    each(ownFamilies.success, status => truth(status.success)),
+    each(ownFamilies.duration, status => status.durationSeconds),
+    each(ownFamilies.dataTimestamp, status => (status.dataAt === undefined ? undefined : status.dataAt / 1000)),
+    each(ownFamilies.dataComplete, status => truth(status.complete)),
+    each(ownFamilies.dataStale, status => Number(status.stale)),
+    each(ownFamilies.consecutiveFailures, status => status.consecutiveFailures),
+  ];
+}

@@ -1,0 +1,103 @@
+import { collectDefaultMetrics, Gauge, Histogram as PromHistogram, Registry } from 'prom-client';
+import type { Histogram } from '../kit/counter.ts';
+import { formatLe, type Source } from './exposition.ts';
+import type { FamilyType, Sample } from './family.ts';
+
+/** What this process says of itself: process_*, nodejs_*, delivery_watch_* and what is not split by account. */
+export interface ProcessMetrics {
+  readonly requestSeconds: Histogram<'endpoint'>;
+  /** Reads the current values; the source shows what the last call read. */
+  refresh(): Promise<void>;
+  readonly source: Source;
+}
+
+export interface ProcessInfo {
+  readonly version: string;
+  /** A digest of the configuration in use, so that a fleet's drift shows. */
+  readonly configHash: string;
+  /** Milliseconds since the Unix epoch. */
+  readonly configLoadedAt: number;
+  /** Known values of the label `endpoint`: their series exist from the start. */
+  readonly endpoints: readonly string[];
+}
+
+/** `promtool check metrics` refuses a gauge that ends in _total. */
+const REFUSED = /^nodejs_active_.*_total$/;
+
+/** What prom-client's metrics have, though its types keep it to themselves. */
+interface PromMetric {
+  readonly name: string;
+  readonly help: string;
+  readonly type: FamilyType;
+  readonly labelNames: readonly string[];
+}
+
+interface PromValue {
+  readonly value: number;
+  readonly labels: Readonly<Record<string, string | number>>;
+  readonly metricName?: string;
+}
+
+const SUFFIXES = ['_bucket', '_sum', '_count'] as const;
+
+function toSample({ value, labels, metricName }: PromValue, name: string): Sample {
+  const suffix = SUFFIXES.find(suffix => metricName === name + suffix);
+  const texts = Object.fromEntries(
+    Object.entries(labels).map(([label, value]) => [label, label === 'le' ? formatLe(Number(value)) : String(value)]),
+  );
+  return { labels: texts, value, ...(suffix ? { suffix } : {}) };
+}
+
+export function createProcessMetrics(info: ProcessInfo): ProcessMetrics {
+  const registry = new Registry();
+  const registers = [registry];
+  collectDefaultMetrics({ register: registry });
+  const gauge = (name: string, help: string, labels: Record<string, string>, value: number) =>
+    new Gauge({ name, help, labelNames: Object.keys(labels), registers }).set(labels, value);
+  gauge(
+    'delivery_watch_build_info',
+    'Version of delivery-watch and of Node.js; always 1.',
+    { version: info.version, node_version: process.version },
+    1,
+  );
+  gauge('delivery_watch_config_info', 'Digest of the configuration in use; always 1.', { hash: info.configHash }, 1);
+  gauge(
+    'delivery_watch_config_last_reload_successful',
+    '1 when the last load of the configuration succeeded, else 0.',
+    {},
+    1,
+  );
+  gauge(
+    'delivery_watch_config_last_reload_success_timestamp_seconds',
+    'When the configuration in use was loaded.',
+    {},
+    info.configLoadedAt / 1000,
+  );
+  const requestSeconds = new PromHistogram({
+    name: 'delivery_api_request_duration_seconds',
+    help: 'How long requests to the service took, every try, all accounts together.',
+    labelNames: ['endpoint'],
+    buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
+    registers,
+  });
+  for (const endpoint of info.endpoints) requestSeconds.zero({ endpoint });
+
+  const exposed = registry.getMetricsAsArray().filter(({ name }) => !REFUSED.test(name)) as unknown as PromMetric[];
+  const names = new Set(exposed.map(({ name }) => name));
+  let samples: ReadonlyMap<string, readonly Sample[]> = new Map();
+  async function refresh(): Promise<void> {
+    const metrics = (await registry.getMetricsAsJSON()).filter(({ name }) => names.has(name));
+    samples = new Map(
+      metrics.map(({ name, values }) => [name, (values as PromValue[]).map(value => toSample(value, name))]),
+    );
+  }
+  return {
+    requestSeconds: { observe: (labels, seconds) => requestSeconds.observe(labels, seconds) },
+    refresh,
+    source: {
+      families: exposed.map(({ name, help, type, labelNames }) => ({ name, help, type, labels: labelNames })),
+      revision: () => samples,
+      samples: () => samples,
+    },
+  };
+}

@@ -1,0 +1,30 @@
+import type { Clock } from '../kit/clock.ts';
+
+export interface LoopOptions {
+  /** Milliseconds from one start to the next. */
+  readonly every: number;
+  /** Milliseconds before the first start. */
+  readonly firstDelay: number;
+  readonly clock: Clock;
+  readonly random: () => number;
+  readonly signal: AbortSignal;
+  /** Must not throw. The next start waits for its end. */
+  readonly body: (signal: AbortSignal) => Promise<void>;
+}
+
+/** Starts differ by up to this share of the interval, so that many loops do not march in step. */
+const JITTER = 0.1;
+
+/** Runs `body` again and again until the signal is aborted, then resolves once it has ended. Starts that were missed are skipped. */
+export async function runLoop({ every, firstDelay, clock, random, signal, body }: LoopOptions): Promise<void> {
+  try {
+    await clock.sleep(firstDelay, signal);
+    while (!signal.aborted) {
+      const next = clock.monotonic() + every * (1 - JITTER * random());
+      await body(signal);
+      await clock.sleep(Math.max(0, next - clock.monotonic()), signal);
+    }
+  } catch (error) {
+    if (!signal.aborted) throw error;
+  }
+}

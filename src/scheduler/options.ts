@@ -1,0 +1,22 @@
+import { z } from 'zod';
+import { Duration } from '../kit/duration.ts';
+
+export const stalenessOptions = z.strictObject({
+  markAfter: z
+    .number()
+    .min(1)
+    .max(1000)
+    .default(3)
+    .describe('Data is marked stale when no complete round has come for this many of the round’s intervals.'),
+  withdrawAfter: z
+    .number()
+    .min(1)
+    .max(10_000)
+    .default(20)
+    .describe('Data is no longer shown when no complete round has come for this many of the round’s intervals …'),
+  withdrawAtMost: Duration.prefault('30m').describe(
+    '… or for this long, whichever is shorter; never before it is marked stale.',
+  ),
+});
+
+export type StalenessOptions = z.output<typeof stalenessOptions>;

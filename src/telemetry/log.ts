@@ -1,0 +1,29 @@
+import { type DestinationStream, destination, pino } from 'pino';
+import type { Log } from '../kit/log.ts';
+import type { LogOptions } from './options.ts';
+
+/** One line for people: time, level, message, then the fields as key=value. */
+function toText(line: string): string {
+  const { time, level, msg, ...fields } = JSON.parse(line) as Record<string, unknown>;
+  const pairs = Object.entries(fields).map(
+    ([key, value]) => `${key}=${typeof value === 'string' && !/[\s"=]/.test(value) ? value : JSON.stringify(value)}`,
+  );
+  return `${[time, String(level).toUpperCase().padEnd(5), msg, ...pairs].join(' ')}\n`;
+}
+
+/** The process's log. It goes to standard error, so that standard output stays a command's answer. */
+export function createLog(
+  { level, format }: LogOptions,
+  out: DestinationStream = destination({ dest: 2, sync: true }),
+): Log {
+  const stream = format === 'text' ? { write: (line: string) => out.write(toText(line)) } : out;
+  return pino(
+    {
+      level,
+      base: null,
+      timestamp: pino.stdTimeFunctions.isoTime,
+      formatters: { level: label => ({ level: label }) },
+    },
+    stream,
+  );
+}

@@ -1,0 +1,25 @@
+/** One operation of the service, by the name that metrics and logs use. */
+export const ENDPOINTS = ['dlq', 'events', 'flow_control'] as const;
+export type Endpoint = (typeof ENDPOINTS)[number];
+
+/** Who goes first when an account's budget is short. */
+export type Priority = 'high' | 'normal' | 'low';
+
+export interface Request {
+  readonly endpoint: Endpoint;
+  readonly method: 'GET';
+  /** Path below the base address, already encoded. */
+  readonly path: string;
+  readonly query: URLSearchParams;
+  readonly priority: Priority;
+  readonly signal: AbortSignal;
+}
+
+export interface Answer {
+  readonly status: number;
+  /** The parsed JSON body. */
+  readonly body: unknown;
+}
+
+/** Sends one request. Client behaviours (budget, retry, timing …) are functions from a Call to a Call. */
+export type Call = (request: Request, headers?: Readonly<Record<string, string>>) => Promise<Answer>;

@@ -1,0 +1,56 @@
+import type { Dispatcher } from 'undici';
+import type { Clock } from '../kit/clock.ts';
+import type { Counter } from '../kit/counter.ts';
+import type { Tracer } from '../kit/tracer.ts';
+import { createReader, type Reader } from './api.ts';
+import { withBearer } from './auth.ts';
+import { type Budget, withBudget } from './budget.ts';
+import type { Priority } from './call.ts';
+import { type RequestMeter, withObservation } from './observed.ts';
+import { withRetry } from './retry.ts';
+import { createSend } from './send.ts';
+import type { TokenSource } from './token.ts';
+
+export interface ClientDeps {
+  readonly baseUrl: string;
+  readonly token: TokenSource;
+  readonly budget: Budget;
+  readonly dispatcher: Dispatcher;
+  /** Milliseconds for one request. */
+  readonly timeout: number;
+  readonly meter: RequestMeter & { readonly rowsRejected: Counter<'collector'> };
+  readonly clock: Clock;
+  readonly random: () => number;
+  readonly tracer: Tracer;
+}
+
+/** One account's way to the service. */
+export interface Client {
+  at(priority: Priority): Reader;
+}
+
+export function createClient(deps: ClientDeps): Client {
+  const { baseUrl, dispatcher, timeout, meter, clock } = deps;
+  const send = createSend({
+    baseUrl,
+    dispatcher,
+    timeout,
+    onBytes: (endpoint, bytes) => meter.bytes.inc({ endpoint }, bytes),
+  });
+  // From the socket outwards: every try is counted, authenticated and paid for; only the outermost knows of tries.
+  const layers = [
+    withObservation(clock, meter, deps.tracer),
+    withBearer(deps.token),
+    withBudget(deps.budget),
+    withRetry(clock, deps.random),
+  ];
+  const call = layers.reduce((inner, layer) => layer(inner), send);
+  return {
+    at: priority =>
+      createReader({
+        call,
+        priority,
+        onRejected: (endpoint, rows) => meter.rowsRejected.inc({ collector: endpoint }, rows),
+      }),
+  };
+}

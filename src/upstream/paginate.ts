@@ -1,0 +1,39 @@
+import { BoundedMap } from '../kit/bounded-map.ts';
+import { UpstreamError } from './errors.ts';
+
+export interface Page<Row> {
+  readonly rows: readonly Row[];
+  /** Rows of this page that could not be read and are left out. */
+  readonly rejected: number;
+}
+
+export interface CursorPage<Row> extends Page<Row> {
+  /** Where the next page starts; absent on the last one. */
+  readonly cursor: string | undefined;
+}
+
+/** Two million DLQ entries, or twenty million events. A walk that long is a service that never ends its list. */
+export const MOST_PAGES = 20_000;
+/** A service that sends a cursor again within this many pages is caught; a longer circle ends at MOST_PAGES. */
+const CURSORS_REMEMBERED = 1000;
+
+/**
+ * Every page of a list, one at a time. Ends at the first page without a cursor, never by counting rows.
+ * Throws UpstreamError `invalid_response` when the cursors go in a circle or the list never ends.
+ */
+export async function* paginate<Row>(
+  what: string,
+  readPage: (cursor: string | undefined) => Promise<CursorPage<Row>>,
+): AsyncGenerator<Page<Row>, void, void> {
+  const seen = new BoundedMap<string, true>(CURSORS_REMEMBERED);
+  let cursor: string | undefined;
+  for (let pages = 0; pages < MOST_PAGES; pages += 1) {
+    const page = await readPage(cursor);
+    yield page;
+    cursor = page.cursor;
+    if (cursor === undefined) return;
+    if (seen.has(cursor)) throw new UpstreamError('invalid_response', `${what}: the same cursor came twice`);
+    seen.set(cursor, true);
+  }
+  throw new UpstreamError('invalid_response', `${what}: no end after ${MOST_PAGES} pages`);
+}

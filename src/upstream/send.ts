@@ -1,0 +1,109 @@
+import { promisify } from 'node:util';
+import { gunzip } from 'node:zlib';
+import { Agent, type Dispatcher, errors as undiciErrors, request as undiciRequest } from 'undici';
+import { withDeadline } from '../kit/clock.ts';
+import type { Call, Endpoint } from './call.ts';
+import { reasonOfStatus, UpstreamError } from './errors.ts';
+
+/** A body beyond this, packed or unpacked, is not read further. A page of 1,000 events with bodies is a few MiB. */
+export const LARGEST_BODY = 32 * 1024 * 1024;
+
+export interface SendDeps {
+  readonly baseUrl: string;
+  readonly dispatcher: Dispatcher;
+  /** Milliseconds for one whole request, connecting included. */
+  readonly timeout: number;
+  /** Told the bytes of each body as they came over the wire. */
+  readonly onBytes: (endpoint: Endpoint, bytes: number) => void;
+}
+
+export function createDispatcher(options: { connectTimeout: number }): Dispatcher {
+  // Idle connections outlive the usual 15 s between rounds; the service's own keep-alive hint still shortens this.
+  return new Agent({ connect: { timeout: options.connectTimeout }, keepAliveTimeout: 30_000 });
+}
+
+const unpack = promisify(gunzip);
+
+async function readBounded(body: AsyncIterable<Buffer>, what: string): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of body) {
+    size += chunk.length;
+    if (size > LARGEST_BODY) throw new UpstreamError('invalid_response', `${what}: answer above ${LARGEST_BODY} bytes`);
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks, size);
+}
+
+function retryAfter(value: string | string[] | undefined): number | undefined {
+  const seconds = Number(value);
+  return value !== undefined && Number.isFinite(seconds) && seconds >= 0 ? seconds * 1000 : undefined;
+}
+
+function toUpstreamError(error: unknown, what: string): UpstreamError {
+  if (error instanceof UpstreamError) return error;
+  if (!(error instanceof Error)) return new UpstreamError('bug', `${what}: failed`, { cause: error });
+  if (
+    error.name === 'TimeoutError' ||
+    error instanceof undiciErrors.ConnectTimeoutError ||
+    error instanceof undiciErrors.HeadersTimeoutError ||
+    error instanceof undiciErrors.BodyTimeoutError
+  ) {
+    return new UpstreamError('timeout', `${what}: no answer in time`, { cause: error });
+  }
+  const code = (error as NodeJS.ErrnoException).code;
+  if (code === undefined || error instanceof undiciErrors.InvalidArgumentError) {
+    return new UpstreamError('bug', `${what}: ${error.message}`, { cause: error });
+  }
+  return new UpstreamError('network', `${what}: ${code}`, { cause: error });
+}
+
+/** The innermost call: one HTTP exchange, bounded in time and size, no redirect followed, its JSON parsed. */
+export function createSend({ baseUrl, dispatcher, timeout, onBytes }: SendDeps): Call {
+  const base = baseUrl.replace(/\/+$/, '');
+  return async ({ endpoint, method, path, query, signal }, headers) => {
+    const what = `${method} ${path}`;
+    const search = query.size > 0 ? `?${query}` : '';
+    try {
+      return await withDeadline(timeout, signal, async deadline => {
+        const answer = await undiciRequest(`${base}${path}${search}`, {
+          dispatcher,
+          method,
+          headers: { accept: 'application/json', 'accept-encoding': 'gzip', ...headers },
+          signal: deadline,
+        });
+        const packed = await readBounded(answer.body, what);
+        onBytes(endpoint, packed.length);
+        const reason = reasonOfStatus(answer.statusCode);
+        if (reason) {
+          throw new UpstreamError(reason, `${what}: status ${answer.statusCode}`, {
+            retryAfter: retryAfter(answer.headers['retry-after']),
+          });
+        }
+        const body = await decode(packed, String(answer.headers['content-encoding'] ?? 'identity'), what);
+        return { status: answer.statusCode, body };
+      });
+    } catch (error) {
+      // Stopping is no failure of the service: the reason goes up as it is.
+      if (signal.aborted) throw signal.reason;
+      throw toUpstreamError(error, what);
+    }
+  };
+}
+
+async function decode(packed: Buffer, encoding: string, what: string): Promise<unknown> {
+  let text = packed;
+  if (encoding === 'gzip') {
+    text = await unpack(packed, { maxOutputLength: LARGEST_BODY }).catch((cause: unknown) => {
+      throw new UpstreamError('invalid_response', `${what}: gzip damaged or above ${LARGEST_BODY} bytes`, { cause });
+    });
+  } else if (encoding !== 'identity') {
+    throw new UpstreamError('invalid_response', `${what}: unasked content encoding`);
+  }
+  try {
+    return JSON.parse(text.toString('utf8'));
+  } catch {
+    // The parser's own message quotes the body, so it is not kept.
+    throw new UpstreamError('invalid_response', `${what}: not JSON`);
+  }
+}
