@@ -4,6 +4,7 @@ import { version } from '../app/version.ts';
 import { Config } from '../config/schema.ts';
 import { systemClock } from '../kit/clock.ts';
 import { createClosing } from '../kit/closing.ts';
+import { startEmulatorFor } from './emulator.ts';
 import { untilStopped } from './until-stopped.ts';
 
 /** The main job with nothing else installed: the emulated service and an agent that watches it, in one process. */
@@ -13,11 +14,10 @@ export function demoCommand(): Command {
     .option('--scenario <name>', 'what happens in the emulator', 'steady')
     .option('--listen <address>', "the agent's host:port", '127.0.0.1:10922')
     .action(async ({ scenario, listen }: { scenario: string; listen: string }, command: Command) => {
-      const { startEmulator } = await import('../emulator/server.ts');
       const stopped = untilStopped();
       const closing = createClosing();
       try {
-        const emulator = await startEmulator({ scenario });
+        const emulator = await startEmulatorFor(command, { scenario });
         closing.add('emulator', () => emulator.close());
         const { data: config, error } = Config.safeParse({
           server: { listen },
@@ -35,14 +35,14 @@ export function demoCommand(): Command {
             dlq: {
               every: '5s',
               filters: [
-                { name: 'payments', match: { queueName: 'payments' } },
+                { name: 'emails', match: { queueName: 'emails' } },
                 { name: 'status-500', match: { responseStatus: 500 } },
               ],
             },
             events: { every: '5s' },
           },
         });
-        if (!config) return command.error(`--listen: ${error.issues[0]?.message}`);
+        if (!config) return command.error(`error: --listen ${error.issues[0]?.message}`);
         const agent = await startAgent(
           { file: 'demo', config, hash: 'demo', warnings: [] },
           { env: {}, clock: systemClock, random: Math.random },

@@ -1,4 +1,5 @@
 import { Command } from 'commander';
+import { startEmulatorFor } from './emulator.ts';
 import { numberOption } from './number-option.ts';
 import { untilStopped } from './until-stopped.ts';
 
@@ -9,11 +10,9 @@ export function emulateCommand(): Command {
     .option('--scenario <name>', 'what happens in it', 'steady')
     .option('--seed <n>', 'the same seed gives the same workload', numberOption(0, 2 ** 31), 1)
     .option('--speed <x>', 'emulated seconds in a second; 0 stands still', numberOption(0, 10_000), 1)
-    .action(async (options: { port: number; scenario: string; seed: number; speed: number }) => {
-      // Loaded here alone: `serve` never carries the emulator.
-      const { startEmulator } = await import('../emulator/server.ts');
+    .action(async (options: { port: number; scenario: string; seed: number; speed: number }, command: Command) => {
       const stopped = untilStopped();
-      const emulator = await startEmulator(options);
+      const emulator = await startEmulatorFor(command, options);
       process.stdout.write(
         `The emulated service listens.\n  url    ${emulator.url}\n  token  ${emulator.token}\nStop with Ctrl-C.\n`,
       );

@@ -5,7 +5,7 @@ const ALLOWED = 'a duration: a whole number and one of ms, s, m, h, d, such as 5
 
 /** Milliseconds of `15s`, `4h`, `7d`; undefined when the text is no duration. */
 export function parseDuration(text: string): number | undefined {
-  const match = /^(\d{1,9})(ms|s|m|h|d)$/.exec(text);
+  const match = /^(\d{1,11})(ms|s|m|h|d)$/.exec(text);
   if (!match) return undefined;
   return Number(match[1]) * (UNITS[match[2] as string] as number);
 }
@@ -19,7 +19,7 @@ export function formatDuration(ms: number): string {
 /** A configuration value: text such as `15s`, read as milliseconds, above zero and at most 366 days. */
 export const Duration = z
   .string({ error: `must be ${ALLOWED}` })
-  .meta({ pattern: '^\\d{1,9}(ms|s|m|h|d)$' })
+  .meta({ pattern: '^\\d{1,11}(ms|s|m|h|d)$' })
   .transform((text, context) => {
     const ms = parseDuration(text);
     if (ms === undefined || ms === 0 || ms > 366 * 86_400_000) {

@@ -141,10 +141,10 @@ export function statusSamples({ up, collectors }: AccountStatus): readonly [Fami
   const rounds = collectors.flatMap(({ collector, rounds }) =>
     rounds.map(status => ({ labels: { collector, round: status.round }, status })),
   );
-  const each = (family: Family, valueOf: (status: RoundStatus) => number | undefined): [Family, Sample[]] => [
+  const each = (family: Family, pick: (status: RoundStatus) => number | undefined): [Family, Sample[]] => [
     family,
     rounds.flatMap(({ labels, status }) => {
-      const value = valueOf(status);
+      const value = pick(status);
       return value === undefined ? [] : [{ labels, value }];
     }),
   ];

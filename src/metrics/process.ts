@@ -43,7 +43,10 @@ const SUFFIXES = ['_bucket', '_sum', '_count'] as const;
 function toSample({ value, labels, metricName }: PromValue, name: string): Sample {
   const suffix = SUFFIXES.find(suffix => metricName === name + suffix);
   const texts = Object.fromEntries(
-    Object.entries(labels).map(([label, value]) => [label, label === 'le' ? formatLe(Number(value)) : String(value)]),
+    Object.entries(labels).map(([label, value]) => [
+      label,
+      label === 'le' ? formatLe(value === '+Inf' ? Number.POSITIVE_INFINITY : Number(value)) : String(value),
+    ]),
   );
   return { labels: texts, value, ...(suffix ? { suffix } : {}) };
 }

@@ -4,18 +4,18 @@ import type { Store } from './store.ts';
 export function createMemoryStore(): Store {
   const accounts = new Map<string, Map<string, string>>();
   let closed = false;
-  const rowsOf = (account: string) => {
+  const open = () => {
     if (closed) throw new Error('the store is closed');
-    let rows = accounts.get(account);
-    if (!rows) accounts.set(account, (rows = new Map()));
-    return rows;
   };
   return {
     async scan(account, prefix) {
-      return new Map([...rowsOf(account)].filter(([key]) => key.startsWith(prefix)));
+      open();
+      return new Map([...(accounts.get(account) ?? [])].filter(([key]) => key.startsWith(prefix)));
     },
     async commit(account, changes) {
-      const rows = rowsOf(account);
+      open();
+      const rows = accounts.get(account) ?? new Map<string, string>();
+      accounts.set(account, rows);
       for (const { key, value } of changes) {
         if (value === null) rows.delete(key);
         else rows.set(key, value);

@@ -10,7 +10,7 @@ const ENTITIES: Readonly<Record<string, string>> = {
   '"': '&quot;',
   "'": '&#39;',
 };
-const escape = (text: string) => text.replace(/[&<>"']/g, character => ENTITIES[character] as string);
+const escapeHtml = (text: string) => text.replace(/[&<>"']/g, character => ENTITIES[character] as string);
 
 const LINKS = ['/metrics', '/metrics/agent', '/api/v1/status', '/api/v1/sd', '/-/healthy', '/-/ready'];
 
@@ -35,8 +35,8 @@ function rows({ account, collectors }: AccountStatus, now: number): string {
         const age = round.dataAt === undefined ? '–' : `${((now - round.dataAt) / 1000).toFixed(0)} s ago`;
         const took = round.durationSeconds === undefined ? '–' : `${round.durationSeconds.toFixed(3)} s`;
         const why = round.failure ? `${round.failure.reason}: ${round.failure.message}` : '';
-        const cells = [account, collector, round.round, formatDuration(round.every), age, took].map(escape);
-        return `<tr><td>${cells.join('</td><td>')}</td><td class="${look}">${word}</td><td>${escape(why)}</td></tr>`;
+        const cells = [account, collector, round.round, formatDuration(round.every), age, took].map(escapeHtml);
+        return `<tr><td>${cells.join('</td><td>')}</td><td class="${look}">${word}</td><td>${escapeHtml(why)}</td></tr>`;
       }),
     )
     .join('\n');
@@ -50,7 +50,7 @@ export function pageRoutes({ version, status, clock }: Served): Router {
     response.setHeader('Content-Security-Policy', "default-src 'none'; style-src 'unsafe-inline'");
     response.type('html').send(`<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>delivery-watch</title><style>${STYLE}</style></head>
-<body><h1>delivery-watch ${escape(version)}</h1>
+<body><h1>delivery-watch ${escapeHtml(version)}</h1>
 <p>${up} of ${accounts.length} accounts up. ${LINKS.map(link => `<a href="${link.slice(1)}">${link}</a>`).join(' · ')}</p>
 <table><thead><tr><th>account</th><th>collector</th><th>round</th><th>every</th><th>last complete</th><th>took</th><th>state</th><th>last failure</th></tr></thead>
 <tbody>

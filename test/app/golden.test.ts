@@ -1,0 +1,76 @@
+import { expect, it } from 'vitest';
+import { type Agent, startAgent } from '../../src/app/agent.ts';
+import { version } from '../../src/app/version.ts';
+import { Config } from '../../src/config/schema.ts';
+import { startEmulator } from '../../src/emulator/server.ts';
+import { afterThisTest } from '../support/client.ts';
+import { eventually } from '../support/eventually.ts';
+import { createManualClock } from '../support/manual-clock.ts';
+import { parseExposition } from '../support/parse-exposition.ts';
+
+const FORMATS = [
+  ['text', '*/*', 'metrics.prom'],
+  ['openmetrics', 'application/openmetrics-text', 'metrics.openmetrics'],
+] as const;
+
+/** The agent and the emulator at one fixed time, after one round of everything. */
+async function startBoth(): Promise<Agent> {
+  const clock = createManualClock(Date.UTC(2026, 0, 1, 12));
+  const emulator = await startEmulator({ clock, seed: 7, token: 'golden-token' });
+  afterThisTest(() => emulator.close());
+  emulator.state.setWaitlist('hostile "key"\\\n\ud800é', 3);
+  const config = Config.parse({
+    server: { listen: '127.0.0.1:0' },
+    log: { level: 'silent' },
+    accounts: [
+      { name: 'acme', baseUrl: emulator.url, token: 'golden-token', budget: { requestsPerSecond: 1000, burst: 1000 } },
+      { name: 'refused', baseUrl: emulator.url, token: 'another-token' },
+    ],
+    collect: { dlq: { filters: [{ name: 'status-500', match: { responseStatus: 500 } }] } },
+  });
+  const agent = await startAgent(
+    { file: 'test', config, hash: '0123456789abcdef', warnings: [] },
+    { env: {}, clock, random: () => 0 },
+  );
+  afterThisTest(() => agent.close());
+  await clock.advance(0);
+  await eventually(() => {
+    const rounds = agent.status().flatMap(({ collectors }) => collectors.flatMap(({ rounds }) => rounds));
+    return rounds.every(({ success }) => success !== undefined) || undefined;
+  });
+  return agent;
+}
+
+/** Without what this process's runtime says of itself, which no two runs share. */
+function withoutRuntime(text: string): string {
+  const lines = text.split('\n').filter(line => !/^(# \w+ )?(process|nodejs)_/.test(line));
+  return lines.join('\n').replaceAll(process.version, 'vX').replaceAll(`version="${version}"`, 'version="X"');
+}
+
+it.each(FORMATS)('the whole exposition, %s', async (format, accept, file) => {
+  const agent = await startBoth();
+  const text = await (await fetch(`${agent.url}/metrics`, { headers: { accept } })).text();
+  parseExposition(text, format);
+  await expect(withoutRuntime(text)).toMatchFileSnapshot(`golden/${file}`);
+});
+
+it('a probe has that account alone, the agent no account, and both together everything', async () => {
+  const agent = await startBoth();
+  const families = async (path: string) => {
+    const text = await (await fetch(agent.url + path)).text();
+    return new Map(parseExposition(text, 'text').map(({ name, samples }) => [name, samples]));
+  };
+  const [all, probe, own] = [
+    await families('/metrics'),
+    await families('/probe?account=acme'),
+    await families('/metrics/agent'),
+  ];
+  expect([...probe.values()].flat().every(({ labels }) => labels.account === 'acme')).toBe(true);
+  expect([...own.values()].flat().some(({ labels }) => 'account' in labels)).toBe(false);
+  expect(new Set([...probe.keys(), ...own.keys()])).toEqual(new Set(all.keys()));
+  expect(all.get('delivery_up')?.map(({ labels, value }) => [labels.account, value])).toEqual([
+    ['acme', 1],
+    ['refused', 0],
+  ]);
+  expect(await families('/probe?account=refused').then(all => all.has('delivery_dlq_messages'))).toBe(false);
+});

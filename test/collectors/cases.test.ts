@@ -1,0 +1,80 @@
+import { globSync, readdirSync, readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { type Collector, collectors } from '../../src/collectors/index.ts';
+import { createExposition } from '../../src/metrics/exposition.ts';
+import { afterThisTest, createTestClient } from '../support/client.ts';
+import { json, startHttpService } from '../support/http-service.ts';
+
+/** Text in: what the service answers to each request, in order. Text out: the file beside it, ending in .prom. */
+interface Case {
+  readonly now: string;
+  /** The collector's section of the configuration. */
+  readonly options: object;
+  /** Rows committed before this process. */
+  readonly stored?: Readonly<Record<string, string>>;
+  readonly answers: readonly (readonly [request: string, body: unknown])[];
+  /** Rows that the round commits. */
+  readonly changes?: readonly object[];
+}
+
+const fileName = (collector: Collector) => collector.name.replaceAll('_', '-');
+
+async function collect(collector: Collector, { now, options, stored = {}, answers }: Case) {
+  const left = [...answers];
+  const service = await startHttpService((request, response) => {
+    const [expected, body] = left.shift() ?? ['no more requests'];
+    if (`${request.method} ${request.url}` === expected) json(response, body);
+    else json(response, { error: `expected ${expected}` }, 400);
+  });
+  afterThisTest(() => service.close());
+  const api = createTestClient(service.url).reader;
+  const parsed = collector.options.parse(options);
+  const [round = ''] = Object.keys(collector.rounds(parsed));
+  const signal = new AbortController().signal;
+  const changes: object[] = [];
+  let memory = collector.restore(new Map(Object.entries(stored)));
+  let walk: unknown;
+  let facts: unknown;
+  do {
+    const step = await collector.observe({ api, options: parsed, round, now: Date.parse(now), memory, walk, signal });
+    changes.push(...step.changes);
+    ({ memory, facts, more: walk } = step);
+  } while (walk !== undefined);
+  expect(left, 'requests that were not made').toEqual([]);
+  const samples = collector.samples(facts);
+  const exposition = createExposition([
+    {
+      account: 'acme',
+      families: Object.values(collector.families),
+      revision: () => facts,
+      samples: () => new Map(Object.entries(collector.families).map(([key, { name }]) => [name, samples[key] ?? []])),
+    },
+  ]);
+  return { text: exposition.render({ scope: 'everything', format: 'text', gzip: false }).toString(), changes };
+}
+
+describe.each(collectors.map(collector => [collector.name, collector] as const))('%s', (_name, collector) => {
+  const cases = globSync(`test/collectors/${fileName(collector)}/*.json`).sort();
+
+  it('has cases', () => expect(cases.length).toBeGreaterThanOrEqual(3));
+
+  it.each(cases)('%s', async path => {
+    const given = JSON.parse(readFileSync(path, 'utf8')) as Case;
+    const { text, changes } = await collect(collector, given);
+    await expect(text).toMatchFileSnapshot(`../../${path.replace(/json$/, 'prom')}`);
+    expect(changes).toEqual(given.changes ?? []);
+  });
+
+  it('names its metrics after itself and says in HELP that data is read in the background', () => {
+    for (const { name, help } of Object.values(collector.families)) {
+      expect(name).toMatch(/^delivery_(flow_control|dlq|events?)_/);
+      expect(help.includes('in the background') || help.includes('as configured'), help).toBe(true);
+    }
+  });
+});
+
+it('the table of collectors has every collector there is', () => {
+  const notCollectors = ['index.ts', 'collector.ts'];
+  const files = readdirSync('src/collectors').filter(file => !notCollectors.includes(file));
+  expect(files.sort()).toEqual(collectors.map(collector => `${fileName(collector)}.ts`).sort());
+});

@@ -1,0 +1,211 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { runCli, startCli } from '../support/cli.ts';
+import { afterThisTest } from '../support/client.ts';
+import { eventually } from '../support/eventually.ts';
+import { json, startHttpService } from '../support/http-service.ts';
+import { parseExposition } from '../support/parse-exposition.ts';
+
+function configFile(config: object): string {
+  const folder = mkdtempSync(join(tmpdir(), 'delivery-watch-'));
+  afterThisTest(async () => rmSync(folder, { recursive: true }));
+  const file = join(folder, 'config.yaml');
+  writeFileSync(file, JSON.stringify(config));
+  return file;
+}
+
+async function startServe(config: object) {
+  const agent = startCli(['serve', '--config', configFile({ server: { listen: '127.0.0.1:0' }, ...config })], {
+    DELIVERY_TOKEN: 'token-canary',
+  });
+  afterThisTest(async () => {
+    agent.kill('SIGKILL');
+    await agent.ended;
+  });
+  const [, url = ''] = await agent.says(/"url":"([^"]+)"/);
+  const value = async (name: string, labels: Record<string, string> = {}) => {
+    const families = parseExposition(await (await fetch(`${url}/metrics`)).text(), 'text');
+    const samples = families.find(family => family.name === name)?.samples ?? [];
+    return samples.find(sample => Object.entries(labels).every(([label, text]) => sample.labels[label] === text))
+      ?.value;
+  };
+  return { agent, url, value };
+}
+
+const account = (baseUrl: string) => ({ name: 'a', baseUrl, token: { env: 'DELIVERY_TOKEN' } });
+const onlyFlowControl = (every: string) => ({
+  flowControl: { every },
+  dlq: { enabled: false },
+  events: { enabled: false },
+});
+
+describe('serve', () => {
+  it.each(['SIGTERM', 'SIGINT'] as const)(
+    'ends with 0 within ten seconds of a %s in the middle of a slow round',
+    async signal => {
+      let asked = () => {};
+      const reached = new Promise<void>(resolve => {
+        asked = resolve;
+      });
+      const service = await startHttpService(() => asked());
+      afterThisTest(() => service.close());
+      const { agent, url } = await startServe({ accounts: [account(service.url)] });
+      await reached;
+      const scrape = await fetch(`${url}/metrics`);
+      expect(scrape.status).toBe(200);
+      const start = performance.now();
+      agent.kill(signal);
+      expect(await agent.ended).toBe(0);
+      expect(performance.now() - start).toBeLessThan(10_000);
+      expect(agent.stderr()).toContain('"msg":"stopped"');
+    },
+  );
+
+  it('keeps the last good data of a service that fails, marks it, withdraws it, and recovers', {
+    timeout: 40_000,
+  }, async () => {
+    let status = 200;
+    const service = await startHttpService((_request, response) =>
+      json(response, { flowControls: [{ flowControlKey: 'k', waitListSize: 7 }], error: 'body-canary' }, status),
+    );
+    afterThisTest(() => service.close());
+    const { agent, value } = await startServe({
+      accounts: [{ ...account(service.url), budget: { requestsPerSecond: 1000, burst: 1000 } }],
+      collect: onlyFlowControl('200ms'),
+      staleness: { markAfter: 10, withdrawAfter: 20 },
+    });
+    const waitlist = () => value('delivery_flow_control_waitlist_size', { flow_control_key: 'k' });
+    const stale = () => value('delivery_collector_data_stale');
+    await eventually(async () => expect(await waitlist()).toBe(7));
+    expect([await value('delivery_up'), await stale()]).toEqual([1, 0]);
+
+    status = 403;
+    await eventually(async () => expect(await value('delivery_up')).toBe(0));
+    expect(await waitlist()).toBe(7);
+    expect(await value('delivery_collector_success')).toBe(0);
+    await eventually(async () => expect(await stale()).toBe(1));
+    await eventually(async () => expect(await waitlist()).toBeUndefined());
+    expect(await value('delivery_collector_consecutive_failures')).toBeGreaterThan(3);
+    expect(await value('delivery_collector_data_timestamp_seconds')).toBeGreaterThan(1_700_000_000);
+    expect(
+      await value('delivery_api_requests_total', { endpoint: 'flow_control', outcome: 'forbidden' }),
+    ).toBeGreaterThan(3);
+
+    status = 200;
+    await eventually(async () => expect(await waitlist()).toBe(7));
+    await eventually(async () => expect([await value('delivery_up'), await stale()]).toEqual([1, 0]));
+    agent.kill('SIGTERM');
+    expect(await agent.ended).toBe(0);
+    const log = agent.stderr();
+    expect(log.match(/collecting failed; the last complete data is kept/g)).toHaveLength(1);
+    expect(log).toContain('collecting works again');
+    expect(log).not.toContain('canary');
+  });
+
+  it('never replaces data by half a list', async () => {
+    let broken = false;
+    const service = await startHttpService((request, response) => {
+      const second = request.url?.includes('cursor=');
+      if (second && broken) json(response, { error: 'x' }, 404);
+      else if (second) json(response, { messages: [{ dlqId: '2-0' }] });
+      else json(response, { cursor: 'next', messages: broken ? [{ dlqId: '9-0' }] : [{ dlqId: '1-0' }] });
+    });
+    afterThisTest(() => service.close());
+    const { value } = await startServe({
+      accounts: [{ ...account(service.url), budget: { requestsPerSecond: 1000, burst: 1000 } }],
+      collect: { flowControl: { enabled: false }, dlq: { every: '100ms' }, events: { enabled: false } },
+      staleness: { markAfter: 1000, withdrawAfter: 10_000 },
+    });
+    await eventually(async () => expect(await value('delivery_dlq_messages')).toBe(2));
+    broken = true;
+    await eventually(async () => expect(await value('delivery_collector_consecutive_failures')).toBeGreaterThan(2));
+    expect(await value('delivery_dlq_messages')).toBe(2);
+    expect(await value('delivery_collector_data_complete')).toBe(0);
+  });
+
+  it('does not let one dead account delay another, nor a scrape', async () => {
+    const well = await startHttpService((_request, response) =>
+      json(response, [{ flowControlKey: 'k', waitListSize: 1 }]),
+    );
+    const dead = await startHttpService(() => undefined);
+    afterThisTest(() => well.close());
+    afterThisTest(() => dead.close());
+    const { value, url } = await startServe({
+      accounts: [account(dead.url), { ...account(well.url), name: 'well' }],
+      collect: onlyFlowControl('100ms'),
+    });
+    await eventually(async () => expect(await value('delivery_up', { account: 'well' })).toBe(1));
+    const rounds = await value('delivery_api_requests_total', {
+      account: 'well',
+      endpoint: 'flow_control',
+      outcome: 'ok',
+    });
+    await eventually(async () =>
+      expect(
+        await value('delivery_api_requests_total', { account: 'well', endpoint: 'flow_control', outcome: 'ok' }),
+      ).toBeGreaterThan((rounds ?? 0) + 3),
+    );
+    const probe = await fetch(`${url}/probe?account=a`);
+    expect(probe.status).toBe(200);
+    expect(await probe.text()).toContain('delivery_up{account="a"} 0');
+  });
+});
+
+describe('commands', () => {
+  it('say what they are for, and what is wrong with how they are used', async () => {
+    expect(await runCli(['--help'])).toMatchObject({ code: 0, stdout: expect.stringContaining('check-config <file>') });
+    expect(await runCli(['--version'])).toMatchObject({ code: 0, stdout: expect.stringMatching(/^\d+\.\d+\.\d+\n$/) });
+    expect(await runCli(['dance'])).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining("unknown command 'dance'"),
+    });
+    expect(await runCli(['serve'])).toMatchObject({ code: 2, stderr: expect.stringContaining('--config <file>') });
+    expect(await runCli(['emulate', '--speed', 'fast'])).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('must be a number from 0'),
+    });
+    expect(await runCli(['demo', '--listen', 'here'])).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('must be host:port'),
+    });
+    const unknownScenario = { code: 2, stderr: expect.stringContaining('steady') };
+    expect(await runCli(['demo', '--scenario', 'peace', '--listen', '127.0.0.1:0'])).toMatchObject(unknownScenario);
+    expect(await runCli(['emulate', '--scenario', 'peace', '--port', '0'])).toMatchObject(unknownScenario);
+  });
+
+  it('check-config: 0 with what it found, 2 with every fault', async () => {
+    const good = await runCli(['check-config', 'config.example.yaml'], { DELIVERY_TOKEN: 'x' });
+    expect(good).toEqual({ code: 0, stdout: 'config.example.yaml is valid: 1 account (production)\n', stderr: '' });
+    const bad = await runCli(['check-config', 'test/config/bad/unknown-key.yaml'], { TOKEN: 'x' });
+    expect(bad).toMatchObject({
+      code: 2,
+      stdout: '',
+      stderr: expect.stringContaining('unknown-key.yaml:2:11: server.lisen: unknown key'),
+    });
+  });
+
+  it('serve: 2 for a bad configuration, 1 for a port that is taken', async () => {
+    expect(await runCli(['serve', '--config', 'test/config/bad/unknown-key.yaml'], { TOKEN: 'x' })).toMatchObject({
+      code: 2,
+    });
+    const taken = await startHttpService(() => undefined);
+    afterThisTest(() => taken.close());
+    const listen = new URL(taken.url).host;
+    const file = configFile({ server: { listen }, accounts: [account('http://127.0.0.1:1')] });
+    const { code, stderr } = await runCli(['serve', '--config', file], { DELIVERY_TOKEN: 'x' });
+    expect(code).toBe(1);
+    expect(stderr).toContain(`can't listen on ${listen}`);
+  });
+
+  it('emulate prints its address and token, and answers', async () => {
+    const emulator = startCli(['emulate', '--port', '0', '--speed', '0']);
+    const [, url = ''] = await emulator.says(/url\s+(\S+)/);
+    const [, token = ''] = await emulator.says(/token\s+(\S+)/);
+    const list = await fetch(`${url}/v2/flowControl`, { headers: { authorization: `Bearer ${token}` } });
+    expect(await list.json()).toHaveProperty('flowControls');
+    emulator.kill('SIGTERM');
+    expect(await emulator.ended).toBe(0);
+  });
+});

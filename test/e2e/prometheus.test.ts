@@ -1,0 +1,159 @@
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { startEmulator } from '../../src/emulator/server.ts';
+import { startCli } from '../support/cli.ts';
+import { afterThisTest } from '../support/client.ts';
+import { eventually } from '../support/eventually.ts';
+import { requireProgram, startPrometheus } from '../support/prometheus.ts';
+
+/** What the emulator says of itself, read from its state and not through its lists. */
+interface EmulatorTruth {
+  readonly dlq: { readonly total: number; readonly byResponseStatus: Readonly<Record<string, number>> };
+  readonly waitlists: Readonly<Record<string, number>>;
+}
+
+async function startDemo(...args: string[]) {
+  const demo = startCli(['demo', '--listen', '127.0.0.1:0', ...args]);
+  afterThisTest(async () => {
+    demo.kill('SIGKILL');
+    await demo.ended;
+  });
+  const [, page = ''] = await demo.says(/status page\s+(\S+)\//);
+  const [, emulator = ''] = await demo.says(/emulator\s+(\S+)\//);
+  await eventually(async () =>
+    (await (await fetch(`${page}/metrics`)).text()).includes('delivery_up{account="demo"} 1') ? true : undefined,
+  );
+  return { demo, page, emulator };
+}
+
+describe.skipIf(!requireProgram('promtool'))('promtool', () => {
+  it.each(['/metrics', '/probe?account=demo', '/metrics/agent'])(
+    'finds nothing to say about %s of the demo',
+    async path => {
+      const { page } = await startDemo();
+      const input = await (await fetch(page + path)).text();
+      expect(input).toContain('# HELP');
+      expect(execFileSync('promtool', ['check', 'metrics'], { input, encoding: 'utf8', stdio: 'pipe' })).toBe('');
+    },
+  );
+});
+
+describe.skipIf(!requireProgram('prometheus'))('a real Prometheus', () => {
+  it("scrapes the demo, whose numbers are the emulator's own", { timeout: 60_000 }, async () => {
+    const { page, emulator } = await startDemo();
+    const prometheus = await startPrometheus({
+      scrapeConfigs: [{ job_name: 'demo', static_configs: [{ targets: [new URL(page).host] }] }],
+    });
+    afterThisTest(() => prometheus.stop());
+    // Both sides move in real time, so they are compared until one look finds them at the same moment.
+    await eventually(async () => {
+      const before = (await (await fetch(`${emulator}/_emulator/state`)).json()) as EmulatorTruth;
+      const [all] = await prometheus.query('delivery_dlq_messages{filter="all"}');
+      const by500 = await prometheus.query('delivery_dlq_messages{filter="status-500"}');
+      const keys = await prometheus.query('delivery_flow_control_waitlist_size');
+      expect(all?.value).toBe(before.dlq.total);
+      expect(by500[0]?.value).toBe(before.dlq.byResponseStatus['500']);
+      expect(Object.fromEntries(keys.map(({ metric, value }) => [metric.flow_control_key, value]))).toEqual(
+        before.waitlists,
+      );
+      return true;
+    }, 45_000);
+  });
+
+  it('finds accounts by service discovery and reads exactly what the service holds, hostile names included', {
+    timeout: 60_000,
+  }, async () => {
+    // Frozen, so that truth stands still while it is compared.
+    const emulator = await startEmulator({ speed: 0, seed: 11 });
+    afterThisTest(() => emulator.close());
+    emulator.state.setWaitlist('a "quoted"\nkey\\ with\u0000 \u{1f600} all', 42);
+    const folder = mkdtempSync(join(tmpdir(), 'delivery-watch-'));
+    afterThisTest(async () => rmSync(folder, { recursive: true }));
+    const file = join(folder, 'config.yaml');
+    writeFileSync(join(folder, 'token'), `${emulator.token}\n`);
+    writeFileSync(
+      file,
+      JSON.stringify({
+        server: { listen: '127.0.0.1:0' },
+        accounts: [
+          { name: 'real', baseUrl: emulator.url, token: { env: 'DELIVERY_TOKEN' }, budget: { requestsPerSecond: 500 } },
+          {
+            name: 'from-file',
+            baseUrl: emulator.url,
+            token: { file: join(folder, 'token') },
+            budget: { requestsPerSecond: 500 },
+          },
+        ],
+        collect: {
+          flowControl: { every: '300ms' },
+          dlq: {
+            every: '1s',
+            filters: [
+              { name: 'status-500', match: { responseStatus: 500 } },
+              { name: 'emails', match: { queueName: 'emails' } },
+            ],
+          },
+          events: { every: '500ms', window: '30m' },
+        },
+      }),
+    );
+    const agent = startCli(['serve', '--config', file], { DELIVERY_TOKEN: emulator.token });
+    afterThisTest(async () => {
+      agent.kill('SIGKILL');
+      await agent.ended;
+    });
+    const [, page = ''] = await agent.says(/"url":"([^"]+)"/);
+    const prometheus = await startPrometheus({
+      scrapeConfigs: [
+        { job_name: 'accounts', http_sd_configs: [{ url: `${page}/api/v1/sd`, refresh_interval: '1s' }] },
+        { job_name: 'agent', metrics_path: '/metrics/agent', static_configs: [{ targets: [new URL(page).host] }] },
+      ],
+    });
+    afterThisTest(() => prometheus.stop());
+    await eventually(async () => expect(await prometheus.query('delivery_up == 1')).toHaveLength(2), 30_000);
+
+    const values = async (promql: string, label: string) =>
+      Object.fromEntries((await prometheus.query(promql)).map(({ metric, value }) => [metric[label], value]));
+    for (const account of ['real', 'from-file']) {
+      expect(await values(`delivery_flow_control_waitlist_size{account="${account}"}`, 'flow_control_key')).toEqual(
+        Object.fromEntries(emulator.state.waitlists()),
+      );
+      expect(await values(`delivery_dlq_messages{account="${account}"}`, 'filter')).toEqual({
+        all: emulator.state.countDlq(),
+        'status-500': emulator.state.countDlq(({ responseStatus }) => responseStatus === 500),
+        emails: emulator.state.countDlq(({ queueName }) => queueName === 'emails'),
+      });
+      const [oldest] = await prometheus.query(
+        `delivery_dlq_oldest_message_timestamp_seconds{account="${account}",filter="all"}`,
+      );
+      expect(oldest?.value).toBeCloseTo(
+        Math.min(...emulator.state.dlqRows().map(({ createdAt }) => createdAt)) / 1000,
+        3,
+      );
+    }
+    // The window slides with real time: both numbers must be of one scrape, which one query at one time gives.
+    const recent = await prometheus.query(
+      '{__name__=~"delivery_events_recent|delivery_collector_data_timestamp_seconds",account="real",collector=~"events|"}',
+    );
+    const to = Math.round((recent.find(({ metric }) => metric.collector === 'events')?.value ?? 0) * 1000);
+    const byState = Object.fromEntries(
+      recent.filter(({ metric }) => metric.state).map(({ metric, value }) => [metric.state, value]),
+    );
+    expect(byState).toEqual({ ...emulator.state.countEvents({ from: to - 1_800_000, to }), unknown: 0 });
+    expect(byState.delivered).toBeGreaterThan(100);
+    const instances = await values('up', 'instance');
+    expect(instances).toEqual({
+      'delivery-watch/real': 1,
+      'delivery-watch/from-file': 1,
+      [new URL(page).host]: 1,
+    });
+    // What we say we sent is what the service received.
+    const emulatorCalls = Object.values(emulator.state.calls()).reduce((sum, calls) => sum + calls, 0);
+    const [sent] = await prometheus.query('sum(delivery_api_requests_total)');
+    expect(sent?.value).toBeGreaterThan(10);
+    expect(sent?.value).toBeLessThanOrEqual(emulatorCalls);
+  });
+});

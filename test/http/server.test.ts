@@ -1,0 +1,222 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import { negotiateFormat } from '../../src/http/negotiate.ts';
+import { parseListen, serverOptions } from '../../src/http/options.ts';
+import { type HttpServer, type Served, startHttpServer } from '../../src/http/server.ts';
+import { systemClock } from '../../src/kit/clock.ts';
+import type { AccountStatus, RoundStatus } from '../../src/model/status.ts';
+import { createTestLog } from '../support/silent.ts';
+
+const round = (more: Partial<RoundStatus>): RoundStatus => ({
+  round: 'list',
+  every: 15_000,
+  success: true,
+  complete: true,
+  durationSeconds: 0.25,
+  dataAt: Date.UTC(2026, 0, 1),
+  consecutiveFailures: 0,
+  stale: false,
+  failure: undefined,
+  ...more,
+});
+const statuses: AccountStatus[] = [
+  { account: 'good', up: true, collectors: [{ collector: 'dlq', withdrawn: false, rounds: [round({})] }] },
+  {
+    account: 'bad',
+    up: false,
+    collectors: [
+      {
+        collector: 'dlq',
+        withdrawn: true,
+        rounds: [
+          round({ stale: true, success: false, failure: { reason: 'server', message: '<script>alert(1)</script>' } }),
+        ],
+      },
+      {
+        collector: 'events',
+        withdrawn: false,
+        rounds: [round({ success: undefined, dataAt: undefined, durationSeconds: undefined })],
+      },
+    ],
+  },
+];
+
+const servers: HttpServer[] = [];
+afterEach(async () => {
+  for (const server of servers.splice(0)) await server.close();
+});
+
+async function serve(overrides: Partial<Served> = {}) {
+  const log = createTestLog();
+  const server = await startHttpServer(
+    { host: '127.0.0.1', port: 0 },
+    {
+      version: '1.2.3',
+      externalUrl: null,
+      accounts: ['good', 'bad'],
+      exposition: async (scope, format, gzip) => ({
+        contentType: `x/${format}`,
+        body: Buffer.from(`${JSON.stringify(scope)} ${gzip}`),
+      }),
+      status: () => statuses,
+      clock: systemClock,
+      ...overrides,
+    },
+    log,
+  );
+  servers.push(server);
+  const get = async (path: string, init: RequestInit = {}) => {
+    const response = await fetch(server.url + path, init);
+    return { response, status: response.status, text: await response.text() };
+  };
+  return { get, log, server };
+}
+
+describe('routes', () => {
+  it.each([
+    ['/metrics', '"everything"'],
+    ['/metrics/agent', '"agent"'],
+    ['/probe?account=bad', '{"account":"bad"}'],
+  ])('%s serves its part', async (path, scope) => {
+    const { get } = await serve();
+    const { response, text } = await get(path, { headers: { 'accept-encoding': 'identity', accept: '*/*' } });
+    expect(text).toBe(`${scope} false`);
+    expect(response.headers.get('content-type')).toBe('x/text');
+    expect(response.headers.get('vary')).toBe('Accept, Accept-Encoding');
+    expect(response.headers.get('content-length')).toBe(String(text.length));
+  });
+
+  it('probes only configured names', async () => {
+    const { get } = await serve();
+    expect((await get('/probe?account=other')).status).toBe(404);
+    expect((await get('/probe?account=http://127.0.0.1/')).status).toBe(404);
+    expect((await get('/probe')).status).toBe(400);
+    expect((await get('/probe?account=good&account=bad')).status).toBe(400);
+  });
+
+  it('is healthy and ready whatever the accounts do', async () => {
+    const { get } = await serve({
+      status: () => {
+        throw new Error('never asked');
+      },
+    });
+    expect([(await get('/-/healthy')).status, (await get('/-/ready')).status]).toEqual([200, 200]);
+  });
+
+  it('gives the status as JSON', async () => {
+    const { get } = await serve();
+    const body = JSON.parse((await get('/api/v1/status')).text);
+    expect(body).toMatchObject({ version: '1.2.3', accounts: JSON.parse(JSON.stringify(statuses)) });
+    expect(Date.parse(body.now)).toBeGreaterThan(Date.UTC(2026, 0, 1));
+  });
+
+  it('lets Prometheus discover one target per account', async () => {
+    const { get, server } = await serve();
+    const target = (host: string, account: string, scheme = 'http', path = '/probe') => ({
+      targets: [host],
+      labels: {
+        __scheme__: scheme,
+        __metrics_path__: path,
+        __param_account: account,
+        instance: `delivery-watch/${account}`,
+      },
+    });
+    const { host } = new URL(server.url);
+    expect(JSON.parse((await get('/api/v1/sd')).text)).toEqual([target(host, 'good'), target(host, 'bad')]);
+    const external = await serve({ externalUrl: 'https://dw.example.com/watch/' });
+    expect(JSON.parse((await external.get('/api/v1/sd')).text)).toEqual([
+      target('dw.example.com', 'good', 'https', '/watch/probe'),
+      target('dw.example.com', 'bad', 'https', '/watch/probe'),
+    ]);
+  });
+
+  it('shows people the state of each account and collector, escaped', async () => {
+    const { get } = await serve();
+    const { response, text } = await get('/');
+    expect(response.headers.get('content-type')).toContain('text/html');
+    expect(response.headers.get('content-security-policy')).toContain("default-src 'none'");
+    expect(text).toContain('1 of 2 accounts up');
+    expect(text).toMatch(/<td>good<\/td><td>dlq<\/td>.*class="ok">ok</);
+    expect(text).toContain('withdrawn: too old to be shown');
+    expect(text).toContain('waiting for the first round');
+    expect(text).toContain('server: &lt;script&gt;');
+    expect(text).not.toContain('<script>');
+  });
+
+  it('answers 404 elsewhere and 500, without the reason, when a part fails', async () => {
+    const { get, log } = await serve({ exposition: async () => Promise.reject(new Error('inner detail')) });
+    expect(await get('/nowhere')).toMatchObject({ status: 404, text: 'not found\n' });
+    expect(await get('/metrics')).toMatchObject({ status: 500, text: 'internal error\n' });
+    expect(log.lines).toMatchObject([{ level: 'error', fields: { path: '/metrics', error: 'inner detail' } }]);
+  });
+
+  it('says which address can not be had', async () => {
+    const { server } = await serve();
+    const port = Number(new URL(server.url).port);
+    await expect(startHttpServer({ host: '127.0.0.1', port }, {} as Served, createTestLog())).rejects.toThrow(
+      `can't listen on 127.0.0.1:${port}: `,
+    );
+  });
+
+  it('closes although a client keeps its connection, and cuts an answer that does not end', async () => {
+    let asked = () => {};
+    const reached = new Promise<void>(resolve => {
+      asked = resolve;
+    });
+    const { get, server } = await serve({
+      exposition: () => {
+        asked();
+        return new Promise(() => undefined);
+      },
+    });
+    await get('/-/healthy');
+    const hanging = get('/metrics').catch((error: unknown) => error);
+    await reached;
+    await server.close();
+    expect(await hanging).toBeInstanceOf(Error);
+  });
+});
+
+describe('content negotiation', () => {
+  it.each([
+    [undefined, 'text'],
+    ['', 'text'],
+    ['*/*', 'text'],
+    ['text/html', 'text'],
+    ['text/plain;version=0.0.4', 'text'],
+    ['application/openmetrics-text', 'openmetrics'],
+    // Prometheus 2.42
+    [
+      'application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,text/plain;version=0.0.4;q=0.5,*/*;q=0.1',
+      'openmetrics',
+    ],
+    // Prometheus 3
+    [
+      'application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.5,application/openmetrics-text;version=0.0.1;q=0.4,text/plain;version=1.0.0;escaping=allow-utf-8;q=0.3,text/plain;version=0.0.4;q=0.2,*/*;q=0.1',
+      'openmetrics',
+    ],
+    [
+      'application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited;q=0.6,text/plain;version=0.0.4;q=0.3,application/openmetrics-text;version=1.0.0;q=0.2',
+      'text',
+    ],
+    ['application/openmetrics-text;version=0.0.1', 'text'],
+    ['application/openmetrics-text;version=2.0.0;q=0.9,text/plain;q=0.1', 'text'],
+    ['application/openmetrics-text;q=0', 'text'],
+    ['application/openmetrics-text;q=x', 'text'],
+    ['text/plain, application/openmetrics-text', 'text'],
+    ['APPLICATION/OPENMETRICS-TEXT ; VERSION=1.0.0', 'openmetrics'],
+  ])('%s → %s', (accept, format) => expect(negotiateFormat(accept)).toBe(format));
+});
+
+describe('listen addresses', () => {
+  it.each([
+    ['127.0.0.1:0', '127.0.0.1', 0],
+    ['localhost:10922', 'localhost', 10922],
+    ['[::]:80', '::', 80],
+  ])('%s', (listen, host, port) => {
+    expect(serverOptions.parse({ listen }).listen).toBe(listen);
+    expect(parseListen(listen)).toEqual({ host, port });
+  });
+  it.each(['10922', ':10922', 'a:b', 'a:70000', '::1:80', 'http://a:1', ''])('not %j', listen =>
+    expect(serverOptions.safeParse({ listen }).success).toBe(false),
+  );
+});

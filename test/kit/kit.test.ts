@@ -1,0 +1,139 @@
+import { inspect } from 'node:util';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { backoffDelay } from '../../src/kit/backoff.ts';
+import { BoundedMap } from '../../src/kit/bounded-map.ts';
+import { systemClock, withDeadline } from '../../src/kit/clock.ts';
+import { createClosing } from '../../src/kit/closing.ts';
+import { Duration, formatDuration, parseDuration } from '../../src/kit/duration.ts';
+import { Secret } from '../../src/kit/secret.ts';
+
+describe('duration', () => {
+  it.each([
+    ['500ms', 500],
+    ['15s', 15_000],
+    ['5m', 300_000],
+    ['4h', 14_400_000],
+    ['7d', 604_800_000],
+  ])('reads %s', (text, ms) => expect(parseDuration(text)).toBe(ms));
+
+  it.each(['', '15', 's', '1.5s', '-1s', ' 1s', '1 s', '1w', '1S', '999999999999s'])('refuses %j', text =>
+    expect(parseDuration(text)).toBeUndefined(),
+  );
+
+  it('writes what it reads', () => {
+    fc.assert(
+      fc.property(fc.integer({ min: 1, max: 366 * 86_400_000 }), ms => parseDuration(formatDuration(ms)) === ms),
+    );
+    expect(formatDuration(90_000)).toBe('90s');
+    expect(formatDuration(3_600_000)).toBe('1h');
+  });
+
+  it.each(['0s', '367d', 'soon', 15])('is no configuration value: %j', value =>
+    expect(Duration.safeParse(value).error?.issues[0]?.message).toContain('must be a duration'),
+  );
+});
+
+describe('clock', () => {
+  it('wakes from a sleep at once when aborted, with the reason, and leaves no listener', async () => {
+    const controller = new AbortController();
+    const sleep = systemClock.sleep(60_000, controller.signal);
+    controller.abort(new Error('stop'));
+    await expect(sleep).rejects.toThrow('stop');
+    await expect(systemClock.sleep(1, controller.signal)).rejects.toThrow('stop');
+  });
+
+  it('does not wake early from a sleep longer than a timer can be', async () => {
+    const controller = new AbortController();
+    let woken = false;
+    const sleep = systemClock.sleep(2 ** 31 + 5, controller.signal).then(() => {
+      woken = true;
+    });
+    await systemClock.sleep(20);
+    expect(woken).toBe(false);
+    controller.abort(new Error('enough'));
+    await expect(sleep).rejects.toThrow('enough');
+  });
+
+  it('gives work a deadline that also ends with its parent', async () => {
+    const never = (signal: AbortSignal) =>
+      new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
+    await expect(withDeadline(5, new AbortController().signal, never)).rejects.toMatchObject({ name: 'TimeoutError' });
+    const parent = new AbortController();
+    const work = withDeadline(60_000, parent.signal, never);
+    parent.abort(new Error('shutting down'));
+    await expect(work).rejects.toThrow('shutting down');
+    await expect(withDeadline(60_000, parent.signal, async signal => signal.aborted)).resolves.toBe(true);
+  });
+});
+
+describe('closing', () => {
+  it('closes in reverse order, goes on after a failure, and reports every failure', async () => {
+    const closed: string[] = [];
+    const closing = createClosing();
+    closing.add('first', () => closed.push('first'));
+    closing.add('second', () => {
+      throw new Error('stuck');
+    });
+    closing.add('third', async () => closed.push('third'));
+    const error = await closing.close().catch((error: unknown) => error);
+    expect(closed).toEqual(['third', 'first']);
+    expect(error).toBeInstanceOf(AggregateError);
+    expect((error as AggregateError).errors).toMatchObject([
+      { message: 'second did not close', cause: { message: 'stuck' } },
+    ]);
+    await closing.close();
+    expect(closed).toEqual(['third', 'first']);
+  });
+});
+
+describe('secret', () => {
+  it('prints as <secret> in every way there is to print it', () => {
+    const secret = new Secret('canary');
+    const prints = [
+      `${secret}`,
+      String(secret),
+      JSON.stringify({ secret }),
+      inspect({ secret }, { depth: 9, showHidden: true }),
+      inspect(secret),
+      JSON.stringify(Object.entries(secret)),
+      JSON.stringify(structuredClone({ ...secret })),
+    ];
+    for (const print of prints) expect(print).not.toContain('canary');
+    expect(prints[0]).toBe('<secret>');
+    expect(secret.reveal()).toBe('canary');
+  });
+});
+
+describe('backoff', () => {
+  it('stays between half and all of a doubling, capped wait', () => {
+    fc.assert(
+      fc.property(
+        fc.integer({ min: 1, max: 60 }),
+        fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true }),
+        (attempt, random) => {
+          const ceiling = Math.min(5000, 250 * 2 ** (attempt - 1));
+          const delay = backoffDelay({ first: 250, longest: 5000 }, attempt, () => random);
+          return delay >= ceiling / 2 && delay <= ceiling;
+        },
+      ),
+    );
+  });
+});
+
+describe('bounded map', () => {
+  it('holds the newest entries and no more than its limit', () => {
+    fc.assert(
+      fc.property(fc.integer({ min: 1, max: 8 }), fc.array(fc.integer({ min: 0, max: 12 })), (limit, keys) => {
+        const map = new BoundedMap<number, number>(limit);
+        for (const [index, key] of keys.entries()) map.set(key, index);
+        const newest = [...new Set(keys.toReversed())].slice(0, limit);
+        expect(map.size).toBe(newest.length);
+        for (const key of new Set(keys)) {
+          expect(map.has(key)).toBe(newest.includes(key));
+          expect(map.get(key)).toBe(newest.includes(key) ? keys.lastIndexOf(key) : undefined);
+        }
+      }),
+    );
+  });
+});

@@ -1,0 +1,62 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+
+export interface CliProcess {
+  readonly pid: number;
+  stdout(): string;
+  stderr(): string;
+  /** Resolves with the match once standard output or standard error has it; rejects when the process ends without it. */
+  says(pattern: RegExp): Promise<RegExpExecArray>;
+  kill(signal: NodeJS.Signals): void;
+  /** The exit code, or the signal that ended it. */
+  readonly ended: Promise<number | NodeJS.Signals>;
+}
+
+/** Runs the real command line in a process of its own. */
+export function startCli(args: readonly string[], env: Readonly<Record<string, string>> = {}): CliProcess {
+  const child = spawn(process.execPath, ['src/main.ts', ...args], {
+    env: { PATH: process.env.PATH ?? '', ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const killNow = () => void child.kill('SIGKILL');
+  process.once('exit', killNow);
+  let out = '';
+  let err = '';
+  child.stdout.on('data', chunk => {
+    out += chunk;
+  });
+  child.stderr.on('data', chunk => {
+    err += chunk;
+  });
+  const ended = once(child, 'close').then(([code, signal]) => {
+    process.off('exit', killNow);
+    return (code ?? signal) as number | NodeJS.Signals;
+  });
+  return {
+    pid: child.pid as number,
+    stdout: () => out,
+    stderr: () => err,
+    kill: signal => void child.kill(signal),
+    ended,
+    says: pattern =>
+      new Promise((resolve, reject) => {
+        const look = () => {
+          const match = pattern.exec(`${out}\n${err}`);
+          if (match) resolve(match);
+        };
+        child.stdout.on('data', look);
+        child.stderr.on('data', look);
+        void ended.then(end => {
+          look();
+          reject(new Error(`ended with ${end} without saying ${pattern}:\n${out}\n${err}`));
+        });
+        look();
+      }),
+  };
+}
+
+/** Runs the command line to its end. */
+export async function runCli(args: readonly string[], env: Readonly<Record<string, string>> = {}) {
+  const cli = startCli(args, env);
+  return { code: await cli.ended, stdout: cli.stdout(), stderr: cli.stderr() };
+}

@@ -1,0 +1,85 @@
+import { afterEach } from 'vitest';
+import { systemClock } from '../../src/kit/clock.ts';
+import { Secret } from '../../src/kit/secret.ts';
+import { createBudget } from '../../src/upstream/budget.ts';
+import { type ClientDeps, createClient } from '../../src/upstream/client.ts';
+import { createDispatcher } from '../../src/upstream/send.ts';
+import { fixedToken } from '../../src/upstream/token.ts';
+import { createTestTracer } from './silent.ts';
+
+export const TOKEN = 'test-token';
+
+const closers: (() => Promise<void>)[] = [];
+afterEach(async () => {
+  for (const close of closers.splice(0)) await close();
+});
+
+/** Closes something when the test that is running has ended. */
+export function afterThisTest(close: () => Promise<void>): void {
+  closers.push(close);
+}
+
+/** What a client counted, as `endpoint outcome` → number. */
+export interface Counts {
+  readonly requests: Record<string, number>;
+  readonly rejected: Record<string, number>;
+  bytes: number;
+  timed: number;
+}
+
+/** A real client of `baseUrl` whose waits between tries are short and whose budget does not limit, unless told otherwise. */
+export function createTestClient(baseUrl: string, overrides: Partial<ClientDeps> & { connectTimeout?: number } = {}) {
+  const counts: Counts = { requests: {}, rejected: {}, bytes: 0, timed: 0 };
+  const dispatcher = createDispatcher({ connectTimeout: overrides.connectTimeout ?? 1000 });
+  afterThisTest(() => dispatcher.destroy());
+  const waits: number[] = [];
+  const clock = {
+    ...systemClock,
+    sleep(ms: number, signal?: AbortSignal) {
+      waits.push(ms);
+      return systemClock.sleep(0, signal);
+    },
+  };
+  const limits = { requestsPerSecond: 10_000, burst: 10_000, concurrency: 100, requestsPerDay: 1_000_000 };
+  const client = createClient({
+    baseUrl,
+    token: fixedToken(new Secret(TOKEN)),
+    budget: createBudget(limits, systemClock, () => undefined),
+    dispatcher,
+    timeout: 5000,
+    meter: {
+      requests: {
+        inc: ({ endpoint, outcome }) => {
+          counts.requests[`${endpoint} ${outcome}`] = (counts.requests[`${endpoint} ${outcome}`] ?? 0) + 1;
+        },
+      },
+      seconds: {
+        observe: () => {
+          counts.timed += 1;
+        },
+      },
+      bytes: {
+        inc: (_labels, by = 1) => {
+          counts.bytes += by;
+        },
+      },
+      rowsRejected: {
+        inc: ({ collector }, by = 1) => {
+          counts.rejected[collector] = (counts.rejected[collector] ?? 0) + by;
+        },
+      },
+    },
+    clock,
+    random: () => 0,
+    tracer: createTestTracer(),
+    ...overrides,
+  });
+  return { client, reader: client.at('normal'), counts, waits };
+}
+
+/** All rows of a list. */
+export async function allRows<Row>(pages: AsyncIterator<{ rows: readonly Row[] }>): Promise<Row[]> {
+  const rows: Row[] = [];
+  for (let page = await pages.next(); !page.done; page = await pages.next()) rows.push(...page.value.rows);
+  return rows;
+}

@@ -1,0 +1,97 @@
+import { describe, expect, it } from 'vitest';
+import { type BudgetOptions, createBudget } from '../../src/upstream/budget.ts';
+import type { Priority } from '../../src/upstream/call.ts';
+import { createManualClock, settle } from '../support/manual-clock.ts';
+
+function setUp(options: Partial<BudgetOptions>) {
+  const clock = createManualClock(Date.UTC(2026, 0, 1, 23, 59));
+  let waited = 0;
+  const budget = createBudget(
+    { requestsPerSecond: 10, burst: 1, concurrency: 100, requestsPerDay: 1000, ...options },
+    clock,
+    seconds => {
+      waited += seconds;
+    },
+  );
+  const started: string[] = [];
+  const signal = new AbortController().signal;
+  const ask = (name: string, priority: Priority = 'normal', work: () => Promise<void> = async () => undefined) =>
+    budget.run(priority, signal, async () => {
+      started.push(name);
+      await work();
+    });
+  return { clock, budget, started, ask, waited: () => waited };
+}
+
+describe('budget', () => {
+  it('lets a burst through at once, then one request per token', async () => {
+    const { clock, started, ask, waited } = setUp({ burst: 3 });
+    const all = ['a', 'b', 'c', 'd', 'e'].map(name => ask(name));
+    await settle();
+    expect(started).toEqual(['a', 'b', 'c']);
+    await clock.advance(99);
+    expect(started).toHaveLength(3);
+    await clock.advance(2);
+    expect(started).toEqual(['a', 'b', 'c', 'd']);
+    await clock.advance(100);
+    await Promise.all(all);
+    expect(waited()).toBeCloseTo(0.3, 1);
+  });
+
+  it('never has more under way than allowed', async () => {
+    const { started, ask } = setUp({ burst: 10, concurrency: 2 });
+    const release: (() => void)[] = [];
+    const hold = () => new Promise<void>(resolve => release.push(resolve));
+    const all = ['a', 'b', 'c'].map(name => ask(name, 'normal', hold));
+    await settle();
+    expect(started).toEqual(['a', 'b']);
+    release[0]?.();
+    await settle();
+    expect(started).toEqual(['a', 'b', 'c']);
+    for (const done of release) done();
+    await Promise.all(all);
+  });
+
+  it('gives a slot back when work fails', async () => {
+    const { started, ask } = setUp({ burst: 10, concurrency: 1 });
+    await expect(ask('a', 'normal', async () => Promise.reject(new Error('no')))).rejects.toThrow('no');
+    await ask('b');
+    expect(started).toEqual(['a', 'b']);
+  });
+
+  it('serves by priority, then in order', async () => {
+    const { clock, started, ask } = setUp({});
+    await ask('first');
+    const all = [ask('low', 'low'), ask('normal 1'), ask('high', 'high'), ask('normal 2')];
+    await clock.advance(500);
+    await Promise.all(all);
+    expect(started).toEqual(['first', 'high', 'normal 1', 'normal 2', 'low']);
+  });
+
+  it('lets go of a request that is stopped while it waits', async () => {
+    const { clock, budget, started, ask } = setUp({});
+    await ask('a');
+    const stop = new AbortController();
+    const waiting = budget.run('normal', stop.signal, async () => void started.push('never'));
+    stop.abort(new Error('stopping'));
+    await expect(waiting).rejects.toThrow('stopping');
+    expect(budget.remaining()).toBe(999);
+    const next = ask('b');
+    await clock.advance(200);
+    await next;
+    expect(started).toEqual(['a', 'b']);
+  });
+
+  it('refuses when the day is used up, and starts anew at 00:00 UTC', async () => {
+    const { clock, budget, ask } = setUp({ burst: 10, requestsPerDay: 2 });
+    await ask('a');
+    expect(budget.remaining()).toBe(1);
+    await ask('b');
+    await expect(ask('c')).rejects.toMatchObject({ reason: 'refused', retryable: false });
+    expect(budget.remaining()).toBe(0);
+    await clock.advance(60_000);
+    expect(budget.remaining()).toBe(2);
+    await ask('d');
+    expect(budget.remaining()).toBe(1);
+  });
+});

@@ -1,0 +1,217 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
+import { describe, expect, it } from 'vitest';
+import { UpstreamError } from '../../src/upstream/errors.ts';
+import { LARGEST_BODY } from '../../src/upstream/send.ts';
+import { fileToken } from '../../src/upstream/token.ts';
+import { afterThisTest, allRows, createTestClient, TOKEN } from '../support/client.ts';
+import { json, startHttpService } from '../support/http-service.ts';
+
+type Handler = Parameters<typeof startHttpService>[0];
+
+async function serve(handle: Handler) {
+  const service = await startHttpService(handle);
+  afterThisTest(() => service.close());
+  return service;
+}
+
+const signal = () => new AbortController().signal;
+
+/** The error of one read of the flow-control list. */
+async function failure(url: string, overrides: Parameters<typeof createTestClient>[1] = {}) {
+  const set = createTestClient(url, overrides);
+  const error = await set.reader.flowControl(signal()).then(
+    () => undefined,
+    (error: unknown) => error,
+  );
+  expect(error).toBeInstanceOf(UpstreamError);
+  return { error: error as UpstreamError, ...set };
+}
+
+describe('client', () => {
+  it('sends the bearer token, asks for gzip, and counts calls, time and bytes', async () => {
+    const body = gzipSync(JSON.stringify({ flowControls: [{ flowControlKey: 'k', waitListSize: 3 }] }));
+    const service = await serve((_request, response) =>
+      response.writeHead(200, { 'content-encoding': 'gzip' }).end(body),
+    );
+    const { reader, counts } = createTestClient(`${service.url}/base/`);
+    expect(await reader.flowControl(signal())).toEqual({ rows: [{ key: 'k', waitlistSize: 3 }], rejected: 0 });
+    expect(service.requests).toEqual(['GET /base/v2/flowControl']);
+    expect(service.headers[0]).toMatchObject({ authorization: `Bearer ${TOKEN}`, 'accept-encoding': 'gzip' });
+    expect(counts).toEqual({ requests: { 'flow_control ok': 1 }, rejected: {}, bytes: body.length, timed: 1 });
+  });
+
+  it('walks the DLQ by cursor with the filters it was given', async () => {
+    const service = await serve((request, response) => {
+      const cursor = new URL(request.url ?? '', 'http://x').searchParams.get('cursor');
+      if (cursor === null) json(response, { cursor: 'a+b/c=', messages: [{ dlqId: '1-0', createdAt: 1 }] });
+      else json(response, { messages: [{ dlqId: '2-0', createdAt: '2' }, 'rubbish', { other: true }] });
+    });
+    const { reader, counts } = createTestClient(service.url);
+    expect(await allRows(reader.dlqPages({ queueName: 'a b&c', responseStatus: 500 }, signal()))).toEqual([
+      { id: '1-0', createdAt: 1 },
+      { id: '2-0', createdAt: 2 },
+    ]);
+    expect(service.requests).toEqual([
+      'GET /v2/dlq?queueName=a+b%26c&responseStatus=500&count=100',
+      'GET /v2/dlq?queueName=a+b%26c&responseStatus=500&count=100&cursor=a%2Bb%2Fc%3D',
+    ]);
+    expect(counts.rejected).toEqual({ dlq: 2 });
+  });
+
+  it('reads events between two times', async () => {
+    const service = await serve((_request, response) =>
+      json(response, { cursor: '', events: [{ messageId: 'm', state: 'CANCELED', time: '5' }] }),
+    );
+    const { reader } = createTestClient(service.url);
+    expect(await allRows(reader.eventPages({ fromDate: 1, toDate: 9 }, signal()))).toEqual([
+      { messageId: 'm', state: 'cancelled', time: 5 },
+    ]);
+    expect(service.requests).toEqual(['GET /v2/events?fromDate=1&toDate=9&count=1000']);
+  });
+
+  it.each([
+    [401, 'unauthorized', 1],
+    [403, 'forbidden', 1],
+    [404, 'not_found', 1],
+    [400, 'refused', 1],
+    [429, 'rate_limited', 4],
+    [500, 'server', 4],
+    [503, 'server', 4],
+    [302, 'invalid_response', 1],
+  ] as const)('calls status %i %s after %i tries', async (status, reason, tries) => {
+    const service = await serve((_request, response) => json(response, { error: 'echo secret-body' }, status));
+    const { error, counts } = await failure(service.url);
+    expect(error.reason).toBe(reason);
+    expect(error.message).toBe(`GET /v2/flowControl: status ${status}`);
+    expect(service.requests).toHaveLength(tries);
+    expect(counts.requests).toEqual({ [`flow_control ${reason}`]: tries });
+  });
+
+  it('follows no redirect, so the token goes nowhere else', async () => {
+    const elsewhere = await serve((_request, response) => json(response, []));
+    const service = await serve((_request, response) =>
+      response.writeHead(307, { location: `${elsewhere.url}/v2/flowControl` }).end(),
+    );
+    const { error } = await failure(service.url);
+    expect(error.reason).toBe('invalid_response');
+    expect(elsewhere.requests).toEqual([]);
+  });
+
+  it('tries again after a passing fault, later each time, and succeeds', async () => {
+    let calls = 0;
+    const service = await serve((_request, response) => {
+      calls += 1;
+      if (calls < 4) json(response, {}, 502);
+      else json(response, []);
+    });
+    const { reader, waits, counts } = createTestClient(service.url);
+    expect((await reader.flowControl(signal())).rows).toEqual([]);
+    expect(waits).toEqual([125, 250, 500]);
+    expect(counts.requests).toEqual({ 'flow_control server': 3, 'flow_control ok': 1 });
+  });
+
+  it('waits as long as Retry-After asks, and gives up at once when that is too long for one round', async () => {
+    let header = '7';
+    const service = await serve((_request, response) => response.writeHead(429, { 'retry-after': header }).end());
+    expect((await failure(service.url)).waits).toEqual([7125, 7250, 7500]);
+    header = '31';
+    expect((await failure(service.url)).waits).toEqual([]);
+  });
+
+  it.each([
+    ['HTML', '<html>secret-body</html>'],
+    ['truncated JSON', '{"flowControls": [{"secret-body'],
+    ['a number', '5'],
+    ['a wrong type', '{"flowControls": "secret-body"}'],
+    ['nothing', ''],
+  ])('calls %s an invalid response and does not quote it', async (_what, body) => {
+    const service = await serve((_request, response) => response.end(body));
+    const { error } = await failure(service.url);
+    expect(error.reason).toBe('invalid_response');
+    expect(`${error.stack} ${error.cause}`).not.toContain('secret-body');
+    expect(service.requests).toHaveLength(1);
+  });
+
+  it('reads no body beyond its bound, plain or unpacked', async () => {
+    const chunk = Buffer.alloc(1024 * 1024, ' ');
+    let sent = 0;
+    const endless = await serve((_request, response) => {
+      const more = () => {
+        while (!response.destroyed && sent < 10 * LARGEST_BODY) {
+          sent += chunk.length;
+          if (!response.write(chunk)) return response.once('drain', more);
+        }
+        return response.end();
+      };
+      more();
+    });
+    expect((await failure(endless.url)).error.message).toContain(`above ${LARGEST_BODY} bytes`);
+    expect(sent).toBeLessThan(3 * LARGEST_BODY);
+
+    const bomb = gzipSync(Buffer.alloc(LARGEST_BODY + 1, ' '));
+    const service = await serve((_request, response) =>
+      response.writeHead(200, { 'content-encoding': 'gzip' }).end(bomb),
+    );
+    expect((await failure(service.url)).error.message).toContain('gzip damaged or above');
+  });
+
+  it('gives up on a service that hangs, or that drips, after the timeout', async () => {
+    const hanging = await serve(() => undefined);
+    const { error, counts } = await failure(hanging.url, { timeout: 20 });
+    expect(error.reason).toBe('timeout');
+    expect(counts.requests).toEqual({ 'flow_control timeout': 4 });
+
+    const drops: NodeJS.Timeout[] = [];
+    const dripping = await serve((_request, response) => {
+      response.writeHead(200);
+      drops.push(setInterval(() => response.write(' '), 5));
+    });
+    expect((await failure(dripping.url, { timeout: 30 })).error.reason).toBe('timeout');
+    for (const drop of drops) clearInterval(drop);
+  });
+
+  it('calls refused and reset connections network faults', async () => {
+    const reset = await serve(request => request.socket.resetAndDestroy());
+    expect((await failure(reset.url)).error.reason).toBe('network');
+    const gone = await startHttpService(() => undefined);
+    await gone.close();
+    const { error, counts } = await failure(gone.url);
+    expect(error.message).toBe('GET /v2/flowControl: ECONNREFUSED');
+    expect(counts.requests).toEqual({ 'flow_control network': 4 });
+  });
+
+  it('stops at once when told to, without counting a failure', async () => {
+    const stop = new AbortController();
+    const service = await serve(() => stop.abort(new Error('stopping')));
+    const { reader, counts } = createTestClient(service.url);
+    await expect(reader.flowControl(stop.signal)).rejects.toThrow('stopping');
+    expect(counts.requests).toEqual({});
+  });
+});
+
+describe('token file', () => {
+  it('is read again when it changes, and says unauthorized while it is missing or empty', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'delivery-watch-'));
+    afterThisTest(() => rm(folder, { recursive: true }));
+    const path = join(folder, 'token');
+    const token = fileToken(path);
+    await expect(token()).rejects.toMatchObject({ reason: 'unauthorized' });
+    await writeFile(path, 'first\n');
+    expect((await token()).reveal()).toBe('first');
+    await writeFile(path, ' second-one ');
+    expect((await token()).reveal()).toBe('second-one');
+    await writeFile(path, '\n');
+    await expect(token()).rejects.toThrow('is empty');
+  });
+
+  it('is not counted as a request while it can not be read', async () => {
+    const service = await serve((_request, response) => json(response, []));
+    const { error, counts } = await failure(service.url, { token: fileToken('/nonexistent/token') });
+    expect(error.reason).toBe('unauthorized');
+    expect(counts.requests).toEqual({});
+    expect(service.requests).toEqual([]);
+  });
+});

@@ -1,0 +1,71 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { MOST_PAGES, paginate } from '../../src/upstream/paginate.ts';
+import { allRows } from '../support/client.ts';
+
+describe('paginate', () => {
+  it('gives each row once, in order, however the list is cut into pages', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(fc.array(fc.integer(), { maxLength: 4 }), { minLength: 1, maxLength: 12 }),
+        fc.boolean(),
+        async (pages, numeric) => {
+          const cursorOf = (index: number) => (numeric ? String(index) : `c-${'x'.repeat(index)}`);
+          const asked: (string | undefined)[] = [];
+          const rows = await allRows(
+            paginate('list', async cursor => {
+              asked.push(cursor);
+              const index = cursor === undefined ? 0 : pages.findIndex((_, at) => cursorOf(at) === cursor);
+              const last = index === pages.length - 1;
+              return { rows: pages[index] ?? [], rejected: 0, cursor: last ? undefined : cursorOf(index + 1) };
+            }),
+          );
+          expect(rows).toEqual(pages.flat());
+          expect(asked).toEqual(pages.map((_, index) => (index === 0 ? undefined : cursorOf(index))));
+        },
+      ),
+    );
+  });
+
+  it('stops at a cursor that comes again', async () => {
+    const next: Record<string, string> = { start: 'a', a: 'b', b: 'c', c: 'a' };
+    let calls = 0;
+    const walk = allRows(
+      paginate('list', async cursor => {
+        calls += 1;
+        return { rows: [calls], rejected: 0, cursor: next[cursor ?? 'start'] };
+      }),
+    );
+    await expect(walk).rejects.toMatchObject({
+      reason: 'invalid_response',
+      message: 'list: the same cursor came twice',
+    });
+    expect(calls).toBe(4);
+  });
+
+  it('ends a list that has no end', async () => {
+    let calls = 0;
+    const walk = allRows(
+      paginate('list', async () => {
+        calls += 1;
+        return { rows: [], rejected: 0, cursor: String(calls) };
+      }),
+    );
+    await expect(walk).rejects.toMatchObject({
+      reason: 'invalid_response',
+      message: `list: no end after ${MOST_PAGES} pages`,
+    });
+    expect(calls).toBe(MOST_PAGES);
+  });
+
+  it('reads nothing before it is asked, and no page ahead', async () => {
+    let calls = 0;
+    const pages = paginate('list', async () => {
+      calls += 1;
+      return { rows: [], rejected: 0, cursor: String(calls) };
+    });
+    expect(calls).toBe(0);
+    await pages.next();
+    expect(calls).toBe(1);
+  });
+});

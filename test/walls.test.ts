@@ -1,0 +1,116 @@
+import { globSync, readFileSync } from 'node:fs';
+import { dirname, join, normalize } from 'node:path';
+import { describe, expect, it } from 'vitest';
+
+/** Which rooms a room may import. A room is a folder of src/. */
+const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
+  kit: [],
+  model: ['kit'],
+  upstream: ['kit', 'model'],
+  store: ['kit', 'model'],
+  metrics: ['kit', 'model'],
+  telemetry: ['kit', 'model'],
+  collectors: ['kit', 'model', 'upstream', 'metrics'],
+  scheduler: ['kit', 'model', 'metrics', 'store'],
+  http: ['kit', 'model'],
+  config: ['kit', 'collectors', 'upstream', 'store', 'telemetry', 'scheduler', 'http'],
+  emulator: ['kit'],
+  mixin: ['kit', 'collectors', 'metrics'],
+  app: ['kit', 'model', 'upstream', 'store', 'metrics', 'telemetry', 'collectors', 'scheduler', 'http', 'config'],
+  cli: ['kit', 'app', 'config', 'emulator', 'mixin'],
+};
+
+/** The one file of a room that others may open. Rooms without a door are open; app opens every file. */
+const DOORS: Readonly<Record<string, readonly string[]>> = {
+  upstream: ['api.ts'],
+  store: ['store.ts'],
+  metrics: ['family.ts'],
+  collectors: ['index.ts'],
+  emulator: ['server.ts'],
+};
+const OPENS_EVERY_FILE = ['app', 'mixin'];
+
+/** One library, one room. Only app may also name a library's types. */
+const LIBRARIES: Readonly<Record<string, readonly string[]>> = {
+  commander: ['cli'],
+  yaml: ['config'],
+  undici: ['upstream', 'app'],
+  'prom-client': ['metrics'],
+  express: ['http', 'emulator'],
+  pino: ['telemetry'],
+  '@opentelemetry/api': ['telemetry'],
+  zod: ['kit', 'upstream', 'store', 'telemetry', 'collectors', 'scheduler', 'http', 'config', 'emulator'],
+};
+
+const IMPORT = /(?:\bfrom\s+|\bimport\s*\(\s*|\bimport\s+)'([^']+)'/g;
+
+/** What `text`, standing at `path` below src/, imports against the rules. */
+function breaches(path: string, text: string): string[] {
+  const [room = ''] = path.split('/');
+  if (room === 'main.ts') return [];
+  const found: string[] = [];
+  for (const [, imported = ''] of text.matchAll(IMPORT)) {
+    if (imported.startsWith('node:')) continue;
+    if (!imported.startsWith('.')) {
+      if (!LIBRARIES[imported]?.includes(room)) found.push(`${path}: the library ${imported} is not ${room}'s`);
+      continue;
+    }
+    const target = normalize(join(dirname(path), imported));
+    const [other = '', ...rest] = target.split('/');
+    const file = rest.join('/');
+    if (other === room) continue;
+    if (!MAY_IMPORT[room]?.includes(other)) found.push(`${path}: ${room} may not import ${other}`);
+    else if (room === 'config' && file === 'options.ts') continue;
+    else if (!OPENS_EVERY_FILE.includes(room) && DOORS[other] && !DOORS[other].includes(file))
+      found.push(`${path}: ${target} is not the door of ${other}`);
+    else if (room === 'config' && other !== 'kit' && other !== 'collectors')
+      found.push(`${path}: config may open only the options of ${other}`);
+  }
+  return found;
+}
+
+const files = globSync('**/*.ts', { cwd: 'src' });
+
+describe('walls', () => {
+  it.each(files)('%s stays within its walls', path => {
+    expect(breaches(path, readFileSync(join('src', path), 'utf8'))).toEqual([]);
+  });
+
+  it('knows every room', () => {
+    const rooms = new Set(files.filter(path => path.includes('/')).map(path => path.split('/')[0]));
+    expect([...rooms].filter(room => !((room as string) in MAY_IMPORT))).toEqual([]);
+  });
+
+  it.each([
+    ['collectors/x.ts', `import type { Store } from '../store/store.ts';`, 'collectors may not import store'],
+    [
+      'collectors/x.ts',
+      `import { toPage } from '../upstream/wire.ts';`,
+      'upstream/wire.ts is not the door of upstream',
+    ],
+    ['emulator/routes/x.ts', `import { EVENT_STATES } from '../../model/message.ts';`, 'emulator may not import model'],
+    ['http/x.ts', `const { api } = await import('../upstream/api.ts');`, 'http may not import upstream'],
+    ['rules/x.ts', `import '../kit/clock.ts';`, 'rules may not import kit'],
+    [
+      'config/x.ts',
+      `import { createMemoryStore } from '../store/memory.ts';`,
+      'store/memory.ts is not the door of store',
+    ],
+    ['config/x.ts', `import { runLoop } from '../scheduler/loop.ts';`, 'config may open only the options of scheduler'],
+    ['kit/x.ts', `import express from 'express';`, "the library express is not kit's"],
+    ['cli/x.ts', `import { runLoop } from '../scheduler/loop.ts';`, 'cli may not import scheduler'],
+  ])('catches a planted breach in %s: %s', (path, text, breach) => {
+    expect(breaches(path, text)).toEqual([`${path}: ${breach}`]);
+  });
+
+  it('time is taken only in kit/clock.ts', () => {
+    const takers = files.filter(
+      path =>
+        path !== 'kit/clock.ts' &&
+        /\b(Date\.now|setTimeout|setInterval|performance\.now|AbortSignal\.timeout)\b/.test(
+          readFileSync(join('src', path), 'utf8'),
+        ),
+    );
+    expect(takers).toEqual([]);
+  });
+});
