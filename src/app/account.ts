@@ -6,7 +6,7 @@ import type { Histogram } from '../kit/counter.ts';
 import type { Log } from '../kit/log.ts';
 import { Secret } from '../kit/secret.ts';
 import type { Tracer } from '../kit/tracer.ts';
-import type { Source } from '../metrics/exposition.ts';
+import type { Source } from '../metrics/family.ts';
 import { createAccountMeter, ownFamilies, statusSamples } from '../metrics/own.ts';
 import type { AccountStatus } from '../model/status.ts';
 import { accountStatus, createSlot, type Slot } from '../scheduler/board.ts';

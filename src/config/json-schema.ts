@@ -19,7 +19,7 @@ export function configJsonSchema(): JsonSchema {
 }
 
 /** The part of the schema that describes the value at `path`; undefined where the configuration has no such place. */
-export function schemaAt(path: readonly PropertyKey[]): JsonSchema | undefined {
+function schemaAt(path: readonly PropertyKey[]): JsonSchema | undefined {
   let at: JsonSchema | undefined = configJsonSchema();
   for (const step of path) at = typeof step === 'number' ? at?.items : at?.properties?.[String(step)];
   return at;

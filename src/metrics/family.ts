@@ -38,3 +38,17 @@ export const gauge = define('gauge');
 export const counter = define('counter');
 export const histogram = define('histogram');
 export const info = define('info');
+
+/**
+ * One source of samples: a collector's facts of one account, or the agent's own numbers.
+ * Two sources may own the same family; their samples then differ in account or labels, which nobody checks here.
+ */
+export interface Source {
+  /** Written as the first label of each sample when present. */
+  readonly account?: string;
+  readonly families: readonly Family[];
+  /** Identity of what `samples()` would say now, compared by `===`: samples are asked for again only when it changes. */
+  revision(): unknown;
+  /** Samples by name of the family; families without samples are not shown for this source. */
+  samples(): ReadonlyMap<string, readonly Sample[]>;
+}

@@ -1,7 +1,7 @@
 import { collectDefaultMetrics, Gauge, Histogram as PromHistogram, Registry } from 'prom-client';
 import type { Histogram } from '../kit/counter.ts';
-import { formatLe, type Source } from './exposition.ts';
-import type { FamilyType, Sample } from './family.ts';
+import { formatLe } from './exposition.ts';
+import type { FamilyType, Sample, Source } from './family.ts';
 
 /** What this process says of itself: process_*, nodejs_*, delivery_watch_* and what is not split by account. */
 export interface ProcessMetrics {

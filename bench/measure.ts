@@ -1,0 +1,58 @@
+import { Agent, get } from 'node:http';
+import { availableParallelism, cpus, loadavg } from 'node:os';
+
+export interface Timings {
+  readonly median: number;
+  readonly p99: number;
+  readonly count: number;
+}
+
+/** Median and 99th percentile (nearest rank) of times in milliseconds. */
+export function timingsOf(times: readonly number[]): Timings {
+  const sorted = times.toSorted((a, b) => a - b);
+  const rank = (share: number) =>
+    sorted[Math.min(sorted.length - 1, Math.ceil(sorted.length * share) - 1)] ?? Number.NaN;
+  return { median: rank(0.5), p99: rank(0.99), count: sorted.length };
+}
+
+const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+
+/** Reads the whole answer of one GET over a kept connection: milliseconds until its last byte, and its length as sent. */
+export function timeGet(
+  url: string,
+  headers: Readonly<Record<string, string>>,
+): Promise<{ ms: number; bytes: number }> {
+  return new Promise((resolve, reject) => {
+    const start = performance.now();
+    const request = get(url, { agent, headers, timeout: 60_000 }, response => {
+      let bytes = 0;
+      response.on('data', (chunk: Buffer) => {
+        bytes += chunk.length;
+      });
+      response.on('error', reject);
+      response.on('end', () => {
+        if (response.statusCode !== 200) reject(new Error(`${url} answered ${response.statusCode}`));
+        else resolve({ ms: performance.now() - start, bytes });
+      });
+    });
+    request.on('timeout', () => request.destroy(new Error(`${url} did not answer within a minute`)));
+    request.on('error', reject);
+  });
+}
+
+/** What is measured on, and how busy it was in the minute before: beside other work the ratios come out lower. */
+export function machine(): string {
+  const load = loadavg()[0]?.toFixed(1);
+  return `${cpus()[0]?.model.trim()}, ${availableParallelism()} cores, Node ${process.version}, load average ${load} at the start`;
+}
+
+/** A markdown table; all columns but the first are set to the right. */
+export function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
+  const widths = head.map((title, column) =>
+    Math.max(...[title, ...rows.map(row => row[column] ?? '')].map(cell => cell.length)),
+  );
+  const line = (cells: readonly string[]) =>
+    `| ${cells.map((cell, column) => (column === 0 ? cell.padEnd(widths[column] ?? 0) : cell.padStart(widths[column] ?? 0))).join(' | ')} |`;
+  const rule = `|${widths.map((width, column) => (column === 0 ? '-'.repeat(width + 2) : `${'-'.repeat(width + 1)}:`)).join('|')}|`;
+  return [line(head), rule, ...rows.map(line)].join('\n');
+}

@@ -1,0 +1,58 @@
+import { table, timingsOf } from './measure.ts';
+import { createChangingSource } from './series.ts';
+
+type Writer = typeof import('../src/metrics/exposition.ts');
+
+const ACCOUNTS = 1000;
+const FAMILIES = 30;
+const ROUNDS = 40;
+
+const families = Array.from({ length: FAMILIES }, (_, index) => ({
+  name: `delivery_some_family_number_${index}_messages`,
+  type: 'gauge' as const,
+  help: 'A family of a few series.',
+  labels: ['state'],
+}));
+const STATES = ['in_progress', 'success', 'fail', 'canceled', 'unknown'];
+
+/** A thousand accounts with thirty small families each: what a scrape costs this process, without HTTP. */
+export async function run(): Promise<string> {
+  const writer = (await import(new URL('../dist/metrics/exposition.js', import.meta.url).href)) as Writer;
+  const accounts = Array.from({ length: ACCOUNTS }, (_, account) =>
+    createChangingSource(
+      `production-${account}`,
+      families,
+      version =>
+        new Map(
+          families.map(({ name }, index) => [
+            name,
+            STATES.slice(index % STATES.length).map((state, at) => ({
+              labels: { state },
+              value: (account * 7919 + version * 104_729 + at) % 9973,
+            })),
+          ]),
+        ),
+    ),
+  );
+  const exposition = writer.createExposition(accounts.map(({ source }) => source));
+  const rows = [
+    { name: 'every account changed', changed: ACCOUNTS },
+    { name: 'one account in ten changed', changed: ACCOUNTS / 10 },
+    { name: 'one account changed', changed: 1 },
+    { name: 'nothing changed', changed: 0 },
+  ].flatMap(({ name, changed }) =>
+    [true, false].map(gzip => {
+      let bytes = 0;
+      const times = Array.from({ length: ROUNDS }, (_, round) => {
+        for (let i = 0; i < changed; i++) accounts[(i * 9 + round) % ACCOUNTS]?.change();
+        const start = performance.now();
+        bytes = exposition.render({ scope: 'everything', format: 'text', gzip }).length;
+        return performance.now() - start;
+      });
+      const { median, p99 } = timingsOf(times.slice(5));
+      return [`${name}, ${gzip ? 'gzip' : 'plain'}`, median.toFixed(2), p99.toFixed(2), String(bytes)];
+    }),
+  );
+  const what = `${ACCOUNTS} accounts × ${FAMILIES} families of 1 to 5 series, in this process, samples included`;
+  return `Making the bytes of /metrics: ${what}.\n\n${table(['what', 'median ms', 'p99 ms', 'bytes'], rows)}`;
+}

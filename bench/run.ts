@@ -1,0 +1,35 @@
+/** `node bench/run.ts [NAME…]` after `npm run build`: runs these benches, or all, prints them and writes them into RESULTS.md. */
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { machine } from './measure.ts';
+
+const BENCHES: Readonly<Record<string, () => Promise<{ run(): Promise<string> }>>> = {
+  scrape: () => import('./scrape.ts'),
+  render: () => import('./render.ts'),
+};
+
+const RESULTS = new URL('./RESULTS.md', import.meta.url);
+const INTRODUCTION =
+  '# Measured\n\nWritten by `npm run bench`, or `npm run bench -- NAME` for one section. The targets are ratios inside one run.\n';
+
+/** Puts `section` in the place of the one with the same heading, or at the end. */
+function replaceSection(text: string, heading: string, section: string): string {
+  const parts = text.split(/^(?=## )/m);
+  const at = parts.findIndex(part => part.startsWith(`${heading}\n`));
+  if (at === -1) return [...parts, section].map(part => `${part.trimEnd()}\n`).join('\n');
+  return parts
+    .with(at, section)
+    .map(part => `${part.trimEnd()}\n`)
+    .join('\n');
+}
+
+if (!existsSync(new URL('../dist', import.meta.url))) throw new Error('no dist/: run npm run build first');
+const names = process.argv.length > 2 ? process.argv.slice(2) : Object.keys(BENCHES);
+for (const name of names) {
+  const load = BENCHES[name];
+  if (load === undefined) throw new Error(`no bench ${name}; there are ${Object.keys(BENCHES).join(', ')}`);
+  const { run } = await load();
+  const section = `## ${name}\n\nOn ${machine()}.\n\n${await run()}\n`;
+  process.stdout.write(`${section}\n`);
+  const before = existsSync(RESULTS) ? readFileSync(RESULTS, 'utf8') : INTRODUCTION;
+  writeFileSync(RESULTS, replaceSection(before, `## ${name}`, section));
+}

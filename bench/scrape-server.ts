@@ -1,0 +1,82 @@
+/** One of the servers that bench/scrape.ts measures, in a process of its own: `node bench/scrape-server.ts ROLE`. Sends its port to its parent. */
+import { createServer, type RequestListener } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import express from 'express';
+import { Counter, Gauge, Registry } from 'prom-client';
+import { ACCOUNTS, accountName, createChangingSource, families, samplesOf } from './series.ts';
+
+type Writer = typeof import('../src/metrics/exposition.ts');
+
+const writer = (await import(new URL('../dist/metrics/exposition.js', import.meta.url).href)) as Writer;
+
+function createExposition() {
+  const accounts = Array.from({ length: ACCOUNTS }, (_, account) =>
+    createChangingSource(accountName(account), families, version => samplesOf(account, version)),
+  );
+  return { accounts, exposition: writer.createExposition(accounts.map(({ source }) => source)) };
+}
+
+const headersOf = (gzip: boolean, body: Buffer) => ({
+  'Content-Type': writer.CONTENT_TYPES.text,
+  'Content-Length': body.length,
+  Vary: 'Accept, Accept-Encoding',
+  ...(gzip ? { 'Content-Encoding': 'gzip' } : {}),
+});
+
+const ROLES: Readonly<Record<string, () => RequestListener>> = {
+  ours() {
+    const { accounts, exposition } = createExposition();
+    let turn = 0;
+    return express()
+      .get('/metrics', (request, response) => {
+        const gzip = request.acceptsEncodings('gzip') === 'gzip';
+        const body = exposition.render({ scope: 'everything', format: 'text', gzip });
+        response.writeHead(200, headersOf(gzip, body));
+        response.end(body);
+      })
+      .get('/change', (_request, response) => {
+        accounts[turn++ % ACCOUNTS]?.change();
+        response.end();
+      });
+  },
+
+  /** The same bytes, made beforehand. */
+  ready() {
+    const { exposition } = createExposition();
+    const plain = exposition.render({ scope: 'everything', format: 'text', gzip: false });
+    const gzipped = exposition.render({ scope: 'everything', format: 'text', gzip: true });
+    return (request, response) => {
+      const gzip = request.headers['accept-encoding'] === 'gzip';
+      const body = gzip ? gzipped : plain;
+      response.writeHead(200, headersOf(gzip, body));
+      response.end(body);
+    };
+  },
+
+  'prom-client'() {
+    const registry = new Registry();
+    const metrics = families.map(({ name, help, type, labels }) => {
+      const options = { name, help, labelNames: ['account', ...labels], registers: [registry] };
+      return type === 'counter' ? new Counter(options) : new Gauge(options);
+    });
+    for (let account = 0; account < ACCOUNTS; account++) {
+      const samples = samplesOf(account, 0);
+      families.forEach(({ name }, index) => {
+        for (const { labels, value } of samples.get(name) ?? []) {
+          metrics[index]?.inc({ account: accountName(account), ...labels }, value);
+        }
+      });
+    }
+    return async (_request, response) => {
+      const text = await registry.metrics();
+      response.writeHead(200, { 'Content-Type': writer.CONTENT_TYPES.text });
+      response.end(text);
+    };
+  },
+};
+
+const role = ROLES[process.argv[2] ?? ''];
+if (role === undefined) throw new Error(`a role: ${Object.keys(ROLES).join(', ')}`);
+const server = createServer(role());
+server.listen(0, '127.0.0.1', () => process.send?.((server.address() as AddressInfo).port));
+process.on('disconnect', () => process.exit());

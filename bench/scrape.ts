@@ -1,0 +1,135 @@
+import { type ChildProcess, fork, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { freePort, requireProgram } from '../test/support/prometheus.ts';
+import { table, timeGet, timingsOf } from './measure.ts';
+import { ACCOUNTS, SERIES } from './series.ts';
+
+interface Row {
+  readonly name: string;
+  readonly url: string;
+  readonly gzip: boolean;
+  /** Asked before each request, not timed. */
+  readonly before?: string;
+  /** Requests in a turn. */
+  readonly each: number;
+}
+
+/** The rows take turns, so that a machine that is busy for a while is so for all of them. */
+const TURNS = 6;
+/** No row measures longer than this in a turn, in milliseconds. */
+const TURN_LIMIT = 10_000;
+
+async function startServer(role: string, children: ChildProcess[]): Promise<string> {
+  const child = fork(new URL('./scrape-server.ts', import.meta.url), [role]);
+  children.push(child);
+  const [port] = (await once(child, 'message')) as [number];
+  return `http://127.0.0.1:${port}`;
+}
+
+/** Debian's pushgateway with the text of `from`, or undefined when it is not installed. */
+async function startPushgateway(from: string, children: ChildProcess[]): Promise<string | undefined> {
+  if (!requireProgram('prometheus-pushgateway')) return undefined;
+  const port = await freePort();
+  const url = `http://127.0.0.1:${port}`;
+  children.push(spawn('prometheus-pushgateway', [`--web.listen-address=127.0.0.1:${port}`], { stdio: 'ignore' }));
+  for (let tries = 0; tries < 100; tries++) {
+    const answer = await fetch(`${url}/-/ready`).catch(() => undefined);
+    if (answer?.ok) break;
+    await sleep(100);
+  }
+  const body = await (await fetch(from)).text();
+  const pushed = await fetch(`${url}/metrics/job/bench`, { method: 'PUT', body, signal: AbortSignal.timeout(60_000) });
+  if (!pushed.ok) throw new Error(`the pushgateway refused the series: ${await pushed.text()}`);
+  return url;
+}
+
+async function measure(rows: readonly Row[]) {
+  const results = new Map(rows.map(row => [row.name, { times: [] as number[], bytes: 0 }]));
+  for (let turn = 0; turn < TURNS; turn++) {
+    for (const { name, url, gzip, before, each } of rows) {
+      const headers = { 'Accept-Encoding': gzip ? 'gzip' : 'identity' };
+      const deadline = performance.now() + TURN_LIMIT;
+      for (let request = 0; request < each && performance.now() < deadline; request++) {
+        if (before !== undefined) await timeGet(before, {});
+        const { ms, bytes } = await timeGet(url, headers);
+        const result = results.get(name);
+        // The first turn warms up the server, the connection and this process.
+        if (turn > 0) result?.times.push(ms);
+        if (result) result.bytes = bytes;
+      }
+    }
+  }
+  return results;
+}
+
+/** GET /metrics with 100,000 series over loopback: this project's exposition and others. */
+export async function run(): Promise<string> {
+  const children: ChildProcess[] = [];
+  try {
+    const [ours, ready, promClient] = await Promise.all(
+      ['ours', 'ready', 'prom-client'].map(role => startServer(role, children)),
+    );
+    const pushgateway = await startPushgateway(`${ours}/metrics`, children);
+    const pushed = `${pushgateway}/metrics`;
+    const rows: readonly Row[] = [
+      { name: 'delivery-watch, plain', url: `${ours}/metrics`, gzip: false, each: 60 },
+      { name: 'delivery-watch, gzip', url: `${ours}/metrics`, gzip: true, each: 200 },
+      {
+        name: 'delivery-watch, gzip, 1 of 100 accounts just changed',
+        url: `${ours}/metrics`,
+        gzip: true,
+        before: `${ours}/change`,
+        each: 100,
+      },
+      { name: 'ready-made buffer, plain', url: `${ready}/`, gzip: false, each: 60 },
+      { name: 'ready-made buffer, gzip', url: `${ready}/`, gzip: true, each: 200 },
+      { name: 'prom-client metrics(), plain', url: `${promClient}/`, gzip: false, each: 20 },
+      ...(pushgateway === undefined
+        ? []
+        : [
+            { name: 'pushgateway, plain', url: pushed, gzip: false, each: 20 },
+            { name: 'pushgateway, gzip', url: pushed, gzip: true, each: 20 },
+          ]),
+    ];
+    const results = await measure(rows);
+    return report(rows, results);
+  } finally {
+    for (const child of children) child.kill('SIGTERM');
+  }
+}
+
+function report(rows: readonly Row[], results: Awaited<ReturnType<typeof measure>>): string {
+  const timings = new Map(rows.map(({ name }) => [name, timingsOf(results.get(name)?.times ?? [])]));
+  const median = (name: string) => timings.get(name)?.median ?? Number.NaN;
+  const times = table(
+    ['what', 'median ms', 'p99 ms', 'requests', 'bytes'],
+    rows.map(({ name }) => {
+      const { median, p99, count } = timings.get(name) ?? timingsOf([]);
+      return [name, median.toFixed(2), p99.toFixed(2), String(count), String(results.get(name)?.bytes)];
+    }),
+  );
+  const targets: readonly (readonly [string, string, number, number])[] = [
+    ['delivery-watch, plain', 'pushgateway, plain', 12, 1],
+    ['delivery-watch, gzip', 'pushgateway, gzip', 50, 1],
+    ['delivery-watch, gzip, 1 of 100 accounts just changed', 'pushgateway, gzip', 10, 1],
+    ['delivery-watch, plain', 'prom-client metrics(), plain', 40, 1],
+    ['ready-made buffer, plain', 'delivery-watch, plain', 2, -1],
+    ['ready-made buffer, gzip', 'delivery-watch, gzip', 2, -1],
+  ];
+  const ratios = table(
+    ['ratio of medians', 'is', 'target', 'met'],
+    targets.map(([below, above, target, sense]) => {
+      const ratio = median(above) / median(below);
+      const met = Number.isNaN(ratio) ? 'not measured' : ratio * sense >= target * sense ? 'yes' : 'NO';
+      return [
+        `${above} ÷ ${below}`,
+        `${ratio.toFixed(sense > 0 ? 0 : 2)}×`,
+        `${sense > 0 ? '≥' : '≤'} ${target}×`,
+        met,
+      ];
+    }),
+  );
+  const series = `${ACCOUNTS * SERIES} series of ${ACCOUNTS} accounts`;
+  return `GET /metrics with ${series} over loopback, one kept connection, warm, each server in its own process; the time ends with the last byte. The pushgateway adds its labels \`instance\` and \`job\` to every line.\n\n${times}\n\n${ratios}`;
+}

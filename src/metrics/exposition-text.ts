@@ -1,0 +1,67 @@
+import type { Family, Sample } from './family.ts';
+
+/** Prometheus text format 0.0.4 and OpenMetrics 1.0.0. Sample lines are the same in both; what stands round them differs. */
+export type Format = 'text' | 'openmetrics';
+
+/** Label value that Prometheus 3 and client_golang make of a bucket's upper bound: `300.0`, `0.25`, `1e+06`, `+Inf`. */
+export function formatLe(bound: number): string {
+  if (!Number.isFinite(bound)) return formatValue(bound);
+  // Go's strconv.FormatFloat(bound, 'g', -1, 64): exponents below -4 and from 6 are written, with two digits at least.
+  const [digits = '', exponent = ''] = bound.toExponential().split('e');
+  if (Number(exponent) >= -4 && Number(exponent) < 6) return Number.isInteger(bound) ? `${bound}.0` : String(bound);
+  return `${digits}e${exponent[0]}${exponent.slice(1).padStart(2, '0')}`;
+}
+
+function formatValue(value: number): string {
+  if (value === Number.POSITIVE_INFINITY) return '+Inf';
+  if (value === Number.NEGATIVE_INFINITY) return '-Inf';
+  return String(value);
+}
+
+const ESCAPES: Readonly<Record<string, string>> = { '\\': '\\\\', '"': '\\"', '\n': '\\n' };
+const escapeOne = (character: string) => ESCAPES[character] as string;
+
+/** Other control characters, NUL included, stay: both of Prometheus's parsers take them (2.42; since 2.0 by its history). */
+function escapeLabelValue(value: string): string {
+  return /[\\"\n\ud800-\udfff]/.test(value) ? value.toWellFormed().replace(/[\\"\n]/g, escapeOne) : value;
+}
+
+/** Name of the family in its HELP, TYPE and UNIT lines: OpenMetrics takes the suffix of counters and infos off. */
+export function familyName(family: Family, format: Format): string {
+  if (format === 'text') return family.name;
+  if (family.type === 'counter') return family.name.replace(/_total$/, '');
+  if (family.type === 'info') return family.name.replace(/_info$/, '');
+  return family.name;
+}
+
+export function renderHeader(family: Family, format: Format): string {
+  const name = familyName(family, format);
+  const type = family.type === 'info' && format === 'text' ? 'gauge' : family.type;
+  const special = format === 'text' ? /[\\\n]/g : /[\\\n"]/g;
+  const help = `# HELP ${name} ${family.help.toWellFormed().replace(special, escapeOne)}\n# TYPE ${name} ${type}\n`;
+  const [, unit] = /_(seconds|bytes)$/.exec(name) ?? [];
+  return unit !== undefined && format === 'openmetrics' ? `${help}# UNIT ${name} ${unit}\n` : help;
+}
+
+/**
+ * The lines of `samples`. Of samples with the same labels only the first is written, as Prometheus itself would keep it:
+ * the formats forbid the second, and two values that differ only in lone surrogates are the same once written.
+ */
+export function renderSamples(family: Family, account: string | undefined, samples: readonly Sample[]): string {
+  const lead = account === undefined ? '' : `account="${escapeLabelValue(account)}"`;
+  const bucketLabels = [...family.labels, 'le'];
+  const seen = new Set<string>();
+  const lines: string[] = [];
+  for (const { labels, suffix = '', value } of samples) {
+    const named: Readonly<Record<string, string | undefined>> = labels;
+    let pairs = lead;
+    for (const name of suffix === '_bucket' ? bucketLabels : family.labels) {
+      pairs += `${pairs === '' ? '' : ','}${name}="${escapeLabelValue(named[name] ?? '')}"`;
+    }
+    const series = pairs === '' ? suffix : `${suffix}{${pairs}}`;
+    if (seen.has(series)) continue;
+    seen.add(series);
+    lines.push(`${family.name}${series} ${formatValue(value)}\n`);
+  }
+  return lines.join('');
+}

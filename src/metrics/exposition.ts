@@ -1,0 +1,132 @@
+import { type Body, createBody, createSlot, fillSlot, type Slot } from './exposition-body.ts';
+import { checkFamilies } from './exposition-check.ts';
+import { type Format, renderHeader, renderSamples } from './exposition-text.ts';
+import type { Source } from './family.ts';
+
+export { type Format, formatLe } from './exposition-text.ts';
+
+export const CONTENT_TYPES: Readonly<Record<Format, string>> = {
+  text: 'text/plain; version=0.0.4; charset=utf-8',
+  openmetrics: 'application/openmetrics-text; version=1.0.0; charset=utf-8',
+};
+
+/** Every source, the sources of one account, or those without an account. */
+export type Scope = 'everything' | 'agent' | { readonly account: string };
+
+export interface Exposition {
+  /**
+   * The whole exposition of the sources in `scope`, which for an unknown account is an empty one. The bytes are
+   * the exposition's own and may be given to later callers too: do not write to them. Throws what a source throws,
+   * or an Error for samples of a family that the source does not list; the next call then asks the source again.
+   */
+  render(options: { readonly scope: Scope; readonly format: Format; readonly gzip: boolean }): Buffer;
+}
+
+/** A source and what was last rendered of it. */
+interface Shown {
+  readonly source: Source;
+  readonly slots: ReadonlyMap<string, Slot>;
+  asked: boolean;
+  revision: unknown;
+  /** Of the slot that changed last. */
+  version: number;
+}
+
+/** What a scope looks like in one format: for each family a header and a slot for every source. */
+interface View {
+  readonly shown: readonly Shown[];
+  readonly groups: readonly { readonly header: Slot; readonly text: string; readonly samples: readonly Slot[] }[];
+  readonly body: Body;
+  version: number;
+}
+
+/** Throws when the families of `sources` cannot stand in one exposition. */
+export function createExposition(sources: readonly Source[]): Exposition {
+  const families = checkFamilies(sources);
+  const everything = sources.map(
+    (source): Shown => ({
+      source,
+      slots: new Map(source.families.map(family => [family.name, createSlot()])),
+      asked: false,
+      revision: undefined,
+      version: 0,
+    }),
+  );
+  const byAccount = Map.groupBy(everything, ({ source }) => source.account);
+  const headers = {
+    text: families.map(family => renderHeader(family, 'text')),
+    openmetrics: families.map(family => renderHeader(family, 'openmetrics')),
+  };
+  const views = new Map<readonly Shown[], Map<Format, View>>();
+  let version = 0;
+
+  /** Bodies of all sources, as long as nothing changes. Those of one account are soon joined, and their texts add up. */
+  const kept = new Map<string, Buffer>();
+  let keptVersion = -1;
+
+  function refresh(shown: Shown): void {
+    const revision = shown.source.revision();
+    if (shown.asked && revision === shown.revision) return;
+    const { account, families: owned } = shown.source;
+    const samples = shown.source.samples();
+    for (const name of samples.keys()) {
+      if (!shown.slots.has(name)) throw new Error(`samples of ${name}, which their source does not list`);
+    }
+    version++;
+    for (const family of owned) {
+      const text = renderSamples(family, account, samples.get(family.name) ?? []);
+      if (fillSlot(shown.slots.get(family.name) as Slot, text, version)) shown.version = version;
+    }
+    shown.asked = true;
+    shown.revision = revision;
+  }
+
+  function createView(shown: readonly Shown[], format: Format): View {
+    const groups = families
+      .map((family, index) => ({
+        header: createSlot(),
+        text: headers[format][index] as string,
+        samples: shown.flatMap(({ slots }) => slots.get(family.name) ?? []),
+      }))
+      .filter(({ samples }) => samples.length > 0);
+    const end = createSlot();
+    if (format === 'openmetrics') fillSlot(end, '# EOF\n', 0);
+    const slots = [...groups.flatMap(({ header, samples }) => [header, ...samples]), end];
+    return { shown, groups, body: createBody(slots), version: -1 };
+  }
+
+  function viewOf(scope: Scope, format: Format): View {
+    const chosen =
+      scope === 'everything' ? everything : (byAccount.get(scope === 'agent' ? undefined : scope.account) ?? []);
+    const known = views.get(chosen) ?? new Map<Format, View>();
+    const view = known.get(format) ?? createView(chosen, format);
+    // A name that no source has is not remembered: it would let whoever asks fill the memory.
+    if (chosen.length > 0) views.set(chosen, known.set(format, view));
+    return view;
+  }
+
+  function update(view: View): void {
+    for (const shown of view.shown) refresh(shown);
+    const latest = view.shown.reduce((latest, shown) => Math.max(latest, shown.version), 0);
+    if (latest === view.version) return;
+    for (const { header, text, samples } of view.groups) {
+      fillSlot(header, samples.some(slot => slot.content !== '') ? text : '', latest);
+    }
+    view.version = latest;
+  }
+
+  return {
+    render({ scope, format, gzip }) {
+      const view = viewOf(scope, format);
+      update(view);
+      const make = gzip ? view.body.gzip : view.body.plain;
+      if (scope !== 'everything') return make();
+      if (keptVersion !== view.version) kept.clear();
+      keptVersion = view.version;
+      const key = `${format} ${gzip}`;
+      const body = kept.get(key) ?? make();
+      kept.set(key, body);
+      return body;
+    },
+  };
+}

@@ -1,0 +1,94 @@
+import { constants, crc32, deflateRawSync, inflateRawSync } from 'node:zlib';
+
+/** A part of a gzip body: text deflated by itself, which can be joined with others in any order. */
+export interface GzipBlock {
+  /** Raw deflate blocks that end on a byte boundary and are not marked as the last ones. */
+  readonly deflated: Uint8Array;
+  /** Length of the text, in bytes. */
+  readonly length: number;
+  readonly crc: number;
+  /** What `appendCrc` multiplies the checksum of all that comes before with. */
+  readonly operator: number;
+}
+
+/**
+ * Level 1: on exposition text it is a third of level 6's work for 3 % more bytes, since lines differ from their neighbours
+ * in few places. A smaller window or `memLevel` saves 5 µs of set-up a call and doubles the bytes.
+ */
+const OPTIONS = { level: 1, finishFlush: constants.Z_SYNC_FLUSH };
+
+/** No file name, no time of modification, unknown system (RFC 1952 §2.3). */
+const HEADER = Uint8Array.of(0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff);
+/** An empty deflate block with fixed codes, marked as the last one (RFC 1951 §3.2.3). */
+const LAST_BLOCK = Uint8Array.of(3, 0);
+
+export function gzipBlock(text: string): GzipBlock {
+  const bytes = Buffer.from(text);
+  return {
+    // A copy: what zlib returns is a view that would keep all of its 16 KiB output chunk alive.
+    deflated: new Uint8Array(deflateRawSync(bytes, OPTIONS)),
+    length: bytes.length,
+    crc: crc32(bytes),
+    operator: crcOperator(bytes.length),
+  };
+}
+
+/** The text of a block, as bytes. */
+export function inflateBlock(block: GzipBlock): Buffer {
+  const chunkSize = Math.max(constants.Z_MIN_CHUNK, block.length);
+  return inflateRawSync(block.deflated, { finishFlush: constants.Z_SYNC_FLUSH, chunkSize });
+}
+
+/** One gzip member that inflates to the texts of `blocks`, one after the other. Nothing is compressed here. */
+export function joinGzip(blocks: readonly GzipBlock[]): Buffer {
+  const size = blocks.reduce((sum, block) => sum + block.deflated.length, HEADER.length + LAST_BLOCK.length + 8);
+  const body = Buffer.allocUnsafe(size);
+  body.set(HEADER);
+  let at = HEADER.length;
+  let crc = 0;
+  let length = 0;
+  for (const block of blocks) {
+    body.set(block.deflated, at);
+    at += block.deflated.length;
+    crc = appendCrc(crc, block);
+    length += block.length;
+  }
+  body.set(LAST_BLOCK, at);
+  at = body.writeUInt32LE(crc, at + LAST_BLOCK.length);
+  body.writeUInt32LE(length % 2 ** 32, at);
+  return body;
+}
+
+/** The CRC-32 polynomial x³²+x²⁶+…+1 with its bits reversed: the lowest power is the highest bit. */
+const POLYNOMIAL = 0xedb88320;
+
+/** a·b modulo the polynomial. As in zlib's crc32_combine (crc32.c), which node:zlib does not offer. */
+function multiply(a: number, b: number): number {
+  let product = 0;
+  let shifted = b;
+  for (let bit = 1 << 31; bit !== 0; bit >>>= 1) {
+    if (a & bit) product ^= shifted;
+    shifted = shifted & 1 ? (shifted >>> 1) ^ POLYNOMIAL : shifted >>> 1;
+  }
+  return product;
+}
+
+/** x to the power 2ⁿ modulo the polynomial, for n from 0 to 31; after that they repeat. */
+const POWERS: readonly number[] = Array.from({ length: 31 }).reduce<number[]>(
+  powers => [...powers, multiply(powers.at(-1) as number, powers.at(-1) as number)],
+  [1 << 30],
+);
+
+/** x to the power of eight times `length`: multiplying a checksum with it appends `length` zero bytes to its text. */
+export function crcOperator(length: number): number {
+  let operator = 1 << 31;
+  for (let left = length, n = 3; left > 0; left = Math.floor(left / 2), n++) {
+    if (left % 2 === 1) operator = multiply(POWERS[n % 32] as number, operator);
+  }
+  return operator;
+}
+
+/** CRC-32 of a text and the text of `block` after it, from the CRC-32 of the former. */
+export function appendCrc(crc: number, block: Pick<GzipBlock, 'crc' | 'operator'>): number {
+  return (multiply(block.operator, crc) ^ block.crc) >>> 0;
+}

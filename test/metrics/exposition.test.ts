@@ -1,0 +1,178 @@
+import { gunzipSync } from 'node:zlib';
+import { describe, expect, test } from 'vitest';
+import { CONTENT_TYPES, createExposition, type Format, formatLe, type Scope } from '../../src/metrics/exposition.ts';
+import { counter, type Family, gauge, histogram, info } from '../../src/metrics/family.ts';
+import { parseExposition } from '../support/parse-exposition.ts';
+import { createFakeSource } from './sources.ts';
+
+const waiting = gauge('delivery_waiting', 'Messages waiting.\nRead in "rounds", not by C:\\scrape.', ['key']);
+const seen = counter('delivery_seen_total', 'Events seen.');
+const wait = histogram('delivery_wait_seconds', 'Time waited.', ['queue']);
+const account = info('delivery_account_info', 'The account.', ['plan']);
+const cpu = counter('process_cpu_seconds_total', 'CPU time used.');
+const gone = gauge('delivery_gone', 'Never has samples.');
+
+const bucket = (le: number, value: number) =>
+  ({ labels: { queue: 'q', le: formatLe(le) }, suffix: '_bucket', value }) as const;
+
+function createSources() {
+  const first = createFakeSource(
+    [gone, waiting, account],
+    {
+      delivery_waiting: [
+        { labels: { key: 'a "b" \\ c\nd' }, value: 1.5 },
+        { labels: { key: '\ud800' }, value: 2 },
+        { labels: { key: '\udc00' }, value: 3 },
+      ],
+      delivery_account_info: [{ labels: { plan: 'pro' }, value: 1 }],
+    },
+    'one',
+  );
+  const second = createFakeSource(
+    [waiting, seen, wait],
+    {
+      delivery_waiting: [{ labels: { key: '' }, value: 1e21 }],
+      delivery_seen_total: [{ labels: {}, value: 7 }],
+      delivery_wait_seconds: [
+        bucket(0.25, 1),
+        bucket(300, 2),
+        bucket(Infinity, 2),
+        { labels: { queue: 'q' }, suffix: '_sum', value: 12.5 },
+        { labels: { queue: 'q' }, suffix: '_count', value: 2 },
+      ],
+    },
+    'two',
+  );
+  const agent = createFakeSource([cpu], { process_cpu_seconds_total: [{ labels: {}, value: 0.5 }] });
+  return { first, second, agent, all: [first, second, agent] };
+}
+
+function text(scope: Scope, format: Format, sources = createSources().all): string {
+  return createExposition(sources).render({ scope, format, gzip: false }).toString();
+}
+
+describe('the exposition', () => {
+  test('of everything in text format 0.0.4', async () => {
+    expect(CONTENT_TYPES.text).toBe('text/plain; version=0.0.4; charset=utf-8');
+    await expect(text('everything', 'text')).toMatchFileSnapshot('exposition.prom');
+  });
+
+  test('of everything in OpenMetrics 1.0.0', async () => {
+    expect(CONTENT_TYPES.openmetrics).toBe('application/openmetrics-text; version=1.0.0; charset=utf-8');
+    await expect(text('everything', 'openmetrics')).toMatchFileSnapshot('exposition.openmetrics');
+  });
+
+  test('means the same in both formats to a strict parser', () => {
+    const of = (format: Format) =>
+      parseExposition(text('everything', format), format).flatMap(({ samples }) => samples);
+    expect(of('text')).toHaveLength(11);
+    expect(of('openmetrics')).toEqual(of('text'));
+  });
+
+  test.each(['text', 'openmetrics'] as const)('of one account, of the agent, of nobody in %s', format => {
+    const end = format === 'openmetrics' ? '# EOF\n' : '';
+    const names = (scope: Scope) => parseExposition(text(scope, format), format).map(({ name }) => name);
+    expect(names({ account: 'one' })).toEqual(
+      format === 'text' ? ['delivery_waiting', 'delivery_account_info'] : ['delivery_waiting', 'delivery_account'],
+    );
+    expect(text({ account: 'one' }, format)).not.toContain('account="two"');
+    expect(names('agent')).toEqual([format === 'text' ? 'process_cpu_seconds_total' : 'process_cpu_seconds']);
+    expect(text({ account: 'nobody' }, format)).toBe(end);
+    expect(text('everything', format, [])).toBe(end);
+  });
+
+  test('shows a family as soon as one source has samples of it, and no longer', () => {
+    const { first, all } = createSources();
+    const exposition = createExposition(all);
+    const families = (gzip: boolean) => {
+      const body = exposition.render({ scope: 'everything', format: 'text', gzip });
+      return parseExposition((gzip ? gunzipSync(body) : body).toString(), 'text').map(({ name }) => name);
+    };
+    const before = families(true);
+    first.set({ delivery_gone: [{ labels: {}, value: 0 }] });
+    expect(families(true)).toEqual(['delivery_gone', ...before.filter(name => name !== 'delivery_account_info')]);
+    first.set({});
+    expect(families(true)).toEqual(before.filter(name => name !== 'delivery_account_info'));
+    expect(families(false)).toEqual(families(true));
+  });
+
+  test('asks a source again only when its revision changes', () => {
+    const { first, second, all } = createSources();
+    const exposition = createExposition(all);
+    const render = (scope: Scope, format: Format, gzip: boolean) => exposition.render({ scope, format, gzip });
+    for (const format of ['text', 'openmetrics'] as const) {
+      for (const gzip of [true, false]) render('everything', format, gzip);
+      render({ account: 'one' }, format, true);
+    }
+    expect([first.asked(), second.asked()]).toEqual([1, 1]);
+    first.set({});
+    render('agent', 'text', true);
+    expect([first.asked(), second.asked()]).toEqual([1, 1]);
+    render('everything', 'text', true);
+    expect([first.asked(), second.asked()]).toEqual([2, 1]);
+  });
+
+  test('is one buffer for all who ask while nothing changes', () => {
+    const { first, all } = createSources();
+    const exposition = createExposition(all);
+    const render = () => exposition.render({ scope: 'everything', format: 'text', gzip: true });
+    const before = render();
+    expect(render()).toBe(before);
+    first.set({});
+    expect(render()).not.toBe(before);
+  });
+
+  test('asks a source again that could not say its samples', () => {
+    const { first, all } = createSources();
+    const exposition = createExposition(all);
+    const render = () => exposition.render({ scope: 'everything', format: 'text', gzip: true });
+    const before = render();
+    first.set({ delivery_else: [] });
+    expect(render).toThrow('samples of delivery_else, which their source does not list');
+    expect(render).toThrow('delivery_else');
+    first.set({ delivery_gone: [{ labels: {}, value: 0 }] });
+    expect(render()).not.toEqual(before);
+  });
+});
+
+describe('families that cannot stand together are refused at creation', () => {
+  test.each<[string, ...Family[][]]>([
+    ['family delivery_a is defined in two ways', [gauge('delivery_a', 'x')], [gauge('delivery_a', 'y')]],
+    ['family delivery_a is defined in two ways', [gauge('delivery_a', 'x')], [gauge('delivery_a', 'x', ['l'])]],
+    ['delivery_a and family delivery_a_total both', [counter('delivery_a_total', 'x')], [gauge('delivery_a', 'x')]],
+    ['delivery_a_count and family delivery_a both', [histogram('delivery_a', 'x')], [gauge('delivery_a_count', 'x')]],
+    ['family delivery-a is no metric name', [gauge('delivery-a', 'x')]],
+    ['family delivery_a is no name of type counter', [counter('delivery_a', 'x')]],
+    ['family delivery_a is no name of type info', [info('delivery_a', 'x')]],
+    ['family delivery_a has a label twice', [gauge('delivery_a', 'x', ['l', 'l'])]],
+    ['family delivery_a has the label a-b, which is no', [gauge('delivery_a', 'x', ['a-b'])]],
+    ['family delivery_a has the label le', [histogram('delivery_a', 'x', ['le'])]],
+    ['family delivery_a has the label account', [gauge('delivery_a', 'x', ['account'])]],
+  ])('%s', (message, ...families) => {
+    expect(() => createExposition(families.map(listed => createFakeSource(listed, {}, 'a')))).toThrow(message);
+  });
+
+  test('equal definitions are one family', () => {
+    const sources = ['a', 'b'].map(name =>
+      createFakeSource([gauge('delivery_a', 'x')], { delivery_a: [{ labels: {}, value: 1 }] }, name),
+    );
+    expect(text('everything', 'text', sources)).toBe(
+      '# HELP delivery_a x\n# TYPE delivery_a gauge\ndelivery_a{account="a"} 1\ndelivery_a{account="b"} 1\n',
+    );
+  });
+});
+
+test.each([
+  [0, '0.0'],
+  [300, '300.0'],
+  [0.25, '0.25'],
+  [0.0001, '0.0001'],
+  [0.000015, '1.5e-05'],
+  [604_800, '604800.0'],
+  [1_000_000, '1e+06'],
+  [2_592_000, '2.592e+06'],
+  [1e21, '1e+21'],
+  [Infinity, '+Inf'],
+])('the bucket bound %d is written %s', (bound, expected) => {
+  expect(formatLe(bound)).toBe(expected);
+});

@@ -1,0 +1,48 @@
+import { execFileSync } from 'node:child_process';
+import { crc32, gunzipSync } from 'node:zlib';
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { appendCrc, crcOperator, gzipBlock, inflateBlock, joinGzip } from '../../src/metrics/gzip-block.ts';
+
+const anyTexts = fc.array(
+  fc.oneof(fc.string({ unit: 'grapheme' }), fc.string({ minLength: 5000, maxLength: 90_000 })),
+  {
+    maxLength: 6,
+  },
+);
+
+test('joined checksums are the checksum of the joined bytes', () => {
+  fc.assert(
+    fc.property(fc.array(fc.uint8Array({ maxLength: 2000 })), parts => {
+      const crc = parts.reduce(
+        (crc, part) => appendCrc(crc, { crc: crc32(part), operator: crcOperator(part.length) }),
+        0,
+      );
+      expect(crc).toBe(crc32(Buffer.concat(parts)));
+    }),
+  );
+});
+
+test('a checksum goes past a long text', () => {
+  const zeros = Buffer.alloc(2 ** 27 + 3);
+  expect(appendCrc(crc32('x'), { crc: crc32(zeros), operator: crcOperator(zeros.length) })).toBe(
+    crc32(zeros, crc32('x')),
+  );
+});
+
+test('blocks in any order are one gzip member with their texts', () => {
+  fc.assert(
+    fc.property(anyTexts, texts => {
+      const blocks = texts.map(gzipBlock);
+      expect(gunzipSync(joinGzip(blocks)).toString()).toBe(texts.join(''));
+      expect(blocks.map(block => inflateBlock(block).toString())).toEqual(texts);
+    }),
+    { numRuns: 50 },
+  );
+});
+
+test('gunzip takes what is written', () => {
+  const texts = ['ä\n', 'line\n'.repeat(50_000), '', 'end\n'];
+  const body = joinGzip(texts.map(gzipBlock));
+  expect(execFileSync('gunzip', ['-c'], { input: body }).toString()).toBe(texts.join(''));
+});

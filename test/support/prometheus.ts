@@ -1,0 +1,134 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { accessSync, constants, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { delimiter, join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+/**
+ * Whether the program is on PATH. When it is not, says on stderr that what needs it is skipped, or, where REQUIRE_E2E is 1, throws.
+ * For `test.skipIf(!requireProgram('promtool'))`.
+ */
+export function requireProgram(name: string): boolean {
+  const found = (process.env.PATH ?? '').split(delimiter).some(folder => {
+    try {
+      accessSync(join(folder, name), constants.X_OK);
+      return true;
+    } catch {
+      return false;
+    }
+  });
+  if (found) return true;
+  if (process.env.REQUIRE_E2E === '1') throw new Error(`${name} is not installed, and REQUIRE_E2E=1 asks for it`);
+  process.stderr.write(`skipped: tests that need ${name}, which is not installed\n`);
+  return false;
+}
+
+export interface Prometheus {
+  readonly url: string;
+  /** The series of an instant query. */
+  query(promql: string): Promise<{ readonly metric: Readonly<Record<string, string>>; readonly value: number }[]>;
+  /** `data` of an answer of the HTTP API, such as `/api/v1/targets`. */
+  get(path: string): Promise<unknown>;
+  /** Ends the process and removes its data. */
+  stop(): Promise<void>;
+}
+
+export interface PrometheusOptions {
+  /** The section scrape_configs, as objects. The interval is a second where they set none. */
+  readonly scrapeConfigs: readonly object[];
+  /** More sections of the configuration. */
+  readonly config?: object;
+  readonly flags?: readonly string[];
+}
+
+/** A port that was free a moment ago. */
+export async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  server.close();
+  await once(server, 'close');
+  if (address === null || typeof address === 'string') throw new Error('a TCP server has no port');
+  return address.port;
+}
+
+/** How long Prometheus may take to be ready, and to end, in milliseconds. */
+const PATIENCE = 20_000;
+
+async function end(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const killer = setTimeout(() => child.kill('SIGKILL'), PATIENCE);
+  child.kill('SIGTERM');
+  await once(child, 'exit');
+  clearTimeout(killer);
+}
+
+async function isReady(child: ChildProcess, url: string): Promise<boolean> {
+  const deadline = performance.now() + PATIENCE;
+  while (child.exitCode === null && performance.now() < deadline) {
+    const answer = await fetch(`${url}/-/ready`).catch(() => undefined);
+    if (answer?.ok) return true;
+    await sleep(50);
+  }
+  return false;
+}
+
+/** Starts a real Prometheus with an empty database. Throws with what it said when it does not become ready. */
+export async function startPrometheus({
+  scrapeConfigs,
+  config = {},
+  flags = [],
+}: PrometheusOptions): Promise<Prometheus> {
+  const folder = mkdtempSync(join(tmpdir(), 'delivery-watch-prometheus-'));
+  const file = join(folder, 'prometheus.yml');
+  const global = { scrape_interval: '1s', evaluation_interval: '1s' };
+  // JSON is YAML.
+  writeFileSync(file, JSON.stringify({ global, ...config, scrape_configs: scrapeConfigs }));
+  const port = await freePort();
+  const url = `http://127.0.0.1:${port}`;
+  const child = spawn(
+    'prometheus',
+    [
+      `--config.file=${file}`,
+      `--storage.tsdb.path=${join(folder, 'data')}`,
+      `--web.listen-address=127.0.0.1:${port}`,
+      ...flags,
+    ],
+    { stdio: ['ignore', 'ignore', 'pipe'] },
+  );
+  const killNow = () => void child.kill('SIGKILL');
+  process.once('exit', killNow);
+  let said = '';
+  child.stderr.on('data', chunk => {
+    said = (said + chunk).slice(-4000);
+  });
+
+  async function stop(): Promise<void> {
+    await end(child);
+    process.off('exit', killNow);
+    rmSync(folder, { recursive: true, force: true });
+  }
+
+  async function get(path: string): Promise<unknown> {
+    const answer = (await (await fetch(url + path)).json()) as { status: string; data: unknown; error?: string };
+    if (answer.status !== 'success') throw new Error(`Prometheus answered ${path} with: ${answer.error}`);
+    return answer.data;
+  }
+
+  if (!(await isReady(child, url))) {
+    await stop();
+    throw new Error(`Prometheus did not become ready:\n${said}`);
+  }
+  return {
+    url,
+    get,
+    stop,
+    async query(promql) {
+      const data = await get(`/api/v1/query?${new URLSearchParams({ query: promql })}`);
+      const { result } = data as { result: { metric: Record<string, string>; value: [number, string] }[] };
+      return result.map(({ metric, value }) => ({ metric, value: Number(value[1].replace('Inf', 'Infinity')) }));
+    },
+  };
+}
