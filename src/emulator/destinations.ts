@@ -1,0 +1,160 @@
+import type { Fields } from './message.ts';
+
+/** Somewhere messages are sent to, and how it behaves. Times in milliseconds, shares from 0 to 1. */
+export interface Destination {
+  readonly fields: Fields;
+  /** Mean time between arrivals; exact for a schedule. */
+  readonly everyMs: number;
+  /** How many messages arrive together; one when absent. */
+  readonly burst?: readonly [least: number, most: number];
+  /** Mean duration of an attempt. */
+  readonly takesMs: number;
+  /** Share of attempts that fail though the next may do better. */
+  readonly flaky: number;
+  /** Share of messages that fail at every attempt. */
+  readonly doomed: number;
+  /** What a failing attempt is answered; 0 is no answer, 489 says that it is no use to retry. */
+  readonly statuses: readonly number[];
+  /** Nobody looks after its dead letters: they stay until their retention ends. */
+  readonly neglected?: boolean;
+}
+
+const HEADER = { 'Content-Type': ['application/json'], 'User-Agent': ['emulated-publisher/1.0'] } as const;
+const COMMON = { method: 'POST', header: HEADER, maxRetries: 3, topicId: '' } as const;
+const ORDERS = { ...COMMON, topicName: 'orders', topicId: 'top_4Qk9orders' } as const;
+
+/** About 6,000 messages an hour. Some flow-control keys are legal but awkward on purpose: clients put them in labels and URLs. */
+export const destinations: readonly Destination[] = [
+  {
+    fields: {
+      ...COMMON,
+      url: 'https://mail.example.com/v1/send',
+      queueName: 'emails',
+      labels: ['newsletter', 'bulk'],
+      label: 'newsletter',
+      failureCallback: 'https://app.example.com/hooks/mail-failed',
+      flowControlKey: 'mail/send',
+      parallelism: 2,
+    },
+    everyMs: 200_000,
+    burst: [20, 150],
+    takesMs: 3000,
+    flaky: 0.02,
+    doomed: 0.01,
+    statuses: [429, 500, 502],
+  },
+  {
+    fields: { ...ORDERS, url: 'https://warehouse.example.net/hooks/orders', endpointName: 'warehouse' },
+    everyMs: 3000,
+    takesMs: 150,
+    flaky: 0.01,
+    doomed: 0.004,
+    statuses: [500, 503, 504],
+  },
+  {
+    fields: {
+      ...ORDERS,
+      url: 'https://crm.example.org/in?source=orders&tier=gold',
+      endpointName: 'crm',
+      flowControlKey: 'crm "gold" \\ tier',
+      parallelism: 1,
+      maxRetries: 2,
+    },
+    everyMs: 3000,
+    takesMs: 1900,
+    flaky: 0.03,
+    doomed: 0.006,
+    statuses: [400, 409, 503],
+  },
+  {
+    fields: { ...COMMON, url: 'https://reports.example.com/run', scheduleId: 'scd_7minutely', method: 'GET' },
+    everyMs: 60_000,
+    takesMs: 8000,
+    flaky: 0.05,
+    doomed: 0.02,
+    statuses: [504, 0],
+  },
+  {
+    fields: {
+      ...COMMON,
+      url: 'https://app.example.com/api/onboarding',
+      labels: ['onboarding'],
+      label: 'onboarding',
+      flowControlKey: 'tenant/acme, inc. {eu="1"}',
+      parallelism: 2,
+      callback: 'https://app.example.com/hooks/done',
+    },
+    everyMs: 120_000,
+    burst: [5, 40],
+    takesMs: 6000,
+    flaky: 0.03,
+    doomed: 0.008,
+    statuses: [500, 489],
+  },
+  {
+    fields: {
+      ...COMMON,
+      url: 'https://media.example.com/thumbnails',
+      queueName: 'media',
+      labels: ['media'],
+      label: 'media',
+      flowControlKey: 'снимки 🖼',
+      rate: 2,
+      period: 5,
+      maxRetries: 1,
+    },
+    everyMs: 4000,
+    takesMs: 700,
+    flaky: 0.02,
+    doomed: 0.008,
+    statuses: [413, 422, 500],
+  },
+  {
+    fields: { ...COMMON, url: 'http://legacy.example.net:8080/webhook.php', queueName: 'legacy', method: 'PUT' },
+    everyMs: 40_000,
+    takesMs: 900,
+    flaky: 0.1,
+    doomed: 0.02,
+    statuses: [404, 410, 0],
+    neglected: true,
+  },
+  {
+    fields: {
+      ...COMMON,
+      url: 'https://llm.example.com/v1/chat/completions',
+      api: 'llm',
+      labels: ['assistant'],
+      label: 'assistant',
+      flowControlKey: 'llm',
+      parallelism: 2,
+      rate: 30,
+      period: 60,
+      maxRetries: 5,
+    },
+    everyMs: 12_000,
+    takesMs: 9000,
+    flaky: 0.06,
+    doomed: 0.01,
+    statuses: [429, 529],
+  },
+  {
+    fields: {
+      ...COMMON,
+      url: 'https://app.example.com/api/month-end',
+      scheduleId: 'scd_9monthend',
+      labels: ['billing', 'onboarding'],
+      label: 'billing',
+      flowControlKey: 'billing: 100% / tenant?',
+      parallelism: 1,
+    },
+    everyMs: 25 * 60_000,
+    burst: [10, 30],
+    takesMs: 5000,
+    flaky: 0.02,
+    doomed: 0.03,
+    statuses: [500, 503],
+  },
+];
+
+/** Addresses that publish (documentation ranges). */
+export const CALLERS = ['192.0.2.10', '192.0.2.11', '198.51.100.7', '2001:db8::25'] as const;

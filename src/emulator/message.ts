@@ -1,0 +1,83 @@
+/** States of the event log, as its rows spell them. */
+export const STATES = [
+  'created',
+  'active',
+  'retry',
+  'error',
+  'delivered',
+  'failed',
+  'cancel_requested',
+  'cancelled',
+] as const;
+
+export type EventState = (typeof STATES)[number];
+
+/** What all messages to one destination have in common, under the names the rows have. Shared, never changed. */
+export interface Fields {
+  readonly url: string;
+  readonly method: string;
+  readonly header: Readonly<Record<string, readonly string[]>>;
+  readonly maxRetries: number;
+  /** Empty when the message was not published to a topic: the field is documented without a word that it may be absent. */
+  readonly topicId: string;
+  readonly topicName?: string;
+  readonly endpointName?: string;
+  readonly queueName?: string;
+  readonly scheduleId?: string;
+  readonly api?: string;
+  /** The first of `labels`. */
+  readonly label?: string;
+  readonly labels?: readonly string[];
+  readonly callback?: string;
+  readonly failureCallback?: string;
+  readonly flowControlKey?: string;
+  /** At most so many deliveries of the key at a time. */
+  readonly parallelism?: number;
+  /** At most so many deliveries of the key per `period` seconds. */
+  readonly rate?: number;
+  readonly period?: number;
+}
+
+/** One message. Times: milliseconds since the Unix epoch. */
+export interface Message {
+  readonly fields: Fields;
+  readonly messageId: string;
+  readonly createdAt: number;
+  readonly notBefore: number;
+  readonly callerIP: string;
+  /** Absent: made from the message id when a row is written, so that it takes no memory. */
+  readonly body?: string | undefined;
+}
+
+/** One line of the event log; its time is its place in the timeline. */
+export interface LoggedEvent {
+  readonly message: Message;
+  readonly state: EventState;
+  readonly responseStatus?: number | undefined;
+  readonly error?: string | undefined;
+  /** Milliseconds since the Unix epoch. */
+  readonly nextDeliveryTime?: number | undefined;
+}
+
+/** A message that failed; the time of its failing is its place in the timeline. */
+interface DeadLetter {
+  readonly message: Message;
+  /** Of the last attempt; 0 when the destination did not answer. */
+  readonly responseStatus: number;
+}
+
+/**
+ * A dead letter of the made-up past, shared by many places of the timeline: its message follows from its place.
+ * A million of them take no memory but their places.
+ */
+export interface SharedDeadLetter {
+  readonly fields: Fields;
+  readonly callerIP: string;
+  readonly responseStatus: number;
+  /** What its message ids are made from. */
+  readonly seed: number;
+  /** Milliseconds from creation to failing. */
+  readonly lifetimeMs: number;
+}
+
+export type DlqEntry = DeadLetter | SharedDeadLetter;

@@ -1,0 +1,48 @@
+/** Pseudo-random draws that depend on the seed alone. */
+export interface Random {
+  /** At least 0, below 1. */
+  fraction(): number;
+  /** A whole number, both ends included. */
+  between(low: number, high: number): number;
+  /** Exponentially distributed, rounded up to a whole number above 0. */
+  exponential(mean: number): number;
+  chance(share: number): boolean;
+  pick<T>(list: readonly T[]): T;
+}
+
+/** A bijection of the 32-bit numbers (the finaliser of MurmurHash3): distinct numbers stay distinct. */
+function scramble(number: number): number {
+  let word = number | 0;
+  word = Math.imul(word ^ (word >>> 16), 0x85ebca6b);
+  word = Math.imul(word ^ (word >>> 13), 0xc2b2ae35);
+  return (word ^ (word >>> 16)) >>> 0;
+}
+
+export function createRandom(seed: number): Random {
+  let position = scramble(seed);
+  // Weyl steps through all 32-bit numbers, each scrambled: a period of 2^32 draws.
+  const fraction = () => {
+    position = (position + 0x9e3779b9) | 0;
+    return scramble(position) / 2 ** 32;
+  };
+  return {
+    fraction,
+    between: (low, high) => low + Math.floor(fraction() * (high - low + 1)),
+    exponential: mean => Math.ceil(-Math.log(1 - fraction()) * mean) || 1,
+    chance: share => fraction() < share,
+    pick<T>(list: readonly T[]): T {
+      if (list.length === 0) throw new RangeError('nothing to pick from');
+      return list[Math.floor(fraction() * list.length)] as T;
+    },
+  };
+}
+
+/** What a message was numbered for: `p` the past that is made up, `w` the workload, `t` a row that a test added. */
+export type Series = 'p' | 'w' | 't';
+
+/** The identifier of message `number` of a series; distinct for distinct (series, number), and the same for the same seed. */
+export function messageId(seed: number, series: Series, number: number): string {
+  const first = scramble(number ^ scramble(seed));
+  const words = [first, scramble(first + 1), scramble(first + seed)];
+  return `msg_${series}${words.map(word => word.toString(36).padStart(7, '0')).join('')}`;
+}

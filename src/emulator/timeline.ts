@@ -1,0 +1,141 @@
+export type Order = 'earliestFirst' | 'latestFirst';
+
+/** A place in a timeline. `seq` is never given twice, so a place stays a place after its row has gone. */
+export interface Position {
+  readonly time: number;
+  readonly seq: number;
+}
+
+export interface Range {
+  /** Milliseconds, both ends included. */
+  readonly from: number;
+  readonly to: number;
+  readonly order: Order;
+  /** Starts behind this place, in `order`. */
+  readonly after?: Position | undefined;
+}
+
+/** Sees a row; `false` ends the walk. */
+export type Visit<T> = (value: T, time: number, seq: number) => boolean | undefined;
+
+/** Fewer dead rows than this are not worth a compaction. */
+const TOLERATED_DEAD = 1024;
+
+/**
+ * Rows ordered by (time, seq), in parallel arrays: about 24 bytes a row besides the row itself. A place is found by
+ * binary search; a removed row leaves a tombstone until tombstones are the majority, so a burst of removals costs O(1) each.
+ */
+export class Timeline<T extends object> {
+  #times: number[] = [];
+  #seqs: number[] = [];
+  #values: (T | undefined)[] = [];
+  /** Every row before this index is dead. */
+  #head = 0;
+  #live = 0;
+  #nextSeq = 0;
+
+  get size(): number {
+    return this.#live;
+  }
+
+  /** Adds a row; at the end in O(1), elsewhere in O(n). */
+  add(time: number, value: T): Position {
+    const seq = this.#nextSeq++;
+    const end = this.#times.length;
+    if (end === 0 || (this.#times[end - 1] as number) <= time) {
+      this.#times.push(time);
+      this.#seqs.push(seq);
+      this.#values.push(value);
+    } else {
+      const index = this.#indexOf(time, seq);
+      this.#times.splice(index, 0, time);
+      this.#seqs.splice(index, 0, seq);
+      this.#values.splice(index, 0, value);
+    }
+    this.#live++;
+    return { time, seq };
+  }
+
+  /** Removes the row at exactly this place; false when there is none. */
+  remove({ time, seq }: Position): boolean {
+    const index = this.#indexOf(time, seq);
+    if (this.#times[index] !== time || this.#seqs[index] !== seq || this.#values[index] === undefined) return false;
+    this.#values[index] = undefined;
+    this.#live--;
+    this.#compactIfSparse();
+    return true;
+  }
+
+  /** Drops rows from the early end: those before `time`, and then as many as it takes to keep at most `limit`. */
+  dropEarliest(time: number, limit: number): void {
+    while (this.#head < this.#times.length && ((this.#times[this.#head] as number) < time || this.#live > limit)) {
+      if (this.#values[this.#head] !== undefined) this.#live--;
+      this.#values[this.#head++] = undefined;
+    }
+    this.#compactIfSparse();
+  }
+
+  /** Takes the tombstones away, in O(n). */
+  compact(): void {
+    let kept = 0;
+    for (let index = this.#head; index < this.#times.length; index++) {
+      if (this.#values[index] === undefined) continue;
+      this.#times[kept] = this.#times[index] as number;
+      this.#seqs[kept] = this.#seqs[index] as number;
+      this.#values[kept++] = this.#values[index];
+    }
+    this.#times.length = this.#seqs.length = this.#values.length = kept;
+    this.#head = 0;
+  }
+
+  /** The row that is about `fraction` (0 to below 1) of the way from earliest to latest; undefined when none is left there. */
+  at(fraction: number): (Position & { readonly value: T }) | undefined {
+    let index = this.#head + Math.floor(fraction * (this.#times.length - this.#head));
+    while (index < this.#values.length && this.#values[index] === undefined) index++;
+    const value = this.#values[index];
+    return value && { value, time: this.#times[index] as number, seq: this.#seqs[index] as number };
+  }
+
+  /** Visits the rows of a range, in its order. */
+  walk({ from, to, order, after }: Range, visit: Visit<T>): void {
+    let low = this.#indexOf(from, 0);
+    let high = this.#indexOf(to, Number.POSITIVE_INFINITY);
+    if (order === 'earliestFirst') {
+      if (after) low = Math.max(low, this.#indexOf(after.time, after.seq + 1));
+      for (let index = low; index < high; index++) if (this.#visit(index, visit) === false) return;
+    } else {
+      if (after) high = Math.min(high, this.#indexOf(after.time, after.seq));
+      for (let index = high - 1; index >= low; index--) if (this.#visit(index, visit) === false) return;
+    }
+  }
+
+  /** Visits every row, earliest first, by looking at each: it shares nothing with `walk` but the arrays. */
+  forEach(visit: (value: T, time: number, seq: number) => void): void {
+    for (const [index, value] of this.#values.entries()) {
+      if (value !== undefined) visit(value, this.#times[index] as number, this.#seqs[index] as number);
+    }
+  }
+
+  #visit(index: number, visit: Visit<T>): boolean | undefined {
+    const value = this.#values[index];
+    return value === undefined || visit(value, this.#times[index] as number, this.#seqs[index] as number);
+  }
+
+  /** The first index that is not before (time, seq). */
+  #indexOf(time: number, seq: number): number {
+    let low = this.#head;
+    let high = this.#times.length;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      const difference = (this.#times[middle] as number) - time || (this.#seqs[middle] as number) - seq;
+      if (difference < 0) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+
+  #compactIfSparse(): void {
+    const dead = this.#times.length - this.#live;
+    if (dead > TOLERATED_DEAD && dead * 2 > this.#times.length) this.compact();
+  }
+}

@@ -1,0 +1,99 @@
+import { Agenda } from './agenda.ts';
+import { fieldsOf } from './dead-letter.ts';
+import { createDelivery } from './delivery.ts';
+import { type Destination, destinations } from './destinations.ts';
+import { FlowControl } from './flow-control.ts';
+import type { DlqEntry, Fields, LoggedEvent } from './message.ts';
+import { createRandom } from './random.ts';
+import type { Scenario } from './scenarios/scenario.ts';
+import type { Timeline } from './timeline.ts';
+
+export interface WorkloadParts {
+  /** Milliseconds since the Unix epoch at which the workload begins. */
+  readonly start: number;
+  readonly seed: number;
+  readonly scenario: Scenario;
+  readonly log: Timeline<LoggedEvent>;
+  readonly dlq: Timeline<DlqEntry>;
+  /** Drops rows whose retention has ended at this time. */
+  readonly expire: (now: number) => void;
+}
+
+/** Publishers, destinations and people, all driven by one seed: what happens until a time does not depend on how often one asks. */
+export interface Workload {
+  /** Lets everything happen until `now`. */
+  advanceTo(now: number): void;
+  /** Waitlist sizes by flow-control key. */
+  waitlists(): Map<string, number>;
+}
+
+/**
+ * The longest time, in milliseconds, that is made up for after nobody asked for long: messages on their way before it are
+ * forgotten, for making up for days would block the process. The event log must not go back further, or it would hold
+ * messages without an end.
+ */
+export const LONGEST_CATCH_UP_MS = 6 * 3_600_000;
+
+/** Mean time between two visits of somebody who looks after the dead letters, and how many of them a visit deals with. */
+const VISIT_EVERY_MS = 12 * 60_000;
+const VISITED_SHARE = 0.1;
+const VISITED_AT_MOST = 25;
+
+export function createWorkload({ start, seed, scenario, log, dlq, expire }: WorkloadParts): Workload {
+  const random = createRandom(seed);
+  const agenda = new Agenda(start);
+  const destinationOf = new Map<Fields, Destination>(destinations.map(each => [each.fields, each]));
+  const flow = new FlowControl(agenda);
+  const publish = createDelivery({ seed, random, agenda, flow, log, dlq });
+
+  function arrive(destination: Destination): void {
+    const [least, most] = destination.burst ?? [1, 1];
+    const share = scenario.doomed(destination.doomed, agenda.now - start);
+    for (let left = random.between(least, most); left > 0; left--) publish(destination, random.chance(share));
+    planArrival(destination);
+  }
+
+  function planArrival(destination: Destination): void {
+    const isExact = destination.fields.scheduleId !== undefined && !destination.burst;
+    const wait = isExact ? destination.everyMs : random.exponential(destination.everyMs);
+    agenda.at(agenda.now + wait, () => arrive(destination));
+  }
+
+  /** Half of the entries that somebody deals with are published again, as new messages. */
+  function visit(): void {
+    // Which row is drawn must not depend on when somebody last asked, so expired rows and tombstones go first.
+    expire(agenda.now);
+    dlq.compact();
+    for (let left = Math.min(VISITED_AT_MOST, Math.ceil(dlq.size * VISITED_SHARE)); left > 0; left--) {
+      const entry = dlq.at(random.fraction());
+      const destination = entry && destinationOf.get(fieldsOf(entry.value));
+      if (!destination || destination.neglected) continue;
+      dlq.remove(entry);
+      if (random.chance(0.5)) publish(destination, random.chance(0.1));
+    }
+    planVisit();
+  }
+
+  function planVisit(): void {
+    agenda.at(agenda.now + random.exponential(VISIT_EVERY_MS), visit);
+  }
+
+  function begin(): void {
+    for (const destination of destinations) planArrival(destination);
+    if (scenario.attended) planVisit();
+  }
+  begin();
+
+  return {
+    advanceTo(now) {
+      if (now - agenda.now > LONGEST_CATCH_UP_MS) {
+        agenda.restart(now - LONGEST_CATCH_UP_MS);
+        flow.clear();
+        begin();
+      }
+      agenda.runUntil(now);
+      expire(agenda.now);
+    },
+    waitlists: () => flow.waitlists(),
+  };
+}

@@ -1,0 +1,35 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { Agenda } from '../../src/emulator/agenda.ts';
+
+test('what is planned happens at its time, in order, first come first served', () => {
+  const due = fc.array(fc.integer({ min: 90, max: 120 }), { maxLength: 60 });
+  const property = fc.property(due, fc.integer({ min: 95, max: 125 }), (times, until) => {
+    const agenda = new Agenda(100);
+    const happened: string[] = [];
+    for (const [index, time] of times.entries()) agenda.at(time, () => happened.push(`${index} at ${agenda.now}`));
+    agenda.runUntil(until);
+    const expected = times
+      .map((time, index) => ({ time: Math.max(100, time), index }))
+      .filter(({ time }) => time <= until)
+      .sort((a, b) => a.time - b.time || a.index - b.index);
+    expect(happened).toEqual(expected.map(({ time, index }) => `${index} at ${time}`));
+    expect(agenda.now).toBe(Math.max(100, until));
+  });
+  fc.assert(property, { numRuns: 300 });
+});
+
+test('plans may make plans, which happen in the same run when they are due', () => {
+  const agenda = new Agenda(0);
+  const happened: number[] = [];
+  const again = () => {
+    happened.push(agenda.now);
+    agenda.at(agenda.now + 10, again);
+  };
+  agenda.at(5, again);
+  agenda.runUntil(30);
+  expect(happened).toEqual([5, 15, 25]);
+  agenda.restart(1000);
+  agenda.runUntil(2000);
+  expect(happened.length).toBe(3);
+});

@@ -1,0 +1,80 @@
+import { onTestFinished } from 'vitest';
+import { createEmulatedClock } from '../../src/emulator/clock.ts';
+import { type Emulator, type EmulatorOptions, startEmulator } from '../../src/emulator/server.ts';
+import { EmulatorState } from '../../src/emulator/state.ts';
+import { type Clock, systemClock } from '../../src/kit/clock.ts';
+
+/** The real time of tests that must come out the same every time. */
+export const NOON = Date.UTC(2026, 2, 14, 12);
+export const HOUR = 3_600_000;
+
+/** A real clock that a test moves itself. */
+export function handClock(time = NOON): Clock & { move(ms: number): void } {
+  let now = time;
+  return {
+    ...systemClock,
+    now: () => now,
+    move(ms) {
+      now += ms;
+    },
+  };
+}
+
+/** A frozen emulator at noon that is closed when the test ends. */
+export async function emulator(options: EmulatorOptions = {}): Promise<Emulator> {
+  const started = await startEmulator({ clock: handClock(), speed: 0, ...options });
+  onTestFinished(() => started.close());
+  return started;
+}
+
+/** A frozen emulator without a past: it holds what the test adds. */
+export const emptyEmulator = (options: EmulatorOptions = {}) => emulator({ history: 0, dlqEntries: 0, ...options });
+
+/** The state behind an emulator whose clock moves only when a test moves it; it starts at noon. */
+export function frozen(options: { seed?: number; scenario?: string; history?: number } = {}) {
+  const clock = createEmulatedClock(handClock(), 0);
+  const state = new EmulatorState({ clock, seed: 1, scenario: 'steady', history: HOUR, dlqEntries: 200, ...options });
+  return { clock, state };
+}
+
+export interface Answer {
+  readonly status: number;
+  readonly text: string;
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into answers as any client would
+  readonly body: any;
+}
+
+export async function ask({ url, token }: Emulator, path: string, init: RequestInit = {}): Promise<Answer> {
+  const response = await fetch(url + path, { headers: { authorization: `Bearer ${token}` }, ...init });
+  const text = await response.text();
+  const isJson = response.headers.get('content-type')?.startsWith('application/json');
+  return { status: response.status, text, body: isJson ? JSON.parse(text) : undefined };
+}
+
+export type Parameters = readonly (readonly [name: string, value: string])[];
+
+/** All rows of a list, page by page; `between` runs after each page but the last. */
+export async function walk(
+  from: Emulator,
+  list: 'dlq' | 'events',
+  parameters: Parameters = [],
+  between: (page: number) => void = () => {},
+  // biome-ignore lint/suspicious/noExplicitAny: as above
+): Promise<any[]> {
+  const rows = [];
+  let cursor: string | undefined;
+  for (let page = 0; ; page++) {
+    const query = new URLSearchParams();
+    for (const [name, value] of parameters) query.append(name, value);
+    if (cursor) query.append('cursor', cursor);
+    const { status, text, body } = await ask(from, `/v2/${list}?${query}`);
+    if (status !== 200) throw new Error(`${status} ${text}`);
+    rows.push(...body[list === 'dlq' ? 'messages' : 'events']);
+    cursor = body.cursor;
+    if (cursor === undefined) return rows;
+    between(page);
+  }
+}
+
+/** When a dead letter entered the queue, from its identifier. */
+export const enteredAt = (row: { readonly dlqId: string }) => Number(row.dlqId.split('-')[0]);

@@ -1,0 +1,152 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { createEmulatedClock } from '../../src/emulator/clock.ts';
+import { DLQ_RETENTION_MS, EmulatorState, LOG_RETENTION_MS } from '../../src/emulator/state.ts';
+import { ask, emulator, enteredAt, frozen, HOUR, handClock, NOON } from './emulated.ts';
+
+const everything = (state: EmulatorState) => ({
+  dlq: state.dlqRows(),
+  events: state.eventRows(),
+  waitlists: [...state.waitlists()],
+});
+
+describe('time', () => {
+  test('real time at speed 1, accelerated at 60, standing still at 0', async () => {
+    for (const speed of [0, 1, 60]) {
+      const clock = handClock();
+      const emulated = await emulator({ clock, speed });
+      expect(emulated.clock.now()).toBe(NOON);
+      clock.move(90_000);
+      expect(emulated.clock.now()).toBe(NOON + speed * 90_000);
+      emulated.clock.advance(1000);
+      expect(emulated.clock.now()).toBe(NOON + speed * 90_000 + 1000);
+      clock.move(-600_000);
+      expect(emulated.clock.now()).toBe(NOON + speed * 90_000 + 1000);
+    }
+  });
+
+  test('a frozen emulator never changes, however long one waits', async () => {
+    const clock = handClock();
+    const emulated = await emulator({ clock });
+    const answers = async () =>
+      Promise.all(['/v2/dlq', '/v2/events', '/v2/flowControl'].map(path => ask(emulated, path)));
+    const before = { ...everything(emulated.state), answers: await answers() };
+    clock.move(10 * HOUR);
+    expect({ ...everything(emulated.state), answers: await answers() }).toEqual(before);
+  });
+
+  test('an emulator in motion changes', async () => {
+    const clock = handClock();
+    const emulated = await emulator({ clock, speed: 1 });
+    const before = everything(emulated.state);
+    clock.move(10 * 60_000);
+    const after = everything(emulated.state);
+    expect(after.events.length).toBeGreaterThan(before.events.length + 1000);
+    expect(after.dlq).not.toEqual(before.dlq);
+    expect(after.waitlists).not.toEqual(before.waitlists);
+  });
+});
+
+describe('the seed', () => {
+  test('decides everything', () => {
+    expect(everything(frozen({ seed: 5 }).state)).toEqual(everything(frozen({ seed: 5 }).state));
+    expect(frozen({ seed: 5 }).state.eventRows()).not.toEqual(frozen({ seed: 6 }).state.eventRows());
+    expect(frozen({ seed: 5 }).state.dlqRows()[0]).not.toEqual(frozen({ seed: 6 }).state.dlqRows()[0]);
+  });
+
+  test('decides everything however often one asks on the way', () => {
+    const atOnce = frozen({ seed: 3 });
+    atOnce.clock.advance(2 * HOUR);
+    const expected = JSON.stringify(everything(atOnce.state));
+    const steps = fc.array(fc.integer({ min: 1, max: 2 * HOUR - 1 }), { minLength: 1, maxLength: 60 });
+    const property = fc.property(steps, times => {
+      const { clock, state } = frozen({ seed: 3 });
+      for (const time of [...times.toSorted((a, b) => a - b), 2 * HOUR]) {
+        clock.advance(NOON + time - clock.now());
+        state.waitlists();
+      }
+      expect(JSON.stringify(everything(state)) === expected).toBe(true);
+    });
+    fc.assert(property, { numRuns: 10 });
+  });
+});
+
+test('over days, what people clear away does not depend on how often one asks', () => {
+  const [seldom, often] = [frozen({ seed: 4 }), frozen({ seed: 4 })];
+  for (let step = 1; step <= 240; step++) {
+    often.clock.advance(HOUR / 4);
+    often.state.waitlists();
+    if (step % 20 > 0) continue;
+    seldom.clock.advance(5 * HOUR);
+    expect(JSON.stringify(seldom.state.dlqRows()) === JSON.stringify(often.state.dlqRows())).toBe(true);
+  }
+});
+
+describe('a past exists at the start', () => {
+  test('with about an hour of events, and dead letters older than that', () => {
+    const { state } = frozen();
+    const events = state.eventRows();
+    expect(events.length).toBeGreaterThan(10_000);
+    expect(Number(events[0]?.time)).toBeLessThan(NOON - 0.95 * HOUR);
+    expect(Number(events.at(-1)?.time)).toBeGreaterThan(NOON - 60_000);
+    expect(events.every(row => Number(row.time) <= NOON && Number(row.time) >= NOON - HOUR)).toBe(true);
+    const entered = state.dlqRows().map(enteredAt);
+    expect(entered.length).toBeGreaterThan(120);
+    expect(entered.length).toBeLessThan(400);
+    expect(Math.min(...entered)).toBeLessThan(NOON - 48 * HOUR);
+    expect(entered.filter(time => time > NOON - 12 * HOUR).length).toBeGreaterThan(0.4 * entered.length);
+    expect(Math.max(...entered)).toBeGreaterThan(NOON - HOUR);
+    expect(state.waitlists().size).toBeGreaterThan(3);
+  });
+
+  test('with as many old dead letters as asked for, in order and each with its own message', () => {
+    const clock = createEmulatedClock(handClock(), 0);
+    const state = new EmulatorState({ clock, seed: 1, scenario: 'steady', history: 0, dlqEntries: 30_000 });
+    const rows = state.dlqRows();
+    expect(rows.length).toBe(30_000);
+    expect(new Set(rows.map(row => row.messageId)).size).toBe(30_000);
+    const entered = rows.map(enteredAt);
+    expect(entered).toEqual(entered.toSorted((a, b) => a - b));
+    const [old, recent] = [true, false].map(isOld =>
+      rows.filter(row => enteredAt(row) < NOON - 12 * HOUR === isOld).map(row => row.url),
+    );
+    expect(new Set(old).size).toBe(1);
+    expect(new Set(recent).size).toBeGreaterThan(5);
+    expect(state.eventRows()).toEqual([]);
+  });
+});
+
+describe('memory', () => {
+  test('holds no more than the retention of each list', () => {
+    const { clock, state } = frozen();
+    for (let hour = 0; hour < 8; hour++) {
+      clock.advance(HOUR);
+      state.waitlists();
+    }
+    const events = state.eventRows();
+    expect(Number(events[0]?.time)).toBeGreaterThanOrEqual(clock.now() - LOG_RETENTION_MS);
+    expect(Number(events[0]?.time)).toBeLessThan(clock.now() - LOG_RETENTION_MS + 60_000);
+    expect(Math.min(...state.dlqRows().map(enteredAt))).toBeGreaterThanOrEqual(clock.now() - DLQ_RETENTION_MS);
+  });
+
+  test('after days without a question, the log is full again and every message in it begins with CREATED', () => {
+    // With this seed, a key that lets one message through at a time is busy when nobody asks any more.
+    const { clock, state } = frozen({ seed: 2 });
+    const old = new Set(state.eventRows().map(row => row.messageId));
+    clock.advance(40 * HOUR);
+    const events = state.eventRows();
+    const lives = Map.groupBy(events, row => row.messageId);
+    expect(Number(events[0]?.time)).toBeLessThan(clock.now() - LOG_RETENTION_MS + 60_000);
+    expect(Number(events.at(-1)?.time)).toBeGreaterThan(clock.now() - 60_000);
+    for (const rows of lives.values()) expect(rows[0]?.state).toBe('created');
+    expect([...lives.keys()].filter(id => old.has(id))).toEqual([]);
+    const started = Map.groupBy(
+      events.filter(row => row.state === 'active'),
+      row => row.flowControlKey,
+    );
+    for (const rows of started.values()) {
+      expect(Number(rows.at(-1)?.time)).toBeGreaterThan(clock.now() - 2 * HOUR);
+    }
+    expect(started.size).toBeGreaterThan(5);
+  });
+});
