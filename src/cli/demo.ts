@@ -7,6 +7,9 @@ import { createClosing } from '../kit/closing.ts';
 import { startEmulatorFor } from './emulator.ts';
 import { untilStopped } from './until-stopped.ts';
 
+/** A workload that has something waiting from the first minute on. */
+const DEMO_SEED = 3;
+
 /** The main job with nothing else installed: the emulated service and an agent that watches it, in one process. */
 export function demoCommand(): Command {
   return new Command('demo')
@@ -17,7 +20,7 @@ export function demoCommand(): Command {
       const stopped = untilStopped();
       const closing = createClosing();
       try {
-        const emulator = await startEmulatorFor(command, { scenario });
+        const emulator = await startEmulatorFor(command, { scenario, seed: DEMO_SEED });
         closing.add('emulator', () => emulator.close());
         const { data: config, error } = Config.safeParse({
           server: { listen },
