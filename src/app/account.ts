@@ -34,8 +34,13 @@ export interface AccountDeps {
 /** Everything that belongs to one account: what to run, and what it shows. */
 export interface Account {
   readonly rounds: readonly { readonly round: string; readonly every: number; readonly run: RunRound }[];
+  /** What the service said. */
+  readonly facts: readonly Source[];
+  /** That, and what the agent says of the account. */
   readonly sources: readonly Source[];
   status(): AccountStatus;
+  /** Requests that have ended. */
+  requests(): number;
 }
 
 function tokenSource(setting: SecretSetting, env: AccountDeps['env']): TokenSource {
@@ -87,7 +92,7 @@ export async function createAccount(
 
   const slots: Slot[] = [];
   const rounds: Account['rounds'][number][] = [];
-  const sources: Source[] = [];
+  const facts: Source[] = [];
   for (const { collector, options } of active) {
     const intervals = collector.rounds(options);
     const slot = createSlot({ account: name, collector: collector.name }, intervals, config.staleness, clock.now());
@@ -105,12 +110,12 @@ export async function createAccount(
       tracer,
     });
     slots.push(slot);
-    sources.push(collectorSource(collector, slot, clock));
+    facts.push(collectorSource(collector, slot, clock));
     for (const [round, every] of Object.entries(intervals)) rounds.push({ round, every, run });
   }
 
   const status = () => accountStatus(name, slots, clock.now());
-  sources.push({
+  const own: Source = {
     account: name,
     families: Object.values(ownFamilies),
     // Freshness changes with time alone, so what is shown of it is part of the identity.
@@ -123,6 +128,6 @@ export async function createAccount(
           [ownFamilies.budgetRemaining, [{ labels: {}, value: budget.remaining() }]] as const,
         ].map(([family, samples]) => [family.name, samples]),
       ),
-  });
-  return { rounds, sources, status };
+  };
+  return { rounds, facts, sources: [...facts, own], status, requests: meter.ended };
 }

@@ -37,7 +37,12 @@ export async function createParts(
   closing.add('store', () => store.close());
   const dispatcher = createDispatcher(config.upstream);
   closing.add('connections', () => dispatcher.destroy());
-  const process = createProcessMetrics({ version, configHash: hash, configLoadedAt: clock.now(), endpoints: ENDPOINTS });
+  const process = createProcessMetrics({
+    version,
+    configHash: hash,
+    configLoadedAt: clock.now(),
+    endpoints: ENDPOINTS,
+  });
   const deps = {
     config,
     env,

@@ -6,6 +6,7 @@ import { demoCommand } from './demo.ts';
 import { emulateCommand } from './emulate.ts';
 import { generateCommand } from './generate.ts';
 import { serveCommand } from './serve.ts';
+import { snapshotCommand } from './snapshot.ts';
 
 /** Runs one command line. Gives the exit code: 0 done, 1 the work failed, 2 bad usage or configuration. */
 export async function runCli(argv: readonly string[]): Promise<number> {
@@ -13,7 +14,7 @@ export async function runCli(argv: readonly string[]): Promise<number> {
     .description('Prometheus exporter and alerting agent for a hosted message-delivery service')
     .version(version)
     .exitOverride();
-  for (const command of [serveCommand(), demoCommand(), emulateCommand(), checkConfigCommand()]) {
+  for (const command of [serveCommand(), snapshotCommand(), demoCommand(), emulateCommand(), checkConfigCommand()]) {
     program.addCommand(command.copyInheritedSettings(program));
   }
   program.addCommand(generateCommand().copyInheritedSettings(program), { hidden: true });

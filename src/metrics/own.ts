@@ -94,6 +94,8 @@ export interface AccountMeter {
   readonly rowsRejected: Counter<'collector'>;
   /** Rises with every change. */
   revision(): number;
+  /** Requests counted, however they ended. */
+  ended(): number;
   samples(): readonly [Family, readonly Sample[]][];
 }
 
@@ -125,6 +127,7 @@ export function createAccountMeter(known: {
     budgetWait,
     rowsRejected,
     revision: () => revision,
+    ended: () => requests.samples().reduce((sum, { value }) => sum + value, 0),
     samples: () => [
       [ownFamilies.requests, requests.samples()],
       [ownFamilies.responseBytes, bytes.samples()],

@@ -153,6 +153,51 @@ describe('serve', () => {
   });
 });
 
+describe('snapshot', () => {
+  async function services() {
+    const well = await startHttpService((request, response) => {
+      if (request.url?.startsWith('/v2/flowControl'))
+        json(response, [{ flowControlKey: 'a\u001b[2J', waitListSize: 3 }]);
+      else json(response, { messages: [{ dlqId: '1-0', createdAt: 0 }], events: [] });
+    });
+    const refusing = await startHttpService((_request, response) => json(response, {}, 401));
+    afterThisTest(() => well.close());
+    afterThisTest(() => refusing.close());
+    return { well: account(well.url), refusing: { ...account(refusing.url), name: 'refused' } };
+  }
+  const run = (accounts: object[], ...options: string[]) =>
+    runCli(['snapshot', '--config', configFile({ accounts }), ...options], { DELIVERY_TOKEN: 'x' });
+
+  it('prints one complete collection as a table, JSON or Prometheus text, and exits with 0', async () => {
+    const { well } = await services();
+    const table = await run([well]);
+    expect(table).toMatchObject({ code: 0, stderr: '' });
+    expect(table.stdout).toMatch(/^a {8}dlq_messages +all +1$/m);
+    expect(table.stdout).toMatch(/dlq_oldest_message_timestamp_seconds +all +1970-01-01T00:00:00.000Z$/m);
+    expect(table.stdout).toContain('a\\u{1b}[2J');
+    const parsed = JSON.parse((await run([well], '--json')).stdout);
+    expect(parsed.accounts).toMatchObject([{ account: 'a', up: true }]);
+    expect(parsed.samples).toContainEqual({
+      account: 'a',
+      metric: 'delivery_dlq_messages',
+      labels: { filter: 'all' },
+      value: 1,
+    });
+    const text = (await run([well], '--prometheus')).stdout;
+    expect(parseExposition(text, 'text').find(({ name }) => name === 'delivery_up')?.samples[0]?.value).toBe(1);
+    expect(await run([well], '--json', '--prometheus')).toMatchObject({ code: 2 });
+  });
+
+  it('exits with 1 when an account failed, with what was read', async () => {
+    const { well, refusing } = await services();
+    const { code, stdout, stderr } = await run([well, refusing]);
+    expect(code).toBe(1);
+    expect(stdout).toContain('dlq_messages');
+    expect(stdout).toContain('refused: dlq failed: GET /v2/dlq: status 401 (unauthorized)');
+    expect(stderr).toBe('not complete: refused\n');
+  });
+});
+
 describe('commands', () => {
   it('say what they are for, and what is wrong with how they are used', async () => {
     expect(await runCli(['--help'])).toMatchObject({ code: 0, stdout: expect.stringContaining('check-config <file>') });

@@ -1,0 +1,77 @@
+import type { LoadedConfig } from '../config/load.ts';
+import { createClosing } from '../kit/closing.ts';
+import { createExposition } from '../metrics/exposition.ts';
+import type { AccountStatus } from '../model/status.ts';
+import { createParts, type PartsDeps } from './parts.ts';
+
+/** How far a collection is. */
+export interface Progress {
+  readonly roundsDone: number;
+  readonly rounds: number;
+  /** Requests that have been answered, all accounts together. */
+  readonly requests: number;
+}
+
+/** What one complete collection found. */
+export interface Snapshot {
+  readonly accounts: readonly AccountStatus[];
+  /** Every sample of what the service said, by account. */
+  readonly samples: readonly {
+    readonly metric: string;
+    readonly account: string;
+    readonly labels: Readonly<Record<string, string>>;
+    readonly value: number;
+  }[];
+  /** All that /metrics would say of the accounts, as Prometheus text. */
+  readonly text: string;
+}
+
+/** Runs every round of every account once. An account that fails is part of the answer. */
+export async function collectOnce(
+  loaded: LoadedConfig,
+  deps: PartsDeps,
+  options: { readonly signal: AbortSignal; readonly onProgress: (progress: Progress) => void },
+): Promise<Snapshot> {
+  const closing = createClosing();
+  try {
+    const { accounts } = await createParts(loaded, deps, closing);
+    const rounds = accounts.flatMap(account => account.rounds);
+    let roundsDone = 0;
+    const report = () =>
+      options.onProgress({
+        roundsDone,
+        rounds: rounds.length,
+        requests: accounts.reduce((sum, account) => sum + account.requests(), 0),
+      });
+    const ticking = new AbortController();
+    const ticker = (async () => {
+      for (;;) {
+        report();
+        await deps.clock.sleep(200, ticking.signal);
+      }
+    })().catch(() => undefined);
+    await Promise.all(
+      rounds.map(async ({ round, run }) => {
+        await run(round, options.signal);
+        roundsDone += 1;
+      }),
+    );
+    ticking.abort();
+    await ticker;
+    options.signal.throwIfAborted();
+    report();
+    const facts = accounts.flatMap(account => account.facts);
+    const sources = accounts.flatMap(account => account.sources);
+    return {
+      accounts: accounts.map(account => account.status()),
+      samples: facts.flatMap(source =>
+        [...source.samples()].flatMap(([metric, samples]) =>
+          samples.map(({ labels, value }) => ({ metric, account: source.account ?? '', labels, value })),
+        ),
+      ),
+      text: createExposition(sources).render({ scope: 'everything', format: 'text', gzip: false }).toString(),
+    };
+  } finally {
+    await closing.close();
+  }
+}

@@ -1,0 +1,20 @@
+/** Rows in aligned columns, two blanks apart; columns named in `right` are aligned to the right. */
+export function toTable(
+  head: readonly string[],
+  rows: readonly (readonly string[])[],
+  right: readonly string[] = [],
+): string {
+  const lines = [head, ...rows];
+  const widths = head.map((_, column) => Math.max(...lines.map(line => line[column]?.length ?? 0)));
+  return lines
+    .map(line =>
+      line
+        .map((cell, column) => {
+          const width = widths[column] ?? 0;
+          return right.includes(head[column] ?? '') ? cell.padStart(width) : cell.padEnd(width);
+        })
+        .join('  ')
+        .trimEnd(),
+    )
+    .join('\n');
+}
