@@ -78,6 +78,7 @@ export async function createAccount(
     collectors: active.map(({ collector }) => collector.name),
   });
   const budget = createBudget(limits, clock, seconds => meter.budgetWait.inc({}, seconds));
+  let tokenRejected = false;
   const client = createClient({
     baseUrl,
     token: tokenSource(token, env),
@@ -88,6 +89,11 @@ export async function createAccount(
     clock,
     random,
     tracer,
+    onTokenRejected(rejected) {
+      tokenRejected = rejected;
+      if (rejected) log.error({ account: name }, 'the service refuses the token; nothing is read until it takes one');
+      else log.info({ account: name }, 'the service takes the token again');
+    },
   });
 
   const slots: Slot[] = [];
@@ -119,12 +125,13 @@ export async function createAccount(
     account: name,
     families: Object.values(ownFamilies),
     // Freshness changes with time alone, so what is shown of it is part of the identity.
-    revision: () => `${meter.revision()} ${budget.remaining()} ${JSON.stringify(status())}`,
+    revision: () => `${meter.revision()} ${tokenRejected} ${budget.remaining()} ${JSON.stringify(status())}`,
     samples: () =>
       new Map(
         [
           ...statusSamples(status()),
           ...meter.samples(),
+          [ownFamilies.tokenRejected, [{ labels: {}, value: Number(tokenRejected) }]] as const,
           [ownFamilies.budgetRemaining, [{ labels: {}, value: budget.remaining() }]] as const,
         ].map(([family, samples]) => [family.name, samples]),
       ),

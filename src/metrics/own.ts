@@ -36,6 +36,10 @@ export const ownFamilies = {
     'Attempts of the round that failed since the last one that succeeded.',
     ['collector', 'round'],
   ),
+  tokenRejected: gauge(
+    'delivery_token_rejected',
+    '1 while the service refuses the token of the account (401), else 0. A refused token is tried again every five minutes, a changed one at once.',
+  ),
   rowsRejected: counter(
     'delivery_rows_rejected_total',
     'Rows of list answers that could not be read and were left out.',

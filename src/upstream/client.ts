@@ -22,6 +22,8 @@ export interface ClientDeps {
   readonly clock: Clock;
   readonly random: () => number;
   readonly tracer: Tracer;
+  /** Told whenever the service begins or ceases to refuse the token. */
+  readonly onTokenRejected: (rejected: boolean) => void;
 }
 
 /** One account's way to the service. */
@@ -37,11 +39,11 @@ export function createClient(deps: ClientDeps): Client {
     timeout,
     onBytes: (endpoint, bytes) => meter.bytes.inc({ endpoint }, bytes),
   });
-  // From the socket outwards: every try is counted, authenticated and paid for; only the outermost knows of tries.
+  // From the socket outwards: every try is counted and paid for; a token known to be refused costs nothing.
   const layers = [
     withObservation(clock, meter, deps.tracer),
-    withBearer(deps.token),
     withBudget(deps.budget),
+    withBearer(deps.token, clock, deps.onTokenRejected),
     withRetry(clock, deps.random),
   ];
   const call = layers.reduce((inner, layer) => layer(inner), send);

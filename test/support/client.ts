@@ -33,6 +33,7 @@ export function createTestClient(baseUrl: string, overrides: Partial<ClientDeps>
   const dispatcher = createDispatcher({ connectTimeout: overrides.connectTimeout ?? 1000 });
   afterThisTest(() => dispatcher.destroy());
   const waits: number[] = [];
+  const rejections: boolean[] = [];
   const clock = {
     ...systemClock,
     sleep(ms: number, signal?: AbortSignal) {
@@ -72,9 +73,10 @@ export function createTestClient(baseUrl: string, overrides: Partial<ClientDeps>
     clock,
     random: () => 0,
     tracer: createTestTracer(),
+    onTokenRejected: rejected => void rejections.push(rejected),
     ...overrides,
   });
-  return { client, reader: client.at('normal'), counts, waits };
+  return { client, reader: client.at('normal'), counts, waits, rejections };
 }
 
 /** All rows of a list. */

@@ -3,11 +3,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
+import { Secret } from '../../src/kit/secret.ts';
+import { RECHECK_AFTER } from '../../src/upstream/auth.ts';
 import { UpstreamError } from '../../src/upstream/errors.ts';
 import { LARGEST_BODY } from '../../src/upstream/send.ts';
 import { fileToken } from '../../src/upstream/token.ts';
 import { afterThisTest, allRows, createTestClient, TOKEN } from '../support/client.ts';
 import { json, startHttpService } from '../support/http-service.ts';
+import { createManualClock } from '../support/manual-clock.ts';
 
 type Handler = Parameters<typeof startHttpService>[0];
 
@@ -189,6 +192,61 @@ describe('client', () => {
     const { reader, counts } = createTestClient(service.url);
     await expect(reader.flowControl(stop.signal)).rejects.toThrow('stopping');
     expect(counts.requests).toEqual({});
+  });
+});
+
+describe('a refused token', () => {
+  function refusing(good: () => string) {
+    return serve((request, response) => {
+      if (request.headers.authorization === `Bearer ${good()}`) json(response, []);
+      else json(response, { error: 'no' }, 401);
+    });
+  }
+
+  it('is sent once every five minutes by one request, until the service takes it', async () => {
+    let good = 'another';
+    const service = await refusing(() => good);
+    const clock = createManualClock();
+    const { reader, rejections } = createTestClient(service.url, { clock });
+    const ask = () =>
+      reader.flowControl(signal()).then(
+        () => 'ok',
+        (error: UpstreamError) => error.reason,
+      );
+    expect([await ask(), await ask(), await ask()]).toEqual(Array(3).fill('unauthorized'));
+    expect(service.requests).toHaveLength(1);
+    expect(rejections).toEqual([true]);
+    await clock.advance(RECHECK_AFTER);
+    expect(await Promise.all([ask(), ask(), ask()])).toEqual(Array(3).fill('unauthorized'));
+    expect(service.requests).toHaveLength(2);
+    good = TOKEN;
+    expect(await ask()).toBe('unauthorized');
+    await clock.advance(RECHECK_AFTER);
+    expect([await ask(), await ask()]).toEqual(['ok', 'ok']);
+    expect(service.requests).toHaveLength(4);
+    expect(rejections).toEqual([true, false]);
+  });
+
+  it('does not hold up a changed one, even when it changed while the request was under way', async () => {
+    let token = 'old';
+    let swapDuringRequest = false;
+    const service = await serve((request, response) => {
+      if (swapDuringRequest) token = 'new';
+      json(response, [], request.headers.authorization === 'Bearer new' ? 200 : 401);
+    });
+    const { reader, rejections } = createTestClient(service.url, { token: async () => new Secret(token) });
+    await expect(reader.flowControl(signal())).rejects.toMatchObject({ reason: 'unauthorized' });
+    swapDuringRequest = true;
+    await expect(reader.flowControl(signal())).rejects.toMatchObject({ reason: 'unauthorized' });
+    expect(service.requests).toHaveLength(1);
+    token = 'newer';
+    await expect(reader.flowControl(signal())).resolves.toMatchObject({ rows: [] });
+    expect(service.headers.map(({ authorization }) => authorization)).toEqual([
+      'Bearer old',
+      'Bearer newer',
+      'Bearer new',
+    ]);
+    expect(rejections).toEqual([true, false]);
   });
 });
 
