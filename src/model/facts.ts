@@ -1,9 +1,13 @@
-import type { EventState } from './message.ts';
+import type { EventState, FlowControlEntry } from './message.ts';
 
 /** What is known of an account's flow-control keys. */
 export interface FlowControlFacts {
-  /** Waitlist size by key. */
-  readonly waitlists: ReadonlyMap<string, number>;
+  /** Distinct keys that the service lists. */
+  readonly keys: number;
+  readonly shown: readonly FlowControlEntry[];
+  /** Keys that are wanted and beyond the cap, and how many wait on them together. */
+  readonly beyondCap: number;
+  readonly beyondCapWaiting: number;
 }
 
 /** Messages of one selection of the dead-letter queue; the times are milliseconds since the Unix epoch, absent when there is none. */

@@ -26,8 +26,17 @@ export interface DlqEntry {
   readonly createdAt: number | undefined;
 }
 
-/** How many messages or workflow steps wait on one flow-control key. */
+/** One flow-control key. What the service does not report is undefined. */
 export interface FlowControlEntry {
   readonly key: string;
+  /** Messages or workflow steps that wait on it. */
   readonly waitlistSize: number;
+  /** Deliveries at the same time: allowed, and under way. */
+  readonly parallelismLimit?: number | undefined;
+  readonly parallelismInUse?: number | undefined;
+  /** Deliveries in one period of so many seconds: allowed, and started. */
+  readonly rateLimit?: number | undefined;
+  readonly rateUsed?: number | undefined;
+  readonly ratePeriodSeconds?: number | undefined;
+  readonly paused?: boolean | undefined;
 }

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { boundText } from '../kit/bounded-text.ts';
 import {
   type DeliveryEvent,
   type DlqEntry,
@@ -21,7 +22,19 @@ const FlowControlRow = z.object({
   flowControlKey: z.string(),
   waitListSize: Maybe(Text),
   waitlistSize: Maybe(Text),
+  parallelismMax: Maybe(z.number()).catch(undefined),
+  parallelismCount: Maybe(z.number()).catch(undefined),
+  rateMax: Maybe(z.number()).catch(undefined),
+  rateCount: Maybe(z.number()).catch(undefined),
+  ratePeriod: Maybe(z.number()).catch(undefined),
+  isPaused: Maybe(z.boolean()).catch(undefined),
 });
+
+/** Longer keys are shortened, so that one hostile row can't make every scrape huge. */
+const LONGEST_KEY = 512;
+
+/** What the service writes for "no limit". */
+const UNLIMITED = 2 ** 31 - 1;
 
 const PageEnvelope = z.object({ cursor: z.union([z.string(), z.number()]).nullish() });
 
@@ -59,10 +72,25 @@ export function toDeliveryEvent(row: unknown): DeliveryEvent | undefined {
 export function toFlowControlEntry(row: unknown): FlowControlEntry | undefined {
   const parsed = FlowControlRow.safeParse(row);
   if (!parsed.success) return undefined;
+  const { flowControlKey, waitListSize, waitlistSize, isPaused, ...numbers } = parsed.data;
   // A size of zero may be left out.
-  const waitlistSize = Number(parsed.data.waitListSize ?? parsed.data.waitlistSize ?? 0);
-  if (!Number.isFinite(waitlistSize) || waitlistSize < 0) return undefined;
-  return { key: parsed.data.flowControlKey.toWellFormed(), waitlistSize };
+  const size = Number(waitListSize ?? waitlistSize ?? 0);
+  if (!Number.isFinite(size) || size < 0) return undefined;
+  const entry = { key: boundText(flowControlKey, LONGEST_KEY), waitlistSize: size };
+  // A service that reports any of these leaves out what is zero or false; a limit that it leaves out is none.
+  if (isPaused == null && Object.values(numbers).every(number => number == null)) return entry;
+  const { parallelismMax, parallelismCount, rateMax, rateCount, ratePeriod } = numbers;
+  const limit = (max: number | null | undefined) => (max == null || max <= 0 || max >= UNLIMITED ? undefined : max);
+  const hasRate = limit(rateMax) !== undefined;
+  return {
+    ...entry,
+    parallelismLimit: limit(parallelismMax),
+    parallelismInUse: parallelismCount ?? 0,
+    rateLimit: limit(rateMax),
+    rateUsed: hasRate ? (rateCount ?? 0) : undefined,
+    ratePeriodSeconds: hasRate ? (ratePeriod ?? undefined) : undefined,
+    paused: isPaused ?? false,
+  };
 }
 
 /** The rows of a list answer and where it goes on; undefined when the answer is no such list. An empty list may be null. */

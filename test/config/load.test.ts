@@ -35,7 +35,7 @@ describe('good configurations', () => {
     const { config, warnings } = parseConfig(minimal, 'x.yaml', ENV);
     expect(warnings).toEqual([]);
     expect(config.server).toEqual({ listen: '0.0.0.0:10922', externalUrl: null });
-    expect(config.collect.flowControl).toEqual({ enabled: true, every: 15_000 });
+    expect(config.collect.flowControl).toEqual({ enabled: true, every: 15_000, include: [], exclude: [], maxSeries: 1000 });
     expect(config.accounts[0]?.budget).toEqual({
       requestsPerSecond: 5,
       burst: 10,

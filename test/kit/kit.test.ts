@@ -6,6 +6,7 @@ import { BoundedMap } from '../../src/kit/bounded-map.ts';
 import { systemClock, withDeadline } from '../../src/kit/clock.ts';
 import { createClosing } from '../../src/kit/closing.ts';
 import { Duration, formatDuration, parseDuration } from '../../src/kit/duration.ts';
+import { createGlob } from '../../src/kit/glob.ts';
 import { Secret } from '../../src/kit/secret.ts';
 
 describe('duration', () => {
@@ -133,6 +134,31 @@ describe('bounded map', () => {
           expect(map.has(key)).toBe(newest.includes(key));
           expect(map.get(key)).toBe(newest.includes(key) ? keys.lastIndexOf(key) : undefined);
         }
+      }),
+    );
+  });
+});
+
+describe('glob', () => {
+  it.each([
+    ['abc', 'abc', true],
+    ['abc', 'abcd', false],
+    ['*', '', true],
+    ['a*', 'a', true],
+    ['a*', 'ba', false],
+    ['*a', 'ba', true],
+    ['a*a', 'a', false],
+    ['a*b*c', 'a-b-c', true],
+    ['a*bb*bc', 'abbc', false],
+    ['a.c', 'abc', false],
+    ['**', 'x\ny', true],
+  ])('%s and %j: %s', (pattern, text, expected) => expect(createGlob(pattern)(text)).toBe(expected));
+
+  it('agrees with the regular expression it stands for', () => {
+    const letters = fc.string({ unit: fc.constantFrom('a', 'b', '*'), maxLength: 8 });
+    fc.assert(
+      fc.property(letters, fc.string({ unit: fc.constantFrom('a', 'b'), maxLength: 8 }), (pattern, text) => {
+        expect(createGlob(pattern)(text)).toBe(new RegExp(`^${pattern.replaceAll('*', '.*')}$`).test(text));
       }),
     );
   });

@@ -97,6 +97,13 @@ describe('wire', () => {
     );
   });
 
+  it('shortens huge keys so that they stay different', () => {
+    const keys = [...'xy'].map(end => toFlowControlEntry({ flowControlKey: 'k'.repeat(5_000_000) + end })?.key ?? '');
+    expect(keys.map(key => key.length)).toEqual([512, 512]);
+    expect(keys[0]).not.toBe(keys[1]);
+    expect(toFlowControlEntry({ flowControlKey: '\u{1f600}'.repeat(1000) })?.key.isWellFormed()).toBe(true);
+  });
+
   it('makes keys that can be written: no lone surrogates, which would make two keys one', () => {
     expect(toFlowControlEntry({ flowControlKey: 'a\ud800' })?.key).toBe('a\ufffd');
   });
