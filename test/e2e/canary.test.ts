@@ -1,0 +1,111 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import type { ServerResponse } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { runCli, startCli } from '../support/cli.ts';
+import { afterThisTest } from '../support/client.ts';
+import { eventually } from '../support/eventually.ts';
+import { startHttpService } from '../support/http-service.ts';
+
+/** Planted wherever a secret, a header value or a body can stand. */
+const CANARY = 'canary-7f3a';
+
+const row = {
+  messageId: 'm1',
+  dlqId: '1-0',
+  flowControlKey: 'k',
+  waitListSize: 1,
+  state: 'delivered',
+  time: '1',
+  url: 'https://destination.example.com/',
+  header: { Authorization: [CANARY] },
+  body: CANARY,
+  responseBody: CANARY,
+  responseHeader: { 'set-cookie': CANARY },
+  error: CANARY,
+};
+const page = JSON.stringify({ messages: [row, CANARY], events: [row, { time: CANARY }], flowControls: [row, CANARY] });
+
+/** Every way a service answers here, one after the other. */
+const ANSWERS: readonly ((response: ServerResponse) => void)[] = [
+  response => response.end(page),
+  response => response.end(`<html>${CANARY}</html>`),
+  response => response.end(page.slice(0, -20)),
+  response => response.end(`{"messages": "${CANARY}", "events": "${CANARY}", "flowControls": "${CANARY}"}`),
+  response => response.writeHead(400).end(JSON.stringify({ error: CANARY })),
+  response => response.writeHead(403, { 'x-secret': CANARY }).end(CANARY),
+  response => response.writeHead(302, { location: `http://${CANARY}.example.com/?token=${CANARY}` }).end(),
+  response => response.writeHead(200, { 'content-encoding': CANARY }).end(page),
+  response => response.writeHead(200, { 'content-encoding': 'gzip' }).end(CANARY),
+  response => void response.socket?.write(`${CANARY} not http\r\n\r\n`, () => response.socket?.destroy()),
+];
+
+it('nothing secret leaves by any way out', { timeout: 60_000 }, async () => {
+  let calls = 0;
+  const service = await startHttpService((_request, response) => {
+    calls += 1;
+    ANSWERS[Math.floor(calls / 6) % ANSWERS.length]?.(response);
+  });
+  afterThisTest(() => service.close());
+  const folder = mkdtempSync(join(tmpdir(), 'delivery-watch-'));
+  afterThisTest(async () => rmSync(folder, { recursive: true }));
+  const file = join(folder, 'config.yaml');
+  writeFileSync(join(folder, 'token'), CANARY);
+  const budget = { requestsPerSecond: 1000, burst: 1000 };
+  const collect = { flowControl: { every: '20ms' }, dlq: { every: '20ms' }, events: { every: '20ms' } };
+  const accounts = [
+    { name: 'in-place', baseUrl: service.url, token: CANARY, budget },
+    { name: 'from-env', baseUrl: service.url, token: { env: 'SECRET' }, budget },
+    { name: 'from-file', baseUrl: service.url, token: { file: join(folder, 'token') }, budget },
+  ];
+  const config = { server: { listen: '127.0.0.1:0' }, log: { level: 'debug' }, accounts, collect };
+  writeFileSync(file, JSON.stringify(config));
+
+  const agent = startCli(['serve', '--config', file], { SECRET: CANARY });
+  afterThisTest(async () => {
+    agent.kill('SIGKILL');
+    await agent.ended;
+  });
+  const [, url = ''] = await agent.says(/"url":"([^"]+)"/);
+  const paths = [
+    '/',
+    '/metrics',
+    '/metrics/agent',
+    '/probe?account=from-env',
+    '/api/v1/status',
+    '/api/v1/sd',
+    '/nowhere',
+  ];
+  const seen = new Set<string>();
+  await eventually(async () => {
+    for (const path of paths) {
+      const response = await fetch(url + path, { headers: { authorization: `Bearer request-secret` } });
+      const headers = JSON.stringify([...response.headers]);
+      const text = headers + (await response.text());
+      expect(text).not.toContain(CANARY);
+      for (const [reason] of text.matchAll(/invalid_response|refused|forbidden|network/g)) seen.add(reason);
+    }
+    expect(calls).toBeGreaterThan(ANSWERS.length * 18);
+    return true;
+  }, 40_000);
+  agent.kill('SIGTERM');
+  expect(await agent.ended).toBe(0);
+  // Every fault was really met, and told of.
+  expect([...seen].sort()).toEqual(['forbidden', 'invalid_response', 'network', 'refused']);
+  expect(agent.stderr()).toContain('collecting failed');
+  expect(agent.stderr() + agent.stdout()).not.toContain(CANARY);
+
+  for (const command of [
+    ['check-config', file],
+    ['snapshot', '--config', file],
+    ['snapshot', '--json', '--config', file],
+  ]) {
+    const { stdout, stderr } = await runCli(command, { SECRET: CANARY });
+    expect(stdout + stderr).not.toContain(CANARY);
+  }
+  writeFileSync(file, `accounts:\n  - name: a\n    token: ${CANARY}\n   bad: ${CANARY}\n`);
+  const broken = await runCli(['serve', '--config', file]);
+  expect(broken.code).toBe(2);
+  expect(broken.stdout + broken.stderr).not.toContain(CANARY);
+});
