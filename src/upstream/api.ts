@@ -37,20 +37,58 @@ export interface Reader {
   flowControl(signal: AbortSignal): Promise<Page<FlowControlEntry>>;
 }
 
+/** How many rows the next page of each list is asked for. Shrinks for good when the service's pages are too large to read. */
+export interface PageSizes {
+  dlq: number;
+  events: number;
+}
+
 /** The most a page of each list may hold: limits of the interface. */
-const DLQ_PAGE = 100;
-const EVENT_PAGE = 1000;
+export function createPageSizes(): PageSizes {
+  return { dlq: 100, events: 1000 };
+}
+
+/** Bytes of a body that are read, packed or unpacked. A page of 1,000 events with bodies is a few MiB. */
+const LARGEST_BODY = 32 * 1024 * 1024;
+/** Bytes that are read where asking for less is not possible: a page of one row, a list without pages. */
+export const LARGEST_SINGLE = 128 * 1024 * 1024;
 
 interface ReaderDeps {
+  readonly sizes: PageSizes;
   readonly call: Call;
   readonly priority: Priority;
   /** Told how many rows of an answer had to be left out. */
   readonly onRejected: (endpoint: Endpoint, rows: number) => void;
 }
 
-export function createReader({ call, priority, onRejected }: ReaderDeps): Reader {
-  async function get(endpoint: Endpoint, path: string, query: URLSearchParams, signal: AbortSignal): Promise<unknown> {
-    return (await call({ endpoint, method: 'GET', path, query, priority, signal })).body;
+export function createReader({ call, priority, sizes, onRejected }: ReaderDeps): Reader {
+  async function get(
+    endpoint: Endpoint,
+    path: string,
+    query: URLSearchParams,
+    largest: number,
+    signal: AbortSignal,
+  ): Promise<unknown> {
+    return (await call({ endpoint, method: 'GET', path, query, priority, largest, signal })).body;
+  }
+
+  /** One page, asked for again with half as many rows for as long as it is too large. */
+  async function getPage(
+    endpoint: keyof PageSizes,
+    path: string,
+    query: URLSearchParams,
+    signal: AbortSignal,
+  ): Promise<unknown> {
+    for (;;) {
+      const size = sizes[endpoint];
+      query.set('count', String(size));
+      try {
+        return await get(endpoint, path, query, size > 1 ? LARGEST_BODY : LARGEST_SINGLE, signal);
+      } catch (error) {
+        if (!(error instanceof UpstreamError) || !error.tooLarge || size === 1) throw error;
+        sizes[endpoint] = Math.min(sizes[endpoint], Math.floor(size / 2));
+      }
+    }
   }
 
   function toRows<Row>(
@@ -65,7 +103,7 @@ export function createReader({ call, priority, onRejected }: ReaderDeps): Reader
   }
 
   function pages<Row>(
-    endpoint: Endpoint,
+    endpoint: keyof PageSizes,
     path: string,
     list: string,
     query: Readonly<Record<string, string | number>>,
@@ -75,21 +113,22 @@ export function createReader({ call, priority, onRejected }: ReaderDeps): Reader
     return paginate(`GET ${path}`, async (cursor): Promise<CursorPage<Row>> => {
       const parameters = new URLSearchParams();
       for (const [name, value] of Object.entries(query)) parameters.set(name, String(value));
+      parameters.set('count', String(sizes[endpoint]));
       if (cursor !== undefined) parameters.set('cursor', cursor);
-      const page = wire.toPage(await get(endpoint, path, parameters, signal), list);
+      const page = wire.toPage(await getPage(endpoint, path, parameters, signal), list);
       if (!page) throw new UpstreamError('invalid_response', `GET ${path}: no list called ${list}`);
       return { ...toRows(endpoint, page.rows, toRow), cursor: page.cursor };
     });
   }
 
   return {
-    dlqPages: (query, signal) =>
-      pages('dlq', '/v2/dlq', 'messages', { ...query, count: DLQ_PAGE }, wire.toDlqEntry, signal),
-    eventPages: (query, signal) =>
-      pages('events', '/v2/events', 'events', { ...query, count: EVENT_PAGE }, wire.toDeliveryEvent, signal),
+    dlqPages: (query, signal) => pages('dlq', '/v2/dlq', 'messages', query, wire.toDlqEntry, signal),
+    eventPages: (query, signal) => pages('events', '/v2/events', 'events', { ...query }, wire.toDeliveryEvent, signal),
     async flowControl(signal) {
       const path = '/v2/flowControl';
-      const rows = wire.toFlowControlRows(await get('flow_control', path, new URLSearchParams(), signal));
+      const rows = wire.toFlowControlRows(
+        await get('flow_control', path, new URLSearchParams(), LARGEST_SINGLE, signal),
+      );
       if (!rows) throw new UpstreamError('invalid_response', `GET ${path}: no list of keys`);
       return toRows('flow_control', rows, wire.toFlowControlEntry);
     },

@@ -12,6 +12,8 @@ export interface Request {
   readonly path: string;
   readonly query: URLSearchParams;
   readonly priority: Priority;
+  /** Bytes of the answer's body that are read at most, packed and unpacked. */
+  readonly largest: number;
   readonly signal: AbortSignal;
 }
 

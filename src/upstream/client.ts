@@ -2,7 +2,7 @@ import type { Dispatcher } from 'undici';
 import type { Clock } from '../kit/clock.ts';
 import type { Counter } from '../kit/counter.ts';
 import type { Tracer } from '../kit/tracer.ts';
-import { createReader, type Reader } from './api.ts';
+import { createPageSizes, createReader, type Reader } from './api.ts';
 import { withBearer } from './auth.ts';
 import { type Budget, withBudget } from './budget.ts';
 import type { Priority } from './call.ts';
@@ -47,10 +47,12 @@ export function createClient(deps: ClientDeps): Client {
     withRetry(clock, deps.random),
   ];
   const call = layers.reduce((inner, layer) => layer(inner), send);
+  const sizes = createPageSizes();
   return {
     at: priority =>
       createReader({
         call,
+        sizes,
         priority,
         onRejected: (endpoint, rows) => meter.rowsRejected.inc({ collector: endpoint }, rows),
       }),

@@ -25,11 +25,18 @@ export class UpstreamError extends Error {
   readonly reason: Reason;
   /** Milliseconds the service asked to wait before the next try. */
   readonly retryAfter: number | undefined;
+  /** The answer was longer than is read; a smaller page may fit. */
+  readonly tooLarge: boolean;
 
-  constructor(reason: Reason, message: string, options: { cause?: unknown; retryAfter?: number | undefined } = {}) {
+  constructor(
+    reason: Reason,
+    message: string,
+    options: { cause?: unknown; retryAfter?: number | undefined; tooLarge?: boolean } = {},
+  ) {
     super(message, 'cause' in options ? { cause: options.cause } : {});
     this.reason = reason;
     this.retryAfter = options.retryAfter;
+    this.tooLarge = options.tooLarge ?? false;
   }
 
   get retryable(): boolean {

@@ -5,9 +5,6 @@ import { withDeadline } from '../kit/clock.ts';
 import type { Call, Endpoint } from './call.ts';
 import { reasonOfStatus, UpstreamError } from './errors.ts';
 
-/** A body beyond this, packed or unpacked, is not read further. A page of 1,000 events with bodies is a few MiB. */
-export const LARGEST_BODY = 32 * 1024 * 1024;
-
 export interface SendDeps {
   readonly baseUrl: string;
   readonly dispatcher: Dispatcher;
@@ -24,12 +21,16 @@ export function createDispatcher(options: { connectTimeout: number }): Dispatche
 
 const unpack = promisify(gunzip);
 
-async function readBounded(body: AsyncIterable<Buffer>, what: string): Promise<Buffer> {
+function tooLarge(what: string, largest: number, cause?: unknown): UpstreamError {
+  return new UpstreamError('invalid_response', `${what}: answer above ${largest} bytes`, { cause, tooLarge: true });
+}
+
+async function readBounded(body: AsyncIterable<Buffer>, what: string, largest: number): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let size = 0;
   for await (const chunk of body) {
     size += chunk.length;
-    if (size > LARGEST_BODY) throw new UpstreamError('invalid_response', `${what}: answer above ${LARGEST_BODY} bytes`);
+    if (size > largest) throw tooLarge(what, largest);
     chunks.push(chunk);
   }
   return Buffer.concat(chunks, size);
@@ -61,7 +62,7 @@ function toUpstreamError(error: unknown, what: string): UpstreamError {
 /** The innermost call: one HTTP exchange, bounded in time and size, no redirect followed, its JSON parsed. */
 export function createSend({ baseUrl, dispatcher, timeout, onBytes }: SendDeps): Call {
   const base = baseUrl.replace(/\/+$/, '');
-  return async ({ endpoint, method, path, query, signal }, headers) => {
+  return async ({ endpoint, method, path, query, largest, signal }, headers) => {
     const what = `${method} ${path}`;
     const search = query.size > 0 ? `?${query}` : '';
     try {
@@ -72,7 +73,7 @@ export function createSend({ baseUrl, dispatcher, timeout, onBytes }: SendDeps):
           headers: { accept: 'application/json', 'accept-encoding': 'gzip', ...headers },
           signal: deadline,
         });
-        const packed = await readBounded(answer.body, what);
+        const packed = await readBounded(answer.body, what, largest);
         onBytes(endpoint, packed.length);
         const reason = reasonOfStatus(answer.statusCode);
         if (reason) {
@@ -80,7 +81,7 @@ export function createSend({ baseUrl, dispatcher, timeout, onBytes }: SendDeps):
             retryAfter: retryAfter(answer.headers['retry-after']),
           });
         }
-        const body = await decode(packed, String(answer.headers['content-encoding'] ?? 'identity'), what);
+        const body = await decode(packed, String(answer.headers['content-encoding'] ?? 'identity'), what, largest);
         return { status: answer.statusCode, body };
       });
     } catch (error) {
@@ -91,11 +92,12 @@ export function createSend({ baseUrl, dispatcher, timeout, onBytes }: SendDeps):
   };
 }
 
-async function decode(packed: Buffer, encoding: string, what: string): Promise<unknown> {
+async function decode(packed: Buffer, encoding: string, what: string, largest: number): Promise<unknown> {
   let text = packed;
   if (encoding === 'gzip') {
-    text = await unpack(packed, { maxOutputLength: LARGEST_BODY }).catch((cause: unknown) => {
-      throw new UpstreamError('invalid_response', `${what}: gzip damaged or above ${LARGEST_BODY} bytes`, { cause });
+    text = await unpack(packed, { maxOutputLength: largest }).catch((cause: NodeJS.ErrnoException) => {
+      if (cause.code === 'ERR_BUFFER_TOO_LARGE') throw tooLarge(what, largest, cause);
+      throw new UpstreamError('invalid_response', `${what}: gzip damaged`, { cause });
     });
   } else if (encoding !== 'identity') {
     throw new UpstreamError('invalid_response', `${what}: unasked content encoding`);

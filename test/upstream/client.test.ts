@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
 import { Secret } from '../../src/kit/secret.ts';
+import { LARGEST_SINGLE } from '../../src/upstream/api.ts';
 import { RECHECK_AFTER } from '../../src/upstream/auth.ts';
 import { UpstreamError } from '../../src/upstream/errors.ts';
-import { LARGEST_BODY } from '../../src/upstream/send.ts';
 import { fileToken } from '../../src/upstream/token.ts';
 import { afterThisTest, allRows, createTestClient, TOKEN } from '../support/client.ts';
 import { json, startHttpService } from '../support/http-service.ts';
@@ -143,7 +143,7 @@ describe('client', () => {
     let sent = 0;
     const endless = await serve((_request, response) => {
       const more = () => {
-        while (!response.destroyed && sent < 10 * LARGEST_BODY) {
+        while (!response.destroyed && sent < 4 * LARGEST_SINGLE) {
           sent += chunk.length;
           if (!response.write(chunk)) return response.once('drain', more);
         }
@@ -151,14 +151,53 @@ describe('client', () => {
       };
       more();
     });
-    expect((await failure(endless.url)).error.message).toContain(`above ${LARGEST_BODY} bytes`);
-    expect(sent).toBeLessThan(3 * LARGEST_BODY);
+    expect((await failure(endless.url)).error.message).toContain(`above ${LARGEST_SINGLE} bytes`);
+    expect(sent).toBeLessThan(2 * LARGEST_SINGLE);
 
-    const bomb = gzipSync(Buffer.alloc(LARGEST_BODY + 1, ' '));
+    const bomb = gzipSync(Buffer.alloc(LARGEST_SINGLE + 1, ' '));
     const service = await serve((_request, response) =>
       response.writeHead(200, { 'content-encoding': 'gzip' }).end(bomb),
     );
-    expect((await failure(service.url)).error.message).toContain('gzip damaged or above');
+    expect((await failure(service.url)).error.message).toContain(`above ${LARGEST_SINGLE} bytes`);
+  });
+
+  it('asks for half as many rows when a page is too large to read, and remembers', async () => {
+    // Compressed, a page of blanks beyond the bound is cheap to send.
+    const tooLarge = gzipSync(Buffer.alloc(33 * 1024 * 1024, ' '));
+    const service = await serve((request, response) => {
+      const query = new URL(request.url ?? '', 'http://x').searchParams;
+      if (Number(query.get('count')) > 12) response.writeHead(200, { 'content-encoding': 'gzip' }).end(tooLarge);
+      else
+        json(
+          response,
+          query.has('cursor') ? { messages: [{ dlqId: '2-0' }] } : { cursor: 'c', messages: [{ dlqId: '1-0' }] },
+        );
+    });
+    const { reader, client } = createTestClient(service.url);
+    expect(await allRows(reader.dlqPages({ label: 'l' }, signal()))).toHaveLength(2);
+    expect(service.requests.map(request => request.replace('GET /v2/dlq?label=l&', ''))).toEqual([
+      'count=100',
+      'count=50',
+      'count=25',
+      'count=12',
+      'count=12&cursor=c',
+    ]);
+    await allRows(client.at('low').dlqPages({}, signal()));
+    expect(service.requests[5]).toBe('GET /v2/dlq?count=12');
+  });
+
+  it('fails with its reason when even one row is too large', async () => {
+    const bomb = gzipSync(Buffer.alloc(LARGEST_SINGLE + 1, ' '));
+    const service = await serve((_request, response) =>
+      response.writeHead(200, { 'content-encoding': 'gzip' }).end(bomb),
+    );
+    const { reader } = createTestClient(service.url);
+    await expect(allRows(reader.dlqPages({}, signal()))).rejects.toMatchObject({
+      reason: 'invalid_response',
+      message: `GET /v2/dlq: answer above ${LARGEST_SINGLE} bytes`,
+    });
+    expect(service.requests.at(-1)).toBe('GET /v2/dlq?count=1');
+    expect(service.requests).toHaveLength(7);
   });
 
   it('gives up on a service that hangs, or that drips, after the timeout', async () => {
