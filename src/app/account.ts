@@ -4,7 +4,6 @@ import type { Config } from '../config/schema.ts';
 import type { Clock } from '../kit/clock.ts';
 import type { Histogram } from '../kit/counter.ts';
 import type { Log } from '../kit/log.ts';
-import { Secret } from '../kit/secret.ts';
 import type { Tracer } from '../kit/tracer.ts';
 import type { Source } from '../metrics/family.ts';
 import { createAccountMeter, ownFamilies, statusSamples } from '../metrics/own.ts';
@@ -17,7 +16,7 @@ import { ENDPOINTS } from '../upstream/call.ts';
 import { createClient } from '../upstream/client.ts';
 import { OUTCOMES } from '../upstream/errors.ts';
 import type { SecretSetting } from '../upstream/options.ts';
-import { fileToken, fixedToken, type TokenSource } from '../upstream/token.ts';
+import { fileToken, fixedToken, type TokenSource, toToken } from '../upstream/token.ts';
 
 export interface AccountDeps {
   readonly config: Config;
@@ -46,18 +45,20 @@ export interface Account {
 function tokenSource(setting: SecretSetting, env: AccountDeps['env']): TokenSource {
   if ('file' in setting) return fileToken(setting.file);
   if ('literal' in setting) return fixedToken(setting.literal);
-  return fixedToken(new Secret(env[setting.env] ?? ''));
+  const token = toToken(env[setting.env] ?? '');
+  if (!token) throw new Error(`the environment variable ${setting.env} holds no token`);
+  return fixedToken(token);
 }
 
 /** A collector's facts as the exposition reads them: gone while they are too old to be shown. */
-function collectorSource(collector: Collector, slot: Slot, clock: Clock): Source {
+function collectorSource(collector: Collector, slot: Slot): Source {
   const families = Object.entries(collector.families);
   return {
     account: slot.account,
     families: families.map(([, family]) => family),
-    revision: () => slot.visible(clock.now()),
+    revision: () => slot.visible(),
     samples() {
-      const facts = slot.visible(clock.now());
+      const facts = slot.visible();
       if (facts === undefined) return new Map();
       const samples = collector.samples(facts);
       return new Map(families.map(([key, family]) => [family.name, samples[key] ?? []]));
@@ -101,7 +102,7 @@ export async function createAccount(
   const facts: Source[] = [];
   for (const { collector, options } of active) {
     const intervals = collector.rounds(options);
-    const slot = createSlot({ account: name, collector: collector.name }, intervals, config.staleness, clock.now());
+    const slot = createSlot({ account: name, collector: collector.name }, intervals, config.staleness, clock);
     const api = client.at('normal');
     const run = await createRunner({
       observer: {
@@ -116,11 +117,11 @@ export async function createAccount(
       tracer,
     });
     slots.push(slot);
-    facts.push(collectorSource(collector, slot, clock));
+    facts.push(collectorSource(collector, slot));
     for (const [round, every] of Object.entries(intervals)) rounds.push({ round, every, run });
   }
 
-  const status = () => accountStatus(name, slots, clock.now());
+  const status = () => accountStatus(name, slots);
   const own: Source = {
     account: name,
     families: Object.values(ownFamilies),

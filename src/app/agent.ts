@@ -26,7 +26,11 @@ export async function startAgent(loaded: LoadedConfig, deps: PartsDeps): Promise
   const closing = createClosing();
   try {
     const { log, process, accounts } = await createParts(loaded, deps, closing);
-    const exposition = createExposition([...accounts.flatMap(({ sources }) => sources), process.source]);
+    const sources = [...accounts.flatMap(({ sources }) => sources), process.source];
+    // One bug must not cost everybody's scrape.
+    const exposition = createExposition(sources, ({ account }, error) =>
+      log.error({ account, stack: error instanceof Error ? error.stack : String(error) }, 'bug'),
+    );
     const status = () => accounts.map(account => account.status());
     const served: Served = {
       version,
@@ -43,22 +47,25 @@ export async function startAgent(loaded: LoadedConfig, deps: PartsDeps): Promise
     const server = await startHttpServer(parseListen(config.server.listen), served, log);
     closing.add('port', () => server.close());
 
-    const stop = new AbortController();
+    // One controller a loop: a listener on a signal costs as much as it has listeners, and each sleep adds one.
+    const stops: AbortController[] = [];
     const spread = config.accounts.length * START_SPREAD;
     const loops = accounts.flatMap(({ rounds }) =>
-      rounds.map(({ round, every, run }) =>
-        runLoop({
+      rounds.map(({ round, every, run }) => {
+        const stop = new AbortController();
+        stops.push(stop);
+        return runLoop({
           every,
           firstDelay: random() * Math.min(every, spread),
           clock,
           random,
           signal: stop.signal,
           body: signal => run(round, signal),
-        }),
-      ),
+        });
+      }),
     );
     closing.add('loops', () => {
-      stop.abort();
+      for (const stop of stops) stop.abort();
       return Promise.all(loops);
     });
     log.info({ version, url: server.url, accounts: accounts.length }, 'delivery-watch is listening');

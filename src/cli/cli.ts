@@ -10,6 +10,10 @@ import { snapshotCommand } from './snapshot.ts';
 
 /** Runs one command line. Gives the exit code: 0 done, 1 the work failed, 2 bad usage or configuration. */
 export async function runCli(argv: readonly string[]): Promise<number> {
+  // Whoever read our output may be gone; that is no reason to end.
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EPIPE') throw error;
+  });
   const program = new Command('delivery-watch')
     .description('Prometheus exporter and alerting agent for a hosted message-delivery service')
     .version(version)

@@ -69,7 +69,7 @@ export const dlq = defineCollector({
   families: {
     messages: gauge(
       'delivery_dlq_messages',
-      'Messages in the dead-letter queue that match the filter, counted by the last complete walk in the background. The filter all is the whole queue and overlaps the others: do not sum over filter.',
+      'Messages in the dead-letter queue that match the filter, counted by the last complete walk in the background. The filter all is the whole queue and overlaps the others: do not sum over filter. Filters are walked one after the other, so messages that come or go meanwhile may be in one and not in another.',
       ['filter'],
     ),
     oldest: gauge(

@@ -67,6 +67,8 @@ export const events = defineCollector({
         return { facts, memory: { newest: walk.newest }, changes, more: undefined };
       }
       for (const { state, time } of page.value.rows) {
+        // The service was asked for this window alone; a time outside it can't be believed.
+        if (time < now - window || time > now) continue;
         walk.recent[state] += 1;
         if (walk.newest === undefined || time > walk.newest) walk.newest = time;
       }

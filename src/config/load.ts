@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { isCollection, isMap, isNode, isScalar, LineCounter, type Node, parseDocument } from 'yaml';
+import { isCollection, isMap, isNode, isScalar, LineCounter, type Node, parseDocument, visit } from 'yaml';
 import type { z } from 'zod';
+import { faultOfSecret } from '../upstream/options.ts';
 import { allowedKeys } from './json-schema.ts';
 import { Config } from './schema.ts';
 
@@ -70,12 +71,21 @@ export function parseConfig(
     return { line: Math.max(1, line), column: Math.max(1, col) };
   };
 
-  if (document.errors.length > 0) {
-    throw new ConfigError(
-      file,
-      document.errors.map(({ pos, message }) => ({ ...at(pos[0]), path: '', message })),
-    );
-  }
+  // The parser's own words may quote the file; its codes do not.
+  const syntax = [...document.errors, ...document.warnings].map(({ pos, code }) => ({
+    ...at(pos[0]),
+    path: '',
+    message: `not valid YAML here: ${code.toLowerCase().replaceAll('_', ' ')}`,
+  }));
+  visit(document, {
+    Alias: (_key, alias) =>
+      void syntax.push({
+        ...at(alias.range?.[0] ?? 0),
+        path: '',
+        message: 'aliases are not allowed; put text that begins with * in quotes',
+      }),
+  });
+  if (syntax.length > 0) throw new ConfigError(file, syntax);
 
   /** The deepest node on the way to `path`; with `key`, the place of that key in it. */
   function place(path: readonly PropertyKey[], key?: string): { line: number; column: number } {
@@ -105,7 +115,8 @@ export function parseConfig(
   parsed.data.accounts.forEach(({ token }, index) => {
     const path = ['accounts', index, 'token'];
     const fault = (message: string): Fault => ({ ...place(path), path: formatPath(path), message });
-    if ('env' in token && !env[token.env]) faults.push(fault(`the environment variable ${token.env} is not set`));
+    const wrong = faultOfSecret(token, env);
+    if (wrong) faults.push(fault(wrong));
     if ('literal' in token)
       warnings.push(fault('the token stands in the file; { env: NAME } or { file: PATH } keep it out'));
   });

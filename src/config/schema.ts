@@ -31,7 +31,12 @@ export const Config = z.strictObject({
       });
     })
     .describe('The accounts to watch. One entry per region: each has its own token, queue and log.'),
-  collect: collectOptions.prefault({}).describe('What is read, and how often.'),
+  collect: collectOptions
+    .refine(collect => Object.values(collect).some(options => (options as { enabled: boolean }).enabled), {
+      error: 'must have at least one collector enabled',
+    })
+    .prefault({})
+    .describe('What is read, and how often.'),
   staleness: stalenessOptions
     .prefault({})
     .describe('When data that can no longer be refreshed is marked, and withdrawn.'),

@@ -17,7 +17,9 @@ export function negotiateFormat(accept: string | undefined): Format {
   let best: { format: Format; weight: number } | undefined;
   for (const element of (accept ?? '').split(',')) {
     const [type = '', ...parameters] = element.split(';').map(part => part.trim().toLowerCase());
-    const values = new Map(parameters.map(parameter => parameter.split('=', 2) as [string, string]));
+    const values = new Map(
+      parameters.map(parameter => parameter.replaceAll('"', '').split('=', 2) as [string, string]),
+    );
     const weight = values.has('q') ? Number(values.get('q')) : 1;
     const format = formatOf(type, values.get('version'));
     if (format && weight > (best?.weight ?? 0)) best = { format, weight };

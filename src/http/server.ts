@@ -64,6 +64,7 @@ export async function startHttpServer(
     );
     server.listen(listen.port, listen.host, resolve);
   });
+  server.removeAllListeners('error').on('error', error => log.error({ error: error.message }, 'the port has a fault'));
   const { port, address, family } = server.address() as AddressInfo;
   const host = address === '0.0.0.0' || address === '::' ? 'localhost' : family === 'IPv6' ? `[${address}]` : address;
   return { url: `http://${host}:${port}`, close: () => closeServer(server, served.clock) };

@@ -1,7 +1,7 @@
 import { type Body, createBody, createSlot, fillSlot, type Slot } from './exposition-body.ts';
 import { checkFamilies } from './exposition-check.ts';
 import { type Format, renderHeader, renderSamples } from './exposition-text.ts';
-import type { Source } from './family.ts';
+import type { Sample, Source } from './family.ts';
 
 export { type Format, formatLe } from './exposition-text.ts';
 
@@ -40,8 +40,16 @@ interface View {
   version: number;
 }
 
-/** Throws when the families of `sources` cannot stand in one exposition. */
-export function createExposition(sources: readonly Source[]): Exposition {
+/**
+ * Throws when the families of `sources` cannot stand in one exposition. What a source throws
+ * later goes to `onError`; where that returns, the source is left out until its revision changes, and the others are shown.
+ */
+export function createExposition(
+  sources: readonly Source[],
+  onError = (_source: Source, error: unknown): void => {
+    throw error;
+  },
+): Exposition {
   const families = checkFamilies(sources);
   const everything = sources.map(
     (source): Shown => ({
@@ -64,13 +72,23 @@ export function createExposition(sources: readonly Source[]): Exposition {
   const kept = new Map<string, Buffer>();
   let keptVersion = -1;
 
+  function checkedSamples({ source, slots }: Shown): ReadonlyMap<string, readonly Sample[]> {
+    const samples = source.samples();
+    for (const name of samples.keys()) {
+      if (!slots.has(name)) throw new Error(`samples of ${name}, which their source does not list`);
+    }
+    return samples;
+  }
+
   function refresh(shown: Shown): void {
     const revision = shown.source.revision();
     if (shown.asked && revision === shown.revision) return;
     const { account, families: owned } = shown.source;
-    const samples = shown.source.samples();
-    for (const name of samples.keys()) {
-      if (!shown.slots.has(name)) throw new Error(`samples of ${name}, which their source does not list`);
+    let samples: ReadonlyMap<string, readonly Sample[]> = new Map();
+    try {
+      samples = checkedSamples(shown);
+    } catch (error) {
+      onError(shown.source, error);
     }
     version++;
     for (const family of owned) {

@@ -11,7 +11,7 @@ export interface RoundStatus {
   /** When the last complete round began: what is shown was true then or later. */
   readonly dataAt: number | undefined;
   readonly consecutiveFailures: number;
-  /** No complete round for longer than the configuration calls fresh. */
+  /** No complete round has ended for longer than the configuration calls fresh. */
   readonly stale: boolean;
   /** Why the last attempt failed: a closed word, and a sentence without secrets. */
   readonly failure: { readonly reason: string; readonly message: string } | undefined;

@@ -1,3 +1,4 @@
+import type { Clock } from '../kit/clock.ts';
 import type { AccountStatus, CollectorStatus, RoundStatus } from '../model/status.ts';
 import type { StalenessOptions } from './options.ts';
 
@@ -5,21 +6,26 @@ import type { StalenessOptions } from './options.ts';
 export interface Slot {
   readonly account: string;
   readonly collector: string;
-  /** A complete round, begun at `at`, whose changes are committed. */
+  /** A complete round, begun at wall time `at`, whose changes are committed. */
   succeeded(round: string, end: { at: number; durationSeconds: number; facts: unknown }): void;
   failed(round: string, end: { durationSeconds: number; complete: boolean; reason: string; message: string }): void;
-  /** The facts that may be shown at `now`; undefined before the first complete round, and when they have become too old. */
-  visible(now: number): unknown;
-  status(now: number): CollectorStatus;
+  /** The facts that may be shown; undefined before the first complete round, and when they have become too old. */
+  visible(): unknown;
+  status(): CollectorStatus;
 }
 
-type RoundState = Omit<RoundStatus, 'stale'>;
+interface RoundState extends Omit<RoundStatus, 'stale'> {
+  /** When the last complete round ended, or the agent began, on the monotonic clock: wall time may step. */
+  readonly freshFrom: number;
+  /** Milliseconds that a complete round may take to come again: the interval, or the last one's duration where that is longer. */
+  readonly expectedEvery: number;
+}
 
 export function createSlot(
   { account, collector }: Pick<Slot, 'account' | 'collector'>,
   intervals: Readonly<Record<string, number>>,
   staleness: StalenessOptions,
-  startedAt: number,
+  clock: Pick<Clock, 'monotonic'>,
 ): Slot {
   let facts: unknown;
   const rounds = new Map<string, RoundState>();
@@ -33,16 +39,17 @@ export function createSlot(
       dataAt: undefined,
       consecutiveFailures: 0,
       failure: undefined,
+      freshFrom: clock.monotonic(),
+      expectedEvery: every,
     });
   }
   const state = (round: string) => rounds.get(round) as RoundState;
 
-  /** A wall clock that was set back makes data look as old as the step, until the next complete round. */
-  const age = ({ dataAt }: RoundState, now: number) => Math.abs(now - (dataAt ?? startedAt));
-  const markAge = ({ every }: RoundState) => staleness.markAfter * every;
+  const age = ({ freshFrom }: RoundState) => clock.monotonic() - freshFrom;
+  const markAge = ({ expectedEvery }: RoundState) => staleness.markAfter * expectedEvery;
   const withdrawAge = (round: RoundState) =>
-    Math.max(markAge(round), Math.min(staleness.withdrawAfter * round.every, staleness.withdrawAtMost));
-  const withdrawn = (now: number) => rounds.values().some(round => age(round, now) > withdrawAge(round));
+    Math.max(markAge(round), Math.min(staleness.withdrawAfter * round.expectedEvery, staleness.withdrawAtMost));
+  const tooOld = () => rounds.values().some(round => age(round) > withdrawAge(round));
 
   return {
     account,
@@ -57,6 +64,8 @@ export function createSlot(
         dataAt: at,
         consecutiveFailures: 0,
         failure: undefined,
+        freshFrom: clock.monotonic(),
+        expectedEvery: Math.max(state(round).every, durationSeconds * 1000),
       });
     },
     failed(round, { durationSeconds, complete, reason, message }) {
@@ -69,18 +78,21 @@ export function createSlot(
         failure: { reason, message },
       });
     },
-    visible: now => (withdrawn(now) ? undefined : facts),
-    status: now => ({
+    visible: () => (tooOld() ? undefined : facts),
+    status: () => ({
       collector,
-      withdrawn: withdrawn(now),
-      rounds: [...rounds.values()].map(round => ({ ...round, stale: age(round, now) > markAge(round) })),
+      withdrawn: facts !== undefined && tooOld(),
+      rounds: [...rounds.values()].map(state => {
+        const { freshFrom: _from, expectedEvery: _every, ...round } = state;
+        return { ...round, stale: age(state) > markAge(state) };
+      }),
     }),
   };
 }
 
 /** What an account's collectors say together. */
-export function accountStatus(account: string, slots: readonly Slot[], now: number): AccountStatus {
-  const statuses = slots.map(slot => slot.status(now));
+export function accountStatus(account: string, slots: readonly Slot[]): AccountStatus {
+  const statuses = slots.map(slot => slot.status());
   return {
     account,
     up: statuses.every(({ rounds }) => rounds.every(({ success }) => success === true)),

@@ -62,7 +62,7 @@ export async function createRunner({ observer, slot, store, clock, log, tracer }
     const seconds = () => (clock.monotonic() - start) / 1000;
     const attributes = { account: slot.account, collector: observer.name, round };
     let complete = false;
-    const failing = slot.status(now).rounds.some(status => status.round === round && status.consecutiveFailures > 0);
+    const before = slot.status().rounds.find(status => status.round === round);
     try {
       await tracer.span(`collect ${observer.name}`, attributes, async () => {
         let walk: unknown;
@@ -76,7 +76,7 @@ export async function createRunner({ observer, slot, store, clock, log, tracer }
         } while (walk !== undefined);
         slot.succeeded(round, { at: now, durationSeconds: seconds(), facts });
       });
-      if (failing) log.info(attributes, 'collecting works again');
+      if (before?.failure) log.info(attributes, 'collecting works again');
       else log.debug({ ...attributes, seconds: seconds() }, 'collected');
     } catch (error) {
       if (signal.aborted) return;
@@ -85,8 +85,8 @@ export async function createRunner({ observer, slot, store, clock, log, tracer }
       slot.failed(round, { durationSeconds: seconds(), complete, reason, message });
       const fields = { ...attributes, reason, error: message };
       if (reason === 'bug') log.error({ ...fields, stack: error instanceof Error ? error.stack : undefined }, 'bug');
-      else if (failing) log.debug(fields, 'collecting still fails');
-      else log.warn(fields, 'collecting failed; the last complete data is kept');
+      else if (before?.failure?.reason === reason) log.debug(fields, 'collecting still fails');
+      else log.warn(fields, 'collecting failed');
     }
   };
 }

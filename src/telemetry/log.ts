@@ -11,10 +11,13 @@ function toText(line: string): string {
   return `${[time, String(level).toUpperCase().padEnd(5), msg, ...pairs].join(' ')}\n`;
 }
 
+/** Characters that wait at most for whoever reads the log; more is dropped. A reader that stalls must not stall the agent. */
+const MOST_WAITING = 1_000_000;
+
 /** The process's log. It goes to standard error, so that standard output stays a command's answer. */
 export function createLog(
   { level, format }: LogOptions,
-  out: DestinationStream = destination({ dest: 2, sync: true }),
+  out: DestinationStream = destination({ dest: 2, sync: false, maxLength: MOST_WAITING }),
 ): Log {
   const stream = format === 'text' ? { write: (line: string) => out.write(toText(line)) } : out;
   return pino(

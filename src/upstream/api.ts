@@ -53,6 +53,11 @@ const LARGEST_BODY = 32 * 1024 * 1024;
 /** Bytes that are read where asking for less is not possible: a page of one row, a list without pages. */
 export const LARGEST_SINGLE = 128 * 1024 * 1024;
 
+/** A page with this many times the rows that were asked for is no page. */
+const TOLERATED = 10;
+/** Keys in one list. Reading more would hold up everything else in the process for seconds. */
+const MOST_KEYS = 1_000_000;
+
 interface ReaderDeps {
   readonly sizes: PageSizes;
   readonly call: Call;
@@ -117,6 +122,12 @@ export function createReader({ call, priority, sizes, onRejected }: ReaderDeps):
       if (cursor !== undefined) parameters.set('cursor', cursor);
       const page = wire.toPage(await getPage(endpoint, path, parameters, signal), list);
       if (!page) throw new UpstreamError('invalid_response', `GET ${path}: no list called ${list}`);
+      if (page.rows.length > sizes[endpoint] * TOLERATED) {
+        throw new UpstreamError(
+          'invalid_response',
+          `GET ${path}: ${page.rows.length} rows where ${sizes[endpoint]} were asked for`,
+        );
+      }
       return { ...toRows(endpoint, page.rows, toRow), cursor: page.cursor };
     });
   }
@@ -130,6 +141,7 @@ export function createReader({ call, priority, sizes, onRejected }: ReaderDeps):
         await get('flow_control', path, new URLSearchParams(), LARGEST_SINGLE, signal),
       );
       if (!rows) throw new UpstreamError('invalid_response', `GET ${path}: no list of keys`);
+      if (rows.length > MOST_KEYS) throw new UpstreamError('invalid_response', `GET ${path}: ${rows.length} keys`);
       return toRows('flow_control', rows, wire.toFlowControlEntry);
     },
   };

@@ -9,7 +9,7 @@ export interface BudgetOptions {
   readonly burst: number;
   /** Requests under way at the same time. */
   readonly concurrency: number;
-  /** Requests in one UTC day; the count starts anew with the process. */
+  /** Requests in one UTC day, spread over what is left of it; the count starts anew with the process. */
   readonly requestsPerDay: number;
 }
 
@@ -17,14 +17,21 @@ export interface BudgetOptions {
 export interface Budget {
   /**
    * Runs `work` when it is this caller's turn: by priority, then first come first served.
-   * Throws UpstreamError `refused` when the day's requests are used up, and the signal's reason when that is aborted first.
+   * Throws UpstreamError `refused` when the day's requests are used up, `rate_limited` while the service has asked for a
+   * long wait, and the signal's reason when that is aborted first.
    */
   run<T>(priority: Priority, signal: AbortSignal, work: () => Promise<T>): Promise<T>;
+  /** Starts nothing for `ms` milliseconds, 15 minutes at most: the service asked for it. */
+  pause(ms: number): void;
   /** Requests left of this UTC day's. */
   remaining(): number;
 }
 
 const DAY = 86_400_000;
+/** Whatever a service asks, it is asked again after this long. */
+const LONGEST_PAUSE = 900_000;
+/** A longer wait than this is not worth holding a round for. */
+const LONGEST_HELD = 30_000;
 const RANK: Readonly<Record<Priority, number>> = { high: 0, normal: 1, low: 2 };
 
 interface Waiter {
@@ -40,34 +47,52 @@ export function createBudget(options: BudgetOptions, clock: Clock, onWait: (seco
   let underWay = 0;
   let day = Math.floor(clock.now() / DAY);
   let usedToday = 0;
-  let refilling = false;
+  let pausedUntil = Number.NEGATIVE_INFINITY;
+  /** Ends the wait for the next token once nobody wants it, so that nothing keeps the process alive. */
+  let refilling: AbortController | undefined;
+
+  /** Tokens in a millisecond: slower than allowed where the day's requests would not last the day. */
+  function rate(): number {
+    const leftOfDay = DAY - (clock.now() % DAY);
+    return Math.min(options.requestsPerSecond / 1000, Math.max(1, options.requestsPerDay - usedToday) / leftOfDay);
+  }
 
   function refill(): void {
-    const now = clock.monotonic();
-    tokens = Math.min(options.burst, tokens + ((now - refilledAt) / 1000) * options.requestsPerSecond);
-    refilledAt = now;
+    // A wall clock that is set back shall not give the day's requests twice.
     const today = Math.floor(clock.now() / DAY);
-    if (today !== day) {
+    if (today > day) {
       day = today;
       usedToday = 0;
     }
+    const now = clock.monotonic();
+    tokens = Math.min(options.burst, tokens + (now - refilledAt) * rate());
+    refilledAt = now;
+  }
+
+  const pauseLeft = () => Math.max(0, pausedUntil - clock.monotonic());
+
+  function wakeForNextToken(): void {
+    if (refilling) return;
+    const controller = new AbortController();
+    refilling = controller;
+    const ms = Math.max(1, pauseLeft(), (1 - tokens) / rate());
+    clock.sleep(Math.min(ms, DAY), controller.signal).then(
+      () => {
+        refilling = undefined;
+        startWhoMay();
+      },
+      () => undefined,
+    );
   }
 
   function startWhoMay(): void {
     refill();
-    while (waiting.length > 0 && underWay < options.concurrency && tokens >= 1) {
+    while (waiting.length > 0 && underWay < options.concurrency && tokens >= 1 && pauseLeft() === 0) {
       tokens -= 1;
       underWay += 1;
       waiting.shift()?.start();
     }
-    if (waiting.length > 0 && underWay < options.concurrency && !refilling) {
-      refilling = true;
-      // Never aborted and never long: at most one token's time.
-      void clock.sleep(Math.max(1, ((1 - tokens) / options.requestsPerSecond) * 1000)).then(() => {
-        refilling = false;
-        startWhoMay();
-      });
-    }
+    if (waiting.length > 0 && underWay < options.concurrency) wakeForNextToken();
   }
 
   function turn(priority: Priority, signal: AbortSignal): Promise<void> {
@@ -75,6 +100,10 @@ export function createBudget(options: BudgetOptions, clock: Clock, onWait: (seco
       if (signal.aborted) return reject(signal.reason);
       const onAbort = () => {
         waiting.splice(waiting.indexOf(waiter), 1);
+        if (waiting.length === 0) {
+          refilling?.abort();
+          refilling = undefined;
+        }
         reject(signal.reason);
       };
       const waiter: Waiter = {
@@ -102,6 +131,12 @@ export function createBudget(options: BudgetOptions, clock: Clock, onWait: (seco
           `the budget of ${options.requestsPerDay} requests is used up until 00:00 UTC`,
         );
       }
+      const pause = pauseLeft();
+      if (pause > LONGEST_HELD) {
+        throw new UpstreamError('rate_limited', `the service asked to wait ${Math.ceil(pause / 1000)} s more`, {
+          retryAfter: pause,
+        });
+      }
       usedToday += 1;
       try {
         await turn(priority, signal);
@@ -116,6 +151,9 @@ export function createBudget(options: BudgetOptions, clock: Clock, onWait: (seco
         startWhoMay();
       }
     },
+    pause(ms) {
+      pausedUntil = Math.max(pausedUntil, clock.monotonic() + Math.min(ms, LONGEST_PAUSE));
+    },
     remaining() {
       refill();
       return Math.max(0, options.requestsPerDay - usedToday);
@@ -123,9 +161,16 @@ export function createBudget(options: BudgetOptions, clock: Clock, onWait: (seco
   };
 }
 
-/** Each request waits for its turn in the account's budget. */
+/** Each request waits for its turn in the account's budget; what one answer asks to wait, all wait. */
 export const withBudget =
   (budget: Budget) =>
   (call: Call): Call =>
   (request, headers) =>
-    budget.run(request.priority, request.signal, () => call(request, headers));
+    budget.run(request.priority, request.signal, async () => {
+      try {
+        return await call(request, headers);
+      } catch (error) {
+        if (error instanceof UpstreamError && error.retryAfter !== undefined) budget.pause(error.retryAfter);
+        throw error;
+      }
+    });

@@ -1,16 +1,19 @@
 import { z } from 'zod';
 import { Duration } from '../kit/duration.ts';
-import { Secret } from '../kit/secret.ts';
+import { toToken } from './token.ts';
 
 export const upstreamOptions = z.strictObject({
   connectTimeout: Duration.prefault('5s').describe('Longest time to connect to the service.'),
   timeout: Duration.prefault('30s').describe('Longest time for one whole request.'),
 });
 
+/** What is said of text that can't be a token. */
+const NO_TOKEN = 'must be visible ASCII characters, without blanks inside';
+
 const httpUrl = z.string().refine(
   text => {
     const url = URL.parse(text);
-    return url !== null && /^https?:$/.test(url.protocol) && !url.username && !url.search && !url.hash;
+    return url !== null && /^https?:$/.test(url.protocol) && !url.username && !url.password && !/[?#\s]/.test(text);
   },
   { error: 'must be an http or https address without user, query or fragment' },
 );
@@ -20,9 +23,26 @@ const secret = z
   .union([z.strictObject({ env: z.string().min(1) }), z.strictObject({ file: z.string().min(1) }), z.string().min(1)], {
     error: 'must be { env: NAME }, { file: PATH } or the secret itself as text',
   })
-  .transform(value => (typeof value === 'string' ? { literal: new Secret(value) } : value));
+  .transform((value, context) => {
+    if (typeof value !== 'string') return value;
+    const literal = toToken(value);
+    if (literal) return { literal };
+    context.addIssue({ code: 'custom', message: NO_TOKEN });
+    return z.NEVER;
+  });
 
 export type SecretSetting = z.output<typeof secret>;
+
+/** Why a setting can't give a secret now; undefined when it can. Files are read when they are needed. */
+export function faultOfSecret(
+  setting: SecretSetting,
+  env: Readonly<Record<string, string | undefined>>,
+): string | undefined {
+  if (!('env' in setting)) return undefined;
+  const text = env[setting.env];
+  if (!text) return `the environment variable ${setting.env} is not set`;
+  return toToken(text) ? undefined : `the environment variable ${setting.env} ${NO_TOKEN}`;
+}
 
 export const budgetOptions = z.strictObject({
   requestsPerSecond: z.number().positive().max(10_000).default(5).describe('Steady rate of requests to the service.'),

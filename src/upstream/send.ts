@@ -1,3 +1,4 @@
+import type { IncomingHttpHeaders } from 'node:http';
 import { promisify } from 'node:util';
 import { gunzip } from 'node:zlib';
 import { Agent, type Dispatcher, errors as undiciErrors, request as undiciRequest } from 'undici';
@@ -36,9 +37,12 @@ async function readBounded(body: AsyncIterable<Buffer>, what: string, largest: n
   return Buffer.concat(chunks, size);
 }
 
-function retryAfter(value: string | string[] | undefined): number | undefined {
-  const seconds = Number(value);
-  return value !== undefined && Number.isFinite(seconds) && seconds >= 0 ? seconds * 1000 : undefined;
+/** Milliseconds that a Retry-After asks to wait: seconds, or a date, which is measured by the service's own clock. */
+function retryAfter(headers: IncomingHttpHeaders): number | undefined {
+  const value = headers['retry-after'];
+  if (typeof value !== 'string' || value.trim() === '') return undefined;
+  const ms = /^\d+$/.test(value) ? Number(value) * 1000 : Date.parse(value) - Date.parse(String(headers.date));
+  return Number.isFinite(ms) && ms >= 0 ? ms : undefined;
 }
 
 function toUpstreamError(error: unknown, what: string): UpstreamError {
@@ -51,6 +55,9 @@ function toUpstreamError(error: unknown, what: string): UpstreamError {
     error instanceof undiciErrors.BodyTimeoutError
   ) {
     return new UpstreamError('timeout', `${what}: no answer in time`, { cause: error });
+  }
+  if (error instanceof undiciErrors.HTTPParserError || error instanceof undiciErrors.HeadersOverflowError) {
+    return new UpstreamError('invalid_response', `${what}: not HTTP`, { cause: error });
   }
   const code = (error as NodeJS.ErrnoException).code;
   if (code === undefined || error instanceof undiciErrors.InvalidArgumentError) {
@@ -78,10 +85,15 @@ export function createSend({ baseUrl, dispatcher, timeout, onBytes }: SendDeps):
         const reason = reasonOfStatus(answer.statusCode);
         if (reason) {
           throw new UpstreamError(reason, `${what}: status ${answer.statusCode}`, {
-            retryAfter: retryAfter(answer.headers['retry-after']),
+            retryAfter: retryAfter(answer.headers),
           });
         }
-        const body = await decode(packed, String(answer.headers['content-encoding'] ?? 'identity'), what, largest);
+        const body = await decode(
+          packed,
+          String(answer.headers['content-encoding'] ?? 'identity').toLowerCase(),
+          what,
+          largest,
+        );
         return { status: answer.statusCode, body };
       });
     } catch (error) {
@@ -94,7 +106,7 @@ export function createSend({ baseUrl, dispatcher, timeout, onBytes }: SendDeps):
 
 async function decode(packed: Buffer, encoding: string, what: string, largest: number): Promise<unknown> {
   let text = packed;
-  if (encoding === 'gzip') {
+  if (encoding === 'gzip' || encoding === 'x-gzip') {
     text = await unpack(packed, { maxOutputLength: largest }).catch((cause: NodeJS.ErrnoException) => {
       if (cause.code === 'ERR_BUFFER_TOO_LARGE') throw tooLarge(what, largest, cause);
       throw new UpstreamError('invalid_response', `${what}: gzip damaged`, { cause });
@@ -103,7 +115,8 @@ async function decode(packed: Buffer, encoding: string, what: string, largest: n
     throw new UpstreamError('invalid_response', `${what}: unasked content encoding`);
   }
   try {
-    return JSON.parse(text.toString('utf8'));
+    // A byte order mark is no JSON, and harmless.
+    return JSON.parse(text.toString('utf8').replace(/^\ufeff/, ''));
   } catch {
     // The parser's own message quotes the body, so it is not kept.
     throw new UpstreamError('invalid_response', `${what}: not JSON`);

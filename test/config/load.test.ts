@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { ConfigError, formatFault, loadConfig, parseConfig } from '../../src/config/load.ts';
 import { Config } from '../../src/config/schema.ts';
 
-const ENV = { TOKEN: 'token-canary', DELIVERY_TOKEN: 'token-canary' };
+const ENV = { TOKEN: 'token-canary\n', DELIVERY_TOKEN: 'token-canary', TWO_LINES: 'token-canary\nx' };
 
 function faultsOf(load: () => unknown): string {
   try {
@@ -35,7 +35,13 @@ describe('good configurations', () => {
     const { config, warnings } = parseConfig(minimal, 'x.yaml', ENV);
     expect(warnings).toEqual([]);
     expect(config.server).toEqual({ listen: '0.0.0.0:10922', externalUrl: null });
-    expect(config.collect.flowControl).toEqual({ enabled: true, every: 15_000, include: [], exclude: [], maxSeries: 1000 });
+    expect(config.collect.flowControl).toEqual({
+      enabled: true,
+      every: 15_000,
+      include: [],
+      exclude: [],
+      maxSeries: 1000,
+    });
     expect(config.accounts[0]?.budget).toEqual({
       requestsPerSecond: 5,
       burst: 10,

@@ -1,3 +1,4 @@
+import { request } from 'node:http';
 import { afterEach, describe, expect, it } from 'vitest';
 import { negotiateFormat } from '../../src/http/negotiate.ts';
 import { parseListen, serverOptions } from '../../src/http/options.ts';
@@ -129,6 +130,20 @@ describe('routes', () => {
     ]);
   });
 
+  it('takes no path or query from a Host header', async () => {
+    const { server } = await serve();
+    const { hostname, port } = new URL(server.url);
+    const answer = await new Promise<number | undefined>((resolve, reject) => {
+      request({ hostname, port, path: '/api/v1/sd', headers: { host: 'evil.example/x?y#z' } }, response => {
+        response.resume();
+        resolve(response.statusCode);
+      })
+        .on('error', reject)
+        .end();
+    });
+    expect(answer).toBe(400);
+  });
+
   it('shows people the state of each account and collector, escaped', async () => {
     const { get } = await serve();
     const { response, text } = await get('/');
@@ -203,6 +218,7 @@ describe('content negotiation', () => {
     ['application/openmetrics-text;q=0', 'text'],
     ['application/openmetrics-text;q=x', 'text'],
     ['text/plain, application/openmetrics-text', 'text'],
+    ['application/openmetrics-text; version="1.0.0"', 'openmetrics'],
     ['APPLICATION/OPENMETRICS-TEXT ; VERSION=1.0.0', 'openmetrics'],
   ])('%s → %s', (accept, format) => expect(negotiateFormat(accept)).toBe(format));
 });

@@ -122,6 +122,23 @@ describe('the exposition', () => {
     expect(render()).not.toBe(before);
   });
 
+  test('shows the others when one source throws and somebody takes the error', () => {
+    const { first, all } = createSources();
+    const errors: [string | undefined, string][] = [];
+    const exposition = createExposition(all, ({ account }, error) => errors.push([account, String(error)]));
+    const names = () => {
+      const text = exposition.render({ scope: 'everything', format: 'text', gzip: false }).toString();
+      return parseExposition(text, 'text').map(({ name }) => name);
+    };
+    const before = names();
+    first.set({ delivery_else: [] });
+    const during = names();
+    expect(during.length).toBeGreaterThan(0);
+    expect(during).toEqual(before.filter(name => name !== 'delivery_account_info'));
+    expect(names()).toEqual(during);
+    expect(errors).toEqual([['one', 'Error: samples of delivery_else, which their source does not list']]);
+  });
+
   test('asks a source again that could not say its samples', () => {
     const { first, all } = createSources();
     const exposition = createExposition(all);

@@ -2,81 +2,90 @@ import { describe, expect, it } from 'vitest';
 import { accountStatus, createSlot } from '../../src/scheduler/board.ts';
 
 const MINUTE = 60_000;
-const START = Date.UTC(2026, 0, 1);
-const slotWith = (every: number, staleness = {}) =>
-  createSlot(
-    { account: 'a', collector: 'dlq' },
-    { full: every },
-    { markAfter: 3, withdrawAfter: 20, withdrawAtMost: 30 * MINUTE, ...staleness },
-    START,
-  );
-const succeed = (slot: ReturnType<typeof slotWith>, at: number, facts: unknown = 'facts') =>
-  slot.succeeded('full', { at, durationSeconds: 1, facts });
-const fail = (slot: ReturnType<typeof slotWith>) =>
-  slot.failed('full', { durationSeconds: 1, complete: false, reason: 'server', message: 'status 500' });
+
+function slotWith(every: number) {
+  let now = 0;
+  const staleness = { markAfter: 3, withdrawAfter: 20, withdrawAtMost: 30 * MINUTE };
+  const slot = createSlot({ account: 'a', collector: 'dlq' }, { full: every }, staleness, { monotonic: () => now });
+  const round = () => slot.status().rounds[0];
+  return {
+    slot,
+    round,
+    at: (minutes: number) => {
+      now = minutes * MINUTE;
+    },
+    succeed: (facts: unknown = 'facts', durationSeconds = 1) =>
+      slot.succeeded('full', { at: 1000, durationSeconds, facts }),
+    fail: () => slot.failed('full', { durationSeconds: 1, complete: false, reason: 'server', message: 'status 500' }),
+  };
+}
 
 describe('board', () => {
   it('shows nothing before the first complete round, and marks that as stale after a while', () => {
-    const slot = slotWith(MINUTE);
-    expect(slot.visible(START)).toBeUndefined();
-    expect(slot.status(START + 3 * MINUTE).rounds[0]).toMatchObject({
-      stale: false,
-      success: undefined,
-      dataAt: undefined,
-    });
-    expect(slot.status(START + 3 * MINUTE + 1).rounds[0]?.stale).toBe(true);
+    const { slot, round, at } = slotWith(MINUTE);
+    expect(slot.visible()).toBeUndefined();
+    at(3);
+    expect(round()).toMatchObject({ stale: false, success: undefined, dataAt: undefined });
+    at(3.01);
+    expect(round()?.stale).toBe(true);
+    at(100);
+    expect(slot.status().withdrawn).toBe(false);
   });
 
   it('keeps, marks, then withdraws data that is no longer refreshed, and brings it back', () => {
-    const slot = slotWith(MINUTE);
-    succeed(slot, START);
-    fail(slot);
-    const at = (minutes: number) => START + minutes * MINUTE;
-    expect([3, 3.01, 20, 20.01].map(minutes => slot.status(at(minutes)).rounds[0]?.stale)).toEqual([
-      false,
-      true,
-      true,
-      true,
+    const { slot, round, at, succeed, fail } = slotWith(MINUTE);
+    succeed();
+    fail();
+    const seen = [3, 3.01, 20, 20.01].map(minutes => {
+      at(minutes);
+      return [round()?.stale, slot.visible(), slot.status().withdrawn];
+    });
+    expect(seen).toEqual([
+      [false, 'facts', false],
+      [true, 'facts', false],
+      [true, 'facts', false],
+      [true, undefined, true],
     ]);
-    expect([3, 3.01, 20, 20.01].map(minutes => slot.visible(at(minutes)))).toEqual([
-      'facts',
-      'facts',
-      'facts',
-      undefined,
-    ]);
-    expect(slot.status(at(21)).withdrawn).toBe(true);
-    succeed(slot, at(21), 'new');
-    expect(slot.visible(at(21))).toBe('new');
-    expect(slot.status(at(21)).rounds[0]).toMatchObject({ stale: false, success: true, consecutiveFailures: 0 });
+    succeed('new');
+    expect(slot.visible()).toBe('new');
+    expect(round()).toMatchObject({ stale: false, success: true, consecutiveFailures: 0, dataAt: 1000 });
   });
 
   it('withdraws after withdrawAtMost where that is shorter, but never before it marks', () => {
     const hourly = slotWith(60 * MINUTE);
-    succeed(hourly, START);
-    expect(hourly.visible(START + 180 * MINUTE)).toBe('facts');
-    expect(hourly.visible(START + 180 * MINUTE + 1)).toBeUndefined();
+    hourly.succeed();
+    hourly.at(180);
+    expect(hourly.slot.visible()).toBe('facts');
+    hourly.at(180.01);
+    expect(hourly.slot.visible()).toBeUndefined();
     const quarter = slotWith(5 * MINUTE);
-    succeed(quarter, START);
-    expect(quarter.visible(START + 30 * MINUTE)).toBe('facts');
-    expect(quarter.visible(START + 30 * MINUTE + 1)).toBeUndefined();
+    quarter.succeed();
+    quarter.at(30);
+    expect(quarter.slot.visible()).toBe('facts');
+    quarter.at(30.01);
+    expect(quarter.slot.visible()).toBeUndefined();
   });
 
-  it('does not take a clock that was set back for fresh data', () => {
-    const slot = slotWith(MINUTE);
-    succeed(slot, START);
-    expect(slot.status(START - 4 * MINUTE).rounds[0]?.stale).toBe(true);
-    expect(slot.visible(START - 21 * MINUTE)).toBeUndefined();
+  it('gives a round that takes longer than its interval the time it takes', () => {
+    const { slot, round, at, succeed } = slotWith(MINUTE);
+    at(40);
+    succeed('after a walk of forty minutes', 40 * 60);
+    expect([slot.visible(), round()?.stale]).toEqual(['after a walk of forty minutes', false]);
+    at(80);
+    expect([slot.visible() !== undefined, round()?.stale]).toEqual([true, false]);
+    at(160.01);
+    expect([slot.visible(), round()?.stale]).toEqual([undefined, true]);
   });
 
   it('calls an account up only when the last round of every collector succeeded', () => {
     const [one, two] = [slotWith(MINUTE), slotWith(MINUTE)];
-    const up = () => accountStatus('a', [one, two], START).up;
+    const up = () => accountStatus('a', [one.slot, two.slot]).up;
     expect(up()).toBe(false);
-    succeed(one, START);
+    one.succeed();
     expect(up()).toBe(false);
-    succeed(two, START);
+    two.succeed();
     expect(up()).toBe(true);
-    fail(one);
+    one.fail();
     expect(up()).toBe(false);
   });
 });

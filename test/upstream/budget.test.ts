@@ -94,4 +94,57 @@ describe('budget', () => {
     await ask('d');
     expect(budget.remaining()).toBe(1);
   });
+
+  it('spreads what is left of the day over what is left of it', async () => {
+    const { clock, started, ask } = setUp({ requestsPerSecond: 100, burst: 1, requestsPerDay: 31 });
+    await ask('first');
+    // 30 requests for the last minute of the day: one every two seconds.
+    const all = ['a', 'b'].map(name => ask(name));
+    await clock.advance(1900);
+    expect(started).toEqual(['first']);
+    await clock.advance(300);
+    expect(started).toEqual(['first', 'a']);
+    await clock.advance(2300);
+    await Promise.all(all);
+    expect(started).toEqual(['first', 'a', 'b']);
+  });
+
+  it('does not give the day twice when the wall clock is set back', async () => {
+    const clock = createManualClock(Date.UTC(2026, 0, 2, 0, 0, 1));
+    let step = 0;
+    const limits = { requestsPerSecond: 10, burst: 10, concurrency: 1, requestsPerDay: 5 };
+    const budget = createBudget(limits, { ...clock, now: () => clock.now() + step }, () => undefined);
+    await budget.run('normal', new AbortController().signal, async () => undefined);
+    step = -60_000;
+    expect(budget.remaining()).toBe(4);
+    step = 0;
+    expect(budget.remaining()).toBe(4);
+  });
+
+  it('starts nothing while the service asked to wait: short waits are held, long ones fail at once', async () => {
+    const { clock, budget, started, ask } = setUp({ burst: 10 });
+    budget.pause(20_000);
+    const held = ask('held');
+    await clock.advance(19_000);
+    expect(started).toEqual([]);
+    await clock.advance(1001);
+    await held;
+    budget.pause(3_600_000);
+    await expect(ask('refused')).rejects.toMatchObject({ reason: 'rate_limited', retryAfter: 900_000 });
+    await clock.advance(900_000);
+    await ask('asked again after 15 minutes');
+    expect(started).toEqual(['held', 'asked again after 15 minutes']);
+  });
+
+  it('leaves no timer behind when nobody waits any more', async () => {
+    const { clock, budget, ask } = setUp({ requestsPerSecond: 0.001 });
+    await ask('a');
+    const stop = new AbortController();
+    const waiting = budget.run('normal', stop.signal, async () => undefined);
+    await settle();
+    expect(clock.sleepers).toBe(1);
+    stop.abort(new Error('stopping'));
+    await expect(waiting).rejects.toThrow('stopping');
+    expect(clock.sleepers).toBe(0);
+  });
 });

@@ -6,6 +6,7 @@ import { describe, expect, it } from 'vitest';
 import { Secret } from '../../src/kit/secret.ts';
 import { LARGEST_SINGLE } from '../../src/upstream/api.ts';
 import { RECHECK_AFTER } from '../../src/upstream/auth.ts';
+import type { Budget } from '../../src/upstream/budget.ts';
 import { UpstreamError } from '../../src/upstream/errors.ts';
 import { fileToken } from '../../src/upstream/token.ts';
 import { afterThisTest, allRows, createTestClient, TOKEN } from '../support/client.ts';
@@ -116,12 +117,43 @@ describe('client', () => {
     expect(counts.requests).toEqual({ 'flow_control server': 3, 'flow_control ok': 1 });
   });
 
-  it('waits as long as Retry-After asks, and gives up at once when that is too long for one round', async () => {
+  it('waits as long as Retry-After asks, makes the whole account wait, and gives up at once when that is too long', async () => {
     let header = '7';
     const service = await serve((_request, response) => response.writeHead(429, { 'retry-after': header }).end());
-    expect((await failure(service.url)).waits).toEqual([7125, 7250, 7500]);
+    const pauses: number[] = [];
+    const budget: Budget = {
+      run: (_priority, _signal, work) => work(),
+      pause: ms => void pauses.push(ms),
+      remaining: () => 1,
+    };
+    expect((await failure(service.url, { budget })).waits).toEqual([7125, 7250, 7500]);
+    expect(pauses).toEqual([7000, 7000, 7000, 7000]);
     header = '31';
-    expect((await failure(service.url)).waits).toEqual([]);
+    expect((await failure(service.url, { budget })).waits).toEqual([]);
+    header = new Date(Date.now() + 3_600_000).toUTCString();
+    const { error, waits } = await failure(service.url, { budget });
+    expect(waits).toEqual([]);
+    expect(error.retryAfter).toBeGreaterThan(3_500_000);
+    expect(pauses.slice(4)).toEqual([31_000, error.retryAfter]);
+  });
+
+  it.each([
+    ['no HTTP', 'nonsense\r\n\r\n'],
+    ['endless headers', `HTTP/1.1 200 OK\r\nx: ${'y'.repeat(100_000)}\r\n\r\n`],
+  ])('calls %s an invalid response', async (_what, bytes) => {
+    const service = await serve(request => request.socket.end(bytes));
+    expect((await failure(service.url)).error).toMatchObject({ reason: 'invalid_response' });
+  });
+
+  it('refuses a page with far more rows than it asked for', async () => {
+    const service = await serve((_request, response) =>
+      json(response, { messages: Array(1001).fill({ dlqId: '1-0' }) }),
+    );
+    const { reader } = createTestClient(service.url);
+    await expect(allRows(reader.dlqPages({}, signal()))).rejects.toMatchObject({
+      reason: 'invalid_response',
+      message: 'GET /v2/dlq: 1001 rows where 100 were asked for',
+    });
   });
 
   it.each([
@@ -300,8 +332,13 @@ describe('token file', () => {
     expect((await token()).reveal()).toBe('first');
     await writeFile(path, ' second-one ');
     expect((await token()).reveal()).toBe('second-one');
-    await writeFile(path, '\n');
-    await expect(token()).rejects.toThrow('is empty');
+    for (const none of ['\n', 'two\nlines', 'schl\u00fcssel']) {
+      await writeFile(path, none);
+      await expect(token()).rejects.toMatchObject({
+        reason: 'unauthorized',
+        message: `the token file ${path} holds no token`,
+      });
+    }
   });
 
   it('is not counted as a request while it can not be read', async () => {

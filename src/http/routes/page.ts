@@ -24,7 +24,12 @@ function verdict(round: RoundStatus, withdrawn: boolean): { word: string; look: 
   if (withdrawn) return { word: 'withdrawn: too old to be shown', look: 'bad' };
   if (round.stale) return { word: 'stale', look: 'bad' };
   if (round.success === undefined) return { word: 'waiting for the first round', look: 'off' };
-  return round.success ? { word: 'ok', look: 'ok' } : { word: 'failed; showing the last complete data', look: 'off' };
+  return round.success
+    ? { word: 'ok', look: 'ok' }
+    : {
+        word: round.dataAt === undefined ? 'failed; nothing read yet' : 'failed; showing the last complete data',
+        look: 'off',
+      };
 }
 
 function rows({ account, collectors }: AccountStatus, now: number): string {
