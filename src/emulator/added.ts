@@ -1,4 +1,5 @@
-import type { Fields, LoggedEvent, Message } from './message.ts';
+import { type CallbackState, FailureCallback } from './failure-callback.ts';
+import type { DeadLetter, Fields, LoggedEvent, Message } from './message.ts';
 
 type MessageSeed = Partial<Omit<Message, 'fields'>> & Partial<Fields>;
 
@@ -7,6 +8,22 @@ export interface DlqSeed extends MessageSeed {
   /** When it entered the queue, milliseconds since the Unix epoch. */
   readonly enteredAt?: number;
   readonly responseStatus?: number;
+}
+
+/** A dead letter of a failed workflow run to add. */
+export interface FailedRunSeed extends DlqSeed {
+  readonly workflowRunId?: string;
+  readonly workflowUrl?: string;
+  /** Milliseconds since the Unix epoch. */
+  readonly workflowCreatedAt?: number;
+  /** CALLBACK_INPROGRESS when left out; null when the workflow has no failure function. */
+  readonly callbackState?: CallbackState | null;
+  /** Of the callback. */
+  readonly callbackRetries?: number;
+  /** What the last attempt of the callback was answered. */
+  readonly callbackStatus?: number;
+  /** When the next attempt of the callback is due, milliseconds since the Unix epoch. */
+  readonly nextDeliveryTime?: number;
 }
 
 /** An event to add: fields of its row; whatever is left out gets a plain value. */
@@ -30,4 +47,35 @@ export function messageFrom(row: MessageSeed, id: string, time: number): Message
   const [label] = labels;
   const fields = { ...PLAIN, ...given, ...(label === undefined ? {} : { label, labels }) };
   return { fields, messageId, createdAt, notBefore, callerIP, body };
+}
+
+/** The dead letter of an added workflow run that failed at `time`. */
+export function failedRunFrom(
+  seed: FailedRunSeed,
+  ids: { readonly messageId: string; readonly callbackId: string },
+  time: number,
+): DeadLetter {
+  const { workflowRunId, workflowUrl, workflowCreatedAt, callbackState = 'CALLBACK_INPROGRESS', ...others } = seed;
+  const { callbackRetries = 3, callbackStatus, nextDeliveryTime, enteredAt: _, responseStatus = 500, ...row } = others;
+  const message = messageFrom(row, ids.messageId, time);
+  const { url } = message.fields;
+  const callback = callbackState
+    ? new FailureCallback({
+        url: row.failureCallback ?? url,
+        maxRetries: callbackRetries,
+        messageId: ids.callbackId,
+        state: callbackState,
+      })
+    : undefined;
+  if (callback) {
+    callback.responseStatus = callbackStatus;
+    callback.nextDeliveryTime = nextDeliveryTime;
+  }
+  const run = {
+    workflowRunId: workflowRunId ?? `wfr_${message.messageId.replace('msg_', '')}`,
+    workflowUrl: workflowUrl ?? url,
+    workflowCreatedAt: workflowCreatedAt ?? message.createdAt,
+    callback,
+  };
+  return { message, responseStatus, run };
 }

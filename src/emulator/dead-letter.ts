@@ -1,3 +1,4 @@
+import type { FailedRun } from './failure-callback.ts';
 import type { DlqEntry, Fields, Message } from './message.ts';
 import { messageId } from './random.ts';
 import type { Position } from './timeline.ts';
@@ -8,6 +9,10 @@ export function fieldsOf(entry: DlqEntry): Fields {
 
 export function callerOf(entry: DlqEntry): string {
   return 'message' in entry ? entry.message.callerIP : entry.callerIP;
+}
+
+export function runOf(entry: DlqEntry): FailedRun | undefined {
+  return 'message' in entry ? entry.run : undefined;
 }
 
 export function messageIdOf(entry: DlqEntry, seq: number): string {

@@ -3,6 +3,7 @@ import { CALLERS, type Destination } from './destinations.ts';
 import type { FlowControl } from './flow-control.ts';
 import type { DlqEntry, EventState, LoggedEvent, Message } from './message.ts';
 import { messageId, type Random } from './random.ts';
+import { retryDelay } from './retry-delay.ts';
 import type { Timeline } from './timeline.ts';
 
 export interface DeliveryParts {
@@ -12,17 +13,16 @@ export interface DeliveryParts {
   readonly flow: FlowControl;
   readonly log: Timeline<LoggedEvent>;
   readonly dlq: Timeline<DlqEntry>;
+  /** Mean duration of an attempt that begins now, from the usual one; milliseconds. */
+  readonly takesMs: (usual: number) => number;
 }
 
-/** Publishes a message to a destination at the agenda's time; it fails at every attempt when `doomed`. */
-export type Publish = (destination: Destination, doomed: boolean) => void;
+/** Publishes a message to a destination at the agenda's time and gives its id; it fails at every attempt when `doomed`. */
+export type Publish = (destination: Destination, doomed: boolean) => string;
 
 /** Share of messages that are published with a delay and cancelled before it is over, and of retries that are cancelled. */
 const CANCELLED_MESSAGES = 0.004;
 const CANCELLED_RETRIES = 0.02;
-
-/** The service's default delay in milliseconds before retry `attempt`, 1 and up: 12 s, 148 s, 30 min, 6 h, a day. */
-const retryDelay = (attempt: number) => Math.round(Math.min(86_400, Math.exp(2.5 * attempt)) * 1000);
 
 const errorOf = (status: number) =>
   status === 0 ? 'connect: connection refused' : `the destination answered with status ${status}`;
@@ -31,7 +31,7 @@ const errorOf = (status: number) =>
  * The life of a message: CREATED, ACTIVE, DELIVERED; or ACTIVE, ERROR, RETRY until it is DELIVERED or FAILED, and then a
  * dead letter from that millisecond on; or CANCEL_REQUESTED while it waits, and CANCELLED when its time would have come.
  */
-export function createDelivery({ seed, random, agenda, flow, log, dlq }: DeliveryParts): Publish {
+export function createDelivery({ seed, random, agenda, flow, log, dlq, takesMs }: DeliveryParts): Publish {
   let published = 0;
 
   function record(message: Message, state: EventState, details?: Omit<LoggedEvent, 'message' | 'state'>): void {
@@ -49,7 +49,7 @@ export function createDelivery({ seed, random, agenda, flow, log, dlq }: Deliver
     flow.enter(message.fields, () => {
       record(message, 'active');
       const fails = doomed || random.chance(destination.flaky);
-      agenda.at(agenda.now + random.exponential(destination.takesMs), () => {
+      agenda.at(agenda.now + random.exponential(takesMs(destination.takesMs)), () => {
         if (fails) afterError(message, destination, doomed, retried);
         else record(message, 'delivered', { responseStatus: 200 });
         // Only now, so that the log of a key never shows more at work than its parallelism.
@@ -88,5 +88,6 @@ export function createDelivery({ seed, random, agenda, flow, log, dlq }: Deliver
     record(message, 'created');
     if (isCancelled) cancelWhileWaiting(message, notBefore);
     else agenda.at(createdAt + random.between(1, 20), () => attempt(message, destination, doomed, 0));
+    return message.messageId;
   };
 }

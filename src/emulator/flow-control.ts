@@ -3,12 +3,36 @@ import type { Fields } from './message.ts';
 
 interface Key {
   readonly waiting: (() => void)[];
+  /** Of whoever entered last. */
+  fields: Fields;
   running: number;
+  /** Slots that nothing runs in. */
+  ghosts: number;
+  paused: boolean;
   /** The rate lets nothing start before this time. */
   nextStart: number;
   /** A start at `nextStart` is planned. */
   planned: boolean;
   usedAt: number;
+  /** Starts in the period of the rate that began at `periodStart`. */
+  started: number;
+  periodStart: number;
+}
+
+/** What there is to know of a flow-control key. */
+export interface KeyDetail {
+  readonly waiting: number;
+  /** Deliveries under way, and slots that are taken though nothing runs in them. */
+  readonly running: number;
+  readonly paused: boolean;
+  readonly parallelism: number | undefined;
+  readonly rate: number | undefined;
+  /** Seconds. */
+  readonly period: number | undefined;
+  /** Starts in the current period of the rate. */
+  readonly started: number;
+  /** Milliseconds since the Unix epoch. */
+  readonly periodStart: number;
 }
 
 /** A key that nobody has used for so long is no longer listed: clients of the service have met idle keys that were gone. */
@@ -31,11 +55,12 @@ export class FlowControl {
     }
     let key = this.#keys.get(fields.flowControlKey);
     if (!key) {
-      key = { waiting: [], running: 0, nextStart: 0, planned: false, usedAt: this.#agenda.now };
+      key = this.#newKey(fields);
       this.#keys.set(fields.flowControlKey, key);
     }
+    key.fields = fields;
     key.waiting.push(start);
-    this.#admit(key, fields);
+    this.#admit(key);
   }
 
   /** A delivery that was let in has ended. */
@@ -43,7 +68,25 @@ export class FlowControl {
     const key = fields.flowControlKey === undefined ? undefined : this.#keys.get(fields.flowControlKey);
     if (!key) return;
     key.running--;
-    this.#admit(key, fields);
+    this.#admit(key);
+  }
+
+  /** Lets nothing of a key start, or lets it start again; false when there is no such key. */
+  pause(name: string, paused: boolean): boolean {
+    const key = this.#keys.get(name);
+    if (!key) return false;
+    key.paused = paused;
+    this.#admit(key);
+    return true;
+  }
+
+  /** Takes this many slots of a key for nothing; false when there is no such key. */
+  haunt(name: string, slots: number): boolean {
+    const key = this.#keys.get(name);
+    if (!key) return false;
+    key.ghosts = slots;
+    this.#admit(key);
+    return true;
   }
 
   /** Forgets every key and whoever waits. */
@@ -51,38 +94,61 @@ export class FlowControl {
     this.#keys.clear();
   }
 
-  /** Waitlist sizes by key, in the order of the names. */
-  waitlists(): Map<string, number> {
-    const sizes = new Map<string, number>();
+  /** The keys in the order of their names. */
+  keys(): Map<string, KeyDetail> {
     for (const [name, key] of this.#keys) {
-      const isIdle = key.running === 0 && key.waiting.length === 0;
+      const isIdle = key.running === 0 && key.waiting.length === 0 && key.ghosts === 0 && !key.paused;
       if (isIdle && this.#agenda.now - key.usedAt > IDLE_MS) this.#keys.delete(name);
-      else sizes.set(name, key.waiting.length);
     }
-    return new Map([...sizes].sort(([a], [b]) => (a < b ? -1 : 1)));
+    const sorted = [...this.#keys].sort(([a], [b]) => (a < b ? -1 : 1));
+    return new Map(sorted.map(([name, key]) => [name, this.#detail(key)]));
   }
 
-  #admit(key: Key, fields: Fields): void {
-    const { parallelism = Number.POSITIVE_INFINITY, rate, period = 1 } = fields;
+  #detail(key: Key): KeyDetail {
+    const { parallelism, rate, period } = key.fields;
+    this.#countPeriod(key);
+    const { started, periodStart, paused } = key;
+    const [waiting, running] = [key.waiting.length, key.running + key.ghosts];
+    return { waiting, running, paused, parallelism, rate, period, started, periodStart };
+  }
+
+  #newKey(fields: Fields): Key {
+    const now = this.#agenda.now;
+    const times = { nextStart: 0, usedAt: now, periodStart: now };
+    return { waiting: [], fields, running: 0, ghosts: 0, paused: false, planned: false, started: 0, ...times };
+  }
+
+  #countPeriod(key: Key): void {
+    const length = (key.fields.period ?? 1) * 1000;
+    const passed = Math.floor((this.#agenda.now - key.periodStart) / length);
+    if (passed === 0) return;
+    key.periodStart += passed * length;
+    key.started = 0;
+  }
+
+  #admit(key: Key): void {
+    const { parallelism = Number.POSITIVE_INFINITY, rate, period = 1 } = key.fields;
     const now = this.#agenda.now;
     key.usedAt = now;
-    while (key.running < parallelism && key.waiting.length > 0) {
+    while (!key.paused && key.running + key.ghosts < parallelism && key.waiting.length > 0) {
       if (now < key.nextStart) {
-        this.#admitLater(key, fields);
+        this.#admitLater(key);
         return;
       }
       if (rate !== undefined) key.nextStart = now + Math.ceil((period * 1000) / rate);
+      this.#countPeriod(key);
+      key.started++;
       key.running++;
       key.waiting.shift()?.();
     }
   }
 
-  #admitLater(key: Key, fields: Fields): void {
+  #admitLater(key: Key): void {
     if (key.planned) return;
     key.planned = true;
     this.#agenda.at(key.nextStart, () => {
       key.planned = false;
-      this.#admit(key, fields);
+      this.#admit(key);
     });
   }
 }

@@ -1,3 +1,5 @@
+import type { FailedRun } from './failure-callback.ts';
+
 /** States of the event log, as its rows spell them. */
 export const STATES = [
   'created',
@@ -60,10 +62,12 @@ export interface LoggedEvent {
 }
 
 /** A message that failed; the time of its failing is its place in the timeline. */
-interface DeadLetter {
+export interface DeadLetter {
   readonly message: Message;
   /** Of the last attempt; 0 when the destination did not answer. */
   readonly responseStatus: number;
+  /** Only when the message was a step of a workflow. */
+  readonly run?: FailedRun;
 }
 
 /**

@@ -1,31 +1,35 @@
 import { cursorAt, type PageRequest } from './query.ts';
 import type { Position, Timeline } from './timeline.ts';
 
-export interface Page<R> {
-  readonly rows: R[];
+export interface Page<T> {
+  readonly rows: (Position & { readonly value: T })[];
   /** Absent at the end of the list. */
   readonly cursor?: string;
 }
 
-/** The next rows of a list. It looks one match further than the page, so a last page never comes with a cursor. */
-export function page<T extends object, R>(
-  timeline: Timeline<T>,
+/**
+ * The next rows of a list that consists of several timelines. It looks one match further than the page, so a last page
+ * never comes with a cursor.
+ */
+export function page<T extends object>(
+  timelines: readonly Timeline<T>[],
   { count, range }: PageRequest,
   matches: ((value: T, time: number, seq: number) => boolean) | undefined,
-  render: (value: T, time: number, seq: number) => R,
-): Page<R> {
-  const rows: R[] = [];
-  let last: Position | undefined;
-  let hasMore = false;
-  timeline.walk(range, (value, time, seq) => {
-    if (matches && !matches(value, time, seq)) return true;
-    if (rows.length === count) {
-      hasMore = true;
-      return false;
-    }
-    rows.push(render(value, time, seq));
-    last = { time, seq };
-    return true;
+): Page<T> {
+  const found = timelines.map(timeline => {
+    const rows: Page<T>['rows'] = [];
+    timeline.walk(range, (value, time, seq) => {
+      if (!matches || matches(value, time, seq)) rows.push({ value, time, seq });
+      return rows.length <= count;
+    });
+    return rows;
   });
-  return hasMore && last ? { rows, cursor: cursorAt(last) } : { rows };
+  const rows = found.flat();
+  if (found.length > 1) {
+    const sign = range.order === 'earliestFirst' ? 1 : -1;
+    rows.sort((a, b) => sign * (a.time - b.time || a.seq - b.seq));
+  }
+  if (rows.length <= count) return { rows };
+  rows.length = count;
+  return { rows, cursor: cursorAt(rows[count - 1] as Position) };
 }

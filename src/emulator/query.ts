@@ -1,3 +1,4 @@
+import type { Dialect } from './dialect.ts';
 import type { Order, Position, Range } from './timeline.ts';
 
 /** A request that cannot be answered; its message is for whoever sent it. Answered with status 400. */
@@ -37,11 +38,18 @@ function wholeNumber(parameters: URLSearchParams, name: string): number | undefi
   return Number(text);
 }
 
-/** Reads count, order, fromDate, toDate and cursor. A count above the most is lowered to it. */
-export function pageRequest(parameters: URLSearchParams, defaults: ListDefaults): PageRequest {
+/** Reads count, order, fromDate, toDate and cursor. */
+export function pageRequest(
+  parameters: URLSearchParams,
+  defaults: ListDefaults,
+  { highCount, order: obeys }: Dialect,
+): PageRequest {
   const count = wholeNumber(parameters, 'count') ?? defaults.count;
   if (count === 0) throw new BadRequest('invalid count: it must be above 0');
-  const order = single(parameters, 'order') ?? defaults.order;
+  if (count > defaults.count && highCount === 'refused') {
+    throw new BadRequest(`invalid count: it must be at most ${defaults.count}`);
+  }
+  const order = (obeys === 'obeyed' && single(parameters, 'order')) || defaults.order;
   if (order !== 'earliestFirst' && order !== 'latestFirst') {
     throw new BadRequest('invalid order: it must be earliestFirst or latestFirst');
   }

@@ -37,8 +37,11 @@ export function createRandom(seed: number): Random {
   };
 }
 
-/** What a message was numbered for: `p` the past that is made up, `w` the workload, `t` a row that a test added. */
-export type Series = 'p' | 'w' | 't';
+/**
+ * What a message was numbered for: `p` the past that is made up, `w` the workload, `f` a failed workflow run and `c` its
+ * failure callback, `t` a row that a test added.
+ */
+export type Series = 'p' | 'w' | 'f' | 'c' | 't';
 
 /** The identifier of message `number` of a series; distinct for distinct (series, number), and the same for the same seed. */
 export function messageId(seed: number, series: Series, number: number): string {

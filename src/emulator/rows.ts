@@ -1,6 +1,9 @@
 import { STATUS_CODES } from 'node:http';
-import { dlqIdOf, messageOf } from './dead-letter.ts';
+import { dlqIdOf, messageOf, runOf } from './dead-letter.ts';
+import type { Dialect } from './dialect.ts';
+import type { CallbackState, FailedRun } from './failure-callback.ts';
 import type { DlqEntry, EventState, Fields, LoggedEvent, Message } from './message.ts';
+import type { Position } from './timeline.ts';
 
 /** An element of `messages` in the answer of the DLQ list. Times: milliseconds since the Unix epoch. */
 export interface DlqRow extends Fields {
@@ -14,6 +17,17 @@ export interface DlqRow extends Fields {
   readonly responseStatus: number;
   readonly responseHeader?: Readonly<Record<string, readonly string[]>>;
   readonly responseBody?: string;
+  /** Only of failed workflow runs, as everything below. */
+  readonly workflowRunId?: string;
+  readonly workflowUrl?: string;
+  readonly workflowCreatedAt?: number;
+  readonly failureCallbackInfo?: {
+    readonly state: CallbackState;
+    readonly responseStatus?: number;
+    readonly responseBody?: string;
+    readonly responseHeaders?: Readonly<Record<string, readonly string[]>>;
+  };
+  readonly failureFunctionState?: CallbackState;
 }
 
 /** An element of `events` in the answer of the event list. */
@@ -21,6 +35,7 @@ export interface EventRow extends Fields {
   /** Milliseconds since the Unix epoch, as decimal digits. */
   readonly time: string;
   readonly messageId: string;
+  /** In the dialect by default; upper case in another. */
   readonly state: EventState;
   /** Base64. */
   readonly body: string;
@@ -34,10 +49,34 @@ const RESPONSE_HEADER = { 'Content-Type': ['text/plain; charset=utf-8'] } as con
 
 const bodyOf = ({ body, messageId }: Message) => body ?? `{"ref":"${messageId.slice(4, 16)}"}`;
 
-export function dlqRow(entry: DlqEntry, time: number, seq: number): DlqRow {
+const responseOf = (status: number) => STATUS_CODES[status] ?? 'failed';
+
+function runFields(run: FailedRun, callbackState: Dialect['callbackState']) {
+  const { workflowRunId, workflowUrl, workflowCreatedAt, callback } = run;
+  const own = { workflowRunId, workflowUrl, workflowCreatedAt };
+  if (!callback) return own;
+  const { state, responseStatus } = callback;
+  const info = {
+    state,
+    ...(responseStatus === undefined ? {} : { responseStatus }),
+    ...(responseStatus ? { responseBody: responseOf(responseStatus), responseHeaders: RESPONSE_HEADER } : {}),
+  };
+  return {
+    ...own,
+    ...(callbackState === 'failureFunctionState' ? {} : { failureCallbackInfo: info }),
+    ...(callbackState === 'failureCallbackInfo' ? {} : { failureFunctionState: state }),
+  };
+}
+
+export function dlqRow(
+  entry: DlqEntry,
+  { time, seq }: Position,
+  callbackState: Dialect['callbackState'] = 'failureCallbackInfo',
+): DlqRow {
   const place = { time, seq };
   const message = messageOf(entry, place);
   const { responseStatus } = entry;
+  const run = runOf(entry);
   return {
     dlqId: dlqIdOf(place),
     messageId: message.messageId,
@@ -48,18 +87,21 @@ export function dlqRow(entry: DlqEntry, time: number, seq: number): DlqRow {
     callerIP: message.callerIP,
     state: 'failed',
     responseStatus,
-    ...(responseStatus === 0
-      ? {}
-      : { responseHeader: RESPONSE_HEADER, responseBody: STATUS_CODES[responseStatus] ?? 'failed' }),
+    ...(responseStatus === 0 ? {} : { responseHeader: RESPONSE_HEADER, responseBody: responseOf(responseStatus) }),
+    ...(run && runFields(run, callbackState)),
   };
 }
 
-export function eventRow({ message, state, ...details }: LoggedEvent, time: number): EventRow {
+/** An element of `events` in a dialect; in the usual one without. */
+export function eventRow(event: LoggedEvent, time: number): EventRow;
+export function eventRow(event: LoggedEvent, time: number, dialect: Dialect): { readonly messageId: string };
+export function eventRow({ message, state, ...details }: LoggedEvent, time: number, dialect?: Dialect) {
   const { responseStatus, error, nextDeliveryTime } = details;
+  const spelt = dialect?.eventCancelled === 'canceled' && state === 'cancelled' ? 'canceled' : state;
   return {
-    time: String(time),
+    time: dialect?.eventTime === 'number' ? time : String(time),
     messageId: message.messageId,
-    state,
+    state: dialect?.eventState === 'upper' ? spelt.toUpperCase() : spelt,
     ...message.fields,
     body: Buffer.from(bodyOf(message)).toString('base64'),
     ...(responseStatus === undefined ? {} : { responseStatus }),

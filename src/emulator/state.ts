@@ -1,97 +1,109 @@
-import { type DlqSeed, type EventSeed, messageFrom } from './added.ts';
-import type { EmulatedClock } from './clock.ts';
-import { dlqIdOf, positionOf } from './dead-letter.ts';
+import { type DlqSeed, type EventSeed, type FailedRunSeed, failedRunFrom, messageFrom } from './added.ts';
+import { dlqIdOf, positionOf, runOf } from './dead-letter.ts';
+import type { Dialect } from './dialect.ts';
+import { CALLBACK_STATES, type CallbackState } from './failure-callback.ts';
+import type { KeyDetail } from './flow-control.ts';
+import type { LogView } from './log-view.ts';
 import { type DlqEntry, type EventState, type LoggedEvent, STATES } from './message.ts';
-import { fillPast } from './past.ts';
 import { messageId } from './random.ts';
 import { type DlqRow, dlqRow, type EventRow, eventRow } from './rows.ts';
-import { scenarioNamed } from './scenarios/index.ts';
-import { Timeline } from './timeline.ts';
-import { createWorkload, LONGEST_CATCH_UP_MS, type Workload } from './workload.ts';
+import { Tally } from './tally.ts';
+import type { Position, Timeline } from './timeline.ts';
+import type { Verdict } from './workflows.ts';
+import { createWorld, type World, type WorldOptions } from './world.ts';
 
-export interface StateOptions {
-  readonly clock: EmulatedClock;
-  readonly seed: number;
-  readonly scenario: string;
-  /** Milliseconds of workload that have happened at the start; at most what the event log keeps. */
-  readonly history: number;
-  /** How many dead letters are older than the workload. */
-  readonly dlqEntries: number;
-}
+export { DLQ_RETENTION_MS, LOG_RETENTION_MS } from './world.ts';
 
-/** How long an event is kept, in milliseconds; longer would only cost memory (some 20,000 events an hour). */
-export const LOG_RETENTION_MS = LONGEST_CATCH_UP_MS;
+/** A key that a test listed. */
+const SET_KEY = { running: 0, paused: false, started: 0, periodStart: 0 } as const;
 
-/** How long a dead letter is kept, in milliseconds: three days, as in the service's free plan. */
-export const DLQ_RETENTION_MS = 72 * 3_600_000;
-
-/** Keeps memory bounded when nobody clears the dead letters, or a test adds events without end. */
-const MOST_DEAD_LETTERS = 200_000;
-const MOST_EVENTS = 1_000_000;
+type Place = readonly [entry: DlqEntry, position: Position];
 
 /**
  * Everything the emulator knows. It moves on when it is asked, up to the time of its clock, and not by itself. What it
  * counts for tests it counts row by row, without the code that answers requests.
  */
 export class EmulatorState {
-  readonly #clock: EmulatedClock;
-  readonly #dlq = new Timeline<DlqEntry>();
-  readonly #log = new Timeline<LoggedEvent>();
-  readonly #workload: Workload;
+  /** How it answers; may be changed at any time. */
+  readonly dialect: Dialect;
+  /** What of the event log is listed. Rows and counts that tests ask for show all of it. */
+  readonly logView: LogView;
+  /** What it was asked to do. */
+  readonly tally = new Tally();
+  readonly #world: World;
   readonly #setWaitlists = new Map<string, number>();
-  readonly #calls = new Map<string, number>();
   readonly #seed: number;
   #added = 0;
 
-  constructor({ clock, seed, scenario, history, dlqEntries }: StateOptions) {
-    const now = clock.now();
-    const start = now - Math.min(Math.max(0, history), LOG_RETENTION_MS);
-    const [dlq, log] = [this.#dlq, this.#log];
-    this.#clock = clock;
-    this.#seed = seed;
-    const expire = (time: number) => {
-      log.dropEarliest(time - LOG_RETENTION_MS, MOST_EVENTS);
-      dlq.dropEarliest(time - DLQ_RETENTION_MS, MOST_DEAD_LETTERS + dlqEntries);
-    };
-    fillPast({ seed, entries: dlqEntries, from: now - DLQ_RETENTION_MS, to: start, dlq });
-    this.#workload = createWorkload({ start, seed, scenario: scenarioNamed(scenario), log, dlq, expire });
-    this.advanceTo(now);
+  constructor(options: WorldOptions) {
+    this.#world = createWorld(options);
+    this.#seed = options.seed;
+    this.dialect = this.#world.dialect;
+    this.logView = this.#world.logView;
   }
 
   /** Lets everything happen until this emulated time; an earlier time does nothing. */
   advanceTo(now: number): void {
-    this.#workload.advanceTo(now);
+    this.#world.advanceTo(now);
   }
 
-  /** The rows as of now, for whoever answers requests. */
-  current(): { now: number; dlq: Timeline<DlqEntry>; log: Timeline<LoggedEvent> } {
-    const now = this.#clock.now();
+  /** The rows as of now, for whoever answers requests; `workflows` are the dead letters of failed workflow runs. */
+  current(): { now: number; dlq: Timeline<DlqEntry>; workflows: Timeline<DlqEntry>; log: Timeline<LoggedEvent> } {
+    const now = this.#world.clock.now();
     this.advanceTo(now);
-    return { now, dlq: this.#dlq, log: this.#log };
+    const { dlq, log, workflows } = this.#world;
+    return { now, dlq, workflows: workflows.entries, log };
+  }
+
+  /** Flow-control keys: those of the workload in the order of their names, and those that a test set. */
+  keys(): Map<string, KeyDetail> {
+    this.current();
+    const keys = this.#world.workload.keys();
+    for (const [key, waiting] of this.#setWaitlists) {
+      keys.set(key, {
+        ...SET_KEY,
+        parallelism: undefined,
+        rate: undefined,
+        period: undefined,
+        ...keys.get(key),
+        waiting,
+      });
+    }
+    return keys;
   }
 
   /** Waitlist sizes by flow-control key. */
   waitlists(): Map<string, number> {
-    this.current();
-    return new Map([...this.#workload.waitlists(), ...this.#setWaitlists]);
+    return new Map([...this.keys()].map(([key, { waiting }]) => [key, waiting]));
   }
 
   /** Requests so far by endpoint, such as `GET /v2/dlq`; whatever is none counts as `other`. */
   calls(): Readonly<Record<string, number>> {
-    return Object.fromEntries(this.#calls);
+    return Object.fromEntries(this.tally.calls);
   }
 
-  countCall(endpoint: string): void {
-    this.#calls.set(endpoint, (this.#calls.get(endpoint) ?? 0) + 1);
+  /** Requests to cancel a failure callback by the dlqId that they named, whatever they were answered. */
+  cancels(): Readonly<Record<string, number>> {
+    return Object.fromEntries(this.tally.cancels);
   }
 
   /** How many dead letters there are, or how many match. */
   countDlq(match?: (row: DlqRow) => boolean): number {
     let matching = 0;
-    this.current().dlq.forEach((entry, time, seq) => {
-      if (!match || match(dlqRow(entry, time, seq))) matching++;
+    this.#eachDeadLetter((entry, position) => {
+      if (!match || match(dlqRow(entry, position))) matching++;
     });
     return matching;
+  }
+
+  /** How many failure callbacks there are by state. */
+  countCallbacks(): Record<CallbackState, number> {
+    const counts = Object.fromEntries(CALLBACK_STATES.map(state => [state, 0])) as Record<CallbackState, number>;
+    this.current().workflows.forEach(entry => {
+      const state = runOf(entry)?.callback?.state;
+      if (state) counts[state]++;
+    });
+    return counts;
   }
 
   /** How many events there are by state, of a time range in milliseconds, both ends included. */
@@ -103,13 +115,14 @@ export class EmulatorState {
     return counts;
   }
 
-  /** Every dead letter, earliest first. */
+  /** Every dead letter, earliest first, those of workflow runs among them. */
   dlqRows(): DlqRow[] {
-    const rows: DlqRow[] = [];
-    this.current().dlq.forEach((entry, time, seq) => {
-      rows.push(dlqRow(entry, time, seq));
+    const places: Place[] = [];
+    this.#eachDeadLetter((...place) => {
+      places.push(place);
     });
-    return rows;
+    if (this.#world.workflows.entries.size > 0) places.sort(([, a], [, b]) => a.time - b.time || a.seq - b.seq);
+    return places.map(([entry, position]) => dlqRow(entry, position));
   }
 
   /** Every event of the log, earliest first. */
@@ -122,14 +135,32 @@ export class EmulatorState {
   }
 
   /** Adds a dead letter, entered now unless said otherwise, and gives its dlqId. Nothing but its retention removes it. */
-  addDlqEntry({ enteredAt = this.#clock.now(), responseStatus = 500, ...row }: DlqSeed = {}): string {
+  addDlqEntry({ enteredAt = this.#world.clock.now(), responseStatus = 500, ...row }: DlqSeed = {}): string {
     const message = messageFrom(row, this.#nextId(), enteredAt);
     return dlqIdOf(this.current().dlq.add(enteredAt, { message, responseStatus }));
   }
 
+  /** Adds a dead letter of a workflow run and gives its dlqId. Its failure callback changes only by requests and `setCallback`. */
+  addFailedRun(seed: FailedRunSeed = {}): string {
+    this.current();
+    const { workflows, clock } = this.#world;
+    const enteredAt = seed.enteredAt ?? clock.now();
+    const ids = { messageId: this.#nextId(), callbackId: workflows.nextMessageId() };
+    return workflows.add(enteredAt, failedRunFrom(seed, ids, enteredAt));
+  }
+
+  /** Lets the failure callback of a dead letter become this. Throws a RangeError when it cannot, or when there is none. */
+  setCallback(dlqId: string, state: CallbackState): void {
+    this.current();
+    const entry = this.#world.workflows.find(dlqId);
+    const callback = entry && runOf(entry)?.callback;
+    if (!callback) throw new RangeError(`there is no failure callback of ${dlqId}`);
+    callback.become(state);
+  }
+
   /** Adds an event, CREATED and of now unless said otherwise. */
   addEvent(row: EventSeed = {}): void {
-    const { time = this.#clock.now(), state = 'created', responseStatus, error, nextDeliveryTime, ...rest } = row;
+    const { time = this.#world.clock.now(), state = 'created', responseStatus, error, nextDeliveryTime, ...rest } = row;
     const message = messageFrom(rest, this.#nextId(), time);
     this.current().log.add(time, { message, state, responseStatus, error, nextDeliveryTime });
   }
@@ -140,10 +171,59 @@ export class EmulatorState {
     else this.#setWaitlists.set(key, size);
   }
 
+  /** Takes slots of a flow-control key of the workload that nothing runs in; false when there is no such key. */
+  setGhostSlots(key: string, slots: number): boolean {
+    this.current();
+    return this.#world.workload.haunt(key, slots);
+  }
+
+  /** Stops a flow-control key of the workload, or lets it go on; false when there is no such key. */
+  pauseKey(key: string, paused: boolean): boolean {
+    this.current();
+    return this.#world.workload.pause(key, paused);
+  }
+
+  /** The dead letter of this dlqId and its place. */
+  findDlqEntry(dlqId: string): Place | undefined {
+    const position = positionOf(dlqId);
+    const { dlq, workflows } = this.current();
+    const entry = position && (dlq.get(position) ?? workflows.get(position));
+    return entry && [entry, position];
+  }
+
   /** Removes a dead letter; false when there is none of this dlqId. */
   removeDlqEntry(dlqId: string): boolean {
     const position = positionOf(dlqId);
-    return position !== undefined && this.current().dlq.remove(position);
+    const { dlq, workflows } = this.current();
+    return position !== undefined && (dlq.remove(position) || workflows.remove(position));
+  }
+
+  /** Publishes the message of a dead letter again, as the service does when it is retried, and gives the new id. */
+  republish([entry, position]: Place): string {
+    this.removeDlqEntry(dlqIdOf(position));
+    return this.#world.workload.publish('message' in entry ? entry.message.fields : entry.fields);
+  }
+
+  /** Cancels the failure callback of a dead letter: refused when none is in progress, unknown when there is no dead letter. */
+  cancelCallback(dlqId: string): Verdict {
+    if (!this.findDlqEntry(dlqId)) return 'unknown';
+    const verdict = this.#world.workflows.cancel(dlqId, this.dialect.cancelTakesMs);
+    return verdict === 'unknown' ? 'refused' : verdict;
+  }
+
+  /** Runs the failed failure callback of a dead letter again: refused when it has not failed. */
+  retryCallback(dlqId: string): Verdict {
+    if (!this.findDlqEntry(dlqId)) return 'unknown';
+    const verdict = this.#world.workflows.retry(dlqId);
+    return verdict === 'unknown' ? 'refused' : verdict;
+  }
+
+  #eachDeadLetter(visit: (...place: Place) => void): void {
+    const { dlq, workflows } = this.current();
+    for (const timeline of [dlq, workflows])
+      timeline.forEach((entry, time, seq) => {
+        visit(entry, { time, seq });
+      });
   }
 
   #nextId(): string {

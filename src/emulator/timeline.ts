@@ -32,7 +32,12 @@ export class Timeline<T extends object> {
   /** Every row before this index is dead. */
   #head = 0;
   #live = 0;
-  #nextSeq = 0;
+  #nextSeq: number;
+
+  /** Timelines that are read together have numbers of their own, from `firstSeq` up. */
+  constructor(firstSeq = 0) {
+    this.#nextSeq = firstSeq;
+  }
 
   get size(): number {
     return this.#live;
@@ -54,6 +59,12 @@ export class Timeline<T extends object> {
     }
     this.#live++;
     return { time, seq };
+  }
+
+  /** The row at exactly this place. */
+  get({ time, seq }: Position): T | undefined {
+    const index = this.#indexOf(time, seq);
+    return this.#times[index] === time && this.#seqs[index] === seq ? this.#values[index] : undefined;
   }
 
   /** Removes the row at exactly this place; false when there is none. */

@@ -2,7 +2,7 @@ import { Agenda } from './agenda.ts';
 import { fieldsOf } from './dead-letter.ts';
 import { createDelivery } from './delivery.ts';
 import { type Destination, destinations } from './destinations.ts';
-import { FlowControl } from './flow-control.ts';
+import { FlowControl, type KeyDetail } from './flow-control.ts';
 import type { DlqEntry, Fields, LoggedEvent } from './message.ts';
 import { createRandom } from './random.ts';
 import type { Scenario } from './scenarios/scenario.ts';
@@ -23,8 +23,14 @@ export interface WorkloadParts {
 export interface Workload {
   /** Lets everything happen until `now`. */
   advanceTo(now: number): void;
-  /** Waitlist sizes by flow-control key. */
-  waitlists(): Map<string, number>;
+  /** Flow-control keys in the order of their names. */
+  keys(): Map<string, KeyDetail>;
+  /** Lets nothing of a key start, or lets it start again; false when there is no such key. */
+  pause(key: string, paused: boolean): boolean;
+  /** Takes this many slots of a key for nothing; false when there is no such key. */
+  haunt(key: string, slots: number): boolean;
+  /** Publishes a message with these fields and gives its id. Unlike all else it changes what the seed would make happen next. */
+  publish(fields: Fields): string;
 }
 
 /**
@@ -39,12 +45,16 @@ const VISIT_EVERY_MS = 12 * 60_000;
 const VISITED_SHARE = 0.1;
 const VISITED_AT_MOST = 25;
 
+/** How a destination behaves that is none of the workload's: it takes every message. */
+const UNKNOWN_DESTINATION = { everyMs: 0, takesMs: 200, flaky: 0, doomed: 0, statuses: [500] } as const;
+
 export function createWorkload({ start, seed, scenario, log, dlq, expire }: WorkloadParts): Workload {
   const random = createRandom(seed);
   const agenda = new Agenda(start);
   const destinationOf = new Map<Fields, Destination>(destinations.map(each => [each.fields, each]));
   const flow = new FlowControl(agenda);
-  const publish = createDelivery({ seed, random, agenda, flow, log, dlq });
+  const takesMs = (usual: number) => scenario.takesMs?.(usual, agenda.now - start) ?? usual;
+  const publish = createDelivery({ seed, random, agenda, flow, log, dlq, takesMs });
 
   function arrive(destination: Destination): void {
     const [least, most] = destination.burst ?? [1, 1];
@@ -94,6 +104,9 @@ export function createWorkload({ start, seed, scenario, log, dlq, expire }: Work
       agenda.runUntil(now);
       expire(agenda.now);
     },
-    waitlists: () => flow.waitlists(),
+    keys: () => flow.keys(),
+    pause: (key, paused) => flow.pause(key, paused),
+    haunt: (key, slots) => flow.haunt(key, slots),
+    publish: fields => publish(destinationOf.get(fields) ?? { fields, ...UNKNOWN_DESTINATION }, false),
   };
 }

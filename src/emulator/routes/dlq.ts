@@ -1,15 +1,21 @@
-import type { RequestHandler } from 'express';
-import { callerOf, dlqIdOf, fieldsOf, messageIdOf } from '../dead-letter.ts';
+import type { Request } from 'express';
+import { callerOf, dlqIdOf, fieldsOf, messageIdOf, runOf } from '../dead-letter.ts';
 import type { DlqEntry } from '../message.ts';
-import { page } from '../page.ts';
+import { type Page, page } from '../page.ts';
 import { BadRequest, type Filters, matcher, pageRequest } from '../query.ts';
 import { dlqRow } from '../rows.ts';
 import type { EmulatorState } from '../state.ts';
+import type { Endpoint } from './endpoint.ts';
 import { parametersOf } from './request.ts';
 
 const DEFAULTS = { count: 100, order: 'earliestFirst' } as const;
 
-/** The last two are not documented; the official clients send them. */
+/** Dead letters without a workflow or, depending on the dialect, all of them; or those of failed workflow runs. */
+export type Source = 'messages' | 'workflows';
+
+const callbackStateOf = (entry: DlqEntry) => runOf(entry)?.callback?.state;
+
+/** Those behind label are not in the interface document; the official clients send them. */
 const FILTERS: Filters<DlqEntry> = {
   messageId: (entry, _, seq) => messageIdOf(entry, seq),
   url: entry => fieldsOf(entry).url,
@@ -22,6 +28,11 @@ const FILTERS: Filters<DlqEntry> = {
   label: entry => fieldsOf(entry).labels,
   flowControlKey: entry => fieldsOf(entry).flowControlKey,
   dlqIds: (_, time, seq) => dlqIdOf({ time, seq }),
+  workflowRunId: entry => runOf(entry)?.workflowRunId,
+  workflowUrl: entry => runOf(entry)?.workflowUrl,
+  workflowCreatedAt: entry => runOf(entry)?.workflowCreatedAt.toString(),
+  failureFunctionState: callbackStateOf,
+  failureCallbackState: callbackStateOf,
 };
 
 function expand(name: string, values: readonly string[]): readonly string[] {
@@ -31,12 +42,20 @@ function expand(name: string, values: readonly string[]): readonly string[] {
   return values;
 }
 
-/** The dead letters; their date is the time at which they entered the queue. */
-export function listDlq(state: EmulatorState): RequestHandler {
+/** The dead letters that a request asks for; their date is the time at which they entered the queue. */
+export function deadLettersOf(state: EmulatorState, request: Request, source: Source): Page<DlqEntry> {
+  const parameters = parametersOf(request);
+  const { dlq, workflows } = state.current();
+  const isWorkflows = source === 'workflows' || parameters.get('source') === 'workflow';
+  const messages = state.dialect.dlqWorkflows === 'included' ? [dlq, workflows] : [dlq];
+  const asked = pageRequest(parameters, DEFAULTS, state.dialect);
+  return page(isWorkflows ? [workflows] : messages, asked, matcher(parameters, FILTERS, expand));
+}
+
+export function listDlq(state: EmulatorState, source: Source): Endpoint['answer'] {
   return (request, response) => {
-    const parameters = parametersOf(request);
-    const matches = matcher(parameters, FILTERS, expand);
-    const { rows, cursor } = page(state.current().dlq, pageRequest(parameters, DEFAULTS), matches, dlqRow);
-    response.json({ cursor, messages: rows });
+    const { callbackState, lastCursor } = state.dialect;
+    const { rows, cursor = lastCursor === 'empty' ? '' : undefined } = deadLettersOf(state, request, source);
+    response.json({ cursor, messages: rows.map(row => dlqRow(row.value, row, callbackState)) });
   };
 }

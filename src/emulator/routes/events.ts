@@ -1,9 +1,9 @@
-import type { RequestHandler } from 'express';
 import { type EventState, type LoggedEvent, STATES } from '../message.ts';
 import { page } from '../page.ts';
 import { BadRequest, type Filters, matcher, pageRequest } from '../query.ts';
 import { eventRow } from '../rows.ts';
 import type { EmulatorState } from '../state.ts';
+import type { Endpoint } from './endpoint.ts';
 import { parametersOf } from './request.ts';
 
 const DEFAULTS = { count: 1000, order: 'latestFirst' } as const;
@@ -40,12 +40,30 @@ function expand(name: string, values: readonly string[]): readonly string[] {
   });
 }
 
-/** The event log; `name` is that of the list in the answer. */
-export function listEvents(state: EmulatorState, name: 'events' | 'logs'): RequestHandler {
+/** The event log as far as it is listed; `list` is the option that names the list in the answer. */
+export function listEvents(state: EmulatorState, list: 'eventsList' | 'logsList'): Endpoint['answer'] {
   return (request, response) => {
+    const { dialect, logView } = state;
     const parameters = parametersOf(request);
+    const { count, range } = pageRequest(parameters, DEFAULTS, dialect);
+    const { log, now } = state.current();
+    const asked = { count, range: { ...range, to: Math.min(range.to, logView.until(now)) } };
     const matches = matcher(parameters, FILTERS, expand);
-    const { rows, cursor } = page(state.current().log, pageRequest(parameters, DEFAULTS), matches, eventRow);
-    response.json({ cursor, [name]: rows });
+    const { lost } = logView;
+    const found = page(
+      [log],
+      asked,
+      lost ? (event, time, seq) => !lost(time) && (!matches || matches(event, time, seq)) : matches,
+    );
+    const rows = found.rows.map(({ value, time }) => eventRow(value, time, dialect));
+    const cursor = found.cursor ?? (dialect.lastCursor === 'empty' ? '' : undefined);
+    if (parameters.get('groupBy') !== 'messageId') response.json({ cursor, [dialect[list]]: rows });
+    else {
+      const messages = [...Map.groupBy(rows, row => row.messageId)].map(([messageId, events]) => ({
+        messageId,
+        events,
+      }));
+      response.json({ cursor, messages });
+    }
   };
 }

@@ -1,0 +1,110 @@
+interface Choice<V extends string = string> {
+  readonly help: string;
+  /** The first is the default. */
+  readonly values: readonly [V, ...V[]];
+}
+
+interface Amount {
+  readonly help: string;
+  readonly least: number;
+  readonly most: number;
+  readonly usual: number;
+}
+
+const choice = <const V extends string>(help: string, ...values: [V, ...V[]]): Choice<V> => ({ help, values });
+const amount = (help: string, usual: number, least: number, most: number): Amount => ({ help, usual, least, most });
+
+const DAY_MS = 86_400_000;
+
+/**
+ * Where accounts of the service differ, or where no public account says what it does. Each default is what the interface
+ * document says; where that is silent, what the official clients read.
+ */
+export const dialectOptions = {
+  flowControlList: choice('the flow-control list comes within an object, or bare', 'object', 'array'),
+  flowControlListSize: choice('name of the size in the flow-control list', 'waitListSize', 'waitlistSize'),
+  flowControlKeySize: choice('name of the size in a single flow-control key', 'waitlistSize', 'waitListSize'),
+  flowControlFields: choice('fields of a flow-control key: size alone, or all newer ones', 'documented', 'all'),
+  flowControlZeros: choice('fields of a flow-control key that are 0 or false', 'present', 'omitted'),
+  idleKey: choice('reading a flow-control key that nothing waits or runs for', 'found', 'missing'),
+  eventsList: choice('name of the list in the answer of /v2/events', 'events', 'logs'),
+  logsList: choice('name of the list in the answer of /v2/logs', 'logs', 'events'),
+  eventTime: choice('times of events', 'text', 'number'),
+  eventState: choice('states of events', 'lower', 'upper'),
+  eventCancelled: choice('how the state of a cancelled message is spelt', 'cancelled', 'canceled'),
+  lastCursor: choice('the cursor of a last page', 'absent', 'empty'),
+  highCount: choice('a count above the most', 'lowered', 'refused'),
+  order: choice('whether the lists obey the parameter order', 'obeyed', 'ignored'),
+  dlqWorkflows: choice('whether /v2/dlq lists failed workflow runs without being asked', 'included', 'separate'),
+  callbackState: choice(
+    'where an entry has the state of its failure callback',
+    'failureCallbackInfo',
+    'failureFunctionState',
+    'both',
+  ),
+  cancelAnswer: choice(
+    'status of a cancelled failure callback; the second has a Location that names a dead letter',
+    '302',
+    '302-location',
+    '200',
+    '202',
+    '204',
+  ),
+  cancelTakesMs: amount('emulated milliseconds until a cancelled callback says so', 0, 0, DAY_MS),
+  requestsPerSecond: amount('requests of an account per second before it gets 429', 100_000, 1, 1_000_000),
+  burstReset: choice('unit of Burst-RateLimit-Reset', 'seconds', 'milliseconds'),
+  retryAfter: choice('Retry-After beside 429', 'absent', 'present'),
+  readOnlyWrite: choice('status of a change that is asked for with the read-only token', '403', '401'),
+  logLagMs: amount('emulated milliseconds until an event is listed', 0, 0, DAY_MS),
+} as const satisfies Readonly<Record<string, Choice | Amount>>;
+
+type Options = typeof dialectOptions;
+
+/** How the emulated service speaks. May be changed while it runs. */
+export type Dialect = {
+  -readonly [K in keyof Options]: Options[K] extends Choice<infer V> ? V : number;
+};
+
+function fault(name: string, value: unknown): string | undefined {
+  const option: Choice | Amount | undefined = Object.hasOwn(dialectOptions, name)
+    ? dialectOptions[name as keyof Options]
+    : undefined;
+  if (!option) return `there is no option "${name}"; there are: ${Object.keys(dialectOptions).join(', ')}`;
+  if ('values' in option) {
+    return option.values.includes(value as string) ? undefined : `${name} must be one of ${option.values.join(', ')}`;
+  }
+  const { least, most } = option;
+  const isIn = typeof value === 'number' && value >= least && value <= most;
+  return isIn ? undefined : `${name} must be a number from ${least} to ${most}`;
+}
+
+/** The defaults with `changes` over them. Throws a RangeError that says what is wrong. */
+export function dialectWith(changes: Readonly<Record<string, unknown>>): Dialect {
+  const usual = Object.entries<Choice | Amount>(dialectOptions).map(([name, option]) => [
+    name,
+    'values' in option ? option.values[0] : option.usual,
+  ]);
+  for (const [name, value] of Object.entries(changes)) {
+    const wrong = fault(name, value);
+    if (wrong) throw new RangeError(wrong);
+  }
+  return { ...Object.fromEntries(usual), ...changes };
+}
+
+/** Reads `name=value`, as it stands on a command line. Throws a RangeError that says what is wrong. */
+export function readDialectOption(text: string): Partial<Dialect> {
+  const [name = '', ...rest] = text.split('=');
+  const value = rest.join('=');
+  const isAmount = Object.hasOwn(dialectOptions, name) && !('values' in dialectOptions[name as keyof Options]);
+  const changes = { [name]: isAmount && /^\d+$/.test(value) ? Number(value) : value };
+  dialectWith(changes);
+  return changes;
+}
+
+/** One line for each option: name, values with the default first, what it is. */
+export function dialectHelp(): string[] {
+  return Object.entries<Choice | Amount>(dialectOptions).map(([name, option]) => {
+    const values = 'values' in option ? option.values.join('|') : `${option.usual} (${option.least}-${option.most})`;
+    return `${name}=${values}\n      ${option.help}`;
+  });
+}

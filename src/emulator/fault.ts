@@ -1,0 +1,51 @@
+import { z } from 'zod';
+
+/** Something that goes wrong with requests; what is left out does not go wrong. Times are real milliseconds. */
+export const FaultSeed = z.strictObject({
+  endpoint: z
+    .string()
+    .optional()
+    .describe('as `GET /v2/dlq` or `DELETE /v2/workflows/dlq/callback/{dlqId}`; every one when left out'),
+  share: z.coerce.number().min(0).max(1).optional().describe('of the requests it strikes; 1 when left out'),
+  times: z.coerce.number().int().min(1).optional().describe('it strikes so often, then never again'),
+  latencyMs: z.coerce.number().min(0).max(3_600_000).optional().describe('wait before anything else'),
+  jitterMs: z.coerce.number().min(0).max(3_600_000).optional().describe('up to so much more wait, at random'),
+  kind: z
+    .enum(['status', 'hang', 'reset', 'truncate', 'drip', 'html'])
+    .optional()
+    .describe(
+      'an error status; no answer; a connection reset; half a body; a body byte by byte; a page instead of the answer',
+    ),
+  status: z.coerce.number().int().min(200).max(599).optional().describe('for status (503) and html (200)'),
+  dripMs: z.coerce.number().min(1).max(60_000).optional().describe('between two bytes of a drip; 100 when left out'),
+  acts: z
+    .union([z.boolean(), z.stringbool()])
+    .optional()
+    .describe('the request takes effect although its answer is lost or wrong; always so for truncate and drip'),
+});
+
+export type FaultSeed = Readonly<z.infer<typeof FaultSeed>>;
+
+/** Reads a fault, or a list of them, that somebody wrote. Throws a RangeError that says what is wrong. */
+export function readFaults(value: unknown): FaultSeed[] {
+  return (Array.isArray(value) ? value : [value]).map(each => {
+    const { data, error } = FaultSeed.safeParse(each);
+    if (data) return data;
+    const wrong = error.issues.map(({ path, message }) => [...path, message].join(': '));
+    throw new RangeError(`invalid fault: ${wrong.join('; ')}`);
+  });
+}
+
+/** Reads `name=value,name=value`, as it stands on a command line. Throws a RangeError that says what is wrong. */
+export function readFault(text: string): FaultSeed {
+  const pairs = text.split(',').map(pair => {
+    const [name = '', ...rest] = pair.split('=');
+    return [name, rest.join('=')];
+  });
+  return readFaults(Object.fromEntries(pairs))[0] as FaultSeed;
+}
+
+/** One line for each field of a fault. */
+export function faultHelp(): string[] {
+  return Object.entries(FaultSeed.shape).map(([name, field]) => `${name}\n      ${field.description}`);
+}

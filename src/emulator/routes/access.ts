@@ -1,0 +1,49 @@
+import type { Request, RequestHandler } from 'express';
+import { createBurst } from '../burst.ts';
+import type { Credentials } from '../credentials.ts';
+import type { Dialect } from '../dialect.ts';
+import type { Endpoint } from './endpoint.ts';
+
+const basic = ({ username, password }: Credentials['login']) =>
+  `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`;
+
+/** How a request is let in; undefined when it is not. */
+function rightOf(request: Request, login: Endpoint['login'], credentials: Credentials): 'all' | 'read' | undefined {
+  const { authorization } = request.headers;
+  if (login === 'account') return authorization === basic(credentials.login) ? 'all' : undefined;
+  if (authorization === `Bearer ${credentials.token}`) return 'all';
+  return authorization === `Bearer ${credentials.readOnlyToken}` ? 'read' : undefined;
+}
+
+export interface AccessParts {
+  readonly credentials: Credentials;
+  readonly dialect: Dialect;
+  /** Real milliseconds since the Unix epoch. */
+  readonly now: () => number;
+  readonly loginOf: (request: Request) => Endpoint['login'];
+}
+
+/** Lets a request pass that bears the right token, may do what it asks for, and keeps within the account's burst limit. */
+export function access({ credentials, dialect, now, loginOf }: AccessParts): RequestHandler {
+  const take = createBurst(now);
+  return (request, response, next) => {
+    const right = rightOf(request, loginOf(request), credentials);
+    if (!right) {
+      response.status(401).json({ error: 'unable to authenticate: invalid token' });
+      return;
+    }
+    const { allowed, remaining, resetAt } = take(dialect.requestsPerSecond);
+    response.set({
+      'Burst-RateLimit-Limit': String(dialect.requestsPerSecond),
+      'Burst-RateLimit-Remaining': String(remaining),
+      'Burst-RateLimit-Reset': String(dialect.burstReset === 'seconds' ? Math.ceil(resetAt / 1000) : resetAt),
+    });
+    if (!allowed) {
+      if (dialect.retryAfter === 'present') response.set('Retry-After', '1');
+      response.status(429).json({ error: 'rate limit exceeded' });
+    } else if (right === 'read' && request.method !== 'GET') {
+      const error = 'the read-only token cannot be used for this request';
+      response.status(Number(dialect.readOnlyWrite)).json({ error });
+    } else next();
+  };
+}

@@ -1,0 +1,69 @@
+import type { Credentials } from '../credentials.ts';
+import type { EmulatorState } from '../state.ts';
+import type { Endpoint } from './endpoint.ts';
+
+const DAY_S = 86_400;
+
+/** Limits of the service's free plan as its documentation shows them, where it does. */
+function record(state: EmulatorState, { accountId, login, token }: Credentials) {
+  const now = Math.floor(state.current().now / 1000);
+  return {
+    customer_id: login.username,
+    id: accountId,
+    token,
+    active: true,
+    state: 'active',
+    last_plan_upgrade_time: now - 30 * DAY_S,
+    max_message_size: 1_048_576,
+    max_requests_per_day: 1000,
+    max_requests_per_day_hard: 3000,
+    max_endpoints_per_topic: 100,
+    max_requests_per_second: state.dialect.requestsPerSecond,
+    max_dlq_size: 1_000_000,
+    max_retries: 999,
+    max_topics: 1,
+    max_schedules: 10,
+    max_events_size: 10_000,
+    max_dlq_retention_time_milis: 259_200_000,
+    max_delay: 604_800,
+    max_parallelism: 2,
+    max_global_parallelism: 10,
+    max_queues: 10,
+    prod_pack_enabled: false,
+    timeout: 900,
+    type: 'free',
+    reserved_type: '',
+    reserved_price: 0,
+    created_by: login.username,
+    creation_time: now - 400 * DAY_S,
+  };
+}
+
+export function resetToken(state: EmulatorState, credentials: Credentials): Endpoint['answer'] {
+  return (_request, response) => {
+    credentials.reset();
+    response.json({ ...record(state, credentials), password: credentials.password });
+  };
+}
+
+/** The later form of the same operation: no password any more, but a second token. */
+export function resetTokenById(state: EmulatorState, credentials: Credentials): Endpoint['answer'] {
+  return (_request, response, id) => {
+    if (id !== credentials.accountId) {
+      response.status(404).json({ error: 'user not found' });
+      return;
+    }
+    credentials.reset();
+    response.json({
+      ...record(state, credentials),
+      read_only_token: credentials.readOnlyToken,
+      region: 'eu-central-1',
+      budget: 0,
+      modifying_state: '',
+      max_bandwidth_per_second: 0,
+      prometheus_enabled: 'false',
+      deletion_time: 0,
+      enterprise: { enabled: false },
+    });
+  };
+}

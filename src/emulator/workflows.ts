@@ -1,0 +1,195 @@
+import { Agenda } from './agenda.ts';
+import { dlqIdOf, positionOf, runOf } from './dead-letter.ts';
+import { CALLERS } from './destinations.ts';
+import { FailureCallback } from './failure-callback.ts';
+import type { DeadLetter, DlqEntry } from './message.ts';
+import { createRandom, messageId, type Random } from './random.ts';
+import { retryDelay } from './retry-delay.ts';
+import { type Position, Timeline } from './timeline.ts';
+import { type Workflow, workflows } from './workflow.ts';
+
+export interface WorkflowParts {
+  /** When runs begin to fail, milliseconds since the Unix epoch. */
+  readonly start: number;
+  readonly seed: number;
+  /** Mean milliseconds between failed runs. */
+  readonly everyMs: number;
+  /** Share of failure callbacks that never end, at this time. */
+  readonly stuck: (now: number) => number;
+  /** Whether people remove entries whose callback is done. */
+  readonly attended: boolean;
+  /** Milliseconds that an entry is kept. */
+  readonly retentionMs: number;
+}
+
+/** What became of a request to cancel or to run again a failure callback. */
+export type Verdict = 'done' | 'refused' | 'unknown';
+
+/** Dead letters of workflow runs are numbered from here, so that no other dead letter has the identifier of one. */
+const FIRST_SEQ = 1_000_000_000;
+
+/** How long somebody lets a failed run lie, on average; in milliseconds. */
+const LOOKED_AT_AFTER_MS = 10 * 3_600_000;
+
+/** How the callback of a run fares. */
+interface Course {
+  readonly random: Random;
+  readonly workflow: Workflow;
+  /** It fails until this attempt (0 is the first), which hangs for ever; undefined when none does. */
+  readonly hangsAt: number | undefined;
+}
+
+/**
+ * Failed workflow runs and their failure callbacks, on an agenda of their own and with draws of their own: neither the other
+ * messages nor each other's requests change what becomes of them.
+ */
+export class Workflows {
+  readonly entries = new Timeline<DlqEntry>(FIRST_SEQ);
+  readonly #agenda: Agenda;
+  readonly #parts: WorkflowParts;
+  readonly #random: Random;
+  readonly #courses = new WeakMap<FailureCallback, Course>();
+  #failed = 0;
+  #asked = 0;
+
+  constructor(parts: WorkflowParts) {
+    this.#parts = parts;
+    this.#agenda = new Agenda(parts.start);
+    this.#random = createRandom(parts.seed + 2);
+    this.#planFailure();
+  }
+
+  /** Lets everything happen until `now`. */
+  advanceTo(now: number): void {
+    const forgotten = now - this.#parts.retentionMs;
+    if (this.#agenda.now < forgotten) {
+      this.#agenda.restart(forgotten);
+      this.#planFailure();
+    }
+    this.#agenda.runUntil(now);
+    this.entries.dropEarliest(forgotten, Number.POSITIVE_INFINITY);
+  }
+
+  find(dlqId: string): DlqEntry | undefined {
+    const position = positionOf(dlqId);
+    return position && this.entries.get(position);
+  }
+
+  /** Adds an entry whose callback moves only when told to. */
+  add(time: number, entry: DeadLetter): string {
+    return dlqIdOf(this.entries.add(time, entry));
+  }
+
+  remove(dlqId: string): boolean {
+    const position = positionOf(dlqId);
+    return position !== undefined && this.entries.remove(position);
+  }
+
+  /** Cancels a callback that is in progress; it says so `takesMs` later, unless it has ended by then. */
+  cancel(dlqId: string, takesMs: number): Verdict {
+    const entry = this.find(dlqId);
+    const callback = entry && runOf(entry)?.callback;
+    if (!callback?.inProgress) return entry ? 'refused' : 'unknown';
+    if (takesMs === 0) callback.become('CALLBACK_CANCELED');
+    else {
+      const { messageId } = callback;
+      this.#agenda.at(this.#agenda.now + takesMs, () => {
+        if (callback.inProgress && callback.messageId === messageId) callback.become('CALLBACK_CANCELED');
+      });
+    }
+    return 'done';
+  }
+
+  /** Runs a failed callback again. */
+  retry(dlqId: string): Verdict {
+    const entry = this.find(dlqId);
+    const callback = entry && runOf(entry)?.callback;
+    if (callback?.state !== 'CALLBACK_FAIL') return entry ? 'refused' : 'unknown';
+    callback.become('CALLBACK_INPROGRESS');
+    callback.messageId = this.nextMessageId();
+    callback.retried = 0;
+    this.#attempt(callback);
+    return 'done';
+  }
+
+  /** The identifier of a callback that somebody asked for. */
+  nextMessageId(): string {
+    return messageId(this.#parts.seed, 'c', FIRST_SEQ + this.#asked++);
+  }
+
+  #planFailure(): void {
+    this.#agenda.at(this.#agenda.now + this.#random.exponential(this.#parts.everyMs), () => {
+      this.#fail();
+      this.#planFailure();
+    });
+  }
+
+  #fail(): void {
+    const { seed, stuck, attended } = this.#parts;
+    const now = this.#agenda.now;
+    const number = this.#failed++;
+    // Draws of its own, so that whatever is done to this run leaves the next ones as they would be.
+    const random = createRandom(seed + 1_000_003 * (number + 1));
+    const workflow = random.pick(workflows);
+    const { fields, callback: sends } = workflow;
+    const workflowCreatedAt = now - random.between(10_000, 3_000_000);
+    const id = messageId(seed, 'f', number);
+    const callback = sends && new FailureCallback({ ...sends, messageId: messageId(seed, 'c', number) });
+    const position = this.entries.add(now, {
+      message: {
+        fields: callback ? { ...fields, failureCallback: callback.url } : fields,
+        messageId: id,
+        createdAt: workflowCreatedAt + random.between(0, 5000),
+        notBefore: workflowCreatedAt,
+        callerIP: random.pick(CALLERS),
+      },
+      responseStatus: random.pick(workflow.statuses),
+      run: { workflowRunId: `wfr_${id.slice(4)}`, workflowUrl: fields.url, workflowCreatedAt, callback },
+    });
+    if (callback) {
+      const hangs = random.chance(stuck(now));
+      this.#courses.set(callback, { random, workflow, hangsAt: hangs ? random.between(0, 1) : undefined });
+      this.#attempt(callback);
+    }
+    if (attended) this.#planLook(position, random);
+  }
+
+  #attempt(callback: FailureCallback): void {
+    const course = this.#courses.get(callback);
+    if (!course || course.hangsAt === callback.retried) return;
+    const { random, workflow } = course;
+    const { messageId } = callback;
+    callback.nextDeliveryTime = undefined;
+    this.#agenda.at(this.#agenda.now + random.exponential(workflow.callbackTakesMs), () => {
+      if (callback.inProgress && callback.messageId === messageId) this.#answered(callback, course);
+    });
+  }
+
+  #answered(callback: FailureCallback, { random, workflow, hangsAt }: Course): void {
+    if (hangsAt === undefined && !random.chance(workflow.callbackFails)) {
+      callback.responseStatus = 200;
+      callback.become('CALLBACK_SUCCESS');
+      return;
+    }
+    callback.responseStatus = random.pick(workflow.statuses);
+    if (callback.retried >= callback.maxRetries) {
+      callback.become('CALLBACK_FAIL');
+      return;
+    }
+    callback.retried++;
+    const { messageId } = callback;
+    callback.nextDeliveryTime = this.#agenda.now + retryDelay(callback.retried);
+    this.#agenda.at(callback.nextDeliveryTime, () => {
+      if (callback.inProgress && callback.messageId === messageId) this.#attempt(callback);
+    });
+  }
+
+  #planLook(position: Position, random: Random): void {
+    this.#agenda.at(this.#agenda.now + random.exponential(LOOKED_AT_AFTER_MS), () => {
+      const entry = this.entries.get(position);
+      if (!entry) return;
+      if (runOf(entry)?.callback?.inProgress) this.#planLook(position, random);
+      else this.entries.remove(position);
+    });
+  }
+}

@@ -1,0 +1,80 @@
+import type { EmulatedClock } from './clock.ts';
+import { type Dialect, dialectWith } from './dialect.ts';
+import { createLogView, type LogView } from './log-view.ts';
+import type { DlqEntry, LoggedEvent } from './message.ts';
+import { fillPast } from './past.ts';
+import { scenarioNamed } from './scenarios/index.ts';
+import { Timeline } from './timeline.ts';
+import { Workflows } from './workflows.ts';
+import { createWorkload, LONGEST_CATCH_UP_MS, type Workload } from './workload.ts';
+
+export interface WorldOptions {
+  readonly clock: EmulatedClock;
+  readonly seed: number;
+  readonly scenario: string;
+  /** Milliseconds of workload that have happened at the start; at most what the event log keeps. None means no past at all. */
+  readonly history: number;
+  /** How many dead letters are older than the workload. */
+  readonly dlqEntries: number;
+  /** Default: what the scenario says, then the usual one. */
+  readonly dialect?: Dialect;
+}
+
+/** How long an event is kept, in milliseconds; longer would only cost memory (some 20,000 events an hour). */
+export const LOG_RETENTION_MS = LONGEST_CATCH_UP_MS;
+
+/** How long a dead letter is kept, in milliseconds: three days, as in the service's free plan. */
+export const DLQ_RETENTION_MS = 72 * 3_600_000;
+
+/** Keeps memory bounded when nobody clears the dead letters, or a test adds events without end. */
+const MOST_DEAD_LETTERS = 200_000;
+const MOST_EVENTS = 1_000_000;
+
+const RUN_FAILS_EVERY_MS = 12 * 60_000;
+
+/** What happens: the lists, whatever changes them, and their retention. It moves on when it is asked, and not by itself. */
+export interface World {
+  readonly dialect: Dialect;
+  readonly clock: EmulatedClock;
+  readonly dlq: Timeline<DlqEntry>;
+  readonly log: Timeline<LoggedEvent>;
+  readonly logView: LogView;
+  readonly workload: Workload;
+  readonly workflows: Workflows;
+  /** Lets everything happen until this emulated time; an earlier time does nothing. */
+  advanceTo(now: number): void;
+}
+
+export function createWorld({ clock, seed, scenario: name, history, dlqEntries, dialect: given }: WorldOptions): World {
+  const now = clock.now();
+  const start = now - Math.min(Math.max(0, history), LOG_RETENTION_MS);
+  const scenario = scenarioNamed(name);
+  const dialect = given ?? dialectWith(scenario.dialect ?? {});
+  const dlq = new Timeline<DlqEntry>();
+  const log = new Timeline<LoggedEvent>();
+  const logView = createLogView(time => {
+    const listed = scenario.listedUntil?.(time - now) ?? time - now;
+    return Math.min(now + listed, time - dialect.logLagMs);
+  });
+  const expire = (time: number) => {
+    log.dropEarliest(time - LOG_RETENTION_MS, MOST_EVENTS);
+    dlq.dropEarliest(time - DLQ_RETENTION_MS, MOST_DEAD_LETTERS + dlqEntries);
+  };
+  fillPast({ seed, entries: dlqEntries, from: now - DLQ_RETENTION_MS, to: start, dlq });
+  const workload = createWorkload({ start, seed, scenario, log, dlq, expire });
+  const workflows = new Workflows({
+    // They fail seldom and their callbacks take hours, so their past is as long as dead letters are kept.
+    start: history > 0 ? now - DLQ_RETENTION_MS : now,
+    seed,
+    everyMs: scenario.runFailsEveryMs ?? RUN_FAILS_EVERY_MS,
+    stuck: time => scenario.stuck?.(time - start) ?? 0,
+    attended: scenario.attended,
+    retentionMs: DLQ_RETENTION_MS,
+  });
+  const advanceTo = (time: number) => {
+    workload.advanceTo(time);
+    workflows.advanceTo(time);
+  };
+  advanceTo(now);
+  return { dialect, clock, dlq, log, logView, workload, workflows, advanceTo };
+}

@@ -1,0 +1,159 @@
+import { Client } from '@upstash/qstash';
+import { Client as WorkflowClient } from '@upstash/workflow';
+import { describe, expect, test, vi } from 'vitest';
+import type { Emulator } from '../../src/emulator/server.ts';
+import { emptyEmulator, emulator } from '../emulator/emulated.ts';
+
+// The client says every refusal on the console, too.
+vi.spyOn(console, 'error').mockImplementation(() => {});
+vi.spyOn(console, 'warn').mockImplementation(() => {});
+
+const messages = ({ url, token }: Emulator, as = token) =>
+  new Client({ baseUrl: url, token: as, retry: false, enableTelemetry: false });
+const workflows = ({ url, token }: Emulator) =>
+  new WorkflowClient({ baseUrl: url, token, retry: false, enableTelemetry: false });
+const idsOf = (rows: readonly { dlqId: string }[]) => rows.map(row => row.dlqId);
+const cancelling = (dlqId: string) => ({
+  method: 'DELETE' as const,
+  path: ['v2', 'workflows', 'dlq', 'callback', dlqId],
+  parseResponseAsJson: false,
+});
+
+describe('@upstash/qstash', () => {
+  test('dlq: lists, deletes and retries', async () => {
+    const emulated = await emptyEmulator();
+    const { state } = emulated;
+    const [a, b, c, d] = Array.from({ length: 4 }, () => state.addDlqEntry()) as [string, string, string, string];
+    const { dlq } = messages(emulated);
+    expect(idsOf((await dlq.listMessages()).messages)).toEqual([a, b, c, d]);
+    expect(idsOf((await dlq.listMessages({ dlqIds: [b, c] })).messages)).toEqual([b, c]);
+    await dlq.delete(a);
+    expect(await dlq.delete([b])).toMatchObject({ deleted: 1 });
+    expect(await dlq.deleteMany({ dlqIds: ['5-5'] })).toMatchObject({ deleted: 0 });
+    const retried = await dlq.retry(c);
+    expect(retried).toEqual({
+      cursor: undefined,
+      responses: [expect.objectContaining({ messageId: expect.any(String) })],
+    });
+    expect(idsOf(state.dlqRows())).toEqual([d]);
+    expect(await dlq.delete({ all: true })).toMatchObject({ deleted: 1 });
+    expect(state.calls()).toEqual({
+      'GET /v2/dlq': 2,
+      'DELETE /v2/dlq/{dlqId}': 1,
+      'DELETE /v2/dlq': 3,
+      'POST /v2/dlq/retry': 1,
+    });
+  });
+
+  test('logs: by message ids, and by its other name', async () => {
+    const emulated = await emptyEmulator();
+    for (const messageId of ['a', 'b', 'c']) emulated.state.addEvent({ messageId });
+    const client = messages(emulated);
+    const { logs } = await client.logs({ messageIds: ['a', 'c'] });
+    expect(logs.map(row => row.messageId)).toEqual(['c', 'a']);
+    expect((await client.events()).events.length).toBe(3);
+  });
+
+  test('flowControl: reads keys, pauses and lets go on', async () => {
+    const emulated = await emulator({ dialect: { flowControlFields: 'all', flowControlKeySize: 'waitListSize' } });
+    const { flowControl } = messages(emulated);
+    const size = emulated.state.waitlists().get('mail/send');
+    expect(await flowControl.get('mail/send')).toMatchObject({ flowControlKey: 'mail/send', waitListSize: size });
+    await flowControl.pause('mail/send');
+    expect(await flowControl.get('mail/send')).toMatchObject({ isPaused: true });
+    await flowControl.resume('mail/send');
+    expect(await flowControl.get('mail/send')).toMatchObject({ isPaused: false });
+    expect(await flowControl.getGlobalParallelism()).toEqual({
+      parallelismMax: 100,
+      parallelismCount: expect.any(Number),
+    });
+    await expect(flowControl.get('none')).rejects.toMatchObject({ status: 404 });
+  });
+
+  test('has no call to cancel a callback; by its request function, a success that is no 2xx throws', async () => {
+    const emulated = await emptyEmulator();
+    const { http } = messages(emulated);
+    const [one, two] = [emulated.state.addFailedRun(), emulated.state.addFailedRun()];
+    await expect(http.request(cancelling(one))).rejects.toMatchObject({ status: 302 });
+    emulated.dialect.cancelAnswer = '202';
+    await http.request(cancelling(two));
+    expect(emulated.state.countCallbacks().CALLBACK_CANCELED).toBe(2);
+    await expect(http.request(cancelling(two))).rejects.toMatchObject({ status: 400 });
+    expect(emulated.state.cancels()).toEqual({ [one]: 1, [two]: 2 });
+  });
+
+  test('tells 429 of a burst from other errors, and reads its headers', async () => {
+    const emulated = await emptyEmulator({ dialect: { requestsPerSecond: 1 } });
+    const client = messages(emulated);
+    await client.logs();
+    await expect(client.logs()).rejects.toMatchObject({
+      name: 'QstashRatelimitError',
+      limit: '1',
+      remaining: '0',
+      reset: String(emulated.clock.now() / 1000 + 1),
+    });
+  });
+
+  test('reads with the read-only token', async () => {
+    const emulated = await emptyEmulator();
+    const client = messages(emulated, emulated.readOnlyToken);
+    expect((await client.dlq.listMessages()).messages).toEqual([]);
+    await expect(client.dlq.delete('1-1')).rejects.toMatchObject({ status: 403 });
+  });
+});
+
+describe('@upstash/workflow', () => {
+  test('dlq.list: failed runs alone, by the state of their callback, page by page', async () => {
+    const emulated = await emulator();
+    const { dlq } = workflows(emulated);
+    const expected = emulated.state.dlqRows().filter(row => row.workflowRunId);
+    const found = [];
+    let cursor: string | undefined;
+    do {
+      const page = await dlq.list({ count: 10, ...(cursor ? { cursor } : {}) });
+      found.push(...page.messages);
+      cursor = page.cursor;
+    } while (cursor);
+    expect(idsOf(found)).toEqual(idsOf(expected));
+    const inProgress = await dlq.list({ filter: { failureFunctionState: 'CALLBACK_INPROGRESS' } });
+    expect(inProgress.messages.length).toBe(emulated.state.countCallbacks().CALLBACK_INPROGRESS);
+    expect(inProgress.messages.length).toBeGreaterThan(0);
+    for (const { failureCallbackInfo } of inProgress.messages)
+      expect(failureCallbackInfo?.state).toBe('CALLBACK_INPROGRESS');
+    const [run] = expected;
+    const byRun = await dlq.list({ filter: { workflowRunId: run?.workflowRunId as string } });
+    expect(idsOf(byRun.messages)).toEqual([run?.dlqId]);
+  });
+
+  test('dlq.retryFailureFunction, delete, restart and resume', async () => {
+    const emulated = await emptyEmulator();
+    const { state } = emulated;
+    const { dlq } = workflows(emulated);
+    const [a, b, c] = ['wfr_a', 'wfr_b', 'wfr_c'].map(workflowRunId =>
+      state.addFailedRun({ workflowRunId, callbackState: 'CALLBACK_FAIL' }),
+    ) as [string, string, string];
+    expect(await dlq.retryFailureFunction({ dlqId: a })).toMatchObject({ workflowRunId: 'wfr_a' });
+    await expect(dlq.retryFailureFunction({ dlqId: a })).rejects.toMatchObject({ status: 400 });
+    expect(state.countCallbacks()).toMatchObject({ CALLBACK_INPROGRESS: 1, CALLBACK_FAIL: 2 });
+    expect(await dlq.delete(a)).toMatchObject({ deleted: 1 });
+    expect(await dlq.restart({ dlqId: b })).toMatchObject({ workflowRunId: 'wfr_b' });
+    expect((await dlq.resume([c])).workflowRuns).toMatchObject([{ workflowRunId: 'wfr_c' }]);
+    expect(state.countDlq()).toBe(0);
+  });
+
+  test('logs: the run, its callback and when that is tried next', async () => {
+    const emulated = await emptyEmulator();
+    const nextDeliveryTime = emulated.clock.now() + 5000;
+    const dlqId = emulated.state.addFailedRun({ workflowRunId: 'wfr_x', callbackRetries: 4, nextDeliveryTime });
+    emulated.state.addFailedRun({ workflowRunId: 'wfr_other', callbackState: null });
+    const { runs } = await workflows(emulated).logs({ filter: { workflowRunId: 'wfr_x' } });
+    expect(runs).toMatchObject([
+      {
+        workflowRunId: 'wfr_x',
+        workflowState: 'RUN_FAILED',
+        failureFunction: { dlqId, state: 'CALLBACK_INPROGRESS', maxRetries: 4, nextDeliveryTime },
+      },
+    ]);
+    expect((await workflows(emulated).logs()).runs.length).toBe(2);
+  });
+});

@@ -1,0 +1,145 @@
+import { describe, expect, test } from 'vitest';
+import type { Emulator } from '../../src/emulator/server.ts';
+import { ask, emptyEmulator, handClock, NOON } from './emulated.ts';
+
+const basic = (text: string) => `Basic ${Buffer.from(text).toString('base64')}`;
+const login = ({ credentials }: Emulator) => `${credentials.login.username}:${credentials.login.password}`;
+
+async function headersOf({ url, token }: Emulator, path = '/v2/flowControl') {
+  const response = await fetch(url + path, { headers: { authorization: `Bearer ${token}` } });
+  await response.arrayBuffer();
+  const burst = (name: string) => Number(response.headers.get(`burst-ratelimit-${name}`));
+  const retryAfter = response.headers.get('retry-after');
+  return {
+    status: response.status,
+    limit: burst('limit'),
+    remaining: burst('remaining'),
+    reset: burst('reset'),
+    retryAfter,
+  };
+}
+
+describe('the burst limit', () => {
+  test('counts every request within a second of real time, refuses what is more, and starts again', async () => {
+    const clock = handClock(NOON + 300);
+    const emulated = await emptyEmulator({ clock, dialect: { requestsPerSecond: 2 } });
+    const end = NOON / 1000 + 2;
+    const common = { limit: 2, reset: end, retryAfter: null };
+    expect(await headersOf(emulated)).toEqual({ status: 200, remaining: 1, ...common });
+    clock.move(999);
+    expect(await headersOf(emulated, '/v2/dlq?count=0')).toEqual({ status: 400, remaining: 0, ...common });
+    expect(await headersOf(emulated, '/v2/events')).toEqual({ status: 429, remaining: 0, ...common });
+    const body = await ask(emulated, '/v2/nothing');
+    expect(body).toMatchObject({ status: 429, body: { error: expect.any(String) } });
+    clock.move(1);
+    expect(await headersOf(emulated)).toMatchObject({ status: 200, remaining: 1 });
+  });
+
+  test('says when in milliseconds, and Retry-After, in a dialect', async () => {
+    const dialect = { requestsPerSecond: 1, burstReset: 'milliseconds', retryAfter: 'present' } as const;
+    const emulated = await emptyEmulator({ dialect });
+    expect(await headersOf(emulated)).toMatchObject({ status: 200, reset: NOON + 1000, retryAfter: null });
+    expect(await headersOf(emulated)).toMatchObject({ status: 429, reset: NOON + 1000, retryAfter: '1' });
+  });
+
+  test('does not count requests of strangers', async () => {
+    const emulated = await emptyEmulator({ dialect: { requestsPerSecond: 1 } });
+    for (let request = 0; request < 5; request++)
+      expect((await ask(emulated, '/v2/dlq', { headers: {} })).status).toBe(401);
+    expect((await headersOf(emulated)).status).toBe(200);
+  });
+});
+
+describe('the read-only token', () => {
+  test.each(['403', '401'] as const)('reads, and is refused with %s for whatever changes something', async refused => {
+    const emulated = await emptyEmulator({ readOnlyToken: 'reader', dialect: { readOnlyWrite: refused } });
+    const dlqId = emulated.state.addFailedRun();
+    const send = (method: string, path: string) =>
+      ask(emulated, path, { method, headers: { authorization: 'Bearer reader' } });
+    for (const path of [
+      '/v2/dlq',
+      '/v2/events',
+      '/v2/logs',
+      '/v2/flowControl',
+      `/v2/dlq/${dlqId}`,
+      '/v2/workflows/dlq',
+    ])
+      expect((await send('GET', path)).status).toBe(200);
+    for (const [method, path] of [
+      ['DELETE', `/v2/workflows/dlq/callback/${dlqId}`],
+      ['POST', `/v2/workflows/dlq/callback/${dlqId}`],
+      ['DELETE', `/v2/dlq/${dlqId}`],
+      ['DELETE', '/v2/dlq'],
+      ['POST', '/v2/keys/rotate'],
+    ] as const) {
+      const answer = await send(method, path);
+      expect(answer).toMatchObject({ status: Number(refused), body: { error: expect.any(String) } });
+    }
+    expect(emulated.state.countCallbacks().CALLBACK_INPROGRESS).toBe(1);
+    expect([emulated.credentials.keyRotations, emulated.state.cancels()]).toEqual([0, {}]);
+  });
+});
+
+describe('resetting the token', () => {
+  const reset = (of: Emulator, authorization: string, path = '/svc/user/rotatetoken') =>
+    ask(of, path, { method: 'POST', headers: { authorization } });
+
+  test.each(['/svc/user/rotatetoken', '/v2/qstash/rotate-token/{id}'])(
+    '%s kills the old tokens at once',
+    async path => {
+      const emulated = await emptyEmulator({ token: 'old', readOnlyToken: 'old-reader' });
+      const { status, body } = await reset(
+        emulated,
+        basic(login(emulated)),
+        path.replace('{id}', emulated.credentials.accountId),
+      );
+      expect([status, body.token]).toEqual([200, emulated.token]);
+      const statuses = [];
+      for (const token of ['old', 'old-reader', emulated.token, emulated.readOnlyToken])
+        statuses.push((await ask(emulated, '/v2/dlq', { headers: { authorization: `Bearer ${token}` } })).status);
+      expect(statuses).toEqual([401, 401, 200, 200]);
+      expect((await ask(emulated, '/_emulator/state')).body.tokenResets).toBe(1);
+      const again = await reset(emulated, basic(login(emulated)));
+      expect(again.body.token).not.toBe(body.token);
+      expect(again.body.password).not.toBe(body.password);
+    },
+  );
+
+  test('needs the name and the password of the account', async () => {
+    const emulated = await emptyEmulator();
+    const path = `/v2/qstash/rotate-token/${emulated.credentials.accountId}`;
+    for (const authorization of [
+      '',
+      `Bearer ${emulated.token}`,
+      basic('owner@example.com:'),
+      basic(`${login(emulated)}x`),
+      login(emulated),
+    ]) {
+      for (const each of ['/svc/user/rotatetoken', path])
+        expect(await reset(emulated, authorization, each)).toMatchObject({
+          status: 401,
+          body: { error: expect.any(String) },
+        });
+    }
+    expect((await reset(emulated, basic(login(emulated)), '/v2/qstash/rotate-token/other')).status).toBe(404);
+    expect(emulated.credentials.resets).toBe(0);
+    expect((await ask(emulated, '/svc/user/rotatetoken')).status).toBe(405);
+  });
+});
+
+test('rotating the signing keys is counted; reading at that path never rotates', async () => {
+  const emulated = await emptyEmulator();
+  const { signingKeys } = emulated.credentials;
+  emulated.state.setWaitlist('a/b', 4);
+  for (const query of ['', '?flowControlKey=a/b', '?key=a%2Fb', '/a/b', '/a%2Fb', '?other=1'])
+    await ask(emulated, `/v2/keys/rotate${query}`);
+  expect(emulated.credentials.signingKeys).toBe(signingKeys);
+  expect((await ask(emulated, '/v2/keys/rotate?key=a%2Fb')).body).toEqual({ flowControlKey: 'a/b', waitlistSize: 4 });
+  expect(emulated.state.calls()['POST /v2/keys/rotate']).toBeUndefined();
+  const headers = { authorization: `Bearer ${emulated.token}` };
+  const { body } = await ask(emulated, '/v2/keys/rotate', { method: 'POST', headers });
+  expect(body).toEqual({ current: signingKeys.next, next: expect.stringMatching(/^sig_/) });
+  expect(body.next).not.toBe(signingKeys.next);
+  expect(emulated.state.calls()['POST /v2/keys/rotate']).toBe(1);
+  expect((await ask(emulated, '/_emulator/state')).body.keyRotations).toBe(1);
+});

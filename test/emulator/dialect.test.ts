@@ -1,0 +1,275 @@
+import { describe, expect, test } from 'vitest';
+import { dialectOptions, dialectWith, readDialectOption } from '../../src/emulator/dialect.ts';
+import { startEmulator } from '../../src/emulator/server.ts';
+import { ask, emptyEmulator, emulator, NOON } from './emulated.ts';
+
+/** Options that other files try: failure callbacks, access. */
+const ELSEWHERE = [
+  'callbackState',
+  'cancelAnswer',
+  'cancelTakesMs',
+  'dlqWorkflows',
+  'requestsPerSecond',
+  'burstReset',
+  'retryAfter',
+  'readOnlyWrite',
+];
+const tried = new Set<string>(ELSEWHERE);
+
+/** Events that a test adds, among those of the workload. */
+const ADDED = 'url=https://added.example.com/';
+
+/** Starts an empty emulator with one option that is not as usual. */
+function speaking(option: Parameters<typeof dialectWith>[0]) {
+  for (const name of Object.keys(option)) tried.add(name);
+  return emptyEmulator({ dialect: option });
+}
+
+test('by default everything is as the interface document says', () => {
+  expect(dialectWith({})).toMatchObject({
+    flowControlList: 'object',
+    flowControlListSize: 'waitListSize',
+    flowControlKeySize: 'waitlistSize',
+    flowControlFields: 'documented',
+    eventsList: 'events',
+    eventTime: 'text',
+    eventState: 'lower',
+    eventCancelled: 'cancelled',
+    lastCursor: 'absent',
+    order: 'obeyed',
+    cancelAnswer: '302',
+  });
+});
+
+test('refuses unknown names and values, in an object and on a command line', async () => {
+  for (const wrong of [{ colour: 'red' }, { toString: 'x' }, { eventTime: 'date' }, { cancelTakesMs: -1 }])
+    expect(() => dialectWith(wrong)).toThrow(RangeError);
+  for (const wrong of ['eventTime', 'eventTime=', 'eventTime=date', '=', 'logLagMs=1s', 'logLagMs=999999999', 'x=1'])
+    expect(() => readDialectOption(wrong)).toThrow(RangeError);
+  expect(readDialectOption('eventTime=number')).toEqual({ eventTime: 'number' });
+  expect(readDialectOption('logLagMs=20')).toEqual({ logLagMs: 20 });
+  await expect(startEmulator({ dialect: { eventTime: 'date' } as never })).rejects.toThrow(
+    'eventTime must be one of text, number',
+  );
+});
+
+describe('flow control', () => {
+  test.each(['object', 'array'] as const)('the list as %s', async flowControlList => {
+    const emulated = await speaking({ flowControlList });
+    emulated.state.setWaitlist('k', 3);
+    const rows = [{ flowControlKey: 'k', waitListSize: 3 }];
+    const expected = flowControlList === 'array' ? rows : { flowControls: rows };
+    expect((await ask(emulated, '/v2/flowControl')).body).toEqual(expected);
+  });
+
+  test('both spellings of the size, in both places', async () => {
+    const emulated = await speaking({ flowControlListSize: 'waitlistSize', flowControlKeySize: 'waitListSize' });
+    emulated.state.setWaitlist('k', 3);
+    expect((await ask(emulated, '/v2/flowControl')).body.flowControls).toEqual([
+      { flowControlKey: 'k', waitlistSize: 3 },
+    ]);
+    expect((await ask(emulated, '/v2/flowControl/k')).body).toEqual({ flowControlKey: 'k', waitListSize: 3 });
+  });
+
+  test('zeros may be left out, also of the newer fields', async () => {
+    const emulated = await speaking({ flowControlZeros: 'omitted', flowControlFields: 'all' });
+    emulated.state.setWaitlist('k', 0);
+    expect((await ask(emulated, '/v2/flowControl/k')).body).toEqual({ flowControlKey: 'k' });
+    emulated.dialect.flowControlZeros = 'present';
+    expect((await ask(emulated, '/v2/flowControl/k')).body).toEqual({
+      flowControlKey: 'k',
+      waitlistSize: 0,
+      parallelismMax: 0,
+      parallelismCount: 0,
+      rateMax: 0,
+      rateCount: 0,
+      ratePeriod: 0,
+      ratePeriodStart: 0,
+      isPaused: false,
+      isPinnedParallelism: false,
+      isPinnedRate: false,
+    });
+  });
+
+  test('the newer fields say what the keys really do', async () => {
+    const emulated = await emulator({ dialect: { flowControlFields: 'all' } });
+    let busy = 0;
+    for (let step = 0; step < 60; step++) {
+      emulated.clock.advance(5000);
+      const now = emulated.clock.now();
+      const { flowControls } = (await ask(emulated, '/v2/flowControl')).body;
+      const { body } = await ask(emulated, '/v2/globalParallelism');
+      const running = flowControls.reduce(
+        (sum: number, row: { parallelismCount: number }) => sum + row.parallelismCount,
+        0,
+      );
+      expect(body).toEqual({ parallelismMax: 100, parallelismCount: running });
+      for (const row of flowControls) {
+        if (row.parallelismMax > 0) {
+          expect(row.parallelismCount).toBeLessThanOrEqual(row.parallelismMax);
+          if (row.waitListSize > 0 && row.rateMax === 0) expect(row.parallelismCount).toBe(row.parallelismMax);
+        }
+        if (row.rateMax > 0) {
+          expect(row.rateCount).toBeLessThanOrEqual(row.rateMax);
+          expect(row.ratePeriodStart).toBeLessThanOrEqual(now / 1000);
+          expect(row.ratePeriodStart).toBeGreaterThan(now / 1000 - row.ratePeriod - 1);
+        }
+        busy += row.parallelismCount + row.rateCount;
+      }
+    }
+    expect(busy).toBeGreaterThan(50);
+  });
+
+  test('an idle key is found or missing; an unknown one is always missing', async () => {
+    const emulated = await speaking({ idleKey: 'missing' });
+    emulated.state.setWaitlist('idle', 0);
+    emulated.state.setWaitlist('busy', 1);
+    const statuses = async () => {
+      const keys = ['idle', 'busy', 'none'];
+      return Promise.all(keys.map(async key => (await ask(emulated, `/v2/flowControl/${key}`)).status));
+    };
+    expect(await statuses()).toEqual([404, 200, 404]);
+    emulated.dialect.idleKey = 'found';
+    expect(await statuses()).toEqual([200, 200, 404]);
+  });
+
+  test('a key is the rest of the path, encoded or not', async () => {
+    const emulated = await emptyEmulator();
+    for (const key of ['a/b', 'a/b/c', 'x y', '100% / tenant?', 'ключ', '"', 'pause', 'a%2Fb', 'a//b']) {
+      emulated.state.setWaitlist(key, 5);
+      const { status, body } = await ask(emulated, `/v2/flowControl/${encodeURIComponent(key)}`);
+      expect([status, body]).toEqual([200, { flowControlKey: key, waitlistSize: 5 }]);
+    }
+    expect((await ask(emulated, '/v2/flowControl/a/b')).body.flowControlKey).toBe('a/b');
+    expect((await ask(emulated, '/v2/flowControl/a%2fb')).body.flowControlKey).toBe('a/b');
+    expect((await ask(emulated, '/v2/flowControl/%E0%A4%A')).status).toBe(400);
+    expect((await ask(emulated, '/v2/flowControl/')).status).toBe(404);
+  });
+
+  test('a paused key and one full of ghosts let nothing start', async () => {
+    const emulated = await emulator({ dialect: { flowControlFields: 'all' } });
+    const headers = { authorization: `Bearer ${emulated.token}` };
+    const post = async (path: string) => (await ask(emulated, path, { method: 'POST', headers })).status;
+    expect(await post('/v2/flowControl/mail%2Fsend/pause')).toBe(200);
+    expect(emulated.state.setGhostSlots('llm', 2)).toBe(true);
+    emulated.clock.advance(3_600_000);
+    const read = async (key: string) => (await ask(emulated, `/v2/flowControl/${encodeURIComponent(key)}`)).body;
+    expect(await read('mail/send')).toMatchObject({ isPaused: true, parallelismCount: 0 });
+    expect(await read('llm')).toMatchObject({ isPaused: false, parallelismCount: 2 });
+    const waiting = emulated.state.waitlists();
+    for (const key of ['mail/send', 'llm']) expect(waiting.get(key)).toBeGreaterThan(100);
+    expect(await post('/v2/flowControl/mail%2Fsend/resume')).toBe(200);
+    expect(emulated.state.setGhostSlots('llm', 0)).toBe(true);
+    emulated.clock.advance(2 * 3_600_000);
+    for (const key of ['mail/send', 'llm'])
+      expect(emulated.state.waitlists().get(key)).toBeLessThan(waiting.get(key) as number);
+    expect(await post('/v2/flowControl/none/pause')).toBe(400);
+    expect(await post('/v2/flowControl/none')).toBe(404);
+  });
+});
+
+describe('events', () => {
+  test('names of the lists', async () => {
+    const emulated = await speaking({ eventsList: 'logs', logsList: 'events' });
+    expect(Object.keys((await ask(emulated, '/v2/events')).body)).toEqual(['logs']);
+    expect(Object.keys((await ask(emulated, '/v2/logs')).body)).toEqual(['events']);
+  });
+
+  test('time, state and the spelling of cancelled', async () => {
+    const emulated = await speaking({ eventTime: 'number', eventState: 'upper', eventCancelled: 'canceled' });
+    emulated.state.addEvent({ state: 'cancelled', messageId: 'm' });
+    const one = async () => {
+      const [{ time, state }] = (await ask(emulated, '/v2/events?state=CANCELLED')).body.events;
+      return [time, state];
+    };
+    expect(await one()).toEqual([NOON, 'CANCELED']);
+    emulated.dialect.eventState = 'lower';
+    expect(await one()).toEqual([NOON, 'canceled']);
+    Object.assign(emulated.dialect, { eventCancelled: 'cancelled', eventTime: 'text' });
+    expect(await one()).toEqual([String(NOON), 'cancelled']);
+  });
+
+  test('grouped by message', async () => {
+    const emulated = await emptyEmulator();
+    for (const state of ['created', 'active'] as const) emulated.state.addEvent({ messageId: 'a', state });
+    emulated.state.addEvent({ messageId: 'b' });
+    const { messages } = (await ask(emulated, '/v2/events?groupBy=messageId')).body;
+    const found = messages.map((each: { messageId: string; events: { state: string }[] }) => [
+      each.messageId,
+      each.events.map(event => event.state),
+    ]);
+    expect(found).toEqual([
+      ['b', ['created']],
+      ['a', ['active', 'created']],
+    ]);
+  });
+
+  test('are listed late, and stay listed when the lag grows', async () => {
+    const emulated = await speaking({ logLagMs: 10_000 });
+    emulated.state.addEvent({ messageId: 'now' });
+    const listed = async () => (await ask(emulated, `/v2/events?${ADDED}`)).body.events.length;
+    emulated.clock.advance(9999);
+    expect(await listed()).toBe(0);
+    expect(emulated.state.countEvents().created).toBeGreaterThan(0);
+    emulated.clock.advance(1);
+    expect(await listed()).toBe(1);
+    emulated.dialect.logLagMs = 60_000;
+    expect(await listed()).toBe(1);
+  });
+
+  test('of an outage of the log are lost for ever', async () => {
+    const emulated = await emptyEmulator();
+    const { state, clock } = emulated;
+    const add = (messageId: string) => {
+      clock.advance(1000);
+      state.addEvent({ messageId });
+    };
+    add('before');
+    state.logView.stop(clock.now() + 1);
+    state.logView.stop(clock.now() + 2);
+    add('within');
+    state.logView.resume(clock.now() + 1);
+    state.logView.resume(clock.now() + 2);
+    add('after');
+    const ids = async (query = '') =>
+      (await ask(emulated, `/v2/events?${ADDED}${query}`)).body.events.map(
+        (row: { messageId: string }) => row.messageId,
+      );
+    expect(await ids()).toEqual(['after', 'before']);
+    expect(await ids('&messageId=within')).toEqual([]);
+    expect(await ids('&messageId=before,within')).toEqual(['before']);
+    expect(state.eventRows().filter(row => row.messageId === 'within').length).toBe(1);
+  });
+});
+
+describe('pages', () => {
+  test('the last cursor may be empty, and an empty one begins at the start', async () => {
+    const emulated = await speaking({ lastCursor: 'empty' });
+    for (const path of ['/v2/dlq', '/v2/events', '/v2/logs', '/v2/workflows/dlq'])
+      expect((await ask(emulated, `${path}?cursor=`)).body.cursor).toBe('');
+  });
+
+  test('a count that is too high may be refused', async () => {
+    const emulated = await speaking({ highCount: 'refused' });
+    const statuses = [];
+    for (const path of ['/v2/dlq?count=100', '/v2/dlq?count=101', '/v2/events?count=1000', '/v2/events?count=1001'])
+      statuses.push((await ask(emulated, path)).status);
+    expect(statuses).toEqual([200, 400, 200, 400]);
+  });
+
+  test('the order may be ignored', async () => {
+    const emulated = await speaking({ order: 'ignored' });
+    for (const messageId of ['a', 'b']) {
+      emulated.state.addEvent({ messageId });
+      emulated.clock.advance(1);
+    }
+    for (const query of ['', '?order=earliestFirst', '?order=latestFirst', '?order=any']) {
+      const { events } = (await ask(emulated, `/v2/events${query}`)).body;
+      expect(events.map((row: { messageId: string }) => row.messageId)).toEqual(['b', 'a']);
+    }
+  });
+});
+
+test('every option is tried', () => {
+  expect(Object.keys(dialectOptions).filter(name => !tried.has(name))).toEqual([]);
+});

@@ -1,0 +1,117 @@
+import { expect, test } from 'vitest';
+import { scenarios } from '../../src/emulator/server.ts';
+import { runCli, startCli } from '../support/cli.ts';
+import { ask, emptyEmulator, emulator, frozen } from './emulated.ts';
+
+const MINUTE = 60_000;
+
+test('outage: down for three minutes of every ten, on the emulated clock, while deliveries go on', async () => {
+  const emulated = await emptyEmulator({ scenario: 'outage' });
+  const found: string[] = [];
+  for (let minute = 0; minute < 20; minute++) {
+    const { status } = await ask(emulated, '/v2/dlq');
+    found.push(status === 503 ? 'x' : status === 200 ? '.' : '?');
+    emulated.clock.advance(MINUTE);
+  }
+  expect(found.join('')).toBe('.......xxx.......xxx');
+  expect(emulated.state.countEvents({ from: emulated.clock.now() - 3 * MINUTE }).delivered).toBeGreaterThan(100);
+  const fault = { kind: 'status', status: 500 } as const;
+  emulated.faults.add(fault);
+  expect((await ask(emulated, '/v2/dlq')).status).toBe(500);
+  expect(emulated.faults.list()).toEqual([{ fault, struck: 1 }]);
+});
+
+test('log-lag: events are late, held back for five of every fifteen minutes, and never unlisted', async () => {
+  const emulated = await emulator({ scenario: 'log-lag' });
+  const start = emulated.clock.now();
+  const ages: number[] = [];
+  let listedBefore = 0;
+  for (let minute = 0; minute < 30; minute++) {
+    const [newest] = (await ask(emulated, '/v2/events?count=1')).body.events;
+    const listedUntil = (await ask(emulated, '/_emulator/state')).body.eventsListedUntil;
+    const age = emulated.clock.now() - listedUntil;
+    expect(Number(newest.time)).toBeLessThanOrEqual(listedUntil);
+    expect(listedUntil).toBeGreaterThanOrEqual(listedBefore);
+    listedBefore = listedUntil;
+    ages.push(age / 1000);
+    emulated.clock.advance(MINUTE);
+  }
+  const cycle = [...Array(11).fill(20), 80, 140, 200, 260];
+  expect(ages).toEqual([...cycle, ...cycle]);
+  expect(emulated.clock.now()).toBe(start + 30 * MINUTE);
+});
+
+test('rate-limited: the third request of a second gets 429; an option goes over it', async () => {
+  const statuses = async (options: Parameters<typeof emptyEmulator>[0]) => {
+    const emulated = await emptyEmulator({ scenario: 'rate-limited', ...options });
+    const found = [];
+    for (let request = 0; request < 3; request++) found.push((await ask(emulated, '/v2/dlq')).status);
+    return found;
+  };
+  expect(await statuses({})).toEqual([200, 200, 429]);
+  expect(await statuses({ dialect: { requestsPerSecond: 1 } })).toEqual([200, 429, 429]);
+});
+
+test('flow-control-pileup: far more waits in the bad half of an hour than in the good one, and it drains', () => {
+  const { clock, state } = frozen({ scenario: 'flow-control-pileup' });
+  const sums = Array.from({ length: 16 }, () => {
+    clock.advance(15 * MINUTE);
+    return [...state.waitlists().values()].reduce((sum, size) => sum + size, 0);
+  });
+  const mean = (rest: number) => sums.filter((_, index) => index % 4 === rest).reduce((sum, each) => sum + each, 0) / 4;
+  // Index 1 is the end of a bad half, index 3 that of a good one.
+  expect(mean(1)).toBeGreaterThan(2 * mean(3));
+  const usual = frozen();
+  const most = sums.map(() => {
+    usual.clock.advance(15 * MINUTE);
+    return [...usual.state.waitlists().values()].reduce((sum, size) => sum + size, 0);
+  });
+  expect(Math.max(...sums)).toBeGreaterThan(2 * Math.max(...most));
+});
+
+test.each(Object.keys(scenarios))('%s says what it is', async scenario => {
+  const emulated = await emulator({ scenario });
+  expect(scenarios[scenario]?.description).toMatch(/^.{30,}$/);
+  expect((await ask(emulated, '/')).text).toContain(scenarios[scenario]?.description);
+});
+
+test('emulate --help names scenarios, options and faults', async () => {
+  const { code, stdout } = await runCli(['emulate', '--help']);
+  expect(code).toBe(0);
+  for (const [name, { description }] of Object.entries(scenarios)) {
+    expect(stdout).toContain(`  ${name}\n`);
+    expect(stdout).toContain(description);
+  }
+  for (const text of ['--port <n>', 'cancelAnswer=302|302-location', 'logLagMs=0', 'latencyMs'])
+    expect(stdout).toContain(text);
+  expect(await runCli(['help', 'emulate'])).toMatchObject({ code: 0, stdout: expect.stringContaining('--scenario') });
+});
+
+test.each([
+  [['--option', 'colour=red'], 'there is no option "colour"'],
+  [['--option', 'eventTime=date'], 'eventTime must be one of text, number'],
+  [['--fault', 'kind=explode'], 'invalid fault: kind: '],
+])('emulate %j is bad usage', async (args, reason) => {
+  const { code, stderr } = await runCli(['emulate', '--port', '0', ...args]);
+  expect(code).toBe(2);
+  expect(stderr).toContain(reason);
+});
+
+test('emulate takes options and faults', async () => {
+  const args = ['--option', 'flowControlList=array', '--option', 'retryAfter=present'];
+  const fault = 'kind=status,status=502,endpoint=GET /v2/dlq,times=1,acts=true';
+  const cli = startCli(['emulate', '--port', '0', '--speed', '0', ...args, '--fault', fault]);
+  try {
+    const [, url = ''] = await cli.says(/url\s+(\S+)/);
+    const [, token = ''] = await cli.says(/token\s+(\S+)/);
+    const get = (path: string) => fetch(url + path, { headers: { authorization: `Bearer ${token}` } });
+    expect(Array.isArray(await (await get('/v2/flowControl')).json())).toBe(true);
+    expect([(await get('/v2/dlq')).status, (await get('/v2/dlq')).status]).toEqual([502, 200]);
+    const state = (await (await fetch(`${url}/_emulator/state`)).json()) as { dialect: object; faults: object };
+    expect(state.dialect).toMatchObject({ flowControlList: 'array', retryAfter: 'present' });
+    expect(state.faults).toMatchObject([{ fault: { status: 502, times: 1, acts: true }, struck: 1 }]);
+  } finally {
+    cli.kill('SIGTERM');
+  }
+  expect(await cli.ended).toBe(0);
+});
