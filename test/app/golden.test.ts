@@ -45,7 +45,7 @@ async function startBoth(more: object[] = []): Promise<Agent> {
   await clock.advance(0);
   await eventually(() => {
     const rounds = agent.status().flatMap(({ collectors }) => collectors.flatMap(({ rounds }) => rounds));
-    return rounds.every(({ success }) => success !== undefined) || undefined;
+    expect(rounds.every(({ success }) => success !== undefined)).toBe(true);
   });
   return agent;
 }

@@ -87,7 +87,6 @@ it('nothing secret leaves by any way out', { timeout: 60_000 }, async () => {
       for (const [reason] of text.matchAll(/invalid_response|refused|forbidden|network/g)) seen.add(reason);
     }
     expect(calls).toBeGreaterThan(ANSWERS.length * 18);
-    return true;
   }, 40_000);
   agent.kill('SIGTERM');
   expect(await agent.ended).toBe(0);
