@@ -168,7 +168,9 @@ export const withBudget =
   (request, headers) =>
     budget.run(request.priority, request.signal, async () => {
       try {
-        return await call(request, headers);
+        const answer = await call(request, headers);
+        if (answer.wait !== undefined) budget.pause(answer.wait);
+        return answer;
       } catch (error) {
         if (error instanceof UpstreamError && error.retryAfter !== undefined) budget.pause(error.retryAfter);
         throw error;

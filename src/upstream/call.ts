@@ -21,6 +21,8 @@ export interface Answer {
   readonly status: number;
   /** The parsed JSON body. */
   readonly body: unknown;
+  /** Milliseconds that the service asks to send nothing more. */
+  readonly wait: number | undefined;
 }
 
 /** Sends one request. Client behaviours (budget, retry, timing …) are functions from a Call to a Call. */

@@ -37,6 +37,7 @@ export function createClient(deps: ClientDeps): Client {
     baseUrl,
     dispatcher,
     timeout,
+    now: clock.now,
     onBytes: (endpoint, bytes) => meter.bytes.inc({ endpoint }, bytes),
   });
   // From the socket outwards: every try is counted and paid for; a token known to be refused costs nothing.

@@ -1,8 +1,8 @@
-import type { IncomingHttpHeaders } from 'node:http';
 import { promisify } from 'node:util';
 import { gunzip } from 'node:zlib';
 import { Agent, type Dispatcher, errors as undiciErrors, request as undiciRequest } from 'undici';
 import { withDeadline } from '../kit/clock.ts';
+import { askedWait } from './asked-wait.ts';
 import type { Call, Endpoint } from './call.ts';
 import { reasonOfStatus, UpstreamError } from './errors.ts';
 
@@ -11,6 +11,8 @@ export interface SendDeps {
   readonly dispatcher: Dispatcher;
   /** Milliseconds for one whole request, connecting included. */
   readonly timeout: number;
+  /** Wall time, milliseconds since the Unix epoch. */
+  readonly now: () => number;
   /** Told the bytes of each body as they came over the wire. */
   readonly onBytes: (endpoint: Endpoint, bytes: number) => void;
 }
@@ -37,14 +39,6 @@ async function readBounded(body: AsyncIterable<Buffer>, what: string, largest: n
   return Buffer.concat(chunks, size);
 }
 
-/** Milliseconds that a Retry-After asks to wait: seconds, or a date, which is measured by the service's own clock. */
-function retryAfter(headers: IncomingHttpHeaders): number | undefined {
-  const value = headers['retry-after'];
-  if (typeof value !== 'string' || value.trim() === '') return undefined;
-  const ms = /^\d+$/.test(value) ? Number(value) * 1000 : Date.parse(value) - Date.parse(String(headers.date));
-  return Number.isFinite(ms) && ms >= 0 ? ms : undefined;
-}
-
 function toUpstreamError(error: unknown, what: string): UpstreamError {
   if (error instanceof UpstreamError) return error;
   if (!(error instanceof Error)) return new UpstreamError('bug', `${what}: failed`, { cause: error });
@@ -67,7 +61,7 @@ function toUpstreamError(error: unknown, what: string): UpstreamError {
 }
 
 /** The innermost call: one HTTP exchange, bounded in time and size, no redirect followed, its JSON parsed. */
-export function createSend({ baseUrl, dispatcher, timeout, onBytes }: SendDeps): Call {
+export function createSend({ baseUrl, dispatcher, timeout, now, onBytes }: SendDeps): Call {
   const base = baseUrl.replace(/\/+$/, '');
   return async ({ endpoint, method, path, query, largest, signal }, headers) => {
     const what = `${method} ${path}`;
@@ -83,9 +77,10 @@ export function createSend({ baseUrl, dispatcher, timeout, onBytes }: SendDeps):
         const packed = await readBounded(answer.body, what, largest);
         onBytes(endpoint, packed.length);
         const reason = reasonOfStatus(answer.statusCode);
+        const wait = askedWait(answer.statusCode, answer.headers, now());
         if (reason) {
           throw new UpstreamError(reason, `${what}: status ${answer.statusCode}`, {
-            retryAfter: retryAfter(answer.headers),
+            retryAfter: wait,
           });
         }
         const body = await decode(
@@ -94,7 +89,7 @@ export function createSend({ baseUrl, dispatcher, timeout, onBytes }: SendDeps):
           what,
           largest,
         );
-        return { status: answer.statusCode, body };
+        return { status: answer.statusCode, body, wait };
       });
     } catch (error) {
       // Stopping is no failure of the service: the reason goes up as it is.

@@ -3,10 +3,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
+import { startEmulator } from '../../src/emulator/server.ts';
+import { systemClock } from '../../src/kit/clock.ts';
 import { Secret } from '../../src/kit/secret.ts';
 import { LARGEST_SINGLE } from '../../src/upstream/api.ts';
 import { RECHECK_AFTER } from '../../src/upstream/auth.ts';
-import type { Budget } from '../../src/upstream/budget.ts';
+import { type Budget, createBudget } from '../../src/upstream/budget.ts';
 import { UpstreamError } from '../../src/upstream/errors.ts';
 import { fileToken } from '../../src/upstream/token.ts';
 import { afterThisTest, allRows, createTestClient, TOKEN } from '../support/client.ts';
@@ -81,7 +83,6 @@ describe('client', () => {
     [403, 'forbidden', 1],
     [404, 'not_found', 1],
     [400, 'refused', 1],
-    [429, 'rate_limited', 4],
     [500, 'server', 4],
     [503, 'server', 4],
     [302, 'invalid_response', 1],
@@ -348,4 +349,18 @@ describe('token file', () => {
     expect(counts.requests).toEqual({});
     expect(service.requests).toEqual([]);
   });
+});
+
+it("keeps to the service's own limit: what the emulator allows a second is never exceeded twice", async () => {
+  const emulator = await startEmulator({ dialect: { requestsPerSecond: 3, burstReset: 'milliseconds' } });
+  afterThisTest(() => emulator.close());
+  const limits = { requestsPerSecond: 1000, burst: 1000, concurrency: 1, requestsPerDay: 1_000_000 };
+  const { reader, counts } = createTestClient(emulator.url, {
+    token: async () => new Secret(emulator.token),
+    budget: createBudget(limits, systemClock, () => undefined),
+    clock: systemClock,
+  });
+  for (let call = 0; call < 8; call += 1) await reader.flowControl(signal());
+  expect(counts.requests['flow_control ok']).toBe(8);
+  expect(counts.requests['flow_control rate_limited'] ?? 0).toBeLessThanOrEqual(1);
 });
