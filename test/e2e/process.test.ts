@@ -154,6 +154,20 @@ describe('serve', () => {
     expect(log).not.toContain('canary');
   });
 
+  it('drops a key that the service no longer lists at the next complete round', async () => {
+    let keys = [
+      { flowControlKey: 'stays', waitListSize: 1 },
+      { flowControlKey: 'goes', waitListSize: 2 },
+    ];
+    const service = await startHttpService((_request, response) => json(response, { flowControls: keys }));
+    afterThisTest(() => service.close());
+    const { value } = await startServe({ accounts: [account(service.url)], collect: onlyFlowControl('200ms') });
+    const size = (key: string) => value('delivery_flow_control_waitlist_size', { flow_control_key: key });
+    await eventually(async () => expect([await size('stays'), await size('goes')]).toEqual([1, 2]));
+    keys = [{ flowControlKey: 'stays', waitListSize: 3 }];
+    await eventually(async () => expect([await size('stays'), await size('goes')]).toEqual([3, undefined]));
+  });
+
   it('never replaces data by half a list', async () => {
     let broken = false;
     const service = await startHttpService((request, response) => {
