@@ -38,6 +38,7 @@ interface Waiter {
   readonly rank: number;
   readonly since: number;
   start(): void;
+  refuse(error: UpstreamError): void;
 }
 
 export function createBudget(options: BudgetOptions, clock: Clock, onWait: (seconds: number) => void): Budget {
@@ -70,6 +71,14 @@ export function createBudget(options: BudgetOptions, clock: Clock, onWait: (seco
   }
 
   const pauseLeft = () => Math.max(0, pausedUntil - clock.monotonic());
+
+  /** Why nothing may even wait now; undefined when it may. */
+  function longPause(): UpstreamError | undefined {
+    const left = pauseLeft();
+    if (left <= LONGEST_HELD) return undefined;
+    const message = `the service asked to wait ${Math.ceil(left / 1000)} s more`;
+    return new UpstreamError('rate_limited', message, { retryAfter: left });
+  }
 
   function wakeForNextToken(): void {
     if (refilling) return;
@@ -114,6 +123,10 @@ export function createBudget(options: BudgetOptions, clock: Clock, onWait: (seco
           onWait((clock.monotonic() - waiter.since) / 1000);
           resolve();
         },
+        refuse(error) {
+          signal.removeEventListener('abort', onAbort);
+          reject(error);
+        },
       };
       signal.addEventListener('abort', onAbort, { once: true });
       const behind = waiting.findIndex(other => other.rank > waiter.rank);
@@ -131,18 +144,14 @@ export function createBudget(options: BudgetOptions, clock: Clock, onWait: (seco
           `the budget of ${options.requestsPerDay} requests is used up until 00:00 UTC`,
         );
       }
-      const pause = pauseLeft();
-      if (pause > LONGEST_HELD) {
-        throw new UpstreamError('rate_limited', `the service asked to wait ${Math.ceil(pause / 1000)} s more`, {
-          retryAfter: pause,
-        });
-      }
+      const tooLong = longPause();
+      if (tooLong) throw tooLong;
       usedToday += 1;
       try {
         await turn(priority, signal);
-      } catch (aborted) {
-        usedToday -= 1;
-        throw aborted;
+      } catch (notStarted) {
+        usedToday = Math.max(0, usedToday - 1);
+        throw notStarted;
       }
       try {
         return await work();
@@ -153,6 +162,8 @@ export function createBudget(options: BudgetOptions, clock: Clock, onWait: (seco
     },
     pause(ms) {
       pausedUntil = Math.max(pausedUntil, clock.monotonic() + Math.min(ms, LONGEST_PAUSE));
+      const tooLong = longPause();
+      if (tooLong) for (const waiter of waiting.splice(0)) waiter.refuse(tooLong);
     },
     remaining() {
       refill();

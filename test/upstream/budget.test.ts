@@ -122,18 +122,22 @@ describe('budget', () => {
   });
 
   it('starts nothing while the service asked to wait: short waits are held, long ones fail at once', async () => {
-    const { clock, budget, started, ask } = setUp({ burst: 10 });
+    const { clock, budget, started, ask } = setUp({ requestsPerSecond: 0.01, burst: 2 });
     budget.pause(20_000);
     const held = ask('held');
     await clock.advance(19_000);
     expect(started).toEqual([]);
     await clock.advance(1001);
     await held;
+    const waiting = [ask('held too long'), ask('held too long too')];
+    budget.pause(25_000);
+    await settle();
     budget.pause(3_600_000);
+    for (const refused of waiting.slice(1)) await expect(refused).rejects.toMatchObject({ reason: 'rate_limited' });
     await expect(ask('refused')).rejects.toMatchObject({ reason: 'rate_limited', retryAfter: 900_000 });
     await clock.advance(900_000);
     await ask('asked again after 15 minutes');
-    expect(started).toEqual(['held', 'asked again after 15 minutes']);
+    expect(started).toEqual(['held', 'held too long', 'asked again after 15 minutes']);
   });
 
   it('leaves no timer behind when nobody waits any more', async () => {
