@@ -28,7 +28,7 @@ export const ownFamilies = {
   ),
   dataStale: gauge(
     'delivery_collector_data_stale',
-    '1 when no complete round has come for longer than staleness.markAfter intervals, else 0. Later the data is withdrawn.',
+    '1 when no complete round has ended for longer than staleness.markAfter intervals, or durations of the last one where that is longer, else 0. Later the data is withdrawn.',
     ['collector', 'round'],
   ),
   consecutiveFailures: gauge(
