@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { readFileSync } from 'node:fs';
+import { accessSync, constants, readFileSync } from 'node:fs';
 import { isCollection, isMap, isNode, isScalar, LineCounter, type Node, parseDocument, visit } from 'yaml';
 import type { z } from 'zod';
 import { faultOfSecret } from '../upstream/options.ts';
@@ -37,6 +37,15 @@ export interface LoadedConfig {
 
 export function formatFault(file: string, { line, column, path, message }: Fault): string {
   return `${file}:${line}:${column}: ${path === '' ? '' : `${path}: `}${message}`;
+}
+
+function isReadable(file: string): boolean {
+  try {
+    accessSync(file, constants.R_OK);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 function formatPath(path: readonly PropertyKey[]): string {
@@ -117,6 +126,7 @@ export function parseConfig(
     const fault = (message: string): Fault => ({ ...place(path), path: formatPath(path), message });
     const wrong = faultOfSecret(token, env);
     if (wrong) faults.push(fault(wrong));
+    if ('file' in token && !isReadable(token.file)) warnings.push(fault(`${token.file} can't be read now`));
     if ('literal' in token)
       warnings.push(fault('the token stands in the file; { env: NAME } or { file: PATH } keep it out'));
   });

@@ -100,7 +100,9 @@ export function toPage(
 ): { rows: readonly unknown[]; cursor: string | undefined } | undefined {
   const envelope = PageEnvelope.safeParse(body);
   if (!envelope.success) return undefined;
-  const rows = (body as Record<string, unknown>)[list];
+  const lists = body as Record<string, unknown>;
+  // The event log is being renamed.
+  const rows = list === 'events' && lists.events === undefined ? lists.logs : lists[list];
   if (rows !== null && !Array.isArray(rows)) return undefined;
   const cursor = envelope.data.cursor ?? '';
   return { rows: rows ?? [], cursor: cursor === '' ? undefined : String(cursor) };

@@ -67,6 +67,15 @@ describe('good configurations', () => {
     expect(JSON.stringify(loaded)).not.toContain('canary');
   });
 
+  it('warn of a token file that is not there', () => {
+    const text = 'accounts:\n  - { name: a, baseUrl: http://127.0.0.1:1, token: { file: /nonexistent/token } }\n';
+    expect(parseConfig(text, 'x.yaml', {}).warnings.map(warning => formatFault('x.yaml', warning))).toEqual([
+      "x.yaml:2:52: accounts[0].token: /nonexistent/token can't be read now",
+    ]);
+    const there = text.replace('/nonexistent/token', 'package.json');
+    expect(parseConfig(there, 'x.yaml', {}).warnings).toEqual([]);
+  });
+
   it('config.example.yaml is one, and shows every section with its default', () => {
     const { config } = loadConfig('config.example.yaml', ENV);
     const defaults = Config.parse({

@@ -67,6 +67,8 @@ describe('wire', () => {
     for (const end of [{}, { cursor: null }, { cursor: '' }]) {
       expect(toPage({ ...end, messages: [] }, 'messages')).toEqual({ rows: [], cursor: undefined });
     }
+    expect(toPage({ logs: [1] }, 'events')).toEqual({ rows: [1], cursor: undefined });
+    expect(toPage({ logs: [1] }, 'messages')).toBeUndefined();
     expect(toPage({ cursor: 17, messages: null }, 'messages')).toEqual({ rows: [], cursor: '17' });
   });
 
