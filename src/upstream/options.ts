@@ -52,7 +52,9 @@ export const budgetOptions = z.strictObject({
     .int()
     .min(1)
     .default(200_000)
-    .describe('Requests in one UTC day; when they are used up, collecting pauses until 00:00 UTC.'),
+    .describe(
+      'Requests in one UTC day. The rate falls where they would not last the day; when they are used up, collecting pauses until 00:00 UTC.',
+    ),
 });
 
 export const accountOptions = z.strictObject({

@@ -13,7 +13,7 @@ export interface SendDeps {
   readonly timeout: number;
   /** Wall time, milliseconds since the Unix epoch. */
   readonly now: () => number;
-  /** Told the bytes of each body as they came over the wire. */
+  /** Told the bytes of bodies as they come over the wire, whatever becomes of the answer. */
   readonly onBytes: (endpoint: Endpoint, bytes: number) => void;
 }
 
@@ -28,11 +28,17 @@ function tooLarge(what: string, largest: number, cause?: unknown): UpstreamError
   return new UpstreamError('invalid_response', `${what}: answer above ${largest} bytes`, { cause, tooLarge: true });
 }
 
-async function readBounded(body: AsyncIterable<Buffer>, what: string, largest: number): Promise<Buffer> {
+async function readBounded(
+  body: AsyncIterable<Buffer>,
+  what: string,
+  largest: number,
+  onBytes: (bytes: number) => void,
+): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let size = 0;
   for await (const chunk of body) {
     size += chunk.length;
+    onBytes(chunk.length);
     if (size > largest) throw tooLarge(what, largest);
     chunks.push(chunk);
   }
@@ -74,8 +80,7 @@ export function createSend({ baseUrl, dispatcher, timeout, now, onBytes }: SendD
           headers: { accept: 'application/json', 'accept-encoding': 'gzip', ...headers },
           signal: deadline,
         });
-        const packed = await readBounded(answer.body, what, largest);
-        onBytes(endpoint, packed.length);
+        const packed = await readBounded(answer.body, what, largest, bytes => onBytes(endpoint, bytes));
         const reason = reasonOfStatus(answer.statusCode);
         const wait = askedWait(answer.statusCode, answer.headers, now());
         if (reason) {

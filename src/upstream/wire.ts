@@ -38,12 +38,15 @@ const UNLIMITED = 2 ** 31 - 1;
 
 const PageEnvelope = z.object({ cursor: z.union([z.string(), z.number()]).nullish() });
 
+/** The latest time that a Date can hold, so that nothing later in the way fails at one. */
+const LATEST = 8.64e15;
+
 /** Milliseconds since the Unix epoch from a number, decimal text or ISO 8601 text. */
 function toMillis(value: string | number | null | undefined): number | undefined {
   if (value === null || value === undefined || value === '') return undefined;
   const number = Number(value);
   const ms = Number.isFinite(number) ? number : Date.parse(String(value));
-  return Number.isFinite(ms) && ms >= 0 ? ms : undefined;
+  return ms >= 0 && ms <= LATEST ? ms : undefined;
 }
 
 export function toDlqEntry(row: unknown): DlqEntry | undefined {

@@ -133,15 +133,20 @@ describe('routes', () => {
   it('takes no path or query from a Host header', async () => {
     const { server } = await serve();
     const { hostname, port } = new URL(server.url);
-    const answer = await new Promise<number | undefined>((resolve, reject) => {
-      request({ hostname, port, path: '/api/v1/sd', headers: { host: 'evil.example/x?y#z' } }, response => {
-        response.resume();
-        resolve(response.statusCode);
-      })
-        .on('error', reject)
-        .end();
-    });
-    expect(answer).toBe(400);
+    const ask = (host: string) =>
+      new Promise<number | undefined>((resolve, reject) => {
+        request({ hostname, port, path: '/api/v1/sd', headers: { host } }, response => {
+          response.resume();
+          resolve(response.statusCode);
+        })
+          .on('error', reject)
+          .end();
+      });
+    expect(await ask('evil.example/x?y#z')).toBe(400);
+    expect(await ask('user@evil.example')).toBe(400);
+    expect([await ask('dw.example.com:80'), await ask('DW.example.com'), await ask('[::1]:10922')]).toEqual([
+      200, 200, 200,
+    ]);
   });
 
   it('shows people the state of each account and collector, escaped', async () => {

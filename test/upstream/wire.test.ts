@@ -46,6 +46,9 @@ describe('wire', () => {
     ['', undefined],
     ['soon', undefined],
     [-5, undefined],
+    [8.64e15, 8.64e15],
+    [1e18, undefined],
+    ['1e999', undefined],
   ])('reads the time %j as %j', (createdAt, ms) => expect(toDlqEntry({ dlqId: 'x', createdAt })?.createdAt).toBe(ms));
 
   it('reads both spellings of a waitlist, and none as empty', () => {

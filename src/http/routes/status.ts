@@ -8,10 +8,10 @@ export function statusRoutes({ version, externalUrl, accounts, status, clock }: 
       response.json({ version, now: new Date(clock.now()).toISOString(), accounts: status() });
     })
     .get('/api/v1/sd', (request, response) => {
-      const host = request.headers.host ?? '';
-      const url = URL.parse(externalUrl ?? `http://${host}`);
       // A Host header is only ever a host: what else it brings would end up in the path that is scraped.
-      if (!url || (externalUrl === null && url.host !== host.toLowerCase())) {
+      const host = /^[\w.:[\]-]+$/.exec(request.headers.host ?? '')?.[0];
+      const url = URL.parse(externalUrl ?? `http://${host ?? ''}`);
+      if (!url) {
         response.status(400).type('text').send('set server.externalUrl, or name a host in the request\n');
         return;
       }
