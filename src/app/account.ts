@@ -1,11 +1,10 @@
-import type { Dispatcher } from 'undici';
 import { type Collector, collectors } from '../collectors/index.ts';
 import type { Config } from '../config/schema.ts';
 import type { Clock } from '../kit/clock.ts';
 import type { Histogram } from '../kit/counter.ts';
 import type { Log } from '../kit/log.ts';
 import type { Tracer } from '../kit/tracer.ts';
-import type { Source } from '../metrics/family.ts';
+import type { Family, Source } from '../metrics/family.ts';
 import { createAccountMeter, ownFamilies, statusSamples } from '../metrics/own.ts';
 import type { AccountStatus } from '../model/status.ts';
 import { accountStatus, createSlot, type Slot } from '../scheduler/board.ts';
@@ -15,13 +14,15 @@ import { createBudget } from '../upstream/budget.ts';
 import { ENDPOINTS } from '../upstream/call.ts';
 import { createClient } from '../upstream/client.ts';
 import { OUTCOMES } from '../upstream/errors.ts';
-import type { SecretSetting } from '../upstream/options.ts';
+import { addressesOf, type SecretSetting } from '../upstream/options.ts';
 import { fileToken, fixedToken, type TokenSource, toToken } from '../upstream/token.ts';
+import type { Dispatchers } from './dispatchers.ts';
 
 export interface AccountDeps {
   readonly config: Config;
   readonly env: Readonly<Record<string, string | undefined>>;
-  readonly dispatcher: Dispatcher;
+  readonly dispatchers: Dispatchers;
+  readonly accountInfo: Family;
   readonly requestSeconds: Histogram<'endpoint'>;
   readonly store: Store;
   readonly clock: Clock;
@@ -50,7 +51,7 @@ function tokenSource(setting: SecretSetting, env: AccountDeps['env']): TokenSour
   return fixedToken(token);
 }
 
-/** A collector's facts as the exposition reads them: gone while they are too old to be shown. */
+/** A collector's facts as the exposition reads them: gauges are gone while they are too old, what only rises stays. */
 function collectorSource(collector: Collector, slot: Slot): Source {
   const families = Object.entries(collector.families);
   return {
@@ -58,34 +59,39 @@ function collectorSource(collector: Collector, slot: Slot): Source {
     families: families.map(([, family]) => family),
     revision: () => slot.visible(),
     samples() {
-      const facts = slot.visible();
-      if (facts === undefined) return new Map();
-      const samples = collector.samples(facts);
-      return new Map(families.map(([key, family]) => [family.name, samples[key] ?? []]));
+      const { now, committed } = slot.visible();
+      const samplesOf = (facts: unknown) => (facts === undefined ? {} : collector.samples(facts));
+      const gauges = samplesOf(now);
+      const others = now === committed ? gauges : samplesOf(committed);
+      return new Map(
+        families.map(([key, family]) => [family.name, (family.type === 'gauge' ? gauges : others)[key] ?? []]),
+      );
     },
   };
 }
 
 export async function createAccount(
-  { name, baseUrl, token, budget: limits }: Config['accounts'][number],
-  { config, env, dispatcher, requestSeconds, store, clock, random, log, tracer }: AccountDeps,
+  account: Config['accounts'][number],
+  { config, env, dispatchers, accountInfo, requestSeconds, store, clock, random, log, tracer }: AccountDeps,
 ): Promise<Account> {
+  const { name, token, collect, upstream, retention } = account;
   const active = collectors
-    .map(collector => ({ collector, options: config.collect[collector.configKey] as { enabled: boolean } }))
+    .map(collector => ({ collector, options: collect[collector.configKey] as { enabled: boolean } }))
     .filter(({ options }) => options.enabled);
   const meter = createAccountMeter({
     endpoints: ENDPOINTS,
     outcomes: OUTCOMES,
     collectors: active.map(({ collector }) => collector.name),
   });
-  const budget = createBudget(limits, clock, seconds => meter.budgetWait.inc({}, seconds));
+  const budget = createBudget(account.budget, clock, seconds => meter.budgetWait.inc({}, seconds));
   let tokenRejected = false;
   const client = createClient({
-    baseUrl,
+    addresses: addressesOf(account),
+    flowControlKeyPath: account.paths.flowControlKey,
     token: tokenSource(token, env),
     budget,
-    dispatcher,
-    timeout: config.upstream.timeout,
+    dispatcher: dispatchers.for(upstream),
+    timeout: upstream.timeout,
     meter: { ...meter, seconds: requestSeconds },
     clock,
     random,
@@ -101,13 +107,19 @@ export async function createAccount(
   const rounds: Account['rounds'][number][] = [];
   const facts: Source[] = [];
   for (const { collector, options } of active) {
-    const intervals = collector.rounds(options);
-    const slot = createSlot({ account: name, collector: collector.name }, intervals, config.staleness, clock);
+    const cadences = Object.entries(collector.rounds(options));
+    const slot = createSlot(
+      { account: name, collector: collector.name, auxiliary: collector.auxiliary },
+      Object.fromEntries(cadences.map(([round, { every }]) => [round, every])),
+      config.staleness,
+      clock,
+    );
     const api = client.at('normal');
     const run = await createRunner({
       observer: {
         name: collector.name,
         restore: collector.restore,
+        recall: memory => collector.recall?.(memory, options),
         observe: step => collector.observe({ api, options, ...step }),
       },
       slot,
@@ -118,13 +130,13 @@ export async function createAccount(
     });
     slots.push(slot);
     facts.push(collectorSource(collector, slot));
-    for (const [round, every] of Object.entries(intervals)) rounds.push({ round, every, run });
+    for (const [round, { every }] of cadences) rounds.push({ round, every, run });
   }
 
   const status = () => accountStatus(name, slots);
   const own: Source = {
     account: name,
-    families: Object.values(ownFamilies),
+    families: [...Object.values(ownFamilies), accountInfo],
     // Freshness changes with time alone, so what is shown of it is part of the identity.
     revision: () => `${meter.revision()} ${tokenRejected} ${budget.remaining()} ${JSON.stringify(status())}`,
     samples: () =>
@@ -132,6 +144,11 @@ export async function createAccount(
         [
           ...statusSamples(status()),
           ...meter.samples(),
+          [accountInfo, [{ labels: account.labels, value: 1 }]] as const,
+          [
+            ownFamilies.dlqRetention,
+            retention.dlq === null ? [] : [{ labels: {}, value: retention.dlq / 1000 }],
+          ] as const,
           [ownFamilies.tokenRejected, [{ labels: {}, value: Number(tokenRejected) }]] as const,
           [ownFamilies.budgetRemaining, [{ labels: {}, value: budget.remaining() }]] as const,
         ].map(([family, samples]) => [family.name, samples]),

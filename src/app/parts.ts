@@ -2,13 +2,14 @@ import type { LoadedConfig } from '../config/load.ts';
 import type { Clock } from '../kit/clock.ts';
 import type { Closing } from '../kit/closing.ts';
 import type { Log } from '../kit/log.ts';
+import { accountInfoFamily } from '../metrics/own.ts';
 import { createProcessMetrics, type ProcessMetrics } from '../metrics/process.ts';
 import { createMemoryStore } from '../store/memory.ts';
 import { createLog } from '../telemetry/log.ts';
 import { createTracer } from '../telemetry/tracing.ts';
 import { ENDPOINTS } from '../upstream/call.ts';
-import { createDispatcher } from '../upstream/send.ts';
 import { type Account, createAccount } from './account.ts';
+import { createDispatchers } from './dispatchers.ts';
 import { version } from './version.ts';
 
 export interface PartsDeps {
@@ -27,16 +28,16 @@ export interface Parts {
 
 /** Builds the parts that a configuration asks for; `closing` learns how to close them. */
 export async function createParts(
-  { file, config, hash, warnings }: LoadedConfig,
+  { config, hash, warnings }: LoadedConfig,
   { env, clock, random }: PartsDeps,
   closing: Closing,
 ): Promise<Parts> {
   const log = createLog(config.log);
-  for (const { line, column, path, message } of warnings) log.warn({ file, line, column, path }, message);
+  for (const { message, ...place } of warnings) log.warn(place, message);
   const store = createMemoryStore();
   closing.add('store', () => store.close());
-  const dispatcher = createDispatcher(config.upstream);
-  closing.add('connections', () => dispatcher.destroy());
+  const dispatchers = createDispatchers(env);
+  closing.add('connections', () => dispatchers.destroy());
   const process = createProcessMetrics({
     version,
     configHash: hash,
@@ -46,7 +47,8 @@ export async function createParts(
   const deps = {
     config,
     env,
-    dispatcher,
+    dispatchers,
+    accountInfo: accountInfoFamily(config.accounts.map(({ labels }) => labels)),
     requestSeconds: process.requestSeconds,
     store,
     clock,

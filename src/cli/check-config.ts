@@ -7,7 +7,7 @@ export function checkConfigCommand(): Command {
     .argument('<file>', 'configuration file')
     .action((file: string) => {
       const { config, warnings } = loadConfig(file, process.env);
-      for (const warning of warnings) process.stderr.write(`warning: ${formatFault(file, warning)}\n`);
+      for (const warning of warnings) process.stderr.write(`warning: ${formatFault(warning)}\n`);
       const names = config.accounts.map(({ name }) => name);
       process.stdout.write(
         `${file} is valid: ${names.length} account${names.length === 1 ? '' : 's'} (${names.join(', ')})\n`,

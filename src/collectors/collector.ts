@@ -14,26 +14,46 @@ export interface ObserveContext<Options, Memory, Walk> {
   readonly round: string;
   /** When this round began, milliseconds since the Unix epoch: the same in all its steps. */
   readonly now: number;
-  /** What the last committed step left. */
+  /** What is known when the step begins. To be read only: other rounds of the collector go on meanwhile. */
   readonly memory: Memory;
   /** Where the step before this one stopped; undefined in a round's first step. Lost when the round fails. */
   readonly walk: Walk | undefined;
   readonly signal: AbortSignal;
 }
 
+/** What one step read, ready to be folded into what is known. */
 export interface Observation<Facts, Memory, Walk> {
-  /** The whole truth after a complete round; undefined while there is more to read. */
-  readonly facts: Facts | undefined;
-  readonly memory: Memory;
-  /** Rows to commit before the facts are shown. */
-  readonly changes: readonly Row[];
+  /**
+   * Folds what was read into the latest memory, which another round may have moved on since the step began, and which
+   * this may change in place. No IO, and never two at a time.
+   */
+  fold(memory: Memory): Folded<Facts, Memory>;
   /** Call again at once, with this. A step reads at most 10 pages, so that a backlog never starves others. */
   readonly more: Walk | undefined;
 }
 
+export interface Folded<Facts, Memory> {
+  readonly memory: Memory;
+  /**
+   * The truth as far as it is read, never changed afterwards. While there is `more`, gauges are not shown of it, and it may
+   * be undefined; counters and histograms are shown of any.
+   */
+  readonly facts: Facts | undefined;
+  /** Rows to commit before the counters and histograms among the facts are shown. */
+  readonly changes: readonly Row[];
+}
+
+/** One cadence of a collector. */
+export interface Cadence {
+  /** Milliseconds between two starts. */
+  readonly every: number;
+  /** Requests of a round that finds nothing new: what it costs at least. */
+  readonly requests: number;
+}
+
 /**
- * One kind of thing that is watched. It reads (`observe`, the only IO, which may throw) and maps (`samples`, pure);
- * timing, success, logging, catching and storing are the runner's.
+ * One kind of thing that is watched. It reads (`observe`, the only IO, which may throw), folds (`fold`) and maps
+ * (`samples`, pure); timing, success, logging, catching and storing are the runner's.
  */
 export interface Collector<
   Options = unknown,
@@ -48,10 +68,14 @@ export interface Collector<
   readonly configKey: string;
   readonly options: z.ZodType<Options & { enabled: boolean }>;
   readonly families: F;
-  /** Its cadences: round name → milliseconds between two starts. */
-  rounds(options: Options): Readonly<Record<string, number>>;
+  /** Its cadences by round name. */
+  rounds(options: Options): Readonly<Record<string, Cadence>>;
+  /** Rounds without which the gauges stay true: they may fail for ever and nothing is withdrawn. */
+  readonly auxiliary?: readonly string[];
   /** Memory from the rows that were committed before this process. */
   restore(rows: ReadonlyMap<string, string>): Memory;
+  /** What the memory says before the first round: of it only counters and histograms are shown. */
+  recall?(memory: Memory, options: Options): Facts;
   observe(context: ObserveContext<Options, Memory, Walk>): Promise<Observation<Facts, Memory, Walk>>;
   samples(facts: Facts): SamplesOf<F>;
 }

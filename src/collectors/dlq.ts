@@ -83,7 +83,9 @@ export const dlq = defineCollector({
       ['filter'],
     ),
   },
-  rounds: ({ every, rescanEvery }) => ({ full: Math.min(every, rescanEvery) }),
+  rounds: ({ every, rescanEvery, filters }) => ({
+    full: { every: Math.min(every, rescanEvery), requests: 1 + filters.length },
+  }),
   restore: () => undefined,
 
   async observe({ api, options, walk = begin(options.filters), signal }: ObserveContext<Options, undefined, Walk>) {
@@ -101,7 +103,7 @@ export const dlq = defineCollector({
       walk.current = EMPTY;
     }
     const facts: DlqFacts | undefined = walk.left.length === 0 ? { filters: walk.done } : undefined;
-    return { facts, memory: undefined, changes: [], more: facts ? undefined : walk };
+    return { fold: () => ({ facts, memory: undefined, changes: [] }), more: facts ? undefined : walk };
   },
 
   samples({ filters }: DlqFacts) {

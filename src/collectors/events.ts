@@ -48,7 +48,7 @@ export const events = defineCollector({
       'Time of the newest event ever seen in the log by reads in the background. No events is not the same as healthy: compare with the time now.',
     ),
   },
-  rounds: ({ every }) => ({ tail: every }),
+  rounds: ({ every }) => ({ tail: { every, requests: 1 } }),
   restore: (rows): Memory => ({ newest: rows.has('newest') ? Number(rows.get('newest')) : undefined }),
 
   async observe(context: ObserveContext<Options, Memory, Walk>) {
@@ -64,7 +64,7 @@ export const events = defineCollector({
       if (page.done) {
         const facts: EventsFacts = { recent: walk.recent, windowMs: window, newest: walk.newest };
         const changes = walk.newest === memory.newest ? [] : [{ key: 'newest', value: String(walk.newest) }];
-        return { facts, memory: { newest: walk.newest }, changes, more: undefined };
+        return { fold: () => ({ facts, memory: { newest: walk.newest }, changes }), more: undefined };
       }
       for (const { state, time } of page.value.rows) {
         // The service was asked for this window alone; a time outside it can't be believed.
@@ -73,7 +73,7 @@ export const events = defineCollector({
         if (walk.newest === undefined || time > walk.newest) walk.newest = time;
       }
     }
-    return { facts: undefined, memory, changes: [], more: walk };
+    return { fold: (memory: Memory) => ({ facts: undefined, memory, changes: [] }), more: walk };
   },
 
   samples: ({ recent, windowMs, newest }: EventsFacts) => ({

@@ -5,7 +5,7 @@ import { gauge } from '../metrics/family.ts';
 import type { FlowControlFacts } from '../model/facts.ts';
 import type { FlowControlEntry } from '../model/message.ts';
 import { chooseMembers, type Members, OTHER, seriesDropped } from './cap.ts';
-import { defineCollector, type ObserveContext } from './collector.ts';
+import { defineCollector, type Folded, type ObserveContext } from './collector.ts';
 
 const globs = z.array(z.string().min(1)).max(1000).default([]);
 
@@ -20,13 +20,29 @@ const options = z.strictObject({
     .max(100_000)
     .default(1000)
     .describe('Keys shown at most: those with the largest waitlists; the sum of the others is shown as `__other__`.'),
+  watch: z
+    .array(z.string().min(1).max(512))
+    .max(100)
+    .default([])
+    .describe(
+      'Keys to read one by one, more often than the list, and to show whatever `include`, `exclude` and `maxSeries` say. The newest observation of a key wins.',
+    ),
+  watchEvery: Duration.prefault('5s').describe('Time between two reads of the keys of `watch`: one call a key.'),
 });
 
 type Options = z.output<typeof options>;
 
-/** The keys shown in the last rounds. */
 interface Memory {
+  /** The keys within the cap in the last rounds. */
   readonly members: Members;
+  /** What the last list said. */
+  readonly list: FlowControlFacts | undefined;
+  /** Watched keys that were read alone since that list: these are newer. */
+  readonly alone: ReadonlyMap<string, FlowControlEntry>;
+  /** Watched keys that the service has named at any time. */
+  readonly known: ReadonlySet<string>;
+  /** Whether any key was ever found alone: until then it may be the path that is missing, and not the key. */
+  readonly foundAlone: boolean;
 }
 
 const perKey = (name: string, help: string) =>
@@ -59,28 +75,27 @@ export const flowControl = defineCollector({
     paused: perKey('paused', '1 while deliveries of the key are paused, else 0'),
     seriesDropped,
   },
-  rounds: ({ every }) => ({ list: every }),
-  restore: (): Memory => ({ members: new Map() }),
+  rounds: ({ every, watch, watchEvery }) => ({
+    list: { every, requests: 1 },
+    ...(watch.length > 0 ? { watch: { every: watchEvery, requests: watch.length } } : {}),
+  }),
+  auxiliary: ['watch'],
+  restore: (): Memory => ({
+    members: new Map(),
+    list: undefined,
+    alone: new Map(),
+    known: new Set(),
+    foundAlone: false,
+  }),
 
-  async observe({ api, options, memory, signal }: ObserveContext<Options, Memory, never>) {
+  async observe({ api, options, round, signal }: ObserveContext<Options, Memory, never>) {
+    if (round === 'watch') {
+      const read: [string, FlowControlEntry | undefined][] = [];
+      for (const key of options.watch) read.push([key, await api.flowControlKey(key, signal)]);
+      return { fold: (memory: Memory) => foldAlone(memory, read), more: undefined };
+    }
     const { rows } = await api.flowControl(signal);
-    // A key listed twice is one key; its last row counts.
-    const listed = new Map(rows.map(row => [row.key, row]));
-    const isShown = keyFilter(options);
-    const wanted = [...listed.values()].filter(({ key }) => isShown(key));
-    // A key that bears the name of the rest is part of the rest, or it could not be told from it.
-    const sizes = new Map(
-      wanted.filter(({ key }) => key !== OTHER).map(({ key, waitlistSize }) => [key, waitlistSize]),
-    );
-    const members = chooseMembers(sizes, memory.members, options.maxSeries);
-    const beyond = wanted.filter(({ key }) => !members.has(key));
-    const facts: FlowControlFacts = {
-      keys: listed.size,
-      shown: wanted.filter(({ key }) => members.has(key)),
-      beyondCap: beyond.length,
-      beyondCapWaiting: beyond.reduce((sum, { waitlistSize }) => sum + waitlistSize, 0),
-    };
-    return { facts, memory: { members }, changes: [], more: undefined };
+    return { fold: (memory: Memory) => foldList(memory, rows, options), more: undefined };
   },
 
   samples({ keys, shown, beyondCap, beyondCapWaiting }: FlowControlFacts) {
@@ -92,7 +107,7 @@ export const flowControl = defineCollector({
     const other = beyondCap > 0 ? [{ labels: { flow_control_key: OTHER }, value: beyondCapWaiting }] : [];
     return {
       waitlistSize: [...each(entry => entry.waitlistSize), ...other],
-      keys: [{ labels: {}, value: keys }],
+      keys: keys === undefined ? [] : [{ labels: {}, value: keys }],
       parallelismLimit: each(entry => entry.parallelismLimit),
       parallelismInUse: each(entry => entry.parallelismInUse),
       rateLimit: each(entry => entry.rateLimit),
@@ -103,6 +118,61 @@ export const flowControl = defineCollector({
     };
   },
 });
+
+/** A new list: it is newer than all that was read before it. */
+function foldList(
+  memory: Memory,
+  rows: readonly FlowControlEntry[],
+  options: Options,
+): Folded<FlowControlFacts, Memory> {
+  // A key listed twice is one key; its last row counts.
+  const listed = new Map(rows.map(row => [row.key, row]));
+  const watched = new Set(options.watch);
+  const isShown = keyFilter(options);
+  const wanted = [...listed.values()].filter(({ key }) => watched.has(key) || isShown(key));
+  // A key that bears the name of the rest is part of the rest, or it could not be told from it.
+  const sizes = new Map(
+    wanted.filter(({ key }) => key !== OTHER && !watched.has(key)).map(({ key, waitlistSize }) => [key, waitlistSize]),
+  );
+  const members = chooseMembers(sizes, memory.members, Math.max(0, options.maxSeries - watched.size));
+  const isKept = ({ key }: FlowControlEntry) => members.has(key) || (watched.has(key) && key !== OTHER);
+  const beyond = wanted.filter(row => !isKept(row));
+  const known = new Set([...memory.known, ...options.watch.filter(key => listed.has(key))]);
+  // An idle key may be left out of the list; a watched one is known to be there and to have nothing waiting.
+  const idle = [...known].filter(key => !listed.has(key)).map(key => ({ key, waitlistSize: 0 }));
+  const facts: FlowControlFacts = {
+    keys: listed.size,
+    shown: [...wanted.filter(isKept), ...idle],
+    beyondCap: beyond.length,
+    beyondCapWaiting: beyond.reduce((sum, { waitlistSize }) => sum + waitlistSize, 0),
+  };
+  return { facts, memory: { ...memory, members, list: facts, alone: new Map(), known }, changes: [] };
+}
+
+/** Keys that were read alone; those that the service would not show alone are left to the list. */
+function foldAlone(
+  memory: Memory,
+  read: readonly (readonly [key: string, entry: FlowControlEntry | undefined])[],
+): Folded<FlowControlFacts, Memory> {
+  const found = read.flatMap(([key, entry]) => (entry ? [[key, entry] as const] : []));
+  const known = new Set([...memory.known, ...found.map(([key]) => key)]);
+  const foundAlone = memory.foundAlone || found.length > 0;
+  // An idle key may be missing.
+  const missing = read.flatMap(([key, entry]) =>
+    foundAlone && !entry && known.has(key) ? [[key, { key, waitlistSize: 0 }] as const] : [],
+  );
+  const alone = new Map([...memory.alone, ...found, ...missing]);
+  const { keys, shown, beyondCap, beyondCapWaiting } = memory.list ?? NO_LIST;
+  const facts: FlowControlFacts = {
+    keys,
+    shown: [...shown.filter(({ key }) => !alone.has(key)), ...alone.values()],
+    beyondCap,
+    beyondCapWaiting,
+  };
+  return { facts, memory: { ...memory, alone, known, foundAlone }, changes: [] };
+}
+
+const NO_LIST: FlowControlFacts = { keys: undefined, shown: [], beyondCap: 0, beyondCapWaiting: 0 };
 
 /** Which keys a configuration shows. */
 function keyFilter({ include, exclude }: Options): (key: string) => boolean {

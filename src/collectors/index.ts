@@ -6,4 +6,4 @@ import { flowControl } from './flow-control.ts';
 /** The door of this room: every collector there is. A collector that is not in this table does not exist. */
 export const collectors: readonly Collector[] = [flowControl, dlq, events];
 
-export type { Collector } from './collector.ts';
+export type { Cadence, Collector } from './collector.ts';

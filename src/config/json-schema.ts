@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { Config } from './schema.ts';
+import { ConfigInput } from './schema.ts';
 
 export interface JsonSchema {
   readonly type?: string;
@@ -15,7 +15,7 @@ export interface JsonSchema {
 
 /** The configuration's JSON Schema (draft 2020-12), as users write it: durations are text, defaults may be left out. */
 export function configJsonSchema(): JsonSchema {
-  return z.toJSONSchema(Config, { io: 'input' }) as JsonSchema;
+  return z.toJSONSchema(ConfigInput, { io: 'input' }) as JsonSchema;
 }
 
 /** The part of the schema that describes the value at `path`; undefined where the configuration has no such place. */

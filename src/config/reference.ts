@@ -10,7 +10,12 @@ function typeOf(schema: JsonSchema): string {
 function configRows(schema: JsonSchema, path: string): string[] {
   return Object.entries(schema.properties ?? {}).flatMap(([key, value]) => {
     const name = path === '' ? key : `${path}.${key}`;
-    const inside = value.properties ? configRows(value, name) : configRows(value.items ?? {}, `${name}[]`);
+    // Overrides have the shape of what they override, which has its rows.
+    const inside = value.description?.startsWith('Overrides of')
+      ? []
+      : value.properties
+        ? configRows(value, name)
+        : configRows(value.items ?? {}, `${name}[]`);
     const required = schema.required?.includes(key) === true;
     const fallback = value.properties || value.default === undefined ? '' : `\`${JSON.stringify(value.default)}\``;
     return [

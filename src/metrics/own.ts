@@ -36,6 +36,10 @@ export const ownFamilies = {
     'Attempts of the round that failed since the last one that succeeded.',
     ['collector', 'round'],
   ),
+  dlqRetention: gauge(
+    'delivery_dlq_retention_seconds',
+    'How long the dead-letter queue of the account keeps messages, as configured. Absent when it is not.',
+  ),
   tokenRejected: gauge(
     'delivery_token_rejected',
     '1 while the service refuses the token of the account (401), else 0. A refused token is tried again every five minutes, a changed one at once.',
@@ -43,6 +47,11 @@ export const ownFamilies = {
   rowsRejected: counter(
     'delivery_rows_rejected_total',
     'Rows of list answers that could not be read and were left out.',
+    ['collector'],
+  ),
+  listsMissing: counter(
+    'delivery_lists_missing_total',
+    'Answers that had no list where one belongs, and were taken for an empty one.',
     ['collector'],
   ),
   requests: counter(
@@ -64,6 +73,13 @@ export const ownFamilies = {
     "Requests left of the account's configured budget for this UTC day. The count starts anew with the process.",
   ),
 } as const;
+
+/** The family of what is known of each account; its labels are those that the accounts have among them. */
+export function accountInfoFamily(labels: readonly Readonly<Record<string, string>>[]): Family {
+  return gauge('delivery_account_info', 'Labels of the account, as configured. Always 1.', [
+    ...new Set(labels.flatMap(each => Object.keys(each)).sort()),
+  ]);
+}
 
 /** A counter whose series are kept here and written by our own exposition. */
 interface KeptCounter<L extends string> extends Counter<L> {
@@ -96,6 +112,7 @@ export interface AccountMeter {
   readonly bytes: Counter<'endpoint'>;
   readonly budgetWait: Counter;
   readonly rowsRejected: Counter<'collector'>;
+  readonly listsMissing: Counter<'collector'>;
   /** Rises with every change. */
   revision(): number;
   /** Requests counted, however they ended. */
@@ -120,16 +137,15 @@ export function createAccountMeter(known: {
   );
   const bytes = createCounter(ownFamilies.responseBytes, endpoints, changed);
   const budgetWait = createCounter(ownFamilies.budgetWait, [{}], changed);
-  const rowsRejected = createCounter(
-    ownFamilies.rowsRejected,
-    known.collectors.map(collector => ({ collector })),
-    changed,
-  );
+  const lists = known.collectors.map(collector => ({ collector }));
+  const rowsRejected = createCounter(ownFamilies.rowsRejected, lists, changed);
+  const listsMissing = createCounter(ownFamilies.listsMissing, lists, changed);
   return {
     requests,
     bytes,
     budgetWait,
     rowsRejected,
+    listsMissing,
     revision: () => revision,
     ended: () => requests.samples().reduce((sum, { value }) => sum + value, 0),
     samples: () => [
@@ -137,6 +153,7 @@ export function createAccountMeter(known: {
       [ownFamilies.responseBytes, bytes.samples()],
       [ownFamilies.budgetWait, budgetWait.samples()],
       [ownFamilies.rowsRejected, rowsRejected.samples()],
+      [ownFamilies.listsMissing, listsMissing.samples()],
     ],
   };
 }

@@ -13,17 +13,48 @@ export const EVENT_STATES = [
 
 export type EventState = (typeof EVENT_STATES)[number];
 
-/** One line of the event log. `time`: milliseconds since the Unix epoch. */
+/** One line of the event log. Times: milliseconds since the Unix epoch. */
 export interface DeliveryEvent {
   readonly messageId: string;
   readonly state: EventState;
   readonly time: number;
+  /** When the next delivery is due, where the line says so. */
+  readonly dueAt?: number | undefined;
+  readonly url?: string | undefined;
+  readonly topic?: string | undefined;
+  readonly queue?: string | undefined;
+  /** The first of the message's labels. */
+  readonly label?: string | undefined;
 }
 
-/** One message in the dead-letter queue. `createdAt`: milliseconds since the Unix epoch; absent where the service reports none. */
+/** How the failure callback of a failed workflow stands. */
+export type CallbackState = 'in_progress' | 'success' | 'fail' | 'canceled' | 'unknown';
+
+/** One message in the dead-letter queue. What the service does not report is undefined; times are milliseconds since the Unix epoch. */
 export interface DlqEntry {
+  /** The dlqId, or the messageId where there is none. */
   readonly id: string;
+  readonly dlqId: string | undefined;
+  readonly messageId: string | undefined;
   readonly createdAt: number | undefined;
+  /** When it came into the queue, as far as the dlqId tells. */
+  readonly enteredAt: number | undefined;
+  readonly url: string | undefined;
+  readonly method: string | undefined;
+  readonly state: string | undefined;
+  readonly topic: string | undefined;
+  readonly queue: string | undefined;
+  readonly schedule: string | undefined;
+  readonly flowControlKey: string | undefined;
+  readonly api: string | undefined;
+  readonly labels: readonly string[];
+  /** Of the last attempt; 0 when there was no answer. */
+  readonly responseStatus: number | undefined;
+  readonly workflowRunId: string | undefined;
+  readonly workflowUrl: string | undefined;
+  /** Undefined for what has no failure callback. */
+  readonly callbackState: CallbackState | undefined;
+  readonly maxRetries: number | undefined;
 }
 
 /** One flow-control key. What the service does not report is undefined. */

@@ -2,15 +2,26 @@ import type { Clock } from '../kit/clock.ts';
 import type { AccountStatus, CollectorStatus, RoundStatus } from '../model/status.ts';
 import type { StalenessOptions } from './options.ts';
 
+/** The facts that may be shown. The object is the same for as long as they are. */
+export interface Visible {
+  /** Of these, gauges: undefined before the first complete round, and when they have become too old. */
+  readonly now: unknown;
+  /** Of these, counters and histograms: the latest that are committed, however old. */
+  readonly committed: unknown;
+}
+
 /** The latest facts of one collector for one account, and how true they are. Facts are replaced whole, never changed. */
 export interface Slot {
   readonly account: string;
   readonly collector: string;
-  /** A complete round, begun at wall time `at`, whose changes are committed. */
-  succeeded(round: string, end: { at: number; durationSeconds: number; facts: unknown }): void;
+  /** A round, begun at wall time `at`, read to its end and found this; it may not be committed yet. */
+  observed(round: string, found: { at: number; facts: unknown }): void;
+  /** What is committed now: found before this process, or by a step of a round. */
+  committed(facts: unknown): void;
+  /** A round ended well. */
+  succeeded(round: string, end: { durationSeconds: number }): void;
   failed(round: string, end: { durationSeconds: number; complete: boolean; reason: string; message: string }): void;
-  /** The facts that may be shown; undefined before the first complete round, and when they have become too old. */
-  visible(): unknown;
+  visible(): Visible;
   status(): CollectorStatus;
 }
 
@@ -21,13 +32,20 @@ interface RoundState extends Omit<RoundStatus, 'stale'> {
   readonly expectedEvery: number;
 }
 
+interface SlotOptions extends Pick<Slot, 'account' | 'collector'> {
+  /** Rounds that may fail for ever without the facts becoming too old. */
+  readonly auxiliary?: readonly string[] | undefined;
+}
+
 export function createSlot(
-  { account, collector }: Pick<Slot, 'account' | 'collector'>,
+  { account, collector, auxiliary = [] }: SlotOptions,
   intervals: Readonly<Record<string, number>>,
   staleness: StalenessOptions,
   clock: Pick<Clock, 'monotonic'>,
 ): Slot {
   let facts: unknown;
+  let committed: unknown;
+  let shown: Visible = { now: undefined, committed: undefined };
   const rounds = new Map<string, RoundState>();
   for (const [round, every] of Object.entries(intervals)) {
     rounds.set(round, {
@@ -49,22 +67,27 @@ export function createSlot(
   const markAge = ({ expectedEvery }: RoundState) => staleness.markAfter * expectedEvery;
   const withdrawAge = (round: RoundState) =>
     Math.max(markAge(round), Math.min(staleness.withdrawAfter * round.expectedEvery, staleness.withdrawAtMost));
-  const tooOld = () => rounds.values().some(round => age(round) > withdrawAge(round));
+  const tooOld = () =>
+    rounds.values().some(state => !auxiliary.includes(state.round) && age(state) > withdrawAge(state));
 
   return {
     account,
     collector,
-    succeeded(round, { at, durationSeconds, facts: newFacts }) {
+    observed(round, { at, facts: newFacts }) {
       facts = newFacts;
+      rounds.set(round, { ...state(round), dataAt: at, freshFrom: clock.monotonic() });
+    },
+    committed(newFacts) {
+      committed = newFacts;
+    },
+    succeeded(round, { durationSeconds }) {
       rounds.set(round, {
         ...state(round),
         success: true,
         complete: true,
         durationSeconds,
-        dataAt: at,
         consecutiveFailures: 0,
         failure: undefined,
-        freshFrom: clock.monotonic(),
         expectedEvery: Math.max(state(round).every, durationSeconds * 1000),
       });
     },
@@ -78,7 +101,11 @@ export function createSlot(
         failure: { reason, message },
       });
     },
-    visible: () => (tooOld() ? undefined : facts),
+    visible() {
+      const now = tooOld() ? undefined : facts;
+      if (now !== shown.now || committed !== shown.committed) shown = { now, committed };
+      return shown;
+    },
     status: () => ({
       collector,
       withdrawn: facts !== undefined && tooOld(),

@@ -8,13 +8,12 @@ import type { Slot } from './board.ts';
 export interface Observer {
   readonly name: string;
   restore(rows: ReadonlyMap<string, string>): unknown;
-  observe(step: {
-    round: string;
-    now: number;
-    memory: unknown;
-    walk: unknown;
-    signal: AbortSignal;
-  }): Promise<{ facts: unknown; memory: unknown; changes: readonly Change[]; more: unknown }>;
+  /** What a memory says before the first round; undefined when nothing outlasts a process. */
+  recall(memory: unknown): unknown;
+  observe(step: { round: string; now: number; memory: unknown; walk: unknown; signal: AbortSignal }): Promise<{
+    fold(memory: unknown): { memory: unknown; facts: unknown; changes: readonly Change[] };
+    more: unknown;
+  }>;
 }
 
 export interface RunnerDeps {
@@ -25,6 +24,8 @@ export interface RunnerDeps {
   readonly log: Log;
   readonly tracer: Tracer;
 }
+
+type Fold = Awaited<ReturnType<Observer['observe']>>['fold'];
 
 /** One round of one collector for one account. Never throws. */
 export type RunRound = (round: string, signal: AbortSignal) => Promise<void>;
@@ -41,19 +42,53 @@ function reasonOf(error: unknown): string {
 
 /**
  * The shell round every collector: memory, commit, board, timing, span, log and catch are written here and nowhere else.
- * What a round found is committed before it is shown, so that nothing on /metrics can be lost by a crash.
+ * Counters and histograms are committed before they are shown, so that nothing on /metrics can be lost by a crash. What
+ * the store does not take is kept and tried again with the next commit: till then they stand still, and gauges go on.
  */
 export async function createRunner({ observer, slot, store, clock, log, tracer }: RunnerDeps): Promise<RunRound> {
   const prefix = `${observer.name}/`;
-  const stored = await store.scan(slot.account, prefix);
-  let memory = observer.restore(new Map([...stored].map(([key, value]) => [key.slice(prefix.length), value])));
+  async function restore(): Promise<unknown> {
+    const stored = await store.scan(slot.account, prefix);
+    return observer.restore(new Map([...stored].map(([key, value]) => [key.slice(prefix.length), value])));
+  }
+  let memory = await restore();
+  slot.committed(observer.recall(memory));
+  /** Rows that are not committed yet, the latest of each key. */
+  const waiting = new Map<string, string | null>();
+  let committing: Promise<void> = Promise.resolve();
 
-  async function commit(changes: readonly Change[]): Promise<void> {
-    if (changes.length === 0) return;
-    const rows = changes.map(({ key, value }) => ({ key: prefix + key, value }));
+  async function commitWaiting(): Promise<void> {
+    if (waiting.size === 0) return;
+    const rows = [...waiting].map(([key, value]) => ({ key, value }));
     await store.commit(slot.account, rows).catch((cause: unknown) => {
-      throw new CommitError('the store did not commit', { cause });
+      const why = cause instanceof Error ? `: ${cause.message}` : '';
+      throw new CommitError(`the store did not commit${why}`, { cause });
     });
+    // Nothing was added meanwhile: rounds of one collector commit one after the other.
+    waiting.clear();
+  }
+
+  /** Folds one step and commits it. The rounds of a collector take turns here, so that each commit is of a whole memory. */
+  function foldAndCommit(fold: Fold, onFolded: (facts: unknown) => void): Promise<void> {
+    const turn = committing.then(async () => {
+      let folded: ReturnType<Fold>;
+      try {
+        folded = fold(memory);
+      } catch (bug) {
+        // It may have changed half of the memory: back to what is committed.
+        waiting.clear();
+        memory = await restore();
+        throw bug;
+      }
+      const { facts, changes } = folded;
+      memory = folded.memory;
+      for (const { key, value } of changes) waiting.set(prefix + key, value);
+      onFolded(facts);
+      await commitWaiting();
+      if (facts !== undefined) slot.committed(facts);
+    });
+    committing = turn.catch(() => undefined);
+    return turn;
   }
 
   return async (round, signal) => {
@@ -66,15 +101,16 @@ export async function createRunner({ observer, slot, store, clock, log, tracer }
     try {
       await tracer.span(`collect ${observer.name}`, attributes, async () => {
         let walk: unknown;
-        let facts: unknown;
         do {
           signal.throwIfAborted();
-          const step = await observer.observe({ round, now, memory, walk, signal });
-          complete = step.more === undefined;
-          await commit(step.changes);
-          ({ memory, facts, more: walk } = step);
+          const { fold, more } = await observer.observe({ round, now, memory, walk, signal });
+          complete = more === undefined;
+          await foldAndCommit(fold, facts => {
+            if (complete) slot.observed(round, { at: now, facts });
+          });
+          walk = more;
         } while (walk !== undefined);
-        slot.succeeded(round, { at: now, durationSeconds: seconds(), facts });
+        slot.succeeded(round, { durationSeconds: seconds() });
       });
       if (before?.failure) log.info(attributes, 'collecting works again');
       else log.debug({ ...attributes, seconds: seconds() }, 'collected');

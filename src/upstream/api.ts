@@ -1,6 +1,6 @@
 import type { DeliveryEvent, DlqEntry, FlowControlEntry } from '../model/message.ts';
 import type { Call, Endpoint, Priority } from './call.ts';
-import { UpstreamError } from './errors.ts';
+import { type Reason, UpstreamError } from './errors.ts';
 import { type CursorPage, type Page, paginate } from './paginate.ts';
 import * as wire from './wire.ts';
 
@@ -24,10 +24,18 @@ export const DLQ_FILTERS = [
 
 export type DlqQuery = Readonly<Partial<Record<(typeof DLQ_FILTERS)[number], string | number>>>;
 
-/** The event list between two times, milliseconds since the Unix epoch, both inclusive. */
+/** Query parameters that narrow the event list. */
 export interface EventQuery {
-  readonly fromDate: number;
-  readonly toDate: number;
+  /** Milliseconds since the Unix epoch, both inclusive. */
+  readonly fromDate?: number;
+  readonly toDate?: number;
+  readonly messageId?: string;
+  /** One of the states of the interface in upper case, or IN_PROGRESS for ACTIVE, RETRY and ERROR. */
+  readonly state?: string;
+  readonly url?: string;
+  readonly topicName?: string;
+  readonly scheduleId?: string;
+  readonly queueName?: string;
 }
 
 /** What may be read. Pages come one by one so that a caller folds and forgets them. All throw UpstreamError. */
@@ -35,6 +43,8 @@ export interface Reader {
   dlqPages(query: DlqQuery, signal: AbortSignal): AsyncIterator<Page<DlqEntry>>;
   eventPages(query: EventQuery, signal: AbortSignal): AsyncIterator<Page<DeliveryEvent>>;
   flowControl(signal: AbortSignal): Promise<Page<FlowControlEntry>>;
+  /** One key; undefined when the service has none of that name, or does not show keys one by one. */
+  flowControlKey(key: string, signal: AbortSignal): Promise<FlowControlEntry | undefined>;
 }
 
 /** How many rows the next page of each list is asked for. Shrinks for good when the service's pages are too large to read. */
@@ -53,6 +63,9 @@ const LARGEST_BODY = 32 * 1024 * 1024;
 /** Bytes that are read where asking for less is not possible: a page of one row, a list without pages. */
 export const LARGEST_SINGLE = 128 * 1024 * 1024;
 
+/** Bytes of the answer for a single key. */
+const LARGEST_KEY = 1024 * 1024;
+
 /** A page with this many times the rows that were asked for is no page. */
 const TOLERATED = 10;
 /** Keys in one list. Reading more would hold up everything else in the process for seconds. */
@@ -62,11 +75,23 @@ interface ReaderDeps {
   readonly sizes: PageSizes;
   readonly call: Call;
   readonly priority: Priority;
-  /** Told how many rows of an answer had to be left out. */
-  readonly onRejected: (endpoint: Endpoint, rows: number) => void;
+  /** Path of a single flow-control key, which stands in it as `{flowControlKey}`. */
+  readonly flowControlKeyPath: string;
+  /** Told how many rows of a list had to be left out. */
+  readonly onRejected: (list: List, rows: number) => void;
+  /** Told of an answer that had no list where one belongs, and was taken for an empty one. */
+  readonly onMissing: (list: List) => void;
 }
 
-export function createReader({ call, priority, sizes, onRejected }: ReaderDeps): Reader {
+/** The lists there are, by the name of the collector that reads them. */
+type List = Extract<Endpoint, 'dlq' | 'events' | 'flow_control'>;
+
+/** Reasons for which a single key is left to the list: it is not there, or the service does not show keys one by one. */
+const NOT_ALONE: ReadonlySet<Reason> = new Set(['not_found', 'refused']);
+
+export function createReader(deps: ReaderDeps): Reader {
+  const { call, priority, sizes, flowControlKeyPath, onRejected, onMissing } = deps;
+
   async function get(
     endpoint: Endpoint,
     path: string,
@@ -74,7 +99,8 @@ export function createReader({ call, priority, sizes, onRejected }: ReaderDeps):
     largest: number,
     signal: AbortSignal,
   ): Promise<unknown> {
-    return (await call({ endpoint, method: 'GET', path, query, priority, largest, signal })).body;
+    const address = endpoint === 'flow_control_key' ? 'regional' : 'base';
+    return (await call({ endpoint, method: 'GET', address, path, query, priority, largest, signal })).body;
   }
 
   /** One page, asked for again with half as many rows for as long as it is too large. */
@@ -97,13 +123,14 @@ export function createReader({ call, priority, sizes, onRejected }: ReaderDeps):
   }
 
   function toRows<Row>(
-    endpoint: Endpoint,
-    raw: readonly unknown[],
+    list: List,
+    { rows: raw, missing }: wire.RawPage,
     toRow: (row: unknown) => Row | undefined,
   ): Page<Row> {
     const rows = raw.map(toRow).filter(row => row !== undefined);
     const rejected = raw.length - rows.length;
-    if (rejected > 0) onRejected(endpoint, rejected);
+    if (rejected > 0) onRejected(list, rejected);
+    if (missing) onMissing(list);
     return { rows, rejected };
   }
 
@@ -128,7 +155,7 @@ export function createReader({ call, priority, sizes, onRejected }: ReaderDeps):
           `GET ${path}: ${page.rows.length} rows where ${sizes[endpoint]} were asked for`,
         );
       }
-      return { ...toRows(endpoint, page.rows, toRow), cursor: page.cursor };
+      return { ...toRows(endpoint, page, toRow), cursor: page.cursor };
     });
   }
 
@@ -137,12 +164,29 @@ export function createReader({ call, priority, sizes, onRejected }: ReaderDeps):
     eventPages: (query, signal) => pages('events', '/v2/events', 'events', { ...query }, wire.toDeliveryEvent, signal),
     async flowControl(signal) {
       const path = '/v2/flowControl';
-      const rows = wire.toFlowControlRows(
+      const page = wire.toFlowControlPage(
         await get('flow_control', path, new URLSearchParams(), LARGEST_SINGLE, signal),
       );
-      if (!rows) throw new UpstreamError('invalid_response', `GET ${path}: no list of keys`);
-      if (rows.length > MOST_KEYS) throw new UpstreamError('invalid_response', `GET ${path}: ${rows.length} keys`);
-      return toRows('flow_control', rows, wire.toFlowControlEntry);
+      if (!page) throw new UpstreamError('invalid_response', `GET ${path}: no list of keys`);
+      if (page.rows.length > MOST_KEYS) {
+        throw new UpstreamError('invalid_response', `GET ${path}: ${page.rows.length} keys`);
+      }
+      return toRows('flow_control', page, wire.toFlowControlEntry);
+    },
+    async flowControlKey(key, signal) {
+      const encoded = encodeURIComponent(key.toWellFormed());
+      // An address can't hold an empty segment, nor `.` and `..` however they are written.
+      if (/^\.{0,2}$/.test(encoded)) return undefined;
+      const path = flowControlKeyPath.replace('{flowControlKey}', () => encoded);
+      try {
+        const body = await get('flow_control_key', path, new URLSearchParams(), LARGEST_KEY, signal);
+        const entry = wire.toFlowControlEntry(wire.withKey(body, key));
+        if (entry) return entry;
+        throw new UpstreamError('invalid_response', `GET ${path}: not that key`);
+      } catch (error) {
+        if (error instanceof UpstreamError && NOT_ALONE.has(error.reason)) return undefined;
+        throw error;
+      }
     },
   };
 }

@@ -1,5 +1,5 @@
 /** One operation of the service, by the name that metrics and logs use. */
-export const ENDPOINTS = ['dlq', 'events', 'flow_control'] as const;
+export const ENDPOINTS = ['dlq', 'events', 'flow_control', 'flow_control_key'] as const;
 export type Endpoint = (typeof ENDPOINTS)[number];
 
 /** Who goes first when an account's budget is short. */
@@ -8,7 +8,9 @@ export type Priority = 'high' | 'normal' | 'low';
 export interface Request {
   readonly endpoint: Endpoint;
   readonly method: 'GET';
-  /** Path below the base address, already encoded. */
+  /** Which of the account's addresses: most operations have the base address, some that of the region. */
+  readonly address: 'base' | 'regional';
+  /** Path below that address, already encoded. */
   readonly path: string;
   readonly query: URLSearchParams;
   readonly priority: Priority;

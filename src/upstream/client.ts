@@ -8,17 +8,22 @@ import { type Budget, withBudget } from './budget.ts';
 import type { Priority } from './call.ts';
 import { type RequestMeter, withObservation } from './observed.ts';
 import { withRetry } from './retry.ts';
-import { createSend } from './send.ts';
+import { type Addresses, createSend } from './send.ts';
 import type { TokenSource } from './token.ts';
 
 export interface ClientDeps {
-  readonly baseUrl: string;
+  readonly addresses: Addresses;
+  /** Path of a single flow-control key, which stands in it as `{flowControlKey}`. */
+  readonly flowControlKeyPath: string;
   readonly token: TokenSource;
   readonly budget: Budget;
   readonly dispatcher: Dispatcher;
   /** Milliseconds for one request. */
   readonly timeout: number;
-  readonly meter: RequestMeter & { readonly rowsRejected: Counter<'collector'> };
+  readonly meter: RequestMeter & {
+    readonly rowsRejected: Counter<'collector'>;
+    readonly listsMissing: Counter<'collector'>;
+  };
   readonly clock: Clock;
   readonly random: () => number;
   readonly tracer: Tracer;
@@ -32,9 +37,9 @@ export interface Client {
 }
 
 export function createClient(deps: ClientDeps): Client {
-  const { baseUrl, dispatcher, timeout, meter, clock } = deps;
+  const { addresses, dispatcher, timeout, meter, clock } = deps;
   const send = createSend({
-    baseUrl,
+    addresses,
     dispatcher,
     timeout,
     now: clock.now,
@@ -55,7 +60,9 @@ export function createClient(deps: ClientDeps): Client {
         call,
         sizes,
         priority,
-        onRejected: (endpoint, rows) => meter.rowsRejected.inc({ collector: endpoint }, rows),
+        flowControlKeyPath: deps.flowControlKeyPath,
+        onRejected: (list, rows) => meter.rowsRejected.inc({ collector: list }, rows),
+        onMissing: list => meter.listsMissing.inc({ collector: list }),
       }),
   };
 }

@@ -1,11 +1,7 @@
 import { z } from 'zod';
 import { Duration } from '../kit/duration.ts';
+import { Secret } from '../kit/secret.ts';
 import { toToken } from './token.ts';
-
-export const upstreamOptions = z.strictObject({
-  connectTimeout: Duration.prefault('5s').describe('Longest time to connect to the service.'),
-  timeout: Duration.prefault('30s').describe('Longest time for one whole request.'),
-});
 
 /** What is said of text that can't be a token. */
 const NO_TOKEN = 'must be visible ASCII characters, without blanks inside';
@@ -17,6 +13,13 @@ const httpUrl = z.string().refine(
   },
   { error: 'must be an http or https address without user, query or fragment' },
 );
+
+/** The place in an address where the region stands. */
+const REGION = '{region}';
+
+const regionalUrl = z.string().refine(text => httpUrl.safeParse(text.replace(REGION, 'region')).success, {
+  error: 'must be an http or https address without user, query or fragment, which may hold {region}',
+});
 
 /** Where a secret comes from. Text given in place is hidden at once, so that no print of the configuration shows it. */
 const secret = z
@@ -44,6 +47,56 @@ export function faultOfSecret(
   return toToken(text) ? undefined : `the environment variable ${setting.env} ${NO_TOKEN}`;
 }
 
+/** Whether text is the address of a proxy. */
+const isProxy = (text: string) => /^https?:$/.test(URL.parse(text)?.protocol ?? '');
+const NO_PROXY_ADDRESS = 'must be an http or https address';
+
+const proxy = z
+  .union([z.strictObject({ env: z.string().min(1) }), z.string()], { error: 'must be { env: NAME } or an address' })
+  .transform((value, context) => {
+    if (typeof value !== 'string') return value;
+    // It may hold a password.
+    if (isProxy(value)) return { literal: new Secret(value) };
+    context.addIssue({ code: 'custom', message: NO_PROXY_ADDRESS });
+    return z.NEVER;
+  });
+
+export type ProxySetting = z.output<typeof proxy>;
+
+/** Why a setting can't give a proxy now; undefined when it can. */
+export function faultOfProxy(
+  setting: ProxySetting,
+  env: Readonly<Record<string, string | undefined>>,
+): string | undefined {
+  if ('literal' in setting) return undefined;
+  const text = env[setting.env];
+  if (!text) return `the environment variable ${setting.env} is not set`;
+  return isProxy(text) ? undefined : `the environment variable ${setting.env} ${NO_PROXY_ADDRESS}`;
+}
+
+export const upstreamOptions = z.strictObject({
+  proxy: proxy
+    .nullable()
+    .default(null)
+    .describe(
+      'Address of an HTTP proxy, which may hold user and password: `{ env: HTTPS_PROXY }` or the text. The environment is not asked without it.',
+    ),
+  noProxy: z
+    .array(z.string().min(1))
+    .default([])
+    .describe('Hosts that are reached without the proxy: `host`, `.domain`, `host:port` or `*`.'),
+  caFile: z
+    .string()
+    .min(1)
+    .nullable()
+    .default(null)
+    .describe('Certificates (PEM) to trust beside those that Node.js trusts. Read at start.'),
+  connectTimeout: Duration.prefault('5s').describe('Longest time to connect to the service.'),
+  timeout: Duration.prefault('30s').describe('Longest time for one whole request.'),
+});
+
+export type UpstreamOptions = z.output<typeof upstreamOptions>;
+
 export const budgetOptions = z.strictObject({
   requestsPerSecond: z.number().positive().max(10_000).default(5).describe('Steady rate of requests to the service.'),
   burst: z.int().min(1).max(10_000).default(10).describe('Requests that may go at once after a quiet time.'),
@@ -57,14 +110,77 @@ export const budgetOptions = z.strictObject({
     ),
 });
 
-export const accountOptions = z.strictObject({
-  name: z
-    .string()
-    .regex(/^[A-Za-z0-9_-]{1,64}$/, { error: 'must be 1 to 64 of A-Z a-z 0-9 _ -' })
-    .describe('Value of the label `account`; unique.'),
-  baseUrl: httpUrl.describe("The service's base address, without `/v2`."),
-  token: secret.describe(
-    'Bearer token: `{ env: NAME }`, `{ file: PATH }` (read again when it changes) or the text itself (works, and warns).',
-  ),
-  budget: budgetOptions.prefault({}).describe('What this account may cost, shared by all that is read for it.'),
+const KEY = '{flowControlKey}';
+
+const keyPath = z.string().refine(
+  text => {
+    const [before = '', after, ...rest] = text.split(KEY);
+    // A whole segment of its own, so that no key can make it another path.
+    return (
+      after !== undefined && rest.length === 0 && /^\/([\w.~-]+\/)+$/.test(before) && /^(\/[\w.~-]+)*$/.test(after)
+    );
+  },
+  { error: `must be a path such as /v2/flowControl/${KEY}, with ${KEY} once, between slashes` },
+);
+
+const pathOptions = z.strictObject({
+  flowControlKey: keyPath
+    .default(`/v2/flowControl/${KEY}`)
+    .describe(`Path of a single flow-control key. Some documentation has \`/v2/keys/rotate/${KEY}\`.`),
 });
+
+const retentionOptions = z.strictObject({
+  dlq: Duration.nullable().default(null).describe('How long the plan keeps messages in the dead-letter queue.'),
+  events: Duration.nullable().default(null).describe('How long the plan keeps events in the log.'),
+});
+
+const LABEL_NAME = /^(?!__)[a-zA-Z_][a-zA-Z0-9_]*$/;
+const TAKEN = ['account', 'plan', 'state'];
+
+const labelsOptions = z.record(
+  z.string().refine(name => LABEL_NAME.test(name) && !TAKEN.includes(name), {
+    error: `must be a label name other than ${TAKEN.join(', ')}`,
+  }),
+  z.string(),
+);
+
+export const accountOptions = z
+  .strictObject({
+    name: z
+      .string()
+      .regex(/^[A-Za-z0-9_-]{1,64}$/, { error: 'must be 1 to 64 of A-Z a-z 0-9 _ -' })
+      .describe('Value of the label `account`; unique.'),
+    baseUrl: httpUrl.describe("The service's base address, without `/v2`."),
+    regionalBaseUrl: regionalUrl
+      .nullable()
+      .default(null)
+      .describe('Address of the operations that belong to a region, with `{region}` in it or not. Default: `baseUrl`.'),
+    region: z
+      .string()
+      .regex(/^[A-Za-z0-9-]{1,64}$/, { error: 'must be 1 to 64 of A-Z a-z 0-9 -' })
+      .nullable()
+      .default(null)
+      .describe('What stands for `{region}`.'),
+    token: secret.describe(
+      'Bearer token: `{ env: NAME }`, `{ file: PATH }` (read again when it changes) or the text itself (works, and warns).',
+    ),
+    labels: labelsOptions
+      .default({})
+      .describe('Labels of `delivery_account_info`, to join with: `{ team: payments }`.'),
+    retention: retentionOptions.prefault({}).describe('What the plan of the account keeps, where you know it.'),
+    budget: budgetOptions.prefault({}).describe('What this account may cost, shared by all that is read for it.'),
+    paths: pathOptions.prefault({}).describe('Where an operation is found, where that differs.'),
+  })
+  .superRefine(({ regionalBaseUrl, region }, context) => {
+    if (region === null && regionalBaseUrl?.includes(REGION)) {
+      context.addIssue({ code: 'custom', path: ['region'], message: `is required: regionalBaseUrl holds ${REGION}` });
+    }
+  });
+
+/** Where an account's operations are found. */
+export function addressesOf({ baseUrl, regionalBaseUrl, region }: z.output<typeof accountOptions>): {
+  base: string;
+  regional: string;
+} {
+  return { base: baseUrl, regional: regionalBaseUrl?.replace(REGION, () => region ?? '') ?? baseUrl };
+}

@@ -1,13 +1,16 @@
 import { promisify } from 'node:util';
 import { gunzip } from 'node:zlib';
-import { Agent, type Dispatcher, errors as undiciErrors, request as undiciRequest } from 'undici';
+import { type Dispatcher, errors as undiciErrors, request as undiciRequest } from 'undici';
 import { withDeadline } from '../kit/clock.ts';
 import { askedWait } from './asked-wait.ts';
-import type { Call, Endpoint } from './call.ts';
+import type { Call, Endpoint, Request } from './call.ts';
 import { reasonOfStatus, UpstreamError } from './errors.ts';
 
+/** Base addresses of one account, by the word that requests use. */
+export type Addresses = Readonly<Record<Request['address'], string>>;
+
 export interface SendDeps {
-  readonly baseUrl: string;
+  readonly addresses: Addresses;
   readonly dispatcher: Dispatcher;
   /** Milliseconds for one whole request, connecting included. */
   readonly timeout: number;
@@ -15,11 +18,6 @@ export interface SendDeps {
   readonly now: () => number;
   /** Told the bytes of bodies as they come over the wire, whatever becomes of the answer. */
   readonly onBytes: (endpoint: Endpoint, bytes: number) => void;
-}
-
-export function createDispatcher(options: { connectTimeout: number }): Dispatcher {
-  // Idle connections outlive the usual 15 s between rounds; the service's own keep-alive hint still shortens this.
-  return new Agent({ connect: { timeout: options.connectTimeout }, keepAliveTimeout: 30_000 });
 }
 
 const unpack = promisify(gunzip);
@@ -66,15 +64,19 @@ function toUpstreamError(error: unknown, what: string): UpstreamError {
   return new UpstreamError('network', `${what}: ${code}`, { cause: error });
 }
 
+/** On the real service this may rotate the keys that sign messages, whatever the method: it is never asked. */
+const NEVER = /\/keys\/rotate\/*$/;
+
 /** The innermost call: one HTTP exchange, bounded in time and size, no redirect followed, its JSON parsed. */
-export function createSend({ baseUrl, dispatcher, timeout, now, onBytes }: SendDeps): Call {
-  const base = baseUrl.replace(/\/+$/, '');
-  return async ({ endpoint, method, path, query, largest, signal }, headers) => {
+export function createSend({ addresses, dispatcher, timeout, now, onBytes }: SendDeps): Call {
+  return async ({ endpoint, method, address, path, query, largest, signal }, headers) => {
     const what = `${method} ${path}`;
-    const search = query.size > 0 ? `?${query}` : '';
+    const url = new URL(`${addresses[address].replace(/\/+$/, '')}${path}`);
+    url.search = query.toString();
+    if (NEVER.test(url.pathname)) throw new UpstreamError('refused', `${what} is never sent`);
     try {
       return await withDeadline(timeout, signal, async deadline => {
-        const answer = await undiciRequest(`${base}${path}${search}`, {
+        const answer = await undiciRequest(url, {
           dispatcher,
           method,
           headers: { accept: 'application/json', 'accept-encoding': 'gzip', ...headers },

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { boundText } from '../kit/bounded-text.ts';
 import {
+  type CallbackState,
   type DeliveryEvent,
   type DlqEntry,
   EVENT_STATES,
@@ -16,18 +17,21 @@ import {
 const Text = z.union([z.string(), z.number()]);
 const Maybe = <T extends z.ZodType>(type: T) => type.nullish();
 
-const DlqRow = z.object({ dlqId: Maybe(Text), messageId: Maybe(Text), createdAt: Maybe(Text) });
+/** A field that may be absent, null or of a type that nobody expects; it then counts as absent, and the row stays. */
+const Loose = <T extends z.ZodType>(type: T) => Maybe(type).catch(undefined);
+
+const DlqRow = z.object({ dlqId: Maybe(Text), messageId: Maybe(Text) });
 const EventRow = z.object({ messageId: Text, state: z.string(), time: Text });
 const FlowControlRow = z.object({
   flowControlKey: z.string(),
   waitListSize: Maybe(Text),
   waitlistSize: Maybe(Text),
-  parallelismMax: Maybe(z.number()).catch(undefined),
-  parallelismCount: Maybe(z.number()).catch(undefined),
-  rateMax: Maybe(z.number()).catch(undefined),
-  rateCount: Maybe(z.number()).catch(undefined),
-  ratePeriod: Maybe(z.number()).catch(undefined),
-  isPaused: Maybe(z.boolean()).catch(undefined),
+  parallelismMax: Loose(z.number()),
+  parallelismCount: Loose(z.number()),
+  rateMax: Loose(z.number()),
+  rateCount: Loose(z.number()),
+  ratePeriod: Loose(z.number()),
+  isPaused: Loose(z.boolean()),
 });
 
 /** Longer keys are shortened, so that one hostile row can't make every scrape huge. */
@@ -36,25 +40,85 @@ const LONGEST_KEY = 512;
 /** What the service writes for "no limit". */
 const UNLIMITED = 2 ** 31 - 1;
 
-const PageEnvelope = z.object({ cursor: z.union([z.string(), z.number()]).nullish() });
+const PageEnvelope = z.object({ cursor: z.union([z.string(), z.number()]).nullish(), error: z.unknown().optional() });
 
 /** The latest time that a Date can hold, so that nothing later in the way fails at one. */
 const LATEST = 8.64e15;
 
-/** Milliseconds since the Unix epoch from a number, decimal text or ISO 8601 text. */
-function toMillis(value: string | number | null | undefined): number | undefined {
-  if (value === null || value === undefined || value === '') return undefined;
+/** Milliseconds since the Unix epoch from a number, decimal text or ISO 8601 text; undefined for anything else. */
+function toMillis(value: unknown): number | undefined {
+  if ((typeof value !== 'string' && typeof value !== 'number') || value === '') return undefined;
   const number = Number(value);
   const ms = Number.isFinite(number) ? number : Date.parse(String(value));
   return ms >= 0 && ms <= LATEST ? ms : undefined;
 }
 
+/** The fields of a row that its schema has let pass. Those that a row can do without are read as they come. */
+type Fields = Readonly<Record<string, unknown>>;
+
+/** Text that says something: the service writes "" for what is not set. */
+const text = (value: unknown) => (typeof value === 'string' && value !== '' ? value : undefined);
+
+function number(value: unknown): number | undefined {
+  const number = typeof value === 'number' ? value : Number(text(value) ?? Number.NaN);
+  return Number.isFinite(number) ? number : undefined;
+}
+
+function labelsOf({ label, labels }: Fields): readonly string[] {
+  const all = Array.isArray(labels) ? labels.filter(each => text(each) !== undefined) : [];
+  const first = text(label);
+  return all.length > 0 || first === undefined ? all : [first];
+}
+
+/** Milliseconds in an id that looks like `<Unix milliseconds>-<number>`: when the entry came into the queue. */
+function enteredAt(dlqId: string): number | undefined {
+  return toMillis(/^(\d{12,14})-\d+$/.exec(dlqId)?.[1]);
+}
+
+const CALLBACK_STATES: Readonly<Record<string, CallbackState>> = {
+  callback_inprogress: 'in_progress',
+  callback_in_progress: 'in_progress',
+  callback_success: 'success',
+  callback_fail: 'fail',
+  callback_failed: 'fail',
+  callback_canceled: 'canceled',
+  callback_cancelled: 'canceled',
+};
+
+function callbackState(row: Fields): CallbackState | undefined {
+  const { failureCallbackInfo: info, failureFunctionState } = row;
+  const state = text((info as Fields | null | undefined)?.state) ?? text(failureFunctionState);
+  return state === undefined ? undefined : (CALLBACK_STATES[state.toLowerCase()] ?? 'unknown');
+}
+
 export function toDlqEntry(row: unknown): DlqEntry | undefined {
   const parsed = DlqRow.safeParse(row);
   if (!parsed.success) return undefined;
-  const { dlqId, messageId, createdAt } = parsed.data;
+  const { dlqId, messageId } = parsed.data;
   const id = dlqId ?? messageId;
-  return id === null || id === undefined ? undefined : { id: String(id), createdAt: toMillis(createdAt) };
+  if (id === null || id === undefined) return undefined;
+  const fields = row as Fields;
+  return {
+    id: String(id),
+    dlqId: dlqId == null ? undefined : String(dlqId),
+    messageId: messageId == null ? undefined : String(messageId),
+    createdAt: toMillis(fields.createdAt),
+    enteredAt: dlqId == null ? undefined : enteredAt(String(dlqId)),
+    url: text(fields.url),
+    method: text(fields.method),
+    state: text(fields.state),
+    topic: text(fields.topicName) ?? text(fields.topicId),
+    queue: text(fields.queueName),
+    schedule: text(fields.scheduleId),
+    flowControlKey: text(fields.flowControlKey),
+    api: text(fields.api),
+    labels: labelsOf(fields),
+    responseStatus: number(fields.responseStatus),
+    workflowRunId: text(fields.workflowRunId),
+    workflowUrl: text(fields.workflowUrl),
+    callbackState: callbackState(fields),
+    maxRetries: number(fields.maxRetries),
+  };
 }
 
 const KNOWN_STATES: ReadonlySet<string> = new Set(EVENT_STATES);
@@ -69,7 +133,18 @@ export function toDeliveryEvent(row: unknown): DeliveryEvent | undefined {
   const parsed = EventRow.safeParse(row);
   const time = parsed.success ? toMillis(parsed.data.time) : undefined;
   if (!parsed.success || time === undefined) return undefined;
-  return { messageId: String(parsed.data.messageId), state: toEventState(parsed.data.state), time };
+  const { messageId, state } = parsed.data;
+  const fields = row as Fields;
+  return {
+    messageId: String(messageId),
+    state: toEventState(state),
+    time,
+    dueAt: toMillis(fields.nextDeliveryTime) ?? toMillis(fields.notBefore),
+    url: text(fields.url),
+    topic: text(fields.topicName),
+    queue: text(fields.queueName),
+    label: labelsOf(fields)[0],
+  };
 }
 
 export function toFlowControlEntry(row: unknown): FlowControlEntry | undefined {
@@ -96,22 +171,51 @@ export function toFlowControlEntry(row: unknown): FlowControlEntry | undefined {
   };
 }
 
-/** The rows of a list answer and where it goes on; undefined when the answer is no such list. An empty list may be null. */
-export function toPage(
-  body: unknown,
-  list: string,
-): { rows: readonly unknown[]; cursor: string | undefined } | undefined {
-  const envelope = PageEnvelope.safeParse(body);
-  if (!envelope.success) return undefined;
-  const lists = body as Record<string, unknown>;
-  // The event log is being renamed.
-  const rows = list === 'events' && lists.events === undefined ? lists.logs : lists[list];
-  if (rows !== null && !Array.isArray(rows)) return undefined;
-  const cursor = envelope.data.cursor ?? '';
-  return { rows: rows ?? [], cursor: cursor === '' ? undefined : String(cursor) };
+/** The rows of a list answer, as they came, and where it goes on. */
+export interface RawPage {
+  readonly rows: readonly unknown[];
+  readonly cursor: string | undefined;
+  /** The answer has no list, or null for one, and is taken for an empty page. */
+  readonly missing: boolean;
 }
 
-/** The rows of the flow-control list, which comes bare or wrapped. */
-export function toFlowControlRows(body: unknown): readonly unknown[] | undefined {
-  return Array.isArray(body) ? body : toPage(body, 'flowControls')?.rows;
+/** The list as it stands in an answer, by whichever of its names. */
+function listIn(body: Record<string, unknown>, list: string): unknown {
+  if (list !== 'events' || body.events !== undefined) return body[list];
+  // The event log is being renamed, and may come grouped by message.
+  return body.logs !== undefined || !Array.isArray(body.messages) ? body.logs : body.messages.flatMap(eventsOfGroup);
+}
+
+const EventGroup = z.object({ messageId: Maybe(Text), events: Maybe(z.array(z.unknown())) });
+
+function eventsOfGroup(group: unknown): readonly unknown[] {
+  const parsed = EventGroup.safeParse(group);
+  // A group that is none stands for one row that is none.
+  if (!parsed.success) return [group];
+  const { messageId, events } = parsed.data;
+  const isRow = (event: unknown) => typeof event === 'object' && event !== null;
+  return (events ?? []).map(event => (isRow(event) ? { messageId, ...(event as object) } : event));
+}
+
+/** Undefined when the answer can't be that list: no object, an error, or a list that is none. */
+export function toPage(body: unknown, list: string): RawPage | undefined {
+  const envelope = PageEnvelope.safeParse(body);
+  if (!envelope.success) return undefined;
+  const rows = listIn(body as Record<string, unknown>, list) ?? null;
+  const missing = rows === null;
+  if (missing ? envelope.data.error !== undefined : !Array.isArray(rows)) return undefined;
+  const cursor = envelope.data.cursor ?? '';
+  return { rows: (rows ?? []) as unknown[], cursor: cursor === '' ? undefined : String(cursor), missing };
+}
+
+/** The flow-control list, which comes bare or wrapped. */
+export function toFlowControlPage(body: unknown): RawPage | undefined {
+  return Array.isArray(body) ? { rows: body, cursor: undefined, missing: false } : toPage(body, 'flowControls');
+}
+
+/** A single flow-control key as a row of the list; undefined when the answer is of another key. */
+export function withKey(body: unknown, key: string): unknown {
+  if (typeof body !== 'object' || body === null || Array.isArray(body)) return undefined;
+  const { flowControlKey = key } = body as { flowControlKey?: unknown };
+  return flowControlKey === key ? { ...body, flowControlKey } : undefined;
 }

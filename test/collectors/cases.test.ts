@@ -37,8 +37,10 @@ async function collect(collector: Collector, { now, options, stored = {}, answer
   let facts: unknown;
   do {
     const step = await collector.observe({ api, options: parsed, round, now: Date.parse(now), memory, walk, signal });
-    changes.push(...step.changes);
-    ({ memory, facts, more: walk } = step);
+    const folded = step.fold(memory);
+    changes.push(...folded.changes);
+    ({ memory, facts } = folded);
+    walk = step.more;
   } while (walk !== undefined);
   expect(left, 'requests that were not made').toEqual([]);
   const samples = collector.samples(facts);

@@ -1,8 +1,10 @@
-import { globSync } from 'node:fs';
-import { basename } from 'node:path';
+import { globSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { basename, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { ConfigError, formatFault, loadConfig, parseConfig } from '../../src/config/load.ts';
 import { Config } from '../../src/config/schema.ts';
+import { afterThisTest } from '../support/client.ts';
 
 const ENV = { TOKEN: 'token-canary\n', DELIVERY_TOKEN: 'token-canary', TWO_LINES: 'token-canary\nx' };
 
@@ -41,6 +43,8 @@ describe('good configurations', () => {
       include: [],
       exclude: [],
       maxSeries: 1000,
+      watch: [],
+      watchEvery: 5000,
     });
     expect(config.accounts[0]?.budget).toEqual({
       requestsPerSecond: 5,
@@ -61,7 +65,7 @@ describe('good configurations', () => {
   it('warn of a token in the file, with its place, and never print it', () => {
     const text = 'accounts:\n  - { name: a, baseUrl: http://127.0.0.1:1, token: token-canary }\n';
     const loaded = parseConfig(text, 'x.yaml', {});
-    expect(loaded.warnings.map(warning => formatFault('x.yaml', warning))).toEqual([
+    expect(loaded.warnings.map(warning => formatFault(warning))).toEqual([
       'x.yaml:2:52: accounts[0].token: the token stands in the file; { env: NAME } or { file: PATH } keep it out',
     ]);
     expect(JSON.stringify(loaded)).not.toContain('canary');
@@ -69,11 +73,80 @@ describe('good configurations', () => {
 
   it('warn of a token file that is not there', () => {
     const text = 'accounts:\n  - { name: a, baseUrl: http://127.0.0.1:1, token: { file: /nonexistent/token } }\n';
-    expect(parseConfig(text, 'x.yaml', {}).warnings.map(warning => formatFault('x.yaml', warning))).toEqual([
+    expect(parseConfig(text, 'x.yaml', {}).warnings.map(warning => formatFault(warning))).toEqual([
       "x.yaml:2:52: accounts[0].token: /nonexistent/token can't be read now",
     ]);
     const there = text.replace('/nonexistent/token', 'package.json');
     expect(parseConfig(there, 'x.yaml', {}).warnings).toEqual([]);
+  });
+
+  it('give each account its own collect and upstream, complete, where it overrides them', () => {
+    const text = `
+upstream: { timeout: 7s, proxy: http://user:proxy-canary@proxy.example:3128, noProxy: [a.example] }
+collect: { flowControl: { every: 20s, include: [a, b] }, dlq: { every: 40s } }
+accounts:
+  - { name: a, baseUrl: http://127.0.0.1:1, token: { env: TOKEN } }
+  - name: b
+    baseUrl: http://127.0.0.1:1
+    token: { env: TOKEN }
+    upstream: { timeout: 9s, proxy: { env: TOKEN_PROXY } }
+    collect: { flowControl: { include: [c] }, events: { enabled: false } }
+`;
+    const { config } = parseConfig(text, 'x.yaml', { ...ENV, TOKEN_PROXY: 'http://127.0.0.1:2' });
+    const [a, b] = config.accounts;
+    expect(a?.collect).toEqual(config.collect);
+    expect(a?.upstream).toEqual(config.upstream);
+    expect(b?.collect).toEqual({
+      ...config.collect,
+      flowControl: { ...config.collect.flowControl, include: ['c'] },
+      events: { ...config.collect.events, enabled: false },
+    });
+    expect(b?.upstream).toEqual({ ...config.upstream, timeout: 9000, proxy: { env: 'TOKEN_PROXY' } });
+    expect(JSON.stringify(config)).not.toContain('canary');
+  });
+
+  it('take more accounts from files beside them, and name those files where they are wrong', () => {
+    const load = (files: Record<string, string>, more = '') => {
+      const folder = mkdtempSync(join(tmpdir(), 'delivery-watch-config-'));
+      afterThisTest(async () => rmSync(folder, { recursive: true }));
+      mkdirSync(join(folder, 'accounts.d'));
+      for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, 'accounts.d', name), text);
+      const text = `${minimal}\naccountFiles: ['accounts.d/*.yaml', 'none-*.yaml']\n${more}`;
+      return { folder, load: () => parseConfig(text, join(folder, 'main.yaml'), ENV) };
+    };
+    const one = (name: string) => `- { name: ${name}, baseUrl: http://127.0.0.1:1, token: { env: TOKEN } }\n`;
+    const good = load({ '2.yaml': one('c'), '1.yaml': one('b') });
+    const { config, warnings, hash } = good.load();
+    expect(config.accounts.map(({ name }) => name)).toEqual(['a', 'b', 'c']);
+    expect(warnings.map(formatFault)).toEqual([
+      `${good.folder}/main.yaml:2:37: accountFiles[1]: there is no such file`,
+    ]);
+    writeFileSync(join(good.folder, 'accounts.d', '1.yaml'), one('d'));
+    expect(good.load().hash).not.toBe(hash);
+
+    const wrong = load({
+      '1.yaml': `${one('b')}- { name: e, baseUrl: ftp://x, token: { env: UNSET }, colour: red }\n`,
+      '2.yaml': one('a'),
+    });
+    const faults = faultsOf(wrong.load).replaceAll(`${wrong.folder}/accounts.d/`, '').split('\n');
+    expect(faults).toEqual([
+      '1.yaml:2:23: [1].baseUrl: must be an http or https address without user, query or fragment',
+      expect.stringMatching(/^1\.yaml:2:\d+: \[1\]\.colour: unknown key; allowed here: name, /),
+      '2.yaml:1:11: [0].name: must be unique; a is there already',
+    ]);
+    const notLists = load({ '1.yaml': 'accounts: []', '2.yaml': 'a: [' });
+    expect(faultsOf(notLists.load).replaceAll(`${notLists.folder}/accounts.d/`, '')).toMatch(
+      /^1\.yaml:1:1: must be a list of accounts\n2\.yaml:1:\d+: not valid YAML here: /,
+    );
+  });
+
+  it('warn of a budget that can not pay for what is read', () => {
+    const text = minimal.replace('token:', 'budget: { requestsPerDay: 10000 }, token:');
+    expect(parseConfig(text, 'x.yaml', ENV).warnings.map(formatFault)).toEqual([
+      'x.yaml:1:90: accounts[0].budget.requestsPerDay: watching costs at least 14400 requests a day, and the budget allows 10000: rounds will wait, and data will be older than configured',
+    ]);
+    const slow = minimal.replace('token:', 'budget: { requestsPerSecond: 0.1 }, token:');
+    expect(parseConfig(slow, 'x.yaml', ENV).warnings).toHaveLength(1);
   });
 
   it('config.example.yaml is one, and shows every section with its default', () => {
@@ -83,7 +156,11 @@ describe('good configurations', () => {
     });
     const withoutExamples = {
       ...config,
-      accounts: defaults.accounts,
+      accounts: config.accounts.map((account, index) => ({
+        ...account,
+        token: defaults.accounts[index]?.token,
+        collect: defaults.collect,
+      })),
       collect: { ...config.collect, dlq: { ...(config.collect.dlq as object), filters: [] } },
     };
     expect(withoutExamples).toEqual(defaults);

@@ -14,8 +14,11 @@ function slotWith(every: number) {
     at: (minutes: number) => {
       now = minutes * MINUTE;
     },
-    succeed: (facts: unknown = 'facts', durationSeconds = 1) =>
-      slot.succeeded('full', { at: 1000, durationSeconds, facts }),
+    succeed(facts: unknown = 'facts', durationSeconds = 1) {
+      slot.observed('full', { at: 1000, facts });
+      slot.committed(facts);
+      slot.succeeded('full', { durationSeconds });
+    },
     fail: () => slot.failed('full', { durationSeconds: 1, complete: false, reason: 'server', message: 'status 500' }),
   };
 }
@@ -23,7 +26,7 @@ function slotWith(every: number) {
 describe('board', () => {
   it('shows nothing before the first complete round, and marks that as stale after a while', () => {
     const { slot, round, at } = slotWith(MINUTE);
-    expect(slot.visible()).toBeUndefined();
+    expect(slot.visible().now).toBeUndefined();
     at(3);
     expect(round()).toMatchObject({ stale: false, success: undefined, dataAt: undefined });
     at(3.01);
@@ -38,7 +41,7 @@ describe('board', () => {
     fail();
     const seen = [3, 3.01, 20, 20.01].map(minutes => {
       at(minutes);
-      return [round()?.stale, slot.visible(), slot.status().withdrawn];
+      return [round()?.stale, slot.visible().now, slot.status().withdrawn];
     });
     expect(seen).toEqual([
       [false, 'facts', false],
@@ -47,7 +50,7 @@ describe('board', () => {
       [true, undefined, true],
     ]);
     succeed('new');
-    expect(slot.visible()).toBe('new');
+    expect(slot.visible().now).toBe('new');
     expect(round()).toMatchObject({ stale: false, success: true, consecutiveFailures: 0, dataAt: 1000 });
   });
 
@@ -55,26 +58,51 @@ describe('board', () => {
     const hourly = slotWith(60 * MINUTE);
     hourly.succeed();
     hourly.at(180);
-    expect(hourly.slot.visible()).toBe('facts');
+    expect(hourly.slot.visible().now).toBe('facts');
     hourly.at(180.01);
-    expect(hourly.slot.visible()).toBeUndefined();
+    expect(hourly.slot.visible().now).toBeUndefined();
     const quarter = slotWith(5 * MINUTE);
     quarter.succeed();
     quarter.at(30);
-    expect(quarter.slot.visible()).toBe('facts');
+    expect(quarter.slot.visible().now).toBe('facts');
     quarter.at(30.01);
-    expect(quarter.slot.visible()).toBeUndefined();
+    expect(quarter.slot.visible().now).toBeUndefined();
   });
 
   it('gives a round that takes longer than its interval the time it takes', () => {
     const { slot, round, at, succeed } = slotWith(MINUTE);
     at(40);
     succeed('after a walk of forty minutes', 40 * 60);
-    expect([slot.visible(), round()?.stale]).toEqual(['after a walk of forty minutes', false]);
+    expect([slot.visible().now, round()?.stale]).toEqual(['after a walk of forty minutes', false]);
     at(80);
-    expect([slot.visible() !== undefined, round()?.stale]).toEqual([true, false]);
+    expect([slot.visible().now !== undefined, round()?.stale]).toEqual([true, false]);
     at(160.01);
-    expect([slot.visible(), round()?.stale]).toEqual([undefined, true]);
+    expect([slot.visible().now, round()?.stale]).toEqual([undefined, true]);
+  });
+
+  it('keeps what only rises when gauges are withdrawn, as one object while nothing changes', () => {
+    const { slot, at, succeed } = slotWith(MINUTE);
+    succeed();
+    const before = slot.visible();
+    at(10);
+    expect(slot.visible()).toBe(before);
+    at(20.01);
+    expect(slot.visible()).toEqual({ now: undefined, committed: 'facts' });
+    expect(slot.visible()).toBe(slot.visible());
+  });
+
+  it('does not withdraw because of a round that the facts do not need', () => {
+    let now = 0;
+    const staleness = { markAfter: 3, withdrawAfter: 20, withdrawAtMost: 30 * MINUTE };
+    const which = { account: 'a', collector: 'x', auxiliary: ['watch'] };
+    const slot = createSlot(which, { list: MINUTE, watch: MINUTE }, staleness, { monotonic: () => now });
+    now = 100 * MINUTE;
+    slot.observed('list', { at: 1000, facts: 'facts' });
+    expect(slot.visible().now).toBe('facts');
+    expect(slot.status().rounds.map(({ round, stale }) => [round, stale])).toEqual([
+      ['list', false],
+      ['watch', true],
+    ]);
   });
 
   it('calls an account up only when the last round of every collector succeeded', () => {

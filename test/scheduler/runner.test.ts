@@ -14,14 +14,20 @@ class Refusal extends Error {
   readonly reason = 'rate_limited';
 }
 
-async function setUp(observe: Observer['observe'], store: Store = createMemoryStore()) {
+async function setUp(observe: Observer['observe'], store: Store = createMemoryStore(), rounds = ['list']) {
   const clock = createManualClock();
   const log = createTestLog();
   const tracer = createTestTracer();
-  const slot = createSlot({ account: 'a', collector: 'x' }, { list: 1000 }, STALENESS, clock);
+  const slot = createSlot(
+    { account: 'a', collector: 'x' },
+    Object.fromEntries(rounds.map(round => [round, 1000])),
+    STALENESS,
+    clock,
+  );
   const observer: Observer = {
     name: 'x',
     restore: rows => [...rows].map(([key, value]) => `${key}=${value}`).join(),
+    recall: memory => (memory === '' ? undefined : `recalled ${memory}`),
     observe,
   };
   const run = await createRunner({ observer, slot, store, clock, log, tracer });
@@ -33,20 +39,21 @@ async function setUp(observe: Observer['observe'], store: Store = createMemorySt
     slot,
     store,
     round,
-    run: (signal = new AbortController().signal) => run('list', signal),
+    run: (signal = new AbortController().signal, name = 'list') => run(name, signal),
   };
 }
 
-const done = (facts: unknown, more: Partial<Step> = {}): Step => ({
-  facts,
-  memory: undefined,
-  changes: [],
-  more: undefined,
-  ...more,
+type Folded = ReturnType<Step['fold']>;
+
+const step = (more: unknown, folded: Partial<Folded>): Step => ({
+  fold: () => ({ facts: undefined, memory: undefined, changes: [], ...folded }),
+  more,
 });
 
+const done = (facts: unknown, folded: Partial<Folded> = {}): Step => step(undefined, { facts, ...folded });
+
 describe('runner', () => {
-  it('commits before it shows: while a commit is under way the old facts stand', async () => {
+  it('commits before it shows what only rises: while a commit is under way the old counters stand', async () => {
     const inner = createMemoryStore();
     const seen: unknown[] = [];
     const store: Store = {
@@ -58,28 +65,119 @@ describe('runner', () => {
     };
     const set = await setUp(async () => done('new', { changes: [{ key: 'n', value: '1' }] }), store);
     await set.run();
-    expect(seen).toEqual([['committing', undefined, [{ key: 'x/n', value: '1' }]]]);
-    expect(set.slot.visible()).toBe('new');
+    const onTheWay = { now: 'new', committed: undefined };
+    expect(seen).toEqual([['committing', onTheWay, [{ key: 'x/n', value: '1' }]]]);
+    expect(set.slot.visible()).toEqual({ now: 'new', committed: 'new' });
     expect(await inner.scan('a', 'x/')).toEqual(new Map([['x/n', '1']]));
   });
 
-  it('shows nothing of a round that could not be committed, and says it is the store', async () => {
-    const store: Store = { ...createMemoryStore(), commit: async () => Promise.reject(new Error('disk full')) };
+  it('keeps what the store does not take for the next commit: counters stand still, gauges go on', async () => {
+    const inner = createMemoryStore();
+    let full = true;
+    const commits: unknown[] = [];
+    const store: Store = {
+      ...inner,
+      async commit(account, changes) {
+        commits.push(changes);
+        if (full) throw new Error('disk full');
+        await inner.commit(account, changes);
+      },
+    };
     const memories: unknown[] = [];
     const { run, slot, round } = await setUp(async ({ memory }) => {
       memories.push(memory);
-      return done('new', { memory: 'advanced', changes: [{ key: 'n', value: '1' }] });
+      const turn = memories.length;
+      const changes = [
+        { key: 'total', value: String(turn) },
+        { key: `row${turn}`, value: 'x' },
+      ];
+      return done(`facts ${turn}`, { memory: `after ${turn}`, changes });
     }, store);
     await run();
     await run();
-    expect(slot.visible()).toBeUndefined();
-    expect(round()).toMatchObject({
-      success: false,
-      complete: true,
-      consecutiveFailures: 2,
-      failure: { reason: 'store' },
+    expect(slot.visible()).toEqual({ now: 'facts 2', committed: undefined });
+    const failure = { reason: 'store', message: 'the store did not commit: disk full' };
+    expect(round()).toMatchObject({ success: false, complete: true, consecutiveFailures: 2, failure });
+    expect(round()?.dataAt).toBeDefined();
+    full = false;
+    await run();
+    expect(slot.visible()).toEqual({ now: 'facts 3', committed: 'facts 3' });
+    expect(memories).toEqual(['', 'after 1', 'after 2']);
+    expect(commits.at(-1)).toEqual([
+      { key: 'x/total', value: '3' },
+      { key: 'x/row1', value: 'x' },
+      { key: 'x/row2', value: 'x' },
+      { key: 'x/row3', value: 'x' },
+    ]);
+  });
+
+  it('shows what only rises from before this process at once, and from every committed step', async () => {
+    const store = createMemoryStore();
+    await store.commit('a', [{ key: 'x/total', value: '5' }]);
+    const seen: unknown[] = [];
+    const { run, slot } = await setUp(async ({ walk }) => {
+      seen.push(slot.visible());
+      return walk === undefined ? step('rest', { facts: 'first step' }) : done('all');
+    }, store);
+    expect(slot.visible()).toEqual({ now: undefined, committed: 'recalled total=5' });
+    await run();
+    expect(seen[1]).toEqual({ now: undefined, committed: 'first step' });
+    expect(slot.visible()).toEqual({ now: 'all', committed: 'all' });
+  });
+
+  it('goes back to what is committed when folding fails half-way', async () => {
+    const store = createMemoryStore();
+    await store.commit('a', [{ key: 'x/n', value: '1' }]);
+    const memories: unknown[] = [];
+    const { run, round } = await setUp(async ({ memory }) => {
+      memories.push(memory);
+      if (memories.length === 2) return step(undefined, {});
+      const fold = () => {
+        throw new Error('half of it is folded');
+      };
+      return { fold, more: undefined };
+    }, store);
+    await run();
+    expect(round()?.failure?.reason).toBe('bug');
+    await run();
+    expect(memories).toEqual(['n=1', 'n=1']);
+  });
+
+  it('lets the rounds of a collector read side by side, and fold one after the other', async () => {
+    const inner = createMemoryStore();
+    let release = () => {};
+    const blocked = new Promise<void>(resolve => {
+      release = resolve;
     });
-    expect(memories).toEqual(['', '']);
+    const folds: unknown[] = [];
+    const store: Store = {
+      ...inner,
+      async commit(account, changes) {
+        await blocked;
+        await inner.commit(account, changes);
+      },
+    };
+    const set = await setUp(
+      async ({ round }) => ({
+        fold(memory) {
+          folds.push([round, memory]);
+          return { facts: round, memory: `after ${round}`, changes: [{ key: round, value: '1' }] };
+        },
+        more: undefined,
+      }),
+      store,
+      ['list', 'watch'],
+    );
+    const rounds = [set.run(undefined, 'list'), set.run(undefined, 'watch')];
+    await new Promise(resolve => setImmediate(resolve));
+    expect(folds).toEqual([['list', '']]);
+    release();
+    await Promise.all(rounds);
+    expect(folds).toEqual([
+      ['list', ''],
+      ['watch', 'after list'],
+    ]);
+    expect(set.slot.visible()).toEqual({ now: 'watch', committed: 'watch' });
   });
 
   it('hands memory on, from the store at the start, and through every step of a round', async () => {
@@ -92,9 +190,7 @@ describe('runner', () => {
     const { run, slot, clock } = await setUp(async ({ memory, walk, now }) => {
       steps.push([memory, walk, now]);
       const count = Number(walk ?? 0) + 1;
-      return count < 3
-        ? { facts: undefined, memory: `m${count}`, changes: [], more: count }
-        : done('facts', { memory: 'end' });
+      return count < 3 ? step(count, { memory: `m${count}` }) : done('facts', { memory: 'end' });
     }, store);
     const begun = clock.now();
     await run();
@@ -106,13 +202,13 @@ describe('runner', () => {
       ['m2', 2, begun],
       ['end', undefined, begun + 10],
     ]);
-    expect(slot.visible()).toBe('facts');
+    expect(slot.visible()).toEqual({ now: 'facts', committed: 'facts' });
   });
 
   it('keeps the last good facts when a round fails, drops the unfinished walk, and logs the first failure once', async () => {
     const results: (() => Step)[] = [
       () => done('good'),
-      () => ({ facts: undefined, memory: undefined, changes: [], more: 'half' }),
+      () => step('half', { facts: 'half' }),
       () => {
         throw new Refusal('slow down');
       },
@@ -129,7 +225,7 @@ describe('runner', () => {
     await run();
     await clock.advance(500);
     await run();
-    expect(slot.visible()).toBe('good');
+    expect(slot.visible().now).toBe('good');
     expect(round()).toMatchObject({
       success: false,
       complete: false,
@@ -141,7 +237,7 @@ describe('runner', () => {
     expect(round()?.consecutiveFailures).toBe(2);
     await run();
     expect(walks).toEqual([undefined, undefined, 'half', undefined, undefined]);
-    expect(slot.visible()).toBe('better');
+    expect(slot.visible().now).toBe('better');
     expect(round()).toMatchObject({ success: true, consecutiveFailures: 0, failure: undefined });
     expect(log.lines.filter(({ level }) => level !== 'debug').map(({ level, message }) => [level, message])).toEqual([
       ['warn', 'collecting failed'],

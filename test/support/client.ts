@@ -3,7 +3,7 @@ import { systemClock } from '../../src/kit/clock.ts';
 import { Secret } from '../../src/kit/secret.ts';
 import { createBudget } from '../../src/upstream/budget.ts';
 import { type ClientDeps, createClient } from '../../src/upstream/client.ts';
-import { createDispatcher } from '../../src/upstream/send.ts';
+import { createDispatcher } from '../../src/upstream/dispatcher.ts';
 import { fixedToken } from '../../src/upstream/token.ts';
 import { createTestTracer } from './silent.ts';
 
@@ -23,13 +23,14 @@ export function afterThisTest(close: () => Promise<void>): void {
 export interface Counts {
   readonly requests: Record<string, number>;
   readonly rejected: Record<string, number>;
+  readonly missing: Record<string, number>;
   bytes: number;
   timed: number;
 }
 
 /** A real client of `baseUrl` whose waits between tries are short and whose budget does not limit, unless told otherwise. */
 export function createTestClient(baseUrl: string, overrides: Partial<ClientDeps> & { connectTimeout?: number } = {}) {
-  const counts: Counts = { requests: {}, rejected: {}, bytes: 0, timed: 0 };
+  const counts: Counts = { requests: {}, rejected: {}, missing: {}, bytes: 0, timed: 0 };
   const dispatcher = createDispatcher({ connectTimeout: overrides.connectTimeout ?? 1000 });
   afterThisTest(() => dispatcher.destroy());
   const waits: number[] = [];
@@ -43,7 +44,8 @@ export function createTestClient(baseUrl: string, overrides: Partial<ClientDeps>
   };
   const limits = { requestsPerSecond: 10_000, burst: 10_000, concurrency: 100, requestsPerDay: 1_000_000 };
   const client = createClient({
-    baseUrl,
+    addresses: { base: baseUrl, regional: baseUrl },
+    flowControlKeyPath: '/v2/flowControl/{flowControlKey}',
     token: fixedToken(new Secret(TOKEN)),
     budget: createBudget(limits, systemClock, () => undefined),
     dispatcher,
@@ -67,6 +69,11 @@ export function createTestClient(baseUrl: string, overrides: Partial<ClientDeps>
       rowsRejected: {
         inc: ({ collector }, by = 1) => {
           counts.rejected[collector] = (counts.rejected[collector] ?? 0) + by;
+        },
+      },
+      listsMissing: {
+        inc: ({ collector }, by = 1) => {
+          counts.missing[collector] = (counts.missing[collector] ?? 0) + by;
         },
       },
     },

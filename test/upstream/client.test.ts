@@ -46,7 +46,7 @@ describe('client', () => {
     expect(await reader.flowControl(signal())).toEqual({ rows: [{ key: 'k', waitlistSize: 3 }], rejected: 0 });
     expect(service.requests).toEqual(['GET /base/v2/flowControl']);
     expect(service.headers[0]).toMatchObject({ authorization: `Bearer ${TOKEN}`, 'accept-encoding': 'gzip' });
-    expect(counts).toEqual({ requests: { 'flow_control ok': 1 }, rejected: {}, bytes: body.length, timed: 1 });
+    expect(counts).toMatchObject({ requests: { 'flow_control ok': 1 }, rejected: {}, bytes: body.length, timed: 1 });
   });
 
   it('walks the DLQ by cursor with the filters it was given', async () => {
@@ -56,7 +56,7 @@ describe('client', () => {
       else json(response, { messages: [{ dlqId: '2-0', createdAt: '2' }, 'rubbish', { other: true }] });
     });
     const { reader, counts } = createTestClient(service.url);
-    expect(await allRows(reader.dlqPages({ queueName: 'a b&c', responseStatus: 500 }, signal()))).toEqual([
+    expect(await allRows(reader.dlqPages({ queueName: 'a b&c', responseStatus: 500 }, signal()))).toMatchObject([
       { id: '1-0', createdAt: 1 },
       { id: '2-0', createdAt: 2 },
     ]);
@@ -76,6 +76,24 @@ describe('client', () => {
       { messageId: 'm', state: 'cancelled', time: 5 },
     ]);
     expect(service.requests).toEqual(['GET /v2/events?fromDate=1&toDate=9&count=1000']);
+  });
+
+  it('narrows the event list by every parameter of the interface', async () => {
+    const service = await serve((_request, response) => json(response, { events: [] }));
+    const { reader } = createTestClient(service.url);
+    const narrow = { messageId: 'm', state: 'IN_PROGRESS', url: 'u', topicName: 't', scheduleId: 's', queueName: 'q' };
+    await allRows(reader.eventPages(narrow, signal()));
+    expect(service.requests).toEqual([
+      'GET /v2/events?messageId=m&state=IN_PROGRESS&url=u&topicName=t&scheduleId=s&queueName=q&count=1000',
+    ]);
+  });
+
+  it('counts answers without a list, which it takes for empty ones', async () => {
+    const service = await serve((_request, response) => json(response, { flowControls: null }));
+    const { reader, counts } = createTestClient(service.url);
+    expect(await reader.flowControl(signal())).toEqual({ rows: [], rejected: 0 });
+    expect(await allRows(reader.dlqPages({}, signal()))).toEqual([]);
+    expect(counts.missing).toEqual({ flow_control: 1, dlq: 1 });
   });
 
   it.each([

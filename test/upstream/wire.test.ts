@@ -1,6 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { toDeliveryEvent, toDlqEntry, toFlowControlEntry, toFlowControlRows, toPage } from '../../src/upstream/wire.ts';
+import {
+  toDeliveryEvent,
+  toDlqEntry,
+  toFlowControlEntry,
+  toFlowControlPage,
+  toPage,
+  withKey,
+} from '../../src/upstream/wire.ts';
 
 describe('wire', () => {
   it('reads the documented samples', () => {
@@ -14,7 +21,16 @@ describe('wire', () => {
       createdAt: 1_620_000_000_000,
       state: 'failed',
     };
-    expect(toDlqEntry(message)).toEqual({ id: 'msg_123', createdAt: 1_620_000_000_000 });
+    expect(toDlqEntry(message)).toEqual({
+      id: 'msg_123',
+      messageId: 'msg_123',
+      createdAt: 1_620_000_000_000,
+      url: 'https://yourdestination.com',
+      method: 'POST',
+      state: 'failed',
+      topic: 'topic_123',
+      labels: [],
+    });
     const event = {
       time: '1620000000000',
       messageId: 'msg_123',
@@ -23,7 +39,12 @@ describe('wire', () => {
       header: { 'Content-Type': ['application/json'] },
       body: 'Ym9keQ==',
     };
-    expect(toDeliveryEvent(event)).toEqual({ messageId: 'msg_123', state: 'delivered', time: 1_620_000_000_000 });
+    expect(toDeliveryEvent(event)).toEqual({
+      messageId: 'msg_123',
+      state: 'delivered',
+      time: 1_620_000_000_000,
+      url: 'https://yourdestination.com',
+    });
     expect(toFlowControlEntry({ flowControlKey: 'k', waitListSize: 5 })).toEqual({ key: 'k', waitlistSize: 5 });
   });
 
@@ -63,16 +84,95 @@ describe('wire', () => {
     ]);
   });
 
-  it('reads lists bare or wrapped, null as empty, and any spelling of the end', () => {
-    expect(toFlowControlRows([1])).toEqual([1]);
-    expect(toFlowControlRows({ flowControls: [1] })).toEqual([1]);
-    expect(toFlowControlRows({ flowControls: null })).toEqual([]);
+  it('reads what a failed workflow adds, by either of its names, and labels by any', () => {
+    const entry = (fields: object) => toDlqEntry({ dlqId: '1752829295505-0', ...fields });
+    expect(
+      entry({
+        createdAt: '1752829294505',
+        workflowRunId: 'wfr_1',
+        workflowUrl: 'https://a.example/flow',
+        failureCallbackInfo: { state: 'CALLBACK_INPROGRESS' },
+        responseStatus: '503',
+        topicName: 't',
+        queueName: 'q',
+        scheduleId: 's',
+        flowControlKey: 'f',
+        api: 'x',
+        maxRetries: 3,
+        labels: ['one', 'two', 5],
+      }),
+    ).toEqual({
+      id: '1752829295505-0',
+      dlqId: '1752829295505-0',
+      createdAt: 1_752_829_294_505,
+      enteredAt: 1_752_829_295_505,
+      workflowRunId: 'wfr_1',
+      workflowUrl: 'https://a.example/flow',
+      callbackState: 'in_progress',
+      responseStatus: 503,
+      topic: 't',
+      queue: 'q',
+      schedule: 's',
+      flowControlKey: 'f',
+      api: 'x',
+      maxRetries: 3,
+      labels: ['one', 'two'],
+    });
+    expect(entry({ failureFunctionState: 'callback_canceled' })?.callbackState).toBe('canceled');
+    expect(entry({ failureCallbackInfo: { state: 'CALLBACK_LOST' } })?.callbackState).toBe('unknown');
+    expect(entry({ failureCallbackInfo: null, label: 'old', topicId: '' })).toMatchObject({
+      callbackState: undefined,
+      labels: ['old'],
+      topic: undefined,
+    });
+    expect(toDlqEntry({ dlqId: 'not-a-time' })?.enteredAt).toBeUndefined();
+  });
+
+  it('keeps a row whose fields beside the needed ones are of any type', () => {
+    const odd = { url: 5, labels: 'x', label: [], queueName: {}, responseStatus: [], failureCallbackInfo: 'x' };
+    expect(toDlqEntry({ dlqId: 'd', ...odd })).toEqual({ id: 'd', dlqId: 'd', labels: [] });
+    expect(toDeliveryEvent({ messageId: 'm', state: 'active', time: 1, nextDeliveryTime: {}, ...odd })).toEqual({
+      messageId: 'm',
+      state: 'active',
+      time: 1,
+    });
+  });
+
+  it('reads when an event says the next delivery is due, and where it goes', () => {
+    const event = { messageId: 'm', state: 'RETRY', time: 5, url: 'https://a.example', topicName: 't', queueName: 'q' };
+    expect(toDeliveryEvent({ ...event, nextDeliveryTime: '17', labels: ['l'] })).toEqual({
+      messageId: 'm',
+      state: 'retry',
+      time: 5,
+      dueAt: 17,
+      url: 'https://a.example',
+      topic: 't',
+      queue: 'q',
+      label: 'l',
+    });
+    expect(toDeliveryEvent({ ...event, notBefore: 18 })?.dueAt).toBe(18);
+  });
+
+  it('reads lists bare or wrapped, and any spelling of the end', () => {
+    const page = (rows: unknown[], more: object = {}) => ({ rows, cursor: undefined, missing: false, ...more });
+    expect(toFlowControlPage([1])).toEqual(page([1]));
+    expect(toFlowControlPage({ flowControls: [1] })).toEqual(page([1]));
     for (const end of [{}, { cursor: null }, { cursor: '' }]) {
-      expect(toPage({ ...end, messages: [] }, 'messages')).toEqual({ rows: [], cursor: undefined });
+      expect(toPage({ ...end, messages: [] }, 'messages')).toEqual(page([]));
     }
-    expect(toPage({ logs: [1] }, 'events')).toEqual({ rows: [1], cursor: undefined });
-    expect(toPage({ logs: [1] }, 'messages')).toBeUndefined();
-    expect(toPage({ cursor: 17, messages: null }, 'messages')).toEqual({ rows: [], cursor: '17' });
+    expect(toPage({ logs: [1] }, 'events')).toEqual(page([1]));
+    const grouped = [{ messageId: 'a', events: [{ state: 'created' }, 7] }, { messageId: 'b' }, 8];
+    expect(toPage({ cursor: 17, messages: grouped }, 'events')).toEqual(
+      page([{ messageId: 'a', state: 'created' }, 7, 8], { cursor: '17' }),
+    );
+  });
+
+  it('takes an answer without a list, or null for one, for an empty page, and says so', () => {
+    const empty = { rows: [], cursor: undefined, missing: true };
+    expect(toFlowControlPage({ flowControls: null })).toEqual(empty);
+    expect(toPage({ logs: [1] }, 'messages')).toEqual(empty);
+    expect(toPage({}, 'messages')).toEqual(empty);
+    expect(toPage({ cursor: 17, messages: null }, 'messages')).toEqual({ ...empty, cursor: '17' });
   });
 
   it.each([
@@ -81,8 +181,7 @@ describe('wire', () => {
     5,
     'text',
     [],
-    {},
-    { events: [] },
+    { error: 'no' },
     { messages: {} },
     { messages: 'x' },
     { messages: [], cursor: {} },
@@ -90,12 +189,21 @@ describe('wire', () => {
     expect(toPage(body, 'messages')).toBeUndefined(),
   );
 
+  it('takes a single key under the name that was asked for, and no other', () => {
+    expect(withKey({ waitlistSize: 3 }, 'k')).toEqual({ flowControlKey: 'k', waitlistSize: 3 });
+    expect(withKey({ flowControlKey: 'k' }, 'k')).toEqual({ flowControlKey: 'k' });
+    for (const other of [{ flowControlKey: 'other' }, [], null, 5]) expect(withKey(other, 'k')).toBeUndefined();
+  });
+
   it('throws at nothing', () => {
     fc.assert(
       fc.property(fc.anything({ withNullPrototype: true }), anything => {
-        for (const read of [toDlqEntry, toDeliveryEvent, toFlowControlEntry, toFlowControlRows]) read(anything);
+        for (const read of [toDlqEntry, toDeliveryEvent, toFlowControlEntry, toFlowControlPage]) read(anything);
+        toPage(anything, 'events');
+        withKey(anything, 'k');
         toPage(anything, 'messages');
-        toDlqEntry({ dlqId: anything, createdAt: anything });
+        toDlqEntry({ dlqId: 'x', createdAt: anything, labels: anything, failureCallbackInfo: anything });
+        toPage({ messages: [anything, { events: [anything] }] }, 'events');
         toDeliveryEvent({ messageId: anything, state: anything, time: anything });
         toFlowControlEntry({ flowControlKey: anything, waitListSize: anything });
       }),

@@ -1,0 +1,102 @@
+import { describe, expect, it } from 'vitest';
+import { flowControl } from '../../src/collectors/flow-control.ts';
+import type { FlowControlFacts } from '../../src/model/facts.ts';
+import { afterThisTest, createTestClient } from '../support/client.ts';
+import { json, startHttpService } from '../support/http-service.ts';
+
+/** A collector on a service whose list and single keys a test may change. */
+async function setUp(options: object) {
+  const said = { list: {} as Record<string, number>, alone: {} as Record<string, number | undefined>, status: 404 };
+  const service = await startHttpService((request, response) => {
+    const key = /^\/v2\/flowControl\/(.+)$/.exec(request.url ?? '')?.[1];
+    if (key === undefined) {
+      const rows = Object.entries(said.list).map(([flowControlKey, waitListSize]) => ({
+        flowControlKey,
+        waitListSize,
+      }));
+      return json(response, rows);
+    }
+    const waitlistSize = said.alone[decodeURIComponent(key)];
+    if (waitlistSize === undefined) json(response, { error: 'not found' }, said.status);
+    else json(response, { waitlistSize });
+  });
+  afterThisTest(() => service.close());
+  const api = createTestClient(service.url).reader;
+  const parsed = flowControl.options.parse(options);
+  let memory = flowControl.restore(new Map());
+  const observe = (round: string) =>
+    flowControl.observe({
+      api,
+      options: parsed,
+      round,
+      now: 0,
+      memory,
+      walk: undefined,
+      signal: new AbortController().signal,
+    });
+  const fold = ({ fold }: Awaited<ReturnType<typeof observe>>) => {
+    const folded = fold(memory);
+    memory = folded.memory;
+    const { shown } = folded.facts as FlowControlFacts;
+    return Object.fromEntries(shown.map(({ key, waitlistSize }) => [key, waitlistSize]));
+  };
+  return { said, service, parsed, observe, fold, round: async (round: string) => fold(await observe(round)) };
+}
+
+describe('watched flow-control keys', () => {
+  it('are read on a clock of their own, and only where there are any', async () => {
+    const { parsed } = await setUp({ watch: ['a', 'b'], watchEvery: '2s' });
+    expect(flowControl.rounds(parsed)).toEqual({
+      list: { every: 15_000, requests: 1 },
+      watch: { every: 2000, requests: 2 },
+    });
+    expect(flowControl.rounds(flowControl.options.parse({}))).toEqual({ list: { every: 15_000, requests: 1 } });
+  });
+
+  it('show the newest observation: alone, or in the list', async () => {
+    const { said, round } = await setUp({ watch: ['a'] });
+    said.list = { a: 5, b: 1 };
+    said.alone = { a: 6 };
+    expect(await round('list')).toEqual({ a: 5, b: 1 });
+    expect(await round('watch')).toEqual({ b: 1, a: 6 });
+    said.list = { a: 7, b: 2 };
+    expect(await round('list')).toEqual({ a: 7, b: 2 });
+  });
+
+  it('go by what was answered last when both are under way', async () => {
+    const { said, observe, fold } = await setUp({ watch: ['a'] });
+    said.list = { a: 5 };
+    const list = await observe('list');
+    said.alone = { a: 6 };
+    const watch = await observe('watch');
+    fold(list);
+    expect(fold(watch)).toEqual({ a: 6 });
+  });
+
+  it('have nothing waiting when they are missing, once known; the others are left to the list', async () => {
+    const { said, round } = await setUp({ watch: ['a', 'unheard of'] });
+    said.list = { a: 5, b: 1 };
+    said.alone = { a: 5 };
+    await round('list');
+    await round('watch');
+    said.alone = {};
+    expect(await round('watch')).toEqual({ b: 1, a: 0 });
+    said.list = { b: 1 };
+    expect(await round('list')).toEqual({ b: 1, a: 0 });
+  });
+
+  it('are left to the list while not one was ever found alone: then it is the path that is missing', async () => {
+    const { said, round } = await setUp({ watch: ['a'] });
+    said.list = { a: 5 };
+    await round('list');
+    for (said.status of [404, 405, 400]) expect(await round('watch')).toEqual({ a: 5 });
+  });
+
+  it('are shown before the first list, whatever include and exclude say, and beyond the cap', async () => {
+    const { said, round } = await setUp({ watch: ['a'], include: ['b*'], exclude: ['a'], maxSeries: 2 });
+    said.alone = { a: 1 };
+    said.list = { a: 1, b1: 10, b2: 20, c: 5 };
+    expect(await round('watch')).toEqual({ a: 1 });
+    expect(await round('list')).toEqual({ a: 1, b2: 20 });
+  });
+});

@@ -1,0 +1,124 @@
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { createServer, request as httpRequest } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
+import { type AddressInfo, connect } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { Secret } from '../../src/kit/secret.ts';
+import { createDispatcher, type DispatcherOptions } from '../../src/upstream/dispatcher.ts';
+import { UpstreamError } from '../../src/upstream/errors.ts';
+import { afterThisTest, createTestClient } from '../support/client.ts';
+import { json, startHttpService } from '../support/http-service.ts';
+
+async function listening(server: ReturnType<typeof createServer>): Promise<number> {
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
+  afterThisTest(async () => {
+    server.closeAllConnections();
+    await new Promise(resolve => server.close(resolve));
+  });
+  return (server.address() as AddressInfo).port;
+}
+
+/** A forward proxy that tunnels, too, and remembers what it was asked and with which credentials. */
+async function startProxy() {
+  const asked: (string | undefined)[] = [];
+  const credentials: (string | undefined)[] = [];
+  const server = createServer((request, response) => {
+    asked.push(`${request.method} ${request.url}`);
+    credentials.push(request.headers['proxy-authorization']);
+    const { host: _host, 'proxy-authorization': _secret, ...headers } = request.headers;
+    request.pipe(
+      httpRequest(request.url ?? '', { method: request.method, headers }, answer => {
+        response.writeHead(answer.statusCode ?? 502, answer.headers);
+        answer.pipe(response);
+      }),
+    );
+  });
+  server.on('connect', (request, socket, head) => {
+    asked.push(`CONNECT ${request.url}`);
+    credentials.push(request.headers['proxy-authorization']);
+    const [host, port] = String(request.url).split(':');
+    const onward = connect(Number(port), host, () => {
+      socket.write('HTTP/1.1 200 OK\r\n\r\n');
+      onward.write(head);
+      onward.pipe(socket).pipe(onward);
+    });
+    for (const end of [socket, onward]) end.on('error', () => end.destroy());
+  });
+  return { port: await listening(server), asked, credentials };
+}
+
+/** A certificate for localhost that nobody has signed but itself. */
+function selfSigned(): { key: Buffer; cert: Buffer } {
+  const folder = mkdtempSync(join(tmpdir(), 'delivery-watch-tls-'));
+  const [key, cert] = [join(folder, 'key.pem'), join(folder, 'cert.pem')];
+  const subject = ['-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost,IP:127.0.0.1'];
+  const curve = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1'];
+  execFileSync('openssl', ['req', '-x509', ...curve, '-nodes', '-keyout', key, '-out', cert, ...subject], {
+    stdio: 'ignore',
+  });
+  const pair = { key: readFileSync(key), cert: readFileSync(cert) };
+  rmSync(folder, { recursive: true });
+  return pair;
+}
+
+async function read(url: string, options: Omit<DispatcherOptions, 'connectTimeout'>) {
+  const dispatcher = createDispatcher({ connectTimeout: 1000, ...options });
+  afterThisTest(() => dispatcher.destroy());
+  return createTestClient(url, { dispatcher }).reader.flowControl(new AbortController().signal);
+}
+
+const ANSWER = { rows: [{ key: 'k', waitlistSize: 3 }], rejected: 0 };
+const KEYS = [{ flowControlKey: 'k', waitListSize: 3 }];
+
+describe('proxy', () => {
+  it('is asked, with its user and password, and not for the hosts that do without', async () => {
+    const service = await startHttpService((_request, response) => json(response, KEYS));
+    afterThisTest(() => service.close());
+    const proxy = await startProxy();
+    const address = new Secret(`http://user:pass@127.0.0.1:${proxy.port}`);
+    expect(await read(service.url, { proxy: address })).toEqual(ANSWER);
+    expect(proxy.asked).toEqual([`GET ${service.url}/v2/flowControl`]);
+    expect(proxy.credentials).toEqual([`Basic ${Buffer.from('user:pass').toString('base64')}`]);
+    expect(await read(service.url, { proxy: address, noProxy: ['127.0.0.1'] })).toEqual(ANSWER);
+    expect(proxy.asked).toHaveLength(1);
+  });
+
+  it('carries TLS through a tunnel, with the certificates that are trusted in addition', async () => {
+    const { key, cert } = selfSigned();
+    const port = await listening(createTlsServer({ key, cert }, (_request, response) => json(response, KEYS)));
+    const proxy = await startProxy();
+    const address = new Secret(`http://127.0.0.1:${proxy.port}`);
+    expect(await read(`https://127.0.0.1:${port}`, { proxy: address, ca: cert.toString() })).toEqual(ANSWER);
+    expect(proxy.asked).toEqual([`CONNECT 127.0.0.1:${port}`]);
+  });
+
+  it('that can not be reached is a failure of the network', async () => {
+    const service = await startHttpService((_request, response) => json(response, KEYS));
+    afterThisTest(() => service.close());
+    await expect(read(service.url, { proxy: new Secret('http://127.0.0.1:1') })).rejects.toMatchObject({
+      reason: 'network',
+    });
+    expect(service.requests).toEqual([]);
+  });
+});
+
+describe('TLS', () => {
+  it('takes a certificate that nobody trusts for a failure of the network, and one that is trusted in addition', async () => {
+    const { key, cert } = selfSigned();
+    const port = await listening(createTlsServer({ key, cert }, (_request, response) => json(response, KEYS)));
+    const error = await read(`https://localhost:${port}`, {}).catch((error: unknown) => error);
+    expect(error).toBeInstanceOf(UpstreamError);
+    expect(error).toMatchObject({
+      reason: 'network',
+      message: expect.stringMatching(/: DEPTH_ZERO_SELF_SIGNED_CERT$/),
+    });
+    expect(await read(`https://localhost:${port}`, { ca: cert.toString() })).toEqual(ANSWER);
+  });
+});
+
+it('a host that has no address is a failure of the network', async () => {
+  await expect(read('http://no-such-host.invalid', {})).rejects.toMatchObject({ reason: 'network' });
+});

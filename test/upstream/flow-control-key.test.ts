@@ -1,0 +1,106 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { startEmulator } from '../../src/emulator/server.ts';
+import { Secret } from '../../src/kit/secret.ts';
+import { fixedToken } from '../../src/upstream/token.ts';
+import { afterThisTest, createTestClient } from '../support/client.ts';
+import { json, startHttpService } from '../support/http-service.ts';
+
+const signal = () => new AbortController().signal;
+const ROTATION = '/v2/keys/rotate';
+
+async function serve(handle: Parameters<typeof startHttpService>[0]) {
+  const service = await startHttpService(handle);
+  afterThisTest(() => service.close());
+  return service;
+}
+
+describe('a single flow-control key', () => {
+  it.each(['/v2/flowControl/{flowControlKey}', '/v2/keys/rotate/{flowControlKey}'])(
+    'is read at %s, whatever its name',
+    async flowControlKeyPath => {
+      const service = await serve((_request, response) => json(response, { waitlistSize: 7 }));
+      const { reader, counts } = createTestClient(service.url, { flowControlKeyPath });
+      const before = flowControlKeyPath.replace('{flowControlKey}', '');
+      for (const key of ['k', 'a/b c?d#e', '../x', '%2e', 'snö', '{flowControlKey}', '$&']) {
+        expect(await reader.flowControlKey(key, signal())).toEqual({ key, waitlistSize: 7 });
+        expect(service.requests.at(-1)).toBe(`GET ${before}${encodeURIComponent(key)}`);
+      }
+      expect(counts.requests).toEqual({ 'flow_control_key ok': 7 });
+    },
+  );
+
+  it('never asks for the path beside it, which rotates the keys that sign', async () => {
+    const service = await serve((_request, response) => json(response, { waitlistSize: 7 }));
+    const path = `${ROTATION}/{flowControlKey}`;
+    const { reader } = createTestClient(service.url, { flowControlKeyPath: path });
+    await fc.assert(
+      fc.asyncProperty(
+        fc.oneof(fc.constantFrom('', '.', '..', './', '/', '\ud800', '../rotate', '%2e%2e'), fc.string()),
+        async key => {
+          await reader.flowControlKey(key, signal());
+        },
+      ),
+      { numRuns: 200 },
+    );
+    const paths = service.requests.map(request => new URL(request.split(' ')[1] ?? '', 'http://x').pathname);
+    expect(paths.length).toBeGreaterThan(0);
+    expect(paths.filter(path => !/^\/v2\/keys\/rotate\/[^/]+$/.test(path))).toEqual([]);
+  });
+
+  it('refuses to send the rotation of signing keys, however the path was made', async () => {
+    const service = await serve((_request, response) => json(response, {}));
+    for (const flowControlKeyPath of [ROTATION, `${ROTATION}/`, '/v2/keys/x/../rotate', '/v2//keys/rotate//']) {
+      const { reader, counts } = createTestClient(service.url, { flowControlKeyPath });
+      expect(await reader.flowControlKey('k', signal())).toBeUndefined();
+      expect(counts.requests).toEqual({ 'flow_control_key refused': 1 });
+    }
+    expect(service.requests).toEqual([]);
+  });
+
+  it.each([
+    [404, undefined],
+    [400, undefined],
+    [405, undefined],
+  ])('is left to the list after status %d', async (status, expected) => {
+    const service = await serve((_request, response) => json(response, { error: 'no' }, status));
+    expect(await createTestClient(service.url).reader.flowControlKey('k', signal())).toBe(expected);
+  });
+
+  it('is a failure when the service fails, or answers of another key', async () => {
+    for (const [status, body, reason] of [
+      [403, {}, 'forbidden'],
+      [503, {}, 'server'],
+      [200, { flowControlKey: 'other', waitlistSize: 1 }, 'invalid_response'],
+      [200, [], 'invalid_response'],
+    ] as const) {
+      const service = await serve((_request, response) => json(response, body, status));
+      const { reader } = createTestClient(service.url);
+      await expect(reader.flowControlKey('k', signal())).rejects.toMatchObject({ reason });
+    }
+  });
+
+  it('is asked of the regional address', async () => {
+    const base = await serve((_request, response) => json(response, []));
+    const regional = await serve((_request, response) => json(response, { waitlistSize: 1 }));
+    const { reader } = createTestClient(base.url, { addresses: { base: base.url, regional: `${regional.url}/eu/` } });
+    await reader.flowControlKey('k', signal());
+    await reader.flowControl(signal());
+    expect([base.requests, regional.requests]).toEqual([['GET /v2/flowControl'], ['GET /eu/v2/flowControl/k']]);
+  });
+
+  it('is what the emulator answers, by both paths, and no signing key is ever rotated', async () => {
+    const emulator = await startEmulator({ history: 0, dlqEntries: 0, speed: 0, dialect: { idleKey: 'missing' } });
+    afterThisTest(() => emulator.close());
+    emulator.state.setWaitlist('a/b c?d', 9);
+    for (const flowControlKeyPath of ['/v2/flowControl/{flowControlKey}', `${ROTATION}/{flowControlKey}`]) {
+      const { reader } = createTestClient(emulator.url, {
+        flowControlKeyPath,
+        token: fixedToken(new Secret(emulator.token)),
+      });
+      expect(await reader.flowControlKey('a/b c?d', signal())).toMatchObject({ key: 'a/b c?d', waitlistSize: 9 });
+      expect(await reader.flowControlKey('unheard of', signal())).toBeUndefined();
+    }
+    expect(emulator.credentials.keyRotations).toBe(0);
+  });
+});
