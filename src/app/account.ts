@@ -10,7 +10,7 @@ import type { AccountStatus } from '../model/status.ts';
 import { accountStatus, createSlot, type Slot } from '../scheduler/board.ts';
 import { createRunner, type RunRound } from '../scheduler/runner.ts';
 import type { Store } from '../store/store.ts';
-import { createBudget } from '../upstream/budget.ts';
+import { createBudget, type Spent } from '../upstream/budget.ts';
 import { ENDPOINTS } from '../upstream/call.ts';
 import { createClient } from '../upstream/client.ts';
 import { OUTCOMES } from '../upstream/errors.ts';
@@ -27,6 +27,7 @@ export interface AccountDeps {
   readonly store: Store;
   readonly clock: Clock;
   readonly random: () => number;
+  readonly backfill: number | undefined;
   readonly log: Log;
   readonly tracer: Tracer;
 }
@@ -39,6 +40,8 @@ export interface Account {
   /** That, and what the agent says of the account. */
   readonly sources: readonly Source[];
   status(): AccountStatus;
+  /** Puts what was spent of the day's budget into the store. */
+  saveSpent(): Promise<void>;
   /** Requests that have ended. */
   requests(): number;
 }
@@ -49,6 +52,14 @@ function tokenSource(setting: SecretSetting, env: AccountDeps['env']): TokenSour
   const token = toToken(env[setting.env] ?? '');
   if (!token) throw new Error(`the environment variable ${setting.env} holds no token`);
   return fixedToken(token);
+}
+
+/** Key of the row that holds what was spent of a day's budget. */
+const SPENT = 'budget/spent';
+
+async function readSpent(store: Store, account: string): Promise<Spent | undefined> {
+  const row = (await store.scan(account, SPENT)).get(SPENT);
+  return row === undefined ? undefined : (JSON.parse(row) as Spent);
 }
 
 /** A collector's facts as the exposition reads them: gauges are gone while they are too old, what only rises stays. */
@@ -72,18 +83,19 @@ function collectorSource(collector: Collector, slot: Slot): Source {
 
 export async function createAccount(
   account: Config['accounts'][number],
-  { config, env, dispatchers, accountInfo, requestSeconds, store, clock, random, log, tracer }: AccountDeps,
+  { config, env, dispatchers, accountInfo, requestSeconds, store, clock, random, backfill, log, tracer }: AccountDeps,
 ): Promise<Account> {
   const { name, token, collect, upstream, retention } = account;
   const active = collectors
-    .map(collector => ({ collector, options: collect[collector.configKey] as { enabled: boolean } }))
+    .map(collector => ({ collector, options: { ...collect[collector.configKey], backfill } as { enabled: boolean } }))
     .filter(({ options }) => options.enabled);
   const meter = createAccountMeter({
     endpoints: ENDPOINTS,
     outcomes: OUTCOMES,
     collectors: active.map(({ collector }) => collector.name),
   });
-  const budget = createBudget(account.budget, clock, seconds => meter.budgetWait.inc({}, seconds));
+  const spentBefore = await readSpent(store, name);
+  const budget = createBudget(account.budget, clock, seconds => meter.budgetWait.inc({}, seconds), spentBefore);
   let tokenRejected = false;
   const client = createClient({
     addresses: addressesOf(account),
@@ -114,13 +126,15 @@ export async function createAccount(
       config.staleness,
       clock,
     );
-    const api = client.at('normal');
     const run = await createRunner({
       observer: {
         name: collector.name,
-        restore: collector.restore,
+        restore: rows => collector.restore(rows, options),
         recall: memory => collector.recall?.(memory, options),
-        observe: step => collector.observe({ api, options, ...step }),
+        observe: step => {
+          const api = client.at(collector.rounds(options)[step.round]?.priority ?? 'normal');
+          return collector.observe({ api, options, ...step });
+        },
       },
       slot,
       store,
@@ -154,5 +168,12 @@ export async function createAccount(
         ].map(([family, samples]) => [family.name, samples]),
       ),
   };
-  return { rounds, facts, sources: [...facts, own], status, requests: meter.ended };
+  let saved = JSON.stringify(spentBefore);
+  async function saveSpent(): Promise<void> {
+    const spent = JSON.stringify(budget.spent());
+    if (spent === saved) return;
+    await store.commit(name, [{ key: SPENT, value: spent }]);
+    saved = spent;
+  }
+  return { rounds, facts, sources: [...facts, own], status, saveSpent, requests: meter.ended };
 }

@@ -19,13 +19,16 @@ export interface Agent {
 /** First starts are spread over this many milliseconds an account, so that a thousand accounts do not start at once. */
 const START_SPREAD = 10;
 
+/** What is spent of the budgets is stored so often, milliseconds. */
+const SAVE_EVERY = 15_000;
+
 /** Builds every part and starts the loops. Throws, with nothing left open, when a part can't be had. */
 export async function startAgent(loaded: LoadedConfig, deps: PartsDeps): Promise<Agent> {
   const { config } = loaded;
   const { clock, random } = deps;
   const closing = createClosing();
   try {
-    const { log, process, accounts } = await createParts(loaded, deps, closing);
+    const { log, process, accounts, save } = await createParts(loaded, deps, closing);
     const sources = [...accounts.flatMap(({ sources }) => sources), process.source];
     // One bug must not cost everybody's scrape.
     const exposition = createExposition(sources, ({ account }, error) =>
@@ -50,20 +53,17 @@ export async function startAgent(loaded: LoadedConfig, deps: PartsDeps): Promise
     // One controller a loop: a listener on a signal costs as much as it has listeners, and each sleep adds one.
     const stops: AbortController[] = [];
     const spread = config.accounts.length * START_SPREAD;
+    const loop = (every: number, firstDelay: number, body: (signal: AbortSignal) => Promise<void>) => {
+      const stop = new AbortController();
+      stops.push(stop);
+      return runLoop({ every, firstDelay, clock, random, signal: stop.signal, body });
+    };
     const loops = accounts.flatMap(({ rounds }) =>
-      rounds.map(({ round, every, run }) => {
-        const stop = new AbortController();
-        stops.push(stop);
-        return runLoop({
-          every,
-          firstDelay: random() * Math.min(every, spread),
-          clock,
-          random,
-          signal: stop.signal,
-          body: signal => run(round, signal),
-        });
-      }),
+      rounds.map(({ round, every, run }) =>
+        loop(every, random() * Math.min(every, spread), signal => run(round, signal)),
+      ),
     );
+    loops.push(loop(SAVE_EVERY, SAVE_EVERY, save));
     closing.add('loops', () => {
       for (const stop of stops) stop.abort();
       return Promise.all(loops);

@@ -1,6 +1,7 @@
 import type { LoadedConfig } from '../config/load.ts';
 import { createClosing } from '../kit/closing.ts';
 import { createExposition } from '../metrics/exposition.ts';
+import type { Source } from '../metrics/family.ts';
 import type { AccountStatus } from '../model/status.ts';
 import { createParts, type PartsDeps } from './parts.ts';
 
@@ -19,11 +20,21 @@ export interface Snapshot {
   readonly samples: readonly {
     readonly metric: string;
     readonly account: string;
-    readonly labels: Readonly<Record<string, string>>;
+    readonly labels: Readonly<Record<string, string | undefined>>;
     readonly value: number;
   }[];
   /** All that /metrics would say of the accounts, as Prometheus text. */
   readonly text: string;
+}
+
+function gaugesOf(source: Source): Source {
+  const families = source.families.filter(({ type }) => type === 'gauge');
+  const names = new Set(families.map(({ name }) => name));
+  return {
+    ...source,
+    families,
+    samples: () => new Map([...source.samples()].filter(([name]) => names.has(name))),
+  };
 }
 
 /** Runs every round of every account once. An account that fails is part of the answer. */
@@ -34,7 +45,15 @@ export async function collectOnce(
 ): Promise<Snapshot> {
   const closing = createClosing();
   try {
-    const { accounts } = await createParts(loaded, deps, closing);
+    // It remembers nothing, and shall not keep a running agent's store from it.
+    const store = { ...loaded.config.store, kind: 'memory' as const };
+    const parts = await createParts({ ...loaded, config: { ...loaded.config, store } }, deps, closing);
+    // What only rises has just begun: it would be nothing but zeros.
+    const accounts = parts.accounts.map(account => ({
+      ...account,
+      facts: account.facts.map(gaugesOf),
+      sources: account.sources.map(source => (account.facts.includes(source) ? gaugesOf(source) : source)),
+    }));
     const rounds = accounts.flatMap(account => account.rounds);
     let roundsDone = 0;
     const report = () =>

@@ -4,7 +4,7 @@ import type { Closing } from '../kit/closing.ts';
 import type { Log } from '../kit/log.ts';
 import { accountInfoFamily } from '../metrics/own.ts';
 import { createProcessMetrics, type ProcessMetrics } from '../metrics/process.ts';
-import { createMemoryStore } from '../store/memory.ts';
+import { openStore } from '../store/open.ts';
 import { createLog } from '../telemetry/log.ts';
 import { createTracer } from '../telemetry/tracing.ts';
 import { ENDPOINTS } from '../upstream/call.ts';
@@ -17,6 +17,8 @@ export interface PartsDeps {
   readonly clock: Clock;
   /** A number from 0 up to 1. */
   readonly random: () => number;
+  /** Milliseconds of the event log's past to read at an account's very first start. */
+  readonly backfill?: number;
 }
 
 /** What every way of running needs: the accounts with their rounds, and what they speak through. */
@@ -24,17 +26,25 @@ export interface Parts {
   readonly log: Log;
   readonly process: ProcessMetrics;
   readonly accounts: readonly Account[];
+  /** Puts what outlasts the process and belongs to no round into the store. Never throws. */
+  save(): Promise<void>;
+}
+
+async function saveSpent(accounts: readonly Account[], log: Log): Promise<void> {
+  const saved = await Promise.allSettled(accounts.map(account => account.saveSpent()));
+  const failed = saved.find(each => each.status === 'rejected');
+  if (failed) log.warn({ error: String(failed.reason) }, 'what was spent of the budgets is not stored');
 }
 
 /** Builds the parts that a configuration asks for; `closing` learns how to close them. */
 export async function createParts(
   { config, hash, warnings }: LoadedConfig,
-  { env, clock, random }: PartsDeps,
+  { env, clock, random, backfill }: PartsDeps,
   closing: Closing,
 ): Promise<Parts> {
   const log = createLog(config.log);
   for (const { message, ...place } of warnings) log.warn(place, message);
-  const store = createMemoryStore();
+  const store = await openStore(config.store);
   closing.add('store', () => store.close());
   const dispatchers = createDispatchers(env);
   closing.add('connections', () => dispatchers.destroy());
@@ -53,9 +63,12 @@ export async function createParts(
     store,
     clock,
     random,
+    backfill,
     log,
     tracer: createTracer(version),
   };
   const accounts = await Promise.all(config.accounts.map(account => createAccount(account, deps)));
-  return { log, process, accounts };
+  const save = () => saveSpent(accounts, log);
+  closing.add('requests of the day', save);
+  return { log, process, accounts, save };
 }

@@ -1,3 +1,6 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { Command } from 'commander';
 import { startAgent } from '../app/agent.ts';
 import { version } from '../app/version.ts';
@@ -22,9 +25,12 @@ export function demoCommand(): Command {
       try {
         const emulator = await startEmulatorFor(command, { scenario, seed: DEMO_SEED });
         closing.add('emulator', () => emulator.close());
+        const folder = await mkdtemp(join(tmpdir(), 'delivery-watch-demo-'));
+        closing.add('folder', () => rm(folder, { recursive: true, force: true }));
         const { data: config, error } = Config.safeParse({
           server: { listen },
           log: { level: 'warn', format: 'text' },
+          store: { path: join(folder, 'demo.db') },
           accounts: [
             {
               name: 'demo',

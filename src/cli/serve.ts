@@ -2,16 +2,27 @@ import { Command } from 'commander';
 import { startAgent } from '../app/agent.ts';
 import { loadConfig } from '../config/load.ts';
 import { systemClock } from '../kit/clock.ts';
+import { durationOption } from './duration-option.ts';
 import { untilStopped } from './until-stopped.ts';
 
 export function serveCommand(): Command {
   return new Command('serve')
     .description('run the agent until SIGTERM or SIGINT')
     .requiredOption('--config <file>', 'configuration file')
-    .action(async ({ config: file }: { config: string }) => {
+    .option(
+      '--backfill <duration>',
+      'how far back to read the event log at the very first start, so that messages on their way are known; counters begin at 0 all the same',
+      durationOption,
+    )
+    .action(async ({ config: file, backfill }: { config: string; backfill?: number }) => {
       const stopped = untilStopped();
       const loaded = loadConfig(file, process.env);
-      const agent = await startAgent(loaded, { env: process.env, clock: systemClock, random: Math.random });
+      const agent = await startAgent(loaded, {
+        env: process.env,
+        clock: systemClock,
+        random: Math.random,
+        ...(backfill === undefined ? {} : { backfill }),
+      });
       await stopped;
       await agent.close();
     });

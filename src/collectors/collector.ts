@@ -49,6 +49,8 @@ export interface Cadence {
   readonly every: number;
   /** Requests of a round that finds nothing new: what it costs at least. */
   readonly requests: number;
+  /** Who goes first when the account's budget is short; default `normal`. */
+  readonly priority?: 'low';
 }
 
 /**
@@ -73,7 +75,7 @@ export interface Collector<
   /** Rounds without which the gauges stay true: they may fail for ever and nothing is withdrawn. */
   readonly auxiliary?: readonly string[];
   /** Memory from the rows that were committed before this process. */
-  restore(rows: ReadonlyMap<string, string>): Memory;
+  restore(rows: ReadonlyMap<string, string>, options: Options): Memory;
   /** What the memory says before the first round: of it only counters and histograms are shown. */
   recall?(memory: Memory, options: Options): Facts;
   observe(context: ObserveContext<Options, Memory, Walk>): Promise<Observation<Facts, Memory, Walk>>;
@@ -85,6 +87,12 @@ export function defineCollector<Options, Facts, Memory, Walk, F extends Families
   collector: Collector<Options, Facts, Memory, Walk, F>,
 ): Collector<Options, Facts, Memory, Walk, F> {
   return collector;
+}
+
+/** An answer that can't be true, though every row of it could be read. */
+export class Implausible extends Error {
+  override readonly name = 'Implausible';
+  readonly reason = 'invalid_response';
 }
 
 /** The most pages that one step reads. */

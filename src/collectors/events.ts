@@ -1,34 +1,55 @@
 import { z } from 'zod';
 import { Duration } from '../kit/duration.ts';
-import { gauge } from '../metrics/family.ts';
-import type { EventsFacts } from '../model/facts.ts';
-import { type DeliveryEvent, EVENT_STATES, type EventState } from '../model/message.ts';
-import type { Page } from '../upstream/api.ts';
-import { defineCollector, type ObserveContext, PAGES_A_STEP } from './collector.ts';
+import { counter, gauge, type HistogramState, histogram, histogramSamples } from '../metrics/family.ts';
+import { EVENT_STATES } from '../model/message.ts';
+import { seriesDropped } from './cap.ts';
+import { defineCollector, type ObserveContext } from './collector.ts';
+import { DESTINATIONS } from './event-log/destinations.ts';
+import { type EventsFacts, toFacts } from './event-log/facts.ts';
+import { type Memory, restoreMemory, takeChanges } from './event-log/memory.ts';
+import type { RangeRead } from './event-log/read.ts';
+import { foldSweep, nextRange, readSweep, startSweep } from './event-log/sweep.ts';
+import { foldTail, readTail, startTail, type TailWalk } from './event-log/tail.ts';
+import { BOUNDS, OUTCOMES, RESULTS, UNTRACKED } from './event-log/tally.ts';
 
 const options = z.strictObject({
   enabled: z.boolean().default(true).describe('Read the event log.'),
-  every: Duration.prefault('15s').describe(
-    'Time between two reads of the event log: a call per 1,000 events of `window`.',
-  ),
+  every: Duration.prefault('15s').describe('Time between two reads of the event log: a call per 1,000 new events.'),
   window: Duration.prefault('5m').describe('How far back `delivery_events_recent` counts.'),
+  overlap: Duration.prefault('60s').describe(
+    'How late an event may come into the log and be counted at once. So much is read again each time; lives of messages are followed so far behind.',
+  ),
+  lateSweep: Duration.prefault('30m').describe(
+    'How late an event may come into the log and still be counted: when it is so old, each minute is read once more.',
+  ),
+  destination: z
+    .enum(DESTINATIONS, { error: `must be one of ${DESTINATIONS.join(', ')}` })
+    .default('none')
+    .describe('What the label `destination` is made from, if anything.'),
+  maxDestinations: z
+    .int()
+    .min(1)
+    .max(10_000)
+    .default(100)
+    .describe('Destinations with series of their own at a time; the others are counted as `__other__`.'),
+  destinationHistograms: z.boolean().default(false).describe('Whether the histograms of waits have that label, too.'),
+  maxOpenMessages: z
+    .int()
+    .min(1)
+    .max(10_000_000)
+    .default(100_000)
+    .describe('Messages whose lives are followed at a time; beyond it the oldest are given up, and counted.'),
 });
 
-type Options = z.output<typeof options>;
+/** `backfill`: milliseconds of history to read at the very first start; no part of the configuration. */
+type Options = z.output<typeof options> & { readonly backfill?: number };
 
-/** Time of the newest event ever seen, milliseconds since the Unix epoch: a quiet log keeps it. */
-interface Memory {
-  readonly newest: number | undefined;
-}
+/** `sweep` is undefined between two ranges. */
+type Walk = { readonly tail: TailWalk } | { readonly sweep: RangeRead | undefined };
 
-/** A read of one window of the log, page by page. */
-interface Walk {
-  readonly pages: AsyncIterator<Page<DeliveryEvent>>;
-  readonly recent: Record<EventState, number>;
-  newest: number | undefined;
-}
+const BEHIND = 'Followed through the log in the background, events.overlap behind its newest event.';
 
-/** Recent states in the event log. */
+/** The event log as counters of every event, the lives of messages, and recent states. */
 export const events = defineCollector({
   name: 'events',
   configKey: 'events',
@@ -36,7 +57,7 @@ export const events = defineCollector({
   families: {
     recent: gauge(
       'delivery_events_recent',
-      'Events by state whose time lies in the last delivery_events_window_seconds before the last complete read of the log in the background. The log may be late; unknown is any state not listed here.',
+      'Events by state whose time lies in the last delivery_events_window_seconds before the last complete read of the log in the background, exact while they are not more than some 100,000. The log may be late; unknown is any state not listed here.',
       ['state'],
     ),
     window: gauge(
@@ -47,38 +68,142 @@ export const events = defineCollector({
       'delivery_event_log_newest_timestamp_seconds',
       'Time of the newest event ever seen in the log by reads in the background. No events is not the same as healthy: compare with the time now.',
     ),
+    total: counter(
+      'delivery_events_total',
+      'Events by state, each counted once, from the first start of the agent on and across restarts; read in the background. What comes into the log later than events.lateSweep is not counted.',
+      ['state', 'destination'],
+    ),
+    finished: counter('delivery_messages_finished_total', `Messages that ended, each once, by how. ${BEHIND}`, [
+      'outcome',
+      'destination',
+    ]),
+    timeToDeliver: histogram(
+      'delivery_message_time_to_deliver_seconds',
+      `Time from when a message was due (created, or later where its first event says so) until it was delivered, retries included. Only delivered messages whose creation is known. ${BEHIND}`,
+      ['destination'],
+    ),
+    queueWait: histogram(
+      'delivery_message_queue_wait_seconds',
+      `Time from when a message was due until its first attempt began. Only messages whose creation is known. ${BEHIND}`,
+      ['destination'],
+    ),
+    attempt: histogram(
+      'delivery_attempt_duration_seconds',
+      `Time from the beginning of an attempt until its answer: success, or error. ${BEHIND}`,
+      ['result'],
+    ),
+    attempts: histogram(
+      'delivery_message_attempts',
+      `Attempts of messages when they ended, by how they did. Only messages whose creation is known. ${BEHIND}`,
+      ['outcome'],
+    ),
+    inFlight: gauge(
+      'delivery_messages_in_flight',
+      'Messages that were created and have not ended, at the last complete read of the log in the background. Those created before the log was read are left out.',
+    ),
+    oldestInFlight: gauge(
+      'delivery_oldest_in_flight_timestamp_seconds',
+      'Creation time of the oldest message in flight, at the last complete read of the log in the background. Absent when there is none.',
+    ),
+    overdue: counter(
+      'delivery_messages_overdue_total',
+      `Messages that had not ended 300 seconds after they were due, each counted once and as soon as they are. ${BEHIND}`,
+    ),
+    untracked: counter(
+      'delivery_messages_untracked_total',
+      `Messages whose lives could not be followed: unknown_start ended without their creation being known, evicted were given up beyond events.maxOpenMessages or after 14 days. ${BEHIND}`,
+      ['reason'],
+    ),
+    gaps: counter(
+      'delivery_event_log_gaps_total',
+      'Times the log read in the background had a hole, so that events are missing in the counters: it keeps less than the agent was down for, or went silent and then answered attempts that it never showed beginning.',
+    ),
+    late: counter(
+      'delivery_event_log_late_total',
+      'Events that came into the log later than events.overlap, found in the background; most by the sweep. They are in delivery_events_total; of their messages only the end is followed.',
+    ),
+    duplicates: counter(
+      'delivery_event_log_duplicates_total',
+      'Rows that the log listed twice within one read in the background. They are not counted twice.',
+    ),
+    seriesDropped,
   },
-  rounds: ({ every }) => ({ tail: { every, requests: 1 } }),
-  restore: (rows): Memory => ({ newest: rows.has('newest') ? Number(rows.get('newest')) : undefined }),
+  rounds: ({ every, overlap, lateSweep }) => ({
+    tail: { every, requests: 1 },
+    ...(lateSweep > overlap ? { sweep: { every: Math.max(60_000, lateSweep / 6), requests: 1, priority: 'low' } } : {}),
+  }),
+  auxiliary: ['sweep'],
+  restore: (rows, options: Options) => restoreMemory(rows, options),
+  recall: (memory: Memory, options: Options) => toFacts(memory, options, false),
 
   async observe(context: ObserveContext<Options, Memory, Walk>) {
-    const { api, options, now, memory, signal } = context;
-    const { window } = options;
-    const walk: Walk = context.walk ?? {
-      pages: api.eventPages({ fromDate: now - window, toDate: now }, signal),
-      recent: Object.fromEntries(EVENT_STATES.map(state => [state, 0])) as Record<EventState, number>,
-      newest: memory.newest,
-    };
-    for (let pages = 0; pages < PAGES_A_STEP; pages += 1) {
-      const page = await walk.pages.next();
-      if (page.done) {
-        const facts: EventsFacts = { recent: walk.recent, windowMs: window, newest: walk.newest };
-        const changes = walk.newest === memory.newest ? [] : [{ key: 'newest', value: String(walk.newest) }];
-        return { fold: () => ({ facts, memory: { newest: walk.newest }, changes }), more: undefined };
-      }
-      for (const { state, time } of page.value.rows) {
-        // The service was asked for this window alone; a time outside it can't be believed.
-        if (time < now - window || time > now) continue;
-        walk.recent[state] += 1;
-        if (walk.newest === undefined || time > walk.newest) walk.newest = time;
-      }
-    }
-    return { fold: (memory: Memory) => ({ facts: undefined, memory, changes: [] }), more: walk };
+    return context.round === 'sweep' ? observeSweep(context) : observeTail(context);
   },
 
-  samples: ({ recent, windowMs, newest }: EventsFacts) => ({
-    recent: EVENT_STATES.map(state => ({ labels: { state }, value: recent[state] })),
-    window: [{ labels: {}, value: windowMs / 1000 }],
-    newest: newest === undefined ? [] : [{ labels: {}, value: newest / 1000 }],
-  }),
+  samples({ recent, windowMs, newest, log, destinations, labelled, ...facts }: EventsFacts) {
+    const one = (value: number) => [{ labels: {}, value }];
+    const time = (ms: number | undefined) => (ms === undefined ? [] : one(ms / 1000));
+    const named = (destination: string) => (labelled.counters ? destination : undefined);
+    const tallies = [...destinations];
+    const waits = (wait: 'timeToDeliver' | 'queueWait') => {
+      const series: [string | undefined, HistogramState][] = labelled.histograms
+        ? tallies.map(([destination, tally]) => [destination, tally[wait]])
+        : [[undefined, log[wait]]];
+      return series.flatMap(([destination, state]) => histogramSamples({ destination }, BOUNDS[wait], state));
+    };
+    return {
+      recent: recent ? EVENT_STATES.map(state => ({ labels: { state }, value: recent[state] })) : [],
+      window: one(windowMs / 1000),
+      newest: time(newest),
+      total: tallies.flatMap(([destination, { events }]) =>
+        EVENT_STATES.map(state => ({ labels: { state, destination: named(destination) }, value: events[state] })),
+      ),
+      finished: tallies.flatMap(([destination, { finished }]) =>
+        OUTCOMES.map(outcome => ({ labels: { outcome, destination: named(destination) }, value: finished[outcome] })),
+      ),
+      timeToDeliver: waits('timeToDeliver'),
+      queueWait: waits('queueWait'),
+      attempt: RESULTS.flatMap(result => histogramSamples({ result }, BOUNDS.attempt, log.attempt[result])),
+      attempts: OUTCOMES.flatMap(outcome => histogramSamples({ outcome }, BOUNDS.attempts, log.attempts[outcome])),
+      inFlight: one(facts.inFlight),
+      oldestInFlight: time(facts.oldestInFlight),
+      overdue: one(log.overdue),
+      untracked: UNTRACKED.map(reason => ({ labels: { reason }, value: log.untracked[reason] })),
+      gaps: one(log.gaps),
+      late: one(log.late),
+      duplicates: one(log.duplicates),
+      seriesDropped: labelled.counters ? [{ labels: { family: 'delivery_events_total' }, value: facts.beyondCap }] : [],
+    };
+  },
 });
+
+async function observeTail({ api, options, now, memory, walk, signal }: ObserveContext<Options, Memory, Walk>) {
+  const tailOptions = { ...options, most: options.maxOpenMessages, backfill: options.backfill ?? 0 };
+  const tail = walk && 'tail' in walk ? walk.tail : startTail(api, memory, now, tailOptions, signal);
+  const range = await readTail(api, tail, memory.destinationOf, signal);
+  const isLast = range !== undefined && range.to >= tail.until;
+  return {
+    fold(memory: Memory) {
+      if (!range) return { memory, facts: undefined, changes: [] };
+      foldTail(memory, tail, range, tailOptions);
+      const facts = toFacts(memory, options, isLast);
+      return { memory, facts, changes: takeChanges(memory) };
+    },
+    more: isLast ? undefined : { tail },
+  };
+}
+
+async function observeSweep({ api, options, now, memory, walk, signal }: ObserveContext<Options, Memory, Walk>) {
+  const limits = { ...options, most: options.maxOpenMessages };
+  const next = nextRange(memory, now, options.lateSweep);
+  const underWay = walk && 'sweep' in walk ? walk.sweep : undefined;
+  const range = underWay ?? (next && startSweep(api, next, signal));
+  const isRead = range ? await readSweep(range, memory.destinationOf) : false;
+  return {
+    fold(memory: Memory) {
+      if (range && isRead) foldSweep(memory, range, limits);
+      return { memory, facts: toFacts(memory, options, true), changes: takeChanges(memory) };
+    },
+    more: range && { sweep: isRead ? undefined : range },
+  };
+}

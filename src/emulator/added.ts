@@ -40,13 +40,33 @@ const PLAIN: Fields = {
   topicId: '',
 };
 
+/** Fields of messages that are alike, so that a million of them need not hold a million copies. */
+export type SharedFields = Map<string, Fields>;
+
 /** The message of an added row: created at `time`, with this id, unless the row says otherwise. */
-export function messageFrom(row: MessageSeed, id: string, time: number): Message {
+export function messageFrom(row: MessageSeed, id: string, time: number, shared?: SharedFields): Message {
   const { messageId = id, createdAt = time, notBefore = createdAt, callerIP = '192.0.2.1', body, ...given } = row;
+  const key = shared && JSON.stringify(given);
+  const fields = (key !== undefined && shared?.get(key)) || fieldsFrom(given);
+  if (key !== undefined) shared?.set(key, fields);
+  return { fields, messageId, createdAt, notBefore, callerIP, body };
+}
+
+function fieldsFrom(given: Partial<Fields>): Fields {
   const labels = given.labels ?? (given.label === undefined ? [] : [given.label]);
   const [label] = labels;
-  const fields = { ...PLAIN, ...given, ...(label === undefined ? {} : { label, labels }) };
-  return { fields, messageId, createdAt, notBefore, callerIP, body };
+  return { ...PLAIN, ...given, ...(label === undefined ? {} : { label, labels }) };
+}
+
+/** An added event and its time: `now`, and CREATED, unless the row says otherwise. */
+export function eventFrom(
+  row: EventSeed,
+  id: string,
+  now: number,
+  shared?: SharedFields,
+): readonly [number, LoggedEvent] {
+  const { time = now, state = 'created', responseStatus, error, nextDeliveryTime, ...rest } = row;
+  return [time, { message: messageFrom(rest, id, time, shared), state, responseStatus, error, nextDeliveryTime }];
 }
 
 /** The dead letter of an added workflow run that failed at `time`. */

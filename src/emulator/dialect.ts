@@ -15,6 +15,8 @@ const choice = <const V extends string>(help: string, ...values: [V, ...V[]]): C
 const amount = (help: string, usual: number, least: number, most: number): Amount => ({ help, usual, least, most });
 
 const DAY_MS = 86_400_000;
+/** Events are kept for so long; one that is later than this would never be listed. */
+const LATEST_MS = 6 * 3_600_000;
 
 /**
  * Where accounts of the service differ, or where no public account says what it does. Each default is what the interface
@@ -56,6 +58,21 @@ export const dialectOptions = {
   retryAfter: choice('Retry-After beside 429', 'absent', 'present'),
   readOnlyWrite: choice('status of a change that is asked for with the read-only token', '403', '401'),
   logLagMs: amount('emulated milliseconds until an event is listed', 0, 0, DAY_MS),
+  logLateShare: amount('share of events that are listed later still, between events that were listed before', 0, 0, 1),
+  logLateMs: amount('emulated milliseconds that such an event is late at most', 0, 0, LATEST_MS),
+  logDuplicates: amount('share of events that are listed twice in the same list', 0, 0, 1),
+  cursorSeam: choice(
+    'a page of events behind the first begins after the last row of the page before, or with it once more',
+    'exact',
+    'repeats',
+  ),
+  eventsMost: choice('rows of a page of events: the default and the most', '1000', '100'),
+  createdDue: choice(
+    'field of a CREATED event with the time at which a message that was published with a delay is due',
+    'absent',
+    'nextDeliveryTime',
+    'notBefore',
+  ),
 } as const satisfies Readonly<Record<string, Choice | Amount>>;
 
 type Options = typeof dialectOptions;
@@ -78,17 +95,30 @@ function fault(name: string, value: unknown): string | undefined {
   return isIn ? undefined : `${name} must be a number from ${least} to ${most}`;
 }
 
-/** The defaults with `changes` over them. Throws a RangeError that says what is wrong. */
-export function dialectWith(changes: Readonly<Record<string, unknown>>): Dialect {
-  const usual = Object.entries<Choice | Amount>(dialectOptions).map(([name, option]) => [
-    name,
-    'values' in option ? option.values[0] : option.usual,
-  ]);
+function check(changes: Readonly<Record<string, unknown>>): asserts changes is Partial<Dialect> {
   for (const [name, value] of Object.entries(changes)) {
     const wrong = fault(name, value);
     if (wrong) throw new RangeError(wrong);
   }
+}
+
+/** The defaults with `changes` over them. Throws a RangeError that says what is wrong. */
+export function dialectWith(changes: Readonly<Record<string, unknown>>): Dialect {
+  check(changes);
+  const usual = Object.entries<Choice | Amount>(dialectOptions).map(([name, option]) => [
+    name,
+    'values' in option ? option.values[0] : option.usual,
+  ]);
   return { ...Object.fromEntries(usual), ...changes };
+}
+
+/** Changes a dialect as an object that somebody wrote says; all of it or, with a RangeError that says what is wrong, nothing. */
+export function changeDialect(dialect: Dialect, changes: unknown): void {
+  if (typeof changes !== 'object' || changes === null || Array.isArray(changes)) {
+    throw new RangeError('invalid dialect: it must be an object of options and their values');
+  }
+  check(changes as Record<string, unknown>);
+  Object.assign(dialect, changes);
 }
 
 /** Reads `name=value`, as it stands on a command line. Throws a RangeError that says what is wrong. */
@@ -96,8 +126,8 @@ export function readDialectOption(text: string): Partial<Dialect> {
   const [name = '', ...rest] = text.split('=');
   const value = rest.join('=');
   const isAmount = Object.hasOwn(dialectOptions, name) && !('values' in dialectOptions[name as keyof Options]);
-  const changes = { [name]: isAmount && /^\d+$/.test(value) ? Number(value) : value };
-  dialectWith(changes);
+  const changes = { [name]: isAmount && /^\d+(\.\d+)?$/.test(value) ? Number(value) : value };
+  check(changes);
   return changes;
 }
 

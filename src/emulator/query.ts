@@ -13,9 +13,14 @@ export interface ListDefaults {
   readonly order: Order;
 }
 
+/** A place in a list; `copy` counts from 0, when a row is listed more than once. */
+export interface ListPlace extends Position {
+  readonly copy: number;
+}
+
 export interface PageRequest {
   readonly count: number;
-  readonly range: Range;
+  readonly range: Range & { readonly after?: ListPlace | undefined };
 }
 
 /** Reads the value of a row that a filter looks at; undefined when the row has none. */
@@ -64,14 +69,14 @@ export function pageRequest(
 }
 
 /** The cursor of a page that ended with the row at this place. Clients must not read anything into it. */
-export function cursorAt({ time, seq }: Position): string {
-  return Buffer.from(`${time}-${seq}`).toString('base64url');
+export function cursorAt({ time, seq, copy }: ListPlace): string {
+  return Buffer.from(copy === 0 ? `${time}-${seq}` : `${time}-${seq}-${copy}`).toString('base64url');
 }
 
-function readCursor(cursor: string): Position {
-  const match = /^(\d{1,16})-(\d{1,16})$/.exec(Buffer.from(cursor, 'base64url').toString());
+function readCursor(cursor: string): ListPlace {
+  const match = /^(\d{1,16})-(\d{1,16})(?:-(\d))?$/.exec(Buffer.from(cursor, 'base64url').toString());
   if (!match) throw new BadRequest('invalid cursor');
-  return { time: Number(match[1]), seq: Number(match[2]) };
+  return { time: Number(match[1]), seq: Number(match[2]), copy: Number(match[3] ?? 0) };
 }
 
 /**

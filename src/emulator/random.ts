@@ -37,6 +37,14 @@ export function createRandom(seed: number): Random {
   };
 }
 
+/** At least 0, below 1: decided by the seed and this text alone, however often one asks. */
+export function fractionOf(seed: number, text: string): number {
+  // FNV-1a; its low bits alone are poor, so the end is scrambled.
+  let hash = scramble(seed) ^ 0x811c9dc5;
+  for (let index = 0; index < text.length; index++) hash = Math.imul(hash ^ text.charCodeAt(index), 0x01000193);
+  return scramble(hash) / 2 ** 32;
+}
+
 /**
  * What a message was numbered for: `p` the past that is made up, `w` the workload, `f` a failed workflow run and `c` its
  * failure callback, `t` a row that a test added.

@@ -61,6 +61,21 @@ export class Timeline<T extends object> {
     return { time, seq };
   }
 
+  /** Adds many rows, in any order of their times, in O(n) and what it takes to sort them. */
+  addAll(rows: readonly (readonly [time: number, value: T])[]): void {
+    let latest = this.#times.at(-1) ?? Number.NEGATIVE_INFINITY;
+    let inOrder = true;
+    for (const [time, value] of rows) {
+      inOrder &&= time >= latest;
+      latest = time;
+      this.#times.push(time);
+      this.#seqs.push(this.#nextSeq++);
+      this.#values.push(value);
+    }
+    this.#live += rows.length;
+    if (!inOrder) this.#sort();
+  }
+
   /** The row at exactly this place. */
   get({ time, seq }: Position): T | undefined {
     const index = this.#indexOf(time, seq);
@@ -143,6 +158,16 @@ export class Timeline<T extends object> {
       else high = middle;
     }
     return low;
+  }
+
+  #sort(): void {
+    this.compact();
+    const [times, seqs, values] = [this.#times, this.#seqs, this.#values];
+    const indices = Uint32Array.from(times, (_, index) => index);
+    indices.sort((a, b) => (times[a] as number) - (times[b] as number) || (seqs[a] as number) - (seqs[b] as number));
+    this.#times = Array.from(indices, index => times[index] as number);
+    this.#seqs = Array.from(indices, index => seqs[index] as number);
+    this.#values = Array.from(indices, index => values[index]);
   }
 
   #compactIfSparse(): void {

@@ -1,7 +1,8 @@
 import type { EmulatedClock } from './clock.ts';
 import { type Dialect, dialectWith } from './dialect.ts';
+import { EventLog } from './event-log.ts';
 import { createLogView, type LogView } from './log-view.ts';
-import type { DlqEntry, LoggedEvent } from './message.ts';
+import type { DlqEntry } from './message.ts';
 import { fillPast } from './past.ts';
 import { scenarioNamed } from './scenarios/index.ts';
 import { Timeline } from './timeline.ts';
@@ -16,6 +17,8 @@ export interface WorldOptions {
   readonly history: number;
   /** How many dead letters are older than the workload. */
   readonly dlqEntries: number;
+  /** How many events are kept, the latest; a million when left out. */
+  readonly mostEvents?: number | undefined;
   /** Default: what the scenario says, then the usual one. */
   readonly dialect?: Dialect;
 }
@@ -37,7 +40,7 @@ export interface World {
   readonly dialect: Dialect;
   readonly clock: EmulatedClock;
   readonly dlq: Timeline<DlqEntry>;
-  readonly log: Timeline<LoggedEvent>;
+  readonly log: EventLog;
   readonly logView: LogView;
   readonly workload: Workload;
   readonly workflows: Workflows;
@@ -45,19 +48,21 @@ export interface World {
   advanceTo(now: number): void;
 }
 
-export function createWorld({ clock, seed, scenario: name, history, dlqEntries, dialect: given }: WorldOptions): World {
+export function createWorld(options: WorldOptions): World {
+  const { clock, seed, scenario: name, history, dlqEntries, mostEvents = MOST_EVENTS, dialect: given } = options;
   const now = clock.now();
   const start = now - Math.min(Math.max(0, history), LOG_RETENTION_MS);
   const scenario = scenarioNamed(name);
   const dialect = given ?? dialectWith(scenario.dialect ?? {});
   const dlq = new Timeline<DlqEntry>();
-  const log = new Timeline<LoggedEvent>();
-  const logView = createLogView(time => {
+  const log = new EventLog();
+  const latest = (time: number) => {
     const listed = scenario.listedUntil?.(time - now) ?? time - now;
     return Math.min(now + listed, time - dialect.logLagMs);
-  });
+  };
+  const logView = createLogView({ seed, dialect, latest });
   const expire = (time: number) => {
-    log.dropEarliest(time - LOG_RETENTION_MS, MOST_EVENTS);
+    log.dropEarliest(time - LOG_RETENTION_MS, mostEvents);
     dlq.dropEarliest(time - DLQ_RETENTION_MS, MOST_DEAD_LETTERS + dlqEntries);
   };
   fillPast({ seed, entries: dlqEntries, from: now - DLQ_RETENTION_MS, to: start, dlq });

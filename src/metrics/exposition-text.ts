@@ -56,7 +56,8 @@ export function renderSamples(family: Family, account: string | undefined, sampl
     const named: Readonly<Record<string, string | undefined>> = labels;
     let pairs = lead;
     for (const name of suffix === '_bucket' ? bucketLabels : family.labels) {
-      pairs += `${pairs === '' ? '' : ','}${name}="${escapeLabelValue(named[name] ?? '')}"`;
+      const text = named[name];
+      if (text !== undefined) pairs += `${pairs === '' ? '' : ','}${name}="${escapeLabelValue(text)}"`;
     }
     const series = pairs === '' ? suffix : `${suffix}{${pairs}}`;
     if (seen.has(series)) continue;

@@ -1,4 +1,6 @@
 /** The door of this room: what a metric family is, and what its samples are. */
+export { createHistogram, type HistogramState, histogramSamples, observeValue } from './histogram.ts';
+
 export type FamilyType = 'gauge' | 'counter' | 'histogram' | 'info';
 
 export interface Family<L extends string = string> {
@@ -13,7 +15,8 @@ export interface Family<L extends string = string> {
 
 /** One series' value. Histograms give one sample a line, with `suffix` and, for buckets, the label `le`. */
 export interface Sample<L extends string = string> {
-  readonly labels: Readonly<Record<L, string>>;
+  /** A label that is undefined is left out. */
+  readonly labels: Readonly<Record<L, string | undefined>>;
   readonly value: number;
   readonly suffix?: '_bucket' | '_sum' | '_count';
 }

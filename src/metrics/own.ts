@@ -70,7 +70,7 @@ export const ownFamilies = {
   ),
   budgetRemaining: gauge(
     'delivery_api_budget_remaining',
-    "Requests left of the account's configured budget for this UTC day. The count starts anew with the process.",
+    "Requests left of the account's configured budget for this UTC day. The count outlasts the process, to within 15 seconds.",
   ),
 } as const;
 

@@ -1,4 +1,4 @@
-import type { EventState, FlowControlEntry } from './message.ts';
+import type { FlowControlEntry } from './message.ts';
 
 /** What is known of an account's flow-control keys. */
 export interface FlowControlFacts {
@@ -20,12 +20,4 @@ export interface DlqSelection {
 export interface DlqFacts {
   /** By filter name; `all` is the whole queue. */
   readonly filters: ReadonlyMap<string, DlqSelection>;
-}
-
-export interface EventsFacts {
-  /** Events inside the window, by state. */
-  readonly recent: Readonly<Record<EventState, number>>;
-  readonly windowMs: number;
-  /** Time of the newest event ever seen, milliseconds since the Unix epoch. */
-  readonly newest: number | undefined;
 }

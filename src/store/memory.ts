@@ -1,19 +1,23 @@
+import { checkChanges, checkText } from './changes.ts';
+import { StoreError } from './errors.ts';
 import type { Store } from './store.ts';
 
 /** A store that lasts as long as the process. */
 export function createMemoryStore(): Store {
   const accounts = new Map<string, Map<string, string>>();
   let closed = false;
-  const open = () => {
-    if (closed) throw new Error('the store is closed');
+  const assertOpen = () => {
+    if (closed) throw new StoreError('closed', 'the store');
   };
   return {
     async scan(account, prefix) {
-      open();
+      assertOpen();
+      checkText(prefix, 'a prefix');
       return new Map([...(accounts.get(account) ?? [])].filter(([key]) => key.startsWith(prefix)));
     },
     async commit(account, changes) {
-      open();
+      assertOpen();
+      checkChanges(account, changes);
       const rows = accounts.get(account) ?? new Map<string, string>();
       accounts.set(account, rows);
       for (const { key, value } of changes) {

@@ -6,10 +6,15 @@ export interface Change {
   readonly value: string | null;
 }
 
+/** Rows of text, by account and key. Every method rejects with StoreError; its `reason` is from a closed list. */
 export interface Store {
-  /** Every row of the account whose key starts with `prefix`, by key. */
+  /** Every row of the account whose key starts with `prefix`, by key, in no set order. Sees every commit that has returned. */
   scan(account: string, prefix: string): Promise<ReadonlyMap<string, string>>;
-  /** Writes all changes or none. When it returns, they are as durable as this store is. */
+  /**
+   * Writes all changes or none; of two changes of one key the last counts. When it returns, they are as durable as this
+   * store is. Commits are applied in the order in which they were asked for. One that fails leaves the store usable.
+   */
   commit(account: string, changes: readonly Change[]): Promise<void>;
+  /** Ends what was accepted, then refuses everything else. Closing again does nothing. */
   close(): Promise<void>;
 }

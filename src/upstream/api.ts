@@ -1,6 +1,6 @@
 import type { DeliveryEvent, DlqEntry, FlowControlEntry } from '../model/message.ts';
 import type { Call, Endpoint, Priority } from './call.ts';
-import { type Reason, UpstreamError } from './errors.ts';
+import { UpstreamError } from './errors.ts';
 import { type CursorPage, type Page, paginate } from './paginate.ts';
 import * as wire from './wire.ts';
 
@@ -58,6 +58,9 @@ export function createPageSizes(): PageSizes {
   return { dlq: 100, events: 1000 };
 }
 
+/** Some services allow no more rows than this in a page of any list. */
+const SMALL_PAGE = 100;
+
 /** Bytes of a body that are read, packed or unpacked. A page of 1,000 events with bodies is a few MiB. */
 const LARGEST_BODY = 32 * 1024 * 1024;
 /** Bytes that are read where asking for less is not possible: a page of one row, a list without pages. */
@@ -86,8 +89,8 @@ interface ReaderDeps {
 /** The lists there are, by the name of the collector that reads them. */
 type List = Extract<Endpoint, 'dlq' | 'events' | 'flow_control'>;
 
-/** Reasons for which a single key is left to the list: it is not there, or the service does not show keys one by one. */
-const NOT_ALONE: ReadonlySet<Reason> = new Set(['not_found', 'refused']);
+/** Whether the service itself would not take a request as it was. */
+const wasRefused = (error: UpstreamError) => error.reason === 'refused' && error.status !== undefined;
 
 export function createReader(deps: ReaderDeps): Reader {
   const { call, priority, sizes, flowControlKeyPath, onRejected, onMissing } = deps;
@@ -103,21 +106,27 @@ export function createReader(deps: ReaderDeps): Reader {
     return (await call({ endpoint, method: 'GET', address, path, query, priority, largest, signal })).body;
   }
 
-  /** One page, asked for again with half as many rows for as long as it is too large. */
+  /**
+   * One page. It is asked for again with half as many rows for as long as it is too large, and with as few as every
+   * service takes when the number itself may be why it was refused. What worked is remembered.
+   */
   async function getPage(
     endpoint: keyof PageSizes,
     path: string,
     query: URLSearchParams,
     signal: AbortSignal,
   ): Promise<unknown> {
-    for (;;) {
-      const size = sizes[endpoint];
+    for (let size = sizes[endpoint]; ; ) {
       query.set('count', String(size));
       try {
-        return await get(endpoint, path, query, size > 1 ? LARGEST_BODY : LARGEST_SINGLE, signal);
+        const page = await get(endpoint, path, query, size > 1 ? LARGEST_BODY : LARGEST_SINGLE, signal);
+        sizes[endpoint] = Math.min(sizes[endpoint], size);
+        return page;
       } catch (error) {
-        if (!(error instanceof UpstreamError) || !error.tooLarge || size === 1) throw error;
-        sizes[endpoint] = Math.min(sizes[endpoint], Math.floor(size / 2));
+        if (!(error instanceof UpstreamError)) throw error;
+        if (error.tooLarge && size > 1) size = Math.floor(size / 2);
+        else if (wasRefused(error) && size > SMALL_PAGE) size = SMALL_PAGE;
+        else throw error;
       }
     }
   }
@@ -184,7 +193,8 @@ export function createReader(deps: ReaderDeps): Reader {
         if (entry) return entry;
         throw new UpstreamError('invalid_response', `GET ${path}: not that key`);
       } catch (error) {
-        if (error instanceof UpstreamError && NOT_ALONE.has(error.reason)) return undefined;
+        // It is not there, or the service does not show keys one by one.
+        if (error instanceof UpstreamError && (error.reason === 'not_found' || wasRefused(error))) return undefined;
         throw error;
       }
     },

@@ -9,7 +9,7 @@ export interface BudgetOptions {
   readonly burst: number;
   /** Requests under way at the same time. */
   readonly concurrency: number;
-  /** Requests in one UTC day, spread over what is left of it; the count starts anew with the process. */
+  /** Requests in one UTC day, spread over what is left of it. */
   readonly requestsPerDay: number;
 }
 
@@ -25,6 +25,13 @@ export interface Budget {
   pause(ms: number): void;
   /** Requests left of this UTC day's. */
   remaining(): number;
+  spent(): Spent;
+}
+
+/** Requests of one UTC day, which is a number of days since the Unix epoch. */
+export interface Spent {
+  readonly day: number;
+  readonly requests: number;
 }
 
 const DAY = 86_400_000;
@@ -41,13 +48,19 @@ interface Waiter {
   refuse(error: UpstreamError): void;
 }
 
-export function createBudget(options: BudgetOptions, clock: Clock, onWait: (seconds: number) => void): Budget {
+/** `before`: what was spent before this process; it counts when it was today. */
+export function createBudget(
+  options: BudgetOptions,
+  clock: Clock,
+  onWait: (seconds: number) => void,
+  before?: Spent,
+): Budget {
   const waiting: Waiter[] = [];
   let tokens = options.burst;
   let refilledAt = clock.monotonic();
   let underWay = 0;
   let day = Math.floor(clock.now() / DAY);
-  let usedToday = 0;
+  let usedToday = before?.day === day ? before.requests : 0;
   let pausedUntil = Number.NEGATIVE_INFINITY;
   /** Ends the wait for the next token once nobody wants it, so that nothing keeps the process alive. */
   let refilling: AbortController | undefined;
@@ -168,6 +181,10 @@ export function createBudget(options: BudgetOptions, clock: Clock, onWait: (seco
     remaining() {
       refill();
       return Math.max(0, options.requestsPerDay - usedToday);
+    },
+    spent() {
+      refill();
+      return { day, requests: usedToday };
     },
   };
 }

@@ -27,16 +27,19 @@ export class UpstreamError extends Error {
   readonly retryAfter: number | undefined;
   /** The answer was longer than is read; a smaller page may fit. */
   readonly tooLarge: boolean;
+  /** HTTP status of the answer that is the failure; undefined where there was none. */
+  readonly status: number | undefined;
 
   constructor(
     reason: Reason,
     message: string,
-    options: { cause?: unknown; retryAfter?: number | undefined; tooLarge?: boolean } = {},
+    options: { cause?: unknown; retryAfter?: number | undefined; tooLarge?: boolean; status?: number } = {},
   ) {
     super(message, 'cause' in options ? { cause: options.cause } : {});
     this.reason = reason;
     this.retryAfter = options.retryAfter;
     this.tooLarge = options.tooLarge ?? false;
+    this.status = options.status;
   }
 
   get retryable(): boolean {

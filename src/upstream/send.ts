@@ -88,6 +88,7 @@ export function createSend({ addresses, dispatcher, timeout, now, onBytes }: Sen
         if (reason) {
           throw new UpstreamError(reason, `${what}: status ${answer.statusCode}`, {
             retryAfter: wait,
+            status: answer.statusCode,
           });
         }
         const body = await decode(

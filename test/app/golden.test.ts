@@ -31,6 +31,7 @@ async function startBoth(more: object[] = []): Promise<Agent> {
   const config = Config.parse({
     server: { listen: '127.0.0.1:0' },
     log: { level: 'silent' },
+    store: { kind: 'memory' },
     accounts: [
       { name: 'acme', baseUrl: emulator.url, token: 'golden-token', budget: { requestsPerSecond: 1000, burst: 1000 } },
       ...more.map(account => ({ baseUrl: emulator.url, ...account })),

@@ -13,8 +13,8 @@ interface Case {
   /** Rows committed before this process. */
   readonly stored?: Readonly<Record<string, string>>;
   readonly answers: readonly (readonly [request: string, body: unknown])[];
-  /** Rows that the round commits. */
-  readonly changes?: readonly object[];
+  /** Rows that the round commits: none unless they are given, or said to be tested elsewhere. */
+  readonly changes?: readonly object[] | 'elsewhere';
 }
 
 const fileName = (collector: Collector) => collector.name.replaceAll('_', '-');
@@ -32,7 +32,7 @@ async function collect(collector: Collector, { now, options, stored = {}, answer
   const [round = ''] = Object.keys(collector.rounds(parsed));
   const signal = new AbortController().signal;
   const changes: object[] = [];
-  let memory = collector.restore(new Map(Object.entries(stored)));
+  let memory = collector.restore(new Map(Object.entries(stored)), parsed);
   let walk: unknown;
   let facts: unknown;
   do {
@@ -64,12 +64,12 @@ describe.each(collectors.map(collector => [collector.name, collector] as const))
     const given = JSON.parse(readFileSync(path, 'utf8')) as Case;
     const { text, changes } = await collect(collector, given);
     await expect(text).toMatchFileSnapshot(`../../${path.replace(/json$/, 'prom')}`);
-    expect(changes).toEqual(given.changes ?? []);
+    if (given.changes !== 'elsewhere') expect(changes).toEqual(given.changes ?? []);
   });
 
   it('names its metrics after itself and says in HELP that data is read in the background', () => {
     for (const { name, help } of Object.values(collector.families)) {
-      expect(name).toMatch(/^delivery_(flow_control|dlq|events?|series_dropped)/);
+      expect(name).toMatch(/^delivery_(flow_control|dlq|events?|messages?|attempt|oldest_in_flight|series_dropped)/);
       expect(help.includes('in the background') || help.includes('as configured'), help).toBe(true);
     }
   });
@@ -77,6 +77,6 @@ describe.each(collectors.map(collector => [collector.name, collector] as const))
 
 it('the table of collectors has every collector there is', () => {
   const notCollectors = ['index.ts', 'collector.ts', 'cap.ts'];
-  const files = readdirSync('src/collectors').filter(file => !notCollectors.includes(file));
+  const files = readdirSync('src/collectors').filter(file => file.endsWith('.ts') && !notCollectors.includes(file));
   expect(files.sort()).toEqual(collectors.map(collector => `${fileName(collector)}.ts`).sort());
 });

@@ -23,7 +23,7 @@ async function setUp(options: object) {
   afterThisTest(() => service.close());
   const api = createTestClient(service.url).reader;
   const parsed = flowControl.options.parse(options);
-  let memory = flowControl.restore(new Map());
+  let memory = flowControl.restore(new Map(), parsed);
   const observe = (round: string) =>
     flowControl.observe({
       api,

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -59,7 +59,13 @@ it('nothing secret leaves by any way out', { timeout: 60_000 }, async () => {
     { name: 'from-env', baseUrl: service.url, token: { env: 'SECRET' }, budget },
     { name: 'from-file', baseUrl: service.url, token: { file: join(folder, 'token') }, budget },
   ];
-  const config = { server: { listen: '127.0.0.1:0' }, log: { level: 'debug' }, accounts, collect };
+  const config = {
+    server: { listen: '127.0.0.1:0' },
+    log: { level: 'debug' },
+    store: { path: join(folder, 'store.db') },
+    accounts,
+    collect,
+  };
   writeFileSync(file, JSON.stringify(config));
 
   const agent = startCli(['serve', '--config', file], { SECRET: CANARY });
@@ -88,6 +94,9 @@ it('nothing secret leaves by any way out', { timeout: 60_000 }, async () => {
     }
     expect(calls).toBeGreaterThan(ANSWERS.length * 18);
   }, 40_000);
+  for (const name of readdirSync(folder).filter(name => name.startsWith('store.db'))) {
+    expect(readFileSync(join(folder, name)).includes(CANARY), name).toBe(false);
+  }
   agent.kill('SIGTERM');
   expect(await agent.ended).toBe(0);
   // Every fault was really met, and told of.

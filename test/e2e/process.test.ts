@@ -14,7 +14,7 @@ function configFile(config: object): string {
   const folder = mkdtempSync(join(tmpdir(), 'delivery-watch-'));
   afterThisTest(async () => rmSync(folder, { recursive: true }));
   const file = join(folder, 'config.yaml');
-  writeFileSync(file, JSON.stringify(config));
+  writeFileSync(file, JSON.stringify({ store: { kind: 'memory' }, ...config }));
   return file;
 }
 

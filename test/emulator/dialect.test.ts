@@ -3,7 +3,7 @@ import { dialectOptions, dialectWith, readDialectOption } from '../../src/emulat
 import { startEmulator } from '../../src/emulator/server.ts';
 import { ask, emptyEmulator, emulator, NOON } from './emulated.ts';
 
-/** Options that other files try: failure callbacks, access. */
+/** Options that other files try: failure callbacks, access, what of the event log is listed. */
 const ELSEWHERE = [
   'callbackState',
   'cancelAnswer',
@@ -13,6 +13,12 @@ const ELSEWHERE = [
   'burstReset',
   'retryAfter',
   'readOnlyWrite',
+  'logLateShare',
+  'logLateMs',
+  'logDuplicates',
+  'cursorSeam',
+  'eventsMost',
+  'createdDue',
 ];
 const tried = new Set<string>(ELSEWHERE);
 
@@ -37,6 +43,11 @@ test('by default everything is as the interface document says', () => {
     eventCancelled: 'cancelled',
     lastCursor: 'absent',
     order: 'obeyed',
+    logLateShare: 0,
+    logDuplicates: 0,
+    cursorSeam: 'exact',
+    eventsMost: '1000',
+    createdDue: 'absent',
     cancelAnswer: '302',
   });
 });
@@ -48,6 +59,9 @@ test('refuses unknown names and values, in an object and on a command line', asy
     expect(() => readDialectOption(wrong)).toThrow(RangeError);
   expect(readDialectOption('eventTime=number')).toEqual({ eventTime: 'number' });
   expect(readDialectOption('logLagMs=20')).toEqual({ logLagMs: 20 });
+  expect(readDialectOption('logLateShare=0.05')).toEqual({ logLateShare: 0.05 });
+  for (const wrong of ['logLateShare=1.1', 'logLateShare=.5', 'logLateShare=5%', 'logDuplicates=-0.1'])
+    expect(() => readDialectOption(wrong)).toThrow(RangeError);
   await expect(startEmulator({ dialect: { eventTime: 'date' } as never })).rejects.toThrow(
     'eventTime must be one of text, number',
   );

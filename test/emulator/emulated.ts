@@ -53,15 +53,14 @@ export async function ask({ url, token }: Emulator, path: string, init: RequestI
 
 export type Parameters = readonly (readonly [name: string, value: string])[];
 
-/** All rows of a list, page by page; `between` runs after each page but the last. */
-export async function walk(
+/** The rows of a list page by page, until there is no cursor or an empty one; `between` runs after each page but the last. */
+export async function* pages(
   from: Emulator,
   list: 'dlq' | 'events',
   parameters: Parameters = [],
   between: (page: number) => void = () => {},
   // biome-ignore lint/suspicious/noExplicitAny: as above
-): Promise<any[]> {
-  const rows = [];
+): AsyncGenerator<any[], void> {
   let cursor: string | undefined;
   for (let page = 0; ; page++) {
     const query = new URLSearchParams();
@@ -69,11 +68,24 @@ export async function walk(
     if (cursor) query.append('cursor', cursor);
     const { status, text, body } = await ask(from, `/v2/${list}?${query}`);
     if (status !== 200) throw new Error(`${status} ${text}`);
-    rows.push(...body[list === 'dlq' ? 'messages' : 'events']);
+    yield body[list === 'dlq' ? 'messages' : 'events'];
     cursor = body.cursor;
-    if (cursor === undefined) return rows;
+    if (!cursor) return;
     between(page);
   }
+}
+
+/** All rows of a list; as `pages`. */
+export async function walk(
+  from: Emulator,
+  list: 'dlq' | 'events',
+  parameters?: Parameters,
+  between?: (page: number) => void,
+  // biome-ignore lint/suspicious/noExplicitAny: as above
+): Promise<any[]> {
+  const rows = [];
+  for await (const page of pages(from, list, parameters, between)) rows.push(...page);
+  return rows;
 }
 
 /** When a dead letter entered the queue, from its identifier. */

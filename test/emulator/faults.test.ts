@@ -198,7 +198,7 @@ describe('which requests are struck', () => {
 
   test('never what the emulator itself answers', async () => {
     const emulated = await emptyEmulator({ faults: [{ kind: 'reset' }] });
-    for (const path of ['/', '/_emulator/state', '/_emulator/faults'])
+    for (const path of ['/', '/_emulator/state', '/_emulator/faults', '/_emulator/log', '/_emulator/dialect'])
       expect((await ask(emulated, path)).status).toBe(200);
   });
 });

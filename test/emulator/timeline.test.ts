@@ -36,6 +36,10 @@ const change = fc.oneof(
     arbitrary: fc.record({ kind: fc.constant('drop' as const), time, limit: fc.integer({ min: 0, max: 60 }) }),
   },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('compact' as const) }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({ kind: fc.constant('addAll' as const), times: fc.array(time, { maxLength: 9 }) }),
+  },
 );
 const range = fc.record({
   from: time,
@@ -56,6 +60,14 @@ test('a range holds what a sorted array holds, whatever was added, removed, drop
           const name = `row ${index}`;
           if (each.kind === 'add') rows.push({ name, ...timeline.add(each.time, { name }) });
           if (each.kind === 'compact') timeline.compact();
+          if (each.kind === 'addAll') {
+            // Numbered in the order in which they were given.
+            const seq = timeline.add(0, { name: 'gone' }).seq + 1;
+            expect(timeline.remove({ time: 0, seq: seq - 1 })).toBe(true);
+            const added = each.times.map((time, at) => ({ name: `row ${index}.${at}`, time, seq: seq + at }));
+            timeline.addAll(added.map(row => [row.time, row]));
+            rows.push(...added);
+          }
           if (each.kind === 'remove' && rows.length > 0) {
             const [gone] = rows.splice(each.index % rows.length, 1) as [Row];
             expect(timeline.remove(gone)).toBe(true);

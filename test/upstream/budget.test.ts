@@ -24,6 +24,16 @@ function setUp(options: Partial<BudgetOptions>) {
 }
 
 describe('budget', () => {
+  it('goes on with what was spent of the same day before this process, and not of another', () => {
+    const clock = createManualClock(Date.UTC(2026, 0, 1, 23, 59));
+    const options = { requestsPerSecond: 10, burst: 1, concurrency: 1, requestsPerDay: 100 };
+    const today = Math.floor(clock.now() / 86_400_000);
+    const left = (day: number) => createBudget(options, clock, () => undefined, { day, requests: 30 }).remaining();
+    expect([left(today), left(today - 1)]).toEqual([70, 100]);
+    const { budget, ask } = setUp({});
+    return ask('a').then(() => expect(budget.spent()).toEqual({ day: today, requests: 1 }));
+  });
+
   it('lets a burst through at once, then one request per token', async () => {
     const { clock, started, ask, waited } = setUp({ burst: 3 });
     const all = ['a', 'b', 'c', 'd', 'e'].map(name => ask(name));

@@ -52,7 +52,7 @@ describe('a single flow-control key', () => {
     const service = await serve((_request, response) => json(response, {}));
     for (const flowControlKeyPath of [ROTATION, `${ROTATION}/`, '/v2/keys/x/../rotate', '/v2//keys/rotate//']) {
       const { reader, counts } = createTestClient(service.url, { flowControlKeyPath });
-      expect(await reader.flowControlKey('k', signal())).toBeUndefined();
+      await expect(reader.flowControlKey('k', signal())).rejects.toMatchObject({ reason: 'refused' });
       expect(counts.requests).toEqual({ 'flow_control_key refused': 1 });
     }
     expect(service.requests).toEqual([]);

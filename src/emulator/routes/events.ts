@@ -6,8 +6,6 @@ import type { EmulatorState } from '../state.ts';
 import type { Endpoint } from './endpoint.ts';
 import { parametersOf } from './request.ts';
 
-const DEFAULTS = { count: 1000, order: 'latestFirst' } as const;
-
 /** Those behind queueName are not documented; the official clients send them. */
 const FILTERS: Filters<LoggedEvent> = {
   messageId: event => event.message.messageId,
@@ -45,15 +43,17 @@ export function listEvents(state: EmulatorState, list: 'eventsList' | 'logsList'
   return (request, response) => {
     const { dialect, logView } = state;
     const parameters = parametersOf(request);
-    const { count, range } = pageRequest(parameters, DEFAULTS, dialect);
+    const defaults = { count: Number(dialect.eventsMost), order: 'latestFirst' } as const;
+    const { count, range } = pageRequest(parameters, defaults, dialect);
     const { log, now } = state.current();
     const asked = { count, range: { ...range, to: Math.min(range.to, logView.until(now)) } };
     const matches = matcher(parameters, FILTERS, expand);
-    const { lost } = logView;
+    const unlisted = logView.unlisted(now);
     const found = page(
       [log],
       asked,
-      lost ? (event, time, seq) => !lost(time) && (!matches || matches(event, time, seq)) : matches,
+      unlisted ? (event, time, seq) => !unlisted(event, time) && (!matches || matches(event, time, seq)) : matches,
+      { copies: logView.copies, repeats: dialect.cursorSeam === 'repeats' },
     );
     const rows = found.rows.map(({ value, time }) => eventRow(value, time, dialect));
     const cursor = found.cursor ?? (dialect.lastCursor === 'empty' ? '' : undefined);

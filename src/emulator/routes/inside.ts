@@ -1,11 +1,11 @@
 import { json, type RequestHandler, Router } from 'express';
+import { z } from 'zod';
 import type { Credentials } from '../credentials.ts';
-import { fieldsOf } from '../dead-letter.ts';
+import { changeDialect } from '../dialect.ts';
 import { readFaults } from '../fault.ts';
 import type { Faults } from '../faults.ts';
 import type { EmulatorState } from '../state.ts';
-
-const RECENT_MS = 5 * 60_000;
+import { showState } from './inside-state.ts';
 
 export interface About {
   readonly scenario: string;
@@ -23,74 +23,81 @@ export interface InsideParts {
   readonly about: About;
 }
 
-/** What the service does not have: a page about the emulator, what it really holds, and its faults. Wants no token. */
+/** Something of the emulator that can be looked at and changed while it runs. */
+interface Setting {
+  readonly path: string;
+  readonly help: string;
+  show(): object;
+  /** Changes it as the body of a request says. Throws a RangeError that says what is wrong. */
+  change(body: unknown): void;
+  /** Undoes what was changed. */
+  clear?(): void;
+}
+
+/** What the service does not have: a page about the emulator, what it really holds, and its settings. Wants no token. */
 export function createInside(parts: InsideParts): Router {
-  const { faults, about } = parts;
+  const all = settings(parts);
   const router = Router({ strict: true, caseSensitive: true });
-  router.get('/', showHome(about));
+  router.get('/', showHome(parts.about, all));
   router.get('/_emulator/state', showState(parts));
-  const showFaults: RequestHandler = (_request, response) => void response.json({ faults: faults.list() });
-  router.get('/_emulator/faults', showFaults);
-  router.post('/_emulator/faults', json(), (request, response, next) => {
-    try {
-      faults.replace(readFaults(request.body));
-    } catch (error) {
-      response.status(400).json({ error: (error as Error).message });
-      return;
+  for (const { path, show, change, clear } of all) {
+    router.get(path, (_request, response) => void response.json(show()));
+    router.post(path, json(), (request, response) => {
+      try {
+        change(request.body);
+      } catch (error) {
+        if (!(error instanceof RangeError)) throw error;
+        response.status(400).json({ error: error.message });
+        return;
+      }
+      response.json(show());
+    });
+    if (clear) {
+      router.delete(path, (_request, response) => {
+        clear();
+        response.json(show());
+      });
     }
-    next();
-  });
-  router.delete('/_emulator/faults', (_request, _response, next) => {
-    faults.clear();
-    next();
-  });
-  router.post('/_emulator/faults', showFaults);
-  router.delete('/_emulator/faults', showFaults);
+  }
   return router;
 }
 
-/** Counted row by row; for people and for tests that run elsewhere. */
-function showState({ state, credentials, faults, about }: InsideParts): RequestHandler {
-  const { scenario, seed, speed } = about;
-  return (_request, response) => {
-    const { now, dlq, workflows } = state.current();
-    const byQueue = new Map<string, number>();
-    const byResponseStatus = new Map<string, number>();
-    const count = (counts: Map<string, number>, key: string) => counts.set(key, (counts.get(key) ?? 0) + 1);
-    for (const timeline of [dlq, workflows])
-      timeline.forEach(entry => {
-        count(byQueue, fieldsOf(entry).queueName ?? '(no queue)');
-        count(byResponseStatus, String(entry.responseStatus));
-      });
-    response.json({
-      now,
-      scenario,
-      seed,
-      speed,
-      dialect: state.dialect,
-      calls: state.calls(),
-      dlq: {
-        total: dlq.size + workflows.size,
-        ofWorkflows: workflows.size,
-        byQueue: Object.fromEntries(byQueue),
-        byResponseStatus: Object.fromEntries(byResponseStatus),
+const LogSwitch = z.strictObject({ on: z.boolean() });
+
+function settings({ state, faults }: InsideParts): Setting[] {
+  const { logView } = state;
+  return [
+    {
+      path: '/_emulator/faults',
+      help: 'what goes wrong: a fault or a list of them, which replaces the others',
+      show: () => ({ faults: faults.list() }),
+      change: body => faults.replace(readFaults(body)),
+      clear: () => faults.clear(),
+    },
+    {
+      path: '/_emulator/log',
+      help: 'whether the service writes its event log: {"on": false}; what happens meanwhile is never listed',
+      show: () => ({ on: logView.on }),
+      change(body) {
+        const { data } = LogSwitch.safeParse(body);
+        if (!data) throw new RangeError('invalid log: it must be {"on": true} or {"on": false}');
+        // What happened until now may be listed already, so the switch falls behind it.
+        const next = state.current().now + 1;
+        if (data.on) logView.resume(next);
+        else logView.stop(next);
       },
-      callbacks: { byState: state.countCallbacks(), cancels: state.cancels() },
-      events: {
-        windowMs: RECENT_MS,
-        byState: state.countEvents({ from: now - RECENT_MS, to: now }),
-      },
-      eventsListedUntil: state.logView.until(now),
-      waitlists: Object.fromEntries(state.waitlists()),
-      tokenResets: credentials.resets,
-      keyRotations: credentials.keyRotations,
-      faults: faults.list(),
-    });
-  };
+    },
+    {
+      path: '/_emulator/dialect',
+      help: 'how the service speaks, such as {"eventTime": "number"}; options that are not named stay as they are',
+      show: () => ({ dialect: state.dialect }),
+      change: body => changeDialect(state.dialect, body),
+    },
+  ];
 }
 
 /** A page that says what this is. */
-function showHome({ scenario, description, endpoints }: About): RequestHandler {
+function showHome({ scenario, description, endpoints }: About, all: readonly Setting[]): RequestHandler {
   const text = [
     'An emulator of a hosted message-delivery service: made-up messages, none of them is ever sent.',
     '',
@@ -99,9 +106,9 @@ function showHome({ scenario, description, endpoints }: About): RequestHandler {
     'With a bearer token, and the last two with the name and password of the account:',
     ...endpoints.map(endpoint => `  ${endpoint}`),
     '',
-    'Without one, what the emulator itself knows, and what goes wrong:',
+    'Without one, what the emulator itself knows, and what can be changed with JSON while it runs:',
     '  GET /_emulator/state',
-    '  GET, POST, DELETE /_emulator/faults',
+    ...all.flatMap(({ path, help, clear }) => [`  GET, POST${clear ? ', DELETE' : ''} ${path}`, `      ${help}`]),
     '',
   ].join('\n');
   return (_request, response) => {

@@ -1,0 +1,191 @@
+import { observeValue } from '../../metrics/family.ts';
+import { EVENT_STATES } from '../../model/message.ts';
+import { byTime, close, type KeptEvent, type Memory, type OpenMessage, touchOpen } from './memory.ts';
+import { BOUNDS, OUTCOMES, type Outcome, observeAttempt, observeWait, type Result } from './tally.ts';
+
+/** A message is late when it has not ended so long after it was due, milliseconds. */
+export const ON_TIME = 300_000;
+/** A message that nothing was heard of for so long after it was due is no longer followed: its end must have been lost. */
+const FORGOTTEN_AFTER = 14 * 86_400_000;
+/** A silence as long as this may hide a gap; a shorter one, or one within the overlap, is nothing. */
+const SILENCE = 60_000;
+
+const ENDINGS: ReadonlySet<string> = new Set(OUTCOMES);
+
+export const isEnding = (state: number) => ENDINGS.has(EVENT_STATES[state] as string);
+
+/**
+ * Follows the lives of messages through all events until `until`, in the order of their times. Events before the floor
+ * move lives on and count nothing.
+ */
+export function judge(
+  memory: Memory,
+  until: number,
+  limits: { readonly overlap: number; readonly most: number },
+): void {
+  const { checkpoint } = memory;
+  if (!checkpoint || until <= checkpoint.judgedTo) return;
+  const due = memory.unjudged.filter(({ time }) => time <= until).sort(byTime);
+  memory.unjudged = memory.unjudged.filter(({ time }) => time > until);
+  checkpoint.judgedTo = until;
+  for (const event of due) follow(memory, event, limits);
+  countOverdue(memory, until);
+}
+
+/** Follows one event. */
+export function follow(
+  memory: Memory,
+  event: KeptEvent,
+  { overlap, most }: { readonly overlap: number; readonly most: number },
+): void {
+  const { checkpoint, open } = memory;
+  if (!checkpoint) return;
+  lookForGap(memory, event, overlap);
+  checkpoint.judgedLast = Math.max(checkpoint.judgedLast, event.time);
+  const { message, time } = event;
+  // What comes after its end, late or twice, is no new life.
+  if (memory.ended.has(message)) return;
+  const known = open.get(message);
+  const state = EVENT_STATES[event.state];
+  if (state === 'created') begin(memory, event, known, most);
+  else if (state === 'active') startAttempt(memory, event, known, most);
+  else if (state === 'error' && known) {
+    endAttempt(memory, known, 'error', time);
+    touchOpen(memory, message);
+    // Of a message without a beginning, only its attempts are followed.
+    if (known.createdAt === undefined) close(memory, message, known);
+  } else if (isEnding(event.state)) end(memory, event, known, state as Outcome);
+}
+
+const counts = ({ checkpoint }: Memory, time: number) => checkpoint !== undefined && time > checkpoint.floor;
+
+function put(memory: Memory, message: bigint, opened: OpenMessage, most: number): void {
+  const { open, log } = memory;
+  open.set(message, opened);
+  touchOpen(memory, message);
+  if (open.size <= most) return;
+  const [oldest] = open as Iterable<[bigint, OpenMessage]>;
+  if (!oldest) return;
+  close(memory, ...oldest);
+  log.untracked.evicted += 1;
+  memory.touched.add('log');
+}
+
+function begin(
+  memory: Memory,
+  { message, time, dueAt, destination }: KeptEvent,
+  known: OpenMessage | undefined,
+  most: number,
+) {
+  if (known?.createdAt !== undefined) return;
+  const fresh = { activeAt: undefined, attempts: 0, overdue: false, isStored: false };
+  put(memory, message, { ...fresh, ...known, createdAt: time, dueAt: Math.max(time, dueAt), destination }, most);
+}
+
+function startAttempt(memory: Memory, event: KeptEvent, known: OpenMessage | undefined, most: number): void {
+  const { message, time, destination } = event;
+  if (known) {
+    const isFirst = known.attempts === 0 && known.createdAt !== undefined;
+    if (isFirst && counts(memory, time)) {
+      const { row, tally } = memory.destinations.of(destination, time);
+      observeWait([memory.log, tally], 'queueWait', time - known.dueAt);
+      memory.touched.add('log').add(row);
+    }
+    known.attempts += 1;
+    known.activeAt = time;
+    touchOpen(memory, message);
+  } else {
+    const unknown = { createdAt: undefined, dueAt: time, activeAt: time, attempts: 1, overdue: false };
+    put(memory, message, { ...unknown, destination, isStored: false }, most);
+  }
+}
+
+function endAttempt(memory: Memory, open: OpenMessage, result: Result, time: number): void {
+  if (open.activeAt === undefined) return;
+  if (counts(memory, time)) observeAttempt(memory.log, result, time - open.activeAt);
+  memory.touched.add('log');
+  open.activeAt = undefined;
+}
+
+/** Whether a message was in flight when it became late, and that was after the floor. */
+const wasLate = ({ checkpoint }: Memory, { dueAt }: OpenMessage, time: number) =>
+  checkpoint !== undefined && time > dueAt + ON_TIME && dueAt + ON_TIME > checkpoint.floor;
+
+function end(memory: Memory, event: KeptEvent, known: OpenMessage | undefined, outcome: Outcome): void {
+  const { message, time, destination } = event;
+  const { log, ended, touched } = memory;
+  ended.set(message, time);
+  if (known) {
+    if (outcome !== 'cancelled') endAttempt(memory, known, outcome === 'delivered' ? 'success' : 'error', time);
+    close(memory, message, known);
+  }
+  if (!counts(memory, time)) return;
+  const { row, tally } = memory.destinations.of(destination, time);
+  tally.finished[outcome] += 1;
+  touched.add(row).add('log');
+  if (known?.createdAt === undefined) {
+    log.untracked.unknown_start += 1;
+    return;
+  }
+  if (outcome === 'delivered') observeWait([log, tally], 'timeToDeliver', time - known.dueAt);
+  observeValue(log.attempts[outcome], BOUNDS.attempts, known.attempts);
+  if (!known.overdue && wasLate(memory, known, time)) log.overdue += 1;
+}
+
+/** Counts messages as late as soon as they are, and forgets those that have long been. */
+function countOverdue(memory: Memory, now: number): void {
+  for (const [message, known] of memory.open) {
+    if (now > known.dueAt + FORGOTTEN_AFTER) {
+      close(memory, message, known);
+      memory.log.untracked.evicted += 1;
+      memory.touched.add('log');
+    } else if (known.createdAt !== undefined && !known.overdue && wasLate(memory, known, now)) {
+      known.overdue = true;
+      memory.log.overdue += 1;
+      memory.touched.add('log');
+      touchOpen(memory, message);
+    }
+  }
+}
+
+/**
+ * A silence is no gap: nothing may have happened. But when the first thing after it is an answer to an attempt that the
+ * log never showed beginning, events of the silence were lost. Each silence counts once.
+ */
+function lookForGap(memory: Memory, { message, state, time }: KeptEvent, overlap: number): void {
+  const { checkpoint, open, log } = memory;
+  if (!checkpoint) return;
+  const { floor, judgedLast } = checkpoint;
+  const known = open.get(message);
+  const isAnswer = EVENT_STATES[state] === 'error' || EVENT_STATES[state] === 'delivered';
+  const lacksStart = isAnswer && known?.activeAt === undefined && !memory.ended.has(message);
+  if (judgedLast > floor && time - judgedLast > Math.max(SILENCE, overlap)) memory.silenceUntil = time + overlap;
+  if (!lacksStart) return;
+  const paired = log.attempt.success.counts.reduce((a, b) => a + b, 0);
+  if (time <= memory.silenceUntil && paired > memory.answersWithoutStart) {
+    memory.silenceUntil = 0;
+    log.gaps += 1;
+    memory.touched.add('log');
+  }
+  memory.answersWithoutStart += 1;
+}
+
+/** Messages that have not ended, as far as the log is read, and the creation of the oldest, milliseconds. */
+export function inFlight({ open, unjudged, ended }: Memory): { count: number; oldest: number | undefined } {
+  const created = new Map<bigint, number>();
+  const over = new Set<bigint>();
+  for (const { message, state, time } of unjudged) {
+    if (EVENT_STATES[state] === 'created' && !ended.has(message)) created.set(message, time);
+    else if (isEnding(state)) over.add(message);
+  }
+  let count = 0;
+  let oldest: number | undefined;
+  const take = (message: bigint, createdAt: number | undefined) => {
+    if (createdAt === undefined || over.has(message)) return;
+    count += 1;
+    if (oldest === undefined || createdAt < oldest) oldest = createdAt;
+  };
+  for (const [message, { createdAt }] of open) take(message, createdAt);
+  for (const [message, time] of created) if (open.get(message)?.createdAt === undefined) take(message, time);
+  return { count, oldest };
+}

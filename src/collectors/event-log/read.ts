@@ -1,0 +1,72 @@
+import { hash64 } from '../../kit/hash64.ts';
+import { type DeliveryEvent, EVENT_STATES, type EventState } from '../../model/message.ts';
+import type { Page, Reader } from '../../upstream/api.ts';
+import { Implausible } from '../collector.ts';
+import { identityOf, type KeptEvent } from './memory.ts';
+
+/** A range of the log is read whole, in whatever order its pages come; a longer one than this is cut. */
+export const MOST_PAGES = 20;
+/** Events of one range that are held at a time: only a service that ignores the range sends more. */
+const MOST_EVENTS = 1_000_000;
+
+/** What one range of the log holds. Times: milliseconds since the Unix epoch, both ends included. */
+export interface RangeRead {
+  readonly from: number;
+  readonly to: number;
+  /** Each event once. */
+  readonly events: Map<bigint, KeptEvent>;
+  /** Rows that said the same as another of the range. */
+  duplicates: number;
+  pages: number;
+  readonly iterator: AsyncIterator<Page<DeliveryEvent>>;
+}
+
+export function startRange(api: Reader, from: number, to: number, signal: AbortSignal): RangeRead {
+  const iterator = api.eventPages({ fromDate: from, toDate: to }, signal);
+  return { from, to, events: new Map(), duplicates: 0, pages: 0, iterator };
+}
+
+const INDEX = Object.fromEntries(EVENT_STATES.map((state, index) => [state, index])) as Record<EventState, number>;
+
+/** Reads up to `pages` more of a range; says whether it has come to the end. */
+export async function readOn(
+  range: RangeRead,
+  pages: number,
+  destinationOf: (event: DeliveryEvent) => string,
+): Promise<boolean> {
+  const { from, to, events, iterator } = range;
+  for (let read = 0; read < pages; read += 1) {
+    const page = await iterator.next();
+    if (page.done) return true;
+    range.pages += 1;
+    for (const event of page.value.rows) {
+      const { messageId, state, time, dueAt = 0 } = event;
+      // The service was asked for this range alone; a time outside it can't be believed.
+      if (time < from || time > to) continue;
+      const kept: KeptEvent = {
+        message: hash64(messageId),
+        state: INDEX[state],
+        time,
+        dueAt,
+        destination: destinationOf(event),
+      };
+      const identity = identityOf(kept);
+      if (events.has(identity)) range.duplicates += 1;
+      else events.set(identity, kept);
+    }
+    if (events.size > MOST_EVENTS) throw new Implausible(`more than ${MOST_EVENTS} events within ${to - from + 1} ms`);
+  }
+  return false;
+}
+
+/** How long a range may be, milliseconds, so that it has fewer pages than the one that was too long. */
+export function shorterSpan({ from, to, events }: RangeRead): number {
+  let [first, last] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
+  for (const { time } of events.values()) {
+    first = Math.min(first, time);
+    last = Math.max(last, time);
+  }
+  // Pages mostly come in the order of time, so that what was read tells how dense the log is.
+  const covered = Math.max(0, last - first) * 0.7;
+  return Math.max(1, Math.floor(Math.min((to - from + 1) / 2, covered || Number.POSITIVE_INFINITY)));
+}

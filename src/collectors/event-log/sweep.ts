@@ -1,0 +1,56 @@
+import { type DeliveryEvent, EVENT_STATES, type EventState } from '../../model/message.ts';
+import type { Reader } from '../../upstream/api.ts';
+import { PAGES_A_STEP } from '../collector.ts';
+import { follow, isEnding } from './lifecycle.ts';
+import { forgetMinutes, type Memory, MINUTE } from './memory.ts';
+import { type RangeRead, readOn, startRange } from './read.ts';
+
+/** Minutes that are read at a time. */
+const MOST_MINUTES = 5;
+
+/**
+ * What is to be looked at again now: whole minutes that became older than `lateSweep` since the last sweep, and that no
+ * other read will come to. Undefined when there are none.
+ */
+export function nextRange(
+  { checkpoint }: Memory,
+  now: number,
+  lateSweep: number,
+): { from: number; to: number } | undefined {
+  if (!checkpoint) return undefined;
+  const from = checkpoint.sweptTo + 1;
+  const limit = Math.min(now - lateSweep, checkpoint.rememberedFrom - 1, from + MOST_MINUTES * MINUTE);
+  const to = Math.floor((limit + 1) / MINUTE) * MINUTE - 1;
+  return to >= from ? { from, to } : undefined;
+}
+
+export function startSweep(api: Reader, { from, to }: { from: number; to: number }, signal: AbortSignal): RangeRead {
+  return startRange(api, from, to, signal);
+}
+
+/** Reads on; says whether the range is complete. */
+export function readSweep(range: RangeRead, destinationOf: (event: DeliveryEvent) => string): Promise<boolean> {
+  return readOn(range, PAGES_A_STEP, destinationOf);
+}
+
+/** Counts what came into the log after the tail had passed. */
+export function foldSweep(memory: Memory, range: RangeRead, limits: { overlap: number; most: number }): void {
+  const { checkpoint, destinations, log, minutes, touched } = memory;
+  if (!checkpoint) return;
+  const known = new Set<bigint>();
+  for (let minute = Math.floor(range.from / MINUTE); minute * MINUTE <= range.to; minute += 1) {
+    for (const identity of minutes.get(minute) ?? []) known.add(identity);
+  }
+  for (const [identity, event] of range.events) {
+    if (known.has(identity)) continue;
+    const { row, tally } = destinations.of(event.destination, event.time);
+    tally.events[EVENT_STATES[event.state] as EventState] += 1;
+    log.late += 1;
+    touched.add('log').add(row);
+    // Its place among the others is past. But an end is an end, and a message without one would be in flight for ever.
+    if (isEnding(event.state)) follow(memory, event, limits);
+  }
+  checkpoint.sweptTo = range.to;
+  touched.add('checkpoint');
+  forgetMinutes(memory, range.to);
+}

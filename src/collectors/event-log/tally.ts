@@ -1,0 +1,82 @@
+import { createHistogram, type HistogramState, observeValue } from '../../metrics/family.ts';
+import { EVENT_STATES, type EventState } from '../../model/message.ts';
+
+/** How a message ends. */
+export const OUTCOMES = ['delivered', 'failed', 'cancelled'] as const;
+export type Outcome = (typeof OUTCOMES)[number];
+
+/** How an attempt ends: the destination took the message, or did not. */
+export const RESULTS = ['success', 'error'] as const;
+export type Result = (typeof RESULTS)[number];
+
+/** Why a message's life could not be followed. */
+export const UNTRACKED = ['unknown_start', 'evicted'] as const;
+
+/** Upper bounds, seconds. The long ones lie between the times at which the service's default retries come. */
+export const BOUNDS = {
+  timeToDeliver: [0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 180, 300, 900, 2400, 7200, 28_800, 86_400, 129_600],
+  queueWait: [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800, 7200],
+  attempt: [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 900],
+  /** A number of attempts. */
+  attempts: [1, 2, 3, 4, 5, 6, 8],
+} as const;
+
+/** How long messages wait. */
+interface Waits {
+  readonly timeToDeliver: HistogramState;
+  readonly queueWait: HistogramState;
+}
+
+/** What only rises, of one destination. */
+export interface DestinationTally extends Waits {
+  readonly events: Record<EventState, number>;
+  readonly finished: Record<Outcome, number>;
+}
+
+/** What only rises, of the whole log. */
+export interface LogTally extends Waits {
+  readonly attempt: Record<Result, HistogramState>;
+  readonly attempts: Record<Outcome, HistogramState>;
+  readonly untracked: Record<(typeof UNTRACKED)[number], number>;
+  overdue: number;
+  gaps: number;
+  late: number;
+  duplicates: number;
+}
+
+const each = <K extends string, V>(keys: readonly K[], make: () => V) =>
+  Object.fromEntries(keys.map(key => [key, make()])) as Record<K, V>;
+
+const createWaits = (): Waits => ({
+  timeToDeliver: createHistogram(BOUNDS.timeToDeliver),
+  queueWait: createHistogram(BOUNDS.queueWait),
+});
+
+export function createDestinationTally(): DestinationTally {
+  return { ...createWaits(), events: each(EVENT_STATES, () => 0), finished: each(OUTCOMES, () => 0) };
+}
+
+export function createLogTally(): LogTally {
+  return {
+    ...createWaits(),
+    attempt: each(RESULTS, () => createHistogram(BOUNDS.attempt)),
+    attempts: each(OUTCOMES, () => createHistogram(BOUNDS.attempts)),
+    untracked: each(UNTRACKED, () => 0),
+    overdue: 0,
+    gaps: 0,
+    late: 0,
+    duplicates: 0,
+  };
+}
+
+/** A time in milliseconds as a histogram has it; two clocks may make it negative, which is none. */
+const seconds = (ms: number) => Math.max(0, ms) / 1000;
+
+export function observeAttempt(log: LogTally, result: Result, ms: number): void {
+  observeValue(log.attempt[result], BOUNDS.attempt, seconds(ms));
+}
+
+/** Adds a wait to the whole log's histogram and to a destination's. */
+export function observeWait(tallies: readonly Waits[], wait: keyof Waits, ms: number): void {
+  for (const tally of tallies) observeValue(tally[wait], BOUNDS[wait], seconds(ms));
+}

@@ -1,0 +1,37 @@
+import { StoreError } from './errors.ts';
+import type { Change } from './store.ts';
+
+/** Longest key, in UTF-16 code units as `length` counts them. 512 of any character fit into an index row of every database meant here. */
+export const LONGEST_KEY = 512;
+
+function invalid(detail: string): never {
+  throw new StoreError('invalid', 'the store', detail);
+}
+
+/** Half a surrogate pair has no UTF-8: it would come back as another text, or be another row. */
+export function checkText(text: string, what: string): void {
+  if (!text.isWellFormed()) invalid(`${what} with half a surrogate pair`);
+}
+
+/** Throws StoreError `invalid` when a store could not give back exactly these changes. */
+export function checkChanges(account: string, changes: readonly Change[]): void {
+  checkText(account, 'an account');
+  for (const { key, value } of changes) {
+    if (key.length > LONGEST_KEY) invalid(`a key of ${key.length} characters, ${LONGEST_KEY} is the limit`);
+    checkText(key, 'a key');
+    if (value !== null) checkText(value, 'a value');
+  }
+}
+
+/**
+ * The least text above every text that starts with `prefix`, by code points (the order of UTF-8 bytes); undefined when
+ * there is none.
+ */
+export function endOfPrefix(prefix: string): string | undefined {
+  const points = Array.from(prefix, character => character.codePointAt(0) as number);
+  while (points.at(-1) === 0x10ffff) points.pop();
+  const last = points.pop();
+  if (last === undefined) return undefined;
+  // The surrogates U+D800 to U+DFFF are no characters: behind U+D7FF comes U+E000.
+  return String.fromCodePoint(...points, last === 0xd7ff ? 0xe000 : last + 1);
+}

@@ -1,0 +1,160 @@
+import { accessSync, constants, lstatSync, realpathSync, statSync } from 'node:fs';
+import { basename, dirname, join, resolve } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { StoreError, sqliteCode, toStoreError } from './errors.ts';
+import { lockForProcess } from './lock.ts';
+import { checkSchema, migrate, proveWritable } from './migrations.ts';
+import { createPrivateFile, createPrivateFolder } from './private-file.ts';
+
+export interface Database {
+  /** The file, links followed. */
+  readonly file: string;
+  readonly db: DatabaseSync;
+  /** Throws StoreError `replaced` when what is written now would not be found at the file's path any more. */
+  assertInPlace(): void;
+  /** Copies what the WAL holds into the file, closes both and frees the lock. */
+  close(): void;
+}
+
+/** Milliseconds to wait, blocking, for another program's lock. Readers never make this one wait, other writers should not exist. */
+const PATIENCE = 500;
+
+/**
+ * Bytes up to which a file is checked whole at the start: 70 ms of a core when it is in memory. Every collector reads its
+ * rows at the start anyway, and meets damaged pages there; a larger file has to do with that.
+ */
+const LARGEST_CHECKED = 64 * 2 ** 20;
+
+/** Bytes of SQLite's smallest page (sqlite.org/fileformat2.html). */
+const SMALLEST_PAGE = 512;
+
+/** A journal left by a death before the file was in WAL mode: only a connection that may write can read on. */
+const READONLY_ROLLBACK = 776;
+
+const SETTINGS = `
+  PRAGMA synchronous = FULL;
+  PRAGMA fullfsync = ON;
+  PRAGMA wal_autocheckpoint = 1000;
+  PRAGMA journal_size_limit = 16777216;
+`;
+
+/** Bytes of a file; undefined when there is none. */
+function sizeOf(path: string): number | undefined {
+  return statSync(path, { throwIfNoEntry: false })?.size;
+}
+
+/** The same text for every path of a file, because lock and WAL are named after it. The file need not exist. */
+function followLinks(path: string): string {
+  const folder = resolve(dirname(path));
+  createPrivateFolder(folder);
+  const file = join(realpathSync(folder), basename(path));
+  return sizeOf(file) === undefined ? file : realpathSync(file);
+}
+
+/** What tells one file from another that has its path later. */
+function identityOf(path: string): string {
+  const stat = statSync(path, { bigint: true, throwIfNoEntry: false });
+  return `${stat?.dev}:${stat?.ino}`;
+}
+
+/** Refuses, before anything is written, what SQLite would take for an empty database, and what needs clearer words than it has. */
+function assertUsable(file: string): void {
+  const stat = statSync(file, { throwIfNoEntry: false });
+  if (!stat?.size && sizeOf(`${file}-wal`)) {
+    // SQLite would make a new database, and delete the WAL as one that does not belong to it.
+    throw new StoreError('corrupt', file, `it is empty or missing, but ${basename(file)}-wal holds rows`);
+  }
+  if (!stat) {
+    const link = lstatSync(file, { throwIfNoEntry: false });
+    if (link) throw new StoreError('path', file, 'a link to nothing');
+    return;
+  }
+  if (!stat.isFile()) throw new StoreError('path', file, 'not a regular file');
+  accessSync(file, constants.R_OK | constants.W_OK);
+  // SQLite would take it for empty and write over it.
+  if (stat.size > 0 && stat.size < SMALLEST_PAGE) throw new StoreError('corrupt', file, `only ${stat.size} bytes`);
+}
+
+/** Throws StoreError when the file is not one to write in. Looks through a connection that can't write, so that a bad file stays as it is. */
+function inspect(file: string): void {
+  const size = sizeOf(file);
+  if (!size) return;
+  const db = new DatabaseSync(file, { readOnly: true, timeout: PATIENCE });
+  try {
+    checkSchema(db, file);
+    if (size > LARGEST_CHECKED) return;
+    const found = String(db.prepare('PRAGMA quick_check(1)').get()?.quick_check);
+    if (found !== 'ok') throw new StoreError('corrupt', file, found.replaceAll('\n', ' '));
+  } catch (error) {
+    if (sqliteCode(error) !== READONLY_ROLLBACK) throw error;
+  } finally {
+    db.close();
+  }
+}
+
+function connect(file: string): DatabaseSync {
+  const db = new DatabaseSync(file, { timeout: PATIENCE });
+  try {
+    checkSchema(db, file);
+    const mode = db.prepare('PRAGMA journal_mode = WAL').get()?.journal_mode;
+    if (mode !== 'wal') throw new StoreError('path', file, 'its file system has no shared memory for a WAL');
+    db.exec(SETTINGS);
+    migrate(db);
+    proveWritable(db);
+    return db;
+  } catch (error) {
+    db.close();
+    throw error;
+  }
+}
+
+function openLocked(file: string): Omit<Database, 'close'> {
+  assertUsable(file);
+  createPrivateFile(file);
+  inspect(file);
+  const db = connect(file);
+  const paths = [file, `${file}-wal`, `${file}-lock`];
+  const identities = paths.map(identityOf);
+  return {
+    file,
+    db,
+    assertInPlace() {
+      const gone = paths.find((path, index) => identityOf(path) !== identities[index]);
+      if (gone !== undefined) throw new StoreError('replaced', gone);
+    },
+  };
+}
+
+/**
+ * Opens the database at `path` for this process alone, made if it is missing: its folder 0700, its files 0600. Throws
+ * StoreError; nothing that can't be read is changed.
+ */
+export function openDatabase(path: string): Database {
+  try {
+    const file = followLinks(path);
+    const unlock = lockForProcess(file);
+    try {
+      const opened = openLocked(file);
+      return { ...opened, close: () => close(opened.db, unlock) };
+    } catch (error) {
+      unlock();
+      throw error;
+    }
+  } catch (error) {
+    throw toStoreError(error, resolve(path));
+  }
+}
+
+function close(db: DatabaseSync, unlock: () => void): void {
+  try {
+    // The last connection does this by itself; with a reader there, the file alone would else lack the latest rows.
+    db.exec('PRAGMA wal_checkpoint(PASSIVE)');
+  } catch {
+    // They stay in the WAL, durable, and are copied when the file is opened next.
+  }
+  try {
+    db.close();
+  } finally {
+    unlock();
+  }
+}

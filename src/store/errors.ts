@@ -1,0 +1,97 @@
+/** Why the store can't do what it was asked. Closed: callers may use it as a log field or a label. */
+export const STORE_REASONS = [
+  'path',
+  'readonly',
+  'locked',
+  'corrupt',
+  'foreign',
+  'newer',
+  'replaced',
+  'full',
+  'io',
+  'invalid',
+  'closed',
+] as const;
+
+export type StoreReason = (typeof STORE_REASONS)[number];
+
+/** What is wrong, and what its reader can do about it. */
+const WORDS: Readonly<Record<StoreReason, readonly [wrong: string, remedy: string]>> = {
+  path: ["can't be opened", 'store.path must name a file in a folder that can be created and written'],
+  readonly: ["can't be written", 'give this user write permission for the file, its folder and its file system'],
+  locked: ['is in use by another process', 'stop that process, or give each its own store.path'],
+  corrupt: [
+    'is damaged or not a database',
+    'it was left as it is; put a copy in its place, or move it away together with its -wal and -shm to begin anew',
+  ],
+  foreign: ['is a database of another program', 'set store.path to a file of its own'],
+  newer: ['was written by a newer version', 'run that version, or set store.path to another file'],
+  replaced: ['was removed or replaced while in use', 'start again to use what is there now; nothing there was changed'],
+  full: ["can't be written: the disk is full", 'free space; the store then goes on by itself'],
+  io: ["can't be read or written", 'check the disk and its quota; the store goes on by itself once they are well'],
+  invalid: ["can't hold this change", 'nothing of it was written'],
+  closed: ['is closed', 'nothing was written'],
+};
+
+/** The one error of this room. Its message names the file and what to do, never a key or a value. */
+export class StoreError extends Error {
+  override readonly name = 'StoreError';
+  readonly reason: StoreReason;
+
+  /** `subject` is the file, or whatever else failed; `detail` stands in brackets behind what is wrong. */
+  constructor(reason: StoreReason, subject: string, detail = '', options: { cause?: unknown } = {}) {
+    const [wrong, remedy] = WORDS[reason];
+    super(`${subject} ${wrong}${detail === '' ? '' : ` (${detail})`}: ${remedy}`, options);
+    this.reason = reason;
+  }
+}
+
+/** SQLite's primary result codes (sqlite.org/rescode.html). 1, a plain error, means here that a table is not as it was made. */
+const OF_SQLITE: Readonly<Record<number, StoreReason>> = {
+  1: 'corrupt',
+  3: 'readonly',
+  5: 'locked',
+  6: 'locked',
+  7: 'io',
+  8: 'readonly',
+  10: 'io',
+  11: 'corrupt',
+  13: 'full',
+  14: 'path',
+  15: 'io',
+  18: 'invalid',
+  22: 'io',
+  26: 'corrupt',
+};
+
+/** SQLITE_IOERR_SHMSIZE: the WAL's shared memory is a file that could not grow. */
+const SHM_SIZE = 4874;
+
+const OF_SYSTEM: Readonly<Record<string, StoreReason>> = {
+  EACCES: 'readonly',
+  EPERM: 'readonly',
+  EROFS: 'readonly',
+  ENOSPC: 'full',
+  EDQUOT: 'full',
+  EIO: 'io',
+  EMFILE: 'io',
+  ENFILE: 'io',
+};
+
+/** SQLite's extended result code of an error; undefined when it is not SQLite's. */
+export function sqliteCode(error: unknown): number | undefined {
+  return error instanceof Error && 'errcode' in error && typeof error.errcode === 'number' ? error.errcode : undefined;
+}
+
+/** The same error in this room's words. What neither SQLite nor the system said is a bug and comes back as it is. */
+export function toStoreError(error: unknown, path: string): unknown {
+  if (!(error instanceof Error) || error instanceof StoreError) return error;
+  const code = sqliteCode(error);
+  if (code !== undefined) {
+    const reason = code === SHM_SIZE ? 'full' : (OF_SQLITE[code & 0xff] ?? 'io');
+    return new StoreError(reason, path, `SQLite ${code}: ${error.message}`, { cause: error });
+  }
+  const { code: name, syscall } = error as NodeJS.ErrnoException;
+  if (name === undefined || syscall === undefined) return error;
+  return new StoreError(OF_SYSTEM[name] ?? 'path', path, `${name}, ${syscall}`, { cause: error });
+}

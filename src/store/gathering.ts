@@ -1,0 +1,77 @@
+/** Writes together what is asked for together. */
+export interface Gathering<T> {
+  /**
+   * Resolves once `item` is written, rejects with the error of the write that held it alone. Items are written in the
+   * order in which they were added. `weight` is its share of `limit`.
+   */
+  add(item: T, weight: number): Promise<void>;
+  /** Writes everything that waits, now. */
+  drain(): void;
+}
+
+interface Waiting<T> {
+  readonly item: T;
+  readonly weight: number;
+  resolve(): void;
+  reject(error: unknown): void;
+}
+
+/**
+ * Group commit: everything added within one turn of the event loop goes into one `write`, so that it costs one fsync.
+ * `write` blocks, and writes all of its items or throws. A group ends where it would weigh more than `limit` (one item
+ * always fits); the next has to wait for another turn, so that other work gets in between. When a group fails, each of its items
+ * is written alone, a turn each: a bad one fails by itself.
+ */
+export function createGathering<T>(write: (items: readonly T[]) => void, limit: number): Gathering<T> {
+  let waiting: Waiting<T>[] = [];
+  /** How many of those in front failed together and are to be written alone. */
+  let alone = 0;
+  let scheduled = false;
+
+  function take(): Waiting<T>[] {
+    let count = 0;
+    let weight = 0;
+    for (const next of waiting) {
+      if (count > 0 && (alone > 0 || weight + next.weight > limit)) break;
+      weight += next.weight;
+      count += 1;
+    }
+    alone = Math.max(0, alone - count);
+    return waiting.splice(0, count);
+  }
+
+  function writeGroup(): void {
+    const group = take();
+    try {
+      write(group.map(({ item }) => item));
+    } catch (error) {
+      if (group.length > 1) {
+        waiting = [...group, ...waiting];
+        alone = group.length;
+      } else for (const { reject } of group) reject(error);
+      return;
+    }
+    for (const { resolve } of group) resolve();
+  }
+
+  function schedule(): void {
+    if (scheduled || waiting.length === 0) return;
+    scheduled = true;
+    setImmediate(() => {
+      scheduled = false;
+      if (waiting.length > 0) writeGroup();
+      schedule();
+    });
+  }
+
+  return {
+    add: (item, weight) =>
+      new Promise((resolve, reject) => {
+        waiting.push({ item, weight, resolve, reject });
+        schedule();
+      }),
+    drain() {
+      while (waiting.length > 0) writeGroup();
+    },
+  };
+}

@@ -1,0 +1,103 @@
+import { checkChanges, checkText, endOfPrefix } from './changes.ts';
+import { type Database, openDatabase } from './database.ts';
+import { StoreError, toStoreError } from './errors.ts';
+import { createGathering } from './gathering.ts';
+import type { Change, Store } from './store.ts';
+import { transaction } from './transaction.ts';
+
+/** Comparisons, not LIKE: they go by code points, know no wildcards and walk the primary key. */
+export const SCAN = 'SELECT key, value FROM rows WHERE account = ? AND key >= ? AND key < ?';
+export const SCAN_TO_END = 'SELECT key, value FROM rows WHERE account = ? AND key >= ?';
+const PUT = 'INSERT INTO rows (account, key, value) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET value = excluded.value';
+const REMOVE = 'DELETE FROM rows WHERE account = ? AND key = ?';
+
+/** Most of what one transaction may gather, in characters: it blocks the event loop for some 20 ms. */
+const LARGEST_GROUP = 2 ** 19;
+/** What a row costs beside its text, as if it were characters. */
+const ROW_WEIGHT = 200;
+
+interface Commit {
+  readonly account: string;
+  readonly changes: readonly Change[];
+}
+
+function weigh(changes: readonly Change[]): number {
+  return changes.reduce((sum, { key, value }) => sum + ROW_WEIGHT + key.length + (value?.length ?? 0), 0);
+}
+
+function createSqliteStore({ db, file, assertInPlace, close }: Database): Store {
+  const scan = db.prepare(SCAN);
+  const scanToEnd = db.prepare(SCAN_TO_END);
+  const put = db.prepare(PUT);
+  const remove = db.prepare(REMOVE);
+  let closed = false;
+
+  function assertOpen(): void {
+    if (closed) throw new StoreError('closed', `the store ${file}`);
+  }
+
+  function write(commits: readonly Commit[]): void {
+    transaction(db, () => {
+      for (const { account, changes } of commits) {
+        for (const { key, value } of changes) {
+          if (value === null) remove.run(account, key);
+          else put.run(account, key, value);
+        }
+      }
+      assertInPlace();
+    });
+  }
+
+  const gathering = createGathering(write, LARGEST_GROUP);
+
+  return {
+    async scan(account, prefix) {
+      assertOpen();
+      checkText(account, 'an account');
+      checkText(prefix, 'a prefix');
+      const end = endOfPrefix(prefix);
+      try {
+        const rows = end === undefined ? scanToEnd.all(account, prefix) : scan.all(account, prefix, end);
+        return new Map(rows.map(({ key, value }) => [key as string, value as string]));
+      } catch (error) {
+        throw toStoreError(error, file);
+      }
+    },
+    async commit(account, changes) {
+      assertOpen();
+      checkChanges(account, changes);
+      try {
+        // A copy, because it is written later.
+        await gathering.add({ account, changes: changes.map(change => ({ ...change })) }, weigh(changes));
+      } catch (error) {
+        throw toStoreError(error, file);
+      }
+    },
+    async close() {
+      if (closed) return;
+      closed = true;
+      gathering.drain();
+      try {
+        close();
+      } catch (error) {
+        throw toStoreError(error, file);
+      }
+    },
+  };
+}
+
+/**
+ * A store in an SQLite file, for one process at a time; others may read the file meanwhile. A commit has been synced to
+ * the disk when it returns. Commits that are asked for at the same time share one transaction and its fsync, which
+ * blocks: node:sqlite has no other way. One that failed with `io` may still turn up, whole, when the process dies right
+ * after: the disk did not say what it kept. Rejects with StoreError when the file can't be used.
+ */
+export async function openSqliteStore({ path }: { path: string }): Promise<Store> {
+  const database = openDatabase(path);
+  try {
+    return createSqliteStore(database);
+  } catch (error) {
+    database.close();
+    throw toStoreError(error, database.file);
+  }
+}

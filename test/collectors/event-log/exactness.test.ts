@@ -1,0 +1,196 @@
+import fc from 'fast-check';
+import { expect, it } from 'vitest';
+import type { EventsFacts } from '../../../src/collectors/event-log/facts.ts';
+import { BOUNDS } from '../../../src/collectors/event-log/tally.ts';
+import { events } from '../../../src/collectors/events.ts';
+import type { HistogramState } from '../../../src/metrics/family.ts';
+import type { EventState } from '../../../src/model/message.ts';
+import type { Reader } from '../../../src/upstream/api.ts';
+import { bucketsOf, type TrueEvent, truthOf } from '../../support/event-truth.ts';
+
+interface LoggedEvent extends TrueEvent {
+  readonly listedAt: number;
+  readonly twice: boolean;
+}
+
+/** A log that lists events late, twice, in any order of pages, and goes on while it is read. */
+function createLog(shape: { page: number; order: 'up' | 'down' | 'mixed'; seam: boolean; tick: number }) {
+  const log: LoggedEvent[] = [];
+  const clock = { now: 1_700_000_000_000 };
+  let requests = 0;
+  async function* pages(from: number, to: number) {
+    const scramble = ({ messageId, state, time }: LoggedEvent) =>
+      (time * 7919 + messageId.length * 31 + state.length) % 97;
+    let last: LoggedEvent | undefined;
+    let done = 0;
+    for (;;) {
+      // Each page is of the log as it is when that page is asked for; what was listed behind its place is missed.
+      const listed = log
+        .filter(({ time, listedAt }) => time >= from && time <= to && listedAt <= clock.now)
+        .toSorted((a, b) => {
+          if (shape.order === 'mixed') return scramble(a) - scramble(b) || a.time - b.time;
+          return shape.order === 'up' ? a.time - b.time : b.time - a.time;
+        })
+        .flatMap(event => (event.twice ? [event, event] : [event]));
+      requests += 1;
+      clock.now += shape.tick;
+      const place = last === undefined ? 0 : Math.max(done, listed.lastIndexOf(last) + 1);
+      const rows = listed.slice(shape.seam && place > 0 ? place - 1 : place, place + shape.page);
+      yield {
+        rows: rows.map(({ messageId, state, time }) => ({ messageId, state: state as EventState, time })),
+        rejected: 0,
+      };
+      done = place + shape.page;
+      last = rows.at(-1);
+      if (done >= listed.length) return;
+    }
+  }
+  const api = {
+    eventPages: ({ fromDate = 0, toDate = Number.POSITIVE_INFINITY }) => pages(fromDate, toDate),
+  } as unknown as Reader;
+  return { log, clock, api, requests: () => requests };
+}
+
+/** An agent on that log that may be killed between any two steps, its uncommitted work lost. */
+function createAgent(api: Reader, clock: { now: number }, options: object) {
+  const parsed = events.options.parse(options);
+  const rows = new Map<string, string>();
+  let memory = events.restore(new Map(rows), parsed);
+  let shown: EventsFacts | undefined;
+  return {
+    shown: () => shown as EventsFacts,
+    rows,
+    /** Kills it after so many steps; a step that was read and not committed is lost. */
+    async round(round: string, killAfter = Number.POSITIVE_INFINITY) {
+      const now = clock.now;
+      let walk: unknown;
+      for (let steps = 0; ; steps += 1) {
+        const signal = new AbortController().signal;
+        const step = await events.observe({ api, options: parsed, round, now, memory, walk: walk as never, signal });
+        const { facts, changes, memory: moved } = step.fold(memory);
+        if (steps >= killAfter) {
+          memory = events.restore(new Map(rows), parsed);
+          return;
+        }
+        memory = moved;
+        for (const { key, value } of changes) {
+          if (value === null) rows.delete(key);
+          else rows.set(key, value);
+        }
+        if (facts) shown = facts;
+        if (step.more === undefined) return;
+        walk = step.more;
+      }
+    },
+    kill() {
+      memory = events.restore(new Map(rows), parsed);
+    },
+  };
+}
+
+const cumulate = ({ counts }: HistogramState) => {
+  let below = 0;
+  return counts.map(count => {
+    below += count;
+    return below;
+  });
+};
+
+function expectTruth(facts: EventsFacts, all: readonly TrueEvent[], until: number): void {
+  const truth = truthOf(all, until);
+  const [tally] = facts.destinations.values();
+  const counted = Object.fromEntries(Object.entries(tally?.events ?? {}).filter(([, count]) => count > 0));
+  expect(counted).toEqual(truth.events);
+  expect(tally?.finished).toEqual(truth.finished);
+  expect(cumulate(facts.log.timeToDeliver)).toEqual(bucketsOf(truth.timeToDeliver, BOUNDS.timeToDeliver));
+  expect(cumulate(facts.log.queueWait)).toEqual(bucketsOf(truth.queueWait, BOUNDS.queueWait));
+  for (const result of ['success', 'error'] as const) {
+    expect(cumulate(facts.log.attempt[result])).toEqual(bucketsOf(truth.attempt[result] ?? [], BOUNDS.attempt));
+  }
+  for (const outcome of ['delivered', 'failed', 'cancelled'] as const) {
+    const expected = bucketsOf(truth.attempts[outcome] ?? [], BOUNDS.attempts, 1);
+    expect(cumulate(facts.log.attempts[outcome])).toEqual(expected);
+  }
+  expect(facts.inFlight).toBe(truth.inFlight.length);
+  expect(facts.log.overdue).toBe(truth.overdue);
+  expect(facts.log.gaps).toBe(0);
+  expect(facts.log.untracked).toEqual({ unknown_start: 0, evicted: 0 });
+}
+
+const OVERLAP = 5000;
+
+/** A life: states with the milliseconds between them. Equal times happen. */
+const life = fc.tuple(
+  fc.nat(3),
+  fc.constantFrom('delivered', 'failed', 'cancelled', 'none'),
+  fc.array(fc.oneof(fc.constantFrom(0, 1), fc.nat(400_000)), { minLength: 14, maxLength: 14 }),
+);
+
+function eventsOf(messageId: string, start: number, [retries, end, waits]: [number, string, number[]]): TrueEvent[] {
+  const states = ['created'];
+  for (let retry = 0; retry < retries; retry += 1) states.push('active', 'error', 'retry');
+  if (end === 'delivered') states.push('active', 'delivered');
+  if (end === 'failed') states.push('active', 'error', 'failed');
+  if (end === 'cancelled') states.push('cancel_requested', 'cancelled');
+  let time = start;
+  return states.map((state, index) => {
+    // An attempt begins after what went before it, or nobody could tell their order.
+    time += index === 0 ? 0 : Math.max(state === 'active' ? 1 : 0, waits[index] ?? 1);
+    return { messageId, state, time };
+  });
+}
+
+it('counts every event once and follows every life, whatever is late, listed twice, cut by pages or killed', {
+  timeout: 120_000,
+}, async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.record({
+        page: fc.integer({ min: 1, max: 40 }),
+        order: fc.constantFrom('up' as const, 'down' as const, 'mixed' as const),
+        seam: fc.boolean(),
+        tick: fc.constantFrom(0, 3),
+      }),
+      fc.array(fc.tuple(fc.nat(600_000), life), { maxLength: 40 }),
+      fc.array(fc.tuple(fc.nat(OVERLAP), fc.nat(9)), { minLength: 1, maxLength: 30 }),
+      fc.array(fc.tuple(fc.integer({ min: 100, max: 120_000 }), fc.option(fc.nat(4), { freq: 3 })), {
+        minLength: 3,
+        maxLength: 25,
+      }),
+      async (shape, lives, lateness, rounds) => {
+        const { log, clock, api } = createLog(shape);
+        const agent = createAgent(api, clock, { overlap: `${OVERLAP}ms`, lateSweep: '1h' });
+        await agent.round('tail');
+        const floor = clock.now;
+        const all = lives.flatMap(([start, life], number) => eventsOf(`msg_${number}`, floor + 1 + start, life));
+        for (const [index, event] of all.entries()) {
+          const [late, twice] = lateness[index % lateness.length] as [number, number];
+          log.push({ ...event, listedAt: event.time + late, twice: twice === 0 });
+        }
+        let before = 0;
+        for (const [wait, killAfter] of rounds) {
+          clock.now += wait;
+          await agent.round('tail', killAfter ?? undefined);
+          const [tally] = agent.shown().destinations.values();
+          const total = Object.values(tally?.events ?? {}).reduce((a, b) => a + b, 0);
+          expect(total).toBeGreaterThanOrEqual(before);
+          before = total;
+        }
+        const last = Math.max(clock.now, ...all.map(({ time }) => time)) + OVERLAP;
+        clock.now = last + 1;
+        // One read finds what is left, and the next that there is no more.
+        await agent.round('tail');
+        clock.now += OVERLAP + 1;
+        const until = clock.now - OVERLAP;
+        await agent.round('tail');
+        expectTruth(agent.shown(), all, until);
+        agent.kill();
+        clock.now += 1000;
+        await agent.round('tail');
+        expect(agent.shown().log).toEqual({ ...agent.shown().log });
+        expectTruth(agent.shown(), all, clock.now - OVERLAP);
+      },
+    ),
+    { numRuns: 400 },
+  );
+});

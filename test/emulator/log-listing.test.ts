@@ -1,0 +1,269 @@
+import { describe, expect, test } from 'vitest';
+import type { EventSeed } from '../../src/emulator/added.ts';
+import type { Emulator } from '../../src/emulator/server.ts';
+import { ask, emptyEmulator, emulator, NOON, type Parameters, pages, walk } from './emulated.ts';
+
+const OURS = ['url', 'https://ours.example/'] as const;
+
+/** Adds events of now, one for each id. */
+function addAll({ state }: Emulator, ids: readonly string[], seed: EventSeed = {}): void {
+  for (const messageId of ids) state.addEvent({ messageId, url: OURS[1], ...seed });
+}
+
+const idsOf = (rows: readonly { messageId: string }[]) => rows.map(row => row.messageId);
+const listed = async (emulated: Emulator) => idsOf(await walk(emulated, 'events', [OURS]));
+/** The ids of each page of our events. */
+async function split(emulated: Emulator, more: Parameters, between?: (page: number) => void): Promise<string[]> {
+  const found = [];
+  for await (const rows of pages(emulated, 'events', [OURS, ...more], between)) found.push(idsOf(rows).join(''));
+  return found;
+}
+const many = (count: number) => Array.from({ length: count }, (_, index) => `m${index}`);
+
+describe('late events', () => {
+  const LATE = { logLateShare: 0.25, logLateMs: 10_000 } as const;
+
+  test('a share of them is listed up to so much later, evenly spread, and then stays', async () => {
+    const emulated = await emptyEmulator({ dialect: LATE });
+    addAll(emulated, many(4000));
+    let before = new Set<string>();
+    for (let tenth = 0; tenth <= 10; tenth++) {
+      const now = await listed(emulated);
+      expect(new Set(now).size).toBe(now.length);
+      expect(new Set(now).isSupersetOf(before)).toBe(true);
+      expect(Math.abs(now.length - (3000 + 100 * tenth))).toBeLessThan(100);
+      before = new Set(now);
+      emulated.clock.advance(1000);
+    }
+    expect(before.size).toBe(4000);
+  });
+
+  test('a share of 1 is all of them, a millisecond late at least and the whole time at most', async () => {
+    const emulated = await emptyEmulator({ dialect: { logLateShare: 1, logLateMs: 3 } });
+    addAll(emulated, many(300));
+    const found = [];
+    for (let ms = 0; ms <= 3; ms++) {
+      found.push((await listed(emulated)).length);
+      emulated.clock.advance(1);
+    }
+    expect([found[0], found[3]]).toEqual([0, 300]);
+    for (const index of [1, 2]) expect(Math.abs((found[index] as number) - 100 * index)).toBeLessThan(40);
+  });
+
+  test('appear between events that were listed before, under every filter', async () => {
+    const emulated = await emptyEmulator({ dialect: LATE });
+    for (let index = 0; index < 40; index++)
+      addAll(emulated, [`m${index}`], { time: NOON - 4000 + 100 * index, state: index % 2 ? 'active' : 'error' });
+    const first = await listed(emulated);
+    const newest = Math.max(...first.map(id => Number(id.slice(1))));
+    emulated.clock.advance(10_000);
+    const all = await listed(emulated);
+    expect(all).toEqual(many(40).reverse());
+    const appeared = all.filter(id => !first.includes(id));
+    expect(appeared.some(id => Number(id.slice(1)) < newest)).toBe(true);
+    const again = await emptyEmulator({ dialect: LATE });
+    for (let index = 0; index < 40; index++)
+      addAll(again, [`m${index}`], { time: NOON - 4000 + 100 * index, state: index % 2 ? 'active' : 'error' });
+    const from = NOON - 3000;
+    const rows = await walk(again, 'events', [OURS, ['state', 'ERROR'], ['fromDate', String(from)]]);
+    const expected = first.filter(id => Number(id.slice(1)) >= 10 && Number(id.slice(1)) % 2 === 0);
+    expect(idsOf(rows)).toEqual(expected);
+    for (const id of appeared) expect(await walk(again, 'events', [['messageId', id]])).toEqual([]);
+  });
+
+  test('are the same however often one asks, for the same seed; others for another', async () => {
+    const found = async (seed: number, asks: number) => {
+      const emulated = await emptyEmulator({ seed, dialect: LATE });
+      addAll(emulated, many(200));
+      emulated.clock.advance(2000);
+      let ids: string[] = [];
+      for (let ask = 0; ask < asks; ask++) ids = await listed(emulated);
+      return ids;
+    };
+    expect(await found(1, 3)).toEqual(await found(1, 1));
+    expect(await found(1, 1)).not.toEqual(await found(2, 1));
+  });
+
+  test('wait for the lag, too, and for that of a scenario', async () => {
+    const emulated = await emptyEmulator({ dialect: { logLateShare: 0.5, logLateMs: 2000, logLagMs: 3000 } });
+    addAll(emulated, many(100));
+    emulated.clock.advance(2999);
+    expect(await listed(emulated)).toEqual([]);
+    emulated.clock.advance(1);
+    const punctual = (await listed(emulated)).length;
+    expect(Math.abs(punctual - 50)).toBeLessThan(20);
+    emulated.clock.advance(2000);
+    expect((await listed(emulated)).length).toBe(100);
+
+    const stalled = await emptyEmulator({ scenario: 'log-lag', dialect: { logLateShare: 1, logLateMs: 1000 } });
+    stalled.clock.advance(11 * 60_000);
+    addAll(stalled, many(20));
+    stalled.clock.advance(4 * 60_000 - 1);
+    expect(await listed(stalled)).toEqual([]);
+    // The stall is over at the quarter of an hour, and 20 s are left of the usual lag.
+    stalled.clock.advance(1 + 1000);
+    expect((await listed(stalled)).length).toBe(20);
+  });
+
+  test('what was listed stays listed when the options change; what comes later is as late as they say now', async () => {
+    const emulated = await emptyEmulator();
+    addAll(emulated, many(50));
+    expect((await listed(emulated)).length).toBe(50);
+    emulated.dialect.logLateShare = 1;
+    emulated.dialect.logLateMs = 60_000;
+    expect((await listed(emulated)).length).toBe(50);
+    emulated.clock.advance(1000);
+    addAll(emulated, ['late']);
+    expect(await listed(emulated)).not.toContain('late');
+    emulated.dialect.logLateShare = 0;
+    expect(await listed(emulated)).not.toContain('late');
+    emulated.clock.advance(1);
+    addAll(emulated, ['punctual']);
+    expect((await listed(emulated))[0]).toBe('punctual');
+    emulated.clock.advance(60_000);
+    expect((await listed(emulated)).slice(0, 2)).toEqual(['punctual', 'late']);
+  });
+
+  test('are in what tests count, at once', async () => {
+    const emulated = await emptyEmulator({ dialect: { logLateShare: 1, logLateMs: 60_000, logDuplicates: 1 } });
+    addAll(emulated, many(30));
+    emulated.state.logView.stop(NOON);
+    expect(await listed(emulated)).toEqual([]);
+    expect(idsOf(emulated.state.eventRows())).toEqual(many(30));
+    expect(emulated.state.countEvents()).toMatchObject({ created: 30 });
+  });
+});
+
+describe('events that are listed twice', () => {
+  test('stand next to each other, a share of them, decided by the seed', async () => {
+    const emulated = await emptyEmulator({ dialect: { logDuplicates: 0.3 } });
+    addAll(emulated, many(1000));
+    const rows = await walk(emulated, 'events', [OURS]);
+    const unique = rows.filter((row, index) => row.messageId !== rows[index - 1]?.messageId);
+    expect(idsOf(unique)).toEqual(many(1000).reverse());
+    expect(Math.abs(rows.length - 1300)).toBeLessThan(60);
+    expect(await walk(emulated, 'events', [OURS])).toEqual(rows);
+  });
+
+  test('may straddle the seam of two pages', async () => {
+    const emulated = await emptyEmulator({ dialect: { logDuplicates: 1 } });
+    addAll(emulated, ['a', 'b', 'c']);
+    const by = (count: number) => split(emulated, [['count', String(count)]]);
+    expect(await by(1)).toEqual(['c', 'c', 'b', 'b', 'a', 'a']);
+    expect(await by(2)).toEqual(['cc', 'bb', 'aa']);
+    expect(await by(3)).toEqual(['ccb', 'baa']);
+    expect(await by(4)).toEqual(['ccbb', 'aa']);
+    expect(await by(6)).toEqual(['ccbbaa']);
+    emulated.dialect.cursorSeam = 'repeats';
+    expect(await by(3)).toEqual(['ccb', 'bba', 'aa']);
+    expect(await by(1)).toEqual(['c', 'cc', 'cb', 'bb', 'ba', 'aa']);
+  });
+
+  test('a cursor between the two goes on when there are no two any more', async () => {
+    const emulated = await emptyEmulator({ dialect: { logDuplicates: 1 } });
+    addAll(emulated, ['a', 'b']);
+    const parameters = [OURS, ['count', '3']] as const;
+    const rows = await walk(emulated, 'events', parameters, () => {
+      emulated.dialect.logDuplicates = 0;
+    });
+    expect(idsOf(rows)).toEqual(['b', 'b', 'a']);
+  });
+
+  test('are so within their message, too', async () => {
+    const emulated = await emptyEmulator({ dialect: { logDuplicates: 1 } });
+    addAll(emulated, ['a']);
+    const { messages } = (await ask(emulated, `/v2/logs?groupBy=messageId&${OURS.join('=')}`)).body;
+    expect(messages.map((each: { events: object[] }) => each.events.length)).toEqual([2]);
+  });
+});
+
+describe('a page that repeats the last row of the page before', () => {
+  test('has it among the rows that were asked for, and one more where that would be all', async () => {
+    const emulated = await emptyEmulator({ dialect: { cursorSeam: 'repeats' } });
+    addAll(emulated, ['a', 'b', 'c', 'd']);
+    expect(await split(emulated, [['count', '2']])).toEqual(['dc', 'cb', 'ba']);
+    expect(await split(emulated, [['count', '3']])).toEqual(['dcb', 'ba']);
+    expect(await split(emulated, [['count', '4']])).toEqual(['dcba']);
+    expect(await split(emulated, [['count', '1']])).toEqual(['d', 'dc', 'cb', 'ba']);
+    expect(
+      await split(emulated, [
+        ['count', '2'],
+        ['order', 'earliestFirst'],
+      ]),
+    ).toEqual(['ab', 'bc', 'cd']);
+  });
+
+  test('goes on when that row is kept no more, and other lists do not repeat', async () => {
+    const emulated = await emptyEmulator({ dlqEntries: 6, dialect: { cursorSeam: 'repeats' } });
+    for (const hours of [5, 4, 3, 2, 1]) addAll(emulated, [`${hours}`], { time: NOON - hours * 3_600_000 });
+    const found = await split(
+      emulated,
+      [
+        ['count', '2'],
+        ['order', 'earliestFirst'],
+      ],
+      page => {
+        if (page === 0) emulated.clock.advance(2.5 * 3_600_000);
+      },
+    );
+    expect(found).toEqual(['54', '32', '21']);
+    const dlqIds = (await walk(emulated, 'dlq', [['count', '2']])).map(row => row.dlqId);
+    expect(new Set(dlqIds).size).toBe(dlqIds.length);
+  });
+});
+
+test('a page of events may hold 100 at most; more is lowered or refused', async () => {
+  const emulated = await emptyEmulator({ dialect: { eventsMost: '100' } });
+  addAll(emulated, many(250));
+  const sizes = async (query: string) => {
+    const found = [];
+    for (const [path, list] of [
+      ['events', 'events'],
+      ['logs', 'logs'],
+    ]) {
+      const { status, body } = await ask(emulated, `/v2/${path}?${query}`);
+      found.push(status === 200 ? body[list as string].length : status);
+    }
+    return found;
+  };
+  expect(await sizes('')).toEqual([100, 100]);
+  expect(await sizes('count=1000')).toEqual([100, 100]);
+  expect(await sizes('count=7')).toEqual([7, 7]);
+  emulated.dialect.highCount = 'refused';
+  expect(await sizes('count=101')).toEqual([400, 400]);
+  expect((await ask(emulated, '/v2/events?count=101')).body.error).toBe('invalid count: it must be at most 100');
+  expect(await sizes('count=100')).toEqual([100, 100]);
+  expect(await listed(emulated)).toEqual(many(250).reverse());
+});
+
+describe('when a delayed message is due', () => {
+  test.each(['nextDeliveryTime', 'notBefore'] as const)('is in its CREATED event as %s', async createdDue => {
+    const emulated = await emulator({ dialect: { createdDue } });
+    const rows = await walk(emulated, 'events');
+    const due = rows.filter(row => row.state === 'created' && createdDue in row);
+    expect(due.length).toBeGreaterThan(5);
+    const cancelled = new Map(rows.filter(row => row.state === 'cancelled').map(row => [row.messageId, row.time]));
+    for (const row of due.filter(({ messageId }) => cancelled.has(messageId)))
+      expect(String(row[createdDue])).toBe(cancelled.get(row.messageId));
+    expect(due.filter(row => row[createdDue] <= Number(row.time))).toEqual([]);
+    expect(rows.filter(row => row.state === 'created').length).toBeGreaterThan(due.length * 10);
+    if (createdDue === 'notBefore')
+      expect(rows.filter(row => row.state !== 'created' && 'notBefore' in row)).toEqual([]);
+  });
+
+  test('is left out by default, and of events that a test added it is as given', async () => {
+    const emulated = await emptyEmulator();
+    addAll(emulated, ['delayed'], { notBefore: NOON + 60_000 });
+    addAll(emulated, ['other']);
+    const due = async (name: string) => (await walk(emulated, 'events', [OURS])).map(row => row[name]);
+    expect([await due('notBefore'), await due('nextDeliveryTime')]).toEqual([
+      [undefined, undefined],
+      [undefined, undefined],
+    ]);
+    emulated.dialect.createdDue = 'notBefore';
+    expect(await due('notBefore')).toEqual([undefined, NOON + 60_000]);
+    emulated.dialect.createdDue = 'nextDeliveryTime';
+    expect(await due('nextDeliveryTime')).toEqual([undefined, NOON + 60_000]);
+    expect(emulated.state.eventRows().some(row => 'nextDeliveryTime' in row)).toBe(false);
+  });
+});

@@ -1,0 +1,189 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { lateBy } from '../../src/emulator/lateness.ts';
+import { type EventState, STATES } from '../../src/emulator/message.ts';
+import { type Emulator, type EmulatorOptions, startEmulator } from '../../src/emulator/server.ts';
+import { handClock, NOON, type Parameters, pages } from './emulated.ts';
+
+const SEED = 7;
+
+const share = fc.oneof(fc.constantFrom(0, 1), fc.double({ min: 0.05, max: 0.95, noNaN: true }));
+const event = fc.record({
+  // Few times and messages, so that many are alike but for their body.
+  time: fc.integer({ min: -60, max: 0 }).map(steps => NOON + steps * 100),
+  messageId: fc.integer({ min: 0, max: 20 }).map(String),
+  state: fc.constantFrom<EventState>(...STATES),
+});
+const dialect = fc.record({
+  logLateShare: share,
+  logLateMs: fc.integer({ min: 0, max: 5000 }),
+  logLagMs: fc.oneof(fc.constant(0), fc.integer({ min: 0, max: 2000 })),
+  logDuplicates: share,
+  cursorSeam: fc.constantFrom('exact', 'repeats'),
+  eventsMost: fc.constantFrom('1000', '100'),
+  order: fc.constantFrom('obeyed', 'ignored'),
+  lastCursor: fc.constantFrom('absent', 'empty'),
+});
+const asked = fc.record({
+  count: fc.oneof(fc.integer({ min: 1, max: 9 }), fc.constant(5000)),
+  order: fc.constantFrom('earliestFirst', 'latestFirst'),
+  from: fc.integer({ min: -6500, max: 0 }),
+  to: fc.integer({ min: -6500, max: 0 }),
+});
+const gap = fc.option(fc.tuple(fc.integer({ min: -6000, max: 0 }), fc.nat(2000)), { nil: undefined });
+
+interface Row {
+  readonly time: string;
+  readonly messageId: string;
+  readonly state: string;
+  /** Tells events apart that are alike. */
+  readonly body: string;
+}
+
+async function started(
+  options: NonNullable<EmulatorOptions['dialect']>,
+  run: (emulated: Emulator) => Promise<void>,
+): Promise<void> {
+  const emulated = await startEmulator({
+    clock: handClock(),
+    speed: 0,
+    seed: SEED,
+    history: 0,
+    dlqEntries: 0,
+    dialect: options,
+  });
+  try {
+    await run(emulated);
+  } finally {
+    await emulated.close();
+  }
+}
+
+/** Every page of a walk; throws when there are more than there can be. */
+async function pagesOf(emulated: Emulator, parameters: Parameters, between?: () => void): Promise<Row[][]> {
+  const found: Row[][] = [];
+  for await (const rows of pages(emulated, 'events', parameters, between)) {
+    found.push(rows);
+    if (found.length > 1000) throw new Error('the walk does not end');
+  }
+  return found;
+}
+
+const bodies = (rows: readonly Row[]) => new Set(rows.map(row => row.body));
+
+test('a walk gives, as a set, exactly what is listed at that time, and later exactly what happened; and it ends', async () => {
+  const property = fc.asyncProperty(
+    dialect,
+    asked,
+    gap,
+    fc.array(event, { maxLength: 60 }),
+    async (options, { count, order, from, to }, hole, events) => {
+      await started(options, async emulated => {
+        const { state, clock } = emulated;
+        state.addEvents(events.map((each, index) => ({ ...each, body: String(index) })));
+        const [stops, lastsMs] = hole ?? [0, 0];
+        if (hole) {
+          state.logView.stop(NOON + stops);
+          state.logView.resume(NOON + stops + lastsMs);
+        }
+        const isLost = (time: number) => hole !== undefined && time >= NOON + stops && time < NOON + stops + lastsMs;
+        const parameters: Parameters = [
+          ['fromDate', String(NOON + from)],
+          ['toDate', String(NOON + to)],
+          ['order', order],
+          ['count', String(count)],
+        ];
+        const inRange = state
+          .eventRows()
+          .filter(row => Number(row.time) >= NOON + from && Number(row.time) <= NOON + to && !isLost(Number(row.time)));
+
+        const found = await pagesOf(emulated, parameters);
+        const due = (row: Row) =>
+          Number(row.time) +
+          lateBy(SEED, { message: { messageId: row.messageId }, state: row.state as EventState }, Number(row.time), {
+            share: options.logLateShare,
+            mostMs: options.logLateMs,
+          });
+        const listed = inRange.filter(row => due(row) <= NOON - options.logLagMs);
+        expect(bodies(found.flat())).toEqual(bodies(listed));
+        checkPages(found, Math.min(count, Number(options.eventsMost)), options);
+        const times = found.flat().map(row => Number(row.time));
+        const isEarliestFirst = options.order === 'obeyed' && order === 'earliestFirst';
+        expect(times).toEqual(times.toSorted((a, b) => (isEarliestFirst ? a - b : b - a)));
+
+        // The walk may be long, and lateness pass meanwhile.
+        const between = await pagesOf(emulated, parameters, () => clock.advance(100));
+        expect(bodies(between.flat()).isSupersetOf(bodies(listed))).toBe(true);
+        expect(bodies(between.flat()).isSubsetOf(bodies(inRange))).toBe(true);
+
+        clock.advance(options.logLagMs + options.logLateMs);
+        const later = await pagesOf(emulated, parameters);
+        expect(bodies(later.flat())).toEqual(bodies(inRange));
+        checkPages(later, Math.min(count, Number(options.eventsMost)), options);
+      });
+    },
+  );
+  await fc.assert(property, { numRuns: 80 });
+});
+
+/** That the pages are as long as they should be, and how often each row stands in them. */
+function checkPages(
+  found: readonly Row[][],
+  most: number,
+  { cursorSeam, logDuplicates }: { readonly cursorSeam: string; readonly logDuplicates: number },
+): void {
+  const repeats = cursorSeam === 'repeats';
+  const fresh = found.flatMap((rows, page) => {
+    if (page < found.length - 1) expect(rows.length).toBe(repeats && page > 0 ? Math.max(most, 2) : most);
+    if (!repeats || page === 0) return rows;
+    expect(rows[0]).toEqual(found[page - 1]?.at(-1));
+    return rows.slice(1);
+  });
+  const runs: number[] = [];
+  for (const [index, { body }] of fresh.entries()) {
+    if (fresh[index - 1]?.body === body) runs[runs.length - 1] = (runs.at(-1) as number) + 1;
+    else runs.push(1);
+  }
+  expect(runs.length).toBe(bodies(fresh).size);
+  for (const times of runs) {
+    expect(times).toBeLessThanOrEqual(logDuplicates > 0 ? 2 : 1);
+    if (logDuplicates === 1) expect(times).toBe(2);
+  }
+}
+
+test('nothing that was listed vanishes, whatever options change and whenever events are added; in the end all is listed', async () => {
+  const step = fc.record({
+    advance: fc.integer({ min: 0, max: 1500 }),
+    change: fc.option(
+      fc.record({
+        logLateShare: share,
+        logLateMs: fc.integer({ min: 0, max: 5000 }),
+        logLagMs: fc.integer({ min: 0, max: 2000 }),
+        logDuplicates: share,
+      }),
+    ),
+    ages: fc.array(fc.integer({ min: 0, max: 4000 }), { maxLength: 8 }),
+    lists: fc.boolean(),
+  });
+  const property = fc.asyncProperty(fc.array(step, { maxLength: 14 }), async steps => {
+    await started({}, async emulated => {
+      const { state, clock } = emulated;
+      const url = 'https://ours.example/';
+      let before = new Set<string>();
+      let added = 0;
+      for (const { advance, change, ages, lists } of steps) {
+        clock.advance(advance);
+        Object.assign(emulated.dialect, change);
+        for (const age of ages) state.addEvent({ url, time: clock.now() - age, body: String(added++) });
+        if (!lists) continue;
+        const now = bodies((await pagesOf(emulated, [['url', url]])).flat());
+        expect(now.isSupersetOf(before)).toBe(true);
+        before = now;
+      }
+      clock.advance(7000);
+      const last = bodies((await pagesOf(emulated, [['url', url]])).flat());
+      expect(last.size).toBe(added);
+    });
+  });
+  await fc.assert(property, { numRuns: 60 });
+});

@@ -1,0 +1,68 @@
+import { renameSync } from 'node:fs';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+import { STORE_REASONS, StoreError, toStoreError } from '../../src/store/errors.ts';
+import { openSqliteStore } from '../../src/store/sqlite.ts';
+import { makeStore, spoilPage } from './damage.ts';
+import { useTempFolders } from './temp-folder.ts';
+
+const newFolder = useTempFolders();
+let folder: string;
+let path: string;
+beforeEach(() => {
+  folder = newFolder();
+  path = join(folder, 'rows.db');
+});
+
+describe('while it runs the store', () => {
+  it.each(['rows.db', 'rows.db-wal', 'rows.db-lock'])(
+    'refuses commits that would be lost because %s is gone',
+    async name => {
+      const store = await openSqliteStore({ path });
+      onTestFinished(() => store.close());
+      await store.commit('a', [{ key: 'k', value: 'before' }]);
+      renameSync(join(folder, name), join(folder, 'away'));
+      await expect(store.commit('a', [{ key: 'k', value: 'after' }])).rejects.toMatchObject({
+        reason: 'replaced',
+        message: expect.stringMatching(new RegExp(`${name} was removed or replaced while in use.*start again`)),
+      });
+      expect(await store.scan('a', '')).toEqual(new Map([['k', 'before']]));
+      renameSync(join(folder, 'away'), join(folder, name));
+      await store.commit('a', [{ key: 'k', value: 'after' }]);
+    },
+  );
+
+  it('says of damage that it meets what it is', async () => {
+    await makeStore(path);
+    const store = await openSqliteStore({ path });
+    onTestFinished(() => store.close());
+    spoilPage(path, 2);
+    const corrupt = { reason: 'corrupt', message: expect.stringContaining('it was left as it is') };
+    await expect(store.scan('a', '')).rejects.toMatchObject(corrupt);
+    await expect(store.commit('a', [{ key: '7', value: null }])).rejects.toMatchObject(corrupt);
+  });
+
+  it('waits for no lock that another program holds for long, and goes on when it is free', async () => {
+    const store = await openSqliteStore({ path });
+    onTestFinished(() => store.close());
+    const other = new DatabaseSync(path);
+    other.exec('BEGIN IMMEDIATE');
+    await expect(store.commit('a', [{ key: 'k', value: 'v' }])).rejects.toMatchObject({ reason: 'locked' });
+    other.close();
+    await store.commit('a', [{ key: 'k', value: 'v' }]);
+    expect((await store.scan('a', '')).size).toBe(1);
+  });
+});
+
+describe('StoreError', () => {
+  it.each(STORE_REASONS)('says for %s what is wrong and what to do', reason => {
+    expect(new StoreError(reason, '/x/rows.db', 'why').message).toMatch(/^\/x\/rows\.db [^:]+.* \(why\): .{10,}$/);
+  });
+
+  it('leaves errors that are bugs as they are', () => {
+    const bug = new TypeError('undefined is not a function');
+    expect(toStoreError(bug, 'x')).toBe(bug);
+    expect(toStoreError('text', 'x')).toBe('text');
+  });
+});

@@ -1,0 +1,75 @@
+import { join } from 'node:path';
+import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+import { openSqliteStore } from '../../src/store/sqlite.ts';
+import { startRemote } from './remote.ts';
+import { useTempFolders } from './temp-folder.ts';
+
+const LOCKED = {
+  reason: 'locked',
+  message: expect.stringMatching(/rows\.db is in use by another process: stop that process, or give each its own/),
+};
+const ROW = [{ key: 'k', value: 'v' }];
+
+describe('a file of the sqlite store', () => {
+  const newFolder = useTempFolders();
+  let path: string;
+  beforeEach(() => {
+    path = join(newFolder(), 'new', 'rows.db');
+  });
+
+  it('is for one process at a time; the next may have it once it is closed', async () => {
+    const [first, second] = [startRemote(), startRemote()];
+    await first.open(path);
+    await expect(second.open(path)).rejects.toMatchObject(LOCKED);
+    await first.commit('a', ROW);
+    await first.close();
+    await second.open(path);
+    expect(await second.scan('a', '')).toEqual([['k', 'v']]);
+    await expect(first.open(path)).rejects.toMatchObject(LOCKED);
+  });
+
+  it('is had by one of several that start at the same time', async () => {
+    const remotes = Array.from({ length: 4 }, () => startRemote());
+    const results = await Promise.allSettled(remotes.map(remote => remote.open(path)));
+    expect(results.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
+    const refused = results.filter(result => result.status === 'rejected').map(({ reason }) => reason);
+    expect(refused.map(({ reason }) => reason)).toEqual(['locked', 'locked', 'locked']);
+  });
+
+  it('is free as soon as its process is killed', async () => {
+    const first = startRemote();
+    await first.open(path);
+    await first.commit('a', ROW);
+    await first.kill();
+    const second = startRemote();
+    await second.open(path);
+    expect(await second.scan('a', '')).toEqual([['k', 'v']]);
+  });
+
+  it('is free once it could not be opened', async () => {
+    const [first, second] = [startRemote(), startRemote()];
+    await first.open(path);
+    await expect(second.open(path)).rejects.toMatchObject(LOCKED);
+    await first.close();
+    const store = await openSqliteStore({ path });
+    await store.close();
+  });
+
+  it('can be read by another process meanwhile, which sees what was committed', async () => {
+    const [writer, reader] = [startRemote(), startRemote()];
+    await writer.open(path);
+    await writer.commit('a', ROW);
+    expect(await reader.count(path, 'a')).toBe(1);
+    await writer.commit('a', [{ key: 'k2', value: 'v' }]);
+    expect(await reader.count(path, 'a')).toBe(2);
+    await writer.close();
+    expect(await reader.count(path, 'a')).toBe(2);
+  });
+
+  it('is for one store of a process too, and a second try there does not free it for others', async () => {
+    const store = await openSqliteStore({ path });
+    onTestFinished(() => store.close());
+    await expect(openSqliteStore({ path })).rejects.toMatchObject(LOCKED);
+    await expect(startRemote().open(path)).rejects.toMatchObject(LOCKED);
+  });
+});

@@ -1,0 +1,166 @@
+import { execFileSync } from 'node:child_process';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  statSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import fc from 'fast-check';
+import { afterEach, describe, expect, it } from 'vitest';
+import { openDatabase } from '../../src/store/database.ts';
+import { openSqliteStore, SCAN, SCAN_TO_END } from '../../src/store/sqlite.ts';
+import type { Store } from '../../src/store/store.ts';
+import { useTempFolders } from './temp-folder.ts';
+
+const newFolder = useTempFolders();
+const stores: Store[] = [];
+afterEach(async () => {
+  for (const store of stores.splice(0)) await store.close();
+});
+
+async function open(path: string): Promise<Store> {
+  const store = await openSqliteStore({ path });
+  stores.push(store);
+  return store;
+}
+
+const modeOf = (path: string) => (statSync(path).mode & 0o777).toString(8);
+
+/** Copies through another process: closing a file here would free this process's locks on it. */
+const copy = (from: string, to: string) => execFileSync('cp', [from, to]);
+
+describe('the file of the sqlite store', () => {
+  it('is for this user alone, as is its folder; a folder that was there stays as it is', async () => {
+    const folder = newFolder();
+    chmodSync(folder, 0o755);
+    const path = join(folder, 'one', 'two', 'rows.db');
+    const store = await open(path);
+    await store.commit('a', [{ key: 'k', value: 'v' }]);
+    expect(modeOf(folder)).toBe('755');
+    expect([modeOf(join(folder, 'one')), modeOf(join(folder, 'one', 'two'))]).toEqual(['700', '700']);
+    const files = readdirSync(join(folder, 'one', 'two')).sort();
+    expect(files).toEqual(['rows.db', 'rows.db-lock', 'rows.db-shm', 'rows.db-wal']);
+    expect(files.map(file => modeOf(join(folder, 'one', 'two', file)))).toEqual(['600', '600', '600', '600']);
+  });
+
+  it('is whole and alone once closed, but for the empty lock file', async () => {
+    const path = join(newFolder(), 'rows.db');
+    const store = await open(path);
+    await store.commit('a', [{ key: 'k', value: 'v' }]);
+    await store.close();
+    expect(existsSync(`${path}-wal`)).toBe(false);
+    expect(statSync(`${path}-lock`).size).toBe(0);
+    const db = new DatabaseSync(path, { readOnly: true });
+    expect({ ...db.prepare('SELECT * FROM rows').get() }).toEqual({ account: 'a', key: 'k', value: 'v' });
+    db.close();
+  });
+
+  it('is whole once closed even while another reads it', async () => {
+    const folder = newFolder();
+    const path = join(folder, 'rows.db');
+    const store = await open(path);
+    await store.commit('a', [{ key: 'k', value: 'v' }]);
+    const reader = new DatabaseSync(path, { readOnly: true });
+    expect(reader.prepare('SELECT count(*) AS rows FROM rows').get()?.rows).toBe(1);
+    await store.close();
+    copy(path, join(folder, 'alone.db'));
+    reader.close();
+    expect(await (await open(join(folder, 'alone.db'))).scan('a', '')).toEqual(new Map([['k', 'v']]));
+  });
+
+  it('is synced at every commit', () => {
+    const { db, close } = openDatabase(join(newFolder(), 'rows.db'));
+    expect(db.prepare('PRAGMA journal_mode').get()?.journal_mode).toBe('wal');
+    expect(db.prepare('PRAGMA synchronous').get()?.synchronous).toBe(2);
+    close();
+  });
+
+  it('does not let the WAL grow without bound', async () => {
+    const path = join(newFolder(), 'rows.db');
+    const store = await open(path);
+    for (let n = 0; n < 60; n += 1) {
+      await store.commit('a', [{ key: String(n % 3), value: String(n).padStart(500_000, '.') }]);
+    }
+    expect(statSync(`${path}-wal`).size).toBeLessThan(8 * 2 ** 20);
+    await store.commit('a', [{ key: 'huge', value: 'x'.repeat(40 * 2 ** 20) }]);
+    for (let n = 0; n < 3; n += 1) await store.commit('a', [{ key: 'small', value: String(n) }]);
+    expect(statSync(`${path}-wal`).size).toBeLessThan(17 * 2 ** 20);
+  });
+
+  it('is walked by its primary key', async () => {
+    const path = join(newFolder(), 'rows.db');
+    await open(path);
+    const db = new DatabaseSync(path, { readOnly: true });
+    const plan = (sql: string, ...values: string[]) => db.prepare(`EXPLAIN QUERY PLAN ${sql}`).get(...values)?.detail;
+    expect(plan(SCAN, 'a', 'b', 'c')).toBe('SEARCH rows USING PRIMARY KEY (account=? AND key>? AND key<?)');
+    expect(plan(SCAN_TO_END, 'a', 'b')).toBe('SEARCH rows USING PRIMARY KEY (account=? AND key>?)');
+    db.close();
+  });
+
+  it.each([
+    ['left empty', ''],
+    ['left with a header alone', 'PRAGMA journal_mode = WAL'],
+    ['left before its settings', 'PRAGMA application_id = 0; VACUUM'],
+  ])('is made to its end when that was cut short: %s', async (_what, sql) => {
+    const path = join(newFolder(), 'rows.db');
+    writeFileSync(path, '');
+    const db = new DatabaseSync(path);
+    db.exec(sql);
+    db.close();
+    const store = await open(path);
+    await store.commit('a', [{ key: 'k', value: 'v' }]);
+    expect(await store.scan('a', '')).toEqual(new Map([['k', 'v']]));
+  });
+
+  it('is the same behind a link', async () => {
+    const folder = newFolder();
+    mkdirSync(join(folder, 'real'));
+    symlinkSync(join(folder, 'real'), join(folder, 'linked'));
+    symlinkSync(join(folder, 'real', 'rows.db'), join(folder, 'link.db'));
+    const store = await open(join(folder, 'linked', 'rows.db'));
+    await store.commit('a', [{ key: 'k', value: 'v' }]);
+    for (const path of [join(folder, 'link.db'), join(folder, 'real', 'rows.db')]) {
+      await expect(open(path)).rejects.toMatchObject({ reason: 'locked' });
+    }
+    await store.close();
+    expect(await (await open(join(folder, 'link.db'))).scan('a', '')).toEqual(new Map([['k', 'v']]));
+  });
+
+  it('holds a beginning of the commits, each whole, wherever its WAL breaks off', async () => {
+    const folder = newFolder();
+    const path = join(folder, 'rows.db');
+    const store = await open(path);
+    const commits = 12;
+    for (let n = 1; n <= commits; n += 1) {
+      // Of many sizes, so that some take one page and some many.
+      const value = `${n} ${'x'.repeat((n * 7919) % 30_000)}`;
+      const keys = ['left', 'right', `own ${n}`];
+      await store.commit(
+        'a',
+        keys.map(key => ({ key, value })),
+      );
+    }
+    const size = statSync(`${path}-wal`).size;
+    const cut = join(folder, 'cut.db');
+    await fc.assert(
+      fc.asyncProperty(fc.nat(size), async length => {
+        copy(path, cut);
+        copy(`${path}-wal`, `${cut}-wal`);
+        truncateSync(`${cut}-wal`, length);
+        const opened = await openSqliteStore({ path: cut });
+        const rows = await opened.scan('a', '').finally(() => opened.close());
+        const last = Number(rows.get('left')?.split(' ')[0] ?? 0);
+        expect(rows.get('right')).toBe(rows.get('left'));
+        expect(rows.size).toBe(last === 0 ? 0 : last + 2);
+        if (length === size) expect(last).toBe(commits);
+      }),
+      { numRuns: 40, examples: [[0], [size], [size - 1]] },
+    );
+  });
+});

@@ -1,0 +1,74 @@
+/** One event as somebody who knows them all would write it down. Times: milliseconds. */
+export interface TrueEvent {
+  readonly messageId: string;
+  readonly state: string;
+  readonly time: number;
+}
+
+export interface Truth {
+  readonly events: Record<string, number>;
+  readonly finished: Record<string, number>;
+  /** Every observation, milliseconds, smallest first. */
+  readonly timeToDeliver: number[];
+  readonly queueWait: number[];
+  readonly attempt: Record<string, number[]>;
+  readonly attempts: Record<string, number[]>;
+  readonly inFlight: string[];
+  readonly overdue: number;
+}
+
+const ON_TIME = 300_000;
+const ENDS = ['delivered', 'failed', 'cancelled'];
+/** At the same millisecond, in the order in which they can have happened. */
+const ORDER = ['created', 'active', 'error', 'retry', 'cancel_requested', 'failed', 'delivered', 'cancelled'];
+
+/**
+ * What a log of whole lives says, message by message: written without a look at the code that it judges. `until`: what is
+ * late by then is late.
+ */
+export function truthOf(all: readonly TrueEvent[], until: number): Truth {
+  const truth: Truth = {
+    events: {},
+    finished: { delivered: 0, failed: 0, cancelled: 0 },
+    timeToDeliver: [],
+    queueWait: [],
+    attempt: { success: [], error: [] },
+    attempts: { delivered: [], failed: [], cancelled: [] },
+    inFlight: [],
+    overdue: 0,
+  };
+  let overdue = 0;
+  for (const { state } of all) truth.events[state] = (truth.events[state] ?? 0) + 1;
+  for (const [messageId, events] of Map.groupBy(all, event => event.messageId)) {
+    const life = events.toSorted((a, b) => a.time - b.time || ORDER.indexOf(a.state) - ORDER.indexOf(b.state));
+    const created = life.find(({ state }) => state === 'created');
+    const end = life.find(({ state }) => ENDS.includes(state));
+    const starts = life.filter(({ state }) => state === 'active');
+    if (end) (truth.finished[end.state] as number) += 1;
+    for (const start of starts) {
+      const answer = life.slice(life.indexOf(start) + 1).find(({ state }) => state !== 'active');
+      if (answer?.state === 'delivered') truth.attempt.success?.push(answer.time - start.time);
+      if (answer?.state === 'error' || answer?.state === 'failed') truth.attempt.error?.push(answer.time - start.time);
+    }
+    if (!created) continue;
+    if (starts[0]) truth.queueWait.push(starts[0].time - created.time);
+    if (end?.state === 'delivered') truth.timeToDeliver.push(end.time - created.time);
+    if (end) truth.attempts[end.state]?.push(starts.length);
+    else truth.inFlight.push(messageId);
+    if ((end?.time ?? until) > created.time + ON_TIME) overdue += 1;
+  }
+  for (const list of [
+    truth.timeToDeliver,
+    truth.queueWait,
+    ...Object.values(truth.attempt),
+    ...Object.values(truth.attempts),
+  ]) {
+    list.sort((a, b) => a - b);
+  }
+  return { ...truth, inFlight: truth.inFlight.sort(), overdue };
+}
+
+/** Observations in a histogram, cumulated as Prometheus has them; `unit`: how many of the values' units make one of the bounds'. */
+export function bucketsOf(values: readonly number[], bounds: readonly number[], unit = 1000): number[] {
+  return [...bounds, Number.POSITIVE_INFINITY].map(bound => values.filter(value => value / unit <= bound).length);
+}
