@@ -13,7 +13,10 @@ COPY --from=build /build/package.json ./
 COPY --from=build /build/node_modules node_modules
 COPY --from=build /build/dist dist
 COPY LICENSE CHANGELOG.md config.example.yaml config.schema.json ./
+# The store's default folder, ./data: mount a volume there to keep it.
+RUN mkdir -m 700 data && chown node:node data
 USER node
+VOLUME /app/data
 EXPOSE 10922
 # Asks this process alone, never the service. A port other than 10922 needs a check of its own.
 HEALTHCHECK --interval=30s --timeout=3s --start-period=10s \

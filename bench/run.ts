@@ -5,6 +5,7 @@ import { machine } from './measure.ts';
 const BENCHES: Readonly<Record<string, () => Promise<{ run(): Promise<string> }>>> = {
   scrape: () => import('./scrape.ts'),
   render: () => import('./render.ts'),
+  ingest: () => import('./ingest.ts'),
   emulator: () => import('./emulator.ts'),
 };
 

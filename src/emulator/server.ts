@@ -34,6 +34,8 @@ export interface EmulatorOptions {
   readonly clock?: Clock;
   /** Milliseconds of workload that have happened at the start; default an hour, at most six. 0 means that nothing has. */
   readonly history?: number;
+  /** Whether anything happens that nobody asked for; default true. Without it there is only what is added. */
+  readonly workload?: boolean;
   /** How many dead letters are older than the history; default 200. */
   readonly dlqEntries?: number;
   /** How many events are kept, the latest; default a million. None is kept for more than six hours. */
@@ -66,11 +68,20 @@ const CLOSING_MS = 1000;
 /** Starts an emulator of the service. Rejects when the port cannot be had, with a RangeError when an option makes no sense. */
 export async function startEmulator(options: EmulatorOptions = {}): Promise<Emulator> {
   const { port = 0, host = '127.0.0.1', seed = 1, speed = 1, scenario = 'steady', clock = systemClock } = options;
-  const { history = 3_600_000, dlqEntries = 200, mostEvents } = options;
+  const { history = 3_600_000, dlqEntries = 200, mostEvents, workload = true } = options;
   const { description, dialect: usual, fault } = scenarioNamed(scenario);
   const emulated = createEmulatedClock(clock, speed);
   const dialect = dialectWith({ ...usual, ...options.dialect });
-  const state = new EmulatorState({ clock: emulated, seed, scenario, history, dlqEntries, mostEvents, dialect });
+  const state = new EmulatorState({
+    clock: emulated,
+    seed,
+    scenario,
+    history,
+    dlqEntries,
+    mostEvents,
+    workload,
+    dialect,
+  });
   const credentials = createCredentials(options.token, options.readOnlyToken);
   const start = emulated.now();
   const faults = createFaults(seed, () => fault?.(emulated.now() - start));

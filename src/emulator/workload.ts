@@ -17,6 +17,8 @@ export interface WorkloadParts {
   readonly dlq: Timeline<DlqEntry>;
   /** Drops rows whose retention has ended at this time. */
   readonly expire: (now: number) => void;
+  /** Nothing arrives, and nobody comes by. */
+  readonly isIdle: boolean;
 }
 
 /** Publishers, destinations and people, all driven by one seed: what happens until a time does not depend on how often one asks. */
@@ -48,7 +50,7 @@ const VISITED_AT_MOST = 25;
 /** How a destination behaves that is none of the workload's: it takes every message. */
 const UNKNOWN_DESTINATION = { everyMs: 0, takesMs: 200, flaky: 0, doomed: 0, statuses: [500] } as const;
 
-export function createWorkload({ start, seed, scenario, log, dlq, expire }: WorkloadParts): Workload {
+export function createWorkload({ start, seed, scenario, log, dlq, expire, isIdle }: WorkloadParts): Workload {
   const random = createRandom(seed);
   const agenda = new Agenda(start);
   const destinationOf = new Map<Fields, Destination>(destinations.map(each => [each.fields, each]));
@@ -89,6 +91,7 @@ export function createWorkload({ start, seed, scenario, log, dlq, expire }: Work
   }
 
   function begin(): void {
+    if (isIdle) return;
     for (const destination of destinations) planArrival(destination);
     if (scenario.attended) planVisit();
   }

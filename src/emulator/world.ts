@@ -17,6 +17,8 @@ export interface WorldOptions {
   readonly history: number;
   /** How many dead letters are older than the workload. */
   readonly dlqEntries: number;
+  /** Whether anything happens by itself; default true. */
+  readonly workload?: boolean;
   /** How many events are kept, the latest; a million when left out. */
   readonly mostEvents?: number | undefined;
   /** Default: what the scenario says, then the usual one. */
@@ -66,12 +68,13 @@ export function createWorld(options: WorldOptions): World {
     dlq.dropEarliest(time - DLQ_RETENTION_MS, MOST_DEAD_LETTERS + dlqEntries);
   };
   fillPast({ seed, entries: dlqEntries, from: now - DLQ_RETENTION_MS, to: start, dlq });
-  const workload = createWorkload({ start, seed, scenario, log, dlq, expire });
+  const isIdle = options.workload === false;
+  const workload = createWorkload({ start, seed, scenario, log, dlq, expire, isIdle });
   const workflows = new Workflows({
     // They fail seldom and their callbacks take hours, so their past is as long as dead letters are kept.
     start: history > 0 ? now - DLQ_RETENTION_MS : now,
     seed,
-    everyMs: scenario.runFailsEveryMs ?? RUN_FAILS_EVERY_MS,
+    everyMs: isIdle ? Number.MAX_SAFE_INTEGER : (scenario.runFailsEveryMs ?? RUN_FAILS_EVERY_MS),
     stuck: time => scenario.stuck?.(time - start) ?? 0,
     attended: scenario.attended,
     retentionMs: DLQ_RETENTION_MS,

@@ -1,6 +1,6 @@
 import { collectors } from '../collectors/index.ts';
 import type { Family } from '../metrics/family.ts';
-import { ownFamilies } from '../metrics/own.ts';
+import { accountInfoFamily, ownFamilies } from '../metrics/own.ts';
 import { createProcessMetrics } from '../metrics/process.ts';
 
 function metricsTable(families: readonly Family[], lead: readonly string[]): string {
@@ -24,7 +24,7 @@ export function metricsReference(): string {
       metricsTable(Object.values(families), ['account']),
     ]),
     '## Of each account',
-    metricsTable(Object.values(ownFamilies), ['account']),
+    metricsTable([...Object.values(ownFamilies), accountInfoFamily([])], ['account']),
     '## Of the agent itself',
     metricsTable(agent, []),
     'Besides these, prom-client’s `process_*` and `nodejs_*`.',

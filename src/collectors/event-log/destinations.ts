@@ -1,4 +1,3 @@
-import { BoundedMap } from '../../kit/bounded-map.ts';
 import { boundText } from '../../kit/bounded-text.ts';
 import type { DeliveryEvent } from '../../model/message.ts';
 import { OTHER } from '../cap.ts';
@@ -11,63 +10,88 @@ export type DestinationOption = (typeof DESTINATIONS)[number];
 export const NONE = '';
 
 const LONGEST = 200;
-const HOSTS_REMEMBERED = 10_000;
+const MOST_KNOWN = 10_000;
+/** A host as URL itself would write it, which takes ten times as long to find it. */
+const PLAIN_HOST = /^https?:\/\/([a-z0-9-]+(?:\.[a-z0-9-]+)*\.[a-z][a-z0-9-]*)(?:[/?#]|$)/;
 
 /** Reads the value of the label `destination` from an event, as the option says. */
 export function destinationReader(option: DestinationOption): (event: DeliveryEvent) => string {
-  const hosts = new BoundedMap<string, string>(HOSTS_REMEMBERED);
-  function hostOf(url: string): string {
-    const known = hosts.get(url);
-    if (known !== undefined) return known;
-    const host = boundText(URL.parse(url)?.host ?? NONE, LONGEST);
-    hosts.set(url, host);
-    return host;
-  }
+  const hostOf = (url: string) => PLAIN_HOST.exec(url)?.[1] ?? URL.parse(url)?.host ?? NONE;
   if (option === 'none') return () => NONE;
-  if (option === 'host') return ({ url }) => (url === undefined ? NONE : hostOf(url));
-  return event => boundText(event[option] ?? NONE, LONGEST);
+  // One text for one destination, however many events name it: it is looked up several times for each.
+  const known = new Map<string, string>();
+  const same = (name: string) => {
+    const first = known.get(name);
+    if (first !== undefined) return first;
+    if (known.size === MOST_KNOWN) known.clear();
+    known.set(name, name);
+    return name;
+  };
+  if (option === 'host') return ({ url }) => (url === undefined ? NONE : same(boundText(hostOf(url), LONGEST)));
+  return event => same(boundText(event[option] ?? NONE, LONGEST));
 }
 
 /** A destination that is not heard of for so long gives its place to another, milliseconds. */
 const IDLE_AFTER = 86_400_000;
 const LOOK_EVERY = 60_000;
 
+/** What was counted for one destination. */
+export interface Counted {
+  /** Key of its row. */
+  readonly row: string;
+  readonly tally: DestinationTally;
+  /** When it was heard of last, milliseconds since the Unix epoch. */
+  heard: number;
+}
+
 /** Tallies by destination. At most so many have a place of their own at a time; what the others do is the remainder's. */
 export interface Destinations {
   /** Of those that have a place, and of the remainder once there is one. */
-  readonly placed: ReadonlyMap<string, DestinationTally>;
+  readonly placed: ReadonlyMap<string, Counted>;
   /** Names without a place that were met, as far as they are remembered. */
   readonly beyond: number;
-  /** The tally that counts for a destination now, and the key of its row. It is given a place when one is free at `time`, milliseconds. */
-  of(destination: string, time: number): { readonly row: string; readonly tally: DestinationTally };
-  /** What was counted for a name, with a place or without, and when it was last heard of. */
-  tally(name: string): DestinationTally | undefined;
-  heard(name: string): number;
+  /** Where a destination is counted now. It is given a place when one is free at `time`, milliseconds. */
+  of(destination: string, time: number): Counted;
+  /** The row of a name, with a place or without. */
+  stored(name: string): StoredTally | undefined;
+}
+
+export interface StoredTally extends DestinationTally {
+  readonly heard: number;
 }
 
 /** More names than this are not told apart. */
 const MOST_BEYOND = 10_000;
 
-/** `stored`: tallies from before this process, with the time at which each was last heard of. */
+/** `stored`: rows from before this process. */
 export function createDestinations(
   option: DestinationOption,
   most: number,
-  stored: ReadonlyMap<string, { readonly heard: number; readonly tally: DestinationTally }>,
+  stored: ReadonlyMap<string, StoredTally>,
 ): Destinations {
-  const tallies = new Map<string, DestinationTally>();
-  const heard = new Map<string, number>();
-  const placed = new Map<string, DestinationTally>();
+  const all = new Map<string, Counted>();
+  const placed = new Map<string, Counted>();
   const beyond = new Set<string>();
-  for (const [name, { tally, heard: at }] of [...stored].sort(([, a], [, b]) => b.heard - a.heard)) {
-    tallies.set(name, tally);
-    heard.set(name, at);
-    if (own() < most || name === OTHER) placed.set(name, tally);
+  const create = (name: string, tally: DestinationTally, heard: number): Counted => {
+    const counted = { row: `destination/${option}/${name}`, tally, heard };
+    all.set(name, counted);
+    return counted;
+  };
+  for (const [name, { heard, ...tally }] of [...stored].sort(([, a], [, b]) => b.heard - a.heard)) {
+    const counted = create(name, tally, heard);
+    if (own() < most || name === OTHER) placed.set(name, counted);
   }
   // Where destinations are no label, the one tally there is starts at 0.
-  if (option === 'none') tallyOf(NONE);
+  if (option === 'none') place(NONE);
 
   function own(): number {
     return placed.size - Number(placed.has(OTHER));
+  }
+
+  function place(name: string): Counted {
+    const counted = all.get(name) ?? create(name, createDestinationTally(), 0);
+    placed.set(name, counted);
+    return counted;
   }
 
   /** When somebody may have been silent for long enough, at the earliest. */
@@ -78,20 +102,24 @@ export function createDestinations(
     if (own() < most) return true;
     if (time < nextLook) return false;
     nextLook = time + LOOK_EVERY;
-    let idlest: string | undefined;
-    for (const name of placed.keys()) {
-      if (name === OTHER || time - (heard.get(name) ?? 0) < IDLE_AFTER) continue;
-      if (idlest === undefined || (heard.get(name) ?? 0) < (heard.get(idlest) ?? 0)) idlest = name;
-    }
-    if (idlest !== undefined) placed.delete(idlest);
+    const [idlest] = [...placed]
+      .filter(([name, { heard }]) => name !== OTHER && time - heard >= IDLE_AFTER)
+      .sort(([, a], [, b]) => a.heard - b.heard);
+    if (idlest) placed.delete(idlest[0]);
     return idlest !== undefined;
   }
 
-  function tallyOf(name: string): DestinationTally {
-    const tally = tallies.get(name) ?? createDestinationTally();
-    tallies.set(name, tally);
-    placed.set(name, tally);
-    return tally;
+  function find(destination: string, time: number): Counted {
+    const known = placed.get(destination);
+    if (known) return known;
+    // A destination that bears the name of the remainder is part of it.
+    if (destination === OTHER) return place(OTHER);
+    if (makePlace(time)) {
+      beyond.delete(destination);
+      return place(destination);
+    }
+    if (beyond.size < MOST_BEYOND) beyond.add(destination);
+    return place(OTHER);
   }
 
   return {
@@ -100,19 +128,13 @@ export function createDestinations(
       return beyond.size;
     },
     of(destination, time) {
-      let name = destination;
-      // A destination that bears the name of the remainder is part of it.
-      if (destination !== OTHER && !placed.has(destination)) {
-        if (makePlace(time)) beyond.delete(destination);
-        else {
-          if (beyond.size < MOST_BEYOND) beyond.add(destination);
-          name = OTHER;
-        }
-      }
-      heard.set(name, Math.max(time, heard.get(name) ?? 0));
-      return { row: `destination/${option}/${name}`, tally: placed.get(name) ?? tallyOf(name) };
+      const counted = find(destination, time);
+      if (time > counted.heard) counted.heard = time;
+      return counted;
     },
-    tally: name => tallies.get(name),
-    heard: name => heard.get(name) ?? 0,
+    stored(name) {
+      const counted = all.get(name);
+      return counted && { ...counted.tally, heard: counted.heard };
+    },
   };
 }

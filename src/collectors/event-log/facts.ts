@@ -42,7 +42,7 @@ export function toFacts(
     inFlight: count,
     oldestInFlight: oldest,
     log: structuredClone(memory.log),
-    destinations: structuredClone(new Map(memory.destinations.placed)),
+    destinations: new Map([...memory.destinations.placed].map(([name, { tally }]) => [name, structuredClone(tally)])),
     beyondCap: memory.destinations.beyond,
     labelled: { counters, histograms: counters && destinationHistograms },
   };

@@ -1,6 +1,6 @@
 import { observeValue } from '../../metrics/family.ts';
 import { EVENT_STATES } from '../../model/message.ts';
-import { byTime, close, type KeptEvent, type Memory, type OpenMessage, touchOpen } from './memory.ts';
+import { byTime, close, type KeptEvent, type Memory, type OpenMessage } from './memory.ts';
 import { BOUNDS, OUTCOMES, type Outcome, observeAttempt, observeWait, type Result } from './tally.ts';
 
 /** A message is late when it has not ended so long after it was due, milliseconds. */
@@ -51,7 +51,7 @@ export function follow(
   else if (state === 'active') startAttempt(memory, event, known, most);
   else if (state === 'error' && known) {
     endAttempt(memory, known, 'error', time);
-    touchOpen(memory, message);
+    memory.touchedOpen.add(message);
     // Of a message without a beginning, only its attempts are followed.
     if (known.createdAt === undefined) close(memory, message, known);
   } else if (isEnding(event.state)) end(memory, event, known, state as Outcome);
@@ -62,7 +62,7 @@ const counts = ({ checkpoint }: Memory, time: number) => checkpoint !== undefine
 function put(memory: Memory, message: bigint, opened: OpenMessage, most: number): void {
   const { open, log } = memory;
   open.set(message, opened);
-  touchOpen(memory, message);
+  memory.touchedOpen.add(message);
   if (open.size <= most) return;
   const [oldest] = open as Iterable<[bigint, OpenMessage]>;
   if (!oldest) return;
@@ -93,7 +93,7 @@ function startAttempt(memory: Memory, event: KeptEvent, known: OpenMessage | und
     }
     known.attempts += 1;
     known.activeAt = time;
-    touchOpen(memory, message);
+    memory.touchedOpen.add(message);
   } else {
     const unknown = { createdAt: undefined, dueAt: time, activeAt: time, attempts: 1, overdue: false };
     put(memory, message, { ...unknown, destination, isStored: false }, most);
@@ -143,7 +143,7 @@ function countOverdue(memory: Memory, now: number): void {
       known.overdue = true;
       memory.log.overdue += 1;
       memory.touched.add('log');
-      touchOpen(memory, message);
+      memory.touchedOpen.add(message);
     }
   }
 }

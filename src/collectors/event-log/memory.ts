@@ -1,12 +1,13 @@
 import { extendHash64 } from '../../kit/hash64.ts';
 import { type DeliveryEvent, EVENT_STATES } from '../../model/message.ts';
-import type { Row } from '../collector.ts';
-import { createDestinations, type DestinationOption, type Destinations, destinationReader } from './destinations.ts';
+import type { Destinations } from './destinations.ts';
 import type { Recent } from './recent.ts';
-import { createDestinationTally, createLogTally, type DestinationTally, type LogTally } from './tally.ts';
+import type { LogTally } from './tally.ts';
 
 /** One event as it is kept: texts are hashes, times are milliseconds since the Unix epoch. */
 export interface KeptEvent {
+  /** What makes it the same event: its message, state and time. */
+  readonly identity: bigint;
   readonly message: bigint;
   /** Index in EVENT_STATES. */
   readonly state: number;
@@ -16,8 +17,7 @@ export interface KeptEvent {
   readonly destination: string;
 }
 
-/** What makes an event the same event: the message, the state and the time. */
-export const identityOf = ({ message, state, time }: KeptEvent) => extendHash64(message, state, time);
+export const identityOf = (message: bigint, state: number, time: number) => extendHash64(message, state, time);
 
 /** A message that has not ended. */
 export interface OpenMessage {
@@ -86,6 +86,8 @@ export interface Memory {
   savedAt: number;
   /** Keys of rows to write with the next commit. */
   readonly touched: Set<string>;
+  /** Open messages whose rows are to be written with it. */
+  readonly touchedOpen: Set<bigint>;
 }
 
 export const MINUTE = 60_000;
@@ -97,135 +99,12 @@ const RANK_OF = EVENT_STATES.map(state => RANK.indexOf(state));
 export const byTime = (a: KeptEvent, b: KeptEvent) =>
   a.time - b.time || (RANK_OF[a.state] as number) - (RANK_OF[b.state] as number);
 
-type StoredOpen = [number | null, number, number | null, number, 0 | 1, string];
-type StoredEvent = [string, number, number, number, string];
-
-const idOf = (message: bigint) => message.toString(16);
-const parseId = (text: string) => BigInt(`0x${text}`);
-
-/** 64-bit numbers as Base64 of their bytes, little-endian as on every machine that Node runs on. */
-const writeIdentities = ({ buffer, byteOffset, byteLength }: BigUint64Array) =>
-  Buffer.from(buffer, byteOffset, byteLength).toString('base64');
-
-function readIdentities(text: string): BigUint64Array {
-  // A copy, because a small Buffer may begin where 64-bit numbers can't.
-  return new BigUint64Array(Uint8Array.from(Buffer.from(text, 'base64')).buffer);
-}
-
-interface MemoryOptions {
-  readonly destination: DestinationOption;
-  readonly maxDestinations: number;
-}
-
-/** Memory from its rows. */
-export function restoreMemory(
-  rows: ReadonlyMap<string, string>,
-  { destination: option, maxDestinations }: MemoryOptions,
-): Memory {
-  const destinations = new Map<string, { heard: number; tally: DestinationTally }>();
-  const open: [bigint, OpenMessage][] = [];
-  const chunks: [number, Chunk][] = [];
-  const minutes: Memory['minutes'] = new Map();
-  for (const [key, value] of rows) {
-    const [, kind = '', name = ''] = /^(\w+)\/?(.*)$/s.exec(key) ?? [];
-    if (kind === 'destination' && name.startsWith(`${option}/`)) {
-      const { heard, ...tally } = JSON.parse(value);
-      destinations.set(name.slice(option.length + 1), { heard, tally: { ...createDestinationTally(), ...tally } });
-    } else if (kind === 'open') {
-      const [createdAt, dueAt, activeAt, attempts, overdue, destination] = JSON.parse(value) as StoredOpen;
-      const state = { createdAt: createdAt ?? undefined, dueAt, activeAt: activeAt ?? undefined };
-      open.push([parseId(name), { ...state, attempts, overdue: overdue === 1, destination, isStored: true }]);
-    } else if (kind === 'chunk') {
-      const events = (JSON.parse(value) as StoredEvent[]).map(([message, state, time, dueAt, destination]) => ({
-        message: parseId(message),
-        state,
-        time,
-        dueAt,
-        destination,
-      }));
-      chunks.push([Number(name), { events, last: events.reduce((last, { time }) => Math.max(last, time), 0) }]);
-    } else if (kind === 'minute') minutes.set(Number(name), readIdentities(value));
-  }
-  const checkpoint: Checkpoint | undefined = rows.has('checkpoint')
-    ? JSON.parse(rows.get('checkpoint') as string)
-    : undefined;
-  const events = chunks.flatMap(([, { events }]) => events);
-  const judgedTo = checkpoint?.judgedTo ?? 0;
-  const endings = ['delivered', 'failed', 'cancelled'].map(state => EVENT_STATES.indexOf(state as never));
-  return {
-    checkpoint,
-    log: { ...createLogTally(), ...JSON.parse(rows.get('log') ?? '{}') },
-    destinations: createDestinations(option, maxDestinations, destinations),
-    destinationOf: destinationReader(option),
-    // As they were opened: the oldest is the first to be forgotten.
-    open: new Map(open.sort(([, a], [, b]) => (a.createdAt ?? 0) - (b.createdAt ?? 0))),
-    chunks: new Map(chunks.sort(([a], [b]) => a - b)),
-    seen: new Set(events.map(identityOf)),
-    unjudged: events.filter(({ time }) => time > judgedTo),
-    ended: new Map(
-      events
-        .filter(({ time, state }) => time <= judgedTo && endings.includes(state))
-        .map(({ message, time }) => [message, time]),
-    ),
-    minutes,
-    recent: undefined,
-    silenceUntil: 0,
-    answersWithoutStart: 0,
-    savedAt: Number.NEGATIVE_INFINITY,
-    touched: new Set(),
-  };
-}
-
-/** The row of a key as it is now; null for what is gone. */
-function rowOf(memory: Memory, key: string): string | null {
-  const [, kind = '', name = ''] = /^(\w+)\/?(.*)$/s.exec(key) ?? [];
-  if (kind === 'checkpoint') return JSON.stringify(memory.checkpoint);
-  if (kind === 'log') return JSON.stringify(memory.log);
-  if (kind === 'destination') {
-    const destination = name.slice(name.indexOf('/') + 1);
-    return JSON.stringify({ ...memory.destinations.tally(destination), heard: memory.destinations.heard(destination) });
-  }
-  if (kind === 'chunk') {
-    const chunk = memory.chunks.get(Number(name));
-    const stored = ({ message, state, time, dueAt, destination }: KeptEvent): StoredEvent => [
-      idOf(message),
-      state,
-      time,
-      dueAt,
-      destination,
-    ];
-    return chunk ? JSON.stringify(chunk.events.map(stored)) : null;
-  }
-  if (kind === 'minute') {
-    const minute = memory.minutes.get(Number(name));
-    return minute ? writeIdentities(minute) : null;
-  }
-  const open = memory.open.get(parseId(name));
-  if (!open) return null;
-  open.isStored = true;
-  const { createdAt = null, dueAt, activeAt = null, attempts, overdue, destination } = open;
-  const stored: StoredOpen = [createdAt, dueAt, activeAt, attempts, overdue ? 1 : 0, destination];
-  return JSON.stringify(stored);
-}
-
-/** The rows that were touched since the last call, as they are now. */
-export function takeChanges(memory: Memory): Row[] {
-  const changes = [...memory.touched].map(key => ({ key, value: rowOf(memory, key) }));
-  memory.touched.clear();
-  return changes;
-}
-
-export function touchOpen({ touched }: Memory, message: bigint): void {
-  touched.add(`open/${idOf(message)}`);
-}
-
 /** Forgets a message. */
-export function close(memory: Memory, message: bigint, open: OpenMessage): void {
-  memory.open.delete(message);
-  const key = `open/${idOf(message)}`;
+export function close({ open, touchedOpen }: Memory, message: bigint, known: OpenMessage): void {
+  open.delete(message);
   // Most begin and end between two commits, and never have a row.
-  if (open.isStored) memory.touched.add(key);
-  else memory.touched.delete(key);
+  if (known.isStored) touchedOpen.add(message);
+  else touchedOpen.delete(message);
 }
 
 /** Adds to what the sweep compares with. */
@@ -234,7 +113,7 @@ export function addToMinutes({ minutes, touched }: Memory, events: readonly Kept
     const before = minutes.get(minute) ?? new BigUint64Array();
     const all = new BigUint64Array(before.length + added.length);
     all.set(before);
-    all.set(added.map(identityOf), before.length);
+    for (const [index, { identity }] of added.entries()) all[before.length + index] = identity;
     minutes.set(minute, all);
     touched.add(`minute/${minute}`);
   }
@@ -249,13 +128,15 @@ export function forgetMinutes({ minutes, touched }: Memory, time: number): void 
   }
 }
 
-/** Remembers events that are new, and forgets those that will not be read again. */
-export function remember(memory: Memory, events: readonly KeptEvent[]): void {
+/** Remembers events that are new, as far as they will be read again, and forgets those that will not. */
+export function remember(memory: Memory, fresh: readonly KeptEvent[]): void {
   const { checkpoint, chunks, seen, touched, ended } = memory;
   if (!checkpoint) return;
+  const events = fresh.filter(({ time }) => time >= checkpoint.rememberedFrom);
   if (events.length > 0) {
     const id = checkpoint.nextChunk;
     checkpoint.nextChunk += 1;
+    for (const { identity } of events) seen.add(identity);
     chunks.set(id, { events, last: events.reduce((last, { time }) => Math.max(last, time), 0) });
     touched.add(`chunk/${id}`);
   }
@@ -264,9 +145,8 @@ export function remember(memory: Memory, events: readonly KeptEvent[]): void {
     if (chunk.last >= checkpoint.rememberedFrom && !isTooMuch) continue;
     checkpoint.rememberedFrom = Math.max(checkpoint.rememberedFrom, chunk.last + 1);
     chunks.delete(id);
-    // Of a backlog, most ranges are behind as soon as they are read.
-    if (!touched.delete(`chunk/${id}`)) touched.add(`chunk/${id}`);
-    for (const event of chunk.events) seen.delete(identityOf(event));
+    touched.add(`chunk/${id}`);
+    for (const { identity } of chunk.events) seen.delete(identity);
   }
   for (const [message, time] of ended) if (time < checkpoint.rememberedFrom) ended.delete(message);
 }

@@ -43,16 +43,11 @@ export async function readOn(
       const { messageId, state, time, dueAt = 0 } = event;
       // The service was asked for this range alone; a time outside it can't be believed.
       if (time < from || time > to) continue;
-      const kept: KeptEvent = {
-        message: hash64(messageId),
-        state: INDEX[state],
-        time,
-        dueAt,
-        destination: destinationOf(event),
-      };
-      const identity = identityOf(kept);
+      const message = hash64(messageId);
+      const index = INDEX[state];
+      const identity = identityOf(message, index, time);
       if (events.has(identity)) range.duplicates += 1;
-      else events.set(identity, kept);
+      else events.set(identity, { identity, message, state: index, time, dueAt, destination: destinationOf(event) });
     }
     if (events.size > MOST_EVENTS) throw new Implausible(`more than ${MOST_EVENTS} events within ${to - from + 1} ms`);
   }

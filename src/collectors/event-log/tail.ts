@@ -84,14 +84,14 @@ export function foldTail(memory: Memory, walk: TailWalk, range: RangeRead, optio
   const recent = walk.refill ?? memory.recent;
   const fresh: KeptEvent[] = [];
   for (const [identity, event] of range.events) {
-    if (walk.refill) recent?.add(event.state, event.time);
+    const isRecent = event.time >= walk.until - options.window;
+    if (walk.refill && isRecent) recent?.add(event.state, event.time);
     // What is too old to be told from new was read for recent events alone.
     if (event.time < checkpoint.rememberedFrom) continue;
     if (event.time <= (walk.before?.newest ?? 0)) walk.reachesBack = true;
     if (seen.has(identity)) continue;
-    seen.add(identity);
     fresh.push(event);
-    if (!walk.refill) recent?.add(event.state, event.time);
+    if (!walk.refill && isRecent) recent?.add(event.state, event.time);
   }
   if (range.duplicates > 0) {
     log.duplicates += range.duplicates;

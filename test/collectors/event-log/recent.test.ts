@@ -12,7 +12,9 @@ it('counts exactly what is recent, by state', () => {
         const recent = createRecent();
         for (const [state, time] of events) recent.add(state, time);
         for (const from of edges.sort((a, b) => a - b)) {
-          const counts = EVENT_STATES.map((_state, index) => events.filter(([s, t]) => s === index && t >= from).length);
+          const counts = EVENT_STATES.map(
+            (_state, index) => events.filter(([s, t]) => s === index && t >= from).length,
+          );
           expect(Object.values(recent.since(from))).toEqual(counts);
         }
       },

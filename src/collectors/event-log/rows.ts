@@ -1,0 +1,124 @@
+import { EVENT_STATES } from '../../model/message.ts';
+import type { Row } from '../collector.ts';
+import { createDestinations, type DestinationOption, destinationReader, type StoredTally } from './destinations.ts';
+import { type Checkpoint, type Chunk, identityOf, type KeptEvent, type Memory, type OpenMessage } from './memory.ts';
+import { createDestinationTally, createLogTally } from './tally.ts';
+
+type StoredOpen = [number | null, number, number | null, number, 0 | 1, string];
+type StoredEvent = [string, number, number, number, string];
+
+const idOf = (message: bigint) => message.toString(16);
+const parseId = (text: string) => BigInt(`0x${text}`);
+
+/** 64-bit numbers as Base64 of their bytes, little-endian as on every machine that Node runs on. */
+const writeIdentities = ({ buffer, byteOffset, byteLength }: BigUint64Array) =>
+  Buffer.from(buffer, byteOffset, byteLength).toString('base64');
+
+function readIdentities(text: string): BigUint64Array {
+  // A copy, because a small Buffer may begin where 64-bit numbers can't.
+  return new BigUint64Array(Uint8Array.from(Buffer.from(text, 'base64')).buffer);
+}
+
+interface MemoryOptions {
+  readonly destination: DestinationOption;
+  readonly maxDestinations: number;
+}
+
+/** Memory from its rows. */
+export function restoreMemory(
+  rows: ReadonlyMap<string, string>,
+  { destination: option, maxDestinations }: MemoryOptions,
+): Memory {
+  const destinations = new Map<string, StoredTally>();
+  const open: [bigint, OpenMessage][] = [];
+  const chunks: [number, Chunk][] = [];
+  const minutes: Memory['minutes'] = new Map();
+  for (const [key, value] of rows) {
+    const [, kind = '', name = ''] = /^(\w+)\/?(.*)$/s.exec(key) ?? [];
+    if (kind === 'destination' && name.startsWith(`${option}/`)) {
+      destinations.set(name.slice(option.length + 1), { ...createDestinationTally(), ...JSON.parse(value) });
+    } else if (kind === 'open') {
+      const [createdAt, dueAt, activeAt, attempts, overdue, destination] = JSON.parse(value) as StoredOpen;
+      const state = { createdAt: createdAt ?? undefined, dueAt, activeAt: activeAt ?? undefined };
+      open.push([parseId(name), { ...state, attempts, overdue: overdue === 1, destination, isStored: true }]);
+    } else if (kind === 'chunk') {
+      const events = (JSON.parse(value) as StoredEvent[]).map(([id, state, time, dueAt, destination]) => {
+        const message = parseId(id);
+        return { identity: identityOf(message, state, time), message, state, time, dueAt, destination };
+      });
+      chunks.push([Number(name), { events, last: events.reduce((last, { time }) => Math.max(last, time), 0) }]);
+    } else if (kind === 'minute') minutes.set(Number(name), readIdentities(value));
+  }
+  const checkpoint: Checkpoint | undefined = rows.has('checkpoint')
+    ? JSON.parse(rows.get('checkpoint') as string)
+    : undefined;
+  const events = chunks.flatMap(([, { events }]) => events);
+  const judgedTo = checkpoint?.judgedTo ?? 0;
+  const endings = ['delivered', 'failed', 'cancelled'].map(state => EVENT_STATES.indexOf(state as never));
+  return {
+    checkpoint,
+    log: { ...createLogTally(), ...JSON.parse(rows.get('log') ?? '{}') },
+    destinations: createDestinations(option, maxDestinations, destinations),
+    destinationOf: destinationReader(option),
+    // As they were opened: the oldest is the first to be forgotten.
+    open: new Map(open.sort(([, a], [, b]) => (a.createdAt ?? 0) - (b.createdAt ?? 0))),
+    chunks: new Map(chunks.sort(([a], [b]) => a - b)),
+    seen: new Set(events.map(({ identity }) => identity)),
+    unjudged: events.filter(({ time }) => time > judgedTo),
+    ended: new Map(
+      events
+        .filter(({ time, state }) => time <= judgedTo && endings.includes(state))
+        .map(({ message, time }) => [message, time]),
+    ),
+    minutes,
+    recent: undefined,
+    silenceUntil: 0,
+    answersWithoutStart: 0,
+    savedAt: Number.NEGATIVE_INFINITY,
+    touched: new Set(),
+    touchedOpen: new Set(),
+  };
+}
+
+/** The row of a key as it is now; null for what is gone. */
+function rowOf(memory: Memory, key: string): string | null {
+  const [, kind = '', name = ''] = /^(\w+)\/?(.*)$/s.exec(key) ?? [];
+  if (kind === 'checkpoint') return JSON.stringify(memory.checkpoint);
+  if (kind === 'log') return JSON.stringify(memory.log);
+  if (kind === 'destination') {
+    return JSON.stringify(memory.destinations.stored(name.slice(name.indexOf('/') + 1)));
+  }
+  if (kind === 'chunk') {
+    const chunk = memory.chunks.get(Number(name));
+    const stored = ({ message, state, time, dueAt, destination }: KeptEvent): StoredEvent => [
+      idOf(message),
+      state,
+      time,
+      dueAt,
+      destination,
+    ];
+    return chunk ? JSON.stringify(chunk.events.map(stored)) : null;
+  }
+  const minute = memory.minutes.get(Number(name));
+  return minute ? writeIdentities(minute) : null;
+}
+
+function openRow(open: OpenMessage | undefined): string | null {
+  if (!open) return null;
+  open.isStored = true;
+  const { createdAt = null, dueAt, activeAt = null, attempts, overdue, destination } = open;
+  const stored: StoredOpen = [createdAt, dueAt, activeAt, attempts, overdue ? 1 : 0, destination];
+  return JSON.stringify(stored);
+}
+
+/** The rows that were touched since the last call, as they are now. */
+export function takeChanges(memory: Memory): Row[] {
+  const { touched, touchedOpen, open } = memory;
+  const changes = [...touched].map(key => ({ key, value: rowOf(memory, key) }));
+  for (const message of touchedOpen) {
+    changes.push({ key: `open/${idOf(message)}`, value: openRow(open.get(message)) });
+  }
+  touched.clear();
+  touchedOpen.clear();
+  return changes;
+}

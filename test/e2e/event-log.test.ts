@@ -1,0 +1,177 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect, it } from 'vitest';
+import { BOUNDS } from '../../src/collectors/event-log/tally.ts';
+import { startEmulator } from '../../src/emulator/server.ts';
+import { startCli } from '../support/cli.ts';
+import { afterThisTest } from '../support/client.ts';
+import { bucketsOf, truthOf } from '../support/event-truth.ts';
+import { eventually } from '../support/eventually.ts';
+import { parseExposition } from '../support/parse-exposition.ts';
+
+const KILLS = 20;
+const MESSAGES = 4000;
+/** Milliseconds over which messages are published, and by which events are late at most. */
+const TRAFFIC = 25_000;
+const LATE = 2000;
+const OVERLAP = 3000;
+
+const random = () => Math.random();
+const upTo = (most: number) => Math.floor(random() * most);
+
+/** Lives of messages that end, or do not, within the traffic; many events share a millisecond. */
+function traffic(start: number) {
+  return Array.from({ length: MESSAGES }, (_, number) => {
+    const messageId = `msg_${number}`;
+    let time = start + upTo(TRAFFIC);
+    const events = [{ messageId, state: 'created', time }];
+    const add = (state: string, wait: number) => {
+      time += wait;
+      events.push({ messageId, state, time });
+    };
+    for (let retries = upTo(3); retries > 0; retries -= 1) {
+      add('active', 1 + upTo(300));
+      add('error', upTo(800));
+      add('retry', 0);
+    }
+    const end = random();
+    if (end < 0.1) add('cancel_requested', upTo(50));
+    if (end < 0.1) add('cancelled', upTo(900));
+    if (end >= 0.15) add('active', 1 + upTo(2000));
+    if (end >= 0.15 && end < 0.3) add('error', upTo(100));
+    if (end >= 0.15 && end < 0.3) add('failed', 0);
+    if (end >= 0.3) add('delivered', upTo(1500));
+    return events;
+  }).flat();
+}
+
+it(`counts every event and every life exactly, killed ${KILLS} times by SIGKILL`, { timeout: 180_000 }, async () => {
+  const emulator = await startEmulator({
+    workload: false,
+    history: 0,
+    dlqEntries: 0,
+    dialect: {
+      logLateShare: 0.3,
+      logLateMs: LATE,
+      logDuplicates: 0.1,
+      cursorSeam: 'repeats',
+      eventsMost: '100',
+      highCount: 'refused',
+    },
+  });
+  afterThisTest(() => emulator.close());
+  const folder = mkdtempSync(join(tmpdir(), 'delivery-watch-'));
+  afterThisTest(async () => rmSync(folder, { recursive: true }));
+  const file = join(folder, 'config.yaml');
+  writeFileSync(
+    file,
+    JSON.stringify({
+      server: { listen: '127.0.0.1:0' },
+      log: { level: 'info' },
+      store: { path: join(folder, 'data', 'store.db') },
+      accounts: [
+        {
+          name: 'a',
+          baseUrl: emulator.url,
+          token: { env: 'DELIVERY_TOKEN' },
+          budget: { requestsPerSecond: 2000, burst: 2000, requestsPerDay: 10_000_000 },
+        },
+      ],
+      collect: {
+        flowControl: { enabled: false },
+        dlq: { enabled: false },
+        events: { every: '150ms', overlap: `${OVERLAP}ms` },
+      },
+    }),
+  );
+
+  const start = () => startCli(['serve', '--config', file], { DELIVERY_TOKEN: emulator.token });
+  let agent = start();
+  afterThisTest(async () => {
+    agent.kill('SIGKILL');
+    await agent.ended;
+  });
+  /** What never may fall, by name and labels; compared with every scrape before. */
+  const highest = new Map<string, number>();
+  async function scrape(url: string) {
+    const families = parseExposition(await (await fetch(`${url}/metrics`)).text(), 'text');
+    const samples = families
+      .filter(({ name }) => /^delivery_(events_total|message|attempt|event_log)/.test(name))
+      .flatMap(({ name, type, samples }) => samples.map(sample => ({ family: name, type, ...sample })));
+    for (const { type, name, labels, value } of samples) {
+      if (type !== 'counter' && type !== 'histogram') continue;
+      const series = `${name} ${JSON.stringify(labels)}`;
+      expect(value, `${series} went back`).toBeGreaterThanOrEqual(highest.get(series) ?? 0);
+      highest.set(series, value);
+    }
+    return samples;
+  }
+  const [, firstUrl = ''] = await agent.says(/"url":"([^"]+)"/);
+  // Counting begins with the first read; the traffic comes after it.
+  await eventually(async () => expect(await scrape(firstUrl).then(all => all.length)).toBeGreaterThan(0));
+  await eventually(async () => {
+    const text = await (await fetch(`${firstUrl}/metrics`)).text();
+    expect(text).toContain('delivery_collector_success{account="a",collector="events",round="tail"} 1');
+  });
+  const all = traffic(Date.now() + 500);
+  emulator.state.addEvents(all as never);
+
+  for (let kill = 0; kill < KILLS; kill += 1) {
+    await sleep(100 + upTo(1800));
+    const url = /"url":"([^"]+)"/.exec(agent.stderr())?.[1];
+    if (url) await scrape(url);
+    agent.kill('SIGKILL');
+    expect(await agent.ended).toBe('SIGKILL');
+    agent = start();
+  }
+
+  const [, url = ''] = await agent.says(/"url":"([^"]+)"/);
+  const truth = truthOf(all, Number.POSITIVE_INFINITY);
+  const totalOf = (counts: Record<string, number>) => Object.values(counts).reduce((a, b) => a + b, 0);
+  await eventually(async () => {
+    const samples = await scrape(url);
+    const sum = (family: string) =>
+      samples.filter(({ name }) => name === family).reduce((sum, { value }) => sum + value, 0);
+    expect(sum('delivery_events_total')).toBe(totalOf(truth.events));
+    expect(sum('delivery_messages_finished_total')).toBe(totalOf(truth.finished));
+  }, 60_000);
+
+  const samples = await scrape(url);
+  const by = (name: string, label: string) =>
+    Object.fromEntries(
+      samples
+        .filter(sample => sample.name === name && sample.value > 0)
+        .map(({ labels, value }) => [labels[label] ?? '', value]),
+    );
+  const buckets = (family: string, labels: Record<string, string> = {}) =>
+    samples
+      .filter(({ name }) => name === `${family}_bucket`)
+      .filter(sample => Object.entries(labels).every(([label, value]) => sample.labels[label] === value))
+      .map(({ value }) => value);
+  expect(by('delivery_events_total', 'state')).toEqual(truth.events);
+  expect(truth.events).toEqual(
+    Object.fromEntries(Object.entries(emulator.state.countEvents()).filter(([, count]) => count > 0)),
+  );
+  expect(by('delivery_messages_finished_total', 'outcome')).toEqual(truth.finished);
+  expect(buckets('delivery_message_time_to_deliver_seconds')).toEqual(
+    bucketsOf(truth.timeToDeliver, BOUNDS.timeToDeliver),
+  );
+  expect(buckets('delivery_message_queue_wait_seconds')).toEqual(bucketsOf(truth.queueWait, BOUNDS.queueWait));
+  for (const result of ['success', 'error']) {
+    const expected = bucketsOf(truth.attempt[result] ?? [], BOUNDS.attempt);
+    expect(buckets('delivery_attempt_duration_seconds', { result })).toEqual(expected);
+  }
+  for (const outcome of ['delivered', 'failed', 'cancelled']) {
+    const expected = bucketsOf(truth.attempts[outcome] ?? [], BOUNDS.attempts, 1);
+    expect(buckets('delivery_message_attempts', { outcome })).toEqual(expected);
+  }
+  const value = (name: string) => samples.find(sample => sample.name === name)?.value;
+  expect(value('delivery_messages_in_flight')).toBe(truth.inFlight.length);
+  expect(value('delivery_event_log_gaps_total')).toBe(0);
+  expect(value('delivery_event_log_late_total')).toBe(0);
+  // The log really did what it can do to us.
+  expect(value('delivery_event_log_duplicates_total')).toBeGreaterThan(100);
+  expect(emulator.state.calls()['GET /v2/events']).toBeGreaterThan(100);
+});
