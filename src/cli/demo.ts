@@ -48,7 +48,7 @@ export function demoCommand(): Command {
                 { name: 'status-500', match: { responseStatus: 500 } },
               ],
             },
-            events: { every: '5s' },
+            events: { every: '5s', overlap: '5s' },
           },
         });
         if (!config) return command.error(`error: --listen ${error.issues[0]?.message}`);

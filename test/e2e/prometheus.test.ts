@@ -18,7 +18,7 @@ interface EmulatorTruth {
 async function startDemo(...args: string[]) {
   const demo = startCli(['demo', '--listen', '127.0.0.1:0', ...args]);
   afterThisTest(async () => {
-    demo.kill('SIGKILL');
+    demo.kill('SIGTERM');
     await demo.ended;
   });
   const [, page = ''] = await demo.says(/status page\s+(\S+)\//);
