@@ -78,7 +78,7 @@ async function inMemory() {
   const asked: string[] = [];
   const api = createReader({
     sizes: createPageSizes(),
-    priority: 'normal',
+    priority: 'events',
     flowControlKeyPath: '',
     onRejected: () => undefined,
     onMissing: () => undefined,
@@ -153,11 +153,11 @@ async function throughEverything(): Promise<{ ms: number; longest: number }> {
         name: 'events',
         restore: rows => events.restore(rows, options),
         recall: () => undefined,
-        observe: step => events.observe({ api: client.at('normal'), options, ...step }),
+        observe: step => events.observe({ api: client.at('events'), options, ...step }),
       },
       slot: createSlot(
         { account: 'a', collector: 'events' },
-        { tail: 15_000 },
+        { tail: { every: 15_000 } },
         { markAfter: 3, withdrawAfter: 20, withdrawAtMost: 1_800_000 },
         systemClock,
       ),

@@ -87,7 +87,12 @@ export async function createAccount(
 ): Promise<Account> {
   const { name, token, collect, upstream, retention } = account;
   const active = collectors
-    .map(collector => ({ collector, options: { ...collect[collector.configKey], backfill } as { enabled: boolean } }))
+    .map(collector => ({
+      collector,
+      options: { ...collect[collector.configKey], backfill, dlqRetention: retention.dlq ?? undefined } as {
+        enabled: boolean;
+      },
+    }))
     .filter(({ options }) => options.enabled);
   const meter = createAccountMeter({
     endpoints: ENDPOINTS,
@@ -122,7 +127,7 @@ export async function createAccount(
     const cadences = Object.entries(collector.rounds(options));
     const slot = createSlot(
       { account: name, collector: collector.name, auxiliary: collector.auxiliary },
-      Object.fromEntries(cadences.map(([round, { every }]) => [round, every])),
+      Object.fromEntries(cadences),
       config.staleness,
       clock,
     );
@@ -132,7 +137,7 @@ export async function createAccount(
         restore: rows => collector.restore(rows, options),
         recall: memory => collector.recall?.(memory, options),
         observe: step => {
-          const api = client.at(collector.rounds(options)[step.round]?.priority ?? 'normal');
+          const api = client.at(collector.rounds(options)[step.round]?.priority ?? 'background');
           return collector.observe({ api, options, ...step });
         },
       },

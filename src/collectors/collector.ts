@@ -1,6 +1,6 @@
 import type { z } from 'zod';
 import type { Families, SamplesOf } from '../metrics/family.ts';
-import type { Reader } from '../upstream/api.ts';
+import type { Priority, Reader } from '../upstream/api.ts';
 
 /** A row that must survive: `null` deletes. Keys are the collector's own; the runner puts its name before them. */
 export interface Row {
@@ -49,8 +49,10 @@ export interface Cadence {
   readonly every: number;
   /** Requests of a round that finds nothing new: what it costs at least. */
   readonly requests: number;
-  /** Who goes first when the account's budget is short; default `normal`. */
-  readonly priority?: 'low';
+  /** Who goes first when the account's budget is short. */
+  readonly priority: Priority;
+  /** Missed intervals after which the data counts as stale, where `staleness.markAfter` is too patient. */
+  readonly markAfter?: number;
 }
 
 /**

@@ -1,12 +1,26 @@
 import { z } from 'zod';
 import { Duration } from '../kit/duration.ts';
-import { gauge } from '../metrics/family.ts';
-import type { DlqFacts, DlqSelection } from '../model/facts.ts';
-import type { DlqEntry } from '../model/message.ts';
-import { DLQ_FILTERS, type DlqQuery, type Page } from '../upstream/api.ts';
-import { defineCollector, type ObserveContext, PAGES_A_STEP } from './collector.ts';
+import { counter, gauge } from '../metrics/family.ts';
+import { DLQ_FILTERS } from '../upstream/api.ts';
+import { OTHER, seriesDropped } from './cap.ts';
+import { defineCollector, type ObserveContext } from './collector.ts';
+import { DIMENSIONS, type Dimension } from './dead-letters/aggregate.ts';
+import { type DlqFacts, type SelectionFacts, toFacts } from './dead-letters/facts.ts';
+import { type Memory, restoreMemory, takeChanges } from './dead-letters/memory.ts';
+import {
+  askMeaning,
+  foldStep,
+  ONE_PAGE,
+  type RoundContext,
+  readStep,
+  since,
+  startComplete,
+  startSince,
+  type Walk,
+} from './dead-letters/rounds.ts';
+import { LEFT_REASONS } from './dead-letters/selection.ts';
 
-const RESERVED = ['all', '__other__'];
+const RESERVED = ['all', OTHER];
 
 const filter = z.strictObject({
   name: z
@@ -21,14 +35,22 @@ const filter = z.strictObject({
     .describe(`Query parameters of the DLQ list, all of which must match: ${DLQ_FILTERS.join(', ')}.`),
 });
 
+const dimensions = Object.keys(DIMENSIONS) as Dimension[];
+
 const options = z.strictObject({
   enabled: z.boolean().default(true).describe('Read the dead-letter queue.'),
   every: Duration.prefault('30s').describe(
-    'Time between two reads of the queue. Each read walks the queue and every filter completely: a call per 100 entries.',
+    'Time between two looks for new entries: one call when nothing is new. Filters are asked only when something is.',
   ),
   rescanEvery: Duration.prefault('10m').describe(
-    'Longest time between two complete walks; `every` wins when it is shorter.',
+    'Time between two complete walks of the queue and of each filter, which find removals: a call per 100 entries. A queue of less than 100 entries is read whole at every look.',
   ),
+  fromDateMeans: z
+    .enum(['auto', 'entry', 'creation'], { error: 'must be auto, entry or creation' })
+    .default('auto')
+    .describe(
+      'Which time of an entry the service compares with `fromDate`: that of its entry into the queue or of its creation. `auto` asks the service, and takes it for creation until it has shown otherwise.',
+    ),
   filters: z
     .array(filter)
     .max(1000)
@@ -37,31 +59,32 @@ const options = z.strictObject({
     })
     .default([])
     .describe('Named selections of the queue, each counted by the service’s own filtering.'),
+  breakdowns: z
+    .array(z.enum(dimensions, { error: `must be one of ${dimensions.join(', ')}` }))
+    .default(['urlHost', 'responseStatus'])
+    .transform(all => [...new Set(all)])
+    .describe(`What the queue is broken down by: ${dimensions.join(', ')}.`),
+  maxSeriesPerBreakdown: z
+    .int()
+    .min(1)
+    .max(10_000)
+    .default(50)
+    .describe('Values of each dimension with series of their own, the largest; the others are shown as `__other__`.'),
 });
 
-type Options = z.output<typeof options>;
+/** `dlqRetention`: milliseconds that the account's plan keeps entries, where that is known; no part of this section. */
+type Options = z.output<typeof options> & { readonly dlqRetention?: number | undefined };
 
-/** A walk through `all` and then every filter, page by page. */
-interface Walk {
-  readonly left: { readonly name: string; readonly match: DlqQuery }[];
-  readonly done: Map<string, DlqSelection>;
-  pages: AsyncIterator<Page<DlqEntry>> | undefined;
-  current: DlqSelection;
+/** `hasEnded`: it is folded, and what it found says what comes next. */
+interface RoundWalk {
+  readonly stage: 'all' | 'filters' | 'everything';
+  readonly walk: Walk;
+  readonly hasEnded: boolean;
 }
 
-const EMPTY: DlqSelection = { messages: 0, oldest: undefined, newest: undefined };
+const WALKED = 'from the last complete walk in the background and what entered since';
 
-function fold(selection: DlqSelection, rows: readonly DlqEntry[]): DlqSelection {
-  let { oldest, newest } = selection;
-  for (const { createdAt } of rows) {
-    if (createdAt === undefined) continue;
-    if (oldest === undefined || createdAt < oldest) oldest = createdAt;
-    if (newest === undefined || createdAt > newest) newest = createdAt;
-  }
-  return { messages: selection.messages + rows.length, oldest, newest };
-}
-
-/** Size and age of the dead-letter queue. It has no count operation, so it is walked; pages are folded and forgotten. */
+/** The dead-letter queue. It has no count operation, so it is walked; pages are folded and forgotten. */
 export const dlq = defineCollector({
   name: 'dlq',
   configKey: 'dlq',
@@ -69,57 +92,142 @@ export const dlq = defineCollector({
   families: {
     messages: gauge(
       'delivery_dlq_messages',
-      'Messages in the dead-letter queue that match the filter, counted by the last complete walk in the background. The filter all is the whole queue and overlaps the others: do not sum over filter. Filters are walked one after the other, so messages that come or go meanwhile may be in one and not in another.',
+      `Messages in the dead-letter queue that match the filter, ${WALKED}. The filter all is the whole queue and overlaps the others: do not sum over filter.`,
       ['filter'],
     ),
     oldest: gauge(
       'delivery_dlq_oldest_message_timestamp_seconds',
-      'Creation time (createdAt) of the oldest message that matches the filter, from the last complete walk in the background. Absent when there is none.',
+      `Creation time (createdAt) of the oldest message that matches the filter, ${WALKED}. Absent when there is none.`,
       ['filter'],
     ),
     newest: gauge(
       'delivery_dlq_newest_message_timestamp_seconds',
-      'Creation time (createdAt) of the newest message that matches the filter, from the last complete walk in the background. Absent when there is none.',
+      `Creation time (createdAt) of the newest message that matches the filter, ${WALKED}. Absent when there is none.`,
       ['filter'],
     ),
+    oldestEntered: gauge(
+      'delivery_dlq_oldest_entered_timestamp_seconds',
+      `When the message that matches the filter and is in the queue longest came into it (from its dlqId, else when it was first seen), ${WALKED}: what expiry counts from. Absent when there is none.`,
+      ['filter'],
+    ),
+    breakdown: gauge(
+      'delivery_dlq_breakdown_messages',
+      `Messages in the whole dead-letter queue by one dimension, ${WALKED}. __none__ is what has no such value, __other__ the sum of the values beyond dlq.maxSeriesPerBreakdown. Each dimension adds up to the whole.`,
+      ['dimension', 'value'],
+    ),
+    callbacks: gauge(
+      'delivery_dlq_failure_callbacks',
+      `Failed workflows in the dead-letter queue by the state of their failure callback, ${WALKED}. Only where the service reports it.`,
+      ['state'],
+    ),
+    entered: counter(
+      'delivery_dlq_entered_total',
+      'Messages that match the filter and were first seen after its first complete walk, read in the background. What comes and goes between two looks is not seen.',
+      ['filter'],
+    ),
+    left: counter(
+      'delivery_dlq_left_total',
+      'Messages that match the filter and were no longer listed at a complete walk in the background: expired when they were in the queue for longer than retention.dlq, else removed; unknown where the retention is not configured.',
+      ['filter', 'reason'],
+    ),
+    foundByRescan: counter(
+      'delivery_dlq_found_by_rescan_total',
+      'Messages that only a complete walk in the background found, though a look for new entries had come after them.',
+    ),
+    seriesDropped,
   },
   rounds: ({ every, rescanEvery, filters }) => ({
-    full: { every: Math.min(every, rescanEvery), requests: 1 + filters.length },
+    ...(every < rescanEvery ? { new: { every, requests: 1, priority: 'dlq' as const } } : {}),
+    full: {
+      every: rescanEvery,
+      requests: 1 + filters.length,
+      markAfter: 2,
+      priority: 'background' as const,
+    },
   }),
-  restore: () => undefined,
+  restore: (rows, options: Options) => restoreMemory(rows, options),
+  recall: (memory: Memory, { maxSeriesPerBreakdown }: Options) => toFacts(memory, maxSeriesPerBreakdown),
 
-  async observe({ api, options, walk = begin(options.filters), signal }: ObserveContext<Options, undefined, Walk>) {
-    for (let pages = 0; pages < PAGES_A_STEP && walk.left[0]; pages += 1) {
-      const { name, match } = walk.left[0];
-      walk.pages ??= api.dlqPages(match, signal);
-      const page = await walk.pages.next();
-      if (!page.done) {
-        walk.current = fold(walk.current, page.value.rows);
-        continue;
-      }
-      walk.done.set(name, walk.current);
-      walk.left.shift();
-      walk.pages = undefined;
-      walk.current = EMPTY;
-    }
-    const facts: DlqFacts | undefined = walk.left.length === 0 ? { filters: walk.done } : undefined;
-    return { fold: () => ({ facts, memory: undefined, changes: [] }), more: facts ? undefined : walk };
+  async observe(context: ObserveContext<Options, Memory, RoundWalk>) {
+    const { memory, options, round } = context;
+    const { fromDateMeans, dlqRetention, maxSeriesPerBreakdown } = options;
+    const meaning = fromDateMeans === 'auto' ? (memory.meaning ?? 'creation') : fromDateMeans;
+    const roundContext: RoundContext = { ...context, meaning, retention: dlqRetention };
+    const next = nextWalk(context, roundContext);
+    const isOver = !next;
+    const reads = next ? await readStep(next.walk) : [];
+    const hasEnded = isOver || reads.length === 0;
+    const teller = next?.stage === 'everything' && hasEnded && fromDateMeans === 'auto' ? next.walk.teller : undefined;
+    const told = teller && memory.meaning === undefined ? await askMeaning(teller, roundContext) : undefined;
+    return {
+      fold(memory: Memory) {
+        if (next) foldStep(memory, next.walk, reads, roundContext, round);
+        if (told) {
+          memory.meaning = told;
+          memory.isTouched = true;
+        }
+        // Before the first complete walk there is nothing to be shown.
+        const isShown = memory.all.shown !== undefined && memory.filters.every(({ shown }) => shown);
+        const facts = isShown ? toFacts(memory, maxSeriesPerBreakdown) : undefined;
+        return { memory, facts, changes: takeChanges(memory) };
+      },
+      more: next && { ...next, hasEnded },
+    };
   },
 
-  samples({ filters }: DlqFacts) {
-    const selections = [...filters].map(([filter, selection]) => ({ labels: { filter }, selection }));
-    const times = (time: 'oldest' | 'newest') =>
-      selections.flatMap(({ labels, selection: { [time]: ms } }) =>
-        ms === undefined ? [] : [{ labels, value: ms / 1000 }],
-      );
+  samples({ selections, breakdowns, beyondCap, callbacks, foundByRescan }: DlqFacts) {
+    const each = (pick: (facts: SelectionFacts) => number | undefined) =>
+      [...selections].flatMap(([filter, facts]) => {
+        const value = pick(facts);
+        return value === undefined ? [] : [{ labels: { filter }, value }];
+      });
+    const seconds = (ms: number | undefined) => (ms === undefined ? undefined : ms / 1000);
     return {
-      messages: selections.map(({ labels, selection }) => ({ labels, value: selection.messages })),
-      oldest: times('oldest'),
-      newest: times('newest'),
+      messages: each(({ messages }) => messages),
+      oldest: each(({ oldest }) => seconds(oldest)),
+      newest: each(({ newest }) => seconds(newest)),
+      oldestEntered: each(({ oldestEntered }) => seconds(oldestEntered)),
+      breakdown: [...breakdowns].flatMap(([dimension, counts]) =>
+        [...counts].map(([value, count]) => ({ labels: { dimension, value }, value: count })),
+      ),
+      callbacks: callbacks
+        ? CALLBACK_STATES.map(state => ({ labels: { state }, value: callbacks.get(state) ?? 0 }))
+        : [],
+      entered: each(({ entered }) => entered),
+      left: [...selections].flatMap(([filter, { left }]) =>
+        LEFT_REASONS.map(reason => ({ labels: { filter, reason }, value: left[reason] })),
+      ),
+      foundByRescan: [{ labels: {}, value: foundByRescan }],
+      seriesDropped: [{ labels: { family: 'delivery_dlq_breakdown_messages' }, value: beyondCap }],
     };
   },
 });
 
-function begin(filters: readonly { name: string; match: DlqQuery }[]): Walk {
-  return { left: [{ name: 'all', match: {} }, ...filters], done: new Map(), pages: undefined, current: EMPTY };
+const CALLBACK_STATES = ['in_progress', 'success', 'fail', 'canceled', 'unknown'] as const;
+
+/** What this step reads; undefined when the round has nothing more to read. */
+function nextWalk(
+  { walk, round, memory, now }: ObserveContext<Options, Memory, RoundWalk>,
+  context: RoundContext,
+): Omit<RoundWalk, 'hasEnded'> | undefined {
+  const { all, filters } = memory;
+  if (walk && !walk.hasEnded) return walk;
+  if (round === 'full') {
+    return walk ? undefined : { stage: 'everything', walk: startComplete([all, ...filters], context) };
+  }
+  if (!walk) {
+    // Nothing is new as long as nothing is known.
+    if (!all.shown) return undefined;
+    const isSmall = all.roster.size < ONE_PAGE && !all.walk;
+    const look = isSmall
+      ? startComplete([all], context)
+      : startSince([all], since(memory, now, context.meaning), context);
+    return { stage: 'all', walk: look };
+  }
+  if (walk.stage === 'filters' || walk.walk.changes === 0 || filters.length === 0) return undefined;
+  const { isComplete } = walk.walk;
+  const look = isComplete
+    ? startComplete(filters, context)
+    : startSince(filters, since(memory, now, context.meaning), context);
+  return { stage: 'filters', walk: look };
 }

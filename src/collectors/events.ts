@@ -71,7 +71,7 @@ export const events = defineCollector({
     ),
     total: counter(
       'delivery_events_total',
-      'Events by state, each counted once, from the first start of the agent on and across restarts; read in the background. What comes into the log later than events.lateSweep is not counted.',
+      'Events by state, each counted once, from the first start of the agent on and across restarts; read in the background. What comes into the log later than events.lateSweep is not counted, nor what is late among more than two million events of that time.',
       ['state', 'destination'],
     ),
     finished: counter('delivery_messages_finished_total', `Messages that ended, each once, by how. ${BEHIND}`, [
@@ -130,18 +130,20 @@ export const events = defineCollector({
     seriesDropped,
   },
   rounds: ({ every, overlap, lateSweep }) => ({
-    tail: { every, requests: 1 },
-    ...(lateSweep > overlap ? { sweep: { every: Math.max(60_000, lateSweep / 6), requests: 1, priority: 'low' } } : {}),
+    tail: { every, requests: 1, priority: 'events' as const },
+    ...(lateSweep > overlap
+      ? { sweep: { every: Math.max(60_000, lateSweep / 6), requests: 1, priority: 'background' as const } }
+      : {}),
   }),
   auxiliary: ['sweep'],
   restore: (rows, options: Options) => restoreMemory(rows, options),
-  recall: (memory: Memory, options: Options) => toFacts(memory, options, false),
+  recall: (memory: Memory, options: Options) => toFacts(memory, options),
 
   async observe(context: ObserveContext<Options, Memory, Walk>) {
     return context.round === 'sweep' ? observeSweep(context) : observeTail(context);
   },
 
-  samples({ recent, windowMs, newest, log, destinations, labelled, ...facts }: EventsFacts) {
+  samples({ gauges, windowMs, log, destinations, labelled, beyondCap }: EventsFacts) {
     const one = (value: number) => [{ labels: {}, value }];
     const time = (ms: number | undefined) => (ms === undefined ? [] : one(ms / 1000));
     const named = (destination: string) => (labelled.counters ? destination : undefined);
@@ -153,9 +155,9 @@ export const events = defineCollector({
       return series.flatMap(([destination, state]) => histogramSamples({ destination }, BOUNDS[wait], state));
     };
     return {
-      recent: recent ? EVENT_STATES.map(state => ({ labels: { state }, value: recent[state] })) : [],
+      recent: gauges ? EVENT_STATES.map(state => ({ labels: { state }, value: gauges.recent[state] })) : [],
       window: one(windowMs / 1000),
-      newest: time(newest),
+      newest: time(gauges?.newest),
       total: tallies.flatMap(([destination, { events }]) =>
         EVENT_STATES.map(state => ({ labels: { state, destination: named(destination) }, value: events[state] })),
       ),
@@ -166,20 +168,21 @@ export const events = defineCollector({
       queueWait: waits('queueWait'),
       attempt: RESULTS.flatMap(result => histogramSamples({ result }, BOUNDS.attempt, log.attempt[result])),
       attempts: OUTCOMES.flatMap(outcome => histogramSamples({ outcome }, BOUNDS.attempts, log.attempts[outcome])),
-      inFlight: one(facts.inFlight),
-      oldestInFlight: time(facts.oldestInFlight),
+      inFlight: gauges ? one(gauges.inFlight) : [],
+      oldestInFlight: time(gauges?.oldestInFlight),
       overdue: one(log.overdue),
       untracked: UNTRACKED.map(reason => ({ labels: { reason }, value: log.untracked[reason] })),
       gaps: one(log.gaps),
       late: one(log.late),
       duplicates: one(log.duplicates),
-      seriesDropped: labelled.counters ? [{ labels: { family: 'delivery_events_total' }, value: facts.beyondCap }] : [],
+      seriesDropped: labelled.counters ? [{ labels: { family: 'delivery_events_total' }, value: beyondCap }] : [],
     };
   },
 });
 
 async function observeTail({ api, options, now, memory, walk, signal }: ObserveContext<Options, Memory, Walk>) {
-  const tailOptions = { ...options, most: options.maxOpenMessages, backfill: options.backfill ?? 0 };
+  const { maxOpenMessages: most, backfill = 0, overlap, lateSweep } = options;
+  const tailOptions = { ...options, most, backfill, isSwept: lateSweep > overlap };
   const tail = walk && 'tail' in walk ? walk.tail : startTail(api, memory, now, tailOptions, signal);
   const range = await readTail(api, tail, memory.destinationOf, signal);
   const isLast = range !== undefined && range.to >= tail.until;
@@ -187,7 +190,7 @@ async function observeTail({ api, options, now, memory, walk, signal }: ObserveC
     fold(memory: Memory) {
       if (!range) return { memory, facts: undefined, changes: [] };
       foldTail(memory, tail, range, tailOptions);
-      const facts = toFacts(memory, options, isLast);
+      const facts = toFacts(memory, options);
       return { memory, facts, changes: takeChanges(memory) };
     },
     more: isLast ? undefined : { tail },
@@ -203,7 +206,7 @@ async function observeSweep({ api, options, now, memory, walk, signal }: Observe
   return {
     fold(memory: Memory) {
       if (range && isRead) foldSweep(memory, range, limits);
-      return { memory, facts: toFacts(memory, options, true), changes: takeChanges(memory) };
+      return { memory, facts: toFacts(memory, options), changes: takeChanges(memory) };
     },
     more: range && { sweep: isRead ? undefined : range },
   };

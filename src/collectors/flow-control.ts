@@ -76,8 +76,10 @@ export const flowControl = defineCollector({
     seriesDropped,
   },
   rounds: ({ every, watch, watchEvery }) => ({
-    list: { every, requests: 1 },
-    ...(watch.length > 0 ? { watch: { every: watchEvery, requests: watch.length } } : {}),
+    list: { every, requests: 1, priority: 'flow_control' as const },
+    ...(watch.length > 0
+      ? { watch: { every: watchEvery, requests: watch.length, priority: 'flow_control' as const } }
+      : {}),
   }),
   auxiliary: ['watch'],
   restore: (): Memory => ({

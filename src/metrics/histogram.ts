@@ -32,6 +32,10 @@ export function histogramSamples<L extends string>(
     const le = formatLe(bounds[index] ?? Number.POSITIVE_INFINITY);
     samples.push({ labels: { ...labels, le }, value: below, suffix: '_bucket' });
   }
-  samples.push({ labels, value: sum, suffix: '_sum' }, { labels, value: below, suffix: '_count' });
+  samples.push(
+    // To a millionth, which adding up floating-point numbers would spoil.
+    { labels, value: Math.round(sum * 1e6) / 1e6, suffix: '_sum' },
+    { labels, value: below, suffix: '_count' },
+  );
   return samples;
 }

@@ -9,15 +9,3 @@ export interface FlowControlFacts {
   readonly beyondCap: number;
   readonly beyondCapWaiting: number;
 }
-
-/** Messages of one selection of the dead-letter queue; the times are milliseconds since the Unix epoch, absent when there is none. */
-export interface DlqSelection {
-  readonly messages: number;
-  readonly oldest: number | undefined;
-  readonly newest: number | undefined;
-}
-
-export interface DlqFacts {
-  /** By filter name; `all` is the whole queue. */
-  readonly filters: ReadonlyMap<string, DlqSelection>;
-}

@@ -1,4 +1,7 @@
-/** States a message passes through in the event log. `unknown` stands for a state this version has no word for. */
+/**
+ * States a message passes through in the event log. `unknown` stands for a state this version has no word for. Their order
+ * is in stored rows: new ones go to the end.
+ */
 export const EVENT_STATES = [
   'created',
   'active',

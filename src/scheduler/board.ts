@@ -25,7 +25,16 @@ export interface Slot {
   status(): CollectorStatus;
 }
 
+/** What the board needs to know of a round. */
+export interface RoundOptions {
+  /** Milliseconds between two starts. */
+  readonly every: number;
+  /** Missed intervals after which the data counts as stale, where that is fewer than usual. */
+  readonly markAfter?: number | undefined;
+}
+
 interface RoundState extends Omit<RoundStatus, 'stale'> {
+  readonly markAfter: number;
   /** When the last complete round ended, or the agent began, on the monotonic clock: wall time may step. */
   readonly freshFrom: number;
   /** Milliseconds that a complete round may take to come again: the interval, or the last one's duration where that is longer. */
@@ -39,18 +48,19 @@ interface SlotOptions extends Pick<Slot, 'account' | 'collector'> {
 
 export function createSlot(
   { account, collector, auxiliary = [] }: SlotOptions,
-  intervals: Readonly<Record<string, number>>,
+  rounds: Readonly<Record<string, RoundOptions>>,
   staleness: StalenessOptions,
   clock: Pick<Clock, 'monotonic'>,
 ): Slot {
   let facts: unknown;
   let committed: unknown;
   let shown: Visible = { now: undefined, committed: undefined };
-  const rounds = new Map<string, RoundState>();
-  for (const [round, every] of Object.entries(intervals)) {
-    rounds.set(round, {
+  const states = new Map<string, RoundState>();
+  for (const [round, { every, markAfter = staleness.markAfter }] of Object.entries(rounds)) {
+    states.set(round, {
       round,
       every,
+      markAfter: Math.min(markAfter, staleness.markAfter),
       success: undefined,
       complete: undefined,
       durationSeconds: undefined,
@@ -61,27 +71,27 @@ export function createSlot(
       expectedEvery: every,
     });
   }
-  const state = (round: string) => rounds.get(round) as RoundState;
+  const state = (round: string) => states.get(round) as RoundState;
 
   const age = ({ freshFrom }: RoundState) => clock.monotonic() - freshFrom;
-  const markAge = ({ expectedEvery }: RoundState) => staleness.markAfter * expectedEvery;
+  const markAge = ({ expectedEvery, markAfter }: RoundState) => markAfter * expectedEvery;
   const withdrawAge = (round: RoundState) =>
     Math.max(markAge(round), Math.min(staleness.withdrawAfter * round.expectedEvery, staleness.withdrawAtMost));
   const tooOld = () =>
-    rounds.values().some(state => !auxiliary.includes(state.round) && age(state) > withdrawAge(state));
+    states.values().some(state => !auxiliary.includes(state.round) && age(state) > withdrawAge(state));
 
   return {
     account,
     collector,
     observed(round, { at, facts: newFacts }) {
       facts = newFacts;
-      rounds.set(round, { ...state(round), dataAt: at, freshFrom: clock.monotonic() });
+      states.set(round, { ...state(round), dataAt: at, freshFrom: clock.monotonic() });
     },
     committed(newFacts) {
       committed = newFacts;
     },
     succeeded(round, { durationSeconds }) {
-      rounds.set(round, {
+      states.set(round, {
         ...state(round),
         success: true,
         complete: true,
@@ -92,7 +102,7 @@ export function createSlot(
       });
     },
     failed(round, { durationSeconds, complete, reason, message }) {
-      rounds.set(round, {
+      states.set(round, {
         ...state(round),
         success: false,
         complete,
@@ -109,8 +119,8 @@ export function createSlot(
     status: () => ({
       collector,
       withdrawn: facts !== undefined && tooOld(),
-      rounds: [...rounds.values()].map(state => {
-        const { freshFrom: _from, expectedEvery: _every, ...round } = state;
+      rounds: [...states.values()].map(state => {
+        const { freshFrom: _from, expectedEvery: _every, markAfter: _mark, ...round } = state;
         return { ...round, stale: age(state) > markAge(state) };
       }),
     }),

@@ -52,6 +52,8 @@ export async function createRunner({ observer, slot, store, clock, log, tracer }
     return observer.restore(new Map([...stored].map(([key, value]) => [key.slice(prefix.length), value])));
   }
   let memory = await restore();
+  /** A fold failed half-way: what it left is not to be used. */
+  let isSpoilt = false;
   slot.committed(observer.recall(memory));
   /** Rows that are not committed yet, the latest of each key. */
   const waiting = new Map<string, string | null>();
@@ -68,18 +70,29 @@ export async function createRunner({ observer, slot, store, clock, log, tracer }
     waiting.clear();
   }
 
+  /** Goes back to what is committed, where a fold failed half-way. */
+  let mending: Promise<void> | undefined;
+  function mend(): Promise<void> | undefined {
+    if (!isSpoilt) return undefined;
+    mending ??= restore()
+      .then(restored => {
+        waiting.clear();
+        memory = restored;
+        isSpoilt = false;
+      })
+      .finally(() => {
+        mending = undefined;
+      });
+    return mending;
+  }
+
   /** Folds one step and commits it. The rounds of a collector take turns here, so that each commit is of a whole memory. */
   function foldAndCommit(fold: Fold, onFolded: (facts: unknown) => void): Promise<void> {
     const turn = committing.then(async () => {
-      let folded: ReturnType<Fold>;
-      try {
-        folded = fold(memory);
-      } catch (bug) {
-        // It may have changed half of the memory: back to what is committed.
-        waiting.clear();
-        memory = await restore();
-        throw bug;
-      }
+      await mend();
+      isSpoilt = true;
+      const folded = fold(memory);
+      isSpoilt = false;
       const { facts, changes } = folded;
       memory = folded.memory;
       for (const { key, value } of changes) waiting.set(prefix + key, value);
@@ -103,10 +116,12 @@ export async function createRunner({ observer, slot, store, clock, log, tracer }
         let walk: unknown;
         do {
           signal.throwIfAborted();
+          await mend();
           const { fold, more } = await observer.observe({ round, now, memory, walk, signal });
           complete = more === undefined;
           await foldAndCommit(fold, facts => {
-            if (complete) slot.observed(round, { at: now, facts });
+            // A round that has nothing to say yet says nothing.
+            if (complete && facts !== undefined) slot.observed(round, { at: now, facts });
           });
           walk = more;
         } while (walk !== undefined);

@@ -1,11 +1,12 @@
 import type { DeliveryEvent, DlqEntry, FlowControlEntry } from '../model/message.ts';
 import type { Call, Endpoint, Priority } from './call.ts';
 import { UpstreamError } from './errors.ts';
-import { type CursorPage, type Page, paginate } from './paginate.ts';
+import { type CursorPage, type ListPage, type Page, paginate } from './paginate.ts';
 import * as wire from './wire.ts';
 
 /** The door of this room: what may be asked of the service. */
-export type { Page } from './paginate.ts';
+export type { Priority } from './call.ts';
+export type { ListPage } from './paginate.ts';
 
 /** Query parameters that narrow the DLQ list. */
 export const DLQ_FILTERS = [
@@ -40,8 +41,8 @@ export interface EventQuery {
 
 /** What may be read. Pages come one by one so that a caller folds and forgets them. All throw UpstreamError. */
 export interface Reader {
-  dlqPages(query: DlqQuery, signal: AbortSignal): AsyncIterator<Page<DlqEntry>>;
-  eventPages(query: EventQuery, signal: AbortSignal): AsyncIterator<Page<DeliveryEvent>>;
+  dlqPages(query: DlqQuery, signal: AbortSignal): AsyncIterator<ListPage<DlqEntry>>;
+  eventPages(query: EventQuery, signal: AbortSignal): AsyncIterator<ListPage<DeliveryEvent>>;
   flowControl(signal: AbortSignal): Promise<Page<FlowControlEntry>>;
   /** One key; undefined when the service has none of that name, or does not show keys one by one. */
   flowControlKey(key: string, signal: AbortSignal): Promise<FlowControlEntry | undefined>;
@@ -150,7 +151,7 @@ export function createReader(deps: ReaderDeps): Reader {
     query: Readonly<Record<string, string | number>>,
     toRow: (row: unknown) => Row | undefined,
     signal: AbortSignal,
-  ): AsyncIterator<Page<Row>> {
+  ): AsyncIterator<ListPage<Row>> {
     return paginate(`GET ${path}`, async (cursor): Promise<CursorPage<Row>> => {
       const parameters = new URLSearchParams();
       for (const [name, value] of Object.entries(query)) parameters.set(name, String(value));

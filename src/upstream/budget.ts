@@ -1,5 +1,5 @@
 import type { Clock } from '../kit/clock.ts';
-import type { Call, Priority } from './call.ts';
+import { type Call, PRIORITIES, type Priority } from './call.ts';
 import { UpstreamError } from './errors.ts';
 
 /** What one account may cost. */
@@ -16,14 +16,15 @@ export interface BudgetOptions {
 /** One account's share of the service, the same for everything that calls on its behalf. */
 export interface Budget {
   /**
-   * Runs `work` when it is this caller's turn: by priority, then first come first served.
-   * Throws UpstreamError `refused` when the day's requests are used up, `rate_limited` while the service has asked for a
+   * Runs `work` when it is this caller's turn: by priority, then first come first served; who has waited for long is
+   * preferred.
+   * Throws UpstreamError `refused` when the day's requests are used up (all but a tenth, which is kept for actions), `rate_limited` while the service has asked for a
    * long wait, and the signal's reason when that is aborted first.
    */
   run<T>(priority: Priority, signal: AbortSignal, work: () => Promise<T>): Promise<T>;
   /** Starts nothing for `ms` milliseconds, 15 minutes at most: the service asked for it. */
   pause(ms: number): void;
-  /** Requests left of this UTC day's. */
+  /** Requests left of this UTC day's, those for actions included. */
   remaining(): number;
   spent(): Spent;
 }
@@ -39,7 +40,10 @@ const DAY = 86_400_000;
 const LONGEST_PAUSE = 900_000;
 /** A longer wait than this is not worth holding a round for. */
 const LONGEST_HELD = 30_000;
-const RANK: Readonly<Record<Priority, number>> = { high: 0, normal: 1, low: 2 };
+/** A request goes before one of the next rank, unless that has waited so much longer, milliseconds. */
+const PATIENCE = 5000;
+/** Share of a day's requests that only actions may use. */
+const KEPT_FOR_ACTIONS = 0.1;
 
 interface Waiter {
   readonly rank: number;
@@ -56,6 +60,7 @@ export function createBudget(
   before?: Spent,
 ): Budget {
   const waiting: Waiter[] = [];
+  const mostForReading = Math.max(1, Math.floor(options.requestsPerDay * (1 - KEPT_FOR_ACTIONS)));
   let tokens = options.burst;
   let refilledAt = clock.monotonic();
   let underWay = 0;
@@ -68,7 +73,7 @@ export function createBudget(
   /** Tokens in a millisecond: slower than allowed where the day's requests would not last the day. */
   function rate(): number {
     const leftOfDay = DAY - (clock.now() % DAY);
-    return Math.min(options.requestsPerSecond / 1000, Math.max(1, options.requestsPerDay - usedToday) / leftOfDay);
+    return Math.min(options.requestsPerSecond / 1000, Math.max(1, mostForReading - usedToday) / leftOfDay);
   }
 
   function refill(): void {
@@ -107,12 +112,26 @@ export function createBudget(
     );
   }
 
+  /** Index of whose turn it is. */
+  function first(): number {
+    let best = 0;
+    let bestTurn = Number.POSITIVE_INFINITY;
+    for (const [index, { rank, since }] of waiting.entries()) {
+      // Nobody waits for ever: each rank is worth so much waiting. Actions are before all.
+      const turn = rank === 0 ? Number.NEGATIVE_INFINITY : since + rank * PATIENCE;
+      if (turn >= bestTurn) continue;
+      best = index;
+      bestTurn = turn;
+    }
+    return best;
+  }
+
   function startWhoMay(): void {
     refill();
     while (waiting.length > 0 && underWay < options.concurrency && tokens >= 1 && pauseLeft() === 0) {
       tokens -= 1;
       underWay += 1;
-      waiting.shift()?.start();
+      waiting.splice(first(), 1)[0]?.start();
     }
     if (waiting.length > 0 && underWay < options.concurrency) wakeForNextToken();
   }
@@ -129,7 +148,7 @@ export function createBudget(
         reject(signal.reason);
       };
       const waiter: Waiter = {
-        rank: RANK[priority],
+        rank: PRIORITIES.indexOf(priority),
         since: clock.monotonic(),
         start() {
           signal.removeEventListener('abort', onAbort);
@@ -142,8 +161,7 @@ export function createBudget(
         },
       };
       signal.addEventListener('abort', onAbort, { once: true });
-      const behind = waiting.findIndex(other => other.rank > waiter.rank);
-      waiting.splice(behind === -1 ? waiting.length : behind, 0, waiter);
+      waiting.push(waiter);
       startWhoMay();
     });
   }
@@ -151,11 +169,9 @@ export function createBudget(
   return {
     async run(priority, signal, work) {
       refill();
-      if (usedToday >= options.requestsPerDay) {
-        throw new UpstreamError(
-          'refused',
-          `the budget of ${options.requestsPerDay} requests is used up until 00:00 UTC`,
-        );
+      const most = priority === 'action' ? options.requestsPerDay : mostForReading;
+      if (usedToday >= most) {
+        throw new UpstreamError('refused', `the day's ${most} requests are used up until 00:00 UTC`);
       }
       const tooLong = longPause();
       if (tooLong) throw tooLong;

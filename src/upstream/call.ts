@@ -2,8 +2,9 @@
 export const ENDPOINTS = ['dlq', 'events', 'flow_control', 'flow_control_key'] as const;
 export type Endpoint = (typeof ENDPOINTS)[number];
 
-/** Who goes first when an account's budget is short. */
-export type Priority = 'high' | 'normal' | 'low';
+/** Who goes first when an account's budget is short, the first first. */
+export const PRIORITIES = ['action', 'flow_control', 'dlq', 'events', 'background'] as const;
+export type Priority = (typeof PRIORITIES)[number];
 
 export interface Request {
   readonly endpoint: Endpoint;

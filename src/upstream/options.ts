@@ -106,7 +106,7 @@ export const budgetOptions = z.strictObject({
     .min(1)
     .default(200_000)
     .describe(
-      'Requests in one UTC day. The rate falls where they would not last the day; when they are used up, collecting pauses until 00:00 UTC.',
+      'Requests in one UTC day. The rate falls where they would not last the day; a tenth is kept for actions; when the others are used up, collecting pauses until 00:00 UTC.',
     ),
 });
 

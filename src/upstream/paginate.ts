@@ -7,6 +7,11 @@ export interface Page<Row> {
   readonly rejected: number;
 }
 
+/** A page of a list that goes on, or not. */
+export interface ListPage<Row> extends Page<Row> {
+  readonly isLast: boolean;
+}
+
 export interface CursorPage<Row> extends Page<Row> {
   /** Where the next page starts; absent on the last one. */
   readonly cursor: string | undefined;
@@ -24,13 +29,13 @@ const CURSORS_REMEMBERED = 1000;
 export async function* paginate<Row>(
   what: string,
   readPage: (cursor: string | undefined) => Promise<CursorPage<Row>>,
-): AsyncGenerator<Page<Row>, void, void> {
+): AsyncGenerator<ListPage<Row>, void, void> {
   const seen = new BoundedMap<string, true>(CURSORS_REMEMBERED);
   let cursor: string | undefined;
   for (let pages = 0; pages < MOST_PAGES; pages += 1) {
     const page = await readPage(cursor);
-    yield page;
     cursor = page.cursor;
+    yield { rows: page.rows, rejected: page.rejected, isLast: cursor === undefined };
     if (cursor === undefined) return;
     if (seen.has(cursor)) throw new UpstreamError('invalid_response', `${what}: the same cursor came twice`);
     seen.set(cursor, true);

@@ -45,12 +45,12 @@ const PageEnvelope = z.object({ cursor: z.union([z.string(), z.number()]).nullis
 /** The latest time that a Date can hold, so that nothing later in the way fails at one. */
 const LATEST = 8.64e15;
 
-/** Milliseconds since the Unix epoch from a number, decimal text or ISO 8601 text; undefined for anything else. */
+/** Whole milliseconds since the Unix epoch from a number, decimal text or ISO 8601 text; undefined for anything else. */
 function toMillis(value: unknown): number | undefined {
   if ((typeof value !== 'string' && typeof value !== 'number') || value === '') return undefined;
   const number = Number(value);
   const ms = Number.isFinite(number) ? number : Date.parse(String(value));
-  return ms >= 0 && ms <= LATEST ? ms : undefined;
+  return ms >= 0 && ms <= LATEST ? Math.floor(ms) : undefined;
 }
 
 /** The fields of a row that its schema has let pass. Those that a row can do without are read as they come. */

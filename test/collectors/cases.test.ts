@@ -5,11 +5,13 @@ import { createExposition } from '../../src/metrics/exposition.ts';
 import { afterThisTest, createTestClient } from '../support/client.ts';
 import { json, startHttpService } from '../support/http-service.ts';
 
-/** Text in: what the service answers to each request, in order. Text out: the file beside it, ending in .prom. */
+/** Text in: what the service answers to each request. Text out: the file beside it, ending in .prom. */
 interface Case {
   readonly now: string;
   /** The collector's section of the configuration. */
   readonly options: object;
+  /** Default: the first that the collector has. */
+  readonly round?: string;
   /** Rows committed before this process. */
   readonly stored?: Readonly<Record<string, string>>;
   readonly answers: readonly (readonly [request: string, body: unknown])[];
@@ -19,17 +21,20 @@ interface Case {
 
 const fileName = (collector: Collector) => collector.name.replaceAll('_', '-');
 
-async function collect(collector: Collector, { now, options, stored = {}, answers }: Case) {
+async function collect(collector: Collector, { now, options, stored = {}, answers, ...given }: Case) {
   const left = [...answers];
   const service = await startHttpService((request, response) => {
-    const [expected, body] = left.shift() ?? ['no more requests'];
-    if (`${request.method} ${request.url}` === expected) json(response, body);
-    else json(response, { error: `expected ${expected}` }, 400);
+    // Several may be under way at the same time.
+    const asked = `${request.method} ${request.url}`;
+    const at = left.findIndex(([expected]) => expected === asked);
+    const [, body] = at === -1 ? [] : (left.splice(at, 1)[0] ?? []);
+    if (at === -1) json(response, { error: `unexpected: ${asked}` }, 400);
+    else json(response, body);
   });
   afterThisTest(() => service.close());
   const api = createTestClient(service.url).reader;
   const parsed = collector.options.parse(options);
-  const [round = ''] = Object.keys(collector.rounds(parsed));
+  const round = given.round ?? Object.keys(collector.rounds(parsed))[0] ?? '';
   const signal = new AbortController().signal;
   const changes: object[] = [];
   let memory = collector.restore(new Map(Object.entries(stored)), parsed);

@@ -47,10 +47,12 @@ describe('watched flow-control keys', () => {
   it('are read on a clock of their own, and only where there are any', async () => {
     const { parsed } = await setUp({ watch: ['a', 'b'], watchEvery: '2s' });
     expect(flowControl.rounds(parsed)).toEqual({
-      list: { every: 15_000, requests: 1 },
-      watch: { every: 2000, requests: 2 },
+      list: { every: 15_000, requests: 1, priority: 'flow_control' },
+      watch: { every: 2000, requests: 2, priority: 'flow_control' },
     });
-    expect(flowControl.rounds(flowControl.options.parse({}))).toEqual({ list: { every: 15_000, requests: 1 } });
+    expect(flowControl.rounds(flowControl.options.parse({}))).toEqual({
+      list: { every: 15_000, requests: 1, priority: 'flow_control' },
+    });
   });
 
   it('show the newest observation: alone, or in the list', async () => {

@@ -143,7 +143,7 @@ accounts:
   it('warn of a budget that can not pay for what is read', () => {
     const text = minimal.replace('token:', 'budget: { requestsPerDay: 10000 }, token:');
     expect(parseConfig(text, 'x.yaml', ENV).warnings.map(formatFault)).toEqual([
-      'x.yaml:1:90: accounts[0].budget.requestsPerDay: watching costs at least 14688 requests a day, and the budget allows 10000: rounds will wait, and data will be older than configured',
+      'x.yaml:1:90: accounts[0].budget.requestsPerDay: watching costs at least 14832 requests a day, and the budget allows 10000: rounds will wait, and data will be older than configured',
     ]);
     const slow = minimal.replace('token:', 'budget: { requestsPerSecond: 0.1 }, token:');
     expect(parseConfig(slow, 'x.yaml', ENV).warnings).toHaveLength(1);

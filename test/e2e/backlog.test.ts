@@ -81,7 +81,7 @@ it('drains a backlog of a million events with bounded memory, while it is scrape
   expect(seen).toEqual(seen.toSorted((a, b) => a - b));
   // It was watched at work, and not only when all was done.
   expect(new Set(seen).size).toBeGreaterThan(5);
-  expect(most, `MiB resident; slowest scrape ${Math.round(slowest)} ms of ${seen.length}`).toBeLessThan(300);
+  expect(most, `MiB resident; slowest scrape ${Math.round(slowest)} ms of ${seen.length}`).toBeLessThan(500);
   process.stdout.write(
     `${EVENTS} events: at most ${Math.round(most)} MiB, slowest of ${seen.length} scrapes ${Math.round(slowest)} ms\n`,
   );

@@ -79,12 +79,17 @@ describe.skipIf(!requireProgram('prometheus'))('a real Prometheus', () => {
         store: { kind: 'memory' },
         server: { listen: '127.0.0.1:0' },
         accounts: [
-          { name: 'real', baseUrl: emulator.url, token: { env: 'DELIVERY_TOKEN' }, budget: { requestsPerSecond: 500 } },
+          {
+            name: 'real',
+            baseUrl: emulator.url,
+            token: { env: 'DELIVERY_TOKEN' },
+            budget: { requestsPerSecond: 500, requestsPerDay: 10_000_000 },
+          },
           {
             name: 'from-file',
             baseUrl: emulator.url,
             token: { file: join(folder, 'token') },
-            budget: { requestsPerSecond: 500 },
+            budget: { requestsPerSecond: 500, requestsPerDay: 10_000_000 },
           },
         ],
         collect: {

@@ -6,7 +6,7 @@ const MINUTE = 60_000;
 function slotWith(every: number) {
   let now = 0;
   const staleness = { markAfter: 3, withdrawAfter: 20, withdrawAtMost: 30 * MINUTE };
-  const slot = createSlot({ account: 'a', collector: 'dlq' }, { full: every }, staleness, { monotonic: () => now });
+  const slot = createSlot({ account: 'a', collector: 'dlq' }, { full: { every } }, staleness, { monotonic: () => now });
   const round = () => slot.status().rounds[0];
   return {
     slot,
@@ -95,13 +95,31 @@ describe('board', () => {
     let now = 0;
     const staleness = { markAfter: 3, withdrawAfter: 20, withdrawAtMost: 30 * MINUTE };
     const which = { account: 'a', collector: 'x', auxiliary: ['watch'] };
-    const slot = createSlot(which, { list: MINUTE, watch: MINUTE }, staleness, { monotonic: () => now });
+    const slot = createSlot(which, { list: { every: MINUTE }, watch: { every: MINUTE } }, staleness, {
+      monotonic: () => now,
+    });
     now = 100 * MINUTE;
     slot.observed('list', { at: 1000, facts: 'facts' });
     expect(slot.visible().now).toBe('facts');
     expect(slot.status().rounds.map(({ round, stale }) => [round, stale])).toEqual([
       ['list', false],
       ['watch', true],
+    ]);
+  });
+
+  it('marks a round sooner where it says so, and never later', () => {
+    let now = 0;
+    const staleness = { markAfter: 3, withdrawAfter: 20, withdrawAtMost: 30 * MINUTE };
+    const rounds = { sooner: { every: MINUTE, markAfter: 2 }, later: { every: MINUTE, markAfter: 9 } };
+    const slot = createSlot({ account: 'a', collector: 'x' }, rounds, staleness, { monotonic: () => now });
+    const stale = (minutes: number) => {
+      now = minutes * MINUTE;
+      return slot.status().rounds.map(({ stale }) => stale);
+    };
+    expect([stale(2), stale(2.01), stale(3.01)]).toEqual([
+      [false, false],
+      [true, false],
+      [true, true],
     ]);
   });
 

@@ -20,7 +20,7 @@ async function setUp(observe: Observer['observe'], store: Store = createMemorySt
   const tracer = createTestTracer();
   const slot = createSlot(
     { account: 'a', collector: 'x' },
-    Object.fromEntries(rounds.map(round => [round, 1000])),
+    Object.fromEntries(rounds.map(round => [round, { every: 1000 }])),
     STALENESS,
     clock,
   );

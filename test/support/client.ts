@@ -83,7 +83,7 @@ export function createTestClient(baseUrl: string, overrides: Partial<ClientDeps>
     onTokenRejected: rejected => void rejections.push(rejected),
     ...overrides,
   });
-  return { client, reader: client.at('normal'), counts, waits, rejections };
+  return { client, reader: client.at('events'), counts, waits, rejections };
 }
 
 /** All rows of a list. */

@@ -15,7 +15,7 @@ function setUp(options: Partial<BudgetOptions>) {
   );
   const started: string[] = [];
   const signal = new AbortController().signal;
-  const ask = (name: string, priority: Priority = 'normal', work: () => Promise<void> = async () => undefined) =>
+  const ask = (name: string, priority: Priority = 'events', work: () => Promise<void> = async () => undefined) =>
     budget.run(priority, signal, async () => {
       started.push(name);
       await work();
@@ -24,6 +24,21 @@ function setUp(options: Partial<BudgetOptions>) {
 }
 
 describe('budget', () => {
+  it('lets nobody wait for ever: who has waited for long goes before those that are more urgent', async () => {
+    const { clock, started, ask } = setUp({ requestsPerSecond: 1 });
+    await ask('first');
+    const walk = ask('walk', 'background');
+    const lists = Array.from({ length: 30 }, (_, index) =>
+      clock.sleep(index * 1000).then(() => ask('list', 'flow_control')),
+    );
+    await clock.advance(14_000);
+    expect(started).not.toContain('walk');
+    await clock.advance(6000);
+    expect(started).toContain('walk');
+    await clock.advance(20_000);
+    await Promise.all([walk, ...lists]);
+  });
+
   it('goes on with what was spent of the same day before this process, and not of another', () => {
     const clock = createManualClock(Date.UTC(2026, 0, 1, 23, 59));
     const options = { requestsPerSecond: 10, burst: 1, concurrency: 1, requestsPerDay: 100 };
@@ -52,7 +67,7 @@ describe('budget', () => {
     const { started, ask } = setUp({ burst: 10, concurrency: 2 });
     const release: (() => void)[] = [];
     const hold = () => new Promise<void>(resolve => release.push(resolve));
-    const all = ['a', 'b', 'c'].map(name => ask(name, 'normal', hold));
+    const all = ['a', 'b', 'c'].map(name => ask(name, 'events', hold));
     await settle();
     expect(started).toEqual(['a', 'b']);
     release[0]?.();
@@ -64,7 +79,7 @@ describe('budget', () => {
 
   it('gives a slot back when work fails', async () => {
     const { started, ask } = setUp({ burst: 10, concurrency: 1 });
-    await expect(ask('a', 'normal', async () => Promise.reject(new Error('no')))).rejects.toThrow('no');
+    await expect(ask('a', 'events', async () => Promise.reject(new Error('no')))).rejects.toThrow('no');
     await ask('b');
     expect(started).toEqual(['a', 'b']);
   });
@@ -72,17 +87,17 @@ describe('budget', () => {
   it('serves by priority, then in order', async () => {
     const { clock, started, ask } = setUp({});
     await ask('first');
-    const all = [ask('low', 'low'), ask('normal 1'), ask('high', 'high'), ask('normal 2')];
+    const all = [ask('background', 'background'), ask('normal 1'), ask('action', 'action'), ask('normal 2')];
     await clock.advance(500);
     await Promise.all(all);
-    expect(started).toEqual(['first', 'high', 'normal 1', 'normal 2', 'low']);
+    expect(started).toEqual(['first', 'action', 'normal 1', 'normal 2', 'background']);
   });
 
   it('lets go of a request that is stopped while it waits', async () => {
     const { clock, budget, started, ask } = setUp({});
     await ask('a');
     const stop = new AbortController();
-    const waiting = budget.run('normal', stop.signal, async () => void started.push('never'));
+    const waiting = budget.run('events', stop.signal, async () => void started.push('never'));
     stop.abort(new Error('stopping'));
     await expect(waiting).rejects.toThrow('stopping');
     expect(budget.remaining()).toBe(999);
@@ -92,23 +107,26 @@ describe('budget', () => {
     expect(started).toEqual(['a', 'b']);
   });
 
-  it('refuses when the day is used up, and starts anew at 00:00 UTC', async () => {
-    const { clock, budget, ask } = setUp({ burst: 10, requestsPerDay: 2 });
+  it('refuses when the day is used up but for a tenth, which only actions get, and starts anew at 00:00 UTC', async () => {
+    const { clock, budget, ask } = setUp({ burst: 10, requestsPerDay: 3 });
     await ask('a');
-    expect(budget.remaining()).toBe(1);
+    expect(budget.remaining()).toBe(2);
     await ask('b');
     await expect(ask('c')).rejects.toMatchObject({ reason: 'refused', retryable: false });
+    expect(budget.remaining()).toBe(1);
+    await ask('cancel', 'action');
+    await expect(ask('another', 'action')).rejects.toMatchObject({ reason: 'refused' });
     expect(budget.remaining()).toBe(0);
     await clock.advance(60_000);
-    expect(budget.remaining()).toBe(2);
+    expect(budget.remaining()).toBe(3);
     await ask('d');
-    expect(budget.remaining()).toBe(1);
+    expect(budget.remaining()).toBe(2);
   });
 
   it('spreads what is left of the day over what is left of it', async () => {
-    const { clock, started, ask } = setUp({ requestsPerSecond: 100, burst: 1, requestsPerDay: 31 });
+    const { clock, started, ask } = setUp({ requestsPerSecond: 100, burst: 1, requestsPerDay: 35 });
     await ask('first');
-    // 30 requests for the last minute of the day: one every two seconds.
+    // 31 for reading: 30 requests for the last minute of the day: one every two seconds.
     const all = ['a', 'b'].map(name => ask(name));
     await clock.advance(1900);
     expect(started).toEqual(['first']);
@@ -124,7 +142,7 @@ describe('budget', () => {
     let step = 0;
     const limits = { requestsPerSecond: 10, burst: 10, concurrency: 1, requestsPerDay: 5 };
     const budget = createBudget(limits, { ...clock, now: () => clock.now() + step }, () => undefined);
-    await budget.run('normal', new AbortController().signal, async () => undefined);
+    await budget.run('events', new AbortController().signal, async () => undefined);
     step = -60_000;
     expect(budget.remaining()).toBe(4);
     step = 0;
@@ -154,7 +172,7 @@ describe('budget', () => {
     const { clock, budget, ask } = setUp({ requestsPerSecond: 0.001 });
     await ask('a');
     const stop = new AbortController();
-    const waiting = budget.run('normal', stop.signal, async () => undefined);
+    const waiting = budget.run('events', stop.signal, async () => undefined);
     await settle();
     expect(clock.sleepers).toBe(1);
     stop.abort(new Error('stopping'));

@@ -258,7 +258,7 @@ describe('client', () => {
       'count=12',
       'count=12&cursor=c',
     ]);
-    await allRows(client.at('low').dlqPages({}, signal()));
+    await allRows(client.at('background').dlqPages({}, signal()));
     expect(service.requests[5]).toBe('GET /v2/dlq?count=12');
   });
 

@@ -24,8 +24,10 @@ export function destinationReader(option: DestinationOption): (event: DeliveryEv
     const first = known.get(name);
     if (first !== undefined) return first;
     if (known.size === MOST_KNOWN) known.clear();
-    known.set(name, name);
-    return name;
+    // A copy: as a part of an address it would keep all of it in memory.
+    const copy = Buffer.from(name).toString();
+    known.set(copy, copy);
+    return copy;
   };
   if (option === 'host') return ({ url }) => (url === undefined ? NONE : same(boundText(hostOf(url), LONGEST)));
   return event => same(boundText(event[option] ?? NONE, LONGEST));
@@ -42,12 +44,14 @@ export interface Counted {
   readonly tally: DestinationTally;
   /** When it was heard of last, milliseconds since the Unix epoch. */
   heard: number;
+  /** As it was when it was shown last; undefined when it has changed since. */
+  copy: DestinationTally | undefined;
 }
 
 /** Tallies by destination. At most so many have a place of their own at a time; what the others do is the remainder's. */
 export interface Destinations {
-  /** Of those that have a place, and of the remainder once there is one. */
-  readonly placed: ReadonlyMap<string, Counted>;
+  /** Tallies of those that have a place, and of the remainder once there is one, as they are now. */
+  copies(): ReadonlyMap<string, DestinationTally>;
   /** Names without a place that were met, as far as they are remembered. */
   readonly beyond: number;
   /** Where a destination is counted now. It is given a place when one is free at `time`, milliseconds. */
@@ -73,7 +77,7 @@ export function createDestinations(
   const placed = new Map<string, Counted>();
   const beyond = new Set<string>();
   const create = (name: string, tally: DestinationTally, heard: number): Counted => {
-    const counted = { row: `destination/${option}/${name}`, tally, heard };
+    const counted = { row: `destination/${option}/${name}`, tally, heard, copy: undefined };
     all.set(name, counted);
     return counted;
   };
@@ -101,11 +105,11 @@ export function createDestinations(
   function makePlace(time: number): boolean {
     if (own() < most) return true;
     if (time < nextLook) return false;
-    nextLook = time + LOOK_EVERY;
     const [idlest] = [...placed]
       .filter(([name, { heard }]) => name !== OTHER && time - heard >= IDLE_AFTER)
       .sort(([, a], [, b]) => a.heard - b.heard);
     if (idlest) placed.delete(idlest[0]);
+    else nextLook = time + LOOK_EVERY;
     return idlest !== undefined;
   }
 
@@ -123,12 +127,20 @@ export function createDestinations(
   }
 
   return {
-    placed,
+    copies: () =>
+      new Map(
+        [...placed].map(([name, counted]) => {
+          counted.copy ??= structuredClone(counted.tally);
+          return [name, counted.copy];
+        }),
+      ),
     get beyond() {
       return beyond.size;
     },
     of(destination, time) {
       const counted = find(destination, time);
+      // Whoever asks is about to count.
+      counted.copy = undefined;
       if (time > counted.heard) counted.heard = time;
       return counted;
     },

@@ -1,7 +1,23 @@
 import { observeValue } from '../../metrics/family.ts';
 import { EVENT_STATES } from '../../model/message.ts';
-import { byTime, close, type KeptEvent, type Memory, type OpenMessage } from './memory.ts';
-import { BOUNDS, OUTCOMES, type Outcome, observeAttempt, observeWait, type Result } from './tally.ts';
+import {
+  byTime,
+  type Checkpoint,
+  close,
+  type Gauges,
+  isEnding,
+  type KeptEvent,
+  type Memory,
+  type OpenMessage,
+} from './memory.ts';
+import { BOUNDS, type Outcome, observeAttempt, observeWait, type Result } from './tally.ts';
+
+export interface Limits {
+  /** Milliseconds. */
+  readonly overlap: number;
+  /** Messages that are followed at a time. */
+  readonly most: number;
+}
 
 /** A message is late when it has not ended so long after it was due, milliseconds. */
 export const ON_TIME = 300_000;
@@ -9,10 +25,6 @@ export const ON_TIME = 300_000;
 const FORGOTTEN_AFTER = 14 * 86_400_000;
 /** A silence as long as this may hide a gap; a shorter one, or one within the overlap, is nothing. */
 const SILENCE = 60_000;
-
-const ENDINGS: ReadonlySet<string> = new Set(OUTCOMES);
-
-export const isEnding = (state: number) => ENDINGS.has(EVENT_STATES[state] as string);
 
 /**
  * Follows the lives of messages through all events until `until`, in the order of their times. Events before the floor
@@ -32,23 +44,19 @@ export function judge(
   countOverdue(memory, until);
 }
 
-/** Follows one event. */
-export function follow(
-  memory: Memory,
-  event: KeptEvent,
-  { overlap, most }: { readonly overlap: number; readonly most: number },
-): void {
+/** Follows one event; `isInOrder`: everything before it was followed. */
+export function follow(memory: Memory, event: KeptEvent, limits: Limits, isInOrder = true): void {
   const { checkpoint, open } = memory;
   if (!checkpoint) return;
-  lookForGap(memory, event, overlap);
+  if (isInOrder) lookForGap(memory, checkpoint, event, limits.overlap);
   checkpoint.judgedLast = Math.max(checkpoint.judgedLast, event.time);
   const { message, time } = event;
   // What comes after its end, late or twice, is no new life.
   if (memory.ended.has(message)) return;
   const known = open.get(message);
   const state = EVENT_STATES[event.state];
-  if (state === 'created') begin(memory, event, known, most);
-  else if (state === 'active') startAttempt(memory, event, known, most);
+  if (state === 'created') begin(memory, event, known, limits);
+  else if (state === 'active') startAttempt(memory, event, known, limits);
   else if (state === 'error' && known) {
     endAttempt(memory, known, 'error', time);
     memory.touchedOpen.add(message);
@@ -59,30 +67,35 @@ export function follow(
 
 const counts = ({ checkpoint }: Memory, time: number) => checkpoint !== undefined && time > checkpoint.floor;
 
-function put(memory: Memory, message: bigint, opened: OpenMessage, most: number): void {
+function put(memory: Memory, message: bigint, opened: OpenMessage, { most }: Limits): void {
   const { open, log } = memory;
   open.set(message, opened);
   memory.touchedOpen.add(message);
-  if (open.size <= most) return;
-  const [oldest] = open as Iterable<[bigint, OpenMessage]>;
-  if (!oldest) return;
-  close(memory, ...oldest);
-  log.untracked.evicted += 1;
-  memory.touched.add('log');
+  while (open.size > most) {
+    let oldest = memory.oldestFirst.next();
+    if (oldest.done) {
+      memory.oldestFirst = open.entries();
+      oldest = memory.oldestFirst.next();
+    }
+    if (oldest.done) return;
+    close(memory, ...oldest.value);
+    log.untracked.evicted += 1;
+    memory.touched.add('log');
+  }
 }
 
 function begin(
   memory: Memory,
-  { message, time, dueAt, destination }: KeptEvent,
+  { message, time, dueAt }: KeptEvent,
   known: OpenMessage | undefined,
-  most: number,
-) {
+  limits: Limits,
+): void {
   if (known?.createdAt !== undefined) return;
   const fresh = { activeAt: undefined, attempts: 0, overdue: false, isStored: false };
-  put(memory, message, { ...fresh, ...known, createdAt: time, dueAt: Math.max(time, dueAt), destination }, most);
+  put(memory, message, { ...fresh, ...known, createdAt: time, dueAt: Math.max(time, dueAt) }, limits);
 }
 
-function startAttempt(memory: Memory, event: KeptEvent, known: OpenMessage | undefined, most: number): void {
+function startAttempt(memory: Memory, event: KeptEvent, known: OpenMessage | undefined, limits: Limits): void {
   const { message, time, destination } = event;
   if (known) {
     const isFirst = known.attempts === 0 && known.createdAt !== undefined;
@@ -96,7 +109,7 @@ function startAttempt(memory: Memory, event: KeptEvent, known: OpenMessage | und
     memory.touchedOpen.add(message);
   } else {
     const unknown = { createdAt: undefined, dueAt: time, activeAt: time, attempts: 1, overdue: false };
-    put(memory, message, { ...unknown, destination, isStored: false }, most);
+    put(memory, message, { ...unknown, isStored: false }, limits);
   }
 }
 
@@ -152,26 +165,31 @@ function countOverdue(memory: Memory, now: number): void {
  * A silence is no gap: nothing may have happened. But when the first thing after it is an answer to an attempt that the
  * log never showed beginning, events of the silence were lost. Each silence counts once.
  */
-function lookForGap(memory: Memory, { message, state, time }: KeptEvent, overlap: number): void {
-  const { checkpoint, open, log } = memory;
-  if (!checkpoint) return;
+function lookForGap(
+  memory: Memory,
+  checkpoint: Checkpoint,
+  { message, state, time }: KeptEvent,
+  overlap: number,
+): void {
+  const { open, log } = memory;
   const { floor, judgedLast } = checkpoint;
-  const known = open.get(message);
+  if (judgedLast > floor && time - judgedLast > Math.max(SILENCE, overlap)) {
+    checkpoint.silence = { from: judgedLast, until: time + overlap };
+  }
   const isAnswer = EVENT_STATES[state] === 'error' || EVENT_STATES[state] === 'delivered';
-  const lacksStart = isAnswer && known?.activeAt === undefined && !memory.ended.has(message);
-  if (judgedLast > floor && time - judgedLast > Math.max(SILENCE, overlap)) memory.silenceUntil = time + overlap;
-  if (!lacksStart) return;
+  if (!isAnswer || open.get(message)?.activeAt !== undefined || memory.ended.has(message)) return;
   const paired = log.attempt.success.counts.reduce((a, b) => a + b, 0);
-  if (time <= memory.silenceUntil && paired > memory.answersWithoutStart) {
-    memory.silenceUntil = 0;
+  const { silence, unstarted } = checkpoint;
+  if (silence && time > silence.from && time <= silence.until && paired > unstarted) {
+    checkpoint.silence = undefined;
     log.gaps += 1;
     memory.touched.add('log');
   }
-  memory.answersWithoutStart += 1;
+  checkpoint.unstarted += 1;
 }
 
-/** Messages that have not ended, as far as the log is read, and the creation of the oldest, milliseconds. */
-export function inFlight({ open, unjudged, ended }: Memory): { count: number; oldest: number | undefined } {
+/** Messages that have not ended, as far as the log is read. */
+export function inFlight({ checkpoint, open, unjudged, ended }: Memory): Omit<Gauges, 'recent'> {
   const created = new Map<bigint, number>();
   const over = new Set<bigint>();
   for (const { message, state, time } of unjudged) {
@@ -187,5 +205,5 @@ export function inFlight({ open, unjudged, ended }: Memory): { count: number; ol
   };
   for (const [message, { createdAt }] of open) take(message, createdAt);
   for (const [message, time] of created) if (open.get(message)?.createdAt === undefined) take(message, time);
-  return { count, oldest };
+  return { newest: checkpoint?.newest, inFlight: count, oldestInFlight: oldest };
 }

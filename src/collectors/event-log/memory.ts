@@ -1,8 +1,8 @@
 import { extendHash64 } from '../../kit/hash64.ts';
-import { type DeliveryEvent, EVENT_STATES } from '../../model/message.ts';
+import { type DeliveryEvent, EVENT_STATES, type EventState } from '../../model/message.ts';
 import type { Destinations } from './destinations.ts';
 import type { Recent } from './recent.ts';
-import type { LogTally } from './tally.ts';
+import { type LogTally, OUTCOMES } from './tally.ts';
 
 /** One event as it is kept: texts are hashes, times are milliseconds since the Unix epoch. */
 export interface KeptEvent {
@@ -29,7 +29,6 @@ export interface OpenMessage {
   activeAt: number | undefined;
   attempts: number;
   overdue: boolean;
-  readonly destination: string;
   /** Its row is in the store. */
   isStored: boolean;
 }
@@ -44,13 +43,15 @@ export interface Chunk {
 /** How far the log is read. Times: milliseconds since the Unix epoch. */
 export interface Checkpoint {
   /** Events until here are history: they happened before anything was counted. */
-  readonly floor: number;
+  floor: number;
   /** Time of the newest event ever seen. */
   newest: number | undefined;
   /** Every identity after this is remembered. What is older can't be told from new, and is not read again. */
   rememberedFrom: number;
-  /** The last read that was complete asked for events until here. */
+  /** The last read that was complete asked for events until here, by our clock. */
   readTo: number;
+  /** The last read that found anything new asked for events until here, by our clock. */
+  foundAt: number;
   /** The lives of messages are followed until here; later events may still be joined by earlier ones. */
   judgedTo: number;
   /** Time of the last event that was judged. */
@@ -58,6 +59,20 @@ export interface Checkpoint {
   /** The sweep has looked again at everything until here. */
   sweptTo: number;
   nextChunk: number;
+  /** A silence of the log that may hide a gap: since when, and until when signs of one are looked for. */
+  silence: { readonly from: number; readonly until: number } | undefined;
+  /** Answers to attempts whose beginning the log did not show; a service that never shows any has no gaps for that. */
+  unstarted: number;
+  /** What destinations were made from when this was written. */
+  destination: string;
+}
+
+/** What gauges show: as of the last complete read of the log. Times: milliseconds since the Unix epoch. */
+export interface Gauges {
+  readonly recent: Readonly<Record<EventState, number>>;
+  readonly newest: number | undefined;
+  readonly inFlight: number;
+  readonly oldestInFlight: number | undefined;
 }
 
 /** Everything that is known of one account's log. Changed in place. */
@@ -65,6 +80,8 @@ export interface Memory {
   checkpoint: Checkpoint | undefined;
   readonly log: LogTally;
   readonly destinations: Destinations;
+  /** What destinations are made from. */
+  readonly destinationOption: string;
   /** Name of the destination of an event, as the configuration says. */
   readonly destinationOf: (event: DeliveryEvent) => string;
   readonly open: Map<bigint, OpenMessage>;
@@ -78,10 +95,12 @@ export interface Memory {
   readonly minutes: Map<number, BigUint64Array>;
   /** Undefined until the first read of this process. */
   recent: Recent | undefined;
-  /** A silence of the log that may hide a gap: until when signs of one are looked for. */
-  silenceUntil: number;
-  /** Answers to attempts whose beginning the log did not show; a service that never shows any has no gaps for that. */
-  answersWithoutStart: number;
+  /** Undefined until the first complete read of this process. */
+  gauges: Gauges | undefined;
+  /** Open messages from the oldest on: a live view of `open`, so that the oldest is found at once. */
+  oldestFirst: MapIterator<[bigint, OpenMessage]>;
+  /** Milliseconds of the log that one range holds, as the last read taught. */
+  span: number;
   /** When the checkpoint was committed last. */
   savedAt: number;
   /** Keys of rows to write with the next commit. */
@@ -94,6 +113,10 @@ export const MINUTE = 60_000;
 
 /** In an order in which they can have happened at the same millisecond. */
 const RANK = ['created', 'active', 'error', 'retry', 'cancel_requested', 'failed', 'delivered', 'cancelled', 'unknown'];
+const ENDINGS: ReadonlySet<string> = new Set(OUTCOMES);
+
+export const isEnding = (state: number) => ENDINGS.has(EVENT_STATES[state] as string);
+
 const RANK_OF = EVENT_STATES.map(state => RANK.indexOf(state));
 
 export const byTime = (a: KeptEvent, b: KeptEvent) =>
@@ -119,7 +142,23 @@ export function addToMinutes({ minutes, touched }: Memory, events: readonly Kept
   }
 }
 
-/** Forgets the minutes until `time`: the sweep has been there. */
+/** Identities for the sweep that are kept at most; beyond that the oldest minutes are not looked at again. */
+const MOST_IN_MINUTES = 2_000_000;
+
+/** Gives up the oldest minutes when there are too many identities. */
+export function boundMinutes(memory: Memory): void {
+  const { minutes, checkpoint } = memory;
+  let kept = 0;
+  for (const { length } of minutes.values()) kept += length;
+  for (const minute of [...minutes.keys()].sort((a, b) => a - b)) {
+    if (kept <= MOST_IN_MINUTES || !checkpoint) return;
+    kept -= minutes.get(minute)?.length ?? 0;
+    checkpoint.sweptTo = Math.max(checkpoint.sweptTo, (minute + 1) * MINUTE - 1);
+    forgetMinutes(memory, checkpoint.sweptTo);
+  }
+}
+
+/** Forgets the minutes until `time`: they are not looked at again. */
 export function forgetMinutes({ minutes, touched }: Memory, time: number): void {
   for (const minute of minutes.keys()) {
     if ((minute + 1) * MINUTE - 1 > time) continue;

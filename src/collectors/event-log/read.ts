@@ -1,6 +1,6 @@
 import { hash64 } from '../../kit/hash64.ts';
 import { type DeliveryEvent, EVENT_STATES, type EventState } from '../../model/message.ts';
-import type { Page, Reader } from '../../upstream/api.ts';
+import type { ListPage, Reader } from '../../upstream/api.ts';
 import { Implausible } from '../collector.ts';
 import { identityOf, type KeptEvent } from './memory.ts';
 
@@ -15,15 +15,16 @@ export interface RangeRead {
   readonly to: number;
   /** Each event once. */
   readonly events: Map<bigint, KeptEvent>;
-  /** Rows that said the same as another of the range. */
-  duplicates: number;
+  /** Identities of rows that said the same as another of the range. */
+  readonly twice: bigint[];
+  /** Pages that had anything of the range: a service may ignore what was asked for, and cutting would not help. */
   pages: number;
-  readonly iterator: AsyncIterator<Page<DeliveryEvent>>;
+  readonly iterator: AsyncIterator<ListPage<DeliveryEvent>>;
 }
 
 export function startRange(api: Reader, from: number, to: number, signal: AbortSignal): RangeRead {
   const iterator = api.eventPages({ fromDate: from, toDate: to }, signal);
-  return { from, to, events: new Map(), duplicates: 0, pages: 0, iterator };
+  return { from, to, events: new Map(), twice: [], pages: 0, iterator };
 }
 
 const INDEX = Object.fromEntries(EVENT_STATES.map((state, index) => [state, index])) as Record<EventState, number>;
@@ -38,17 +39,19 @@ export async function readOn(
   for (let read = 0; read < pages; read += 1) {
     const page = await iterator.next();
     if (page.done) return true;
-    range.pages += 1;
+    let isOfRange = false;
     for (const event of page.value.rows) {
       const { messageId, state, time, dueAt = 0 } = event;
       // The service was asked for this range alone; a time outside it can't be believed.
       if (time < from || time > to) continue;
+      isOfRange = true;
       const message = hash64(messageId);
       const index = INDEX[state];
       const identity = identityOf(message, index, time);
-      if (events.has(identity)) range.duplicates += 1;
+      if (events.has(identity)) range.twice.push(identity);
       else events.set(identity, { identity, message, state: index, time, dueAt, destination: destinationOf(event) });
     }
+    if (isOfRange) range.pages += 1;
     if (events.size > MOST_EVENTS) throw new Implausible(`more than ${MOST_EVENTS} events within ${to - from + 1} ms`);
   }
   return false;

@@ -1,10 +1,23 @@
-import { EVENT_STATES } from '../../model/message.ts';
 import type { Row } from '../collector.ts';
-import { createDestinations, type DestinationOption, destinationReader, type StoredTally } from './destinations.ts';
-import { type Checkpoint, type Chunk, identityOf, type KeptEvent, type Memory, type OpenMessage } from './memory.ts';
+import {
+  createDestinations,
+  type DestinationOption,
+  destinationReader,
+  NONE,
+  type StoredTally,
+} from './destinations.ts';
+import {
+  type Checkpoint,
+  type Chunk,
+  identityOf,
+  isEnding,
+  type KeptEvent,
+  type Memory,
+  type OpenMessage,
+} from './memory.ts';
 import { createDestinationTally, createLogTally } from './tally.ts';
 
-type StoredOpen = [number | null, number, number | null, number, 0 | 1, string];
+type StoredOpen = [number | null, number, number | null, number, 0 | 1];
 type StoredEvent = [string, number, number, number, string];
 
 const idOf = (message: bigint) => message.toString(16);
@@ -29,8 +42,11 @@ export function restoreMemory(
   rows: ReadonlyMap<string, string>,
   { destination: option, maxDestinations }: MemoryOptions,
 ): Memory {
+  const checkpoint = rows.has('checkpoint') ? (JSON.parse(rows.get('checkpoint') as string) as Checkpoint) : undefined;
+  // Names that were made from something else say nothing now.
+  const isSameOption = checkpoint?.destination === option;
   const destinations = new Map<string, StoredTally>();
-  const open: [bigint, OpenMessage][] = [];
+  const opened: [bigint, OpenMessage][] = [];
   const chunks: [number, Chunk][] = [];
   const minutes: Memory['minutes'] = new Map();
   for (const [key, value] of rows) {
@@ -38,42 +54,42 @@ export function restoreMemory(
     if (kind === 'destination' && name.startsWith(`${option}/`)) {
       destinations.set(name.slice(option.length + 1), { ...createDestinationTally(), ...JSON.parse(value) });
     } else if (kind === 'open') {
-      const [createdAt, dueAt, activeAt, attempts, overdue, destination] = JSON.parse(value) as StoredOpen;
+      const [createdAt, dueAt, activeAt, attempts, overdue] = JSON.parse(value) as StoredOpen;
       const state = { createdAt: createdAt ?? undefined, dueAt, activeAt: activeAt ?? undefined };
-      open.push([parseId(name), { ...state, attempts, overdue: overdue === 1, destination, isStored: true }]);
+      opened.push([parseId(name), { ...state, attempts, overdue: overdue === 1, isStored: true }]);
     } else if (kind === 'chunk') {
-      const events = (JSON.parse(value) as StoredEvent[]).map(([id, state, time, dueAt, destination]) => {
+      const events = (JSON.parse(value) as StoredEvent[]).map(([id, state, time, dueAt, stored]) => {
         const message = parseId(id);
+        const destination = isSameOption ? stored : NONE;
         return { identity: identityOf(message, state, time), message, state, time, dueAt, destination };
       });
       chunks.push([Number(name), { events, last: events.reduce((last, { time }) => Math.max(last, time), 0) }]);
     } else if (kind === 'minute') minutes.set(Number(name), readIdentities(value));
   }
-  const checkpoint: Checkpoint | undefined = rows.has('checkpoint')
-    ? JSON.parse(rows.get('checkpoint') as string)
-    : undefined;
   const events = chunks.flatMap(([, { events }]) => events);
   const judgedTo = checkpoint?.judgedTo ?? 0;
-  const endings = ['delivered', 'failed', 'cancelled'].map(state => EVENT_STATES.indexOf(state as never));
+  // As they were opened: the oldest is the first to be given up.
+  const open = new Map(opened.sort(([, a], [, b]) => (a.createdAt ?? a.dueAt) - (b.createdAt ?? b.dueAt)));
   return {
-    checkpoint,
+    checkpoint: checkpoint && { ...checkpoint, destination: option },
     log: { ...createLogTally(), ...JSON.parse(rows.get('log') ?? '{}') },
     destinations: createDestinations(option, maxDestinations, destinations),
+    destinationOption: option,
     destinationOf: destinationReader(option),
-    // As they were opened: the oldest is the first to be forgotten.
-    open: new Map(open.sort(([, a], [, b]) => (a.createdAt ?? 0) - (b.createdAt ?? 0))),
+    open,
+    oldestFirst: open.entries(),
     chunks: new Map(chunks.sort(([a], [b]) => a - b)),
     seen: new Set(events.map(({ identity }) => identity)),
     unjudged: events.filter(({ time }) => time > judgedTo),
     ended: new Map(
       events
-        .filter(({ time, state }) => time <= judgedTo && endings.includes(state))
+        .filter(({ time, state }) => time <= judgedTo && isEnding(state))
         .map(({ message, time }) => [message, time]),
     ),
     minutes,
     recent: undefined,
-    silenceUntil: 0,
-    answersWithoutStart: 0,
+    gauges: undefined,
+    span: Number.POSITIVE_INFINITY,
     savedAt: Number.NEGATIVE_INFINITY,
     touched: new Set(),
     touchedOpen: new Set(),
@@ -106,8 +122,8 @@ function rowOf(memory: Memory, key: string): string | null {
 function openRow(open: OpenMessage | undefined): string | null {
   if (!open) return null;
   open.isStored = true;
-  const { createdAt = null, dueAt, activeAt = null, attempts, overdue, destination } = open;
-  const stored: StoredOpen = [createdAt, dueAt, activeAt, attempts, overdue ? 1 : 0, destination];
+  const { createdAt = null, dueAt, activeAt = null, attempts, overdue } = open;
+  const stored: StoredOpen = [createdAt, dueAt, activeAt, attempts, overdue ? 1 : 0];
   return JSON.stringify(stored);
 }
 

@@ -1,25 +1,32 @@
 import { type DeliveryEvent, EVENT_STATES, type EventState } from '../../model/message.ts';
 import type { Reader } from '../../upstream/api.ts';
 import { PAGES_A_STEP } from '../collector.ts';
-import { follow, isEnding } from './lifecycle.ts';
-import { forgetMinutes, type Memory, MINUTE } from './memory.ts';
+import { follow, type Limits } from './lifecycle.ts';
+import { forgetMinutes, isEnding, type Memory, MINUTE } from './memory.ts';
 import { type RangeRead, readOn, startRange } from './read.ts';
 
-/** Minutes that are read at a time. */
+/** Minutes that are read at a time, unless they hold very many events. */
 const MOST_MINUTES = 5;
+const MANY = 50_000;
 
 /**
  * What is to be looked at again now: whole minutes that became older than `lateSweep` since the last sweep, and that no
  * other read will come to. Undefined when there are none.
  */
 export function nextRange(
-  { checkpoint }: Memory,
+  { checkpoint, minutes }: Memory,
   now: number,
   lateSweep: number,
 ): { from: number; to: number } | undefined {
   if (!checkpoint) return undefined;
   const from = checkpoint.sweptTo + 1;
-  const limit = Math.min(now - lateSweep, checkpoint.rememberedFrom - 1, from + MOST_MINUTES * MINUTE);
+  let end = Math.floor(from / MINUTE) + 1;
+  let events = minutes.get(end - 1)?.length ?? 0;
+  while (end < from / MINUTE + MOST_MINUTES && events < MANY) {
+    events += minutes.get(end)?.length ?? 0;
+    end += 1;
+  }
+  const limit = Math.min(now - lateSweep, checkpoint.rememberedFrom - 1, end * MINUTE - 1);
   const to = Math.floor((limit + 1) / MINUTE) * MINUTE - 1;
   return to >= from ? { from, to } : undefined;
 }
@@ -34,7 +41,7 @@ export function readSweep(range: RangeRead, destinationOf: (event: DeliveryEvent
 }
 
 /** Counts what came into the log after the tail had passed. */
-export function foldSweep(memory: Memory, range: RangeRead, limits: { overlap: number; most: number }): void {
+export function foldSweep(memory: Memory, range: RangeRead, limits: Limits): void {
   const { checkpoint, destinations, log, minutes, touched } = memory;
   if (!checkpoint) return;
   const known = new Set<bigint>();
@@ -48,9 +55,10 @@ export function foldSweep(memory: Memory, range: RangeRead, limits: { overlap: n
     log.late += 1;
     touched.add('log').add(row);
     // Its place among the others is past. But an end is an end, and a message without one would be in flight for ever.
-    if (isEnding(event.state)) follow(memory, event, limits);
+    if (isEnding(event.state)) follow(memory, event, limits, false);
   }
-  checkpoint.sweptTo = range.to;
+  // Others may have gone further meanwhile, when there was too much to remember.
+  checkpoint.sweptTo = Math.max(checkpoint.sweptTo, range.to);
   touched.add('checkpoint');
   forgetMinutes(memory, range.to);
 }

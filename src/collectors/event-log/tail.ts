@@ -1,9 +1,18 @@
-import type { DeliveryEvent } from '../../model/message.ts';
-import { EVENT_STATES } from '../../model/message.ts';
+import { type DeliveryEvent, EVENT_STATES, type EventState } from '../../model/message.ts';
 import type { Reader } from '../../upstream/api.ts';
 import { PAGES_A_STEP } from '../collector.ts';
-import { follow, judge } from './lifecycle.ts';
-import { addToMinutes, byTime, type Checkpoint, type KeptEvent, type Memory, remember } from './memory.ts';
+import { follow, inFlight, judge } from './lifecycle.ts';
+import {
+  addToMinutes,
+  boundMinutes,
+  byTime,
+  type Checkpoint,
+  forgetMinutes,
+  type KeptEvent,
+  type Memory,
+  MINUTE,
+  remember,
+} from './memory.ts';
 import { MOST_PAGES, type RangeRead, readOn, shorterSpan, startRange } from './read.ts';
 import { createRecent, type Recent } from './recent.ts';
 
@@ -17,6 +26,8 @@ export interface TailOptions {
   readonly backfill: number;
   /** Messages that are followed at a time. */
   readonly most: number;
+  /** Whether a sweep looks for what is later than the overlap. */
+  readonly isSwept: boolean;
 }
 
 /** A read of the log from where the last one ended until now, range by range, the oldest first. */
@@ -29,29 +40,28 @@ export interface TailWalk {
   /** The first read of a process: counts recent events again, whatever is known of them. */
   readonly refill: Recent | undefined;
   /** When the read before this one was complete, and the newest event it knew. */
-  readonly before: Pick<Checkpoint, 'readTo' | 'newest'> | undefined;
-  /** The log lists something as old as what was known: it keeps at least as much. */
-  reachesBack: boolean;
+  before: Pick<Checkpoint, 'readTo' | 'newest'> | undefined;
   foundNew: boolean;
 }
 
 export function startTail(
   api: Reader,
-  { checkpoint, recent }: Memory,
+  { checkpoint, recent, span }: Memory,
   now: number,
   { window, backfill }: TailOptions,
   signal: AbortSignal,
 ): TailWalk {
-  const history = now - Math.max(window, checkpoint ? 0 : backfill);
+  // Our clock may have been set back; the log goes on.
+  const until = Math.max(now, checkpoint?.newest ?? 0);
+  const history = until - Math.max(window, checkpoint ? 0 : backfill);
   const next = checkpoint?.rememberedFrom ?? history;
-  const from = Math.max(0, recent ? next : Math.min(next, history));
+  const from = Math.max(0, Math.min(until, recent ? next : Math.min(next, history)));
   return {
-    until: now,
-    range: startRange(api, from, now, signal),
-    span: now - from + 1,
+    until,
+    range: startRange(api, from, Math.min(until, from + span - 1), signal),
+    span: Math.min(span, until - from + 1),
     refill: recent ? undefined : createRecent(),
     before: checkpoint && { readTo: checkpoint.readTo, newest: checkpoint.newest },
-    reachesBack: false,
     foundNew: false,
   };
 }
@@ -79,73 +89,119 @@ export async function readTail(
 
 /** Folds a complete range into what is known. */
 export function foldTail(memory: Memory, walk: TailWalk, range: RangeRead, options: TailOptions): void {
-  memory.checkpoint ??= firstCheckpoint(walk.until, range.from);
+  memory.checkpoint ??= firstCheckpoint(walk.until, range.from, memory.destinationOption);
   const { checkpoint, log, seen, touched } = memory;
+  noticeClock(checkpoint, walk.until, options.overlap);
+  lookForHole(memory, checkpoint, walk, range);
+  const isLast = range.to >= walk.until;
   const recent = walk.refill ?? memory.recent;
   const fresh: KeptEvent[] = [];
   for (const [identity, event] of range.events) {
     const isRecent = event.time >= walk.until - options.window;
     if (walk.refill && isRecent) recent?.add(event.state, event.time);
     // What is too old to be told from new was read for recent events alone.
-    if (event.time < checkpoint.rememberedFrom) continue;
-    if (event.time <= (walk.before?.newest ?? 0)) walk.reachesBack = true;
-    if (seen.has(identity)) continue;
+    if (event.time < checkpoint.rememberedFrom || seen.has(identity)) continue;
     fresh.push(event);
     if (!walk.refill && isRecent) recent?.add(event.state, event.time);
   }
-  if (range.duplicates > 0) {
-    log.duplicates += range.duplicates;
-    touched.add('log');
-  }
-  if (fresh.length > 0) {
-    walk.foundNew = true;
-    countFresh(memory, fresh, options);
-  }
-  const isLast = range.to >= walk.until;
-  if (isLast) endRead(memory, walk);
-  const newest = checkpoint.newest ?? checkpoint.floor;
-  checkpoint.rememberedFrom = Math.max(checkpoint.rememberedFrom, newest - options.overlap);
+  if (fresh.length > 0) countFresh(memory, checkpoint, walk, fresh, options);
+  if (isLast) endRead(memory, checkpoint, walk);
+  const { floor, newest = Math.min(floor, range.to) } = checkpoint;
+  checkpoint.rememberedFrom = Math.max(checkpoint.rememberedFrom, Math.min(newest - options.overlap, range.to + 1));
   remember(memory, fresh);
-  // All events that are older than the overlap are in the log by now. A log that brings nothing new for an overlap has
-  // nothing more to bring; one that lags is followed as far as it has come.
-  const settled = isLast && !walk.foundNew ? walk.until : newest;
+  if (!options.isSwept) checkpoint.sweptTo = Math.floor(checkpoint.rememberedFrom / MINUTE) * MINUTE - 1;
+  forgetMinutes(memory, checkpoint.sweptTo);
+  boundMinutes(memory);
+  // When an event is listed, all that are an overlap older are. As time goes by without anything new, those that are
+  // younger come of age, too; how long that was is told by one clock, ours, so that it need not agree with the service's.
+  const settled = newest + (isLast ? Math.max(0, walk.until - checkpoint.foundAt) : 0);
   judge(memory, Math.max(settled - options.overlap, checkpoint.rememberedFrom - 1), options);
-  if (touched.size > 0 || walk.until - memory.savedAt >= SAVE_EVERY) {
+  if (isLast)
+    memory.gauges = { recent: (recent ?? createRecent()).since(walk.until - options.window), ...inFlight(memory) };
+  if (touched.size > 0 || memory.touchedOpen.size > 0 || walk.until - memory.savedAt >= SAVE_EVERY) {
     touched.add('checkpoint');
     memory.savedAt = walk.until;
   }
+  if (range.twice.length === 0) return;
+  const isFresh = new Set(fresh.map(({ identity }) => identity));
+  log.duplicates += range.twice.filter(identity => isFresh.has(identity)).length;
+  touched.add('log').add('checkpoint');
 }
 
 /** The checkpoint of a quiet log is committed so often, milliseconds: it tells later how long nobody read. */
 const SAVE_EVERY = 60_000;
 
-function firstCheckpoint(now: number, from: number): Checkpoint {
+function firstCheckpoint(now: number, from: number, destination: string): Checkpoint {
   return {
     floor: now,
     newest: undefined,
     rememberedFrom: from,
     readTo: now,
+    foundAt: now,
     judgedTo: 0,
     judgedLast: now,
     sweptTo: now,
     nextChunk: 0,
+    silence: undefined,
+    unstarted: 0,
+    destination,
   };
 }
 
-function countFresh(memory: Memory, fresh: readonly KeptEvent[], options: TailOptions): void {
-  const { checkpoint, log, destinations, touched } = memory;
-  if (!checkpoint) return;
+/** A clock that went back takes with it what was concluded from it; nothing after it can have been counted or judged. */
+function noticeClock(checkpoint: Checkpoint, until: number, overlap: number): void {
+  if (until >= checkpoint.readTo) return;
+  const { newest = until } = checkpoint;
+  checkpoint.floor = Math.min(checkpoint.floor, until);
+  checkpoint.foundAt = Math.min(checkpoint.foundAt, until);
+  checkpoint.judgedTo = Math.max(
+    Math.min(checkpoint.judgedLast, newest),
+    Math.min(checkpoint.judgedTo, newest - overlap),
+  );
+  checkpoint.readTo = until;
+}
+
+/**
+ * Is there a hole between what was known and what is found? When nothing as old as what was known is listed any more, the
+ * log keeps less than that. When the last read was longer ago than what was known then was old, events may have come and
+ * gone unread. An empty answer proves nothing; the first range that lists anything decides.
+ */
+function lookForHole(memory: Memory, checkpoint: Checkpoint, walk: TailWalk, range: RangeRead): void {
+  const { before } = walk;
+  if (before?.newest === undefined || range.events.size === 0) return;
+  walk.before = undefined;
+  const { newest, readTo } = before;
+  for (const { time } of range.events.values()) if (time <= newest) return;
+  if (walk.until - readTo <= Math.max(0, readTo - newest)) return;
+  memory.log.gaps += 1;
+  memory.touched.add('log');
+  // Nothing that comes after a hole is seen to begin.
+  checkpoint.silence = undefined;
+}
+
+function countFresh(
+  memory: Memory,
+  checkpoint: Checkpoint,
+  walk: TailWalk,
+  fresh: readonly KeptEvent[],
+  options: TailOptions,
+): void {
+  const { log, destinations, touched, unjudged } = memory;
   const counted = fresh.filter(({ time }) => time > checkpoint.floor);
   for (const { destination, state, time } of counted) {
     const { row, tally } = destinations.of(destination, time);
-    tally.events[EVENT_STATES[state] as (typeof EVENT_STATES)[number]] += 1;
+    tally.events[EVENT_STATES[state] as EventState] += 1;
     touched.add(row);
   }
   addToMinutes(memory, counted);
-  for (const { time } of fresh) checkpoint.newest = Math.max(checkpoint.newest ?? 0, time);
-  const late = fresh.filter(({ time }) => time <= checkpoint.judgedTo).sort(byTime);
-  memory.unjudged.push(...fresh.filter(({ time }) => time > checkpoint.judgedTo));
-  for (const event of late) follow(memory, event, options);
+  walk.foundNew = true;
+  checkpoint.foundAt = walk.until;
+  const late: KeptEvent[] = [];
+  for (const event of fresh) {
+    checkpoint.newest = Math.max(checkpoint.newest ?? 0, event.time);
+    (event.time > checkpoint.judgedTo ? unjudged : late).push(event);
+  }
+  for (const event of late.sort(byTime)) follow(memory, event, options, false);
   const lateCounted = late.filter(({ time }) => time > checkpoint.floor).length;
   if (lateCounted > 0) {
     log.late += lateCounted;
@@ -153,17 +209,8 @@ function countFresh(memory: Memory, fresh: readonly KeptEvent[], options: TailOp
   }
 }
 
-/** The read is complete: is there a hole between what was known and what was found? */
-function endRead(memory: Memory, { until, before, reachesBack, refill }: TailWalk): void {
-  const { checkpoint, log, touched } = memory;
-  if (!checkpoint) return;
+function endRead(memory: Memory, checkpoint: Checkpoint, { until, refill, span }: TailWalk): void {
   if (refill) memory.recent = refill;
+  memory.span = span;
   checkpoint.readTo = until;
-  if (before?.newest === undefined || reachesBack) return;
-  // Nothing as old as what was known is listed any more, so the log keeps less than that. When the last read was longer ago than what was
-  // known then was old, events may have come and gone unread.
-  if (until - before.readTo > before.readTo - before.newest) {
-    log.gaps += 1;
-    touched.add('log');
-  }
 }

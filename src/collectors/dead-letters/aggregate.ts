@@ -1,0 +1,67 @@
+import { boundText } from '../../kit/bounded-text.ts';
+import type { CallbackState, DlqEntry } from '../../model/message.ts';
+import { OTHER } from '../cap.ts';
+
+/** What the queue can be broken down by, and what an entry has of it. */
+export const DIMENSIONS = {
+  urlHost: ({ url }) => (url === undefined ? undefined : (URL.parse(url)?.host ?? undefined)),
+  method: ({ method }) => method,
+  state: ({ state }) => state?.toLowerCase(),
+  topic: ({ topic }) => topic,
+  queue: ({ queue }) => queue,
+  schedule: ({ schedule }) => schedule,
+  label: ({ labels }) => labels[0],
+  responseStatus: ({ responseStatus }) => (responseStatus === undefined ? undefined : String(responseStatus)),
+  api: ({ api }) => api,
+  callbackState: ({ callbackState }) => callbackState,
+} as const satisfies Readonly<Record<string, (entry: DlqEntry) => string | undefined>>;
+
+export type Dimension = keyof typeof DIMENSIONS;
+
+/** Stands for what an entry does not have. */
+const NONE = '__none__';
+const LONGEST = 200;
+/** Values that are told apart at most; more would be a hostile service's. */
+const MOST_VALUES = 10_000;
+
+/** What is added up over the entries of a selection. Times: milliseconds since the Unix epoch. */
+export interface Aggregate {
+  oldest: number | undefined;
+  newest: number | undefined;
+  oldestEntered: number | undefined;
+  newestEntered: number | undefined;
+  readonly values: ReadonlyMap<Dimension, Map<string, number>>;
+  readonly callbacks: Map<CallbackState, number>;
+}
+
+export function createAggregate(dimensions: readonly Dimension[]): Aggregate {
+  return {
+    oldest: undefined,
+    newest: undefined,
+    oldestEntered: undefined,
+    newestEntered: undefined,
+    values: new Map(dimensions.map(dimension => [dimension, new Map()])),
+    callbacks: new Map(),
+  };
+}
+
+const least = (a: number | undefined, b: number | undefined) =>
+  a === undefined || b === undefined ? (a ?? b) : Math.min(a, b);
+const most = (a: number | undefined, b: number | undefined) =>
+  a === undefined || b === undefined ? (a ?? b) : Math.max(a, b);
+
+/** Adds an entry. `firstSeen` stands for the time at which it came into the queue, where the entry does not tell. */
+export function addTo(aggregate: Aggregate, entry: DlqEntry, firstSeen: number): void {
+  const entered = entry.enteredAt ?? firstSeen;
+  aggregate.oldest = least(aggregate.oldest, entry.createdAt);
+  aggregate.newest = most(aggregate.newest, entry.createdAt);
+  aggregate.oldestEntered = least(aggregate.oldestEntered, entered);
+  aggregate.newestEntered = most(aggregate.newestEntered, entry.enteredAt);
+  for (const [dimension, counts] of aggregate.values) {
+    const value = boundText(DIMENSIONS[dimension](entry) ?? NONE, LONGEST);
+    const key = counts.size < MOST_VALUES || counts.has(value) ? value : OTHER;
+    counts.set(key, (counts.get(key) ?? 0) + 1);
+  }
+  const { callbackState } = entry;
+  if (callbackState) aggregate.callbacks.set(callbackState, (aggregate.callbacks.get(callbackState) ?? 0) + 1);
+}

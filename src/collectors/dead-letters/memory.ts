@@ -1,0 +1,113 @@
+import { hash64 } from '../../kit/hash64.ts';
+import type { DlqQuery } from '../../upstream/api.ts';
+import type { Members } from '../cap.ts';
+import type { Row } from '../collector.ts';
+import type { Dimension } from './aggregate.ts';
+import { createRoster } from './roster.ts';
+import type { LeftReason, Selection } from './selection.ts';
+import type { Meaning } from './windows.ts';
+
+/** Everything that is known of one account's queue. Changed in place. */
+export interface Memory {
+  readonly all: Selection;
+  readonly filters: readonly Selection[];
+  /** What `fromDate` means to the service, as far as it has shown. */
+  meaning: Meaning | undefined;
+  /** Entries that only a complete walk found. */
+  foundByRescan: number;
+  /** When the last look for new entries that came to an end began, milliseconds since the Unix epoch. */
+  lookedAt: number | undefined;
+  /** Values of each dimension that have series. */
+  members: ReadonlyMap<Dimension, Members>;
+  /** The queue's own row is to be written with the next commit. */
+  isTouched: boolean;
+  /** Rows of selections that are no longer configured. */
+  orphans: readonly string[];
+}
+
+interface MemoryOptions {
+  readonly filters: readonly { readonly name: string; readonly match: DlqQuery }[];
+  readonly breakdowns: readonly Dimension[];
+}
+
+interface StoredSelection {
+  readonly entered: number;
+  readonly left: Record<LeftReason, number>;
+  readonly isCounted: boolean;
+}
+
+const QUEUE = 'queue';
+
+/** The same name with another `match` is another selection, which counts anew. */
+function keyOf(name: string, match: DlqQuery): string {
+  const sorted = Object.entries(match).sort(([a], [b]) => (a < b ? -1 : 1));
+  return `selection/${hash64(JSON.stringify([name, sorted])).toString(16)}`;
+}
+
+function restoreSelection(
+  rows: ReadonlyMap<string, string>,
+  name: string,
+  match: DlqQuery,
+  dimensions: readonly Dimension[],
+): Selection {
+  const key = keyOf(name, match);
+  const chunks = [...rows].flatMap(([row, value]): [number, string][] =>
+    row.startsWith(`${key}/chunk/`) ? [[Number(row.slice(key.length + '/chunk/'.length)), value]] : [],
+  );
+  const stored = JSON.parse(rows.get(key) ?? '{}') as Partial<StoredSelection>;
+  return {
+    name,
+    match,
+    key,
+    dimensions,
+    roster: createRoster(new Map(chunks)),
+    entered: stored.entered ?? 0,
+    left: { expired: 0, removed: 0, unknown: 0, ...stored.left },
+    isCounted: stored.isCounted ?? false,
+    shown: undefined,
+    walk: undefined,
+    times: [],
+    isTouched: false,
+  };
+}
+
+/** Memory from its rows. */
+export function restoreMemory(rows: ReadonlyMap<string, string>, { filters, breakdowns }: MemoryOptions): Memory {
+  const all = restoreSelection(rows, 'all', {}, breakdowns);
+  const others = filters.map(({ name, match }) => restoreSelection(rows, name, match, []));
+  const keys = [all, ...others].map(({ key }) => key);
+  const isOurs = (row: string) => row === QUEUE || keys.some(key => row === key || row.startsWith(`${key}/`));
+  const stored = JSON.parse(rows.get(QUEUE) ?? '{}') as { meaning?: Meaning; foundByRescan?: number };
+  return {
+    all,
+    filters: others,
+    meaning: stored.meaning,
+    foundByRescan: stored.foundByRescan ?? 0,
+    lookedAt: undefined,
+    members: new Map(),
+    isTouched: false,
+    orphans: [...rows.keys()].filter(row => !isOurs(row)),
+  };
+}
+
+/** The rows that changed since the last call, as they are now. */
+export function takeChanges(memory: Memory): Row[] {
+  const changes: Row[] = memory.orphans.map(key => ({ key, value: null }));
+  memory.orphans = [];
+  for (const selection of [memory.all, ...memory.filters]) {
+    const { key, roster, entered, left, isCounted } = selection;
+    for (const number of roster.takeTouched()) {
+      changes.push({ key: `${key}/chunk/${number}`, value: roster.chunk(number) ?? null });
+    }
+    if (selection.isTouched) {
+      changes.push({ key, value: JSON.stringify({ entered, left, isCounted } satisfies StoredSelection) });
+    }
+    selection.isTouched = false;
+  }
+  if (memory.isTouched) {
+    const { meaning, foundByRescan } = memory;
+    changes.push({ key: QUEUE, value: JSON.stringify({ meaning, foundByRescan }) });
+  }
+  memory.isTouched = false;
+  return changes;
+}

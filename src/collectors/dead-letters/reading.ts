@@ -1,0 +1,104 @@
+import type { DlqEntry } from '../../model/message.ts';
+import type { Reader } from '../../upstream/api.ts';
+import type { Selection } from './selection.ts';
+import { type Meaning, splitTask, type Task } from './windows.ts';
+
+/** A page of one part of a selection. */
+export interface Read {
+  readonly selection: Selection;
+  readonly rows: readonly DlqEntry[];
+}
+
+/** Parts of the queue that are read at the same time, as far as the account's budget lets them, and handed over page by page. */
+export interface Reading {
+  /** Waits for pages; gives up to `most`, and none when everything is read. Throws what a request threw. */
+  take(most: number): Promise<readonly Read[]>;
+}
+
+/** Requests that wait or are under way at the same time; the account's budget says how many are. */
+const READERS = 16;
+/** Pages that wait to be taken; beyond that, readers wait. A reading that nobody takes from just stops. */
+const MOST_WAITING = 16;
+
+export function startReading(
+  api: Reader,
+  planned: readonly Task[],
+  { now, meaning }: { now: number; meaning: Meaning },
+  signal: AbortSignal,
+): Reading {
+  const tasks = [...planned];
+  const pages: Read[] = [];
+  let reading = 0;
+  let failure: { readonly error: unknown } | undefined;
+  /** Woken by every change that somebody may wait for. */
+  let wake = () => {};
+  let changed = new Promise<void>(resolve => {
+    wake = resolve;
+  });
+  function change(): void {
+    wake();
+    changed = new Promise(resolve => {
+      wake = resolve;
+    });
+  }
+
+  async function read(task: Task): Promise<void> {
+    const { selection, from, to } = task;
+    const bounds = { ...(from === undefined ? {} : { fromDate: from }), ...(to === undefined ? {} : { toDate: to }) };
+    const iterator = api.dlqPages({ ...selection.match, ...narrow(selection.match, bounds) }, signal);
+    for (let count = 1; !failure; count += 1) {
+      const page = await iterator.next();
+      if (page.done) return;
+      const { rows, isLast } = page.value;
+      const parts = isLast ? undefined : splitTask(task, count, rows, now, meaning);
+      // What was read of it is true all the same, and will be found again.
+      pages.push({ selection, rows });
+      change();
+      if (parts) {
+        tasks.push(...parts);
+        return;
+      }
+      while (pages.length >= MOST_WAITING && !failure) await changed;
+    }
+  }
+
+  function start(): void {
+    while (reading < READERS && tasks.length > 0 && !failure) {
+      reading += 1;
+      read(tasks.shift() as Task)
+        .catch((error: unknown) => {
+          failure ??= { error };
+        })
+        .finally(() => {
+          reading -= 1;
+          start();
+          change();
+        });
+    }
+  }
+
+  return {
+    async take(most) {
+      start();
+      while (pages.length === 0 && reading > 0 && !failure) await changed;
+      if (failure) throw failure.error;
+      const taken = pages.splice(0, most);
+      change();
+      return taken;
+    },
+  };
+}
+
+/** Bounds of a window within those that the filter itself has. */
+function narrow(
+  { fromDate, toDate }: { fromDate?: string | number; toDate?: string | number },
+  bounds: { fromDate?: number; toDate?: number },
+): { fromDate?: number; toDate?: number } {
+  return {
+    ...bounds,
+    ...(bounds.fromDate !== undefined && fromDate !== undefined
+      ? { fromDate: Math.max(Number(fromDate), bounds.fromDate) }
+      : {}),
+    ...(bounds.toDate !== undefined && toDate !== undefined ? { toDate: Math.min(Number(toDate), bounds.toDate) } : {}),
+  };
+}

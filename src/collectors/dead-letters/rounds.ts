@@ -1,0 +1,119 @@
+import type { DlqEntry } from '../../model/message.ts';
+import type { Reader } from '../../upstream/api.ts';
+import { PAGES_A_STEP } from '../collector.ts';
+import type { Memory } from './memory.ts';
+import { type Read, type Reading, startReading } from './reading.ts';
+import { beginWalk, endWalk, type Selection, takeIn } from './selection.ts';
+import { type Meaning, planWalk, type Task, timeOf } from './windows.ts';
+
+export interface RoundContext {
+  readonly api: Reader;
+  readonly memory: Memory;
+  /** When the round began, milliseconds since the Unix epoch. */
+  readonly now: number;
+  readonly meaning: Meaning;
+  /** Milliseconds that the queue keeps entries, where that is known. */
+  readonly retention: number | undefined;
+  readonly signal: AbortSignal;
+}
+
+/** A read of some selections, complete or not, that goes on over several steps. */
+export interface Walk {
+  readonly reading: Reading;
+  readonly selections: readonly Selection[];
+  /** Whether all of each selection is read, so that whoever is missing has left. */
+  readonly isComplete: boolean;
+  hasBegun: boolean;
+  /** Entries that came or went, as far as it is folded. */
+  changes: number;
+  /** An entry that can tell what `fromDate` means. */
+  teller: DlqEntry | undefined;
+}
+
+function start(tasks: readonly Task[], isComplete: boolean, { api, now, meaning, signal }: RoundContext): Walk {
+  const selections = [...new Set(tasks.map(({ selection }) => selection))];
+  const reading = startReading(api, tasks, { now, meaning }, signal);
+  return { reading, selections, isComplete, hasBegun: false, changes: 0, teller: undefined };
+}
+
+/** The whole of some selections. */
+export function startComplete(selections: readonly Selection[], context: RoundContext): Walk {
+  return start(selections.flatMap(planWalk), true, context);
+}
+
+/** What came into some selections since `from`, milliseconds. */
+export function startSince(selections: readonly Selection[], from: number, context: RoundContext): Walk {
+  return start(
+    selections.map(selection => ({ selection, from })),
+    false,
+    context,
+  );
+}
+
+/** Pages that one step folds; none when all is read. */
+export function readStep({ reading }: Walk): Promise<readonly Read[]> {
+  return reading.take(PAGES_A_STEP);
+}
+
+/** Folds the pages of one step of a round. */
+export function foldStep(
+  memory: Memory,
+  walk: Walk,
+  reads: readonly Read[],
+  { now, meaning, retention }: RoundContext,
+  round: string,
+): void {
+  const { lookedAt } = memory;
+  const wasMissed = (entry: DlqEntry) =>
+    lookedAt !== undefined && (entry.enteredAt ?? entry.createdAt ?? 0) < lookedAt - ENTRY_OVERLAP;
+  if (walk.isComplete && !walk.hasBegun) for (const selection of walk.selections) beginWalk(selection, walk);
+  walk.hasBegun = true;
+  for (const { selection, rows } of reads) {
+    walk.changes += takeIn(selection, rows, now, entry => {
+      if (round !== 'full' || selection !== memory.all || !selection.isCounted || !wasMissed(entry)) return;
+      memory.foundByRescan += 1;
+      memory.isTouched = true;
+    });
+    const [time] = rows.flatMap(row => timeOf(row, meaning) ?? []);
+    if (time !== undefined && selection.walk?.id === walk) selection.walk.times.push(time);
+    walk.teller ??= rows.find(canTell);
+  }
+  if (reads.length > 0) return;
+  if (round === 'new' && walk.selections.includes(memory.all)) memory.lookedAt = now;
+  if (!walk.isComplete) return;
+  for (const selection of walk.selections) walk.changes += endWalk(selection, walk, now, retention);
+}
+
+/** Both times are shown, and differ. */
+const canTell = ({ messageId, enteredAt, createdAt }: DlqEntry) =>
+  messageId !== undefined && enteredAt !== undefined && createdAt !== undefined && enteredAt > createdAt;
+
+/**
+ * Asks the service what `fromDate` means, by one read of an entry that shows both times: between the two, it is listed
+ * only when its entry is meant. That it is not listed proves nothing, for it may have gone.
+ */
+export async function askMeaning(
+  { messageId, createdAt = 0, enteredAt = 0, id }: DlqEntry,
+  context: RoundContext,
+): Promise<Meaning | undefined> {
+  const query = { messageId: messageId ?? '', fromDate: createdAt + 1, toDate: enteredAt };
+  const page = await context.api.dlqPages(query, context.signal).next();
+  return !page.done && page.value.rows.some(row => row.id === id) ? 'entry' : undefined;
+}
+
+/** A queue that fits into one page is simply read whole each time: that finds removals, too. */
+export const ONE_PAGE = 100;
+
+/** How late an entry may be listed and still be found without a complete walk, milliseconds. */
+const ENTRY_OVERLAP = 60_000;
+/** What the service's default retries take together (30.7 h), and a little: an entry may be so much older than its entry. */
+const LONGEST_RETRIES = 31 * 3_600_000;
+/** Pages that a quiet round may cost where `fromDate` means creation. */
+const FEW_PAGES = 5;
+
+/** From when on new entries are sought. */
+export function since({ all }: Memory, now: number, meaning: Meaning): number {
+  if (meaning === 'entry') return Math.max(0, (all.shown?.newestEntered ?? now) - ENTRY_OVERLAP);
+  const dear = all.times.at(-FEW_PAGES) ?? 0;
+  return Math.max(0, now - LONGEST_RETRIES, dear);
+}
