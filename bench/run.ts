@@ -6,6 +6,8 @@ const BENCHES: Readonly<Record<string, () => Promise<{ run(): Promise<string> }>
   scrape: () => import('./scrape.ts'),
   render: () => import('./render.ts'),
   ingest: () => import('./ingest.ts'),
+  walk: () => import('./walk.ts'),
+  accounts: () => import('./accounts.ts'),
   emulator: () => import('./emulator.ts'),
 };
 

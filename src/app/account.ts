@@ -34,7 +34,14 @@ export interface AccountDeps {
 
 /** Everything that belongs to one account: what to run, and what it shows. */
 export interface Account {
-  readonly rounds: readonly { readonly round: string; readonly every: number; readonly run: RunRound }[];
+  readonly rounds: readonly {
+    readonly collector: string;
+    readonly round: string;
+    readonly every: number;
+    /** Requests of a round that finds nothing new. */
+    readonly leastRequests: number;
+    readonly run: RunRound;
+  }[];
   /** What the service said. */
   readonly facts: readonly Source[];
   /** That, and what the agent says of the account. */
@@ -42,8 +49,8 @@ export interface Account {
   status(): AccountStatus;
   /** Puts what was spent of the day's budget into the store. */
   saveSpent(): Promise<void>;
-  /** Requests that have ended. */
-  requests(): number;
+  /** Requests that have ended, and the bytes of their answers. */
+  spent(): { readonly requests: number; readonly bytes: number };
 }
 
 function tokenSource(setting: SecretSetting, env: AccountDeps['env']): TokenSource {
@@ -149,7 +156,9 @@ export async function createAccount(
     });
     slots.push(slot);
     facts.push(collectorSource(collector, slot));
-    for (const [round, { every }] of cadences) rounds.push({ round, every, run });
+    for (const [round, { every, requests }] of cadences) {
+      rounds.push({ collector: collector.name, round, every, leastRequests: requests, run });
+    }
   }
 
   const status = () => accountStatus(name, slots);
@@ -180,5 +189,5 @@ export async function createAccount(
     await store.commit(name, [{ key: SPENT, value: spent }]);
     saved = spent;
   }
-  return { rounds, facts, sources: [...facts, own], status, saveSpent, requests: meter.ended };
+  return { rounds, facts, sources: [...facts, own], status, saveSpent, spent: meter.spent };
 }

@@ -17,7 +17,7 @@ export interface Agent {
 }
 
 /** First starts are spread over this many milliseconds an account, so that a thousand accounts do not start at once. */
-const START_SPREAD = 10;
+const START_SPREAD = 30;
 
 /** What is spent of the budgets is stored so often, milliseconds. */
 const SAVE_EVERY = 15_000;

@@ -60,7 +60,7 @@ export async function collectOnce(
       options.onProgress({
         roundsDone,
         rounds: rounds.length,
-        requests: accounts.reduce((sum, account) => sum + account.requests(), 0),
+        requests: accounts.reduce((sum, account) => sum + account.spent().requests, 0),
       });
     const ticking = new AbortController();
     const ticker = (async () => {

@@ -5,6 +5,7 @@ import { checkConfigCommand } from './check-config.ts';
 import { demoCommand } from './demo.ts';
 import { emulateCommand } from './emulate.ts';
 import { generateCommand } from './generate.ts';
+import { planCommand } from './plan.ts';
 import { serveCommand } from './serve.ts';
 import { snapshotCommand } from './snapshot.ts';
 
@@ -18,7 +19,15 @@ export async function runCli(argv: readonly string[]): Promise<number> {
     .description('Prometheus exporter and alerting agent for a hosted message-delivery service')
     .version(version)
     .exitOverride();
-  for (const command of [serveCommand(), snapshotCommand(), demoCommand(), emulateCommand(), checkConfigCommand()]) {
+  const commands = [
+    serveCommand(),
+    snapshotCommand(),
+    planCommand(),
+    demoCommand(),
+    emulateCommand(),
+    checkConfigCommand(),
+  ];
+  for (const command of commands) {
     program.addCommand(command.copyInheritedSettings(program));
   }
   program.addCommand(generateCommand().copyInheritedSettings(program), { hidden: true });

@@ -115,8 +115,8 @@ export interface AccountMeter {
   readonly listsMissing: Counter<'collector'>;
   /** Rises with every change. */
   revision(): number;
-  /** Requests counted, however they ended. */
-  ended(): number;
+  /** Requests counted, however they ended, and the bytes of their answers. */
+  spent(): { readonly requests: number; readonly bytes: number };
   samples(): readonly [Family, readonly Sample[]][];
 }
 
@@ -147,7 +147,10 @@ export function createAccountMeter(known: {
     rowsRejected,
     listsMissing,
     revision: () => revision,
-    ended: () => requests.samples().reduce((sum, { value }) => sum + value, 0),
+    spent: () => {
+      const sum = ({ samples }: KeptCounter<never>) => samples().reduce((sum, { value }) => sum + value, 0);
+      return { requests: sum(requests), bytes: sum(bytes) };
+    },
     samples: () => [
       [ownFamilies.requests, requests.samples()],
       [ownFamilies.responseBytes, bytes.samples()],

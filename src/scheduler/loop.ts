@@ -14,6 +14,8 @@ export interface LoopOptions {
 
 /** Starts differ by up to this share of the interval, so that many loops do not march in step. */
 const JITTER = 0.1;
+/** What is left of an interval on average. */
+export const MEAN_INTERVAL = 1 - JITTER / 2;
 
 /** Runs `body` again and again until the signal is aborted, then resolves once it has ended. Starts that were missed are skipped. */
 export async function runLoop({ every, firstDelay, clock, random, signal, body }: LoopOptions): Promise<void> {

@@ -54,6 +54,8 @@ export async function createRunner({ observer, slot, store, clock, log, tracer }
   let memory = await restore();
   /** A fold failed half-way: what it left is not to be used. */
   let isSpoilt = false;
+  /** How often memory went back: what was read against an earlier one does not fit. */
+  let generation = 0;
   slot.committed(observer.recall(memory));
   /** Rows that are not committed yet, the latest of each key. */
   const waiting = new Map<string, string | null>();
@@ -78,6 +80,7 @@ export async function createRunner({ observer, slot, store, clock, log, tracer }
       .then(restored => {
         waiting.clear();
         memory = restored;
+        generation += 1;
         isSpoilt = false;
       })
       .finally(() => {
@@ -87,9 +90,10 @@ export async function createRunner({ observer, slot, store, clock, log, tracer }
   }
 
   /** Folds one step and commits it. The rounds of a collector take turns here, so that each commit is of a whole memory. */
-  function foldAndCommit(fold: Fold, onFolded: (facts: unknown) => void): Promise<void> {
+  function foldAndCommit(fold: Fold, readIn: number, onFolded: (facts: unknown) => void): Promise<void> {
     const turn = committing.then(async () => {
       await mend();
+      if (readIn !== generation) throw new CommitError('memory went back to what is committed while this was read');
       isSpoilt = true;
       const folded = fold(memory);
       isSpoilt = false;
@@ -114,12 +118,13 @@ export async function createRunner({ observer, slot, store, clock, log, tracer }
     try {
       await tracer.span(`collect ${observer.name}`, attributes, async () => {
         let walk: unknown;
+        await mend();
+        const readIn = generation;
         do {
           signal.throwIfAborted();
-          await mend();
           const { fold, more } = await observer.observe({ round, now, memory, walk, signal });
           complete = more === undefined;
-          await foldAndCommit(fold, facts => {
+          await foldAndCommit(fold, readIn, facts => {
             // A round that has nothing to say yet says nothing.
             if (complete && facts !== undefined) slot.observed(round, { at: now, facts });
           });

@@ -29,7 +29,8 @@ export interface Aggregate {
   oldest: number | undefined;
   newest: number | undefined;
   oldestEntered: number | undefined;
-  newestEntered: number | undefined;
+  /** When the last of them entered, as far as they tell, the earliest first. */
+  readonly lastEntered: number[];
   readonly values: ReadonlyMap<Dimension, Map<string, number>>;
   readonly callbacks: Map<CallbackState, number>;
 }
@@ -39,7 +40,7 @@ export function createAggregate(dimensions: readonly Dimension[]): Aggregate {
     oldest: undefined,
     newest: undefined,
     oldestEntered: undefined,
-    newestEntered: undefined,
+    lastEntered: [],
     values: new Map(dimensions.map(dimension => [dimension, new Map()])),
     callbacks: new Map(),
   };
@@ -50,13 +51,24 @@ const least = (a: number | undefined, b: number | undefined) =>
 const most = (a: number | undefined, b: number | undefined) =>
   a === undefined || b === undefined ? (a ?? b) : Math.max(a, b);
 
+/** How many of the last are remembered: half a page. */
+export const LAST = 50;
+
+function insertLast(times: number[], time: number): void {
+  const [first = 0] = times;
+  if (times.length === LAST && time <= first) return;
+  const before = times.findLastIndex(other => other <= time);
+  times.splice(before + 1, 0, time);
+  if (times.length > LAST) times.shift();
+}
+
 /** Adds an entry. `firstSeen` stands for the time at which it came into the queue, where the entry does not tell. */
 export function addTo(aggregate: Aggregate, entry: DlqEntry, firstSeen: number): void {
   const entered = entry.enteredAt ?? firstSeen;
   aggregate.oldest = least(aggregate.oldest, entry.createdAt);
   aggregate.newest = most(aggregate.newest, entry.createdAt);
   aggregate.oldestEntered = least(aggregate.oldestEntered, entered);
-  aggregate.newestEntered = most(aggregate.newestEntered, entry.enteredAt);
+  if (entry.enteredAt !== undefined) insertLast(aggregate.lastEntered, entry.enteredAt);
   for (const [dimension, counts] of aggregate.values) {
     const value = boundText(DIMENSIONS[dimension](entry) ?? NONE, LONGEST);
     const key = counts.size < MOST_VALUES || counts.has(value) ? value : OTHER;

@@ -1,6 +1,7 @@
 import type { DlqEntry } from '../../model/message.ts';
 import type { Reader } from '../../upstream/api.ts';
 import { PAGES_A_STEP } from '../collector.ts';
+import { LAST } from './aggregate.ts';
 import type { Memory } from './memory.ts';
 import { type Read, type Reading, startReading } from './reading.ts';
 import { beginWalk, endWalk, type Selection, takeIn } from './selection.ts';
@@ -76,13 +77,16 @@ export function foldStep(
     });
     const [time] = rows.flatMap(row => timeOf(row, meaning) ?? []);
     if (time !== undefined && selection.walk?.id === walk) selection.walk.times.push(time);
-    walk.teller ??= rows.find(canTell);
+    // The youngest: it will not go soon.
+    for (const row of rows) if (canTell(row) && !(youth(row) <= youth(walk.teller))) walk.teller = row;
   }
   if (reads.length > 0) return;
   if (round === 'new' && walk.selections.includes(memory.all)) memory.lookedAt = now;
   if (!walk.isComplete) return;
   for (const selection of walk.selections) walk.changes += endWalk(selection, walk, now, retention);
 }
+
+const youth = (entry: DlqEntry | undefined) => entry?.enteredAt ?? Number.NEGATIVE_INFINITY;
 
 /** Both times are shown, and differ. */
 const canTell = ({ messageId, enteredAt, createdAt }: DlqEntry) =>
@@ -104,7 +108,10 @@ export async function askMeaning(
 /** A queue that fits into one page is simply read whole each time: that finds removals, too. */
 export const ONE_PAGE = 100;
 
-/** How late an entry may be listed and still be found without a complete walk, milliseconds. */
+/**
+ * How late an entry may be listed and still be found without a complete walk, milliseconds; less where so much of the
+ * queue would not fit into one page.
+ */
 const ENTRY_OVERLAP = 60_000;
 /** What the service's default retries take together (30.7 h), and a little: an entry may be so much older than its entry. */
 const LONGEST_RETRIES = 31 * 3_600_000;
@@ -113,7 +120,11 @@ const FEW_PAGES = 5;
 
 /** From when on new entries are sought. */
 export function since({ all }: Memory, now: number, meaning: Meaning): number {
-  if (meaning === 'entry') return Math.max(0, (all.shown?.newestEntered ?? now) - ENTRY_OVERLAP);
+  if (meaning === 'entry') {
+    const last = all.shown?.lastEntered ?? [];
+    const newest = last.at(-1) ?? now;
+    return Math.max(0, newest - ENTRY_OVERLAP, last.length < LAST ? 0 : (last[0] ?? 0));
+  }
   const dear = all.times.at(-FEW_PAGES) ?? 0;
   return Math.max(0, now - LONGEST_RETRIES, dear);
 }

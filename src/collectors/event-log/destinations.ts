@@ -36,6 +36,8 @@ export function destinationReader(option: DestinationOption): (event: DeliveryEv
 /** A destination that is not heard of for so long gives its place to another, milliseconds. */
 const IDLE_AFTER = 86_400_000;
 const LOOK_EVERY = 60_000;
+/** A total that would be resumed is kept for so long, milliseconds. */
+const KEPT = 30 * IDLE_AFTER;
 
 /** What was counted for one destination. */
 export interface Counted {
@@ -56,6 +58,8 @@ export interface Destinations {
   readonly beyond: number;
   /** Where a destination is counted now. It is given a place when one is free at `time`, milliseconds. */
   of(destination: string, time: number): Counted;
+  /** Forgets those without a place that nothing was heard of for a month; gives the keys of their rows. */
+  forget(now: number): string[];
   /** The row of a name, with a place or without. */
   stored(name: string): StoredTally | undefined;
 }
@@ -143,6 +147,11 @@ export function createDestinations(
       counted.copy = undefined;
       if (time > counted.heard) counted.heard = time;
       return counted;
+    },
+    forget(now) {
+      const old = [...all].filter(([name, { heard }]) => !placed.has(name) && now - heard > KEPT);
+      for (const [name] of old) all.delete(name);
+      return old.map(([, { row }]) => row);
     },
     stored(name) {
       const counted = all.get(name);

@@ -23,6 +23,8 @@ export interface Limits {
 export const ON_TIME = 300_000;
 /** A message that nothing was heard of for so long after it was due is no longer followed: its end must have been lost. */
 const FORGOTTEN_AFTER = 14 * 86_400_000;
+/** Attempts that the log must have shown from beginning to answer, and nine of ten, before one without a beginning tells. */
+const EVIDENCE = 10;
 /** A silence as long as this may hide a gap; a shorter one, or one within the overlap, is nothing. */
 const SILENCE = 60_000;
 
@@ -180,7 +182,7 @@ function lookForGap(
   if (!isAnswer || open.get(message)?.activeAt !== undefined || memory.ended.has(message)) return;
   const paired = log.attempt.success.counts.reduce((a, b) => a + b, 0);
   const { silence, unstarted } = checkpoint;
-  if (silence && time > silence.from && time <= silence.until && paired > unstarted) {
+  if (silence && time > silence.from && time <= silence.until && paired >= EVIDENCE && paired > unstarted * 9) {
     checkpoint.silence = undefined;
     log.gaps += 1;
     memory.touched.add('log');

@@ -102,7 +102,8 @@ function rowOf(memory: Memory, key: string): string | null {
   if (kind === 'checkpoint') return JSON.stringify(memory.checkpoint);
   if (kind === 'log') return JSON.stringify(memory.log);
   if (kind === 'destination') {
-    return JSON.stringify(memory.destinations.stored(name.slice(name.indexOf('/') + 1)));
+    const stored = memory.destinations.stored(name.slice(name.indexOf('/') + 1));
+    return stored ? JSON.stringify(stored) : null;
   }
   if (kind === 'chunk') {
     const chunk = memory.chunks.get(Number(name));

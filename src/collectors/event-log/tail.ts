@@ -76,7 +76,8 @@ export async function readTail(
   const { range } = walk;
   const { from, to } = range;
   if (await readOn(range, PAGES_A_STEP, destinationOf)) {
-    if (range.pages < MOST_PAGES / 4) walk.span *= 2;
+    // The last range is short because the read ends, which teaches nothing.
+    if (range.pages < MOST_PAGES / 4 && to - from + 1 >= walk.span) walk.span *= 2;
     if (to < walk.until) walk.range = startRange(api, to + 1, Math.min(walk.until, to + walk.span), signal);
     return range;
   }
@@ -115,7 +116,9 @@ export function foldTail(memory: Memory, walk: TailWalk, range: RangeRead, optio
   // When an event is listed, all that are an overlap older are. As time goes by without anything new, those that are
   // younger come of age, too; how long that was is told by one clock, ours, so that it need not agree with the service's.
   const settled = newest + (isLast ? Math.max(0, walk.until - checkpoint.foundAt) : 0);
-  judge(memory, Math.max(settled - options.overlap, checkpoint.rememberedFrom - 1), options);
+  if (checkpoint.newest !== undefined) {
+    judge(memory, Math.max(settled - options.overlap, checkpoint.rememberedFrom - 1), options);
+  }
   if (isLast)
     memory.gauges = { recent: (recent ?? createRecent()).since(walk.until - options.window), ...inFlight(memory) };
   if (touched.size > 0 || memory.touchedOpen.size > 0 || walk.until - memory.savedAt >= SAVE_EVERY) {
@@ -158,6 +161,8 @@ function noticeClock(checkpoint: Checkpoint, until: number, overlap: number): vo
     Math.min(checkpoint.judgedLast, newest),
     Math.min(checkpoint.judgedTo, newest - overlap),
   );
+  checkpoint.rememberedFrom = Math.min(checkpoint.rememberedFrom, until + 1);
+  checkpoint.sweptTo = Math.min(checkpoint.sweptTo, until);
   checkpoint.readTo = until;
 }
 
@@ -212,5 +217,6 @@ function countFresh(
 function endRead(memory: Memory, checkpoint: Checkpoint, { until, refill, span }: TailWalk): void {
   if (refill) memory.recent = refill;
   memory.span = span;
+  for (const row of memory.destinations.forget(until)) memory.touched.add(row);
   checkpoint.readTo = until;
 }

@@ -1,0 +1,14 @@
+/** The emulator in a process of its own, for `walk.ts`: takes its options as JSON, says where it listens, ends with its parent. */
+type EmulatorRoom = typeof import('../src/emulator/server.ts');
+
+const { startEmulator } = (await import(new URL('../dist/emulator/server.js', import.meta.url).href)) as EmulatorRoom;
+const { spread = 0, ...options } = JSON.parse(process.argv[2] ?? '{}') as { spread?: number };
+const emulator = await startEmulator(options);
+/** Dead letters that came one after the other over the last two days. */
+const [now, over] = [emulator.clock.now(), 48 * 3_600_000];
+for (let index = 0; index < spread; index += 1) {
+  const enteredAt = now - over + Math.floor((index * over) / spread);
+  emulator.state.addDlqEntry({ enteredAt, createdAt: enteredAt - 5000 - ((index * 7919) % 600_000) });
+}
+process.send?.({ url: emulator.url, token: emulator.token });
+process.on('disconnect', () => process.exit());

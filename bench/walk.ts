@@ -1,0 +1,156 @@
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+import { monitorEventLoopDelay } from 'node:perf_hooks';
+import { table, timingsOf } from './measure.ts';
+
+type Collectors = typeof import('../src/collectors/index.ts');
+
+const LATENCY = 20;
+const CONCURRENCY = 8;
+const PAGE = 100;
+const LARGE = 100_000;
+const HUGE = 1_000_000;
+
+const load = async <T>(path: string) => (await import(new URL(`../dist/${path}`, import.meta.url).href)) as T;
+
+/** An emulator with so many dead letters, whose every answer takes so long. */
+async function startQueue(entries: { dlqEntries: number; spread?: number }, latencyMs: number) {
+  const options = { ...entries, history: 0, workload: false, ...(latencyMs > 0 ? { faults: [{ latencyMs }] } : {}) };
+  const child = fork(new URL('./emulator-server.ts', import.meta.url), [JSON.stringify(options)], {
+    execArgv: ['--max-old-space-size=4096'],
+  });
+  const [{ url, token }] = (await once(child, 'message')) as [{ url: string; token: string }];
+  return { url, token, stop: () => child.kill() };
+}
+
+/** The collector on the real client, without a store. */
+async function createWatcher({ url, token }: { url: string; token: string }) {
+  const { createClient } = await load<typeof import('../src/upstream/client.ts')>('upstream/client.js');
+  const { createDispatcher } = await load<typeof import('../src/upstream/dispatcher.ts')>('upstream/dispatcher.js');
+  const { createBudget } = await load<typeof import('../src/upstream/budget.ts')>('upstream/budget.js');
+  const { fixedToken } = await load<typeof import('../src/upstream/token.ts')>('upstream/token.js');
+  const { Secret } = await load<typeof import('../src/kit/secret.ts')>('kit/secret.js');
+  const { systemClock } = await load<typeof import('../src/kit/clock.ts')>('kit/clock.js');
+  const dlq = (await load<Collectors>('collectors/index.js')).collectors.find(({ name }) => name === 'dlq');
+  if (!dlq) throw new Error('there is no collector of the queue');
+  let calls = 0;
+  const none = { inc: () => undefined, observe: () => undefined };
+  const count = {
+    inc: () => {
+      calls += 1;
+    },
+  };
+  const limits = { requestsPerSecond: 100_000, burst: 100_000, concurrency: CONCURRENCY, requestsPerDay: 1e9 };
+  const client = createClient({
+    addresses: { base: url, regional: url },
+    flowControlKeyPath: '',
+    token: fixedToken(new Secret(token)),
+    budget: createBudget(limits, systemClock, () => undefined),
+    dispatcher: createDispatcher({ connectTimeout: 1000 }),
+    timeout: 30_000,
+    meter: { requests: count, seconds: none, bytes: none, rowsRejected: none, listsMissing: none },
+    clock: systemClock,
+    random: () => 0,
+    tracer: { span: (_name, _attributes, work) => work({ set: () => undefined }) },
+    onTokenRejected: () => undefined,
+  });
+  const api = client.at('background');
+  const options = dlq.options.parse({});
+  const signal = new AbortController().signal;
+  let memory = dlq.restore(new Map(), options);
+
+  async function measured(work: () => Promise<void>) {
+    const delay = monitorEventLoopDelay({ resolution: 1 });
+    const before = calls;
+    delay.enable();
+    const start = performance.now();
+    await work();
+    const ms = performance.now() - start;
+    delay.disable();
+    return { ms, calls: calls - before, delayP99: delay.percentile(99) / 1e6 };
+  }
+  return {
+    round: (round: string) =>
+      measured(async () => {
+        let walk: unknown;
+        do {
+          const step = await dlq.observe({ api, options, round, now: Date.now(), memory, walk, signal });
+          ({ memory } = step.fold(memory));
+          walk = step.more;
+        } while (walk !== undefined);
+      }),
+    /** What most monitors do: page after page. */
+    sequential: () =>
+      measured(async () => {
+        const pages = api.dlqPages({}, signal);
+        while (!(await pages.next()).done);
+      }),
+  };
+}
+
+const mib = (bytes: number) => bytes / 1024 / 1024;
+const settle = async () => {
+  for (let turn = 0; turn < 5; turn += 1) {
+    globalThis.gc?.();
+    await new Promise(resolve => setTimeout(resolve, 50));
+  }
+};
+
+/** A complete walk of a large queue, and what it costs to know what is new in it. */
+export async function run(): Promise<string> {
+  const large = await startQueue({ dlqEntries: 0, spread: LARGE }, LATENCY);
+  const watcher = await createWatcher(large);
+  const sequential = await watcher.sequential();
+  const first = await watcher.round('full');
+  const learnt = [await watcher.round('full'), await watcher.round('full'), await watcher.round('full')];
+  await watcher.round('new');
+  const quiet = [await watcher.round('new'), await watcher.round('new'), await watcher.round('new')];
+  large.stop();
+
+  const least = LARGE / PAGE;
+  const median = (pick: (each: (typeof learnt)[0]) => number) => timingsOf(learnt.map(pick)).median;
+  const [ms, calls] = [median(each => each.ms), median(each => each.calls)];
+  const ideal = (calls * LATENCY) / CONCURRENCY;
+  const measured: [string, typeof first][] = [
+    ['one page after the other', sequential],
+    ['first walk, nothing known', first],
+    ['later walks (median of 3)', { ms, calls, delayP99: Math.max(...learnt.map(({ delayP99 }) => delayP99)) }],
+    ['a look for what is new, when nothing is', quiet[0] as typeof first],
+  ];
+  const rows = measured.map(([what, { ms, calls, delayP99 }]) => [
+    what,
+    ms.toFixed(0),
+    String(calls),
+    delayP99.toFixed(1),
+  ]);
+
+  const huge = await startQueue({ dlqEntries: HUGE }, 0);
+  const other = await createWatcher(huge);
+  await settle();
+  const before = process.memoryUsage();
+  let peak = before.rss;
+  const sampling = setInterval(() => {
+    peak = Math.max(peak, process.memoryUsage().rss);
+  }, 20);
+  const walked = await other.round('full');
+  clearInterval(sampling);
+  await settle();
+  const after = process.memoryUsage();
+  huge.stop();
+  const kept = mib(after.heapUsed + after.arrayBuffers - before.heapUsed - before.arrayBuffers);
+
+  const ratios: [string, string, string, boolean][] = [
+    ['later walks, time ÷ (calls × latency ÷ 8)', `${(ms / ideal).toFixed(2)}×`, '≤ 1.4×', ms / ideal <= 1.4],
+    ['later walks, calls ÷ least', `${(calls / least).toFixed(3)}×`, '≤ 1.05×', calls / least <= 1.05],
+    ['first walk, calls ÷ least', `${(first.calls / least).toFixed(3)}×`, '≤ 1.2×', first.calls / least <= 1.2],
+    ['calls of a look when nothing is new', String(quiet[0]?.calls), '1', quiet.every(({ calls }) => calls === 1)],
+    ['one page after the other ÷ later walks, time', `${(sequential.ms / ms).toFixed(1)}×`, '–', true],
+    [`what a walk of ${HUGE} entries adds to what is in use, MiB`, kept.toFixed(0), '≤ 60', kept <= 60],
+  ];
+  return [
+    `A queue of ${LARGE} entries of two days in an emulator of its own process, ${LATENCY} ms a call, ${CONCURRENCY} calls at a time. Event-loop delay is that of the watching process.`,
+    table(['what', 'ms', 'calls', 'p99 delay ms'], rows),
+    `| target | is | wanted | met |\n|---|--:|--:|--:|\n${ratios.map(([what, is, wanted, met]) => `| ${what} | ${is} | ${wanted} | ${met ? 'yes' : 'no'} |`).join('\n')}`,
+    `A first walk of ${HUGE} entries without latency took ${(walked.ms / 1000).toFixed(1)} s, ${walked.calls} calls, with an event-loop delay of ${walked.delayP99.toFixed(1)} ms (p99); at its height the process had ${mib(peak - before.rss).toFixed(0)} MiB more than before, garbage included${globalThis.gc ? '' : ' (run with --expose-gc to measure what is kept without it)'}.`,
+  ].join('\n\n');
+}

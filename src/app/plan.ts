@@ -1,0 +1,104 @@
+import type { LoadedConfig } from '../config/load.ts';
+import { createClosing } from '../kit/closing.ts';
+import { MEAN_INTERVAL } from '../scheduler/loop.ts';
+import type { Account } from './account.ts';
+import { createParts, type PartsDeps } from './parts.ts';
+
+/** What one round costs each time, when nothing is new. */
+export interface RoundCost {
+  readonly collector: string;
+  readonly round: string;
+  /** Milliseconds between two starts, as configured. */
+  readonly every: number;
+  readonly requests: number;
+  /** Bytes of answers as they come over the wire. */
+  readonly bytes: number;
+  /** How long it takes within the budget. */
+  readonly seconds: number;
+  readonly requestsPerDay: number;
+  readonly bytesPerDay: number;
+}
+
+export interface AccountPlan {
+  readonly account: string;
+  readonly rounds: readonly RoundCost[];
+  /** What the budget allows for reading in a day. */
+  readonly allowedPerDay: number;
+  /** Series on /metrics. */
+  readonly series: number;
+  /** Why it can't be said; the rounds are then those that could be measured. */
+  readonly failure: string | undefined;
+}
+
+const DAY = 86_400_000;
+
+/** Runs one round and gives what it cost. */
+async function measure(
+  account: Account,
+  { collector, round, every, leastRequests, run }: Account['rounds'][number],
+  { clock }: PartsDeps,
+  signal: AbortSignal,
+): Promise<RoundCost> {
+  const before = account.spent();
+  const start = clock.monotonic();
+  await run(round, signal);
+  const after = account.spent();
+  // Some rounds have nothing to do yet, and will have.
+  const requests = Math.max(leastRequests, after.requests - before.requests);
+  const bytes = after.bytes - before.bytes;
+  const rounds = DAY / (every * MEAN_INTERVAL);
+  return {
+    collector,
+    round,
+    every,
+    requests,
+    bytes,
+    seconds: (clock.monotonic() - start) / 1000,
+    requestsPerDay: rounds * requests,
+    bytesPerDay: rounds * bytes,
+  };
+}
+
+function failureOf(account: Account): string | undefined {
+  const failed = account
+    .status()
+    .collectors.flatMap(({ collector, rounds }) =>
+      rounds.map(({ failure }) => failure && `${collector}: ${failure.message}`),
+    )
+    .find(failure => failure !== undefined);
+  return failed;
+}
+
+/**
+ * What a configuration will cost, measured: every round is run twice, the first time to learn, the second to see what it
+ * costs when nothing is new. Nothing is kept.
+ */
+export async function planCosts(loaded: LoadedConfig, deps: PartsDeps, signal: AbortSignal): Promise<AccountPlan[]> {
+  const closing = createClosing();
+  try {
+    const config = { ...loaded.config, store: { ...loaded.config.store, kind: 'memory' as const } };
+    const { accounts } = await createParts({ ...loaded, config }, deps, closing);
+    return await Promise.all(
+      accounts.map(async (account, index): Promise<AccountPlan> => {
+        const { budget } = config.accounts[index] as (typeof config.accounts)[number];
+        // In order, so that each request is some round's.
+        for (const { round, run } of account.rounds) await run(round, signal);
+        const rounds: RoundCost[] = [];
+        for (const round of account.rounds) rounds.push(await measure(account, round, deps, signal));
+        signal.throwIfAborted();
+        return {
+          account: account.status().account,
+          rounds,
+          allowedPerDay: Math.min(budget.requestsPerDay * 0.9, (budget.requestsPerSecond * DAY) / 1000),
+          series: account.sources.reduce(
+            (sum, source) => sum + [...source.samples().values()].reduce((sum, samples) => sum + samples.length, 0),
+            0,
+          ),
+          failure: failureOf(account),
+        };
+      }),
+    );
+  } finally {
+    await closing.close();
+  }
+}

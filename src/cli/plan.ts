@@ -1,0 +1,61 @@
+import { Command } from 'commander';
+import { type AccountPlan, planCosts } from '../app/plan.ts';
+import { loadConfig } from '../config/load.ts';
+import { systemClock } from '../kit/clock.ts';
+import { formatDuration } from '../kit/duration.ts';
+import { toTable } from './table.ts';
+import { untilStopped } from './until-stopped.ts';
+
+const whole = (value: number) => Math.ceil(value).toLocaleString('en-US');
+const megabytes = (bytes: number) => (bytes / 1e6).toFixed(1);
+
+function toText({ account, rounds, allowedPerDay, series, failure }: AccountPlan): string {
+  const rows = rounds.map(({ collector, round, every, requests, seconds, requestsPerDay, bytesPerDay }) => [
+    `${collector} ${round}`,
+    formatDuration(every),
+    String(requests),
+    `${seconds.toFixed(1)} s`,
+    whole(requestsPerDay / 24),
+    whole(requestsPerDay),
+    megabytes(bytesPerDay),
+  ]);
+  const perDay = rounds.reduce((sum, { requestsPerDay }) => sum + requestsPerDay, 0);
+  const bytes = rounds.reduce((sum, { bytesPerDay }) => sum + bytesPerDay, 0);
+  rows.push(['together', '', '', '', whole(perDay / 24), whole(perDay), megabytes(bytes)]);
+  const share = Math.round((perDay / allowedPerDay) * 100);
+  return [
+    `${account}: ${whole(series)} series`,
+    toTable(['round', 'every', 'calls', 'takes', 'calls an hour', 'calls a day', 'MB a day'], rows, [
+      'every',
+      'calls',
+      'takes',
+      'calls an hour',
+      'calls a day',
+      'MB a day',
+    ]),
+    `${share} % of the ${whole(allowedPerDay)} calls that the budget allows in a day${share > 100 ? ': rounds will wait, and data will be older than configured' : ''}`,
+    ...(failure === undefined ? [] : [`not complete: ${failure}`]),
+  ].join('\n');
+}
+
+export function planCommand(): Command {
+  return new Command('plan')
+    .description(
+      'read everything twice and print what a configuration costs when nothing is new; exit 1 when an account failed',
+    )
+    .requiredOption('--config <file>', 'configuration file')
+    .action(async ({ config: file }: { config: string }) => {
+      const loaded = loadConfig(file, process.env);
+      const stop = new AbortController();
+      void untilStopped().then(signal => stop.abort(new Error(`stopped by ${signal}`)));
+      const log = { ...loaded.config.log, level: 'silent' as const };
+      const plans = await planCosts(
+        { ...loaded, config: { ...loaded.config, log } },
+        { env: process.env, clock: systemClock, random: Math.random },
+        stop.signal,
+      );
+      process.stdout.write(`${plans.map(toText).join('\n\n')}\n`);
+      const failed = plans.filter(({ failure }) => failure !== undefined).map(({ account }) => account);
+      if (failed.length > 0) throw new Error(`not complete: ${failed.join(', ')}`);
+    });
+}

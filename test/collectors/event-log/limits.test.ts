@@ -1,0 +1,246 @@
+import { describe, expect, it } from 'vitest';
+import { counted, createAgent, createLog, HOUR, lives, MINUTE, SECOND } from './fake-log.ts';
+
+describe('messages that are followed', () => {
+  /** An agent that follows ten of a hundred open messages. */
+  async function createFull() {
+    const service = createLog();
+    const agent = createAgent(service, { maxOpenMessages: 10 });
+    await agent.round('tail');
+    for (let number = 0; number < 100; number += 1) {
+      service.add(`msg_${number}`, ['created'], service.clock.now + 1 + number);
+    }
+    await agent.run(2, 2 * MINUTE);
+    return { ...service, agent };
+  }
+
+  it('are the newest, and the others are counted as given up', async () => {
+    const { agent, clock, add } = await createFull();
+    expect(agent.shown()).toMatchObject({ gauges: { inFlight: 10 }, log: { untracked: { evicted: 90 } } });
+    expect(agent.rowsOf('open').length).toBe(10);
+    for (let number = 0; number < 100; number += 1) add(`msg_${number}`, ['delivered'], clock.now + 1 + number);
+    await agent.run(2, 2 * MINUTE);
+    expect(lives(agent.shown())).toBe(10);
+    expect(agent.shown().log.untracked).toEqual({ evicted: 90, unknown_start: 90 });
+    expect(agent.rowsOf('open')).toEqual([]);
+  });
+
+  it('are the newest after a restart, too', async () => {
+    const { agent, clock, add } = await createFull();
+    agent.kill();
+    for (let number = 100; number < 105; number += 1) add(`msg_${number}`, ['created'], clock.now + 1 + number);
+    await agent.run(2, 2 * MINUTE);
+    expect(agent.shown().log.untracked.evicted).toBe(95);
+    for (let number = 95; number < 105; number += 1) add(`msg_${number}`, ['delivered'], clock.now + 1 + number);
+    await agent.run(2, 2 * MINUTE);
+    expect(lives(agent.shown())).toBe(10);
+  });
+
+  it('become fewer when the limit does', async () => {
+    const { agent, clock, add } = await createFull();
+    agent.reconfigure({ maxOpenMessages: 3 });
+    add('msg_100', ['created'], clock.now + 1);
+    await agent.run(2, 2 * MINUTE);
+    expect(agent.shown()).toMatchObject({ gauges: { inFlight: 3 }, log: { untracked: { evicted: 98 } } });
+    expect(agent.rowsOf('open').length).toBe(3);
+  });
+
+  it('are forgotten when nothing is heard of them for two weeks', async () => {
+    const { agent, clock, add } = await createFull();
+    clock.now += 15 * 24 * HOUR;
+    add('msg_last', ['created'], clock.now - 1);
+    await agent.run(2, 2 * MINUTE);
+    expect(agent.shown()).toMatchObject({ gauges: { inFlight: 1 }, log: { untracked: { evicted: 100 } } });
+  });
+});
+
+describe('what is remembered', () => {
+  it.each([
+    ['a sweep', { lateSweep: '10m' }, 20],
+    ['no sweep', { lateSweep: '60s' }, 5],
+  ])('is bounded with %s', async (_with, options, most) => {
+    const service = createLog();
+    const { clock, log } = service;
+    const agent = createAgent(service, options);
+    await agent.round('tail');
+    for (let minute = 0; minute < 300; minute += 1) {
+      service.add(`msg_${minute}`, ['created', 'delivered'], clock.now + 50 * SECOND);
+      await agent.run(1, MINUTE);
+      if (minute % 2 === 0 && options.lateSweep !== '60s') await agent.round('sweep');
+      expect(agent.rowsOf('minute').length).toBeLessThan(most);
+      expect(agent.rowsOf('chunk').length).toBeLessThan(5);
+    }
+    expect(counted(agent.shown())).toBe(log.length);
+    expect(agent.rowsOf('open').length).toBeLessThan(3);
+  });
+
+  it('is read again, and nothing older', async () => {
+    const service = createLog();
+    const { clock, service: asks } = service;
+    const agent = createAgent(service);
+    await agent.round('tail');
+    for (let number = 0; number < 40; number += 1) {
+      service.add(`msg_${number}`, ['retry'], clock.now + 14 * SECOND);
+      await agent.run(1);
+      // What was known before this read was 16 seconds old.
+      if (number > 0) expect(asks.asked.at(-1)).toEqual({ from: clock.now - 76 * SECOND, to: clock.now });
+    }
+  });
+
+  it('is dropped, minutes and all, when there is a sweep no more', async () => {
+    const service = createLog();
+    const agent = createAgent(service, { lateSweep: '30m' });
+    await agent.round('tail');
+    for (let minute = 0; minute < 20; minute += 1) {
+      service.add(`msg_${minute}`, ['retry'], service.clock.now + 1);
+      await agent.run(1, MINUTE);
+    }
+    expect(agent.rowsOf('minute').length).toBeGreaterThan(15);
+    agent.reconfigure({ lateSweep: '60s' });
+    await agent.run(1);
+    expect(agent.rowsOf('minute').length).toBeLessThan(5);
+  });
+});
+
+describe('a backlog', () => {
+  it.each(['up', 'down', 'mixed'] as const)(
+    'is read in ranges, listed %s, with few pages read in vain',
+    async order => {
+      const service = createLog({ page: 10, order });
+      const { clock, log, service: asks } = service;
+      const agent = createAgent(service);
+      await agent.round('tail');
+      // Dense at first, then thin, then dense.
+      for (let number = 0; number < 3000; number += 1) {
+        const at = number < 1000 ? number * 10 : number < 2000 ? number * SECOND : 2100 * SECOND + number * 10;
+        service.add(`msg_${number}`, ['created', 'delivered'], clock.now + 1 + at);
+      }
+      clock.now += 10 * HOUR;
+      asks.requests = 0;
+      const needed = log.length / 10;
+      for (let isLast = false; !isLast; ) {
+        const before = asks.requests;
+        const known = counted(agent.shown());
+        isLast = await agent.step('tail');
+        expect(asks.requests - before).toBeLessThanOrEqual(10);
+        expect(counted(agent.shown()) - known).toBeLessThan(500);
+      }
+      expect(counted(agent.shown())).toBe(log.length);
+      expect(agent.shown().log).toMatchObject({ late: 0, gaps: 0 });
+      expect(asks.requests).toBeLessThan(2 * needed);
+    },
+  );
+
+  it('is read whole where one millisecond holds more pages than a range should', async () => {
+    const service = createLog({ page: 10 });
+    const { clock, log, service: asks } = service;
+    const agent = createAgent(service);
+    await agent.round('tail');
+    const time = clock.now + SECOND;
+    for (let number = 0; number < 400; number += 1) service.add(`msg_${number}`, ['created'], time);
+    for (let number = 0; number < 400; number += 1) service.add(`msg_${number}`, ['delivered'], time + 1 + number);
+    asks.requests = 0;
+    await agent.run(1);
+    expect(counted(agent.shown())).toBe(log.length);
+    expect(asks.requests).toBeLessThan(600);
+  });
+
+  it('may come in pages of very many rows', async () => {
+    const service = createLog({ page: 10_000 });
+    const { clock, log } = service;
+    const agent = createAgent(service);
+    await agent.round('tail');
+    for (let number = 0; number < 60_000; number += 1) {
+      service.add(`msg_${number}`, ['retry'], clock.now + 1 + (number % 9000));
+    }
+    await agent.run(1);
+    expect(counted(agent.shown())).toBe(log.length);
+  });
+});
+
+describe('a service', () => {
+  it.each([
+    [['from', 'to'], 'up'],
+    [['from', 'to'], 'down'],
+    [['from'], 'mixed'],
+    [['to'], 'up'],
+    [['to'], 'mixed'],
+  ] as const)('that does not heed %j of a range is read to its end, and not for ever', async (ignores, order) => {
+    const service = createLog({ page: 10, ignores, order });
+    const { clock, service: asks } = service;
+    for (let number = 0; number < 300; number += 1) {
+      service.add(`msg_old_${number}`, ['retry'], clock.now - number * MINUTE);
+    }
+    const agent = createAgent(service);
+    await agent.round('tail');
+    for (let number = 0; number < 300; number += 1) {
+      service.add(`msg_${number}`, ['retry'], clock.now + 1 + number * SECOND);
+    }
+    await agent.run(2, 10 * MINUTE);
+    await agent.run(1, HOUR);
+    await agent.round('sweep');
+    expect(counted(agent.shown())).toBe(300);
+    expect(agent.shown().log).toMatchObject({ late: 0, gaps: 0, duplicates: 0 });
+    // 60 pages hold the whole log.
+    expect(asks.requests).toBeLessThan(60 * 60);
+  });
+
+  it('that sends many empty pages is read to the end of each range', async () => {
+    const service = createLog({ page: 10, empty: 35 });
+    const { clock, log, service: asks } = service;
+    const agent = createAgent(service);
+    await agent.round('tail');
+    for (let number = 0; number < 100; number += 1) service.add(`msg_${number}`, ['retry'], clock.now + 1 + number);
+    asks.asked.length = 0;
+    await agent.run(1);
+    expect(counted(agent.shown())).toBe(log.length);
+    expect(asks.asked.length).toBe(1);
+  });
+
+  it('that lists a row twice has that counted once, however often it is read again', async () => {
+    const service = createLog({ page: 7 });
+    const { clock } = service;
+    const agent = createAgent(service);
+    await agent.round('tail');
+    for (let number = 0; number < 9; number += 1) {
+      service.add(`msg_${number}`, ['retry'], clock.now + 1 + number, number < 4 ? { twice: true } : {});
+    }
+    await agent.run(10, 5 * SECOND);
+    agent.kill();
+    await agent.run(10, 5 * SECOND);
+    expect(counted(agent.shown())).toBe(9);
+    expect(agent.shown().log.duplicates).toBe(4);
+  });
+
+  it('that fails at any request has nothing counted twice and nothing lost', async () => {
+    const service = createLog({ page: 3, order: 'up' });
+    const { clock, log, service: asks } = service;
+    const agent = createAgent(service);
+    await agent.round('tail');
+    for (let number = 0; number < 100; number += 1) {
+      service.add(`msg_${number}`, ['created', 'delivered'], clock.now + number * SECOND);
+    }
+    for (let turn = 0; turn < 40; turn += 1) {
+      asks.failsAt = asks.requests + 1 + turn;
+      await agent.run(1, 5 * SECOND).catch(() => undefined);
+    }
+    asks.failsAt = 0;
+    await agent.run(2, MINUTE);
+    expect(counted(agent.shown())).toBe(log.length - 1);
+    expect(agent.shown().log).toMatchObject({ late: 0, gaps: 0, duplicates: 0 });
+  });
+});
+
+it('throws no range away at each of many equal reads', async () => {
+  const service = createLog({ page: 10, order: 'up' });
+  const agent = createAgent(service);
+  await agent.round('tail');
+  for (let number = 0; number < 6000; number += 1) {
+    service.add(`msg_${number}`, ['retry'], service.clock.now + 1 + number * 200);
+  }
+  await agent.run(20);
+  service.service.requests = 0;
+  await agent.run(40);
+  // 75 seconds are 375 events, in 38 pages and what the ends of ranges add.
+  expect(service.service.requests).toBeLessThan(40 * 44);
+});

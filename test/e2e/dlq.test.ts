@@ -1,0 +1,136 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect, it } from 'vitest';
+import { startEmulator } from '../../src/emulator/server.ts';
+import { startCli } from '../support/cli.ts';
+import { afterThisTest } from '../support/client.ts';
+import { eventually } from '../support/eventually.ts';
+import { parseExposition } from '../support/parse-exposition.ts';
+
+const upTo = (most: number) => Math.floor(Math.random() * most);
+
+async function setUp(dlq: object, entries: number) {
+  const emulator = await startEmulator({ workload: false, history: 0, dlqEntries: 0 });
+  afterThisTest(() => emulator.close());
+  const add = (age: number) => {
+    const enteredAt = Date.now() - age;
+    const queueName = upTo(2) === 0 ? 'emails' : 'payments';
+    return emulator.state.addDlqEntry({ enteredAt, createdAt: enteredAt - 3000 - upTo(60_000), queueName });
+  };
+  const ids = Array.from({ length: entries }, () => add(upTo(60 * 3_600_000)));
+  const folder = mkdtempSync(join(tmpdir(), 'delivery-watch-'));
+  afterThisTest(async () => rmSync(folder, { recursive: true }));
+  const file = join(folder, 'config.yaml');
+  const budget = { requestsPerSecond: 5000, burst: 5000, concurrency: 8, requestsPerDay: 10_000_000 };
+  writeFileSync(
+    file,
+    JSON.stringify({
+      server: { listen: '127.0.0.1:0' },
+      store: { path: join(folder, 'store.db') },
+      accounts: [{ name: 'a', baseUrl: emulator.url, token: { env: 'DELIVERY_TOKEN' }, budget }],
+      collect: {
+        flowControl: { enabled: false },
+        events: { enabled: false },
+        dlq: { filters: [{ name: 'emails', match: { queueName: 'emails' } }], ...dlq },
+      },
+    }),
+  );
+  const start = () => startCli(['serve', '--config', file], { DELIVERY_TOKEN: emulator.token });
+  let agent = start();
+  afterThisTest(async () => {
+    agent.kill('SIGKILL');
+    await agent.ended;
+  });
+  const highest = new Map<string, number>();
+  async function scrape() {
+    const [, url = ''] = await agent.says(/"url":"([^"]+)"/);
+    const families = parseExposition(await (await fetch(`${url}/metrics`)).text(), 'text');
+    for (const { name, type, samples } of families) {
+      if (type !== 'counter' || !name.startsWith('delivery_dlq')) continue;
+      for (const { labels, value } of samples) {
+        const series = `${name} ${JSON.stringify(labels)}`;
+        expect(value, `${series} went back`).toBeGreaterThanOrEqual(highest.get(series) ?? 0);
+        highest.set(series, value);
+      }
+    }
+    return (name: string, labels: Record<string, string> = {}) =>
+      families
+        .flatMap(family => family.samples)
+        .filter(sample => sample.name === name)
+        .filter(sample => Object.entries(labels).every(([label, value]) => sample.labels[label] === value))
+        .reduce<number | undefined>((sum, { value }) => (sum ?? 0) + value, undefined);
+  }
+  const isEmail = ({ queueName }: { queueName?: string }) => queueName === 'emails';
+  const truth = () => ({ all: emulator.state.countDlq(), emails: emulator.state.countDlq(isEmail) });
+  const sizes = (value: Awaited<ReturnType<typeof scrape>>) => ({
+    all: value('delivery_dlq_messages', { filter: 'all' }),
+    emails: value('delivery_dlq_messages', { filter: 'emails' }),
+  });
+  async function kill() {
+    agent.kill('SIGKILL');
+    expect(await agent.ended).toBe('SIGKILL');
+    agent = start();
+  }
+  return { emulator, ids, add, scrape, truth, sizes, kill };
+}
+
+it('knows who came and who left, killed ten times by SIGKILL while they do', { timeout: 120_000 }, async () => {
+  const { emulator, ids, add, scrape, truth, sizes, kill } = await setUp(
+    { every: '200ms', rescanEvery: '900ms' },
+    2500,
+  );
+  await eventually(async () => expect(sizes(await scrape())).toEqual(truth()));
+  let [added, removed] = [0, 0];
+  for (let kills = 0; kills < 10; kills += 1) {
+    for (const end = performance.now() + 300 + upTo(1500); performance.now() < end; await sleep(20)) {
+      for (let count = upTo(4); count > 0; count -= 1) {
+        add(0);
+        added += 1;
+      }
+      // Those that were there from the beginning: who comes and goes unseen can't be counted.
+      if (upTo(2) === 0 && emulator.state.removeDlqEntry(ids.splice(upTo(ids.length), 1)[0] ?? '')) removed += 1;
+    }
+    await kill();
+  }
+  await eventually(async () => {
+    const value = await scrape();
+    expect(sizes(value)).toEqual(truth());
+    expect(value('delivery_dlq_entered_total', { filter: 'all' })).toBe(added);
+    expect(value('delivery_dlq_left_total', { filter: 'all' })).toBe(removed);
+  }, 30_000);
+  expect(added).toBeGreaterThan(300);
+  expect(removed).toBeGreaterThan(50);
+  const value = await scrape();
+  expect(value('delivery_dlq_breakdown_messages', { dimension: 'responseStatus' })).toBe(truth().all);
+});
+
+it('costs one call a round while nothing is new, and finds what is new at the next', { timeout: 60_000 }, async () => {
+  const { emulator, add, scrape, truth, sizes } = await setUp({ every: '250ms', rescanEvery: '1h' }, 1500);
+  await eventually(async () => expect(sizes(await scrape())).toEqual(truth()));
+  const rounds = async () => (await scrape())('delivery_api_requests_total', { endpoint: 'dlq', outcome: 'ok' }) ?? 0;
+  // The first looks may still be on their way; then each round is one call of one page.
+  await sleep(600);
+  const calls = () => emulator.state.calls()['GET /v2/dlq'] ?? 0;
+  const [before, start] = [calls(), performance.now()];
+  await sleep(3000);
+  const looks = (performance.now() - start) / 250;
+  expect(calls() - before).toBeGreaterThan(looks * 0.5);
+  // Starts are up to a tenth early.
+  expect(calls() - before).toBeLessThanOrEqual(Math.ceil(looks / 0.9) + 1);
+  for (let count = 0; count < 30; count += 1) add(0);
+  await eventually(async () => expect(sizes(await scrape())).toEqual(truth()), 5000);
+  const value = await scrape();
+  expect(value('delivery_dlq_entered_total', { filter: 'all' })).toBe(30);
+  expect(value('delivery_dlq_found_by_rescan_total')).toBe(0);
+  expect(await rounds()).toBeGreaterThan(10);
+});
+
+it('finds removals of a small queue at once', { timeout: 60_000 }, async () => {
+  const { emulator, ids, scrape, truth, sizes } = await setUp({ every: '250ms', rescanEvery: '1h' }, 40);
+  await eventually(async () => expect(sizes(await scrape())).toEqual(truth()));
+  for (const id of ids.slice(0, 15)) emulator.state.removeDlqEntry(id);
+  await eventually(async () => expect(sizes(await scrape())).toEqual(truth()), 5000);
+  expect((await scrape())('delivery_dlq_left_total', { filter: 'all', reason: 'unknown' })).toBe(15);
+});

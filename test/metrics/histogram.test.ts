@@ -1,0 +1,60 @@
+import fc from 'fast-check';
+import { expect, it } from 'vitest';
+import { createHistogram, histogramSamples, observeValue } from '../../src/metrics/histogram.ts';
+
+/** The values of a histogram's lines by what is written before them. */
+function linesOf(bounds: readonly number[], values: readonly number[]): Record<string, number> {
+  const histogram = createHistogram(bounds);
+  for (const value of values) observeValue(histogram, bounds, value);
+  const lines = histogramSamples({ result: 'success' }, bounds, histogram);
+  return Object.fromEntries(
+    lines.map(({ labels, value, suffix }) => ['le' in labels ? `${suffix} ${labels.le}` : suffix, value]),
+  );
+}
+
+it('counts a value on a bound below it', () => {
+  expect(linesOf([0.1, 1, 10], [0, 0.1, 0.100001, 1, 10, 10.5])).toEqual({
+    '_bucket 0.1': 2,
+    '_bucket 1.0': 4,
+    '_bucket 10.0': 5,
+    '_bucket +Inf': 6,
+    _sum: 21.700001,
+    _count: 6,
+  });
+});
+
+it('has every line before the first value', () => {
+  expect(linesOf([1, 2], [])).toEqual({ '_bucket 1.0': 0, '_bucket 2.0': 0, '_bucket +Inf': 0, _sum: 0, _count: 0 });
+});
+
+it('carries its labels on every line, and lists the buckets in order before the sum and the count', () => {
+  const lines = histogramSamples({ result: 'error' }, [1, 2], createHistogram([1, 2]));
+  expect(lines.map(({ labels }) => labels)).toEqual([
+    { result: 'error', le: '1.0' },
+    { result: 'error', le: '2.0' },
+    { result: 'error', le: '+Inf' },
+    { result: 'error' },
+    { result: 'error' },
+  ]);
+  expect(lines.map(({ suffix }) => suffix)).toEqual(['_bucket', '_bucket', '_bucket', '_sum', '_count']);
+});
+
+it('adds up decimals without the traces of binary numbers', () => {
+  expect(linesOf([1], [0.1, 0.2])._sum).toBe(0.3);
+  expect(linesOf([1], Array(1000).fill(0.001))._sum).toBe(1);
+});
+
+it('is cumulative, whatever comes', () => {
+  fc.assert(
+    fc.property(
+      fc.uniqueArray(fc.integer({ min: 0, max: 50 }), { minLength: 1, maxLength: 8 }),
+      fc.array(fc.integer({ min: 0, max: 60 })),
+      (unsorted, values) => {
+        const bounds = unsorted.sort((a, b) => a - b);
+        const expected = bounds.map(bound => values.filter(value => value <= bound).length);
+        const sum = values.reduce((a, b) => a + b, 0);
+        expect(Object.values(linesOf(bounds, values))).toEqual([...expected, values.length, sum, values.length]);
+      },
+    ),
+  );
+});
