@@ -1,0 +1,96 @@
+import { listenHttp } from './listen.ts';
+import { type Answer, every, type HostileService, json } from './service.ts';
+import { wellAnswer } from './well-service.ts';
+
+const refusing = (
+  name: string,
+  outcome: HostileService['outcome'],
+  status: number,
+  headers: () => Readonly<Record<string, string>> = () => ({}),
+  more: Partial<HostileService> = {},
+): HostileService => ({
+  name,
+  outcome,
+  ...more,
+  start: site =>
+    listenHttp(site, (_asked, response) =>
+      response.writeHead(status, headers()).end(`{"error":"no, ${site.token} may not"}`),
+    ),
+});
+
+/** A service that sends its callers elsewhere, where nobody may ever come. */
+const redirecting = (status: number): HostileService => ({
+  name: `redirect-${status}`,
+  outcome: 'invalid_response',
+  start: site =>
+    listenHttp(site, (_asked, response, request) =>
+      response
+        .writeHead(status, {
+          location: site.trap + request.url,
+          refresh: `0; url=${site.trap}`,
+          'alt-svc': `http/1.1="${new URL(site.trap).host}"`,
+          'set-cookie': 'session=1',
+        })
+        .end(),
+    ),
+});
+
+const wait = (headers: () => Readonly<Record<string, string>>, name: string, more: Partial<HostileService> = {}) =>
+  refusing(`limit-${name}`, 'rate_limited', 429, headers, more);
+
+/** Milliseconds since the Unix epoch. */
+const inASecond = () => Date.now() + 1000;
+
+/** Wrong for one list, right for the others. */
+const onlyFor =
+  (answer: Answer): Answer =>
+  (asked, response, request) =>
+    asked.list === 'dlq' ? answer(asked, response, request) : json(response, wellAnswer(asked));
+
+/** Services that say no: statuses, redirects, limits. */
+export const refusingServices: readonly HostileService[] = [
+  ...[300, 301, 302, 303, 307, 308].map(redirecting),
+  refusing('not-modified', 'invalid_response', 304),
+  refusing('bad-request', 'refused', 400),
+  refusing('unauthorized', 'unauthorized', 401, () => ({ 'www-authenticate': 'Basic realm="other"' }), {
+    counted: 'any',
+  }),
+  refusing('forbidden', 'forbidden', 403),
+  refusing('not-found', 'not_found', 404),
+  refusing('wants-a-proxy-login', 'refused', 407, () => ({ 'proxy-authenticate': 'Basic' })),
+  refusing('request-timeout', 'timeout', 408),
+  refusing('gone', 'refused', 410),
+  refusing('server-error', 'server', 500),
+  refusing('unavailable', 'server', 503, () => ({ 'retry-after': '1' })),
+  // Later rounds fail because of the long wait that was asked for.
+  refusing('unavailable-for-years', 'rate_limited', 503, () => ({ 'retry-after': '999999999999999999999' }), {
+    counted: 'none',
+  }),
+  refusing('status-999', 'server', 999),
+  {
+    name: 'forbidden-for-one-list',
+    outcome: { ...every('ok' as const), dlq: 'forbidden' },
+    start: site =>
+      listenHttp(
+        site,
+        onlyFor((_asked, response) => response.writeHead(403).end()),
+      ),
+  },
+  {
+    name: 'hangs-for-one-list',
+    outcome: { ...every('ok' as const), dlq: 'timeout' },
+    start: site =>
+      listenHttp(
+        site,
+        onlyFor(() => undefined),
+      ),
+  },
+  wait(() => ({}), 'unsaid'),
+  wait(() => ({ 'retry-after': '1' }), 'in-seconds'),
+  wait(() => ({ 'retry-after': new Date(inASecond()).toUTCString() }), 'until-a-date'),
+  wait(() => ({ 'retry-after': '86400' }), 'for-a-day', { counted: 'any' }),
+  wait(() => ({ 'retry-after': '-1, soon' }), 'in-riddles'),
+  wait(() => ({ 'burst-ratelimit-reset': String(Math.ceil(inASecond() / 1000)) }), 'reset-in-seconds'),
+  wait(() => ({ 'burst-ratelimit-reset': String(inASecond()) }), 'reset-in-milliseconds'),
+  wait(() => ({ 'burst-ratelimit-reset': '1e300' }), 'reset-never', { counted: 'any' }),
+];

@@ -1,0 +1,128 @@
+import { readFileSync } from 'node:fs';
+import type { Scrape } from './scrape.ts';
+
+const MIB = 1024 * 1024;
+
+/** What one minute of the soak showed. Memory in bytes. */
+interface Minute {
+  readonly rss: number[];
+  readonly ms: number[];
+  /** The least heap in use: what is left after a collection, or near it. */
+  heapFloor: number;
+}
+
+export interface Tally {
+  scraped(scrape: Scrape, rss: number): void;
+  /** Counts one more of what must not be, and remembers when it was first seen. */
+  violated(kind: string, what: string): void;
+  /** A line on the last whole minute, when another has ended since the last call. */
+  minute(): string | undefined;
+  readonly violations: number;
+  table(): string;
+}
+
+/** Resident memory of a process, in bytes. */
+export function rssOf(pid: number): number {
+  return Number(/^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? Number.NaN) * 1024;
+}
+
+const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / values.length;
+const inMib = (bytes: number) => `${Math.round(bytes / MIB)} MiB`;
+
+/** The value that a share of all does not exceed (nearest rank). */
+export function rank(values: readonly number[], share: number): number {
+  const sorted = values.toSorted((a, b) => a - b);
+  return sorted[Math.max(0, Math.ceil(sorted.length * share) - 1)] ?? Number.NaN;
+}
+
+/** The later half of the minutes may use this share more than the earlier one. */
+const TOLERATED_GROWTH = 0.15;
+
+/** How much the mean of the later half of `values` exceeds that of the earlier, the first minute left out; undefined when there are too few. */
+export function growth(values: readonly number[]): number | undefined {
+  const settled = values.slice(1);
+  if (settled.length < 4) return undefined;
+  const half = Math.floor(settled.length / 2);
+  return mean(settled.slice(-half)) / mean(settled.slice(0, half)) - 1;
+}
+
+export function createTally(): Tally {
+  const start = performance.now();
+  const minutes: Minute[] = [];
+  const violations = new Map<string, { count: number; first: string; at: number }>();
+  let reported = 0;
+  let last: Scrape | undefined;
+
+  const all = (pick: (minute: Minute) => readonly number[]) => minutes.flatMap(pick);
+
+  function requests(): string[][] {
+    const sums = new Map<string, { well: number; hostile: number }>();
+    for (const { labels, value } of last?.families.find(({ name }) => name.startsWith('delivery_api_requests'))
+      ?.samples ?? []) {
+      const sum = sums.get(labels.outcome ?? '') ?? { well: 0, hostile: 0 };
+      sum[labels.account?.startsWith('well-') ? 'well' : 'hostile'] += value;
+      sums.set(labels.outcome ?? '', sum);
+    }
+    return [...sums].map(([outcome, { well, hostile }]) => [`requests ${outcome}`, `hostile ${hostile}, well ${well}`]);
+  }
+
+  /** The last minute may be a few scrapes only. */
+  const risen = () => growth(minutes.slice(0, -1).map(({ rss }) => mean(rss)));
+
+  function flatness(): string {
+    const rise = risen();
+    if (rise === undefined) return 'too short to say';
+    return `${rise <= TOLERATED_GROWTH ? 'flat' : 'GROWING'}: later half ${rise < 0 ? '' : '+'}${(rise * 100).toFixed(1)} % of the earlier`;
+  }
+
+  return {
+    scraped(scrape, rss) {
+      const index = Math.floor((performance.now() - start) / 60_000);
+      while (minutes.length <= index) minutes.push({ rss: [], ms: [], heapFloor: Number.POSITIVE_INFINITY });
+      const minute = minutes[index] as Minute;
+      minute.rss.push(rss);
+      minute.ms.push(scrape.ms);
+      minute.heapFloor = Math.min(minute.heapFloor, scrape.value('nodejs_heap_size_used_bytes') ?? minute.heapFloor);
+      last = scrape;
+    },
+    violated(kind, what) {
+      const known = violations.get(kind);
+      if (known) known.count += 1;
+      else violations.set(kind, { count: 1, first: what, at: (performance.now() - start) / 1000 });
+    },
+    minute() {
+      const done = Math.floor((performance.now() - start) / 60_000);
+      if (done <= reported) return undefined;
+      reported = done;
+      const { rss, ms, heapFloor } = minutes[done - 1] ?? { rss: [], ms: [], heapFloor: Number.NaN };
+      return `minute ${done}: ${ms.length} scrapes, p99 ${rank(ms, 0.99).toFixed(0)} ms, slowest ${Math.max(...ms).toFixed(0)} ms; RSS mean ${inMib(mean(rss))}, ${inMib(Math.min(...rss))} to ${inMib(Math.max(...rss))}; least heap ${inMib(heapFloor)}; violations ${[...violations.values()].reduce((sum, { count }) => sum + count, 0)}`;
+    },
+    get violations() {
+      return violations.size + Number((risen() ?? 0) > TOLERATED_GROWTH);
+    },
+    table() {
+      const rss = all(minute => minute.rss);
+      const ms = all(minute => minute.ms);
+      const rows = [
+        ['scrapes, each parsed strictly', String(ms.length)],
+        [
+          'scrape ms',
+          `median ${rank(ms, 0.5).toFixed(0)}, p99 ${rank(ms, 0.99).toFixed(0)}, slowest ${rank(ms, 1).toFixed(0)}`,
+        ],
+        ['series in the last', String(last?.families.reduce((sum, { samples }) => sum + samples.length, 0))],
+        ['RSS at start, least, most', [rss[0] ?? Number.NaN, rank(rss, 0), rank(rss, 1)].map(inMib).join(', ')],
+        ['RSS mean of each minute', minutes.map(({ rss }) => inMib(mean(rss))).join(', ')],
+        ['least heap of each minute', minutes.map(({ heapFloor }) => inMib(heapFloor)).join(', ')],
+        ['memory', flatness()],
+        ...requests(),
+        ...[...violations].map(([kind, { count, first, at }]) => [
+          `VIOLATED ${kind}`,
+          `${count} times, first after ${at.toFixed(0)} s: ${first}`,
+        ]),
+        ['verdict', this.violations === 0 ? 'nothing violated' : 'VIOLATED'],
+      ];
+      const width = Math.max(...rows.map(([name = '']) => name.length));
+      return rows.map(([name = '', value = '']) => `${name.padEnd(width)}  ${value}\n`).join('');
+    },
+  };
+}

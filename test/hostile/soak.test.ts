@@ -1,0 +1,65 @@
+import { describe, expect, it } from 'vitest';
+import { parseExposition } from '../support/parse-exposition.ts';
+import { bugsOf, faultsOfWell } from './judge.ts';
+import type { Scrape } from './scrape.ts';
+import { soakSettings } from './soak.ts';
+import { createTally, growth, rank } from './soak-tally.ts';
+
+function scraped(text: string): Scrape {
+  const families = parseExposition(text, 'text');
+  return {
+    status: 200,
+    headers: '',
+    text,
+    ms: 1,
+    families,
+    values: name => families.find(family => family.name === name)?.samples.map(({ value }) => value) ?? [undefined],
+    value: name => families.find(family => family.name === name)?.samples[0]?.value,
+  };
+}
+
+describe('soak', () => {
+  it('takes its settings, and says what is wrong with them', () => {
+    expect(soakSettings([]).services.length).toBeGreaterThan(100);
+    expect(soakSettings(['--minutes', '0.5', '--seed', '7', '--only', 'hangs,html'])).toMatchObject({
+      minutes: 0.5,
+      seed: 7,
+      services: [{ name: 'hangs' }, { name: 'html' }],
+    });
+    expect(() => soakSettings(['--only', 'nobody'])).toThrow('no service is called nobody');
+    expect(() => soakSettings(['--minutes', 'few'])).toThrow('minutes');
+    expect(() => soakSettings(['--hours', '1'])).toThrow('--hours');
+  });
+
+  it('tells memory that grows from memory that is flat', () => {
+    expect(growth([100, 200, 200, 200])).toBeUndefined();
+    expect(growth([100, 200, 220, 210, 205])).toBeLessThan(0.15);
+    expect(growth([100, 200, 250, 300, 350])).toBeGreaterThan(0.15);
+  });
+
+  it('ranks', () => {
+    expect(rank([3, 1, 2], 0.5)).toBe(2);
+    expect(rank([3, 1, 2], 0.99)).toBe(3);
+    expect(rank([], 0.5)).toBeNaN();
+  });
+
+  it('finds a planted fault of a well account, and a planted bug', () => {
+    const shown = scraped(
+      [
+        '# HELP delivery_up x\n# TYPE delivery_up gauge\ndelivery_up{account="well-1"} 0',
+        '# HELP delivery_api_requests_total x\n# TYPE delivery_api_requests_total counter',
+        'delivery_api_requests_total{account="well-1",endpoint="dlq",outcome="bug"} 1\n',
+      ].join('\n'),
+    );
+    expect(faultsOfWell(shown, 'well-1')).toContain('well-1: delivery_up[] is 0, not 1');
+    expect(faultsOfWell(shown, 'well-1').length).toBeGreaterThan(10);
+    expect(bugsOf(shown)).toEqual(['well-1: a bug at dlq']);
+    const tally = createTally();
+    tally.scraped(shown, 1024);
+    expect(tally.table()).toContain('nothing violated');
+    tally.violated('bug', 'planted');
+    tally.violated('bug', 'again');
+    expect(tally.violations).toBe(1);
+    expect(tally.table()).toMatch(/VIOLATED bug +2 times, first after 0 s: planted/);
+  });
+});
