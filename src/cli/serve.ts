@@ -1,9 +1,13 @@
+import { setFlagsFromString } from 'node:v8';
 import { Command } from 'commander';
 import { startAgent } from '../app/agent.ts';
 import { loadConfig } from '../config/load.ts';
 import { systemClock } from '../kit/clock.ts';
 import { durationOption } from './duration-option.ts';
 import { untilStopped } from './until-stopped.ts';
+
+/** From here on it is no sidecar. */
+const MANY_ACCOUNTS = 20;
 
 export function serveCommand(): Command {
   return new Command('serve')
@@ -17,6 +21,8 @@ export function serveCommand(): Command {
     .action(async ({ config: file, backfill }: { config: string; backfill?: number }) => {
       const stopped = untilStopped();
       const loaded = loadConfig(file, process.env);
+      // main.ts keeps the young generation small, for sidecars. Pages of many accounts would be taken for old in it.
+      if (loaded.config.accounts.length > MANY_ACCOUNTS) setFlagsFromString('--semi-space-growth-factor=2');
       const agent = await startAgent(loaded, {
         env: process.env,
         clock: systemClock,
