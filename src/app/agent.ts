@@ -41,7 +41,7 @@ export async function startAgent(loaded: LoadedConfig, deps: PartsDeps): Promise
       accounts: config.accounts.map(({ name }) => name),
       async exposition(scope, format, gzip) {
         if (typeof scope === 'string') await process.refresh();
-        return { contentType: CONTENT_TYPES[format], body: exposition.render({ scope, format, gzip }) };
+        return { contentType: CONTENT_TYPES[format], body: await exposition.renderInSlices({ scope, format, gzip }) };
       },
       status,
       clock,

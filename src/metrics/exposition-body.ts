@@ -12,7 +12,8 @@ export interface Slot {
 /** Slots in their order, as bytes. */
 export interface Body {
   plain(): Buffer;
-  gzip(): Buffer;
+  /** Yields after each part that had to be deflated again. What changes meanwhile may be in it or not, by parts. */
+  gzip(): Generator<void, Buffer, void>;
 }
 
 /**
@@ -68,18 +69,21 @@ export function createBody(slots: readonly Slot[]): Body {
     shelves.push({ slots: slots.slice(start, start + SHELF), version: -1, blocks: [] });
   }
 
-  function blocksOf(shelf: Shelf): readonly GzipBlock[] {
+  /** Deflates what changed; says whether anything did. */
+  function freshen(shelf: Shelf): boolean {
     const version = shelf.slots.reduce((latest, slot) => Math.max(latest, slot.version), 0);
-    if (shelf.version !== version) {
-      shelf.blocks = contents(shelf.slots).map(part => (typeof part === 'string' ? gzipBlock(part) : part));
-      shelf.version = version;
-    }
-    return shelf.blocks;
+    if (shelf.version === version) return false;
+    shelf.blocks = contents(shelf.slots).map(part => (typeof part === 'string' ? gzipBlock(part) : part));
+    shelf.version = version;
+    return true;
   }
 
   return {
     plain: () =>
       Buffer.concat(contents(slots).map(part => (typeof part === 'string' ? Buffer.from(part) : inflateBlock(part)))),
-    gzip: () => joinGzip(shelves.flatMap(blocksOf)),
+    *gzip() {
+      for (const shelf of shelves) if (freshen(shelf)) yield;
+      return joinGzip(shelves.flatMap(({ blocks }) => blocks));
+    },
   };
 }

@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises';
 import { type Body, createBody, createSlot, fillSlot, type Slot } from './exposition-body.ts';
 import { checkFamilies } from './exposition-check.ts';
 import { type Format, renderHeader, renderSamples } from './exposition-text.ts';
@@ -19,8 +20,22 @@ export interface Exposition {
    * the exposition's own and may be given to later callers too: do not write to them. Throws what a source throws,
    * or an Error for samples of a family that the source does not list; the next call then asks the source again.
    */
-  render(options: { readonly scope: Scope; readonly format: Format; readonly gzip: boolean }): Buffer;
+  render(options: RenderOptions): Buffer;
+  /**
+   * The same, a few milliseconds at a time, so that whatever else the process does goes on meanwhile. What changes
+   * meanwhile may be in it or not, family by family.
+   */
+  renderInSlices(options: RenderOptions): Promise<Buffer>;
 }
+
+interface RenderOptions {
+  readonly scope: Scope;
+  readonly format: Format;
+  readonly gzip: boolean;
+}
+
+/** Sources that are rendered, or parts that are deflated, before others have their turn: some milliseconds. */
+const SLICE = 16;
 
 /** A source and what was last rendered of it. */
 interface Shown {
@@ -80,9 +95,10 @@ export function createExposition(
     return samples;
   }
 
-  function refresh(shown: Shown): void {
+  /** Asks a source again when it has something new to say; says whether it had. */
+  function refresh(shown: Shown): boolean {
     const revision = shown.source.revision();
-    if (shown.asked && revision === shown.revision) return;
+    if (shown.asked && revision === shown.revision) return false;
     const { account, families: owned } = shown.source;
     let samples: ReadonlyMap<string, readonly Sample[]> = new Map();
     try {
@@ -97,6 +113,7 @@ export function createExposition(
     }
     shown.asked = true;
     shown.revision = revision;
+    return true;
   }
 
   function createView(shown: readonly Shown[], format: Format): View {
@@ -123,8 +140,8 @@ export function createExposition(
     return view;
   }
 
-  function update(view: View): void {
-    for (const shown of view.shown) refresh(shown);
+  function* update(view: View): Generator<void, void, void> {
+    for (const shown of view.shown) if (refresh(shown)) yield;
     const latest = view.shown.reduce((latest, shown) => Math.max(latest, shown.version), 0);
     if (latest === view.version) return;
     for (const { header, text, samples } of view.groups) {
@@ -133,18 +150,36 @@ export function createExposition(
     view.version = latest;
   }
 
+  function* work({ scope, format, gzip }: RenderOptions): Generator<void, Buffer, void> {
+    const view = viewOf(scope, format);
+    yield* update(view);
+    const { version } = view;
+    if (keptVersion !== version && scope === 'everything') kept.clear();
+    const key = `${format} ${gzip}`;
+    const known = scope === 'everything' ? kept.get(key) : undefined;
+    if (known) return known;
+    if (scope === 'everything') keptVersion = version;
+    const body = gzip ? yield* view.body.gzip() : view.body.plain();
+    // Others may have rendered something newer meanwhile.
+    if (scope === 'everything' && keptVersion === version && view.version === version) kept.set(key, body);
+    return body;
+  }
+
   return {
-    render({ scope, format, gzip }) {
-      const view = viewOf(scope, format);
-      update(view);
-      const make = gzip ? view.body.gzip : view.body.plain;
-      if (scope !== 'everything') return make();
-      if (keptVersion !== view.version) kept.clear();
-      keptVersion = view.version;
-      const key = `${format} ${gzip}`;
-      const body = kept.get(key) ?? make();
-      kept.set(key, body);
-      return body;
+    render(options) {
+      const steps = work(options);
+      for (;;) {
+        const { done, value } = steps.next();
+        if (done) return value;
+      }
+    },
+    async renderInSlices(options) {
+      const steps = work(options);
+      for (let turn = 1; ; turn += 1) {
+        const { done, value } = steps.next();
+        if (done) return value;
+        if (turn % SLICE === 0) await setImmediate();
+      }
     },
   };
 }

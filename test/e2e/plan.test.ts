@@ -8,7 +8,7 @@ import { runCli, startCli } from '../support/cli.ts';
 import { afterThisTest } from '../support/client.ts';
 
 /** How long the real thing is counted, milliseconds. */
-const COUNTED = 16_000;
+const COUNTED = 20_000;
 
 function configFile(config: object): string {
   const folder = mkdtempSync(join(tmpdir(), 'delivery-watch-'));
@@ -32,9 +32,9 @@ it('plan predicts within a tenth what the service then counts', { timeout: 60_00
     store: { kind: 'memory' },
     accounts: [{ name: 'a', baseUrl: emulator.url, token: { env: 'DELIVERY_TOKEN' }, budget }],
     collect: {
-      flowControl: { every: '200ms', watch: ['k'], watchEvery: '150ms' },
-      dlq: { every: '250ms', rescanEvery: '1s', filters: [{ name: 'b', match: { queueName: 'b' } }] },
-      events: { every: '300ms' },
+      flowControl: { every: '400ms', watch: ['k'], watchEvery: '300ms' },
+      dlq: { every: '500ms', rescanEvery: '2s', filters: [{ name: 'b', match: { queueName: 'b' } }] },
+      events: { every: '600ms' },
     },
   });
   const env = { DELIVERY_TOKEN: emulator.token };
@@ -43,7 +43,7 @@ it('plan predicts within a tenth what the service then counts', { timeout: 60_00
   const [, perDay = ''] = /^together\s+\S+\s+(\S+)/m.exec(stdout) ?? [];
   const predicted = (Number(perDay.replaceAll(',', '')) * COUNTED) / 86_400_000;
   expect(predicted).toBeGreaterThan(100);
-  expect(stdout).toMatch(/^dlq full\s+1s\s+6 /m);
+  expect(stdout).toMatch(/^dlq full\s+2s\s+6 /m);
 
   const agent = startCli(['serve', '--config', file], env);
   afterThisTest(async () => {

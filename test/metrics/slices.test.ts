@@ -1,0 +1,77 @@
+import { gunzipSync } from 'node:zlib';
+import { expect, it } from 'vitest';
+import { createExposition } from '../../src/metrics/exposition.ts';
+import { gauge, type Source } from '../../src/metrics/family.ts';
+
+const family = gauge('delivery_test_size', 'A size.', ['key']);
+
+/** So many accounts whose numbers change with every revision. */
+function createAccounts(count: number) {
+  let revision = 0;
+  const sources = Array.from(
+    { length: count },
+    (_, account): Source => ({
+      account: `account-${account}`,
+      families: [family],
+      revision: () => revision,
+      samples: () =>
+        new Map([
+          [
+            family.name,
+            Array.from({ length: 40 }, (_, key) => ({ labels: { key: `k${key}` }, value: revision + key })),
+          ],
+        ]),
+    }),
+  );
+  return {
+    sources,
+    change() {
+      revision += 1;
+    },
+  };
+}
+
+it.each([true, false])('gives the same in slices, gzip %s, and lets others have their turn meanwhile', async gzip => {
+  const { sources, change } = createAccounts(300);
+  const exposition = createExposition(sources);
+  const options = { scope: 'everything', format: 'text', gzip } as const;
+  for (let round = 0; round < 2; round += 1) {
+    let turns = 0;
+    let isRendering = true;
+    const count = () => {
+      turns += 1;
+      if (isRendering) setImmediate(count);
+    };
+    setImmediate(count);
+    const body = await exposition.renderInSlices(options);
+    isRendering = false;
+    expect(turns).toBeGreaterThan(10);
+    const text = (gzip ? gunzipSync(body) : body).toString();
+    expect(text).toBe(
+      createExposition(sources)
+        .render({ ...options, gzip: false })
+        .toString(),
+    );
+    change();
+  }
+});
+
+it('is whole and up to date when several ask at once and numbers change meanwhile', async () => {
+  const { sources, change } = createAccounts(200);
+  const exposition = createExposition(sources);
+  const options = { scope: 'everything', format: 'text', gzip: true } as const;
+  const bodies = Array.from({ length: 5 }, async () => {
+    const body = exposition.renderInSlices(options);
+    change();
+    return gunzipSync(await body).toString();
+  });
+  for (const text of await Promise.all(bodies)) expect(text.match(/^delivery_test_size{/gm)).toHaveLength(200 * 40);
+  const last = gunzipSync(await exposition.renderInSlices(options)).toString();
+  expect(last).toBe(
+    createExposition(sources)
+      .render({ ...options, gzip: false })
+      .toString(),
+  );
+  const again = await exposition.renderInSlices(options);
+  expect(await exposition.renderInSlices(options)).toBe(again);
+});
