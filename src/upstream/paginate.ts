@@ -19,6 +19,8 @@ export interface CursorPage<Row> extends Page<Row> {
 
 /** Two million DLQ entries, or twenty million events. A walk that long is a service that never ends its list. */
 export const MOST_PAGES = 20_000;
+/** A thousand of them are remembered, and each is part of an address. */
+const LONGEST_CURSOR = 4096;
 /** A service that sends a cursor again within this many pages is caught; a longer circle ends at MOST_PAGES. */
 const CURSORS_REMEMBERED = 1000;
 
@@ -37,6 +39,9 @@ export async function* paginate<Row>(
     cursor = page.cursor;
     yield { rows: page.rows, rejected: page.rejected, isLast: cursor === undefined };
     if (cursor === undefined) return;
+    if (cursor.length > LONGEST_CURSOR) {
+      throw new UpstreamError('invalid_response', `${what}: a cursor of ${cursor.length} characters`);
+    }
     if (seen.has(cursor)) throw new UpstreamError('invalid_response', `${what}: the same cursor came twice`);
     seen.set(cursor, true);
   }

@@ -5,6 +5,7 @@ import { withDeadline } from '../kit/clock.ts';
 import { askedWait } from './asked-wait.ts';
 import type { Call, Endpoint, Request } from './call.ts';
 import { reasonOfStatus, UpstreamError } from './errors.ts';
+import { isJsonBomb } from './json-bounds.ts';
 
 /** Base addresses of one account, by the word that requests use. */
 export type Addresses = Readonly<Record<Request['address'], string>>;
@@ -21,6 +22,29 @@ export interface SendDeps {
 }
 
 const unpack = promisify(gunzip);
+/** Each piece costs a turn of the event loop, which in a busy process comes late. */
+const UNPACKED_AT_A_TIME = 128 * 1024;
+
+/** While a connection is made, a signal is not heard: what is waited for is then left behind, and closed should it come. */
+async function untilAborted(
+  request: Promise<Dispatcher.ResponseData>,
+  signal: AbortSignal,
+): Promise<Dispatcher.ResponseData> {
+  const stopped = Promise.withResolvers<never>();
+  const onAbort = () => stopped.reject(signal.reason);
+  signal.addEventListener('abort', onAbort, { once: true });
+  try {
+    return await Promise.race([request, stopped.promise]);
+  } catch (error) {
+    request.then(
+      ({ body }) => body.destroy(),
+      () => undefined,
+    );
+    throw error;
+  } finally {
+    signal.removeEventListener('abort', onAbort);
+  }
+}
 
 function tooLarge(what: string, largest: number, cause?: unknown): UpstreamError {
   return new UpstreamError('invalid_response', `${what}: answer above ${largest} bytes`, { cause, tooLarge: true });
@@ -76,12 +100,13 @@ export function createSend({ addresses, dispatcher, timeout, now, onBytes }: Sen
     if (NEVER.test(url.pathname)) throw new UpstreamError('refused', `${what} is never sent`);
     try {
       return await withDeadline(timeout, signal, async deadline => {
-        const answer = await undiciRequest(url, {
+        const request = undiciRequest(url, {
           dispatcher,
           method,
           headers: { accept: 'application/json', 'accept-encoding': 'gzip', ...headers },
           signal: deadline,
         });
+        const answer = await untilAborted(request, deadline);
         const packed = await readBounded(answer.body, what, largest, bytes => onBytes(endpoint, bytes));
         const reason = reasonOfStatus(answer.statusCode);
         const wait = askedWait(answer.statusCode, answer.headers, now());
@@ -110,13 +135,16 @@ export function createSend({ addresses, dispatcher, timeout, now, onBytes }: Sen
 async function decode(packed: Buffer, encoding: string, what: string, largest: number): Promise<unknown> {
   let text = packed;
   if (encoding === 'gzip' || encoding === 'x-gzip') {
-    text = await unpack(packed, { maxOutputLength: largest }).catch((cause: NodeJS.ErrnoException) => {
-      if (cause.code === 'ERR_BUFFER_TOO_LARGE') throw tooLarge(what, largest, cause);
-      throw new UpstreamError('invalid_response', `${what}: gzip damaged`, { cause });
-    });
+    text = await unpack(packed, { maxOutputLength: largest, chunkSize: UNPACKED_AT_A_TIME }).catch(
+      (cause: NodeJS.ErrnoException) => {
+        if (cause.code === 'ERR_BUFFER_TOO_LARGE') throw tooLarge(what, largest, cause);
+        throw new UpstreamError('invalid_response', `${what}: gzip damaged`, { cause });
+      },
+    );
   } else if (encoding !== 'identity') {
     throw new UpstreamError('invalid_response', `${what}: unasked content encoding`);
   }
+  if (isJsonBomb(text)) throw tooLarge(`${what}: too many values`, largest);
   try {
     // A byte order mark is no JSON, and harmless.
     return JSON.parse(text.toString('utf8').replace(/^\ufeff/, ''));

@@ -38,9 +38,12 @@ export function rank(values: readonly number[], share: number): number {
 /** The later half of the minutes may use this share more than the earlier one. */
 const TOLERATED_GROWTH = 0.15;
 
-/** How much the mean of the later half of `values` exceeds that of the earlier, the first minute left out; undefined when there are too few. */
+/**
+ * How much the mean of the later half of `values` exceeds that of the earlier. Their first third is left out, as what is
+ * bounded takes its time to be full; undefined when too few are left.
+ */
 export function growth(values: readonly number[]): number | undefined {
-  const settled = values.slice(1);
+  const settled = values.slice(Math.ceil(values.length / 3));
   if (settled.length < 4) return undefined;
   const half = Math.floor(settled.length / 2);
   return mean(settled.slice(-half)) / mean(settled.slice(0, half)) - 1;
