@@ -1,0 +1,69 @@
+import { once } from 'node:events';
+import { type AddressInfo, createServer, type Socket } from 'node:net';
+import { gzipSync } from 'node:zlib';
+import { describe, expect, it } from 'vitest';
+import { afterThisTest, allRows, createTestClient } from '../support/client.ts';
+import { json, startHttpService } from '../support/http-service.ts';
+
+async function serve(handle: Parameters<typeof startHttpService>[0]) {
+  const service = await startHttpService(handle);
+  afterThisTest(() => service.close());
+  return service;
+}
+
+const signal = () => new AbortController().signal;
+
+describe('bounds', () => {
+  it('does not parse what would take far more memory than its bytes suggest, and asks for less', async () => {
+    const bombs = { 100: `{"messages":[${'{},'.repeat(3_000_000)}{}]}`, 50: `{"messages":${'['.repeat(2_000_000)}` };
+    const service = await serve((request, response) => {
+      const count = new URL(request.url ?? '', 'http://x').searchParams.get('count');
+      const bomb = bombs[Number(count) as 100 | 50];
+      if (bomb) response.writeHead(200, { 'content-encoding': 'gzip' }).end(gzipSync(bomb));
+      else json(response, { messages: [{ dlqId: '1-0' }] });
+    });
+    const { reader } = createTestClient(service.url);
+    expect(await allRows(reader.dlqPages({}, signal()))).toHaveLength(1);
+    expect(service.requests).toEqual(['GET /v2/dlq?count=100', 'GET /v2/dlq?count=50', 'GET /v2/dlq?count=25']);
+  });
+
+  it('reads a long page of ordinary rows, whatever their texts hold', async () => {
+    const body = '{[,"\\'.repeat(10_000);
+    const messages = Array.from({ length: 100 }, (_, index) => ({ dlqId: `${index}-0`, body, header: { a: ['b'] } }));
+    const service = await serve((_request, response) => json(response, { messages }));
+    expect(await allRows(createTestClient(service.url).reader.dlqPages({}, signal()))).toHaveLength(100);
+  });
+
+  it.each(['http', 'https'])(
+    'ends in time, and at once when it is stopped, where %s accepts and says nothing',
+    async scheme => {
+      const sockets = new Set<Socket>();
+      const server = createServer(socket => void sockets.add(socket.on('error', () => undefined))).listen(
+        0,
+        '127.0.0.1',
+      );
+      await once(server, 'listening');
+      afterThisTest(async () => {
+        for (const socket of sockets) socket.destroy();
+        await new Promise(resolve => server.close(resolve));
+      });
+      const url = `${scheme}://127.0.0.1:${(server.address() as AddressInfo).port}`;
+      const { reader } = createTestClient(url, { timeout: 100, connectTimeout: 60_000, random: () => 0 });
+      await expect(reader.flowControl(signal())).rejects.toMatchObject({ reason: 'timeout' });
+      const stop = new AbortController();
+      const slow = createTestClient(url, { timeout: 60_000, connectTimeout: 60_000 }).reader.flowControl(stop.signal);
+      stop.abort(new Error('stopping'));
+      await expect(slow).rejects.toThrow('stopping');
+    },
+    5000,
+  );
+
+  it('takes no cursor that is longer than an address may be', async () => {
+    const service = await serve((_request, response) => json(response, { cursor: 'c'.repeat(5000), messages: [] }));
+    const { reader } = createTestClient(service.url);
+    await expect(allRows(reader.dlqPages({}, signal()))).rejects.toMatchObject({
+      reason: 'invalid_response',
+      message: 'GET /v2/dlq: a cursor of 5000 characters',
+    });
+  });
+});
