@@ -154,9 +154,8 @@ export const dlq = defineCollector({
     const meaning = fromDateMeans === 'auto' ? (memory.meaning ?? 'creation') : fromDateMeans;
     const roundContext: RoundContext = { ...context, meaning, retention: dlqRetention };
     const next = nextWalk(context, roundContext);
-    const isOver = !next;
     const reads = next ? await readStep(next.walk) : [];
-    const hasEnded = isOver || reads.length === 0;
+    const hasEnded = reads.length === 0;
     const teller = next?.stage === 'everything' && hasEnded && fromDateMeans === 'auto' ? next.walk.teller : undefined;
     const told = teller && memory.meaning === undefined ? await askMeaning(teller, roundContext) : undefined;
     return {
@@ -166,9 +165,9 @@ export const dlq = defineCollector({
           memory.meaning = told;
           memory.isTouched = true;
         }
-        // Before the first complete walk there is nothing to be shown.
+        // Before the first complete walk there is nothing to be shown; and which values are shown is chosen once a round.
         const isShown = memory.all.shown !== undefined && memory.filters.every(({ shown }) => shown);
-        const facts = isShown ? toFacts(memory, maxSeriesPerBreakdown) : undefined;
+        const facts = isShown && !next ? toFacts(memory, maxSeriesPerBreakdown) : undefined;
         return { memory, facts, changes: takeChanges(memory) };
       },
       more: next && { ...next, hasEnded },

@@ -88,30 +88,6 @@ describe('client', () => {
     ]);
   });
 
-  it('asks for a smaller page when the service refuses the number of rows, and remembers', async () => {
-    const service = await serve((request, response) => {
-      const count = new URL(request.url ?? '', 'http://x').searchParams.get('count');
-      if (count === '100') json(response, { events: [] });
-      else json(response, { error: 'invalid count' }, 400);
-    });
-    const { reader } = createTestClient(service.url);
-    for (let read = 0; read < 2; read += 1) await allRows(reader.eventPages({}, signal()));
-    expect(service.requests).toEqual([
-      'GET /v2/events?count=1000',
-      'GET /v2/events?count=100',
-      'GET /v2/events?count=100',
-    ]);
-  });
-
-  it('does not remember a smaller page that was refused, too', async () => {
-    const service = await serve((_request, response) => json(response, { error: 'no' }, 400));
-    const { reader } = createTestClient(service.url);
-    for (let read = 0; read < 2; read += 1) {
-      await expect(allRows(reader.eventPages({}, signal()))).rejects.toMatchObject({ reason: 'refused', status: 400 });
-    }
-    expect(service.requests[2]).toBe('GET /v2/events?count=1000');
-  });
-
   it('counts answers without a list, which it takes for empty ones', async () => {
     const service = await serve((_request, response) => json(response, { flowControls: null }));
     const { reader, counts } = createTestClient(service.url);

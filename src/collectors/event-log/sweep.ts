@@ -51,7 +51,8 @@ export function foldSweep(memory: Memory, range: RangeRead, limits: Limits): voi
     for (const identity of minutes.get(minute) ?? []) known.add(identity);
   }
   for (const [identity, event] of range.events) {
-    if (known.has(identity)) continue;
+    // Minutes may have been given up meanwhile, and what was known of them forgotten.
+    if (known.has(identity) || event.time <= checkpoint.sweptTo) continue;
     const { row, tally } = destinations.of(event.destination, event.time);
     tally.events[EVENT_STATES[event.state] as EventState] += 1;
     log.late += 1;
@@ -59,7 +60,6 @@ export function foldSweep(memory: Memory, range: RangeRead, limits: Limits): voi
     // Its place among the others is past. But an end is an end, and a message without one would be in flight for ever.
     if (isEnding(event.state)) follow(memory, event, limits, false);
   }
-  // Others may have gone further meanwhile, when there was too much to remember.
   checkpoint.sweptTo = Math.max(checkpoint.sweptTo, range.to);
   touched.add('checkpoint');
   forgetMinutes(memory, range.to);
