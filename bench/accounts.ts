@@ -1,47 +1,94 @@
 import { fork, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
+import { mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { table, timeGet, timingsOf } from './measure.ts';
 
 const ACCOUNTS = 1000;
-const DEAD = 100;
-const HANGING = 20;
+/** How the first accounts are ill, so many of each; the others are well. */
+const ILL: readonly {
+  readonly what: string;
+  readonly count: number;
+  readonly fault?: object;
+  readonly isDead?: true;
+}[] = [
+  { what: 'at a closed port', count: 100, isDead: true },
+  { what: 'that never answer', count: 20, fault: { kind: 'hang' } },
+  { what: 'that answer after 20 s', count: 20, fault: { latencyMs: 20_000 } },
+  { what: 'with half a body', count: 20, fault: { kind: 'truncate' } },
+  { what: 'with a body byte by byte', count: 20, fault: { kind: 'drip' } },
+  { what: 'with a page of HTML', count: 20, fault: { kind: 'html' } },
+  { what: 'with a reset connection', count: 20, fault: { kind: 'reset' } },
+  { what: 'whose token is refused', count: 20, fault: { kind: 'status', status: 401 } },
+];
+/** What is wrong with each of the accounts that are ill. */
+const ILLNESSES = ILL.flatMap(illness => Array.from({ length: illness.count }, () => illness));
 /** Milliseconds from the start until measuring begins, and of measuring. */
 const WARM_UP = 25_000;
 const MEASURED = 40_000;
 
-/** A thousand accounts in one process with the usual intervals, some of them dead or hanging. */
+/** Values of a metric by the number of its account, added up. */
+function byAccount(text: string, name: string, isMeant = (_line: string) => true): Map<number, number> {
+  const values = new Map<number, number>();
+  for (const line of text.split('\n')) {
+    if (!line.startsWith(`${name}{`) || !isMeant(line)) continue;
+    const [, account = '', value = ''] = /account="production-(\d+)".*} (\S+)$/.exec(line) ?? [];
+    values.set(Number(account), (values.get(Number(account)) ?? 0) + Number(value));
+  }
+  return values;
+}
+
+/** MiB that the kernel's `name` says of a process. */
+function memoryOf(pid: number | undefined, name: 'VmRSS' | 'VmHWM'): string {
+  const [, kib = ''] =
+    new RegExp(`^${name}:\\s+(\\d+) kB$`, 'm').exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
+  return (Number(kib) / 1024).toFixed(0);
+}
+
+function socketsOf(pid: number | undefined): number {
+  const folder = `/proc/${pid}/fd`;
+  const isSocket = (file: string) => {
+    try {
+      return readlinkSync(join(folder, file)).startsWith('socket:');
+    } catch {
+      return false; // closed meanwhile
+    }
+  };
+  return readdirSync(folder).filter(isSocket).length;
+}
+
+/** A thousand accounts in one process with the usual intervals, each with a token and rows of its own, some of them ill. */
 export async function run(): Promise<string> {
-  const options = { dlqEntries: 300, history: 600_000 };
-  const emulator = fork(new URL('./emulator-server.ts', import.meta.url), [JSON.stringify(options)]);
-  const [{ url, token }] = (await once(emulator, 'message')) as [{ url: string; token: string }];
-  const silent = createServer(socket => socket.on('error', () => undefined)).listen(0, '127.0.0.1');
-  await once(silent, 'listening');
-  const silentUrl = `http://127.0.0.1:${(silent.address() as { port: number }).port}`;
+  const options = { accounts: ACCOUNTS, dlqEntries: 300, history: 600_000 };
+  const emulator = fork(new URL('./emulator-server.ts', import.meta.url), [JSON.stringify(options)], {
+    execArgv: ['--max-old-space-size=4096'],
+  });
+  const [{ url, tokens }] = (await once(emulator, 'message')) as [{ url: string; tokens: string[] }];
+  for (const [index, { fault }] of ILLNESSES.entries()) {
+    if (!fault) continue;
+    const body = JSON.stringify(fault);
+    const headers = { 'content-type': 'application/json' };
+    const { status } = await fetch(`${url}/_emulator/accounts/${index + 1}/faults`, { method: 'POST', headers, body });
+    if (status !== 200) throw new Error(`the emulator does not take ${body}: ${status}`);
+  }
   const folder = mkdtempSync(join(tmpdir(), 'delivery-watch-bench-'));
   const file = join(folder, 'config.yaml');
-  const baseUrl = (index: number) => {
-    if (index < DEAD) return 'http://127.0.0.1:1';
-    return index < DEAD + HANGING ? silentUrl : url;
-  };
   writeFileSync(
     file,
     JSON.stringify({
       server: { listen: '127.0.0.1:0' },
       store: { path: join(folder, 'store.db') },
-      accounts: Array.from({ length: ACCOUNTS }, (_, index) => ({
+      accounts: tokens.map((_, index) => ({
         name: `production-${index}`,
-        baseUrl: baseUrl(index),
-        token: { env: 'DELIVERY_TOKEN' },
+        baseUrl: ILLNESSES[index]?.isDead ? 'http://127.0.0.1:1' : url,
+        token: { env: `TOKEN_${index}` },
       })),
     }),
   );
   const main = new URL('../dist/main.js', import.meta.url).pathname;
   const agent = spawn(process.execPath, [main, 'serve', '--config', file], {
-    env: { DELIVERY_TOKEN: token },
+    env: Object.fromEntries(tokens.map((token, index) => [`TOKEN_${index}`, token])),
     stdio: ['ignore', 'ignore', 'pipe'],
   });
   try {
@@ -66,26 +113,34 @@ export async function run(): Promise<string> {
       delays.push(Number(/^nodejs_eventloop_lag_p99_seconds (\S+)$/m.exec(text)?.[1] ?? Number.NaN) * 1000);
     }
     const text = await (await fetch(`${page}/metrics`)).text();
-    const up = [...text.matchAll(/^delivery_up{[^}]*} 1$/gm)].length;
     const series = text.split('\n').filter(line => line !== '' && !line.startsWith('#')).length;
-    const [, kib = ''] = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${agent.pid}/status`, 'utf8')) ?? [];
+    const isWell = ([account]: readonly [number, number]) => account >= ILLNESSES.length;
+    const well = (name: string, isMeant?: (line: string) => boolean) =>
+      [...byAccount(text, name, isMeant)].filter(isWell);
+    const up = well('delivery_up').filter(([, value]) => value === 1).length;
+    const stale = well('delivery_collector_data_stale').filter(([, rounds]) => rounds > 0).length;
+    const failed = well('delivery_api_requests_total', line => !line.includes('outcome="ok"'));
     const { median } = timingsOf(times);
     const p99 = timingsOf(delays).median;
     const rows = [
-      ['accounts that are up', `${up} of ${ACCOUNTS - DEAD - HANGING}`, 'all'],
+      ['well accounts that are up', `${up} of ${ACCOUNTS - ILLNESSES.length}`, 'all'],
+      ['well accounts with stale data', String(stale), '0'],
+      ['requests of well accounts that failed', String(failed.reduce((sum, [, count]) => sum + count, 0)), '0'],
       ['event-loop delay, p99, ms', p99.toFixed(0), '≤ 50'],
       ['scrape, median ms', median.toFixed(0), '–'],
       ['scrape, slowest ms', Math.max(...times).toFixed(0), '–'],
       ['series', String(series), '–'],
       ['bytes, gzip', String(bytes), '–'],
-      ['resident memory, MiB', (Number(kib) / 1024).toFixed(0), '–'],
+      ['sockets', String(socketsOf(agent.pid)), '–'],
+      ['resident memory, MiB', memoryOf(agent.pid, 'VmRSS'), '–'],
+      ['resident memory at its height, MiB', memoryOf(agent.pid, 'VmHWM'), '–'],
     ];
-    return `${ACCOUNTS} accounts in one process for ${(WARM_UP + MEASURED) / 1000} s with the usual intervals, ${DEAD} of them at a closed port and ${HANGING} at one that never answers, beside the emulator that serves the others on the same cores. Scraped every 5 s.\n\n${table(['what', 'is', 'wanted'], rows)}`;
+    const ill = ILL.map(({ what, count }) => `${count} ${what}`).join(', ');
+    return `${ACCOUNTS} accounts in one process for ${(WARM_UP + MEASURED) / 1000} s with the usual intervals, each with a token, a queue and a log of its own, beside the emulator that serves them on the same cores. Ill are ${ill}. Scraped every 5 s.\n\n${table(['what', 'is', 'wanted'], rows)}`;
   } finally {
     agent.kill('SIGTERM');
     await once(agent, 'exit');
     emulator.kill();
-    silent.close();
     rmSync(folder, { recursive: true });
   }
 }

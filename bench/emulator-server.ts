@@ -1,4 +1,4 @@
-/** The emulator in a process of its own, for `walk.ts`: takes its options as JSON, says where it listens, ends with its parent. */
+/** The emulator in a process of its own, for `walk.ts` and `accounts.ts`: takes its options as JSON, says where it listens, ends with its parent. */
 type EmulatorRoom = typeof import('../src/emulator/server.ts');
 
 const { startEmulator } = (await import(new URL('../dist/emulator/server.js', import.meta.url).href)) as EmulatorRoom;
@@ -10,5 +10,5 @@ for (let index = 0; index < spread; index += 1) {
   const enteredAt = now - over + Math.floor((index * over) / spread);
   emulator.state.addDlqEntry({ enteredAt, createdAt: enteredAt - 5000 - ((index * 7919) % 600_000) });
 }
-process.send?.({ url: emulator.url, token: emulator.token });
+process.send?.({ url: emulator.url, token: emulator.token, tokens: emulator.accounts.map(({ token }) => token) });
 process.on('disconnect', () => process.exit());

@@ -1,4 +1,5 @@
 import { Command } from 'commander';
+import type { EmulatedAccount } from '../emulator/server.ts';
 import { emulatorHelp, repeated, startEmulatorFor } from './emulator.ts';
 import { integerOption, numberOption } from './number-option.ts';
 import { untilStopped } from './until-stopped.ts';
@@ -8,6 +9,7 @@ interface Options {
   readonly scenario: string;
   readonly seed: number;
   readonly speed: number;
+  readonly accounts: number;
   readonly option?: readonly string[];
   readonly fault?: readonly string[];
   readonly help?: true;
@@ -21,6 +23,7 @@ export function emulateCommand(): Command {
       .option('--scenario <name>', 'what happens in it', 'steady')
       .option('--seed <n>', 'the same seed gives the same workload', integerOption(0, 2 ** 31), 1)
       .option('--speed <x>', 'emulated seconds in a second; 0 stands still', numberOption(0, 10_000), 1)
+      .option('--accounts <n>', 'accounts, each with a token and a workload of its own', integerOption(1, 10_000), 1)
       .option('--option <name=value>', 'how the service speaks; may be repeated', repeated)
       .option(
         '--fault <name=value,...>',
@@ -39,14 +42,18 @@ export function emulateCommand(): Command {
         }
         const stopped = untilStopped();
         const emulator = await startEmulatorFor(command, options, { option, fault });
-        const { url, token, readOnlyToken, credentials } = emulator;
+        const { url, accounts } = emulator;
+        const secrets = ({ token, readOnlyToken, credentials }: EmulatedAccount) => [
+          `  token      ${token}`,
+          `  read-only  ${readOnlyToken}`,
+          `  account    ${credentials.login.username}:${credentials.login.password}`,
+        ];
         process.stdout.write(
           [
             'The emulated service listens.',
             `  url        ${url}`,
-            `  token      ${token}`,
-            `  read-only  ${readOnlyToken}`,
-            `  account    ${credentials.login.username}:${credentials.login.password}`,
+            ...secrets(accounts[0]),
+            ...accounts.slice(1).flatMap((account, index) => [`Account ${index + 2}:`, ...secrets(account)]),
             'Stop with Ctrl-C.\n',
           ].join('\n'),
         );

@@ -3,6 +3,7 @@ import type { Clock } from '../kit/clock.ts';
 import type { Credentials } from './credentials.ts';
 import type { Faults } from './faults.ts';
 import { access } from './routes/access.ts';
+import { hearCancels } from './routes/callback.ts';
 import { createRouting, nameOf } from './routes/endpoint.ts';
 import { createEndpoints } from './routes/endpoints.ts';
 import { type About, createInside } from './routes/inside.ts';
@@ -45,6 +46,7 @@ export function createApp({ state, credentials, faults, clock, closing, about }:
     state.tally.countCall(endpointOf(request));
     next();
   });
+  app.use(hearCancels(state));
   app.use(spoil({ faults, clock, closing, endpointOf }));
   app.use((request, response, next) => {
     if (request.path.startsWith('/v2/') || found(request)) enter(request, response, next);

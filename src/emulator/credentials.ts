@@ -6,7 +6,7 @@ interface AccountLogin {
   readonly password: string;
 }
 
-/** The secrets of the one account. Those of the data addresses change when they are reset. */
+/** The secrets of one account. Those of the data addresses change when they are reset. */
 export interface Credentials {
   readonly accountId: string;
   /** For Basic authentication at the account-management address; resets leave it as it is. */
@@ -16,6 +16,8 @@ export interface Credentials {
   readonly password: string;
   /** What receivers check signatures with. */
   readonly signingKeys: { readonly current: string; readonly next: string };
+  /** What a request that bears this may do, at the data addresses or at that of account management; undefined: nothing. */
+  rightOf(authorization: string | undefined, login: 'bearer' | 'account'): 'all' | 'read' | undefined;
   /** Resets of the token, and rotations of the signing keys. */
   readonly resets: number;
   readonly keyRotations: number;
@@ -27,8 +29,9 @@ export interface Credentials {
 
 const secret = () => randomBytes(18).toString('base64url');
 
-export function createCredentials(token = secret(), readOnlyToken = secret()): Credentials {
-  const login = { username: 'owner@example.com', password: secret() };
+export function createCredentials(username: string, token = secret(), readOnlyToken = secret()): Credentials {
+  const login = { username, password: secret() };
+  const basic = `Basic ${Buffer.from(`${login.username}:${login.password}`).toString('base64')}`;
   const tokens = { token, readOnlyToken, password: secret() };
   let signingKeys = { current: `sig_${secret()}`, next: `sig_${secret()}` };
   let [resets, keyRotations] = [0, 0];
@@ -46,6 +49,11 @@ export function createCredentials(token = secret(), readOnlyToken = secret()): C
     },
     get signingKeys() {
       return signingKeys;
+    },
+    rightOf(authorization, at) {
+      if (at === 'account') return authorization === basic ? 'all' : undefined;
+      if (authorization === `Bearer ${tokens.token}`) return 'all';
+      return authorization === `Bearer ${tokens.readOnlyToken}` ? 'read' : undefined;
     },
     get resets() {
       return resets;

@@ -2,15 +2,15 @@ import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type Clock, systemClock } from '../kit/clock.ts';
-import { createApp } from './app.ts';
+import { createAccount, type EmulatedAccount } from './account.ts';
 import { createEmulatedClock, type EmulatedClock } from './clock.ts';
-import { type Credentials, createCredentials } from './credentials.ts';
-import { type Dialect, dialectWith } from './dialect.ts';
+import { createCredentials } from './credentials.ts';
+import type { Dialect } from './dialect.ts';
 import type { FaultSeed } from './fault.ts';
-import { createFaults, type Faults } from './faults.ts';
-import { scenarioNamed } from './scenarios/index.ts';
-import { EmulatorState } from './state.ts';
+import { fractionOf } from './random.ts';
+import { answerFor } from './reception.ts';
 
+export type { EmulatedAccount } from './account.ts';
 export { type Dialect, dialectHelp, readDialectOption } from './dialect.ts';
 export { type FaultSeed, faultHelp, readFault } from './fault.ts';
 export { scenarios } from './scenarios/index.ts';
@@ -22,42 +22,38 @@ export interface EmulatorOptions {
   readonly host?: string;
   /** Decides everything that the workload makes up; default 1. */
   readonly seed?: number;
+  /** How many accounts there are, each with tokens and rows of its own; default 1. */
+  readonly accounts?: number;
   /** Emulated milliseconds per millisecond: 1, the default, is real time, 0 is frozen. */
   readonly speed?: number;
   /** One of `scenarios`; default `steady`. */
   readonly scenario?: string;
-  /** What requests must bear; made up when left out. */
+  /** What requests to the first account must bear; made up when left out, as it is for all others. */
   readonly token?: string;
-  /** What requests that change nothing may bear; made up when left out. */
+  /** What requests to it that change nothing may bear; made up when left out. */
   readonly readOnlyToken?: string;
   /** Real time; default the system's. */
   readonly clock?: Clock;
-  /** Milliseconds of workload that have happened at the start; default an hour, at most six. 0 means that nothing has. */
+  /** Milliseconds of workload that have happened at the start; default an hour, five minutes for each of several accounts, at most six hours. 0 means that nothing has. */
   readonly history?: number;
   /** Whether anything happens that nobody asked for; default true. Without it there is only what is added. */
   readonly workload?: boolean;
-  /** How many dead letters are older than the history; default 200. */
+  /** How many dead letters of each account are older than the history; default 200. */
   readonly dlqEntries?: number;
-  /** How many events are kept, the latest; default a million. None is kept for more than six hours. */
+  /** How many events of each account are kept, the latest; default its share of a million, at least 5,000. None is kept for more than six hours. */
   readonly mostEvents?: number;
   /** How the service speaks, where that is not as usual. */
   readonly dialect?: Partial<Dialect>;
-  /** What goes wrong from the start. */
+  /** What goes wrong for every account from the start. */
   readonly faults?: readonly FaultSeed[];
 }
 
-export interface Emulator {
-  /** Base address, without a slash at its end; also that of the account-management interface. */
+export interface Emulator extends EmulatedAccount {
+  /** Base address of every account, without a slash at its end; also that of the account-management interface. */
   readonly url: string;
-  /** As of now: a reset changes it. */
-  readonly token: string;
-  readonly readOnlyToken: string;
-  readonly credentials: Credentials;
-  readonly state: EmulatorState;
   readonly clock: EmulatedClock;
-  /** How it answers; may be changed at any time. */
-  readonly dialect: Dialect;
-  readonly faults: Faults;
+  /** All accounts; the first is the emulator itself, and answers whoever bears no account's secret. */
+  readonly accounts: readonly [EmulatedAccount, ...EmulatedAccount[]];
   /** Answers what is under way, then lets go of port and connections. */
   close(): Promise<void>;
 }
@@ -65,31 +61,35 @@ export interface Emulator {
 /** Real milliseconds that requests under way get when the emulator is closed. */
 const CLOSING_MS = 1000;
 
+/** A thousand accounts shall fit into memory: each has its share of these events, and at least so many. */
+const MOST_EVENTS = 1_000_000;
+const LEAST_SHARE = 5000;
+
 /** Starts an emulator of the service. Rejects when the port cannot be had, with a RangeError when an option makes no sense. */
 export async function startEmulator(options: EmulatorOptions = {}): Promise<Emulator> {
   const { port = 0, host = '127.0.0.1', seed = 1, speed = 1, scenario = 'steady', clock = systemClock } = options;
-  const { history = 3_600_000, dlqEntries = 200, mostEvents, workload = true } = options;
-  const { description, dialect: usual, fault } = scenarioNamed(scenario);
+  const { accounts: count = 1, dlqEntries = 200, workload = true, dialect = {}, faults = [] } = options;
+  if (!(Number.isInteger(count) && count > 0))
+    throw new RangeError(`accounts must be a whole number above 0, got ${count}`);
+  const { history = count === 1 ? 3_600_000 : 300_000 } = options;
+  const { mostEvents = Math.max(LEAST_SHARE, Math.floor(MOST_EVENTS / count)) } = options;
   const emulated = createEmulatedClock(clock, speed);
-  const dialect = dialectWith({ ...usual, ...options.dialect });
-  const state = new EmulatorState({
-    clock: emulated,
-    seed,
-    scenario,
-    history,
-    dlqEntries,
-    mostEvents,
-    workload,
-    dialect,
-  });
-  const credentials = createCredentials(options.token, options.readOnlyToken);
-  const start = emulated.now();
-  const faults = createFaults(seed, () => fault?.(emulated.now() - start));
-  faults.replace(options.faults ?? []);
   const closing = new AbortController();
-  const about = { scenario, description, seed, speed };
-  const app = createApp({ state, credentials, faults, clock, closing: closing.signal, about });
-  const server = createServer(app);
+  const world = { clock: emulated, scenario, history, dlqEntries, mostEvents, workload };
+  const common = { ...world, dialect, faults, realClock: clock, closing: closing.signal, accounts: count };
+  const account = (number: number) =>
+    createAccount({
+      ...common,
+      seed: number === 1 ? seed : Math.floor(fractionOf(seed, `account ${number}`) * 2 ** 31),
+      credentials:
+        number === 1
+          ? createCredentials('owner@example.com', options.token, options.readOnlyToken)
+          : createCredentials(`owner-${number}@example.com`),
+    });
+  const first = account(1);
+  const accounts = [first, ...Array.from({ length: count - 1 }, (_, index) => account(index + 2))] as const;
+  const { state, faults: firstFaults, dialect: firstDialect } = first;
+  const server = createServer(answerFor(accounts));
   server.listen(port, host);
   await once(server, 'listening');
   const bound = server.address() as AddressInfo;
@@ -98,16 +98,17 @@ export async function startEmulator(options: EmulatorOptions = {}): Promise<Emul
   return {
     url: `http://${name}:${bound.port}`,
     get token() {
-      return credentials.token;
+      return first.token;
     },
     get readOnlyToken() {
-      return credentials.readOnlyToken;
+      return first.readOnlyToken;
     },
-    credentials,
+    credentials: first.credentials,
     state,
+    dialect: firstDialect,
+    faults: firstFaults,
     clock: emulated,
-    dialect,
-    faults,
+    accounts,
     close() {
       closing.abort();
       closed ??= closeServer(server, clock);

@@ -4,17 +4,6 @@ import type { Credentials } from '../credentials.ts';
 import type { Dialect } from '../dialect.ts';
 import type { Endpoint } from './endpoint.ts';
 
-const basic = ({ username, password }: Credentials['login']) =>
-  `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`;
-
-/** How a request is let in; undefined when it is not. */
-function rightOf(request: Request, login: Endpoint['login'], credentials: Credentials): 'all' | 'read' | undefined {
-  const { authorization } = request.headers;
-  if (login === 'account') return authorization === basic(credentials.login) ? 'all' : undefined;
-  if (authorization === `Bearer ${credentials.token}`) return 'all';
-  return authorization === `Bearer ${credentials.readOnlyToken}` ? 'read' : undefined;
-}
-
 export interface AccessParts {
   readonly credentials: Credentials;
   readonly dialect: Dialect;
@@ -27,7 +16,7 @@ export interface AccessParts {
 export function access({ credentials, dialect, now, loginOf }: AccessParts): RequestHandler {
   const take = createBurst(now);
   return (request, response, next) => {
-    const right = rightOf(request, loginOf(request), credentials);
+    const right = credentials.rightOf(request.headers.authorization, loginOf(request));
     if (!right) {
       response.status(401).json({ error: 'unable to authenticate: invalid token' });
       return;

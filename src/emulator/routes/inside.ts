@@ -12,6 +12,8 @@ export interface About {
   readonly description: string;
   readonly seed: number;
   readonly speed: number;
+  /** How many accounts the emulator has. */
+  readonly accounts: number;
   /** The endpoints of the service that are emulated, such as `GET /v2/dlq`. */
   readonly endpoints: readonly string[];
 }
@@ -97,7 +99,7 @@ function settings({ state, faults }: InsideParts): Setting[] {
 }
 
 /** A page that says what this is. */
-function showHome({ scenario, description, endpoints }: About, all: readonly Setting[]): RequestHandler {
+function showHome({ scenario, description, accounts, endpoints }: About, all: readonly Setting[]): RequestHandler {
   const text = [
     'An emulator of a hosted message-delivery service: made-up messages, none of them is ever sent.',
     '',
@@ -109,6 +111,8 @@ function showHome({ scenario, description, endpoints }: About, all: readonly Set
     'Without one, what the emulator itself knows, and what can be changed with JSON while it runs:',
     '  GET /_emulator/state',
     ...all.flatMap(({ path, help, clear }) => [`  GET, POST${clear ? ', DELETE' : ''} ${path}`, `      ${help}`]),
+    '',
+    `Accounts: ${accounts}, each with a token and rows of its own. These are of the first; /_emulator/accounts/N/state and so on are of account N.`,
     '',
   ].join('\n');
   return (_request, response) => {

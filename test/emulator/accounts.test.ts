@@ -1,0 +1,106 @@
+import { expect, onTestFinished, test } from 'vitest';
+import { type EmulatedAccount, type Emulator, startEmulator } from '../../src/emulator/server.ts';
+import { startCli } from '../support/cli.ts';
+import { ask, emptyEmulator, emulator } from './emulated.ts';
+
+/** Asks as an account does. */
+const askAs = ({ url }: Emulator, { token }: EmulatedAccount, path: string) => ask({ url, token } as Emulator, path);
+const idsOf = async (emulated: Emulator, account: EmulatedAccount) =>
+  (await askAs(emulated, account, '/v2/dlq')).body.messages.map(({ messageId }: { messageId: string }) => messageId);
+
+test('each account has a token and rows of its own; a token of none is refused', async () => {
+  const emulated = await emptyEmulator({ accounts: 3, token: 'given' });
+  const { accounts } = emulated;
+  expect(accounts).toHaveLength(3);
+  expect(accounts[0].token).toBe('given');
+  expect(new Set(accounts.flatMap(({ token, readOnlyToken }) => [token, readOnlyToken])).size).toBe(6);
+  for (const [index, account] of accounts.entries()) account.state.addDlqEntry({ messageId: `of-${index + 1}` });
+  expect(await Promise.all(accounts.map(account => idsOf(emulated, account)))).toEqual([['of-1'], ['of-2'], ['of-3']]);
+  for (const { readOnlyToken, state } of accounts) {
+    const headers = { authorization: `Bearer ${readOnlyToken}` };
+    expect((await ask(emulated, '/v2/dlq', { headers })).body.messages).toHaveLength(1);
+    expect((await ask(emulated, '/v2/dlq', { headers, method: 'DELETE' })).status).toBe(403);
+    expect(state.calls()).toEqual({ 'GET /v2/dlq': 2, 'DELETE /v2/dlq': 1 });
+  }
+  expect((await ask(emulated, '/v2/dlq', { headers: { authorization: 'Bearer nobody' } })).status).toBe(401);
+  // It is the first that answers whoever is nobody.
+  expect(accounts.map(({ state }) => state.calls()['GET /v2/dlq'])).toEqual([3, 2, 2]);
+});
+
+test('the same seed gives every account the same workload again, and no two of them the same', async () => {
+  const options = { accounts: 3, seed: 5, history: 60_000 };
+  const [one, two] = [await emulator(options), await emulator(options)];
+  const rows = ({ accounts }: Emulator) => accounts.map(({ state }) => state.eventRows());
+  expect(rows(one)).toEqual(rows(two));
+  const [first = [], second = [], third = []] = rows(one);
+  expect([first.length, second.length, third.length].every(length => length > 50)).toBe(true);
+  const ids = new Set([...first, ...second, ...third].map(({ messageId }) => messageId));
+  const each = [first, second, third].map(events => new Set(events.map(({ messageId }) => messageId)).size);
+  expect(ids.size).toBe(each.reduce((sum, size) => sum + size, 0));
+});
+
+test('faults, dialect and resets of one account are no other’s', async () => {
+  const emulated = await emptyEmulator({ accounts: 2 });
+  const [one, two] = emulated.accounts as readonly [EmulatedAccount, EmulatedAccount];
+  two.faults.add({ kind: 'status', status: 500 });
+  one.dialect.lastCursor = 'empty';
+  expect((await askAs(emulated, one, '/v2/dlq')).body).toEqual({ cursor: '', messages: [] });
+  expect((await askAs(emulated, two, '/v2/dlq')).status).toBe(500);
+  two.faults.clear();
+  expect((await askAs(emulated, two, '/v2/dlq')).body).toEqual({ messages: [] });
+
+  const before = [one.token, two.token];
+  const { username, password } = two.credentials.login;
+  expect(username).not.toBe(one.credentials.login.username);
+  const authorization = `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`;
+  const { body } = await ask(emulated, '/svc/user/rotatetoken', { method: 'POST', headers: { authorization } });
+  expect(body).toMatchObject({ token: two.token, customer_id: username });
+  expect([one.token, two.token].map((token, index) => token === before[index])).toEqual([true, false]);
+  expect((await ask(emulated, '/v2/dlq', { headers: { authorization: `Bearer ${before[1]}` } })).status).toBe(401);
+  expect((await askAs(emulated, two, '/v2/dlq')).status).toBe(200);
+});
+
+test('what is inside is shown and changed by the number of the account, without one of the first', async () => {
+  const emulated = await emptyEmulator({ accounts: 2 });
+  const [one, two] = emulated.accounts as readonly [EmulatedAccount, EmulatedAccount];
+  two.state.addDlqEntry();
+  const total = async (path: string) => (await ask(emulated, path)).body.dlq.total;
+  expect(await total('/_emulator/state')).toBe(0);
+  expect(await total('/_emulator/accounts/1/state')).toBe(0);
+  expect(await total('/_emulator/accounts/2/state?x=1')).toBe(1);
+  const post = (path: string, body: unknown) =>
+    ask(emulated, path, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', authorization: `Bearer ${one.token}` },
+      body: JSON.stringify(body),
+    });
+  await post('/_emulator/accounts/2/faults', { kind: 'hang' });
+  await post('/_emulator/accounts/2/dialect', { eventTime: 'number' });
+  expect([one.faults.list().length, two.faults.list().length]).toEqual([0, 1]);
+  expect([one.dialect.eventTime, two.dialect.eventTime]).toEqual(['text', 'number']);
+  for (const number of ['0', '3', '01', 'x', '1e0']) {
+    const { status, body } = await ask(emulated, `/_emulator/accounts/${number}/state`);
+    expect([status, body]).toEqual([404, { error: `there is no account ${number}; there are 1 to 2` }]);
+  }
+  expect((await ask(emulated, '/')).text).toContain('Accounts: 2,');
+});
+
+test.each([0, -1, 1.5, Number.NaN])('refuses %s accounts', async accounts => {
+  await expect(startEmulator({ accounts })).rejects.toThrow(`accounts must be a whole number above 0, got ${accounts}`);
+});
+
+test('the command prints the secrets of each account', { timeout: 20_000 }, async () => {
+  const cli = startCli(['emulate', '--port', '0', '--accounts', '2']);
+  onTestFinished(async () => {
+    cli.kill('SIGKILL');
+    await cli.ended;
+  });
+  const [, url = '', first = '', second = ''] = await cli.says(
+    /url +(\S+)\n +token +(\S+)\n(?:.*\n){2}Account 2:\n +token +(\S+)\n +read-only +\S+\n +account +owner-2@example\.com:\S+\nStop/,
+  );
+  const listed = async (token: string) => (await ask({ url, token } as Emulator, '/v2/events')).body.events;
+  const [one, two] = [await listed(first), await listed(second)];
+  expect(one.length).toBeGreaterThan(100);
+  expect(two.length).toBeGreaterThan(100);
+  expect(one[0].messageId).not.toBe(two[0].messageId);
+});
