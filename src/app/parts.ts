@@ -2,12 +2,15 @@ import type { LoadedConfig } from '../config/load.ts';
 import type { Clock } from '../kit/clock.ts';
 import type { Closing } from '../kit/closing.ts';
 import type { Log } from '../kit/log.ts';
+import type { Tracer } from '../kit/tracer.ts';
 import { accountInfoFamily } from '../metrics/own.ts';
 import { createProcessMetrics, type ProcessMetrics } from '../metrics/process.ts';
 import { openStore } from '../store/open.ts';
+import type { Store } from '../store/store.ts';
 import { createLog } from '../telemetry/log.ts';
 import { createTracer } from '../telemetry/tracing.ts';
 import { ENDPOINTS } from '../upstream/call.ts';
+import { createLargeBodies } from '../upstream/large-bodies.ts';
 import { type Account, createAccount } from './account.ts';
 import { createDispatchers } from './dispatchers.ts';
 import { version } from './version.ts';
@@ -26,6 +29,8 @@ export interface Parts {
   readonly log: Log;
   readonly process: ProcessMetrics;
   readonly accounts: readonly Account[];
+  readonly store: Store;
+  readonly tracer: Tracer;
   /** Puts what outlasts the process and belongs to no round into the store. Never throws. */
   save(): Promise<void>;
 }
@@ -58,6 +63,7 @@ export async function createParts(
     config,
     env,
     dispatchers,
+    largeBodies: createLargeBodies(),
     accountInfo: accountInfoFamily(config.accounts.map(({ labels }) => labels)),
     requestSeconds: process.requestSeconds,
     store,
@@ -70,5 +76,5 @@ export async function createParts(
   const accounts = await Promise.all(config.accounts.map(account => createAccount(account, deps)));
   const save = () => saveSpent(accounts, log);
   closing.add('requests of the day', save);
-  return { log, process, accounts, save };
+  return { log, process, accounts, store, tracer: deps.tracer, save };
 }

@@ -1,6 +1,7 @@
 import type { LoadedConfig } from '../config/load.ts';
 import { createClosing } from '../kit/closing.ts';
 import { MEAN_INTERVAL } from '../scheduler/loop.ts';
+import { mostForReading } from '../upstream/options.ts';
 import type { Account } from './account.ts';
 import { createParts, type PartsDeps } from './parts.ts';
 
@@ -89,7 +90,7 @@ export async function planCosts(loaded: LoadedConfig, deps: PartsDeps, signal: A
         return {
           account: account.status().account,
           rounds,
-          allowedPerDay: Math.min(budget.requestsPerDay * 0.9, (budget.requestsPerSecond * DAY) / 1000),
+          allowedPerDay: Math.min(mostForReading(budget), (budget.requestsPerSecond * DAY) / 1000),
           series: account.sources.reduce(
             (sum, source) => sum + [...source.samples().values()].reduce((sum, samples) => sum + samples.length, 0),
             0,

@@ -10,7 +10,9 @@ const whole = (value: number) => Math.ceil(value).toLocaleString('en-US');
 const megabytes = (bytes: number) => (bytes / 1e6).toFixed(1);
 
 function toText({ account, rounds, allowedPerDay, series, failure }: AccountPlan): string {
-  const rows = rounds.map(({ collector, round, every, requests, seconds, requestsPerDay, bytesPerDay }) => [
+  // What asks the service nothing costs nothing.
+  const asking = rounds.filter(({ requests }) => requests > 0);
+  const rows = asking.map(({ collector, round, every, requests, seconds, requestsPerDay, bytesPerDay }) => [
     `${collector} ${round}`,
     formatDuration(every),
     String(requests),

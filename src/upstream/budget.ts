@@ -1,6 +1,7 @@
 import type { Clock } from '../kit/clock.ts';
 import { type Call, PRIORITIES, type Priority } from './call.ts';
 import { UpstreamError } from './errors.ts';
+import { mostForReading } from './options.ts';
 
 /** What one account may cost. */
 export interface BudgetOptions {
@@ -42,8 +43,6 @@ const LONGEST_PAUSE = 900_000;
 const LONGEST_HELD = 30_000;
 /** A request goes before one of the next rank, unless that has waited so much longer, milliseconds. */
 const PATIENCE = 5000;
-/** Share of a day's requests that only actions may use. */
-const KEPT_FOR_ACTIONS = 0.1;
 
 interface Waiter {
   readonly rank: number;
@@ -60,7 +59,7 @@ export function createBudget(
   before?: Spent,
 ): Budget {
   const waiting: Waiter[] = [];
-  const mostForReading = Math.max(1, Math.floor(options.requestsPerDay * (1 - KEPT_FOR_ACTIONS)));
+  const forReading = mostForReading(options);
   let tokens = options.burst;
   let refilledAt = clock.monotonic();
   let underWay = 0;
@@ -73,7 +72,7 @@ export function createBudget(
   /** Tokens in a millisecond: slower than allowed where the day's requests would not last the day. */
   function rate(): number {
     const leftOfDay = DAY - (clock.now() % DAY);
-    return Math.min(options.requestsPerSecond / 1000, Math.max(1, mostForReading - usedToday) / leftOfDay);
+    return Math.min(options.requestsPerSecond / 1000, Math.max(1, forReading - usedToday) / leftOfDay);
   }
 
   function refill(): void {
@@ -169,7 +168,7 @@ export function createBudget(
   return {
     async run(priority, signal, work) {
       refill();
-      const most = priority === 'action' ? options.requestsPerDay : mostForReading;
+      const most = priority === 'action' ? options.requestsPerDay : forReading;
       if (usedToday >= most) {
         throw new UpstreamError('refused', `the day's ${most} requests are used up until 00:00 UTC`);
       }

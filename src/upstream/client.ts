@@ -6,6 +6,7 @@ import { createPageSizes, createReader, type Reader } from './api.ts';
 import { withBearer } from './auth.ts';
 import { type Budget, withBudget } from './budget.ts';
 import type { Priority } from './call.ts';
+import { createLargeBodies, type LargeBodies } from './large-bodies.ts';
 import { type RequestMeter, withObservation } from './observed.ts';
 import { withRetry } from './retry.ts';
 import { type Addresses, createSend } from './send.ts';
@@ -18,6 +19,8 @@ export interface ClientDeps {
   readonly token: TokenSource;
   readonly budget: Budget;
   readonly dispatcher: Dispatcher;
+  /** Shared by all accounts. */
+  readonly largeBodies?: LargeBodies;
   /** Milliseconds for one request. */
   readonly timeout: number;
   readonly meter: RequestMeter & {
@@ -37,12 +40,13 @@ export interface Client {
 }
 
 export function createClient(deps: ClientDeps): Client {
-  const { addresses, dispatcher, timeout, meter, clock } = deps;
+  const { addresses, dispatcher, timeout, meter, clock, largeBodies = createLargeBodies() } = deps;
   const send = createSend({
     addresses,
     dispatcher,
     timeout,
     now: clock.now,
+    largeBodies,
     onBytes: (endpoint, bytes) => meter.bytes.inc({ endpoint }, bytes),
   });
   // From the socket outwards: every try is counted and paid for; a token known to be refused costs nothing.

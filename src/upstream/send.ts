@@ -6,6 +6,7 @@ import { askedWait } from './asked-wait.ts';
 import type { Call, Endpoint, Request } from './call.ts';
 import { reasonOfStatus, UpstreamError } from './errors.ts';
 import { isJsonBomb } from './json-bounds.ts';
+import { createLargeBodies, LARGE, type LargeBodies } from './large-bodies.ts';
 
 /** Base addresses of one account, by the word that requests use. */
 export type Addresses = Readonly<Record<Request['address'], string>>;
@@ -19,6 +20,8 @@ export interface SendDeps {
   readonly now: () => number;
   /** Told the bytes of bodies as they come over the wire, whatever becomes of the answer. */
   readonly onBytes: (endpoint: Endpoint, bytes: number) => void;
+  /** Shared by whoever is sent to in this process; default: its own. */
+  readonly largeBodies?: LargeBodies;
 }
 
 const unpack = promisify(gunzip);
@@ -26,7 +29,7 @@ const unpack = promisify(gunzip);
 const UNPACKED_AT_A_TIME = 128 * 1024;
 
 /** While a connection is made, a signal is not heard: what is waited for is then left behind, and closed should it come. */
-async function untilAborted(
+export async function untilAborted(
   request: Promise<Dispatcher.ResponseData>,
   signal: AbortSignal,
 ): Promise<Dispatcher.ResponseData> {
@@ -55,6 +58,7 @@ async function readBounded(
   what: string,
   largest: number,
   onBytes: (bytes: number) => void,
+  mayBeLarge: () => Promise<void>,
 ): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let size = 0;
@@ -62,12 +66,13 @@ async function readBounded(
     size += chunk.length;
     onBytes(chunk.length);
     if (size > largest) throw tooLarge(what, largest);
+    if (size > LARGE) await mayBeLarge();
     chunks.push(chunk);
   }
   return Buffer.concat(chunks, size);
 }
 
-function toUpstreamError(error: unknown, what: string): UpstreamError {
+export function toUpstreamError(error: unknown, what: string): UpstreamError {
   if (error instanceof UpstreamError) return error;
   if (!(error instanceof Error)) return new UpstreamError('bug', `${what}: failed`, { cause: error });
   if (
@@ -92,12 +97,14 @@ function toUpstreamError(error: unknown, what: string): UpstreamError {
 const NEVER = /\/keys\/rotate\/*$/;
 
 /** The innermost call: one HTTP exchange, bounded in time and size, no redirect followed, its JSON parsed. */
-export function createSend({ addresses, dispatcher, timeout, now, onBytes }: SendDeps): Call {
+export function createSend({ addresses, dispatcher, timeout, now, onBytes, ...deps }: SendDeps): Call {
+  const { largeBodies = createLargeBodies() } = deps;
   return async ({ endpoint, method, address, path, query, largest, signal }, headers) => {
     const what = `${method} ${path}`;
     const url = new URL(`${addresses[address].replace(/\/+$/, '')}${path}`);
     url.search = query.toString();
     if (NEVER.test(url.pathname)) throw new UpstreamError('refused', `${what} is never sent`);
+    const turn = largeBodies.turn();
     try {
       return await withDeadline(timeout, signal, async deadline => {
         const request = undiciRequest(url, {
@@ -107,7 +114,8 @@ export function createSend({ addresses, dispatcher, timeout, now, onBytes }: Sen
           signal: deadline,
         });
         const answer = await untilAborted(request, deadline);
-        const packed = await readBounded(answer.body, what, largest, bytes => onBytes(endpoint, bytes));
+        const mayBeLarge = () => turn.take(deadline);
+        const packed = await readBounded(answer.body, what, largest, bytes => onBytes(endpoint, bytes), mayBeLarge);
         const reason = reasonOfStatus(answer.statusCode);
         const wait = askedWait(answer.statusCode, answer.headers, now());
         if (reason) {
@@ -121,6 +129,7 @@ export function createSend({ addresses, dispatcher, timeout, now, onBytes }: Sen
           String(answer.headers['content-encoding'] ?? 'identity').toLowerCase(),
           what,
           largest,
+          mayBeLarge,
         );
         return { status: answer.statusCode, body, wait };
       });
@@ -128,19 +137,45 @@ export function createSend({ addresses, dispatcher, timeout, now, onBytes }: Sen
       // Stopping is no failure of the service: the reason goes up as it is.
       if (signal.aborted) throw signal.reason;
       throw toUpstreamError(error, what);
+    } finally {
+      turn.end();
     }
   };
 }
 
-async function decode(packed: Buffer, encoding: string, what: string, largest: number): Promise<unknown> {
+const isTooLong = (error: unknown) => (error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE';
+
+/** How long it becomes is known only by unpacking, so that a large one is unpacked once more when it is its turn. */
+async function unpackBounded(
+  packed: Buffer,
+  what: string,
+  largest: number,
+  mayBeLarge: () => Promise<void>,
+): Promise<Buffer> {
+  const unpackUpTo = (maxOutputLength: number) => unpack(packed, { maxOutputLength, chunkSize: UNPACKED_AT_A_TIME });
+  try {
+    return await unpackUpTo(Math.min(LARGE, largest));
+  } catch (cause) {
+    if (!isTooLong(cause)) throw new UpstreamError('invalid_response', `${what}: gzip damaged`, { cause });
+    if (largest <= LARGE) throw tooLarge(what, largest, cause);
+  }
+  await mayBeLarge();
+  return unpackUpTo(largest).catch((cause: unknown) => {
+    if (isTooLong(cause)) throw tooLarge(what, largest, cause);
+    throw new UpstreamError('invalid_response', `${what}: gzip damaged`, { cause });
+  });
+}
+
+async function decode(
+  packed: Buffer,
+  encoding: string,
+  what: string,
+  largest: number,
+  mayBeLarge: () => Promise<void>,
+): Promise<unknown> {
   let text = packed;
   if (encoding === 'gzip' || encoding === 'x-gzip') {
-    text = await unpack(packed, { maxOutputLength: largest, chunkSize: UNPACKED_AT_A_TIME }).catch(
-      (cause: NodeJS.ErrnoException) => {
-        if (cause.code === 'ERR_BUFFER_TOO_LARGE') throw tooLarge(what, largest, cause);
-        throw new UpstreamError('invalid_response', `${what}: gzip damaged`, { cause });
-      },
-    );
+    text = await unpackBounded(packed, what, largest, mayBeLarge);
   } else if (encoding !== 'identity') {
     throw new UpstreamError('invalid_response', `${what}: unasked content encoding`);
   }

@@ -1,0 +1,62 @@
+import { expect, it } from 'vitest';
+import { startInTurn } from '../../src/scheduler/start-in-turn.ts';
+import { createManualClock } from '../support/manual-clock.ts';
+
+/** Starts `takes.length` things, each of which takes so many milliseconds, three at a time, and waits for none longer than 1000. */
+function setUp(takes: readonly number[]) {
+  const clock = createManualClock();
+  const stop = new AbortController();
+  const begun: [item: number, at: number][] = [];
+  let isDone = false;
+  const starting = startInTurn([...takes.keys()], {
+    lanes: 3,
+    patience: 1000,
+    clock,
+    signal: stop.signal,
+    async start(item) {
+      begun.push([item, clock.monotonic()]);
+      await clock.sleep(takes[item] as number);
+    },
+  }).then(() => {
+    isDone = true;
+  });
+  return { clock, stop, begun, starting, isDone: () => isDone };
+}
+
+it('starts so many at a time, in their order, and the next as soon as one has started', async () => {
+  const { clock, begun, starting, isDone } = setUp([100, 300, 500, 100, 100, 100]);
+  await clock.advance(550);
+  expect(begun).toEqual([
+    [0, 0],
+    [1, 0],
+    [2, 0],
+    [3, 100],
+    [4, 200],
+    [5, 300],
+  ]);
+  expect(isDone()).toBe(true);
+  // Nothing waits on for those that were in time.
+  expect(clock.sleepers).toBe(0);
+  await starting;
+});
+
+it('waits for none for longer than its patience', async () => {
+  const never = 1e9;
+  const { clock, begun } = setUp([never, never, never, 10, 10]);
+  await clock.advance(999);
+  expect(begun).toHaveLength(3);
+  await clock.advance(1);
+  expect(begun.slice(3)).toEqual([
+    [3, 1000],
+    [4, 1000],
+  ]);
+});
+
+it('starts no other once it is stopped, and ends', async () => {
+  const { clock, stop, begun, starting } = setUp([100, 100, 100, 100]);
+  await clock.advance(50);
+  stop.abort();
+  await clock.advance(50);
+  await starting;
+  expect(begun).toHaveLength(3);
+});
