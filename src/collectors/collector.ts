@@ -68,8 +68,8 @@ export interface Collector<
 > {
   /** Label value `collector`, prefix of its metrics, name in logs. */
   readonly name: string;
-  /** Its key under `collect` in the configuration. */
-  readonly configKey: string;
+  /** Its key under `collect` in the configuration; null when there is nothing to configure, and it is always enabled. */
+  readonly configKey: string | null;
   readonly options: z.ZodType<Options & { enabled: boolean }>;
   readonly families: F;
   /** Its cadences by round name. */

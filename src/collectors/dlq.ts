@@ -5,7 +5,8 @@ import { DLQ_FILTERS } from '../upstream/api.ts';
 import { OTHER, seriesDropped } from './cap.ts';
 import { defineCollector, type ObserveContext } from './collector.ts';
 import { DIMENSIONS, type Dimension } from './dead-letters/aggregate.ts';
-import { type DlqFacts, type SelectionFacts, toFacts } from './dead-letters/facts.ts';
+import type { TrackerOptions } from './dead-letters/callbacks.ts';
+import { type DlqFacts, type IsSuspected, type SelectionFacts, toFacts } from './dead-letters/facts.ts';
 import { type Memory, restoreMemory, takeChanges } from './dead-letters/memory.ts';
 import {
   askMeaning,
@@ -19,6 +20,7 @@ import {
   type Walk,
 } from './dead-letters/rounds.ts';
 import { LEFT_REASONS } from './dead-letters/selection.ts';
+import { foldWorkflows, readWorkflows, startWorkflows, type WorkflowReading } from './dead-letters/workflows.ts';
 
 const RESERVED = ['all', OTHER];
 
@@ -72,14 +74,37 @@ const options = z.strictObject({
     .describe('Values of each dimension with series of their own, the largest; the others are shown as `__other__`.'),
 });
 
-/** `dlqRetention`: milliseconds that the account's plan keeps entries, where that is known; no part of this section. */
-type Options = z.output<typeof options> & { readonly dlqRetention?: number | undefined };
+/** How failure callbacks are watched, as the rules need it. */
+export interface CallbackOptions extends TrackerOptions {
+  readonly isSuspected: IsSuspected;
+  /** Milliseconds between two complete walks, where the rules need them more often than `rescanEvery`. */
+  readonly walkEvery?: number | undefined;
+}
+
+/** What is no part of this section of the configuration. */
+interface Given {
+  /** Milliseconds that the account's plan keeps entries, where that is known. */
+  readonly dlqRetention?: number | undefined;
+  /** Without it, callbacks that are reported in progress are tracked, and none is suspected. */
+  readonly callbacks?: CallbackOptions | undefined;
+}
+
+type Options = z.output<typeof options> & Given;
+
+/** A pause between two complete walks after which nothing is known of failure callbacks, unless the rules say otherwise. */
+const USUAL_GAP = 30 * 60_000;
+
+function trackerOptions({ callbacks, rescanEvery }: Options): TrackerOptions {
+  return callbacks ?? { track: () => false, maxGap: Math.max(USUAL_GAP, 3 * rescanEvery) };
+}
 
 /** `hasEnded`: it is folded, and what it found says what comes next. */
 interface RoundWalk {
   readonly stage: 'all' | 'filters' | 'everything';
   readonly walk: Walk;
   readonly hasEnded: boolean;
+  /** Failed workflow runs, read by themselves once everything is. */
+  readonly workflows?: WorkflowReading;
 }
 
 const WALKED = 'from the last complete walk in the background and what entered since';
@@ -120,6 +145,16 @@ export const dlq = defineCollector({
       `Failed workflows in the dead-letter queue by the state of their failure callback, ${WALKED}. Only where the service reports it.`,
       ['state'],
     ),
+    suspected: gauge(
+      'delivery_dlq_failure_callbacks_suspected',
+      'Failure callbacks that complete walks in the background saw in progress, by this agent’s own clock, for longer than their retries can take: they seem stuck. Only where the service reports the state of failure callbacks.',
+      [],
+    ),
+    oldestInProgress: gauge(
+      'delivery_dlq_failure_callback_oldest_in_progress_timestamp_seconds',
+      'When, by this agent’s own clock, a complete walk in the background first saw the failure callback in progress that has been in progress longest without a break. Absent when there is none.',
+      [],
+    ),
     entered: counter(
       'delivery_dlq_entered_total',
       'Messages that match the filter and were first seen after its first complete walk, read in the background. What comes and goes between two looks is not seen.',
@@ -136,24 +171,34 @@ export const dlq = defineCollector({
     ),
     seriesDropped,
   },
-  rounds: ({ every, rescanEvery, filters }) => ({
-    ...(every < rescanEvery ? { new: { every, requests: 1, priority: 'dlq' as const } } : {}),
-    full: {
-      every: rescanEvery,
-      requests: 1 + filters.length,
-      markAfter: 2,
-      priority: 'background' as const,
-    },
-  }),
-  restore: (rows, options: Options) => restoreMemory(rows, options),
-  recall: (memory: Memory, { maxSeriesPerBreakdown }: Options) => toFacts(memory, maxSeriesPerBreakdown),
+  rounds({ every, rescanEvery, filters, callbacks }: Options) {
+    const walkEvery = callbacks?.walkEvery ?? rescanEvery;
+    return {
+      ...(every < walkEvery ? { new: { every, requests: 1, priority: 'dlq' as const } } : {}),
+      // The queue, failed workflow runs by themselves, and each filter.
+      full: { every: walkEvery, requests: 2 + filters.length, markAfter: 2, priority: 'background' as const },
+    };
+  },
+  restore: (rows, options: Options) => restoreMemory(rows, options, trackerOptions(options)),
+  recall: (memory: Memory, { maxSeriesPerBreakdown, callbacks }: Options) =>
+    toFacts(memory, maxSeriesPerBreakdown, callbacks?.isSuspected),
 
   async observe(context: ObserveContext<Options, Memory, RoundWalk>) {
-    const { memory, options, round } = context;
-    const { fromDateMeans, dlqRetention, maxSeriesPerBreakdown } = options;
+    const { memory, options, round, now } = context;
+    const { fromDateMeans, dlqRetention, maxSeriesPerBreakdown, callbacks } = options;
     const meaning = fromDateMeans === 'auto' ? (memory.meaning ?? 'creation') : fromDateMeans;
     const roundContext: RoundContext = { ...context, meaning, retention: dlqRetention };
     const next = nextWalk(context, roundContext);
+    if (next?.workflows) {
+      const read = await readWorkflows(next.workflows, next.walk, memory);
+      return {
+        fold(memory: Memory) {
+          foldWorkflows(memory, next.walk, read, now);
+          return { memory, facts: undefined, changes: takeChanges(memory) };
+        },
+        more: { ...next, hasEnded: read.isLast },
+      };
+    }
     const reads = next ? await readStep(next.walk) : [];
     const hasEnded = reads.length === 0;
     const teller = next?.stage === 'everything' && hasEnded && fromDateMeans === 'auto' ? next.walk.teller : undefined;
@@ -167,19 +212,21 @@ export const dlq = defineCollector({
         }
         // Before the first complete walk there is nothing to be shown; and which values are shown is chosen once a round.
         const isShown = memory.all.shown !== undefined && memory.filters.every(({ shown }) => shown);
-        const facts = isShown && !next ? toFacts(memory, maxSeriesPerBreakdown) : undefined;
+        const facts = isShown && !next ? toFacts(memory, maxSeriesPerBreakdown, callbacks?.isSuspected) : undefined;
         return { memory, facts, changes: takeChanges(memory) };
       },
       more: next && { ...next, hasEnded },
     };
   },
 
-  samples({ selections, breakdowns, beyondCap, callbacks, foundByRescan }: DlqFacts) {
+  samples({ selections, breakdowns, beyondCap, callbacks, foundByRescan, tracked, suspected }: DlqFacts) {
     const each = (pick: (facts: SelectionFacts) => number | undefined) =>
       [...selections].flatMap(([filter, facts]) => {
         const value = pick(facts);
         return value === undefined ? [] : [{ labels: { filter }, value }];
       });
+    const inProgress = tracked?.sightings.filter(({ entry }) => entry.callbackState === 'in_progress') ?? [];
+    const sinceWhen = Math.min(...inProgress.map(({ firstSeenAt }) => firstSeenAt));
     const seconds = (ms: number | undefined) => (ms === undefined ? undefined : ms / 1000);
     return {
       messages: each(({ messages }) => messages),
@@ -192,6 +239,8 @@ export const dlq = defineCollector({
       callbacks: callbacks
         ? CALLBACK_STATES.map(state => ({ labels: { state }, value: callbacks.get(state) ?? 0 }))
         : [],
+      suspected: suspected === undefined ? [] : [{ labels: {}, value: suspected }],
+      oldestInProgress: inProgress.length > 0 ? [{ labels: {}, value: sinceWhen / 1000 }] : [],
       entered: each(({ entered }) => entered),
       left: [...selections].flatMap(([filter, { left }]) =>
         LEFT_REASONS.map(reason => ({ labels: { filter, reason }, value: left[reason] })),
@@ -212,7 +261,8 @@ function nextWalk(
   const { all, filters } = memory;
   if (walk && !walk.hasEnded) return walk;
   if (round === 'full') {
-    return walk ? undefined : { stage: 'everything', walk: startComplete([all, ...filters], context) };
+    if (!walk) return { stage: 'everything', walk: startComplete([all, ...filters], context) };
+    return walk.workflows ? undefined : { ...walk, workflows: startWorkflows(context) };
   }
   if (!walk) {
     // Nothing is new as long as nothing is known.

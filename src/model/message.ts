@@ -57,6 +57,8 @@ export interface DlqEntry {
   readonly workflowUrl: string | undefined;
   /** Undefined for what has no failure callback. */
   readonly callbackState: CallbackState | undefined;
+  /** Of the message that is the failure callback: another each time it is run. Few services tell. */
+  readonly callbackMessageId?: string | undefined;
   readonly maxRetries: number | undefined;
 }
 

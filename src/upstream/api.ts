@@ -7,6 +7,7 @@ import * as wire from './wire.ts';
 /** The door of this room: what may be asked of the service. */
 export type { Priority } from './call.ts';
 export type { ListPage } from './paginate.ts';
+export type { Writer } from './writer.ts';
 
 /** Query parameters that narrow the DLQ list. */
 export const DLQ_FILTERS = [
@@ -25,6 +26,9 @@ export const DLQ_FILTERS = [
 
 export type DlqQuery = Readonly<Partial<Record<(typeof DLQ_FILTERS)[number], string | number>>>;
 
+/** `source: workflow` asks for failed workflow runs alone; few services know it, and some list those nowhere else. */
+export type DlqListQuery = DlqQuery & { readonly source?: 'workflow' };
+
 /** Query parameters that narrow the event list. */
 export interface EventQuery {
   /** Milliseconds since the Unix epoch, both inclusive. */
@@ -41,7 +45,7 @@ export interface EventQuery {
 
 /** What may be read. Pages come one by one so that a caller folds and forgets them. All throw UpstreamError. */
 export interface Reader {
-  dlqPages(query: DlqQuery, signal: AbortSignal): AsyncIterator<ListPage<DlqEntry>>;
+  dlqPages(query: DlqListQuery, signal: AbortSignal): AsyncIterator<ListPage<DlqEntry>>;
   eventPages(query: EventQuery, signal: AbortSignal): AsyncIterator<ListPage<DeliveryEvent>>;
   flowControl(signal: AbortSignal): Promise<Page<FlowControlEntry>>;
   /** One key; undefined when the service has none of that name, or does not show keys one by one. */
@@ -92,6 +96,11 @@ type List = Extract<Endpoint, 'dlq' | 'events' | 'flow_control'>;
 
 /** Whether the service itself would not take a request as it was. */
 const wasRefused = (error: UpstreamError) => error.reason === 'refused' && error.status !== undefined;
+
+/** Whether what was asked for is not there, or the service knows no such question: not that it could not answer now. */
+export function isUnanswerable(error: unknown): boolean {
+  return error instanceof UpstreamError && (error.reason === 'not_found' || wasRefused(error));
+}
 
 export function createReader(deps: ReaderDeps): Reader {
   const { call, priority, sizes, flowControlKeyPath, onRejected, onMissing } = deps;
@@ -195,7 +204,7 @@ export function createReader(deps: ReaderDeps): Reader {
         throw new UpstreamError('invalid_response', `GET ${path}: not that key`);
       } catch (error) {
         // It is not there, or the service does not show keys one by one.
-        if (error instanceof UpstreamError && (error.reason === 'not_found' || wasRefused(error))) return undefined;
+        if (isUnanswerable(error)) return undefined;
         throw error;
       }
     },

@@ -85,10 +85,15 @@ const CALLBACK_STATES: Readonly<Record<string, CallbackState>> = {
   callback_cancelled: 'canceled',
 };
 
+/** What an entry says of its failure callback, as the message that it is. */
+const callbackInfo = ({ failureCallbackInfo: info }: Fields) => (info ?? {}) as Fields;
+
+/** Under either of its names; an entry that has both and contradicts itself tells nothing. */
 function callbackState(row: Fields): CallbackState | undefined {
-  const { failureCallbackInfo: info, failureFunctionState } = row;
-  const state = text((info as Fields | null | undefined)?.state) ?? text(failureFunctionState);
-  return state === undefined ? undefined : (CALLBACK_STATES[state.toLowerCase()] ?? 'unknown');
+  const states = [text(callbackInfo(row).state), text(row.failureFunctionState)]
+    .filter(state => state !== undefined)
+    .map(state => CALLBACK_STATES[state.toLowerCase()] ?? 'unknown');
+  return new Set(states).size > 1 ? 'unknown' : states[0];
 }
 
 export function toDlqEntry(row: unknown): DlqEntry | undefined {
@@ -117,6 +122,7 @@ export function toDlqEntry(row: unknown): DlqEntry | undefined {
     workflowRunId: text(fields.workflowRunId),
     workflowUrl: text(fields.workflowUrl),
     callbackState: callbackState(fields),
+    callbackMessageId: text(callbackInfo(fields).messageId),
     maxRetries: number(fields.maxRetries),
   };
 }

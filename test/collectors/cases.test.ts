@@ -14,6 +14,8 @@ interface Case {
   readonly round?: string;
   /** Rows committed before this process. */
   readonly stored?: Readonly<Record<string, string>>;
+  /** What a token reset has left of the account's record. */
+  readonly recorded?: object;
   readonly answers: readonly (readonly [request: string, body: unknown])[];
   /** Rows that the round commits: none unless they are given, or said to be tested elsewhere. */
   readonly changes?: readonly object[] | 'elsewhere';
@@ -21,7 +23,7 @@ interface Case {
 
 const fileName = (collector: Collector) => collector.name.replaceAll('_', '-');
 
-async function collect(collector: Collector, { now, options, stored = {}, answers, ...given }: Case) {
+async function collect(collector: Collector, { now, options, stored = {}, answers, recorded, ...given }: Case) {
   const left = [...answers];
   const service = await startHttpService((request, response) => {
     // Several may be under way at the same time.
@@ -33,7 +35,7 @@ async function collect(collector: Collector, { now, options, stored = {}, answer
   });
   afterThisTest(() => service.close());
   const api = createTestClient(service.url).reader;
-  const parsed = collector.options.parse(options);
+  const parsed = { ...collector.options.parse(options), recorded: async () => recorded };
   const round = given.round ?? Object.keys(collector.rounds(parsed))[0] ?? '';
   const signal = new AbortController().signal;
   const changes: object[] = [];
@@ -74,7 +76,9 @@ describe.each(collectors.map(collector => [collector.name, collector] as const))
 
   it('names its metrics after itself and says in HELP that data is read in the background', () => {
     for (const { name, help } of Object.values(collector.families)) {
-      expect(name).toMatch(/^delivery_(flow_control|dlq|events?|messages?|attempt|oldest_in_flight|series_dropped)/);
+      expect(name).toMatch(
+        /^delivery_(account|flow_control|dlq|events?|messages?|attempt|oldest_in_flight|series_dropped)/,
+      );
       expect(help.includes('in the background') || help.includes('as configured'), help).toBe(true);
     }
   });

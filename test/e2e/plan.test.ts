@@ -43,7 +43,7 @@ it('plan predicts within a tenth what the service then counts', { timeout: 60_00
   const [, perDay = ''] = /^together\s+\S+\s+(\S+)/m.exec(stdout) ?? [];
   const predicted = (Number(perDay.replaceAll(',', '')) * COUNTED) / 86_400_000;
   expect(predicted).toBeGreaterThan(100);
-  expect(stdout).toMatch(/^dlq full\s+2s\s+6 /m);
+  expect(stdout).toMatch(/^dlq full\s+2s\s+7 /m);
 
   const agent = startCli(['serve', '--config', file], env);
   afterThisTest(async () => {

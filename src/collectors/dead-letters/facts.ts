@@ -1,3 +1,4 @@
+import type { CallbackFacts, CallbackSighting } from '../../model/callback.ts';
 import type { CallbackState } from '../../model/message.ts';
 import { chooseMembers, OTHER } from '../cap.ts';
 import type { Dimension } from './aggregate.ts';
@@ -24,6 +25,19 @@ export interface DlqFacts {
   /** Undefined when no entry has one. */
   readonly callbacks: ReadonlyMap<CallbackState, number> | undefined;
   readonly foundByRescan: number;
+  /** Undefined before the first complete walk of this process. */
+  readonly tracked: CallbackFacts | undefined;
+  /** Failure callbacks that seem stuck; undefined where nobody says which do, or the service reports none. */
+  readonly suspected: number | undefined;
+}
+
+/** Whether a failure callback seems stuck `at`, milliseconds since the Unix epoch. */
+export type IsSuspected = (sighting: CallbackSighting, at: number) => boolean;
+
+function countSuspected({ callbacks }: Memory, isSuspected: IsSuspected | undefined): number | undefined {
+  const tracked = callbacks.facts();
+  if (!tracked || !isSuspected || !callbacks.reportsStates()) return undefined;
+  return tracked.sightings.filter(sighting => isSuspected(sighting, tracked.at)).length;
 }
 
 function factsOf({ roster, shown, entered, left }: Selection): SelectionFacts {
@@ -46,7 +60,7 @@ function cut(counts: ReadonlyMap<string, number>, shown: ReadonlyMap<string, num
 }
 
 /** `most`: values of a dimension that have series of their own. */
-export function toFacts(memory: Memory, most: number): DlqFacts {
+export function toFacts(memory: Memory, most: number, isSuspected: IsSuspected | undefined): DlqFacts {
   const { all, filters, foundByRescan } = memory;
   const values = all.shown?.values ?? new Map<Dimension, Map<string, number>>();
   const members = new Map(
@@ -70,5 +84,7 @@ export function toFacts(memory: Memory, most: number): DlqFacts {
     beyondCap,
     callbacks: all.shown && all.shown.callbacks.size > 0 ? new Map(all.shown.callbacks) : undefined,
     foundByRescan,
+    tracked: memory.callbacks.facts(),
+    suspected: countSuspected(memory, isSuspected),
   };
 }

@@ -3,6 +3,7 @@ import type { DlqQuery } from '../../upstream/api.ts';
 import type { Members } from '../cap.ts';
 import type { Row } from '../collector.ts';
 import type { Dimension } from './aggregate.ts';
+import { type CallbackTracker, createTracker, isTrackerRow, type TrackerOptions } from './callbacks.ts';
 import { createRoster } from './roster.ts';
 import type { LeftReason, Selection } from './selection.ts';
 import type { Meaning } from './windows.ts';
@@ -13,6 +14,10 @@ export interface Memory {
   readonly filters: readonly Selection[];
   /** What `fromDate` means to the service, as far as it has shown. */
   meaning: Meaning | undefined;
+  /** What complete walks saw of failure callbacks. */
+  readonly callbacks: CallbackTracker;
+  /** Complete walks for which failed workflow runs are not asked for by themselves: the service did not know the question. */
+  unasked: number;
   /** Entries that only a complete walk found. */
   foundByRescan: number;
   /** When the last look for new entries that came to an end began, milliseconds since the Unix epoch. */
@@ -72,16 +77,23 @@ function restoreSelection(
 }
 
 /** Memory from its rows. */
-export function restoreMemory(rows: ReadonlyMap<string, string>, { filters, breakdowns }: MemoryOptions): Memory {
+export function restoreMemory(
+  rows: ReadonlyMap<string, string>,
+  { filters, breakdowns }: MemoryOptions,
+  callbacks: TrackerOptions,
+): Memory {
   const all = restoreSelection(rows, 'all', {}, breakdowns);
   const others = filters.map(({ name, match }) => restoreSelection(rows, name, match, []));
   const keys = [all, ...others].map(({ key }) => key);
-  const isOurs = (row: string) => row === QUEUE || keys.some(key => row === key || row.startsWith(`${key}/`));
+  const isOurs = (row: string) =>
+    row === QUEUE || isTrackerRow(row) || keys.some(key => row === key || row.startsWith(`${key}/`));
   const stored = JSON.parse(rows.get(QUEUE) ?? '{}') as { meaning?: Meaning; foundByRescan?: number };
   return {
     all,
     filters: others,
     meaning: stored.meaning,
+    callbacks: createTracker(callbacks, rows),
+    unasked: 0,
     foundByRescan: stored.foundByRescan ?? 0,
     lookedAt: undefined,
     members: new Map(),
@@ -93,6 +105,7 @@ export function restoreMemory(rows: ReadonlyMap<string, string>, { filters, brea
 /** The rows that changed since the last call, as they are now. */
 export function takeChanges(memory: Memory): Row[] {
   const changes: Row[] = memory.orphans.map(key => ({ key, value: null }));
+  changes.push(...memory.callbacks.takeChanges());
   memory.orphans = [];
   for (const selection of [memory.all, ...memory.filters]) {
     const { key, roster, entered, left, isCounted } = selection;

@@ -4,6 +4,7 @@
  */
 export interface Roster {
   readonly size: number;
+  has(id: bigint): boolean;
   /** Marks an entry as seen. `first`: it was not known; `again`: it was marked already since the marks were cleared. */
   see(id: bigint, since: number): 'first' | 'known' | 'again';
   clearMarks(): void;
@@ -142,6 +143,11 @@ export function createRoster(stored: ReadonlyMap<number, string> = new Map()): R
   return {
     get size() {
       return size;
+    },
+    has(id) {
+      scratch[0] = id;
+      const [low = 0, high = 0] = halves;
+      return table[slotOf(low, high)] !== 0;
     },
     see(id, since) {
       scratch[0] = id;

@@ -2,6 +2,7 @@ import type { DlqEntry } from '../../model/message.ts';
 import type { Reader } from '../../upstream/api.ts';
 import { PAGES_A_STEP } from '../collector.ts';
 import { LAST } from './aggregate.ts';
+import type { CallbackWalk } from './callbacks.ts';
 import type { Memory } from './memory.ts';
 import { type Read, type Reading, startReading } from './reading.ts';
 import { beginWalk, endWalk, type Selection, takeIn } from './selection.ts';
@@ -29,12 +30,14 @@ export interface Walk {
   changes: number;
   /** An entry that can tell what `fromDate` means. */
   teller: DlqEntry | undefined;
+  /** What it has seen of failure callbacks; undefined where they are not looked at. */
+  callbacks: CallbackWalk | undefined;
 }
 
 function start(tasks: readonly Task[], isComplete: boolean, { api, now, meaning, signal }: RoundContext): Walk {
   const selections = [...new Set(tasks.map(({ selection }) => selection))];
   const reading = startReading(api, tasks, { now, meaning }, signal);
-  return { reading, selections, isComplete, hasBegun: false, changes: 0, teller: undefined };
+  return { reading, selections, isComplete, hasBegun: false, changes: 0, teller: undefined, callbacks: undefined };
 }
 
 /** The whole of some selections. */
@@ -68,8 +71,10 @@ export function foldStep(
   const wasMissed = (entry: DlqEntry) =>
     lookedAt !== undefined && (entry.enteredAt ?? entry.createdAt ?? 0) < lookedAt - ENTRY_OVERLAP;
   if (walk.isComplete && !walk.hasBegun) for (const selection of walk.selections) beginWalk(selection, walk);
+  if (round === 'full' && !walk.hasBegun) walk.callbacks = memory.callbacks.begin();
   walk.hasBegun = true;
   for (const { selection, rows } of reads) {
+    if (selection === memory.all) walk.callbacks?.take(rows);
     walk.changes += takeIn(selection, rows, now, entry => {
       if (round !== 'full' || selection !== memory.all || !selection.isCounted || !wasMissed(entry)) return;
       memory.foundByRescan += 1;

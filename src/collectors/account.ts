@@ -1,0 +1,88 @@
+import { z } from 'zod';
+import { type Family, gauge } from '../metrics/family.ts';
+import { ACCOUNT_LIMITS, type AccountLimit, type RecordedAccount } from '../model/account.ts';
+import { defineCollector, Implausible, type ObserveContext } from './collector.ts';
+
+const options = z.strictObject({ enabled: z.literal(true).default(true) });
+
+/** `recorded`: gives what a token reset has left for the agent; undefined when there is nothing. */
+type Options = z.output<typeof options> & { readonly recorded?: () => Promise<unknown> };
+
+/** What is known of the account's plan; undefined when no record was ever seen. */
+export interface AccountFacts {
+  readonly record: RecordedAccount | undefined;
+}
+
+const word = z.string().min(1).max(64).optional();
+const amount = z.number().nonnegative();
+
+const Recorded = z.object({
+  resetAt: z.int(),
+  token: z.string().max(64),
+  plan: word,
+  state: word,
+  limits: z.partialRecord(z.enum(ACCOUNT_LIMITS), amount),
+  dlqRetentionSeconds: amount.optional(),
+});
+
+const WHAT: Readonly<Record<AccountLimit, string>> = {
+  message_size_bytes: 'Largest message',
+  requests_per_day: 'Most requests in a day (soft limit)',
+  requests_per_day_hard: 'Most requests in a day (hard limit)',
+  requests_per_second: 'Most requests in a second',
+  endpoints_per_topic: 'Most endpoints of a topic',
+  dlq_size: 'Most messages in the dead-letter queue',
+  retries: 'Most retries of a message',
+  topics: 'Most topics',
+  schedules: 'Most schedules',
+  events_size: 'Largest event log',
+  delay_seconds: 'Longest delay of a message',
+  parallelism: 'Most deliveries at the same time to one endpoint',
+  global_parallelism: 'Most deliveries at the same time to all endpoints together',
+  queues: 'Most queues',
+  request_timeout_seconds: 'Longest time of a delivery',
+};
+
+const families: Readonly<Record<string, Family<never>>> = Object.fromEntries(
+  ACCOUNT_LIMITS.map(limit => [
+    limit,
+    gauge(
+      `delivery_account_max_${limit}`,
+      `${WHAT[limit]} that the plan allows, from the record of the last token reset, taken up in the background. Absent when unlimited or not known.`,
+    ),
+  ]),
+);
+
+const ROW = 'record';
+
+/** The account's plan. The service tells of it only when a token is reset, so it is read from what the reset left. */
+export const account = defineCollector({
+  name: 'account',
+  // There is nothing to configure: it asks the service nothing.
+  configKey: null,
+  options,
+  families,
+  rounds: () => ({ record: { every: 15_000, requests: 0, priority: 'background' as const } }),
+  // What the last reset said stays the last that is known.
+  auxiliary: ['record'],
+  restore(rows): AccountFacts {
+    const row = rows.get(ROW);
+    return { record: row === undefined ? undefined : (JSON.parse(row) as RecordedAccount) };
+  },
+
+  async observe({ options }: ObserveContext<Options, AccountFacts, never>) {
+    const { data: read, success } = Recorded.optional().safeParse(await options.recorded?.());
+    if (!success) throw new Implausible('what a token reset left of the account is no record');
+    return {
+      fold(memory: AccountFacts) {
+        const isNewer = read !== undefined && read.resetAt > (memory.record?.resetAt ?? Number.NEGATIVE_INFINITY);
+        const facts = isNewer ? { record: read } : memory;
+        return { memory: facts, facts, changes: isNewer ? [{ key: ROW, value: JSON.stringify(read) }] : [] };
+      },
+      more: undefined,
+    };
+  },
+
+  samples: ({ record }: AccountFacts) =>
+    Object.fromEntries(Object.entries(record?.limits ?? {}).map(([limit, value]) => [limit, [{ labels: {}, value }]])),
+});

@@ -1,0 +1,196 @@
+import { hash64 } from '../../kit/hash64.ts';
+import type { CallbackFacts, CallbackSighting } from '../../model/callback.ts';
+import type { DlqEntry } from '../../model/message.ts';
+import type { Row } from '../collector.ts';
+import { createRoster } from './roster.ts';
+
+export interface TrackerOptions {
+  /** Whether an entry is tracked of whose failure callback the service says nothing. */
+  track(entry: DlqEntry): boolean;
+  /** Milliseconds between the beginnings of two complete walks; after more than that, every sighting starts anew. */
+  readonly maxGap: number;
+}
+
+/** What complete walks saw of failure callbacks, across restarts. Without clock and IO: a walk that fails is just never ended. */
+export interface CallbackTracker {
+  begin(): CallbackWalk;
+  /** A complete walk at once: all rows of it, in any order. `at`: when it began, milliseconds since the Unix epoch. */
+  observe(rows: readonly DlqEntry[], at: number): CallbackFacts;
+  /** What the last complete walk found; undefined before the first of this process. Never changed afterwards. */
+  facts(): CallbackFacts | undefined;
+  /** Whether the last complete walk found the state of any failure callback, in progress or not. */
+  reportsStates(): boolean;
+  /** The rows that changed since the last call. */
+  takeChanges(): Row[];
+}
+
+/** A walk that is under way. Nothing is known of it before it has ended. */
+export interface CallbackWalk {
+  /**
+   * Takes in rows as they are listed. One that is listed twice counts once, and not at all when its state or the callback's
+   * message differs: it changed meanwhile. A row without a state says nothing against another.
+   */
+  take(rows: readonly DlqEntry[]): void;
+  /** Whether the walk has seen a state of this entry's callback. */
+  hasState(id: string): boolean;
+  /** The walk was complete: whoever it did not list has left. `at`: when it began, milliseconds since the Unix epoch. */
+  end(at: number): CallbackFacts;
+}
+
+/** Sightings of one account: a service that lists more has worse trouble than stuck callbacks, or is hostile. */
+export const MOST_SIGHTINGS = 10_000;
+/** Characters of all sightings of one account together: an entry usually has some hundreds. */
+const MOST_TEXT = 16 * 1024 * 1024;
+/** A longer text, or labels that are longer together, counts as not reported. */
+const LONGEST_TEXT = 2048;
+/** An entry with a longer id is not tracked. */
+const LONGEST_ID = 512;
+
+/** Key of the row with the last complete walk, and the beginning of the keys of the sightings. There is none without sightings. */
+const WALK = 'callbacks';
+const KEYS = `${WALK}/`;
+
+/** Whether a stored row is the tracker's. */
+export const isTrackerRow = (key: string) => key === WALK || key.startsWith(KEYS);
+
+/** One run of a callback, written once. It is seen by every walk from its first to the last, so those need no counting. */
+interface Episode {
+  readonly firstSeenAt: number;
+  /** Number of the walk that saw it first. */
+  readonly firstWalk: number;
+  /** Stands for what must stay as it is: whether the state is reported, and the callback's message. */
+  readonly run: string;
+}
+
+type StoredEpisode = readonly [firstSeenAt: number, firstWalk: number, run: string];
+
+/** The last complete walk, and its number. */
+type StoredWalk = readonly [at: number, number: number];
+
+const runOf = ({ callbackState, callbackMessageId }: DlqEntry) =>
+  hash64(`${callbackState ?? ''} ${callbackMessageId ?? ''}`).toString(36);
+
+const isSameRun = (a: DlqEntry, b: DlqEntry) =>
+  a.callbackState === b.callbackState && a.callbackMessageId === b.callbackMessageId;
+
+const lengthOf = (values: readonly unknown[]) =>
+  values.reduce((sum: number, value) => sum + (typeof value === 'string' ? value.length : 0), 0);
+
+/** A hostile service's texts are left out rather than cut: a rule must not take the beginning for the whole. */
+function bounded(entry: DlqEntry): DlqEntry {
+  const tooLong = Object.entries(entry).filter(([, value]) => typeof value === 'string' && value.length > LONGEST_TEXT);
+  const labels = lengthOf(entry.labels) > LONGEST_TEXT ? [] : entry.labels;
+  return { ...entry, ...Object.fromEntries(tooLong.map(([name]) => [name, undefined])), labels };
+}
+
+/** `stored`: the rows of `takeChanges` as they were last committed. */
+export function createTracker(
+  { track, maxGap }: TrackerOptions,
+  stored: ReadonlyMap<string, string> = new Map(),
+): CallbackTracker {
+  const storedWalk = stored.get(WALK);
+  let last = storedWalk === undefined ? undefined : (JSON.parse(storedWalk) as StoredWalk);
+  let episodes = new Map<bigint, Episode>();
+  for (const [key, value] of stored) {
+    if (!key.startsWith(KEYS)) continue;
+    const [firstSeenAt, firstWalk, run] = JSON.parse(value) as StoredEpisode;
+    episodes.set(BigInt(`0x${key.slice(KEYS.length)}`), { firstSeenAt, firstWalk, run });
+  }
+  const changes = new Map<string, string | null>();
+  let facts: CallbackFacts | undefined;
+  let reportsStates = false;
+
+  function begin(): CallbackWalk {
+    const found = new Map<bigint, DlqEntry>();
+    /** Entries whose callback's state was listed, whatever it was. */
+    const stated = createRoster();
+    /** Those that are known keep their places. */
+    let room = MOST_SIGHTINGS - episodes.size;
+    let text = 0;
+    let isPartial = false;
+
+    function put(key: bigint, entry: DlqEntry): void {
+      const kept = bounded(entry);
+      text += lengthOf(Object.values(kept)) + lengthOf(kept.labels);
+      const needsRoom = !episodes.has(key) && !found.has(key);
+      if (text > MOST_TEXT || (needsRoom && room === 0)) {
+        isPartial = true;
+        found.delete(key);
+        return;
+      }
+      if (needsRoom) room -= 1;
+      found.set(key, kept);
+    }
+
+    function takeOne(entry: DlqEntry): void {
+      const { id, callbackState } = entry;
+      if (callbackState === undefined && !track(entry)) return;
+      if (id.length > LONGEST_ID) return;
+      const key = hash64(id);
+      const other = found.get(key);
+      if (callbackState === undefined) {
+        if (!other && !stated.has(key)) put(key, entry);
+      } else if (stated.see(key, 0) !== 'first') {
+        if (other && !isSameRun(other, entry)) found.delete(key);
+      } else if (callbackState === 'in_progress') put(key, entry);
+      else found.delete(key);
+    }
+
+    function end(at: number): CallbackFacts {
+      const [lastAt, lastNumber] = last ?? [Number.NEGATIVE_INFINITY, 0];
+      const isUnbroken = at >= lastAt && at - lastAt <= maxGap;
+      const number = lastNumber + 1;
+      const current = new Map<bigint, Episode>();
+      const sightings: CallbackSighting[] = [];
+      for (const [key, entry] of found) {
+        const run = runOf(entry);
+        const before = isUnbroken ? episodes.get(key) : undefined;
+        const episode = before?.run === run ? before : { firstSeenAt: at, firstWalk: number, run };
+        const { firstSeenAt, firstWalk } = episode;
+        if (episode !== before) {
+          changes.set(KEYS + key.toString(16), JSON.stringify([firstSeenAt, firstWalk, run] satisfies StoredEpisode));
+        }
+        current.set(key, episode);
+        sightings.push({
+          entry,
+          firstSeenAt,
+          lastSeenAt: at,
+          snapshots: number - firstWalk + 1,
+          episode: `${firstSeenAt.toString(36)}-${run}`,
+        });
+      }
+      for (const key of episodes.keys()) if (!current.has(key)) changes.set(KEYS + key.toString(16), null);
+      last = [at, number];
+      if (current.size > 0) changes.set(WALK, JSON.stringify(last satisfies StoredWalk));
+      else if (episodes.size > 0) changes.set(WALK, null);
+      episodes = current;
+      reportsStates = stated.size > 0;
+      facts = { at, walks: (facts?.walks ?? 0) + 1, sightings, isPartial };
+      return facts;
+    }
+
+    return {
+      take(rows) {
+        for (const row of rows) takeOne(row);
+      },
+      hasState: id => stated.has(hash64(id)),
+      end,
+    };
+  }
+
+  return {
+    begin,
+    observe(rows, at) {
+      const walk = begin();
+      walk.take(rows);
+      return walk.end(at);
+    },
+    facts: () => facts,
+    reportsStates: () => reportsStates,
+    takeChanges() {
+      const rows = [...changes].map(([key, value]) => ({ key, value }));
+      changes.clear();
+      return rows;
+    },
+  };
+}

@@ -1,0 +1,31 @@
+import type { DlqEntry } from './message.ts';
+
+/**
+ * An entry of the dead-letter queue whose failure callback is in progress, or of which the service says nothing and a
+ * rule asks for it, as complete walks have seen it. Times: milliseconds since the Unix epoch, by our own clock.
+ */
+export interface CallbackSighting {
+  /** The row of the last complete walk. */
+  readonly entry: DlqEntry;
+  /** Begin of the first and of the last complete walk of this episode that saw it. */
+  readonly firstSeenAt: number;
+  readonly lastSeenAt: number;
+  /** Complete walks of this episode that saw it, both included. */
+  readonly snapshots: number;
+  /**
+   * What tells one run of the callback from the next: ended by any other state, by a complete walk that did not list the
+   * entry, by a pause between two complete walks that is too long, and by another message of the callback.
+   */
+  readonly episode: string;
+}
+
+/** What complete walks know of failure callbacks. */
+export interface CallbackFacts {
+  /** When the last complete walk began. */
+  readonly at: number;
+  /** Complete walks that ended since this process began. */
+  readonly walks: number;
+  readonly sightings: readonly CallbackSighting[];
+  /** There are more than can be tracked: what is here is not the whole. */
+  readonly isPartial: boolean;
+}
