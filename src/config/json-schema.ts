@@ -18,15 +18,24 @@ export function configJsonSchema(): JsonSchema {
   return z.toJSONSchema(ConfigInput, { io: 'input' }) as JsonSchema;
 }
 
-/** The part of the schema that describes the value at `path`; undefined where the configuration has no such place. */
-function schemaAt(path: readonly PropertyKey[]): JsonSchema | undefined {
-  let at: JsonSchema | undefined = configJsonSchema();
-  for (const step of path) at = typeof step === 'number' ? at?.items : at?.properties?.[String(step)];
+/** What a value must be that may also be null; any other schema as it is. */
+export function withoutNull(schema: JsonSchema): JsonSchema {
+  const [first, second, ...more] = schema.anyOf ?? [];
+  return first && second?.type === 'null' && more.length === 0 ? first : schema;
+}
+
+/** The part of a schema that describes the value at `path`; undefined where it has no such place. */
+function schemaAt(path: readonly PropertyKey[], schema: JsonSchema): JsonSchema | undefined {
+  let at: JsonSchema | undefined = schema;
+  for (const step of path) {
+    const next: JsonSchema | undefined = typeof step === 'number' ? at?.items : at?.properties?.[String(step)];
+    at = next && withoutNull(next);
+  }
   return at;
 }
 
-/** The keys that are allowed at `path`, in the order of the documentation. */
-export function allowedKeys(path: readonly PropertyKey[]): readonly string[] {
-  const at = schemaAt(path);
+/** The keys that are allowed at `path`, by default of the configuration, in the order of the documentation. */
+export function allowedKeys(path: readonly PropertyKey[], schema = configJsonSchema()): readonly string[] {
+  const at = schemaAt(path, schema);
   return Object.keys(at?.properties ?? {}).concat((at?.propertyNames?.enum ?? []).map(String));
 }

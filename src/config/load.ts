@@ -2,7 +2,8 @@ import { createHash } from 'node:crypto';
 import { accessSync, constants, globSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { z } from 'zod';
-import { faultOfProxy, faultOfSecret } from '../upstream/options.ts';
+import { faultOfProxy, faultOfSecret, type SecretSetting } from '../upstream/options.ts';
+import { accountMayAct, faultsOfAutoCancel } from './auto-cancel.ts';
 import { overBudget } from './forecast.ts';
 import { allowedKeys } from './json-schema.ts';
 import { Config } from './schema.ts';
@@ -43,14 +44,15 @@ function isReadable(file: string): boolean {
   }
 }
 
-function formatPath(path: readonly PropertyKey[]): string {
+export function formatPath(path: readonly PropertyKey[]): string {
   return path
     .map(step => (typeof step === 'number' ? `[${step}]` : `.${String(step)}`))
     .join('')
     .replace(/^\./, '');
 }
 
-function readText(file: string): string {
+/** Throws ConfigError when the file can't be read. */
+export function readText(file: string): string {
   try {
     return readFileSync(file, 'utf8');
   } catch (error) {
@@ -59,13 +61,16 @@ function readText(file: string): string {
   }
 }
 
-/** Reads and checks a configuration file. Throws ConfigError with every fault. `env` holds what `{ env: NAME }` names. */
-export function loadConfig(file: string, env: Env): LoadedConfig {
+/**
+ * Reads and checks a configuration file. Throws ConfigError with every fault. `env` holds what `{ env: NAME }` names;
+ * without it nothing is looked for there, for those who need no secret.
+ */
+export function loadConfig(file: string, env?: Env): LoadedConfig {
   return parseConfig(readText(file), file, env);
 }
 
 /** As `loadConfig`, of text that is at hand; files that it names are sought from the folder of `file`. */
-export function parseConfig(text: string, file: string, env: Env): LoadedConfig {
+export function parseConfig(text: string, file: string, env?: Env): LoadedConfig {
   const main = readYaml(text, file);
   const hash = createHash('sha256').update(text);
   const warnings: Fault[] = [];
@@ -109,17 +114,36 @@ export function parseConfig(text: string, file: string, env: Env): LoadedConfig 
   }
 
   const parsed = Config.safeParse(isMapping ? raw : (content ?? {}));
-  if (!parsed.success) throw new ConfigError(parsed.error.issues.flatMap(issue => toFaults(issue, locate)));
+  if (!parsed.success)
+    throw new ConfigError(parsed.error.issues.flatMap(issue => toFaults(issue, locate, allowedKeys)));
   const config = parsed.data;
   const fault = (path: readonly PropertyKey[], message: string): Fault => ({ ...locate(path), message });
-  for (const [index, account] of config.accounts.entries()) {
-    const path = ['accounts', index, 'token'];
-    const { token } = account;
-    const wrong = faultOfSecret(token, env);
+  function checkToken(token: SecretSetting, path: readonly PropertyKey[]): void {
+    const wrong = env && faultOfSecret(token, env);
     if (wrong) faults.push(fault(path, wrong));
     if ('file' in token && !isReadable(token.file)) warnings.push(fault(path, `${token.file} can't be read now`));
     if ('literal' in token) {
       warnings.push(fault(path, 'the token stands in the file; { env: NAME } or { file: PATH } keep it out'));
+    }
+  }
+  for (const [index, account] of config.accounts.entries()) {
+    const path = ['accounts', index, 'token'];
+    const { token, actionToken } = account;
+    checkToken(token, path);
+    const actionPath = ['accounts', index, 'actionToken'];
+    if (accountMayAct(config, account.name)) {
+      if (actionToken) checkToken(actionToken, actionPath);
+      else warnings.push(fault(actionPath, 'is not set: the reading token is used to act'));
+    }
+    const password = account.management?.password;
+    const passwordPath = ['accounts', index, 'management', 'password'];
+    // The agent does well without it, and may run where nobody has it.
+    const noPassword = password && env && faultOfSecret(password, env);
+    if (noPassword) warnings.push(fault(passwordPath, `${noPassword}: rotate-token will need it`));
+    if (password && 'literal' in password) {
+      warnings.push(
+        fault(passwordPath, 'the password stands in the file; { env: NAME } or { file: PATH } keep it out'),
+      );
     }
     const tooDear = overBudget(account);
     if (tooDear) warnings.push(fault(['accounts', index, 'budget', 'requestsPerDay'], tooDear));
@@ -129,24 +153,30 @@ export function parseConfig(text: string, file: string, env: Env): LoadedConfig 
   for (const [number, upstream] of upstreams.entries()) {
     const path = number === 0 ? ['upstream'] : ['accounts', number - 1, 'upstream'];
     const differs = (key: 'proxy' | 'caFile') => number === 0 || upstream[key] !== config.upstream[key];
-    const noProxy = upstream.proxy && differs('proxy') ? faultOfProxy(upstream.proxy, env) : undefined;
+    const noProxy = env && upstream.proxy && differs('proxy') ? faultOfProxy(upstream.proxy, env) : undefined;
     if (noProxy) faults.push(fault([...path, 'proxy'], noProxy));
     if (upstream.caFile !== null && differs('caFile') && !isReadable(upstream.caFile)) {
       faults.push(fault([...path, 'caFile'], `${upstream.caFile} can't be read`));
     }
   }
+  // There are no notifiers and alerts yet, so whatever a rule calls one is none.
+  for (const { path, message } of faultsOfAutoCancel(config, { notifiers: [], alerts: [] })) {
+    faults.push(fault(path, message));
+  }
   if (faults.length > 0) throw new ConfigError(faults);
   return { file, config, hash: hash.digest('hex').slice(0, 16), warnings };
 }
 
-function toFaults(
+/** What zod finds, as people read it. `locate` knows where a path, or a key of it, stands; `allowed` which keys may stand there. */
+export function toFaults(
   issue: z.core.$ZodIssue,
   locate: (path: readonly PropertyKey[], key?: string) => Place & { readonly path: string },
+  allowed: (path: readonly PropertyKey[]) => readonly string[],
 ): Fault[] {
   const { path } = issue;
   if (issue.code === 'unrecognized_keys') {
-    const allowed = allowedKeys(path).join(', ');
-    return issue.keys.map(key => ({ ...locate(path, key), message: `unknown key; allowed here: ${allowed}` }));
+    const message = `unknown key; allowed here: ${allowed(path).join(', ')}`;
+    return issue.keys.map(key => ({ ...locate(path, key), message }));
   }
   // The key of a record that its schema does not take: what is wrong with it stands one level below.
   if (issue.code === 'invalid_key') return issue.issues.flatMap(({ message }) => ({ ...locate(path), message }));

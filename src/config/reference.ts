@@ -1,4 +1,4 @@
-import type { JsonSchema } from './json-schema.ts';
+import { type JsonSchema, withoutNull } from './json-schema.ts';
 
 function typeOf(schema: JsonSchema): string {
   if (schema.enum) return schema.enum.map(value => `\`${value}\``).join(' \\| ');
@@ -10,12 +10,12 @@ function typeOf(schema: JsonSchema): string {
 function configRows(schema: JsonSchema, path: string): string[] {
   return Object.entries(schema.properties ?? {}).flatMap(([key, value]) => {
     const name = path === '' ? key : `${path}.${key}`;
-    // Overrides have the shape of what they override, which has its rows.
-    const inside = value.description?.startsWith('Overrides of')
+    // What has the shape of something else leaves the rows to that.
+    const inside = /^(Overrides of|As) `/.test(value.description ?? '')
       ? []
       : value.properties
         ? configRows(value, name)
-        : configRows(value.items ?? {}, `${name}[]`);
+        : [...configRows(withoutNull(value), name), ...configRows(value.items ?? {}, `${name}[]`)];
     const required = schema.required?.includes(key) === true;
     const fallback = value.properties || value.default === undefined ? '' : `\`${JSON.stringify(value.default)}\``;
     return [

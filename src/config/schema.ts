@@ -5,12 +5,17 @@ import { stalenessOptions } from '../scheduler/options.ts';
 import { storeOptions } from '../store/options.ts';
 import { logOptions } from '../telemetry/options.ts';
 import { accountOptions, upstreamOptions } from '../upstream/options.ts';
+import { autoCancelOptions } from './auto-cancel.ts';
 import { merge, overridesOf } from './overrides.ts';
 
 type CollectorOptions = Readonly<Record<string, { readonly enabled: boolean }>>;
 
 const collectOptions = z.strictObject(
-  Object.fromEntries(collectors.map(({ configKey, options }) => [configKey, options.prefault({} as never)])),
+  Object.fromEntries(
+    collectors.flatMap(({ configKey, options }) =>
+      configKey === null ? [] : [[configKey, options.prefault({} as never)] as const],
+    ),
+  ),
 );
 
 const accountWithOverrides = accountOptions.safeExtend({
@@ -61,6 +66,7 @@ export const ConfigInput = z.strictObject({
   staleness: stalenessOptions
     .prefault({})
     .describe('When data that can no longer be refreshed is marked, and withdrawn.'),
+  autoCancel: autoCancelOptions.prefault({}).describe('Which failure callbacks are stuck, and may be cancelled.'),
 });
 
 /** The whole configuration; each account has its own `collect` and `upstream`, complete. */

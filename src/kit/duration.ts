@@ -16,15 +16,25 @@ export function formatDuration(ms: number): string {
   return `${ms / size}${unit}`;
 }
 
+const LONGEST = 366 * 86_400_000;
+
+/** A duration as configuration value, read as milliseconds. */
+function durationOf(isAllowed: (ms: number) => boolean, range: string) {
+  return z
+    .string({ error: `must be ${ALLOWED}` })
+    .meta({ pattern: '^\\d{1,11}(ms|s|m|h|d)$' })
+    .transform((text, context) => {
+      const ms = parseDuration(text);
+      if (ms === undefined || !isAllowed(ms)) {
+        context.addIssue({ code: 'custom', message: `must be ${ALLOWED}, ${range}` });
+        return z.NEVER;
+      }
+      return ms;
+    });
+}
+
 /** A configuration value: text such as `15s`, read as milliseconds, above zero and at most 366 days. */
-export const Duration = z
-  .string({ error: `must be ${ALLOWED}` })
-  .meta({ pattern: '^\\d{1,11}(ms|s|m|h|d)$' })
-  .transform((text, context) => {
-    const ms = parseDuration(text);
-    if (ms === undefined || ms === 0 || ms > 366 * 86_400_000) {
-      context.addIssue({ code: 'custom', message: `must be ${ALLOWED}, above 0 and at most 366d` });
-      return z.NEVER;
-    }
-    return ms;
-  });
+export const Duration = durationOf(ms => ms > 0 && ms <= LONGEST, 'above 0 and at most 366d');
+
+/** As `Duration`, where `0s` means not at all. */
+export const DurationOrZero = durationOf(ms => ms <= LONGEST, 'at most 366d');

@@ -140,13 +140,37 @@ accounts:
     );
   });
 
-  it('warn of a budget that can not pay for what is read', () => {
-    const text = minimal.replace('token:', 'budget: { requestsPerDay: 10000 }, token:');
-    expect(parseConfig(text, 'x.yaml', ENV).warnings.map(formatFault)).toEqual([
-      'x.yaml:1:90: accounts[0].budget.requestsPerDay: watching costs at least 14832 requests a day, and the budget allows 10000: rounds will wait, and data will be older than configured',
-    ]);
-    const slow = minimal.replace('token:', 'budget: { requestsPerSecond: 0.1 }, token:');
-    expect(parseConfig(slow, 'x.yaml', ENV).warnings).toHaveLength(1);
+  describe('warn of a budget that can not pay for what is read', () => {
+    const warnings = (rest: string) =>
+      parseConfig(minimal.replace('token:', `${rest}, token:`), 'x.yaml', ENV).warnings.map(formatFault);
+    const warning = (least: number, allowed: number) =>
+      `x.yaml:1:90: accounts[0].budget.requestsPerDay: watching costs at least ${least} requests a day, even if nothing is ever new and each list has one page, and the budget allows ${allowed} for reading: rounds will wait, and data will be older than configured`;
+    const leastOf = (rest: string) =>
+      Number(/at least (\d+)/.exec(warnings(`budget: { requestsPerDay: 1 }, collect: ${rest}`)[0] ?? '')?.[1]);
+
+    it('in a day, a tenth of which is kept for actions', () => {
+      // Every 15 s the keys and the tail of the log, every 30 s what is new in the queue, every 10 min all of it.
+      const least = leastOf('{}');
+      expect(least).toBeGreaterThanOrEqual(2 * 5760 + 2880 + 144);
+      expect(warnings('budget: { requestsPerDay: 10000 }')).toEqual([warning(least, 9000)]);
+      const enough = Math.ceil(least / 0.9);
+      expect(warnings(`budget: { requestsPerDay: ${enough} }`)).toEqual([]);
+      expect(warnings(`budget: { requestsPerDay: ${enough - 1} }`)).toEqual([warning(least, least - 1)]);
+    });
+
+    it('in a second', () => {
+      expect(warnings('budget: { requestsPerSecond: 0.1 }')).toEqual([
+        expect.stringContaining('and the budget allows 8640 for reading'),
+      ]);
+    });
+
+    it('with the complete walks of the queue and of each filter', () => {
+      const filters = Array.from({ length: 50 }, (_, index) => `{ name: f${index}, match: { queueName: q${index} } }`);
+      const few = leastOf('{ dlq: { rescanEvery: 10m } }');
+      // A walk every 10 minutes is 144 a day.
+      expect(leastOf(`{ dlq: { rescanEvery: 10m, filters: [${filters}] } }`) - few).toBe(144 * 50);
+      expect(leastOf('{ dlq: { rescanEvery: 1m } }') - few).toBeGreaterThanOrEqual(1440 - 144);
+    });
   });
 
   it('config.example.yaml is one, and shows every section with its default', () => {

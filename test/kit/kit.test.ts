@@ -7,7 +7,7 @@ import { systemClock, withDeadline } from '../../src/kit/clock.ts';
 import { createClosing } from '../../src/kit/closing.ts';
 import { Duration, formatDuration, parseDuration } from '../../src/kit/duration.ts';
 import { createGlob } from '../../src/kit/glob.ts';
-import { Secret } from '../../src/kit/secret.ts';
+import { fingerprint, Secret } from '../../src/kit/secret.ts';
 
 describe('duration', () => {
   it.each([
@@ -103,6 +103,12 @@ describe('secret', () => {
     for (const print of prints) expect(print).not.toContain('canary');
     expect(prints[0]).toBe('<secret>');
     expect(secret.reveal()).toBe('canary');
+  });
+
+  it('has a fingerprint that others do not have', () => {
+    // printf canary | sha256sum
+    expect(fingerprint(new Secret('canary'))).toBe('sha256:e100fbce008c');
+    expect(fingerprint(new Secret('canary2'))).not.toBe(fingerprint(new Secret('canary')));
   });
 });
 

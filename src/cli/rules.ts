@@ -1,0 +1,61 @@
+import { Command } from 'commander';
+import { type Coverage, coverageOf, type RuleCheck, testRules } from '../app/offline.ts';
+import { formatFault, loadConfig } from '../config/load.ts';
+import { readRuleCase } from '../config/rule-cases.ts';
+
+const words = (verdict: string, reason: string | undefined) =>
+  reason === undefined || reason === verdict ? verdict : `${verdict} (${reason})`;
+
+/** One line, and where it is not as expected what was found. */
+function toLines(file: string, { expected, verdict, finding, isAsExpected }: RuleCheck): string[] {
+  const at = new Date(expected.at).toISOString();
+  const asked = words(expected.verdict, expected.reason);
+  const found = words(verdict, finding?.reason);
+  const subject = `${file}: ${expected.rule} ${expected.dlqId} ${at}`;
+  if (isAsExpected) return [`ok    ${subject}: ${found}`];
+  return [
+    `WRONG ${subject}: expected ${asked}, found ${found}`,
+    ...(finding?.predicates ?? []).map(
+      ({ name, holds, found, asked }) =>
+        `      ${holds === true ? 'holds' : holds || 'fails'} ${name}: ${found}; asked: ${asked}`,
+    ),
+  ];
+}
+
+/** A line for each rule: which predicates were seen to hold (+), not to hold (-) and without evidence (?). */
+function coverageLines(coverage: Coverage): string[] {
+  return [...coverage].map(([rule, predicates]) => {
+    const each = [...predicates].map(
+      ([name, seen]) =>
+        `${name} ${seen.has(true) ? '+' : ''}${seen.has(false) ? '-' : ''}${seen.has('unknown') ? '?' : ''}`,
+    );
+    return `covered (+ held, - did not, ? unknown): ${rule}: ${each.join(', ')}`;
+  });
+}
+
+function testCommand(): Command {
+  return new Command('test')
+    .description('run test cases of auto-cancel rules; exit 1 when a rule says something else than is expected')
+    .argument('<file...>', 'files with a case each')
+    .option('--config <file>', 'configuration whose rules are tested where a case has none; its secrets are not needed')
+    .action((files: string[], { config: file }: { config?: string }) => {
+      const loaded = file === undefined ? undefined : loadConfig(file);
+      for (const warning of loaded?.warnings ?? []) process.stderr.write(`warning: ${formatFault(warning)}\n`);
+      const cases = files.map(file => ({ file, checks: testRules(readRuleCase(file), loaded?.config) }));
+      const checks = cases.flatMap(({ checks }) => checks);
+      const lines = [
+        ...cases.flatMap(({ file, checks }) => checks.flatMap(check => toLines(file, check))),
+        ...coverageLines(coverageOf(checks)),
+      ];
+      process.stdout.write(`${lines.join('\n')}\n`);
+      const wrong = checks.filter(({ isAsExpected }) => !isAsExpected).length;
+      if (wrong > 0) throw new Error(`${wrong} of ${checks.length} expectations are not met`);
+    });
+}
+
+export function rulesCommand(): Command {
+  // What its own command inherits must be there before the program's settings come.
+  const rules = new Command('rules').description('rules, without the service').exitOverride();
+  rules.addCommand(testCommand().copyInheritedSettings(rules));
+  return rules;
+}

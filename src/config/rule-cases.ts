@@ -1,0 +1,131 @@
+import { z } from 'zod';
+import { Duration, parseDuration } from '../kit/duration.ts';
+import { actingOptions } from '../remediation/options.ts';
+import { autoCancelRules } from './auto-cancel.ts';
+import { allowedKeys, type JsonSchema } from './json-schema.ts';
+import { ConfigError, formatPath, readText, toFaults } from './load.ts';
+import { type Fault, readYaml } from './yaml-file.ts';
+
+const MOMENT = z.iso.datetime({ offset: true });
+const moment = z
+  .string()
+  .refine(text => MOMENT.safeParse(text).success, {
+    error: "must be a time such as '2027-01-01T00:00:00Z'",
+    abort: true,
+  })
+  .transform(text => Date.parse(text));
+
+/** Milliseconds after the case's start, or since the Unix epoch. */
+const when = z.string({ error: "must be text such as '+49h'" }).transform((text, context) => {
+  const after = text.startsWith('+') ? parseDuration(text.slice(1)) : undefined;
+  if (after !== undefined) return { after };
+  const at = moment.safeParse(text);
+  if (at.success) return { at: at.data };
+  context.addIssue({
+    code: 'custom',
+    message: "must be a time after the start such as '+49h', or '2027-01-01T00:00:00Z'",
+  });
+  return z.NEVER;
+});
+
+/** Verdicts of a rule, and what is said of an entry that the last complete walk did not list. */
+const VERDICTS = ['stuck', 'not_stuck', 'unknown', 'no_match', 'not_listed'] as const;
+
+const caseFile = z.strictObject({
+  autoCancel: z
+    .strictObject({ idFrom: actingOptions.shape.idFrom, rules: autoCancelRules })
+    .optional()
+    .describe('Rules to test, instead of those of --config.'),
+  account: z.string().optional().describe('Whose queue it is: rules for other accounts are left out.'),
+  start: moment.prefault('2027-01-01T00:00:00Z').describe('What times such as +49h count from.'),
+  rescanEvery: Duration.optional().describe('As collect.dlq.rescanEvery. Default: that of the account, else 10m.'),
+  snapshots: z
+    .array(
+      z
+        .strictObject({
+          at: when,
+          every: Duration.optional().describe('Again and again, until right before `until`.'),
+          until: when.optional(),
+          complete: z.boolean().default(true).describe('A walk that did not come to its end proves nothing.'),
+          dlq: z.array(z.looseObject({})).describe('Rows as the service lists them.'),
+        })
+        .refine(({ every, until }) => (every === undefined) === (until === undefined), {
+          error: 'must have both every and until, or neither',
+        }),
+    )
+    .min(1, { error: 'must not be empty' }),
+  events: z.array(z.strictObject({ messageId: z.string(), at: when })).optional(),
+  expect: z
+    .array(
+      z.strictObject({
+        at: when,
+        dlqId: z.string().describe('The messageId where a row has no dlqId.'),
+        rule: z.string(),
+        verdict: z.enum(VERDICTS, { error: `must be one of ${VERDICTS.join(', ')}` }),
+        reason: z.string().optional().describe('Default: any.'),
+      }),
+    )
+    .min(1, { error: 'must not be empty' }),
+});
+
+type CaseFile = z.output<typeof caseFile>;
+type When = z.output<typeof when>;
+
+/** A case for rules. Times: milliseconds since the Unix epoch. */
+export interface RuleCase extends Omit<CaseFile, 'start' | 'snapshots' | 'events' | 'expect'> {
+  /** In the order in which they are taken, each at its own time. */
+  readonly walks: readonly { readonly at: number; readonly snapshot: number }[];
+  readonly snapshots: readonly { readonly complete: boolean; readonly dlq: readonly object[] }[];
+  /** Undefined: nobody reads the event log. */
+  readonly events: readonly { readonly messageId: string; readonly at: number }[] | undefined;
+  readonly expect: readonly (Omit<CaseFile['expect'][number], 'at'> & { readonly at: number })[];
+  /** A fault of the file at `path`. */
+  fault(path: readonly PropertyKey[], message: string): Fault;
+}
+
+/** Walks of one case: half a year of one every three minutes. */
+const MOST_WALKS = 100_000;
+
+/** Reads a case for rules. Throws ConfigError with every fault. */
+export function readRuleCase(file: string): RuleCase {
+  const yaml = readYaml(readText(file), file);
+  if (yaml.faults.length > 0) throw new ConfigError(yaml.faults);
+  const locate = (path: readonly PropertyKey[], key?: string) => ({
+    ...yaml.place(path, key),
+    path: formatPath(key === undefined ? path : [...path, key]),
+  });
+  const fault = (path: readonly PropertyKey[], message: string): Fault => ({ ...locate(path), message });
+  const parsed = caseFile.safeParse(yaml.content ?? {});
+  if (!parsed.success) {
+    const schema = () => z.toJSONSchema(caseFile, { io: 'input' }) as JsonSchema;
+    throw new ConfigError(
+      parsed.error.issues.flatMap(issue => toFaults(issue, locate, path => allowedKeys(path, schema()))),
+    );
+  }
+  const { start, ...rest } = parsed.data;
+  const resolve = (time: When) => (time.at === undefined ? start + time.after : time.at);
+  const walks: { at: number; snapshot: number }[] = [];
+  for (const [snapshot, { at, every, until }] of rest.snapshots.entries()) {
+    const first = resolve(at);
+    const end = until === undefined ? first + 1 : resolve(until);
+    const step = every ?? 1;
+    if (end <= first) throw new ConfigError([fault(['snapshots', snapshot, 'until'], 'must be after at')]);
+    if (walks.length + (end - first) / step > MOST_WALKS) {
+      throw new ConfigError([fault(['snapshots', snapshot], `is more than ${MOST_WALKS} walks`)]);
+    }
+    for (let at = first; at < end; at += step) walks.push({ at, snapshot });
+  }
+  walks.sort((a, b) => a.at - b.at);
+  const twice = walks.find(({ at }, index) => at === walks[index + 1]?.at);
+  if (twice) {
+    const message = `there are two walks at ${new Date(twice.at).toISOString()}; until is right before its time`;
+    throw new ConfigError([fault(['snapshots', twice.snapshot], message)]);
+  }
+  return {
+    ...rest,
+    walks,
+    events: rest.events?.map(({ messageId, at }) => ({ messageId, at: resolve(at) })),
+    expect: rest.expect.map(expected => ({ ...expected, at: resolve(expected.at) })),
+    fault,
+  };
+}

@@ -1,0 +1,108 @@
+import { type Clock, withDeadline } from '../kit/clock.ts';
+import type { CancelAnswer, FinalOutcome, JournalEntry } from '../model/journal.ts';
+import type { Reader, Writer } from '../upstream/api.ts';
+import type { Judged } from './candidates.ts';
+import type { Journal } from './journal.ts';
+import { lookAgain, stateOf } from './look.ts';
+
+export interface AttemptDeps {
+  readonly journal: Journal;
+  readonly reader: Reader;
+  readonly writer: Writer;
+  readonly clock: Clock;
+  /** Hash of the rules. */
+  readonly policy: string;
+  /** A brake that somebody has pulled meanwhile, as one word. */
+  brake(): string | undefined;
+}
+
+/** How an attempt went: not made, and why; or sent, with what ended it, if anything did. */
+export type Attempted =
+  | { readonly made: false; readonly reason: string }
+  | { readonly made: true; readonly answer: CancelAnswer; readonly outcome: FinalOutcome | undefined };
+
+/** Milliseconds after its intent in which a cancel may be sent: it goes at once or not at all. */
+const SEND_WITHIN = 30_000;
+
+/** Just before: is the entry still what was judged? One word when not. */
+async function changeSince({ sighting, target, rule }: Judged, reader: Reader, signal: AbortSignal) {
+  const look = await lookAgain(reader, target, signal);
+  const state = stateOf(look);
+  if (state !== (rule.evidence === 'blind' ? 'unreported' : 'in_progress')) return `now_${state}`;
+  const isSame = look.kind === 'listed' && look.entry.callbackMessageId === sighting.entry.callbackMessageId;
+  return isSame ? undefined : 'another_episode';
+}
+
+/** What an answer alone settles. What it does not is read back. */
+function outcomeOf({ kind }: CancelAnswer, isBlind: boolean): FinalOutcome | undefined {
+  if (kind === 'missing') return 'gone';
+  if (kind === 'denied') return 'rejected';
+  if (kind === 'limited' || kind === 'not_sent') return 'expired';
+  if (!isBlind) return undefined;
+  if (kind === 'accepted') return 'accepted_unverified';
+  return kind === 'refused' ? 'not_in_progress' : 'unknown_final';
+}
+
+/**
+ * One attempt to cancel: a last look, the intent committed, one request at most, its answer committed. Whatever kills the
+ * process in between, an intent without an end is left, which is read back and never sent again. Throws StoreError before
+ * anything is sent; a StoreError after it leaves the intent.
+ */
+export async function attempt(judged: Judged, deps: AttemptDeps, signal: AbortSignal): Promise<Attempted> {
+  const { journal, reader, writer, clock, policy, brake } = deps;
+  const { action, target, rule, mode, finding } = judged;
+  if (mode === 'plan') return { made: false, reason: 'plan' };
+  try {
+    const change = await changeSince(judged, reader, signal);
+    if (change) return { made: false, reason: change };
+  } catch (error) {
+    if (signal.aborted) throw error;
+    return { made: false, reason: 'look_failed' };
+  }
+  const known = journal.state.actions.get(action);
+  const number = (known?.attempts.length ?? 0) + 1;
+  const at = clock.now();
+  const sendBy = at + SEND_WITHIN;
+  const isBlind = rule.evidence === 'blind';
+  await journal.append([
+    {
+      at,
+      action,
+      step: 'intent',
+      attempt: number,
+      rule: rule.name,
+      mode,
+      blind: isBlind,
+      target,
+      evidence: finding.predicates,
+      sendBy,
+      policy,
+      approvedBy: known?.approvedBy,
+    },
+  ]);
+  const pulled = brake();
+  const left = sendBy - clock.now();
+  const why = pulled ?? (left <= 0 || left > SEND_WITHIN ? 'too_late' : undefined);
+  const answer: CancelAnswer = why
+    ? { kind: 'not_sent', why }
+    : await withDeadline(left, signal, deadline => writer.cancel(target.id, deadline));
+  const outcome = outcomeOf(answer, isBlind);
+  const lines: JournalEntry[] = [{ at: clock.now(), action, step: 'answered', attempt: number, answer }];
+  if (outcome) lines.push(ending(judged, outcome, `answer_${answer.kind}`, clock.now()));
+  if (answer.kind === 'denied') {
+    const reason = `the service refused a cancel with ${answer.status}`;
+    lines.push({ at: clock.now(), step: 'breaker_opened', breaker: 'errors', reason });
+  }
+  await journal.append(lines);
+  return { made: true, answer, outcome };
+}
+
+/** The line that ends an action. */
+export function ending(
+  { action, rule, mode, target }: Pick<Judged, 'action' | 'mode' | 'target'> & { readonly rule: { name: string } },
+  outcome: FinalOutcome,
+  reason: string,
+  at: number,
+): JournalEntry {
+  return { at, action, step: 'ended', outcome, rule: rule.name, mode, reason, target };
+}

@@ -1,0 +1,110 @@
+import type { Breaker, JournalTarget } from '../model/journal.ts';
+import type { Judged } from './candidates.ts';
+import type { JournalState, Use } from './journal-state.ts';
+import type { AutoCancelOptions } from './options.ts';
+import { isOpen } from './windows.ts';
+
+const HOUR = 3_600_000;
+const DAY = 24 * HOUR;
+
+/** What is outside the journal and may forbid to act. */
+export interface Surroundings {
+  /** Milliseconds since the Unix epoch. */
+  readonly now: number;
+  /** Whether the stop file is there. */
+  readonly isStopped: boolean;
+  /** Alerts that fire, by name. */
+  readonly firing: ReadonlySet<string>;
+}
+
+/** Why nothing at all may be done now, as one word; undefined when something may. */
+export function brakeOf(
+  options: AutoCancelOptions,
+  state: JournalState,
+  { isStopped, firing }: Surroundings,
+): string | undefined {
+  if (state.paused) return 'paused';
+  if (isStopped) return 'stop_file';
+  if (options.pauseWhileAlerts.some(name => firing.has(name))) return 'alert_firing';
+  const [open] = state.breakers.keys();
+  return open && `breaker_${open}`;
+}
+
+/** Why too many callbacks look stuck to believe it; undefined when they do not. `population`: those that some rule matches. */
+export function tooMany(
+  { max, percent, minPopulation }: AutoCancelOptions['breaker']['candidates'],
+  candidates: number,
+  population: number,
+): string | undefined {
+  if (candidates > max) return `${candidates} callbacks look stuck, more than ${max}`;
+  if (population < minPopulation || candidates * 100 <= percent * population) return undefined;
+  return `${candidates} of ${population} callbacks look stuck, more than ${percent} %`;
+}
+
+/** The breaker that what is in the journal opens, and why; undefined when none. */
+export function tripped(
+  { errors, lostRaces }: AutoCancelOptions['breaker'],
+  state: JournalState,
+  now: number,
+): { readonly breaker: Breaker; readonly reason: string } | undefined {
+  // Of the future, too: a clock that was set back forgives nothing.
+  const failed = state.errors.filter(at => at > now - errors.within).length;
+  if (failed >= errors.max && !state.breakers.has('errors')) {
+    return { breaker: 'errors', reason: `${failed} cancels went wrong within ${errors.within / 60_000} minutes` };
+  }
+  const lost = state.races.slice(-lostRaces.ofLast).filter(isLost => isLost).length;
+  if (lost * 100 >= lostRaces.percent * lostRaces.ofLast && !state.breakers.has('lost_races')) {
+    return { breaker: 'lost_races', reason: `${lost} of the last ${lostRaces.ofLast} were not stuck after all` };
+  }
+  return undefined;
+}
+
+const countSince = (uses: readonly Use[], from: number) => uses.filter(({ at }) => at > from).length;
+
+/** What one run has used up already. */
+export interface RunUses {
+  readonly all: number;
+  readonly ofRule: number;
+}
+
+/** How many cancels the limits of hour and day leave. */
+export function actionsLeft(options: AutoCancelOptions, state: JournalState, now: number): number {
+  const uses = state.uses.filter(({ isPlan }) => !isPlan);
+  const { perHour, perDay } = options.limits;
+  return Math.max(0, Math.min(perHour - countSince(uses, now - HOUR), perDay - countSince(uses, now - DAY)));
+}
+
+/** How many the rule's own limit of the hour leaves. */
+export function ruleActionsLeft({ name, limits }: Judged['rule'], state: JournalState, now: number): number {
+  const uses = state.uses.filter(use => !use.isPlan && use.rule === name);
+  return Math.max(0, limits.perHour - countSince(uses, now - HOUR));
+}
+
+const urlOf = ({ workflowUrl, url }: JournalTarget) => workflowUrl ?? url;
+
+/** Why this one may not be acted upon now, as one word; undefined when it may. */
+export function limitOf(
+  { rule, mode, target, action }: Judged,
+  options: AutoCancelOptions,
+  state: JournalState,
+  now: number,
+  run: RunUses,
+): string | undefined {
+  if (!isOpen(rule.windows, now).open) {
+    return rule.windows.deny.some(({ from, to }) => now >= from && now < to) ? 'window_denied' : 'window_closed';
+  }
+  const known = state.actions.get(action);
+  if (known?.notInProgressAt !== undefined && known.notInProgressAt > now - rule.recheckAfter) {
+    return 'not_in_progress_lately';
+  }
+  const isPlan = mode === 'plan';
+  const uses = state.uses.filter(use => use.isPlan === isPlan);
+  const ofRule = uses.filter(use => use.rule === rule.name);
+  const url = urlOf(target);
+  if (ofRule.some(use => use.url === url && use.at > now - rule.cooldown.perUrl)) return 'cooldown';
+  if (run.all >= options.limits.perRun || run.ofRule >= rule.limits.perRun) return 'limit_run';
+  if (countSince(ofRule, now - HOUR) >= rule.limits.perHour) return 'limit_hour';
+  if (countSince(uses, now - HOUR) >= options.limits.perHour) return 'limit_hour';
+  if (countSince(uses, now - DAY) >= options.limits.perDay) return 'limit_day';
+  return undefined;
+}

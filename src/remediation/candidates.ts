@@ -1,0 +1,66 @@
+import { createHash } from 'node:crypto';
+import type { CallbackSighting } from '../model/callback.ts';
+import type { Finding } from '../model/finding.ts';
+import type { JournalTarget } from '../model/journal.ts';
+import type { ActingRule, AutoCancelOptions } from './options.ts';
+
+export type Mode = ActingRule['mode'];
+
+/** From the most cautious to the least. */
+const MODES: readonly Mode[] = ['plan', 'approve', 'enforce'];
+
+/** What a rule may do now: no more than the global mode, and after its end only plan. `now`: milliseconds since the Unix epoch. */
+export function modeOf(rule: ActingRule, globalMode: AutoCancelOptions['mode'], now: number): Mode {
+  const hasExpired = rule.expires !== null && now >= rule.expires;
+  return globalMode !== 'enforce' || hasExpired ? 'plan' : rule.mode;
+}
+
+/** A failure callback, and the one rule whose word counts for it. */
+export interface Judged {
+  readonly action: string;
+  readonly sighting: CallbackSighting;
+  readonly target: JournalTarget;
+  readonly rule: ActingRule;
+  readonly mode: Mode;
+  readonly finding: Finding;
+  /** What the other rules that match it say. */
+  readonly shadowed: readonly Finding[];
+}
+
+/** The same for one episode of one callback, in every process: an action is taken once. */
+function actionOf({ account, id, episode }: JournalTarget): string {
+  return createHash('sha256')
+    .update(JSON.stringify([account, id, episode]))
+    .digest('hex')
+    .slice(0, 32);
+}
+
+function targetOf(account: string, id: string | undefined, { entry, episode }: CallbackSighting): JournalTarget {
+  const { dlqId, messageId, workflowRunId, url, workflowUrl, responseStatus } = entry;
+  return { account, id: id ?? '', dlqId, messageId, workflowRunId, url, workflowUrl, responseStatus, episode };
+}
+
+export interface JudgeContext {
+  readonly account: string;
+  readonly options: AutoCancelOptions;
+  readonly now: number;
+  judge(rule: string, sighting: CallbackSighting, id: string | undefined): Finding;
+}
+
+/**
+ * Every rule that matches says its word; that of the most cautious mode counts, and of two the first in the
+ * configuration. Undefined where none matches.
+ */
+export function judgeSighting(sighting: CallbackSighting, context: JudgeContext): Judged | undefined {
+  const { account, options, now, judge } = context;
+  const id = sighting.entry[options.idFrom];
+  const matching = options.rules
+    .filter(({ accounts }) => accounts === null || accounts.includes(account))
+    .map(rule => ({ rule, mode: modeOf(rule, options.mode, now), finding: judge(rule.name, sighting, id) }))
+    .filter(({ finding }) => finding.verdict !== 'no_match')
+    .sort((a, b) => MODES.indexOf(a.mode) - MODES.indexOf(b.mode));
+  const [owner, ...others] = matching;
+  if (!owner) return undefined;
+  const target = targetOf(account, id, sighting);
+  return { action: actionOf(target), sighting, target, ...owner, shadowed: others.map(({ finding }) => finding) };
+}

@@ -1,0 +1,178 @@
+import type { Breaker, CancelAnswer, FinalOutcome, JournalEntry, JournalTarget } from '../model/journal.ts';
+
+/** One attempt to cancel: an intent, and what came of it. Times: milliseconds since the Unix epoch. */
+export interface Attempt {
+  readonly number: number;
+  readonly at: number;
+  readonly answer: CancelAnswer | undefined;
+  readonly answeredAt: number | undefined;
+}
+
+/** Where one action stands: everything that was written of it. */
+export interface Action {
+  readonly id: string;
+  readonly target: JournalTarget;
+  readonly rule: string;
+  readonly mode: 'plan' | 'approve' | 'enforce';
+  readonly blind: boolean;
+  /** Until when its grace runs; undefined when it is not marked. */
+  readonly graceUntil: number | undefined;
+  /** Until when it may be approved; undefined when it waits for no approval. */
+  readonly approvalUntil: number | undefined;
+  readonly approvedBy: string | undefined;
+  /** A plan was written of it. */
+  readonly isPlanned: boolean;
+  readonly attempts: readonly Attempt[];
+  /** An intent without an end: nobody may act on it before that is settled. */
+  readonly isOpen: boolean;
+  /** How it ended for good; undefined when it may still be acted upon. */
+  readonly ended: FinalOutcome | undefined;
+  /** When a blind cancel was last told that none was in progress. */
+  readonly notInProgressAt: number | undefined;
+}
+
+/** Something that counts against the limits: an intent, or in plan mode what would have been one. */
+export interface Use {
+  readonly at: number;
+  readonly rule: string;
+  readonly url: string | undefined;
+  readonly isPlan: boolean;
+}
+
+/** Everything that the journal says, folded. */
+export interface JournalState {
+  readonly actions: Map<string, Action>;
+  /** In the order in which they were written. */
+  readonly uses: Use[];
+  readonly outcomes: Map<string, { rule: string; mode: string; outcome: FinalOutcome; count: number }>;
+  readonly breakers: Map<Breaker, { readonly at: number; readonly reason: string }>;
+  /** Since a breaker's last reset: when the service did not do as asked, and how the latest races ended. */
+  readonly errors: number[];
+  readonly races: boolean[];
+  paused: { readonly at: number; readonly by: string; readonly reason: string } | undefined;
+}
+
+/** After these the action is open to another attempt, judged anew. */
+const REOPENS: readonly FinalOutcome[] = ['planned', 'expired', 'not_in_progress'];
+/** Races that are remembered: more than any configuration asks for. */
+const MOST_RACES = 1000;
+
+export function emptyJournal(): JournalState {
+  return {
+    actions: new Map(),
+    uses: [],
+    outcomes: new Map(),
+    breakers: new Map(),
+    errors: [],
+    races: [],
+    paused: undefined,
+  };
+}
+
+const urlOf = ({ workflowUrl, url }: JournalTarget) => workflowUrl ?? url;
+
+function begin(id: string, target: JournalTarget, rule: string): Action {
+  return {
+    id,
+    target,
+    rule,
+    mode: 'plan',
+    blind: false,
+    graceUntil: undefined,
+    approvalUntil: undefined,
+    approvedBy: undefined,
+    isPlanned: false,
+    attempts: [],
+    isOpen: false,
+    ended: undefined,
+    notInProgressAt: undefined,
+  };
+}
+
+function isError(answer: CancelAnswer): boolean {
+  return answer.kind === 'unknown' || answer.kind === 'denied';
+}
+
+function foldBrake(state: JournalState, entry: JournalEntry): void {
+  const { at } = entry;
+  if (entry.step === 'paused') state.paused = { at, by: entry.by, reason: entry.reason };
+  else if (entry.step === 'resumed') state.paused = undefined;
+  else if (entry.step === 'breaker_opened') state.breakers.set(entry.breaker, { at, reason: entry.reason });
+  else if (entry.step === 'breaker_reset') {
+    state.breakers.delete(entry.breaker);
+    // What opened it does not open it again.
+    if (entry.breaker === 'errors') state.errors.length = 0;
+    if (entry.breaker === 'lost_races') state.races.length = 0;
+  }
+}
+
+function foldEnd(state: JournalState, action: Action, entry: Extract<JournalEntry, { step: 'ended' }>): Action {
+  const { at, outcome, rule, mode, target } = entry;
+  const key = `${rule}\0${mode}\0${outcome}`;
+  const count = (state.outcomes.get(key)?.count ?? 0) + 1;
+  state.outcomes.set(key, { rule, mode, outcome, count });
+  if (outcome === 'planned') state.uses.push({ at, rule, url: urlOf(target), isPlan: true });
+  if (!action.blind && (outcome === 'confirmed' || outcome === 'superseded')) {
+    state.races.push(outcome === 'superseded');
+    if (state.races.length > MOST_RACES) state.races.shift();
+  }
+  return {
+    ...action,
+    target,
+    rule,
+    mode,
+    graceUntil: undefined,
+    approvalUntil: undefined,
+    approvedBy: undefined,
+    isPlanned: action.isPlanned || outcome === 'planned',
+    isOpen: false,
+    ended: REOPENS.includes(outcome) ? undefined : outcome,
+    notInProgressAt: outcome === 'not_in_progress' ? at : action.notInProgressAt,
+  };
+}
+
+/** Takes one line of the journal into the state. Lines come in the order in which they were written. */
+export function foldEntry(state: JournalState, entry: JournalEntry): void {
+  if (entry.action === undefined) {
+    foldBrake(state, entry);
+    return;
+  }
+  const { at, action: id } = entry;
+  const known = state.actions.get(id);
+  const action = known ?? ('target' in entry ? begin(id, entry.target, entry.rule) : undefined);
+  // A line about nothing says nothing.
+  if (!action) return;
+  const set = (changes: Partial<Action>) => state.actions.set(id, { ...action, ...changes });
+  switch (entry.step) {
+    case 'marked':
+      set({ rule: entry.rule, target: entry.target, graceUntil: entry.until });
+      break;
+    case 'awaiting_approval':
+      set({ rule: entry.rule, target: entry.target, approvalUntil: entry.until, approvedBy: undefined });
+      break;
+    case 'cleared':
+      set({ graceUntil: undefined, approvalUntil: undefined, approvedBy: undefined });
+      break;
+    case 'approved':
+      set({ approvedBy: entry.by });
+      break;
+    case 'intent': {
+      const { rule, mode, blind, target, attempt } = entry;
+      const attempts = [...action.attempts, { number: attempt, at, answer: undefined, answeredAt: undefined }];
+      set({ rule, mode, blind, target, attempts, isOpen: true });
+      state.uses.push({ at, rule, url: urlOf(target), isPlan: false });
+      break;
+    }
+    case 'answered': {
+      const attempts = action.attempts.map(attempt =>
+        attempt.number === entry.attempt ? { ...attempt, answer: entry.answer, answeredAt: at } : attempt,
+      );
+      set({ attempts });
+      if (isError(entry.answer)) state.errors.push(at);
+      break;
+    }
+    case 'ended':
+      state.actions.set(id, foldEnd(state, action, entry));
+      break;
+  }
+}

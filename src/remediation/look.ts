@@ -1,0 +1,79 @@
+import type { JournalTarget } from '../model/journal.ts';
+import type { CallbackState, DlqEntry } from '../model/message.ts';
+import { type DlqListQuery, isUnanswerable, type Reader } from '../upstream/api.ts';
+
+/** How the service lists one entry now. */
+export type Look = { readonly kind: 'listed'; readonly entry: DlqEntry } | { readonly kind: 'gone' };
+
+/** A service that ignores the filter lists everything; it is read so far. */
+const MOST_PAGES = 100;
+
+/** The service went on listing other entries. */
+export class TooManyPages extends Error {
+  override readonly name = 'TooManyPages';
+}
+
+const isTarget = (entry: DlqEntry, { dlqId, messageId }: JournalTarget) =>
+  dlqId === undefined ? entry.messageId === messageId : entry.dlqId === dlqId;
+
+async function find(
+  reader: Reader,
+  query: DlqListQuery,
+  target: JournalTarget,
+  signal: AbortSignal,
+): Promise<DlqEntry | undefined> {
+  const pages = reader.dlqPages(query, signal);
+  for (let count = 0; count < MOST_PAGES; count += 1) {
+    const page = await pages.next();
+    if (page.done) return undefined;
+    const found = page.value.rows.find(entry => isTarget(entry, target));
+    if (found) return found;
+  }
+  throw new TooManyPages(`the entry is not among ${MOST_PAGES} pages`);
+}
+
+/** Reads the entry again: one call where it is listed plainly, two where workflow runs have a list of their own. Throws UpstreamError. */
+export async function lookAgain(reader: Reader, target: JournalTarget, signal: AbortSignal): Promise<Look> {
+  const query = target.messageId === undefined ? {} : { messageId: target.messageId };
+  const plain = await find(reader, query, target, signal);
+  if (plain) return { kind: 'listed', entry: plain };
+  try {
+    const own = await find(reader, { ...query, source: 'workflow' }, target, signal);
+    return own ? { kind: 'listed', entry: own } : { kind: 'gone' };
+  } catch (error) {
+    if (isUnanswerable(error)) return { kind: 'gone' };
+    throw error;
+  }
+}
+
+/** Pages of events of one message that are read. */
+const MOST_EVENT_PAGES = 20;
+
+/**
+ * The time of the newest event of these messages, milliseconds since the Unix epoch; `none` when the log has no event of
+ * any, undefined when there are too many to tell. Throws UpstreamError.
+ */
+export async function newestEvent(
+  reader: Reader,
+  messages: readonly string[],
+  signal: AbortSignal,
+): Promise<number | 'none' | undefined> {
+  let newest = Number.NEGATIVE_INFINITY;
+  for (const messageId of messages) {
+    const pages = reader.eventPages({ messageId }, signal);
+    for (let count = 0; ; count += 1) {
+      if (count === MOST_EVENT_PAGES) return undefined;
+      const page = await pages.next();
+      if (page.done) break;
+      for (const event of page.value.rows) {
+        if (event.messageId === messageId) newest = Math.max(newest, event.time);
+      }
+    }
+  }
+  return newest === Number.NEGATIVE_INFINITY ? 'none' : newest;
+}
+
+/** What a look says of a callback: its state, or that the entry is gone. */
+export function stateOf(look: Look): CallbackState | 'unreported' | 'gone' {
+  return look.kind === 'gone' ? 'gone' : (look.entry.callbackState ?? 'unreported');
+}

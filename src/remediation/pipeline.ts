@@ -1,0 +1,298 @@
+import type { Clock } from '../kit/clock.ts';
+import type { Log } from '../kit/log.ts';
+import type { Tracer } from '../kit/tracer.ts';
+import type { CallbackFacts, CallbackSighting } from '../model/callback.ts';
+import type { Finding } from '../model/finding.ts';
+import type { FinalOutcome, JournalEntry } from '../model/journal.ts';
+import type { Reader, Writer } from '../upstream/api.ts';
+import { type AttemptDeps, attempt, ending } from './attempt.ts';
+import { brakeOf, limitOf, tooMany, tripped } from './brakes.ts';
+import { type Judged, judgeSighting } from './candidates.ts';
+import { createDecisions, type Decisions } from './decisions.ts';
+import type { Journal } from './journal.ts';
+import type { Action } from './journal-state.ts';
+import { newestEvent } from './look.ts';
+import type { AutoCancelOptions } from './options.ts';
+import { createSettling } from './settle.ts';
+
+/** What the board says of an account's failure callbacks now. */
+export interface Evidence {
+  /** Of the last complete walk; undefined before the first, and when it is too old to be shown. */
+  readonly facts: CallbackFacts | undefined;
+  /** The last attempt of the walk came to its end, and in time. */
+  readonly isFresh: boolean;
+  /** So did the last attempt to follow the event log. */
+  readonly eventsAreFresh: boolean;
+}
+
+export interface PipelineDeps {
+  readonly account: string;
+  readonly options: AutoCancelOptions;
+  /** Hash of the rules. */
+  readonly policy: string;
+  readonly journal: Journal;
+  evidence(): Evidence;
+  /** `lastEventAt`: of the newest event of the entry's messages, where that was asked for and could be told. */
+  judge(
+    rule: string,
+    sighting: CallbackSighting,
+    id: string | undefined,
+    lastEventAt: number | 'none' | undefined,
+  ): Finding;
+  /** The reason by which `judge` says that it only lacks the newest event. */
+  readonly lacksEvents: string;
+  readonly reader: Reader;
+  /** Undefined where no rule may act: nothing can be sent then. */
+  readonly writer: Writer | undefined;
+  isStopped(): boolean;
+  firing(): ReadonlySet<string>;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly tracer: Tracer;
+}
+
+/** Judges the failure callbacks of one account, and acts on those that are stuck, as far as it is allowed to. */
+export interface Pipeline {
+  readonly decisions: Decisions;
+  /** Does what is due: reads back what was sent, and after each complete walk decides. Throws StoreError and UpstreamError. */
+  run(signal: AbortSignal): Promise<void>;
+  /** Judges again what is tracked, without asking the service. */
+  judged(): readonly Judged[];
+  /** Why nothing at all would be done now; undefined when something would. */
+  held(): string | undefined;
+  /** Stuck callbacks at the last decision, by rule. */
+  candidates(): ReadonlyMap<string, number>;
+}
+
+/** Complete walks after the start, or after the clock has stepped, before anything is done. */
+const WALKS_BEFORE = 3;
+/** Wall time that gains or loses so much on the monotonic clock, milliseconds, has been set. */
+const CLOCK_STEP = 30_000;
+/** Messages whose events are read after one walk. */
+const MOST_LOOKUPS = 25;
+/** Milliseconds in which somebody has to approve. */
+const APPROVE_WITHIN = 24 * 3_600_000;
+/** Milliseconds to wait after a run that failed. */
+const PATIENCE = 30_000;
+
+export function createPipeline(deps: PipelineDeps): Pipeline {
+  const { account, options, journal, reader, writer, clock, log } = deps;
+  const { state } = journal;
+  const decisions = createDecisions(deps);
+  const settling = createSettling({ journal, reader, clock });
+  /** Wall time less monotonic time. */
+  let offset = clock.now() - clock.monotonic();
+  let walksNeeded = WALKS_BEFORE;
+  /** Begin of the walk that was last decided upon. */
+  let decidedAt: number | undefined;
+  /** Not before this, on the monotonic clock: the last run failed. */
+  let pausedUntil = 0;
+  /** Open actions that may be attempted once more. */
+  let again = new Set<string>();
+  let stuck: ReadonlyMap<string, number> = new Map(options.rules.map(({ name }) => [name, 0]));
+  const newest = new Map<string, number | 'none' | undefined>();
+
+  function watchClock(walks: number): void {
+    const now = clock.now() - clock.monotonic();
+    if (Math.abs(now - offset) > CLOCK_STEP) {
+      walksNeeded = walks + WALKS_BEFORE;
+      log.warn({ account, seconds: (now - offset) / 1000 }, 'the clock was set: nothing is cancelled for some walks');
+    }
+    offset = now;
+  }
+
+  /** Why the evidence is not to be acted upon. */
+  function doubt({ facts, isFresh }: Evidence): string | undefined {
+    if (!facts) return 'no_data';
+    if (!isFresh) return 'stale';
+    if (facts.isPartial) return 'partial';
+    return facts.walks < walksNeeded ? 'too_early' : undefined;
+  }
+
+  const brake = () => brakeOf(options, state, { now: clock.now(), isStopped: deps.isStopped(), firing: deps.firing() });
+
+  function judgeOne(sighting: CallbackSighting): Judged | undefined {
+    const lastEventAt = newest.get(sighting.entry.id);
+    const judge = (rule: string, seen: CallbackSighting, id: string | undefined) =>
+      deps.judge(rule, seen, id, lastEventAt);
+    return judgeSighting(sighting, { account, options, now: clock.now(), judge });
+  }
+
+  const judgeAll = ({ sightings }: CallbackFacts) => sightings.flatMap(sighting => judgeOne(sighting) ?? []);
+
+  /** Asks for the newest events of those that lack nothing else. */
+  async function lookUpEvents(facts: CallbackFacts, isFresh: boolean, signal: AbortSignal): Promise<void> {
+    newest.clear();
+    if (!isFresh) return;
+    const lacking = judgeAll(facts).filter(({ finding }) => finding.reason === deps.lacksEvents);
+    for (const { sighting } of lacking.slice(0, MOST_LOOKUPS)) {
+      const { id, messageId, callbackMessageId } = sighting.entry;
+      const messages = [messageId, callbackMessageId].filter(each => each !== undefined);
+      try {
+        newest.set(id, messages.length > 0 ? await newestEvent(reader, messages, signal) : undefined);
+      } catch (error) {
+        if (signal.aborted) throw error;
+        // Not known, so not acted upon; the next walk asks again.
+        log.debug({ account, error: String(error) }, 'the events of a message could not be read');
+      }
+    }
+  }
+
+  async function settleOpen(isWalked: boolean, signal: AbortSignal): Promise<void> {
+    const open = [...state.actions.values()].filter(({ isOpen }) => isOpen);
+    again = new Set();
+    for (const action of open) {
+      const settled = await settling.settle(action, isWalked, signal);
+      if (settled.kind === 'still_in_progress') again.add(action.id);
+      if (settled.kind === 'ended') report(action, settled.outcome);
+    }
+  }
+
+  function report({ id, rule, mode, target }: Action, outcome: FinalOutcome): void {
+    decisions.ended({ action: id, rule, mode, target }, outcome);
+  }
+
+  /** What was marked or asked about, and is no longer stuck, is let go. */
+  async function clear(judged: readonly Judged[]): Promise<void> {
+    const reasons = new Map(judged.map(({ action, finding }) => [action, finding]));
+    const lines: JournalEntry[] = [];
+    for (const { id, graceUntil, approvalUntil, isOpen } of state.actions.values()) {
+      if ((graceUntil === undefined && approvalUntil === undefined) || isOpen) continue;
+      const finding = reasons.get(id);
+      const isLate = approvalUntil !== undefined && clock.now() >= approvalUntil;
+      if (finding?.verdict === 'stuck' && !isLate) continue;
+      const reason = isLate ? 'not_approved' : (finding?.reason ?? 'not_tracked');
+      lines.push({ at: clock.now(), action: id, step: 'cleared', reason });
+    }
+    if (lines.length > 0) await journal.append(lines);
+  }
+
+  /** Whether this one still waits for time or for somebody: one word when so. Writes the beginning of the wait. */
+  async function wait({ action, rule, mode, target, finding }: Judged, walkAt: number): Promise<string | undefined> {
+    const known = state.actions.get(action);
+    const now = clock.now();
+    const line = { at: now, action, rule: rule.name, target, evidence: finding.predicates };
+    if (known?.isOpen) return undefined;
+    if (rule.grace > 0 && known?.approvalUntil === undefined) {
+      if (known?.graceUntil === undefined) {
+        await journal.append([{ ...line, step: 'marked', until: now + rule.grace }]);
+        return 'grace';
+      }
+      // Judged again by a walk that began after its end.
+      if (walkAt < known.graceUntil) return 'grace';
+    }
+    if (mode !== 'approve' || known?.approvedBy !== undefined) return undefined;
+    if (known?.approvalUntil === undefined) {
+      await journal.append([{ ...line, step: 'awaiting_approval', until: now + APPROVE_WITHIN }]);
+    }
+    return 'awaiting_approval';
+  }
+
+  /** Whether there is anything left to decide about it. */
+  function isDecided({ action, mode }: Judged): boolean {
+    const known = state.actions.get(action);
+    if (known?.ended !== undefined) return true;
+    if (known?.isOpen) return !again.has(action);
+    return mode === 'plan' && known?.isPlanned === true;
+  }
+
+  async function openBreaker(breaker: 'candidates' | 'errors' | 'lost_races', reason: string): Promise<void> {
+    await journal.append([{ at: clock.now(), step: 'breaker_opened', breaker, reason }]);
+    log.error({ account, breaker, reason }, 'a breaker of auto-cancel has opened; reset-breaker closes it');
+  }
+
+  async function trip(): Promise<void> {
+    const why = tripped(options.breaker, state, clock.now());
+    if (why) await openBreaker(why.breaker, why.reason);
+  }
+
+  /** Plans or cancels one. Gives whether it counts against the limits of this run. */
+  async function act(judged: Judged, signal: AbortSignal): Promise<boolean> {
+    const { action, mode, finding } = judged;
+    if (state.actions.get(action)?.isOpen && mode === 'plan') {
+      // Something was sent, and the rule may send nothing more.
+      await journal.append([ending(judged, 'gave_up', 'may_no_longer_act', clock.now())]);
+      decisions.ended({ ...judged, rule: judged.rule.name }, 'gave_up');
+      return false;
+    }
+    if (mode === 'plan' || !writer) {
+      const line = { ...ending(judged, 'planned', finding.reason, clock.now()), evidence: finding.predicates };
+      await journal.append([line as JournalEntry]);
+      decisions.ended({ ...judged, rule: judged.rule.name }, 'planned');
+      return true;
+    }
+    const attemptDeps: AttemptDeps = { journal, reader, writer, clock, policy: deps.policy, brake };
+    const done = await attempt(judged, attemptDeps, signal);
+    if (!done.made) {
+      decisions.skipped(judged, done.reason);
+      return false;
+    }
+    log.info({ account, action, rule: judged.rule.name, answer: done.answer.kind }, 'a cancel was answered');
+    if (done.outcome) decisions.ended({ ...judged, rule: judged.rule.name }, done.outcome);
+    await trip();
+    return true;
+  }
+
+  async function decide(evidence: Evidence, facts: CallbackFacts, signal: AbortSignal): Promise<void> {
+    const why = doubt(evidence);
+    if (!why) await lookUpEvents(facts, evidence.eventsAreFresh, signal);
+    const judged = judgeAll(facts);
+    decisions.forgetAllBut(new Set(judged.map(({ action }) => action)));
+    const found = judged.filter(({ finding }) => finding.verdict === 'stuck');
+    stuck = new Map(
+      options.rules.map(({ name }) => [name, found.filter(({ rule }) => rule.name === name).length] as const),
+    );
+    for (const each of judged) if (each.finding.verdict !== 'stuck') decisions.skipped(each, each.finding.reason);
+    if (!why) await clear(judged);
+    const due = found.filter(each => !isDecided(each));
+    const crowd = !why && tooMany(options.breaker.candidates, due.length, judged.length);
+    if (crowd && !state.breakers.has('candidates')) await openBreaker('candidates', crowd);
+    await trip();
+    const used = { all: 0, ofRule: new Map<string, number>() };
+    for (const each of due) {
+      signal.throwIfAborted();
+      if (used.all > 0 && each.mode !== 'plan') await clock.sleep(options.limits.spacing, signal);
+      const { name } = each.rule;
+      const ofRule = used.ofRule.get(name) ?? 0;
+      const held =
+        why ??
+        brake() ??
+        (await wait(each, facts.at)) ??
+        limitOf(each, options, state, clock.now(), { all: used.all, ofRule });
+      if (held) {
+        decisions.skipped(each, held);
+        continue;
+      }
+      if (!(await act(each, signal))) continue;
+      used.all += 1;
+      used.ofRule.set(name, ofRule + 1);
+    }
+  }
+
+  return {
+    decisions,
+    async run(signal) {
+      const evidence = deps.evidence();
+      const { facts } = evidence;
+      watchClock(facts?.walks ?? 0);
+      if (clock.monotonic() < pausedUntil) return;
+      const isWalked = facts !== undefined && facts.at !== decidedAt;
+      try {
+        await settleOpen(isWalked && doubt(evidence) === undefined, signal);
+        if (!isWalked) return;
+        await decide(evidence, facts, signal);
+        // Only now: what was cut off is done again.
+        decidedAt = facts.at;
+      } catch (error) {
+        pausedUntil = clock.monotonic() + PATIENCE;
+        throw error;
+      }
+    },
+    judged: () => {
+      const { facts } = deps.evidence();
+      return facts ? judgeAll(facts) : [];
+    },
+    held: () => doubt(deps.evidence()) ?? brake(),
+    candidates: () => stuck,
+  };
+}

@@ -1,0 +1,69 @@
+import type { Holds, Predicate } from '../model/finding.ts';
+import type { DlqEntry } from '../model/message.ts';
+import { type Alternatives, CONDITION_KEYS, type Conditions } from './options.ts';
+import { matchesWhole } from './pattern.ts';
+
+/** What an entry says of each key; nothing where it does not report it. */
+const VALUES: Readonly<Record<keyof Conditions, (entry: DlqEntry) => readonly (string | number | undefined)[]>> = {
+  url: ({ url }) => [url],
+  workflowUrl: ({ workflowUrl }) => [workflowUrl],
+  label: ({ labels }) => labels,
+  queue: ({ queue }) => [queue],
+  topic: ({ topic }) => [topic],
+  schedule: ({ schedule }) => [schedule],
+  flowControlKey: ({ flowControlKey }) => [flowControlKey],
+  responseStatus: ({ responseStatus }) => [responseStatus],
+};
+
+const LONGEST_SHOWN = 200;
+
+/** Text of the service for people's eyes: one short line, no control characters, no query, which may hold a secret. */
+function shown(text: string): string {
+  const address = text.replace(/^(https?:\/\/)(?:[^/?#]*@)?([^?#]*)([?#].*)?$/isu, (_, scheme, rest, query) =>
+    [scheme, rest, query && '?…'].join(''),
+  );
+  const printable = address.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu, '\u{fffd}');
+  return printable.length > LONGEST_SHOWN ? `${printable.slice(0, LONGEST_SHOWN).toWellFormed()}…` : printable;
+}
+
+function matchesOne({ in: list, prefix, matches }: Alternatives, value: string): Holds {
+  if (list?.includes(value) || prefix?.some(start => value.startsWith(start))) return true;
+  return matches === undefined ? false : (matchesWhole(matches, value) ?? 'unknown');
+}
+
+/** Whether any of the values matches; unknown where there is none, or none that could be tried. */
+function matchesAny(ways: Alternatives, values: readonly string[]): Holds {
+  if (values.length === 0) return 'unknown';
+  const each = values.map(value => matchesOne(ways, value));
+  return each.includes(true) || (each.includes('unknown') ? 'unknown' : false);
+}
+
+function wordsOf({ in: list, prefix, matches }: Alternatives): string {
+  return [
+    list && `one of ${list.join(', ')}`,
+    prefix && `beginning with ${prefix.join(' or ')}`,
+    matches && `matching ${matches}`,
+  ]
+    .filter(words => words !== undefined)
+    .join(', or ');
+}
+
+const not = (holds: Holds): Holds => (holds === 'unknown' ? holds : !holds);
+
+/** A predicate for each key of `match` or `except` that is named; of `except` it holds when the entry is no exception. */
+export function judgeConditions(section: 'match' | 'except', conditions: Conditions, entry: DlqEntry): Predicate[] {
+  return CONDITION_KEYS.flatMap((key): Predicate[] => {
+    const ways = conditions[key];
+    if (!ways) return [];
+    const values = VALUES[key](entry).flatMap(value => (value === undefined ? [] : [String(value)]));
+    const found = matchesAny(ways, values);
+    return [
+      {
+        name: `${section}.${key}`,
+        holds: section === 'match' ? found : not(found),
+        found: values.length === 0 ? 'not reported' : shown(values.join(', ')),
+        asked: section === 'match' ? wordsOf(ways) : `not ${wordsOf(ways)}`,
+      },
+    ];
+  });
+}

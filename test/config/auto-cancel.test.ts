@@ -1,0 +1,143 @@
+import { expect, it } from 'vitest';
+import { formatFault, parseConfig } from '../../src/config/load.ts';
+
+const ENV = { TOKEN: 'token-canary', ACTION_TOKEN: 'action-canary' };
+const ACCOUNT = 'accounts: [{ name: production, baseUrl: "http://127.0.0.1:1", token: { env: TOKEN } }]\n';
+const load = (autoCancel: string, accounts = ACCOUNT) =>
+  parseConfig(`${accounts}autoCancel:\n${autoCancel}`, 'x.yaml', ENV);
+const HOUR = 3_600_000;
+
+it('is off and has no rules by default', () => {
+  const { config, warnings } = parseConfig(ACCOUNT, 'x.yaml', ENV);
+  expect(config.autoCancel).toEqual({
+    mode: 'off',
+    stopFile: './data/STOP',
+    limits: { perRun: 5, perHour: 20, perDay: 50, spacing: 2000 },
+    breaker: {
+      candidates: { max: 25, percent: 30, minPopulation: 10 },
+      errors: { max: 3, within: 900_000 },
+      lostRaces: { percent: 50, ofLast: 10 },
+    },
+    pauseWhileAlerts: [],
+    idFrom: 'dlqId',
+    rules: [],
+  });
+  expect(config.accounts[0]?.actionToken).toBeNull();
+  expect(warnings).toEqual([]);
+});
+
+it('reads a rule with everything', () => {
+  const { config } = load(`
+  rules:
+    - name: nightly-callbacks-idle
+      mode: enforce
+      expires: 2027-06-30
+      accounts: [production]
+      match: { workflowUrl: { prefix: ['https://api.example.com/jobs/'] }, label: { in: [nightly] } }
+      except: { label: { in: [do-not-cancel] } }
+      evidence: reported
+      stuckWhen: { inProgressFor: 48h, snapshots: 8, maxGap: 10m, pastRetryWindow: 1.5, assumeMaxRetries: 5, assumeTimeout: 15m, idleFor: 1h }
+      grace: 30m
+      limits: { perRun: 2, perHour: 6 }
+      cooldown: { perUrl: 10m }
+      windows:
+        allow: [{ cron: '0 8 * * 1-5', for: 9h, tz: Europe/Amsterdam }]
+        deny: [{ from: '2026-12-20T00:00:00Z', to: '2027-01-02T00:00:00+01:00', reason: freeze }]
+`);
+  expect(config.autoCancel.rules).toEqual([
+    {
+      name: 'nightly-callbacks-idle',
+      mode: 'enforce',
+      expires: Date.parse('2027-07-01T00:00:00Z'),
+      accounts: ['production'],
+      match: { workflowUrl: { prefix: ['https://api.example.com/jobs/'] }, label: { in: ['nightly'] } },
+      except: { label: { in: ['do-not-cancel'] } },
+      evidence: 'reported',
+      acceptUnverified: false,
+      stuckWhen: {
+        inProgressFor: 48 * HOUR,
+        snapshots: 8,
+        maxGap: HOUR / 6,
+        pastRetryWindow: 1.5,
+        assumeMaxRetries: 5,
+        assumeTimeout: HOUR / 4,
+        idleFor: HOUR,
+      },
+      grace: HOUR / 2,
+      limits: { perRun: 2, perHour: 6 },
+      cooldown: { perUrl: HOUR / 6 },
+      windows: {
+        allow: [{ cron: '0 8 * * 1-5', for: 9 * HOUR, tz: 'Europe/Amsterdam' }],
+        deny: [{ from: Date.UTC(2026, 11, 20), to: Date.UTC(2027, 0, 1, 23), reason: 'freeze' }],
+      },
+      notify: [],
+      recheckAfter: 24 * HOUR,
+    },
+  ]);
+});
+
+it('reads a blind rule, a moment to expire at, and statuses as numbers or text', () => {
+  const { config } = load(`
+  rules:
+    - name: old-and-unreported
+      mode: enforce
+      expires: '2027-06-30T12:00:00+02:00'
+      match: { url: { prefix: ['https://api.example.com/'] }, responseStatus: { in: [500, '503'] } }
+      evidence: blind
+      acceptUnverified: true
+      stuckWhen: { seenFor: 72h }
+      grace: 0s
+`);
+  expect(config.autoCancel.rules[0]).toMatchObject({
+    expires: Date.UTC(2027, 5, 30, 10),
+    match: { responseStatus: { in: ['500', '503'] } },
+    stuckWhen: { seenFor: 72 * HOUR, pastRetryWindow: 1.5, assumeMaxRetries: 5, assumeTimeout: HOUR / 4 },
+    grace: 0,
+    accounts: null,
+  });
+});
+
+it('the floor is what the waits between retries take', () => {
+  const rule = (stuckWhen: string) =>
+    load(`  rules: [{ name: r, match: { label: { in: [x] } }, stuckWhen: ${stuckWhen} }]`);
+  expect(() => rule('{ inProgressFor: 31h }')).not.toThrow();
+  expect(() => rule('{ inProgressFor: 30h }')).toThrow('is 30h and must be at least 30.7 h');
+  expect(() => rule('{ inProgressFor: 33m, assumeMaxRetries: 3 }')).not.toThrow();
+  expect(() => rule('{ inProgressFor: 13s, assumeMaxRetries: 1 }')).not.toThrow();
+  expect(() => rule('{ inProgressFor: 12s, assumeMaxRetries: 1 }')).toThrow('must be at least 12.2 s');
+});
+
+const acting = (mode: string) => `
+  mode: ${mode}
+  rules: [{ name: r, mode: approve, match: { label: { in: [x] } }, accounts: [a] }]
+`;
+const account = (name: string, actionToken = '') =>
+  `{ name: ${name}, baseUrl: "http://127.0.0.1:1", token: { env: TOKEN }${actionToken} }`;
+
+it('warns where the reading token would act, and only there', () => {
+  const accounts = `accounts: [${account('a')}, ${account('b')}]\n`;
+  expect(load(acting('enforce'), accounts).warnings.map(formatFault)).toEqual([
+    'x.yaml:1:12: accounts[0].actionToken: is not set: the reading token is used to act',
+  ]);
+  expect(load(acting('plan'), accounts).warnings).toEqual([]);
+});
+
+it('the token for acting is looked for only where something may act, and never shown', () => {
+  const missing = `accounts: [${account('a', ', actionToken: { env: NOT_SET }')}]\n`;
+  expect(load(acting('plan'), missing).warnings).toEqual([]);
+  expect(() => load(acting('enforce'), missing)).toThrow(
+    'accounts[0].actionToken: the environment variable NOT_SET is not set',
+  );
+  const literal = load(acting('enforce'), `accounts: [${account('a', ', actionToken: action-canary')}]\n`);
+  expect(literal.warnings.map(({ path, message }) => `${path}: ${message}`)).toEqual([
+    'accounts[0].actionToken: the token stands in the file; { env: NAME } or { file: PATH } keep it out',
+  ]);
+  expect(JSON.stringify(literal)).not.toContain('canary');
+  const there = `accounts: [${account('a', ', actionToken: { env: ACTION_TOKEN }')}]\n`;
+  expect(load(acting('enforce'), there).warnings).toEqual([]);
+});
+
+it('without an environment no secret is looked for', () => {
+  expect(parseConfig(ACCOUNT, 'x.yaml').warnings).toEqual([]);
+  expect(() => parseConfig(ACCOUNT, 'x.yaml', {})).toThrow('the environment variable TOKEN is not set');
+});

@@ -1,0 +1,39 @@
+import { expect, it } from 'vitest';
+import { formatFault, parseConfig } from '../../src/config/load.ts';
+
+const load = (management: string, env: Readonly<Record<string, string>> = {}) =>
+  parseConfig(
+    `accounts:\n  - { name: a, baseUrl: http://127.0.0.1:1, token: { env: TOKEN },\n      management: ${management} }\n`,
+    'x.yaml',
+    { TOKEN: 't', ...env },
+  );
+
+const warningsOf = (...args: Parameters<typeof load>) => load(...args).warnings.map(formatFault);
+
+it('the login to the account management is no duty of the agent, which may run without its password', () => {
+  expect(load('null').config.accounts[0]?.management).toBeNull();
+  const management = '{ baseUrl: http://127.0.0.1:2, username: u@example.com, password: { env: PASSWORD } }';
+  expect(warningsOf(management, { PASSWORD: 'p' })).toEqual([]);
+  expect(warningsOf(management)).toEqual([
+    'x.yaml:3:85: accounts[0].management.password: the environment variable PASSWORD is not set: rotate-token will need it',
+  ]);
+});
+
+it('a password in the file is hidden, and warned of', () => {
+  const management = '{ baseUrl: http://127.0.0.1:2, username: u, password: password-canary }';
+  expect(warningsOf(management)).toEqual([
+    'x.yaml:3:73: accounts[0].management.password: the password stands in the file; { env: NAME } or { file: PATH } keep it out',
+  ]);
+  expect(JSON.stringify(load(management))).not.toContain('canary');
+});
+
+it('what is wrong is said with its place, and what is allowed there', () => {
+  expect(() => load('{ baseUrl: ftp://x, username: "a:b", pasword: canary }')).toThrow(
+    [
+      'x.yaml:3:30: accounts[0].management.baseUrl: must be an http or https address without user, query or fragment',
+      'x.yaml:3:49: accounts[0].management.username: must be visible ASCII characters, without blanks and colons',
+      'x.yaml:3:19: accounts[0].management.password: must be { env: NAME }, { file: PATH } or the secret itself as text',
+      'x.yaml:3:56: accounts[0].management.pasword: unknown key; allowed here: baseUrl, username, password',
+    ].join('\n'),
+  );
+});
