@@ -1,4 +1,4 @@
-import { type Collector, collectors } from '../collectors/index.ts';
+import { type AccountFacts, type Collector, collectors } from '../collectors/index.ts';
 import type { Config } from '../config/schema.ts';
 import type { Clock } from '../kit/clock.ts';
 import type { Histogram } from '../kit/counter.ts';
@@ -10,18 +10,24 @@ import type { AccountStatus } from '../model/status.ts';
 import { accountStatus, createSlot, type Slot } from '../scheduler/board.ts';
 import { createRunner, type RunRound } from '../scheduler/runner.ts';
 import type { Store } from '../store/store.ts';
+import type { Priority, Reader, Writer } from '../upstream/api.ts';
 import { createBudget, type Spent } from '../upstream/budget.ts';
 import { ENDPOINTS } from '../upstream/call.ts';
 import { createClient } from '../upstream/client.ts';
 import { OUTCOMES } from '../upstream/errors.ts';
+import type { LargeBodies } from '../upstream/large-bodies.ts';
 import { addressesOf, type SecretSetting } from '../upstream/options.ts';
 import { fileToken, fixedToken, type TokenSource, toToken } from '../upstream/token.ts';
+import { createWriter } from '../upstream/writer.ts';
+import { accountFile, readAccountFile } from './account-file.ts';
+import { callbackOptions, rulesOf } from './callbacks.ts';
 import type { Dispatchers } from './dispatchers.ts';
 
 export interface AccountDeps {
   readonly config: Config;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly dispatchers: Dispatchers;
+  readonly largeBodies: LargeBodies;
   readonly accountInfo: Family;
   readonly requestSeconds: Histogram<'endpoint'>;
   readonly store: Store;
@@ -34,6 +40,7 @@ export interface AccountDeps {
 
 /** Everything that belongs to one account: what to run, and what it shows. */
 export interface Account {
+  readonly name: string;
   readonly rounds: readonly {
     readonly collector: string;
     readonly round: string;
@@ -47,6 +54,12 @@ export interface Account {
   /** That, and what the agent says of the account. */
   readonly sources: readonly Source[];
   status(): AccountStatus;
+  /** What the board has of a collector; undefined while it is not enabled. */
+  slot(collector: string): Slot | undefined;
+  /** Reads, on the account's budget. */
+  at(priority: Priority): Reader;
+  /** Cancels, on the same budget, with the token for acting. Only for whoever keeps a journal. */
+  createWriter(): Writer;
   /** Puts what was spent of the day's budget into the store. */
   saveSpent(): Promise<void>;
   /** Requests that have ended, and the bytes of their answers. */
@@ -90,33 +103,57 @@ function collectorSource(collector: Collector, slot: Slot): Source {
 
 export async function createAccount(
   account: Config['accounts'][number],
-  { config, env, dispatchers, accountInfo, requestSeconds, store, clock, random, backfill, log, tracer }: AccountDeps,
+  {
+    config,
+    env,
+    dispatchers,
+    largeBodies,
+    accountInfo,
+    requestSeconds,
+    store,
+    clock,
+    random,
+    backfill,
+    log,
+    tracer,
+  }: AccountDeps,
 ): Promise<Account> {
   const { name, token, collect, upstream, retention } = account;
   const active = collectors
     .map(collector => ({
       collector,
-      options: { ...collect[collector.configKey], backfill, dlqRetention: retention.dlq ?? undefined } as {
-        enabled: boolean;
-      },
+      options: {
+        ...(collector.configKey === null ? { enabled: true } : collect[collector.configKey]),
+        backfill,
+        dlqRetention: retention.dlq ?? undefined,
+        callbacks: callbackOptions(
+          rulesOf(config, name),
+          (collect.dlq as unknown as { rescanEvery: number }).rescanEvery,
+        ),
+        recorded: () => readAccountFile(accountFile(config.store, name)),
+      } as { enabled: boolean },
     }))
     .filter(({ options }) => options.enabled);
   const meter = createAccountMeter({
     endpoints: ENDPOINTS,
     outcomes: OUTCOMES,
-    collectors: active.map(({ collector }) => collector.name),
+    collectors: active.filter(({ collector }) => collector.configKey !== null).map(({ collector }) => collector.name),
   });
   const spentBefore = await readSpent(store, name);
   const budget = createBudget(account.budget, clock, seconds => meter.budgetWait.inc({}, seconds), spentBefore);
   let tokenRejected = false;
+  const addresses = addressesOf(account);
+  const dispatcher = dispatchers.for(upstream);
+  const clientMeter = { ...meter, seconds: requestSeconds };
   const client = createClient({
-    addresses: addressesOf(account),
+    addresses,
     flowControlKeyPath: account.paths.flowControlKey,
     token: tokenSource(token, env),
     budget,
-    dispatcher: dispatchers.for(upstream),
+    dispatcher,
+    largeBodies,
     timeout: upstream.timeout,
-    meter: { ...meter, seconds: requestSeconds },
+    meter: clientMeter,
     clock,
     random,
     tracer,
@@ -162,25 +199,31 @@ export async function createAccount(
   }
 
   const status = () => accountStatus(name, slots);
+  const accountSlot = slots.find(({ collector }) => collector === 'account');
+  const recorded = () => (accountSlot?.visible().now as AccountFacts | undefined)?.record;
   const own: Source = {
     account: name,
     families: [...Object.values(ownFamilies), accountInfo],
     // Freshness changes with time alone, so what is shown of it is part of the identity.
-    revision: () => `${meter.revision()} ${tokenRejected} ${budget.remaining()} ${JSON.stringify(status())}`,
-    samples: () =>
-      new Map(
+    revision: () =>
+      `${meter.revision()} ${tokenRejected} ${budget.remaining()} ${recorded()?.resetAt} ${JSON.stringify(status())}`,
+    samples() {
+      const { plan, state, dlqRetentionSeconds } = recorded() ?? {};
+      const retentionSeconds = retention.dlq === null ? dlqRetentionSeconds : retention.dlq / 1000;
+      return new Map(
         [
           ...statusSamples(status()),
           ...meter.samples(),
-          [accountInfo, [{ labels: account.labels, value: 1 }]] as const,
+          [accountInfo, [{ labels: { plan, state, ...account.labels }, value: 1 }]] as const,
           [
             ownFamilies.dlqRetention,
-            retention.dlq === null ? [] : [{ labels: {}, value: retention.dlq / 1000 }],
+            retentionSeconds === undefined ? [] : [{ labels: {}, value: retentionSeconds }],
           ] as const,
           [ownFamilies.tokenRejected, [{ labels: {}, value: Number(tokenRejected) }]] as const,
           [ownFamilies.budgetRemaining, [{ labels: {}, value: budget.remaining() }]] as const,
         ].map(([family, samples]) => [family.name, samples]),
-      ),
+      );
+    },
   };
   let saved = JSON.stringify(spentBefore);
   async function saveSpent(): Promise<void> {
@@ -189,5 +232,26 @@ export async function createAccount(
     await store.commit(name, [{ key: SPENT, value: spent }]);
     saved = spent;
   }
-  return { rounds, facts, sources: [...facts, own], status, saveSpent, spent: meter.spent };
+  return {
+    name,
+    rounds,
+    facts,
+    sources: [...facts, own],
+    status,
+    slot: collector => slots.find(each => each.collector === collector),
+    at: client.at,
+    createWriter: () =>
+      createWriter({
+        addresses,
+        token: tokenSource(account.actionToken ?? token, env),
+        budget,
+        dispatcher,
+        timeout: upstream.timeout,
+        meter: clientMeter,
+        clock,
+        tracer,
+      }),
+    saveSpent,
+    spent: meter.spent,
+  };
 }

@@ -5,6 +5,8 @@ import { createClosing } from '../kit/closing.ts';
 import { CONTENT_TYPES, createExposition } from '../metrics/exposition.ts';
 import type { AccountStatus } from '../model/status.ts';
 import { runLoop } from '../scheduler/loop.ts';
+import { startInTurn } from '../scheduler/start-in-turn.ts';
+import { createAutoCancel } from './auto-cancel.ts';
 import { createParts, type PartsDeps } from './parts.ts';
 import { version } from './version.ts';
 
@@ -16,11 +18,20 @@ export interface Agent {
   close(): Promise<void>;
 }
 
-/** First starts are spread over this many milliseconds an account, so that a thousand accounts do not start at once. */
-const START_SPREAD = 30;
+/**
+ * Accounts whose first rounds are under way at the same time. Each reads minutes of history and its whole queue, and holds
+ * what it has read of them until they end: a thousand at once would take hundreds of megabytes and the event loop with them.
+ */
+const STARTING = 8;
+
+/** A service that does not answer holds up the accounts behind it for no longer than this, milliseconds. */
+const LONGEST_START = 1000;
 
 /** What is spent of the budgets is stored so often, milliseconds. */
 const SAVE_EVERY = 15_000;
+
+/** Auto-cancel looks so often whether something is due, milliseconds: it costs nothing when nothing is. */
+const ACT_EVERY = 1000;
 
 /** Builds every part and starts the loops. Throws, with nothing left open, when a part can't be had. */
 export async function startAgent(loaded: LoadedConfig, deps: PartsDeps): Promise<Agent> {
@@ -28,8 +39,9 @@ export async function startAgent(loaded: LoadedConfig, deps: PartsDeps): Promise
   const { clock, random } = deps;
   const closing = createClosing();
   try {
-    const { log, process, accounts, save } = await createParts(loaded, deps, closing);
-    const sources = [...accounts.flatMap(({ sources }) => sources), process.source];
+    const { log, process, accounts, store, tracer, save } = await createParts(loaded, deps, closing);
+    const autoCancel = await createAutoCancel({ config, accounts, store, clock, log, tracer });
+    const sources = [...accounts.flatMap(({ sources }) => sources), ...(autoCancel?.sources ?? []), process.source];
     // One bug must not cost everybody's scrape.
     const exposition = createExposition(sources, ({ account }, error) =>
       log.error({ account, stack: error instanceof Error ? error.stack : String(error) }, 'bug'),
@@ -44,6 +56,8 @@ export async function startAgent(loaded: LoadedConfig, deps: PartsDeps): Promise
         return { contentType: CONTENT_TYPES[format], body: await exposition.renderInSlices({ scope, format, gzip }) };
       },
       status,
+      explain: (id, account) => autoCancel?.explain(id, account) ?? [],
+      journal: since => autoCancel?.journal(since) ?? Promise.resolve([]),
       clock,
     };
     // The port first: an agent that can't be scraped shall not call the service either.
@@ -52,21 +66,36 @@ export async function startAgent(loaded: LoadedConfig, deps: PartsDeps): Promise
 
     // One controller a loop: a listener on a signal costs as much as it has listeners, and each sleep adds one.
     const stops: AbortController[] = [];
-    const spread = config.accounts.length * START_SPREAD;
+    const loops: Promise<void>[] = [];
     const loop = (every: number, firstDelay: number, body: (signal: AbortSignal) => Promise<void>) => {
       const stop = new AbortController();
+      const running = runLoop({ every, firstDelay, clock, random, signal: stop.signal, body });
       stops.push(stop);
-      return runLoop({ every, firstDelay, clock, random, signal: stop.signal, body });
+      loops.push(running);
+      return running;
     };
-    const loops = accounts.flatMap(({ rounds }) =>
-      rounds.map(({ round, every, run }) =>
-        loop(every, random() * Math.min(every, spread), signal => run(round, signal)),
-      ),
-    );
-    loops.push(loop(SAVE_EVERY, SAVE_EVERY, save));
-    closing.add('loops', () => {
+    loop(SAVE_EVERY, SAVE_EVERY, save);
+    for (const act of autoCancel?.loops ?? []) loop(ACT_EVERY, ACT_EVERY, act);
+    const stopping = new AbortController();
+    const starting = startInTurn(accounts, {
+      lanes: STARTING,
+      patience: LONGEST_START,
+      clock,
+      signal: stopping.signal,
+      start: ({ rounds }) =>
+        Promise.all(
+          rounds.map(({ round, every, run }) => {
+            const first = Promise.withResolvers<void>();
+            const running = loop(every, 0, signal => run(round, signal).finally(first.resolve));
+            return Promise.race([first.promise, running]);
+          }),
+        ),
+    });
+    closing.add('loops', async () => {
+      stopping.abort();
       for (const stop of stops) stop.abort();
-      return Promise.all(loops);
+      await starting;
+      await Promise.all(loops);
     });
     log.info({ version, url: server.url, accounts: accounts.length }, 'delivery-watch is listening');
     return {

@@ -5,8 +5,9 @@ import { Command } from 'commander';
 import { startAgent } from '../app/agent.ts';
 import { version } from '../app/version.ts';
 import { Config } from '../config/schema.ts';
-import { systemClock } from '../kit/clock.ts';
+import { acceleratedClock, systemClock } from '../kit/clock.ts';
 import { createClosing } from '../kit/closing.ts';
+import { demoSettings } from './demo-settings.ts';
 import { startEmulatorFor } from './emulator.ts';
 import { untilStopped } from './until-stopped.ts';
 
@@ -21,9 +22,11 @@ export function demoCommand(): Command {
     .option('--listen <address>', "the agent's host:port", '127.0.0.1:10922')
     .action(async ({ scenario, listen }: { scenario: string; listen: string }, command: Command) => {
       const stopped = untilStopped();
+      const settings = demoSettings(scenario);
+      const clock = settings.speed === 1 ? systemClock : acceleratedClock(systemClock, settings.speed);
       const closing = createClosing();
       try {
-        const emulator = await startEmulatorFor(command, { scenario, seed: DEMO_SEED });
+        const emulator = await startEmulatorFor(command, { scenario, seed: DEMO_SEED, clock });
         closing.add('emulator', () => emulator.close());
         const folder = await mkdtemp(join(tmpdir(), 'delivery-watch-demo-'));
         closing.add('folder', () => rm(folder, { recursive: true, force: true }));
@@ -39,22 +42,12 @@ export function demoCommand(): Command {
               budget: { requestsPerSecond: 50, burst: 50, concurrency: 8, requestsPerDay: 10_000_000 },
             },
           ],
-          collect: {
-            flowControl: { every: '2s' },
-            dlq: {
-              every: '5s',
-              filters: [
-                { name: 'emails', match: { queueName: 'emails' } },
-                { name: 'status-500', match: { responseStatus: 500 } },
-              ],
-            },
-            events: { every: '5s', overlap: '5s' },
-          },
+          ...settings.config,
         });
         if (!config) return command.error(`error: --listen ${error.issues[0]?.message}`);
         const agent = await startAgent(
           { file: 'demo', config, hash: 'demo', warnings: [] },
-          { env: {}, clock: systemClock, random: Math.random },
+          { env: {}, clock, random: Math.random },
         );
         closing.add('agent', () => agent.close());
         process.stdout.write(
@@ -63,6 +56,7 @@ export function demoCommand(): Command {
             `  status page  ${agent.url}/`,
             `  metrics      ${agent.url}/metrics`,
             `  emulator     ${emulator.url}/`,
+            ...(settings.hint === undefined ? [] : [settings.hint]),
             'Stop with Ctrl-C.\n',
           ].join('\n'),
         );

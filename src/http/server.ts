@@ -5,6 +5,7 @@ import type { Clock } from '../kit/clock.ts';
 import type { Log } from '../kit/log.ts';
 import type { AccountStatus } from '../model/status.ts';
 import type { Format } from './negotiate.ts';
+import { autoCancelRoutes } from './routes/auto-cancel.ts';
 import { healthRoutes } from './routes/health.ts';
 import { metricsRoutes } from './routes/metrics.ts';
 import { pageRoutes } from './routes/page.ts';
@@ -18,6 +19,10 @@ export interface Served {
   /** The exposition: everything, one account's families, or the agent's own. */
   exposition(scope: Scope, format: Format, gzip: boolean): Promise<{ contentType: string; body: Buffer }>;
   status(): readonly AccountStatus[];
+  /** Why a failure callback is or is not acted upon, by every account that tracks it; JSON. */
+  explain(id: string, account: string | undefined): readonly unknown[];
+  /** Lines of the journal from a time on (milliseconds since the Unix epoch), the oldest first; JSON. */
+  journal(since: number): Promise<readonly unknown[]>;
   readonly clock: Clock;
 }
 
@@ -38,7 +43,8 @@ function createApp(served: Served, log: Log): express.Express {
     response.setHeader('X-Content-Type-Options', 'nosniff');
     next();
   });
-  for (const routes of [metricsRoutes, healthRoutes, statusRoutes, pageRoutes]) app.use(routes(served));
+  for (const routes of [metricsRoutes, healthRoutes, statusRoutes, autoCancelRoutes, pageRoutes])
+    app.use(routes(served));
   app.use((_request: Request, response: Response) => void response.status(404).type('text').send('not found\n'));
   app.use((error: unknown, request: Request, response: Response, _next: NextFunction) => {
     const message = error instanceof Error ? error.message : String(error);

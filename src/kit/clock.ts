@@ -38,6 +38,16 @@ export const systemClock: Clock = {
   },
 };
 
+/** A clock on which time passes `speed` times as fast, from now on. Deadlines (`withDeadline`) stay real. */
+export function acceleratedClock(clock: Clock, speed: number): Clock {
+  const [now, monotonic] = [clock.now(), clock.monotonic()];
+  return {
+    now: () => Math.floor(now + (clock.now() - now) * speed),
+    monotonic: () => monotonic + (clock.monotonic() - monotonic) * speed,
+    sleep: (ms, signal) => clock.sleep(ms / speed, signal),
+  };
+}
+
 /**
  * Runs `work` with a signal that is aborted when `parent` is, or after `ms` with a `TimeoutError`.
  * Listener and timer are gone when it returns (AbortSignal.any would keep them as long as `parent` lives).

@@ -38,7 +38,7 @@ export const ownFamilies = {
   ),
   dlqRetention: gauge(
     'delivery_dlq_retention_seconds',
-    'How long the dead-letter queue of the account keeps messages, as configured. Absent when it is not.',
+    'How long the dead-letter queue of the account keeps messages, as configured, or else as the record of the last token reset says. Absent when neither does.',
   ),
   tokenRejected: gauge(
     'delivery_token_rejected',
@@ -76,7 +76,11 @@ export const ownFamilies = {
 
 /** The family of what is known of each account; its labels are those that the accounts have among them. */
 export function accountInfoFamily(labels: readonly Readonly<Record<string, string>>[]): Family {
-  return gauge('delivery_account_info', 'Labels of the account, as configured. Always 1.', [
+  const help =
+    'Plan and state of the account, from the record of the last token reset, and its labels, as configured. Always 1.';
+  return gauge('delivery_account_info', help, [
+    'plan',
+    'state',
     ...new Set(labels.flatMap(each => Object.keys(each)).sort()),
   ]);
 }

@@ -59,6 +59,8 @@ async function serve(overrides: Partial<Served> = {}) {
         body: Buffer.from(`${JSON.stringify(scope)} ${gzip}`),
       }),
       status: () => statuses,
+      explain: () => [],
+      journal: async () => [],
       clock: systemClock,
       ...overrides,
     },

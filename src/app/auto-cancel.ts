@@ -1,0 +1,181 @@
+import { createHash } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { accountMayAct } from '../config/auto-cancel.ts';
+import type { Config } from '../config/schema.ts';
+import type { Clock } from '../kit/clock.ts';
+import type { Log } from '../kit/log.ts';
+import type { Tracer } from '../kit/tracer.ts';
+import { autoCancelFamilies, autoCancelSamples } from '../metrics/auto-cancel.ts';
+import type { Source } from '../metrics/family.ts';
+import { BREAKERS, FINAL_OUTCOMES, type JournalEntry } from '../model/journal.ts';
+import { actionsLeft, ruleActionsLeft } from '../remediation/brakes.ts';
+import { modeOf } from '../remediation/candidates.ts';
+import { createDesk } from '../remediation/desk.ts';
+import { type Explanation, explain } from '../remediation/explain.ts';
+import { type Journal, openJournal, readJournal } from '../remediation/journal.ts';
+import { createPipeline, type Pipeline } from '../remediation/pipeline.ts';
+import { judge } from '../rules/evaluate.ts';
+import type { Store } from '../store/store.ts';
+import type { Account } from './account.ts';
+import { evidenceOf, rulesOf } from './callbacks.ts';
+
+/** Acting on stuck failure callbacks, for all accounts. */
+export interface AutoCancel {
+  readonly sources: readonly Source[];
+  /** Loops to run, one after the other within each; none throws. */
+  readonly loops: readonly ((signal: AbortSignal) => Promise<void>)[];
+  /** Why the failure callback with this dlqId or messageId is or is not acted upon, by every account that tracks it. */
+  explain(id: string, account: string | undefined): readonly Explanation[];
+  /** The journal from a time on (milliseconds since the Unix epoch), the oldest line first. Rejects with StoreError. */
+  journal(since: number): Promise<readonly JournalLine[]>;
+}
+
+export type JournalLine = JournalEntry & { readonly account: string };
+
+interface AutoCancelDeps {
+  readonly config: Config;
+  readonly accounts: readonly Account[];
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly tracer: Tracer;
+}
+
+/** Lines of some accounts' journals, the oldest first. */
+export async function readJournals(
+  store: Pick<Store, 'scan'>,
+  accounts: readonly string[],
+  since: number,
+): Promise<JournalLine[]> {
+  const lines: JournalLine[] = [];
+  for (const account of accounts) {
+    for (const entry of await readJournal(store, account)) if (entry.at >= since) lines.push({ account, ...entry });
+  }
+  return lines.sort((a, b) => a.at - b.at);
+}
+
+/** How a judgement says that it lacks nothing but the newest event. */
+const LACKS_EVENTS = 'unknown_idle_for';
+
+function createSource(config: Config, account: string, journal: Journal, pipeline: Pipeline, clock: Clock): Source {
+  const options = config.autoCancel;
+  const rules = options.rules.filter(({ accounts }) => accounts?.includes(account) ?? true);
+  const numbers = () => {
+    const { state } = journal;
+    const actions = new Map<string, { rule: string; mode: string; outcome: string; count: number }>();
+    for (const rule of rules) {
+      const [name, mode] = [rule.name, modeOf(rule, options.mode, clock.now())];
+      for (const outcome of FINAL_OUTCOMES) {
+        actions.set(`${name}\0${mode}\0${outcome}`, { rule: name, mode, outcome, count: 0 });
+      }
+    }
+    for (const [key, each] of state.outcomes) actions.set(key, each);
+    const unresolved = new Map<string, number>();
+    for (const { isOpen, rule, attempts } of state.actions.values()) {
+      const at = attempts.at(-1)?.at;
+      if (isOpen && at !== undefined) unresolved.set(rule, Math.min(at, unresolved.get(rule) ?? at));
+    }
+    const now = clock.now();
+    return {
+      candidates: new Map([...pipeline.candidates()].filter(([name]) => rules.some(rule => rule.name === name))),
+      actions: [...actions.values()],
+      skips: pipeline.decisions.skips(),
+      breakers: new Map(BREAKERS.map(breaker => [breaker, state.breakers.has(breaker)])),
+      isPaused: state.paused !== undefined,
+      unresolved,
+      budget: [
+        { rule: undefined, left: actionsLeft(options, state, now) },
+        ...rules.map(rule => ({ rule: rule.name, left: ruleActionsLeft(rule, state, now) })),
+      ],
+    };
+  };
+  let last = { text: '', samples: autoCancelSamples(numbers()) };
+  return {
+    account,
+    families: Object.values(autoCancelFamilies),
+    revision() {
+      const samples = autoCancelSamples(numbers());
+      const text = JSON.stringify([...samples.values()]);
+      if (text !== last.text) last = { text, samples };
+      return last.text;
+    },
+    samples: () => last.samples,
+  };
+}
+
+/** Undefined while the configuration has it off. Rejects with StoreError. */
+export async function createAutoCancel(deps: AutoCancelDeps): Promise<AutoCancel | undefined> {
+  const { config, accounts, store, clock, log, tracer } = deps;
+  const options = config.autoCancel;
+  if (options.mode === 'off' || options.rules.length === 0) return undefined;
+  const policy = createHash('sha256').update(JSON.stringify(options)).digest('hex').slice(0, 16);
+  const rules = new Map(options.rules.map(rule => [rule.name, rule]));
+  const parts = await Promise.all(
+    accounts.map(async account => {
+      const { name } = account;
+      const journal = await openJournal(store, name);
+      const evidence = () => evidenceOf(account.slot);
+      const pipeline = createPipeline({
+        account: name,
+        options,
+        policy,
+        journal,
+        evidence,
+        judge(rule, sighting, id, lastEventAt) {
+          const known = rules.get(rule);
+          if (!known) throw new Error(`there is no rule called ${rule}`);
+          return judge(known, { sighting, id, lastEventAt, at: clock.now() });
+        },
+        lacksEvents: LACKS_EVENTS,
+        reader: account.at('action'),
+        writer: accountMayAct(config, name) ? account.createWriter() : undefined,
+        isStopped: () => existsSync(options.stopFile),
+        firing: () => new Set(),
+        clock,
+        log,
+        tracer,
+      });
+      return { name, journal, pipeline, facts: () => evidence().facts, isUsed: rulesOf(config, name).length > 0 };
+    }),
+  );
+  const explainIn = (part: (typeof parts)[number], id: string) =>
+    explain(id, { ...part, account: part.name, options, now: clock.now });
+  const desk = createDesk({
+    store,
+    accounts: parts.map(part => ({ name: part.name, journal: part.journal, explain: id => explainIn(part, id) })),
+    clock,
+    log,
+  });
+  // What was asked while no agent ran comes before anything else.
+  await desk.serve();
+  const quietly = (what: string, work: (signal: AbortSignal) => Promise<void>) => async (signal: AbortSignal) => {
+    try {
+      await work(signal);
+    } catch (error) {
+      if (!signal.aborted) log.error({ error: String(error) }, what);
+    }
+  };
+  for (const rule of options.rules) {
+    log.info(
+      { rule: rule.name, mode: modeOf(rule, options.mode, clock.now()), policy },
+      'a rule of auto-cancel is in force',
+    );
+  }
+  return {
+    sources: parts.map(({ name, journal, pipeline }) => createSource(config, name, journal, pipeline, clock)),
+    loops: [
+      quietly('commands could not be obeyed', () => desk.serve()),
+      ...parts
+        .filter(({ isUsed, journal }) => isUsed || journal.state.actions.size > 0)
+        .map(({ pipeline }) => quietly('auto-cancel could not go on', signal => pipeline.run(signal))),
+    ],
+    explain: (id, account) =>
+      parts.filter(({ name }) => account === undefined || name === account).flatMap(part => explainIn(part, id) ?? []),
+    journal: since =>
+      readJournals(
+        store,
+        config.accounts.map(({ name }) => name),
+        since,
+      ),
+  };
+}

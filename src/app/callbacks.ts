@@ -1,0 +1,40 @@
+import type { CallbackOptions, DlqFacts } from '../collectors/index.ts';
+import type { Config } from '../config/schema.ts';
+import type { Evidence } from '../remediation/pipeline.ts';
+import { allowedGap, defaultRule, type JudgingRule, judge, walkEvery, wantsUnreported } from '../rules/evaluate.ts';
+import type { Slot } from '../scheduler/board.ts';
+
+/** Rules that are judged for an account: none while auto-cancel is off. */
+export function rulesOf({ autoCancel }: Config, account: string): readonly JudgingRule[] {
+  if (autoCancel.mode === 'off') return [];
+  return autoCancel.rules.filter(({ accounts }) => accounts?.includes(account) ?? true);
+}
+
+/** What the rules ask of the walks that look for failure callbacks. */
+export function callbackOptions(rules: readonly JudgingRule[], rescanEvery: number): CallbackOptions {
+  const every = walkEvery(rules, rescanEvery);
+  return {
+    track: entry => rules.some(rule => wantsUnreported(rule, entry)),
+    maxGap: allowedGap(rules, rescanEvery),
+    walkEvery: every,
+    isSuspected: (sighting, at) =>
+      judge(defaultRule, { sighting, id: sighting.entry.id, lastEventAt: undefined, at }).verdict === 'stuck',
+  };
+}
+
+/** Whether the last attempt of a round came to its end, and in time. */
+function isFresh(slot: Slot | undefined, round: string): boolean {
+  const status = slot?.status();
+  const last = status?.rounds.find(each => each.round === round);
+  return status !== undefined && !status.withdrawn && last?.success === true && !last.stale;
+}
+
+/** What the board says of failure callbacks now. */
+export function evidenceOf(slot: (collector: string) => Slot | undefined): Evidence {
+  const facts = slot('dlq')?.visible().now as DlqFacts | undefined;
+  return {
+    facts: facts?.tracked,
+    isFresh: isFresh(slot('dlq'), 'full'),
+    eventsAreFresh: isFresh(slot('events'), 'tail'),
+  };
+}

@@ -1,0 +1,172 @@
+import { userInfo } from 'node:os';
+import { Argument, Command } from 'commander';
+import {
+  askAgent,
+  BREAKERS,
+  type Explanation,
+  type JournalLine,
+  journalOf,
+  type Command as Order,
+} from '../app/ask-agent.ts';
+import { loadConfig } from '../config/load.ts';
+import { systemClock } from '../kit/clock.ts';
+import { formatDuration } from '../kit/duration.ts';
+import { durationOption } from './duration-option.ts';
+import { toTable } from './table.ts';
+import { untilStopped } from './until-stopped.ts';
+
+interface Options {
+  readonly config: string;
+  readonly json?: boolean;
+  readonly account?: string;
+  readonly since?: number;
+  readonly reason?: string;
+  readonly by?: string;
+}
+
+const print = (text: string) => void process.stdout.write(`${text}\n`);
+const iso = (at: number) => new Date(at).toISOString();
+
+/** Who gives a command, where nobody says. */
+function whoAmI(): string {
+  try {
+    return userInfo().username;
+  } catch {
+    return `uid ${process.getuid?.() ?? 'unknown'}`;
+  }
+}
+
+const QUEUED: readonly Order['kind'][] = ['pause', 'resume', 'reset-breaker'];
+
+/** What the agent answers; undefined when none runs and the command waits for the next. */
+async function order(file: string, command: Order): Promise<unknown> {
+  const stop = new AbortController();
+  void untilStopped().then(signal => stop.abort(new Error(`stopped by ${signal}`)));
+  const loaded = loadConfig(file, process.env);
+  const answer = await askAgent(loaded, command, { clock: systemClock, signal: stop.signal });
+  if (answer === 'no_agent') {
+    if (!QUEUED.includes(command.kind))
+      throw new Error('no agent answered: is one running with this store, and autoCancel.mode not off?');
+    print('no agent answered: the next one obeys before it does anything else');
+    return undefined;
+  }
+  if (!answer.ok) throw new Error(answer.why);
+  return answer.result ?? {};
+}
+
+const SIGNS = { true: 'yes', false: 'NO', unknown: '?' } as const;
+
+function explanationText(found: Explanation): string {
+  const { account, dlqId, messageId, firstSeenAt, lastSeenAt, snapshots, owner, findings, held, attempts, outcome } =
+    found;
+  const seen = formatDuration(Math.floor((lastSeenAt - firstSeenAt) / 1000) * 1000);
+  const lines = [
+    `${account}: entry ${dlqId ?? messageId ?? '(without an id)'}, action ${found.action ?? '-'}`,
+    `seen in ${snapshots} complete walks over ${seen}: ${iso(firstSeenAt)} to ${iso(lastSeenAt)}`,
+  ];
+  for (const [index, { rule, verdict, reason, predicates }] of findings.entries()) {
+    const word = index === 0 ? `mode ${owner?.mode}` : 'shadowed by the rule above';
+    lines.push('', `rule ${rule} (${word}): ${verdict}${reason === verdict ? '' : `, because of ${reason}`}`);
+    const rows = predicates.map(({ name, holds, found, asked }) => [SIGNS[`${holds}`], name, found, asked]);
+    lines.push(toTable(['holds', 'predicate', 'found', 'asked'], rows));
+  }
+  if (findings.length === 0) lines.push('', 'no rule matches it: nothing will be done');
+  if (held !== undefined) lines.push('', `nothing is done now: ${held}`);
+  if (attempts > 0 || outcome) lines.push('', `attempts: ${attempts}, outcome: ${outcome ?? 'none yet'}`);
+  return lines.join('\n');
+}
+
+/** What a line says beyond its step, for people. */
+function detailOf(line: JournalLine): string {
+  switch (line.step) {
+    case 'marked':
+    case 'awaiting_approval':
+      return `until ${iso(line.until)}`;
+    case 'cleared':
+      return line.reason;
+    case 'approved':
+      return `by ${line.by}`;
+    case 'intent':
+      return `${line.mode}, attempt ${line.attempt}`;
+    case 'answered':
+      return 'status' in line.answer ? `${line.answer.kind} ${line.answer.status ?? ''}`.trim() : line.answer.why;
+    case 'ended':
+      return `${line.outcome} (${line.reason})`;
+    case 'paused':
+    case 'resumed':
+      return `by ${line.by}: ${line.reason}`;
+    case 'breaker_opened':
+      return `${line.breaker}: ${line.reason}`;
+    case 'breaker_reset':
+      return `${line.breaker} by ${line.by}: ${line.reason}`;
+  }
+}
+
+function journalRow(line: JournalLine): string[] {
+  const rule = 'rule' in line ? line.rule : '';
+  const id = 'target' in line ? line.target.id : '';
+  return [iso(line.at), line.account, line.step, rule, line.action?.slice(0, 12) ?? '', id, detailOf(line)];
+}
+
+const sub = (name: string, description: string) =>
+  new Command(name).description(description).requiredOption('--config <file>', 'configuration file of the agent');
+
+const braking = (name: string, description: string) =>
+  sub(name, description)
+    .requiredOption('--reason <text>', 'why; it goes into the journal')
+    .option('--by <name>', 'who; by default the user of the system');
+
+export function autoCancelCommand(): Command {
+  const command = new Command('auto-cancel')
+    .description('why a failure callback is or is not acted on, the journal, and the brakes of the running agent')
+    .exitOverride();
+  const commands = [
+    sub('explain', 'each predicate of each rule for one entry, and what holds it back; exit 1 when it is not tracked')
+      .argument('<dlqId>', 'dlqId or messageId of the entry')
+      .option('--account <name>', 'ask about this account alone')
+      .option('--json', 'as JSON')
+      .action(async (dlqId: string, { config, account, json }: Options) => {
+        const found = (await order(config, { kind: 'explain', dlqId, account })) as Explanation[];
+        if (found.length === 0) {
+          throw new Error(
+            `no failure callback of ${dlqId} is tracked: it was not in progress at the last complete walk, or no rule asks for it`,
+          );
+        }
+        print(json ? JSON.stringify(found, null, 2) : found.map(explanationText).join('\n\n'));
+      }),
+    sub(
+      'journal',
+      'everything that was marked, planned, sent and answered; read from the store, whether an agent runs or not',
+    )
+      .option('--since <duration>', 'only what is younger', durationOption)
+      .option('--json', 'a JSON object a line, with the evidence')
+      .action(async ({ config, since, json }: Options) => {
+        const from = since === undefined ? Number.NEGATIVE_INFINITY : systemClock.now() - since;
+        const lines = await journalOf(loadConfig(config, process.env), from);
+        if (json) for (const line of lines) print(JSON.stringify(line));
+        else if (lines.length === 0) print('the journal is empty');
+        else print(toTable(['time', 'account', 'step', 'rule', 'action', 'id', ''], lines.map(journalRow)));
+      }),
+    sub('approve', 'let an action go ahead that waits for approval')
+      .argument('<action>', 'its identifier, or the first 6 characters or more of it, or the dlqId')
+      .option('--by <name>', 'who; by default the user of the system')
+      .action(async (action: string, { config, by = whoAmI() }: Options) => {
+        const done = (await order(config, { kind: 'approve', action, by })) as { account: string; action: string };
+        print(`${done.account}: ${done.action} is approved; it is judged once more after the next complete walk`);
+      }),
+    braking('pause', 'send nothing until resume').action(async ({ config, reason = '', by = whoAmI() }: Options) => {
+      if (await order(config, { kind: 'pause', by, reason })) print('paused');
+    }),
+    braking('resume', 'end a pause').action(async ({ config, reason = '', by = whoAmI() }: Options) => {
+      if (await order(config, { kind: 'resume', by, reason })) print('resumed');
+    }),
+    braking('reset-breaker', 'close a breaker that has opened')
+      .addArgument(new Argument('<breaker>', 'which').choices(BREAKERS))
+      .action(async (breaker: (typeof BREAKERS)[number], { config, reason = '', by = whoAmI() }: Options) => {
+        if (await order(config, { kind: 'reset-breaker', breaker, by, reason }))
+          print(`the breaker ${breaker} is reset`);
+      }),
+  ];
+  for (const each of commands) command.addCommand(each.copyInheritedSettings(command));
+  return command;
+}

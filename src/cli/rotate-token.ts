@@ -1,0 +1,80 @@
+import { createInterface } from 'node:readline';
+import { Command } from 'commander';
+import { checkToken } from '../app/rotation/check.ts';
+import { rotateToken } from '../app/rotation/rotate.ts';
+import { RotationError } from '../app/rotation/rotation-error.ts';
+import { loadConfig } from '../config/load.ts';
+import { systemClock } from '../kit/clock.ts';
+
+interface Options {
+  readonly config: string;
+  readonly account: string;
+  readonly out?: string;
+  readonly yes?: boolean;
+  readonly check?: boolean;
+}
+
+/** Asks on the terminal; anything but y or yes, and its end, is no. */
+function ask(question: string): Promise<boolean> {
+  const terminal = createInterface({ input: process.stdin, output: process.stderr });
+  return new Promise(resolve => {
+    terminal.once('close', () => resolve(false));
+    terminal.question(`${question} [y/N] `, answer => {
+      resolve(/^y(es)?$/i.test(answer.trim()));
+      terminal.close();
+    });
+  });
+}
+
+/** While `work` runs, a closed terminal and Ctrl-C do not end the process: the answer would be lost. */
+async function uninterrupted<T>(work: () => Promise<T>): Promise<T> {
+  const signals = ['SIGHUP', 'SIGINT', 'SIGTERM'] as const;
+  const ignore = () => undefined;
+  for (const signal of signals) process.on(signal, ignore);
+  try {
+    return await work();
+  } finally {
+    for (const signal of signals) process.off(signal, ignore);
+  }
+}
+
+async function run({ config: file, account, out, yes, check }: Options): Promise<void> {
+  if (!yes && !check && !process.stdin.isTTY) {
+    throw new RotationError('there is no terminal to ask for confirmation; --yes goes without', { isUsage: true });
+  }
+  const loaded = loadConfig(file, process.env);
+  const deps = { env: process.env, clock: systemClock, random: Math.random };
+  const say = (line: string) => void process.stdout.write(`${line}\n`);
+  if (!check) {
+    const confirm = yes ? async () => true : ask;
+    return rotateToken(loaded, { account, out }, { ...deps, confirm, uninterrupted, say });
+  }
+  const { isWell, ...report } = await checkToken(loaded, { account, out }, deps);
+  say(`account      ${report.account}`);
+  say(`token        ${report.fingerprint}, in ${report.place}`);
+  say(`age          ${report.age}`);
+  say(`the service  ${report.service}`);
+  say(`unfinished   ${report.unfinished}`);
+  if (!isWell) throw new RotationError(`the token of ${account} needs somebody to look at it`);
+}
+
+export function rotateTokenCommand(): Command {
+  return new Command('rotate-token')
+    .description("reset an account's token; the answer is stored before anything else is done with it")
+    .requiredOption('--config <file>', 'configuration file')
+    .requiredOption('--account <name>', 'whose token')
+    .option('--out <file>', 'new file for the answer; by default one beside the token, or in the working folder')
+    .option('--yes', 'do not ask')
+    .option(
+      '--check',
+      'reset nothing; say which token it is, how old, whether it works and whether a reset is unfinished',
+    )
+    .action(async (options: Options, command: Command) => {
+      try {
+        await run(options);
+      } catch (error) {
+        if (error instanceof RotationError && error.isUsage) return command.error(`error: ${error.message}`);
+        throw error;
+      }
+    });
+}

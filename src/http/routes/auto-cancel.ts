@@ -1,0 +1,34 @@
+import { type Request, type Response, Router } from 'express';
+import { parseDuration } from '../../kit/duration.ts';
+import type { Served } from '../server.ts';
+
+/** One parameter of the query; undefined when it is missing or given more than once. */
+const parameter = (value: unknown) => (typeof value === 'string' && value !== '' ? value : undefined);
+
+/** A time as text, or how long ago as a duration, in milliseconds since the Unix epoch; undefined when it is neither. */
+function timeOf(text: string, now: number): number | undefined {
+  const ago = parseDuration(text);
+  const time = ago === undefined ? Date.parse(text) : now - ago;
+  return Number.isFinite(time) ? time : undefined;
+}
+
+/** GET /api/v1/explain?id=…[&account=…] and /api/v1/journal[?since=…], JSON. */
+export function autoCancelRoutes({ explain, journal, clock }: Served): Router {
+  return Router()
+    .get('/api/v1/explain', (request: Request, response: Response) => {
+      const id = parameter(request.query.id);
+      if (id === undefined) {
+        response.status(400).json({ error: 'id must be the dlqId or messageId of an entry' });
+        return;
+      }
+      const found = explain(id, parameter(request.query.account));
+      if (found.length > 0) response.json(found);
+      else response.status(404).json({ error: 'no failure callback of that entry is tracked' });
+    })
+    .get('/api/v1/journal', async (request: Request, response: Response) => {
+      const text = parameter(request.query.since);
+      const since = text === undefined ? 0 : timeOf(text, clock.now());
+      if (since === undefined) response.status(400).json({ error: 'since must be a duration such as 24h, or a time' });
+      else response.json(await journal(since));
+    });
+}

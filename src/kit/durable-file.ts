@@ -1,0 +1,134 @@
+import {
+  closeSync,
+  fchmodSync,
+  fchownSync,
+  fstatSync,
+  fsyncSync,
+  ftruncateSync,
+  openSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  type Stats,
+  statSync,
+  writeSync,
+} from 'node:fs';
+import { dirname } from 'node:path';
+
+/**
+ * Files that are still there after a power cut, each whole or not at all. Everything here blocks, and throws what the
+ * system says.
+ */
+
+/** Syncs a folder, which from then on remembers the files that it holds now. */
+export function syncFolder(path: string): void {
+  const handle = openSync(path, 'r');
+  try {
+    fsyncSync(handle);
+  } finally {
+    closeSync(handle);
+  }
+}
+
+function writeAll(handle: number, bytes: Buffer, position: number): void {
+  for (let done = 0; done < bytes.length; ) {
+    done += writeSync(handle, bytes, done, bytes.length - done, position + done);
+  }
+}
+
+/** Gives a new file the owner and mode of the one whose place it takes. Where it can't have the group, the group gets nothing. */
+function keepOwner(handle: number, before: Stats): void {
+  const own = fstatSync(handle);
+  let mode = before.mode & 0o777;
+  if (own.uid !== before.uid || own.gid !== before.gid) {
+    try {
+      fchownSync(handle, before.uid, before.gid);
+    } catch {
+      mode &= 0o707;
+    }
+  }
+  fchmodSync(handle, mode);
+}
+
+/** The file that a path names in the end: behind all links, and the path itself where there is nothing yet. */
+export function behindLinks(path: string): string {
+  return statSync(path, { throwIfNoEntry: false }) ? realpathSync(path) : path;
+}
+
+/**
+ * Puts `content` in the place of a file in one step: whoever opens it, at whatever time, finds the old or the new. It keeps
+ * its mode, and its owner where this user may give it away; one that was not there gets `mode`. A link stays, and the
+ * file that it names is replaced. What a process that was killed has left half-done is cleared away by the next; two at
+ * the same time are the caller's to prevent.
+ */
+export function replaceFile(path: string, content: string | Buffer, mode = 0o600): void {
+  const file = behindLinks(path);
+  const before = statSync(file, { throwIfNoEntry: false });
+  const fresh = `${file}.being-replaced`;
+  rmSync(fresh, { force: true });
+  const handle = openSync(fresh, 'wx', 0o600);
+  try {
+    try {
+      writeAll(handle, typeof content === 'string' ? Buffer.from(content) : content, 0);
+      if (before) keepOwner(handle, before);
+      else fchmodSync(handle, mode);
+      fsyncSync(handle);
+    } finally {
+      closeSync(handle);
+    }
+    renameSync(fresh, file);
+  } catch (error) {
+    rmSync(fresh, { force: true });
+    throw error;
+  }
+  syncFolder(dirname(file));
+}
+
+/** Removes a file, if it is there, for good. */
+export function removeFile(path: string): void {
+  rmSync(path, { force: true });
+  syncFolder(dirname(path));
+}
+
+/** A new file whose room on the disk is taken before there is anything to write. */
+export interface ReservedFile {
+  /** Writes behind what was written before. It stands in the file when this returns, also when the process is killed then. */
+  append(bytes: Buffer): void;
+  /** Cuts the file to what was written and syncs it: what was written also outlasts a power cut now. */
+  complete(): void;
+  /** Removes it. */
+  discard(): void;
+}
+
+/**
+ * Makes a file, for this user alone, of `size` blanks, and syncs it and its folder: as many bytes can be written to it
+ * however full the disk becomes (not on file systems that never write in place). Throws when there is such a file.
+ */
+export function reserveFile(path: string, size: number): ReservedFile {
+  const handle = openSync(path, 'wx', 0o600);
+  let length = 0;
+  const discard = () => {
+    closeSync(handle);
+    removeFile(path);
+  };
+  try {
+    writeAll(handle, Buffer.alloc(size, ' '), 0);
+    fsyncSync(handle);
+    syncFolder(dirname(path));
+  } catch (error) {
+    discard();
+    throw error;
+  }
+  return {
+    append(bytes) {
+      writeAll(handle, bytes, length);
+      length += bytes.length;
+    },
+    complete() {
+      ftruncateSync(handle, length);
+      fsyncSync(handle);
+      closeSync(handle);
+    },
+    discard,
+  };
+}

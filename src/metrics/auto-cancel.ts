@@ -1,0 +1,73 @@
+import { counter, type Family, gauge, type Sample } from './family.ts';
+
+/** Every family about auto-cancel. They are shown while `autoCancel.mode` is not off. */
+export const autoCancelFamilies = {
+  candidates: gauge(
+    'delivery_auto_cancel_candidates',
+    'Failure callbacks that the rule calls stuck, at the last complete walk of the dead-letter queue; what has been done about them does not count.',
+    ['rule'],
+  ),
+  actions: counter(
+    'delivery_auto_cancel_actions_total',
+    'Actions by how they ended, across restarts: planned is what would have been cancelled, confirmed what the service then calls cancelled.',
+    ['rule', 'mode', 'outcome'],
+  ),
+  skipped: counter(
+    'delivery_auto_cancel_skipped_total',
+    'Decisions to leave a failure callback alone that a rule matches, by why; counted when the reason changes, since this process began.',
+    ['rule', 'reason'],
+  ),
+  breakerOpen: gauge(
+    'delivery_auto_cancel_breaker_open',
+    '1 while the breaker keeps anything from being done, until it is reset by hand.',
+    ['breaker'],
+  ),
+  paused: gauge('delivery_auto_cancel_paused', '1 while somebody has paused auto-cancel.'),
+  oldestUnresolved: gauge(
+    'delivery_auto_cancel_oldest_unresolved_timestamp_seconds',
+    'When the oldest cancel was intended of which nobody knows yet how it ended. Absent when there is none.',
+    ['rule'],
+  ),
+  budgetRemaining: gauge(
+    'delivery_auto_cancel_budget_remaining',
+    'Cancels that the limits of hour and day leave: with a rule those of its own hour, without one those of the account.',
+    ['rule'],
+  ),
+} as const;
+
+export interface AutoCancelNumbers {
+  readonly candidates: ReadonlyMap<string, number>;
+  readonly actions: readonly {
+    readonly rule: string;
+    readonly mode: string;
+    readonly outcome: string;
+    readonly count: number;
+  }[];
+  readonly skips: readonly { readonly rule: string; readonly reason: string; readonly count: number }[];
+  readonly breakers: ReadonlyMap<string, boolean>;
+  readonly isPaused: boolean;
+  /** Milliseconds since the Unix epoch, by rule. */
+  readonly unresolved: ReadonlyMap<string, number>;
+  /** By rule, and without one for all. */
+  readonly budget: readonly { readonly rule: string | undefined; readonly left: number }[];
+}
+
+export function autoCancelSamples(numbers: AutoCancelNumbers): ReadonlyMap<string, readonly Sample[]> {
+  const { candidates, actions, skips, breakers, isPaused, unresolved, budget } = numbers;
+  const samples: readonly (readonly [Family, readonly Sample[]])[] = [
+    [autoCancelFamilies.candidates, [...candidates].map(([rule, value]) => ({ labels: { rule }, value }))],
+    [autoCancelFamilies.actions, actions.map(({ count, ...labels }) => ({ labels, value: count }))],
+    [autoCancelFamilies.skipped, skips.map(({ count, ...labels }) => ({ labels, value: count }))],
+    [
+      autoCancelFamilies.breakerOpen,
+      [...breakers].map(([breaker, isOpen]) => ({ labels: { breaker }, value: Number(isOpen) })),
+    ],
+    [autoCancelFamilies.paused, [{ labels: {}, value: Number(isPaused) }]],
+    [
+      autoCancelFamilies.oldestUnresolved,
+      [...unresolved].map(([rule, at]) => ({ labels: { rule }, value: at / 1000 })),
+    ],
+    [autoCancelFamilies.budgetRemaining, budget.map(({ rule, left }) => ({ labels: { rule }, value: left }))],
+  ];
+  return new Map(samples.map(([family, each]) => [family.name, each]));
+}
