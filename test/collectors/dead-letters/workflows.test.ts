@@ -118,6 +118,6 @@ it.each<[string, UpstreamError, string[]]>([
 });
 
 it('fails the round when it is stopped while it asks for them', async () => {
-  const stopped = new Error('stopped');
+  const stopped = new Error('stopped') as UpstreamError;
   await expect(createAgent()(['w1'], [stopped])).rejects.toBe(stopped);
 });
