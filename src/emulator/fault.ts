@@ -17,6 +17,7 @@ export const FaultSeed = z.strictObject({
       'an error status; no answer; a connection reset; half a body; a body byte by byte; a page instead of the answer',
     ),
   status: z.coerce.number().int().min(200).max(599).optional().describe('for status (503) and html (200)'),
+  retryAfter: z.coerce.number().int().min(0).optional().describe('seconds in the header Retry-After, for status'),
   dripMs: z.coerce.number().min(1).max(60_000).optional().describe('between two bytes of a drip; 100 when left out'),
   acts: z
     .union([z.boolean(), z.stringbool()])

@@ -54,7 +54,7 @@ const responseOf = (status: number) => STATUS_CODES[status] ?? 'failed';
 function runFields(run: FailedRun, callbackState: Dialect['callbackState']) {
   const { workflowRunId, workflowUrl, workflowCreatedAt, callback } = run;
   const own = { workflowRunId, workflowUrl, workflowCreatedAt };
-  if (!callback) return own;
+  if (!callback || callbackState === 'absent') return own;
   const { state, responseStatus } = callback;
   const info = {
     state,

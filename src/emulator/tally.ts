@@ -1,12 +1,37 @@
+import type { Verdict } from './workflows.ts';
+
+/** A request to cancel a failure callback. */
+export interface CancelCall {
+  /** When it came, emulated milliseconds since the Unix epoch. */
+  readonly at: number;
+  /** As it stood in the path. */
+  readonly dlqId: string;
+  /** What became of it, whatever was answered; undefined when it was refused or spoilt before it could take effect. */
+  verdict?: Verdict;
+}
+
+/** Requests to cancel that are remembered one by one. */
+const MOST_CALLS = 1000;
+
 /** What was asked of the emulator, for tests to look at. */
 export class Tally {
   /** Requests by endpoint, such as `GET /v2/dlq`; whatever is none counts as `other`. */
   readonly calls = new Map<string, number>();
-  /** Requests to cancel a failure callback by dlqId, whatever they were answered. */
+  /** Requests to cancel a failure callback by dlqId that were let in, whatever they were answered. */
   readonly cancels = new Map<string, number>();
+  /** The latest of all that came, the earliest first. */
+  readonly cancelCalls: CancelCall[] = [];
 
   countCall(endpoint: string): void {
     this.calls.set(endpoint, (this.calls.get(endpoint) ?? 0) + 1);
+  }
+
+  /** A request to cancel has come; what comes back is for its verdict. */
+  hearCancel(at: number, dlqId: string): CancelCall {
+    const call: CancelCall = { at, dlqId };
+    this.cancelCalls.push(call);
+    if (this.cancelCalls.length > MOST_CALLS) this.cancelCalls.shift();
+    return call;
   }
 
   countCancel(dlqId: string): void {

@@ -1,9 +1,9 @@
-import { accessSync, constants, lstatSync, realpathSync, statSync } from 'node:fs';
+import { accessSync, constants, existsSync, lstatSync, realpathSync, statSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { StoreError, sqliteCode, toStoreError } from './errors.ts';
 import { lockForProcess } from './lock.ts';
-import { checkSchema, migrate, proveWritable } from './migrations.ts';
+import { checkSchema, migrate, proveWritable, requireSchema } from './migrations.ts';
 import { createPrivateFile, createPrivateFolder } from './private-file.ts';
 
 export interface Database {
@@ -12,7 +12,7 @@ export interface Database {
   readonly db: DatabaseSync;
   /** Throws StoreError `replaced` when what is written now would not be found at the file's path any more. */
   assertInPlace(): void;
-  /** Copies what the WAL holds into the file, closes both and frees the lock. */
+  /** Frees everything. The last to close copies what the WAL holds into the file. */
   close(): void;
 }
 
@@ -113,15 +113,15 @@ function openLocked(file: string): Omit<Database, 'close'> {
   createPrivateFile(file);
   inspect(file);
   const db = connect(file);
-  const paths = [file, `${file}-wal`, `${file}-lock`];
+  return { file, db, assertInPlace: watch([file, `${file}-wal`, `${file}-lock`]) };
+}
+
+/** Gives a function that throws once one of these paths leads to another file than now. */
+function watch(paths: readonly string[]): () => void {
   const identities = paths.map(identityOf);
-  return {
-    file,
-    db,
-    assertInPlace() {
-      const gone = paths.find((path, index) => identityOf(path) !== identities[index]);
-      if (gone !== undefined) throw new StoreError('replaced', gone);
-    },
+  return () => {
+    const gone = paths.find((path, index) => identityOf(path) !== identities[index]);
+    if (gone !== undefined) throw new StoreError('replaced', gone);
   };
 }
 
@@ -138,6 +138,34 @@ export function openDatabase(path: string): Database {
       return { ...opened, close: () => close(opened.db, unlock) };
     } catch (error) {
       unlock();
+      throw error;
+    }
+  } catch (error) {
+    throw toStoreError(error, resolve(path));
+  }
+}
+
+/** Milliseconds to wait, blocking, for the agent's transaction: longer than one takes on a slow disk. */
+const PATIENCE_BESIDE = 5000;
+
+/**
+ * Opens the database at `path` as it is, beside the process whose database it is, whether that runs or not: no lock, no
+ * migration, no checkpoint while another has it open. Throws StoreError.
+ */
+export function openDatabaseBeside(path: string): Database {
+  try {
+    if (!existsSync(path)) throw new StoreError('missing', resolve(path));
+    const file = realpathSync(path);
+    assertUsable(file);
+    const db = new DatabaseSync(file, { timeout: PATIENCE_BESIDE });
+    try {
+      requireSchema(db, file);
+      // A checkpoint is the agent's work: it would be waited for here, and there by others.
+      db.exec('PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA wal_autocheckpoint = 0');
+      // From its first read to its end, a connection holds a lock that keeps every other from removing the WAL.
+      return { file, db, assertInPlace: watch([file, `${file}-wal`]), close: () => db.close() };
+    } catch (error) {
+      db.close();
       throw error;
     }
   } catch (error) {

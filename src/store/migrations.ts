@@ -34,6 +34,15 @@ export function checkSchema(db: DatabaseSync, path: string): void {
   if (version > 0) db.prepare('SELECT account, key, value FROM rows');
 }
 
+/** Throws when the file is not of this very version, as `checkSchema` does. Changes nothing. */
+export function requireSchema(db: DatabaseSync, path: string): void {
+  checkSchema(db, path);
+  const version = pragma(db, 'user_version');
+  if (version < MIGRATIONS.length) {
+    throw new StoreError('older', path, `schema ${version}, this version has ${MIGRATIONS.length}`);
+  }
+}
+
 /** Brings the schema up to date, one transaction a step. */
 export function migrate(db: DatabaseSync): void {
   for (let version = pragma(db, 'user_version'); version < MIGRATIONS.length; version += 1) {

@@ -1,5 +1,6 @@
-import { closeSync, existsSync, fsyncSync, mkdirSync, openSync } from 'node:fs';
+import { closeSync, existsSync, mkdirSync, openSync } from 'node:fs';
 import { dirname } from 'node:path';
+import { syncFolder } from '../kit/durable-file.ts';
 
 function unlessThere(make: () => void): void {
   try {
@@ -24,10 +25,5 @@ export function createPrivateFolder(path: string): void {
   createPrivateFolder(above);
   unlessThere(() => mkdirSync(path, 0o700));
   // Synced, the folder above remembers the new one after a power cut.
-  const handle = openSync(above, 'r');
-  try {
-    fsyncSync(handle);
-  } finally {
-    closeSync(handle);
-  }
+  syncFolder(above);
 }

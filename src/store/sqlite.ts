@@ -1,5 +1,5 @@
 import { checkChanges, checkText, endOfPrefix } from './changes.ts';
-import { type Database, openDatabase } from './database.ts';
+import { type Database, openDatabase, openDatabaseBeside } from './database.ts';
 import { StoreError, toStoreError } from './errors.ts';
 import { createGathering } from './gathering.ts';
 import type { Change, Store } from './store.ts';
@@ -93,7 +93,19 @@ function createSqliteStore({ db, file, assertInPlace, close }: Database): Store 
  * after: the disk did not say what it kept. Rejects with StoreError when the file can't be used.
  */
 export async function openSqliteStore({ path }: { path: string }): Promise<Store> {
-  const database = openDatabase(path);
+  return open(openDatabase(path));
+}
+
+/**
+ * The same store for another process, while the agent has it open or not: for a few rows now and then. Each sees what the
+ * other committed. Waits up to 5 s, blocking, while the other writes. Makes and changes no file but these rows. Rejects with
+ * StoreError when there is no file of this version.
+ */
+export async function openSqliteStoreBeside({ path }: { path: string }): Promise<Store> {
+  return open(openDatabaseBeside(path));
+}
+
+function open(database: Database): Store {
   try {
     return createSqliteStore(database);
   } catch (error) {

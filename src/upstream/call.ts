@@ -1,5 +1,5 @@
 /** One operation of the service, by the name that metrics and logs use. */
-export const ENDPOINTS = ['dlq', 'events', 'flow_control', 'flow_control_key'] as const;
+export const ENDPOINTS = ['dlq', 'events', 'flow_control', 'flow_control_key', 'cancel'] as const;
 export type Endpoint = (typeof ENDPOINTS)[number];
 
 /** Who goes first when an account's budget is short, the first first. */

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import type { CallbackState } from '../../src/emulator/failure-callback.ts';
 import type { Emulator, EmulatorOptions } from '../../src/emulator/server.ts';
 import { DLQ_RETENTION_MS } from '../../src/emulator/state.ts';
-import { ask, emptyEmulator, emulator, frozen, HOUR, walk } from './emulated.ts';
+import { ask, emptyEmulator, emulator, frozen, HOUR, NOON, walk } from './emulated.ts';
 
 const callbackPath = (dlqId: string) => `/v2/workflows/dlq/callback/${dlqId}`;
 
@@ -345,6 +345,10 @@ test('tells of callbacks and cancels what it knows', async () => {
   expect(body.callbacks).toEqual({
     byState: { CALLBACK_INPROGRESS: 0, CALLBACK_SUCCESS: 0, CALLBACK_FAIL: 1, CALLBACK_CANCELED: 1 },
     cancels: { [dlqId]: 1, none: 1 },
+    cancelCalls: [
+      { at: NOON, dlqId, verdict: 'done' },
+      { at: NOON, dlqId: 'none', verdict: 'unknown' },
+    ],
   });
   expect(body.dlq).toMatchObject({ total: 2, ofWorkflows: 2 });
 });

@@ -1,16 +1,21 @@
 import { rmSync, writeFileSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
+import { openStoreBeside } from '../../src/store/open.ts';
 import { openSqliteStore } from '../../src/store/sqlite.ts';
 import type { Change, Store } from '../../src/store/store.ts';
 
 /** What a test may ask of a process of its own. Everything goes over as JSON. */
 export interface RemoteCalls {
   open(path: string): Promise<void>;
+  openBeside(path: string): Promise<void>;
   scan(account: string, prefix: string): Promise<[key: string, value: string][]>;
   commit(account: string, changes: readonly Change[]): Promise<void>;
   /** Commits all at once, without waiting in between; gives each one's reason for failing, or `done`. */
   commitTogether(account: string, commits: readonly (readonly Change[])[]): Promise<string[]>;
   close(): Promise<void>;
+  /** Takes the lock of writers, until `letGo`. */
+  hold(path: string): Promise<void>;
+  letGo(): Promise<void>;
   /** Rows of an account, counted through a connection that only reads. */
   count(path: string, account: string): Promise<number>;
   /** Writes zeros until the disk is full, or `bytes` of them. */
@@ -22,10 +27,14 @@ export interface RemoteCalls {
 
 export function createRemoteCalls(): RemoteCalls {
   let store: Store | undefined;
+  let held: DatabaseSync | undefined;
   const opened = () => store as Store;
   return {
     async open(path) {
       store = await openSqliteStore({ path });
+    },
+    async openBeside(path) {
+      store = await openStoreBeside({ kind: 'sqlite', path });
     },
     scan: async (account, prefix) => [...(await opened().scan(account, prefix))],
     commit: (account, changes) => opened().commit(account, changes),
@@ -34,6 +43,11 @@ export function createRemoteCalls(): RemoteCalls {
       return results.map(result => (result.status === 'fulfilled' ? 'done' : String(result.reason.reason)));
     },
     close: () => opened().close(),
+    async hold(path) {
+      held = new DatabaseSync(path);
+      held.exec('BEGIN IMMEDIATE');
+    },
+    letGo: async () => held?.close(),
     async count(path, account) {
       const db = new DatabaseSync(path, { readOnly: true });
       try {

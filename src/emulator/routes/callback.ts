@@ -1,6 +1,7 @@
-import type { Response } from 'express';
+import type { Request, RequestHandler, Response } from 'express';
 import { dlqIdOf, runOf } from '../dead-letter.ts';
 import type { EmulatorState } from '../state.ts';
+import type { CancelCall } from '../tally.ts';
 import type { Verdict } from '../workflows.ts';
 import type { Endpoint } from './endpoint.ts';
 
@@ -25,14 +26,43 @@ function trapOf(state: EmulatorState, cancelled: string): string {
   return `/v2/dlq/${other?.dlqId ?? dlqIdOf({ time: 0, seq: 0 })}`;
 }
 
+/** The same server by another name, which is another origin for a client. */
+function elsewhere({ hostname, socket }: Request): string {
+  return `http://${hostname === 'localhost' ? '127.0.0.1' : 'localhost'}:${socket.localPort}`;
+}
+
+/** Where the answer to a cancel sends a client; undefined for nowhere. */
+function locationOf(state: EmulatorState, request: Request, dlqId: string): string | undefined {
+  const { cancelAnswer } = state.dialect;
+  if (cancelAnswer === '302-location') return trapOf(state, dlqId);
+  if (cancelAnswer === '302-self') return request.originalUrl;
+  if (cancelAnswer === '302-foreign') return elsewhere(request) + trapOf(state, dlqId);
+  return undefined;
+}
+
+const CANCEL = /^\/v2\/workflows\/dlq\/callback\/([^/]+)$/;
+
+/** Notes each request to cancel as it comes, so that those which are spoilt or refused are known too. */
+export function hearCancels(state: EmulatorState): RequestHandler {
+  return (request, response, next) => {
+    const [, dlqId] = (request.method === 'DELETE' && CANCEL.exec(request.path)) || [];
+    if (dlqId !== undefined) response.locals.heard = state.tally.hearCancel(state.current().now, dlqId);
+    next();
+  };
+}
+
 /** Documented is 302 without a word about where to. */
 export function cancelCallback(state: EmulatorState): Endpoint['answer'] {
-  return (_request, response, dlqId) => {
+  return (request, response, dlqId) => {
     state.tally.countCancel(dlqId);
-    const verdict = state.cancelCallback(dlqId);
-    if (verdict !== 'done') return refuse(response, verdict, CANCEL_ERRORS);
     const { cancelAnswer } = state.dialect;
-    if (cancelAnswer === '302-location') response.setHeader('Location', trapOf(state, dlqId));
+    // What the documentation calls invalid information of a callback that is in progress.
+    const isInvalid = cancelAnswer === '400' && state.findDlqEntry(dlqId) !== undefined;
+    const verdict = isInvalid ? 'refused' : state.cancelCallback(dlqId);
+    (response.locals.heard as CancelCall).verdict = verdict;
+    if (verdict !== 'done') return refuse(response, verdict, CANCEL_ERRORS);
+    const location = locationOf(state, request, dlqId);
+    if (location !== undefined) response.setHeader('Location', location);
     response.status(Number.parseInt(cancelAnswer, 10)).end();
   };
 }

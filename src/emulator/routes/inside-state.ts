@@ -31,7 +31,11 @@ export function showState({ state, credentials, faults, about }: InsideParts): R
         byQueue: Object.fromEntries(byQueue),
         byResponseStatus: Object.fromEntries(byResponseStatus),
       },
-      callbacks: { byState: state.countCallbacks(), cancels: state.cancels() },
+      callbacks: {
+        byState: state.countCallbacks(),
+        cancels: state.cancels(),
+        cancelCalls: state.tally.cancelCalls,
+      },
       events: {
         windowMs: RECENT_MS,
         byState: state.countEvents({ from: now - RECENT_MS, to: now }),

@@ -50,7 +50,7 @@ function replaceEnd(response: Response, end: End): void {
 }
 
 /** An answer, or none, that has nothing to do with the request. */
-function answerWrong({ kind, status }: FaultSeed, response: Response): void {
+function answerWrong({ kind, status, retryAfter }: FaultSeed, response: Response): void {
   if (kind === 'hang') return;
   if (kind === 'reset') return void response.socket?.resetAndDestroy();
   for (const name of response.getHeaderNames()) response.removeHeader(name);
@@ -59,7 +59,10 @@ function answerWrong({ kind, status }: FaultSeed, response: Response): void {
       .status(status ?? 200)
       .type('html')
       .send(PAGE);
-  else response.status(status ?? 503).json({ error: 'service unavailable' });
+  else {
+    if (retryAfter !== undefined) response.set('Retry-After', String(retryAfter));
+    response.status(status ?? 503).json({ error: 'service unavailable' });
+  }
 }
 
 /** Half of the body that was announced, then the end of the connection. */

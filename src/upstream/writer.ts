@@ -1,0 +1,175 @@
+import type { Dispatcher } from 'undici';
+import { type Clock, withDeadline } from '../kit/clock.ts';
+import type { Tracer } from '../kit/tracer.ts';
+import type { CancelAnswer } from '../model/journal.ts';
+import { askedWait } from './asked-wait.ts';
+import type { Budget } from './budget.ts';
+import { type Outcome, reasonOfStatus, UpstreamError } from './errors.ts';
+import type { RequestMeter } from './observed.ts';
+import { type Addresses, toUpstreamError } from './send.ts';
+import type { TokenSource } from './token.ts';
+
+/** The second face of the service, beside reading: it cancels a failure callback, and can nothing else. */
+export interface Writer {
+  /**
+   * Sends one DELETE for the failure callback of this dead letter, or none: never a second one, and never elsewhere.
+   * `not_sent` is certain; whatever is not certain is `unknown`. Does not throw for anything that the service, the
+   * network or the signal does. `signal`: ends the wait for the budget and a connection; later, the wait for the answer.
+   */
+  cancel(id: string, signal: AbortSignal): Promise<CancelAnswer>;
+}
+
+export interface WriterDeps {
+  readonly addresses: Pick<Addresses, 'regional'>;
+  readonly token: TokenSource;
+  readonly budget: Budget;
+  readonly dispatcher: Dispatcher;
+  /** Milliseconds for the whole request, connecting included. */
+  readonly timeout: number;
+  readonly meter: RequestMeter;
+  readonly clock: Clock;
+  readonly tracer: Tracer;
+}
+
+const TEMPLATE = '/v2/workflows/dlq/callback/{dlqId}';
+const WHAT = `DELETE ${TEMPLATE}`;
+/** One whole segment of a path that no server, proxy or library could take for another. */
+const SANE_ID = /^[A-Za-z0-9_-]{1,200}$/;
+/** Bytes of an answer's body that are taken from the wire, so that its connection can be used again. Nothing is made of them. */
+const LARGEST_BODY = 64 * 1024;
+
+type Head = Parameters<NonNullable<Dispatcher.DispatchHandler['onResponseStart']>>[2];
+
+/** One exchange on the wire. */
+interface Exchange {
+  /** A byte of the request may have left. */
+  readonly isSent: boolean;
+  /** As far as it came. */
+  readonly answer: { readonly status: number; readonly headers: Head } | undefined;
+  /** Why the answer is not whole; undefined when it is. */
+  readonly error: unknown;
+}
+
+/**
+ * Dispatched by hand, because undici tells a handler when a request is about to be written: what failed before was surely
+ * not sent. It also sends again by itself what a connection gave back (a stream that HTTP/2 refused, a going away), which
+ * is stopped here at the same place.
+ */
+function exchange(
+  dispatcher: Dispatcher,
+  { origin, pathname: path }: URL,
+  headers: Readonly<Record<string, string>>,
+  signal: AbortSignal,
+  onBytes: (bytes: number) => void,
+): Promise<Exchange> {
+  return new Promise(resolve => {
+    let running: Dispatcher.DispatchController | undefined;
+    let answer: Exchange['answer'];
+    let size = 0;
+    let hasEnded = false;
+    const end = (error?: unknown) => {
+      hasEnded = true;
+      signal.removeEventListener('abort', onAbort);
+      resolve({ isSent: running !== undefined, answer, error });
+    };
+    const onAbort = () => {
+      end(signal.reason);
+      running?.abort(signal.reason);
+    };
+    if (signal.aborted) return onAbort();
+    signal.addEventListener('abort', onAbort, { once: true });
+    dispatcher.dispatch(
+      { origin, path, method: 'DELETE', headers, idempotent: false },
+      {
+        onRequestStart(controller) {
+          if (hasEnded || running) controller.abort(new UpstreamError('network', `${WHAT}: not sent twice`));
+          else running = controller;
+        },
+        onResponseStart(_controller, status, received) {
+          // What comes below 200 announces an answer, and is none.
+          if (status >= 200) answer = { status, headers: received };
+        },
+        onResponseData(controller, chunk) {
+          size += chunk.length;
+          onBytes(chunk.length);
+          if (size <= LARGEST_BODY) return;
+          // Its status is known, the rest is nobody's.
+          end();
+          controller.abort(new UpstreamError('invalid_response', `${WHAT}: answer above ${LARGEST_BODY} bytes`));
+        },
+        onResponseEnd: () => end(),
+        onResponseError: (_controller, error) => end(error),
+      },
+    );
+  });
+}
+
+const ACCEPTED: readonly number[] = [200, 202, 204, 302];
+
+/** What an answer means, wherever its Location points. */
+function meaningOf(status: number, retryAfter: number | undefined): CancelAnswer {
+  if (ACCEPTED.includes(status)) return { kind: 'accepted', status };
+  if (status === 400) return { kind: 'refused', status };
+  if (status === 404) return { kind: 'missing', status };
+  if (status === 429) return { kind: 'limited', status, retryAfter };
+  // 408 is a timeout that somebody on the way tells of.
+  return { kind: status > 400 && status < 500 && status !== 408 ? 'denied' : 'unknown', status };
+}
+
+const notSent = (why: string): CancelAnswer => ({ kind: 'not_sent', why });
+
+export function createWriter(deps: WriterDeps): Writer {
+  const { addresses, token, budget, dispatcher, timeout, meter, clock, tracer } = deps;
+  const base = addresses.regional.replace(/\/+$/, '');
+
+  async function send(id: string, bearer: string, signal: AbortSignal): Promise<[CancelAnswer, Outcome | undefined]> {
+    const url = new URL(base + TEMPLATE.replace('{dlqId}', encodeURIComponent(id)));
+    const headers = { accept: 'application/json', authorization: `Bearer ${bearer}` };
+    const { isSent, answer, error } = await withDeadline(timeout, signal, deadline =>
+      exchange(dispatcher, url, headers, deadline, bytes => meter.bytes.inc({ endpoint: 'cancel' }, bytes)),
+    );
+    const wait = answer && askedWait(answer.status, answer.headers, clock.now());
+    if (wait !== undefined) budget.pause(wait);
+    if (!isSent && signal.aborted) return [notSent('stopped while connecting'), undefined];
+    if (error !== undefined) {
+      const { reason, message } = toUpstreamError(error, WHAT);
+      if (!isSent) return [notSent(message), reason];
+      return [{ kind: 'unknown', status: answer?.status }, signal.aborted ? 'timeout' : reason];
+    }
+    if (!answer) return [{ kind: 'unknown', status: undefined }, 'invalid_response'];
+    const meaning = meaningOf(answer.status, wait);
+    const failure = reasonOfStatus(answer.status);
+    return [meaning, meaning.kind === 'accepted' ? 'ok' : (failure ?? 'invalid_response')];
+  }
+
+  const observed = (id: string, bearer: string, signal: AbortSignal): Promise<CancelAnswer> =>
+    tracer.span(WHAT, { 'http.request.method': 'DELETE', 'url.template': TEMPLATE }, async span => {
+      const start = clock.monotonic();
+      const [meaning, outcome] = await send(id, bearer, signal);
+      if (outcome !== undefined) {
+        meter.requests.inc({ endpoint: 'cancel', outcome });
+        meter.seconds.observe({ endpoint: 'cancel' }, (clock.monotonic() - start) / 1000);
+        span.set({ outcome });
+      }
+      return meaning;
+    });
+
+  return {
+    async cancel(id, signal) {
+      if (!SANE_ID.test(id)) return notSent('the id must be 1 to 200 of A-Z a-z 0-9 _ -');
+      let hasTurn = false;
+      try {
+        const bearer = (await token()).reveal();
+        return await budget.run('action', signal, () => {
+          hasTurn = true;
+          return observed(id, bearer, signal);
+        });
+      } catch (error) {
+        if (hasTurn) throw error;
+        if (signal.aborted) return notSent('stopped before its turn');
+        if (error instanceof UpstreamError) return notSent(error.message);
+        throw error;
+      }
+    },
+  };
+}

@@ -1,0 +1,154 @@
+import { Client } from '@upstash/qstash';
+import { Client as WorkflowClient } from '@upstash/workflow';
+import { describe, expect, test } from 'vitest';
+import type { FaultSeed } from '../../src/emulator/fault.ts';
+import type { Emulator } from '../../src/emulator/server.ts';
+import { eventually } from '../support/eventually.ts';
+import { ask, emptyEmulator, NOON } from './emulated.ts';
+
+const PATH = '/v2/workflows/dlq/callback';
+const ENDPOINT = `DELETE ${PATH}/{dlqId}`;
+
+function cancel(to: Emulator, dlqId: string, init: RequestInit = {}): Promise<Response> {
+  const headers = { authorization: `Bearer ${to.token}` };
+  return fetch(`${to.url}${PATH}/${dlqId}`, { method: 'DELETE', redirect: 'manual', headers, ...init });
+}
+
+const stateOf = ({ state }: Emulator, dlqId: string) =>
+  state.dlqRows().find(row => row.dlqId === dlqId)?.failureCallbackInfo?.state;
+
+describe('the Location of a cancel', () => {
+  test('may be the request itself: who follows it cancels twice', async () => {
+    const emulated = await emptyEmulator({ dialect: { cancelAnswer: '302-self' } });
+    const dlqId = emulated.state.addFailedRun();
+    const answer = await cancel(emulated, dlqId);
+    expect([answer.status, answer.headers.get('location')]).toEqual([302, `${PATH}/${dlqId}`]);
+    const other = emulated.state.addFailedRun();
+    expect((await cancel(emulated, other, { redirect: 'follow' })).status).toBe(400);
+    expect(emulated.state.cancels()).toEqual({ [dlqId]: 1, [other]: 2 });
+  });
+
+  test('may be a dead letter on another host: who follows it is seen there', async () => {
+    const emulated = await emptyEmulator({ dialect: { cancelAnswer: '302-foreign' } });
+    const [trap, dlqId] = [emulated.state.addDlqEntry(), emulated.state.addFailedRun()];
+    const { headers } = await cancel(emulated, dlqId);
+    const { port } = new URL(emulated.url);
+    expect(headers.get('location')).toBe(`http://localhost:${port}/v2/dlq/${trap}`);
+    expect(stateOf(emulated, dlqId)).toBe('CALLBACK_CANCELED');
+    const again = await fetch(`http://localhost:${port}${PATH}/${emulated.state.addFailedRun()}`, {
+      method: 'DELETE',
+      redirect: 'manual',
+      headers: { authorization: `Bearer ${emulated.token}` },
+    });
+    expect(again.headers.get('location')).toBe(`http://127.0.0.1:${port}/v2/dlq/${trap}`);
+  });
+});
+
+test('a callback in progress may be called invalid, and goes on', async () => {
+  const emulated = await emptyEmulator({ dialect: { cancelAnswer: '400' } });
+  const dlqId = emulated.state.addFailedRun();
+  const answer = await cancel(emulated, dlqId);
+  expect(answer.status).toBe(400);
+  expect(await answer.json()).toMatchObject({ error: expect.stringContaining('callback information is invalid') });
+  expect(stateOf(emulated, dlqId)).toBe('CALLBACK_INPROGRESS');
+  expect((await cancel(emulated, 'none')).status).toBe(404);
+});
+
+test('where no state is told, a callback is cancelled all the same, and refused when none is in progress', async () => {
+  const emulated = await emptyEmulator({ dialect: { callbackState: 'absent' } });
+  const [stuck, failed] = [
+    emulated.state.addFailedRun(),
+    emulated.state.addFailedRun({ callbackState: 'CALLBACK_FAIL' }),
+  ];
+  for (const path of ['/v2/dlq', '/v2/workflows/dlq', '/v2/workflows/logs', `/v2/dlq/${stuck}`]) {
+    const { status, text } = await ask(emulated, path);
+    expect([status, text.includes(stuck)]).toEqual([200, true]);
+    expect(text).not.toMatch(/CALLBACK_|failureCallbackInfo|failureFunction/);
+  }
+  expect((await cancel(emulated, stuck)).status).toBe(302);
+  expect((await cancel(emulated, stuck)).status).toBe(400);
+  expect((await cancel(emulated, failed)).status).toBe(400);
+  expect([stateOf(emulated, stuck), stateOf(emulated, failed)]).toEqual(['CALLBACK_CANCELED', 'CALLBACK_FAIL']);
+});
+
+test('429 with and without Retry-After', async () => {
+  const fault: FaultSeed = { endpoint: ENDPOINT, kind: 'status', status: 429 };
+  const emulated = await emptyEmulator({ faults: [{ ...fault, times: 1, retryAfter: 7 }, fault] });
+  const answers = [await cancel(emulated, '1-0'), await cancel(emulated, '1-0')];
+  expect(answers.map(({ status, headers }) => [status, headers.get('retry-after')])).toEqual([
+    [429, '7'],
+    [429, null],
+  ]);
+});
+
+describe('every request to cancel is known, one by one', () => {
+  test('with what became of it, in the order in which they came', async () => {
+    const emulated = await emptyEmulator();
+    const [stuck, failed] = [
+      emulated.state.addFailedRun(),
+      emulated.state.addFailedRun({ callbackState: 'CALLBACK_FAIL' }),
+    ];
+    await cancel(emulated, stuck);
+    emulated.clock.advance(1000);
+    await cancel(emulated, failed);
+    await cancel(emulated, 'none');
+    await cancel(emulated, stuck, { headers: { authorization: 'Bearer wrong' } });
+    await cancel(emulated, stuck, { headers: { authorization: `Bearer ${emulated.readOnlyToken}` } });
+    await cancel(emulated, '%');
+    await fetch(`${emulated.url}${PATH}/${failed}`, { method: 'POST' });
+    const at = NOON + 1000;
+    expect((await ask(emulated, '/_emulator/state')).body.callbacks.cancelCalls).toEqual([
+      { at: NOON, dlqId: stuck, verdict: 'done' },
+      { at, dlqId: failed, verdict: 'refused' },
+      { at, dlqId: 'none', verdict: 'unknown' },
+      { at, dlqId: stuck },
+      { at, dlqId: stuck },
+      { at, dlqId: '%' },
+    ]);
+  });
+
+  test.each([
+    ['status', undefined],
+    ['status', 'done'],
+    ['hang', undefined],
+    ['hang', 'done'],
+    ['reset', undefined],
+    ['reset', 'done'],
+  ] as const)('when it is spoilt by %s, with %s', async (kind, verdict) => {
+    const emulated = await emptyEmulator({ faults: [{ endpoint: ENDPOINT, kind, acts: verdict === 'done' }] });
+    const dlqId = emulated.state.addFailedRun();
+    const controller = new AbortController();
+    const asked = cancel(emulated, dlqId, { signal: controller.signal }).catch(() => undefined);
+    const calls = [{ at: NOON, dlqId, ...(verdict && { verdict }) }];
+    await eventually(() => expect(emulated.state.tally.cancelCalls).toEqual(calls));
+    controller.abort();
+    await asked;
+    expect(stateOf(emulated, dlqId)).toBe(verdict ? 'CALLBACK_CANCELED' : 'CALLBACK_INPROGRESS');
+  });
+
+  test('and the latest thousand are kept', async () => {
+    const emulated = await emptyEmulator();
+    for (let call = 0; call <= 1000; call++) emulated.state.tally.hearCancel(call, String(call));
+    expect(emulated.state.tally.cancelCalls).toHaveLength(1000);
+    expect(emulated.state.tally.cancelCalls[0]).toEqual({ at: 1, dlqId: '1' });
+  });
+});
+
+test('the official clients still read rows in every dialect, and run a failed callback again', async () => {
+  for (const callbackState of ['failureCallbackInfo', 'both', 'absent'] as const) {
+    const emulated = await emptyEmulator({ dialect: { callbackState } });
+    const { url: baseUrl, token } = emulated;
+    const [stuck, failed] = [
+      emulated.state.addFailedRun(),
+      emulated.state.addFailedRun({ callbackState: 'CALLBACK_FAIL' }),
+    ];
+    const qstash = new Client({ baseUrl, token, retry: false, enableTelemetry: false });
+    expect((await qstash.dlq.listMessages()).messages.map(row => row.dlqId)).toEqual([stuck, failed]);
+    const workflow = new WorkflowClient({ baseUrl, token, retry: false, enableTelemetry: false });
+    const { messages } = await workflow.dlq.list();
+    const told = callbackState === 'absent' ? [undefined, undefined] : ['CALLBACK_INPROGRESS', 'CALLBACK_FAIL'];
+    expect(messages.map(row => row.failureCallbackInfo?.state)).toEqual(told);
+    await workflow.dlq.retryFailureFunction({ dlqId: failed });
+    expect(stateOf(emulated, failed)).toBe('CALLBACK_INPROGRESS');
+  }
+});

@@ -1,0 +1,55 @@
+/**
+ * Loaded into a process before its program (`--import`): counts what it does to files in CRASH_FOLDER, kills it with SIGKILL
+ * just before number CRASH_AT, makes what CRASH_FAIL names (`rename token EBUSY`: operation, part of the path, code) fail,
+ * and writes down what was done in CRASH_TRACE, one `operation file` a line.
+ */
+import fs from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
+import { relative } from 'node:path';
+
+const { CRASH_FOLDER = '', CRASH_AT, CRASH_FAIL = '', CRASH_TRACE } = process.env;
+const [failing, part = '', code = ''] = CRASH_FAIL.split(' ');
+const { openSync, writeSync, fsyncSync, ftruncateSync, renameSync, rmSync, appendFileSync } = fs;
+const opened = new Map<number, string>();
+let count = 0;
+
+function before(operation: string, path: string): void {
+  if (!path.startsWith(CRASH_FOLDER)) return;
+  count += 1;
+  if (count === Number(CRASH_AT)) process.kill(process.pid, 'SIGKILL');
+  if (CRASH_TRACE) appendFileSync(CRASH_TRACE, `${operation} ${relative(CRASH_FOLDER, path)}\n`);
+  if (operation === failing && path.includes(part)) throw Object.assign(new Error(code), { code });
+}
+
+const nameOf = (handle: number) => opened.get(handle) ?? '';
+
+Object.assign(fs, {
+  openSync(...args: Parameters<typeof openSync>) {
+    const path = String(args[0]);
+    if (args[1] !== 'r') before('open', path);
+    const handle = openSync(...args);
+    opened.set(handle, path);
+    return handle;
+  },
+  writeSync(...args: Parameters<typeof writeSync>) {
+    before('write', nameOf(args[0]));
+    return writeSync(...args);
+  },
+  fsyncSync(handle: number) {
+    before('fsync', nameOf(handle));
+    fsyncSync(handle);
+  },
+  ftruncateSync(handle: number, length?: number) {
+    before('truncate', nameOf(handle));
+    ftruncateSync(handle, length);
+  },
+  renameSync(from: string, to: string) {
+    before('rename', to);
+    renameSync(from, to);
+  },
+  rmSync(...args: Parameters<typeof rmSync>) {
+    if (fs.existsSync(args[0])) before('remove', String(args[0]));
+    rmSync(...args);
+  },
+});
+syncBuiltinESMExports();

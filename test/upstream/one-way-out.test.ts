@@ -1,0 +1,41 @@
+import { globSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+
+const sources = globSync('**/*.ts', { cwd: 'src' })
+  .filter(path => !path.startsWith('emulator/'))
+  .map(path => ({ path, text: readFileSync(join('src', path), 'utf8') }));
+
+const pathsWith = (pattern: RegExp) =>
+  sources
+    .filter(({ text }) => pattern.test(text))
+    .map(({ path }) => path)
+    .sort();
+
+/** Ways to open a request: functions of undici, methods of its dispatchers, and what Node brings. */
+const REQUEST = /import \{[^}]*\b(?:request|fetch|stream|pipeline)\b[^}]*\} from 'undici'|\.dispatch\(|\bfetch\(/;
+const OWN_CLIENT = /from 'node:(?:net|tls|http2|https)'|\bhttps?\.(?:request|get)\(/;
+
+describe('the one way out', () => {
+  it('requests are opened in three places: to read, to cancel, and to reset a token', () => {
+    expect(pathsWith(REQUEST)).toEqual(['upstream/rotator.ts', 'upstream/send.ts', 'upstream/writer.ts']);
+  });
+
+  it('the way to read has one method, and the others one each', () => {
+    const METHOD = /\bmethod: '(?:POST|PUT|PATCH|DELETE)'/g;
+    const methods = sources.flatMap(({ path, text }) =>
+      path.startsWith('upstream/') ? [...text.matchAll(METHOD)].map(([found]) => `${path} ${found}`) : [],
+    );
+    expect(methods.sort()).toEqual(["upstream/rotator.ts method: 'POST'", "upstream/writer.ts method: 'DELETE'"]);
+    expect(sources.find(({ path }) => path === 'upstream/call.ts')?.text).toContain("readonly method: 'GET';");
+  });
+
+  it('nobody opens a connection by hand', () => {
+    expect(pathsWith(OWN_CLIENT).filter(path => !path.startsWith('http/'))).toEqual(['upstream/dispatcher.ts']);
+  });
+
+  it('only the composition root makes a writer', () => {
+    const makers = pathsWith(/\bcreateWriter\b/).filter(path => path !== 'upstream/writer.ts');
+    expect(makers.filter(path => !path.startsWith('app/'))).toEqual([]);
+  });
+});

@@ -1,0 +1,228 @@
+import { describe, expect, it } from 'vitest';
+import type { Dialect } from '../../src/emulator/dialect.ts';
+import type { FaultSeed } from '../../src/emulator/fault.ts';
+import { type Emulator, startEmulator } from '../../src/emulator/server.ts';
+import { systemClock } from '../../src/kit/clock.ts';
+import { Secret } from '../../src/kit/secret.ts';
+import { createBudget } from '../../src/upstream/budget.ts';
+import { UpstreamError } from '../../src/upstream/errors.ts';
+import { fixedToken } from '../../src/upstream/token.ts';
+import { afterThisTest, TOKEN } from '../support/client.ts';
+import { startHttpService } from '../support/http-service.ts';
+import { createTestWriter, ID } from './writing.ts';
+
+const ENDPOINT = 'DELETE /v2/workflows/dlq/callback/{dlqId}';
+
+async function emulate(dialect: Partial<Dialect> = {}, fault?: FaultSeed) {
+  const emulated = await startEmulator({
+    speed: 0,
+    history: 0,
+    dlqEntries: 0,
+    dialect,
+    ...(fault && { faults: [{ endpoint: ENDPOINT, ...fault }] }),
+  });
+  afterThisTest(() => emulated.close());
+  const token = fixedToken(new Secret(emulated.token));
+  const dlqId = emulated.state.addFailedRun();
+  return { emulated, dlqId, token };
+}
+
+const stateOf = ({ state }: Emulator, dlqId: string) =>
+  state.dlqRows().find(row => row.dlqId === dlqId)?.failureCallbackInfo?.state;
+
+/** Everything that was asked of the emulator was one DELETE of this entry. */
+function expectOneDelete({ state }: Emulator, dlqId: string): void {
+  expect(state.calls()).toEqual({ [ENDPOINT]: 1 });
+  expect(state.tally.cancelCalls).toMatchObject([{ dlqId }]);
+}
+
+async function serve(handle: Parameters<typeof startHttpService>[0]) {
+  const service = await startHttpService(handle);
+  afterThisTest(() => service.close());
+  return service;
+}
+
+describe('a cancel that the emulator does', () => {
+  it.each(['302', '302-location', '302-self', '302-foreign', '200', '202', '204'] as const)(
+    'is accepted by %s, and goes nowhere else',
+    async cancelAnswer => {
+      const { emulated, dlqId, token } = await emulate({ cancelAnswer });
+      emulated.state.addDlqEntry();
+      const { cancel, seen } = createTestWriter(emulated.url, { token });
+      const status = Number.parseInt(cancelAnswer, 10);
+      expect(await cancel(dlqId)).toEqual({ kind: 'accepted', status });
+      expect(stateOf(emulated, dlqId)).toBe('CALLBACK_CANCELED');
+      expectOneDelete(emulated, dlqId);
+      expect(emulated.state.countDlq()).toBe(2);
+      expect(seen).toMatchObject({ requests: { 'cancel ok': 1 }, timed: 1 });
+    },
+  );
+});
+
+describe('a cancel that the emulator does not do', () => {
+  it('is refused when none is in progress, and when it calls one that is invalid', async () => {
+    const { emulated, dlqId, token } = await emulate({ cancelAnswer: '400' });
+    const { cancel, seen } = createTestWriter(emulated.url, { token });
+    expect(await cancel(dlqId)).toEqual({ kind: 'refused', status: 400 });
+    expect(stateOf(emulated, dlqId)).toBe('CALLBACK_INPROGRESS');
+    emulated.dialect.cancelAnswer = '302';
+    const failed = emulated.state.addFailedRun({ callbackState: 'CALLBACK_FAIL' });
+    expect(await cancel(failed)).toEqual({ kind: 'refused', status: 400 });
+    expect(seen.requests).toEqual({ 'cancel refused': 2 });
+  });
+
+  it('is missing when there is no such entry', async () => {
+    const { emulated, token } = await emulate();
+    const { cancel, seen } = createTestWriter(emulated.url, { token });
+    expect(await cancel('5-5')).toEqual({ kind: 'missing', status: 404 });
+    expect(seen.requests).toEqual({ 'cancel not_found': 1 });
+  });
+
+  it.each(['403', '401'] as const)('is denied with the read-only token and a wrong one, once (%s)', async status => {
+    const { emulated, dlqId } = await emulate({ readOnlyWrite: status });
+    const reading = createTestWriter(emulated.url, { token: fixedToken(new Secret(emulated.readOnlyToken)) });
+    expect(await reading.cancel(dlqId)).toEqual({ kind: 'denied', status: Number(status) });
+    expectOneDelete(emulated, dlqId);
+    expect(reading.seen.requests).toEqual({ [`cancel ${status === '403' ? 'forbidden' : 'unauthorized'}`]: 1 });
+    const wrong = createTestWriter(emulated.url);
+    expect(await wrong.cancel(dlqId)).toEqual({ kind: 'denied', status: 401 });
+    expect(emulated.state.calls()).toEqual({ [ENDPOINT]: 2 });
+  });
+
+  it('is limited, and all of the account waits as long as it asks', async () => {
+    const { emulated, dlqId, token } = await emulate({}, { kind: 'status', status: 429, retryAfter: 7 });
+    const { cancel, seen, pauses } = createTestWriter(emulated.url, { token });
+    expect(await cancel(dlqId)).toEqual({ kind: 'limited', status: 429, retryAfter: 7000 });
+    expectOneDelete(emulated, dlqId);
+    expect([pauses, seen.requests]).toEqual([[7000], { 'cancel rate_limited': 1 }]);
+    emulated.faults.replace([{ kind: 'status', status: 429 }]);
+    expect(await cancel(dlqId)).toEqual({ kind: 'limited', status: 429, retryAfter: 1000 });
+  });
+
+  it('is limited by the burst, until its reset', async () => {
+    const { emulated, dlqId, token } = await emulate({ requestsPerSecond: 1, burstReset: 'milliseconds' });
+    const { cancel, pauses } = createTestWriter(emulated.url, { token });
+    expect(await cancel(dlqId)).toMatchObject({ kind: 'accepted' });
+    expect(await cancel(dlqId)).toMatchObject({ kind: 'limited', retryAfter: expect.any(Number) });
+    expect(pauses).toHaveLength(2);
+  });
+});
+
+describe('a cancel whose answer is lost', () => {
+  it.each([
+    [{ kind: 'status', status: 500 }, 500, 'server'],
+    [{ kind: 'status', status: 503 }, 503, 'server'],
+    [{ kind: 'reset' }, undefined, 'network'],
+    [{ kind: 'hang' }, undefined, 'timeout'],
+    [{ kind: 'html' }, 200, 'ok'],
+  ] as const)('by %j is unknown, done or not', async (fault, status, outcome) => {
+    for (const acts of [false, true]) {
+      const { emulated, dlqId, token } = await emulate({}, { ...fault, acts });
+      const { cancel, seen } = createTestWriter(emulated.url, { token, timeout: fault.kind === 'hang' ? 200 : 5000 });
+      // A page with a status of success can't be told from success: its body is not looked at.
+      expect(await cancel(dlqId)).toEqual({ kind: fault.kind === 'html' ? 'accepted' : 'unknown', status });
+      expect(stateOf(emulated, dlqId)).toBe(acts ? 'CALLBACK_CANCELED' : 'CALLBACK_INPROGRESS');
+      expectOneDelete(emulated, dlqId);
+      expect(seen.requests).toEqual({ [`cancel ${outcome}`]: 1 });
+    }
+  });
+});
+
+describe('the meaning of a status', () => {
+  it.each([
+    [201, 'unknown', 'invalid_response'],
+    [206, 'unknown', 'invalid_response'],
+    [301, 'unknown', 'invalid_response'],
+    [303, 'unknown', 'invalid_response'],
+    [307, 'unknown', 'invalid_response'],
+    [308, 'unknown', 'invalid_response'],
+    [402, 'denied', 'refused'],
+    [405, 'denied', 'refused'],
+    [408, 'unknown', 'timeout'],
+    [410, 'denied', 'refused'],
+    [499, 'denied', 'refused'],
+    [501, 'unknown', 'server'],
+    [599, 'unknown', 'server'],
+  ] as const)('%i is %s, counted as %s', async (status, kind, outcome) => {
+    const elsewhere = await serve((_request, response) => response.end());
+    const service = await serve((_request, response) =>
+      response.writeHead(status, { location: `${elsewhere.url}/v2/dlq/1-0` }).end('secret-body'),
+    );
+    const { cancel, seen } = createTestWriter(service.url);
+    expect(await cancel()).toEqual({ kind, status });
+    expect([service.requests.length, elsewhere.requests]).toEqual([1, []]);
+    expect(seen.requests).toEqual({ [`cancel ${outcome}`]: 1 });
+  });
+});
+
+describe('what is sent', () => {
+  it('is a DELETE of the entry at the regional address, with the token and no body, by priority of actions', async () => {
+    const service = await serve((_request, response) => response.writeHead(302).end('12345'));
+    const { cancel, seen, turns, spans } = createTestWriter(`${service.url}/eu//`);
+    await cancel('a_B-9');
+    expect(service.requests).toEqual(['DELETE /eu/v2/workflows/dlq/callback/a_B-9']);
+    const [headers] = service.headers;
+    expect(headers).toMatchObject({ authorization: `Bearer ${TOKEN}` });
+    expect(headers).not.toHaveProperty('transfer-encoding');
+    expect(turns).toEqual(['action']);
+    expect(seen.bytes).toBe(5);
+    expect(spans).toEqual([
+      {
+        name: ENDPOINT,
+        'http.request.method': 'DELETE',
+        'url.template': '/v2/workflows/dlq/callback/{dlqId}',
+        outcome: 'ok',
+      },
+    ]);
+  });
+
+  it.each(['', '.', '..', '../dlq/1-0', '1/2', '1%2F2', '%2e%2e', '1?x', '1#x', ' 1', '1\n', 'é', 'x'.repeat(201)])(
+    'is nothing for the id %j',
+    async id => {
+      const { cancel, turns, seen } = createTestWriter('http://127.0.0.1:9');
+      expect(await cancel(id)).toEqual({ kind: 'not_sent', why: 'the id must be 1 to 200 of A-Z a-z 0-9 _ -' });
+      expect([turns, seen.requests]).toEqual([[], {}]);
+    },
+  );
+
+  it('is nothing without a token, a turn or a budget', async () => {
+    const service = await serve((_request, response) => response.end());
+    const without = createTestWriter(service.url, {
+      token: async () => {
+        throw new UpstreamError('unauthorized', 'the token file t holds no token');
+      },
+    });
+    expect(await without.cancel()).toEqual({ kind: 'not_sent', why: 'the token file t holds no token' });
+
+    const limits = { requestsPerSecond: 1, burst: 1, concurrency: 1, requestsPerDay: 1 };
+    const budget = createBudget(limits, systemClock, () => undefined);
+    await budget.run('action', new AbortController().signal, async () => undefined);
+    const spent = createTestWriter(service.url, { budget });
+    expect(await spent.cancel()).toMatchObject({ kind: 'not_sent', why: expect.stringContaining('used up') });
+
+    const busy = createBudget({ ...limits, requestsPerDay: 1000 }, systemClock, () => undefined);
+    await busy.run('action', new AbortController().signal, async () => undefined);
+    const controller = new AbortController();
+    const waiting = createTestWriter(service.url, { budget: busy }).cancel(ID, controller.signal);
+    controller.abort(new Error('the agent ends'));
+    expect(await waiting).toEqual({ kind: 'not_sent', why: 'stopped before its turn' });
+
+    expect(service.requests).toEqual([]);
+  });
+
+  it('throws what is a bug, and never calls that not sent', async () => {
+    const service = await serve((_request, response) => response.end());
+    const controller = new AbortController();
+    const bug = new Error('a bug');
+    const { cancel } = createTestWriter(service.url, {
+      tracer: {
+        async span(_name, _attributes, work) {
+          await work({ set: () => undefined });
+          controller.abort();
+          throw bug;
+        },
+      },
+    });
+    await expect(cancel(ID, controller.signal)).rejects.toBe(bug);
+  });
+});

@@ -1,0 +1,66 @@
+import { systemClock } from '../../src/kit/clock.ts';
+import { Secret } from '../../src/kit/secret.ts';
+import type { Tracer } from '../../src/kit/tracer.ts';
+import type { Budget } from '../../src/upstream/budget.ts';
+import { createDispatcher } from '../../src/upstream/dispatcher.ts';
+import { fixedToken } from '../../src/upstream/token.ts';
+import { createWriter, type WriterDeps } from '../../src/upstream/writer.ts';
+import { afterThisTest, TOKEN } from '../support/client.ts';
+
+export const ID = '1725323658779-0';
+
+/** A real writer for `regional`, and what it counted, traced and told its budget, which does not limit. */
+export function createTestWriter(regional: string, overrides: Partial<WriterDeps> & { ca?: string } = {}) {
+  const seen = { requests: {} as Record<string, number>, bytes: 0, timed: 0 };
+  const turns: string[] = [];
+  const pauses: number[] = [];
+  const spans: object[] = [];
+  const budget: Budget = {
+    run(priority, _signal, work) {
+      turns.push(priority);
+      return work();
+    },
+    pause: ms => void pauses.push(ms),
+    remaining: () => 1,
+    spent: () => ({ day: 0, requests: 0 }),
+  };
+  const tracer: Tracer = {
+    span(name, attributes, work) {
+      const span = { name, ...attributes };
+      spans.push(span);
+      return work({ set: more => void Object.assign(span, more) });
+    },
+  };
+  const dispatcher = createDispatcher({ connectTimeout: 5000, ca: overrides.ca });
+  afterThisTest(() => dispatcher.destroy());
+  const writer = createWriter({
+    addresses: { regional },
+    token: fixedToken(new Secret(TOKEN)),
+    budget,
+    dispatcher,
+    timeout: 5000,
+    meter: {
+      requests: {
+        inc({ endpoint, outcome }) {
+          const key = `${endpoint} ${outcome}`;
+          seen.requests[key] = (seen.requests[key] ?? 0) + 1;
+        },
+      },
+      seconds: {
+        observe() {
+          seen.timed += 1;
+        },
+      },
+      bytes: {
+        inc(_labels, by = 1) {
+          seen.bytes += by;
+        },
+      },
+    },
+    clock: systemClock,
+    tracer,
+    ...overrides,
+  });
+  const cancel = (id = ID, signal = new AbortController().signal) => writer.cancel(id, signal);
+  return { cancel, seen, turns, pauses, spans };
+}
