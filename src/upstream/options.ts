@@ -97,6 +97,14 @@ export const upstreamOptions = z.strictObject({
 
 export type UpstreamOptions = z.output<typeof upstreamOptions>;
 
+/** Share of a day's requests that only actions may use. */
+const KEPT_FOR_ACTIONS = 0.1;
+
+/** Requests of one UTC day that reading may use. */
+export function mostForReading({ requestsPerDay }: { readonly requestsPerDay: number }): number {
+  return Math.max(1, Math.floor(requestsPerDay * (1 - KEPT_FOR_ACTIONS)));
+}
+
 export const budgetOptions = z.strictObject({
   requestsPerSecond: z.number().positive().max(10_000).default(5).describe('Steady rate of requests to the service.'),
   burst: z.int().min(1).max(10_000).default(10).describe('Requests that may go at once after a quiet time.'),
@@ -134,6 +142,17 @@ const retentionOptions = z.strictObject({
   events: Duration.nullable().default(null).describe('How long the plan keeps events in the log.'),
 });
 
+const managementOptions = z.strictObject({
+  baseUrl: httpUrl.describe('Address of the account management, without `/svc`.'),
+  username: z
+    .string()
+    .regex(/^[\x21-\x39\x3b-\x7e]+$/, { error: 'must be visible ASCII characters, without blanks and colons' })
+    .describe('Name to log in with.'),
+  password: secret.describe(
+    'Password to log in with: `{ env: NAME }`, `{ file: PATH }` (replaced when a reset brings a new one) or the text itself (works, and warns).',
+  ),
+});
+
 const LABEL_NAME = /^(?!__)[a-zA-Z_][a-zA-Z0-9_]*$/;
 const TAKEN = ['account', 'plan', 'state'];
 
@@ -164,6 +183,16 @@ export const accountOptions = z
     token: secret.describe(
       'Bearer token: `{ env: NAME }`, `{ file: PATH }` (read again when it changes) or the text itself (works, and warns).',
     ),
+    actionToken: secret
+      .nullable()
+      .default(null)
+      .describe(
+        'Token that may write, as `token`, where that one may only read. Used to cancel alone, and read only when a rule may do so. Default: `token`.',
+      ),
+    management: managementOptions
+      .nullable()
+      .default(null)
+      .describe('Login to the account management, for `rotate-token` alone: the agent never uses it.'),
     labels: labelsOptions
       .default({})
       .describe('Labels of `delivery_account_info`, to join with: `{ team: payments }`.'),

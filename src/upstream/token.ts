@@ -1,9 +1,13 @@
-import { readFile, stat } from 'node:fs/promises';
+import { readFile, realpath, stat } from 'node:fs/promises';
 import { Secret } from '../kit/secret.ts';
 import { UpstreamError } from './errors.ts';
 
-/** Gives the token to send now. Throws UpstreamError `unauthorized` when there is none. */
-export type TokenSource = () => Promise<Secret>;
+export interface TokenSource {
+  /** Gives the token to send now. Throws UpstreamError `unauthorized` when there is none. */
+  (): Promise<Secret>;
+  /** Since when somebody has been about to replace it, milliseconds since the Unix epoch; undefined when nobody is. */
+  beingReplacedSince?(): Promise<number | undefined>;
+}
 
 /** A token as a header can carry it, blanks round it removed; undefined when the text is none. */
 export function toToken(text: string): Secret | undefined {
@@ -17,10 +21,22 @@ export const fixedToken =
   async () =>
     token;
 
+/** The file that stands beside a token's (links followed) from before its reset is asked for until the new one is in its place. */
+export const resetMark = (tokenFile: string) => `${tokenFile}.rotating.json`;
+
+async function beingReplacedSince(path: string): Promise<number | undefined> {
+  try {
+    return (await stat(resetMark(await realpath(path)))).mtimeMs;
+  } catch {
+    // Not there, which is the rule. What else keeps it from being read keeps the token too, and is told there.
+    return undefined;
+  }
+}
+
 /** The token in a file, read again whenever the file has changed. */
 export function fileToken(path: string): TokenSource {
   let known: { version: string; token: Secret | undefined } | undefined;
-  return async () => {
+  const read = async () => {
     try {
       const { mtimeMs, size, ino } = await stat(path);
       const version = `${ino}:${size}:${mtimeMs}`;
@@ -33,4 +49,5 @@ export function fileToken(path: string): TokenSource {
     if (!known.token) throw new UpstreamError('unauthorized', `the token file ${path} holds no token`);
     return known.token;
   };
+  return Object.assign(read, { beingReplacedSince: () => beingReplacedSince(path) });
 }

@@ -1,4 +1,4 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -116,4 +116,50 @@ it('nothing secret leaves by any way out', { timeout: 60_000 }, async () => {
   const broken = await runCli(['serve', '--config', file]);
   expect(broken.code).toBe(2);
   expect(broken.stdout + broken.stderr).not.toContain(CANARY);
+});
+
+it('nothing secret leaves by resetting a token, whatever the answer', { timeout: 60_000 }, async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'delivery-watch-'));
+  afterThisTest(async () => rmSync(folder, { recursive: true }));
+  const record = JSON.stringify({
+    token: `${CANARY}-new`,
+    password: `${CANARY}-new`,
+    read_only_token: CANARY,
+    type: 'free',
+  });
+  let calls = 0;
+  const answers = [...ANSWERS, (response: ServerResponse) => response.end(record)];
+  const service = await startHttpService((request, response) => {
+    if (request.method === 'POST') answers[calls++]?.(response);
+    else response.writeHead(request.headers.authorization === `Bearer ${CANARY}-new` ? 200 : 401).end(page);
+  });
+  afterThisTest(() => service.close());
+  const [token, file] = [join(folder, 'token'), join(folder, 'config.yaml')];
+  const management = { baseUrl: service.url, username: 'owner', password: { env: 'PASSWORD' } };
+  const store = { path: join(folder, 'store.db') };
+  const accounts = [{ name: 'a', baseUrl: service.url, token: { file: token }, management }];
+  writeFileSync(file, JSON.stringify({ store, accounts }));
+  const reset = async (args: readonly string[]) => {
+    const command = startCli(['rotate-token', '--config', file, '--account', 'a', ...args], { PASSWORD: CANARY });
+    const commandLine = readFileSync(`/proc/${command.pid}/cmdline`, 'utf8');
+    const code = await command.ended;
+    expect(command.stdout() + command.stderr() + commandLine).not.toContain(CANARY);
+    return code;
+  };
+  for (const [index] of answers.entries()) {
+    writeFileSync(token, CANARY);
+    rmSync(join(folder, 'token.rotating.json'), { force: true });
+    const isLast = index === answers.length - 1;
+    expect(await reset(['--yes']), `answer ${index}`).toBe(isLast ? 0 : 1);
+    expect(calls).toBe(index + 1);
+    if (index === 0) expect(await reset(['--yes'])).toBe(1);
+  }
+  expect(await reset(['--check'])).toBe(0);
+  // What is there for others to read has none either; the files with the credentials are for this user alone.
+  for (const name of readdirSync(folder)) {
+    const path = join(folder, name);
+    if (readFileSync(path).includes(CANARY) && path !== token)
+      expect((statSync(path).mode & 0o77).toString(8), name).toBe('0');
+  }
+  expect(readFileSync(join(folder, 'store.db.account-a.json'), 'utf8')).toContain('"plan":"free"');
 });

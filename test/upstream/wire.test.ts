@@ -72,6 +72,34 @@ describe('wire', () => {
     ['1e999', undefined],
   ])('reads the time %j as %j', (createdAt, ms) => expect(toDlqEntry({ dlqId: 'x', createdAt })?.createdAt).toBe(ms));
 
+  it('reads the state of a failure callback under either name, and none that contradicts itself', () => {
+    const state = (fields: object) => toDlqEntry({ dlqId: 'x', ...fields })?.callbackState;
+    const info = (state: unknown) => ({ failureCallbackInfo: { state } });
+    const other = (failureFunctionState: unknown) => ({ failureFunctionState });
+    expect([
+      state(info('CALLBACK_INPROGRESS')),
+      state(other('CALLBACK_INPROGRESS')),
+      state({ ...info('CALLBACK_INPROGRESS'), ...other('callback_in_progress') }),
+      state({ ...info('CALLBACK_INPROGRESS'), ...other('') }),
+    ]).toEqual(Array(4).fill('in_progress'));
+    expect(state({ ...info('CALLBACK_INPROGRESS'), ...other('CALLBACK_SUCCESS') })).toBe('unknown');
+    expect(state({ ...info('CALLBACK_SUCCESS'), ...other('CALLBACK_INPROGRESS') })).toBe('unknown');
+    expect([state({}), state({ failureCallbackInfo: null }), state({ failureCallbackInfo: 'CALLBACK_FAIL' })]).toEqual(
+      Array(3).fill(undefined),
+    );
+  });
+
+  it('reads the message of a failure callback where the service tells', () => {
+    const message = (failureCallbackInfo: unknown) =>
+      toDlqEntry({ dlqId: 'x', messageId: 'm', failureCallbackInfo })?.callbackMessageId;
+    expect([message({ messageId: 'msg_c' }), message({}), message(undefined), message({ messageId: {} })]).toEqual([
+      'msg_c',
+      undefined,
+      undefined,
+      undefined,
+    ]);
+  });
+
   it('reads both spellings of a waitlist, and none as empty', () => {
     const key = (fields: object) => toFlowControlEntry({ flowControlKey: 'k', ...fields })?.waitlistSize;
     expect([key({ waitListSize: 2 }), key({ waitlistSize: '3' }), key({}), key({ waitListSize: null })]).toEqual([

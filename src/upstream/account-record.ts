@@ -1,0 +1,87 @@
+import { z } from 'zod';
+import { boundText } from '../kit/bounded-text.ts';
+import type { Secret } from '../kit/secret.ts';
+import type { AccountLimit, AccountRecord } from '../model/account.ts';
+import { toToken } from './token.ts';
+
+/** The account record, as a token reset answers with it. Knows its field names as `wire.ts` knows those of the lists. */
+
+/** What the service writes for "no limit". */
+const UNLIMITED = 2 ** 31 - 1;
+
+/** Longer words are no words, and stand on every scrape. */
+const LONGEST_WORD = 64;
+
+const FIELDS: Readonly<Record<AccountLimit, string>> = {
+  message_size_bytes: 'max_message_size',
+  requests_per_day: 'max_requests_per_day',
+  requests_per_day_hard: 'max_requests_per_day_hard',
+  requests_per_second: 'max_requests_per_second',
+  endpoints_per_topic: 'max_endpoints_per_topic',
+  dlq_size: 'max_dlq_size',
+  retries: 'max_retries',
+  topics: 'max_topics',
+  schedules: 'max_schedules',
+  events_size: 'max_events_size',
+  delay_seconds: 'max_delay',
+  parallelism: 'max_parallelism',
+  global_parallelism: 'max_global_parallelism',
+  queues: 'max_queues',
+  request_timeout_seconds: 'timeout',
+};
+
+const Row = z.looseObject({ token: z.string() });
+
+/** What a reset has brought. */
+export interface AccountAnswer {
+  readonly token: Secret;
+  /** The later form of the record has none. */
+  readonly password: Secret | undefined;
+  /** Whether there is a second token, which may only read; it stands in the record. */
+  readonly hasReadOnlyToken: boolean;
+  readonly record: AccountRecord;
+}
+
+const limit = (value: unknown) =>
+  typeof value === 'number' && value >= 0 && value !== UNLIMITED && Number.isFinite(value) ? value : undefined;
+
+function word(value: unknown): string | undefined {
+  return typeof value === 'string' && value !== '' ? boundText(value, LONGEST_WORD) : undefined;
+}
+
+function stateOf({ state, active }: Readonly<Record<string, unknown>>): string | undefined {
+  if (typeof active !== 'boolean') return word(state);
+  return word(state) ?? (active ? 'active' : 'passive');
+}
+
+/** Reads the bytes of an answer. Undefined when no token can be read from them. */
+export function toAccountAnswer(bytes: Buffer): AccountAnswer | undefined {
+  let body: unknown;
+  try {
+    body = JSON.parse(bytes.toString('utf8').replace(/^\ufeff/, ''));
+  } catch {
+    // Its message would quote them.
+    return undefined;
+  }
+  const fields = Row.safeParse(body).data;
+  const token = fields && toToken(fields.token);
+  if (!token) return undefined;
+  const { password, read_only_token: readOnlyToken } = fields;
+  const limits = Object.entries(FIELDS).flatMap(([name, field]) => {
+    const value = limit(fields[field]);
+    return value === undefined ? [] : [[name, value] as const];
+  });
+  const retention = limit(fields.max_dlq_retention_time_milis);
+  return {
+    token,
+    password: typeof password === 'string' ? toToken(password) : undefined,
+    hasReadOnlyToken: word(readOnlyToken) !== undefined,
+    record: {
+      // Of a plan that is paid for in advance, `type` says only that it is paid.
+      plan: word(fields.reserved_type) ?? word(fields.type),
+      state: stateOf(fields),
+      limits: Object.fromEntries(limits),
+      dlqRetentionSeconds: retention === undefined ? undefined : retention / 1000,
+    },
+  };
+}

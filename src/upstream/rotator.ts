@@ -1,0 +1,95 @@
+import { type Dispatcher, request as undiciRequest } from 'undici';
+import { withDeadline } from '../kit/clock.ts';
+import type { Secret } from '../kit/secret.ts';
+import { type Reason, reasonOfStatus, UpstreamError } from './errors.ts';
+import { toUpstreamError, untilAborted } from './send.ts';
+
+/** Bytes of an answer that are kept. A record is some 1,000. */
+export const LARGEST_RECORD = 1024 * 1024;
+
+/** How asking for a reset ended. No error tells anything of the answer but its status. */
+export type ResetEnd =
+  /** With success, and the whole answer was handed over. */
+  | { readonly end: 'answered' }
+  /** The service has not done it: it was never asked, or it refused. */
+  | { readonly end: 'not_done'; readonly error: UpstreamError }
+  /** It may have done it or not. */
+  | { readonly end: 'unknown'; readonly error: UpstreamError };
+
+/**
+ * The third face of the service, beside reading and cancelling: it resets an account's token, and can nothing else. It is
+ * given to the command that does this, and never to the agent.
+ */
+export interface Rotator {
+  /**
+   * Asks once: never again, and never elsewhere. Bytes of the answer go to `keep` as they arrive, whatever its status,
+   * before anything is made of them; it must not throw. Does not throw either.
+   */
+  reset(keep: (bytes: Buffer) => void): Promise<ResetEnd>;
+}
+
+export interface RotatorDeps {
+  /** Address of the account management, without a path of the operation. */
+  readonly baseUrl: string;
+  readonly username: string;
+  readonly password: Secret;
+  readonly dispatcher: Dispatcher;
+  /** Milliseconds for the whole request, connecting included. */
+  readonly timeout: number;
+}
+
+const WHAT = 'POST /svc/user/rotatetoken';
+
+/** Codes of failures to connect: nothing was sent. */
+const UNSENT: ReadonlySet<unknown> = new Set([
+  'ECONNREFUSED',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'ENETUNREACH',
+  'EHOSTUNREACH',
+  'UND_ERR_CONNECT_TIMEOUT',
+]);
+
+/** Answers of a service that did not do what it was asked. */
+const REFUSALS: ReadonlySet<Reason> = new Set(['unauthorized', 'forbidden', 'not_found', 'rate_limited', 'refused']);
+
+function endOf(error: UpstreamError): ResetEnd {
+  const cause = error.cause as { readonly code?: unknown } | undefined;
+  const isRefused = error.status !== undefined && REFUSALS.has(error.reason);
+  return { end: isRefused || UNSENT.has(cause?.code) ? 'not_done' : 'unknown', error };
+}
+
+export function createRotator({ baseUrl, username, password, dispatcher, timeout }: RotatorDeps): Rotator {
+  const url = `${baseUrl.replace(/\/+$/, '')}/svc/user/rotatetoken`;
+
+  async function send(keep: (bytes: Buffer) => void, deadline: AbortSignal): Promise<ResetEnd> {
+    const login = Buffer.from(`${username}:${password.reveal()}`).toString('base64');
+    const request = undiciRequest(url, {
+      dispatcher,
+      method: 'POST',
+      // The answer is stored as it comes, so it shall not come packed.
+      headers: { accept: 'application/json', 'accept-encoding': 'identity', authorization: `Basic ${login}` },
+      signal: deadline,
+    });
+    const { statusCode: status, body } = await untilAborted(request, deadline);
+    let size = 0;
+    for await (const bytes of body as AsyncIterable<Buffer>) {
+      keep(bytes.subarray(0, LARGEST_RECORD - size));
+      size += bytes.length;
+      if (size > LARGEST_RECORD) throw new UpstreamError('invalid_response', `${WHAT}: answer above 1 MiB`);
+    }
+    const reason = reasonOfStatus(status);
+    if (!reason) return { end: 'answered' };
+    return endOf(new UpstreamError(reason, `${WHAT}: status ${status}`, { status }));
+  }
+
+  return {
+    async reset(keep) {
+      try {
+        return await withDeadline(timeout, new AbortController().signal, deadline => send(keep, deadline));
+      } catch (error) {
+        return endOf(toUpstreamError(error, WHAT));
+      }
+    },
+  };
+}

@@ -1,0 +1,94 @@
+import { readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { startCli } from '../support/cli.ts';
+import { afterThisTest } from '../support/client.ts';
+import { eventually } from '../support/eventually.ts';
+import { parseExposition } from '../support/parse-exposition.ts';
+import { type Rotation, startRotation } from './rotation.ts';
+
+/** A real agent with the configuration of `rotation`. */
+async function startAgent({ configFile }: Rotation) {
+  const agent = startCli(['serve', '--config', configFile], { OTHER_TOKEN: 'other-token' });
+  afterThisTest(async () => {
+    agent.kill('SIGKILL');
+    await agent.ended;
+  });
+  const [, url = ''] = await agent.says(/"url":"([^"]+)"/);
+  const samples = async (name: string) => {
+    const families = parseExposition(await (await fetch(`${url}/metrics`)).text(), 'text');
+    return families.find(family => family.name === name)?.samples ?? [];
+  };
+  const sum = async (name: string, labels: Readonly<Record<string, string>> = {}) => {
+    const matching = (await samples(name)).filter(sample =>
+      Object.entries(labels).every(([label, text]) => sample.labels[label] === text),
+    );
+    return matching.length === 0 ? undefined : matching.reduce((sum, { value }) => sum + value, 0);
+  };
+  return { agent, samples, sum };
+}
+
+const FAST = {
+  server: { listen: '127.0.0.1:0' },
+  collect: { flowControl: { every: '20ms' }, dlq: { every: '20ms' }, events: { every: '20ms' } },
+};
+const BUDGET = { requestsPerSecond: 1000, burst: 1000, requestsPerDay: 100_000_000 };
+
+it('a running agent takes the new token without one failed round, however long the answer is under way', async () => {
+  const rotation = await startRotation({ config: FAST, account: { budget: BUDGET } });
+  const { agent, sum } = await startAgent(rotation);
+  await eventually(async () => expect(await sum('delivery_up')).toBe(1));
+  // Reset at once, and the answer comes byte by byte: for a second the service takes a token that nobody has.
+  rotation.fault({ kind: 'drip', dripMs: 1 });
+  expect((await rotation.run()).code).toBe(0);
+  const answered = await sum('delivery_api_requests_total', { outcome: 'ok' });
+  await eventually(async () =>
+    expect(await sum('delivery_api_requests_total', { outcome: 'ok' })).toBeGreaterThan((answered ?? 0) + 50),
+  );
+  // It did meet the refusal …
+  expect(await sum('delivery_api_requests_total', { outcome: 'unauthorized' })).toBeGreaterThan(0);
+  // … and nobody saw anything of it.
+  expect(await sum('delivery_up')).toBe(1);
+  expect(await sum('delivery_collector_consecutive_failures')).toBe(0);
+  agent.kill('SIGTERM');
+  expect(await agent.ended).toBe(0);
+  expect(agent.stderr()).not.toContain('collecting failed');
+  expect(agent.stderr()).not.toContain('refuses the token');
+});
+
+it('limits, plan and retention of the record come to a running agent, and stay in its store', {
+  timeout: 60_000,
+}, async () => {
+  const other = { name: 'other', baseUrl: 'http://127.0.0.1:1', token: { env: 'OTHER_TOKEN' } };
+  const rotation = await startRotation({ account: { budget: BUDGET, labels: { team: 'payments' } } });
+  const config = JSON.parse(readFileSync(rotation.configFile, 'utf8'));
+  rotation.configure({
+    config: { ...FAST, accounts: [...config.accounts, other] },
+  });
+  const first = await startAgent(rotation);
+  await eventually(async () => expect(await first.sum('delivery_up', { account: 'acme' })).toBe(1));
+  const ofAccount = (name: string, { samples }: Awaited<ReturnType<typeof startAgent>>) =>
+    samples(name).then(all => all.map(({ labels, value }) => [labels, value]));
+  expect(await ofAccount('delivery_account_info', first)).toContainEqual([{ account: 'acme', team: 'payments' }, 1]);
+
+  expect((await rotation.run(['--yes'], { OTHER_TOKEN: 'other-token' })).code).toBe(0);
+  const assertShown = async (agent: Awaited<ReturnType<typeof startAgent>>) => {
+    expect(await ofAccount('delivery_account_max_message_size_bytes', agent)).toEqual([
+      [{ account: 'acme' }, 1_048_576],
+    ]);
+    expect(await ofAccount('delivery_account_info', agent)).toEqual([
+      [{ account: 'acme', plan: 'free', state: 'active', team: 'payments' }, 1],
+      [{ account: 'other' }, 1],
+    ]);
+    expect(await ofAccount('delivery_dlq_retention_seconds', agent)).toEqual([[{ account: 'acme' }, 259_200]]);
+  };
+  await eventually(() => assertShown(first), 25_000);
+  // An account that never was reset has no limits, and is none the worse for it.
+  expect(await first.sum('delivery_collector_success', { account: 'other', collector: 'account' })).toBe(1);
+  first.agent.kill('SIGTERM');
+  await first.agent.ended;
+
+  rmSync(join(rotation.folder, 'data', 'watch.db.account-acme.json'));
+  const second = await startAgent(rotation);
+  await eventually(() => assertShown(second));
+});

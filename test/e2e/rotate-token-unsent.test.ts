@@ -1,0 +1,149 @@
+import { spawn } from 'node:child_process';
+import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { eventually } from '../support/eventually.ts';
+import { startRotation } from './rotation.ts';
+
+const mode = (file: string) => (statSync(file).mode & 0o777).toString(8);
+
+describe('nothing is sent', () => {
+  const refused = async (
+    rotation: Awaited<ReturnType<typeof startRotation>>,
+    { args = ['--yes'], env = {}, code = 1 }: { args?: string[]; env?: Record<string, string>; code?: number } = {},
+  ) => {
+    const result = await rotation.run(args, env);
+    expect([result.code, result.stdout, rotation.resets()]).toEqual([code, '', 0]);
+    expect(rotation.records()).toEqual([]);
+    expect(existsSync(`${rotation.tokenFile}.rotating.json`)).toBe(false);
+    return result.stderr.replaceAll(rotation.folder, '');
+  };
+
+  it('without a terminal and without --yes', async () => {
+    expect(await refused(await startRotation(), { args: [], code: 2 })).toBe(
+      'error: there is no terminal to ask for confirmation; --yes goes without\n',
+    );
+  });
+
+  it('when the configuration is not complete', async () => {
+    const rotation = await startRotation({ account: { management: null } });
+    expect(await refused(rotation, { code: 2 })).toBe(
+      'error: /config.yaml: acme has no management section; rotate-token needs { baseUrl, username, password } there\n',
+    );
+    rotation.configure({ password: { env: 'NOT_SET' } });
+    expect(await refused(rotation, { code: 2 })).toBe(
+      'error: the management password of acme: the environment variable NOT_SET is not set; nothing was sent\n',
+    );
+    rotation.configure({});
+    expect(await refused(rotation, { args: ['--yes', '--account', 'b'], code: 2 })).toBe(
+      "error: /config.yaml has no account 'b'; it has acme\n",
+    );
+    writeFileSync(rotation.passwordFile, 'two words');
+    expect(await refused(rotation, { code: 2 })).toBe(
+      'error: the management password of acme: /secrets/password must hold visible ASCII characters, without blanks inside; nothing was sent\n',
+    );
+    rmSync(rotation.tokenFile);
+    expect(await refused(rotation, { code: 2 })).toBe(
+      "error: the token of acme: /secrets/token can't be read (ENOENT); nothing was sent\n",
+    );
+  });
+
+  it.each([
+    [
+      'open token.rotated EDQUOT',
+      "/secrets/token.rotated-T.json would have to take the new credentials, and can't be written (EDQUOT)",
+    ],
+    [
+      'write token.rotated ENOSPC',
+      "/secrets/token.rotated-T.json would have to take the new credentials, and can't be written (ENOSPC)",
+    ],
+    [
+      'fsync token.rotated EIO',
+      "/secrets/token.rotated-T.json would have to take the new credentials, and can't be written (EIO)",
+    ],
+    [
+      'rename token EBUSY',
+      "/secrets/token can't be replaced (EBUSY): its folder must be writable, and it must be no mount of its own",
+    ],
+    ['fsync token.being ENOSPC', "/secrets/token can't be replaced (ENOSPC)"],
+    ['write password ENOSPC', "/secrets/password can't be replaced (ENOSPC)"],
+    ['rename rotating.json EIO', "/secrets/token.rotated-T.json can't be written (EIO); nothing was sent"],
+    ['open rotating.json-lock EACCES', "/secrets can't be written (EACCES); nothing was sent"],
+  ])('when a file can not be written: %s', async (fail, message) => {
+    const rotation = await startRotation();
+    const said = await refused(rotation, { env: rotation.crash({ fail }) });
+    expect(said.replace(/\d{8}T[\d.]+Z/, 'T')).toContain(message);
+    expect(said).not.toContain('    at ');
+    expect(rotation.token()).toBe(rotation.first);
+    expect(readFileSync(rotation.passwordFile, 'utf8')).toBe(rotation.password);
+  });
+
+  it('over a file that is there already', async () => {
+    const rotation = await startRotation();
+    const out = join(rotation.folder, 'out.json');
+    writeFileSync(out, 'mine');
+    expect(await refused(rotation, { args: ['--yes', '--out', out] })).toBe(
+      '/out.json is there already, and is never written over; nothing was sent\n',
+    );
+    expect(readFileSync(out, 'utf8')).toBe('mine');
+  });
+
+  it('while another is at it', async () => {
+    const rotation = await startRotation();
+    rotation.fault({ kind: 'hang' });
+    const first = rotation.start();
+    await eventually(() => expect(existsSync(`${rotation.tokenFile}.rotating.json`)).toBe(true));
+    const second = await rotation.run();
+    expect([second.code, second.stderr]).toEqual([
+      1,
+      'another rotate-token of this account is running; nothing was sent\n',
+    ]);
+    first.kill('SIGKILL');
+    await first.ended;
+  });
+
+  /** Root may write everywhere: without it the command runs as it does for everybody else. */
+  const asNobody = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {};
+
+  it('where the folder is read-only, as Kubernetes mounts secrets; with --out the rest is left to the user', async () => {
+    const rotation = await startRotation();
+    const { folder, secrets, tokenFile, passwordFile } = rotation;
+    const outside = join(folder, 'outside');
+    mkdirSync(outside);
+    for (const file of [tokenFile, passwordFile]) chmodSync(file, 0o644);
+    for (const path of [folder, outside]) chmodSync(path, 0o777);
+    chmodSync(secrets, 0o555);
+    const run = (more: string[]) =>
+      new Promise<{ code: number | null; out: string }>(done => {
+        const args = [
+          'src/main.ts',
+          'rotate-token',
+          '--config',
+          rotation.configFile,
+          '--account',
+          'acme',
+          '--yes',
+          ...more,
+        ];
+        const child = spawn(process.execPath, args, { ...asNobody, env: {}, stdio: ['ignore', 'pipe', 'pipe'] });
+        let out = '';
+        for (const stream of [child.stdout, child.stderr]) {
+          stream.on('data', chunk => {
+            out += chunk;
+          });
+        }
+        child.on('close', code => done({ code, out }));
+      });
+    const without = await run([]);
+    expect([without.code, rotation.resets()]).toEqual([1, 0]);
+    expect(without.out).toContain(`${tokenFile} can't be replaced (not writable)`);
+    expect(without.out).toContain('With --out FILE');
+
+    const out = join(outside, 'new.json');
+    const { code, out: said } = await run(['--out', out]);
+    expect([code, rotation.resets(), rotation.token()]).toEqual([0, 1, rotation.first]);
+    expect(said).toContain(`Put the value of "token" in ${out} into ${tokenFile}, which can't be replaced (EACCES).`);
+    expect([JSON.parse(readFileSync(out, 'utf8')).token, mode(out)]).toEqual([rotation.emulator.token, '600']);
+    expect(existsSync(join(outside, 'acme.rotating.json'))).toBe(false);
+  });
+});

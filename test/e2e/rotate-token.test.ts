@@ -1,0 +1,157 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, readFileSync, renameSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { eventually } from '../support/eventually.ts';
+import { print, startRotation } from './rotation.ts';
+
+const mode = (file: string) => (statSync(file).mode & 0o777).toString(8);
+
+describe('rotate-token', () => {
+  it('stores the answer, puts the new token and password in place, and prints fingerprints only', async () => {
+    const rotation = await startRotation();
+    const { tokenFile, passwordFile, secrets, first, password, emulator } = rotation;
+    const trace = join(rotation.folder, 'trace');
+    const { code, stdout, stderr } = await rotation.run(['--yes'], rotation.crash({ trace }));
+    expect([code, stderr, rotation.resets()]).toEqual([0, '', 1]);
+
+    const [record = '', ...others] = rotation.records();
+    expect(others).toEqual([]);
+    expect(JSON.parse(readFileSync(record, 'utf8'))).toMatchObject({
+      token: emulator.token,
+      password: emulator.credentials.password,
+    });
+    expect(record).toMatch(/token\.rotated-\d{8}T\d{6}\.\d{3}Z\.json$/);
+    expect([mode(record), mode(tokenFile)]).toEqual(['600', '640']);
+    // The line end stays as it was.
+    expect(readFileSync(tokenFile, 'utf8')).toBe(`${emulator.token}\n`);
+    expect(readFileSync(passwordFile, 'utf8')).toBe(emulator.credentials.password);
+    expect(readFileSync(`${passwordFile}.previous`, 'utf8')).toBe(`${password}\n`);
+    expect(rotation.names()).toEqual([
+      'password',
+      'password.previous',
+      'token',
+      record.slice(secrets.length + 1),
+      'token.rotating.json-lock',
+    ]);
+
+    expect(stdout).toContain(`it is now ${print(emulator.token)}, it was ${print(first)}.`);
+    expect(stdout).toContain(record);
+    expect(stdout).toContain('The service takes it.');
+    for (const secret of [first, password, emulator.token, emulator.credentials.password]) {
+      expect(stdout).not.toContain(secret);
+    }
+    // What is done before what, on the disk: intent, room for the answer, answer, token.
+    const name = record.slice(secrets.length + 1);
+    const steps = readFileSync(trace, 'utf8').trimEnd().split('\n').join(', ').replaceAll(name, 'RECORD');
+    expect(steps).toMatch(
+      /fsync token\.rotating\.json\.being-replaced, rename token\.rotating\.json, fsync , open RECORD, write RECORD, fsync RECORD, fsync , write RECORD, truncate RECORD, fsync RECORD, open token\.being-replaced, .*rename token, fsync , .*rename password, fsync , remove token\.rotating\.json, fsync$/,
+    );
+  });
+
+  it('--check says which token it is, how old, and whether it works, and resets nothing', async () => {
+    const rotation = await startRotation();
+    const before = await rotation.run(['--check']);
+    expect(before.code).toBe(0);
+    expect(before.stdout).toContain(`token        ${print(rotation.first)}, in ${rotation.tokenFile}\n`);
+    expect(before.stdout).toMatch(/age {10}0 hours, since \S+Z, when \S+token was last written\n/);
+    expect(before.stdout).toContain('the service  takes it\nunfinished   none\n');
+    expect([rotation.resets(), rotation.names()]).toEqual([0, ['password', 'token']]);
+
+    await rotation.run();
+    expect((await rotation.run(['--check'])).stdout).toMatch(/age .*, when it was reset\n/);
+    writeFileSync(rotation.tokenFile, 'another');
+    const refused = await rotation.run(['--check']);
+    expect([refused.code, rotation.resets()]).toEqual([1, 1]);
+    expect(refused.stdout).toContain('the service  refuses it');
+  });
+
+  it('says what to set where the secrets are in the environment, and leaves the answer in the working folder', async () => {
+    const rotation = await startRotation({ token: { env: 'THE_TOKEN' }, password: { env: 'THE_PASSWORD' } });
+    const { folder, first, password, emulator } = rotation;
+    const args = ['rotate-token', '--config', rotation.configFile, '--account', 'acme', '--yes'];
+    const child = spawn(process.execPath, [resolve('src/main.ts'), ...args], {
+      cwd: folder,
+      env: { THE_TOKEN: first, THE_PASSWORD: password },
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    let out = '';
+    child.stdout.on('data', chunk => {
+      out += chunk;
+    });
+    expect(await once(child, 'close')).toEqual([0, null]);
+    const [, record = ''] = /Set the environment variable THE_TOKEN to the value of "token" in (\S+),/.exec(out) ?? [];
+    expect(record.startsWith(join(folder, 'acme.rotated-'))).toBe(true);
+    expect(out).toContain(`Set the environment variable THE_PASSWORD to the value of "password" in ${record},`);
+    expect(JSON.parse(readFileSync(record, 'utf8')).token).toBe(emulator.token);
+    expect(out).not.toContain(emulator.token);
+    expect(existsSync(join(folder, 'acme.rotating.json'))).toBe(false);
+  });
+
+  it('reminds of the token for acting, which it does not replace', async () => {
+    const rotation = await startRotation({ account: { actionToken: { env: 'ACTION' } } });
+    const { code, stdout } = await rotation.run(['--yes'], { ACTION: 'a' });
+    expect(code).toBe(0);
+    expect(stdout).toContain(
+      `The action token may be void too: put the value of "token" in ${rotation.records()[0]} into the environment variable ACTION.`,
+    );
+  });
+
+  it('replaces the file behind a link, and says so', async () => {
+    const rotation = await startRotation();
+    const real = join(rotation.folder, 'real');
+    renameSync(rotation.tokenFile, real);
+    symlinkSync(real, rotation.tokenFile);
+    const { code, stdout } = await rotation.run();
+    expect(code).toBe(0);
+    expect(stdout).toContain(`${rotation.tokenFile} (a link to ${real}, which is replaced)`);
+    expect(readFileSync(real, 'utf8')).toBe(`${rotation.emulator.token}\n`);
+    expect(rotation.token()).toBe(rotation.emulator.token);
+  });
+
+  it('waits for the answer whatever signal comes, and however slow it is', async () => {
+    const rotation = await startRotation();
+    rotation.fault({ kind: 'drip', dripMs: 1 });
+    const command = rotation.start();
+    await eventually(() => expect(rotation.resets()).toBe(1));
+    for (const signal of ['SIGHUP', 'SIGINT', 'SIGTERM'] as const) command.kill(signal);
+    expect(await command.ended).toBe(0);
+    expect(rotation.token()).toBe(rotation.emulator.token);
+  });
+
+  // script(1) is part of Debian's essential packages.
+  it('asks on a terminal, naming account and token, and takes nothing but yes', async () => {
+    const rotation = await startRotation();
+    const command = [
+      process.execPath,
+      'src/main.ts',
+      'rotate-token',
+      '--config',
+      rotation.configFile,
+      '--account',
+      'acme',
+    ];
+    const answer = (text: string) => {
+      const child = spawn('script', ['-qec', command.join(' '), '/dev/null'], { stdio: ['pipe', 'pipe', 'inherit'] });
+      let out = '';
+      child.stdout.on('data', chunk => {
+        const isAsked = out.includes('[y/N]');
+        out += chunk;
+        if (!isAsked && out.includes('[y/N]')) child.stdin.write(text);
+      });
+      return once(child, 'close').then(([code]) => ({ code, out }));
+    };
+    for (const no of ['n\r', '\r', '\u0004', '\u0003']) {
+      const { code, out } = await answer(no);
+      expect([code, rotation.resets()]).toEqual([1, 0]);
+      expect(out).toContain(
+        `Reset the token of acme at ${rotation.emulator.url}? The present one, ${print(rotation.first)} in `,
+      );
+      expect(out).toContain('Not confirmed; nothing was sent.');
+    }
+    expect(rotation.names()).toEqual(['password', 'token', 'token.rotating.json-lock']);
+    expect((await answer('y\r')).code).toBe(0);
+    expect(rotation.resets()).toBe(1);
+  });
+});

@@ -1,0 +1,99 @@
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type EmulatorOptions, startEmulator } from '../../src/emulator/server.ts';
+import { fingerprint, Secret } from '../../src/kit/secret.ts';
+import { runCli, startCli } from '../support/cli.ts';
+import { afterThisTest } from '../support/client.ts';
+
+const ENDPOINT = 'POST /svc/user/rotatetoken';
+
+export const print = (text: string) => fingerprint(new Secret(text));
+
+interface Differing {
+  /** How the configuration has the secrets; default: in files. */
+  readonly token?: object | string;
+  readonly password?: object | string;
+  /** More of the account's configuration. */
+  readonly account?: object;
+  /** More of the configuration. */
+  readonly config?: object;
+  /** Instead of the emulator's own. */
+  readonly managementUrl?: string;
+  readonly emulator?: EmulatorOptions;
+}
+
+/** An emulated service, a folder with the secrets of its account in files, and the real command against both. */
+export async function startRotation(differing: Differing = {}) {
+  const emulator = await startEmulator({ history: 0, workload: false, dlqEntries: 0, ...differing.emulator });
+  afterThisTest(() => emulator.close());
+  const folder = mkdtempSync(join(tmpdir(), 'delivery-watch-rotate-'));
+  afterThisTest(async () => rmSync(folder, { recursive: true, force: true }));
+  const secrets = join(folder, 'secrets');
+  mkdirSync(secrets);
+  const [tokenFile, passwordFile] = [join(secrets, 'token'), join(secrets, 'password')];
+  const first = emulator.token;
+  const { username, password } = emulator.credentials.login;
+  writeFileSync(tokenFile, `${first}\n`, { mode: 0o640 });
+  writeFileSync(passwordFile, password);
+  const configFile = join(folder, 'config.yaml');
+  const configure = ({ token, password, account, config, managementUrl }: Differing) =>
+    writeFileSync(
+      configFile,
+      JSON.stringify({
+        store: { path: join(folder, 'data', 'watch.db') },
+        accounts: [
+          {
+            name: 'acme',
+            baseUrl: emulator.url,
+            token: token ?? { file: tokenFile },
+            management: {
+              baseUrl: managementUrl ?? emulator.url,
+              username,
+              password: password ?? { file: passwordFile },
+            },
+            upstream: { timeout: '2s' },
+            ...account,
+          },
+        ],
+        ...config,
+      }),
+    );
+  configure(differing);
+  const args = (more: readonly string[]) => ['rotate-token', '--config', configFile, '--account', 'acme', ...more];
+  /** Environment in which the process does not get beyond, or past, a point; see support/crash.ts. */
+  const crash = (how: { at?: number; fail?: string; trace?: string }) => ({
+    NODE_OPTIONS: `--import=${new URL('../support/crash.ts', import.meta.url)}`,
+    CRASH_FOLDER: secrets,
+    ...(how.at === undefined ? {} : { CRASH_AT: String(how.at) }),
+    ...(how.fail === undefined ? {} : { CRASH_FAIL: how.fail }),
+    ...(how.trace === undefined ? {} : { CRASH_TRACE: how.trace }),
+  });
+  return {
+    emulator,
+    folder,
+    secrets,
+    tokenFile,
+    passwordFile,
+    configFile,
+    first,
+    password,
+    configure,
+    crash,
+    run: (more: readonly string[] = ['--yes'], env: Readonly<Record<string, string>> = {}) => runCli(args(more), env),
+    start: (more: readonly string[] = ['--yes'], env: Readonly<Record<string, string>> = {}) =>
+      startCli(args(more), env),
+    fault: (fault: object) => emulator.faults.replace([{ endpoint: ENDPOINT, ...fault }]),
+    resets: () => emulator.credentials.resets,
+    /** The token in the file, without its line end. */
+    token: () => readFileSync(tokenFile, 'utf8').trim(),
+    /** Files with an answer. */
+    records: () =>
+      readdirSync(secrets)
+        .filter(name => name.includes('.rotated-'))
+        .map(name => join(secrets, name)),
+    names: () => readdirSync(secrets).sort(),
+  };
+}
+
+export type Rotation = Awaited<ReturnType<typeof startRotation>>;

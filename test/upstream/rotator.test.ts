@@ -1,0 +1,76 @@
+import type { ServerResponse } from 'node:http';
+import { describe, expect, it } from 'vitest';
+import { Secret } from '../../src/kit/secret.ts';
+import { createDispatcher } from '../../src/upstream/dispatcher.ts';
+import { createRotator, LARGEST_RECORD } from '../../src/upstream/rotator.ts';
+import { afterThisTest } from '../support/client.ts';
+import { startHttpService } from '../support/http-service.ts';
+
+/** Asks a service that answers like this. */
+async function reset(answer: (response: ServerResponse) => void, path = '') {
+  const service = await startHttpService((_request, response) => answer(response));
+  afterThisTest(() => service.close());
+  const dispatcher = createDispatcher({ connectTimeout: 1000 });
+  afterThisTest(() => dispatcher.destroy());
+  const rotator = createRotator({
+    baseUrl: service.url + path,
+    username: 'owner@example.com',
+    password: new Secret('pass:word'),
+    dispatcher,
+    timeout: 500,
+  });
+  const chunks: Buffer[] = [];
+  const end = await rotator.reset(bytes => void chunks.push(Buffer.from(bytes)));
+  return { service, end, kept: Buffer.concat(chunks) };
+}
+
+describe('rotator', () => {
+  it('asks once, with the login and no body, and hands over the bytes as they are', async () => {
+    const odd = Buffer.from([0xff, 0x00, 0x7b]);
+    const { service, end, kept } = await reset(response => response.end(odd), '/below/');
+    expect(end).toEqual({ end: 'answered' });
+    expect(kept).toEqual(odd);
+    expect(service.requests).toEqual(['POST /below/svc/user/rotatetoken']);
+    expect(service.headers[0]).toMatchObject({
+      authorization: `Basic ${Buffer.from('owner@example.com:pass:word').toString('base64')}`,
+      'accept-encoding': 'identity',
+      'content-length': '0',
+    });
+  });
+
+  it.each([
+    [400, 'not_done', 'refused'],
+    [401, 'not_done', 'unauthorized'],
+    [403, 'not_done', 'forbidden'],
+    [404, 'not_done', 'not_found'],
+    [429, 'not_done', 'rate_limited'],
+    [302, 'unknown', 'invalid_response'],
+    [408, 'unknown', 'timeout'],
+    [500, 'unknown', 'server'],
+    [503, 'unknown', 'server'],
+  ])('takes status %i for %s, keeps the body, and neither asks again nor elsewhere', async (status, end, reason) => {
+    const got = await reset(response =>
+      response.writeHead(status, { location: '/elsewhere', 'retry-after': '0' }).end('body-canary'),
+    );
+    expect(got.end).toMatchObject({ end, error: { reason, message: `POST /svc/user/rotatetoken: status ${status}` } });
+    expect(got.kept.toString()).toBe('body-canary');
+    expect(got.service.requests).toHaveLength(1);
+  });
+
+  it('does not know the end where the answer ends early, comes late, or is too long, and hands over what came', async () => {
+    const cut = await reset(response => {
+      response.writeHead(200, { 'content-length': '100' });
+      response.write('half', () => response.socket?.destroy());
+    });
+    expect(cut.end).toMatchObject({ end: 'unknown', error: { reason: 'network' } });
+    expect(cut.kept.toString()).toBe('half');
+    const late = await reset(response => void response.write('begun'));
+    expect(late.end).toMatchObject({ end: 'unknown', error: { reason: 'timeout' } });
+    expect(late.kept.toString()).toBe('begun');
+    const long = await reset(response => response.end(Buffer.alloc(LARGEST_RECORD + 1, 'x')));
+    expect(long.end).toMatchObject({ end: 'unknown', error: { reason: 'invalid_response' } });
+    expect(long.kept).toHaveLength(LARGEST_RECORD);
+    const silent = await reset(response => response.socket?.destroy());
+    expect(silent.end).toMatchObject({ end: 'unknown', error: { reason: 'network' } });
+  });
+});

@@ -1,0 +1,76 @@
+import { mkdtempSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { fileToken, resetMark } from '../../src/upstream/token.ts';
+import { afterThisTest, createTestClient } from '../support/client.ts';
+import { json, startHttpService } from '../support/http-service.ts';
+
+/** A service that takes the token `new`, a token file that holds `old`, and a client of both. */
+async function startReset() {
+  const folder = mkdtempSync(join(tmpdir(), 'token-reset-'));
+  afterThisTest(async () => rmSync(folder, { recursive: true }));
+  const file = join(folder, 'token');
+  writeFileSync(file, 'old');
+  const service = await startHttpService((request, response) =>
+    json(response, [], request.headers.authorization === 'Bearer new' ? 200 : 401),
+  );
+  afterThisTest(() => service.close());
+  return { folder, file, service };
+}
+
+const signal = () => new AbortController().signal;
+
+describe('a token that is refused while it is being reset', () => {
+  it('is waited for, also behind a link, and nobody hears of the refusal', async () => {
+    const { folder, file, service } = await startReset();
+    symlinkSync(file, join(folder, 'link'));
+    const token = fileToken(join(folder, 'link'));
+    writeFileSync(resetMark(file), '');
+    let looks = 0;
+    const source = Object.assign(
+      async () => {
+        // Later than the first look, the new token comes, as the command brings it: the token first, then the end of the mark.
+        looks += 1;
+        if (looks === 4) {
+          writeFileSync(file, 'new');
+          rmSync(resetMark(file));
+        }
+        return token();
+      },
+      { beingReplacedSince: async () => token.beingReplacedSince?.() },
+    );
+    const { reader, rejections, counts } = createTestClient(service.url, { token: source });
+    await expect(reader.flowControl(signal())).resolves.toMatchObject({ rows: [] });
+    expect(rejections).toEqual([]);
+    expect(counts.requests).toEqual({ 'flow_control unauthorized': 1, 'flow_control ok': 1 });
+  });
+
+  it('is not waited for when nobody resets it, or somebody gave up long ago', async () => {
+    const { file, service } = await startReset();
+    const { reader, rejections, waits } = createTestClient(service.url, { token: fileToken(file) });
+    await expect(reader.flowControl(signal())).rejects.toMatchObject({ reason: 'unauthorized' });
+    writeFileSync(file, 'another');
+    writeFileSync(resetMark(file), '');
+    const longAgo = Date.now() / 1000 - 61;
+    utimesSync(resetMark(file), longAgo, longAgo);
+    await expect(reader.flowControl(signal())).rejects.toMatchObject({ reason: 'unauthorized' });
+    expect([rejections, waits, service.requests.length]).toEqual([[true], [], 2]);
+  });
+
+  it('is no longer waited for when the agent ends', async () => {
+    const { file, service } = await startReset();
+    writeFileSync(resetMark(file), '');
+    const stop = new AbortController();
+    const { reader, rejections } = createTestClient(service.url, {
+      token: Object.assign(fileToken(file), {
+        async beingReplacedSince() {
+          stop.abort(new Error('stopped'));
+          return Date.now();
+        },
+      }),
+    });
+    await expect(reader.flowControl(stop.signal)).rejects.toThrow('stopped');
+    expect(rejections).toEqual([]);
+  });
+});
