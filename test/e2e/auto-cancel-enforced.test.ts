@@ -1,0 +1,102 @@
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, describe, expect, it } from 'vitest';
+import { startAgent } from '../../src/app/agent.ts';
+import { parseConfig } from '../../src/config/load.ts';
+import { startEmulator } from '../../src/emulator/server.ts';
+import { acceleratedClock, type Clock, systemClock } from '../../src/kit/clock.ts';
+import { createClosing } from '../../src/kit/closing.ts';
+import { eventually } from '../support/eventually.ts';
+
+const HOUR = 3_600_000;
+const SPEED = 5400;
+
+let closing = createClosing();
+afterEach(async () => {
+  await closing.close();
+  closing = createClosing();
+});
+
+/** The shipped example, allowed to act: for all it matches, as fast as it likes, and without what the emulated log can't show. */
+function enforced(url: string, folder: string): string {
+  const replace = (text: string, from: RegExp, to: string) => {
+    if (!from.test(text)) throw new Error(`the example has no ${from}`);
+    return text.replace(from, to);
+  };
+  let text = readFileSync('examples/auto-cancel.yaml', 'utf8');
+  text = replace(text, /https:\/\/delivery\.example\.com/, url);
+  text = replace(
+    text,
+    /\n {2}mode: plan[^\n]*/,
+    '\n  mode: enforce\n  breaker: { candidates: { max: 1000, percent: 100 } }\n  limits: { perRun: 100, perHour: 1000, perDay: 10000, spacing: 0s }',
+  );
+  text = replace(text, /\n {6}mode: plan/, '\n      mode: enforce');
+  text = replace(text, /expires: [\d-]+/, "expires: '9999-12-31'");
+  text = replace(text, /, idleFor: 1h/, '');
+  text = replace(text, /maxGap: 10m/, 'maxGap: 12h');
+  text = replace(
+    text,
+    /limits: \{ perRun: 2, perHour: 6 \}\n/,
+    'limits: { perRun: 100, perHour: 1000 }\n      cooldown: { perUrl: 0s }\n',
+  );
+  text = replace(text, /\n {6}windows:\n[^\n]*/, '');
+  return `${text}
+server: { listen: '127.0.0.1:0' }
+store: { path: ${join(folder, 'store.db')} }
+log: { level: silent }
+collect:
+  flowControl: { enabled: false }
+  dlq: { every: 10m, rescanEvery: 20m }
+  events: { every: 30m, window: 1h }
+staleness: { withdrawAtMost: 12h }
+`;
+}
+
+describe('auto-cancel with the shipped example, enforced, in accelerated time', () => {
+  it('cancels exactly the callbacks that hang', async () => {
+    // Two services with the same fate: what hangs in the one that nobody touches hangs in the other.
+    let clock: Clock = { ...systemClock, now: () => origin };
+    const origin = systemClock.now();
+    const shared: Clock = {
+      now: () => clock.now(),
+      monotonic: () => clock.monotonic(),
+      sleep: (ms, signal) => clock.sleep(ms, signal),
+    };
+    const options = { scenario: 'stuck-callback', seed: 7, clock: shared, history: 0, mostEvents: 1000 };
+    const emulator = await startEmulator(options);
+    const untouched = await startEmulator(options);
+    closing.add('emulators', () => Promise.all([emulator.close(), untouched.close()]));
+    const folder = mkdtempSync(join(tmpdir(), 'delivery-watch-'));
+    closing.add('folder', () => rmSync(folder, { recursive: true, force: true }));
+    const fast = acceleratedClock(systemClock, SPEED);
+    clock = { ...fast, now: () => Math.max(origin, fast.now()) };
+    const env = { DELIVERY_TOKEN: emulator.readOnlyToken, DELIVERY_ACTION_TOKEN: emulator.token };
+    const loaded = parseConfig(enforced(emulator.url, folder), join(folder, 'config.yaml'), env);
+    const agent = await startAgent(loaded, { env, clock: shared, random: Math.random });
+    closing.add('agent', () => agent.close());
+
+    // Until those of the first hours have been in progress for 48 hours, and some more for a machine that is busy.
+    await eventually(() => expect(shared.now() - origin).toBeGreaterThan(68 * HOUR), 90_000);
+    const end = shared.now();
+    const cancelled = emulator.state.tally.cancelCalls.filter(({ verdict }) => verdict === 'done');
+    untouched.state.current();
+    const hanging = untouched.state
+      .dlqRows()
+      .filter(({ failureCallbackInfo }) => failureCallbackInfo?.state === 'CALLBACK_INPROGRESS');
+    const isMatched = ({ workflowUrl = '', responseStatus }: (typeof hanging)[number]) =>
+      /^https:\/\/(app|reports)\.example\.com\/(api\/)?workflows\/[^/]+$/.test(workflowUrl) && responseStatus >= 500;
+    const stuck = hanging.filter(isMatched);
+    const overdue = stuck.filter(({ dlqId }) => Number(dlqId.split('-')[0]) < end - 60 * HOUR);
+    const ids = new Set(cancelled.map(({ dlqId }) => dlqId));
+    const missed = overdue.filter(({ dlqId }) => !ids.has(dlqId)).map(({ dlqId }) => dlqId);
+    const wrong = [...ids].filter(id => !stuck.some(({ dlqId }) => dlqId === id));
+    process.stdout.write(
+      `auto-cancel in 68 accelerated hours: ${overdue.length} overdue, ${ids.size} cancelled, ${missed.length} missed, ${wrong.length} not stuck\n`,
+    );
+    expect(overdue.length).toBeGreaterThan(2);
+    expect(missed).toEqual([]);
+    expect(wrong).toEqual([]);
+    expect(cancelled.length).toBe(ids.size);
+  }, 120_000);
+});
