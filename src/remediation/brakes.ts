@@ -1,6 +1,6 @@
 import type { Breaker, JournalTarget } from '../model/journal.ts';
 import type { Judged } from './candidates.ts';
-import type { JournalState, Use } from './journal-state.ts';
+import type { Action, JournalState, Use } from './journal-state.ts';
 import type { AutoCancelOptions } from './options.ts';
 import { isOpen } from './windows.ts';
 
@@ -53,10 +53,28 @@ export function tripped(
     return { breaker: 'errors', reason: `${failed} cancels went wrong within ${errors.within / 60_000} minutes` };
   }
   const lost = state.races.slice(-lostRaces.ofLast).filter(isLost => isLost).length;
-  if (lost * 100 >= lostRaces.percent * lostRaces.ofLast && !state.breakers.has('lost_races')) {
+  if (lost > 0 && lost * 100 >= lostRaces.percent * lostRaces.ofLast && !state.breakers.has('lost_races')) {
     return { breaker: 'lost_races', reason: `${lost} of the last ${lostRaces.ofLast} were not stuck after all` };
   }
   return undefined;
+}
+
+/**
+ * What this one still waits for; undefined when for nothing. `walkAt`: when the walk began that judged it, milliseconds since
+ * the Unix epoch.
+ */
+export function waitOf(
+  { action, rule, mode }: Pick<Judged, 'action' | 'rule' | 'mode'>,
+  state: JournalState,
+  walkAt: number,
+): 'grace' | 'awaiting_approval' | undefined {
+  const known = state.actions.get(action);
+  if (known?.isOpen) return undefined;
+  const { graceUntil, approvalUntil, approvedBy } = known ?? {};
+  // Judged again by a walk that began after its end. Whoever is asked is asked after it.
+  const isGracious = rule.grace > 0 && approvalUntil === undefined;
+  if (isGracious && (graceUntil === undefined || walkAt < graceUntil)) return 'grace';
+  return mode === 'approve' && approvedBy === undefined ? 'awaiting_approval' : undefined;
 }
 
 const countSince = (uses: readonly Use[], from: number) => uses.filter(({ at }) => at > from).length;
@@ -93,6 +111,8 @@ export function limitOf(
   if (!isOpen(rule.windows, now).open) {
     return rule.windows.deny.some(({ from, to }) => now >= from && now < to) ? 'window_denied' : 'window_closed';
   }
+  const isUnresolved = (other: Action) => other.isOpen && other.id !== action && other.target.id === target.id;
+  if (state.actions.values().some(isUnresolved)) return 'unresolved';
   const known = state.actions.get(action);
   if (known?.notInProgressAt !== undefined && known.notInProgressAt > now - rule.recheckAfter) {
     return 'not_in_progress_lately';

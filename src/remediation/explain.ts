@@ -1,7 +1,7 @@
 import type { CallbackFacts } from '../model/callback.ts';
 import type { Finding } from '../model/finding.ts';
 import type { FinalOutcome } from '../model/journal.ts';
-import { limitOf } from './brakes.ts';
+import { limitOf, waitOf } from './brakes.ts';
 import type { Journal } from './journal.ts';
 import type { AutoCancelOptions } from './options.ts';
 import type { Pipeline } from './pipeline.ts';
@@ -40,8 +40,9 @@ export function explain(
   id: string,
   { account, options, journal, pipeline, facts, now }: ExplainDeps,
 ): Explanation | undefined {
-  const sighting = facts()?.sightings.find(({ entry }) => entry.dlqId === id || entry.messageId === id);
-  if (!sighting) return undefined;
+  const seen = facts();
+  const sighting = seen?.sightings.find(({ entry }) => entry.dlqId === id || entry.messageId === id);
+  if (!seen || !sighting) return undefined;
   const { entry, firstSeenAt, lastSeenAt, snapshots } = sighting;
   const judged = pipeline.judged().find(each => each.sighting.entry.id === entry.id);
   const known = judged && journal.state.actions.get(judged.action);
@@ -57,7 +58,9 @@ export function explain(
     owner: judged && { rule: judged.rule.name, mode: judged.mode },
     findings: judged ? [judged.finding, ...judged.shadowed] : [],
     held: isStuck
-      ? (pipeline.held() ?? limitOf(judged, options, journal.state, now(), { all: 0, ofRule: 0 }))
+      ? (pipeline.held() ??
+        waitOf(judged, journal.state, seen.at) ??
+        limitOf(judged, options, journal.state, now(), { all: 0, ofRule: 0 }))
       : undefined,
     attempts: known?.attempts.length ?? 0,
     outcome: known?.isOpen ? 'open' : (known?.ended ?? (known?.isPlanned ? 'planned' : undefined)),

@@ -27,8 +27,9 @@ export async function readJournal(store: Pick<Store, 'scan'>, account: string): 
 export async function openJournal(store: Store, account: string): Promise<Journal> {
   const state = emptyJournal();
   const lines = await store.scan(account, PREFIX);
-  for (const key of [...lines.keys()].sort()) foldEntry(state, JSON.parse(lines.get(key) as string) as JournalEntry);
-  let next = Math.max(0, ...[...lines.keys()].map(key => Number(key.slice(PREFIX.length)))) + 1;
+  const keys = [...lines.keys()].sort();
+  for (const key of keys) foldEntry(state, JSON.parse(lines.get(key) as string) as JournalEntry);
+  let next = Number(keys.at(-1)?.slice(PREFIX.length) ?? 0) + 1;
   let writing: Promise<void> = Promise.resolve();
   return {
     state,

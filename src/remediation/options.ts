@@ -135,14 +135,14 @@ export const actingOptions = z.strictObject({
         .describe('Too many candidates mean that a rule or the service is wrong.'),
       errors: z
         .strictObject({
-          max: count.default(3).describe('So many of them stop acting.'),
+          max: count.min(1).default(3).describe('So many of them stop acting.'),
           within: Duration.prefault('15m').describe('In this time.'),
         })
         .prefault({})
         .describe('Cancels that failed.'),
       lostRaces: z
         .strictObject({
-          percent: percent.default(50).describe('A larger share stops acting.'),
+          percent: percent.default(50).describe('So large a share stops acting.'),
           ofLast: count.min(1).default(10).describe('Among so many cancels.'),
         })
         .prefault({})

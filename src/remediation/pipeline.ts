@@ -3,10 +3,10 @@ import type { Log } from '../kit/log.ts';
 import type { Tracer } from '../kit/tracer.ts';
 import type { CallbackFacts, CallbackSighting } from '../model/callback.ts';
 import type { Finding } from '../model/finding.ts';
-import type { FinalOutcome, JournalEntry } from '../model/journal.ts';
+import type { Breaker, FinalOutcome, JournalEntry } from '../model/journal.ts';
 import type { Reader, Writer } from '../upstream/api.ts';
 import { type AttemptDeps, attempt, ending } from './attempt.ts';
-import { brakeOf, limitOf, tooMany, tripped } from './brakes.ts';
+import { brakeOf, limitOf, tooMany, tripped, waitOf } from './brakes.ts';
 import { type Judged, judgeSighting } from './candidates.ts';
 import { createDecisions, type Decisions } from './decisions.ts';
 import type { Journal } from './journal.ts';
@@ -82,6 +82,8 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
   const settling = createSettling({ journal, reader, clock });
   /** Wall time less monotonic time. */
   let offset = clock.now() - clock.monotonic();
+  /** Complete walks of this process, as far as is known. */
+  let walks = 0;
   let walksNeeded = WALKS_BEFORE;
   /** Begin of the walk that was last decided upon. */
   let decidedAt: number | undefined;
@@ -92,7 +94,9 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
   let stuck: ReadonlyMap<string, number> = new Map(options.rules.map(({ name }) => [name, 0]));
   const newest = new Map<string, number | 'none' | undefined>();
 
-  function watchClock(walks: number): void {
+  function watchClock(facts: CallbackFacts | undefined): void {
+    // What is not shown now has not begun anew.
+    walks = facts?.walks ?? walks;
     const now = clock.now() - clock.monotonic();
     if (Math.abs(now - offset) > CLOCK_STEP) {
       walksNeeded = walks + WALKS_BEFORE;
@@ -125,7 +129,9 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
     newest.clear();
     if (!isFresh) return;
     const lacking = judgeAll(facts).filter(({ finding }) => finding.reason === deps.lacksEvents);
-    for (const { sighting } of lacking.slice(0, MOST_LOOKUPS)) {
+    // First those about which something is left to decide: the others may stay for weeks.
+    const sorted = lacking.toSorted((a, b) => Number(isDecided(a)) - Number(isDecided(b)));
+    for (const { sighting } of sorted.slice(0, MOST_LOOKUPS)) {
       const { id, messageId, callbackMessageId } = sighting.entry;
       const messages = [messageId, callbackMessageId].filter(each => each !== undefined);
       try {
@@ -167,25 +173,30 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
     if (lines.length > 0) await journal.append(lines);
   }
 
+  /** What was sent to an episode that is over has no second attempt: what is in progress now is another run, or nobody's. */
+  async function giveUpLost(judged: ReadonlySet<string>): Promise<void> {
+    for (const id of again) {
+      const action = state.actions.get(id);
+      if (!action?.isOpen || judged.has(id)) continue;
+      const line = { ...action, action: id, rule: { name: action.rule } };
+      await journal.append([ending(line, 'gave_up', 'not_tracked', clock.now())]);
+      report(action, 'gave_up');
+    }
+  }
+
   /** Whether this one still waits for time or for somebody: one word when so. Writes the beginning of the wait. */
-  async function wait({ action, rule, mode, target, finding }: Judged, walkAt: number): Promise<string | undefined> {
+  async function wait(judged: Judged, walkAt: number): Promise<string | undefined> {
+    const { action, rule, target, finding } = judged;
+    const why = waitOf(judged, state, walkAt);
     const known = state.actions.get(action);
     const now = clock.now();
     const line = { at: now, action, rule: rule.name, target, evidence: finding.predicates };
-    if (known?.isOpen) return undefined;
-    if (rule.grace > 0 && known?.approvalUntil === undefined) {
-      if (known?.graceUntil === undefined) {
-        await journal.append([{ ...line, step: 'marked', until: now + rule.grace }]);
-        return 'grace';
-      }
-      // Judged again by a walk that began after its end.
-      if (walkAt < known.graceUntil) return 'grace';
-    }
-    if (mode !== 'approve' || known?.approvedBy !== undefined) return undefined;
-    if (known?.approvalUntil === undefined) {
+    if (why === 'grace' && known?.graceUntil === undefined) {
+      await journal.append([{ ...line, step: 'marked', until: now + rule.grace }]);
+    } else if (why === 'awaiting_approval' && known?.approvalUntil === undefined) {
       await journal.append([{ ...line, step: 'awaiting_approval', until: now + APPROVE_WITHIN }]);
     }
-    return 'awaiting_approval';
+    return why;
   }
 
   /** Whether there is anything left to decide about it. */
@@ -196,9 +207,13 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
     return mode === 'plan' && known?.isPlanned === true;
   }
 
-  async function openBreaker(breaker: 'candidates' | 'errors' | 'lost_races', reason: string): Promise<void> {
-    await journal.append([{ at: clock.now(), step: 'breaker_opened', breaker, reason }]);
+  function tellOpened(breaker: Breaker, reason: string | undefined): void {
     log.error({ account, breaker, reason }, 'a breaker of auto-cancel has opened; reset-breaker closes it');
+  }
+
+  async function openBreaker(breaker: Breaker, reason: string): Promise<void> {
+    await journal.append([{ at: clock.now(), step: 'breaker_opened', breaker, reason }]);
+    tellOpened(breaker, reason);
   }
 
   async function trip(): Promise<void> {
@@ -229,6 +244,7 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
     }
     log.info({ account, action, rule: judged.rule.name, answer: done.answer.kind }, 'a cancel was answered');
     if (done.outcome) decisions.ended({ ...judged, rule: judged.rule.name }, done.outcome);
+    if (done.outcome === 'rejected') tellOpened('errors', state.breakers.get('errors')?.reason);
     await trip();
     return true;
   }
@@ -244,6 +260,7 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
     );
     for (const each of judged) if (each.finding.verdict !== 'stuck') decisions.skipped(each, each.finding.reason);
     if (!why) await clear(judged);
+    if (!why) await giveUpLost(new Set(judged.map(({ action }) => action)));
     const due = found.filter(each => !isDecided(each));
     const crowd = !why && tooMany(options.breaker.candidates, due.length, judged.length);
     if (crowd && !state.breakers.has('candidates')) await openBreaker('candidates', crowd);
@@ -274,7 +291,7 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
     async run(signal) {
       const evidence = deps.evidence();
       const { facts } = evidence;
-      watchClock(facts?.walks ?? 0);
+      watchClock(facts);
       if (clock.monotonic() < pausedUntil) return;
       const isWalked = facts !== undefined && facts.at !== decidedAt;
       try {
