@@ -66,7 +66,7 @@ export interface Account {
   spent(): { readonly requests: number; readonly bytes: number };
 }
 
-function tokenSource(setting: SecretSetting, env: AccountDeps['env']): TokenSource {
+export function tokenSource(setting: SecretSetting, env: AccountDeps['env']): TokenSource {
   if ('file' in setting) return fileToken(setting.file);
   if ('literal' in setting) return fixedToken(setting.literal);
   const token = toToken(env[setting.env] ?? '');
@@ -129,6 +129,7 @@ export async function createAccount(
         callbacks: callbackOptions(
           rulesOf(config, name),
           (collect.dlq as unknown as { rescanEvery: number }).rescanEvery,
+          clock,
         ),
         recorded: () => readAccountFile(accountFile(config.store, name)),
       } as { enabled: boolean },

@@ -1,5 +1,6 @@
 import type { CallbackOptions, DlqFacts } from '../collectors/index.ts';
 import type { Config } from '../config/schema.ts';
+import type { Clock } from '../kit/clock.ts';
 import type { Evidence } from '../remediation/pipeline.ts';
 import { allowedGap, defaultRule, type JudgingRule, judge, walkEvery, wantsUnreported } from '../rules/evaluate.ts';
 import type { Slot } from '../scheduler/board.ts';
@@ -11,11 +12,16 @@ export function rulesOf({ autoCancel }: Config, account: string): readonly Judgi
 }
 
 /** What the rules ask of the walks that look for failure callbacks. */
-export function callbackOptions(rules: readonly JudgingRule[], rescanEvery: number): CallbackOptions {
+export function callbackOptions(
+  rules: readonly JudgingRule[],
+  rescanEvery: number,
+  clock: Pick<Clock, 'now' | 'monotonic'>,
+): CallbackOptions {
   const every = walkEvery(rules, rescanEvery);
   return {
     track: entry => rules.some(rule => wantsUnreported(rule, entry)),
     maxGap: allowedGap(rules, rescanEvery),
+    clockOffset: () => clock.now() - clock.monotonic(),
     walkEvery: every,
     isSuspected: (sighting, at) =>
       judge(defaultRule, { sighting, id: sighting.entry.id, lastEventAt: undefined, at }).verdict === 'stuck',

@@ -9,6 +9,8 @@ export interface TrackerOptions {
   track(entry: DlqEntry): boolean;
   /** Milliseconds between the beginnings of two complete walks; after more than that, every sighting starts anew. */
   readonly maxGap: number;
+  /** Wall time less monotonic time, milliseconds. Where it jumps, the time between two walks is not what it seems: every sighting starts anew. */
+  readonly clockOffset?: () => number;
 }
 
 /** What complete walks saw of failure callbacks, across restarts. Without clock and IO: a walk that fails is just never ended. */
@@ -37,6 +39,8 @@ export interface CallbackWalk {
   end(at: number): CallbackFacts;
 }
 
+/** Wall time that gains or loses so much on the monotonic clock between two walks, milliseconds, has been set. */
+const CLOCK_STEP = 30_000;
 /** Sightings of one account: a service that lists more has worse trouble than stuck callbacks, or is hostile. */
 export const MOST_SIGHTINGS = 10_000;
 /** Characters of all sightings of one account together: an entry usually has some hundreds. */
@@ -85,7 +89,7 @@ function bounded(entry: DlqEntry): DlqEntry {
 
 /** `stored`: the rows of `takeChanges` as they were last committed. */
 export function createTracker(
-  { track, maxGap }: TrackerOptions,
+  { track, maxGap, clockOffset = () => 0 }: TrackerOptions,
   stored: ReadonlyMap<string, string> = new Map(),
 ): CallbackTracker {
   const storedWalk = stored.get(WALK);
@@ -97,6 +101,7 @@ export function createTracker(
     episodes.set(BigInt(`0x${key.slice(KEYS.length)}`), { firstSeenAt, firstWalk, run });
   }
   const changes = new Map<string, string | null>();
+  let offset = clockOffset();
   let facts: CallbackFacts | undefined;
   let reportsStates = false;
 
@@ -138,7 +143,10 @@ export function createTracker(
 
     function end(at: number): CallbackFacts {
       const [lastAt, lastNumber] = last ?? [Number.NEGATIVE_INFINITY, 0];
-      const isUnbroken = at >= lastAt && at - lastAt <= maxGap;
+      const lastOffset = offset;
+      offset = clockOffset();
+      const wasSet = Math.abs(offset - lastOffset) > CLOCK_STEP;
+      const isUnbroken = !wasSet && at >= lastAt && at - lastAt <= maxGap;
       const number = lastNumber + 1;
       const current = new Map<bigint, Episode>();
       const sightings: CallbackSighting[] = [];

@@ -5,6 +5,7 @@ import {
   createTracker,
   isTrackerRow,
   MOST_SIGHTINGS,
+  type TrackerOptions,
 } from '../../../src/collectors/dead-letters/callbacks.ts';
 import { hash64 } from '../../../src/kit/hash64.ts';
 import type { CallbackState, DlqEntry } from '../../../src/model/message.ts';
@@ -12,7 +13,7 @@ import { toDlqEntry } from '../../../src/upstream/wire.ts';
 
 const MINUTE = 60_000;
 const START = Date.UTC(2026, 0, 1);
-const OPTIONS = { track: ({ queue }: DlqEntry) => queue === 'blind', maxGap: 30 * MINUTE };
+const OPTIONS: TrackerOptions = { track: ({ queue }) => queue === 'blind', maxGap: 30 * MINUTE };
 
 const ID = /^(\S+?)(?:#(\S+))?$/;
 
@@ -58,6 +59,17 @@ function createAgent(options = OPTIONS) {
     },
   };
 }
+
+it.each([31_000, -31_000])('starts anew when the clock was set by %d ms between two walks', step => {
+  let offset = 1_000_000;
+  const agent = createAgent({ ...OPTIONS, clockOffset: () => offset });
+  agent.walk(0, 'a');
+  offset += 29_000;
+  expect(agent.walk(10, 'a')).toBe('a@0x2');
+  offset += step;
+  expect(agent.walk(20, 'a')).toBe('a@20x1');
+  expect(agent.walk(30, 'a')).toBe('a@20x2');
+});
 
 describe('tracker', () => {
   it('knows since when, and in how many walks, a callback was seen in progress', () => {

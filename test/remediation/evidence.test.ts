@@ -1,0 +1,110 @@
+import { describe, expect, it } from 'vitest';
+import { createScene, HOUR, MINUTE, rule, SECOND } from '../support/auto-cancel-scene.ts';
+
+async function warmScene(section: object = { rules: [rule('jobs')] }) {
+  const scene = await createScene(section);
+  await scene.warm();
+  return scene;
+}
+
+describe('evidence that is not to be trusted', () => {
+  it.each([
+    ['no_data', { hasFacts: false }],
+    ['stale', { isFresh: false }],
+    ['partial', { isPartial: true }],
+  ] as const)('%s: nothing is done', async (reason, change) => {
+    const scene = await warmScene();
+    Object.assign(scene, change);
+    expect(await scene.walk('a')).toBe(reason === 'no_data' ? '' : `left a ${reason}`);
+    expect(scene.pipeline().held()).toBe(reason);
+    expect(scene.sent).toEqual([]);
+    Object.assign(scene, { hasFacts: true, isFresh: true, isPartial: false });
+    expect(await scene.again()).toMatch(/^intent a/);
+  });
+
+  it('is that of the first two walks of a process', async () => {
+    const scene = await createScene({ rules: [rule('jobs')] });
+    expect(await scene.walk('a')).toBe('left a too_early');
+    expect(await scene.again()).toBe('');
+    expect(await scene.again()).toMatch(/^intent a/);
+    await scene.wait(0);
+    await scene.restart();
+    expect(await scene.walk('b')).toBe('left b too_early');
+  });
+
+  it.each([HOUR, -HOUR, 31 * SECOND, -31 * SECOND])(
+    'is that of two walks after the clock was set by %i ms',
+    async by => {
+      const scene = await warmScene();
+      scene.clock.step(by);
+      await scene.wait(SECOND);
+      expect(await scene.walk('a')).toBe('left a too_early');
+      expect(await scene.again()).toBe('');
+      expect(await scene.again()).toMatch(/^intent a/);
+    },
+  );
+
+  it('is not that after the clock was corrected by less', async () => {
+    const scene = await warmScene();
+    scene.clock.step(30 * SECOND);
+    expect(await scene.walk('a')).toMatch(/^intent a/);
+  });
+
+  it('is that of two walks after the clock was set while nothing was known', async () => {
+    const scene = await warmScene();
+    scene.hasFacts = false;
+    scene.clock.step(-HOUR);
+    await scene.wait(MINUTE);
+    scene.hasFacts = true;
+    expect(await scene.walk('a')).toBe('left a too_early');
+    expect(await scene.again()).toBe('');
+    expect(await scene.again()).toMatch(/^intent a/);
+  });
+});
+
+describe('events', () => {
+  it.each([
+    ['are old enough', 3 * HOUR, 'intent a jobs 1\nanswered a 1 accepted'],
+    ['are too young', MINUTE, 'left a idle_for'],
+  ])('of a callback that lacks nothing else %s', async (_, age, expected) => {
+    const scene = await warmScene();
+    scene.events.set('m-a', scene.clock.now() - age);
+    scene.messages.set('a', 'c');
+    scene.events.set('c', scene.clock.now() - 4 * HOUR);
+    expect(await scene.walk('a:asks_events')).toBe(expected);
+  });
+
+  it.each([
+    ['there are none', 'none'],
+    ['can not be read', 'error'],
+    ['are not followed now', 'stale'],
+  ])('%s: nothing is done', async (_, kind) => {
+    const scene = await warmScene();
+    if (kind === 'error') scene.events.set('m-a', undefined);
+    if (kind === 'stale') {
+      scene.events.set('m-a', scene.clock.now() - 3 * HOUR);
+      scene.eventsAreFresh = false;
+    }
+    expect(await scene.walk('a:asks_events')).toBe('left a unknown_idle_for');
+    expect(scene.pipeline().decisions.skips()).toEqual([{ rule: 'jobs', reason: 'unknown_idle_for', count: 1 }]);
+  });
+
+  it('are those of the entry and of its callback, whichever is newer', async () => {
+    const scene = await warmScene();
+    scene.messages.set('a', 'c');
+    scene.events.set('m-a', scene.clock.now() - 3 * HOUR);
+    scene.events.set('c', scene.clock.now() - MINUTE);
+    expect(await scene.walk('a:asks_events')).toBe('left a idle_for');
+    scene.events.set('c', scene.clock.now() - 2 * HOUR);
+    expect(await scene.walk('a:asks_events')).toMatch(/^intent a/);
+  });
+
+  it('are read of those first about which something is left to decide', async () => {
+    const plan = { rules: [rule('jobs', { mode: 'plan' })] };
+    const scene = await warmScene(plan);
+    const many = Array.from({ length: 25 }, (_, index) => `a${index}:asks_events`);
+    for (const id of [...many, 'z']) scene.events.set(`m-${id.split(':')[0]}`, scene.clock.now() - 3 * HOUR);
+    await scene.walk(many.join(' '));
+    expect(await scene.walk([...many, 'z:asks_events'].join(' '))).toContain('ended z planned stuck');
+  });
+});

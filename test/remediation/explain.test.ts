@@ -1,0 +1,65 @@
+import { expect, it } from 'vitest';
+import { createScene, HOUR, rule } from '../support/auto-cancel-scene.ts';
+
+const heldOf = (scene: Awaited<ReturnType<typeof createScene>>, id = 'a') => scene.explain(id)?.held;
+
+it('explains what is seen of a callback, by dlqId or messageId, and nothing of others', async () => {
+  const scene = await createScene({ rules: [rule('first'), rule('second', { mode: 'plan' })] });
+  await scene.walk('a:first=stuck,second=idle_for b:no_match');
+  expect(scene.explain('a')).toEqual({
+    account: 'production',
+    dlqId: 'a',
+    messageId: 'm-a',
+    action: expect.stringMatching(/^[0-9a-f]{32}$/),
+    firstSeenAt: scene.clock.now(),
+    lastSeenAt: scene.clock.now(),
+    snapshots: 9,
+    owner: { rule: 'second', mode: 'plan' },
+    findings: [
+      { rule: 'second', verdict: 'not_stuck', reason: 'idle_for', predicates: [] },
+      { rule: 'first', verdict: 'stuck', reason: 'stuck', predicates: [] },
+    ],
+    held: undefined,
+    attempts: 0,
+    outcome: undefined,
+  });
+  expect(scene.explain('m-a')).toEqual(scene.explain('a'));
+  expect(scene.explain('b')).toMatchObject({ dlqId: 'b', owner: undefined, findings: [], action: undefined });
+  expect(scene.explain('c')).toBeUndefined();
+});
+
+it('says what keeps a stuck one from being cancelled', async () => {
+  const windows = { deny: [{ from: '2026-06-01T02:00:00Z', to: '2026-06-01T03:00:00Z', reason: 'freeze' }] };
+  const scene = await createScene({ rules: [rule('jobs', { mode: 'approve', grace: '30m', windows })] });
+  await scene.walk('a');
+  expect(heldOf(scene)).toBe('too_early');
+  await scene.walk('a');
+  await scene.walk('a');
+  expect(heldOf(scene)).toBe('grace');
+  await scene.wait(HOUR);
+  await scene.walk('a');
+  expect(heldOf(scene)).toBe('awaiting_approval');
+  scene.isStopped = true;
+  expect(heldOf(scene)).toBe('stop_file');
+  scene.isStopped = false;
+  const action = scene.explain('a')?.action ?? '';
+  await scene.journal().append([{ at: 0, action, step: 'approved', by: 'ann' }]);
+  expect(heldOf(scene)).toBeUndefined();
+  await scene.wait(HOUR);
+  expect(heldOf(scene)).toBe('window_denied');
+  scene.isFresh = false;
+  expect(heldOf(scene)).toBe('stale');
+});
+
+it('says what was done', async () => {
+  const scene = await createScene({ rules: [rule('jobs')] });
+  await scene.warm();
+  await scene.walk('a');
+  expect(scene.explain('a')).toMatchObject({ attempts: 1, outcome: 'open' });
+  await scene.wait(0);
+  expect(scene.explain('a')).toMatchObject({ attempts: 1, outcome: 'confirmed' });
+  const other = await createScene({ rules: [rule('jobs', { mode: 'plan' })] });
+  await other.warm();
+  await other.walk('a');
+  expect(other.explain('a')).toMatchObject({ attempts: 0, outcome: 'planned' });
+});

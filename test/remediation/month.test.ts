@@ -1,0 +1,290 @@
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, describe, expect, it } from 'vitest';
+import { parseConfig } from '../../src/config/load.ts';
+import { createRandom } from '../../src/emulator/random.ts';
+import type { Clock } from '../../src/kit/clock.ts';
+import { type Callback, createMonth, type Incident } from '../support/callback-month.ts';
+import { createCallbackService } from '../support/callback-service.ts';
+import { createGuillotine, type SimulatedAgent, startSimulatedAgent } from '../support/simulated-agent.ts';
+
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+const START = Date.UTC(2026, 2, 1);
+const FREEZE = { from: START + 13 * DAY, to: START + 14 * DAY };
+
+const EAGER = 'inProgressFor: 7h, pastRetryWindow: 1, assumeMaxRetries: 4, assumeTimeout: 1s';
+/** After whatever makes the agent forget, all that hang are due at the same time. */
+const WIDE = 'max: 100, percent: 80, minPopulation: 10';
+/** The thresholds are those of the example configuration. */
+const CAREFUL =
+  'inProgressFor: 48h, snapshots: 8, pastRetryWindow: 1.5, assumeMaxRetries: 5, assumeTimeout: 15m, idleFor: 1h';
+
+/** In memory where the system has such a place: what a power failure would leave is nothing to this test. */
+const MEMORY = '/dev/shm';
+const folders: string[] = [];
+afterEach(() => {
+  for (const folder of folders.splice(0)) rmSync(folder, { recursive: true });
+});
+function newFolder(): string {
+  const folder = mkdtempSync(join(existsSync(MEMORY) ? MEMORY : tmpdir(), 'month-'));
+  folders.push(folder);
+  return folder;
+}
+
+function configOf(folder: string, stuckWhen: string, maxGap: number, candidates: string) {
+  const text = `
+accounts: [{ name: production, baseUrl: 'http://127.0.0.1:9', token: month, retention: { dlq: 14d } }]
+store: { path: '${join(folder, 'store.db')}' }
+autoCancel:
+  mode: enforce
+  stopFile: '${join(folder, 'STOP')}'
+  limits: { perRun: 10, perHour: 60, perDay: 200, spacing: 2s }
+  breaker: { candidates: { ${candidates} }, errors: { max: 3, within: 15m } }
+  rules:
+    - name: jobs
+      mode: enforce
+      expires: 2026-06-30
+      match: { workflowUrl: { prefix: ['https://api.example.com/jobs/'] } }
+      except: { label: { in: [do-not-cancel] } }
+      stuckWhen: { maxGap: ${maxGap}m, ${stuckWhen} }
+      grace: 30m
+      limits: { perRun: 10, perHour: 60 }
+      windows: { deny: [{ from: '${new Date(FREEZE.from).toISOString()}', to: '${new Date(FREEZE.to).toISOString()}', reason: freeze }] }
+    - name: everything-else
+      match: { url: { prefix: ['https://api.example.com/payout'] } }
+      stuckWhen: { maxGap: ${maxGap}m, ${stuckWhen} }
+`;
+  return parseConfig(text, 'month.yaml', {}).config;
+}
+
+interface Step {
+  readonly at: number;
+  readonly by: number;
+}
+
+/** What happens to the agent. Four days at most bring what makes it forget, so that it can tell something in between. */
+function drawTroubles(seed: number, days: number) {
+  const random = createRandom(seed + 1);
+  const incidents: Incident[] = [];
+  const steps: Step[] = [];
+  const kinds = ['down', 'down', 'errors', 'partial', 'empty', 'short'] as const;
+  for (let day = 2; day < days - 5; day += random.between(3, 4)) {
+    let at = START + day * DAY + random.between(0, 12 * HOUR);
+    for (let count = random.between(1, 3); count > 0; count -= 1) {
+      const to = at + random.pick([2 * MINUTE, 20 * MINUTE, 2 * HOUR, 9 * HOUR, DAY]);
+      incidents.push({ from: at, to, kind: random.pick(kinds) });
+      at = to + random.between(MINUTE, HOUR);
+    }
+    // By hours, forward and back, but never in the dark.
+    if (random.chance(0.7)) steps.push({ at: at + HOUR, by: random.pick([-6, -2, -1, 1, 5, 30]) * HOUR });
+  }
+  // Short enough to be bridged: processes that are replaced, requests that fail.
+  for (let at = START + DAY; at < START + days * DAY; at += random.between(4 * HOUR, 30 * HOUR)) {
+    if (incidents.some(({ from, to }) => at > from - HOUR && at < to + HOUR)) continue;
+    incidents.push({
+      from: at,
+      to: at + random.between(SECOND, 3 * MINUTE),
+      kind: random.pick(['down', 'down', 'down', 'errors']),
+    });
+  }
+  const kills = Array.from({ length: days * 2 }, () => START + random.between(0, days * DAY)).sort((a, b) => a - b);
+  return { incidents: incidents.sort((a, b) => a.from - b.from), steps, kills };
+}
+
+/** Times without anything that makes the agent forget: it must tell what hangs all the while. */
+function quietTimes(incidents: readonly Incident[], steps: readonly Step[], end: number) {
+  const breaks = [
+    ...incidents.filter(({ from, to, kind }) => to - from > 4 * MINUTE || kind === 'empty' || kind === 'short'),
+    ...steps.map(({ at }) => ({ from: at, to: at })),
+  ].sort((a, b) => a.from - b.from);
+  const quiet: { from: number; to: number }[] = [];
+  let from = START;
+  for (const each of [...breaks, { from: end, to: end }]) {
+    if (each.from > from) quiet.push({ from, to: each.from });
+    from = Math.max(from, each.to);
+  }
+  return quiet;
+}
+
+/** From its first sight to its cancel, with all that may come between. */
+const ENOUGH = 56 * HOUR;
+
+interface Simulation {
+  readonly days: number;
+  readonly count: number;
+  readonly stuckWhen: string;
+  readonly maxGap: number;
+  readonly candidates: string;
+}
+
+async function simulate(seed: number, { days, count, stuckWhen, maxGap, candidates }: Simulation) {
+  const end = START + days * DAY;
+  const { incidents, steps, kills } = drawTroubles(seed, days);
+  const callbacks = createMonth({ seed, callbacks: count, start: START, end, incidents, maxGap });
+  const random = createRandom(seed + 2);
+  const config = configOf(newFolder(), stuckWhen, maxGap / MINUTE, candidates);
+  let [time, offset, restarts, resets] = [START, 0, 0, 0];
+  const incident = () => incidents.find(({ from, to }) => from <= time && time < to);
+  let guillotine = createGuillotine();
+  const service = createCallbackService({
+    callbacks,
+    seed,
+    now: () => time,
+    pass(ms, work) {
+      time += ms;
+      return guillotine.pass(async () => work());
+    },
+    incident: () => incident()?.kind,
+  });
+
+  async function start(): Promise<SimulatedAgent> {
+    guillotine = createGuillotine();
+    const bornAt = time;
+    const own = guillotine;
+    const clock: Clock = {
+      now: () => time + offset,
+      monotonic: () => time - bornAt,
+      sleep: ms =>
+        own.pass(async () => {
+          time += ms;
+        }),
+    };
+    return startSimulatedAgent({ config, clock, guillotine, reader: service.reader, writer: service.writer });
+  }
+
+  let agent = await start();
+  let openSince: number | undefined;
+  while (time < end) {
+    const begun = time;
+    const now = incident();
+    const isDown = now?.kind === 'down';
+    if (steps[0] && steps[0].at <= time) offset += (steps.shift() as Step).by;
+    if (kills[0] !== undefined && kills[0] <= time) {
+      kills.shift();
+      guillotine.arm(random.between(1, 15), random.chance(0.5));
+    }
+    if (!isDown) {
+      await agent.walk();
+      const sent = service.heard.length;
+      await agent.act();
+      // What was sent now, or by a process that is dead, is read back after some seconds.
+      const isBusy = service.heard.length > sent || restarts % 2 === 1;
+      for (const ms of isBusy ? [6, 10, 46] : []) {
+        time += ms * SECOND;
+        await agent.act();
+      }
+      // Whoever is called to a breaker comes some hours later.
+      openSince = agent.isOpen('errors') ? (openSince ?? time) : undefined;
+      if (openSince !== undefined && time > openSince + 2 * HOUR && !guillotine.isDead) {
+        await agent.tell({
+          kind: 'reset-breaker',
+          breaker: 'errors',
+          by: 'test',
+          reason: 'the service answered with errors',
+        });
+        resets += 1;
+      }
+    }
+    if (isDown || guillotine.isDead) {
+      await agent.end();
+      time = isDown ? now.to : time + random.between(SECOND, 2 * MINUTE);
+      agent = await start();
+      restarts += 1;
+    }
+    time = Math.max(time, begun + (maxGap / 2) * (1 - 0.1 * random.fraction()));
+  }
+  const opened = (['candidates', 'lost_races'] as const).filter(breaker => agent.isOpen(breaker));
+  const journal = await agent.autoCancel.journal(0);
+  await agent.end();
+
+  const quiet = quietTimes(incidents, drawTroubles(seed, days).steps, end);
+  const mustBeCancelled = ({ isStuck, isMeant, runs, leavesAt }: Callback) => {
+    const since = runs.at(-1)?.from ?? 0;
+    // In the freeze nothing is done; what is due then comes after it.
+    return (
+      isStuck &&
+      isMeant &&
+      quiet.some(({ from, to }) => {
+        const told = Math.max(from, since) + ENOUGH;
+        const done = told > FREEZE.from && told < FREEZE.to + HOUR ? FREEZE.to + HOUR : told;
+        return done < Math.min(to, leavesAt);
+      })
+    );
+  };
+  const due = callbacks.filter(mustBeCancelled);
+  const healthy = callbacks.filter(({ isStuck }) => !isStuck);
+  const wrongly = service.heard.filter(
+    ({ state, callback }) => state === 'healthy' || state === 'ended' || !callback.isMeant,
+  );
+  return {
+    callbacks,
+    due,
+    missed: due.filter(callback => !service.isCancelled(callback)).map(({ dlqId }) => dlqId),
+    wrongly: wrongly.map(({ at, state, callback }) => `${callback.dlqId} at ${new Date(at).toISOString()}: ${state}`),
+    opened,
+    intents: journal.filter(({ step }) => step === 'intent').length,
+    told: {
+      seed,
+      callbacks: callbacks.length,
+      stuck: callbacks.filter(({ isStuck }) => isStuck).length,
+      'stuck, meant and long enough': due.length,
+      cancelled: callbacks.filter(service.isCancelled).length,
+      healthy: healthy.length,
+      'healthy cancelled': healthy.filter(service.isCancelled).length,
+      'run again by hand': callbacks.reduce((sum, { runs }) => sum + runs.length - 1, 0),
+      DELETEs: service.heard.length,
+      restarts,
+      outages: incidents.filter(({ kind }) => kind !== 'down').length,
+      'clock steps': drawTroubles(seed, days).steps.length,
+      'breaker resets': resets,
+    },
+  };
+}
+
+it.each([
+  [1, 10],
+  [2, 30],
+  [3, 30],
+])(
+  'a month ends with every stuck callback cancelled and not one healthy one (seed %i, maxGap %im)',
+  { timeout: 120_000 },
+  async (seed, minutes) => {
+    const { told, missed, wrongly, opened, intents } = await simulate(seed, {
+      days: 30,
+      count: 2500,
+      stuckWhen: CAREFUL,
+      maxGap: minutes * MINUTE,
+      candidates: WIDE,
+    });
+    process.stdout.write(`${JSON.stringify(told)}\n`);
+    expect(wrongly, `seed ${seed}`).toEqual([]);
+    expect(missed, `seed ${seed}`).toEqual([]);
+    expect(told['healthy cancelled']).toBe(0);
+    expect(opened).toEqual([]);
+    // It was put to the test at all.
+    expect(told['stuck, meant and long enough']).toBeGreaterThan(20);
+    expect(told.restarts).toBeGreaterThan(20);
+    // A DELETE for each intent at most.
+    expect(told.DELETEs).toBeLessThanOrEqual(intents);
+  },
+);
+
+describe('a rule that is too eager', () => {
+  const eager = { days: 5, count: 420, stuckWhen: EAGER, maxGap: 30 * MINUTE };
+
+  it('would cancel healthy ones in such a month', { timeout: 60_000 }, async () => {
+    const { told, wrongly } = await simulate(1, { ...eager, candidates: 'max: 1000, percent: 100' });
+    expect(told['healthy cancelled']).toBeGreaterThan(10);
+    expect(wrongly.length).toBeGreaterThan(10);
+  });
+
+  it('is stopped by the breaker of candidates', { timeout: 60_000 }, async () => {
+    const { told, opened } = await simulate(1, { ...eager, candidates: 'max: 25, percent: 30' });
+    expect(opened).toEqual(['candidates']);
+    expect(told['healthy cancelled']).toBeLessThan(5);
+  });
+});

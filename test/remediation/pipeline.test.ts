@@ -1,0 +1,227 @@
+import { describe, expect, it } from 'vitest';
+import { UpstreamError } from '../../src/upstream/errors.ts';
+import { createScene, HOUR, MINUTE, rule, SECOND } from '../support/auto-cancel-scene.ts';
+
+async function warmScene(section: object = { rules: [rule('jobs')] }) {
+  const scene = await createScene(section);
+  await scene.warm();
+  return scene;
+}
+
+describe('a decision', () => {
+  it('cancels what is stuck, once, and reads back what became of it', async () => {
+    const scene = await warmScene();
+    expect(await scene.walk('a b:in_progress_for')).toBe(
+      'intent a jobs 1\nanswered a 1 accepted\nleft b in_progress_for',
+    );
+    expect(scene.sent).toEqual(['a']);
+    expect(await scene.wait(0)).toBe('ended a confirmed read_canceled');
+    // The list still says so for a while.
+    expect(await scene.again()).toBe('');
+    expect(await scene.wait(HOUR)).toBe('');
+    expect(scene.sent).toEqual(['a']);
+  });
+
+  it('acts once an episode, also after a restart, and anew on a new one', async () => {
+    const scene = await warmScene();
+    await scene.walk('a');
+    await scene.wait(0);
+    scene.states.delete('a');
+    expect(await scene.again()).toBe('');
+    await scene.restart();
+    await scene.warm();
+    expect(await scene.walk('a')).toBe('');
+    expect(await scene.walk('a#2')).toBe('intent a jobs 1\nanswered a 1 accepted');
+    expect(await scene.wait(0)).toBe('ended a confirmed read_canceled');
+    expect(scene.sent).toEqual(['a', 'a']);
+  });
+
+  it('only plans where a rule only plans, once, and tells so', async () => {
+    const scene = await warmScene({ rules: [rule('jobs', { mode: 'plan' })] });
+    expect(await scene.walk('a')).toBe('ended a planned stuck');
+    expect(await scene.again()).toBe('');
+    await scene.restart({ rules: [rule('jobs', { mode: 'plan' })] });
+    await scene.warm();
+    expect(await scene.walk('a')).toBe('');
+    expect(scene.sent).toEqual([]);
+    // A plan keeps nobody from acting later.
+    await scene.restart({ rules: [rule('jobs')] });
+    await scene.warm();
+    expect(await scene.walk('a')).toMatch(/^intent a jobs 1\n/);
+  });
+
+  it('only plans while the global mode is no other', async () => {
+    const scene = await warmScene({ mode: 'plan', rules: [rule('jobs')] });
+    expect(await scene.walk('a')).toBe('ended a planned stuck');
+    expect(await scene.lines()).toMatchObject([{ mode: 'plan' }]);
+    expect(scene.sent).toEqual([]);
+  });
+
+  it('only plans from the moment at which a rule expires', async () => {
+    const expires = '2026-06-01T01:00:00Z';
+    const scene = await warmScene({ rules: [rule('jobs', { expires })] });
+    await scene.wait(Date.parse(expires) - scene.clock.now() - MINUTE - 1);
+    expect(await scene.walk('a')).toMatch(/^intent a/);
+    await scene.wait(0);
+    await scene.wait(1 - MINUTE);
+    expect(await scene.walk('b')).toBe('ended b planned stuck');
+    expect(scene.clock.now()).toBe(Date.parse(expires));
+    expect(scene.sent).toEqual(['a']);
+  });
+
+  it('gives up what it sent and may no longer send', async () => {
+    const scene = await warmScene();
+    scene.answers = ['500'];
+    await scene.walk('a');
+    await scene.restart({ rules: [rule('jobs', { mode: 'plan' })] });
+    await scene.warm();
+    for (const ms of [0, 5, 10, 45]) await scene.wait(ms * SECOND);
+    expect(await scene.walk('a')).toBe('ended a gave_up may_no_longer_act');
+    expect(await scene.again()).toBe('');
+    expect(scene.sent).toEqual(['a']);
+  });
+
+  it.each([
+    ['plan', 'plan', 'enforce', 'ended a planned stuck'],
+    ['the last, which only plans', 'enforce', 'plan', 'ended a planned stuck'],
+    ['approve', 'approve', 'enforce', 'awaiting_approval a first\nleft a awaiting_approval'],
+  ])('is that of the most cautious rule that matches: %s', async (_, first, second, expected) => {
+    const scene = await warmScene({ rules: [rule('first', { mode: first }), rule('second', { mode: second })] });
+    expect(await scene.walk('a')).toBe(expected);
+    expect(scene.sent).toEqual([]);
+  });
+
+  it('is that of the first of two equal rules, and the others are only heard', async () => {
+    const scene = await warmScene({ rules: [rule('first'), rule('second')] });
+    expect(await scene.walk('a:first=idle_for,second=stuck b:first=no_match,second=stuck')).toBe(
+      'intent b second 1\nanswered b 1 accepted\nleft a idle_for',
+    );
+    const [judged] = scene.pipeline().judged();
+    expect([judged?.rule.name, judged?.shadowed.map(({ rule, verdict }) => `${rule} ${verdict}`)]).toEqual([
+      'first',
+      ['second stuck'],
+    ]);
+  });
+
+  it('is of rules that are for the account', async () => {
+    const section = { rules: [rule('theirs', { accounts: ['other'] }), rule('ours', { accounts: ['production'] })] };
+    const scene = await warmScene(section);
+    expect(await scene.walk('a b:ours=no_match')).toBe('intent a ours 1\nanswered a 1 accepted');
+  });
+
+  it('leaves alone what has no id', async () => {
+    const scene = await warmScene({ idFrom: 'messageId', rules: [rule('jobs')] });
+    await scene.walk('a');
+    expect(scene.sent).toEqual(['m-a']);
+    await scene.restart({ idFrom: 'messageId', rules: [rule('jobs')] });
+    await scene.warm();
+    await scene.walk('b');
+    const sighting = scene.pipeline().judged()[0]?.sighting;
+    Object.assign(sighting?.entry ?? {}, { messageId: undefined });
+    expect(scene.pipeline().judged()[0]?.finding.reason).toBe('no_id');
+    expect(await scene.wait(MINUTE)).not.toContain('intent');
+  });
+
+  it('does nothing with an entry of which something is not known', async () => {
+    const scene = await warmScene();
+    expect(await scene.walk('a:unknown_label b:no_match')).toBe('left a unknown_label');
+    expect(scene.sent).toEqual([]);
+    expect(scene.pipeline().decisions.skips()).toEqual([{ rule: 'jobs', reason: 'unknown_label', count: 1 }]);
+  });
+
+  it('waits between two cancels', async () => {
+    const scene = await warmScene({ limits: { spacing: '7s', perRun: 9 }, rules: [rule('jobs')] });
+    const times: number[] = [];
+    scene.onSend = () => times.push(scene.clock.monotonic());
+    await scene.walk('a b c');
+    expect(times.map((time, index) => time - (times[index - 1] ?? time))).toEqual([0, 7 * SECOND, 7 * SECOND]);
+  });
+
+  it('tells once why it leaves something alone, and again when that changes', async () => {
+    const scene = await warmScene();
+    scene.isStopped = true;
+    expect(await scene.walk('a')).toBe('left a stop_file');
+    expect(await scene.again()).toBe('');
+    scene.isStopped = false;
+    scene.firing.add('Down');
+    expect(await scene.walk('a')).toMatch(/^intent a/);
+    expect(scene.pipeline().decisions.skips()).toEqual([{ rule: 'jobs', reason: 'stop_file', count: 1 }]);
+  });
+});
+
+describe('the last look', () => {
+  it.each([
+    ['success', 'left a now_success'],
+    ['fail', 'left a now_fail'],
+    ['canceled', 'left a now_canceled'],
+    ['unknown', 'left a now_unknown'],
+    [undefined, 'left a now_unreported'],
+    ['gone', 'left a now_gone'],
+  ] as const)('finds %s: nothing is sent', async (state, expected) => {
+    const scene = await warmScene();
+    scene.states.set('a', state);
+    expect(await scene.walk('a')).toBe(expected);
+    expect(scene.sent).toEqual([]);
+  });
+
+  it('finds another run of the callback: nothing is sent', async () => {
+    const scene = await warmScene();
+    await scene.walk('a:idle_for');
+    scene.messages.set('a', 'c1');
+    await scene.walk('a:idle_for');
+    await scene.wait(MINUTE);
+    // What the walk saw is not what is there now.
+    const walked = scene.walk('a');
+    scene.messages.set('a', 'c2');
+    expect(await walked).toBe('left a another_episode');
+    expect(scene.sent).toEqual([]);
+  });
+
+  it('fails: nothing is sent, and it is tried again after the next walk', async () => {
+    const scene = await warmScene();
+    scene.failing = new UpstreamError('server', 'GET /v2/dlq: 500', { status: 500 });
+    expect(await scene.walk('a')).toBe('left a look_failed');
+    scene.failing = undefined;
+    expect(await scene.again()).toBe('intent a jobs 1\nanswered a 1 accepted');
+  });
+});
+
+describe('a run that fails half-way', () => {
+  it('sends nothing when the intent can not be written, and goes on later', async () => {
+    const scene = await warmScene();
+    scene.failCommitsAfter(0);
+    await expect(scene.walk('a b')).rejects.toThrow('disk full');
+    expect(scene.sent).toEqual([]);
+    scene.failCommitsAfter(undefined);
+    // Not at once: what failed is left alone for half a minute.
+    expect(await scene.wait(29 * SECOND)).toBe('');
+    expect(await scene.wait(SECOND)).toMatch(/^intent a/);
+    expect(scene.sent).toEqual(['a', 'b']);
+  });
+
+  it('sends nothing again when the answer can not be written, whether the process lives on or not', async () => {
+    for (const dies of [false, true]) {
+      const scene = await warmScene();
+      scene.onSend = () => {
+        scene.failCommitsAfter(0);
+      };
+      await expect(scene.walk('a b')).rejects.toThrow('disk full');
+      expect(scene.sent).toEqual(['a']);
+      scene.onSend = () => undefined;
+      scene.failCommitsAfter(undefined);
+      if (dies) await scene.restart();
+      expect(await scene.wait(MINUTE)).toContain('intent a jobs 1\nended a confirmed read_canceled unproven');
+      await scene.warm();
+      expect(scene.sent.filter(id => id === 'a')).toEqual(['a']);
+    }
+  });
+});
+
+it('acts on all that are stuck', async () => {
+  const scene = await warmScene();
+  expect(await scene.walk('a b')).toBe(
+    'intent a jobs 1\nanswered a 1 accepted\nintent b jobs 1\nanswered b 1 accepted',
+  );
+  expect(await scene.wait(0)).toBe('ended a confirmed read_canceled\nended b confirmed read_canceled');
+  expect([...scene.pipeline().candidates()]).toEqual([['jobs', 2]]);
+});

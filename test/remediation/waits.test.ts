@@ -1,0 +1,147 @@
+import { describe, expect, it } from 'vitest';
+import { createScene, DAY, HOUR, MINUTE, rule } from '../support/auto-cancel-scene.ts';
+
+async function warmScene(section: object = { rules: [rule('jobs')] }) {
+  const scene = await createScene(section);
+  await scene.warm();
+  return scene;
+}
+
+describe('grace', () => {
+  const GRACE = { rules: [rule('jobs', { grace: '30m' })] };
+
+  it('marks, waits, and acts when a walk that began after its end says the same', async () => {
+    const scene = await warmScene(GRACE);
+    expect(await scene.walk('a')).toBe('marked a jobs\nleft a grace');
+    await scene.wait(28 * MINUTE);
+    // Begins one millisecond too early.
+    expect(await scene.walk('a')).toBe('');
+    const { at } = (await scene.lines())[0] ?? { at: 0 };
+    expect(scene.clock.now()).toBe(at + 29 * MINUTE);
+    expect(await scene.walk('a')).toMatch(/^intent a/);
+  });
+
+  it('is over when it is healthy again, and begins anew', async () => {
+    const scene = await warmScene(GRACE);
+    await scene.walk('a b');
+    expect(await scene.walk('a:in_progress_for')).toBe(
+      'cleared a in_progress_for\ncleared b not_tracked\nleft a in_progress_for',
+    );
+    await scene.wait(HOUR);
+    expect(await scene.walk('a')).toBe('marked a jobs\nleft a grace');
+    expect(scene.sent).toEqual([]);
+  });
+
+  it('outlives a restart', async () => {
+    const scene = await warmScene(GRACE);
+    await scene.walk('a');
+    await scene.wait(HOUR);
+    await scene.restart();
+    await scene.walk('a');
+    await scene.walk('a');
+    expect(await scene.walk('a')).toMatch(/^intent a/);
+  });
+
+  it('of a plan is waited for, too', async () => {
+    const scene = await warmScene({ rules: [rule('jobs', { mode: 'plan', grace: '30m' })] });
+    expect(await scene.walk('a')).toBe('marked a jobs\nleft a grace');
+    await scene.wait(HOUR);
+    expect(await scene.walk('a')).toBe('ended a planned stuck');
+  });
+
+  it('is not begun, and not ended, on evidence that is not to be trusted', async () => {
+    const scene = await warmScene(GRACE);
+    await scene.walk('a');
+    scene.isPartial = true;
+    expect(await scene.walk('b')).toBe('left b partial');
+    scene.isPartial = false;
+    await scene.wait(HOUR);
+    expect(await scene.walk('a')).toMatch(/^intent a/);
+  });
+});
+
+describe('approval', () => {
+  const APPROVE = { rules: [rule('jobs', { mode: 'approve' })] };
+
+  async function asked() {
+    const scene = await warmScene(APPROVE);
+    expect(await scene.walk('a b')).toBe(
+      'awaiting_approval a jobs\nawaiting_approval b jobs\nleft a awaiting_approval\nleft b awaiting_approval',
+    );
+    return scene;
+  }
+  async function tell(scene: Awaited<ReturnType<typeof asked>>, action: string) {
+    const key = `command/${scene.clock.now()}`;
+    const command = { kind: 'approve', action, by: 'ann' };
+    await scene.store.commit('', [{ key, value: JSON.stringify({ at: scene.clock.now(), takeUntil: null, command }) }]);
+    await scene.desk().serve();
+    const [answer] = (await scene.store.scan('', 'answer/')).values();
+    await scene.store.commit('', [{ key: key.replace('command', 'answer'), value: null }]);
+    return JSON.parse(answer ?? 'null').answer as { ok: boolean; why?: string };
+  }
+
+  it('is asked for once, and lets that one be cancelled', async () => {
+    const scene = await asked();
+    expect(await scene.again()).toBe('');
+    expect(await tell(scene, 'a')).toMatchObject({ ok: true });
+    expect(await scene.again()).toBe('approved a ann\nintent a jobs 1\nanswered a 1 accepted');
+    expect(scene.sent).toEqual(['a']);
+    const intent = (await scene.lines()).find(({ step }) => step === 'intent');
+    expect(intent).toMatchObject({ approvedBy: 'ann', mode: 'approve' });
+  });
+
+  it('may be given by the beginning of the action, if that is long enough', async () => {
+    const scene = await asked();
+    const action = (await scene.lines()).find(({ action }) => action !== undefined)?.action ?? '';
+    expect(await tell(scene, action.slice(0, 5))).toMatchObject({ ok: false });
+    expect(await tell(scene, action.slice(0, 6))).toMatchObject({ ok: true });
+    expect(await tell(scene, 'nobody')).toEqual({ ok: false, why: 'nothing waits for approval under nobody' });
+  });
+
+  it('may be given for a day, and no longer', async () => {
+    const scene = await asked();
+    await scene.wait(DAY - 1);
+    expect(await tell(scene, 'b')).toMatchObject({ ok: true });
+    await scene.wait(1);
+    expect(await tell(scene, 'a')).toMatchObject({ ok: false });
+  });
+
+  it('is void after a day, to the millisecond, and asked for anew', async () => {
+    const scene = await asked();
+    await tell(scene, 'b');
+    await scene.wait(DAY - MINUTE);
+    expect(await scene.again()).toContain(
+      'cleared a not_approved\ncleared b not_approved\nawaiting_approval a jobs\nawaiting_approval b jobs',
+    );
+    expect(scene.sent).toEqual([]);
+  });
+
+  it('is void when the callback is healthy meanwhile', async () => {
+    const scene = await asked();
+    await tell(scene, 'a');
+    expect(await scene.walk('a:in_progress_for b')).toContain('cleared a in_progress_for');
+    expect(await scene.walk('a b')).toBe('awaiting_approval a jobs\nleft a awaiting_approval');
+    expect(scene.sent).toEqual([]);
+  });
+
+  it('comes after grace, and is of one episode', async () => {
+    const scene = await warmScene({ rules: [rule('jobs', { mode: 'approve', grace: '30m' })] });
+    expect(await scene.walk('a')).toBe('marked a jobs\nleft a grace');
+    expect(await tell(scene, 'a')).toMatchObject({ ok: false });
+    await scene.wait(HOUR);
+    expect(await scene.walk('a')).toBe('awaiting_approval a jobs\nleft a awaiting_approval');
+    await tell(scene, 'a');
+    expect(await scene.walk('a#2')).toContain('cleared a not_tracked\nmarked a jobs');
+    expect(scene.sent).toEqual([]);
+  });
+
+  it('outlives a restart', async () => {
+    const scene = await asked();
+    await tell(scene, 'a');
+    await scene.restart();
+    await scene.walk('a b');
+    await scene.again();
+    expect(scene.sent).toEqual([]);
+    expect(await scene.again()).toBe('intent a jobs 1\nanswered a 1 accepted\nleft b awaiting_approval');
+  });
+});

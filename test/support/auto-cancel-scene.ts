@@ -1,0 +1,355 @@
+/** The pipeline of one account, with everything round it in the hands of the test. */
+import { autoCancelOptions } from '../../src/config/auto-cancel.ts';
+import type { Clock } from '../../src/kit/clock.ts';
+import type { CallbackSighting } from '../../src/model/callback.ts';
+import type { CancelAnswer, JournalEntry } from '../../src/model/journal.ts';
+import type { CallbackState, DlqEntry } from '../../src/model/message.ts';
+import { createDesk, type Desk } from '../../src/remediation/desk.ts';
+import { type Explanation, explain } from '../../src/remediation/explain.ts';
+import { type Journal, openJournal, readJournal } from '../../src/remediation/journal.ts';
+import { createPipeline, type Pipeline } from '../../src/remediation/pipeline.ts';
+import { createMemoryStore } from '../../src/store/memory.ts';
+import type { Store } from '../../src/store/store.ts';
+import type { Reader, Writer } from '../../src/upstream/api.ts';
+import { UpstreamError } from '../../src/upstream/errors.ts';
+import { createTestLog, createTestTracer } from './silent.ts';
+
+export const SECOND = 1000;
+export const MINUTE = 60 * SECOND;
+export const HOUR = 60 * MINUTE;
+export const DAY = 24 * HOUR;
+
+/** A rule as it stands in a configuration, without what no test here is about. */
+export const rule = (name: string, more: object = {}) => ({
+  name,
+  match: { label: { in: ['x'] } },
+  mode: 'enforce',
+  expires: '2030-01-01',
+  grace: '0s',
+  limits: { perRun: 100, perHour: 100 },
+  cooldown: { perUrl: '0s' },
+  ...more,
+});
+
+const WIDE = { perRun: 100, perHour: 100, perDay: 100, spacing: '0s' };
+const NEVER_TRIPS = {
+  candidates: { max: 1000, percent: 100 },
+  errors: { max: 1000 },
+  lostRaces: { percent: 100, ofLast: 1000 },
+};
+
+/** The section as a configuration has it; limits are wide and breakers far away where `section` does not say otherwise. */
+export function optionsOf(section: object) {
+  return autoCancelOptions.parse({ mode: 'enforce', limits: WIDE, breaker: NEVER_TRIPS, ...section });
+}
+
+/** What a cancel is answered. `!`: and it is done. Without a word: accepted, and done. */
+const ANSWERS: Readonly<Record<string, CancelAnswer>> = {
+  '302': { kind: 'accepted', status: 302 },
+  '400': { kind: 'refused', status: 400 },
+  '401': { kind: 'denied', status: 401 },
+  '404': { kind: 'missing', status: 404 },
+  '429': { kind: 'limited', status: 429, retryAfter: 1000 },
+  '500': { kind: 'unknown', status: 500 },
+  timeout: { kind: 'unknown', status: undefined },
+  unsent: { kind: 'not_sent', why: 'no connection' },
+};
+
+/** `a`: stuck. `a:idle_for`: every rule says so. `a:jobs=idle_for,others=no_match`: each for itself. `a@host`: of that URL. `a#2`: another episode. */
+const WORD = /^(\w+)(?::([\w=,]+))?(?:@(\w+))?(?:#(\w+))?$/;
+
+interface Seen {
+  readonly sighting: CallbackSighting;
+  readonly reasons: ReadonlyMap<string, string>;
+}
+
+export interface Scene {
+  /** Ends a complete walk in which these were in progress, and gives what then was written and told. */
+  walk(words: string): Promise<string>;
+  /** Lets time pass, and what is due happen. */
+  wait(ms: number): Promise<string>;
+  /** The next complete walk, one minute later, with the same callbacks. */
+  again(): Promise<string>;
+  /** Three walks: the start is over. */
+  warm(): Promise<void>;
+  /** A new process on what is stored, whose rules may be others. */
+  restart(section?: object): Promise<void>;
+  /** Answers to the next cancels, in words. */
+  answers: string[];
+  /** States in which the service lists callbacks: in progress where nothing is said. */
+  readonly states: Map<string, CallbackState | 'gone' | undefined>;
+  /** Of the entry's callback, where the service tells. */
+  readonly messages: Map<string, string>;
+  /** Newest events by message; undefined is a log that can't be read. */
+  readonly events: Map<string, number | undefined>;
+  /** What is asked of the service from now on: fails with this. */
+  failing: Error | undefined;
+  /** From now on so many commits are made, and then no other; undefined: all. */
+  failCommitsAfter(count: number | undefined): void;
+  isStopped: boolean;
+  readonly firing: Set<string>;
+  isFresh: boolean;
+  eventsAreFresh: boolean;
+  isPartial: boolean;
+  hasFacts: boolean;
+  /** Calls of the writer, by id. */
+  readonly sent: string[];
+  /** Called with each cancel that is about to be sent. */
+  onSend: (id: string) => void;
+  readonly clock: Clock & { step(ms: number): void };
+  readonly store: Store;
+  journal(): Journal;
+  pipeline(): Pipeline;
+  desk(): Desk;
+  explain(id: string): Explanation | undefined;
+  lines(): Promise<JournalEntry[]>;
+  readonly log: ReturnType<typeof createTestLog>;
+}
+
+const ACCOUNT = 'production';
+
+/** What a line says, short: `ended a confirmed read_canceled`. */
+function told(entry: JournalEntry, nameOf: (action: string) => string): string {
+  const words = (...all: unknown[]) => all.filter(word => word !== undefined).join(' ');
+  switch (entry.step) {
+    case 'paused':
+    case 'resumed':
+      return words(entry.step, entry.reason);
+    case 'breaker_opened':
+      return words('opened', entry.breaker, `(${entry.reason})`);
+    case 'breaker_reset':
+      return words('reset', entry.breaker);
+  }
+  const name = nameOf(entry.action);
+  switch (entry.step) {
+    case 'marked':
+    case 'awaiting_approval':
+      return words(entry.step, name, entry.rule);
+    case 'cleared':
+      return words(entry.step, name, entry.reason);
+    case 'approved':
+      return words(entry.step, name, entry.by);
+    case 'intent':
+      return words(entry.step, name, entry.rule, entry.attempt);
+    case 'answered':
+      return words(entry.step, name, entry.attempt, entry.answer.kind);
+    case 'ended':
+      return words(entry.step, name, entry.outcome, entry.reason, entry.unproven && 'unproven');
+  }
+}
+
+export async function createScene(section: object): Promise<Scene> {
+  let options = optionsOf(section);
+  let [time, offset, walks, at] = [Date.UTC(2026, 5, 1), 0, 0, 0];
+  let bornAt = time;
+  let commitsLeft = Number.POSITIVE_INFINITY;
+  let seen = new Map<string, Seen>();
+  let last = '';
+  const names = new Map<string, string>();
+  const memory = createMemoryStore();
+  const store: Store = {
+    ...memory,
+    async commit(account, changes) {
+      if (commitsLeft <= 0) throw new Error('disk full');
+      commitsLeft -= 1;
+      await memory.commit(account, changes);
+    },
+  };
+  const clock = {
+    now: () => time + offset,
+    monotonic: () => time - bornAt,
+    async sleep(ms: number) {
+      time += ms;
+    },
+    step(ms: number) {
+      offset += ms;
+    },
+  };
+  const entryOf = (id: string): DlqEntry => {
+    const state = scene.states.has(id) ? scene.states.get(id) : 'in_progress';
+    const sighting = seen.get(id)?.sighting.entry;
+    return {
+      ...sighting,
+      id,
+      dlqId: id,
+      messageId: `m-${id}`,
+      callbackState: state === 'gone' ? undefined : state,
+      callbackMessageId: scene.messages.get(id),
+      labels: ['x'],
+    } as DlqEntry;
+  };
+  const ask = () => {
+    if (scene.failing) throw scene.failing;
+  };
+  const reader = {
+    async *dlqPages({ messageId = '', source }: { messageId?: string; source?: string }) {
+      ask();
+      if (source !== undefined) throw new UpstreamError('refused', 'no such question', { status: 400 });
+      const id = messageId.slice(2);
+      yield { rows: scene.states.get(id) === 'gone' ? [] : [entryOf(id)], rejected: 0, isLast: true };
+    },
+    async *eventPages({ messageId = '' }: { messageId?: string }) {
+      ask();
+      if (scene.events.has(messageId) && scene.events.get(messageId) === undefined) throw new Error('no log');
+      const newest = scene.events.get(messageId);
+      const rows = newest === undefined ? [] : [{ messageId, state: 'active', time: newest }];
+      yield { rows, rejected: 0, isLast: true };
+    },
+  } as unknown as Reader;
+  const writer: Writer = {
+    async cancel(id) {
+      scene.sent.push(id);
+      scene.onSend(id);
+      const [, word = '302', isDone] = /^(\w+)(!?)$/.exec(scene.answers.shift() ?? '302!') ?? [];
+      if (isDone) scene.states.set(id, 'canceled');
+      return ANSWERS[word] as CancelAnswer;
+    },
+  };
+  const log = createTestLog();
+  let journal: Journal;
+  let pipeline: Pipeline;
+  let desk: Desk;
+
+  async function start(): Promise<void> {
+    [bornAt, walks] = [time, 0];
+    journal = await openJournal(store, ACCOUNT);
+    pipeline = createPipeline({
+      account: ACCOUNT,
+      options,
+      policy: 'p',
+      journal,
+      evidence: () => ({
+        facts: scene.hasFacts
+          ? { at, walks, sightings: [...seen.values()].map(({ sighting }) => sighting), isPartial: scene.isPartial }
+          : undefined,
+        isFresh: scene.isFresh,
+        eventsAreFresh: scene.eventsAreFresh,
+      }),
+      judge(name, { entry }, id, lastEventAt) {
+        const reason = seen.get(entry.id)?.reasons.get(name) ?? 'stuck';
+        const isIdle = typeof lastEventAt === 'number' && lastEventAt < time - HOUR;
+        const found =
+          reason === 'asks_events'
+            ? isIdle
+              ? 'stuck'
+              : lastEventAt === undefined || lastEventAt === 'none'
+                ? 'unknown_idle_for'
+                : 'idle_for'
+            : reason;
+        const judged = id === undefined ? 'no_id' : found;
+        const verdict =
+          judged === 'stuck' || judged === 'no_match'
+            ? judged
+            : /^unknown|^no_id/.test(judged)
+              ? 'unknown'
+              : 'not_stuck';
+        return { rule: name, verdict, reason: judged, predicates: [] };
+      },
+      lacksEvents: 'unknown_idle_for',
+      reader,
+      writer: options.mode === 'enforce' ? writer : undefined,
+      isStopped: () => scene.isStopped,
+      firing: () => scene.firing,
+      clock,
+      log,
+      tracer: createTestTracer(),
+    });
+    desk = createDesk({ store, accounts: [{ name: ACCOUNT, journal, explain: scene.explain }], clock, log });
+  }
+
+  let read = 0;
+  let logged = 0;
+  /** What is new in the journal, then what was left alone and why. */
+  async function news(): Promise<string> {
+    const lines = await readJournal(store, ACCOUNT);
+    for (const { action, target } of pipeline.judged()) names.set(action, `${target.dlqId ?? target.messageId}`);
+    for (const line of lines)
+      if ('target' in line) names.set(line.action, `${line.target.dlqId ?? line.target.messageId}`);
+    const written = lines.slice(read).map(line => told(line, action => names.get(action) ?? action));
+    const left = log.lines.slice(logged).flatMap(({ fields, message }) => {
+      const { dlqId, reason } = fields as { dlqId?: string; reason?: string };
+      return message.endsWith('left alone') ? [`left ${dlqId} ${reason}`] : [];
+    });
+    [read, logged] = [lines.length, log.lines.length];
+    return [...written, ...left].join('\n');
+  }
+
+  async function run(): Promise<string> {
+    await pipeline.run(new AbortController().signal);
+    return news();
+  }
+
+  const scene: Scene = {
+    async walk(words) {
+      time += MINUTE;
+      last = words;
+      const before = seen;
+      seen = new Map(
+        words.split(' ').flatMap(word => {
+          const [, id, says = 'stuck', host = 'h', episode = '1'] = WORD.exec(word) ?? [];
+          if (id === undefined) return [];
+          const each = says.includes('=')
+            ? says.split(',').map(pair => pair.split('=') as [string, string])
+            : undefined;
+          const reasons = new Map(each ?? options.rules.map(({ name }) => [name, says] as const));
+          const firstSeenAt = before.get(id)?.sighting.firstSeenAt ?? clock.now();
+          const entry = { ...entryOf(id), url: `https://${host}.example.com/` };
+          return [
+            [
+              id,
+              { reasons, sighting: { entry, firstSeenAt, lastSeenAt: clock.now(), snapshots: 9, episode } },
+            ] as const,
+          ];
+        }),
+      );
+      [at, walks] = [clock.now(), walks + 1];
+      return run();
+    },
+    again: () => scene.walk(last),
+    async wait(ms) {
+      time += ms;
+      return run();
+    },
+    async warm() {
+      for (let count = 0; count < 3; count += 1) await scene.walk('');
+    },
+    async restart(section) {
+      if (section) options = optionsOf(section);
+      await start();
+    },
+    answers: [],
+    states: new Map(),
+    messages: new Map(),
+    events: new Map(),
+    failing: undefined,
+    failCommitsAfter(count = Number.POSITIVE_INFINITY) {
+      commitsLeft = count;
+    },
+    isStopped: false,
+    firing: new Set(),
+    isFresh: true,
+    eventsAreFresh: true,
+    isPartial: false,
+    hasFacts: true,
+    sent: [],
+    onSend: () => undefined,
+    clock,
+    store,
+    journal: () => journal,
+    pipeline: () => pipeline,
+    desk: () => desk,
+    explain: id =>
+      explain(id, {
+        account: ACCOUNT,
+        options,
+        journal,
+        pipeline,
+        facts: () => ({ at, walks, isPartial: false, sightings: [...seen.values()].map(({ sighting }) => sighting) }),
+        now: clock.now,
+      }),
+    lines: () => readJournal(store, ACCOUNT),
+    log,
+  };
+  await start();
+  return scene;
+}

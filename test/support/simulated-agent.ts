@@ -1,0 +1,156 @@
+/** The parts of the agent that watch failure callbacks and act on them, in a process that can be killed and a time that is driven. */
+import { type AutoCancel, createAutoCancel } from '../../src/app/auto-cancel.ts';
+import { callbackOptions, rulesOf } from '../../src/app/callbacks.ts';
+import { dlq } from '../../src/collectors/dlq.ts';
+import type { Config } from '../../src/config/schema.ts';
+import type { Clock } from '../../src/kit/clock.ts';
+import { ask, type Command } from '../../src/remediation/commands.ts';
+import { createSlot } from '../../src/scheduler/board.ts';
+import { createRunner } from '../../src/scheduler/runner.ts';
+import { openSqliteStore } from '../../src/store/sqlite.ts';
+import type { Store } from '../../src/store/store.ts';
+import type { Reader, Writer } from '../../src/upstream/api.ts';
+import { createTestLog, createTestTracer } from './silent.ts';
+
+/** Lets a process die at one of the things that it does to the world outside. */
+export interface Guillotine {
+  /** What the process does to the world: never comes back in a process that is dead, nor in the one that dies at it. */
+  pass<T>(work: () => Promise<T>): Promise<T>;
+  /** It dies at the next but so many; `isDone`: after what it did then has happened. */
+  arm(left: number, isDone: boolean): void;
+  readonly isDead: boolean;
+  /** Resolves when it dies. */
+  readonly death: Promise<void>;
+}
+
+export function createGuillotine(): Guillotine {
+  const { promise: death, resolve: die } = Promise.withResolvers<void>();
+  const never = new Promise<never>(() => undefined);
+  let [left, isDone, isDead] = [Number.POSITIVE_INFINITY, false, false];
+  return {
+    async pass(work) {
+      if (isDead) return never;
+      left -= 1;
+      if (left > 0) {
+        const done = await work();
+        return isDead ? never : done;
+      }
+      isDead = true;
+      if (isDone) await work().catch(() => undefined);
+      die();
+      return never;
+    },
+    arm(count, after) {
+      [left, isDone] = [count, after];
+    },
+    get isDead() {
+      return isDead;
+    },
+    death,
+  };
+}
+
+export interface SimulatedAgent {
+  /** One complete walk of the dead-letter queue. */
+  walk(): Promise<void>;
+  /** What auto-cancel does each second: obeys commands, reads back, decides. */
+  act(): Promise<void>;
+  readonly autoCancel: AutoCancel;
+  /** Whether a breaker of this name is open. */
+  isOpen(breaker: string): boolean;
+  /** Gives a command as another process would. */
+  tell(command: Command): Promise<void>;
+  /** Whatever it still does is done to nobody, and its store is closed. */
+  end(): Promise<void>;
+}
+
+export interface SimulatedAgentOptions {
+  readonly config: Config;
+  readonly clock: Clock;
+  readonly reader: Reader;
+  readonly writer: Writer;
+  readonly guillotine: Guillotine;
+}
+
+/** `config`: of one account, whose store is a file. */
+export async function startSimulatedAgent(options: SimulatedAgentOptions): Promise<SimulatedAgent> {
+  const { config, clock, reader, writer, guillotine } = options;
+  const [{ name, collect }] = config.accounts as [Config['accounts'][number]];
+  const opened = await openSqliteStore({ path: config.store.path });
+  const store: Store = {
+    ...opened,
+    commit: (account, changes) => guillotine.pass(() => opened.commit(account, changes)),
+  };
+  const [log, tracer] = [createTestLog(), createTestTracer()];
+  const rescanEvery = (collect.dlq as unknown as { rescanEvery: number }).rescanEvery;
+  const dlqOptions = {
+    ...(collect.dlq as unknown as ReturnType<typeof dlq.options.parse>),
+    callbacks: callbackOptions(rulesOf(config, name), rescanEvery, clock),
+  };
+  const { full } = dlq.rounds(dlqOptions);
+  if (!full) throw new Error('the queue is not walked');
+  const slot = createSlot({ account: name, collector: 'dlq' }, { full }, config.staleness, clock);
+  const events = createSlot(
+    { account: name, collector: 'events' },
+    { tail: { every: 15_000 } },
+    config.staleness,
+    clock,
+  );
+  const run = await createRunner({
+    observer: {
+      name: 'dlq',
+      restore: rows => dlq.restore(rows, dlqOptions),
+      recall: memory => dlq.recall?.(memory as never, dlqOptions),
+      observe: step => dlq.observe({ api: reader, options: dlqOptions, ...step } as never),
+    },
+    slot,
+    store,
+    clock,
+    log,
+    tracer,
+  });
+  const account = {
+    name,
+    slot: (collector: string) => ({ dlq: slot, events })[collector],
+    at: () => reader,
+    createWriter: () => writer,
+  };
+  // The rest of an account is nothing to auto-cancel.
+  const accounts = [account] as unknown as Parameters<typeof createAutoCancel>[0]['accounts'];
+  const autoCancel = await createAutoCancel({ config, accounts, store, clock, log, tracer });
+  if (!autoCancel) throw new Error('auto-cancel is off');
+  const signal = new AbortController().signal;
+  const alive = (work: Promise<unknown>) => Promise.race([work, guillotine.death]).then(() => undefined);
+  const bug = () => log.lines.find(({ message }) => message === 'bug');
+  async function act(): Promise<void> {
+    events.observed('tail', { at: clock.now(), facts: {} });
+    events.succeeded('tail', { durationSeconds: 0 });
+    for (const loop of autoCancel?.loops ?? []) await loop(signal);
+    if (bug()) throw new Error(JSON.stringify(bug()));
+  }
+  return {
+    walk: () => alive(run('full', signal)),
+    act: () => alive(act()),
+    autoCancel,
+    isOpen(breaker) {
+      const source = autoCancel.sources[0];
+      source?.revision();
+      const open = source?.samples().get('delivery_auto_cancel_breaker_open') ?? [];
+      return open.some(({ labels, value }) => labels.breaker === breaker && value === 1);
+    },
+    async tell(command) {
+      let waited = 0;
+      // Whoever asks waits in a time of their own, in which the agent goes on.
+      const waiting = {
+        now: clock.now,
+        monotonic: () => waited,
+        async sleep(ms: number) {
+          waited += ms;
+          await alive(autoCancel.loops[0]?.(signal) ?? Promise.resolve());
+        },
+      };
+      await alive(ask(opened, command, { waitMs: 10_000, clock: waiting, signal }));
+    },
+    end: () => opened.close(),
+  };
+}
