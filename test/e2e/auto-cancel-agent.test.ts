@@ -1,0 +1,275 @@
+import { rmSync, writeFileSync } from 'node:fs';
+import { describe, expect, it, type TestContext } from 'vitest';
+import type { JournalEntry } from '../../src/model/journal.ts';
+import { eventually } from '../support/eventually.ts';
+import { parseExposition } from '../support/parse-exposition.ts';
+import { isLook, type Scene, type Stage, setStage } from './stuck-callback.ts';
+
+const PATIENCE = 40_000;
+const CANCEL = 'DELETE /v2/workflows/dlq/callback/{dlqId}';
+
+type Test = Pick<TestContext, 'onTestFinished'>;
+const setUp = ({ onTestFinished }: Test, scene?: Scene) =>
+  setStage(close => void onTestFinished(async () => void (await close())), scene);
+
+/** Waits until that many complete walks more have been made. */
+async function afterWalks({ walks }: Stage, count: number): Promise<void> {
+  const from = walks();
+  await eventually(() => expect(walks()).toBeGreaterThanOrEqual(from + count), PATIENCE);
+}
+
+const steps = (lines: readonly JournalEntry[]) => lines.map(({ step }) => step);
+const count = (lines: readonly JournalEntry[], step: JournalEntry['step']) =>
+  steps(lines).filter(each => each === step).length;
+
+/** Waits until the journal is as `look` wants it, and gives it. */
+const journalWhen = (stage: Stage, look: (journal: Awaited<ReturnType<Stage['journal']>>) => void) =>
+  eventually(async () => {
+    const journal = await stage.journal();
+    look(journal);
+    return journal;
+  }, PATIENCE);
+
+async function killedBy(stage: Stage, crash: string): Promise<void> {
+  expect(await stage.startAgent(crash).ended).toBe('SIGKILL');
+}
+
+/** Gives a function that reads for which reasons the agent has left callbacks alone. */
+async function skipsOf(agent: ReturnType<Stage['startAgent']>): Promise<() => Promise<string[]>> {
+  const [, url = ''] = await agent.says(/"url":"([^"]+)"/);
+  return async () => {
+    const text = await (await fetch(`${url}/metrics`)).text();
+    const family = parseExposition(text, 'text').find(({ name }) => name === 'delivery_auto_cancel_skipped_total');
+    return (family?.samples ?? []).flatMap(({ labels, value }) => (value > 0 ? [labels.reason ?? ''] : []));
+  };
+}
+
+describe.concurrent('an intent that a dead agent left', { timeout: 90_000 }, () => {
+  it.concurrent.for([
+    ['the next agent comes so late that nobody can say', false],
+    ['the service says so', true],
+  ] as const)('does not hit the next run of the callback, where %s', async ([, tellsMessages], test) => {
+    const stage = await setUp(test, { tellsMessages });
+    const [id = ''] = stage.stuck;
+    await killedBy(stage, 'after intent 1');
+    stage.emulator.state.setCallback(id, 'CALLBACK_FAIL');
+    expect(stage.emulator.state.retryCallback(id)).toBe('done');
+    if (!tellsMessages) await stage.passTime(3_600_000);
+    stage.startAgent();
+    const { actions } = await journalWhen(stage, ({ actions }) => expect(actions[0]?.isOpen).toBe(false));
+    await afterWalks(stage, 5);
+    expect(actions.map(({ ended }) => ended)).toEqual(['gave_up']);
+    expect((await stage.journal()).lines.at(-1)).toMatchObject({ step: 'ended', reason: 'not_tracked' });
+    expect(stage.deletes).toEqual([]);
+    expect(stage.callbackOf(id)).toBe('CALLBACK_INPROGRESS');
+  });
+
+  it.concurrent.for<readonly [string, Scene, string]>([
+    ['the limit of the hour', { autoCancel: { limits: { perHour: 1 } } }, 'limit_hour'],
+    ['the limit of the day', { autoCancel: { limits: { perDay: 1 } } }, 'limit_day'],
+    ['the limit of its rule', { rule: { limits: { perRun: 9, perHour: 1 } } }, 'limit_hour'],
+    ['the rest of its address', { stuck: 1, rule: { cooldown: { perUrl: '10h' } } }, 'cooldown'],
+  ])('counts against %s after a restart', async ([, scene, reason], test) => {
+    const stage = await setUp(test, { stuck: 2, ...scene });
+    await killedBy(stage, 'after intent 1');
+    const agent = stage.startAgent();
+    const skips = await skipsOf(agent);
+    await eventually(async () => expect(await skips()).toContain(reason), PATIENCE);
+    // All four looks are made, and the first could be tried again.
+    await afterWalks(stage, 9);
+    const { lines } = await stage.journal();
+    expect(steps(lines)).toEqual(['intent']);
+    expect(stage.deletes).toEqual([]);
+  });
+});
+
+describe.concurrent('a breaker', { timeout: 90_000 }, () => {
+  it.concurrent('of errors opens after a restart by what is in the journal, and stays open until it is reset', async test => {
+    const stage = await setUp(test, {
+      stuck: 5,
+      speed: 1,
+      emulator: { faults: [{ endpoint: CANCEL, kind: 'status', status: 500 }] },
+      autoCancel: { breaker: { errors: { max: 2 } } },
+    });
+    await killedBy(stage, 'after answered 2');
+    expect(count(await stage.traced(), 'breaker_opened')).toBe(0);
+    await killedBy(stage, 'after breaker_opened 1');
+    const agent = stage.startAgent();
+    const skips = await skipsOf(agent);
+    await eventually(async () => expect(await skips()).toContain('breaker_errors'), PATIENCE);
+    await afterWalks(stage, 3);
+    expect(stage.deletes.length).toBe(2);
+    expect(count(stage.traced(), 'breaker_opened')).toBe(1);
+    stage.emulator.faults.clear();
+    expect(await stage.cli('reset-breaker', 'errors', '--reason', 'it works again', '--by', 'ann')).toEqual({
+      code: 0,
+      stdout: 'the breaker errors is reset\n',
+      stderr: '',
+    });
+    // The two that failed may still be read back, the others are cancelled.
+    const { state } = await journalWhen(stage, ({ lines }) => expect(count(lines, 'ended')).toBeGreaterThanOrEqual(3));
+    expect(state.breakers.size).toBe(0);
+    expect((await stage.cli('journal')).stdout).toMatch(/breaker_reset +errors by ann: it works again/);
+    expect(stage.violations).toEqual([]);
+  });
+
+  it.concurrent('of candidates opens once, and holds beyond a restart', async test => {
+    const stage = await setUp(test, { stuck: 4, autoCancel: { breaker: { candidates: { max: 3, percent: 100 } } } });
+    await killedBy(stage, 'after breaker_opened 1');
+    const agent = stage.startAgent();
+    const skips = await skipsOf(agent);
+    await eventually(async () => expect(await skips()).toContain('breaker_candidates'), PATIENCE);
+    await afterWalks(stage, 4);
+    expect(steps((await stage.journal()).lines)).toEqual(['breaker_opened']);
+    expect(stage.deletes).toEqual([]);
+  });
+
+  it.concurrent.for(['read-only', 'void'] as const)(
+    'opens at the first refusal of a %s token',
+    async (actionToken, test) => {
+      const stage = await setUp(test, { stuck: 3, speed: 1, actionToken });
+      const first = stage.startAgent();
+      await journalWhen(stage, ({ state }) => expect(state.breakers.has('errors')).toBe(true));
+      await afterWalks(stage, 3);
+      first.kill('SIGKILL');
+      await first.ended;
+      const second = stage.startAgent();
+      await afterWalks(stage, 5);
+      expect(stage.deletes.length).toBe(1);
+      const skips = await skipsOf(second);
+      expect(await skips()).toContain('breaker_errors');
+      const reset = await stage.cli('reset-breaker', 'errors', '--reason', 'another token', '--by', 'ann');
+      expect(reset).toMatchObject({ code: 0 });
+      const { lines } = await journalWhen(stage, ({ lines }) => expect(count(lines, 'breaker_opened')).toBe(2));
+      expect(count(lines, 'breaker_reset')).toBe(1);
+      await afterWalks(stage, 3);
+      expect(stage.deletes.length).toBe(2);
+      expect(new Set(stage.deletes).size).toBe(2);
+      const said = first.stderr() + second.stderr() + JSON.stringify(await stage.journal());
+      for (const secret of stage.secrets) expect(said).not.toContain(secret);
+    },
+  );
+});
+
+describe.concurrent('commands', { timeout: 90_000 }, () => {
+  it.concurrent('reach a running agent', async test => {
+    const gate = Promise.withResolvers<void>();
+    const stage = await setUp(test, {
+      speed: 1,
+      rule: { mode: 'approve', expires: null },
+      hooks: { before: () => gate.promise },
+    });
+    const [id = ''] = stage.stuck;
+    const agent = stage.startAgent();
+    await agent.says(/is listening/);
+    const pause = await stage.cli('pause', '--reason', 'we look at it', '--by', 'ann');
+    expect(pause).toEqual({ code: 0, stdout: 'paused\n', stderr: '' });
+    gate.resolve();
+    await afterWalks(stage, 5);
+    expect((await stage.cli('explain', id)).stdout).toContain('nothing is done now: paused');
+    expect(steps((await stage.journal()).lines)).toEqual(['paused']);
+    expect(await stage.cli('resume', '--reason', 'looked', '--by', 'ann')).toMatchObject({ code: 0 });
+    await journalWhen(stage, ({ lines }) => expect(steps(lines).at(-1)).toBe('awaiting_approval'));
+    expect(await stage.cli('approve', 'none')).toMatchObject({ code: 1, stderr: expect.stringContaining('none') });
+    await afterWalks(stage, 2);
+    expect(stage.deletes).toEqual([]);
+    expect(await stage.cli('approve', id, '--by', 'bob')).toMatchObject({ code: 0 });
+    const { lines } = await journalWhen(stage, ({ actions }) => expect(actions[0]?.ended).toBe('confirmed'));
+    expect(steps(lines)).toEqual(['paused', 'resumed', 'awaiting_approval', 'approved', 'intent', 'answered', 'ended']);
+    expect(lines.find(({ step }) => step === 'intent')).toMatchObject({ mode: 'approve', approvedBy: 'bob' });
+    expect(stage.deletes).toEqual([id]);
+    const table = await stage.cli('journal');
+    for (const word of ['by ann: we look at it', 'approved', 'accepted 302', `${id} `, 'confirmed']) {
+      expect(table.stdout).toContain(word);
+    }
+    const json = (await stage.cli('journal', '--json')).stdout.trimEnd().split('\n');
+    expect(json.map(line => JSON.parse(line).step)).toEqual(steps(lines));
+    await afterWalks(stage, 2);
+    expect(await stage.cli('explain', id)).toMatchObject({ code: 1 });
+  });
+
+  it.concurrent('wait for the next agent where none runs, which obeys before anything else', async test => {
+    const stage = await setUp(test, { speed: 3 });
+    const [id = ''] = stage.stuck;
+    const pause = await stage.cli('pause', '--reason', 'a bad night', '--by', 'ann');
+    expect(pause).toMatchObject({ code: 0, stdout: expect.stringContaining('the next one obeys') });
+    for (const args of [
+      ['explain', id],
+      ['approve', id],
+    ]) {
+      expect(await stage.cli(...args)).toMatchObject({ code: 1, stderr: expect.stringContaining('no agent answered') });
+    }
+    expect(await stage.cli('journal')).toMatchObject({ code: 0, stdout: 'the journal is empty\n' });
+    const agent = stage.startAgent();
+    await afterWalks(stage, 6);
+    const skips = await skipsOf(agent);
+    expect(await skips()).toContain('paused');
+    expect(steps((await stage.journal()).lines)).toEqual(['paused']);
+    expect(stage.deletes).toEqual([]);
+    expect(await stage.cli('resume', '--reason', 'it is day')).toMatchObject({ code: 0 });
+    await journalWhen(stage, ({ actions }) => expect(actions[0]?.ended).toBe('confirmed'));
+    expect(stage.deletes).toEqual([id]);
+  });
+});
+
+describe.concurrent('the agent', { timeout: 90_000 }, () => {
+  it.concurrent('sends nothing while the stop file is there, even if it comes after the last look', async test => {
+    let isLast = false;
+    const stage: Stage = await setUp(test, {
+      hooks: { after: request => void (isLast && isLook(request) && writeFileSync(stage.stopFile, '')) },
+    });
+    const [id = ''] = stage.stuck;
+    writeFileSync(stage.stopFile, '');
+    const agent = stage.startAgent();
+    const skips = await skipsOf(agent);
+    await eventually(async () => expect(await skips()).toContain('stop_file'), PATIENCE);
+    await afterWalks(stage, 3);
+    expect((await stage.journal()).lines).toEqual([]);
+    // It comes back while the agent takes its last look: the intent is written, and nothing is sent.
+    isLast = true;
+    rmSync(stage.stopFile);
+    await journalWhen(stage, ({ lines }) =>
+      expect(lines).toMatchObject([
+        { step: 'intent' },
+        { step: 'answered', answer: { kind: 'not_sent', why: 'stop_file' } },
+        { step: 'ended', outcome: 'expired' },
+      ]),
+    );
+    await afterWalks(stage, 3);
+    expect(stage.deletes).toEqual([]);
+    isLast = false;
+    rmSync(stage.stopFile);
+    await journalWhen(stage, ({ actions }) => expect(actions[0]?.ended).toBe('confirmed'));
+    expect(stage.deletes).toEqual([id]);
+  });
+
+  it.concurrent('ends within ten seconds of a SIGTERM while a DELETE hangs, and reads it back at its next start', async test => {
+    const stage = await setUp(test, {
+      emulator: { faults: [{ endpoint: CANCEL, kind: 'hang', acts: true, times: 1 }] },
+    });
+    const [id = ''] = stage.stuck;
+    const agent = stage.startAgent();
+    await eventually(() => expect(stage.callbackOf(id)).toBe('CALLBACK_CANCELED'), PATIENCE);
+    const start = performance.now();
+    agent.kill('SIGTERM');
+    expect(await agent.ended).toBe(0);
+    expect(performance.now() - start).toBeLessThan(10_000);
+    expect(steps((await stage.journal()).lines)).toEqual(['intent', 'answered']);
+    stage.startAgent();
+    const { lines } = await journalWhen(stage, ({ actions }) => expect(actions[0]?.ended).toBe('confirmed'));
+    expect(lines.at(-1)).toMatchObject({ unproven: true });
+    expect(stage.deletes).toEqual([id]);
+  });
+
+  it.concurrent('does not start a second time on one store, and says why', async test => {
+    const stage = await setUp(test);
+    const first = stage.startAgent();
+    await first.says(/is listening/);
+    const second = stage.startAgent();
+    expect(await second.ended).toBe(1);
+    expect(second.stderr()).toContain(stage.path);
+    expect(second.stderr()).toMatch(/in use|locked|another/);
+    await journalWhen(stage, ({ actions }) => expect(actions[0]?.ended).toBe('confirmed'));
+    expect(stage.deletes).toEqual(stage.stuck);
+  });
+});

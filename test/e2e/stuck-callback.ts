@@ -1,0 +1,266 @@
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createTracker } from '../../src/collectors/dead-letters/callbacks.ts';
+import { runOf } from '../../src/emulator/dead-letter.ts';
+import type { CallbackState } from '../../src/emulator/failure-callback.ts';
+import { type EmulatorOptions, startEmulator } from '../../src/emulator/server.ts';
+import type { JournalEntry } from '../../src/model/journal.ts';
+import { readJournal } from '../../src/remediation/journal.ts';
+import { emptyJournal, foldEntry } from '../../src/remediation/journal-state.ts';
+import { openSqliteStore, openSqliteStoreBeside } from '../../src/store/sqlite.ts';
+import { toDlqEntry } from '../../src/upstream/wire.ts';
+import { type CliProcess, startCli } from '../support/cli.ts';
+import { type FrontHooks, type FrontRequest, startFront } from '../support/front.ts';
+
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+
+const ACCOUNT = 'a';
+
+const FAST_CLOCK = new URL('../support/fast-clock.ts', import.meta.url);
+const JOURNAL_CRASH = new URL('../support/journal-crash.ts', import.meta.url);
+
+/** How a stage differs from the usual. */
+export interface Scene {
+  readonly emulator?: Omit<EmulatorOptions, 'history' | 'workload' | 'dlqEntries'>;
+  /** Callbacks that are stuck; default 1. */
+  readonly stuck?: number;
+  /** More of the configuration's sections. */
+  readonly autoCancel?: object;
+  readonly rule?: object;
+  readonly upstream?: object;
+  readonly hooks?: FrontHooks;
+  /** Which token actions bear; default the one that may do everything. */
+  readonly actionToken?: 'full' | 'read-only' | 'void';
+  /** Milliseconds of the agent in one of ours; default 10. */
+  readonly speed?: number;
+  /** The service tells which message each failure callback is. */
+  readonly tellsMessages?: boolean;
+}
+
+/** When the journal says what it should not, at the moment when a DELETE arrives, in words. */
+export type Violation = string;
+
+export const isDelete = ({ method }: FrontRequest) => method === 'DELETE';
+const isList = ({ method, path }: FrontRequest) => method === 'GET' && /^\/v2\/dlq(\?|$)/.test(path);
+/** A page of a complete walk: neither a look at one entry nor a list of workflow runs alone. */
+const isWalk = (request: FrontRequest) => isList(request) && !/messageId=|source=/.test(request.path);
+export const isLook = ({ method, path }: FrontRequest) => method === 'GET' && path.includes('messageId=');
+
+/**
+ * An emulated service behind a front that watches every DELETE, with callbacks that are stuck, one that is in progress
+ * for an hour and a dead letter without any; a store whose tracker has seen all that; and the real agent, on a fast clock.
+ */
+export async function setStage(onEnd: (close: () => Promise<unknown>) => void, scene: Scene = {}) {
+  const { stuck: count = 1, hooks = {}, speed = 10, tellsMessages = false } = scene;
+  const since = Date.now();
+  const emulator = await startEmulator({ ...scene.emulator, history: 0, workload: false, dlqEntries: 0 });
+  onEnd(() => emulator.close());
+  const { state } = emulator;
+  const addRun = (path: string, age: number) =>
+    state.addFailedRun({
+      enteredAt: since - age,
+      createdAt: since - age - MINUTE,
+      workflowUrl: `https://stuck.example.com/${path}`,
+    });
+  const stuck = Array.from({ length: count }, (_, index) => addRun(`run-${index}`, 61 * HOUR));
+  const healthy = addRun('healthy', HOUR);
+  const trap = state.addDlqEntry({ enteredAt: since - HOUR });
+
+  const deletes: string[] = [];
+  const violations: Violation[] = [];
+  let walks = 0;
+  const folder = mkdtempSync(join(tmpdir(), 'delivery-watch-stuck-'));
+  onEnd(async () => rmSync(folder, { recursive: true }));
+  const path = join(folder, 'store.db');
+  const traceFile = join(folder, 'trace');
+  const stopFile = join(folder, 'STOP');
+
+  /** Read by a connection of its own, as another process would. */
+  async function readLines(): Promise<JournalEntry[]> {
+    const store = await openSqliteStoreBeside({ path });
+    try {
+      return await readJournal(store, ACCOUNT);
+    } finally {
+      await store.close();
+    }
+  }
+
+  /** What must be so whenever a DELETE arrives: its intent is durable, and of nothing else than this very entry. */
+  async function watchDelete({ path: asked }: FrontRequest): Promise<void> {
+    const id = asked.replace('/v2/workflows/dlq/callback/', '');
+    deletes.push(id);
+    const lines = await readLines();
+    const intents = lines.filter(line => line.step === 'intent');
+    const own = intents.filter(line => line.step === 'intent' && line.target.id === id);
+    const heard = deletes.filter(other => other === id).length;
+    if (own.length < heard) violations.push(`DELETE ${heard} of ${id} came with ${own.length} intents committed`);
+    const last = own.at(-1);
+    const isAnswered = lines.some(
+      line => line.step === 'answered' && line.action === last?.action && line.attempt === own.length,
+    );
+    if (isAnswered) violations.push(`a DELETE of ${id} came behind the answer of its last intent`);
+    if (walks < 3) violations.push(`a DELETE came after ${walks} walks of this process`);
+  }
+
+  const messageOf = (dlqId: string) => {
+    const [entry] = state.findDlqEntry(dlqId) ?? [];
+    return entry && runOf(entry)?.callback?.messageId;
+  };
+  function withMessages(body: Buffer): Buffer {
+    const list = JSON.parse(body.toString()) as { messages: { dlqId: string; failureCallbackInfo?: object }[] };
+    for (const { dlqId, failureCallbackInfo: info } of list.messages) {
+      if (info) Object.assign(info, { messageId: messageOf(dlqId) });
+    }
+    return Buffer.from(JSON.stringify(list));
+  }
+
+  const front = await startFront(emulator.url, {
+    async before(request) {
+      if (isWalk(request)) walks += 1;
+      if (isDelete(request)) await watchDelete(request);
+      await hooks.before?.(request);
+    },
+    async after(request, answer) {
+      if (tellsMessages && isList(request)) answer.body = withMessages(answer.body);
+      await hooks.after?.(request, answer);
+    },
+  });
+  onEnd(() => front.close());
+
+  const rows = state.dlqRows().map(row => toDlqEntry(row));
+  const entries = rows
+    .filter(row => row !== undefined)
+    .map(row => (tellsMessages ? { ...row, callbackMessageId: messageOf(row.id) } : row));
+  const tracker = createTracker({ track: () => false, maxGap: 30 * MINUTE });
+  for (let age = 60 * HOUR; age >= 0; age -= 10 * MINUTE) {
+    tracker.observe(
+      entries.filter(({ enteredAt = 0 }) => enteredAt <= since - age),
+      since - age,
+    );
+  }
+  const store = await openSqliteStore({ path });
+  await store.commit(
+    ACCOUNT,
+    tracker.takeChanges().map(({ key, value }) => ({ key: `dlq/${key}`, value })),
+  );
+  await store.close();
+
+  const configFile = join(folder, 'config.yaml');
+  const { limits, breaker, ...autoCancel } = (scene.autoCancel ?? {}) as { limits?: object; breaker?: object };
+  const many = { perRun: 100, perHour: 100 };
+  writeFileSync(
+    configFile,
+    JSON.stringify({
+      server: { listen: '127.0.0.1:0' },
+      store: { path },
+      accounts: [
+        {
+          name: ACCOUNT,
+          baseUrl: front.url,
+          token: { env: 'TOKEN' },
+          actionToken: { env: 'ACTION_TOKEN' },
+          budget: { requestsPerSecond: 1000, burst: 1000, concurrency: 8, requestsPerDay: 10_000_000 },
+          upstream: { timeout: '60s', ...scene.upstream },
+        },
+      ],
+      collect: {
+        flowControl: { enabled: false },
+        events: { enabled: false },
+        dlq: { every: `${speed}s`, rescanEvery: `${speed}s` },
+      },
+      autoCancel: {
+        mode: 'enforce',
+        stopFile,
+        limits: { ...many, perDay: 100, spacing: '0s', ...limits },
+        breaker: {
+          candidates: { max: 100, percent: 100 },
+          errors: { max: 100 },
+          lostRaces: { percent: 100, ofLast: 100 },
+          ...breaker,
+        },
+        ...autoCancel,
+        rules: [
+          {
+            name: 'stuck',
+            mode: 'enforce',
+            expires: '2099-12-31',
+            match: { workflowUrl: { prefix: ['https://stuck.example.com/'] } },
+            grace: '0s',
+            cooldown: { perUrl: '0s' },
+            limits: many,
+            ...scene.rule,
+          },
+        ],
+      },
+    }),
+  );
+  const tokens = { full: emulator.token, 'read-only': emulator.readOnlyToken, void: 'void-action-token' };
+  const env = {
+    TOKEN: emulator.readOnlyToken,
+    ACTION_TOKEN: tokens[scene.actionToken ?? 'full'],
+    NODE_OPTIONS: [FAST_CLOCK, JOURNAL_CRASH].map(url => `--import=${url}`).join(' '),
+    FAST_CLOCK: `${since} ${speed}`,
+    JOURNAL_TRACE: traceFile,
+  };
+  const running: CliProcess[] = [];
+  onEnd(async () => {
+    for (const each of running) each.kill('SIGKILL');
+    await Promise.all(running.map(({ ended }) => ended));
+  });
+  function run(args: readonly string[], more: Readonly<Record<string, string>> = {}): CliProcess {
+    const child = startCli(args, { ...env, ...more });
+    running.push(child);
+    return child;
+  }
+
+  return {
+    emulator,
+    stuck,
+    healthy,
+    trap,
+    /** The ids of all DELETEs that arrived, whatever became of them. */
+    deletes,
+    violations,
+    path,
+    stopFile,
+    /** Complete walks of the process that was started last. */
+    walks: () => walks,
+    /** `crash`: the commit at which it dies; see support/journal-crash.ts. */
+    startAgent(crash = '') {
+      walks = 0;
+      return run(['serve', '--config', configFile], { JOURNAL_CRASH: crash });
+    },
+    async cli(...args: string[]) {
+      const child = run(['auto-cancel', args[0] ?? '', '--config', configFile, ...args.slice(1)]);
+      return { code: await child.ended, stdout: child.stdout(), stderr: child.stderr() };
+    },
+    /** As if no agent had run for so long, in milliseconds of the agent. */
+    async passTime(ms: number) {
+      const store = await openSqliteStore({ path });
+      const [at, number] = JSON.parse((await store.scan(ACCOUNT, 'dlq/callbacks')).get('dlq/callbacks') ?? '[]');
+      await store.commit(ACCOUNT, [{ key: 'dlq/callbacks', value: JSON.stringify([at - ms, number]) }]);
+      await store.close();
+    },
+    async journal() {
+      const lines = await readLines();
+      const folded = emptyJournal();
+      for (const line of lines) foldEntry(folded, line);
+      return { lines, state: folded, actions: [...folded.actions.values()] };
+    },
+    /** Every line that any process has committed, as it was then. */
+    traced: (): JournalEntry[] =>
+      existsSync(traceFile)
+        ? readFileSync(traceFile, 'utf8')
+            .trimEnd()
+            .split('\n')
+            .map(line => JSON.parse(line.slice(line.indexOf(' ') + 1)) as JournalEntry)
+        : [],
+    callbackOf: (dlqId: string): CallbackState | undefined =>
+      state.dlqRows().find(row => row.dlqId === dlqId)?.failureCallbackInfo?.state,
+    secrets: [emulator.token, emulator.readOnlyToken, tokens.void],
+  };
+}
+
+export type Stage = Awaited<ReturnType<typeof setStage>>;
