@@ -1,4 +1,6 @@
 import { collectors } from '../collectors/index.ts';
+import { alertingFamilies } from '../metrics/alerting.ts';
+import { autoCancelFamilies } from '../metrics/auto-cancel.ts';
 import type { Family } from '../metrics/family.ts';
 import { accountInfoFamily, ownFamilies } from '../metrics/own.ts';
 import { createProcessMetrics } from '../metrics/process.ts';
@@ -25,6 +27,11 @@ export function metricsReference(): string {
     ]),
     '## Of each account',
     metricsTable([...Object.values(ownFamilies), accountInfoFamily([])], ['account']),
+    '## Of auto-cancel',
+    metricsTable(Object.values(autoCancelFamilies), ['account']),
+    '## Of the agent’s own alerts',
+    metricsTable([alertingFamilies.alerts], ['account']),
+    metricsTable([alertingFamilies.notifications], []),
     '## Of the agent itself',
     metricsTable(agent, []),
     'Besides these, prom-client’s `process_*` and `nodejs_*`.',

@@ -1,0 +1,249 @@
+import { dlq } from '../collectors/dlq.ts';
+import { autoCancelFamilies } from '../metrics/auto-cancel.ts';
+import { ownFamilies } from '../metrics/own.ts';
+import { age, chosen, each, flow, level, one, type RowSpec, rise } from './panel.ts';
+import { highest } from './promql.ts';
+
+const {
+  messages,
+  newest,
+  oldestEntered,
+  breakdown,
+  callbacks,
+  suspected,
+  oldestInProgress,
+  entered,
+  left,
+  foundByRescan,
+} = dlq.families;
+const { candidates, actions, skipped, breakerOpen, paused, oldestUnresolved, budgetRemaining } = autoCancelFamilies;
+
+const ALL = { filter: 'all' };
+const perFilter = ['account', 'filter'] as const;
+const FILTER = '{{account}} {{filter}}';
+const retention = `max by (account) (${chosen(ownFamilies.dlqRetention)})`;
+const breakdownOf = (dimension: string) => level(breakdown, ['value'], { dimension });
+
+/** The dead-letter queue, failure callbacks, and what auto-cancel does about them. */
+export const dlqDashboard: readonly RowSpec[] = [
+  {
+    title: 'At a glance',
+    panels: [
+      {
+        kind: 'stat',
+        title: 'Dead letters',
+        description: 'How many messages are in the dead-letter queues? The filter all is the whole of each.',
+        unit: 'short',
+        queries: one(level(messages, [], ALL)),
+      },
+      {
+        kind: 'stat',
+        title: 'Entered (24 h)',
+        description: 'How many messages came into the dead-letter queues in the last 24 hours?',
+        unit: 'short',
+        queries: one(rise(entered, '24h', [], ALL)),
+      },
+      {
+        kind: 'stat',
+        title: 'Left (24 h)',
+        description:
+          'How many messages left the dead-letter queues in the last 24 hours: retried, removed, or expired?',
+        unit: 'short',
+        queries: one(rise(left, '24h', [], ALL)),
+      },
+      {
+        kind: 'stat',
+        title: 'Oldest dead letter',
+        description: 'How long ago did the dead letter that is in its queue longest come into it?',
+        unit: 'dtdurations',
+        queries: one(`time() - min(${chosen(oldestEntered, ALL)})`),
+      },
+      {
+        kind: 'stat',
+        title: 'Retention used',
+        description:
+          'How much of the time that the service keeps dead letters has the oldest been there? At 100 % it is deleted. Needs retention.dlq, or the record of a token reset.',
+        unit: 'percentunit',
+        queries: one(`max((${age(oldestEntered, ['account'], ALL)}) / on (account) ${retention})`),
+        thresholds: { warning: 0.6, critical: 0.8 },
+      },
+      {
+        kind: 'stat',
+        title: 'Callbacks that seem stuck',
+        description: 'How many failure callbacks have been in progress for longer than their retries can take?',
+        unit: 'short',
+        queries: one(level(suspected)),
+        thresholds: { warning: 1, critical: 10 },
+      },
+    ],
+  },
+  {
+    title: 'The queue',
+    panels: [
+      {
+        kind: 'graph',
+        title: 'Size',
+        description: 'How many messages are in the queue? Filters overlap: their lines do not add up.',
+        unit: 'short',
+        queries: each(FILTER, level(messages, perFilter)),
+      },
+      {
+        kind: 'graph',
+        title: 'Net change an hour',
+        description: 'Does the queue grow or shrink, over the last hour?',
+        unit: 'short',
+        queries: each(FILTER, `max by (account, filter) (deriv(${chosen(messages)}[1h])) * 3600`),
+      },
+      {
+        kind: 'graph',
+        title: 'Entered and left',
+        description: 'Do more messages come into the queue than leave it?',
+        unit: 'cps',
+        queries: [
+          { legend: '{{account}} entered', expr: flow(entered, ['account'], ALL) },
+          { legend: '{{account}} left', expr: flow(left, ['account'], ALL) },
+        ],
+      },
+      {
+        kind: 'stack',
+        title: 'Left, by reason',
+        description:
+          'Do messages leave because somebody dealt with them, or because they expired? Seen at complete walks.',
+        unit: 'cps',
+        queries: each('{{reason}}', flow(left, ['reason'], ALL)),
+      },
+      {
+        kind: 'graph',
+        title: 'Age',
+        description: 'How old are the oldest and the newest message in the queue?',
+        unit: 'dtdurations',
+        queries: [
+          { legend: `${FILTER} oldest`, expr: age(oldestEntered, perFilter) },
+          { legend: `${FILTER} newest`, expr: `time() - max by (account, filter) (${chosen(newest)})` },
+        ],
+      },
+      {
+        kind: 'graph',
+        title: 'Time to expiry',
+        description:
+          'How long until the service deletes the oldest message? Needs retention.dlq, or the record of a token reset.',
+        unit: 'dtdurations',
+        queries: each(FILTER, `${retention} - on (account) group_right () (${age(oldestEntered, perFilter)})`),
+      },
+    ],
+  },
+  {
+    title: 'What is in it',
+    panels: [
+      {
+        kind: 'table',
+        title: 'Dead letters by host',
+        description: 'For which hosts are they? Needs the breakdown urlHost.',
+        unit: 'short',
+        queries: each('{{value}}', `topk(20, ${breakdownOf('urlHost')})`),
+      },
+      {
+        kind: 'table',
+        title: 'Dead letters by status',
+        description: 'What did the destinations answer at last? 0: nothing. Needs the breakdown responseStatus.',
+        unit: 'short',
+        queries: each('{{value}}', `topk(20, ${breakdownOf('responseStatus')})`),
+      },
+      {
+        kind: 'stack',
+        title: 'Status over time',
+        description: 'Do destinations fail in another way than before? Needs the breakdown responseStatus.',
+        unit: 'short',
+        queries: each('{{value}}', breakdownOf('responseStatus')),
+      },
+      {
+        kind: 'stack',
+        title: 'Found late',
+        description: 'How many messages did only a complete walk find? Should be none: the service listed them late.',
+        unit: 'cps',
+        queries: each('{{account}}', flow(foundByRescan, ['account'])),
+      },
+    ],
+  },
+  {
+    title: 'Failure callbacks',
+    isCollapsed: true,
+    panels: [
+      {
+        kind: 'stack',
+        title: 'Failure callbacks by state',
+        description: 'Were those told who asked to be told of failures? Only where the service reports it.',
+        unit: 'short',
+        queries: each('{{state}}', level(callbacks, ['state'])),
+      },
+      {
+        kind: 'graph',
+        title: 'Seem stuck',
+        description: 'How many failure callbacks have been in progress for longer than their retries can take?',
+        unit: 'short',
+        queries: each('{{account}}', level(suspected, ['account'])),
+      },
+      {
+        kind: 'graph',
+        title: 'Longest in progress',
+        description: 'For how long has the agent seen the failure callback in progress that has been so longest?',
+        unit: 'dtdurations',
+        queries: each('{{account}}', age(oldestInProgress, ['account'])),
+      },
+    ],
+  },
+  {
+    title: 'Auto-cancel',
+    isCollapsed: true,
+    panels: [
+      {
+        kind: 'graph',
+        title: 'Candidates',
+        description: 'How many failure callbacks does each rule call stuck?',
+        unit: 'short',
+        queries: each('{{rule}}', level(candidates, ['rule'])),
+      },
+      {
+        kind: 'stack',
+        title: 'Actions by outcome',
+        description: 'What was done, and how did it end? planned: would have been cancelled.',
+        unit: 'cps',
+        queries: each('{{rule}} {{mode}} {{outcome}}', `${flow(actions, ['rule', 'mode', 'outcome'])} > 0`),
+      },
+      {
+        kind: 'stack',
+        title: 'Left alone, by reason',
+        description: 'Why was nothing done about failure callbacks that a rule matches?',
+        unit: 'cps',
+        queries: each('{{rule}} {{reason}}', flow(skipped, ['rule', 'reason'])),
+      },
+      {
+        kind: 'graph',
+        title: 'Cancels left',
+        description: 'How many cancels do the limits of hour and day leave? Without a name: those of the account.',
+        unit: 'short',
+        queries: each('{{account}} {{rule}}', `min by (account, rule) (${chosen(budgetRemaining)})`),
+      },
+      {
+        kind: 'states',
+        title: 'Brakes',
+        description: 'Is a breaker open, or has somebody paused auto-cancel? 1: nothing is done.',
+        unit: 'bool',
+        queries: [
+          {
+            legend: '{{account}} breaker {{breaker}}',
+            expr: `max by (account, breaker) (${highest(chosen(breakerOpen))})`,
+          },
+          { legend: '{{account}} paused', expr: `max by (account) (${highest(chosen(paused))})` },
+        ],
+      },
+      {
+        kind: 'graph',
+        title: 'Oldest cancel without an end',
+        description: 'For how long has nobody known how the oldest cancel ended? Nothing is well.',
+        unit: 'dtdurations',
+        queries: each('{{account}} {{rule}}', age(oldestUnresolved, ['account', 'rule'])),
+      },
+    ],
+  },
+];

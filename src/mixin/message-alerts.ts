@@ -1,0 +1,147 @@
+import { dlq } from '../collectors/dlq.ts';
+import { events } from '../collectors/events.ts';
+import { flowControl } from '../collectors/flow-control.ts';
+import { formatLe } from '../metrics/exposition.ts';
+import type { Alert, RecordingRule } from './alert.ts';
+import { highest, increase, latest, rate, series, total } from './promql.ts';
+
+/** 99 % of messages are to be delivered: shares of failed ones that spend the budget of 30 days 14.4 and 6 times too fast. */
+const FAST_BURN = 0.144;
+const SLOW_BURN = 0.06;
+/** A message is on time within so many seconds of when it was due. */
+const ON_TIME = 300;
+
+const { finished, total: logged, timeToDeliver, newest, gaps } = events.families;
+
+/** Failed messages, or failed and delivered ones: cancelled ones say nothing of deliveries. */
+const failed = (of: (selector: string) => string) => total(finished, of, { where: { outcome: 'failed' } });
+const judged = (of: (selector: string) => string) => total(finished, of, { where: { outcome: /delivered|failed/ } });
+
+const errorRatio = (window: string): RecordingRule => ({
+  record: `account:delivery_error_ratio:rate${window}`,
+  expr: `${failed(rate(window))} / ${judged(rate(window))}`,
+});
+
+const finishedInAnHour: RecordingRule = {
+  record: 'account:delivery_finished:increase1h',
+  expr: judged(increase('1h')),
+};
+const ratios = { '5m': errorRatio('5m'), '30m': errorRatio('30m'), '1h': errorRatio('1h'), '6h': errorRatio('6h') };
+
+export const messageRecords: readonly RecordingRule[] = [...Object.values(ratios), finishedInAnHour];
+
+const inState = (state: string, of: (selector: string) => string) => total(logged, of, { where: { state } });
+const byDestination = (of: (selector: string) => string, state: RegExp | string) =>
+  total(logged, of, { where: { state, destination: /.+/ }, keep: ['destination'] });
+
+const timed = (suffix: '_bucket' | '_count') =>
+  total(timeToDeliver, rate('30m'), { suffix, where: suffix === '_bucket' ? { le: formatLe(ON_TIME) } : {} });
+
+/** What the event log says of deliveries. */
+export const messageAlerts: readonly Alert[] = [
+  {
+    name: 'DeliveryDlqArrivalRatioHigh',
+    severity: 'critical',
+    collector: 'events',
+    expr: `${failed(increase('10m'))} / ${judged(increase('10m'))} > 0.05\nand ${failed(increase('10m'))} >= 10`,
+    for: '5m',
+    summary: 'Many messages of {{ $labels.account }} end in the dead-letter queue.',
+    description:
+      '{{ $value | humanizePercentage }} of the messages that ended in {{ $labels.account }} in the last 10 minutes failed for good.',
+    dashboard: 'overview',
+  },
+  {
+    name: 'DeliveryErrorBudgetFastBurn',
+    severity: 'critical',
+    collector: 'events',
+    expr: `${ratios['1h'].record} > ${FAST_BURN}\nand ${ratios['5m'].record} > ${FAST_BURN}\nand ${finishedInAnHour.record} > 50`,
+    for: '2m',
+    keepFiringFor: '12m',
+    summary: 'The month’s error budget of {{ $labels.account }} would be spent in two days.',
+    description:
+      '{{ $value | humanizePercentage }} of the messages of {{ $labels.account }} failed in the last hour; 1% is the objective.',
+    dashboard: 'overview',
+  },
+  {
+    name: 'DeliveryErrorBudgetSlowBurn',
+    severity: 'warning',
+    collector: 'events',
+    expr: `${ratios['6h'].record} > ${SLOW_BURN}\nand ${ratios['30m'].record} > ${SLOW_BURN}\nand ${finishedInAnHour.record} > 20`,
+    for: '15m',
+    summary: 'The month’s error budget of {{ $labels.account }} would be spent in five days.',
+    description:
+      '{{ $value | humanizePercentage }} of the messages of {{ $labels.account }} failed in the last six hours; 1% is the objective.',
+    dashboard: 'overview',
+  },
+  {
+    name: 'DeliveryLatencyHigh',
+    severity: 'warning',
+    collector: 'events',
+    expr: `1 - ${timed('_bucket')} / ${timed('_count')} > 0.05\nand ${total(timeToDeliver, increase('30m'), { suffix: '_count' })} > 50`,
+    for: '15m',
+    summary: 'Many messages of {{ $labels.account }} are delivered late.',
+    description:
+      '{{ $value | humanizePercentage }} of the messages that were delivered in {{ $labels.account }} in the last 30 minutes took longer than five minutes.',
+    dashboard: 'overview',
+  },
+  {
+    name: 'DeliveryRetryRatioHigh',
+    severity: 'warning',
+    collector: 'events',
+    expr: `${inState('retry', increase('15m'))} / ${inState('active', increase('15m'))} > 0.25\nand ${inState('active', increase('15m'))} > 40`,
+    for: '15m',
+    summary: 'Many attempts of {{ $labels.account }} have to be made again.',
+    description:
+      '{{ $value | humanizePercentage }} of the attempts of the last 15 minutes in {{ $labels.account }} led to a retry. What goes on failing will be in the dead-letter queue when its retries are used up.',
+    dashboard: 'overview',
+  },
+  {
+    name: 'DeliveryStalled',
+    severity: 'critical',
+    collector: 'events',
+    expr: `${inState('created', increase('30m'))} > 20\nand ${total(finished, increase('30m'))} == 0`,
+    for: '10m',
+    summary: 'Messages of {{ $labels.account }} come in and none ends.',
+    description:
+      '{{ $value | printf "%.0f" }} messages were created in {{ $labels.account }} in the last 30 minutes, and not one was delivered, failed or cancelled.',
+    dashboard: 'overview',
+  },
+  {
+    name: 'DeliveryDestinationFailing',
+    severity: 'warning',
+    collector: 'events',
+    expr: `${byDestination(increase('15m'), 'error')} / ${byDestination(increase('15m'), /delivered|error/)} > 0.5\nand ${byDestination(increase('15m'), 'error')} >= 10`,
+    for: '5m',
+    // Retries come further and further apart: that nothing is tried is no recovery. A delivery is,
+    // and is seen for longer than the alert goes on firing.
+    heldBy: {
+      on: ['job', 'account', 'destination'],
+      expr: `${byDestination(increase('30m'), 'delivered')} == 0`,
+    },
+    summary: 'The destination {{ $labels.destination }} of {{ $labels.account }} fails.',
+    description:
+      '{{ $value | humanizePercentage }} of the attempts that {{ $labels.destination }} answered in {{ $labels.account }} in the last 15 minutes were errors. It ends when something is delivered there again.',
+    dashboard: 'overview',
+  },
+  {
+    name: 'DeliveryEventLogGap',
+    severity: 'warning',
+    expr: `${highest(increase('1h')(series(gaps)))} > 0`,
+    summary: 'Events of {{ $labels.account }} are missing.',
+    description:
+      'Holes in the event log of {{ $labels.account }} within the last hour: {{ $value | printf "%.0f" }}. What was counted is less than what happened.',
+    dashboard: 'agent',
+  },
+  {
+    name: 'DeliveryEventLogStale',
+    severity: 'warning',
+    collector: 'events',
+    // Entries and waitlists move only because messages do, and then there are events; an account at rest has neither.
+    expr: `time() - ${highest(latest(series(newest)))} > 900\nand on (job, account) (${highest(increase('15m')(series(dlq.families.entered, { filter: 'all' })))} > 0 or max without (instance, pod, flow_control_key) (changes(${series(flowControl.families.waitlistSize)}[15m])) > 0)`,
+    for: '5m',
+    summary: 'The event log of {{ $labels.account }} stands still while messages move.',
+    description:
+      'The newest event of {{ $labels.account }} is {{ $value | humanizeDuration }} old, though dead letters come in or waitlists change: what is counted from the log lags.',
+    dashboard: 'agent',
+  },
+];

@@ -1,0 +1,109 @@
+import { dlq } from '../collectors/dlq.ts';
+import { flowControl } from '../collectors/flow-control.ts';
+import { ownFamilies } from '../metrics/own.ts';
+import { type Alert, blind } from './alert.ts';
+import { highest, latest, lowest, series } from './promql.ts';
+
+const { messages, oldestEntered, callbacks, suspected } = dlq.families;
+const size = series(messages);
+
+/** What waits in the dead-letter queue, one series for each filter: they overlap, so nothing sums over them. */
+export const dlqAlerts: readonly Alert[] = [
+  {
+    name: 'DeliveryDlqFirstEntry',
+    severity: 'info',
+    collector: 'dlq',
+    expr: `${highest(latest(size))} > 0\nand ${lowest(`min_over_time(${size}[1h])`)} == 0`,
+    summary: 'The dead-letter queue of {{ $labels.account }} was empty and is not any more.',
+    description:
+      'Messages in the dead-letter queue of {{ $labels.account }} (filter {{ $labels.filter }}), which was empty within the last hour: {{ $value | printf "%.0f" }}.',
+    dashboard: 'dlq',
+  },
+  {
+    name: 'DeliveryDlqGrowing',
+    severity: 'warning',
+    collector: 'dlq',
+    // The second term: it still grows. The third: it is more than it was, and not a fit through noise.
+    expr: `${highest(`deriv(${size}[1h])`)} * 3600 > 10\nand ${highest(`deriv(${size}[15m])`)} > 0\nand ${highest(latest(size))} - ${highest(latest(size, ' offset 1h'))} >= 10`,
+    for: '30m',
+    summary: 'The dead-letter queue of {{ $labels.account }} grows.',
+    description:
+      'The dead-letter queue of {{ $labels.account }} (filter {{ $labels.filter }}) grows by {{ $value | printf "%.0f" }} messages an hour.',
+    dashboard: 'dlq',
+  },
+  {
+    name: 'DeliveryDlqExpiringSoon',
+    severity: 'critical',
+    collector: 'dlq',
+    expr: `time() - ${lowest(latest(series(oldestEntered)))} > on (job, account) group_left () 0.8 * ${highest(latest(series(ownFamilies.dlqRetention)))}`,
+    for: '15m',
+    summary: 'Messages in the dead-letter queue of {{ $labels.account }} are about to expire.',
+    description:
+      'The oldest message in the dead-letter queue of {{ $labels.account }} (filter {{ $labels.filter }}) came into it {{ $value | humanizeDuration }} ago, more than 80% of how long the service keeps it.',
+    dashboard: 'dlq',
+  },
+  {
+    name: 'DeliveryFailureCallbackStuck',
+    severity: 'warning',
+    collector: 'dlq',
+    expr: `${highest(latest(series(suspected)))} > 0`,
+    for: '15m',
+    summary: 'Failure callbacks of {{ $labels.account }} seem stuck.',
+    description:
+      'Failure callbacks of {{ $labels.account }} that have been in progress for longer than their retries can take: {{ $value | printf "%.0f" }}.',
+    dashboard: 'dlq',
+  },
+  {
+    name: 'DeliveryFailureCallbackFailed',
+    severity: 'warning',
+    collector: 'dlq',
+    expr: `${highest(latest(series(callbacks, { state: 'fail' })))} > 0`,
+    for: '30m',
+    summary: 'Failure callbacks of {{ $labels.account }} failed.',
+    description:
+      'Failed workflows of {{ $labels.account }} that could not tell anybody, because their failure callbacks failed, too: {{ $value | printf "%.0f" }}.',
+    dashboard: 'dlq',
+  },
+];
+
+const { waitlistSize, paused } = flowControl.families;
+const waiting = series(waitlistSize);
+const isPaused = `${highest(latest(series(paused)))} == 1`;
+
+/** What waits on flow-control keys. */
+export const flowControlAlerts: readonly Alert[] = [
+  {
+    name: 'DeliveryFlowControlBacklogGrowing',
+    severity: 'warning',
+    collector: 'flow_control',
+    expr: `${highest(`min_over_time(${waiting}[15m])`)} > 100\nand ${highest(`deriv(${waiting}[30m])`)} > 0\nand ${highest(latest(waiting))} > 100`,
+    for: '15m',
+    summary: 'More and more messages wait on a flow-control key of {{ $labels.account }}.',
+    description:
+      'At least {{ $value | printf "%.0f" }} messages have been waiting on {{ $labels.flow_control_key }} in {{ $labels.account }} for 15 minutes, and they get more: its limits are lower than what comes in.',
+    dashboard: 'overview',
+  },
+  {
+    name: 'DeliveryWaitlistStalled',
+    severity: 'warning',
+    collector: 'flow_control',
+    // The same number for half an hour, of a key that is there now, is read now, and is not paused.
+    expr: `${highest(latest(waiting))} > 0\nand ${highest(latest(waiting))} == ${highest(latest(waiting, ' offset 30m'))}\nand ${highest(`changes(${waiting}[30m])`)} == 0\nunless ${isPaused}\nunless on (job, account) ${blind.record}{collector="flow_control"} == 1`,
+    for: '10m',
+    summary: 'Nothing moves on a flow-control key of {{ $labels.account }}.',
+    description:
+      'For half an hour none of the messages that wait on {{ $labels.flow_control_key }} in {{ $labels.account }} came or went, though the key is not paused. Their number: {{ $value | printf "%.0f" }}.',
+    dashboard: 'overview',
+  },
+  {
+    name: 'DeliveryDispatchPausedWithBacklog',
+    severity: 'warning',
+    collector: 'flow_control',
+    expr: `${highest(latest(waiting))} > 0\nand ${isPaused}`,
+    for: '1h',
+    summary: 'A flow-control key of {{ $labels.account }} is paused while messages wait.',
+    description:
+      'The key {{ $labels.flow_control_key }} in {{ $labels.account }} has been paused for more than an hour. Messages that wait on it: {{ $value | printf "%.0f" }}.',
+    dashboard: 'overview',
+  },
+];

@@ -1,0 +1,213 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { startEmulator } from '../../src/emulator/server.ts';
+import { alertGroups, records } from '../../src/mixin/rules.ts';
+import { startCli } from '../support/cli.ts';
+import { afterThisTest } from '../support/client.ts';
+import { eventually } from '../support/eventually.ts';
+import { type Prometheus, requireProgram, startPrometheus } from '../support/prometheus.ts';
+import { isDelete, setStage } from './stuck-callback.ts';
+
+/** An agent that watches everything, with destinations, a retention and an alert that can't be delivered. Gives its host. */
+async function startWatching(): Promise<string> {
+  const emulator = await startEmulator({ seed: 3, dialect: { flowControlFields: 'all' } });
+  afterThisTest(() => emulator.close());
+  const folder = mkdtempSync(join(tmpdir(), 'delivery-watch-dashboards-'));
+  afterThisTest(async () => rmSync(folder, { recursive: true }));
+  const file = join(folder, 'config.yaml');
+  const metric = 'delivery_dlq_messages';
+  writeFileSync(
+    file,
+    JSON.stringify({
+      server: { listen: '127.0.0.1:0' },
+      store: { path: join(folder, 'store.db') },
+      accounts: [
+        {
+          name: 'a',
+          baseUrl: emulator.url,
+          token: { env: 'DELIVERY_TOKEN' },
+          retention: { dlq: '7d' },
+          budget: { requestsPerSecond: 100, burst: 100, concurrency: 8, requestsPerDay: 10_000_000 },
+        },
+      ],
+      collect: {
+        flowControl: { every: '1s' },
+        dlq: { every: '1s', rescanEvery: '5s', filters: [{ name: 'emails', match: { queueName: 'emails' } }] },
+        events: { every: '1s', overlap: '2s', destination: 'host' },
+      },
+      alerts: {
+        enabled: true,
+        evaluateEvery: '1s',
+        rules: [{ name: 'SomeDeadLetters', when: { above: { metric, labels: { filter: 'all' }, value: 0 } } }],
+        notifiers: [{ name: 'nobody', webhook: { url: 'http://127.0.0.1:9/' } }],
+      },
+    }),
+  );
+  const agent = startCli(['serve', '--config', file], { DELIVERY_TOKEN: emulator.token });
+  afterThisTest(async () => {
+    agent.kill('SIGKILL');
+    await agent.ended;
+  });
+  const [, url = ''] = await agent.says(/"url":"http:\/\/([^"]+)"/);
+  // One more dead letter every two seconds: the queue grows while it is watched.
+  const growth = setInterval(() => emulator.state.addDlqEntry({ enteredAt: Date.now() }), 2000);
+  afterThisTest(async () => clearInterval(growth));
+  return url;
+}
+
+async function startDemo(scenario: string): Promise<string> {
+  const demo = startCli(['demo', '--listen', '127.0.0.1:0', '--scenario', scenario]);
+  afterThisTest(async () => {
+    demo.kill('SIGKILL');
+    await demo.ended;
+  });
+  const [, host = ''] = await demo.says(/status page\s+http:\/\/(\S+)\//);
+  return host;
+}
+
+/** An agent whose cancels are cut off, so that nobody knows how they end. */
+async function startUnresolved(): Promise<string> {
+  const stage = await setStage(close => afterThisTest(async () => void (await close())), {
+    hooks: {
+      before(request) {
+        if (isDelete(request)) throw new Error('cut off');
+      },
+    },
+  });
+  const [, host = ''] = await stage.startAgent().says(/"url":"http:\/\/([^"]+)"/);
+  return host;
+}
+
+/** Each has a job of its own. */
+const SCENARIOS = {
+  everything: startWatching,
+  'rate-limited': () => startDemo('rate-limited'),
+  'log-lag': () => startDemo('log-lag'),
+  'dlq-growth': () => startDemo('dlq-growth'),
+  'flow-control-pileup': () => startDemo('flow-control-pileup'),
+  'stuck-callback': () => startDemo('stuck-callback'),
+  unresolved: startUnresolved,
+} as const;
+
+type Scenario = keyof typeof SCENARIOS;
+
+/** Panels that are for something that happens in one scenario, and what they show then. All others show a number in `everything`. */
+const SHOWN: Readonly<Record<string, { readonly scenario: Scenario; readonly above: number }>> = {
+  'Limited requests': { scenario: 'rate-limited', above: 0 },
+  'Age of the newest event': { scenario: 'log-lag', above: 15 },
+  'Net change an hour': { scenario: 'everything', above: 0 },
+  Size: { scenario: 'dlq-growth', above: 0 },
+  Waitlists: { scenario: 'flow-control-pileup', above: 0 },
+  'Messages that end': { scenario: 'everything', above: 0 },
+  'Delivered by destination': { scenario: 'everything', above: 0 },
+  'Dead letters': { scenario: 'everything', above: 0 },
+  'Dead letters by host': { scenario: 'everything', above: 0 },
+  'Retention used': { scenario: 'everything', above: 0 },
+  Notifications: { scenario: 'everything', above: 0 },
+  Alerts: { scenario: 'everything', above: 0 },
+  'Failure callbacks by state': { scenario: 'stuck-callback', above: 0 },
+  // Time runs ahead of Prometheus there: ages are below zero.
+  'Longest in progress': { scenario: 'stuck-callback', above: Number.NEGATIVE_INFINITY },
+  'Oldest cancel without an end': { scenario: 'unresolved', above: Number.NEGATIVE_INFINITY },
+  'Callbacks that seem stuck': { scenario: 'unresolved', above: 0 },
+  'Seem stuck': { scenario: 'unresolved', above: 0 },
+  Candidates: { scenario: 'stuck-callback', above: 0 },
+  'Actions by outcome': { scenario: 'stuck-callback', above: 0 },
+  'Left alone, by reason': { scenario: 'stuck-callback', above: -1 },
+  'Cancels left': { scenario: 'stuck-callback', above: 0 },
+  Brakes: { scenario: 'stuck-callback', above: -1 },
+};
+
+interface Panel {
+  readonly title: string;
+  readonly type: string;
+  readonly targets?: readonly { readonly refId: string; readonly expr: string }[];
+  readonly panels?: readonly Panel[];
+}
+
+interface Dashboard {
+  readonly panels: readonly Panel[];
+  readonly annotations: { readonly list: readonly { readonly name: string; readonly expr: string }[] };
+  readonly templating: { readonly list: readonly { readonly query: string | { readonly query: string } }[] };
+}
+
+const read = (name: string) => JSON.parse(readFileSync(`dashboards/${name}.json`, 'utf8')) as Dashboard;
+
+/** As Grafana would ask. */
+const inJob = (expr: string, job: string) =>
+  expr
+    .replaceAll('$__rate_interval', '30s')
+    .replaceAll('$job', job)
+    .replaceAll(/\$(instance|account)\b/g, '.+');
+
+const queriesOf = ({ panels }: Dashboard) =>
+  panels
+    .flatMap(panel => [panel, ...(panel.panels ?? [])])
+    .flatMap(({ title, targets = [] }) =>
+      targets.map(({ refId, expr }) => {
+        const { scenario, above } = SHOWN[title] ?? { scenario: 'everything', above: Number.NEGATIVE_INFINITY };
+        return { name: `${title} ${refId} in ${scenario}`, expr: inJob(expr, scenario), above };
+      }),
+    );
+
+async function shows(prometheus: Prometheus, expr: string, above: number): Promise<boolean> {
+  const series = await prometheus.query(expr);
+  return series.some(({ value }) => Number.isFinite(value) && value > above);
+}
+
+async function labelValues(prometheus: Prometheus, query: string, job: string): Promise<unknown> {
+  const [, selector = '', label = ''] = /^label_values\((.*), (\w+)\)$/.exec(query) ?? [];
+  return prometheus.get(`/api/v1/label/${label}/values?${new URLSearchParams({ 'match[]': inJob(selector, job) })}`);
+}
+
+describe.skipIf(!requireProgram('prometheus'))('dashboards and rules in a real Prometheus', () => {
+  it('every panel has data in the scenario that it is for, and every rule can be evaluated', {
+    timeout: 120_000,
+  }, async () => {
+    const scrapeConfigs = await Promise.all(
+      Object.entries(SCENARIOS).map(async ([job, start]) => ({
+        job_name: job,
+        static_configs: [{ targets: [await start()] }],
+      })),
+    );
+    const prometheus = await startPrometheus({
+      scrapeConfigs,
+      config: { rule_files: ['recording', 'alerting'].map(name => resolve(`dashboards/rules/${name}.yaml`)) },
+    });
+    afterThisTest(() => prometheus.stop());
+
+    const dashboards = ['overview', 'dlq', 'agent'].map(read);
+    let missing = dashboards.flatMap(queriesOf);
+    expect(missing.length).toBeGreaterThan(70);
+    // Panels are seen one by one: what one needs may be over when another has it.
+    await eventually(async () => {
+      const seen = await Promise.all(missing.map(({ expr, above }) => shows(prometheus, expr, above)));
+      missing = missing.filter((_, index) => !seen[index]);
+      expect(missing.map(({ name }) => name)).toEqual([]);
+    }, 90_000);
+
+    for (const { annotations, templating } of dashboards) {
+      for (const { expr } of annotations.list) await prometheus.query(inJob(expr, 'everything'));
+      const [, job, instance, account] = templating.list.map(({ query }) =>
+        typeof query === 'string' ? query : query.query,
+      );
+      expect(await labelValues(prometheus, job ?? '', '')).toEqual(Object.keys(SCENARIOS).sort());
+      expect(await labelValues(prometheus, instance ?? '', 'everything')).toHaveLength(1);
+      expect(await labelValues(prometheus, account ?? '', 'everything')).toEqual(['a']);
+    }
+
+    const { groups } = (await prometheus.get('/api/v1/rules')) as {
+      groups: { rules: { name: string; health: string; lastError?: string }[] }[];
+    };
+    const rules = groups.flatMap(({ rules }) => rules);
+    expect(rules.filter(({ health }) => health !== 'ok')).toEqual([]);
+    expect(rules.map(({ name }) => name).sort()).toEqual(
+      [
+        ...records.map(({ record }) => record),
+        ...alertGroups.flatMap(({ alerts }) => alerts.map(({ name }) => name)),
+      ].sort(),
+    );
+  });
+});

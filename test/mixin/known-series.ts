@@ -1,0 +1,41 @@
+import { collectors } from '../../src/collectors/index.ts';
+import { alertingFamilies } from '../../src/metrics/alerting.ts';
+import { autoCancelFamilies } from '../../src/metrics/auto-cancel.ts';
+import type { Family } from '../../src/metrics/family.ts';
+import { accountInfoFamily, ownFamilies } from '../../src/metrics/own.ts';
+import { createProcessMetrics } from '../../src/metrics/process.ts';
+import { records } from '../../src/mixin/rules.ts';
+
+const { source } = createProcessMetrics({ version: '', configHash: '', configLoadedAt: 0, endpoints: [] });
+
+const ofAccounts: readonly Family[] = [
+  ...collectors.flatMap(({ families }) => Object.values(families)),
+  ...Object.values(ownFamilies),
+  ...Object.values(autoCancelFamilies),
+  alertingFamilies.alerts,
+  accountInfoFamily([]),
+];
+
+function seriesOf({ name, type, labels }: Family, more: readonly string[]): [string, readonly string[]][] {
+  const all = ['job', 'instance', 'pod', ...more, ...labels];
+  // prom-client calls its summaries so, too.
+  if (type !== 'histogram' && (type as string) !== 'summary') return [[name, all]];
+  return [
+    [`${name}_bucket`, [...all, 'le']],
+    [`${name}_sum`, all],
+    [`${name}_count`, all],
+  ];
+}
+
+/** Every series that rules and dashboards may name, and the labels that it may have. */
+export const knownSeries: ReadonlyMap<string, readonly string[]> = new Map([
+  ...ofAccounts.flatMap(family => seriesOf(family, ['account'])),
+  ...[...source.families, alertingFamilies.notifications].flatMap(family => seriesOf(family, [])),
+  ['up', ['job', 'instance']],
+  ['ALERTS', ['alertname', 'alertstate', 'severity', 'job', 'account']],
+  ...records.map(({ record }) => [record, ['job', 'account', 'collector']] as const),
+]);
+
+export const knownFamilies = new Set(
+  [...ofAccounts, ...source.families, alertingFamilies.notifications].map(({ name }) => name),
+);

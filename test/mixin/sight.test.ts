@@ -1,0 +1,209 @@
+import { describe, expect, it } from 'vitest';
+import { collectors } from '../../src/collectors/index.ts';
+import { agentAlerts } from '../../src/mixin/agent-alerts.ts';
+import { decidingRounds } from '../../src/mixin/alert.ts';
+import { createSlot } from '../../src/scheduler/board.ts';
+import { stalenessOptions } from '../../src/scheduler/options.ts';
+import { requireProgram } from '../support/prometheus.ts';
+import type { Input } from './alert-cases.ts';
+import { fires, isQuiet, JOB, replica, testRules } from './promtool.ts';
+
+const up = (instance: string) => `up{job="${JOB}",instance="${instance}"}`;
+const stale = '{collector="dlq",round="new"}';
+/** Read well until minute 20, and not any more. */
+const state: Input = {
+  [`delivery_collector_data_stale${stale}`]: minute => Number(minute >= 20),
+  [`delivery_collector_data_timestamp_seconds${stale}`]: minute => 60 * Math.min(minute, 20),
+};
+
+describe.skipIf(!requireProgram('promtool'))('what is known of sight, by promtool test rules', () => {
+  it('tells an agent that is down, wherever it went', () => {
+    const alert = 'DeliveryAgentDown';
+    const rule = agentAlerts.find(({ name }) => name === alert);
+    const expected = {
+      exp_labels: { job: JOB, severity: 'critical' },
+      exp_annotations: {
+        summary: rule?.summary,
+        description: rule?.description,
+        runbook_url: 'https://runbooks.example.com/delivery-watch/DeliveryAgentDown.md',
+        dashboard_url: 'https://grafana.example.com/d/delivery-watch-agent',
+      },
+    };
+    const minutes = 40;
+    expect(
+      testRules(
+        [alert],
+        [
+          {
+            name: 'down',
+            input: { [up('one')]: () => 0 },
+            minutes,
+            alerts: [{ alert, minute: 10, expected: [expected] }],
+            queries: [isQuiet(alert, 9)],
+          },
+          { name: 'gone', input: {}, minutes, queries: [isQuiet(alert, 9), fires(alert, 10)] },
+          {
+            name: 'both down',
+            input: { [up('one')]: () => 0, [up('two')]: () => 0 },
+            minutes,
+            queries: [fires(alert, 10)],
+          },
+          { name: 'another job', input: { 'up{job="other"}': () => 1 }, minutes, queries: [fires(alert, 10)] },
+          {
+            name: 'a blip',
+            input: { [up('one')]: m => Number(m < 10 || m >= 19) },
+            minutes,
+            queries: [19, 20, 40].map(m => isQuiet(alert, m)),
+          },
+          {
+            name: 'one of two',
+            input: { [up('one')]: () => 0, [up('two')]: () => 1 },
+            minutes,
+            queries: [isQuiet(alert, 40)],
+          },
+          { name: 'up', input: { [up('one')]: () => 1 }, minutes, queries: [isQuiet(alert, 40)] },
+        ],
+      ),
+    ).toBe('');
+  });
+
+  it('is not blind while one of two replicas sees', () => {
+    const sees: Input = { ...state, [`delivery_collector_data_stale${stale}`]: () => 0 };
+    const input = { ...replica(state), ...replica(sees, 'two:10922') };
+    const both = { ...replica(state), ...replica(state, 'two:10922') };
+    const blind = (value: number) => ({
+      expr: 'account_collector:delivery_blind:min',
+      minute: 60,
+      expected: [{ labels: `account_collector:delivery_blind:min{job="${JOB}",account="a",collector="dlq"}`, value }],
+    });
+    const alerts = ['DeliveryBlind', 'DeliveryDlqGrowing'];
+    expect(
+      testRules(alerts, [
+        { name: 'one', input, minutes: 60, queries: [isQuiet('DeliveryBlind', 60), blind(0)] },
+        { name: 'both', input: both, minutes: 60, queries: [fires('DeliveryBlind', 22), blind(1)] },
+      ]),
+    ).toBe('');
+  });
+
+  it('says of what is held that it is, and lets go of an account that is no more', () => {
+    const alert = 'DeliveryFailureCallbackStuck';
+    const input: Input = {
+      ...state,
+      delivery_dlq_failure_callbacks_suspected: minute => (minute < 30 ? 2 : undefined),
+    };
+    const gone: Input = Object.fromEntries(
+      Object.entries(input).map(([series, values]) => [series, m => (m < 60 ? values(m) : undefined)]),
+    );
+    const expected = {
+      exp_labels: { job: JOB, account: 'a', severity: 'warning' },
+      exp_annotations: {
+        summary: 'Failure callbacks of a seem stuck.',
+        description: 'It fired when there last was data, and since then nothing can be judged.',
+        runbook_url: 'https://runbooks.example.com/delivery-watch/DeliveryFailureCallbackStuck.md',
+        dashboard_url: 'https://grafana.example.com/d/delivery-watch-dlq?var-account=a',
+      },
+    };
+    expect(
+      testRules(
+        [alert],
+        [
+          {
+            name: 'held',
+            input: replica(input),
+            minutes: 300,
+            alerts: [{ alert, minute: 300, expected: [expected] }],
+          },
+          { name: 'gone', input: replica(gone), minutes: 120, queries: [fires(alert, 60), isQuiet(alert, 90)] },
+        ],
+      ),
+    ).toBe('');
+  });
+
+  it('does not take silence of a failing destination for recovery, but a delivery, or that it is forgotten', () => {
+    const alert = 'DeliveryDestinationFailing';
+    const series = (state: string) => `delivery_events_total{state="${state}",destination="api"}`;
+    const failing = (minute: number) => Math.min(60, 2 * minute);
+    const silent: Input = { [series('error')]: failing, [series('delivered')]: () => 0 };
+    const recovered: Input = { ...silent, [series('delivered')]: minute => Number(minute >= 120) };
+    const forgotten: Input = Object.fromEntries(
+      Object.entries(silent).map(([name, values]) => [name, m => (m < 120 ? values(m) : undefined)]),
+    );
+    expect(
+      testRules(
+        [alert],
+        [
+          { name: 'silent', input: replica(silent), minutes: 300, queries: [fires(alert, 300)] },
+          {
+            name: 'recovered',
+            input: replica(recovered),
+            minutes: 160,
+            queries: [fires(alert, 119), isQuiet(alert, 160)],
+          },
+          {
+            name: 'forgotten',
+            input: replica(forgotten),
+            minutes: 170,
+            queries: [fires(alert, 119), isQuiet(alert, 170)],
+          },
+        ],
+      ),
+    ).toBe('');
+  });
+
+  it('records what two replicas count once', () => {
+    const input: Input = {
+      'delivery_messages_finished_total{outcome="delivered",destination="a"}': minute => 3 * minute,
+      'delivery_messages_finished_total{outcome="failed",destination="b"}': minute => minute,
+    };
+    const labels = `account:delivery_finished:increase1h{job="${JOB}",account="a"}`;
+    expect(
+      testRules(
+        ['DeliveryErrorBudgetFastBurn'],
+        [
+          {
+            name: 'once',
+            input: { ...replica(input), ...replica(input, 'two:10922') },
+            minutes: 60,
+            queries: [
+              { expr: 'account:delivery_finished:increase1h', minute: 60, expected: [{ labels, value: 240 }] },
+              {
+                expr: 'account:delivery_error_ratio:rate1h',
+                minute: 60,
+                expected: [{ labels: labels.replace(/^[^{]*/, 'account:delivery_error_ratio:rate1h'), value: 0.25 }],
+              },
+            ],
+          },
+        ],
+      ),
+    ).toBe('');
+  });
+});
+
+it('fires before the first data is withdrawn, whatever collector can not be read', () => {
+  const forMinutes = Number(agentAlerts.find(({ name }) => name === 'DeliveryBlind')?.for?.replace('m', ''));
+  // Scraped and evaluated every 30 seconds, at worst.
+  const late = 60_000;
+  for (const { name, auxiliary = [], rounds, options } of collectors) {
+    const cadences = Object.entries(rounds(options.parse({}))).filter(([round]) => !auxiliary.includes(round));
+    expect(cadences.every(([round]) => decidingRounds.includes(round))).toBe(true);
+    for (const [round, cadence] of cadences) {
+      let now = 0;
+      const slot = createSlot(
+        { account: 'a', collector: name, auxiliary },
+        { [round]: cadence },
+        stalenessOptions.parse({}),
+        { monotonic: () => now },
+      );
+      slot.observed(round, { at: now, facts: {} });
+      slot.succeeded(round, { durationSeconds: 0.1 });
+      const until = (happened: () => boolean) => {
+        const from = now;
+        while (!happened()) now += 1000;
+        return now - from;
+      };
+      until(() => slot.status().rounds[0]?.stale === true);
+      const left = until(() => slot.visible().now === undefined);
+      expect(left, `${name} ${round}`).toBeGreaterThan(forMinutes * 60_000 + late);
+    }
+  }
+});
