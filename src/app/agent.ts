@@ -6,7 +6,8 @@ import { CONTENT_TYPES, createExposition } from '../metrics/exposition.ts';
 import type { AccountStatus } from '../model/status.ts';
 import { runLoop } from '../scheduler/loop.ts';
 import { startInTurn } from '../scheduler/start-in-turn.ts';
-import { createAutoCancel } from './auto-cancel.ts';
+import { createAlerting } from './alerting.ts';
+import { type AutoCancel, createAutoCancel } from './auto-cancel.ts';
 import { createParts, type PartsDeps } from './parts.ts';
 import { version } from './version.ts';
 
@@ -33,6 +34,9 @@ const SAVE_EVERY = 15_000;
 /** Auto-cancel looks so often whether something is due, milliseconds: it costs nothing when nothing is. */
 const ACT_EVERY = 1000;
 
+/** Whoever tells of alerts looks so often whether there is something to tell, milliseconds: that costs nothing either. */
+const TELL_EVERY = 1000;
+
 /** Builds every part and starts the loops. Throws, with nothing left open, when a part can't be had. */
 export async function startAgent(loaded: LoadedConfig, deps: PartsDeps): Promise<Agent> {
   const { config } = loaded;
@@ -40,8 +44,25 @@ export async function startAgent(loaded: LoadedConfig, deps: PartsDeps): Promise
   const closing = createClosing();
   try {
     const { log, process, accounts, store, tracer, save } = await createParts(loaded, deps, closing);
-    const autoCancel = await createAutoCancel({ config, accounts, store, clock, log, tracer });
-    const sources = [...accounts.flatMap(({ sources }) => sources), ...(autoCancel?.sources ?? []), process.source];
+    let autoCancel: AutoCancel | undefined;
+    const alerting = await createAlerting({
+      config,
+      env: deps.env,
+      accounts,
+      moreSources: () => autoCancel?.sources ?? [],
+      store,
+      clock,
+      random,
+      log,
+    });
+    closing.add('alerts', () => alerting.close());
+    autoCancel = await createAutoCancel({ config, accounts, store, clock, log, tracer, alerting });
+    const sources = [
+      ...accounts.flatMap(({ sources }) => sources),
+      ...(autoCancel?.sources ?? []),
+      ...alerting.sources,
+      process.source,
+    ];
     // One bug must not cost everybody's scrape.
     const exposition = createExposition(sources, ({ account }, error) =>
       log.error({ account, stack: error instanceof Error ? error.stack : String(error) }, 'bug'),
@@ -58,6 +79,7 @@ export async function startAgent(loaded: LoadedConfig, deps: PartsDeps): Promise
       status,
       explain: (id, account) => autoCancel?.explain(id, account) ?? [],
       journal: since => autoCancel?.journal(since) ?? Promise.resolve([]),
+      alerts: alerting.alerts,
       clock,
     };
     // The port first: an agent that can't be scraped shall not call the service either.
@@ -76,6 +98,10 @@ export async function startAgent(loaded: LoadedConfig, deps: PartsDeps): Promise
     };
     loop(SAVE_EVERY, SAVE_EVERY, save);
     for (const act of autoCancel?.loops ?? []) loop(ACT_EVERY, ACT_EVERY, act);
+    // At different times: a thousand accounts at once would hold up everything else.
+    const { evaluateEvery } = config.alerts;
+    for (const evaluate of alerting.evaluations) loop(evaluateEvery, evaluateEvery * random(), evaluate);
+    for (const tell of alerting.tellers) loop(TELL_EVERY, TELL_EVERY, tell);
     const stopping = new AbortController();
     const starting = startInTurn(accounts, {
       lanes: STARTING,

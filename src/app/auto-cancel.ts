@@ -17,6 +17,7 @@ import { createPipeline, type Pipeline } from '../remediation/pipeline.ts';
 import { judge } from '../rules/evaluate.ts';
 import type { Store } from '../store/store.ts';
 import type { Account } from './account.ts';
+import type { Alerting } from './alerting.ts';
 import { evidenceOf, rulesOf } from './callbacks.ts';
 
 /** Acting on stuck failure callbacks, for all accounts. */
@@ -39,6 +40,8 @@ interface AutoCancelDeps {
   readonly clock: Clock;
   readonly log: Log;
   readonly tracer: Tracer;
+  /** Without it there are no alerts, and nobody is told. */
+  readonly alerting?: Pick<Alerting, 'firing' | 'telling'>;
 }
 
 /** Lines of some accounts' journals, the oldest first. */
@@ -113,7 +116,8 @@ export async function createAutoCancel(deps: AutoCancelDeps): Promise<AutoCancel
   const parts = await Promise.all(
     accounts.map(async account => {
       const { name } = account;
-      const journal = await openJournal(store, name);
+      const opened = await openJournal(store, name);
+      const journal = deps.alerting?.telling(name, opened) ?? opened;
       const evidence = () => evidenceOf(account.slot);
       const pipeline = createPipeline({
         account: name,
@@ -130,7 +134,7 @@ export async function createAutoCancel(deps: AutoCancelDeps): Promise<AutoCancel
         reader: account.at('action'),
         writer: accountMayAct(config, name) ? account.createWriter() : undefined,
         isStopped: () => existsSync(options.stopFile),
-        firing: () => new Set(),
+        firing: () => deps.alerting?.firing(name) ?? new Set(),
         clock,
         log,
         tracer,

@@ -1,7 +1,9 @@
 import { Command } from 'commander';
+import { prometheusRules } from '../app/alert-rules.ts';
 import { type Coverage, coverageOf, type RuleCheck, testRules } from '../app/offline.ts';
 import { formatFault, loadConfig } from '../config/load.ts';
 import { readRuleCase } from '../config/rule-cases.ts';
+import { writeYaml } from '../config/yaml-file.ts';
 
 const words = (verdict: string, reason: string | undefined) =>
   reason === undefined || reason === verdict ? verdict : `${verdict} (${reason})`;
@@ -53,9 +55,20 @@ function testCommand(): Command {
     });
 }
 
+function printCommand(): Command {
+  return new Command('print')
+    .description('print the alerts of a configuration as Prometheus rules, YAML')
+    .requiredOption('--config <file>', 'configuration; its secrets are not needed')
+    .action(({ config: file }: { config: string }) => {
+      const { config, warnings } = loadConfig(file);
+      for (const warning of warnings) process.stderr.write(`warning: ${formatFault(warning)}\n`);
+      process.stdout.write(writeYaml(prometheusRules(config)));
+    });
+}
+
 export function rulesCommand(): Command {
   // What its own command inherits must be there before the program's settings come.
   const rules = new Command('rules').description('rules, without the service').exitOverride();
-  rules.addCommand(testCommand().copyInheritedSettings(rules));
+  for (const command of [printCommand(), testCommand()]) rules.addCommand(command.copyInheritedSettings(rules));
   return rules;
 }

@@ -3,6 +3,7 @@ import { accessSync, constants, globSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { z } from 'zod';
 import { faultOfProxy, faultOfSecret, type SecretSetting } from '../upstream/options.ts';
+import { faultsOfAlerts } from './alerts.ts';
 import { accountMayAct, faultsOfAutoCancel } from './auto-cancel.ts';
 import { overBudget } from './forecast.ts';
 import { allowedKeys } from './json-schema.ts';
@@ -159,8 +160,19 @@ export function parseConfig(text: string, file: string, env?: Env): LoadedConfig
       faults.push(fault([...path, 'caFile'], `${upstream.caFile} can't be read`));
     }
   }
-  // There are no notifiers and alerts yet, so whatever a rule calls one is none.
-  for (const { path, message } of faultsOfAutoCancel(config, { notifiers: [], alerts: [] })) {
+  for (const [index, { webhook }] of config.alerts.notifiers.entries()) {
+    const path = ['alerts', 'notifiers', index, 'webhook', 'secret'];
+    const wrong = webhook?.secret && env && faultOfSecret(webhook.secret, env);
+    if (wrong) faults.push(fault(path, wrong));
+    if (webhook?.secret && 'literal' in webhook.secret) {
+      warnings.push(fault(path, 'the secret stands in the file; { env: NAME } or { file: PATH } keep it out'));
+    }
+  }
+  const known = {
+    notifiers: config.alerts.notifiers.map(({ name }) => name),
+    alerts: config.alerts.rules.map(({ name }) => name),
+  };
+  for (const { path, message } of [...faultsOfAlerts(config), ...faultsOfAutoCancel(config, known)]) {
     faults.push(fault(path, message));
   }
   if (faults.length > 0) throw new ConfigError(faults);

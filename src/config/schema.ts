@@ -5,6 +5,7 @@ import { stalenessOptions } from '../scheduler/options.ts';
 import { storeOptions } from '../store/options.ts';
 import { logOptions } from '../telemetry/options.ts';
 import { accountOptions, upstreamOptions } from '../upstream/options.ts';
+import { alertsOptions } from './alerts.ts';
 import { autoCancelOptions } from './auto-cancel.ts';
 import { merge, overridesOf } from './overrides.ts';
 
@@ -66,6 +67,7 @@ export const ConfigInput = z.strictObject({
   staleness: stalenessOptions
     .prefault({})
     .describe('When data that can no longer be refreshed is marked, and withdrawn.'),
+  alerts: alertsOptions.prefault({}).describe('Alerts of the agent itself, for those who run no Prometheus.'),
   autoCancel: autoCancelOptions.prefault({}).describe('Which failure callbacks are stuck, and may be cancelled.'),
 });
 

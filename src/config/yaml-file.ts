@@ -1,4 +1,4 @@
-import { isCollection, isMap, isNode, isScalar, LineCounter, type Node, parseDocument, visit } from 'yaml';
+import { isCollection, isMap, isNode, isScalar, LineCounter, type Node, parseDocument, stringify, visit } from 'yaml';
 
 /** A place in a file; both count from 1. */
 export interface Place {
@@ -20,6 +20,11 @@ export interface YamlFile {
   readonly faults: readonly Fault[];
   /** The deepest node on the way to `path`; with `key`, the place of that key in it. */
   place(path: readonly PropertyKey[], key?: string): Place;
+}
+
+/** A value as YAML text, long lines left whole. */
+export function writeYaml(value: object): string {
+  return stringify(value, { lineWidth: 0 });
 }
 
 export function readYaml(text: string, file: string): YamlFile {

@@ -5,6 +5,7 @@ import type { Clock } from '../kit/clock.ts';
 import type { Log } from '../kit/log.ts';
 import type { AccountStatus } from '../model/status.ts';
 import type { Format } from './negotiate.ts';
+import { alertsRoutes } from './routes/alerts.ts';
 import { autoCancelRoutes } from './routes/auto-cancel.ts';
 import { healthRoutes } from './routes/health.ts';
 import { metricsRoutes } from './routes/metrics.ts';
@@ -23,7 +24,22 @@ export interface Served {
   explain(id: string, account: string | undefined): readonly unknown[];
   /** Lines of the journal from a time on (milliseconds since the Unix epoch), the oldest first; JSON. */
   journal(since: number): Promise<readonly unknown[]>;
+  /** Alerts of the agent itself that are pending, firing, or were resolved lately. */
+  alerts(): readonly ShownAlert[];
   readonly clock: Clock;
+}
+
+/** An alert, as JSON. */
+export interface ShownAlert {
+  readonly state: 'pending' | 'firing' | 'resolved';
+  /** `alertname` and `account` included. */
+  readonly labels: Readonly<Record<string, string>>;
+  readonly annotations: Readonly<Record<string, string>>;
+  /** By which it was last judged true. */
+  readonly value: number;
+  /** Times, as ISO 8601. */
+  readonly startsAt?: string;
+  readonly endsAt?: string;
 }
 
 export type Scope = 'everything' | 'agent' | { readonly account: string };
@@ -43,7 +59,7 @@ function createApp(served: Served, log: Log): express.Express {
     response.setHeader('X-Content-Type-Options', 'nosniff');
     next();
   });
-  for (const routes of [metricsRoutes, healthRoutes, statusRoutes, autoCancelRoutes, pageRoutes])
+  for (const routes of [metricsRoutes, healthRoutes, statusRoutes, alertsRoutes, autoCancelRoutes, pageRoutes])
     app.use(routes(served));
   app.use((_request: Request, response: Response) => void response.status(404).type('text').send('not found\n'));
   app.use((error: unknown, request: Request, response: Response, _next: NextFunction) => {

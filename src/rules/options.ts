@@ -3,6 +3,8 @@ import { Duration, formatDuration } from '../kit/duration.ts';
 import { faultOfPattern } from './pattern.ts';
 import { retryDelays } from './retry-window.ts';
 
+export { type AlertCondition, alertCondition, type Selector } from './alert-options.ts';
+
 /** What a rule of reported callbacks asks where it does not say. */
 const DEFAULT_IN_PROGRESS = '48h';
 

@@ -22,7 +22,7 @@ const regionalUrl = z.string().refine(text => httpUrl.safeParse(text.replace(REG
 });
 
 /** Where a secret comes from. Text given in place is hidden at once, so that no print of the configuration shows it. */
-const secret = z
+export const secret = z
   .union([z.strictObject({ env: z.string().min(1) }), z.strictObject({ file: z.string().min(1) }), z.string().min(1)], {
     error: 'must be { env: NAME }, { file: PATH } or the secret itself as text',
   })

@@ -61,6 +61,7 @@ async function serve(overrides: Partial<Served> = {}) {
       status: () => statuses,
       explain: () => [],
       journal: async () => [],
+      alerts: () => [],
       clock: systemClock,
       ...overrides,
     },

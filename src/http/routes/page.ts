@@ -1,7 +1,7 @@
 import { Router } from 'express';
 import { formatDuration } from '../../kit/duration.ts';
 import type { AccountStatus, RoundStatus } from '../../model/status.ts';
-import type { Served } from '../server.ts';
+import type { Served, ShownAlert } from '../server.ts';
 
 const ENTITIES: Readonly<Record<string, string>> = {
   '&': '&amp;',
@@ -12,7 +12,15 @@ const ENTITIES: Readonly<Record<string, string>> = {
 };
 const escapeHtml = (text: string) => text.replace(/[&<>"']/g, character => ENTITIES[character] as string);
 
-const LINKS = ['/metrics', '/metrics/agent', '/api/v1/status', '/api/v1/sd', '/-/healthy', '/-/ready'];
+const LINKS = [
+  '/metrics',
+  '/metrics/agent',
+  '/api/v1/status',
+  '/api/v1/alerts',
+  '/api/v1/sd',
+  '/-/healthy',
+  '/-/ready',
+];
 
 const STYLE = `body{font:15px/1.5 system-ui,sans-serif;margin:2rem;color:#222;background:#fff}
 table{border-collapse:collapse;margin:1rem 0}th,td{text-align:left;padding:.3rem .9rem .3rem 0;border-bottom:1px solid #ddd}
@@ -47,8 +55,21 @@ function rows({ account, collectors }: AccountStatus, now: number): string {
     .join('\n');
 }
 
-/** GET /: what each account's collectors are doing, for people. */
-export function pageRoutes({ version, status, clock }: Served): Router {
+/** A line for each alert that fires. */
+function firing(alerts: readonly ShownAlert[]): string {
+  return alerts
+    .filter(({ state }) => state === 'firing')
+    .map(({ labels, annotations, startsAt = '' }) => {
+      const { alertname = '', ...others } = labels;
+      const of = Object.entries(others).map(([name, value]) => `${name}=${JSON.stringify(value)}`);
+      const text = `${alertname} since ${startsAt} (${of.join(', ')})`;
+      return `<p><span class="bad">firing</span> ${escapeHtml(text)} ${escapeHtml(annotations.summary ?? '')}</p>`;
+    })
+    .join('\n');
+}
+
+/** GET /: which alerts fire, and what each account's collectors are doing, for people. */
+export function pageRoutes({ version, status, alerts, clock }: Served): Router {
   return Router().get('/', (_request, response) => {
     const accounts = status();
     const up = accounts.filter(account => account.up).length;
@@ -57,6 +78,7 @@ export function pageRoutes({ version, status, clock }: Served): Router {
 <html lang="en"><head><meta charset="utf-8"><title>delivery-watch</title><style>${STYLE}</style></head>
 <body><h1>delivery-watch ${escapeHtml(version)}</h1>
 <p>${up} of ${accounts.length} accounts up. ${LINKS.map(link => `<a href="${link.slice(1)}">${link}</a>`).join(' · ')}</p>
+${firing(alerts())}
 <table><thead><tr><th>account</th><th>collector</th><th>round</th><th>every</th><th>last complete</th><th>took</th><th>state</th><th>last failure</th></tr></thead>
 <tbody>
 ${accounts.map(account => rows(account, clock.now())).join('\n')}

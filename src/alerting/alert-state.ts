@@ -1,0 +1,79 @@
+/**
+ * Where one alert stands; what is inactive has no state. How long something held or was clear is counted on the monotonic
+ * clock, between two evaluations that both said so: what is unknown, and the time in which no agent ran, count for neither.
+ * Times: milliseconds, `startsAt` and `endsAt` since the Unix epoch.
+ */
+export type AlertState =
+  | {
+      readonly phase: 'pending';
+      /** How long the condition is known to have held. */
+      readonly heldFor: number;
+      /** When the last evaluation said that it held; undefined when it did not know, and after a restart. */
+      readonly seenAt?: number | undefined;
+    }
+  | {
+      readonly phase: 'firing';
+      readonly startsAt: number;
+      /** How long the condition is known not to have held any more; undefined while it holds. */
+      readonly clearFor?: number | undefined;
+      readonly seenAt?: number | undefined;
+    }
+  | { readonly phase: 'resolved'; readonly startsAt: number; readonly endsAt: number };
+
+/** How patient an alert is, milliseconds. */
+export interface Patience {
+  /** It fires when its condition has held for so long. */
+  readonly for: number;
+  /** It goes on firing for so long when its condition no longer holds. */
+  readonly keepFiringFor: number;
+}
+
+/** One evaluation. */
+export interface Evaluation {
+  readonly holds: boolean | 'unknown';
+  /** Milliseconds since the Unix epoch. */
+  readonly now: number;
+  /** Milliseconds on a clock that never goes back. */
+  readonly monotonic: number;
+}
+
+/** So long a resolved alert is remembered, so that those who missed the news are told again; as Prometheus does. */
+const RESOLVED_KEPT = 15 * 60_000;
+
+const since = (seenAt: number | undefined, now: number) => (seenAt === undefined ? 0 : now - seenAt);
+
+function begin(patience: Patience, { now, monotonic }: Evaluation): AlertState {
+  return patience.for === 0 ? { phase: 'firing', startsAt: now } : { phase: 'pending', heldFor: 0, seenAt: monotonic };
+}
+
+/** What becomes of an alert by one evaluation; undefined: it is inactive. What is unknown neither fires nor resolves. */
+export function advance(
+  state: AlertState | undefined,
+  patience: Patience,
+  evaluation: Evaluation,
+): AlertState | undefined {
+  const { holds, now, monotonic } = evaluation;
+  if (state?.phase === 'pending') {
+    if (holds === 'unknown') return { ...state, seenAt: undefined };
+    if (!holds) return undefined;
+    const heldFor = state.heldFor + since(state.seenAt, monotonic);
+    if (heldFor >= patience.for) return { phase: 'firing', startsAt: now };
+    return { phase: 'pending', heldFor, seenAt: monotonic };
+  }
+  if (state?.phase === 'firing') {
+    const { startsAt } = state;
+    if (holds === 'unknown') return { ...state, seenAt: undefined };
+    if (holds) return { phase: 'firing', startsAt };
+    const clearFor = state.clearFor === undefined ? 0 : state.clearFor + since(state.seenAt, monotonic);
+    if (clearFor < patience.keepFiringFor) return { phase: 'firing', startsAt, clearFor, seenAt: monotonic };
+    return { phase: 'resolved', startsAt, endsAt: Math.max(now, startsAt) };
+  }
+  if (holds === true) return begin(patience, evaluation);
+  // Whichever way the clock was set meanwhile.
+  return state && Math.abs(now - state.endsAt) < RESOLVED_KEPT ? state : undefined;
+}
+
+/** A state as it outlasts the process: nobody knows what was true since. */
+export function withoutClock(state: AlertState): AlertState {
+  return state.phase === 'resolved' ? state : { ...state, seenAt: undefined };
+}

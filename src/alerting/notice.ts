@@ -1,0 +1,41 @@
+type Labels = Readonly<Record<string, string>>;
+
+/** An alert as others are told of it. Times: milliseconds since the Unix epoch. */
+export interface Notice {
+  readonly status: 'firing' | 'resolved';
+  /** Its identity. None is empty. */
+  readonly labels: Labels;
+  readonly annotations: Labels;
+  readonly startsAt: number;
+  /** When it was resolved. */
+  readonly endsAt?: number | undefined;
+  /** Of one that is over by itself after so many milliseconds, and of which no end is told. */
+  readonly lasts?: number | undefined;
+}
+
+/** Alertmanager's fingerprint of a label set, 16 hexadecimal digits: FNV-1a of names and values, each with a byte 255 after it. */
+export function fingerprintOf(labels: Labels): string {
+  let [high, low] = [0xcbf29ce4, 0x84222325];
+  const add = (byte: number) => {
+    low = (low ^ byte) >>> 0;
+    // Times 2^40 + 0x1b3, modulo 2^64.
+    const product = low * 0x1b3;
+    high = (high * 0x1b3 + Math.floor(product / 2 ** 32) + low * 256) >>> 0;
+    low = product >>> 0;
+  };
+  for (const [name, value] of sorted(labels)) {
+    for (const text of [name, value]) {
+      for (const byte of Buffer.from(text)) add(byte);
+      add(255);
+    }
+  }
+  return [high, low].map(half => half.toString(16).padStart(8, '0')).join('');
+}
+
+/** By name, in the order of UTF-8 bytes. */
+export function sorted(labels: Labels): [string, string][] {
+  return Object.entries(labels).sort(([a], [b]) => Buffer.compare(Buffer.from(a), Buffer.from(b)));
+}
+
+/** A time as Alertmanager reads it. */
+export const timeText = (at: number) => new Date(at).toISOString();

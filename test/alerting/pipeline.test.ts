@@ -1,0 +1,169 @@
+import { describe, expect, it } from 'vitest';
+import type { AlertingRule } from '../../src/alerting/options.ts';
+import { type AlertPipeline, type Judgement, openAlertPipeline } from '../../src/alerting/pipeline.ts';
+import { createOutboxScene, createReceiver, DOWN, MINUTE, rule, SECOND } from './alerting-scene.ts';
+
+/** `a=1 b=2`: series with a label x, and their values; `?`: unknown. */
+function judgementOf(words: string): Judgement {
+  if (words === '?') return 'unknown';
+  return [...words.matchAll(/(\w*)=(\S+)/g)].map(([, x = '', value]) => ({ labels: { x }, value: Number(value) }));
+}
+
+async function createScene(...rules: AlertingRule[]) {
+  const [hook, ops] = [createReceiver('changes'), createReceiver('state', 'ops')];
+  const outbox = await createOutboxScene([hook, ops]);
+  const { clock, store, log } = outbox;
+  let said: (rule: string) => Judgement = () => [];
+  let pipeline: AlertPipeline;
+  async function start(those: readonly AlertingRule[] = rules): Promise<void> {
+    await outbox.restart();
+    const judge = (name: string) => said(name);
+    pipeline = await openAlertPipeline({
+      account: 'acme',
+      rules: those,
+      judge,
+      store,
+      outbox: outbox.outbox(),
+      clock,
+      log,
+    });
+  }
+  await start();
+  return {
+    hook,
+    outbox,
+    log,
+    start,
+    pipeline: () => pipeline,
+    /** A second passes, every rule says this, and what is due is told; gives what the hook was told meanwhile. */
+    async run(words: string | ((rule: string) => Judgement), ms = SECOND) {
+      said = typeof words === 'string' ? () => judgementOf(words) : words;
+      const before = hook.told.length;
+      clock.pass(ms);
+      await pipeline.run();
+      await outbox.tell();
+      return hook.told.slice(before).join('; ');
+    },
+    phases: () =>
+      pipeline
+        .alerts()
+        .map(({ labels, state }) => `${labels.x ?? labels.alertname} ${state.phase}`)
+        .join(', '),
+  };
+}
+
+describe('alerts of an account', () => {
+  it('are one for each series, told when they begin and when they end', async () => {
+    const scene = await createScene(rule('Big', { for: 2 * SECOND }));
+    expect(await scene.run('a=1')).toBe('');
+    expect(await scene.run('a=1 b=2')).toBe('');
+    expect(await scene.run('a=1 b=2')).toBe('firing a');
+    expect(await scene.run('b=2')).toBe('resolved a; firing b');
+    expect(scene.phases()).toBe('a resolved, b firing');
+    expect(await scene.run('?')).toBe('');
+    expect(scene.phases()).toBe('a resolved, b firing');
+  });
+
+  it('have the labels of series and rule, none empty, and texts with the latest value', async () => {
+    const annotations = { summary: '{{ $value }} in {{ $labels.account }} of {{$labels.x}}{{ $labels.none }}!' };
+    const scene = await createScene(rule('Big', { labels: { severity: 'warning' }, annotations }));
+    await scene.run('a=1 =7');
+    await scene.run('a=2.5 =7');
+    expect(scene.pipeline().notices()).toEqual([
+      {
+        status: 'firing',
+        labels: { alertname: 'Big', account: 'acme', severity: 'warning', x: 'a' },
+        annotations: { summary: '2.5 in acme of a!' },
+        startsAt: expect.any(Number),
+      },
+      expect.objectContaining({ labels: { alertname: 'Big', account: 'acme', severity: 'warning' } }),
+    ]);
+    expect(scene.hook.notices[0]?.annotations).toEqual({ summary: '1 in acme of a!' });
+  });
+
+  it('survive a restart: nothing is told twice, nothing begins anew, and what ended meanwhile is told', async () => {
+    const scene = await createScene(rule('Big', { for: 3 * SECOND }));
+    for (let second = 0; second < 4; second += 1) await scene.run('a=1');
+    const [before] = scene.pipeline().notices();
+    await scene.run('a=1 b=1');
+    await scene.run('a=1 b=1');
+    await scene.start();
+    expect(scene.phases()).toBe('a firing, b pending');
+    expect(await scene.run('?', 5 * MINUTE)).toBe('');
+    // b held for a second before, and its first evaluation adds nothing.
+    expect(await scene.run('a=1 b=1')).toBe('');
+    expect(await scene.run('a=1 b=1')).toBe('');
+    expect(await scene.run('a=1 b=1')).toBe('firing b');
+    expect(scene.pipeline().notices()[0]).toEqual(before);
+    await scene.start();
+    expect(await scene.run('b=1')).toBe('resolved a');
+  });
+
+  it('of rules that are gone are resolved, also after a restart', async () => {
+    const scene = await createScene(rule('Big', { keepFiringFor: MINUTE }));
+    await scene.run('a=1');
+    await scene.start([]);
+    expect(await scene.run('')).toBe('resolved a');
+    expect(await scene.run('', 15 * MINUTE)).toBe('');
+    expect(scene.phases()).toBe('');
+    await scene.start();
+    expect(scene.phases()).toBe('');
+  });
+
+  it('write nothing while nothing changes', async () => {
+    const scene = await createScene(rule('Big'));
+    await scene.run('a=1');
+    const { commits } = scene.outbox.store;
+    for (let second = 0; second < 10; second += 1) await scene.run(`a=${second}`);
+    expect(scene.outbox.store.commits).toBe(commits);
+    // Nor while something waits to be told.
+    scene.hook.answer = () => DOWN;
+    await scene.run('b=1');
+    for (let second = 0; second < 10; second += 1) await scene.run(`b=${second}`);
+    expect(scene.outbox.store.commits).toBe(commits + 1);
+  });
+
+  it('leave nothing to be told that was, where the store took it late', async () => {
+    const scene = await createScene(rule('Big'));
+    scene.outbox.store.isFull = true;
+    expect(await scene.run('a=1')).toBe('firing a');
+    scene.outbox.store.isFull = false;
+    await scene.outbox.tell();
+    await scene.run('a=1');
+    expect((await scene.outbox.store.scan('acme', 'alerts/outbox/')).size).toBe(0);
+    expect((await scene.outbox.store.scan('acme', 'alerts/state/')).size).toBe(1);
+  });
+
+  it('are told although the store takes nothing, and are stored once it does', async () => {
+    const scene = await createScene(rule('Big'));
+    scene.outbox.store.isFull = true;
+    expect(await scene.run('a=1')).toBe('firing a');
+    scene.hook.answer = () => ({ kind: 'failed', why: 'x', isDown: true });
+    await scene.run('a=1 b=1');
+    await scene.run('a=1 b=1');
+    expect(scene.log.lines.filter(({ message }) => message.includes('not stored'))).toHaveLength(1);
+    scene.outbox.store.isFull = false;
+    await scene.run('a=1 b=1');
+    // b's news are still to be told, a's are not.
+    expect((await scene.outbox.store.scan('acme', 'alerts/outbox/')).size).toBe(1);
+    await scene.start();
+    expect(scene.phases()).toBe('a firing, b firing');
+  });
+
+  it('of one rule that can not be judged leave those of the others alone', async () => {
+    const scene = await createScene(rule('Broken'), rule('Big'));
+    await scene.run('a=1');
+    const told = await scene.run(name => {
+      if (name === 'Broken') throw new Error('a bug');
+      return [];
+    });
+    expect(told).toBe('resolved a');
+    expect(
+      scene
+        .pipeline()
+        .alerts()
+        .map(({ rule, state }) => `${rule} ${state.phase}`),
+    ).toEqual(['Broken firing', 'Big resolved']);
+    expect(scene.log.lines.some(({ message }) => message === 'bug')).toBe(true);
+  });
+});

@@ -1,0 +1,330 @@
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import type { Account } from '../../src/app/account.ts';
+import { createEvidence } from '../../src/app/alert-evidence.ts';
+import { prometheusRules } from '../../src/app/alert-rules.ts';
+import { type Alerting, createAlerting } from '../../src/app/alerting.ts';
+import { parseConfig } from '../../src/config/load.ts';
+import { writeYaml } from '../../src/config/yaml-file.ts';
+import type { Source } from '../../src/metrics/family.ts';
+import type { JournalEntry, JournalTarget } from '../../src/model/journal.ts';
+import { openJournal } from '../../src/remediation/journal.ts';
+import { judgeAlert } from '../../src/rules/alert-conditions.ts';
+import { createSlot } from '../../src/scheduler/board.ts';
+import { createMemoryStore } from '../../src/store/memory.ts';
+import { afterThisTest } from '../support/client.ts';
+import { startHttpService } from '../support/http-service.ts';
+import { createManualClock } from '../support/manual-clock.ts';
+import { requireProgram } from '../support/prometheus.ts';
+import { createTestLog } from '../support/silent.ts';
+
+const SECOND = 1000;
+const MINUTE = 60_000;
+const never = new AbortController().signal;
+
+function configWith(sections: object) {
+  const accounts = ['a', 'b'].map(name => ({ name, baseUrl: 'http://127.0.0.1:1', token: 'x' }));
+  return parseConfig(JSON.stringify({ accounts, ...sections }), 'x.yaml').config;
+}
+
+/** An account whose dead-letter queue is a number, undefined: nothing was read of it yet. */
+function createTestAccount(config: ReturnType<typeof configWith>, clock: ReturnType<typeof createManualClock>) {
+  const slot = createSlot(
+    { account: 'a', collector: 'dlq' },
+    { new: { every: 30_000 }, full: { every: 30_000 } },
+    config.staleness,
+    clock,
+  );
+  let size = 0;
+  const source: Source = {
+    account: 'a',
+    families: [{ name: 'delivery_dlq_messages', type: 'gauge', help: '', labels: ['filter'] }],
+    revision: () => size,
+    samples: () =>
+      new Map([
+        [
+          'delivery_dlq_messages',
+          [
+            { labels: { filter: 'all' }, value: size },
+            { labels: { filter: 'payments' }, value: 0 },
+            { labels: { filter: 'odd \ud800' }, value: 0 },
+          ],
+        ],
+      ]),
+  };
+  const account = {
+    name: 'a',
+    sources: [source],
+    slot: (collector: string) => (collector === 'dlq' ? slot : undefined),
+  } as unknown as Account;
+  return {
+    account,
+    source,
+    slot,
+    read(entries: number, rounds: readonly string[] = ['new', 'full']) {
+      size = entries;
+      for (const round of rounds) slot.observed(round, { at: clock.now(), facts: {} });
+    },
+  };
+}
+
+const above = (value: number, labels: object = {}) => ({ above: { metric: 'delivery_dlq_messages', labels, value } });
+const rule = (name: string, when: object, more: object = {}) => ({ name, when, ...more });
+
+describe('evidence', () => {
+  const growth = { growth: { metric: 'delivery_dlq_messages', labels: { filter: 'all' }, over: '2m', atLeast: 5 } };
+  const odd = { below: { metric: 'delivery_dlq_messages', labels: { filter: 'odd \ufffd' }, value: 1 } };
+  const config = configWith({
+    alerts: {
+      enabled: true,
+      rules: [rule('Some', above(0, { filter: ['all', 'x'] })), rule('Grows', growth), rule('Odd', odd)],
+    },
+  });
+  function setUp() {
+    const clock = createManualClock();
+    const { account, source, slot, read } = createTestAccount(config, clock);
+    const conditions = config.alerts.rules.map(({ when }) => when);
+    const evidence = createEvidence({ config, account, sources: () => [source], conditions, clock });
+    const judge = (number: number) => {
+      const condition = conditions[number];
+      const judged = condition && judgeAlert(condition, evidence);
+      return judged === 'unknown' ? judged : judged?.map(({ labels, value }) => `${labels.filter} ${value}`).join();
+    };
+    return { clock, evidence, judge, slot, read };
+  }
+
+  it('is none before every round on which the numbers depend was complete, and once one is stale', async () => {
+    const { clock, judge, slot, read } = setUp();
+    expect(judge(0)).toBe('unknown');
+    read(3, ['new']);
+    expect(judge(0)).toBe('unknown');
+    read(3, ['full']);
+    expect(judge(0)).toBe('all 3');
+    // As Prometheus knows it.
+    expect(judge(2)).toBe('odd \ufffd 0');
+    await clock.advance(91_000);
+    expect(slot.status().rounds.every(({ stale }) => stale)).toBe(true);
+    expect(judge(0)).toBe('unknown');
+    read(0, ['full']);
+    expect(judge(0)).toBe('unknown');
+    read(0, ['new']);
+    expect(judge(0)).toBe('');
+  });
+
+  it('of the past is what was recorded, not what nobody knew', async () => {
+    const { clock, evidence, judge, read } = setUp();
+    evidence.record();
+    read(10);
+    for (let second = 0; second < 120; second += 30) {
+      await clock.advance(30 * SECOND);
+      read(10 + second);
+      evidence.record();
+      // At the end, the window begins when nothing was known.
+      expect(judge(1)).toBe('unknown');
+    }
+    await clock.advance(30 * SECOND);
+    read(200);
+    evidence.record();
+    expect(judge(1)).toBe('all 190');
+  });
+});
+
+describe('alerts of an account', () => {
+  it('are of the rules that can say something of it, and give auto-cancel the names of those that fire', async () => {
+    const clock = createManualClock();
+    const config = configWith({
+      alerts: {
+        enabled: true,
+        rules: [
+          rule('Some', above(0)),
+          rule('Pending', above(0), { for: '1h' }),
+          rule('Others', above(0, { account: 'b' })),
+          rule('NotRead', { stale: { collector: 'flow_control' } }),
+        ],
+      },
+    });
+    const { account, read } = createTestAccount(config, clock);
+    const deps = { config, env: {}, accounts: [account], moreSources: () => [], clock, random: () => 0 };
+    const alerting = await createAlerting({ ...deps, store: createMemoryStore(), log: createTestLog() });
+    afterThisTest(() => alerting.close());
+    const evaluate = async () => {
+      for (const body of alerting.evaluations) await body();
+      return alerting.alerts().map(({ state, labels }) => `${state} ${labels.alertname} ${labels.filter}`);
+    };
+    read(1);
+    expect(await evaluate()).toEqual(['firing Some all', 'pending Pending all']);
+    expect(alerting.firing('a')).toEqual(new Set(['Some']));
+    expect(alerting.firing('b')).toEqual(new Set());
+    const [source] = alerting.sources;
+    expect(
+      source
+        ?.samples()
+        .get('delivery_alerts')
+        ?.map(({ labels, value }) => `${labels.alert} ${labels.state} ${value}`),
+    ).toEqual(['Some pending 0', 'Some firing 1', 'Pending pending 1', 'Pending firing 0']);
+    await clock.advance(10 * MINUTE);
+    expect(await evaluate()).toEqual(['firing Some all', 'pending Pending all']);
+    read(0);
+    expect(await evaluate()).toEqual(['resolved Some all']);
+    expect(alerting.firing('a')).toEqual(new Set());
+  });
+});
+
+describe('auto-cancel', () => {
+  const target: JournalTarget = {
+    account: 'a',
+    id: '1-0',
+    dlqId: '1-0',
+    messageId: undefined,
+    workflowRunId: 'wfr_1',
+    url: 'https://x.example/',
+    workflowUrl: 'https://jobs.example/nightly',
+    responseStatus: 500,
+    episode: 'e',
+  };
+  const common = { at: 1000, action: 'f00', target, evidence: [] };
+  const LINES: JournalEntry[] = [
+    { ...common, rule: 'told', step: 'marked', until: 60_000 },
+    { ...common, rule: 'told', step: 'awaiting_approval', until: 60_000 },
+    { at: 1000, action: 'f00', step: 'approved', by: 'x' },
+    { ...common, rule: 'told', step: 'ended', mode: 'enforce', outcome: 'confirmed', reason: 'read_canceled' },
+    { ...common, rule: 'told', step: 'ended', mode: 'plan', outcome: 'planned', reason: 'stuck' },
+    { ...common, rule: 'untold', step: 'ended', mode: 'plan', outcome: 'planned', reason: 'stuck' },
+    { at: 1000, step: 'paused', by: 'x', reason: 'x' },
+  ];
+
+  async function setUp() {
+    const bodies: { alerts: { labels: Record<string, string>; annotations: Record<string, string> }[] }[] = [];
+    const hook = await startHttpService((request, response) => {
+      let text = '';
+      request.setEncoding('utf8').on('data', chunk => {
+        text += chunk;
+      });
+      request.on('end', () => {
+        bodies.push(JSON.parse(text));
+        response.end();
+      });
+    });
+    afterThisTest(() => hook.close());
+    const cancelRule = { match: { url: { prefix: ['https://x.example/'] } } };
+    const config = configWith({
+      alerts: {
+        notifiers: ['hook', 'other'].map(name => ({ name, webhook: { url: `${hook.url}/${name}` } })),
+      },
+      autoCancel: {
+        rules: [
+          { ...cancelRule, name: 'told', notify: ['hook'] },
+          { ...cancelRule, name: 'untold' },
+        ],
+      },
+    });
+    const clock = createManualClock();
+    const { account } = createTestAccount(config, clock);
+    const memory = createMemoryStore();
+    const commits: string[][] = [];
+    const store = {
+      ...memory,
+      isFull: false,
+      async commit(...[name, changes]: Parameters<typeof memory.commit>) {
+        if (store.isFull) throw new Error('disk full');
+        commits.push(
+          changes.map(({ key, value }) => `${value === null ? '-' : '+'}${key.split('/').slice(0, 2).join('/')}`),
+        );
+        await memory.commit(name, changes);
+      },
+    };
+    const start = async () => {
+      const deps = { config, env: {}, accounts: [account], moreSources: () => [], clock, random: () => 0 };
+      const alerting = await createAlerting({ ...deps, store, log: createTestLog() });
+      afterThisTest(() => alerting.close());
+      return { alerting, journal: alerting.telling('a', await openJournal(store, 'a')) };
+    };
+    const tell = (alerting: Alerting) => Promise.all(alerting.tellers.map(teller => teller(never)));
+    return { hook, bodies, store, commits, start, tell };
+  }
+
+  it('tells the owners of a rule what the callback would have told, also with alerts off', async () => {
+    const { hook, bodies, start, tell } = await setUp();
+    const { alerting, journal } = await start();
+    await journal.append(LINES);
+    expect(journal.state.actions.get('f00')?.ended).toBeUndefined();
+    await tell(alerting);
+    expect(new Set(hook.requests)).toEqual(new Set(['POST /hook']));
+    const alerts = bodies.flatMap(({ alerts }) => alerts);
+    expect(
+      alerts.map(({ labels: { alertname, rule, outcome, action } }) => [alertname, rule, outcome, action]),
+    ).toEqual([
+      ['DeliveryAutoCancelMarked', 'told', undefined, 'f00'],
+      ['DeliveryAutoCancelAwaitingApproval', 'told', undefined, 'f00'],
+      ['DeliveryAutoCancelEnded', 'told', 'confirmed', 'f00'],
+      ['DeliveryAutoCancelPlanned', 'told', 'planned', 'f00'],
+    ]);
+    expect(alerts[2]?.annotations).toEqual({
+      summary: 'The cancel of a failure callback of a has ended: confirmed.',
+      workflow_run_id: 'wfr_1',
+      url: 'https://jobs.example/nightly',
+      response_status: '500',
+      dlq_id: '1-0',
+      reason: 'read_canceled',
+    });
+  });
+
+  it('puts what is to be told into the transaction of the line that says it, so that no death comes between', async () => {
+    const { bodies, store, commits, start, tell } = await setUp();
+    const { journal } = await start();
+    await journal.append(LINES.slice(3, 4));
+    expect(commits).toEqual([['+auto-cancel/journal', '+alerts/outbox']]);
+    // Another process tells.
+    const { alerting } = await start();
+    await tell(alerting);
+    expect(bodies).toHaveLength(1);
+    expect(commits.slice(1)).toEqual([['-alerts/outbox']]);
+    store.isFull = true;
+    await expect(journal.append(LINES.slice(0, 1))).rejects.toThrow('disk full');
+    await tell(alerting);
+    expect(bodies).toHaveLength(1);
+  });
+});
+
+describe('rules as Prometheus reads them', () => {
+  const metric = 'delivery_dlq_messages';
+  const counter = { metric: 'delivery_events_total', labels: { state: ['failed', 'weird "label" \\ | .*'] } };
+  const config = configWith({
+    server: { externalUrl: 'https://dw.example' },
+    alerts: {
+      evaluateEvery: '10s',
+      rules: [
+        rule('Above', above(1.5), {
+          for: '90s',
+          keepFiringFor: '1h',
+          labels: { severity: 'x' },
+          annotations: { summary: '{{ $value }}' },
+        }),
+        rule('Below', { below: { metric: 'delivery_up', value: -1 } }),
+        rule('Growth', { growth: { metric, over: '1h', atLeast: 1 } }),
+        rule('Age', { age: { metric: 'delivery_dlq_oldest_message_timestamp_seconds', above: '36h' } }),
+        rule('Ratio', {
+          ratio: { part: counter, whole: { metric: 'delivery_dlq_found_by_rescan_total' }, over: '15m', above: 0.05 },
+        }),
+        rule('Stale', { stale: { collector: 'dlq', round: 'full' } }),
+        rule('Absent', { absent: { metric, labels: { account: 'a', filter: '\n"' } } }),
+      ],
+    },
+  });
+
+  it('are written as they are meant', async () => {
+    await expect(writeYaml(prometheusRules(config))).toMatchFileSnapshot('golden/alert-rules.yaml');
+  });
+
+  it.skipIf(!requireProgram('promtool'))('are good ones, of every kind', () => {
+    const file = join(mkdtempSync(join(tmpdir(), 'delivery-watch-rules-')), 'rules.yaml');
+    afterThisTest(async () => rmSync(dirname(file), { recursive: true }));
+    writeFileSync(file, writeYaml(prometheusRules(config)));
+    expect(execFileSync('promtool', ['check', 'rules', file], { encoding: 'utf8' })).toContain(
+      'SUCCESS: 8 rules found',
+    );
+  });
+});

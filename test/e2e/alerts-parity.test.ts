@@ -1,0 +1,182 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { describe, expect, it } from 'vitest';
+import { startEmulator } from '../../src/emulator/server.ts';
+import type { ShownAlert } from '../../src/http/server.ts';
+import { runCli, startCli } from '../support/cli.ts';
+import { afterThisTest } from '../support/client.ts';
+import { requireProgram, startPrometheus } from '../support/prometheus.ts';
+
+const SECOND = 1000;
+const INTERVAL = 2 * SECOND;
+
+const dlq = { metric: 'delivery_dlq_messages', labels: { filter: 'all' } };
+const RULES = [
+  { name: 'Growing', when: { growth: { ...dlq, over: '10s', atLeast: 5 } }, for: '2s' },
+  {
+    name: 'Many',
+    when: { above: { ...dlq, value: 8 } },
+    for: '4s',
+    keepFiringFor: '4s',
+    labels: { severity: 'warning' },
+  },
+  { name: 'Few', when: { below: { ...dlq, value: 3 } } },
+  {
+    name: 'Old',
+    when: { age: { metric: 'delivery_dlq_oldest_message_timestamp_seconds', labels: { filter: 'all' }, above: '1h' } },
+  },
+  {
+    name: 'Failing',
+    when: {
+      ratio: {
+        part: { metric: 'delivery_events_total', labels: { state: 'failed' } },
+        whole: { metric: 'delivery_events_total', labels: { state: ['failed', 'delivered'] } },
+        over: '14s',
+        above: 0.2,
+        atLeast: 4,
+      },
+    },
+  },
+  { name: 'Waiting', when: { above: { metric: 'delivery_flow_control_waitlist_size', value: 10 } } },
+  {
+    name: 'NoKey',
+    when: { absent: { metric: 'delivery_flow_control_waitlist_size', labels: { flow_control_key: ['late "key"'] } } },
+  },
+  { name: 'Blind', when: { stale: { collector: 'flow_control', round: 'list' } } },
+];
+
+/** When each alert was first and last seen firing, by name and labels, in milliseconds; those that never ended have no end. */
+type Seen = Map<string, { from: number; to: number | undefined }[]>;
+
+function see(seen: Seen, now: number, firing: readonly string[]): void {
+  for (const name of firing) {
+    const spans = seen.get(name) ?? [];
+    seen.set(name, spans);
+    const last = spans.at(-1);
+    if (!last || last.to !== undefined) spans.push({ from: now, to: undefined });
+  }
+  for (const [name, spans] of seen) {
+    const last = spans.at(-1);
+    if (last && last.to === undefined && !firing.includes(name)) last.to = now;
+  }
+}
+
+function nameOf({ alertname = '', job: _job, ...labels }: Readonly<Record<string, string>>): string {
+  const others = Object.entries(labels).sort(([a], [b]) => (a < b ? -1 : 1));
+  return `${alertname} ${others.map(pair => pair.join('=')).join(' ')}`;
+}
+
+describe.skipIf(!requireProgram('prometheus'))('the agent and a Prometheus with the rules that it prints', () => {
+  it('see the same alerts begin and end within two intervals', { timeout: 150_000 }, async () => {
+    const emulator = await startEmulator({ history: 0, workload: false, dlqEntries: 0 });
+    afterThisTest(() => emulator.close());
+    const { state } = emulator;
+    const folder = mkdtempSync(join(tmpdir(), 'delivery-watch-parity-'));
+    afterThisTest(async () => rmSync(folder, { recursive: true }));
+    const [file, ruleFile] = [join(folder, 'config.yaml'), join(folder, 'rules.yaml')];
+    writeFileSync(
+      file,
+      JSON.stringify({
+        store: { kind: 'memory' },
+        server: { listen: '127.0.0.1:0' },
+        accounts: [
+          {
+            name: 'a',
+            baseUrl: emulator.url,
+            token: { env: 'DELIVERY_TOKEN' },
+            budget: { requestsPerSecond: 500, burst: 100, requestsPerDay: 10_000_000 },
+          },
+        ],
+        collect: {
+          flowControl: { every: '300ms' },
+          dlq: { every: '300ms', rescanEvery: '1s' },
+          events: { every: '300ms' },
+        },
+        staleness: { markAfter: 5, withdrawAfter: 10 },
+        alerts: { enabled: true, evaluateEvery: `${INTERVAL}ms`, rules: RULES },
+      }),
+    );
+    const printed = await runCli(['rules', 'print', '--config', file]);
+    expect(printed).toMatchObject({ code: 0, stderr: '' });
+    writeFileSync(ruleFile, printed.stdout);
+    const agent = startCli(['serve', '--config', file], { DELIVERY_TOKEN: emulator.token });
+    afterThisTest(async () => {
+      agent.kill('SIGKILL');
+      await agent.ended;
+    });
+    const [, page = ''] = await agent.says(/"url":"([^"]+)"/);
+    const prometheus = await startPrometheus({
+      config: { rule_files: [ruleFile], global: { scrape_interval: '500ms', evaluation_interval: '1s' } },
+      scrapeConfigs: [{ job_name: 'x', scrape_interval: '500ms', static_configs: [{ targets: [new URL(page).host] }] }],
+    });
+    afterThisTest(() => prometheus.stop());
+
+    const [ours, theirs]: [Seen, Seen] = [new Map(), new Map()];
+    const begin = performance.now();
+    async function look(): Promise<void> {
+      const [alerts, answer] = await Promise.all([
+        fetch(`${page}/api/v1/alerts`).then(answer => answer.json() as Promise<ShownAlert[]>),
+        prometheus.get('/api/v1/alerts') as Promise<{
+          alerts: { state: string; labels: Record<string, string> }[];
+        }>,
+      ]);
+      const now = performance.now() - begin;
+      const firing = (all: readonly { state: string; labels: Readonly<Record<string, string>> }[]) =>
+        all.filter(({ state }) => state === 'firing').map(({ labels }) => nameOf(labels));
+      see(ours, now, firing(alerts));
+      see(theirs, now, firing(answer.alerts));
+    }
+    /** What happens is a matter of time: both look at the same world for so many seconds. */
+    async function watch(seconds: number): Promise<void> {
+      const until = performance.now() + seconds * SECOND;
+      while (performance.now() < until) {
+        await look();
+        await sleep(100);
+      }
+    }
+
+    state.setWaitlist('steady', 3);
+    // Windows fill, and what is only there at the begin ends.
+    await watch(18);
+    const old = state.addDlqEntry({ createdAt: Date.now() - 2 * 3_600_000 });
+    state.setWaitlist('pile', 50);
+    const entries: string[] = [];
+    for (let second = 0; second < 8; second += 1) {
+      entries.push(state.addDlqEntry(), state.addDlqEntry());
+      for (const end of ['failed', 'delivered', 'failed'] as const) state.addEvent({ state: end });
+      await watch(1);
+    }
+    await watch(6);
+    // One collector can't be read: what fires on it goes on, though its series vanish.
+    const repair = emulator.faults.add({ endpoint: 'GET /v2/flowControl', kind: 'status', status: 500 });
+    await watch(12);
+    repair();
+    state.setWaitlist('late "key"', 1);
+    state.setWaitlist('pile', 5);
+    for (const id of [old, ...entries]) state.removeDlqEntry(id);
+    await watch(20);
+
+    expect([...ours.keys()].sort()).toEqual([...theirs.keys()].sort());
+    expect([...ours.keys()].map(name => name.split(' ')[0]).sort()).toEqual(RULES.map(({ name }) => name).sort());
+    for (const [name, spans] of ours) {
+      const others = theirs.get(name) ?? [];
+      expect(spans.length, `${name}: ${JSON.stringify([spans, others])}`).toBe(others.length);
+      for (const [index, { from, to }] of spans.entries()) {
+        const other = others[index];
+        const tolerance = 2 * INTERVAL;
+        // Prometheus begins a little later than the agent.
+        if (index > 0 || from > 3 * INTERVAL)
+          expect(Math.abs(from - (other?.from ?? 0)), `${name} begins`).toBeLessThan(tolerance);
+        expect(to === undefined, `${name} ends`).toBe(other?.to === undefined);
+        if (to !== undefined) expect(Math.abs(to - (other?.to ?? 0)), `${name} ends`).toBeLessThan(tolerance);
+      }
+    }
+    // Both went on although the key's series were gone for a while.
+    const [waiting] = ours.get('Waiting account=a flow_control_key=pile') ?? [];
+    const [blind] = ours.get('Blind account=a collector=flow_control round=list') ?? [];
+    expect(waiting?.from).toBeLessThan(blind?.from ?? 0);
+    expect(waiting?.to).toBeGreaterThan(blind?.from ?? Number.POSITIVE_INFINITY);
+  });
+});

@@ -1,0 +1,303 @@
+import { createHmac } from 'node:crypto';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { createAlertmanager } from '../../src/alerting/notifiers/alertmanager.ts';
+import type { Receiver } from '../../src/alerting/notifiers/index.ts';
+import { createRepeating } from '../../src/alerting/repeating.ts';
+import { createPost } from '../../src/app/post.ts';
+import { type Emulator, startEmulator } from '../../src/emulator/server.ts';
+import { systemClock } from '../../src/kit/clock.ts';
+import { Secret } from '../../src/kit/secret.ts';
+import { createCounts, notice } from '../alerting/alerting-scene.ts';
+import { ALERTMANAGER, startAlertmanager } from '../support/alertmanager.ts';
+import { startCli } from '../support/cli.ts';
+import { afterThisTest } from '../support/client.ts';
+import { eventually } from '../support/eventually.ts';
+import { startHttpService } from '../support/http-service.ts';
+import { parseExposition } from '../support/parse-exposition.ts';
+import { requireProgram } from '../support/prometheus.ts';
+import { createTestLog } from '../support/silent.ts';
+
+const PATIENCE = 40_000;
+const SECRET = 'hook-secret-canary';
+
+interface Delivery {
+  readonly key: string;
+  readonly status: string;
+  readonly startsAt: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly fingerprint: string;
+}
+
+/** A receiver of webhooks that keeps what it took, what has the same key once. `status`: its answer, 200 unless set. */
+async function startHook() {
+  const taken: Delivery[] = [];
+  const hook = { taken, status: 200, url: '', asked: 0 };
+  function handle(request: IncomingMessage, response: ServerResponse): void {
+    let text = '';
+    request.setEncoding('utf8').on('data', chunk => {
+      text += chunk;
+    });
+    request.on('end', () => {
+      hook.asked += 1;
+      const { headers } = request;
+      const signed = `${headers['x-delivery-watch-timestamp']}.${text}`;
+      const isOurs =
+        headers['x-delivery-watch-signature'] === `sha256=${createHmac('sha256', SECRET).update(signed).digest('hex')}`;
+      if (hook.status === 200 && isOurs) {
+        const key = String(headers['idempotency-key']);
+        const [alert] = JSON.parse(text).alerts;
+        if (!taken.some(each => each.key === key)) taken.push({ ...alert, key });
+      }
+      response.writeHead(isOurs ? hook.status : 401).end();
+    });
+  }
+  const service = await startHttpService(handle);
+  afterThisTest(() => service.close());
+  hook.url = `${service.url}/url-canary`;
+  return hook;
+}
+
+/** The agent with two rules about the dead-letter queue, in a process that can be killed and begun again. */
+function createAgent(emulator: Emulator, notifiers: readonly object[], more: object = {}) {
+  const folder = mkdtempSync(join(tmpdir(), 'delivery-watch-alerts-'));
+  const file = join(folder, 'config.yaml');
+  let agent: ReturnType<typeof startCli> | undefined;
+  afterThisTest(async () => {
+    agent?.kill('SIGKILL');
+    await agent?.ended;
+    rmSync(folder, { recursive: true });
+  });
+  const above = (value: number) => ({ above: { metric: 'delivery_dlq_messages', labels: { filter: 'all' }, value } });
+  const config = {
+    store: { path: join(folder, 'store.db') },
+    server: { listen: '127.0.0.1:0' },
+    accounts: [
+      {
+        name: 'a',
+        baseUrl: emulator.url,
+        token: { env: 'DELIVERY_TOKEN' },
+        budget: { requestsPerSecond: 500, burst: 100, requestsPerDay: 10_000_000 },
+      },
+    ],
+    collect: { dlq: { every: '200ms', rescanEvery: '500ms' } },
+    alerts: {
+      enabled: true,
+      evaluateEvery: '200ms',
+      rules: [
+        { name: 'Any', when: above(0), annotations: { summary: '{{ $value }} in {{ $labels.account }}' } },
+        { name: 'Many', when: above(5), for: '1h' },
+      ],
+      notifiers,
+    },
+    ...more,
+  };
+  writeFileSync(file, JSON.stringify(config));
+  return {
+    async start(): Promise<string> {
+      agent = startCli(['serve', '--config', file], { DELIVERY_TOKEN: emulator.token, HOOK_SECRET: SECRET });
+      const [, url = ''] = await agent.says(/"url":"([^"]+)"/);
+      return url;
+    },
+    async kill(): Promise<string> {
+      agent?.kill('SIGKILL');
+      await agent?.ended;
+      return agent?.stderr() ?? '';
+    },
+    async stop(): Promise<number | NodeJS.Signals | undefined> {
+      agent?.kill('SIGTERM');
+      return agent?.ended;
+    },
+  };
+}
+
+const startEmulated = async () => {
+  const emulator = await startEmulator({ history: 0, workload: false, dlqEntries: 0 });
+  afterThisTest(() => emulator.close());
+  return emulator;
+};
+
+const hookAt = (url: string) => ({ name: 'hook', webhook: { url, secret: { env: 'HOOK_SECRET' } } });
+
+describe('alerts of an agent that is killed again and again', { timeout: 120_000 }, () => {
+  it('are told at least once each, as the same alert, in order, and never begin anew', async () => {
+    const [emulator, hook] = [await startEmulated(), await startHook()];
+    const agent = createAgent(emulator, [hookAt(hook.url)]);
+    let said = '';
+    for (let round = 0; round < 3; round += 1) {
+      const id = emulator.state.addDlqEntry();
+      // It can't be told before the agent dies.
+      hook.status = 503;
+      const asked = hook.asked;
+      await agent.start();
+      await eventually(() => expect(hook.asked).toBeGreaterThan(asked), PATIENCE);
+      said += await agent.kill();
+      hook.status = 200;
+      const url = await agent.start();
+      await eventually(() => expect(hook.taken).toHaveLength(2 * round + 1), PATIENCE);
+      said += await agent.kill();
+      // It goes while nobody looks.
+      emulator.state.removeDlqEntry(id);
+      await agent.start();
+      await eventually(() => expect(hook.taken).toHaveLength(2 * round + 2), PATIENCE);
+      expect(url).not.toBe('');
+      said += await agent.kill();
+    }
+    expect(hook.taken.map(({ status }) => status)).toEqual(
+      Array.from({ length: 3 }, () => ['firing', 'resolved']).flat(),
+    );
+    for (let round = 0; round < 3; round += 1) {
+      const [begin, end] = hook.taken.slice(2 * round) as [Delivery, Delivery];
+      expect(end.startsAt).toBe(begin.startsAt);
+      expect(begin.key).toBe(`${begin.fingerprint}:firing:${begin.startsAt}`);
+      expect(begin.labels).toEqual({ alertname: 'Any', account: 'a', filter: 'all' });
+    }
+    expect(new Set(hook.taken.map(({ key }) => key)).size).toBe(6);
+    expect(said).not.toContain('canary');
+  });
+
+  it('are shown on the port, counted, and end with the agent in time', async () => {
+    const [emulator, hook] = [await startEmulated(), await startHook()];
+    for (let count = 0; count < 6; count += 1) emulator.state.addDlqEntry();
+    const agent = createAgent(emulator, [hookAt(hook.url)]);
+    const url = await agent.start();
+    const text = (path: string) => fetch(url + path).then(answer => answer.text());
+    await eventually(() => expect(hook.taken).toHaveLength(1), PATIENCE);
+    await eventually(async () => {
+      const alerts = JSON.parse(await text('/api/v1/alerts'));
+      expect(alerts).toEqual([
+        {
+          state: 'firing',
+          labels: { alertname: 'Any', account: 'a', filter: 'all' },
+          annotations: { summary: '6 in a' },
+          value: 6,
+          startsAt: hook.taken[0]?.startsAt,
+        },
+        { state: 'pending', labels: { alertname: 'Many', account: 'a', filter: 'all' }, annotations: {}, value: 6 },
+      ]);
+    });
+    expect(await text('/')).toMatch(
+      /firing<\/span> Any since .*\(filter=&quot;all&quot;, account=&quot;a&quot;\) 6 in a/,
+    );
+    const metrics = await text('/metrics');
+    const families = new Map(parseExposition(metrics, 'text').map(({ name, samples }) => [name, samples]));
+    expect(families.get('delivery_alerts')).toEqual([
+      expect.objectContaining({ labels: { account: 'a', alert: 'Any', state: 'pending' }, value: 0 }),
+      expect.objectContaining({ labels: { account: 'a', alert: 'Any', state: 'firing' }, value: 1 }),
+      expect.objectContaining({ labels: { account: 'a', alert: 'Many', state: 'pending' }, value: 1 }),
+      expect.objectContaining({ labels: { account: 'a', alert: 'Many', state: 'firing' }, value: 0 }),
+    ]);
+    expect(families.get('delivery_notifications_total')).toEqual([
+      expect.objectContaining({ labels: { notifier: 'hook', outcome: 'sent' }, value: 1 }),
+      expect.objectContaining({ labels: { notifier: 'hook', outcome: 'failed' }, value: 0 }),
+      expect.objectContaining({ labels: { notifier: 'hook', outcome: 'dropped' }, value: 0 }),
+    ]);
+    expect(await agent.stop()).toBe(0);
+  });
+
+  it('stand still while the service can not be read', async () => {
+    const [emulator, hook] = [await startEmulated(), await startHook()];
+    emulator.state.addDlqEntry();
+    const agent = createAgent(emulator, [hookAt(hook.url)], { staleness: { markAfter: 1, withdrawAfter: 1 } });
+    const url = await agent.start();
+    await eventually(() => expect(hook.taken).toHaveLength(1), PATIENCE);
+    emulator.faults.add({ endpoint: 'GET /v2/dlq', kind: 'status', status: 500 });
+    /** Requests fail, and in between many evaluations have nothing to go by. */
+    async function failAt(at: string): Promise<void> {
+      await eventually(async () => {
+        const text = await (await fetch(`${at}/metrics`)).text();
+        expect(text).not.toContain('delivery_dlq_messages{');
+        expect(Number(/requests_total{.*"dlq",outcome="server"} (\d+)/.exec(text)?.[1])).toBeGreaterThan(8);
+      }, PATIENCE);
+      const alerts = (await (await fetch(`${at}/api/v1/alerts`)).json()) as { state: string }[];
+      expect(alerts.map(({ state }) => state)).toEqual(['firing']);
+    }
+    await failAt(url);
+    // Also in a process that never saw any data.
+    await agent.kill();
+    await failAt(await agent.start());
+    expect(hook.taken).toHaveLength(1);
+    emulator.faults.clear();
+    for (const { dlqId } of emulator.state.dlqRows()) emulator.state.removeDlqEntry(dlqId);
+    await eventually(() => expect(hook.taken.map(({ status }) => status)).toEqual(['firing', 'resolved']), PATIENCE);
+  });
+});
+
+describe.skipIf(!requireProgram(ALERTMANAGER))('a real Alertmanager', { timeout: 90_000 }, () => {
+  it('is told what fires and what is resolved, beside a member that is down, with our fingerprints', async () => {
+    const [emulator, hook] = [await startEmulated(), await startHook()];
+    // It does not sign.
+    const taken: { status: string; alerts: Delivery[] }[] = [];
+    const service = await startHttpService((request, response) => {
+      let text = '';
+      request.setEncoding('utf8').on('data', chunk => {
+        text += chunk;
+      });
+      request.on('end', () => {
+        taken.push(JSON.parse(text));
+        response.end();
+      });
+    });
+    afterThisTest(() => service.close());
+    const alertmanager = await startAlertmanager(service.url);
+    afterThisTest(() => alertmanager.stop());
+    const urls = ['http://127.0.0.1:1', alertmanager.url];
+    const agent = createAgent(emulator, [{ name: 'ops', alertmanager: { urls } }, hookAt(hook.url)]);
+    const id = emulator.state.addDlqEntry();
+    await agent.start();
+    const [firing] = await eventually(async () => {
+      const alerts = await alertmanager.alerts();
+      expect(alerts).toHaveLength(1);
+      return alerts;
+    }, PATIENCE);
+    await eventually(() => expect(hook.taken).toHaveLength(1), PATIENCE);
+    const [direct] = hook.taken;
+    expect(firing).toMatchObject({
+      labels: { alertname: 'Any', account: 'a', filter: 'all' },
+      annotations: { summary: '1 in a' },
+      fingerprint: direct?.fingerprint,
+      startsAt: direct?.startsAt,
+    });
+    // Four minutes after it was told: it ends by itself when the agent does.
+    const left = Date.parse(firing?.endsAt ?? '') - Date.now();
+    expect(left).toBeGreaterThan(150_000);
+    expect(left).toBeLessThanOrEqual(240_000);
+    // The same alert for a process that comes after.
+    await agent.kill();
+    await agent.start();
+    emulator.state.removeDlqEntry(id);
+    await eventually(async () => expect(await alertmanager.alerts()).toEqual([]), PATIENCE);
+    await eventually(() => expect(taken.map(({ status }) => status)).toEqual(['firing', 'resolved']), PATIENCE);
+    await eventually(() => expect(hook.taken).toHaveLength(2), PATIENCE);
+    // What we send is what it sends, but for what is of its own.
+    const [viaAlertmanager] = taken[0]?.alerts ?? [];
+    const { key: _key, ...ours } = direct as Delivery;
+    expect(viaAlertmanager).toEqual({
+      ...ours,
+      generatorURL: viaAlertmanager && 'generatorURL' in viaAlertmanager ? '' : undefined,
+    });
+  });
+
+  it('stores what is good of a batch that has something bad in it, which alone is dropped', async () => {
+    const hook = await startHook();
+    const alertmanager = await startAlertmanager(hook.url);
+    afterThisTest(() => alertmanager.stop());
+    const { post, close } = createPost();
+    afterThisTest(close);
+    const deps = { notifier: 'ops', post, now: Date.now, holdsFor: 240_000, generatorUrl: '' };
+    const [receiver] = createAlertmanager({ ...deps, urls: [new Secret(alertmanager.url)] });
+    const [clock, log, { counts, notifications }] = [systemClock, createTestLog(), createCounts()];
+    // No labels at all: nobody could tell which alert it is.
+    const notices = [notice('1'), notice('2', { labels: {} }), notice('3')].map(each => ({
+      ...each,
+      startsAt: Date.now(),
+    }));
+    const common = { notices: () => notices, notifications, clock, random: Math.random, log };
+    await createRepeating({ ...common, receiver: receiver as Receiver })(new AbortController().signal);
+    expect(counts).toEqual({ 'ops sent': 2, 'ops dropped': 1 });
+    expect((await alertmanager.alerts()).map(({ labels }) => labels.x).sort()).toEqual(['1', '3']);
+  });
+});

@@ -1,0 +1,81 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { eventually } from './eventually.ts';
+import { freePort } from './prometheus.ts';
+
+/** Debian's name of the program. */
+export const ALERTMANAGER = 'prometheus-alertmanager';
+
+export interface AlertmanagerAlert {
+  readonly labels: Readonly<Record<string, string>>;
+  readonly annotations: Readonly<Record<string, string>>;
+  readonly fingerprint: string;
+  readonly startsAt: string;
+  readonly endsAt: string;
+}
+
+export interface Alertmanager {
+  readonly url: string;
+  /** Alerts that fire. */
+  alerts(): Promise<AlertmanagerAlert[]>;
+  /** Kills the process; its data and its address stay. */
+  kill(): Promise<void>;
+  /** Starts it again after a kill. */
+  startAgain(): Promise<void>;
+  /** Ends the process and removes its data. */
+  stop(): Promise<void>;
+}
+
+/** Starts a real Alertmanager, alone and with an empty store. Its webhook is told at once. */
+export async function startAlertmanager(webhookUrl: string): Promise<Alertmanager> {
+  const folder = mkdtempSync(join(tmpdir(), 'delivery-watch-alertmanager-'));
+  const file = join(folder, 'alertmanager.yml');
+  const route = { receiver: 'hook', group_by: ['...'], group_wait: '0s', group_interval: '1s' };
+  const hook = { url: webhookUrl, send_resolved: true };
+  // JSON is YAML.
+  writeFileSync(file, JSON.stringify({ route, receivers: [{ name: 'hook', webhook_configs: [hook] }] }));
+  const port = await freePort();
+  const url = `http://127.0.0.1:${port}`;
+  const flags = [
+    `--config.file=${file}`,
+    `--storage.path=${join(folder, 'data')}`,
+    `--web.listen-address=127.0.0.1:${port}`,
+    '--cluster.listen-address=',
+    // Whom it has told is on the disk at once, so that it survives a kill.
+    '--data.maintenance-interval=1s',
+  ];
+  let child: ChildProcess | undefined;
+  const killNow = () => void child?.kill('SIGKILL');
+  process.once('exit', killNow);
+  async function kill(): Promise<void> {
+    if (!child || child.exitCode !== null || child.signalCode !== null) return;
+    const ended = once(child, 'exit');
+    child.kill('SIGKILL');
+    await ended;
+  }
+  async function start(): Promise<void> {
+    child = spawn(ALERTMANAGER, flags, { stdio: 'ignore' });
+    await eventually(async () => {
+      const answer = await fetch(`${url}/-/ready`);
+      if (!answer.ok) throw new Error(`Alertmanager is not ready: ${answer.status}`);
+    });
+  }
+  await start();
+  return {
+    url,
+    async alerts() {
+      const answer = await fetch(`${url}/api/v2/alerts?active=true`);
+      return (await answer.json()) as AlertmanagerAlert[];
+    },
+    kill,
+    startAgain: start,
+    async stop() {
+      await kill();
+      process.off('exit', killNow);
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
