@@ -55,6 +55,11 @@ const LIBRARIES: Readonly<Record<string, readonly string[]>> = {
   express: ['http', 'emulator'],
   pino: ['telemetry'],
   '@opentelemetry/api': ['telemetry'],
+  '@opentelemetry/exporter-trace-otlp-http': ['telemetry'],
+  '@opentelemetry/exporter-trace-otlp-proto': ['telemetry'],
+  '@opentelemetry/resources': ['telemetry'],
+  '@opentelemetry/sdk-node': ['telemetry'],
+  '@opentelemetry/sdk-trace': ['telemetry'],
   zod: [
     'kit',
     'upstream',

@@ -35,6 +35,13 @@ export interface Parts {
   save(): Promise<void>;
 }
 
+/** What waits for the receiver of spans at the end is sent within so many milliseconds, or not at all. */
+const LONGEST_FLUSH = 5000;
+
+/** Whether spans are to be made: asked for, and not forbidden by OpenTelemetry's own switch. */
+const isTraced = ({ tracing }: LoadedConfig['config'], env: PartsDeps['env']) =>
+  tracing.enabled && env.OTEL_SDK_DISABLED?.toLowerCase() !== 'true';
+
 async function saveSpent(accounts: readonly Account[], log: Log): Promise<void> {
   const saved = await Promise.allSettled(accounts.map(account => account.saveSpent()));
   const failed = saved.find(each => each.status === 'rejected');
@@ -59,6 +66,12 @@ export async function createParts(
     configLoadedAt: clock.now(),
     endpoints: ENDPOINTS,
   });
+  // Only here, and after the SDK is started: a tracer belongs to the SDK of the moment it is made.
+  if (isTraced(config, env)) {
+    const { startSdk } = await import('../telemetry/sdk.ts');
+    const shutdown = await startSdk({ options: config.tracing, env, version, spans: process.spans, log });
+    closing.add('spans', () => Promise.race([shutdown(), clock.sleep(LONGEST_FLUSH)]));
+  }
   const deps = {
     config,
     env,
@@ -71,7 +84,7 @@ export async function createParts(
     random,
     backfill,
     log,
-    tracer: createTracer(version),
+    tracer: createTracer(version, config.tracing.propagate),
   };
   const accounts = await Promise.all(config.accounts.map(account => createAccount(account, deps)));
   const save = () => saveSpent(accounts, log);

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { accessSync, constants, globSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { z } from 'zod';
+import { faultOfHeader } from '../telemetry/options.ts';
 import { faultOfProxy, faultOfSecret, type SecretSetting } from '../upstream/options.ts';
 import { accountMayAct, faultsOfAutoCancel } from './auto-cancel.ts';
 import { overBudget } from './forecast.ts';
@@ -158,6 +159,10 @@ export function parseConfig(text: string, file: string, env?: Env): LoadedConfig
     if (upstream.caFile !== null && differs('caFile') && !isReadable(upstream.caFile)) {
       faults.push(fault([...path, 'caFile'], `${upstream.caFile} can't be read`));
     }
+  }
+  for (const [name, value] of Object.entries(config.tracing.headers)) {
+    const wrong = env && config.tracing.enabled ? faultOfHeader(value, env) : undefined;
+    if (wrong) faults.push(fault(['tracing', 'headers', name], wrong));
   }
   // There are no notifiers and alerts yet, so whatever a rule calls one is none.
   for (const { path, message } of faultsOfAutoCancel(config, { notifiers: [], alerts: [] })) {

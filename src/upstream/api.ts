@@ -111,9 +111,10 @@ export function createReader(deps: ReaderDeps): Reader {
     query: URLSearchParams,
     largest: number,
     signal: AbortSignal,
+    template = path,
   ): Promise<unknown> {
     const address = endpoint === 'flow_control_key' ? 'regional' : 'base';
-    return (await call({ endpoint, method: 'GET', address, path, query, priority, largest, signal })).body;
+    return (await call({ endpoint, method: 'GET', address, path, template, query, priority, largest, signal })).body;
   }
 
   /**
@@ -198,7 +199,14 @@ export function createReader(deps: ReaderDeps): Reader {
       if (/^\.{0,2}$/.test(encoded)) return undefined;
       const path = flowControlKeyPath.replace('{flowControlKey}', () => encoded);
       try {
-        const body = await get('flow_control_key', path, new URLSearchParams(), LARGEST_KEY, signal);
+        const body = await get(
+          'flow_control_key',
+          path,
+          new URLSearchParams(),
+          LARGEST_KEY,
+          signal,
+          flowControlKeyPath,
+        );
         const entry = wire.toFlowControlEntry(wire.withKey(body, key));
         if (entry) return entry;
         throw new UpstreamError('invalid_response', `GET ${path}: not that key`);
