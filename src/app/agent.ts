@@ -30,6 +30,9 @@ const LONGEST_START = 1000;
 /** What is spent of the budgets is stored so often, milliseconds. */
 const SAVE_EVERY = 15_000;
 
+/** Traces of messages that have ended are sent so often, milliseconds. */
+const LIFECYCLES_EVERY = 2000;
+
 /** Auto-cancel looks so often whether something is due, milliseconds: it costs nothing when nothing is. */
 const ACT_EVERY = 1000;
 
@@ -39,7 +42,8 @@ export async function startAgent(loaded: LoadedConfig, deps: PartsDeps): Promise
   const { clock, random } = deps;
   const closing = createClosing();
   try {
-    const { log, process, accounts, store, tracer, save } = await createParts(loaded, deps, closing);
+    const { log, process, accounts, store, tracer, save, exportLifecycles } = await createParts(loaded, deps, closing);
+    const lifecycles = await exportLifecycles();
     const autoCancel = await createAutoCancel({ config, accounts, store, clock, log, tracer });
     const sources = [...accounts.flatMap(({ sources }) => sources), ...(autoCancel?.sources ?? []), process.source];
     // One bug must not cost everybody's scrape.
@@ -75,6 +79,11 @@ export async function startAgent(loaded: LoadedConfig, deps: PartsDeps): Promise
       return running;
     };
     loop(SAVE_EVERY, SAVE_EVERY, save);
+    if (lifecycles) {
+      loop(LIFECYCLES_EVERY, LIFECYCLES_EVERY, signal =>
+        lifecycles(signal).catch(error => log.warn({ error: String(error) }, 'traces of messages wait for the store')),
+      );
+    }
     for (const act of autoCancel?.loops ?? []) loop(ACT_EVERY, ACT_EVERY, act);
     const stopping = new AbortController();
     const starting = startInTurn(accounts, {

@@ -31,9 +31,14 @@ export interface Parts {
   readonly accounts: readonly Account[];
   readonly store: Store;
   readonly tracer: Tracer;
+  /** Sends what the lives of messages have become, where that is configured. Rejects with StoreError; then it is tried again. */
+  exportLifecycles(): Promise<((signal: AbortSignal) => Promise<void>) | undefined>;
   /** Puts what outlasts the process and belongs to no round into the store. Never throws. */
   save(): Promise<void>;
 }
+
+/** Where the collector of events leaves the traces of messages. */
+const TRACE_OUTBOX = 'events/outbox/';
 
 /** What waits for the receiver of spans at the end is sent within so many milliseconds, or not at all. */
 const LONGEST_FLUSH = 5000;
@@ -67,7 +72,8 @@ export async function createParts(
     endpoints: ENDPOINTS,
   });
   // Only here, and after the SDK is started: a tracer belongs to the SDK of the moment it is made.
-  if (isTraced(config, env)) {
+  const isOn = isTraced(config, env);
+  if (isOn) {
     const { startSdk } = await import('../telemetry/sdk.ts');
     const shutdown = await startSdk({ options: config.tracing, env, version, spans: process.spans, log });
     closing.add('spans', () => Promise.race([shutdown(), clock.sleep(LONGEST_FLUSH)]));
@@ -83,11 +89,42 @@ export async function createParts(
     clock,
     random,
     backfill,
+    traceMessages: isOn && config.tracing.lifecycle.enabled,
     log,
     tracer: createTracer(version, config.tracing.propagate),
   };
   const accounts = await Promise.all(config.accounts.map(account => createAccount(account, deps)));
   const save = () => saveSpent(accounts, log);
   closing.add('requests of the day', save);
-  return { log, process, accounts, store, tracer: deps.tracer, save };
+  return {
+    log,
+    process,
+    accounts,
+    store,
+    tracer: deps.tracer,
+    save,
+    async exportLifecycles() {
+      if (!deps.traceMessages) return undefined;
+      const { createLifecycleExport } = await import('../telemetry/lifecycle.ts');
+      const lifecycles = await createLifecycleExport({
+        options: config.tracing,
+        env,
+        version,
+        outbox: {
+          accounts: accounts.map(({ name }) => name),
+          read: account => store.scan(account, TRACE_OUTBOX),
+          remove: (account, keys) =>
+            store.commit(
+              account,
+              keys.map(key => ({ key, value: null })),
+            ),
+        },
+        spans: process.spans,
+        log,
+        clock,
+      });
+      closing.add('spans of messages', () => Promise.race([lifecycles.close(), clock.sleep(LONGEST_FLUSH)]));
+      return lifecycles.run;
+    },
+  };
 }
