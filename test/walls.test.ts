@@ -148,6 +148,22 @@ describe('walls', () => {
     expect(senders.filter(path => !path.startsWith('emulator/'))).toEqual(['upstream/rotator.ts']);
   });
 
+  it('the SDK of traces is loaded only where tracing is on', () => {
+    const heavy = ['sdk', 'exporting', 'lifecycle', 'lifecycle-spans'].map(name => `telemetry/${name}.ts`);
+    const isHeavy = (path: string, imported: string) =>
+      imported.startsWith('.')
+        ? heavy.includes(normalize(join(dirname(path), imported)))
+        : imported.startsWith('@opentelemetry/') && imported !== '@opentelemetry/api';
+    const loaders = files.filter(path =>
+      [...readFileSync(join('src', path), 'utf8').matchAll(/^import (?!type\b)[^;]*?from '([^']+)'/gm)].some(
+        ([, imported = '']) => isHeavy(path, imported),
+      ),
+    );
+    // These load each other; whoever else wants them has to wait for an import() that he asked for.
+    expect(loaders.filter(path => !heavy.includes(path))).toEqual([]);
+    expect(loaders.length).toBeGreaterThan(1);
+  });
+
   it('time is taken only in kit/clock.ts', () => {
     const takers = files.filter(
       path =>
