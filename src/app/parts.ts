@@ -41,7 +41,15 @@ export interface Parts {
 const TRACE_OUTBOX = 'events/outbox/';
 
 /** What waits for the receiver of spans at the end is sent within so many milliseconds, or not at all. */
-const LONGEST_FLUSH = 5000;
+const LONGEST_FLUSH = 3000;
+
+async function flush(work: () => Promise<void>, clock: Clock): Promise<void> {
+  const ended = new AbortController();
+  const deadline = clock.sleep(LONGEST_FLUSH, ended.signal).catch(() => undefined);
+  await Promise.race([work(), deadline]);
+  // A timer would keep the process from ending.
+  ended.abort();
+}
 
 /** Whether spans are to be made: asked for, and not forbidden by OpenTelemetry's own switch. */
 const isTraced = ({ tracing }: LoadedConfig['config'], env: PartsDeps['env']) =>
@@ -76,7 +84,7 @@ export async function createParts(
   if (isOn) {
     const { startSdk } = await import('../telemetry/sdk.ts');
     const shutdown = await startSdk({ options: config.tracing, env, version, spans: process.spans, log });
-    closing.add('spans', () => Promise.race([shutdown(), clock.sleep(LONGEST_FLUSH)]));
+    closing.add('spans', () => flush(shutdown, clock));
   }
   const deps = {
     config,
@@ -123,7 +131,7 @@ export async function createParts(
         log,
         clock,
       });
-      closing.add('spans of messages', () => Promise.race([lifecycles.close(), clock.sleep(LONGEST_FLUSH)]));
+      closing.add('spans of messages', () => flush(lifecycles.close, clock));
       return lifecycles.run;
     },
   };

@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { startEmulator } from '../../src/emulator/server.ts';
 import { startCli } from '../support/cli.ts';
@@ -230,6 +231,18 @@ describe('traces of the agent', () => {
 });
 
 describe('a receiver that does not receive', () => {
+  it('keeps nobody from ending in time', async () => {
+    const [emulator, receiver] = [await emulate(), await receive()];
+    receiver.answer('hang');
+    const lifecycle = { enabled: true, sampleRatio: 1 };
+    const agent = startTraced(emulator.url, emulator.token, { endpoint: receiver.url, lifecycle });
+    await eventually(() => expect(receiver.requests.length).toBeGreaterThan(0));
+    agent.kill('SIGTERM');
+    // What a supervisor allows before it kills.
+    const late = sleep(10_000).then(() => 'too late');
+    expect(await Promise.race([agent.ended, late])).toBe(0);
+  }, 30_000);
+
   it.each([
     ['refuses', 403],
     ['fails', 503],

@@ -136,7 +136,7 @@ function end(memory: Memory, event: KeptEvent, known: OpenMessage | undefined, o
   }
   const isCounted = counts(memory, time);
   const waited = outcome === 'delivered' && known?.createdAt !== undefined ? time - known.dueAt : undefined;
-  const isSlow = waited !== undefined && isAmongSlowest(log, waited);
+  const isSlow = memory.traces !== undefined && waited !== undefined && isAmongSlowest(log, waited);
   const traceId = memory.traces?.end(message, outcome, { isCounted, isSlow });
   if (!isCounted) return;
   const { row, tally } = memory.destinations.of(destination, time);
