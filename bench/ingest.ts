@@ -138,7 +138,10 @@ async function throughEverything(): Promise<{ ms: number; longest: number }> {
       meter: { requests: none, seconds: none, bytes: none, rowsRejected: none, listsMissing: none },
       clock: systemClock,
       random: () => 0,
-      tracer: { span: (_name, _attributes, work) => work({ set: () => undefined }) },
+      tracer: {
+        span: (_name, _attributes, work) => work({ set: () => undefined, fail: () => undefined }),
+        headers: () => ({}),
+      },
       onTokenRejected: () => undefined,
     });
     const options = events.options.parse({ destination: 'host', window: '1m' });
@@ -164,7 +167,10 @@ async function throughEverything(): Promise<{ ms: number; longest: number }> {
       store,
       clock: { ...systemClock, now: () => NOW },
       log,
-      tracer: { span: (_name, _attributes, work) => work({ set: () => undefined }) },
+      tracer: {
+        span: (_name, _attributes, work) => work({ set: () => undefined, fail: () => undefined }),
+        headers: () => ({}),
+      },
     });
     // How long anything else in the process, a scrape for example, has to wait at worst.
     let [longest, last, ticking] = [0, performance.now(), true];

@@ -51,7 +51,10 @@ async function createWatcher({ url, token }: { url: string; token: string }) {
     meter: { requests: count, seconds: none, bytes: none, rowsRejected: none, listsMissing: none },
     clock: systemClock,
     random: () => 0,
-    tracer: { span: (_name, _attributes, work) => work({ set: () => undefined }) },
+    tracer: {
+      span: (_name, _attributes, work) => work({ set: () => undefined, fail: () => undefined }),
+      headers: () => ({}),
+    },
     onTokenRejected: () => undefined,
   });
   const api = client.at('background');

@@ -69,6 +69,11 @@ const LIBRARIES: Readonly<Record<string, readonly string[]>> = {
   express: ['http', 'emulator'],
   pino: ['telemetry'],
   '@opentelemetry/api': ['telemetry'],
+  '@opentelemetry/exporter-trace-otlp-http': ['telemetry'],
+  '@opentelemetry/exporter-trace-otlp-proto': ['telemetry'],
+  '@opentelemetry/resources': ['telemetry'],
+  '@opentelemetry/sdk-node': ['telemetry'],
+  '@opentelemetry/sdk-trace': ['telemetry'],
   zod: [
     'kit',
     'upstream',
@@ -164,6 +169,22 @@ describe('walls', () => {
     expect(importersOf(/rotation\//)).toEqual(['cli/rotate-token.ts']);
     const senders = files.filter(path => readFileSync(join('src', path), 'utf8').includes('/rotatetoken'));
     expect(senders.filter(path => !path.startsWith('emulator/'))).toEqual(['upstream/rotator.ts']);
+  });
+
+  it('the SDK of traces is loaded only where tracing is on', () => {
+    const heavy = ['sdk', 'exporting', 'lifecycle', 'lifecycle-spans'].map(name => `telemetry/${name}.ts`);
+    const isHeavy = (path: string, imported: string) =>
+      imported.startsWith('.')
+        ? heavy.includes(normalize(join(dirname(path), imported)))
+        : imported.startsWith('@opentelemetry/') && imported !== '@opentelemetry/api';
+    const loaders = files.filter(path =>
+      [...readFileSync(join('src', path), 'utf8').matchAll(/^import (?!type\b)[^;]*?from '([^']+)'/gm)].some(
+        ([, imported = '']) => isHeavy(path, imported),
+      ),
+    );
+    // These load each other; whoever else wants them has to wait for an import() that he asked for.
+    expect(loaders.filter(path => !heavy.includes(path))).toEqual([]);
+    expect(loaders.length).toBeGreaterThan(1);
   });
 
   it('time is taken only in kit/clock.ts', () => {

@@ -34,6 +34,8 @@ export interface AccountDeps {
   readonly clock: Clock;
   readonly random: () => number;
   readonly backfill: number | undefined;
+  /** Whether the lives of messages become traces. */
+  readonly traceMessages: boolean;
   readonly log: Log;
   readonly tracer: Tracer;
 }
@@ -114,6 +116,7 @@ export async function createAccount(
     clock,
     random,
     backfill,
+    traceMessages,
     log,
     tracer,
   }: AccountDeps,
@@ -125,6 +128,7 @@ export async function createAccount(
       options: {
         ...(collector.configKey === null ? { enabled: true } : collect[collector.configKey]),
         backfill,
+        traces: traceMessages ? { account: name, sampleRatio: config.tracing.lifecycle.sampleRatio } : undefined,
         dlqRetention: retention.dlq ?? undefined,
         callbacks: callbackOptions(
           rulesOf(config, name),

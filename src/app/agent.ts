@@ -31,6 +31,9 @@ const LONGEST_START = 1000;
 /** What is spent of the budgets is stored so often, milliseconds. */
 const SAVE_EVERY = 15_000;
 
+/** Traces of messages that have ended are sent so often, milliseconds. */
+const LIFECYCLES_EVERY = 2000;
+
 /** Auto-cancel looks so often whether something is due, milliseconds: it costs nothing when nothing is. */
 const ACT_EVERY = 1000;
 
@@ -43,7 +46,8 @@ export async function startAgent(loaded: LoadedConfig, deps: PartsDeps): Promise
   const { clock, random } = deps;
   const closing = createClosing();
   try {
-    const { log, process, accounts, store, tracer, save } = await createParts(loaded, deps, closing);
+    const { log, process, accounts, store, tracer, save, exportLifecycles } = await createParts(loaded, deps, closing);
+    const lifecycles = await exportLifecycles();
     let autoCancel: AutoCancel | undefined;
     const alerting = await createAlerting({
       config,
@@ -54,6 +58,7 @@ export async function startAgent(loaded: LoadedConfig, deps: PartsDeps): Promise
       clock,
       random,
       log,
+      tracer,
     });
     closing.add('alerts', () => alerting.close());
     autoCancel = await createAutoCancel({ config, accounts, store, clock, log, tracer, alerting });
@@ -97,6 +102,11 @@ export async function startAgent(loaded: LoadedConfig, deps: PartsDeps): Promise
       return running;
     };
     loop(SAVE_EVERY, SAVE_EVERY, save);
+    if (lifecycles) {
+      loop(LIFECYCLES_EVERY, LIFECYCLES_EVERY, signal =>
+        lifecycles(signal).catch(error => log.warn({ error: String(error) }, 'traces of messages wait for the store')),
+      );
+    }
     for (const act of autoCancel?.loops ?? []) loop(ACT_EVERY, ACT_EVERY, act);
     // At different times: a thousand accounts at once would hold up everything else.
     const { evaluateEvery } = config.alerts;

@@ -11,6 +11,7 @@ import type { Config } from '../config/schema.ts';
 import type { ShownAlert } from '../http/server.ts';
 import type { Clock } from '../kit/clock.ts';
 import type { Log } from '../kit/log.ts';
+import type { Tracer } from '../kit/tracer.ts';
 import { alertsSource, createNotificationsCounter } from '../metrics/alerting.ts';
 import type { Source } from '../metrics/family.ts';
 import type { Journal } from '../remediation/journal.ts';
@@ -47,6 +48,27 @@ export interface AlertingDeps {
   /** A number from 0 up to 1. */
   readonly random: () => number;
   readonly log: Log;
+  readonly tracer: Tracer;
+}
+
+/** Every telling is a span, without the address: it may hold what lets one in. */
+function traced(receiver: Receiver, tracer: Tracer): Receiver {
+  const { notifier, member } = receiver;
+  return {
+    ...receiver,
+    tell: (notices, signal) =>
+      tracer.span(
+        'notify',
+        { notifier, member, alerts: notices.length },
+        async span => {
+          const told = await receiver.tell(notices, signal);
+          span.set({ outcome: told.kind });
+          if (told.kind !== 'accepted') span.fail(told.kind);
+          return told;
+        },
+        'client',
+      ),
+  };
 }
 
 function createReceivers({ config, env, clock }: AlertingDeps, post: Post): Receiver[] {
@@ -89,9 +111,9 @@ function toShown({ labels, annotations, value, state }: Alert): ShownAlert {
 
 /** Takes up what an earlier process left. Rejects with StoreError. */
 export async function createAlerting(deps: AlertingDeps): Promise<Alerting> {
-  const { config, accounts, moreSources, store, clock, random, log } = deps;
+  const { config, accounts, moreSources, store, clock, random, log, tracer } = deps;
   const { post, close } = createPost();
-  const receivers = createReceivers(deps, post);
+  const receivers = createReceivers(deps, post).map(receiver => traced(receiver, tracer));
   const names = config.alerts.notifiers.map(({ name }) => name);
   const notifications = createNotificationsCounter(names, OUTCOMES);
   const telling = { notifications: notifications.counter, clock, random, log };
@@ -147,7 +169,11 @@ export async function createAlerting(deps: AlertingDeps): Promise<Alerting> {
 
   return {
     sources: [...parts.map(({ source }) => source), ...(names.length > 0 ? [notifications.source] : [])],
-    evaluations: parts.map(({ evaluate }) => evaluate),
+    evaluations: parts.map(
+      ({ name, evaluate }) =>
+        () =>
+          tracer.span('evaluate alerts', { account: name }, evaluate),
+    ),
     tellers: [
       ...outbox.lanes,
       ...receivers

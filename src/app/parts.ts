@@ -31,9 +31,29 @@ export interface Parts {
   readonly accounts: readonly Account[];
   readonly store: Store;
   readonly tracer: Tracer;
+  /** Sends what the lives of messages have become, where that is configured. Rejects with StoreError; then it is tried again. */
+  exportLifecycles(): Promise<((signal: AbortSignal) => Promise<void>) | undefined>;
   /** Puts what outlasts the process and belongs to no round into the store. Never throws. */
   save(): Promise<void>;
 }
+
+/** Where the collector of events leaves the traces of messages. */
+const TRACE_OUTBOX = 'events/outbox/';
+
+/** What waits for the receiver of spans at the end is sent within so many milliseconds, or not at all. */
+const LONGEST_FLUSH = 3000;
+
+async function flush(work: () => Promise<void>, clock: Clock): Promise<void> {
+  const ended = new AbortController();
+  const deadline = clock.sleep(LONGEST_FLUSH, ended.signal).catch(() => undefined);
+  await Promise.race([work(), deadline]);
+  // A timer would keep the process from ending.
+  ended.abort();
+}
+
+/** Whether spans are to be made: asked for, and not forbidden by OpenTelemetry's own switch. */
+const isTraced = ({ tracing }: LoadedConfig['config'], env: PartsDeps['env']) =>
+  tracing.enabled && env.OTEL_SDK_DISABLED?.toLowerCase() !== 'true';
 
 async function saveSpent(accounts: readonly Account[], log: Log): Promise<void> {
   const saved = await Promise.allSettled(accounts.map(account => account.saveSpent()));
@@ -59,6 +79,13 @@ export async function createParts(
     configLoadedAt: clock.now(),
     endpoints: ENDPOINTS,
   });
+  // Only here, and after the SDK is started: a tracer belongs to the SDK of the moment it is made.
+  const isOn = isTraced(config, env);
+  if (isOn) {
+    const { startSdk } = await import('../telemetry/sdk.ts');
+    const shutdown = await startSdk({ options: config.tracing, env, version, spans: process.spans, log });
+    closing.add('spans', () => flush(shutdown, clock));
+  }
   const deps = {
     config,
     env,
@@ -70,11 +97,42 @@ export async function createParts(
     clock,
     random,
     backfill,
+    traceMessages: isOn && config.tracing.lifecycle.enabled,
     log,
-    tracer: createTracer(version),
+    tracer: createTracer(version, config.tracing.propagate),
   };
   const accounts = await Promise.all(config.accounts.map(account => createAccount(account, deps)));
   const save = () => saveSpent(accounts, log);
   closing.add('requests of the day', save);
-  return { log, process, accounts, store, tracer: deps.tracer, save };
+  return {
+    log,
+    process,
+    accounts,
+    store,
+    tracer: deps.tracer,
+    save,
+    async exportLifecycles() {
+      if (!deps.traceMessages) return undefined;
+      const { createLifecycleExport } = await import('../telemetry/lifecycle.ts');
+      const lifecycles = await createLifecycleExport({
+        options: config.tracing,
+        env,
+        version,
+        outbox: {
+          accounts: accounts.map(({ name }) => name),
+          read: account => store.scan(account, TRACE_OUTBOX),
+          remove: (account, keys) =>
+            store.commit(
+              account,
+              keys.map(key => ({ key, value: null })),
+            ),
+        },
+        spans: process.spans,
+        log,
+        clock,
+      });
+      closing.add('spans of messages', () => flush(lifecycles.close, clock));
+      return lifecycles.run;
+    },
+  };
 }

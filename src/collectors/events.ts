@@ -12,6 +12,7 @@ import { restoreMemory, takeChanges } from './event-log/rows.ts';
 import { foldSweep, nextRange, readSweep, startSweep } from './event-log/sweep.ts';
 import { foldTail, readTail, startTail, type TailWalk } from './event-log/tail.ts';
 import { BOUNDS, OUTCOMES, RESULTS, UNTRACKED } from './event-log/tally.ts';
+import type { TraceOptions } from './event-log/traces.ts';
 
 const options = z.strictObject({
   enabled: z.boolean().default(true).describe('Read the event log.'),
@@ -42,8 +43,14 @@ const options = z.strictObject({
     .describe('Messages whose lives are followed at a time; beyond it the oldest are given up, and counted.'),
 });
 
-/** `backfill`: milliseconds of history to read at the very first start; no part of the configuration. */
-type Options = z.output<typeof options> & { readonly backfill?: number };
+/**
+ * No part of this section of the configuration: `backfill`, milliseconds of history to read at the very first start, and
+ * `traces`, where messages are traced.
+ */
+type Options = z.output<typeof options> & {
+  readonly backfill?: number;
+  readonly traces?: TraceOptions | undefined;
+};
 
 /** `sweep` is undefined between two ranges. */
 type Walk = { readonly tail: TailWalk } | { readonly sweep: RangeRead | undefined };
@@ -201,7 +208,7 @@ async function observeSweep({ api, options, now, memory, walk, signal }: Observe
   const limits = { ...options, most: options.maxOpenMessages };
   const next = nextRange(memory, now, options.lateSweep);
   const underWay = walk && 'sweep' in walk ? walk.sweep : undefined;
-  const range = underWay ?? (next && startSweep(api, next, signal));
+  const range = underWay ?? (next && startSweep(api, memory, next, signal));
   const isRead = range ? await readSweep(range, memory.destinationOf) : false;
   return {
     fold(memory: Memory) {

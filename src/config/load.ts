@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { accessSync, constants, globSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { z } from 'zod';
+import { faultOfHeader } from '../telemetry/options.ts';
 import { faultOfProxy, faultOfSecret, type SecretSetting } from '../upstream/options.ts';
 import { faultsOfAlerts } from './alerts.ts';
 import { accountMayAct, faultsOfAutoCancel } from './auto-cancel.ts';
@@ -159,6 +160,10 @@ export function parseConfig(text: string, file: string, env?: Env): LoadedConfig
     if (upstream.caFile !== null && differs('caFile') && !isReadable(upstream.caFile)) {
       faults.push(fault([...path, 'caFile'], `${upstream.caFile} can't be read`));
     }
+  }
+  for (const [name, value] of Object.entries(config.tracing.headers)) {
+    const wrong = env && config.tracing.enabled ? faultOfHeader(value, env) : undefined;
+    if (wrong) faults.push(fault(['tracing', 'headers', name], wrong));
   }
   for (const [index, { webhook }] of config.alerts.notifiers.entries()) {
     const path = ['alerts', 'notifiers', index, 'webhook', 'secret'];

@@ -3,7 +3,7 @@ import { collectors } from '../collectors/index.ts';
 import { serverOptions } from '../http/options.ts';
 import { stalenessOptions } from '../scheduler/options.ts';
 import { storeOptions } from '../store/options.ts';
-import { logOptions } from '../telemetry/options.ts';
+import { logOptions, tracingOptions } from '../telemetry/options.ts';
 import { accountOptions, upstreamOptions } from '../upstream/options.ts';
 import { alertsOptions } from './alerts.ts';
 import { autoCancelOptions } from './auto-cancel.ts';
@@ -67,6 +67,7 @@ export const ConfigInput = z.strictObject({
   staleness: stalenessOptions
     .prefault({})
     .describe('When data that can no longer be refreshed is marked, and withdrawn.'),
+  tracing: tracingOptions.prefault({}).describe('Traces of what the agent does, and of every message.'),
   alerts: alertsOptions.prefault({}).describe('Alerts of the agent itself, for those who run no Prometheus.'),
   autoCancel: autoCancelOptions.prefault({}).describe('Which failure callbacks are stuck, and may be cancelled.'),
 });

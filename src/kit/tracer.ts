@@ -1,13 +1,23 @@
+export type SpanAttributes = Readonly<Record<string, string | number | boolean>>;
+
 /** One unit of work that a trace shows. */
 export interface Span {
-  set(attributes: Readonly<Record<string, string | number | boolean>>): void;
+  set(attributes: SpanAttributes): void;
+  /** Marks it failed. `reason`: a closed word, for an error's text may quote what it met. */
+  fail(reason: string): void;
 }
 
 export interface Tracer {
-  /** Runs `work` inside a span; the span ends with it and is marked failed when it throws. */
+  /**
+   * Runs `work` inside a span, a child of the one that is active; the span ends with it and is marked failed when it throws.
+   * `kind`: `client` for a request to another service.
+   */
   span<T>(
     name: string,
-    attributes: Readonly<Record<string, string | number | boolean>>,
+    attributes: SpanAttributes,
     work: (span: Span) => Promise<T>,
+    kind?: 'internal' | 'client',
   ): Promise<T>;
+  /** Headers that tell another service which span asks; none unless the configuration says so. */
+  headers(): Readonly<Record<string, string>>;
 }

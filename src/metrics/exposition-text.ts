@@ -1,6 +1,6 @@
-import type { Family, Sample } from './family.ts';
+import type { Exemplar, Family, Sample } from './family.ts';
 
-/** Prometheus text format 0.0.4 and OpenMetrics 1.0.0. Sample lines are the same in both; what stands round them differs. */
+/** Prometheus text format 0.0.4 and OpenMetrics 1.0.0. Sample lines are the same in both but for exemplars; what stands round them differs. */
 export type Format = 'text' | 'openmetrics';
 
 /** Label value that Prometheus 3 and client_golang make of a bucket's upper bound: `300.0`, `0.25`, `1e+06`, `+Inf`. */
@@ -43,16 +43,25 @@ export function renderHeader(family: Family, format: Format): string {
   return unit !== undefined && format === 'openmetrics' ? `${help}# UNIT ${name} ${unit}\n` : help;
 }
 
+/** Its label set is 40 characters long, of 128 that OpenMetrics allows. */
+const renderExemplar = ({ traceId, value, time }: Exemplar) =>
+  ` # {trace_id="${traceId}"} ${formatValue(value)} ${time / 1000}`;
+
 /**
  * The lines of `samples`. Of samples with the same labels only the first is written, as Prometheus itself would keep it:
  * the formats forbid the second, and two values that differ only in lone surrogates are the same once written.
  */
-export function renderSamples(family: Family, account: string | undefined, samples: readonly Sample[]): string {
+export function renderSamples(
+  family: Family,
+  account: string | undefined,
+  samples: readonly Sample[],
+  format: Format,
+): string {
   const lead = account === undefined ? '' : `account="${escapeLabelValue(account)}"`;
   const bucketLabels = [...family.labels, 'le'];
   const seen = new Set<string>();
   const lines: string[] = [];
-  for (const { labels, suffix = '', value } of samples) {
+  for (const { labels, suffix = '', value, exemplar } of samples) {
     const named: Readonly<Record<string, string | undefined>> = labels;
     let pairs = lead;
     for (const name of suffix === '_bucket' ? bucketLabels : family.labels) {
@@ -62,7 +71,8 @@ export function renderSamples(family: Family, account: string | undefined, sampl
     const series = pairs === '' ? suffix : `${suffix}{${pairs}}`;
     if (seen.has(series)) continue;
     seen.add(series);
-    lines.push(`${family.name}${series} ${formatValue(value)}\n`);
+    const trace = exemplar && format === 'openmetrics' ? renderExemplar(exemplar) : '';
+    lines.push(`${family.name}${series} ${formatValue(value)}${trace}\n`);
   }
   return lines.join('');
 }

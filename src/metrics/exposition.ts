@@ -41,6 +41,8 @@ const SLICE = 16;
 interface Shown {
   readonly source: Source;
   readonly slots: ReadonlyMap<string, Slot>;
+  /** In OpenMetrics, of families whose samples may have exemplars; those of the others are as in the text format. */
+  readonly exemplified: ReadonlyMap<string, Slot>;
   asked: boolean;
   revision: unknown;
   /** Of the slot that changed last. */
@@ -70,6 +72,9 @@ export function createExposition(
     (source): Shown => ({
       source,
       slots: new Map(source.families.map(family => [family.name, createSlot()])),
+      exemplified: new Map(
+        source.families.filter(({ type }) => type === 'histogram').map(({ name }) => [name, createSlot()]),
+      ),
       asked: false,
       revision: undefined,
       version: 0,
@@ -108,8 +113,18 @@ export function createExposition(
     }
     version++;
     for (const family of owned) {
-      const text = renderSamples(family, account, samples.get(family.name) ?? []);
-      if (fillSlot(shown.slots.get(family.name) as Slot, text, version)) shown.version = version;
+      const own = samples.get(family.name) ?? [];
+      const slot = shown.slots.get(family.name) as Slot;
+      const text = renderSamples(family, account, own, 'text');
+      if (fillSlot(slot, text, version)) shown.version = version;
+      const exemplified = shown.exemplified.get(family.name);
+      if (!exemplified) continue;
+      if (own.every(({ exemplar }) => exemplar === undefined)) {
+        exemplified.content = slot.content;
+        exemplified.version = slot.version;
+      } else if (fillSlot(exemplified, renderSamples(family, account, own, 'openmetrics'), version)) {
+        shown.version = version;
+      }
     }
     shown.asked = true;
     shown.revision = revision;
@@ -121,7 +136,10 @@ export function createExposition(
       .map((family, index) => ({
         header: createSlot(),
         text: headers[format][index] as string,
-        samples: shown.flatMap(({ slots }) => slots.get(family.name) ?? []),
+        samples: shown.flatMap(
+          ({ slots, exemplified }) =>
+            (format === 'openmetrics' ? exemplified.get(family.name) : undefined) ?? slots.get(family.name) ?? [],
+        ),
       }))
       .filter(({ samples }) => samples.length > 0);
     const end = createSlot();

@@ -1,5 +1,7 @@
+import type { Exemplar } from './histogram.ts';
+
 /** The door of this room: what a metric family is, and what its samples are. */
-export { createHistogram, type HistogramState, histogramSamples, observeValue } from './histogram.ts';
+export { createHistogram, type Exemplar, type HistogramState, histogramSamples, observeValue } from './histogram.ts';
 
 export type FamilyType = 'gauge' | 'counter' | 'histogram' | 'info';
 
@@ -19,6 +21,8 @@ export interface Sample<L extends string = string> {
   readonly labels: Readonly<Record<L, string | undefined>>;
   readonly value: number;
   readonly suffix?: '_bucket' | '_sum' | '_count';
+  /** Of a bucket: one of the traces in it. Only OpenMetrics has a place for it. */
+  readonly exemplar?: Exemplar;
 }
 
 export type Families = Readonly<Record<string, Family>>;

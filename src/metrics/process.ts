@@ -1,11 +1,18 @@
-import { collectDefaultMetrics, Gauge, Histogram as PromHistogram, Registry } from 'prom-client';
-import type { Histogram } from '../kit/counter.ts';
+import {
+  collectDefaultMetrics,
+  Gauge,
+  Counter as PromCounter,
+  Histogram as PromHistogram,
+  Registry,
+} from 'prom-client';
+import type { Counter, Histogram } from '../kit/counter.ts';
 import { formatLe } from './exposition.ts';
 import type { FamilyType, Sample, Source } from './family.ts';
 
 /** What this process says of itself: process_*, nodejs_*, delivery_watch_* and what is not split by account. */
 export interface ProcessMetrics {
   readonly requestSeconds: Histogram<'endpoint'>;
+  readonly spans: Counter<'about' | 'outcome'>;
   /** Reads the current values; the source shows what the last call read. */
   refresh(): Promise<void>;
   readonly source: Source;
@@ -84,6 +91,15 @@ export function createProcessMetrics(info: ProcessInfo): ProcessMetrics {
     registers,
   });
   for (const endpoint of info.endpoints) requestSeconds.zero({ endpoint });
+  const spans = new PromCounter({
+    name: 'delivery_watch_spans_total',
+    help: 'Spans of the agent and of messages (about) that were exported, that the receiver did not take (failed; those of messages are tried again), or that there was no room for (dropped).',
+    labelNames: ['about', 'outcome'],
+    registers,
+  });
+  for (const about of ['agent', 'messages']) {
+    for (const outcome of ['exported', 'failed', 'dropped']) spans.inc({ about, outcome }, 0);
+  }
 
   const exposed = registry.getMetricsAsArray().filter(({ name }) => !REFUSED.test(name)) as unknown as PromMetric[];
   const names = new Set(exposed.map(({ name }) => name));
@@ -96,6 +112,7 @@ export function createProcessMetrics(info: ProcessInfo): ProcessMetrics {
   }
   return {
     requestSeconds: { observe: (labels, seconds) => requestSeconds.observe(labels, seconds) },
+    spans: { inc: (labels, by = 1) => spans.inc(labels, by) },
     refresh,
     source: {
       families: exposed.map(({ name, help, type, labelNames }) => ({ name, help, type, labels: labelNames })),

@@ -28,6 +28,19 @@ export interface DeliveryEvent {
   readonly queue?: string | undefined;
   /** The first of the message's labels. */
   readonly label?: string | undefined;
+  /** Only where it was asked for. */
+  readonly detail?: EventDetail | undefined;
+}
+
+/** What traces need to know of an event beyond what is counted. */
+export interface EventDetail {
+  /** Of the destination's answer; 0 when there was none. */
+  readonly status: number | undefined;
+  readonly method: string | undefined;
+  readonly schedule: string | undefined;
+  readonly hasFlowControlKey: boolean;
+  /** The publisher's W3C trace context, where it is a valid one. No other header is read. */
+  readonly traceparent: string | undefined;
 }
 
 /** How the failure callback of a failed workflow stands. */

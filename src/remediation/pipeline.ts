@@ -76,7 +76,7 @@ const APPROVE_WITHIN = 24 * 3_600_000;
 const PATIENCE = 30_000;
 
 export function createPipeline(deps: PipelineDeps): Pipeline {
-  const { account, options, journal, reader, writer, clock, log } = deps;
+  const { account, options, journal, reader, writer, clock, log, tracer } = deps;
   const { state } = journal;
   const decisions = createDecisions(deps);
   const settling = createSettling({ journal, reader, clock });
@@ -297,7 +297,7 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
       try {
         await settleOpen(isWalked && doubt(evidence) === undefined, signal);
         if (!isWalked) return;
-        await decide(evidence, facts, signal);
+        await tracer.span('evaluate auto-cancel rules', { account }, () => decide(evidence, facts, signal));
         // Only now: what was cut off is done again.
         decidedAt = facts.at;
       } catch (error) {

@@ -1,6 +1,6 @@
 import type { Clock } from '../kit/clock.ts';
 import type { Log } from '../kit/log.ts';
-import type { Tracer } from '../kit/tracer.ts';
+import type { Span, Tracer } from '../kit/tracer.ts';
 import type { Change, Store } from '../store/store.ts';
 import type { Slot } from './board.ts';
 
@@ -113,10 +113,11 @@ export async function createRunner({ observer, slot, store, clock, log, tracer }
     const start = clock.monotonic();
     const seconds = () => (clock.monotonic() - start) / 1000;
     const attributes = { account: slot.account, collector: observer.name, round };
-    let complete = false;
     const before = slot.status().rounds.find(status => status.round === round);
-    try {
-      await tracer.span(`collect ${observer.name}`, attributes, async () => {
+
+    async function collect(span: Span): Promise<void> {
+      let complete = false;
+      try {
         let walk: unknown;
         await mend();
         const readIn = generation;
@@ -131,18 +132,20 @@ export async function createRunner({ observer, slot, store, clock, log, tracer }
           walk = more;
         } while (walk !== undefined);
         slot.succeeded(round, { durationSeconds: seconds() });
-      });
-      if (before?.failure) log.info(attributes, 'collecting works again');
-      else log.debug({ ...attributes, seconds: seconds() }, 'collected');
-    } catch (error) {
-      if (signal.aborted) return;
-      const reason = reasonOf(error);
-      const message = error instanceof Error ? error.message : String(error);
-      slot.failed(round, { durationSeconds: seconds(), complete, reason, message });
-      const fields = { ...attributes, reason, error: message };
-      if (reason === 'bug') log.error({ ...fields, stack: error instanceof Error ? error.stack : undefined }, 'bug');
-      else if (before?.failure?.reason === reason) log.debug(fields, 'collecting still fails');
-      else log.warn(fields, 'collecting failed');
+        if (before?.failure) log.info(attributes, 'collecting works again');
+        else log.debug({ ...attributes, seconds: seconds() }, 'collected');
+      } catch (error) {
+        if (signal.aborted) return;
+        const reason = reasonOf(error);
+        span.fail(reason);
+        const message = error instanceof Error ? error.message : String(error);
+        slot.failed(round, { durationSeconds: seconds(), complete, reason, message });
+        const fields = { ...attributes, reason, error: message };
+        if (reason === 'bug') log.error({ ...fields, stack: error instanceof Error ? error.stack : undefined }, 'bug');
+        else if (before?.failure?.reason === reason) log.debug(fields, 'collecting still fails');
+        else log.warn(fields, 'collecting failed');
+      }
     }
+    await tracer.span(`collect ${observer.name}`, attributes, collect);
   };
 }

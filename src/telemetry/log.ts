@@ -1,3 +1,4 @@
+import { trace } from '@opentelemetry/api';
 import { type DestinationStream, destination, pino } from 'pino';
 import type { Log } from '../kit/log.ts';
 import type { LogOptions } from './options.ts';
@@ -14,6 +15,12 @@ function toText(line: string): string {
 /** Characters that wait at most for whoever reads the log; more is dropped. A reader that stalls must not stall the agent. */
 const MOST_WAITING = 1_000_000;
 
+/** Which span a line belongs to; nothing while no SDK is started. */
+function activeSpan(): object {
+  const span = trace.getActiveSpan()?.spanContext();
+  return span ? { trace_id: span.traceId, span_id: span.spanId, trace_flags: `0${span.traceFlags}` } : {};
+}
+
 /** The process's log. It goes to standard error, so that standard output stays a command's answer. */
 export function createLog(
   { level, format }: LogOptions,
@@ -24,6 +31,7 @@ export function createLog(
     {
       level,
       base: null,
+      mixin: activeSpan,
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: label => ({ level: label }) },
     },

@@ -1,26 +1,37 @@
-import { SpanStatusCode, trace } from '@opentelemetry/api';
+import { context, propagation, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api';
 import type { Tracer } from '../kit/tracer.ts';
 
 /**
- * Spans through the OpenTelemetry API: they go to whatever SDK the process has registered, and cost next to nothing
- * where there is none.
+ * Spans through the OpenTelemetry API: they go to whatever SDK is started when this is called, and cost next to nothing
+ * where there is none. `propagate`: whether other services are told of them.
  */
-export function createTracer(version: string): Tracer {
+export function createTracer(version: string, propagate: boolean): Tracer {
   const tracer = trace.getTracer('delivery-watch', version);
   return {
-    span: (name, attributes, work) =>
-      tracer.startActiveSpan(name, { attributes }, async span => {
-        try {
-          return await work({ set: more => void span.setAttributes(more) });
-        } catch (error) {
-          // A closed word only: an error's text may quote what it met.
-          const reason = error instanceof Error && 'reason' in error ? String(error.reason) : 'error';
-          span.setAttribute('error.type', reason);
-          span.setStatus({ code: SpanStatusCode.ERROR });
-          throw error;
-        } finally {
-          span.end();
-        }
-      }),
+    span: (name, attributes, work, kind = 'internal') =>
+      tracer.startActiveSpan(
+        name,
+        { attributes, kind: kind === 'client' ? SpanKind.CLIENT : SpanKind.INTERNAL },
+        async span => {
+          const fail = (reason: string) => {
+            span.setAttribute('error.type', reason);
+            span.setStatus({ code: SpanStatusCode.ERROR });
+          };
+          try {
+            return await work({ set: more => void span.setAttributes(more), fail });
+          } catch (error) {
+            // A closed word only: an error's text may quote what it met.
+            fail(error instanceof Error && 'reason' in error ? String(error.reason) : 'error');
+            throw error;
+          } finally {
+            span.end();
+          }
+        },
+      ),
+    headers() {
+      const carrier: Record<string, string> = {};
+      if (propagate) propagation.inject(context.active(), carrier);
+      return carrier;
+    },
   };
 }

@@ -46,7 +46,8 @@ export interface EventQuery {
 /** What may be read. Pages come one by one so that a caller folds and forgets them. All throw UpstreamError. */
 export interface Reader {
   dlqPages(query: DlqListQuery, signal: AbortSignal): AsyncIterator<ListPage<DlqEntry>>;
-  eventPages(query: EventQuery, signal: AbortSignal): AsyncIterator<ListPage<DeliveryEvent>>;
+  /** `isDetailed`: with what traces need of each event. */
+  eventPages(query: EventQuery, signal: AbortSignal, isDetailed?: boolean): AsyncIterator<ListPage<DeliveryEvent>>;
   flowControl(signal: AbortSignal): Promise<Page<FlowControlEntry>>;
   /** One key; undefined when the service has none of that name, or does not show keys one by one. */
   flowControlKey(key: string, signal: AbortSignal): Promise<FlowControlEntry | undefined>;
@@ -111,9 +112,10 @@ export function createReader(deps: ReaderDeps): Reader {
     query: URLSearchParams,
     largest: number,
     signal: AbortSignal,
+    template = path,
   ): Promise<unknown> {
     const address = endpoint === 'flow_control_key' ? 'regional' : 'base';
-    return (await call({ endpoint, method: 'GET', address, path, query, priority, largest, signal })).body;
+    return (await call({ endpoint, method: 'GET', address, path, template, query, priority, largest, signal })).body;
   }
 
   /**
@@ -180,7 +182,10 @@ export function createReader(deps: ReaderDeps): Reader {
 
   return {
     dlqPages: (query, signal) => pages('dlq', '/v2/dlq', 'messages', query, wire.toDlqEntry, signal),
-    eventPages: (query, signal) => pages('events', '/v2/events', 'events', { ...query }, wire.toDeliveryEvent, signal),
+    eventPages(query, signal, isDetailed = false) {
+      const toRow = isDetailed ? wire.toDetailedEvent : wire.toDeliveryEvent;
+      return pages('events', '/v2/events', 'events', { ...query }, toRow, signal);
+    },
     async flowControl(signal) {
       const path = '/v2/flowControl';
       const page = wire.toFlowControlPage(
@@ -198,7 +203,14 @@ export function createReader(deps: ReaderDeps): Reader {
       if (/^\.{0,2}$/.test(encoded)) return undefined;
       const path = flowControlKeyPath.replace('{flowControlKey}', () => encoded);
       try {
-        const body = await get('flow_control_key', path, new URLSearchParams(), LARGEST_KEY, signal);
+        const body = await get(
+          'flow_control_key',
+          path,
+          new URLSearchParams(),
+          LARGEST_KEY,
+          signal,
+          flowControlKeyPath,
+        );
         const entry = wire.toFlowControlEntry(wire.withKey(body, key));
         if (entry) return entry;
         throw new UpstreamError('invalid_response', `GET ${path}: not that key`);

@@ -13,6 +13,8 @@ export interface Request {
   readonly address: 'base' | 'regional';
   /** Path below that address, already encoded. */
   readonly path: string;
+  /** The path with names where it has values: what traces may show of it. */
+  readonly template: string;
   readonly query: URLSearchParams;
   readonly priority: Priority;
   /** Bytes of the answer's body that are read at most, packed and unpacked. */

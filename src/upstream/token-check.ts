@@ -28,6 +28,7 @@ export function createTokenCheck({ clock, random, ...deps }: TokenCheckDeps): To
           method: 'GET',
           address: 'base',
           path: '/v2/dlq',
+          template: '/v2/dlq',
           query: new URLSearchParams({ count: '1' }),
           priority: 'background',
           largest: LARGEST_SINGLE,

@@ -153,6 +153,38 @@ export function toDeliveryEvent(row: unknown): DeliveryEvent | undefined {
   };
 }
 
+/** Version 00 of W3C trace context; ids of zeros alone are none. */
+const TRACEPARENT = /^00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/;
+/** Under which the publisher's own comes through, whatever its letters' case. */
+const TRACE_HEADER = /^(?:upstash-forward-)?traceparent$/i;
+/** Headers of a message that are looked through. */
+const MOST_HEADERS = 200;
+
+function traceparentIn(header: unknown): string | undefined {
+  if (typeof header !== 'object' || header === null) return undefined;
+  for (const [name, value] of Object.entries(header).slice(0, MOST_HEADERS)) {
+    if (!TRACE_HEADER.test(name)) continue;
+    const first = text(Array.isArray(value) ? value[0] : value);
+    if (first !== undefined && TRACEPARENT.test(first)) return first;
+  }
+  return undefined;
+}
+
+/** An event with what traces need. */
+export function toDetailedEvent(row: unknown): DeliveryEvent | undefined {
+  const event = toDeliveryEvent(row);
+  if (!event) return undefined;
+  const { responseStatus, method, scheduleId, flowControlKey, header } = row as Fields;
+  const detail = {
+    status: number(responseStatus),
+    method: text(method),
+    schedule: text(scheduleId),
+    hasFlowControlKey: text(flowControlKey) !== undefined,
+    traceparent: traceparentIn(header),
+  };
+  return { ...event, detail };
+}
+
 export function toFlowControlEntry(row: unknown): FlowControlEntry | undefined {
   const parsed = FlowControlRow.safeParse(row);
   if (!parsed.success) return undefined;

@@ -1,6 +1,6 @@
 import type { Dispatcher } from 'undici';
 import { type Clock, withDeadline } from '../kit/clock.ts';
-import type { Tracer } from '../kit/tracer.ts';
+import type { Span, Tracer } from '../kit/tracer.ts';
 import type { CancelAnswer } from '../model/journal.ts';
 import { askedWait } from './asked-wait.ts';
 import type { Budget } from './budget.ts';
@@ -124,7 +124,7 @@ export function createWriter(deps: WriterDeps): Writer {
 
   async function send(id: string, bearer: string, signal: AbortSignal): Promise<[CancelAnswer, Outcome | undefined]> {
     const url = new URL(base + TEMPLATE.replace('{dlqId}', encodeURIComponent(id)));
-    const headers = { accept: 'application/json', authorization: `Bearer ${bearer}` };
+    const headers = { accept: 'application/json', authorization: `Bearer ${bearer}`, ...tracer.headers() };
     const { isSent, answer, error } = await withDeadline(timeout, signal, deadline =>
       exchange(dispatcher, url, headers, deadline, bytes => meter.bytes.inc({ endpoint: 'cancel' }, bytes)),
     );
@@ -142,17 +142,28 @@ export function createWriter(deps: WriterDeps): Writer {
     return [meaning, meaning.kind === 'accepted' ? 'ok' : (failure ?? 'invalid_response')];
   }
 
-  const observed = (id: string, bearer: string, signal: AbortSignal): Promise<CancelAnswer> =>
-    tracer.span(WHAT, { 'http.request.method': 'DELETE', 'url.template': TEMPLATE }, async span => {
+  const attributes = {
+    'http.request.method': 'DELETE',
+    'url.template': TEMPLATE,
+    'server.address': new URL(base).hostname,
+  };
+
+  const observed = (id: string, bearer: string, signal: AbortSignal): Promise<CancelAnswer> => {
+    const work = async (span: Span) => {
       const start = clock.monotonic();
       const [meaning, outcome] = await send(id, bearer, signal);
       if (outcome !== undefined) {
         meter.requests.inc({ endpoint: 'cancel', outcome });
         meter.seconds.observe({ endpoint: 'cancel' }, (clock.monotonic() - start) / 1000);
         span.set({ outcome });
+        if (outcome !== 'ok') span.fail(outcome);
       }
+      if ('status' in meaning && meaning.status !== undefined)
+        span.set({ 'http.response.status_code': meaning.status });
       return meaning;
-    });
+    };
+    return tracer.span(WHAT, attributes, work, 'client');
+  };
 
   return {
     async cancel(id, signal) {

@@ -19,7 +19,7 @@ import { afterThisTest } from '../support/client.ts';
 import { startHttpService } from '../support/http-service.ts';
 import { createManualClock } from '../support/manual-clock.ts';
 import { requireProgram } from '../support/prometheus.ts';
-import { createTestLog } from '../support/silent.ts';
+import { createTestLog, createTestTracer } from '../support/silent.ts';
 
 const SECOND = 1000;
 const MINUTE = 60_000;
@@ -148,7 +148,12 @@ describe('alerts of an account', () => {
     });
     const { account, read } = createTestAccount(config, clock);
     const deps = { config, env: {}, accounts: [account], moreSources: () => [], clock, random: () => 0 };
-    const alerting = await createAlerting({ ...deps, store: createMemoryStore(), log: createTestLog() });
+    const alerting = await createAlerting({
+      ...deps,
+      store: createMemoryStore(),
+      log: createTestLog(),
+      tracer: createTestTracer(),
+    });
     afterThisTest(() => alerting.close());
     const evaluate = async () => {
       for (const body of alerting.evaluations) await body();
@@ -238,7 +243,7 @@ describe('auto-cancel', () => {
     };
     const start = async () => {
       const deps = { config, env: {}, accounts: [account], moreSources: () => [], clock, random: () => 0 };
-      const alerting = await createAlerting({ ...deps, store, log: createTestLog() });
+      const alerting = await createAlerting({ ...deps, store, log: createTestLog(), tracer: createTestTracer() });
       afterThisTest(() => alerting.close());
       return { alerting, journal: alerting.telling('a', await openJournal(store, 'a')) };
     };

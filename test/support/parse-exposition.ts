@@ -1,12 +1,18 @@
 /**
  * A strict reader of text format 0.0.4 and OpenMetrics 1.0.0, written from the specifications and sharing nothing with
- * the writer. It refuses more than Prometheus does: whatever the project must never write (timestamps, exemplars, summaries) too.
+ * the writer. It refuses more than Prometheus does: whatever the project must never write (timestamps, summaries, exemplars but of buckets) too.
  */
 interface ParsedSample {
   /** As written, with the suffix. */
   readonly name: string;
   readonly labels: Readonly<Record<string, string>>;
   readonly value: number;
+  /** OpenMetrics alone has them, and here only buckets. */
+  readonly exemplar?: {
+    readonly labels: Readonly<Record<string, string>>;
+    readonly value: number;
+    readonly at: number;
+  };
 }
 
 export interface ParsedFamily {
@@ -45,6 +51,22 @@ function unescapeText(text: string, allowed: string): string {
     if (character === '' || !allowed.includes(character)) throw new Error(`bad escape ${JSON.stringify(pair)}`);
     return character === 'n' ? '\n' : character;
   });
+}
+
+/** Characters that the names and values of an exemplar's labels may have together. */
+const LONGEST_EXEMPLAR = 128;
+
+/** A sample line of OpenMetrics, which may end in an exemplar. */
+function parseExemplified(line: string): ParsedSample {
+  const [, series, label = '', text = '', value = '', at = ''] =
+    /^(.*) # \{([a-zA-Z_]\w*)="([^"\\]*)"\} (\S+) (\S+)$/s.exec(line) ?? [];
+  if (series === undefined) return parseSample(line);
+  const sample = parseSample(series);
+  if (!sample.name.endsWith('_bucket')) throw new Error(`exemplar of ${sample.name}, which is no bucket`);
+  if (label.length + text.length > LONGEST_EXEMPLAR) throw new Error('exemplar too long');
+  const exemplar = { labels: { [label]: text }, value: toNumber(value), at: toNumber(at) };
+  if (exemplar.value > toNumber(sample.labels.le ?? '')) throw new Error('exemplar above its bucket');
+  return { ...sample, exemplar };
 }
 
 function parseSample(line: string): ParsedSample {
@@ -146,7 +168,7 @@ export function parseExposition(text: string, format: ParsedFormat): ParsedFamil
   }
 
   function add(line: string): void {
-    const sample = parseSample(line);
+    const sample = format === 'openmetrics' ? parseExemplified(line) : parseSample(line);
     if (open?.type === undefined) throw new Error(`sample ${sample.name} before its TYPE`);
     const { name } = open;
     const allowed = SUFFIXES[format][open.type] ?? [];

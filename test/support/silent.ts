@@ -29,7 +29,8 @@ export function createTestTracer(): Tracer & { readonly spans: string[] } {
     spans,
     span(name, _attributes, work) {
       spans.push(name);
-      return work({ set: () => undefined });
+      return work({ set: () => undefined, fail: () => undefined });
     },
+    headers: () => ({}),
   };
 }

@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
   toDeliveryEvent,
+  toDetailedEvent,
   toDlqEntry,
   toFlowControlEntry,
   toFlowControlPage,
@@ -226,13 +227,16 @@ describe('wire', () => {
   it('throws at nothing', () => {
     fc.assert(
       fc.property(fc.anything({ withNullPrototype: true }), anything => {
-        for (const read of [toDlqEntry, toDeliveryEvent, toFlowControlEntry, toFlowControlPage]) read(anything);
+        for (const read of [toDlqEntry, toDeliveryEvent, toDetailedEvent, toFlowControlEntry, toFlowControlPage])
+          read(anything);
         toPage(anything, 'events');
         withKey(anything, 'k');
         toPage(anything, 'messages');
         toDlqEntry({ dlqId: 'x', createdAt: anything, labels: anything, failureCallbackInfo: anything });
         toPage({ messages: [anything, { events: [anything] }] }, 'events');
         toDeliveryEvent({ messageId: anything, state: anything, time: anything });
+        toDetailedEvent({ messageId: 'm', state: 'active', time: 1, header: anything, responseStatus: anything });
+        toDetailedEvent({ messageId: 'm', state: 'active', time: 1, header: { traceparent: anything } });
         toFlowControlEntry({ flowControlKey: anything, waitListSize: anything });
       }),
     );
@@ -247,5 +251,30 @@ describe('wire', () => {
 
   it('makes keys that can be written: no lone surrogates, which would make two keys one', () => {
     expect(toFlowControlEntry({ flowControlKey: 'a\ud800' })?.key).toBe('a\ufffd');
+  });
+
+  it.each([
+    [{ Traceparent: ['00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01'] }, true],
+    [{ 'Upstash-Forward-Traceparent': '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01' }, true],
+    [{ tracestate: ['00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01'] }, false],
+    [{ traceparent: ['00-00000000000000000000000000000000-00f067aa0ba902b7-01'] }, false],
+    [{ traceparent: ['00-4bf92f3577b34da6a3ce929d0e0e4736-0000000000000000-01'] }, false],
+    [{ traceparent: ['00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01 canary'] }, false],
+    ['traceparent', false],
+    [null, false],
+  ])('reads of the headers %j a valid trace context alone', (header, isValid) => {
+    const detail = toDetailedEvent({ messageId: 'm', state: 'active', time: 1, header })?.detail;
+    expect(detail?.traceparent).toBe(isValid ? '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01' : undefined);
+  });
+
+  it('tells of an event with detail what its row says, and nothing that it does not', () => {
+    const row = { messageId: 'm', state: 'error', time: 1, responseStatus: 503, method: 'PUT', flowControlKey: 'k' };
+    expect(toDetailedEvent({ ...row, scheduleId: 's', body: 'b', error: 'e' })?.detail).toEqual({
+      status: 503,
+      method: 'PUT',
+      schedule: 's',
+      hasFlowControlKey: true,
+      traceparent: undefined,
+    });
   });
 });

@@ -170,6 +170,8 @@ describe('what is sent', () => {
       {
         name: ENDPOINT,
         'http.request.method': 'DELETE',
+        'http.response.status_code': 302,
+        'server.address': '127.0.0.1',
         'url.template': '/v2/workflows/dlq/callback/{dlqId}',
         outcome: 'ok',
       },
@@ -217,10 +219,11 @@ describe('what is sent', () => {
     const { cancel } = createTestWriter(service.url, {
       tracer: {
         async span(_name, _attributes, work) {
-          await work({ set: () => undefined });
+          await work({ set: () => undefined, fail: () => undefined });
           controller.abort();
           throw bug;
         },
+        headers: () => ({}),
       },
     });
     await expect(cancel(ID, controller.signal)).rejects.toBe(bug);

@@ -28,8 +28,12 @@ export function createTestWriter(regional: string, overrides: Partial<WriterDeps
     span(name, attributes, work) {
       const span = { name, ...attributes };
       spans.push(span);
-      return work({ set: more => void Object.assign(span, more) });
+      return work({
+        set: more => void Object.assign(span, more),
+        fail: reason => void Object.assign(span, { 'error.type': reason }),
+      });
     },
+    headers: () => ({}),
   };
   const dispatcher = createDispatcher({ connectTimeout: 5000, ca: overrides.ca });
   afterThisTest(() => dispatcher.destroy());

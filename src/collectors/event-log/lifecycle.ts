@@ -10,7 +10,7 @@ import {
   type Memory,
   type OpenMessage,
 } from './memory.ts';
-import { BOUNDS, type Outcome, observeAttempt, observeWait, type Result } from './tally.ts';
+import { BOUNDS, isAmongSlowest, type Outcome, observeAttempt, observeWait, type Result } from './tally.ts';
 
 export interface Limits {
   /** Milliseconds. */
@@ -134,7 +134,11 @@ function end(memory: Memory, event: KeptEvent, known: OpenMessage | undefined, o
     if (outcome !== 'cancelled') endAttempt(memory, known, outcome === 'delivered' ? 'success' : 'error', time);
     close(memory, message, known);
   }
-  if (!counts(memory, time)) return;
+  const isCounted = counts(memory, time);
+  const waited = outcome === 'delivered' && known?.createdAt !== undefined ? time - known.dueAt : undefined;
+  const isSlow = memory.traces !== undefined && waited !== undefined && isAmongSlowest(log, waited);
+  const traceId = memory.traces?.end(message, outcome, { isCounted, isSlow });
+  if (!isCounted) return;
   const { row, tally } = memory.destinations.of(destination, time);
   tally.finished[outcome] += 1;
   touched.add(row).add('log');
@@ -142,8 +146,9 @@ function end(memory: Memory, event: KeptEvent, known: OpenMessage | undefined, o
     log.untracked.unknown_start += 1;
     return;
   }
-  if (outcome === 'delivered') observeWait([log, tally], 'timeToDeliver', time - known.dueAt);
-  observeValue(log.attempts[outcome], BOUNDS.attempts, known.attempts);
+  const exemplar = traceId === undefined ? undefined : { traceId, time };
+  if (waited !== undefined) observeWait([log, tally], 'timeToDeliver', waited, exemplar);
+  observeValue(log.attempts[outcome], BOUNDS.attempts, known.attempts, exemplar);
   if (!known.overdue && wasLate(memory, known, time)) log.overdue += 1;
 }
 
@@ -152,6 +157,7 @@ function countOverdue(memory: Memory, now: number): void {
   for (const [message, known] of memory.open) {
     if (now > known.dueAt + FORGOTTEN_AFTER) {
       close(memory, message, known);
+      memory.traces?.giveUp(message, 'no_end');
       memory.log.untracked.evicted += 1;
       memory.touched.add('log');
     } else if (known.createdAt !== undefined && !known.overdue && wasLate(memory, known, now)) {
@@ -185,6 +191,7 @@ function lookForGap(
   if (silence && time > silence.from && time <= silence.until && paired >= EVIDENCE && paired > unstarted * 9) {
     checkpoint.silence = undefined;
     log.gaps += 1;
+    memory.traces?.markGap();
     memory.touched.add('log');
   }
   checkpoint.unstarted += 1;

@@ -3,6 +3,7 @@ import { type DeliveryEvent, EVENT_STATES, type EventState } from '../../model/m
 import type { Destinations } from './destinations.ts';
 import type { Recent } from './recent.ts';
 import { type LogTally, OUTCOMES } from './tally.ts';
+import type { Traces } from './traces.ts';
 
 /** One event as it is kept: texts are hashes, times are milliseconds since the Unix epoch. */
 export interface KeptEvent {
@@ -101,6 +102,8 @@ export interface Memory {
   oldestFirst: MapIterator<[bigint, OpenMessage]>;
   /** Milliseconds of the log that one range holds, as the last read taught. */
   span: number;
+  /** Undefined where messages are not traced. */
+  readonly traces: Traces | undefined;
   /** When the checkpoint was committed last. */
   savedAt: number;
   /** Keys of rows to write with the next commit. */

@@ -8,6 +8,8 @@ import { identityOf, type KeptEvent } from './memory.ts';
 export const MOST_PAGES = 20;
 /** Events of one range that are held at a time: only a service that ignores the range sends more. */
 const MOST_EVENTS = 1_000_000;
+/** Rows of one range that are held for traces. */
+const MOST_ROWS = 100_000;
 
 /** What one range of the log holds. Times: milliseconds since the Unix epoch, both ends included. */
 export interface RangeRead {
@@ -15,6 +17,8 @@ export interface RangeRead {
   readonly to: number;
   /** Each event once. */
   readonly events: Map<bigint, KeptEvent>;
+  /** The rows of the events, where traces need them. */
+  readonly rows: Map<bigint, DeliveryEvent> | undefined;
   /** Identities of rows that said the same as another of the range. */
   readonly twice: bigint[];
   /** Pages that had anything of the range: a service may ignore what was asked for, and cutting would not help. */
@@ -22,9 +26,11 @@ export interface RangeRead {
   readonly iterator: AsyncIterator<ListPage<DeliveryEvent>>;
 }
 
-export function startRange(api: Reader, from: number, to: number, signal: AbortSignal): RangeRead {
-  const iterator = api.eventPages({ fromDate: from, toDate: to }, signal);
-  return { from, to, events: new Map(), twice: [], pages: 0, iterator };
+/** `isDetailed`: the rows are kept, too. */
+export function startRange(api: Reader, from: number, to: number, isDetailed: boolean, signal: AbortSignal): RangeRead {
+  const iterator = api.eventPages({ fromDate: from, toDate: to }, signal, isDetailed);
+  const rows = isDetailed ? new Map<bigint, DeliveryEvent>() : undefined;
+  return { from, to, events: new Map(), rows, twice: [], pages: 0, iterator };
 }
 
 const INDEX = Object.fromEntries(EVENT_STATES.map((state, index) => [state, index])) as Record<EventState, number>;
@@ -48,8 +54,12 @@ export async function readOn(
       const message = hash64(messageId);
       const index = INDEX[state];
       const identity = identityOf(message, index, time);
-      if (events.has(identity)) range.twice.push(identity);
-      else events.set(identity, { identity, message, state: index, time, dueAt, destination: destinationOf(event) });
+      if (events.has(identity)) {
+        range.twice.push(identity);
+        continue;
+      }
+      if (range.rows && range.rows.size < MOST_ROWS) range.rows.set(identity, event);
+      events.set(identity, { identity, message, state: index, time, dueAt, destination: destinationOf(event) });
     }
     if (isOfRange) range.pages += 1;
     if (events.size > MOST_EVENTS) throw new Implausible(`more than ${MOST_EVENTS} events within ${to - from + 1} ms`);

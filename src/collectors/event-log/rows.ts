@@ -16,6 +16,7 @@ import {
   type OpenMessage,
 } from './memory.ts';
 import { createDestinationTally, createLogTally } from './tally.ts';
+import { createTraces, type OpenTrace, type TraceOptions } from './traces.ts';
 
 type StoredOpen = [number | null, number, number | null, number, 0 | 1];
 type StoredEvent = [string, number, number, number, string];
@@ -35,12 +36,13 @@ function readIdentities(text: string): BigUint64Array {
 interface MemoryOptions {
   readonly destination: DestinationOption;
   readonly maxDestinations: number;
+  readonly traces?: TraceOptions | undefined;
 }
 
 /** Memory from its rows. */
 export function restoreMemory(
   rows: ReadonlyMap<string, string>,
-  { destination: option, maxDestinations }: MemoryOptions,
+  { destination: option, maxDestinations, traces }: MemoryOptions,
 ): Memory {
   const checkpoint = rows.has('checkpoint') ? (JSON.parse(rows.get('checkpoint') as string) as Checkpoint) : undefined;
   // Names that were made from something else say nothing now.
@@ -49,6 +51,8 @@ export function restoreMemory(
   const opened: [bigint, OpenMessage][] = [];
   const chunks: [number, Chunk][] = [];
   const minutes: Memory['minutes'] = new Map();
+  const openTraces = new Map<bigint, OpenTrace>();
+  const touched = new Set<string>();
   for (const [key, value] of rows) {
     const [, kind = '', name = ''] = /^(\w+)\/?(.*)$/s.exec(key) ?? [];
     if (kind === 'destination' && name.startsWith(`${option}/`)) {
@@ -65,6 +69,9 @@ export function restoreMemory(
       });
       chunks.push([Number(name), { events, last: events.reduce((last, { time }) => Math.max(last, time), 0) }]);
     } else if (kind === 'minute') minutes.set(Number(name), readIdentities(value));
+    else if (kind === 'trace' && traces) openTraces.set(parseId(name), JSON.parse(value) as OpenTrace);
+    // Nobody will look at it again.
+    else if (kind === 'trace' || (kind === 'outbox' && !traces)) touched.add(key);
   }
   const events = chunks.flatMap(([, { events }]) => events);
   const judgedTo = checkpoint?.judgedTo ?? 0;
@@ -91,7 +98,8 @@ export function restoreMemory(
     gauges: undefined,
     span: Number.POSITIVE_INFINITY,
     savedAt: Number.NEGATIVE_INFINITY,
-    touched: new Set(),
+    traces: traces && createTraces(traces, openTraces),
+    touched,
     touchedOpen: new Set(),
   };
 }
@@ -116,7 +124,7 @@ function rowOf(memory: Memory, key: string): string | null {
     ];
     return chunk ? JSON.stringify(chunk.events.map(stored)) : null;
   }
-  const minute = memory.minutes.get(Number(name));
+  const minute = kind === 'minute' ? memory.minutes.get(Number(name)) : undefined;
   return minute ? writeIdentities(minute) : null;
 }
 
@@ -135,6 +143,7 @@ export function takeChanges(memory: Memory): Row[] {
   for (const message of touchedOpen) {
     changes.push({ key: `open/${idOf(message)}`, value: openRow(open.get(message)) });
   }
+  for (const [key, value] of memory.traces?.takeRows() ?? []) changes.push({ key, value });
   touched.clear();
   touchedOpen.clear();
   return changes;

@@ -33,8 +33,13 @@ export function nextRange(
   return to >= from ? { from, to } : undefined;
 }
 
-export function startSweep(api: Reader, { from, to }: { from: number; to: number }, signal: AbortSignal): RangeRead {
-  return startRange(api, from, to, signal);
+export function startSweep(
+  api: Reader,
+  { traces }: Memory,
+  { from, to }: { from: number; to: number },
+  signal: AbortSignal,
+): RangeRead {
+  return startRange(api, from, to, traces !== undefined, signal);
 }
 
 /** Reads on; says whether the range is complete. */
@@ -57,6 +62,8 @@ export function foldSweep(memory: Memory, range: RangeRead, limits: Limits): voi
     tally.events[EVENT_STATES[event.state] as EventState] += 1;
     log.late += 1;
     touched.add('log').add(row);
+    const listed = range.rows?.get(identity);
+    if (listed) memory.traces?.add(event, listed, true);
     // Its place among the others is past. But an end is an end, and a message without one would be in flight for ever.
     if (isEnding(event.state)) follow(memory, event, limits, false);
   }

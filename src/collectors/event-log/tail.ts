@@ -46,7 +46,7 @@ export interface TailWalk {
 
 export function startTail(
   api: Reader,
-  { checkpoint, recent, span }: Memory,
+  { checkpoint, recent, span, traces }: Memory,
   now: number,
   { window, backfill }: TailOptions,
   signal: AbortSignal,
@@ -58,7 +58,7 @@ export function startTail(
   const from = Math.max(0, Math.min(until, recent ? next : Math.min(next, history)));
   return {
     until,
-    range: startRange(api, from, Math.min(until, from + span - 1), signal),
+    range: startRange(api, from, Math.min(until, from + span - 1), traces !== undefined, signal),
     span: Math.min(span, until - from + 1),
     refill: recent ? undefined : createRecent(),
     before: checkpoint && { readTo: checkpoint.readTo, newest: checkpoint.newest },
@@ -74,16 +74,17 @@ export async function readTail(
   signal: AbortSignal,
 ): Promise<RangeRead | undefined> {
   const { range } = walk;
-  const { from, to } = range;
+  const { from, to, rows } = range;
+  const isDetailed = rows !== undefined;
   if (await readOn(range, PAGES_A_STEP, destinationOf)) {
     // The last range is short because the read ends, which teaches nothing.
     if (range.pages < MOST_PAGES / 4 && to - from + 1 >= walk.span) walk.span *= 2;
-    if (to < walk.until) walk.range = startRange(api, to + 1, Math.min(walk.until, to + walk.span), signal);
+    if (to < walk.until) walk.range = startRange(api, to + 1, Math.min(walk.until, to + walk.span), isDetailed, signal);
     return range;
   }
   if (range.pages >= MOST_PAGES && to > from) {
     walk.span = shorterSpan(range);
-    walk.range = startRange(api, from, from + walk.span - 1, signal);
+    walk.range = startRange(api, from, from + walk.span - 1, isDetailed, signal);
   }
   return undefined;
 }
@@ -105,7 +106,7 @@ export function foldTail(memory: Memory, walk: TailWalk, range: RangeRead, optio
     fresh.push(event);
     if (!walk.refill && isRecent) recent?.add(event.state, event.time);
   }
-  if (fresh.length > 0) countFresh(memory, checkpoint, walk, fresh, options);
+  if (fresh.length > 0) countFresh(memory, checkpoint, walk, fresh, range, options);
   if (isLast) endRead(memory, checkpoint, walk);
   const { floor, newest = Math.min(floor, range.to) } = checkpoint;
   checkpoint.rememberedFrom = Math.max(checkpoint.rememberedFrom, Math.min(newest - options.overlap, range.to + 1));
@@ -179,6 +180,7 @@ function lookForHole(memory: Memory, checkpoint: Checkpoint, walk: TailWalk, ran
   for (const { time } of range.events.values()) if (time <= newest) return;
   if (walk.until - readTo <= Math.max(0, readTo - newest)) return;
   memory.log.gaps += 1;
+  memory.traces?.markGap();
   memory.touched.add('log');
   // Nothing that comes after a hole is seen to begin.
   checkpoint.silence = undefined;
@@ -189,6 +191,7 @@ function countFresh(
   checkpoint: Checkpoint,
   walk: TailWalk,
   fresh: readonly KeptEvent[],
+  range: RangeRead,
   options: TailOptions,
 ): void {
   const { log, destinations, touched, unjudged } = memory;
@@ -204,7 +207,10 @@ function countFresh(
   const late: KeptEvent[] = [];
   for (const event of fresh) {
     checkpoint.newest = Math.max(checkpoint.newest ?? 0, event.time);
-    (event.time > checkpoint.judgedTo ? unjudged : late).push(event);
+    const isLate = event.time <= checkpoint.judgedTo;
+    (isLate ? late : unjudged).push(event);
+    const row = range.rows?.get(event.identity);
+    if (row && !memory.ended.has(event.message)) memory.traces?.add(event, row, isLate);
   }
   for (const event of late.sort(byTime)) follow(memory, event, options, false);
   const lateCounted = late.filter(({ time }) => time > checkpoint.floor).length;

@@ -76,7 +76,29 @@ export function observeAttempt(log: LogTally, result: Result, ms: number): void 
   observeValue(log.attempt[result], BOUNDS.attempt, seconds(ms));
 }
 
-/** Adds a wait to the whole log's histogram and to a destination's. */
-export function observeWait(tallies: readonly Waits[], wait: keyof Waits, ms: number): void {
-  for (const tally of tallies) observeValue(tally[wait], BOUNDS[wait], seconds(ms));
+/** Adds a wait to the whole log's histogram and to a destination's; `exemplar`: of the message that waited. */
+export function observeWait(
+  tallies: readonly Waits[],
+  wait: keyof Waits,
+  ms: number,
+  exemplar?: { readonly traceId: string; readonly time: number },
+): void {
+  for (const tally of tallies) observeValue(tally[wait], BOUNDS[wait], seconds(ms), exemplar);
+}
+
+/** Deliveries without which nothing is said to be slow. */
+const ENOUGH = 100;
+
+/** Whether a delivery took longer than a bound that at most one in a hundred of those before exceeded. */
+export function isAmongSlowest({ timeToDeliver: { counts } }: LogTally, ms: number): boolean {
+  const most = counts.reduce((a, b) => a + b, 0) / 100;
+  if (most * 100 < ENOUGH) return false;
+  let [index, above] = [counts.length, 0];
+  while (index > 0 && above + (counts[index - 1] as number) <= most) {
+    index -= 1;
+    above += counts[index] as number;
+  }
+  // Buckets from `index` on hold the slowest; the bound below them is the limit.
+  const bound = index === 0 ? 0 : BOUNDS.timeToDeliver[index - 1];
+  return bound !== undefined && seconds(ms) > bound;
 }

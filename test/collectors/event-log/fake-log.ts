@@ -1,4 +1,5 @@
 import type { EventsFacts } from '../../../src/collectors/event-log/facts.ts';
+import type { TraceOptions } from '../../../src/collectors/event-log/traces.ts';
 import { events } from '../../../src/collectors/events.ts';
 import type { EventState } from '../../../src/model/message.ts';
 import type { Reader } from '../../../src/upstream/api.ts';
@@ -128,8 +129,13 @@ export type FakeLog = ReturnType<typeof createLog>;
 type Pending = () => boolean;
 
 /** An agent on that log that may be killed between any two steps, its uncommitted work lost. */
-export function createAgent({ api, clock }: Pick<FakeLog, 'api' | 'clock'>, chosen: object = {}, backfill = 0) {
-  const parse = (options: object) => ({ ...events.options.parse(options), backfill });
+export function createAgent(
+  { api, clock }: Pick<FakeLog, 'api' | 'clock'>,
+  chosen: object = {},
+  backfill = 0,
+  traces?: TraceOptions,
+) {
+  const parse = (options: object) => ({ ...events.options.parse(options), backfill, traces });
   let options = parse(chosen);
   const rows = new Map<string, string>();
   const walks = new Map<string, { now: number; walk: unknown }>();

@@ -1,0 +1,154 @@
+import { BoundedMap } from '../../kit/bounded-map.ts';
+import { boundText } from '../../kit/bounded-text.ts';
+import { hashedId } from '../../kit/hashed-id.ts';
+import type { LifecycleTrace, PartialReason, TracedEvent } from '../../model/lifecycle-trace.ts';
+import { type DeliveryEvent, EVENT_STATES } from '../../model/message.ts';
+import type { KeptEvent } from './memory.ts';
+import type { Outcome } from './tally.ts';
+
+/** Messages whose events are kept for a trace at a time, and those that are remembered to have been given up. */
+const MOST_OPEN = 10_000;
+const MOST_DONE = 20_000;
+/** Events of one message that are kept: 64 attempts have at most three each. */
+const MOST_EVENTS = 200;
+const LONGEST = 200;
+
+export interface TraceOptions {
+  /** Part of every trace id, so that two accounts never share one. */
+  readonly account: string;
+  /** Share of messages whose traces are kept although nothing was the matter with them. */
+  readonly sampleRatio: number;
+}
+
+/** A trace that still grows, as it is stored. */
+export type OpenTrace = LifecycleTrace & {
+  readonly events: TracedEvent[];
+  readonly partial: PartialReason[];
+  lateEvents: number;
+};
+
+/** The events of messages that have not ended, and the traces that are to be exported. Changed in place. */
+export interface Traces {
+  /** Keeps an event. What is late begins no trace: the one it belongs to may have gone already. */
+  add(event: KeptEvent, row: DeliveryEvent, isLate: boolean): void;
+  /**
+   * A message has ended; the trace's id when it is to be exported. `isCounted`: not of the time before anything was counted;
+   * `isSlow`: among the slowest.
+   */
+  end(
+    message: bigint,
+    outcome: Outcome,
+    why: { readonly isCounted: boolean; readonly isSlow: boolean },
+  ): string | undefined;
+  /** Nothing more will be heard of a message. */
+  giveUp(message: bigint, reason: PartialReason): void;
+  /** Events were lost: what is open may lack some. */
+  markGap(): void;
+  /** Rows that changed since the last call, by key: an open trace, or one to export. */
+  takeRows(): ReadonlyMap<string, string | null>;
+}
+
+const hasRetried = ({ events }: OpenTrace) =>
+  events.some(({ state }) => state === 'retry') || events.filter(({ state }) => state === 'active').length > 1;
+
+/** A number from 0 up to 1 that every replica makes from the same id. */
+const fractionOf = (traceId: string) => Number.parseInt(traceId.slice(0, 13), 16) / 2 ** 52;
+
+const keyOf = (message: bigint) => `trace/${message.toString(16)}`;
+
+/** `stored`: open traces from before this process, by message. */
+export function createTraces(
+  { account, sampleRatio }: TraceOptions,
+  stored: ReadonlyMap<bigint, OpenTrace> = new Map(),
+): Traces {
+  const firstTime = ({ events }: OpenTrace) => events[0]?.time ?? 0;
+  const open = new Map([...stored].sort(([, a], [, b]) => firstTime(a) - firstTime(b)));
+  const done = new BoundedMap<bigint, true>(MOST_DONE);
+  const touched = new Set<bigint>();
+  const outbox = new Map<string, string>();
+
+  function create({ messageId, url, topic, queue, detail }: DeliveryEvent): OpenTrace {
+    const short = (text: string | undefined) => (text === undefined ? undefined : boundText(text, LONGEST));
+    const id = boundText(messageId, LONGEST);
+    return {
+      traceId: hashedId(['message', account, id], 32),
+      messageId: id,
+      events: [],
+      host: short(url === undefined ? undefined : URL.parse(url)?.hostname),
+      method: short(detail?.method),
+      topic: short(topic),
+      queue: short(queue),
+      schedule: short(detail?.schedule),
+      hasFlowControlKey: detail?.hasFlowControlKey ?? false,
+      traceparent: detail?.traceparent,
+      lateEvents: 0,
+      partial: [],
+    };
+  }
+
+  function mark(trace: OpenTrace, reason: PartialReason): void {
+    if (!trace.partial.includes(reason)) trace.partial.push(reason);
+  }
+
+  /** Takes a trace out; it goes to the outbox when it is wanted. */
+  function finish(message: bigint, trace: OpenTrace, isWanted: boolean): string | undefined {
+    open.delete(message);
+    done.set(message, true);
+    touched.add(message);
+    if (!isWanted) return undefined;
+    outbox.set(trace.traceId, JSON.stringify(trace));
+    return trace.traceId;
+  }
+
+  const isChosen = (trace: OpenTrace) => hasRetried(trace) || fractionOf(trace.traceId) < sampleRatio;
+
+  function giveUp(message: bigint, reason: PartialReason): void {
+    const trace = open.get(message);
+    if (!trace) return;
+    mark(trace, reason);
+    finish(message, trace, isChosen(trace));
+  }
+
+  return {
+    add({ message, state, time, dueAt }, row, isLate) {
+      if (done.has(message)) return;
+      const known = open.get(message);
+      if (!known && isLate) return;
+      const trace = known ?? create(row);
+      if (!known) open.set(message, trace);
+      touched.add(message);
+      if (isLate) trace.lateEvents += 1;
+      // An end is kept whatever there is before it.
+      const word = EVENT_STATES[state] ?? 'unknown';
+      const isEnd = word === 'delivered' || word === 'failed' || word === 'cancelled';
+      if (trace.events.length < MOST_EVENTS || (isEnd && trace.events.length < MOST_EVENTS * 2)) {
+        trace.events.push({ state: word, time, dueAt, status: row.detail?.status });
+      } else mark(trace, 'too_many_events');
+      const [oldest] = open.size > MOST_OPEN ? open.keys() : [];
+      if (oldest !== undefined) giveUp(oldest, 'evicted');
+    },
+    end(message, outcome, { isCounted, isSlow }) {
+      const trace = open.get(message);
+      if (!trace) return undefined;
+      return finish(message, trace, isCounted && (outcome !== 'delivered' || isSlow || isChosen(trace)));
+    },
+    giveUp,
+    markGap() {
+      for (const [message, trace] of open) {
+        mark(trace, 'gap');
+        touched.add(message);
+      }
+    },
+    takeRows() {
+      const rows = new Map<string, string | null>();
+      for (const message of touched) {
+        const trace = open.get(message);
+        rows.set(keyOf(message), trace ? JSON.stringify(trace) : null);
+      }
+      for (const [traceId, text] of outbox) rows.set(`outbox/${traceId}`, text);
+      touched.clear();
+      outbox.clear();
+      return rows;
+    },
+  };
+}

@@ -1,0 +1,34 @@
+import type { EventState } from './message.ts';
+
+/** Why a message's trace is not its whole life. */
+export type PartialReason = 'gap' | 'no_end' | 'evicted' | 'too_many_events';
+
+/** One event of a message. Times: milliseconds since the Unix epoch. */
+export interface TracedEvent {
+  readonly state: EventState;
+  readonly time: number;
+  /** When the next delivery is due; 0 when the log does not say. */
+  readonly dueAt: number;
+  /** HTTP status of the destination's answer; 0 when there was none. */
+  readonly status?: number | undefined;
+}
+
+/** What the event log told of one message, ready to be exported as a trace. */
+export interface LifecycleTrace {
+  /** 32 hexadecimal digits, from the account and the message alone. */
+  readonly traceId: string;
+  readonly messageId: string;
+  /** In any order, repeated or not. */
+  readonly events: readonly TracedEvent[];
+  readonly host?: string | undefined;
+  readonly method?: string | undefined;
+  readonly topic?: string | undefined;
+  readonly queue?: string | undefined;
+  readonly schedule?: string | undefined;
+  readonly hasFlowControlKey: boolean;
+  /** The publisher's W3C trace context, as it stood in the message's headers. */
+  readonly traceparent?: string | undefined;
+  /** Events that came into the log after those that follow them were judged. */
+  readonly lateEvents: number;
+  readonly partial: readonly PartialReason[];
+}

@@ -1,0 +1,78 @@
+import type { ReadableSpan, SpanExporter } from '@opentelemetry/sdk-trace';
+import type { Counter } from '../kit/counter.ts';
+import type { Log } from '../kit/log.ts';
+import { Secret } from '../kit/secret.ts';
+import type { TracingOptions } from './options.ts';
+
+type Env = Readonly<Record<string, string | undefined>>;
+
+/** Milliseconds for one export. What it takes longer, the receiver did not take. */
+const TIMEOUT = 5000;
+
+/** The OTLP exporters by the name of their protocol, of which one is loaded. */
+const PROTOCOLS = {
+  'http/protobuf': async () => (await import('@opentelemetry/exporter-trace-otlp-proto')).OTLPTraceExporter,
+  'http/json': async () => (await import('@opentelemetry/exporter-trace-otlp-http')).OTLPTraceExporter,
+};
+
+function headersOf(headers: TracingOptions['headers'], env: Env): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(headers).map(([name, value]) => [
+      name,
+      value instanceof Secret ? value.reveal() : (env[value.env] ?? ''),
+    ]),
+  );
+}
+
+/** Where spans go: as the environment says (OpenTelemetry's own variables, read by the exporter), else the configuration. */
+export async function createOtlpExporter(
+  { endpoint, headers }: Pick<TracingOptions, 'endpoint' | 'headers'>,
+  env: Env,
+): Promise<SpanExporter> {
+  const { OTEL_EXPORTER_OTLP_TRACES_PROTOCOL, OTEL_EXPORTER_OTLP_PROTOCOL } = env;
+  const protocol = OTEL_EXPORTER_OTLP_TRACES_PROTOCOL || OTEL_EXPORTER_OTLP_PROTOCOL || 'http/protobuf';
+  const load = PROTOCOLS[protocol as keyof typeof PROTOCOLS];
+  if (!load) {
+    throw new Error(
+      `OTEL_EXPORTER_OTLP_PROTOCOL is ${protocol}; it must be one of ${Object.keys(PROTOCOLS).join(', ')}`,
+    );
+  }
+  const isSet = (name: string) =>
+    Boolean(env[`OTEL_EXPORTER_OTLP_TRACES_${name}`] || env[`OTEL_EXPORTER_OTLP_${name}`]);
+  const OTLPTraceExporter = await load();
+  return new OTLPTraceExporter({
+    ...(isSet('ENDPOINT') ? {} : { url: `${endpoint.replace(/\/+$/, '')}/v1/traces` }),
+    ...(isSet('TIMEOUT') ? {} : { timeoutMillis: TIMEOUT }),
+    headers: headersOf(headers, env),
+  });
+}
+
+/** What became of an export that failed, without what anybody else wrote. */
+function reasonOf(error: Error | undefined): string {
+  const { code } = (error ?? {}) as { code?: unknown };
+  return typeof code === 'number' ? `status ${code}` : typeof code === 'string' ? code : (error?.name ?? 'error');
+}
+
+/** An exporter that counts what it takes and what it does not, and says when the receiver ceases and begins to take spans. */
+export function watchExporter(
+  exporter: SpanExporter,
+  about: 'agent' | 'messages',
+  { spans, log }: { readonly spans: Counter<'about' | 'outcome'>; readonly log: Log },
+): SpanExporter {
+  let isFailing = false;
+  return {
+    export(batch: ReadableSpan[], done) {
+      exporter.export(batch, result => {
+        const failed = result.code !== 0;
+        spans.inc({ about, outcome: failed ? 'failed' : 'exported' }, batch.length);
+        if (failed && !isFailing)
+          log.warn({ about, reason: reasonOf(result.error) }, 'the receiver does not take spans');
+        if (!failed && isFailing) log.info({ about }, 'the receiver takes spans again');
+        isFailing = failed;
+        done(result);
+      });
+    },
+    shutdown: () => exporter.shutdown(),
+    ...(exporter.forceFlush ? { forceFlush: () => exporter.forceFlush?.() ?? Promise.resolve() } : {}),
+  };
+}

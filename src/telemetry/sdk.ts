@@ -1,0 +1,104 @@
+import { context, diag, propagation, trace } from '@opentelemetry/api';
+import {
+  defaultResource,
+  envDetector,
+  hostDetector,
+  resourceFromAttributes,
+  serviceInstanceIdDetector,
+} from '@opentelemetry/resources';
+import { NodeSDK } from '@opentelemetry/sdk-node';
+import {
+  BatchSpanProcessor,
+  ParentBasedSampler,
+  type ReadableSpan,
+  type SpanExporter,
+  type SpanProcessor,
+  TraceIdRatioBasedSampler,
+} from '@opentelemetry/sdk-trace';
+import type { Counter } from '../kit/counter.ts';
+import type { Log } from '../kit/log.ts';
+import { createOtlpExporter, watchExporter } from './exporting.ts';
+import type { TracingOptions } from './options.ts';
+
+/** Loading this file costs some 0.3 s and 60 MB: it is imported only where tracing is on. */
+
+export interface TracingDeps {
+  readonly options: TracingOptions;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly version: string;
+  readonly spans: Counter<'about' | 'outcome'>;
+  readonly log: Log;
+}
+
+/** A number that OpenTelemetry's environment gives; undefined where it gives none. */
+function numberIn(env: TracingDeps['env'], name: string): number | undefined {
+  const number = Number(env[name] || Number.NaN);
+  return number > 0 ? number : undefined;
+}
+
+/** Batches with a queue that counts what it had no room for: the SDK's own drops in silence. */
+function createProcessor(exporter: SpanExporter, { env, spans }: TracingDeps): SpanProcessor {
+  const maxQueueSize = numberIn(env, 'OTEL_BSP_MAX_QUEUE_SIZE') ?? 2048;
+  const maxExportBatchSize = Math.min(maxQueueSize, numberIn(env, 'OTEL_BSP_MAX_EXPORT_BATCH_SIZE') ?? 512);
+  let waiting = 0;
+  const taking: SpanExporter = {
+    ...exporter,
+    export(batch, done) {
+      waiting -= batch.length;
+      exporter.export(batch, done);
+    },
+  };
+  const batching = new BatchSpanProcessor({
+    exporter: taking,
+    maxQueueSize,
+    maxExportBatchSize,
+    scheduledDelayMillis: numberIn(env, 'OTEL_BSP_SCHEDULE_DELAY') ?? 5000,
+    exportTimeoutMillis: numberIn(env, 'OTEL_BSP_EXPORT_TIMEOUT') ?? 30_000,
+  });
+  return {
+    onStart: () => undefined,
+    onEnd(span: ReadableSpan) {
+      if ((span.spanContext().traceFlags & 1) === 0) return;
+      if (waiting >= maxQueueSize) return spans.inc({ about: 'agent', outcome: 'dropped' });
+      waiting += 1;
+      batching.onEnd(span);
+    },
+    forceFlush: () => batching.forceFlush(),
+    shutdown: () => batching.shutdown(),
+  };
+}
+
+/**
+ * Starts OpenTelemetry's SDK for this process, in place of one that was started before; tracers made from now on use it.
+ * OTEL_* environment variables go before `options`. Throws an Error where they ask for a protocol that is not there.
+ * Gives how to end it: what waits is sent, as far as the receiver takes it.
+ */
+export async function startSdk(deps: TracingDeps): Promise<() => Promise<void>> {
+  const { options, env, version } = deps;
+  const asksForOthers = !['', 'otlp'].includes(env.OTEL_TRACES_EXPORTER ?? '');
+  const exporter = asksForOthers ? undefined : watchExporter(await createOtlpExporter(options, env), 'agent', deps);
+  const sdk = new NodeSDK({
+    resource: defaultResource().merge(
+      resourceFromAttributes({ 'service.name': 'delivery-watch', 'service.version': version }),
+    ),
+    // Not the process: its arguments and paths are nobody's business.
+    ...(env.OTEL_NODE_RESOURCE_DETECTORS
+      ? {}
+      : { resourceDetectors: [hostDetector, serviceInstanceIdDetector, envDetector] }),
+    ...(env.OTEL_TRACES_SAMPLER
+      ? {}
+      : { sampler: new ParentBasedSampler({ root: new TraceIdRatioBasedSampler(options.sampleRatio) }) }),
+    ...(exporter ? { spanProcessors: [createProcessor(exporter, deps)] } : {}),
+    metricReaders: [],
+    logRecordProcessors: [],
+    instrumentations: [],
+  });
+  // The API keeps whoever came first.
+  trace.disable();
+  context.disable();
+  propagation.disable();
+  sdk.start();
+  // Its messages quote addresses and answers; what matters is counted and logged by the exporter's watch.
+  diag.disable();
+  return () => sdk.shutdown().catch(() => undefined);
+}

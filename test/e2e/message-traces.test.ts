@@ -1,0 +1,205 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { describe, expect, it } from 'vitest';
+import { startEmulator } from '../../src/emulator/server.ts';
+import { startCli } from '../support/cli.ts';
+import { afterThisTest } from '../support/client.ts';
+import { eventually } from '../support/eventually.ts';
+import { startOtlpReceiver } from '../support/otlp-receiver.ts';
+import { parseExposition } from '../support/parse-exposition.ts';
+import { requireProgram, startPrometheus } from '../support/prometheus.ts';
+
+const BODY = 'canary-body';
+const SECRET = 'canary-header';
+const TRACEPARENT = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01';
+
+/** An emulated service without a life of its own, a receiver, and how to start an agent between them. */
+async function setUp() {
+  const emulator = await startEmulator({ workload: false, history: 0, dlqEntries: 0 });
+  afterThisTest(() => emulator.close());
+  const receiver = await startOtlpReceiver();
+  afterThisTest(() => receiver.close());
+  const folder = mkdtempSync(join(tmpdir(), 'delivery-watch-'));
+  afterThisTest(async () => rmSync(folder, { recursive: true }));
+  const file = join(folder, 'config.yaml');
+  writeFileSync(
+    file,
+    JSON.stringify({
+      server: { listen: '127.0.0.1:0' },
+      store: { path: join(folder, 'store.db') },
+      accounts: [
+        {
+          name: 'a',
+          baseUrl: emulator.url,
+          token: { env: 'DELIVERY_TOKEN' },
+          budget: { requestsPerSecond: 1000, burst: 1000, requestsPerDay: 10_000_000 },
+        },
+      ],
+      collect: {
+        flowControl: { enabled: false },
+        dlq: { enabled: false },
+        events: { every: '200ms', overlap: '1s' },
+      },
+      tracing: {
+        enabled: true,
+        endpoint: receiver.url,
+        sampleRatio: 0,
+        lifecycle: { enabled: true, sampleRatio: 0 },
+      },
+    }),
+  );
+  async function start() {
+    const agent = startCli(['serve', '--config', file], { DELIVERY_TOKEN: emulator.token });
+    afterThisTest(async () => {
+      agent.kill('SIGKILL');
+      await agent.ended;
+    });
+    const [, url = ''] = await agent.says(/"url":"([^"]+)"/);
+    await eventually(async () =>
+      expect(await (await fetch(`${url}/metrics`)).text()).toContain(
+        'delivery_collector_success{account="a",collector="events",round="tail"} 1',
+      ),
+    );
+    return { ...agent, url };
+  }
+  /** A message that fails, from now on. */
+  function fail(messageId: string) {
+    const time = Date.now();
+    const header = { Traceparent: [TRACEPARENT], Authorization: [SECRET] };
+    const message = { messageId, url: `https://api.example.com/hook?key=${SECRET}`, header, body: BODY };
+    emulator.state.addEvents([
+      { ...message, time, state: 'created' },
+      { ...message, time: time + 10, state: 'active' },
+      { ...message, time: time + 60, state: 'error', responseStatus: 503, error: SECRET },
+      { ...message, time: time + 60, state: 'retry', nextDeliveryTime: time + 100 },
+      { ...message, time: time + 110, state: 'active' },
+      { ...message, time: time + 150, state: 'error', responseStatus: 500, error: SECRET },
+      { ...message, time: time + 150, state: 'failed', responseStatus: 500, error: SECRET },
+    ]);
+    return time;
+  }
+  return { emulator, receiver, start, fail };
+}
+
+describe('traces of messages', () => {
+  it('reach a receiver whole, and nothing else of a message does', { timeout: 60_000 }, async () => {
+    const { receiver, start, fail } = await setUp();
+    const agent = await start();
+    const time = fail('msg_failed');
+    await eventually(() => expect(receiver.spans.length).toBeGreaterThan(0), 20_000);
+    const of = receiver.spans.map(({ name, kind, start, end, isError }) => [
+      name,
+      kind,
+      start - time,
+      end - time,
+      isError,
+    ]);
+    expect(of).toEqual([
+      ['deliver api.example.com', 'producer', 0, 150, true],
+      ['wait', 'internal', 0, 10, false],
+      ['POST', 'client', 10, 60, true],
+      ['POST', 'client', 110, 150, true],
+      ['backoff', 'internal', 60, 110, false],
+    ]);
+    const [root, ...children] = receiver.spans;
+    expect(root).toMatchObject({
+      parentSpanId: '',
+      resource: { 'service.name': 'message-delivery', 'telemetry.source': 'event-log' },
+      attributes: { 'messaging.message.id': 'msg_failed', 'delivery.outcome': 'failed', 'error.type': '500' },
+      events: [{ name: 'dead_lettered', time: time + 150 }],
+      links: [{ traceId: TRACEPARENT.split('-')[1], spanId: TRACEPARENT.split('-')[2] }],
+    });
+    for (const { traceId, parentSpanId } of children)
+      expect([traceId, parentSpanId]).toEqual([root?.traceId, root?.spanId]);
+    for (const secret of [BODY, Buffer.from(BODY).toString('base64'), SECRET]) {
+      expect(receiver.raw().includes(secret), secret).toBe(false);
+    }
+    // The histogram of attempts leads to it, in the one format that has a place for that.
+    const accept = { accept: 'application/openmetrics-text' };
+    const text = await (await fetch(`${agent.url}/metrics`, { headers: accept })).text();
+    parseExposition(text, 'openmetrics');
+    expect(text).toContain(
+      `delivery_message_attempts_bucket{account="a",outcome="failed",le="2.0"} 1 # {trace_id="${root?.traceId}"} 2 `,
+    );
+    expect(await (await fetch(`${agent.url}/metrics`)).text()).not.toContain('trace_id');
+    agent.kill('SIGTERM');
+    expect(await agent.ended).toBe(0);
+  });
+
+  it('are sent once, though the agent is killed again and again', { timeout: 120_000 }, async () => {
+    const { receiver, start, fail } = await setUp();
+    let agent = await start();
+    let messages = 0;
+    for (let kill = 0; kill < 6; kill += 1) {
+      for (let number = 0; number < 20; number += 1) {
+        fail(`msg_${messages}`);
+        messages += 1;
+      }
+      // At any point of what becomes of them.
+      await sleep(Math.random() * 3000);
+      agent.kill('SIGKILL');
+      await agent.ended;
+      agent = await start();
+    }
+    const ids = () => receiver.spans.map(({ traceId, spanId }) => `${traceId} ${spanId}`);
+    await eventually(() => expect(new Set(ids()).size).toBe(messages * 5), 30_000);
+    // What was on its way when the agent was killed came once more under the same ids; nothing else did.
+    const roots = receiver.spans.filter(({ parentSpanId }) => parentSpanId === '');
+    const once = new Map(roots.map(root => [root.attributes['messaging.message.id'], root.traceId]));
+    expect(once.size).toBe(messages);
+    expect(new Set(roots.map(({ traceId }) => traceId)).size).toBe(messages);
+    const before = receiver.spans.length;
+    expect(before - messages * 5).toBeLessThanOrEqual(6 * 20 * 5);
+    agent.kill('SIGKILL');
+    await agent.ended;
+    agent = await start();
+    fail('msg_last');
+    await eventually(() => expect(receiver.spans.length).toBe(before + 5), 20_000);
+  });
+
+  it('wait for a receiver that is away, and collecting goes on', { timeout: 60_000 }, async () => {
+    const { receiver, start, fail } = await setUp();
+    receiver.answer(503);
+    const agent = await start();
+    fail('msg_waiting');
+    await agent.says(/"about":"messages".*the receiver does not take spans/);
+    expect(await (await fetch(`${agent.url}/metrics`)).text()).toContain('delivery_up{account="a"} 1');
+    expect(receiver.spans).toEqual([]);
+    agent.kill('SIGTERM');
+    expect(await agent.ended).toBe(0);
+    receiver.answer(200);
+    await start();
+    await eventually(() => expect(receiver.spans).toHaveLength(5), 20_000);
+  });
+});
+
+describe.skipIf(!requireProgram('prometheus'))('exemplars', () => {
+  it('lead from a real Prometheus to a trace that the receiver holds', { timeout: 60_000 }, async () => {
+    const { receiver, start, fail } = await setUp();
+    const agent = await start();
+    const prometheus = await startPrometheus({
+      scrapeConfigs: [{ job_name: 'agent', static_configs: [{ targets: [new URL(agent.url).host] }] }],
+      flags: ['--enable-feature=exemplar-storage'],
+    });
+    afterThisTest(() => prometheus.stop());
+    fail('msg_exemplar');
+    await eventually(async () => {
+      const query = new URLSearchParams({
+        query: 'delivery_message_attempts_bucket',
+        start: String(Date.now() / 1000 - 600),
+        end: String(Date.now() / 1000 + 60),
+      });
+      const series = (await prometheus.get(`/api/v1/query_exemplars?${query}`)) as {
+        exemplars: { labels: { trace_id: string }; value: string }[];
+      }[];
+      const [exemplar] = series.flatMap(({ exemplars }) => exemplars);
+      const root = receiver.spans.find(
+        ({ traceId, parentSpanId }) => traceId === exemplar?.labels.trace_id && parentSpanId === '',
+      );
+      expect(root?.attributes['messaging.message.id']).toBe('msg_exemplar');
+      expect(exemplar?.value).toBe('2');
+    }, 40_000);
+  });
+});

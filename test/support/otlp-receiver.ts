@@ -1,0 +1,142 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { gunzipSync } from 'node:zlib';
+import generated from 'otlp-decoder/build/src/generated/root.js';
+
+/** A span as the receiver got it. Times: milliseconds since the Unix epoch. */
+export interface ReceivedSpan {
+  readonly resource: Readonly<Record<string, unknown>>;
+  readonly scope: string;
+  readonly traceId: string;
+  readonly spanId: string;
+  readonly parentSpanId: string;
+  readonly name: string;
+  readonly kind: string;
+  readonly start: number;
+  readonly end: number;
+  readonly attributes: Readonly<Record<string, unknown>>;
+  readonly events: readonly { readonly name: string; readonly time: number }[];
+  readonly links: readonly { readonly traceId: string; readonly spanId: string }[];
+  readonly isError: boolean;
+}
+
+interface KeyValue {
+  readonly key: string;
+  readonly value?: Readonly<Record<string, unknown>>;
+}
+
+/** As OpenTelemetry's own protobuf definitions spell a request in JSON, ids in Base64 apart. */
+interface Decoded {
+  readonly resourceSpans?: readonly {
+    readonly resource?: { readonly attributes?: readonly KeyValue[] };
+    readonly scopeSpans?: readonly {
+      readonly scope?: { readonly name?: string };
+      readonly spans?: readonly {
+        readonly traceId: string;
+        readonly spanId: string;
+        readonly parentSpanId?: string;
+        readonly name: string;
+        readonly kind: string;
+        readonly startTimeUnixNano: string;
+        readonly endTimeUnixNano: string;
+        readonly attributes?: readonly KeyValue[];
+        readonly events?: readonly { readonly name: string; readonly timeUnixNano: string }[];
+        readonly links?: readonly { readonly traceId: string; readonly spanId: string }[];
+        readonly status?: { readonly code?: string | number };
+      }[];
+    }[];
+  }[];
+}
+
+const { ExportTraceServiceRequest } = generated.opentelemetry.proto.collector.trace.v1;
+
+const attributesOf = (pairs: readonly KeyValue[] = []) =>
+  Object.fromEntries(
+    pairs.map(({ key, value = {} }) => {
+      const [only] = Object.values(value);
+      return [key, value.intValue === undefined ? only : Number(only)];
+    }),
+  );
+
+const ms = (nanos: string) => Number(BigInt(nanos) / 1000n) / 1000;
+
+/** Protobuf's own JSON has bytes in Base64, OTLP's in hexadecimal digits. */
+function decode(body: Buffer, contentType: string): ReceivedSpan[] {
+  const isJson = contentType.startsWith('application/json');
+  const message = isJson
+    ? ExportTraceServiceRequest.fromObject(JSON.parse(body.toString()))
+    : ExportTraceServiceRequest.decode(body);
+  if (isJson && ExportTraceServiceRequest.verify(message) !== null) throw new Error('no OTLP request');
+  const decoded = ExportTraceServiceRequest.toObject(message, {
+    longs: String,
+    enums: String,
+    bytes: String,
+  }) as Decoded;
+  // What fromObject took for Base64 were digits: they come back as they were.
+  const id = (text = '') => (isJson ? text : Buffer.from(text, 'base64').toString('hex'));
+  return (decoded.resourceSpans ?? []).flatMap(({ resource, scopeSpans = [] }) =>
+    scopeSpans.flatMap(({ scope, spans = [] }) =>
+      spans.map(span => ({
+        resource: attributesOf(resource?.attributes),
+        scope: scope?.name ?? '',
+        traceId: id(span.traceId),
+        spanId: id(span.spanId),
+        parentSpanId: id(span.parentSpanId),
+        name: span.name,
+        kind: String(span.kind).replace('SPAN_KIND_', '').toLowerCase(),
+        start: ms(span.startTimeUnixNano),
+        end: ms(span.endTimeUnixNano),
+        attributes: attributesOf(span.attributes),
+        events: (span.events ?? []).map(({ name, timeUnixNano }) => ({ name, time: ms(timeUnixNano) })),
+        links: (span.links ?? []).map(({ traceId, spanId }) => ({ traceId: id(traceId), spanId: id(spanId) })),
+        isError: span.status?.code === 'STATUS_CODE_ERROR',
+      })),
+    ),
+  );
+}
+
+export interface OtlpReceiver {
+  readonly url: string;
+  /** Everything that it took, in the order in which it came. */
+  readonly spans: readonly ReceivedSpan[];
+  readonly requests: readonly { readonly path: string; readonly headers: NodeJS.Dict<string | string[]> }[];
+  /** Bytes of every request, taken or not, as they came out of gzip. */
+  raw(): Buffer;
+  /** What it answers from now on; `hang`: nothing at all. */
+  answer(status: number | 'hang'): void;
+  close(): Promise<void>;
+}
+
+/** A receiver of traces by OTLP over HTTP, in protobuf or JSON. */
+export async function startOtlpReceiver(port = 0): Promise<OtlpReceiver> {
+  const spans: ReceivedSpan[] = [];
+  const requests: OtlpReceiver['requests'][number][] = [];
+  const bodies: Buffer[] = [];
+  let status: number | 'hang' = 200;
+  const server = createServer(async (request, response) => {
+    const chunks: Buffer[] = [];
+    for await (const chunk of request) chunks.push(chunk);
+    const packed = Buffer.concat(chunks);
+    const body = request.headers['content-encoding'] === 'gzip' ? gunzipSync(packed) : packed;
+    requests.push({ path: request.url ?? '', headers: request.headers });
+    bodies.push(body);
+    if (status === 'hang') return;
+    const contentType = request.headers['content-type'] ?? '';
+    if (status === 200) spans.push(...decode(body, contentType));
+    response.writeHead(status, { 'content-type': contentType }).end();
+  });
+  await new Promise<void>(resolve => server.listen(port, '127.0.0.1', resolve));
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    spans,
+    requests,
+    raw: () => Buffer.concat(bodies),
+    answer(next) {
+      status = next;
+    },
+    async close() {
+      server.closeAllConnections();
+      await new Promise(resolve => server.close(resolve));
+    },
+  };
+}

@@ -1,0 +1,121 @@
+import { describe, expect, it } from 'vitest';
+import { hashedId } from '../../src/kit/hashed-id.ts';
+import { createLifecycleExport } from '../../src/telemetry/lifecycle.ts';
+import { tracingOptions } from '../../src/telemetry/options.ts';
+import { afterThisTest } from '../support/client.ts';
+import { eventually } from '../support/eventually.ts';
+import { createManualClock } from '../support/manual-clock.ts';
+import { startOtlpReceiver } from '../support/otlp-receiver.ts';
+import { createTestLog } from '../support/silent.ts';
+
+const NEVER = new AbortController().signal;
+
+/** An outbox with so many traces of two spans each, and what exports them. */
+async function setUp(traces: number) {
+  const receiver = await startOtlpReceiver();
+  afterThisTest(() => receiver.close());
+  const rows = new Map<string, string>();
+  for (let number = 0; number < traces; number += 1) {
+    const traceId = hashedId([number], 32);
+    const events = [
+      { state: 'created', time: number, dueAt: 0 },
+      { state: 'cancelled', time: number + 1, dueAt: 0 },
+    ];
+    rows.set(traceId, JSON.stringify({ traceId, messageId: `m${number}`, events, lateEvents: 0, partial: [] }));
+  }
+  const counted: Record<string, number> = {};
+  const clock = createManualClock();
+  const log = createTestLog();
+  let fails = false;
+  const lifecycles = await createLifecycleExport({
+    options: tracingOptions.parse({ endpoint: receiver.url }),
+    env: {},
+    version: '1',
+    outbox: {
+      accounts: ['a'],
+      read: async () => new Map(rows),
+      async remove(_account, keys) {
+        if (fails) throw new Error('the store is full');
+        for (const key of keys) rows.delete(key);
+      },
+    },
+    spans: {
+      inc({ outcome }, by = 1) {
+        counted[outcome] = (counted[outcome] ?? 0) + by;
+      },
+    },
+    log,
+    clock,
+  });
+  afterThisTest(() => lifecycles.close());
+  const failStore = (is: boolean) => {
+    fails = is;
+  };
+  return { receiver, rows, counted, clock, log, run: (signal = NEVER) => lifecycles.run(signal), failStore };
+}
+
+describe('what waits in the outbox', () => {
+  it('is sent in requests of 100 traces, and then gone', async () => {
+    const { receiver, rows, counted, run } = await setUp(250);
+    await run();
+    expect(receiver.requests).toHaveLength(3);
+    expect(receiver.spans).toHaveLength(500);
+    expect(rows.size).toBe(0);
+    expect(counted).toEqual({ exported: 500 });
+    await run();
+    expect(receiver.requests).toHaveLength(3);
+  });
+
+  it('is dropped, the oldest first, where there is too much of it, and counted', async () => {
+    const { receiver, rows, counted, run } = await setUp(10_003);
+    receiver.answer(403);
+    await run();
+    expect(rows.size).toBe(10_000);
+    expect(counted).toEqual({ dropped: 6, failed: 200 });
+    expect([...rows.values()].some(text => /"m[012]"/.test(text))).toBe(false);
+  });
+
+  it('stays while the receiver takes nothing, which is asked again later and later', async () => {
+    const { receiver, rows, clock, log, run } = await setUp(1);
+    receiver.answer(403);
+    const waits: number[] = [];
+    await run();
+    for (let asked = 1; asked <= 8; asked += 1) {
+      expect(receiver.requests).toHaveLength(asked);
+      let waited = 0;
+      while (receiver.requests.length === asked) {
+        await clock.advance(1000);
+        waited += 1;
+        await run();
+      }
+      waits.push(waited);
+    }
+    expect(waits).toEqual([5, 10, 20, 40, 80, 160, 300, 300]);
+    expect(rows.size).toBe(1);
+    expect(log.lines.map(({ message }) => message)).toEqual(['the receiver does not take spans']);
+  });
+
+  it('is sent again under the same ids when it could not be marked as sent', async () => {
+    const { receiver, run, failStore, rows } = await setUp(1);
+    failStore(true);
+    await expect(run()).rejects.toThrow('the store is full');
+    failStore(false);
+    await run();
+    const [first, second, ...again] = receiver.spans.map(({ traceId, spanId }) => `${traceId} ${spanId}`);
+    expect(again).toEqual([first, second]);
+    expect(rows.size).toBe(0);
+  });
+
+  it('is left alone as soon as the agent ends, however slow the receiver', async () => {
+    const { receiver, rows, counted, run } = await setUp(1);
+    receiver.answer('hang');
+    const controller = new AbortController();
+    const running = run(controller.signal);
+    await eventually(() => expect(receiver.requests).toHaveLength(1));
+    controller.abort();
+    await running;
+    expect(rows.size).toBe(1);
+    // The request is still under way.
+    expect(counted).toEqual({});
+  });
+});
