@@ -6,5 +6,7 @@ export default defineConfig({
     testTimeout: 20_000,
     hookTimeout: 30_000,
     pool: 'forks',
+    // Most of them wait for other processes: more than there are cores.
+    maxWorkers: 4,
   },
 });
