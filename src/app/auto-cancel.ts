@@ -1,5 +1,4 @@
 import { createHash } from 'node:crypto';
-import { existsSync } from 'node:fs';
 import { accountMayAct } from '../config/auto-cancel.ts';
 import type { Config } from '../config/schema.ts';
 import type { Clock } from '../kit/clock.ts';
@@ -14,6 +13,7 @@ import { createDesk } from '../remediation/desk.ts';
 import { type Explanation, explain } from '../remediation/explain.ts';
 import { type Journal, openJournal, readJournal } from '../remediation/journal.ts';
 import { createPipeline, type Pipeline } from '../remediation/pipeline.ts';
+import { mayBeThere } from '../remediation/stop-file.ts';
 import { judge } from '../rules/evaluate.ts';
 import type { Store } from '../store/store.ts';
 import type { Account } from './account.ts';
@@ -27,7 +27,10 @@ export interface AutoCancel {
   readonly loops: readonly ((signal: AbortSignal) => Promise<void>)[];
   /** Why the failure callback with this dlqId or messageId is or is not acted upon, by every account that tracks it. */
   explain(id: string, account: string | undefined): readonly Explanation[];
-  /** The journal from a time on (milliseconds since the Unix epoch), the oldest line first. Rejects with StoreError. */
+  /**
+   * The journal from a time on (milliseconds since the Unix epoch), the oldest line first; the newest 10,000 where there are
+   * more. Rejects with StoreError.
+   */
   journal(since: number): Promise<readonly JournalLine[]>;
 }
 
@@ -44,7 +47,10 @@ interface AutoCancelDeps {
   readonly alerting?: Pick<Alerting, 'firing' | 'telling'>;
 }
 
-/** Lines of some accounts' journals, the oldest first. */
+/** Lines that are given at a time: some 10 MB of JSON. */
+const MOST_LINES = 10_000;
+
+/** All lines of some accounts' journals from a time on, the oldest first. Blocks the process while it reads. */
 export async function readJournals(
   store: Pick<Store, 'scan'>,
   accounts: readonly string[],
@@ -133,15 +139,21 @@ export async function createAutoCancel(deps: AutoCancelDeps): Promise<AutoCancel
         lacksEvents: LACKS_EVENTS,
         reader: account.at('action'),
         writer: accountMayAct(config, name) ? account.createWriter() : undefined,
-        isStopped: () => existsSync(options.stopFile),
+        isStopped: () => mayBeThere(options.stopFile),
         firing: () => deps.alerting?.firing(name) ?? new Set(),
         clock,
         log,
         tracer,
       });
-      return { name, journal, pipeline, facts: () => evidence().facts, isUsed: rulesOf(config, name).length > 0 };
+      const isUsed = rulesOf(config, name).length > 0;
+      return { name, newest: opened.newest, journal, pipeline, facts: () => evidence().facts, isUsed };
     }),
   );
+  // A pause is of all accounts, of those that were configured after it, too.
+  const paused = parts.find(({ journal }) => journal.state.paused)?.journal.state.paused;
+  for (const { journal } of parts) {
+    if (paused && !journal.state.paused) await journal.append([{ ...paused, step: 'paused' }]);
+  }
   const explainIn = (part: (typeof parts)[number], id: string) =>
     explain(id, { ...part, account: part.name, options, now: clock.now });
   const desk = createDesk({
@@ -175,11 +187,12 @@ export async function createAutoCancel(deps: AutoCancelDeps): Promise<AutoCancel
     ],
     explain: (id, account) =>
       parts.filter(({ name }) => account === undefined || name === account).flatMap(part => explainIn(part, id) ?? []),
-    journal: since =>
-      readJournals(
-        store,
-        config.accounts.map(({ name }) => name),
-        since,
-      ),
+    async journal(since) {
+      const lines: JournalLine[] = [];
+      for (const { name, newest } of parts) {
+        for (const entry of await newest(since, MOST_LINES)) lines.push({ account: name, ...entry });
+      }
+      return lines.sort((a, b) => a.at - b.at).slice(-MOST_LINES);
+    },
   };
 }

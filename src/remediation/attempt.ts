@@ -86,7 +86,9 @@ export async function attempt(judged: Judged, deps: AttemptDeps, signal: AbortSi
   const answer: CancelAnswer = why
     ? { kind: 'not_sent', why }
     : await withDeadline(left, signal, deadline => writer.cancel(target.id, deadline));
-  const outcome = outcomeOf(answer, isBlind);
+  const alone = outcomeOf(answer, isBlind);
+  // What an earlier attempt did is still to be read.
+  const outcome = alone === 'expired' && known?.isOpen ? undefined : alone;
   const lines: JournalEntry[] = [{ at: clock.now(), action, step: 'answered', attempt: number, answer }];
   if (outcome) lines.push(ending(judged, outcome, `answer_${answer.kind}`, clock.now()));
   if (answer.kind === 'denied') {

@@ -73,17 +73,12 @@ export function waitOf(
   const { graceUntil, approvalUntil, approvedBy } = known ?? {};
   // Judged again by a walk that began after its end. Whoever is asked is asked after it.
   const isGracious = rule.grace > 0 && approvalUntil === undefined;
-  if (isGracious && (graceUntil === undefined || walkAt < graceUntil)) return 'grace';
+  const isMarked = graceUntil !== undefined && known?.rule === rule.name;
+  if (isGracious && (!isMarked || walkAt < graceUntil)) return 'grace';
   return mode === 'approve' && approvedBy === undefined ? 'awaiting_approval' : undefined;
 }
 
 const countSince = (uses: readonly Use[], from: number) => uses.filter(({ at }) => at > from).length;
-
-/** What one run has used up already. */
-export interface RunUses {
-  readonly all: number;
-  readonly ofRule: number;
-}
 
 /** How many cancels the limits of hour and day leave. */
 export function actionsLeft(options: AutoCancelOptions, state: JournalState, now: number): number {
@@ -100,29 +95,42 @@ export function ruleActionsLeft({ name, limits }: Judged['rule'], state: Journal
 
 const urlOf = ({ workflowUrl, url }: JournalTarget) => workflowUrl ?? url;
 
-/** Why this one may not be acted upon now, as one word; undefined when it may. */
+/** Blind: why the entry is left alone whatever its episode, because of what was sent to it before. */
+export function leftAlone(
+  { rule, target }: Pick<Judged, 'rule' | 'target'>,
+  state: JournalState,
+  now: number,
+): 'not_in_progress_lately' | 'sent_before' | undefined {
+  const last = rule.evidence === 'blind' ? state.blindEnds.get(target.id) : undefined;
+  if (!last) return undefined;
+  if (last.outcome !== 'not_in_progress') return 'sent_before';
+  return last.at > now - rule.recheckAfter ? 'not_in_progress_lately' : undefined;
+}
+
+/** Why this one may not be acted upon now, as one word; undefined when it may. `runFrom`: uses that were there when its run began. */
 export function limitOf(
-  { rule, mode, target, action }: Judged,
+  judged: Judged,
   options: AutoCancelOptions,
   state: JournalState,
   now: number,
-  run: RunUses,
+  runFrom: number,
 ): string | undefined {
+  const { rule, mode, target, action } = judged;
   if (!isOpen(rule.windows, now).open) {
     return rule.windows.deny.some(({ from, to }) => now >= from && now < to) ? 'window_denied' : 'window_closed';
   }
   const isUnresolved = (other: Action) => other.isOpen && other.id !== action && other.target.id === target.id;
   if (state.actions.values().some(isUnresolved)) return 'unresolved';
-  const known = state.actions.get(action);
-  if (known?.notInProgressAt !== undefined && known.notInProgressAt > now - rule.recheckAfter) {
-    return 'not_in_progress_lately';
-  }
+  const alone = leftAlone(judged, state, now);
+  if (alone) return alone;
   const isPlan = mode === 'plan';
   const uses = state.uses.filter(use => use.isPlan === isPlan);
   const ofRule = uses.filter(use => use.rule === rule.name);
   const url = urlOf(target);
-  if (ofRule.some(use => use.url === url && use.at > now - rule.cooldown.perUrl)) return 'cooldown';
-  if (run.all >= options.limits.perRun || run.ofRule >= rule.limits.perRun) return 'limit_run';
+  if (uses.some(use => use.url === url && use.at > now - rule.cooldown.perUrl)) return 'cooldown';
+  const ofRun = state.uses.slice(runFrom).filter(use => use.isPlan === isPlan);
+  const ofRunAndRule = ofRun.filter(use => use.rule === rule.name);
+  if (ofRun.length >= options.limits.perRun || ofRunAndRule.length >= rule.limits.perRun) return 'limit_run';
   if (countSince(ofRule, now - HOUR) >= rule.limits.perHour) return 'limit_hour';
   if (countSince(uses, now - HOUR) >= options.limits.perHour) return 'limit_hour';
   if (countSince(uses, now - DAY) >= options.limits.perDay) return 'limit_day';

@@ -1,7 +1,9 @@
 import { createHash } from 'node:crypto';
+import { bareAddress } from '../kit/bare-address.ts';
 import type { CallbackSighting } from '../model/callback.ts';
 import type { Finding } from '../model/finding.ts';
 import type { JournalTarget } from '../model/journal.ts';
+import { isSaneId } from '../upstream/api.ts';
 import type { ActingRule, AutoCancelOptions } from './options.ts';
 
 export type Mode = ActingRule['mode'];
@@ -37,7 +39,17 @@ function actionOf({ account, id, episode }: JournalTarget): string {
 
 function targetOf(account: string, id: string | undefined, { entry, episode }: CallbackSighting): JournalTarget {
   const { dlqId, messageId, workflowRunId, url, workflowUrl, responseStatus } = entry;
-  return { account, id: id ?? '', dlqId, messageId, workflowRunId, url, workflowUrl, responseStatus, episode };
+  return {
+    account,
+    id: id ?? '',
+    dlqId,
+    messageId,
+    workflowRunId,
+    url: url && bareAddress(url),
+    workflowUrl: workflowUrl && bareAddress(workflowUrl),
+    responseStatus,
+    episode,
+  };
 }
 
 export interface JudgeContext {
@@ -53,7 +65,9 @@ export interface JudgeContext {
  */
 export function judgeSighting(sighting: CallbackSighting, context: JudgeContext): Judged | undefined {
   const { account, options, now, judge } = context;
-  const id = sighting.entry[options.idFrom];
+  const reported = sighting.entry[options.idFrom];
+  // What can't be sent is none.
+  const id = reported !== undefined && isSaneId(reported) ? reported : undefined;
   const matching = options.rules
     .filter(({ accounts }) => accounts === null || accounts.includes(account))
     .map(rule => ({ rule, mode: modeOf(rule, options.mode, now), finding: judge(rule.name, sighting, id) }))

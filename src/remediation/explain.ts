@@ -44,7 +44,7 @@ export function explain(
   const sighting = seen?.sightings.find(({ entry }) => entry.dlqId === id || entry.messageId === id);
   if (!seen || !sighting) return undefined;
   const { entry, firstSeenAt, lastSeenAt, snapshots } = sighting;
-  const judged = pipeline.judged().find(each => each.sighting.entry.id === entry.id);
+  const judged = pipeline.judge(sighting);
   const known = judged && journal.state.actions.get(judged.action);
   const isStuck = judged?.finding.verdict === 'stuck';
   return {
@@ -58,9 +58,10 @@ export function explain(
     owner: judged && { rule: judged.rule.name, mode: judged.mode },
     findings: judged ? [judged.finding, ...judged.shadowed] : [],
     held: isStuck
-      ? (pipeline.held() ??
+      ? (known?.ended ??
+        pipeline.held() ??
         waitOf(judged, journal.state, seen.at) ??
-        limitOf(judged, options, journal.state, now(), { all: 0, ofRule: 0 }))
+        limitOf(judged, options, journal.state, now(), journal.state.uses.length))
       : undefined,
     attempts: known?.attempts.length ?? 0,
     outcome: known?.isOpen ? 'open' : (known?.ended ?? (known?.isPlanned ? 'planned' : undefined)),

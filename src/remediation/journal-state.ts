@@ -27,8 +27,6 @@ export interface Action {
   readonly isOpen: boolean;
   /** How it ended for good; undefined when it may still be acted upon. */
   readonly ended: FinalOutcome | undefined;
-  /** When a blind cancel was last told that none was in progress. */
-  readonly notInProgressAt: number | undefined;
 }
 
 /** Something that counts against the limits: an intent, or in plan mode what would have been one. */
@@ -45,6 +43,8 @@ export interface JournalState {
   /** In the order in which they were written. */
   readonly uses: Use[];
   readonly outcomes: Map<string, { rule: string; mode: string; outcome: FinalOutcome; count: number }>;
+  /** How the last blind cancel of an id ended, of those that may have reached the service. */
+  readonly blindEnds: Map<string, { readonly at: number; readonly outcome: FinalOutcome }>;
   readonly breakers: Map<Breaker, { readonly at: number; readonly reason: string }>;
   /** Since a breaker's last reset: when the service did not do as asked, and how the latest races ended. */
   readonly errors: number[];
@@ -62,6 +62,7 @@ export function emptyJournal(): JournalState {
     actions: new Map(),
     uses: [],
     outcomes: new Map(),
+    blindEnds: new Map(),
     breakers: new Map(),
     errors: [],
     races: [],
@@ -85,7 +86,6 @@ function begin(id: string, target: JournalTarget, rule: string): Action {
     attempts: [],
     isOpen: false,
     ended: undefined,
-    notInProgressAt: undefined,
   };
 }
 
@@ -111,6 +111,7 @@ function foldEnd(state: JournalState, action: Action, entry: Extract<JournalEntr
   const key = `${rule}\0${mode}\0${outcome}`;
   const count = (state.outcomes.get(key)?.count ?? 0) + 1;
   state.outcomes.set(key, { rule, mode, outcome, count });
+  if (action.blind && outcome !== 'expired' && outcome !== 'planned') state.blindEnds.set(target.id, { at, outcome });
   if (outcome === 'planned') state.uses.push({ at, rule, url: urlOf(target), isPlan: true });
   if (!action.blind && (outcome === 'confirmed' || outcome === 'superseded')) {
     state.races.push(outcome === 'superseded');
@@ -127,7 +128,6 @@ function foldEnd(state: JournalState, action: Action, entry: Extract<JournalEntr
     isPlanned: action.isPlanned || outcome === 'planned',
     isOpen: false,
     ended: REOPENS.includes(outcome) ? undefined : outcome,
-    notInProgressAt: outcome === 'not_in_progress' ? at : action.notInProgressAt,
   };
 }
 

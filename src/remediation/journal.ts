@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises';
 import type { JournalEntry } from '../model/journal.ts';
 import type { Change, Store } from '../store/store.ts';
 import { emptyJournal, foldEntry, type JournalState } from './journal-state.ts';
@@ -13,23 +14,53 @@ export interface Journal {
   append(entries: readonly JournalEntry[], changes?: readonly Change[]): Promise<void>;
 }
 
+/** A journal in the hands of the process that writes it. */
+export interface OpenJournal extends Journal {
+  /**
+   * Its newest lines from a time on (milliseconds since the Unix epoch), `most` at most, the oldest first. Reads from the
+   * end, and only as far back as it must; other work gets its turn meanwhile. A line that the clock put among a hundred
+   * older ones may be missed. Rejects with StoreError.
+   */
+  newest(since: number, most: number): Promise<JournalEntry[]>;
+}
+
 const PREFIX = 'auto-cancel/journal/';
 
 /** Keys sort as they were written, whatever the clock did meanwhile. */
 const keyOf = (number: number) => `${PREFIX}${String(number).padStart(12, '0')}`;
 
-/** All lines of an account, the oldest first. */
-export async function readJournal(store: Pick<Store, 'scan'>, account: string): Promise<JournalEntry[]> {
-  const rows = await store.scan(account, PREFIX);
-  return [...rows].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, value]) => JSON.parse(value) as JournalEntry);
+/** Digits of a number that its block does not have: there are a hundred lines in a block. */
+const BLOCK_DIGITS = 2;
+
+/** The lines of an account whose keys begin so, by number, the oldest first. Throws an Error that names the one that is none. */
+async function scanLines(
+  store: Pick<Store, 'scan'>,
+  account: string,
+  prefix = PREFIX,
+): Promise<[number: number, entry: JournalEntry][]> {
+  const rows = await store.scan(account, prefix);
+  return [...rows]
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([key, value]) => {
+      const number = key.slice(PREFIX.length);
+      try {
+        const entry = JSON.parse(value) as JournalEntry;
+        if (/^\d{12}$/.test(number) && typeof entry.step === 'string') return [Number(number), entry];
+      } catch {}
+      throw new Error(`the journal of the account ${account} is damaged: ${key} is no line of it`);
+    });
 }
 
-export async function openJournal(store: Store, account: string): Promise<Journal> {
+/** All lines of an account, the oldest first. */
+export async function readJournal(store: Pick<Store, 'scan'>, account: string): Promise<JournalEntry[]> {
+  return (await scanLines(store, account)).map(([, entry]) => entry);
+}
+
+export async function openJournal(store: Store, account: string): Promise<OpenJournal> {
   const state = emptyJournal();
-  const lines = await store.scan(account, PREFIX);
-  const keys = [...lines.keys()].sort();
-  for (const key of keys) foldEntry(state, JSON.parse(lines.get(key) as string) as JournalEntry);
-  let next = Number(keys.at(-1)?.slice(PREFIX.length) ?? 0) + 1;
+  const lines = await scanLines(store, account);
+  for (const [, entry] of lines) foldEntry(state, entry);
+  let next = (lines.at(-1)?.[0] ?? 0) + 1;
   let writing: Promise<void> = Promise.resolve();
   return {
     state,
@@ -42,6 +73,19 @@ export async function openJournal(store: Store, account: string): Promise<Journa
       });
       writing = turn.catch(() => undefined);
       return turn;
+    },
+    async newest(since, most) {
+      let found: JournalEntry[] = [];
+      for (let last = next - 1; last > 0 && found.length < most; ) {
+        const block = keyOf(last).slice(0, -BLOCK_DIGITS);
+        const entries = (await scanLines(store, account, block)).map(([, entry]) => entry);
+        const young = entries.filter(({ at }) => at >= since);
+        if (young.length === 0) break;
+        found = [...young, ...found];
+        last -= (last % 10 ** BLOCK_DIGITS) + 1;
+        await setImmediate();
+      }
+      return found.slice(-most);
     },
   };
 }

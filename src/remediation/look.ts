@@ -32,16 +32,17 @@ async function find(
   throw new TooManyPages(`the entry is not among ${MOST_PAGES} pages`);
 }
 
-/** Reads the entry again: one call where it is listed plainly, two where workflow runs have a list of their own. Throws UpstreamError. */
+/** Reads the entry again: one call where it is listed plainly with a state, two where workflow runs have a list of their own. Throws UpstreamError. */
 export async function lookAgain(reader: Reader, target: JournalTarget, signal: AbortSignal): Promise<Look> {
   const query = target.messageId === undefined ? {} : { messageId: target.messageId };
   const plain = await find(reader, query, target, signal);
-  if (plain) return { kind: 'listed', entry: plain };
+  if (plain?.callbackState !== undefined) return { kind: 'listed', entry: plain };
+  const listed: Look = plain ? { kind: 'listed', entry: plain } : { kind: 'gone' };
   try {
     const own = await find(reader, { ...query, source: 'workflow' }, target, signal);
-    return own ? { kind: 'listed', entry: own } : { kind: 'gone' };
+    return own && (!plain || own.callbackState !== undefined) ? { kind: 'listed', entry: own } : listed;
   } catch (error) {
-    if (isUnanswerable(error)) return { kind: 'gone' };
+    if (isUnanswerable(error)) return listed;
     throw error;
   }
 }

@@ -143,7 +143,7 @@ export const actingOptions = z.strictObject({
       lostRaces: z
         .strictObject({
           percent: percent.default(50).describe('So large a share stops acting.'),
-          ofLast: count.min(1).default(10).describe('Among so many cancels.'),
+          ofLast: count.min(1).max(1000).default(10).describe('Among so many cancels.'),
         })
         .prefault({})
         .describe('Cancels of what ended by itself: it was not stuck.'),

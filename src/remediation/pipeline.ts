@@ -6,7 +6,7 @@ import type { Finding } from '../model/finding.ts';
 import type { Breaker, FinalOutcome, JournalEntry } from '../model/journal.ts';
 import type { Reader, Writer } from '../upstream/api.ts';
 import { type AttemptDeps, attempt, ending } from './attempt.ts';
-import { brakeOf, limitOf, tooMany, tripped, waitOf } from './brakes.ts';
+import { brakeOf, leftAlone, limitOf, tooMany, tripped, waitOf } from './brakes.ts';
 import { type Judged, judgeSighting } from './candidates.ts';
 import { createDecisions, type Decisions } from './decisions.ts';
 import type { Journal } from './journal.ts';
@@ -56,8 +56,8 @@ export interface Pipeline {
   readonly decisions: Decisions;
   /** Does what is due: reads back what was sent, and after each complete walk decides. Throws StoreError and UpstreamError. */
   run(signal: AbortSignal): Promise<void>;
-  /** Judges again what is tracked, without asking the service. */
-  judged(): readonly Judged[];
+  /** Judges one again, without asking the service. */
+  judge(sighting: CallbackSighting): Judged | undefined;
   /** Why nothing at all would be done now; undefined when something would. */
   held(): string | undefined;
   /** Stuck callbacks at the last decision, by rule. */
@@ -93,6 +93,10 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
   let again = new Set<string>();
   let stuck: ReadonlyMap<string, number> = new Map(options.rules.map(({ name }) => [name, 0]));
   const newest = new Map<string, number | 'none' | undefined>();
+  /** When the events of an entry were last asked for, on the monotonic clock, and what was said. */
+  let asked = new Map<string, { readonly at: number; readonly said: number | 'none' | undefined }>();
+  /** Uses that the journal had when the walk came that is being decided upon. */
+  let run = { at: Number.NaN, from: 0 };
 
   function watchClock(facts: CallbackFacts | undefined): void {
     // What is not shown now has not begun anew.
@@ -124,24 +128,38 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
 
   const judgeAll = ({ sightings }: CallbackFacts) => sightings.flatMap(sighting => judgeOne(sighting) ?? []);
 
-  /** Asks for the newest events of those that lack nothing else. */
-  async function lookUpEvents(facts: CallbackFacts, isFresh: boolean, signal: AbortSignal): Promise<void> {
-    newest.clear();
-    if (!isFresh) return;
-    const lacking = judgeAll(facts).filter(({ finding }) => finding.reason === deps.lacksEvents);
-    // First those about which something is left to decide: the others may stay for weeks.
-    const sorted = lacking.toSorted((a, b) => Number(isDecided(a)) - Number(isDecided(b)));
+  /** Asks for the newest events of those that lack nothing else. Gives how many it had no room for that may be silent. */
+  async function lookUpEvents(judged: readonly Judged[], isFresh: boolean, signal: AbortSignal): Promise<number> {
+    if (!isFresh) return 0;
+    const lacking = judged.filter(({ finding }) => finding.reason === deps.lacksEvents);
+    const before = asked;
+    const lastAsked = ({ sighting }: Judged) => before.get(sighting.entry.id)?.at ?? -1;
+    // First those about which something is left to decide, and in turn: the others may stay for weeks.
+    const sorted = lacking.toSorted(
+      (a, b) => Number(isDecided(a)) - Number(isDecided(b)) || lastAsked(a) - lastAsked(b),
+    );
+    asked = new Map(
+      lacking.flatMap(({ sighting: { entry } }) => {
+        const known = before.get(entry.id);
+        return known ? [[entry.id, known] as const] : [];
+      }),
+    );
     for (const { sighting } of sorted.slice(0, MOST_LOOKUPS)) {
       const { id, messageId, callbackMessageId } = sighting.entry;
       const messages = [messageId, callbackMessageId].filter(each => each !== undefined);
       try {
-        newest.set(id, messages.length > 0 ? await newestEvent(reader, messages, signal) : undefined);
+        const said = messages.length > 0 ? await newestEvent(reader, messages, signal) : undefined;
+        newest.set(id, said);
+        asked.set(id, { at: clock.monotonic(), said });
       } catch (error) {
         if (signal.aborted) throw error;
-        // Not known, so not acted upon; the next walk asks again.
+        asked.set(id, { at: clock.monotonic(), said: undefined });
+        // Not known, so not acted upon; another walk asks again.
         log.debug({ account, error: String(error) }, 'the events of a message could not be read');
       }
     }
+    const mayBeSilent = (each: Judged) => !isDecided(each) && asked.get(each.sighting.entry.id)?.said !== 'none';
+    return sorted.slice(MOST_LOOKUPS).filter(mayBeSilent).length;
   }
 
   async function settleOpen(isWalked: boolean, signal: AbortSignal): Promise<void> {
@@ -160,14 +178,17 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
 
   /** What was marked or asked about, and is no longer stuck, is let go. */
   async function clear(judged: readonly Judged[]): Promise<void> {
-    const reasons = new Map(judged.map(({ action, finding }) => [action, finding]));
+    const reasons = new Map(judged.map(each => [each.action, each]));
     const lines: JournalEntry[] = [];
-    for (const { id, graceUntil, approvalUntil, isOpen } of state.actions.values()) {
+    for (const { id, graceUntil, approvalUntil, approvedBy, isOpen } of state.actions.values()) {
       if ((graceUntil === undefined && approvalUntil === undefined) || isOpen) continue;
-      const finding = reasons.get(id);
+      const { finding, sighting } = reasons.get(id) ?? {};
+      // Nobody could say: that is no reason to begin anew.
+      const isUnasked = finding?.reason === deps.lacksEvents && sighting && !newest.has(sighting.entry.id);
       const isLate = approvalUntil !== undefined && clock.now() >= approvalUntil;
-      if (finding?.verdict === 'stuck' && !isLate) continue;
-      const reason = isLate ? 'not_approved' : (finding?.reason ?? 'not_tracked');
+      if ((finding?.verdict === 'stuck' || isUnasked) && !isLate) continue;
+      const late = approvedBy === undefined ? 'not_approved' : 'approval_expired';
+      const reason = isLate ? late : (finding?.reason ?? 'not_tracked');
       lines.push({ at: clock.now(), action: id, step: 'cleared', reason });
     }
     if (lines.length > 0) await journal.append(lines);
@@ -191,7 +212,7 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
     const known = state.actions.get(action);
     const now = clock.now();
     const line = { at: now, action, rule: rule.name, target, evidence: finding.predicates };
-    if (why === 'grace' && known?.graceUntil === undefined) {
+    if (why === 'grace' && (known?.graceUntil === undefined || known.rule !== rule.name)) {
       await journal.append([{ ...line, step: 'marked', until: now + rule.grace }]);
     } else if (why === 'awaiting_approval' && known?.approvalUntil === undefined) {
       await journal.append([{ ...line, step: 'awaiting_approval', until: now + APPROVE_WITHIN }]);
@@ -221,38 +242,52 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
     if (why) await openBreaker(why.breaker, why.reason);
   }
 
-  /** Plans or cancels one. Gives whether it counts against the limits of this run. */
-  async function act(judged: Judged, signal: AbortSignal): Promise<boolean> {
+  /** Plans or cancels one. */
+  async function act(judged: Judged, signal: AbortSignal): Promise<void> {
     const { action, mode, finding } = judged;
-    if (state.actions.get(action)?.isOpen && mode === 'plan') {
+    const known = state.actions.get(action);
+    if (known?.isOpen && (mode === 'plan' || (mode === 'approve' && known.approvedBy === undefined))) {
       // Something was sent, and the rule may send nothing more.
       await journal.append([ending(judged, 'gave_up', 'may_no_longer_act', clock.now())]);
       decisions.ended({ ...judged, rule: judged.rule.name }, 'gave_up');
-      return false;
+      return;
     }
     if (mode === 'plan' || !writer) {
       const line = { ...ending(judged, 'planned', finding.reason, clock.now()), evidence: finding.predicates };
       await journal.append([line as JournalEntry]);
       decisions.ended({ ...judged, rule: judged.rule.name }, 'planned');
-      return true;
+      return;
     }
     const attemptDeps: AttemptDeps = { journal, reader, writer, clock, policy: deps.policy, brake };
     const done = await attempt(judged, attemptDeps, signal);
     if (!done.made) {
       decisions.skipped(judged, done.reason);
-      return false;
+      return;
     }
     log.info({ account, action, rule: judged.rule.name, answer: done.answer.kind }, 'a cancel was answered');
     if (done.outcome) decisions.ended({ ...judged, rule: judged.rule.name }, done.outcome);
     if (done.outcome === 'rejected') tellOpened('errors', state.breakers.get('errors')?.reason);
     await trip();
+  }
+
+  /** Waits until the last cancel is long enough ago. Gives whether that took time. */
+  async function space(signal: AbortSignal): Promise<boolean> {
+    const { spacing } = options.limits;
+    const last = state.uses.findLast(({ isPlan }) => !isPlan)?.at ?? Number.NEGATIVE_INFINITY;
+    const left = Math.min(spacing, last + spacing - clock.now());
+    if (left <= 0) return false;
+    await clock.sleep(left, signal);
     return true;
   }
 
   async function decide(evidence: Evidence, facts: CallbackFacts, signal: AbortSignal): Promise<void> {
     const why = doubt(evidence);
-    if (!why) await lookUpEvents(facts, evidence.eventsAreFresh, signal);
-    const judged = judgeAll(facts);
+    // What was said at an earlier walk is not known now.
+    if (!why) newest.clear();
+    const first = judgeAll(facts);
+    const unread = why ? 0 : await lookUpEvents(first, evidence.eventsAreFresh, signal);
+    const isAsked = ({ sighting }: Judged) => newest.has(sighting.entry.id);
+    const judged = first.flatMap(each => (isAsked(each) ? (judgeOne(each.sighting) ?? []) : each));
     decisions.forgetAllBut(new Set(judged.map(({ action }) => action)));
     const found = judged.filter(({ finding }) => finding.verdict === 'stuck');
     stuck = new Map(
@@ -262,27 +297,26 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
     if (!why) await clear(judged);
     if (!why) await giveUpLost(new Set(judged.map(({ action }) => action)));
     const due = found.filter(each => !isDecided(each));
-    const crowd = !why && tooMany(options.breaker.candidates, due.length, judged.length);
+    const crowded = due.filter(each => !leftAlone(each, state, clock.now())).length;
+    // Whoever could not be looked at may be stuck like the others.
+    const count = crowded > 0 ? crowded + unread : 0;
+    const crowd = !why && tooMany(options.breaker.candidates, count, judged.length);
     if (crowd && !state.breakers.has('candidates')) await openBreaker('candidates', crowd);
     await trip();
-    const used = { all: 0, ofRule: new Map<string, number>() };
+    if (run.at !== facts.at) run = { at: facts.at, from: state.uses.length };
     for (const each of due) {
       signal.throwIfAborted();
-      if (used.all > 0 && each.mode !== 'plan') await clock.sleep(options.limits.spacing, signal);
-      const { name } = each.rule;
-      const ofRule = used.ofRule.get(name) ?? 0;
-      const held =
-        why ??
-        brake() ??
-        (await wait(each, facts.at)) ??
-        limitOf(each, options, state, clock.now(), { all: used.all, ofRule });
-      if (held) {
-        decisions.skipped(each, held);
-        continue;
+      const holds = async () =>
+        why ?? brake() ?? (await wait(each, facts.at)) ?? limitOf(each, options, state, clock.now(), run.from);
+      let held = await holds();
+      if (!held && each.mode !== 'plan' && (await space(signal))) {
+        const later = deps.evidence();
+        // The next run judges by a walk that came meanwhile.
+        if (later.facts?.at !== facts.at) return;
+        held = doubt(later) ?? (await holds());
       }
-      if (!(await act(each, signal))) continue;
-      used.all += 1;
-      used.ofRule.set(name, ofRule + 1);
+      if (held) decisions.skipped(each, held);
+      else await act(each, signal);
     }
   }
 
@@ -305,10 +339,7 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
         throw error;
       }
     },
-    judged: () => {
-      const { facts } = deps.evidence();
-      return facts ? judgeAll(facts) : [];
-    },
+    judge: judgeOne,
     held: () => doubt(deps.evidence()) ?? brake(),
     candidates: () => stuck,
   };

@@ -29,6 +29,8 @@ export interface Settling {
 
 /** Milliseconds after the answer at which it is read back; after the last one, at each complete walk. */
 const LOOKS_AFTER = [0, 5_000, 15_000, 60_000];
+/** Milliseconds until it is looked at again where no walk comes. */
+const WITHOUT_WALKS = 3_600_000;
 /** Milliseconds until a look that failed is made again. */
 const LOOK_AGAIN = 60_000;
 /** Cancels of one episode that may have reached the service. */
@@ -76,9 +78,9 @@ export function createSettling({ journal, reader, clock }: SettleDeps): Settling
       if (action.blind) return end(action, 'unknown_final', 'no_answer');
       const plan = looksOf(action);
       const isExhausted = plan.made >= LOOKS_AFTER.length;
-      const due = isExhausted ? isWalked : clock.monotonic() >= plan.notBefore;
-      if (!due || clock.monotonic() < plan.notBefore)
-        return isExhausted ? { kind: 'still_in_progress' } : { kind: 'waiting' };
+      const isLate = clock.monotonic() >= plan.notBefore + (isExhausted ? WITHOUT_WALKS : 0);
+      const due = isLate || (isExhausted && isWalked && clock.monotonic() >= plan.notBefore);
+      if (!due) return isExhausted ? { kind: 'still_in_progress' } : { kind: 'waiting' };
       let state: ReturnType<typeof stateOf>;
       try {
         state = stateOf(await lookAgain(reader, action.target, signal));
@@ -91,7 +93,8 @@ export function createSettling({ journal, reader, clock }: SettleDeps): Settling
       if (state === 'success' || state === 'fail') return end(action, 'superseded', `read_${state}`);
       if (state === 'gone') return end(action, 'gone', 'not_listed');
       plan.made += 1;
-      plan.notBefore = plan.from + (LOOKS_AFTER[plan.made] ?? 0);
+      const next = LOOKS_AFTER[plan.made];
+      plan.notBefore = next === undefined ? clock.monotonic() : plan.from + next;
       if (plan.made < LOOKS_AFTER.length) return { kind: 'waiting' };
       if (state !== 'in_progress') return end(action, 'gave_up', `read_${state}`);
       if (answer?.kind === 'refused') return end(action, 'gave_up', 'refused_while_in_progress');

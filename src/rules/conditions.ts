@@ -1,3 +1,4 @@
+import { bareAddress } from '../kit/bare-address.ts';
 import type { Holds, Predicate } from '../model/finding.ts';
 import type { DlqEntry } from '../model/message.ts';
 import { type Alternatives, CONDITION_KEYS, type Conditions } from './options.ts';
@@ -19,10 +20,7 @@ const LONGEST_SHOWN = 200;
 
 /** Text of the service for people's eyes: one short line, no control characters, no query, which may hold a secret. */
 function shown(text: string): string {
-  const address = text.replace(/^(https?:\/\/)(?:[^/?#]*@)?([^?#]*)([?#].*)?$/isu, (_, scheme, rest, query) =>
-    [scheme, rest, query && '?…'].join(''),
-  );
-  const printable = address.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu, '\u{fffd}');
+  const printable = bareAddress(text).replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu, '\u{fffd}');
   return printable.length > LONGEST_SHOWN ? `${printable.slice(0, LONGEST_SHOWN).toWellFormed()}…` : printable;
 }
 

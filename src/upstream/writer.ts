@@ -35,6 +35,10 @@ const TEMPLATE = '/v2/workflows/dlq/callback/{dlqId}';
 const WHAT = `DELETE ${TEMPLATE}`;
 /** One whole segment of a path that no server, proxy or library could take for another. */
 const SANE_ID = /^[A-Za-z0-9_-]{1,200}$/;
+
+/** Whether an id can be sent. */
+export const isSaneId = (id: string) => SANE_ID.test(id);
+
 /** Bytes of an answer's body that are taken from the wire, so that its connection can be used again. Nothing is made of them. */
 const LARGEST_BODY = 64 * 1024;
 
@@ -167,7 +171,7 @@ export function createWriter(deps: WriterDeps): Writer {
 
   return {
     async cancel(id, signal) {
-      if (!SANE_ID.test(id)) return notSent('the id must be 1 to 200 of A-Z a-z 0-9 _ -');
+      if (!isSaneId(id)) return notSent('the id must be 1 to 200 of A-Z a-z 0-9 _ -');
       let hasTurn = false;
       try {
         const bearer = (await token()).reveal();

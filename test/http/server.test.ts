@@ -7,6 +7,9 @@ import { systemClock } from '../../src/kit/clock.ts';
 import type { AccountStatus, RoundStatus } from '../../src/model/status.ts';
 import { createTestLog } from '../support/silent.ts';
 
+const HOUR = 3_600_000;
+const NOW = Date.UTC(2026, 5, 1);
+
 const round = (more: Partial<RoundStatus>): RoundStatus => ({
   round: 'list',
   every: 15_000,
@@ -105,6 +108,29 @@ describe('routes', () => {
     });
     expect([(await get('/-/healthy')).status, (await get('/-/ready')).status]).toEqual([200, 200]);
   });
+
+  it.each([
+    ['', NOW - 24 * HOUR],
+    ['?since=90m', NOW - 1.5 * HOUR],
+    ['?since=0s', NOW],
+    ['?since=2026-01-02T03:04:05Z', Date.UTC(2026, 0, 2, 3, 4, 5)],
+  ])('gives the journal%s', async (query, expected) => {
+    const { get } = await serve({ clock: { ...systemClock, now: () => NOW }, journal: async since => [{ since }] });
+    const { status, text } = await get(`/api/v1/journal${query}`);
+    expect([status, JSON.parse(text)]).toEqual([200, [{ since: expected }]]);
+  });
+
+  it.each(['since=', 'since=yesterday', 'since=-1h', 'since=1h&since=1h', 'since=1h2m'])(
+    'refuses the journal with %s',
+    async query => {
+      const { get } = await serve({ journal: async () => [{ secret: 1 }] });
+      const { status, text } = await get(`/api/v1/journal?${query}`);
+      expect([status, JSON.parse(text)]).toEqual([
+        400,
+        { error: 'since must be one duration such as 24h, or one time' },
+      ]);
+    },
+  );
 
   it('gives the status as JSON', async () => {
     const { get } = await serve();

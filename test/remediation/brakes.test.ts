@@ -328,10 +328,28 @@ describe('after a cancel', () => {
     expect(sentIn(await scene.walk('b@one'))).toBe(1);
   });
 
-  it('another rule does not', async () => {
+  it('so does another rule, and the same by another name, for as long as it says itself', async () => {
     const cooldown = { perUrl: '10m' };
-    const scene = await warmScene({ rules: [rule('first', { cooldown }), rule('second', { cooldown })] });
-    expect(sentIn(await scene.walk('a:first=stuck,second=no_match@one b:first=no_match,second=stuck@one'))).toBe(2);
+    const scene = await warmScene({
+      rules: [rule('first', { cooldown }), rule('second', { cooldown }), rule('third')],
+    });
+    const told = await scene.walk(
+      'a:first=stuck,second=no_match,third=no_match@one b:first=no_match,second=stuck,third=no_match@one c:first=no_match,second=no_match,third=stuck@one',
+    );
+    expect([scene.sent, reasonsIn(told)]).toEqual([['a', 'c'], ['cooldown']]);
+    await scene.restart({ rules: [rule('renamed', { cooldown })] });
+    await scene.warm();
+    expect(await scene.walk('b@one')).toBe('left b cooldown');
+    await scene.wait(10 * MINUTE);
+    expect(sentIn(await scene.walk('b@one'))).toBe(1);
+  });
+
+  it('what is only planned does not', async () => {
+    const cooldown = { perUrl: '10m' };
+    const scene = await warmScene({ rules: [rule('first', { cooldown, mode: 'plan' }), rule('second', { cooldown })] });
+    expect(await scene.walk('a:first=stuck,second=no_match@one b:first=no_match,second=stuck@one')).toBe(
+      'ended a planned stuck\nintent b second 1\nanswered b 1 accepted',
+    );
   });
 });
 

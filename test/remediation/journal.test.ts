@@ -58,7 +58,7 @@ const linesOf = (text: string) => text.split(', ').map((words, index) => line(wo
 /** What is remarkable of an action, as words. */
 function told(action: Action | undefined): string {
   if (!action) return 'nothing';
-  const { graceUntil, approvalUntil, approvedBy, isPlanned, attempts, isOpen, ended, notInProgressAt } = action;
+  const { graceUntil, approvalUntil, approvedBy, isPlanned, attempts, isOpen, ended } = action;
   return [
     graceUntil && `grace ${graceUntil}`,
     approvalUntil && `approval ${approvalUntil}`,
@@ -69,7 +69,6 @@ function told(action: Action | undefined): string {
     ),
     isOpen && 'open',
     ended,
-    notInProgressAt && `none at ${notInProgressAt}`,
   ]
     .filter(Boolean)
     .join(', ');
@@ -91,7 +90,7 @@ describe('lines folded', () => {
     ['marked 30, ended planned', 'planned'],
     ['ended planned, intent 1', 'planned, #1@2, open'],
     ['intent 1, answered 1 limited, ended expired', '#1@1 limited@2'],
-    ['intent 1 blind, answered 1 refused, ended not_in_progress', '#1@1 refused@2, none at 3'],
+    ['intent 1 blind, answered 1 refused, ended not_in_progress', '#1@1 refused@2'],
     ['intent 1 blind, ended accepted_unverified', '#1@1, accepted_unverified'],
     ['awaiting_approval 40, approved ann, intent 1, ended expired', '#1@3'],
     // About nothing that was ever begun.
@@ -189,6 +188,80 @@ describe('a journal', () => {
     await journal.append(linesOf('cleared'), [{ key: 'beside', value: '1' }]);
     expect((await readJournal(store, 'production')).map(({ step }) => step)).toEqual(['marked', 'cleared']);
     expect([...(await store.scan('production', 'beside'))]).toEqual([['beside', '1']]);
+  });
+
+  it.each([
+    ['auto-cancel/journal/000000000003', '{"at":'],
+    ['auto-cancel/journal/000000000003', 'null'],
+    ['auto-cancel/journal/000000000003', '{"at":1}'],
+    ['auto-cancel/journal/x', '{"at":1,"step":"resumed","by":"x","reason":"x"}'],
+    ['auto-cancel/journal/3', '{"at":1,"step":"resumed","by":"x","reason":"x"}'],
+  ])('is not opened, and not read, with the row %s: %s', async (key, value) => {
+    const store = createMemoryStore();
+    await (await openJournal(store, 'production')).append(linesOf('paused, breaker_opened errors'));
+    await store.commit('production', [{ key, value }]);
+    const damage = `the journal of the account production is damaged: ${key} is no line of it`;
+    await expect(openJournal(store, 'production')).rejects.toThrow(damage);
+    await expect(readJournal(store, 'production')).rejects.toThrow(damage);
+  });
+
+  describe('read from its end', () => {
+    /** One line a minute; gives the prefixes that are read. */
+    async function longJournal(count: number) {
+      const memory = createMemoryStore();
+      const scanned: string[] = [];
+      const store = {
+        ...memory,
+        scan(account: string, prefix: string) {
+          scanned.push(prefix);
+          return memory.scan(account, prefix);
+        },
+      };
+      const journal = await openJournal(store, 'production');
+      await journal.append(Array.from({ length: count }, (_, index) => line('paused', index + 1)));
+      scanned.length = 0;
+      return { journal, scanned };
+    }
+    const from = (first: number, last: number) => Array.from({ length: last - first + 1 }, (_, index) => first + index);
+
+    it.each([0, 1, 98, 99, 100, 101, 199, 200, 201, 350])('has each of %i lines once', async count => {
+      const { journal } = await longJournal(count);
+      expect((await journal.newest(0, 1000)).map(({ at }) => at)).toEqual(from(1, count));
+    });
+
+    it('has what is young enough, and of that the newest, and reads no more than that needs', async () => {
+      const { journal, scanned } = await longJournal(1234);
+      const times = async (...args: [number, number]) => (await journal.newest(...args)).map(({ at }) => at);
+      expect(await times(1180, 1000)).toEqual(from(1180, 1234));
+      const block = (number: number) => `auto-cancel/journal/${String(number).padStart(10, '0')}`;
+      expect(scanned).toEqual([block(12), block(11), block(10)]);
+      scanned.length = 0;
+      expect(await times(0, 40)).toEqual(from(1195, 1234));
+      expect(scanned).toEqual([block(12), block(11)]);
+      expect(await times(1235, 1000)).toEqual([]);
+    });
+
+    it('lets other work have its turn', async () => {
+      const { journal } = await longJournal(500);
+      let turns = 0;
+      let isDone = false;
+      const count = () => {
+        turns += 1;
+        if (!isDone) setImmediate(count);
+      };
+      setImmediate(count);
+      await journal.newest(0, 1000);
+      isDone = true;
+      expect(turns).toBeGreaterThan(3);
+    });
+
+    it('is none that hides damage', async () => {
+      const store = createMemoryStore();
+      const journal = await openJournal(store, 'production');
+      await journal.append(linesOf('paused'));
+      await store.commit('production', [{ key: 'auto-cancel/journal/000000000001', value: '{' }]);
+      await expect(journal.newest(0, 10)).rejects.toThrow('is damaged');
+    });
   });
 
   it('may be long', async () => {

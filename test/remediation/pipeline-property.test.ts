@@ -63,10 +63,7 @@ function check(scene: Scene, id: string, reached: Map<string, number>): void {
   // Its intent is written, and has no answer yet.
   expect(open.map(({ attempts }) => attempts.at(-1)?.answer)).toEqual([undefined]);
   const action = open[0]?.id ?? '';
-  const judged = scene
-    .pipeline()
-    .judged()
-    .find(({ target }) => target.id === id);
+  const judged = scene.judged().find(({ target }) => target.id === id);
   expect([judged?.action, judged?.finding.verdict]).toEqual([action, 'stuck']);
   expect(scene.states.get(id) ?? 'in_progress').toBe('in_progress');
   expect(scene.pipeline().held()).toBeUndefined();

@@ -96,7 +96,7 @@ describe('a decision', () => {
     expect(await scene.walk('a:first=idle_for,second=stuck b:first=no_match,second=stuck')).toBe(
       'intent b second 1\nanswered b 1 accepted\nleft a idle_for',
     );
-    const [judged] = scene.pipeline().judged();
+    const [judged] = scene.judged();
     expect([judged?.rule.name, judged?.shadowed.map(({ rule, verdict }) => `${rule} ${verdict}`)]).toEqual([
       'first',
       ['second stuck'],
@@ -116,9 +116,9 @@ describe('a decision', () => {
     await scene.restart({ idFrom: 'messageId', rules: [rule('jobs')] });
     await scene.warm();
     await scene.walk('b');
-    const sighting = scene.pipeline().judged()[0]?.sighting;
+    const sighting = scene.judged()[0]?.sighting;
     Object.assign(sighting?.entry ?? {}, { messageId: undefined });
-    expect(scene.pipeline().judged()[0]?.finding.reason).toBe('no_id');
+    expect(scene.judged()[0]?.finding.reason).toBe('no_id');
     expect(await scene.wait(MINUTE)).not.toContain('intent');
   });
 

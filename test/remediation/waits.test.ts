@@ -111,7 +111,7 @@ describe('approval', () => {
     await tell(scene, 'b');
     await scene.wait(DAY - MINUTE);
     expect(await scene.again()).toContain(
-      'cleared a not_approved\ncleared b not_approved\nawaiting_approval a jobs\nawaiting_approval b jobs',
+      'cleared a not_approved\ncleared b approval_expired\nawaiting_approval a jobs\nawaiting_approval b jobs',
     );
     expect(scene.sent).toEqual([]);
   });

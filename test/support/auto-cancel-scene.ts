@@ -4,6 +4,7 @@ import type { Clock } from '../../src/kit/clock.ts';
 import type { CallbackSighting } from '../../src/model/callback.ts';
 import type { CancelAnswer, JournalEntry } from '../../src/model/journal.ts';
 import type { CallbackState, DlqEntry } from '../../src/model/message.ts';
+import type { Judged } from '../../src/remediation/candidates.ts';
 import { createDesk, type Desk } from '../../src/remediation/desk.ts';
 import { type Explanation, explain } from '../../src/remediation/explain.ts';
 import { type Journal, openJournal, readJournal } from '../../src/remediation/journal.ts';
@@ -64,7 +65,9 @@ interface Seen {
 }
 
 export interface Scene {
-  /** Ends a complete walk in which these were in progress, and gives what then was written and told. */
+  /** Ends a complete walk in which these were in progress. */
+  list(words: string): void;
+  /** The same one minute later, and gives what then was written and told. */
   walk(words: string): Promise<string>;
   /** Lets time pass, and what is due happen. */
   wait(ms: number): Promise<string>;
@@ -78,6 +81,10 @@ export interface Scene {
   answers: string[];
   /** States in which the service lists callbacks: in progress where nothing is said. */
   readonly states: Map<string, CallbackState | 'gone' | undefined>;
+  /** States that the workflow source tells; while it is empty, there is no such source. */
+  readonly workflowStates: Map<string, CallbackState>;
+  /** What else is listed of an entry. */
+  readonly rows: Map<string, Partial<DlqEntry>>;
   /** Of the entry's callback, where the service tells. */
   readonly messages: Map<string, string>;
   /** Newest events by message; undefined is a log that can't be read. */
@@ -100,6 +107,8 @@ export interface Scene {
   readonly store: Store;
   journal(): Journal;
   pipeline(): Pipeline;
+  /** Everything that the last walk listed, judged now. */
+  judged(): readonly Judged[];
   desk(): Desk;
   explain(id: string): Explanation | undefined;
   lines(): Promise<JournalEntry[]>;
@@ -146,6 +155,7 @@ export async function createScene(section: object): Promise<Scene> {
   let seen = new Map<string, Seen>();
   let last = '';
   const names = new Map<string, string>();
+  const sightings = () => [...seen.values()].map(({ sighting }) => sighting);
   const memory = createMemoryStore();
   const store: Store = {
     ...memory,
@@ -176,6 +186,7 @@ export async function createScene(section: object): Promise<Scene> {
       callbackState: state === 'gone' ? undefined : state,
       callbackMessageId: scene.messages.get(id),
       labels: ['x'],
+      ...scene.rows.get(id),
     } as DlqEntry;
   };
   const ask = () => {
@@ -184,8 +195,13 @@ export async function createScene(section: object): Promise<Scene> {
   const reader = {
     async *dlqPages({ messageId = '', source }: { messageId?: string; source?: string }) {
       ask();
-      if (source !== undefined) throw new UpstreamError('refused', 'no such question', { status: 400 });
       const id = messageId.slice(2);
+      if (source !== undefined) {
+        if (scene.workflowStates.size === 0) throw new UpstreamError('refused', 'no such question', { status: 400 });
+        const callbackState = scene.workflowStates.get(id);
+        yield { rows: callbackState ? [{ ...entryOf(id), callbackState }] : [], rejected: 0, isLast: true };
+        return;
+      }
       yield { rows: scene.states.get(id) === 'gone' ? [] : [entryOf(id)], rejected: 0, isLast: true };
     },
     async *eventPages({ messageId = '' }: { messageId?: string }) {
@@ -219,9 +235,7 @@ export async function createScene(section: object): Promise<Scene> {
       policy: 'p',
       journal,
       evidence: () => ({
-        facts: scene.hasFacts
-          ? { at, walks, sightings: [...seen.values()].map(({ sighting }) => sighting), isPartial: scene.isPartial }
-          : undefined,
+        facts: scene.hasFacts ? { at, walks, sightings: sightings(), isPartial: scene.isPartial } : undefined,
         isFresh: scene.isFresh,
         eventsAreFresh: scene.eventsAreFresh,
       }),
@@ -262,7 +276,7 @@ export async function createScene(section: object): Promise<Scene> {
   /** What is new in the journal, then what was left alone and why. */
   async function news(): Promise<string> {
     const lines = await readJournal(store, ACCOUNT);
-    for (const { action, target } of pipeline.judged()) names.set(action, `${target.dlqId ?? target.messageId}`);
+    for (const { action, target } of scene.judged()) names.set(action, `${target.dlqId ?? target.messageId}`);
     for (const line of lines)
       if ('target' in line) names.set(line.action, `${line.target.dlqId ?? line.target.messageId}`);
     const written = lines.slice(read).map(line => told(line, action => names.get(action) ?? action));
@@ -280,8 +294,7 @@ export async function createScene(section: object): Promise<Scene> {
   }
 
   const scene: Scene = {
-    async walk(words) {
-      time += MINUTE;
+    list(words) {
       last = words;
       const before = seen;
       seen = new Map(
@@ -293,7 +306,7 @@ export async function createScene(section: object): Promise<Scene> {
             : undefined;
           const reasons = new Map(each ?? options.rules.map(({ name }) => [name, says] as const));
           const firstSeenAt = before.get(id)?.sighting.firstSeenAt ?? clock.now();
-          const entry = { ...entryOf(id), url: `https://${host}.example.com/` };
+          const entry = { ...entryOf(id), url: `https://${host}.example.com/`, ...scene.rows.get(id) };
           return [
             [
               id,
@@ -303,6 +316,10 @@ export async function createScene(section: object): Promise<Scene> {
         }),
       );
       [at, walks] = [clock.now(), walks + 1];
+    },
+    async walk(words) {
+      time += MINUTE;
+      scene.list(words);
       return run();
     },
     again: () => scene.walk(last),
@@ -319,6 +336,8 @@ export async function createScene(section: object): Promise<Scene> {
     },
     answers: [],
     states: new Map(),
+    workflowStates: new Map(),
+    rows: new Map(),
     messages: new Map(),
     events: new Map(),
     failing: undefined,
@@ -337,6 +356,7 @@ export async function createScene(section: object): Promise<Scene> {
     store,
     journal: () => journal,
     pipeline: () => pipeline,
+    judged: () => (scene.hasFacts ? sightings().flatMap(sighting => pipeline.judge(sighting) ?? []) : []),
     desk: () => desk,
     explain: id =>
       explain(id, {
@@ -344,7 +364,7 @@ export async function createScene(section: object): Promise<Scene> {
         options,
         journal,
         pipeline,
-        facts: () => ({ at, walks, isPartial: false, sightings: [...seen.values()].map(({ sighting }) => sighting) }),
+        facts: () => ({ at, walks, isPartial: false, sightings: sightings() }),
         now: clock.now,
       }),
     lines: () => readJournal(store, ACCOUNT),

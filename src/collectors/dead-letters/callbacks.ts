@@ -68,8 +68,8 @@ interface Episode {
 
 type StoredEpisode = readonly [firstSeenAt: number, firstWalk: number, run: string];
 
-/** The last complete walk, and its number. */
-type StoredWalk = readonly [at: number, number: number];
+/** The last complete walk, its number, and the longest pause that was allowed. */
+type StoredWalk = readonly [at: number, number: number, maxGap?: number];
 
 const runOf = ({ callbackState, callbackMessageId }: DlqEntry) =>
   hash64(`${callbackState ?? ''} ${callbackMessageId ?? ''}`).toString(36);
@@ -142,11 +142,12 @@ export function createTracker(
     }
 
     function end(at: number): CallbackFacts {
-      const [lastAt, lastNumber] = last ?? [Number.NEGATIVE_INFINITY, 0];
+      const [lastAt, lastNumber, lastGap = maxGap] = last ?? [Number.NEGATIVE_INFINITY, 0];
       const lastOffset = offset;
       offset = clockOffset();
       const wasSet = Math.abs(offset - lastOffset) > CLOCK_STEP;
-      const isUnbroken = !wasSet && at >= lastAt && at - lastAt <= maxGap;
+      // What a longer pause was allowed in does not count where only a shorter one is.
+      const isUnbroken = !wasSet && at >= lastAt && at - lastAt <= maxGap && lastGap <= maxGap;
       const number = lastNumber + 1;
       const current = new Map<bigint, Episode>();
       const sightings: CallbackSighting[] = [];
@@ -168,7 +169,7 @@ export function createTracker(
         });
       }
       for (const key of episodes.keys()) if (!current.has(key)) changes.set(KEYS + key.toString(16), null);
-      last = [at, number];
+      last = [at, number, maxGap];
       if (current.size > 0) changes.set(WALK, JSON.stringify(last satisfies StoredWalk));
       else if (episodes.size > 0) changes.set(WALK, null);
       episodes = current;

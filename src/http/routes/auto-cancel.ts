@@ -12,6 +12,9 @@ function timeOf(text: string, now: number): number | undefined {
   return Number.isFinite(time) ? time : undefined;
 }
 
+/** How far back the journal is given where nobody says. */
+const SINCE = '24h';
+
 /** GET /api/v1/explain?id=…[&account=…] and /api/v1/journal[?since=…], JSON. */
 export function autoCancelRoutes({ explain, journal, clock }: Served): Router {
   return Router()
@@ -26,9 +29,10 @@ export function autoCancelRoutes({ explain, journal, clock }: Served): Router {
       else response.status(404).json({ error: 'no failure callback of that entry is tracked' });
     })
     .get('/api/v1/journal', async (request: Request, response: Response) => {
-      const text = parameter(request.query.since);
-      const since = text === undefined ? 0 : timeOf(text, clock.now());
-      if (since === undefined) response.status(400).json({ error: 'since must be a duration such as 24h, or a time' });
+      const { since: text = SINCE } = request.query;
+      const since = typeof text === 'string' ? timeOf(text, clock.now()) : undefined;
+      if (since === undefined)
+        response.status(400).json({ error: 'since must be one duration such as 24h, or one time' });
       else response.json(await journal(since));
     });
 }

@@ -44,8 +44,9 @@ function createAgent(options = OPTIONS) {
       }
       return changes;
     },
-    kill() {
-      tracker = createTracker(options, new Map(stored));
+    /** `more`: how the next process is configured. */
+    kill(more: Partial<TrackerOptions> = {}) {
+      tracker = createTracker({ ...options, ...more }, new Map(stored));
     },
     /** A complete walk at this minute, as words: id, minute of the first sight, snapshots. */
     walk(minute: number, words: string) {
@@ -119,6 +120,29 @@ describe('tracker', () => {
     expect(agent.walk(69, 'a')).toBe('a@69x2');
   });
 
+  it('starts all anew when no longer so long a pause is allowed, also as a pause between earlier walks', () => {
+    const agent = createAgent();
+    agent.walk(0, 'a');
+    expect(agent.walk(25, 'a')).toBe('a@0x2');
+    agent.kill({ maxGap: 10 * MINUTE });
+    expect(agent.walk(30, 'a')).toBe('a@30x1');
+    expect(agent.walk(40, 'a')).toBe('a@30x2');
+    agent.kill({ maxGap: 10 * MINUTE });
+    expect(agent.walk(45, 'a')).toBe('a@30x3');
+    // What was unbroken by less is so by more.
+    agent.kill();
+    expect(agent.walk(70, 'a')).toBe('a@30x4');
+  });
+
+  it('goes on with what an earlier version stored, which did not say what pause was allowed', () => {
+    const agent = createAgent();
+    agent.walk(0, 'a');
+    const [[key, value] = ['', '']] = [...agent.stored].filter(([, value]) => value.endsWith(`,${OPTIONS.maxGap}]`));
+    agent.stored.set(key, value.replace(`,${OPTIONS.maxGap}]`, ']'));
+    agent.kill();
+    expect(agent.walk(10, 'a')).toBe('a@0x2');
+  });
+
   it('counts a row once that is listed twice, and none that changed meanwhile', () => {
     const agent = createAgent();
     agent.walk(0, 'a b c d#m1 e f:blind g');
@@ -151,12 +175,12 @@ describe('tracker', () => {
     expect(changes('a b:blind', 10)).toEqual([
       ['sighting', `[${at(10)},2,"${reported}"]`],
       ['sighting', `[${at(10)},2,"${unreported}"]`],
-      ['callbacks', `[${at(10)},2]`],
+      ['callbacks', `[${at(10)},2,${OPTIONS.maxGap}]`],
     ]);
-    expect(changes('a b:blind', 20)).toEqual([['callbacks', `[${at(20)},3]`]]);
+    expect(changes('a b:blind', 20)).toEqual([['callbacks', `[${at(20)},3,${OPTIONS.maxGap}]`]]);
     expect(changes('a', 30)).toEqual([
       ['sighting', null],
-      ['callbacks', `[${at(30)},4]`],
+      ['callbacks', `[${at(30)},4,${OPTIONS.maxGap}]`],
     ]);
     expect([...agent.stored.keys()].filter(isTrackerRow)).toHaveLength(2);
     expect(changes('', 40)).toEqual([

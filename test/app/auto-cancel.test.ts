@@ -1,0 +1,139 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import type { Account } from '../../src/app/account.ts';
+import { createAutoCancel, readJournals } from '../../src/app/auto-cancel.ts';
+import { parseConfig } from '../../src/config/load.ts';
+import type { CallbackSighting } from '../../src/model/callback.ts';
+import { openJournal, readJournal } from '../../src/remediation/journal.ts';
+import { createMemoryStore } from '../../src/store/memory.ts';
+import { toDlqEntry } from '../../src/upstream/wire.ts';
+import { useTempFolders } from '../store/temp-folder.ts';
+import { createManualClock } from '../support/manual-clock.ts';
+import { createTestLog, createTestTracer } from '../support/silent.ts';
+
+const HOUR = 3_600_000;
+const NOW = Date.UTC(2027, 0, 10);
+const never = new AbortController().signal;
+const newFolder = useTempFolders();
+
+/** Auto-cancel of agents on one store, which only plans; `row` is what each account's queue lists, in progress for days. */
+function setUp(row: object = {}) {
+  const store = createMemoryStore();
+  const clock = createManualClock(NOW);
+  const log = createTestLog();
+  const stopFile = join(newFolder(), 'STOP');
+  const entry = toDlqEntry({
+    dlqId: '1-0',
+    messageId: 'm1',
+    url: 'https://a.example/x',
+    failureCallbackInfo: { state: 'CALLBACK_INPROGRESS' },
+    ...row,
+  });
+  if (!entry) throw new Error('not an entry');
+  const sighting: CallbackSighting = {
+    entry,
+    firstSeenAt: NOW - 100 * HOUR,
+    lastSeenAt: NOW,
+    snapshots: 600,
+    episode: 'e',
+  };
+  const slot = {
+    visible: () => ({ now: { tracked: { at: NOW, walks: 9, sightings: [sighting], isPartial: false } } }),
+    status: () => ({ withdrawn: false, rounds: [{ round: 'full', success: true, stale: false }] }),
+  };
+  async function start(names: readonly string[]) {
+    const accounts = names.map(name => `{ name: ${name}, baseUrl: 'https://x.example', token: aaaaaaaa }`);
+    const text = `
+accounts: [${accounts.join(', ')}]
+autoCancel:
+  mode: plan
+  stopFile: ${stopFile}
+  rules: [{ name: r, grace: 0s, match: { url: { prefix: ['https://'] } } }]
+`;
+    const autoCancel = await createAutoCancel({
+      config: parseConfig(text, 'config.yaml', {}).config,
+      accounts: names.map(
+        name =>
+          ({
+            name,
+            slot: (collector: string) => (collector === 'dlq' ? slot : undefined),
+            at: () => ({}),
+          }) as never as Account,
+      ),
+      store,
+      clock,
+      log,
+      tracer: createTestTracer(),
+    });
+    if (!autoCancel) throw new Error('it is off');
+    return {
+      ...autoCancel,
+      async run() {
+        for (const loop of autoCancel.loops) await loop(never);
+      },
+    };
+  }
+  const left = () =>
+    log.lines.flatMap(({ fields, message }) =>
+      message.endsWith('left alone') ? [(fields as { reason: string }).reason] : [],
+    );
+  return { store, log, stopFile, start, left };
+}
+
+describe('a pause', () => {
+  it('is of accounts, too, that are configured later, and ends for all', async () => {
+    const { store, start, left } = setUp();
+    const ask = (command: object) =>
+      store.commit('', [{ key: 'command/1', value: JSON.stringify({ at: NOW, takeUntil: null, command }) }]);
+    await ask({ kind: 'pause', by: 'ann', reason: 'incident' });
+    await start(['old']);
+    const both = await start(['old', 'new']);
+    await both.run();
+    expect(left()).toEqual(['paused', 'paused']);
+    expect(await readJournal(store, 'new')).toEqual([{ at: NOW, step: 'paused', by: 'ann', reason: 'incident' }]);
+    await start(['old', 'new']);
+    expect(await readJournal(store, 'new')).toHaveLength(1);
+    await ask({ kind: 'resume', by: 'ann', reason: 'over' });
+    await (await start(['old', 'new'])).run();
+    expect((await readJournals(store, ['old', 'new'], 0)).filter(({ step }) => step === 'ended')).toHaveLength(2);
+  });
+});
+
+it('does nothing while its stop file is there, or may be', async () => {
+  const { stopFile, start, left, store } = setUp();
+  writeFileSync(stopFile, '');
+  const { run } = await start(['a']);
+  await run();
+  expect([left(), await readJournal(store, 'a')]).toEqual([['stop_file'], []]);
+});
+
+it('writes and tells no user and no query of an address', async () => {
+  const secret = 'https://user:PASSWORD@a.example/x?token=TOKEN#FRAGMENT';
+  const { log, start, store } = setUp({ url: secret, workflowUrl: secret });
+  const { run, explain, journal } = await start(['a']);
+  await run();
+  const said = [log.lines, await readJournal(store, 'a'), await journal(0), explain('1-0', undefined)];
+  for (const each of said) {
+    const text = JSON.stringify(each);
+    expect(text).toContain('a.example/x');
+    expect(text).not.toMatch(/user|PASSWORD|TOKEN|FRAGMENT/);
+  }
+});
+
+it('gives the newest lines of all accounts, the oldest first', async () => {
+  const { store, start } = setUp();
+  const { journal } = await start(['a', 'b']);
+  for (const name of ['a', 'b']) {
+    const own = await openJournal(store, name);
+    const line = (index: number) =>
+      ({ at: NOW + index * 2 + Number(name === 'b'), step: 'paused', by: name, reason: 'r' }) as const;
+    await own.append(Array.from({ length: 6000 }, (_, index) => line(index)));
+  }
+  const fresh = await start(['a', 'b']);
+  expect(await journal(0)).toEqual([]);
+  const lines = await fresh.journal(0);
+  expect(lines.map(({ at }) => at - NOW)).toEqual(Array.from({ length: 10_000 }, (_, index) => index + 2000));
+  expect(lines.at(-1)).toMatchObject({ account: 'b', step: 'paused' });
+  expect(await fresh.journal(NOW + 11_999)).toHaveLength(1);
+});

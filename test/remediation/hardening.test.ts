@@ -1,0 +1,354 @@
+import { describe, expect, it } from 'vitest';
+import { createScene, DAY, HOUR, MINUTE, rule, SECOND } from '../support/auto-cancel-scene.ts';
+
+type Scene = Awaited<ReturnType<typeof createScene>>;
+
+async function warmScene(section: object = { rules: [rule('jobs')] }) {
+  const scene = await createScene(section);
+  await scene.warm();
+  return scene;
+}
+
+const blindRule = (name: string) =>
+  rule(name, { evidence: 'blind', acceptUnverified: true, stuckWhen: { seenFor: '72h' }, recheckAfter: '24h' });
+
+/** Words for so many callbacks. */
+const many = (count: number, word = '', from = 0) =>
+  Array.from({ length: count }, (_, index) => `i${from + index}${word}`).join(' ');
+
+/** What becomes of one that was answered nothing useful: all looks say that it is still in progress. */
+async function lookInVain(scene: Scene) {
+  for (const seconds of [0, 5, 10, 45]) expect(await scene.wait(seconds * SECOND)).toBe('');
+}
+
+async function approve(scene: Scene, id: string) {
+  await scene
+    .journal()
+    .append([{ at: scene.clock.now(), action: scene.explain(id)?.action ?? '', step: 'approved', by: 'ann' }]);
+}
+
+describe('look-ups of events, of which there is room for 25 after a walk', () => {
+  it('hide no crowd from the breaker of candidates', async () => {
+    const scene = await warmScene({
+      breaker: { candidates: { max: 25, percent: 100 } },
+      rules: [rule('jobs')],
+    });
+    for (let index = 0; index < 1000; index += 1) scene.events.set(`m-i${index}`, scene.clock.now() - 3 * HOUR);
+    const told = await scene.walk(many(1000, ':asks_events'));
+    expect(told).toContain('opened candidates (1000 callbacks look stuck, more than 25)');
+    await scene.again();
+    expect(scene.sent).toEqual([]);
+  });
+
+  it('are made in turn, and whoever the log says nothing about makes no crowd', async () => {
+    const scene = await warmScene({ breaker: { candidates: { max: 25, percent: 100 } }, rules: [rule('jobs')] });
+    for (let index = 55; index < 60; index += 1) scene.events.set(`m-i${index}`, scene.clock.now() - 3 * HOUR);
+    await scene.walk(many(60, ':asks_events'));
+    await scene.again();
+    expect(scene.sent).toEqual([]);
+    await scene.again();
+    expect(scene.sent).toEqual(['i55', 'i56', 'i57', 'i58', 'i59']);
+  });
+
+  it('that fail are made again when the others had their turn', async () => {
+    const scene = await warmScene();
+    for (let index = 0; index < 30; index += 1) {
+      scene.events.set(`m-i${index}`, index < 25 ? undefined : scene.clock.now() - 3 * HOUR);
+    }
+    await scene.walk(many(30, ':asks_events'));
+    expect(scene.sent).toEqual([]);
+    await scene.again();
+    expect(scene.sent).toEqual(['i25', 'i26', 'i27', 'i28', 'i29']);
+  });
+
+  it('are of this walk: what was said at an earlier one is not known any more', async () => {
+    const scene = await warmScene({ rules: [rule('jobs', { grace: '1m' })] });
+    scene.events.set('m-a', scene.clock.now() - 3 * HOUR);
+    expect(await scene.walk('a:asks_events')).toBe('marked a jobs\nleft a grace');
+    scene.events.set('m-a', scene.clock.now());
+    expect(await scene.again()).toBe('cleared a idle_for\nleft a idle_for');
+    expect(scene.sent).toEqual([]);
+  });
+
+  it.each(['are not followed', 'can not be read'])(
+    'that %s once throw no approval away, and let nothing be sent',
+    async why => {
+      const scene = await warmScene({ rules: [rule('jobs', { mode: 'approve' })] });
+      scene.events.set('m-a', scene.clock.now() - 3 * HOUR);
+      await scene.walk('a:asks_events');
+      await approve(scene, 'a');
+      if (why === 'can not be read') scene.events.set('m-a', undefined);
+      else scene.eventsAreFresh = false;
+      expect(await scene.again()).toBe('approved a ann\nleft a unknown_idle_for');
+      scene.eventsAreFresh = true;
+      scene.events.set('m-a', scene.clock.now() - 3 * HOUR);
+      expect(await scene.again()).toBe('intent a jobs 1\nanswered a 1 accepted');
+    },
+  );
+
+  it('that find nothing do', async () => {
+    const scene = await warmScene({ rules: [rule('jobs', { mode: 'approve' })] });
+    scene.events.set('m-a', scene.clock.now() - 3 * HOUR);
+    await scene.walk('a:asks_events');
+    await approve(scene, 'a');
+    scene.events.delete('m-a');
+    expect(await scene.again()).toBe('approved a ann\ncleared a unknown_idle_for\nleft a unknown_idle_for');
+  });
+});
+
+describe('a rule that is changed to approve while a cancel is open', () => {
+  const section = (mode: string) => ({ rules: [rule('jobs', { mode })] });
+
+  it('sends no second one that nobody has approved', async () => {
+    const scene = await warmScene(section('enforce'));
+    scene.answers = ['500'];
+    await scene.walk('a');
+    await scene.restart(section('approve'));
+    await scene.warm();
+    await lookInVain(scene);
+    expect(await scene.walk('a')).toBe('ended a gave_up may_no_longer_act');
+    expect(await scene.again()).toBe('');
+    expect(scene.sent).toEqual(['a']);
+  });
+
+  it('but one that was', async () => {
+    const scene = await warmScene(section('approve'));
+    scene.answers = ['500'];
+    await scene.walk('a');
+    await approve(scene, 'a');
+    await scene.again();
+    await lookInVain(scene);
+    expect(await scene.walk('a')).toBe('intent a jobs 2\nanswered a 2 accepted');
+  });
+});
+
+describe('a blind cancel', () => {
+  async function blind(answer: string, section: object = {}) {
+    const scene = await warmScene({ ...section, rules: [blindRule('jobs')] });
+    scene.states.set('a', undefined);
+    scene.answers = [answer];
+    await scene.walk('a');
+    return scene;
+  }
+
+  it.each(['500', 'timeout', '302', '404'])(
+    'with the answer %s is the last of that id, also when a pause begins the episode anew',
+    async answer => {
+      const scene = await blind(answer);
+      expect(await scene.walk('a#2')).toBe('left a sent_before');
+      await scene.wait(30 * DAY);
+      await scene.restart({ rules: [blindRule('renamed')] });
+      await scene.warm();
+      expect(await scene.walk('a#3')).toBe('left a sent_before');
+      expect(scene.sent).toEqual(['a']);
+    },
+  );
+
+  it('whose answer died with the process is the last, too', async () => {
+    const scene = await warmScene({ rules: [blindRule('jobs')] });
+    scene.states.set('a', undefined);
+    scene.onSend = () => scene.failCommitsAfter(0);
+    await expect(scene.walk('a')).rejects.toThrow('disk full');
+    scene.failCommitsAfter(undefined);
+    await scene.restart();
+    await scene.warm();
+    expect(await scene.walk('a#2')).toBe('left a sent_before');
+  });
+
+  it('keeps no rule from acting that sees a later episode in progress', async () => {
+    const scene = await blind('302');
+    await scene.restart({ rules: [rule('reported')] });
+    await scene.warm();
+    scene.states.set('a', 'in_progress');
+    expect(await scene.walk('a#2')).toMatch(/^intent a reported 1\n/);
+  });
+
+  it('that was refused is the last for recheckAfter, whatever the episode', async () => {
+    const scene = await blind('400');
+    const at = scene.clock.now();
+    expect(await scene.walk('a#2')).toBe('left a not_in_progress_lately');
+    await scene.wait(at + DAY - MINUTE - 1 - scene.clock.now());
+    expect(await scene.walk('a#3')).toBe('left a not_in_progress_lately');
+    await scene.wait(1 - MINUTE);
+    expect(await scene.walk('a#3')).toMatch(/^intent a jobs 1\n/);
+  });
+
+  it.each(['429', 'unsent'])('with the answer %s reached nobody, and may be made again', async answer => {
+    const scene = await blind(answer);
+    expect(await scene.walk('a#2')).toMatch(/^intent a jobs 1\n/);
+  });
+
+  it('does not count for the breaker of candidates once it was refused', async () => {
+    const scene = await warmScene({ breaker: { candidates: { max: 3, percent: 100 } }, rules: [blindRule('jobs')] });
+    for (let index = 0; index < 6; index += 1) scene.states.set(`i${index}`, undefined);
+    scene.answers = ['400', '400', '400', '400', '400', '400'];
+    await scene.walk(many(3));
+    expect(await scene.walk(many(6))).not.toContain('opened');
+    expect(scene.sent).toHaveLength(6);
+  });
+});
+
+describe('spacing', () => {
+  const SPACED = { limits: { perRun: 9, perHour: 99, perDay: 99, spacing: '1h' }, rules: [rule('jobs')] };
+
+  it('lies between two cancels of two walks, and of two processes, too', async () => {
+    const scene = await warmScene(SPACED);
+    const times: number[] = [];
+    scene.onSend = () => times.push(scene.clock.now());
+    await scene.walk('a');
+    await scene.walk('b');
+    await scene.restart();
+    await scene.warm();
+    await scene.walk('c');
+    expect(times.map((time, index) => time - (times[index - 1] ?? time))).toEqual([0, HOUR, HOUR]);
+  });
+
+  it('is not waited for by what is skipped, or only planned', async () => {
+    const scene = await warmScene({
+      ...SPACED,
+      rules: [rule('jobs', { limits: { perRun: 1, perHour: 9 } }), rule('plans', { mode: 'plan' })],
+    });
+    const at = scene.clock.monotonic();
+    await scene.walk(`z:jobs=no_match,plans=stuck ${many(20, ':jobs=stuck,plans=no_match')}`);
+    expect([scene.sent, scene.clock.monotonic() - at]).toEqual([['i0'], MINUTE]);
+  });
+
+  /** `happens`: while the second of two waits. */
+  async function meanwhile(happens: (scene: Scene) => void) {
+    const scene = await warmScene(SPACED);
+    const { sleep } = scene.clock;
+    scene.clock.sleep = async ms => {
+      await sleep(ms);
+      happens(scene);
+    };
+    return { scene, told: await scene.walk('a b') };
+  }
+
+  it.each([
+    ['stop_file', { isStopped: true }],
+    ['stale', { isFresh: false }],
+    ['partial', { isPartial: true }],
+  ] as const)('does not keep from being seen what changes meanwhile: %s', async (reason, change) => {
+    const { scene, told } = await meanwhile(scene => Object.assign(scene, change));
+    expect(told).toBe(`intent a jobs 1\nanswered a 1 accepted\nleft b ${reason}`);
+    expect(scene.sent).toEqual(['a']);
+  });
+
+  it('lets the walk that comes meanwhile judge', async () => {
+    const { scene, told } = await meanwhile(scene => scene.list('a b:idle_for'));
+    expect(told).toBe('intent a jobs 1\nanswered a 1 accepted');
+    expect(await scene.wait(0)).toContain('left b idle_for');
+    expect(scene.sent).toEqual(['a']);
+  });
+});
+
+describe('the limit of one run', () => {
+  it('is that of one walk, although commits fail', async () => {
+    const scene = await warmScene({
+      limits: { perRun: 2, perHour: 99, perDay: 99, spacing: '0s' },
+      rules: [rule('jobs')],
+    });
+    scene.onSend = id => {
+      if (id === 'b') scene.failCommitsAfter(0);
+    };
+    await expect(scene.walk('a b c d')).rejects.toThrow('disk full');
+    scene.failCommitsAfter(undefined);
+    expect(await scene.wait(30 * SECOND)).toContain('left c limit_run\nleft d limit_run');
+    expect(scene.sent).toEqual(['a', 'b']);
+    await scene.again();
+    expect(scene.sent).toEqual(['a', 'b', 'c', 'd']);
+  });
+
+  it('is one for plans and another for cancels', async () => {
+    const scene = await warmScene({
+      limits: { perRun: 1, perHour: 99, perDay: 99, spacing: '0s' },
+      rules: [rule('plans', { mode: 'plan' }), rule('acts')],
+    });
+    expect(
+      await scene.walk('a:plans=stuck,acts=no_match b:plans=no_match,acts=stuck c:plans=stuck,acts=no_match'),
+    ).toBe('ended a planned stuck\nintent b acts 1\nanswered b 1 accepted\nleft c limit_run');
+  });
+});
+
+it('waits the grace of the rule that acts, whatever another has waited', async () => {
+  const scene = await warmScene({ rules: [rule('quick', { grace: '30m' })] });
+  expect(await scene.walk('a')).toBe('marked a quick\nleft a grace');
+  await scene.restart({ rules: [rule('slow', { grace: '24h' })] });
+  expect(await scene.walk('a')).toBe('left a too_early');
+  expect(await scene.walk('a')).toBe('');
+  await scene.wait(HOUR);
+  expect(await scene.walk('a')).toBe('marked a slow\nleft a grace');
+  await scene.wait(HOUR);
+  expect(await scene.again()).toBe('');
+  await scene.wait(DAY);
+  expect(await scene.again()).toMatch(/^intent a slow/);
+});
+
+describe('an id that can not be sent', () => {
+  it.each(['dlq:1', '', '../a', 'a b', 'x'.repeat(201)])('%j is none, and uses no limit', async dlqId => {
+    const scene = await warmScene({ rules: [rule('jobs', { limits: { perRun: 9, perHour: 1 } })] });
+    scene.rows.set('a', { dlqId });
+    expect(await scene.walk('a')).toBe(`left ${dlqId} no_id`);
+    expect(await scene.walk('a b')).toContain('intent b jobs 1');
+    expect(scene.sent).toEqual(['b']);
+  });
+});
+
+describe('a state that only the workflow source tells', () => {
+  it('is looked for there, before a cancel and after it', async () => {
+    const scene = await warmScene();
+    scene.states.set('a', undefined);
+    scene.workflowStates.set('a', 'in_progress');
+    expect(await scene.walk('a')).toBe('intent a jobs 1\nanswered a 1 accepted');
+    scene.states.set('a', undefined);
+    scene.workflowStates.set('a', 'canceled');
+    expect(await scene.wait(0)).toBe('ended a confirmed read_canceled');
+  });
+
+  it('may be that it ended: nothing is sent', async () => {
+    const scene = await warmScene();
+    scene.states.set('a', undefined);
+    scene.workflowStates.set('a', 'success');
+    expect(await scene.walk('a')).toBe('left a now_success');
+  });
+
+  it('may be told of others alone: the entry is still listed', async () => {
+    const scene = await warmScene();
+    scene.states.set('a', undefined);
+    scene.workflowStates.set('b', 'in_progress');
+    expect(await scene.walk('a')).toBe('left a now_unreported');
+  });
+});
+
+describe('an open cancel', () => {
+  it('is still read back when the second attempt reached nobody', async () => {
+    const scene = await warmScene();
+    scene.answers = ['500', '429'];
+    await scene.walk('a');
+    await lookInVain(scene);
+    expect(await scene.again()).toBe('intent a jobs 2\nanswered a 2 limited');
+    scene.states.set('a', 'canceled');
+    expect(await scene.wait(0)).toBe('ended a confirmed read_canceled unproven');
+  });
+
+  it('is looked at every hour when there are no walks any more', async () => {
+    const scene = await warmScene();
+    scene.answers = ['500'];
+    await scene.walk('a');
+    await lookInVain(scene);
+    scene.hasFacts = false;
+    expect(await scene.wait(HOUR)).toBe('');
+    scene.states.set('a', 'success');
+    expect(await scene.wait(HOUR - 1)).toBe('');
+    expect(await scene.wait(1)).toBe('ended a superseded read_success');
+  });
+
+  it('is explained by how it ended, although it is still listed', async () => {
+    const scene = await warmScene();
+    scene.answers = ['400'];
+    await scene.walk('a');
+    for (const seconds of [0, 5, 10, 45]) await scene.wait(seconds * SECOND);
+    await scene.again();
+    expect(scene.explain('a')).toMatchObject({ held: 'gave_up', outcome: 'gave_up', attempts: 1 });
+  });
+});
