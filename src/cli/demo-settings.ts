@@ -53,7 +53,7 @@ const stuckCallback: DemoSettings = {
       ],
     },
   },
-  hint: 'Time runs 900 times as fast: after some 40 seconds the first failure callbacks have been stuck for 8 hours.',
+  hint: 'Time runs 900 times as fast: after some 40 seconds the first failure callbacks have been stuck for 8 hours; then see /api/v1/journal?since=30d.',
 };
 
 /** What a scenario needs to be seen. */

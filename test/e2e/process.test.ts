@@ -9,6 +9,7 @@ import { afterThisTest } from '../support/client.ts';
 import { eventually } from '../support/eventually.ts';
 import { json, startHttpService } from '../support/http-service.ts';
 import { parseExposition } from '../support/parse-exposition.ts';
+import { freePort } from '../support/prometheus.ts';
 
 function configFile(config: object): string {
   const folder = mkdtempSync(join(tmpdir(), 'delivery-watch-'));
@@ -219,7 +220,8 @@ describe('serve', () => {
 
 describe('output', () => {
   it('may lose its reader', async () => {
-    const emulator = spawn(process.execPath, ['src/main.ts', 'emulate', '--port', '0'], {
+    const port = await freePort();
+    const emulator = spawn(process.execPath, ['src/main.ts', 'emulate', '--port', String(port)], {
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     const ended = once(emulator, 'exit');
@@ -228,7 +230,9 @@ describe('output', () => {
     emulator.stderr.on('data', chunk => {
       errors += chunk;
     });
-    const early = await Promise.race([ended, new Promise(resolve => setTimeout(resolve, 1500, 'running'))]);
+    // It listens, and so has tried to say where.
+    await eventually(async () => expect((await fetch(`http://127.0.0.1:${port}/_emulator/state`)).status).toBe(200));
+    const early = await Promise.race([ended, new Promise(resolve => setTimeout(resolve, 1000, 'running'))]);
     expect(early).toBe('running');
     emulator.kill('SIGTERM');
     expect(await ended).toEqual([0, null]);

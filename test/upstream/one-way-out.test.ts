@@ -17,8 +17,13 @@ const REQUEST = /import \{[^}]*\b(?:request|fetch|stream|pipeline)\b[^}]*\} from
 const OWN_CLIENT = /from 'node:(?:net|tls|http2|https)'|\bhttps?\.(?:request|get)\(/;
 
 describe('the one way out', () => {
-  it('requests are opened in three places: to read, to cancel, and to reset a token', () => {
-    expect(pathsWith(REQUEST)).toEqual(['upstream/rotator.ts', 'upstream/send.ts', 'upstream/writer.ts']);
+  it('requests are opened in four places: to read, to cancel, to reset a token, and to tell of alerts', () => {
+    expect(pathsWith(REQUEST)).toEqual([
+      'app/post.ts',
+      'upstream/rotator.ts',
+      'upstream/send.ts',
+      'upstream/writer.ts',
+    ]);
   });
 
   it('the way to read has one method, and the others one each', () => {
@@ -28,6 +33,18 @@ describe('the one way out', () => {
     );
     expect(methods.sort()).toEqual(["upstream/rotator.ts method: 'POST'", "upstream/writer.ts method: 'DELETE'"]);
     expect(sources.find(({ path }) => path === 'upstream/call.ts')?.text).toContain("readonly method: 'GET';");
+  });
+
+  it('what tells of alerts knows nothing of the service', () => {
+    const text = sources.find(({ path }) => path === 'app/post.ts')?.text ?? '';
+    const used = [...text.matchAll(/from '(\.[^']+)'/g)].map(([, path]) => path);
+    expect(used.sort()).toEqual([
+      '../alerting/notifiers/index.ts',
+      '../kit/clock.ts',
+      '../upstream/dispatcher.ts',
+      '../upstream/send.ts',
+    ]);
+    expect(text).toContain('import { untilAborted }');
   });
 
   it('nobody opens a connection by hand', () => {
