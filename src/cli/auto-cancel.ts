@@ -12,7 +12,7 @@ import { loadConfig } from '../config/load.ts';
 import { systemClock } from '../kit/clock.ts';
 import { formatDuration } from '../kit/duration.ts';
 import { durationOption } from './duration-option.ts';
-import { toTable } from './table.ts';
+import { printable, toTable } from './table.ts';
 import { untilStopped } from './until-stopped.ts';
 
 interface Options {
@@ -61,7 +61,7 @@ function explanationText(found: Explanation): string {
     found;
   const seen = formatDuration(Math.floor((lastSeenAt - firstSeenAt) / 1000) * 1000);
   const lines = [
-    `${account}: entry ${dlqId ?? messageId ?? '(without an id)'}, action ${found.action ?? '-'}`,
+    `${account}: entry ${printable(dlqId ?? messageId ?? '(without an id)')}, action ${found.action ?? '-'}`,
     `seen in ${snapshots} complete walks over ${seen}: ${iso(firstSeenAt)} to ${iso(lastSeenAt)}`,
   ];
   for (const [index, { rule, verdict, reason, predicates }] of findings.entries()) {

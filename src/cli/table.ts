@@ -1,10 +1,13 @@
+/** Text of the service as a terminal may show it: what would move its cursor, or worse, is replaced. */
+export const printable = (text: string) => text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu, '\u{fffd}');
+
 /** Rows in aligned columns, two blanks apart; columns named in `right` are aligned to the right. */
 export function toTable(
   head: readonly string[],
   rows: readonly (readonly string[])[],
   right: readonly string[] = [],
 ): string {
-  const lines = [head, ...rows];
+  const lines = [head, ...rows].map(line => line.map(printable));
   const widths = head.map((_, column) => Math.max(...lines.map(line => line[column]?.length ?? 0)));
   return lines
     .map(line =>

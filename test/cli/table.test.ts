@@ -1,0 +1,16 @@
+import { expect, it } from 'vitest';
+import { toTable } from '../../src/cli/table.ts';
+
+it('aligns its columns', () => {
+  const rows = [
+    ['all', '12'],
+    ['payments', '3'],
+  ];
+  expect(toTable(['filter', 'messages'], rows, ['messages'])).toBe(
+    ['filter    messages', 'all             12', 'payments         3'].join('\n'),
+  );
+});
+
+it('shows nothing that a terminal would obey', () => {
+  expect(toTable(['key'], [['a\u001b[2J\nb\u202e\ud800']])).toBe('key\na\u{fffd}[2J\u{fffd}b\u{fffd}\u{fffd}');
+});
