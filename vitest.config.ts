@@ -7,6 +7,6 @@ export default defineConfig({
     hookTimeout: 30_000,
     pool: 'forks',
     // Most of them wait for other processes: more than there are cores.
-    maxWorkers: 4,
+    maxWorkers: 3,
   },
 });
