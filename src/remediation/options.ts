@@ -41,7 +41,10 @@ const denied = z
   .strictObject({
     from: moment.describe('Closed from then on.'),
     to: moment.describe('Until right before then.'),
-    reason: z.string().min(1).describe('Shown where it keeps a rule from acting.'),
+    reason: z
+      .string()
+      .min(1)
+      .describe('Why, for whoever reads this file; where it holds a rule back, that is told as `window_denied`.'),
   })
   .refine(({ from, to }) => from < to, { error: 'must be after from', path: ['to'] });
 
