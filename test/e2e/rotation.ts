@@ -80,7 +80,11 @@ export async function startRotation(differing: Differing = {}) {
     password,
     configure,
     crash,
-    run: (more: readonly string[] = ['--yes'], env: Readonly<Record<string, string>> = {}) => runCli(args(more), env),
+    run: (
+      more: readonly string[] = ['--yes'],
+      env: Readonly<Record<string, string>> = {},
+      wrap: readonly string[] = [],
+    ) => runCli(args(more), env, wrap),
     start: (more: readonly string[] = ['--yes'], env: Readonly<Record<string, string>> = {}) =>
       startCli(args(more), env),
     fault: (fault: object) => emulator.faults.replace([{ endpoint: ENDPOINT, ...fault }]),

@@ -11,7 +11,8 @@ export const TOKEN = 'test-token';
 
 const closers: (() => Promise<void>)[] = [];
 afterEach(async () => {
-  for (const close of closers.splice(0)) await close();
+  // The last first: a process ends before the folder that it writes into goes.
+  for (const close of closers.splice(0).reverse()) await close();
 });
 
 /** Closes something when the test that is running has ended. */
