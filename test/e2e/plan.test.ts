@@ -18,7 +18,7 @@ function configFile(config: object): string {
   return file;
 }
 
-it('plan predicts within a tenth what the service then counts', { timeout: 60_000 }, async () => {
+it('plan predicts within a tenth what the service then counts', async () => {
   const emulator = await startEmulator({ workload: false, history: 0, dlqEntries: 0 });
   afterThisTest(() => emulator.close());
   for (let index = 0; index < 450; index += 1) {
@@ -61,7 +61,7 @@ it('plan predicts within a tenth what the service then counts', { timeout: 60_00
   expect(counted / predicted).toBeLessThan(1.1);
 });
 
-it('plan says what could not be measured, and exits with 1', { timeout: 30_000 }, async () => {
+it('plan says what could not be measured, and exits with 1', async () => {
   const account = { name: 'a', baseUrl: 'http://127.0.0.1:1', token: { env: 'DELIVERY_TOKEN' } };
   const collect = { dlq: { enabled: false }, events: { enabled: false } };
   const { code, stdout, stderr } = await runCli(['plan', '--config', configFile({ accounts: [account], collect })], {

@@ -19,8 +19,9 @@ export function startCli(
   wrap: readonly string[] = [],
 ): CliProcess {
   const [program, ...rest] = [...wrap, process.execPath, 'src/main.ts', ...args] as [string, ...string[]];
+  const { PATH = '', NODE_COMPILE_CACHE } = process.env;
   const child = spawn(program, rest, {
-    env: { PATH: process.env.PATH ?? '', ...env },
+    env: { PATH, ...(NODE_COMPILE_CACHE && { NODE_COMPILE_CACHE }), ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   const killNow = () => void child.kill('SIGKILL');

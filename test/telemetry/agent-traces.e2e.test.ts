@@ -1,0 +1,273 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { describe, expect, it } from 'vitest';
+import { startEmulator } from '../../src/emulator/server.ts';
+import { startCli } from '../support/cli.ts';
+import { afterThisTest } from '../support/client.ts';
+import { eventually } from '../support/eventually.ts';
+import { startHttpService } from '../support/http-service.ts';
+import { type OtlpReceiver, startOtlpReceiver } from '../support/otlp-receiver.ts';
+
+const KEY = 'tenant-4711';
+const HEADER = 'canary-header';
+
+/** An agent on a service, with its log at the finest. */
+function startTraced(baseUrl: string, token: string, tracing: object, env: Readonly<Record<string, string>> = {}) {
+  const folder = mkdtempSync(join(tmpdir(), 'delivery-watch-'));
+  afterThisTest(async () => rmSync(folder, { recursive: true }));
+  const file = join(folder, 'config.yaml');
+  writeFileSync(
+    file,
+    JSON.stringify({
+      server: { listen: '127.0.0.1:0' },
+      log: { level: 'debug' },
+      store: { path: join(folder, 'store.db') },
+      accounts: [
+        {
+          name: 'a',
+          baseUrl,
+          token: { env: 'DELIVERY_TOKEN' },
+          // One at a time, so that rounds wait for each other's requests.
+          budget: { requestsPerSecond: 1000, burst: 1000, concurrency: 1, requestsPerDay: 10_000_000 },
+        },
+      ],
+      collect: {
+        flowControl: { every: '200ms', watch: [KEY], watchEvery: '200ms' },
+        dlq: { every: '200ms' },
+        events: { every: '200ms' },
+      },
+      tracing: { enabled: true, sampleRatio: 1, ...tracing },
+    }),
+  );
+  const agent = startCli(['serve', '--config', file], {
+    DELIVERY_TOKEN: token,
+    OTEL_BSP_SCHEDULE_DELAY: '100',
+    ...env,
+  });
+  afterThisTest(async () => {
+    agent.kill('SIGKILL');
+    await agent.ended;
+  });
+  return agent;
+}
+
+async function receive(): Promise<OtlpReceiver> {
+  const receiver = await startOtlpReceiver();
+  afterThisTest(() => receiver.close());
+  return receiver;
+}
+
+async function emulate() {
+  const emulator = await startEmulator({ seed: 5 });
+  afterThisTest(() => emulator.close());
+  emulator.state.setWaitlist(KEY, 3);
+  return emulator;
+}
+
+async function urlOf(agent: ReturnType<typeof startCli>): Promise<string> {
+  const [, url = ''] = await agent.says(/"url":"([^"]+)"/);
+  return url;
+}
+
+async function spansCounted(url: string): Promise<Record<string, number>> {
+  const text = await (await fetch(`${url}/metrics/agent`)).text();
+  return Object.fromEntries(
+    [...text.matchAll(/delivery_watch_spans_total\{about="agent",outcome="(\w+)"\} (\d+)/g)].map(
+      ([, outcome, count]) => [outcome, Number(count)],
+    ),
+  );
+}
+
+describe('traces of the agent', () => {
+  it.each(['http/protobuf', 'http/json'])('are one a round, with its requests in it, by %s', async protocol => {
+    const [emulator, receiver] = [await emulate(), await receive()];
+    const agent = startTraced(
+      emulator.url,
+      emulator.token,
+      { endpoint: receiver.url, headers: { 'x-key': HEADER } },
+      { OTEL_EXPORTER_OTLP_PROTOCOL: protocol, OTEL_RESOURCE_ATTRIBUTES: 'deployment.environment.name=test' },
+    );
+    const ofRounds = ['collect dlq', 'collect events', 'collect flow_control'];
+    await eventually(async () => {
+      const names = new Set(receiver.spans.map(({ name }) => name));
+      for (const name of [...ofRounds, 'GET /v2/dlq', 'GET /v2/flowControl/{flowControlKey}']) {
+        expect(names).toContain(name);
+      }
+    });
+    agent.kill('SIGTERM');
+    expect(await agent.ended).toBe(0);
+
+    expect(receiver.requests.every(({ path }) => path === '/v1/traces')).toBe(true);
+    expect(receiver.requests.every(({ headers }) => headers['x-key'] === HEADER)).toBe(true);
+    expect(receiver.requests[0]?.headers['content-type']).toBe(
+      protocol === 'http/json' ? 'application/json' : 'application/x-protobuf',
+    );
+    const bySpanId = new Map(receiver.spans.map(span => [span.spanId, span]));
+    for (const span of receiver.spans) {
+      expect(span.traceId).toMatch(/^[0-9a-f]{32}$/);
+      expect(span.resource).toMatchObject({
+        'service.name': 'delivery-watch',
+        'deployment.environment.name': 'test',
+      });
+      expect(Object.keys(span.resource).filter(key => key.startsWith('process.'))).toEqual([]);
+      if (span.attributes.outcome === 'stopped') continue;
+      if (span.kind === 'client') {
+        const parent = bySpanId.get(span.parentSpanId);
+        const [, asked = ''] = /^GET \/v2\/(\w+)/.exec(span.name) ?? [];
+        expect(parent?.name).toBe(`collect ${asked === 'flowControl' ? 'flow_control' : asked}`);
+        expect(parent?.traceId).toBe(span.traceId);
+        expect(span.attributes).toMatchObject({
+          'http.request.method': 'GET',
+          'server.address': '127.0.0.1',
+          'http.response.status_code': 200,
+          outcome: 'ok',
+        });
+      } else expect(span.parentSpanId).toBe('');
+    }
+    const rounds = receiver.spans.filter(({ kind }) => kind === 'internal');
+    expect(new Set(rounds.map(({ traceId }) => traceId)).size).toBe(rounds.length);
+    // Nothing that a span must not have: the token, a header's value, what a message holds, or a key in a name.
+    const raw = receiver.raw();
+    for (const secret of [emulator.token, HEADER, KEY, 'Bearer']) expect(raw.includes(secret), secret).toBe(false);
+    // Lines of the log lead to their spans.
+    const lines = agent
+      .stderr()
+      .split('\n')
+      .filter(line => line.includes('"collected"'))
+      .map(line => JSON.parse(line));
+    expect(lines.length).toBeGreaterThan(3);
+    for (const { trace_id, span_id, collector } of lines) {
+      expect(bySpanId.get(span_id)).toMatchObject({ traceId: trace_id, name: `collect ${collector}` });
+    }
+    expect(agent.stderr()).not.toContain(HEADER);
+  });
+
+  it('go where the environment says, as often as it says', async () => {
+    const [emulator, receiver, other] = [await emulate(), await receive(), await receive()];
+    const agent = startTraced(
+      emulator.url,
+      emulator.token,
+      { endpoint: other.url, sampleRatio: 0 },
+      {
+        OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url,
+        OTEL_TRACES_SAMPLER: 'always_on',
+        OTEL_SERVICE_NAME: 'watcher',
+      },
+    );
+    await eventually(async () => expect(receiver.spans.length).toBeGreaterThan(5));
+    expect(receiver.spans[0]?.resource['service.name']).toBe('watcher');
+    expect(other.requests).toEqual([]);
+    agent.kill('SIGTERM');
+    expect(await agent.ended).toBe(0);
+  });
+
+  it('are not exported where their share is 0, and make nothing at all where OTEL_SDK_DISABLED is true', async () => {
+    const [emulator, receiver] = [await emulate(), await receive()];
+    const unsampled = startTraced(emulator.url, emulator.token, { endpoint: receiver.url, sampleRatio: 0 });
+    const disabled = startTraced(
+      emulator.url,
+      emulator.token,
+      { endpoint: receiver.url },
+      { OTEL_SDK_DISABLED: 'true' },
+    );
+    for (const agent of [unsampled, disabled]) {
+      await agent.says(/"collected"(.|\n)*"collected"/);
+      agent.kill('SIGTERM');
+      expect(await agent.ended).toBe(0);
+    }
+    expect(unsampled.stderr()).toContain('"trace_flags":"00"');
+    expect(disabled.stderr()).not.toContain('trace_id');
+    expect(receiver.requests).toEqual([]);
+  });
+
+  it.each([
+    [true, 'tell the service of the span that asks, where that is configured'],
+    [false, 'tell the service nothing, unless that is configured'],
+  ])('propagate: %s: %s', async propagate => {
+    const receiver = await receive();
+    const asked: string[] = [];
+    const service = await startHttpService((request, response) => {
+      asked.push(String(request.headers.traceparent ?? ''));
+      expect(request.headers.baggage).toBeUndefined();
+      response.end('{"messages":[],"events":[],"flowControls":[]}');
+    });
+    afterThisTest(() => service.close());
+    startTraced(service.url, 'token', { endpoint: receiver.url, propagate });
+    await eventually(async () => {
+      const clients = receiver.spans.filter(({ kind }) => kind === 'client');
+      expect(clients.length).toBeGreaterThan(5);
+      if (!propagate) return expect(new Set(asked)).toEqual(new Set(['']));
+      for (const { traceId, spanId } of clients) expect(asked).toContain(`00-${traceId}-${spanId}-01`);
+    });
+  });
+
+  it('mark what fails by a closed word, and quote nothing', async () => {
+    const receiver = await receive();
+    const service = await startHttpService((_request, response) =>
+      response.writeHead(403, { 'x-secret': HEADER }).end(HEADER),
+    );
+    afterThisTest(() => service.close());
+    startTraced(service.url, 'token', { endpoint: receiver.url });
+    await eventually(async () => {
+      const failed = receiver.spans.filter(({ isError }) => isError);
+      expect(failed.map(({ name }) => name)).toEqual(expect.arrayContaining(['collect dlq', 'GET /v2/dlq']));
+      for (const { kind, attributes } of failed) {
+        expect(attributes['error.type']).toBe('forbidden');
+        if (kind === 'client') expect(attributes['http.response.status_code']).toBe(403);
+      }
+    });
+    expect(receiver.raw().includes(HEADER)).toBe(false);
+  });
+});
+
+describe('a receiver that does not receive', () => {
+  it('keeps nobody from ending in time', async () => {
+    const [emulator, receiver] = [await emulate(), await receive()];
+    receiver.answer('hang');
+    const lifecycle = { enabled: true, sampleRatio: 1 };
+    const patient = { OTEL_EXPORTER_OTLP_TIMEOUT: '600000', OTEL_BSP_EXPORT_TIMEOUT: '600000' };
+    const agent = startTraced(emulator.url, emulator.token, { endpoint: receiver.url, lifecycle }, patient);
+    await eventually(() => expect(receiver.requests.length).toBeGreaterThan(0));
+    agent.kill('SIGTERM');
+    // Long before the receiver would have had its time, on a busy machine, too.
+    const late = sleep(60_000, 'too late', { ref: false });
+    expect(await Promise.race([agent.ended, late])).toBe(0);
+  });
+
+  it.each([
+    ['refuses', 403],
+    ['fails', 503],
+    ['hangs', 'hang'],
+    ['is down', undefined],
+  ] as const)('and %s costs no round, and is counted', async (_what, answer) => {
+    const [emulator, receiver] = [await emulate(), await receive()];
+    if (answer === undefined) await receiver.close();
+    else receiver.answer(answer);
+    const agent = startTraced(
+      emulator.url,
+      emulator.token,
+      { endpoint: receiver.url },
+      { OTEL_EXPORTER_OTLP_TIMEOUT: '300', OTEL_BSP_MAX_QUEUE_SIZE: '4', OTEL_BSP_MAX_EXPORT_BATCH_SIZE: '4' },
+    );
+    const url = await urlOf(agent);
+    await eventually(async () => {
+      const counted = await spansCounted(url);
+      expect(counted.failed).toBeGreaterThan(3);
+      // Who answers at once leaves nothing waiting.
+      if (answer === 'hang') expect(counted.dropped).toBeGreaterThan(3);
+      expect(counted.exported).toBe(0);
+      const text = await (await fetch(`${url}/metrics`)).text();
+      expect(text).toContain('delivery_up{account="a"} 1');
+    });
+    expect(agent.stderr().match(/the receiver does not take spans/g)).toHaveLength(1);
+    if (answer !== undefined) {
+      receiver.answer(200);
+      await agent.says(/the receiver takes spans again/);
+      await eventually(async () => expect((await spansCounted(url)).exported).toBeGreaterThan(0));
+    }
+    agent.kill('SIGTERM');
+    expect(await agent.ended).toBe(0);
+  });
+});
