@@ -153,6 +153,8 @@ describe.skipIf(!requireProgram('prometheus'))('dashboards and rules in a real P
     const prometheus = await startPrometheus({
       scrapeConfigs: Object.keys(SCENARIOS).map(job => ({
         job_name: job,
+        // As long as a scrape may take, too: a busy machine misses those of a second.
+        scrape_interval: '5s',
         file_sd_configs: [{ files: [targetsOf(job)], refresh_interval: '1s' }],
       })),
       config: { rule_files: ['recording', 'alerting'].map(name => resolve(`dashboards/rules/${name}.yaml`)) },
