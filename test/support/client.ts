@@ -32,7 +32,7 @@ export interface Counts {
 /** A real client of `baseUrl` whose waits between tries are short and whose budget does not limit, unless told otherwise. */
 export function createTestClient(baseUrl: string, overrides: Partial<ClientDeps> & { connectTimeout?: number } = {}) {
   const counts: Counts = { requests: {}, rejected: {}, missing: {}, bytes: 0, timed: 0 };
-  const dispatcher = createDispatcher({ connectTimeout: overrides.connectTimeout ?? 1000 });
+  const dispatcher = createDispatcher({ connectTimeout: overrides.connectTimeout ?? 60_000 });
   afterThisTest(() => dispatcher.destroy());
   const waits: number[] = [];
   const rejections: boolean[] = [];
@@ -50,7 +50,7 @@ export function createTestClient(baseUrl: string, overrides: Partial<ClientDeps>
     token: fixedToken(new Secret(TOKEN)),
     budget: createBudget(limits, systemClock, () => undefined),
     dispatcher,
-    timeout: 5000,
+    timeout: 60_000,
     meter: {
       requests: {
         inc: ({ endpoint, outcome }) => {
