@@ -172,7 +172,9 @@ describe('walls', () => {
   });
 
   it('the SDK of traces is loaded only where tracing is on', () => {
-    const heavy = ['sdk', 'exporting', 'lifecycle', 'lifecycle-spans'].map(name => `telemetry/${name}.ts`);
+    const heavy = ['sdk', 'exporting', 'lifecycle', 'lifecycle-spans', 'trace-queue'].map(
+      name => `telemetry/${name}.ts`,
+    );
     const isHeavy = (path: string, imported: string) =>
       imported.startsWith('.')
         ? heavy.includes(normalize(join(dirname(path), imported)))

@@ -6,6 +6,7 @@ import type { Log } from '../kit/log.ts';
 import type { Tracer } from '../kit/tracer.ts';
 import type { Family, Source } from '../metrics/family.ts';
 import { createAccountMeter, ownFamilies, statusSamples } from '../metrics/own.ts';
+import type { TraceQueue } from '../model/lifecycle-trace.ts';
 import type { AccountStatus } from '../model/status.ts';
 import { accountStatus, createSlot, type Slot } from '../scheduler/board.ts';
 import { createRunner, type RunRound } from '../scheduler/runner.ts';
@@ -34,8 +35,8 @@ export interface AccountDeps {
   readonly clock: Clock;
   readonly random: () => number;
   readonly backfill: number | undefined;
-  /** Whether the lives of messages become traces. */
-  readonly traceMessages: boolean;
+  /** What waits of an account's traces, where messages are traced. */
+  readonly traceQueue: (account: string) => TraceQueue | undefined;
   readonly log: Log;
   readonly tracer: Tracer;
 }
@@ -116,19 +117,20 @@ export async function createAccount(
     clock,
     random,
     backfill,
-    traceMessages,
+    traceQueue,
     log,
     tracer,
   }: AccountDeps,
 ): Promise<Account> {
   const { name, token, collect, upstream, retention } = account;
+  const queue = traceQueue(name);
   const active = collectors
     .map(collector => ({
       collector,
       options: {
         ...(collector.configKey === null ? { enabled: true } : collect[collector.configKey]),
         backfill,
-        traces: traceMessages ? { account: name, sampleRatio: config.tracing.lifecycle.sampleRatio } : undefined,
+        traces: queue && { account: name, sampleRatio: config.tracing.lifecycle.sampleRatio, queue },
         dlqRetention: retention.dlq ?? undefined,
         callbacks: callbackOptions(
           rulesOf(config, name),

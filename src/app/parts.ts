@@ -8,6 +8,7 @@ import { createProcessMetrics, type ProcessMetrics } from '../metrics/process.ts
 import { openStore } from '../store/open.ts';
 import type { Store } from '../store/store.ts';
 import { createLog } from '../telemetry/log.ts';
+import type { CountedQueue } from '../telemetry/trace-queue.ts';
 import { createTracer } from '../telemetry/tracing.ts';
 import { ENDPOINTS } from '../upstream/call.ts';
 import { createLargeBodies } from '../upstream/large-bodies.ts';
@@ -86,6 +87,11 @@ export async function createParts(
     const shutdown = await startSdk({ options: config.tracing, env, version, spans: process.spans, log });
     closing.add('spans', () => flush(shutdown, clock));
   }
+  let queues: ReadonlyMap<string, CountedQueue> | undefined;
+  if (isOn && config.tracing.lifecycle.enabled) {
+    const { createTraceQueue } = await import('../telemetry/trace-queue.ts');
+    queues = new Map(config.accounts.map(({ name }) => [name, createTraceQueue(name, { spans: process.spans, log })]));
+  }
   const deps = {
     config,
     env,
@@ -97,7 +103,7 @@ export async function createParts(
     clock,
     random,
     backfill,
-    traceMessages: isOn && config.tracing.lifecycle.enabled,
+    traceQueue: (account: string) => queues?.get(account),
     log,
     tracer: createTracer(version, config.tracing.propagate),
   };
@@ -112,7 +118,7 @@ export async function createParts(
     tracer: deps.tracer,
     save,
     async exportLifecycles() {
-      if (!deps.traceMessages) return undefined;
+      if (!queues) return undefined;
       const { createLifecycleExport } = await import('../telemetry/lifecycle.ts');
       const lifecycles = await createLifecycleExport({
         options: config.tracing,
@@ -121,11 +127,13 @@ export async function createParts(
         outbox: {
           accounts: accounts.map(({ name }) => name),
           read: account => store.scan(account, TRACE_OUTBOX),
-          remove: (account, keys) =>
-            store.commit(
+          async remove(account, keys) {
+            await store.commit(
               account,
               keys.map(key => ({ key, value: null })),
-            ),
+            );
+            queues?.get(account)?.removed(keys.length);
+          },
         },
         spans: process.spans,
         log,

@@ -38,6 +38,9 @@ async function startServe(config: object) {
 }
 
 const account = (baseUrl: string) => ({ name: 'a', baseUrl, token: { env: 'DELIVERY_TOKEN' } });
+/** Milliseconds that a busy machine may need to end a process that waits for nothing any more. */
+const A_MOMENT = 60_000;
+
 const onlyFlowControl = (every: string) => ({
   flowControl: { every },
   dlq: { enabled: false },
@@ -46,7 +49,7 @@ const onlyFlowControl = (every: string) => ({
 
 describe('serve', () => {
   it.each(['SIGTERM', 'SIGINT'] as const)(
-    'ends with 0 within ten seconds of a %s in the middle of a slow round',
+    'ends with 0 at a %s in the middle of a slow round, long before that would end',
     async signal => {
       let asked = () => {};
       const reached = new Promise<void>(resolve => {
@@ -54,14 +57,15 @@ describe('serve', () => {
       });
       const service = await startHttpService(() => asked());
       afterThisTest(() => service.close());
-      const { agent, url } = await startServe({ accounts: [account(service.url)] });
+      const slow = { ...account(service.url), upstream: { timeout: '10m' } };
+      const { agent, url } = await startServe({ accounts: [slow] });
       await reached;
       const scrape = await fetch(`${url}/metrics`);
       expect(scrape.status).toBe(200);
       const start = performance.now();
       agent.kill(signal);
       expect(await agent.ended).toBe(0);
-      expect(performance.now() - start).toBeLessThan(10_000);
+      expect(performance.now() - start).toBeLessThan(A_MOMENT);
       expect(agent.stderr()).toContain('"msg":"stopped"');
     },
   );
@@ -75,7 +79,7 @@ describe('serve', () => {
     const start = performance.now();
     agent.kill('SIGTERM');
     expect(await agent.ended).toBe(0);
-    expect(performance.now() - start).toBeLessThan(10_000);
+    expect(performance.now() - start).toBeLessThan(A_MOMENT);
   });
 
   it('goes on serving when nobody reads its log', async () => {
@@ -111,12 +115,10 @@ describe('serve', () => {
       return Number(/endpoint="flow_control",outcome="forbidden"} (\d+)/.exec(text)?.[1]);
     };
     // Each round logs more than 150 characters, and a pipe holds some 65,000: with 800 rounds it has long been full.
-    await eventually(async () => expect(await rounds()).toBeGreaterThan(800), 30_000);
-  }, 40_000);
+    await eventually(async () => expect(await rounds()).toBeGreaterThan(800));
+  });
 
-  it('keeps the last good data of a service that fails, marks it, withdraws it, and recovers', {
-    timeout: 40_000,
-  }, async () => {
+  it('keeps the last good data of a service that fails, marks it, withdraws it, and recovers', async () => {
     let status = 200;
     const service = await startHttpService((_request, response) =>
       json(response, { flowControls: [{ flowControlKey: 'k', waitListSize: 7 }], error: 'body-canary' }, status),

@@ -207,7 +207,7 @@ function blindCases({ alert, fires: input, at, idle, recovery = idle }: AlertCas
 }
 
 describe.skipIf(!requireProgram('promtool'))('alerts, by promtool test rules', () => {
-  it.each(alertCases)('$alert', { timeout: 60_000 }, each => {
+  it.each(alertCases)('$alert', each => {
     const { alert, below, idle } = each;
     const tests = [
       ...firingCases(each),

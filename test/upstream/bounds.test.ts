@@ -55,7 +55,6 @@ describe('bounds', () => {
       stop.abort(new Error('stopping'));
       await expect(slow).rejects.toThrow('stopping');
     },
-    5000,
   );
 
   it('takes no cursor that is longer than an address may be', async () => {

@@ -118,7 +118,7 @@ describe('a cancel whose answer is lost', () => {
   ] as const)('by %j is unknown, done or not', async (fault, status, outcome) => {
     for (const acts of [false, true]) {
       const { emulated, dlqId, token } = await emulate({}, { ...fault, acts });
-      const { cancel, seen } = createTestWriter(emulated.url, { token, timeout: fault.kind === 'hang' ? 200 : 5000 });
+      const { cancel, seen } = createTestWriter(emulated.url, { token, timeout: fault.kind === 'hang' ? 200 : 60_000 });
       // A page with a status of success can't be told from success: its body is not looked at.
       expect(await cancel(dlqId)).toEqual({ kind: fault.kind === 'html' ? 'accepted' : 'unknown', status });
       expect(stateOf(emulated, dlqId)).toBe(acts ? 'CALLBACK_CANCELED' : 'CALLBACK_INPROGRESS');

@@ -35,14 +35,14 @@ export function createTestWriter(regional: string, overrides: Partial<WriterDeps
     },
     headers: () => ({}),
   };
-  const dispatcher = createDispatcher({ connectTimeout: 5000, ca: overrides.ca });
+  const dispatcher = createDispatcher({ connectTimeout: 60_000, ca: overrides.ca });
   afterThisTest(() => dispatcher.destroy());
   const writer = createWriter({
     addresses: { regional },
     token: fixedToken(new Secret(TOKEN)),
     budget,
     dispatcher,
-    timeout: 5000,
+    timeout: 60_000,
     meter: {
       requests: {
         inc({ endpoint, outcome }) {
