@@ -191,6 +191,8 @@ export const dlq = defineCollector({
     const { fromDateMeans, dlqRetention, maxSeriesPerBreakdown, callbacks } = options;
     const meaning = fromDateMeans === 'auto' ? (memory.meaning ?? 'creation') : fromDateMeans;
     const roundContext: RoundContext = { ...context, meaning, retention: dlqRetention };
+    if (context.walk?.failure) throw context.walk.failure.error;
+    if (round === 'new' && !context.walk && memory.tooMuchNew) throw memory.tooMuchNew;
     const next = nextWalk(context, roundContext);
     if (next?.workflows) {
       const read = await readWorkflows(next.workflows, next.walk, memory);
@@ -202,7 +204,6 @@ export const dlq = defineCollector({
         more: { ...next, hasEnded: read.isLast },
       };
     }
-    if (context.walk?.failure) throw context.walk.failure.error;
     const step = next && (await readStep(next.walk, memory));
     const hasEnded = step === undefined || step.isLast;
     const teller = next?.stage === 'everything' && hasEnded && fromDateMeans === 'auto' ? next.walk.teller : undefined;

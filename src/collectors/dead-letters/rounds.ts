@@ -103,6 +103,8 @@ export function foldStep(
   round: string,
 ): void {
   if (failure) {
+    // Asking again would take what the account may ask from the walk that finds them.
+    if (round === 'new' && failure.error instanceof Implausible) memory.tooMuchNew = failure.error;
     for (const selection of walk.selections) dropWalk(selection, walk);
     return;
   }
@@ -129,6 +131,7 @@ export function foldStep(
   }
   if (round === 'new' && walk.selections.includes(memory.all)) memory.lookedAt = now;
   if (!walk.isComplete) return;
+  if (round === 'full') memory.tooMuchNew = undefined;
   for (const selection of walk.selections) {
     const { missed = 0 } = selection.walk?.id === walk ? selection.walk : {};
     memory.foundByRescan += missed;
