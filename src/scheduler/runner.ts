@@ -3,6 +3,7 @@ import type { Log } from '../kit/log.ts';
 import type { Span, Tracer } from '../kit/tracer.ts';
 import type { Change, Store } from '../store/store.ts';
 import type { Slot } from './board.ts';
+import { createWaitingRows } from './waiting-rows.ts';
 
 /** What the runner needs of a collector, bound to one account's reader and options. */
 export interface Observer {
@@ -57,19 +58,43 @@ export async function createRunner({ observer, slot, store, clock, log, tracer }
   /** How often memory went back: what was read against an earlier one does not fit. */
   let generation = 0;
   slot.committed(observer.recall(memory));
-  /** Rows that are not committed yet, the latest of each key. */
-  const waiting = new Map<string, string | null>();
+  const waiting = createWaitingRows();
+  /** Whether the store refuses rows, and whether so many wait that nothing is folded. */
+  let [isRefusing, isHeld] = [false, false];
   let committing: Promise<void> = Promise.resolve();
 
   async function commitWaiting(): Promise<void> {
     if (waiting.size === 0) return;
-    const rows = [...waiting].map(([key, value]) => ({ key, value }));
-    await store.commit(slot.account, rows).catch((cause: unknown) => {
+    try {
+      await store.commit(slot.account, waiting.all());
+    } catch (cause) {
+      if (!isRefusing) {
+        isRefusing = true;
+        // It may not even be read: then deletes wait, too.
+        const stored = await store.scan(slot.account, prefix).catch(() => undefined);
+        if (stored) waiting.refused(stored.keys());
+      }
       const why = cause instanceof Error ? `: ${cause.message}` : '';
       throw new CommitError(`the store did not commit${why}`, { cause });
-    });
+    }
     // Nothing was added meanwhile: rounds of one collector commit one after the other.
     waiting.clear();
+    isRefusing = false;
+  }
+
+  /** While so many rows wait that they would fill the memory, nothing is added to them. */
+  async function makeRoom(): Promise<void> {
+    if (!waiting.isFull) {
+      isHeld = false;
+      return;
+    }
+    if (!isHeld) {
+      isHeld = true;
+      const fields = { account: slot.account, collector: observer.name, rows: waiting.size };
+      log.warn(fields, 'too many rows wait for the store; nothing more is taken in until it commits');
+    }
+    await commitWaiting();
+    isHeld = false;
   }
 
   /** Goes back to what is committed, where a fold failed half-way. */
@@ -79,6 +104,7 @@ export async function createRunner({ observer, slot, store, clock, log, tracer }
     mending ??= restore()
       .then(restored => {
         waiting.clear();
+        isRefusing = false;
         memory = restored;
         generation += 1;
         isSpoilt = false;
@@ -94,12 +120,13 @@ export async function createRunner({ observer, slot, store, clock, log, tracer }
     const turn = committing.then(async () => {
       await mend();
       if (readIn !== generation) throw new CommitError('memory went back to what is committed while this was read');
+      await makeRoom();
       isSpoilt = true;
       const folded = fold(memory);
       isSpoilt = false;
       const { facts, changes } = folded;
       memory = folded.memory;
-      for (const { key, value } of changes) waiting.set(prefix + key, value);
+      waiting.add(changes.map(({ key, value }) => ({ key: prefix + key, value })));
       onFolded(facts);
       await commitWaiting();
       if (facts !== undefined) slot.committed(facts);

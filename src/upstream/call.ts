@@ -1,3 +1,5 @@
+import type { RowsOf } from './json-reader.ts';
+
 /** One operation of the service, by the name that metrics and logs use. */
 export const ENDPOINTS = ['dlq', 'events', 'flow_control', 'flow_control_key', 'cancel'] as const;
 export type Endpoint = (typeof ENDPOINTS)[number];
@@ -19,6 +21,8 @@ export interface Request {
   readonly priority: Priority;
   /** Bytes of the answer's body that are read at most, packed and unpacked. */
   readonly largest: number;
+  /** What becomes of the elements of a long answer's lists, while it is read; default: nothing. */
+  readonly rowsOf?: RowsOf;
   readonly signal: AbortSignal;
 }
 
