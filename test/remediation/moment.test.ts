@@ -66,6 +66,15 @@ describe('silence', () => {
   });
 });
 
+it('only the last look before a cancel goes before everything else', async () => {
+  const scene = await warmScene();
+  scene.events.set('m-a', scene.clock.now() - 3 * HOUR);
+  await scene.walk('a:asks_events');
+  expect(scene.asked).toEqual(['look events', 'action dlq', 'action events']);
+  await scene.wait(0);
+  expect(scene.asked.slice(3)).toEqual(['look dlq']);
+});
+
 describe('a row that can not be read', () => {
   it('may be the newest event', async () => {
     const scene = await warmScene();

@@ -89,6 +89,8 @@ export interface Scene {
   readonly messages: Map<string, string>;
   /** Newest events by message; undefined is a log that can't be read. */
   readonly events: Map<string, number | undefined>;
+  /** What was asked of the service, and with which priority. */
+  readonly asked: string[];
   /** What happens while the log answers about a message. */
   onEvents: (messageId: string) => unknown;
   /** Rows of each answer that can't be read. */
@@ -201,12 +203,13 @@ export async function createScene(section: object): Promise<Scene> {
       ...scene.rows.get(id),
     } as DlqEntry;
   };
-  const ask = () => {
+  const ask = (what: string) => {
+    scene.asked.push(what);
     if (scene.failing) throw scene.failing;
   };
-  const reader = {
+  const readerAt = (priority: string) => ({
     async *dlqPages({ messageId = '', source }: { messageId?: string; source?: string }) {
-      ask();
+      ask(`${priority} dlq`);
       const id = messageId.slice(2);
       if (source !== undefined) {
         if (scene.workflowStates.size === 0) throw new UpstreamError('refused', 'no such question', { status: 400 });
@@ -218,14 +221,14 @@ export async function createScene(section: object): Promise<Scene> {
       yield { rows, rejected: scene.rejected.dlq, isLast: true };
     },
     async *eventPages({ messageId = '' }: { messageId?: string }) {
-      ask();
+      ask(`${priority} events`);
       if (scene.events.has(messageId) && scene.events.get(messageId) === undefined) throw new Error('no log');
       const newest = scene.events.get(messageId);
       const rows = newest === undefined ? [] : [{ messageId, state: 'active', time: newest }];
       await scene.onEvents(messageId);
       yield { rows, rejected: scene.rejected.events, isLast: true };
     },
-  } as unknown as Reader;
+  });
   const writer: Writer = {
     async cancel(id, _signal, stop) {
       await scene.onTurn(id);
@@ -278,8 +281,8 @@ export async function createScene(section: object): Promise<Scene> {
         return { rule: name, verdict, reason: judged, predicates: [] };
       },
       lacksEvents: 'unknown_idle_for',
-      reader,
-      lastReader: reader,
+      reader: readerAt('look') as unknown as Reader,
+      lastReader: readerAt('action') as unknown as Reader,
       writer: options.mode === 'enforce' ? writer : undefined,
       isStopped: () => scene.isStopped,
       alerts: () =>
@@ -363,6 +366,7 @@ export async function createScene(section: object): Promise<Scene> {
     rows: new Map(),
     messages: new Map(),
     events: new Map(),
+    asked: [],
     onEvents: () => undefined,
     rejected: { dlq: 0, events: 0 },
     failing: undefined,
