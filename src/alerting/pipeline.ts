@@ -40,6 +40,8 @@ export interface AlertPipeline {
   /** Commits what the store did not take yet. Rejects with StoreError. */
   save(): Promise<void>;
   alerts(): readonly Alert[];
+  /** Rules of which the last evaluation could not say whether they hold; before the first, all. */
+  unknown(): ReadonlySet<string>;
   /** Of what fires, and of what was resolved lately. */
   notices(): readonly Notice[];
 }
@@ -67,6 +69,7 @@ export async function openAlertPipeline(deps: AlertPipelineDeps): Promise<AlertP
   const noted = new Map<string, string>();
   const waiting = new Map<string, string | null>();
   let postings: Posting[] = [];
+  const unknown = new Set(rules.map(({ name }) => name));
   let isStoreFailing = false;
   for (const [key, value] of await store.scan(account, PREFIX)) {
     const alert = JSON.parse(value) as Alert;
@@ -86,6 +89,8 @@ export async function openAlertPipeline(deps: AlertPipelineDeps): Promise<AlertP
   /** What a rule's alerts are after this evaluation. */
   function evaluate({ name, labels: more, annotations, ...patience }: AlertingRule): [string, Alert][] {
     const judged = judgeSafely(name);
+    if (judged === 'unknown') unknown.add(name);
+    else unknown.delete(name);
     const moment = { now: clock.now(), monotonic: clock.monotonic() };
     const holding = new Map<string, Omit<Alert, 'state'>>();
     for (const { labels: own, value } of judged === 'unknown' ? [] : judged) {
@@ -164,6 +169,7 @@ export async function openAlertPipeline(deps: AlertPipelineDeps): Promise<AlertP
     },
     save,
     alerts: () => [...alerts.values()],
+    unknown: () => unknown,
     notices: () => [...alerts.values()].flatMap(alert => toNotice(alert) ?? []),
   };
 }

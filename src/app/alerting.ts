@@ -28,8 +28,8 @@ export interface Alerting {
   readonly evaluations: readonly (() => Promise<void>)[];
   /** Bodies of loops that tell; none throws. */
   readonly tellers: readonly ((signal: AbortSignal) => Promise<void>)[];
-  /** Names of the alerts that fire in an account. */
-  firing(account: string): ReadonlySet<string>;
+  /** Alerts that fire in an account, and those of which it is not known, by name. */
+  braking(account: string): ReadonlyMap<string, 'firing' | 'unknown'>;
   /** The same journal; what its lines tell the owners of their rules is put into the outbox together with them. */
   telling(account: string, journal: Journal): Journal;
   alerts(): readonly ShownAlert[];
@@ -180,9 +180,13 @@ export async function createAlerting(deps: AlertingDeps): Promise<Alerting> {
         .filter(({ wants }) => wants === 'state')
         .map(receiver => createRepeating({ ...telling, receiver, notices: allNotices })),
     ],
-    firing(account) {
-      const alerts = pipelines.get(account)?.alerts() ?? [];
-      return new Set(alerts.filter(({ state }) => state.phase === 'firing').map(({ rule }) => rule));
+    braking(account) {
+      const pipeline = pipelines.get(account);
+      const firing = pipeline?.alerts().filter(({ state }) => state.phase === 'firing') ?? [];
+      return new Map<string, 'firing' | 'unknown'>([
+        ...[...(pipeline?.unknown() ?? [])].map(name => [name, 'unknown'] as const),
+        ...firing.map(({ rule }) => [rule, 'firing'] as const),
+      ]);
     },
     telling: (account, journal) => ({
       state: journal.state,

@@ -4,8 +4,11 @@ import type { RowsOf } from './json-reader.ts';
 export const ENDPOINTS = ['dlq', 'events', 'flow_control', 'flow_control_key', 'cancel'] as const;
 export type Endpoint = (typeof ENDPOINTS)[number];
 
-/** Who goes first when an account's budget is short, the first first. */
-export const PRIORITIES = ['action', 'flow_control', 'dlq', 'events', 'background'] as const;
+/**
+ * Who goes first when an account's budget is short, the first first. `action`: a cancel and the last look before it, which
+ * alone may use what is kept of the day. `look`: what auto-cancel asks besides.
+ */
+export const PRIORITIES = ['action', 'flow_control', 'dlq', 'events', 'background', 'look'] as const;
 export type Priority = (typeof PRIORITIES)[number];
 
 export interface Request {

@@ -154,10 +154,15 @@ describe('alerts of an account', () => {
       for (const body of alerting.evaluations) await body();
       return alerting.alerts().map(({ state, labels }) => `${state} ${labels.alertname} ${labels.filter}`);
     };
+    // Nothing was evaluated: nobody can say that an alert does not fire.
+    expect([...alerting.braking('a')]).toEqual([
+      ['Some', 'unknown'],
+      ['Pending', 'unknown'],
+    ]);
     read(1);
     expect(await evaluate()).toEqual(['firing Some all', 'pending Pending all']);
-    expect(alerting.firing('a')).toEqual(new Set(['Some']));
-    expect(alerting.firing('b')).toEqual(new Set());
+    expect([...alerting.braking('a')]).toEqual([['Some', 'firing']]);
+    expect(alerting.braking('b').size).toBe(0);
     const [source] = alerting.sources;
     expect(
       source
@@ -169,7 +174,7 @@ describe('alerts of an account', () => {
     expect(await evaluate()).toEqual(['firing Some all', 'pending Pending all']);
     read(0);
     expect(await evaluate()).toEqual(['resolved Some all']);
-    expect(alerting.firing('a')).toEqual(new Set());
+    expect(alerting.braking('a').size).toBe(0);
   });
 });
 

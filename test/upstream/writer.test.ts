@@ -212,6 +212,20 @@ describe('what is sent', () => {
     expect(service.requests).toEqual([]);
   });
 
+  it('is not sent when something says so at the moment when it would be written, and is asked at no other', async () => {
+    const service = await serve((_request, response) => response.end());
+    const asked: number[] = [];
+    const { cancel, seen } = createTestWriter(service.url);
+    const stop = () => {
+      asked.push(seen.timed);
+      return asked.length === 1 ? 'stop_file' : undefined;
+    };
+    expect(await cancel(ID, undefined, stop)).toEqual({ kind: 'not_sent', why: 'stop_file' });
+    expect(service.requests).toEqual([]);
+    expect(await cancel(ID, undefined, stop)).toMatchObject({ kind: 'accepted' });
+    expect([service.requests.length, asked.length]).toEqual([1, 2]);
+  });
+
   it('throws what is a bug, and never calls that not sent', async () => {
     const service = await serve((_request, response) => response.end());
     const controller = new AbortController();

@@ -65,6 +65,7 @@ export function createTestWriter(regional: string, overrides: Partial<WriterDeps
     tracer,
     ...overrides,
   });
-  const cancel = (id = ID, signal = new AbortController().signal) => writer.cancel(id, signal);
+  const go = (): string | undefined => undefined;
+  const cancel = (id = ID, signal = new AbortController().signal, stop = go) => writer.cancel(id, signal, stop);
   return { cancel, seen, turns, pauses, spans };
 }
