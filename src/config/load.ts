@@ -12,7 +12,7 @@ import { Config } from './schema.ts';
 import { checkSecrets, checkTwins } from './secrets.ts';
 import { checkSettings } from './settings.ts';
 import { DECIDING, standIn } from './stand-ins.ts';
-import type { Known, Tell } from './tell.ts';
+import type { Tell } from './tell.ts';
 import { type Fault, type Place, readYaml, type YamlFile } from './yaml-file.ts';
 
 /** A configuration that can't be used. The message has one line per fault, `FILE:line:column: path: what is allowed`. */
@@ -85,7 +85,15 @@ interface Gathered {
   isSure(path: Path, key?: string): boolean;
 }
 
-function gather(text: string, file: string): Gathered {
+/** Names of the items of a list, whatever else is wrong with them. */
+export function namesAt(raw: unknown, path: Path): string[] {
+  const list = valueAt(raw, path);
+  const found = (Array.isArray(list) ? list : []).map(item => valueAt(item, ['name']));
+  return [...new Set(found.filter(name => typeof name === 'string'))];
+}
+
+/** Reads a file and those that it names. */
+export function gather(text: string, file: string): Gathered {
   const main = readYaml(text, file);
   const hash = createHash('sha256').update(text);
   const warnings: Fault[] = [];
@@ -200,25 +208,15 @@ export function parseConfig(text: string, file: string, env?: Env, now = systemC
     checkSettings(config, now, tell);
     // What is named elsewhere may stand where nothing could be read.
     if (gathered.isWhole) {
-      const known = knownNames(raw);
+      const known = {
+        accounts: namesAt(raw, ['accounts']),
+        alerts: namesAt(raw, ['alerts', 'rules']),
+        notifiers: namesAt(raw, ['alerts', 'notifiers']),
+      };
       checkAlerts(config, known, tell);
       checkAutoCancel(config, known, tell);
     }
   }
   if (faults.length > 0 || !config) throw new ConfigError(sorted(faults), sorted(warnings));
   return { file, config, hash, warnings: sorted(warnings) };
-}
-
-/** Names that are given to accounts, alerts and notifiers, whatever else is wrong with them. */
-function knownNames(raw: unknown): Known {
-  const names = (...path: string[]) => {
-    const list = valueAt(raw, path);
-    const found = (Array.isArray(list) ? list : []).map(item => valueAt(item, ['name']));
-    return [...new Set(found.filter(name => typeof name === 'string'))];
-  };
-  return {
-    accounts: names('accounts'),
-    alerts: names('alerts', 'rules'),
-    notifiers: names('alerts', 'notifiers'),
-  };
 }

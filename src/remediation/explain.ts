@@ -3,6 +3,7 @@ import type { Finding } from '../model/finding.ts';
 import type { FinalOutcome } from '../model/journal.ts';
 import { limitOf, waitOf } from './brakes.ts';
 import type { Journal } from './journal.ts';
+import type { JournalState } from './journal-state.ts';
 import type { AutoCancelOptions } from './options.ts';
 import type { Pipeline } from './pipeline.ts';
 
@@ -21,6 +22,8 @@ export interface Explanation {
   readonly findings: readonly Finding[];
   /** Why nothing is done now although it is stuck, as one word; undefined when something would be. */
   readonly held: string | undefined;
+  /** The pause that holds everything back, stuck or not; undefined while there is none. */
+  readonly paused: JournalState['paused'];
   /** What has been done. */
   readonly attempts: number;
   readonly outcome: FinalOutcome | 'open' | undefined;
@@ -63,6 +66,7 @@ export function explain(
         waitOf(judged, journal.state, seen.at) ??
         limitOf(judged, options, journal.state, now(), journal.state.uses.length))
       : undefined,
+    paused: journal.state.paused,
     attempts: known?.attempts.length ?? 0,
     outcome: known?.isOpen ? 'open' : (known?.ended ?? (known?.isPlanned ? 'planned' : undefined)),
   };

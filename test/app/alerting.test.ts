@@ -320,7 +320,7 @@ describe('rules as Prometheus reads them', () => {
         rule('Growth', { growth: { metric, over: '1h', atLeast: 1 } }),
         rule('Age', { age: { metric: 'delivery_dlq_oldest_message_timestamp_seconds', above: '36h' } }),
         rule('Ratio', {
-          ratio: { part: counter, whole: { metric: 'delivery_dlq_found_by_rescan_total' }, over: '15m', above: 0.05 },
+          ratio: { part: counter, whole: { metric: 'delivery_messages_overdue_total' }, over: '15m', above: 0.05 },
         }),
         rule('Stale', { stale: { collector: 'dlq', round: 'full' } }),
         rule('Absent', { absent: { metric, labels: { account: 'a', filter: '\n"' } } }),
