@@ -89,6 +89,7 @@ const LIBRARIES: Readonly<Record<string, readonly string[]>> = {
     'alerting',
   ],
   croner: ['remediation'],
+  re2js: ['rules'],
   '@grafana/grafana-foundation-sdk/common': ['mixin'],
   '@grafana/grafana-foundation-sdk/dashboard': ['mixin'],
   '@grafana/grafana-foundation-sdk/heatmap': ['mixin'],

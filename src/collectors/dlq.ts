@@ -256,7 +256,7 @@ export const dlq = defineCollector({
   },
 });
 
-const CALLBACK_STATES = ['in_progress', 'success', 'fail', 'canceled', 'unknown'] as const;
+export const CALLBACK_STATES = ['in_progress', 'success', 'fail', 'canceled', 'unknown'] as const;
 
 /** What this step reads; undefined when the round has nothing more to read. */
 function nextWalk(

@@ -2,6 +2,7 @@ import type { CallbackFacts } from '../model/callback.ts';
 import type { Finding } from '../model/finding.ts';
 import type { FinalOutcome } from '../model/journal.ts';
 import type { Journal } from './journal.ts';
+import type { JournalState } from './journal-state.ts';
 import type { Pipeline } from './pipeline.ts';
 
 /** Why one failure callback is, or is not, acted upon. Times: milliseconds since the Unix epoch. */
@@ -19,6 +20,8 @@ export interface Explanation {
   readonly findings: readonly Finding[];
   /** Why nothing is done now although it is stuck, as one word; undefined when something would be. */
   readonly held: string | undefined;
+  /** The pause that holds everything back, stuck or not; undefined while there is none. */
+  readonly paused: JournalState['paused'];
   /** What has been done. */
   readonly attempts: number;
   readonly outcome: FinalOutcome | 'open' | undefined;
@@ -51,6 +54,7 @@ export function explain(id: string, { account, journal, pipeline, facts }: Expla
     owner: judged && { rule: judged.rule.name, mode: judged.mode },
     findings: judged ? [judged.finding, ...judged.shadowed] : [],
     held: isStuck ? (known?.ended ?? pipeline.whyNot(judged, seen.at)) : undefined,
+    paused: journal.state.paused,
     attempts: known?.attempts.length ?? 0,
     outcome: known?.isOpen ? 'open' : (known?.ended ?? (known?.isPlanned ? 'planned' : undefined)),
   };

@@ -2,7 +2,6 @@ import { bareAddress } from '../kit/bare-address.ts';
 import type { Holds, Predicate } from '../model/finding.ts';
 import type { DlqEntry } from '../model/message.ts';
 import { type Alternatives, CONDITION_KEYS, type Conditions } from './options.ts';
-import { matchesWhole } from './pattern.ts';
 
 /** What an entry says of each key; nothing where it does not report it. */
 const VALUES: Readonly<Record<keyof Conditions, (entry: DlqEntry) => readonly (string | number | undefined)[]>> = {
@@ -26,7 +25,7 @@ function shown(text: string): string {
 
 function matchesOne({ in: list, prefix, matches }: Alternatives, value: string): Holds {
   if (list?.includes(value) || prefix?.some(start => value.startsWith(start))) return true;
-  return matches === undefined ? false : (matchesWhole(matches, value) ?? 'unknown');
+  return matches === undefined ? false : (matches.matches(value) ?? 'unknown');
 }
 
 /** Whether any of the values matches; unknown where there is none, or none that could be tried. */

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { Duration, formatDuration } from '../kit/duration.ts';
-import { faultOfPattern } from './pattern.ts';
+import { createPattern, faultOfPattern } from './pattern.ts';
 import { retryWindow } from './retry-window.ts';
 
 export { type AlertCondition, alertCondition, type Selector } from './alert-options.ts';
@@ -20,12 +20,16 @@ function alternatives<T extends z.ZodType<string>>(text: T) {
       matches: z
         .string()
         .min(1)
-        .superRefine((pattern, context) => {
+        .transform((pattern, context) => {
           const message = faultOfPattern(pattern);
-          if (message) context.addIssue({ code: 'custom', message });
+          if (message === undefined) return createPattern(pattern);
+          context.addIssue({ code: 'custom', message });
+          return z.NEVER;
         })
         .optional()
-        .describe('The whole of it matches this regular expression (JavaScript).'),
+        .describe(
+          'The whole of it matches this regular expression: the dialect of Prometheus (RE2), `.` matches line breaks.',
+        ),
     })
     .refine(ways => Object.values(ways).some(way => way !== undefined), { error: ALTERNATIVES });
 }

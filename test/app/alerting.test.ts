@@ -20,9 +20,17 @@ const SECOND = 1000;
 const MINUTE = 60_000;
 const never = new AbortController().signal;
 
+/** A name that PromQL has to escape. */
+const WEIRD = 'weird "label" \\ | .*';
+
 function configWith(sections: object) {
   const accounts = ['a', 'b'].map(name => ({ name, baseUrl: 'http://127.0.0.1:1', token: 'x' }));
-  return parseConfig(JSON.stringify({ accounts, ...sections }), 'x.yaml').config;
+  const filters = ['payments', 'x', 'odd \ud800', '\n"', WEIRD].map(name => ({
+    name,
+    match: { url: `https://${name.length}` },
+  }));
+  const collect = { dlq: { filters } };
+  return parseConfig(JSON.stringify({ accounts, collect, ...sections }), 'x.yaml').config;
 }
 
 /** An account whose dead-letter queue is a number, undefined: nothing was read of it yet. */
@@ -296,7 +304,7 @@ describe('auto-cancel', () => {
 
 describe('rules as Prometheus reads them', () => {
   const metric = 'delivery_dlq_messages';
-  const counter = { metric: 'delivery_events_total', labels: { state: ['failed', 'weird "label" \\ | .*'] } };
+  const counter = { metric: 'delivery_dlq_entered_total', labels: { filter: ['payments', WEIRD] } };
   const config = configWith({
     server: { externalUrl: 'https://dw.example' },
     alerts: {
@@ -312,7 +320,7 @@ describe('rules as Prometheus reads them', () => {
         rule('Growth', { growth: { metric, over: '1h', atLeast: 1 } }),
         rule('Age', { age: { metric: 'delivery_dlq_oldest_message_timestamp_seconds', above: '36h' } }),
         rule('Ratio', {
-          ratio: { part: counter, whole: { metric: 'delivery_dlq_found_by_rescan_total' }, over: '15m', above: 0.05 },
+          ratio: { part: counter, whole: { metric: 'delivery_messages_overdue_total' }, over: '15m', above: 0.05 },
         }),
         rule('Stale', { stale: { collector: 'dlq', round: 'full' } }),
         rule('Absent', { absent: { metric, labels: { account: 'a', filter: '\n"' } } }),

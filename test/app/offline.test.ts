@@ -139,7 +139,7 @@ describe('a case', () => {
       'case.yaml:7:46: expect[0].verdict: must be one of stuck, not_stuck, unknown, no_match, not_listed',
     ],
     [one('expect: []'), 'case.yaml:6:9: expect: must not be empty'],
-    [one(''), 'case.yaml:2:1: expect: is required: expected array'],
+    [one(''), 'case.yaml:2:1: expect: is required: must be a list'],
     [
       one('expects: []\nexpect: [{ at: +1h, dlqId: a, rule: r, verdict: stuck }]'),
       'case.yaml:6:1: expects: unknown key; allowed here: autoCancel, account, start, rescanEvery, snapshots, events, expect',
@@ -171,6 +171,9 @@ describe('a case', () => {
       'snapshots: [{ at: +0h, dlq: [] }]\nexpect: [{ at: +1h, dlqId: a, rule: r, verdict: stuck }]',
       'case.yaml:1:1: there is no rule to test: give autoCancel.rules here, or --config',
     ],
-    ['a: [', expect.stringMatching(/^case\.yaml:1:\d: not valid YAML here: /) as unknown as string],
+    [
+      'a: [',
+      expect.stringMatching(/^case\.yaml:1:\d: a { or \[ that is begun above is not closed/) as unknown as string,
+    ],
   ])('that makes no sense is refused with its place: %#', (text, message) => expect(faultOf(text)).toEqual(message));
 });

@@ -117,7 +117,7 @@ const acting = (mode: string) => `
   rules: [{ name: r, mode: approve, match: { label: { in: [x] } }, accounts: [a] }]
 `;
 const account = (name: string, actionToken = '') =>
-  `{ name: ${name}, baseUrl: "http://127.0.0.1:1", token: { env: TOKEN }${actionToken} }`;
+  `{ name: ${name}, baseUrl: "http://127.0.0.1:1/${name}", token: { env: TOKEN }${actionToken} }`;
 
 it('warns where the reading token would act, and only there', () => {
   const accounts = `accounts: [${account('a')}, ${account('b')}]\n`;

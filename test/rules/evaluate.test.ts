@@ -156,9 +156,9 @@ describe('match and except', () => {
       { queue: { in: ['a'] }, topic: { in: ['b'] }, schedule: { in: ['x'] } },
       { queue: 'a', topic: 'b', schedule: 'c' },
     ],
-    ['unknown: unknown_queue', { queue: { matches: 'x+' } }, { queue: 'x'.repeat(513) }],
-    ['stuck: stuck', { queue: { matches: 'x+' } }, { queue: 'x'.repeat(512) }],
-    ['stuck: stuck', { queue: { matches: 'y+', prefix: ['x'] } }, { queue: 'x'.repeat(513) }],
+    ['unknown: unknown_queue', { queue: { matches: 'x+' } }, { queue: 'x'.repeat(8193) }],
+    ['stuck: stuck', { queue: { matches: 'x+' } }, { queue: 'x'.repeat(8192) }],
+    ['stuck: stuck', { queue: { matches: 'y+', prefix: ['x'] } }, { queue: 'x'.repeat(8193) }],
   ])('say %s of %j %j', (expected, ways, entry) => expect(match(ways, entry)).toBe(expected));
 
   it('any key of except is enough, and one that is not reported is unknown', () => {
