@@ -11,8 +11,9 @@ import {
 import { loadConfig } from '../config/load.ts';
 import { systemClock } from '../kit/clock.ts';
 import { formatDuration } from '../kit/duration.ts';
+import { printable } from '../kit/printable.ts';
 import { durationOption } from './duration-option.ts';
-import { printable, toTable } from './table.ts';
+import { toTable } from './table.ts';
 import { untilStopped } from './until-stopped.ts';
 
 interface Options {

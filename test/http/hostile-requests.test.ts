@@ -72,6 +72,8 @@ describe('requests that mean no good', () => {
     ['a bad encoding in a query', GET('/probe?account=%ff%zz%', 'Connection: close\r\n'), '404'],
     ['a prototype in a query', GET('/probe?__proto__[a]=b&account=constructor', 'Connection: close\r\n'), '404'],
     ['an upgrade', GET('/-/ready', 'Connection: Upgrade, close\r\nUpgrade: websocket\r\n'), '200'],
+    ['a body', GET('/metrics', 'Content-Length: 1000000\r\n'), '200'],
+    ['a body in chunks', `${GET('/nowhere', 'Transfer-Encoding: chunked\r\n')}fffff\r\n${'a'.repeat(1000)}`, '404'],
     [
       'odd weights',
       GET('/metrics', 'Connection: close\r\nAccept: ;q=,,*;q=NaN\r\nAccept-Encoding: ;q=,gzip;q\r\n'),
