@@ -88,7 +88,9 @@ export async function startAgent(loaded: LoadedConfig, deps: PartsDeps): Promise
       clock,
     };
     // The port first: an agent that can't be scraped shall not call the service either.
-    const server = await startHttpServer(parseListen(config.server.listen), served, log);
+    const { listen, maxConnections, allowedHosts } = config.server;
+    const settings = { ...parseListen(listen), maxConnections, allowedHosts, ...deps.bounds };
+    const server = await startHttpServer(settings, served, log);
     closing.add('port', () => server.close());
 
     // One controller a loop: a listener on a signal costs as much as it has listeners, and each sleep adds one.

@@ -1,4 +1,5 @@
 import type { LoadedConfig } from '../config/load.ts';
+import type { Bounds } from '../http/bounds.ts';
 import type { Clock } from '../kit/clock.ts';
 import type { Closing } from '../kit/closing.ts';
 import type { Log } from '../kit/log.ts';
@@ -23,6 +24,8 @@ export interface PartsDeps {
   readonly random: () => number;
   /** Milliseconds of the event log's past to read at an account's very first start. */
   readonly backfill?: number;
+  /** Other bounds of what clients may take than usual. */
+  readonly bounds?: Partial<Bounds>;
 }
 
 /** What every way of running needs: the accounts with their rounds, and what they speak through. */

@@ -12,8 +12,9 @@ import {
 import { loadStoreSettings } from '../config/store-settings.ts';
 import { systemClock } from '../kit/clock.ts';
 import { formatDuration } from '../kit/duration.ts';
+import { printable } from '../kit/printable.ts';
 import { durationOption } from './duration-option.ts';
-import { printable, toTable } from './table.ts';
+import { toTable } from './table.ts';
 import { untilStopped } from './until-stopped.ts';
 
 interface Options {

@@ -1,4 +1,5 @@
 import { bareAddress } from '../kit/bare-address.ts';
+import { printable } from '../kit/printable.ts';
 import type { Holds, Predicate } from '../model/finding.ts';
 import type { DlqEntry } from '../model/message.ts';
 import { type Alternatives, CONDITION_KEYS, type Conditions } from './options.ts';
@@ -19,8 +20,8 @@ const LONGEST_SHOWN = 200;
 
 /** Text of the service for people's eyes: one short line, no control characters, no query, which may hold a secret. */
 function shown(text: string): string {
-  const printable = bareAddress(text).replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu, '\u{fffd}');
-  return printable.length > LONGEST_SHOWN ? `${printable.slice(0, LONGEST_SHOWN).toWellFormed()}…` : printable;
+  const line = printable(bareAddress(text));
+  return line.length > LONGEST_SHOWN ? `${line.slice(0, LONGEST_SHOWN).toWellFormed()}…` : line;
 }
 
 function matchesOne({ in: list, prefix, matches }: Alternatives, value: string): Holds {

@@ -263,7 +263,7 @@ describe('snapshot', () => {
     expect(table).toMatchObject({ code: 0, stderr: '' });
     expect(table.stdout).toMatch(/^a {8}dlq_messages +all +1$/m);
     expect(table.stdout).toMatch(/dlq_oldest_message_timestamp_seconds +all +1970-01-01T00:00:00.000Z$/m);
-    expect(table.stdout).toContain('a\\u{1b}[2J');
+    expect(table.stdout).toContain('a\u{fffd}[2J');
     const parsed = JSON.parse((await run([well], '--json')).stdout);
     expect(parsed.accounts).toMatchObject([{ account: 'a', up: true }]);
     expect(parsed.samples).toContainEqual({
