@@ -169,7 +169,14 @@ describe('alerts of an account', () => {
         ?.samples()
         .get('delivery_alerts')
         ?.map(({ labels, value }) => `${labels.alert} ${labels.state} ${value}`),
-    ).toEqual(['Some pending 0', 'Some firing 1', 'Pending pending 1', 'Pending firing 0']);
+    ).toEqual([
+      'Some pending 0',
+      'Some firing 1',
+      'Some beyond_cap 0',
+      'Pending pending 1',
+      'Pending firing 0',
+      'Pending beyond_cap 0',
+    ]);
     await clock.advance(10 * MINUTE);
     expect(await evaluate()).toEqual(['firing Some all', 'pending Pending all']);
     read(0);
@@ -330,6 +337,36 @@ describe('rules as Prometheus reads them', () => {
     writeFileSync(file, writeYaml(prometheusRules(config)));
     expect(execFileSync('promtool', ['check', 'rules', file], { encoding: 'utf8' })).toContain(
       'SUCCESS: 8 rules found',
+    );
+  });
+
+  it.skipIf(!requireProgram('promtool'))('take for an age the oldest that any replica knows', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'delivery-watch-rules-'));
+    afterThisTest(async () => rmSync(folder, { recursive: true }));
+    writeFileSync(join(folder, 'rules.yaml'), writeYaml(prometheusRules(config)));
+    const series = (name: string, instance: string, more = '') =>
+      `${name}{job="x",instance="${instance}",account="a"${more}}`;
+    const oldest = (instance: string) =>
+      series('delivery_dlq_oldest_message_timestamp_seconds', instance, ',filter="all"');
+    const test = {
+      interval: '1h',
+      input_series: [
+        { series: oldest('one'), values: '0x40' },
+        // It began an hour ago, without what the other has stored.
+        { series: oldest('two'), values: '_x36 129600x4' },
+      ],
+      promql_expr_test: [
+        {
+          expr: 'count(ALERTS{alertname="Age", alertstate="firing"})',
+          eval_time: '37h',
+          exp_samples: [{ labels: '{}', value: 1 }],
+        },
+      ],
+    };
+    const suite = { rule_files: ['rules.yaml'], evaluation_interval: '1h', tests: [test] };
+    writeFileSync(join(folder, 'test.yaml'), JSON.stringify(suite));
+    expect(execFileSync('promtool', ['test', 'rules', 'test.yaml'], { cwd: folder, encoding: 'utf8' })).toContain(
+      'SUCCESS',
     );
   });
 });
