@@ -30,6 +30,8 @@ export interface Alerting {
   readonly tellers: readonly ((signal: AbortSignal) => Promise<void>)[];
   /** Names of the alerts that fire in an account. */
   firing(account: string): ReadonlySet<string>;
+  /** Names of the alerts that fire in an account, or of which it is not known. */
+  braking(account: string): ReadonlySet<string>;
   /** The same journal; what its lines tell the owners of their rules is put into the outbox together with them. */
   telling(account: string, journal: Journal): Journal;
   alerts(): readonly ShownAlert[];
@@ -137,6 +139,10 @@ export async function createAlerting(deps: AlertingDeps): Promise<Alerting> {
         const condition = conditions.get(rule);
         return condition ? judgeAlert(condition, evidence) : 'unknown';
       },
+      isDoubtful(rule, labels) {
+        const condition = conditions.get(rule);
+        return condition !== undefined && selectorsOf(condition).some(each => evidence.isDoubtful(each, labels));
+      },
       store,
       outbox,
       clock,
@@ -150,6 +156,7 @@ export async function createAlerting(deps: AlertingDeps): Promise<Alerting> {
         name,
         rules.map(rule => rule.name),
         present,
+        pipeline.beyondCap,
       ),
       async evaluate() {
         try {
@@ -184,6 +191,7 @@ export async function createAlerting(deps: AlertingDeps): Promise<Alerting> {
       const alerts = pipelines.get(account)?.alerts() ?? [];
       return new Set(alerts.filter(({ state }) => state.phase === 'firing').map(({ rule }) => rule));
     },
+    braking: account => pipelines.get(account)?.braking() ?? new Set(),
     telling: (account, journal) => ({
       state: journal.state,
       async append(entries, changes = []) {
