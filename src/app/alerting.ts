@@ -137,6 +137,10 @@ export async function createAlerting(deps: AlertingDeps): Promise<Alerting> {
         const condition = conditions.get(rule);
         return condition ? judgeAlert(condition, evidence) : 'unknown';
       },
+      isDoubtful(rule, labels) {
+        const condition = conditions.get(rule);
+        return condition !== undefined && selectorsOf(condition).some(each => evidence.isDoubtful(each, labels));
+      },
       store,
       outbox,
       clock,
@@ -150,6 +154,7 @@ export async function createAlerting(deps: AlertingDeps): Promise<Alerting> {
         name,
         rules.map(rule => rule.name),
         present,
+        pipeline.beyondCap,
       ),
       async evaluate() {
         try {
@@ -180,14 +185,7 @@ export async function createAlerting(deps: AlertingDeps): Promise<Alerting> {
         .filter(({ wants }) => wants === 'state')
         .map(receiver => createRepeating({ ...telling, receiver, notices: allNotices })),
     ],
-    braking(account) {
-      const pipeline = pipelines.get(account);
-      const firing = pipeline?.alerts().filter(({ state }) => state.phase === 'firing') ?? [];
-      return new Map<string, 'firing' | 'unknown'>([
-        ...[...(pipeline?.unknown() ?? [])].map(name => [name, 'unknown'] as const),
-        ...firing.map(({ rule }) => [rule, 'firing'] as const),
-      ]);
-    },
+    braking: account => pipelines.get(account)?.braking() ?? new Map(),
     telling: (account, journal) => ({
       state: journal.state,
       async append(entries, changes = []) {

@@ -59,10 +59,14 @@ async function flush(work: () => Promise<void>, clock: Clock): Promise<void> {
 const isTraced = ({ tracing }: LoadedConfig['config'], env: PartsDeps['env']) =>
   tracing.enabled && env.OTEL_SDK_DISABLED?.toLowerCase() !== 'true';
 
-async function saveSpent(accounts: readonly Account[], log: Log): Promise<void> {
-  const saved = await Promise.allSettled(accounts.map(account => account.saveSpent()));
+async function saveAccounts(accounts: readonly Account[], log: Log): Promise<void> {
+  const saved = await Promise.allSettled(accounts.map(account => account.save()));
   const failed = saved.find(each => each.status === 'rejected');
-  if (failed) log.warn({ error: String(failed.reason) }, 'what was spent of the budgets is not stored');
+  if (failed)
+    log.warn(
+      { error: String(failed.reason) },
+      'what was spent of the budgets, and how fresh the data is, are not stored',
+    );
 }
 
 /** Builds the parts that a configuration asks for; `closing` learns how to close them. */
@@ -111,8 +115,8 @@ export async function createParts(
     tracer: createTracer(version, config.tracing.propagate),
   };
   const accounts = await Promise.all(config.accounts.map(account => createAccount(account, deps)));
-  const save = () => saveSpent(accounts, log);
-  closing.add('requests of the day', save);
+  const save = () => saveAccounts(accounts, log);
+  closing.add('what accounts leave to the next process', save);
   return {
     log,
     process,

@@ -221,6 +221,8 @@ export const dlq = defineCollector({
         return { memory, facts, changes: takeChanges(memory) };
       },
       more: next && { ...next, hasEnded, failure: step?.failure },
+      // What is new is asked for once everything was read.
+      idle: next || context.walk ? undefined : ('waiting' as const),
     };
   },
 

@@ -177,7 +177,14 @@ describe('alerts of an account', () => {
         ?.samples()
         .get('delivery_alerts')
         ?.map(({ labels, value }) => `${labels.alert} ${labels.state} ${value}`),
-    ).toEqual(['Some pending 0', 'Some firing 1', 'Pending pending 1', 'Pending firing 0']);
+    ).toEqual([
+      'Some pending 0',
+      'Some firing 1',
+      'Some beyond_cap 0',
+      'Pending pending 1',
+      'Pending firing 0',
+      'Pending beyond_cap 0',
+    ]);
     await clock.advance(10 * MINUTE);
     expect(await evaluate()).toEqual(['firing Some all', 'pending Pending all']);
     read(0);

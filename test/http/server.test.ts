@@ -18,6 +18,7 @@ const round = (more: Partial<RoundStatus>): RoundStatus => ({
   durationSeconds: 0.25,
   dataAt: Date.UTC(2026, 0, 1),
   consecutiveFailures: 0,
+  idle: undefined,
   stale: false,
   failure: undefined,
   ...more,

@@ -334,4 +334,44 @@ describe('runner', () => {
     expect(round()).toMatchObject({ success: undefined, consecutiveFailures: 0 });
     expect(log.lines).toEqual([]);
   });
+
+  it('takes a round that asks nothing for neither a success nor a failure, and folds nothing', async () => {
+    let idle: 'waiting' | 'not_due' | undefined = 'waiting';
+    const { run, round, slot, log } = await setUp(async () => ({ ...done('facts'), idle }));
+    await run();
+    expect(round()).toMatchObject({ success: undefined, complete: undefined, dataAt: undefined, idle: 'waiting' });
+    expect(slot.visible()).toEqual({ now: undefined, committed: undefined });
+    idle = undefined;
+    await run();
+    expect(round()).toMatchObject({ success: true, idle: undefined });
+    idle = 'not_due';
+    await run();
+    expect(round()).toMatchObject({ success: true, idle: 'not_due' });
+    expect(log.lines.map(({ message }) => message)).toEqual(['collected']);
+  });
+
+  it('says a failure that lasts again every five minutes, with the age of the data, and its end once', async () => {
+    let isWell = true;
+    const { run, log, clock } = await setUp(async () => {
+      if (!isWell) throw new Refusal('slow down');
+      return done('facts');
+    });
+    await run();
+    isWell = false;
+    for (let minute = 0; minute < 11; minute += 1) {
+      await clock.advance(60_000);
+      await run();
+    }
+    isWell = true;
+    await run();
+    await run();
+    const fields = { account: 'a', collector: 'x', round: 'list' };
+    const failing = { ...fields, reason: 'rate_limited', error: 'slow down' };
+    expect(log.lines.filter(({ level }) => level !== 'debug')).toEqual([
+      { level: 'warn', message: 'collecting failed', fields: { ...failing, ageSeconds: 60 } },
+      { level: 'warn', message: 'collecting still fails', fields: { ...failing, ageSeconds: 360 } },
+      { level: 'warn', message: 'collecting still fails', fields: { ...failing, ageSeconds: 660 } },
+      { level: 'info', message: 'collecting works again', fields },
+    ]);
+  });
 });
