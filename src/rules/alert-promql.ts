@@ -3,7 +3,7 @@ import { selectorOf } from './alert-conditions.ts';
 import type { AlertCondition, Selector } from './alert-options.ts';
 
 /** What tells the replicas of one agent apart: each shows the same. */
-const REPLICA = 'instance, pod';
+const REPLICA = 'instance, pod, replica';
 
 const highest = (expr: string) => `max without (${REPLICA}) (${expr})`;
 const lowest = (expr: string) => `min without (${REPLICA}) (${expr})`;

@@ -18,9 +18,13 @@ const VALUES: Readonly<Record<keyof Conditions, (entry: DlqEntry) => readonly (s
 
 const LONGEST_SHOWN = 200;
 
+/** Keys whose values are addresses; any other that looks like one is treated as one. */
+const ADDRESSES: ReadonlySet<keyof Conditions> = new Set(['url', 'workflowUrl']);
+
 /** Text of the service for people's eyes: one short line, no control characters, no query, which may hold a secret. */
-function shown(text: string): string {
-  const line = printable(bareAddress(text));
+function shown(key: keyof Conditions, values: readonly string[]): string {
+  const bare = values.map(text => (ADDRESSES.has(key) || /^\s*https?:/i.test(text) ? bareAddress(text) : text));
+  const line = printable(bare.join(', '));
   return line.length > LONGEST_SHOWN ? `${line.slice(0, LONGEST_SHOWN).toWellFormed()}…` : line;
 }
 
@@ -59,7 +63,7 @@ export function judgeConditions(section: 'match' | 'except', conditions: Conditi
       {
         name: `${section}.${key}`,
         holds: section === 'match' ? found : not(found),
-        found: values.length === 0 ? 'not reported' : shown(values.join(', ')),
+        found: values.length === 0 ? 'not reported' : shown(key, values),
         asked: section === 'match' ? wordsOf(ways) : `not ${wordsOf(ways)}`,
       },
     ];

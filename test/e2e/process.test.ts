@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -80,6 +80,43 @@ describe('serve', () => {
     agent.kill('SIGTERM');
     expect(await agent.ended).toBe(0);
     expect(performance.now() - start).toBeLessThan(A_MOMENT);
+  });
+
+  it('checks its configuration file at a SIGHUP, says what is wrong with it and where, and goes on', async () => {
+    const service = await startHttpService((_request, response) => json(response, []));
+    afterThisTest(() => service.close());
+    const file = configFile({
+      server: { listen: '127.0.0.1:0' },
+      accounts: [account(service.url)],
+      collect: onlyFlowControl('1s'),
+    });
+    const agent = startCli(['serve', '--config', file], { DELIVERY_TOKEN: 'token-canary' });
+    afterThisTest(async () => {
+      agent.kill('SIGKILL');
+      await agent.ended;
+    });
+    const [, url = ''] = await agent.says(/"url":"([^"]+)"/);
+    const before = readFileSync(file, 'utf8');
+    agent.kill('SIGHUP');
+    await agent.says(/the configuration file is the one in use/);
+    writeFileSync(file, before.replace('"1s"', '"2s"'));
+    agent.kill('SIGHUP');
+    await agent.says(/the configuration file is valid; a restart applies it/);
+    writeFileSync(
+      file,
+      `accounts:\n  - { name: a, baseUrl: ${service.url}, token: { env: ABSENT } }\nserver: { listn: x }\n`,
+    );
+    agent.kill('SIGHUP');
+    await agent.says(
+      /"line":3,"column":11,"path":"server\.listn".*unknown key[\s\S]*goes on with what it read at its start/,
+    );
+    rmSync(file);
+    agent.kill('SIGHUP');
+    await agent.says(/can't be read: ENOENT/);
+    expect((await fetch(`${url}/metrics`)).status).toBe(200);
+    agent.kill('SIGTERM');
+    expect(await agent.ended).toBe(0);
+    expect(agent.stderr()).not.toContain('token-canary');
   });
 
   it('goes on serving when nobody reads its log', async () => {
