@@ -152,6 +152,7 @@ export async function createAccount(
   const clientMeter = { ...meter, seconds: requestSeconds };
   const client = createClient({
     addresses,
+    eventsPath: account.paths.events,
     flowControlKeyPath: account.paths.flowControlKey,
     token: tokenSource(token, env),
     budget,
