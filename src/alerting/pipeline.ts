@@ -8,8 +8,19 @@ import type { Outbox, Posting } from './outbox.ts';
 
 type Labels = Readonly<Record<string, string>>;
 
-/** What a rule says of an account: not known, or the series of which its condition holds, with their values. */
-export type Judgement = 'unknown' | readonly { readonly labels: Labels; readonly value: number }[];
+type Holding = { readonly labels: Labels; readonly value: number };
+
+/**
+ * What a rule says of an account: not known, or the series of which its condition holds, with their values. With `atLeast`,
+ * nothing is known of the others.
+ */
+export type Judgement = 'unknown' | readonly Holding[] | { readonly atLeast: readonly Holding[] };
+
+/** What a judgement lists, and whether it holds of what it does not list. */
+function read(judged: Judgement): { readonly listed: readonly Holding[]; readonly others: false | 'unknown' } {
+  if (judged === 'unknown') return { listed: [], others: 'unknown' };
+  return 'atLeast' in judged ? { listed: judged.atLeast, others: 'unknown' } : { listed: judged, others: false };
+}
 
 /** One alert of an account that is not inactive. */
 export interface Alert {
@@ -85,17 +96,17 @@ export async function openAlertPipeline(deps: AlertPipelineDeps): Promise<AlertP
 
   /** What a rule's alerts are after this evaluation. */
   function evaluate({ name, labels: more, annotations, ...patience }: AlertingRule): [string, Alert][] {
-    const judged = judgeSafely(name);
+    const { listed, others } = read(judgeSafely(name));
     const moment = { now: clock.now(), monotonic: clock.monotonic() };
     const holding = new Map<string, Omit<Alert, 'state'>>();
-    for (const { labels: own, value } of judged === 'unknown' ? [] : judged) {
+    for (const { labels: own, value } of listed) {
       const labels = withoutEmpty({ ...own, ...more, alertname: name, account });
       const texts = Object.entries(annotations).map(([key, text]) => [key, expand(text, labels, value)] as const);
       holding.set(fingerprintOf(labels), { rule: name, labels, annotations: Object.fromEntries(texts), value });
     }
     const known = [...alerts].filter(([, { rule }]) => rule === name);
     return [...new Map([...known, ...holding])].flatMap(([fingerprint, alert]): [string, Alert][] => {
-      const holds = judged === 'unknown' ? judged : holding.has(fingerprint);
+      const holds = holding.has(fingerprint) || others;
       const state = advance(alerts.get(fingerprint)?.state, patience, { holds, ...moment });
       return state ? [[fingerprint, { ...alert, state }]] : [];
     });

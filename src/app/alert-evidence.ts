@@ -67,6 +67,13 @@ export function createEvidence({ config, account, sources, conditions, clock }: 
     );
   }
 
+  /** Whether rows of what is shown of a family could not be read. */
+  function isPartial({ metric }: Selector): boolean {
+    const collector = alertFamilies.get(metric)?.collector;
+    const rounds = collector === undefined ? [] : (account.slot(collector)?.status().rounds ?? []);
+    return rounds.some(({ partial = false }) => partial);
+  }
+
   function series({ metric, labels }: Selector): readonly Series[] | undefined {
     const collector = alertFamilies.get(metric)?.collector;
     if (collector !== undefined && !isFresh(collector)) return undefined;
@@ -83,11 +90,13 @@ export function createEvidence({ config, account, sources, conditions, clock }: 
       return clock.now();
     },
     series,
+    isPartial,
     firsts: (selector, over) => windows.get(windowId(selector, over))?.history.firsts(clock.monotonic()),
     record() {
       const at = clock.monotonic();
       for (const { selector, history } of windows.values()) {
-        const known = series(selector);
+        // What rose from a part to the whole did not grow.
+        const known = isPartial(selector) ? undefined : series(selector);
         history.record(at, known && new Map(known.map(({ key, value }) => [key, value])));
       }
     },

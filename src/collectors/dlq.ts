@@ -196,6 +196,7 @@ export const dlq = defineCollector({
           foldWorkflows(memory, next.walk, read, now);
           return { memory, facts: undefined, changes: takeChanges(memory) };
         },
+        isPartial: read.rejected > 0,
         more: { ...next, hasEnded: read.isLast },
       };
     }
@@ -215,6 +216,7 @@ export const dlq = defineCollector({
         const facts = isShown && !next ? toFacts(memory, maxSeriesPerBreakdown, callbacks?.isSuspected) : undefined;
         return { memory, facts, changes: takeChanges(memory) };
       },
+      isPartial: reads.some(({ rejected }) => rejected > 0),
       more: next && { ...next, hasEnded },
     };
   },

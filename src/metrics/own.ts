@@ -23,7 +23,7 @@ export const ownFamilies = {
   ),
   dataComplete: gauge(
     'delivery_collector_data_complete',
-    '1 when the last attempt of the round read to the end, else 0. Incomplete rounds never replace data.',
+    '1 when the last attempt of the round read to the end, and every row, else 0. A round that did not come to the end never replaces data; one that met rows which it could not read does.',
     ['collector', 'round'],
   ),
   dataStale: gauge(

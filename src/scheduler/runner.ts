@@ -13,6 +13,8 @@ export interface Observer {
   observe(step: { round: string; now: number; memory: unknown; walk: unknown; signal: AbortSignal }): Promise<{
     fold(memory: unknown): { memory: unknown; facts: unknown; changes: readonly Change[] };
     more: unknown;
+    /** Rows were met that could not be read. */
+    isPartial?: boolean;
   }>;
 }
 
@@ -117,21 +119,23 @@ export async function createRunner({ observer, slot, store, clock, log, tracer }
 
     async function collect(span: Span): Promise<void> {
       let complete = false;
+      let partial = false;
       try {
         let walk: unknown;
         await mend();
         const readIn = generation;
         do {
           signal.throwIfAborted();
-          const { fold, more } = await observer.observe({ round, now, memory, walk, signal });
+          const { fold, more, isPartial = false } = await observer.observe({ round, now, memory, walk, signal });
           complete = more === undefined;
+          partial ||= isPartial;
           await foldAndCommit(fold, readIn, facts => {
             // A round that has nothing to say yet says nothing.
             if (complete && facts !== undefined) slot.observed(round, { at: now, facts });
           });
           walk = more;
         } while (walk !== undefined);
-        slot.succeeded(round, { durationSeconds: seconds() });
+        slot.succeeded(round, { durationSeconds: seconds(), partial });
         if (before?.failure) log.info(attributes, 'collecting works again');
         else log.debug({ ...attributes, seconds: seconds() }, 'collected');
       } catch (error) {

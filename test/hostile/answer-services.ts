@@ -1,6 +1,6 @@
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
 import { listenHttp } from './listen.ts';
-import { type Answer, type Asked, type HostileService, json, LISTS, type List, paged } from './service.ts';
+import { type Answer, type Asked, every, type HostileService, json, LISTS, type List, paged } from './service.ts';
 import { WELL, wellAnswer } from './well-service.ts';
 
 /** A service that answers 200 with the same bytes, whatever is asked. */
@@ -56,7 +56,9 @@ function withTimes(replace: (time: number) => unknown): Answer {
 }
 
 const YEAR = 365 * 86_400_000;
-const counted = { shows: { delivery_dlq_messages: WELL.deadLetters } };
+/** An event without a time is none. */
+const NO_EVENT = { ...every('ok' as const), events: 'invalid_response' } as const;
+const counted = { counted: 'none', shows: { delivery_dlq_messages: WELL.deadLetters } } as const;
 
 /** Faults of what is answered: no JSON, other JSON, other encodings, cursors in a circle, clocks that are off. */
 export const answerServices: readonly HostileService[] = [
@@ -158,19 +160,19 @@ export const answerServices: readonly HostileService[] = [
   ),
   answering(
     'times-below-zero',
-    'ok',
+    NO_EVENT,
     withTimes(time => -time),
     counted,
   ),
   answering(
     'times-beyond-dates',
-    'ok',
+    NO_EVENT,
     withTimes(() => 1e18),
     counted,
   ),
   answering(
     'times-beyond-numbers',
-    'ok',
+    NO_EVENT,
     withTimes(() => '1e999'),
     counted,
   ),
@@ -182,7 +184,7 @@ export const answerServices: readonly HostileService[] = [
   ),
   answering(
     'times-are-objects',
-    'ok',
+    NO_EVENT,
     withTimes(time => ({ seconds: time })),
     counted,
   ),

@@ -71,6 +71,7 @@ function restoreSelection(
     isCounted: stored.isCounted ?? false,
     shown: undefined,
     walk: undefined,
+    doubt: undefined,
     times: [],
     isTouched: false,
   };

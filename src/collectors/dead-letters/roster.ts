@@ -8,8 +8,10 @@ export interface Roster {
   /** Marks an entry as seen. `first`: it was not known; `again`: it was marked already since the marks were cleared. */
   see(id: bigint, since: number): 'first' | 'known' | 'again';
   clearMarks(): void;
-  /** Takes out whoever has no mark, and tells since when each was known (milliseconds). */
-  removeUnmarked(onRemoved: (since: number) => void): void;
+  /** How many have no mark. */
+  unmarked(): number;
+  /** Takes out whoever has no mark, but for `spared` of them, and tells since when each was known (milliseconds). */
+  removeUnmarked(onRemoved: (since: number) => void, spared?: number): void;
   /** Numbers of the chunks that changed since the last call. */
   takeTouched(): number[];
   /** A chunk as text; undefined when it is empty. */
@@ -130,6 +132,14 @@ export function createRoster(stored: ReadonlyMap<number, string> = new Map()): R
     if (chunk.count === 0) chunks.delete(number);
   }
 
+  function unmarked(): number {
+    let without = size;
+    for (const { marks, count } of chunks.values()) {
+      for (let index = 0; index < count; index += 1) without -= marks[index] as number;
+    }
+    return without;
+  }
+
   for (const [number, text] of stored) {
     const words = new Uint32Array(Uint8Array.from(Buffer.from(text, 'base64')).buffer);
     open = number;
@@ -167,10 +177,13 @@ export function createRoster(stored: ReadonlyMap<number, string> = new Map()): R
     clearMarks() {
       for (const { marks } of chunks.values()) marks.fill(0);
     },
-    removeUnmarked(onRemoved) {
+    unmarked,
+    removeUnmarked(onRemoved, spared = 0) {
+      let left = unmarked() - spared;
       for (const [number, chunk] of [...chunks]) {
-        for (let index = chunk.count - 1; index >= 0; index -= 1) {
+        for (let index = chunk.count - 1; index >= 0 && left > 0; index -= 1) {
           if (chunk.marks[index] === 1) continue;
+          left -= 1;
           const seconds = chunk.words[index * WIDTH + 2] as number;
           removeAt(number, chunk, index);
           onRemoved(seconds * 1000);

@@ -30,6 +30,8 @@ export interface Walk {
   changes: number;
   /** An entry that can tell what `fromDate` means. */
   teller: DlqEntry | undefined;
+  /** Rows of the whole queue, or of failed workflow runs, could not be read. */
+  isPartial: boolean;
   /** What it has seen of failure callbacks; undefined where they are not looked at. */
   callbacks: CallbackWalk | undefined;
 }
@@ -37,7 +39,16 @@ export interface Walk {
 function start(tasks: readonly Task[], isComplete: boolean, { api, now, meaning, signal }: RoundContext): Walk {
   const selections = [...new Set(tasks.map(({ selection }) => selection))];
   const reading = startReading(api, tasks, { now, meaning }, signal);
-  return { reading, selections, isComplete, hasBegun: false, changes: 0, teller: undefined, callbacks: undefined };
+  return {
+    reading,
+    selections,
+    isComplete,
+    hasBegun: false,
+    changes: 0,
+    teller: undefined,
+    isPartial: false,
+    callbacks: undefined,
+  };
 }
 
 /** The whole of some selections. */
@@ -73,8 +84,12 @@ export function foldStep(
   if (walk.isComplete && !walk.hasBegun) for (const selection of walk.selections) beginWalk(selection, walk);
   if (round === 'full' && !walk.hasBegun) walk.callbacks = memory.callbacks.begin();
   walk.hasBegun = true;
-  for (const { selection, rows } of reads) {
-    if (selection === memory.all) walk.callbacks?.take(rows);
+  for (const { selection, rows, rejected } of reads) {
+    if (selection === memory.all) {
+      walk.callbacks?.take(rows);
+      walk.isPartial ||= rejected > 0;
+    }
+    if (selection.walk?.id === walk) selection.walk.rejected += rejected;
     walk.changes += takeIn(selection, rows, now, entry => {
       if (round !== 'full' || selection !== memory.all || !selection.isCounted || !wasMissed(entry)) return;
       memory.foundByRescan += 1;
