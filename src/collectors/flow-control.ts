@@ -137,10 +137,14 @@ function foldList(
 ): Folded<FlowControlFacts, Memory> {
   // A key listed twice is one key; its last row counts.
   const listed = new Map(rows.map(row => [row.key, row]));
-  // The row of a key that is missing may be one of those that could not be read: it stays as it was.
-  const missing = newest(memory).filter(({ key }) => !listed.has(key));
-  for (const entry of missing.slice(0, rejected)) listed.set(entry.key, entry);
   const watched = new Set(options.watch);
+  // The row of a key that is missing may be one of those that could not be read: as many stay as they were.
+  const rank = ({ key, waitlistSize }: FlowControlEntry) =>
+    watched.has(key) ? Number.POSITIVE_INFINITY : waitlistSize;
+  const missing = rejected === 0 ? [] : newest(memory).filter(({ key }) => !listed.has(key));
+  for (const entry of missing.sort((a, b) => (rank(a) < rank(b) ? 1 : -1)).slice(0, rejected)) {
+    listed.set(entry.key, entry);
+  }
   const isShown = keyFilter(options);
   const wanted = [...listed.values()].filter(({ key }) => watched.has(key) || isShown(key));
   // A key that bears the name of the rest is part of the rest, or it could not be told from it.
