@@ -352,7 +352,7 @@ describe('rules as Prometheus reads them', () => {
     afterThisTest(async () => rmSync(dirname(file), { recursive: true }));
     writeFileSync(file, writeYaml(prometheusRules(config)));
     expect(execFileSync('promtool', ['check', 'rules', file], { encoding: 'utf8' })).toContain(
-      'SUCCESS: 8 rules found',
+      'SUCCESS: 9 rules found',
     );
   });
 });
