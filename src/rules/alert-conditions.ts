@@ -74,7 +74,7 @@ function judgeRatio(
 }
 
 /** What is much, or old, is no less so with the rows that could not be read. */
-const CERTAIN: ReadonlySet<AlertCondition['kind']> = new Set(['above', 'age']);
+export const isCertain = ({ kind }: AlertCondition) => kind === 'above' || kind === 'age';
 
 /**
  * What a condition says of one account. Nothing is guessed: without fresh data, and without its history, it is unknown, and
@@ -83,7 +83,7 @@ const CERTAIN: ReadonlySet<AlertCondition['kind']> = new Set(['above', 'age']);
 export function judgeAlert(condition: AlertCondition, evidence: AlertEvidence): AlertJudgement {
   const judged = judgeWhole(condition, evidence);
   if (judged === 'unknown' || !selectorsOf(condition).some(each => evidence.isPartial?.(each))) return judged;
-  return CERTAIN.has(condition.kind) ? { atLeast: judged } : 'unknown';
+  return isCertain(condition) ? { atLeast: judged } : 'unknown';
 }
 
 function judgeWhole(condition: AlertCondition, evidence: AlertEvidence): 'unknown' | readonly Holding[] {

@@ -74,6 +74,17 @@ export function blindness(rounds: readonly string[]): string {
   return lowest(`max without (round) (${stale} > 0 or (${stale} unless ${read}) + 1 or ${stale})`);
 }
 
+/** Name of the recording rule that says of which collectors rows could not be read in which accounts. */
+export const PARTIAL = 'account_collector:delivery_alerts_partial:min';
+
+/** The expression of that rule: 1 where each replica met such rows when one of these rounds last came to its end; else less. */
+export function partiality(rounds: readonly string[]): string {
+  const labels = { round: [...rounds] };
+  const success = series({ metric: 'delivery_collector_success', labels });
+  const complete = series({ metric: 'delivery_collector_data_complete', labels });
+  return `min without (${REPLICA}) (max without (round) (${success} - ${complete}))`;
+}
+
 /** What an alert is beside its condition. */
 interface Held {
   readonly name: string;
@@ -81,15 +92,20 @@ interface Held {
   readonly labels: readonly string[];
   /** Whose data its condition is about. */
   readonly collectors: readonly string[];
+  /** What the condition says is true though rows could not be read. */
+  readonly isCertain: boolean;
 }
 
 /**
  * A condition's expression that begins to say nothing while one of the collectors is blind, and then goes on with what fired
- * when it became so, at the value -1.
+ * when it became so, at the value -1. So it does where rows could not be read, but for what is true all the same.
  */
-export function heldPromql(expr: string, { name, labels, collectors }: Held): string {
+export function heldPromql(expr: string, { name, labels, collectors, isCertain }: Held): string {
   const blind = `${series({ metric: BLIND, labels: { collector: [...collectors] } })} == 1`;
+  const partial = `${series({ metric: PARTIAL, labels: { collector: [...collectors] } })} == 1`;
   const gone = ['alertname', 'alertstate', ...labels].join(', ');
   const firing = `max without (${gone}) (ALERTS{alertname=${quoted(name)}, alertstate="firing"})`;
-  return `(${expr}) unless on (job, account) ${blind}\nor\n-(${firing} and on (job, account) ${blind})`;
+  const unless = isCertain ? '' : ` unless on (job, account) ${partial}`;
+  const held = (state: string) => `\nor\n-(${firing} and on (job, account) ${state})`;
+  return `(${expr}) unless on (job, account) ${blind}${unless}${held(blind)}${held(partial)}`;
 }
