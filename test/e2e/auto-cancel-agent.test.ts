@@ -227,7 +227,7 @@ describe.concurrent('the agent', () => {
     // It comes back while the agent takes its last look.
     isLast = true;
     rmSync(stage.stopFile);
-    await eventually(() => expect(existsSync(stage.stopFile)).toBe(true), PATIENCE);
+    await eventually(() => expect(existsSync(stage.stopFile)).toBe(true));
     await afterWalks(stage, 3);
     expect((await stage.journal()).lines).toEqual([]);
     expect(stage.deletes).toEqual([]);

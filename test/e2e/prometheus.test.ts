@@ -157,4 +157,26 @@ describe.skipIf(!requireProgram('prometheus'))('a real Prometheus', () => {
     expect(sent?.value).toBeGreaterThan(10);
     expect(sent?.value).toBeLessThanOrEqual(emulatorCalls);
   });
+
+  it('keeps two replicas apart that both discover the same account', async () => {
+    const [one, two] = [await startDemo(), await startDemo()];
+    const prometheus = await startPrometheus({
+      scrapeConfigs: [
+        {
+          job_name: 'accounts',
+          http_sd_configs: [one, two].map(({ page }) => ({ url: `${page}/api/v1/sd`, refresh_interval: '1s' })),
+        },
+      ],
+    });
+    afterThisTest(() => prometheus.stop());
+    const replicas = [one, two].map(({ page }) => new URL(page).host).sort();
+    for (const metric of ['up', 'delivery_up', 'delivery_dlq_messages{filter="all"}']) {
+      await eventually(async () => {
+        const found = await prometheus.query(metric);
+        expect(found.map(({ metric: { instance, replica } }) => [instance, replica]).sort()).toEqual(
+          replicas.map(replica => ['delivery-watch/demo', replica]),
+        );
+      }, 30_000);
+    }
+  });
 });

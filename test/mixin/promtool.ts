@@ -98,6 +98,7 @@ export function replica(
       const all = [
         `job="${JOB}"`,
         `instance="${instance}"`,
+        `replica="${instance}"`,
         ...(isOfAgent(name) ? [] : ['account="a"']),
         ...(labels === '' ? [] : [labels]),
       ];
