@@ -36,9 +36,6 @@ const ROUND_FAMILIES = new Set(
   ),
 );
 
-/** Neither too old nor, though the round succeeded, a part: rows that can't be read may be those that it is about. */
-const isWhole = ({ stale, success, complete }: RoundStatus) => !stale && !(success === true && complete === false);
-
 /** What this process has not read yet, though there is something to read. */
 const isUnread = ({ dataAt, idle }: RoundStatus) => dataAt === undefined && idle !== 'not_due';
 
@@ -83,7 +80,7 @@ export function createEvidence({ config, account, sources, conditions, clock }: 
     return (
       status !== undefined &&
       !status.withdrawn &&
-      status.rounds.every(round => !deciding.includes(round.round) || (round.dataAt !== undefined && isWhole(round)))
+      status.rounds.every(({ round, dataAt, stale }) => !deciding.includes(round) || (dataAt !== undefined && !stale))
     );
   }
 

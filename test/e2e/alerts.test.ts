@@ -187,8 +187,10 @@ describe('alerts of an agent that is killed again and again', () => {
     expect(families.get('delivery_alerts')).toEqual([
       expect.objectContaining({ labels: { account: 'a', alert: 'Any', state: 'pending' }, value: 0 }),
       expect.objectContaining({ labels: { account: 'a', alert: 'Any', state: 'firing' }, value: 1 }),
+      expect.objectContaining({ labels: { account: 'a', alert: 'Any', state: 'beyond_cap' }, value: 0 }),
       expect.objectContaining({ labels: { account: 'a', alert: 'Many', state: 'pending' }, value: 1 }),
       expect.objectContaining({ labels: { account: 'a', alert: 'Many', state: 'firing' }, value: 0 }),
+      expect.objectContaining({ labels: { account: 'a', alert: 'Many', state: 'beyond_cap' }, value: 0 }),
     ]);
     expect(families.get('delivery_notifications_total')).toEqual([
       expect.objectContaining({ labels: { notifier: 'hook', outcome: 'sent' }, value: 1 }),

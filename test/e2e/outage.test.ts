@@ -1,0 +1,251 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { type Emulator, startEmulator } from '../../src/emulator/server.ts';
+import { startCli } from '../support/cli.ts';
+import { afterThisTest } from '../support/client.ts';
+import { eventually } from '../support/eventually.ts';
+import { startHttpService } from '../support/http-service.ts';
+
+const PATIENCE = 60_000;
+
+async function startEmulated(): Promise<Emulator> {
+  const emulator = await startEmulator({ history: 0, workload: false, dlqEntries: 0 });
+  afterThisTest(() => emulator.close());
+  return emulator;
+}
+
+/** A receiver of webhooks: what it was told, the same news once. */
+async function startHook() {
+  const told = new Map<unknown, string>();
+  const service = await startHttpService((request, response) => {
+    let text = '';
+    request.setEncoding('utf8').on('data', chunk => {
+      text += chunk;
+    });
+    request.on('end', () => {
+      const { status, labels } = JSON.parse(text).alerts[0];
+      const { alertname, account, round = '' } = labels;
+      told.set(request.headers['idempotency-key'], `${status} ${alertname} ${account} ${round}`.trim());
+      response.end();
+    });
+  });
+  afterThisTest(() => service.close());
+  return { url: `${service.url}/hook`, told: () => [...told.values()].sort() };
+}
+
+/** An agent that can be ended and begun again, with what it has stored. */
+function createAgent(accounts: Readonly<Record<string, Emulator>>, sections: object, token?: string) {
+  const folder = mkdtempSync(join(tmpdir(), 'delivery-watch-outage-'));
+  const file = join(folder, 'config.yaml');
+  const tokens = Object.entries(accounts).map(([name, emulator]) => [`TOKEN_${name}`, token ?? emulator.token]);
+  writeFileSync(
+    file,
+    JSON.stringify({
+      store: { path: join(folder, 'store.db') },
+      server: { listen: '127.0.0.1:0' },
+      accounts: Object.entries(accounts).map(([name, emulator]) => ({
+        name,
+        baseUrl: emulator.url,
+        token: { env: `TOKEN_${name}` },
+        budget: { requestsPerSecond: 500, burst: 100, requestsPerDay: 10_000_000 },
+      })),
+      ...sections,
+    }),
+  );
+  let process: ReturnType<typeof startCli> | undefined;
+  let said = '';
+  let url = '';
+  async function end(signal: NodeJS.Signals): Promise<void> {
+    process?.kill(signal);
+    await process?.ended;
+    said += process?.stderr() ?? '';
+    process = undefined;
+  }
+  afterThisTest(async () => {
+    await end('SIGKILL');
+    rmSync(folder, { recursive: true });
+  });
+  const get = (path: string) => fetch(url + path).then(answer => answer.text());
+  return {
+    async start(): Promise<void> {
+      process = startCli(['serve', '--config', file], Object.fromEntries(tokens));
+      [, url = ''] = await process.says(/"url":"([^"]+)"/);
+    },
+    end,
+    get,
+    says: (pattern: RegExp) => process?.says(pattern),
+    said: () => said + (process?.stderr() ?? ''),
+    async firing(): Promise<string[]> {
+      const alerts: { state: string; labels: Record<string, string> }[] = JSON.parse(await get('/api/v1/alerts'));
+      return alerts
+        .filter(({ state }) => state === 'firing')
+        .map(({ labels: { alertname, account, round = '' } }) => `${alertname} ${account} ${round}`.trim())
+        .sort();
+    },
+  };
+}
+
+/** The value of a series of /metrics, whose labels stand in this order. */
+function valueIn(text: string, series: string): number | undefined {
+  const line = text.split('\n').find(each => each.startsWith(`${series} `));
+  return line === undefined ? undefined : Number(line.slice(series.length));
+}
+
+const failed = (text: string, account: string, outcome: string) =>
+  valueIn(text, `delivery_api_requests_total{account="${account}",endpoint="dlq",outcome="${outcome}"}`) ?? 0;
+
+describe('an outage with restarts in the middle', { timeout: 240_000 }, () => {
+  it('resolves nothing and tells nothing twice until there is data again', async () => {
+    const [down, refusing, hook] = [await startEmulated(), await startEmulated(), await startHook()];
+    const dlq = { labels: { account: 'down' } };
+    const rules = [
+      { name: 'Any', when: { above: { metric: 'delivery_dlq_messages', ...dlq, value: 0 } } },
+      { name: 'Old', when: { age: { metric: 'delivery_dlq_oldest_message_timestamp_seconds', ...dlq, above: '1h' } } },
+      { name: 'Blind', when: { stale: { collector: 'dlq' } } },
+      {
+        name: 'Failing',
+        when: { below: { metric: 'delivery_collector_success', labels: { collector: ['dlq'] }, value: 1 } },
+      },
+      { name: 'Refused', when: { above: { metric: 'delivery_token_rejected', value: 0 } } },
+      { name: 'Down', when: { below: { metric: 'delivery_up', value: 1 } } },
+    ];
+    const agent = createAgent(
+      { down, refusing },
+      {
+        collect: { dlq: { every: '400ms', rescanEvery: '500ms' } },
+        staleness: { markAfter: 3 },
+        alerts: {
+          enabled: true,
+          evaluateEvery: '100ms',
+          rules,
+          notifiers: [{ name: 'hook', webhook: { url: hook.url } }],
+        },
+      },
+    );
+    const entry = down.state.addDlqEntry({ createdAt: Date.now() - 2 * 3_600_000 });
+    await agent.start();
+    await eventually(() => expect(hook.told()).toEqual(['firing Any down', 'firing Old down']), PATIENCE);
+    for (const endpoint of ['GET /v2/dlq', 'GET /v2/flowControl', 'GET /v2/events']) {
+      down.faults.add({ endpoint, kind: 'status', status: 500 });
+      refusing.faults.add({ endpoint, kind: 'status', status: 401 });
+    }
+    const firing = [
+      'Any down',
+      'Blind down full',
+      'Blind down new',
+      'Blind refusing full',
+      'Blind refusing new',
+      'Down down',
+      'Down refusing',
+      'Failing down full',
+      'Failing down new',
+      'Failing refusing full',
+      'Failing refusing new',
+      'Old down',
+      'Refused refusing',
+    ];
+    const told = firing.map(name => `firing ${name}`);
+    await eventually(() => expect(hook.told()).toEqual(told), PATIENCE);
+    for (const signal of ['SIGKILL', 'SIGTERM', 'SIGKILL', 'SIGTERM'] as const) {
+      await agent.end(signal);
+      await agent.start();
+      // All the while it is evaluated: before anything was asked, and after it failed again and again.
+      await eventually(async () => {
+        expect(await agent.firing()).toEqual(firing);
+        const text = await agent.get('/metrics');
+        expect(valueIn(text, 'delivery_token_rejected{account="refusing"}')).toBe(1);
+        expect(failed(text, 'down', 'server')).toBeGreaterThan(8);
+      }, PATIENCE);
+      expect(hook.told()).toEqual(told);
+    }
+    expect(agent.said()).not.toContain('an alert is resolved');
+    down.faults.clear();
+    refusing.faults.clear();
+    // A token that was refused is tried again by a new process.
+    await agent.end('SIGKILL');
+    await agent.start();
+    await eventually(async () => expect(await agent.firing()).toEqual(['Any down', 'Old down']), PATIENCE);
+    down.state.removeDlqEntry(entry);
+    const ended = [...told, ...firing.map(name => `resolved ${name}`)];
+    await eventually(() => expect(hook.told()).toEqual(ended), PATIENCE);
+  });
+
+  it('is told although no process lives for long enough to see that the data is stale', async () => {
+    const [emulator, hook] = [await startEmulated(), await startHook()];
+    emulator.faults.add({ endpoint: 'GET /v2/dlq', kind: 'status', status: 500 });
+    const agent = createAgent(
+      { a: emulator },
+      {
+        collect: {
+          dlq: { every: '5s', rescanEvery: '1h' },
+          events: { enabled: false },
+          flowControl: { enabled: false },
+        },
+        alerts: {
+          enabled: true,
+          evaluateEvery: '100ms',
+          rules: [{ name: 'Blind', when: { stale: { collector: 'dlq', round: 'new' } }, for: '1s' }],
+          notifiers: [{ name: 'hook', webhook: { url: hook.url } }],
+        },
+      },
+    );
+    await eventually(async () => {
+      await agent.start();
+      await agent.says(/collecting failed/);
+      await eventually(async () => expect(await agent.firing()).toEqual(['Blind a new']), 500).catch(() => undefined);
+      await agent.end('SIGKILL');
+      expect(hook.told()).toEqual(['firing Blind a new']);
+    }, PATIENCE);
+  });
+});
+
+describe('a token that was never valid', { timeout: 120_000 }, () => {
+  it('makes nothing green: not what asked nothing, and not what is still to be asked', async () => {
+    const emulator = await startEmulated();
+    const agent = createAgent({ a: emulator }, { collect: { dlq: { every: '200ms' } } }, 'wrong');
+    await agent.start();
+    await eventually(async () => {
+      const text = await agent.get('/metrics');
+      expect(valueIn(text, 'delivery_token_rejected{account="a"}')).toBe(1);
+      expect(valueIn(text, 'delivery_collector_success{account="a",collector="dlq",round="full"}')).toBe(0);
+      expect(valueIn(text, 'delivery_collector_data_stale{account="a",collector="dlq",round="new"}')).toBe(1);
+      expect(text).not.toMatch(/delivery_collector_(success|data_timestamp_seconds){[^}]*round="(new|sweep)"/);
+      expect(valueIn(text, 'delivery_up{account="a"}')).toBe(0);
+      const page = await agent.get('/');
+      const states = [
+        ...page.matchAll(/<td>(\w+)<\/td><td>(\w+)<\/td>(?:<td>[^<]*<\/td>){3}<td class="(\w+)">([^<]*)/g),
+      ];
+      expect(states.map(([, collector, round, look, word]) => `${collector} ${round} ${look}: ${word}`).sort()).toEqual(
+        [
+          'account record ok: ok',
+          'dlq full off: failed; nothing read yet',
+          'dlq new bad: stale',
+          'events sweep off: waiting for another round',
+          'events tail off: failed; nothing read yet',
+          'flow_control list off: failed; nothing read yet',
+        ],
+      );
+    }, PATIENCE);
+    const host = new URL(emulator.url).host;
+    const lines = agent
+      .said()
+      .split('\n')
+      .filter(line => /collecting failed|refuses the token/.test(line));
+    expect(lines.length).toBeGreaterThan(0);
+    for (const line of lines) expect(JSON.parse(line)).toMatchObject({ account: 'a', host });
+  });
+
+  it('does not keep a healthy account from being up, whose sweep has nothing to sweep yet', async () => {
+    const agent = createAgent({ a: await startEmulated() }, {});
+    await agent.start();
+    await eventually(async () => {
+      const text = await agent.get('/metrics');
+      expect(valueIn(text, 'delivery_up{account="a"}')).toBe(1);
+      expect(valueIn(text, 'delivery_token_rejected{account="a"}')).toBe(0);
+      expect(text).not.toMatch(/delivery_collector_success{[^}]*round="sweep"/);
+      expect(await agent.get('/')).toMatch(/<td>sweep<.*(waiting for another round|nothing to read yet)/);
+    }, PATIENCE);
+  });
+});
