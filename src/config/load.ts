@@ -6,7 +6,7 @@ import { checkAlerts } from './alerts.ts';
 import { checkAutoCancel } from './auto-cancel.ts';
 import { expansions } from './expansions.ts';
 import { toFaults } from './issue-words.ts';
-import { allowedKeys } from './json-schema.ts';
+import { allowedKeys, configJsonSchema, type JsonSchema } from './json-schema.ts';
 import { parseAll, valueAt } from './parse-all.ts';
 import { Config } from './schema.ts';
 import { checkSecrets, checkTwins } from './secrets.ts';
@@ -182,11 +182,17 @@ export function parseConfig(text: string, file: string, env?: Env, now = systemC
 
   const parsed = parseAll(Config, raw, { standIn, deciding: DECIDING });
   const { data: config } = parsed;
+  // Made at the first unknown key: it takes longer than all the rest.
+  let schema: JsonSchema | undefined;
+  const allowed = (path: Path) => {
+    schema ??= configJsonSchema();
+    return allowedKeys(path, schema);
+  };
   for (const issue of parsed.issues) {
     const isMissing = issue.code !== 'unrecognized_keys' && valueAt(raw, issue.path) === undefined;
     if ((isMissing && gathered.mayBeThere(issue.path)) || isExpanded(issue.path)) continue;
     if (issue.code !== 'unrecognized_keys' && !gathered.isSure(issue.path)) continue;
-    faults.push(...toFaults(issue, gathered.place, allowedKeys, path => valueAt(raw, path)));
+    faults.push(...toFaults(issue, gathered.place, allowed, path => valueAt(raw, path)));
   }
 
   if (config) {
