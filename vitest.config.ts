@@ -6,7 +6,7 @@ const LONG = ['test/**/*.long.test.ts'];
 
 /** A test says itself how long it may wait for what (see test/support/eventually.ts); this ends only what hangs. */
 const MINUTE = 60_000;
-const limits = { testTimeout: 10 * MINUTE, hookTimeout: 10 * MINUTE };
+const limits = { testTimeout: 20 * MINUTE, hookTimeout: 20 * MINUTE };
 
 export default defineConfig({
   test: {

@@ -9,7 +9,7 @@ import { afterThisTest } from '../support/client.ts';
 import { eventually } from '../support/eventually.ts';
 import { newFolder } from '../support/folder.ts';
 import { type Prometheus, requireProgram, startPrometheus } from '../support/prometheus.ts';
-import { isDelete, setStage } from './stuck-callback.ts';
+import { isDelete, type Scene, setStage } from './stuck-callback.ts';
 
 /** An agent that watches everything, with destinations, a retention and an alert that can't be delivered. Gives its host. */
 async function startWatching(): Promise<string> {
@@ -50,18 +50,25 @@ async function startDemo(scenario: string): Promise<string> {
   return host;
 }
 
-/** An agent whose cancels are cut off, so that nobody knows how they end. */
-async function startUnresolved(): Promise<string> {
-  const stage = await setStage(close => afterThisTest(async () => void (await close())), {
+/** An agent that acts on callbacks which are stuck. Gives its host. */
+async function startActing(scene: Scene): Promise<string> {
+  const stage = await setStage(close => afterThisTest(async () => void (await close())), scene);
+  const [, host = ''] = await stage.startAgent().says(/"url":"http:\/\/([^"]+)"/);
+  return host;
+}
+
+/** Cancels one callback after another, for minutes: the slower the machine, the longer. */
+const startCancelling = () => startActing({ stuck: 60, autoCancel: { limits: { spacing: '1m' } } });
+
+/** Its cancels are cut off, so that it is not known how they end. */
+const startUnresolved = () =>
+  startActing({
     hooks: {
       before(request) {
         if (isDelete(request)) throw new Error('cut off');
       },
     },
   });
-  const [, host = ''] = await stage.startAgent().says(/"url":"http:\/\/([^"]+)"/);
-  return host;
-}
 
 /** Each has a job of its own. */
 const SCENARIOS = {
@@ -70,7 +77,7 @@ const SCENARIOS = {
   'log-lag': () => startDemo('log-lag'),
   'dlq-growth': () => startDemo('dlq-growth'),
   'flow-control-pileup': () => startDemo('flow-control-pileup'),
-  'stuck-callback': () => startDemo('stuck-callback'),
+  'stuck-callback': startCancelling,
   unresolved: startUnresolved,
 } as const;
 
@@ -91,7 +98,7 @@ const SHOWN: Readonly<Record<string, { readonly scenario: Scenario; readonly abo
   Notifications: { scenario: 'everything', above: 0 },
   Alerts: { scenario: 'everything', above: 0 },
   'Failure callbacks by state': { scenario: 'stuck-callback', above: 0 },
-  // Time runs ahead of Prometheus there: ages are below zero.
+  // Time runs ahead of Prometheus where callbacks are stuck: ages are below zero.
   'Longest in progress': { scenario: 'stuck-callback', above: Number.NEGATIVE_INFINITY },
   'Oldest cancel without an end': { scenario: 'unresolved', above: Number.NEGATIVE_INFINITY },
   'Callbacks that seem stuck': { scenario: 'unresolved', above: 0 },

@@ -20,7 +20,8 @@ export async function startAgentProcess(accounts: readonly FleetAccount[], secon
   const config = {
     server: { listen: '127.0.0.1:0' },
     store: { kind: 'memory' },
-    upstream: { connectTimeout: '500ms', timeout: '4s' },
+    // What is well must answer within it, on a busy machine, too.
+    upstream: { connectTimeout: '2s', timeout: '8s' },
     accounts,
     collect: { flowControl: { every }, dlq: { every, rescanEvery }, events: { every, window: `${WELL.window}s` } },
     // Sharing two processors with the whole fleet may cost a well account some rounds.

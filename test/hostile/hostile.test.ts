@@ -8,7 +8,7 @@ import { KINDS, read, type Scrape, scrape } from './scrape.ts';
 import { hostileServices } from './services.ts';
 
 /** Milliseconds after which every service must have been reported as it must be, counted from the start. */
-const PATIENCE = 120_000;
+const PATIENCE = 400_000;
 
 let hostile: FleetThread;
 let well: Fleet;
@@ -50,7 +50,7 @@ beforeAll(async () => {
   agent = await startAgentProcess([...hostile.accounts, ...well.accounts], 6);
   started = performance.now();
   wellWatch = createWellWatch(['well-1'], PATIENCE);
-  await eventually(look);
+  await eventually(look, PATIENCE);
   watching = watch();
 });
 

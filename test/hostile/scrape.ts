@@ -41,7 +41,7 @@ const ACCEPT = {
 const agent = new Agent({ keepAlive: true });
 
 /** Longest wait for an answer, milliseconds. */
-const PATIENCE = 30_000;
+const PATIENCE = 120_000;
 
 /** GET `url`. Gzip is undone strictly: with its checksum and length. */
 export function read(url: string, headers: Readonly<Record<string, string>> = {}): Promise<Reading> {
