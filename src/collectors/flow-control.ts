@@ -1,10 +1,11 @@
 import { z } from 'zod';
 import { Duration } from '../kit/duration.ts';
 import { createGlob } from '../kit/glob.ts';
+import { inTurns } from '../kit/turns.ts';
 import { gauge } from '../metrics/family.ts';
 import type { FlowControlFacts } from '../model/facts.ts';
 import type { FlowControlEntry } from '../model/message.ts';
-import { chooseMembers, type Members, OTHER, seriesDropped } from './cap.ts';
+import { chooseRanked, createRanking, type Members, OTHER, seriesDropped } from './cap.ts';
 import { defineCollector, type Folded, type ObserveContext } from './collector.ts';
 
 const globs = z.array(z.string().min(1)).max(1000).default([]);
@@ -90,14 +91,15 @@ export const flowControl = defineCollector({
     foundAlone: false,
   }),
 
-  async observe({ api, options, round, signal }: ObserveContext<Options, Memory, never>) {
+  async observe({ api, options, memory: { members }, round, signal }: ObserveContext<Options, Memory, never>) {
     if (round === 'watch') {
       const read: [string, FlowControlEntry | undefined][] = [];
       for (const key of options.watch) read.push([key, await api.flowControlKey(key, signal)]);
       return { fold: (memory: Memory) => foldAlone(memory, read), more: undefined };
     }
     const { rows } = await api.flowControl(signal);
-    return { fold: (memory: Memory) => foldList(memory, rows, options), more: undefined };
+    const list = await toList(rows, options, members);
+    return { fold: (memory: Memory) => foldList(memory, list, options), more: undefined };
   },
 
   samples({ keys, shown, beyondCap, beyondCapWaiting }: FlowControlFacts) {
@@ -121,33 +123,60 @@ export const flowControl = defineCollector({
   },
 });
 
+/** A list as it will be shown. */
+interface List {
+  readonly listed: ReadonlyMap<string, FlowControlEntry>;
+  readonly members: Members;
+  readonly shown: readonly FlowControlEntry[];
+  readonly beyondCap: number;
+  readonly beyondCapWaiting: number;
+}
+
+/** Keys that are looked at before anything else has a turn: a list may have a million. */
+const AT_A_TIME = 2000;
+
+/** `before`: the keys within the cap in the last rounds, which only this changes. */
+async function toList(rows: readonly FlowControlEntry[], options: Options, before: Members): Promise<List> {
+  const listed = new Map<string, FlowControlEntry>();
+  // A key listed twice is one key; its last row counts.
+  for await (const slice of inTurns(rows, AT_A_TIME)) for (const row of slice) listed.set(row.key, row);
+  const watched = new Set(options.watch);
+  const isShown = keyFilter(options);
+  const isWanted = (key: string) => watched.has(key) || isShown(key);
+  // A key that bears the name of the rest is part of the rest, or it could not be told from it.
+  const isRanked = (key: string) => key !== OTHER && !watched.has(key) && isShown(key);
+  const cap = Math.max(0, options.maxSeries - watched.size);
+  const ranking = createRanking(cap);
+  for await (const slice of inTurns(listed.values(), AT_A_TIME)) {
+    for (const { key, waitlistSize } of slice) if (isRanked(key)) ranking.add(key, waitlistSize);
+  }
+  const sizeOf = (key: string) => (isRanked(key) ? listed.get(key)?.waitlistSize : undefined);
+  const members = chooseRanked(ranking, sizeOf, before, cap);
+  const shown: FlowControlEntry[] = [];
+  let [beyondCap, beyondCapWaiting] = [0, 0];
+  for await (const slice of inTurns(listed.values(), AT_A_TIME)) {
+    for (const row of slice) {
+      if (!isWanted(row.key)) continue;
+      if (members.has(row.key) || (watched.has(row.key) && row.key !== OTHER)) shown.push(row);
+      else {
+        beyondCap += 1;
+        beyondCapWaiting += row.waitlistSize;
+      }
+    }
+  }
+  return { listed, members, shown, beyondCap, beyondCapWaiting };
+}
+
 /** A new list: it is newer than all that was read before it. */
 function foldList(
   memory: Memory,
-  rows: readonly FlowControlEntry[],
-  options: Options,
+  { listed, members, shown, beyondCap, beyondCapWaiting }: List,
+  { watch }: Options,
 ): Folded<FlowControlFacts, Memory> {
-  // A key listed twice is one key; its last row counts.
-  const listed = new Map(rows.map(row => [row.key, row]));
-  const watched = new Set(options.watch);
-  const isShown = keyFilter(options);
-  const wanted = [...listed.values()].filter(({ key }) => watched.has(key) || isShown(key));
-  // A key that bears the name of the rest is part of the rest, or it could not be told from it.
-  const sizes = new Map(
-    wanted.filter(({ key }) => key !== OTHER && !watched.has(key)).map(({ key, waitlistSize }) => [key, waitlistSize]),
-  );
-  const members = chooseMembers(sizes, memory.members, Math.max(0, options.maxSeries - watched.size));
-  const isKept = ({ key }: FlowControlEntry) => members.has(key) || (watched.has(key) && key !== OTHER);
-  const beyond = wanted.filter(row => !isKept(row));
-  const known = new Set([...memory.known, ...options.watch.filter(key => listed.has(key))]);
+  const known = new Set([...memory.known, ...watch.filter(key => listed.has(key))]);
   // An idle key may be left out of the list; a watched one is known to be there and to have nothing waiting.
   const idle = [...known].filter(key => !listed.has(key)).map(key => ({ key, waitlistSize: 0 }));
-  const facts: FlowControlFacts = {
-    keys: listed.size,
-    shown: [...wanted.filter(isKept), ...idle],
-    beyondCap: beyond.length,
-    beyondCapWaiting: beyond.reduce((sum, { waitlistSize }) => sum + waitlistSize, 0),
-  };
+  const facts: FlowControlFacts = { keys: listed.size, shown: [...shown, ...idle], beyondCap, beyondCapWaiting };
   return { facts, memory: { ...memory, members, list: facts, alone: new Map(), known }, changes: [] };
 }
 

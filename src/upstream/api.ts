@@ -153,7 +153,7 @@ export function createReader(deps: ReaderDeps): Reader {
   ): Page<Row> {
     // A long answer's rows were made while it was read.
     const all = raw instanceof Rows ? (raw as readonly (Row | undefined)[]) : raw.map(toRow);
-    const rows = all.filter(row => row !== undefined);
+    const rows = all.includes(undefined) ? all.filter(row => row !== undefined) : (all as readonly Row[]);
     const rejected = raw.length - rows.length;
     if (rejected > 0) onRejected(list, rejected);
     if (missing) onMissing(list);
