@@ -8,7 +8,7 @@ import { DIMENSIONS, type Dimension } from './dead-letters/aggregate.ts';
 import type { TrackerOptions } from './dead-letters/callbacks.ts';
 import { type DlqFacts, type IsSuspected, type SelectionFacts, toFacts } from './dead-letters/facts.ts';
 import { type Memory, restoreMemory, takeChanges } from './dead-letters/memory.ts';
-import type { Failure } from './dead-letters/reading.ts';
+import { type Failure, MOST_OF_A_LOOK } from './dead-letters/reading.ts';
 import {
   askMeaning,
   foldStep,
@@ -278,14 +278,14 @@ function nextWalk(
     if (!all.shown) return undefined;
     const isSmall = all.roster.size < ONE_PAGE && !all.walk;
     const look = isSmall
-      ? startComplete([all], context)
+      ? startComplete([all], context, MOST_OF_A_LOOK)
       : startSince([all], since(memory, now, context.meaning), context);
     return { stage: 'all', walk: look };
   }
   if (walk.stage === 'filters' || walk.walk.changes === 0 || filters.length === 0) return undefined;
   const { isComplete } = walk.walk;
   const look = isComplete
-    ? startComplete(filters, context)
+    ? startComplete(filters, context, MOST_OF_A_LOOK)
     : startSince(filters, since(memory, now, context.meaning), context);
   return { stage: 'filters', walk: look };
 }

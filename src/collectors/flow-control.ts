@@ -1,10 +1,12 @@
 import { z } from 'zod';
 import { Duration } from '../kit/duration.ts';
 import { createGlob } from '../kit/glob.ts';
+import { inTurns } from '../kit/turns.ts';
 import { gauge } from '../metrics/family.ts';
 import type { FlowControlFacts } from '../model/facts.ts';
 import type { FlowControlEntry } from '../model/message.ts';
-import { chooseMembers, type Members, OTHER, seriesDropped } from './cap.ts';
+import type { Page } from '../upstream/api.ts';
+import { chooseRanked, createRanking, type Members, OTHER, seriesDropped } from './cap.ts';
 import { defineCollector, type Folded, type ObserveContext } from './collector.ts';
 
 const globs = z.array(z.string().min(1)).max(1000).default([]);
@@ -90,15 +92,16 @@ export const flowControl = defineCollector({
     foundAlone: false,
   }),
 
-  async observe({ api, options, round, signal }: ObserveContext<Options, Memory, never>) {
+  async observe({ api, options, memory, round, signal }: ObserveContext<Options, Memory, never>) {
     if (round === 'watch') {
       const read: [string, FlowControlEntry | undefined][] = [];
       for (const key of options.watch) read.push([key, await api.flowControlKey(key, signal)]);
       return { fold: (memory: Memory) => foldAlone(memory, read), more: undefined };
     }
-    const { rows, rejected } = await api.flowControl(signal);
-    const fold = (memory: Memory) => foldList(memory, rows, rejected, options);
-    return { fold, isPartial: rejected > 0, more: undefined };
+    const page = await api.flowControl(signal);
+    const list = await toList(page, options, memory);
+    const fold = (memory: Memory) => foldList(memory, list, options);
+    return { fold, isPartial: page.rejected > 0, more: undefined };
   },
 
   samples({ keys, shown, beyondCap, beyondCapWaiting }: FlowControlFacts) {
@@ -128,15 +131,26 @@ const newest = ({ list = NO_LIST, alone }: Memory) => [
   ...alone.values(),
 ];
 
-/** A new list: it is newer than all that was read before it. `rejected`: its rows that could not be read. */
-function foldList(
-  memory: Memory,
-  rows: readonly FlowControlEntry[],
-  rejected: number,
-  options: Options,
-): Folded<FlowControlFacts, Memory> {
+/** A list as it will be shown. */
+interface List {
+  /** Distinct keys, those of rows that could not be read among them. */
+  readonly keys: number;
+  readonly listed: ReadonlyMap<string, FlowControlEntry>;
+  readonly members: Members;
+  readonly shown: readonly FlowControlEntry[];
+  readonly beyondCap: number;
+  readonly beyondCapWaiting: number;
+}
+
+/** Keys that are looked at before anything else has a turn: a list may have a million. */
+const AT_A_TIME = 2000;
+
+/** `rejected`: rows that could not be read. `memory`: of the last rounds; which keys are within the cap only this changes. */
+async function toList({ rows, rejected }: Page<FlowControlEntry>, options: Options, memory: Memory): Promise<List> {
+  const listed = new Map<string, FlowControlEntry>();
   // A key listed twice is one key; its last row counts.
-  const listed = new Map(rows.map(row => [row.key, row]));
+  for await (const slice of inTurns(rows, AT_A_TIME)) for (const row of slice) listed.set(row.key, row);
+  const keys = listed.size + rejected;
   const watched = new Set(options.watch);
   // The row of a key that is missing may be one of those that could not be read: as many stay as they were.
   const rank = ({ key, waitlistSize }: FlowControlEntry) =>
@@ -146,23 +160,41 @@ function foldList(
     listed.set(entry.key, entry);
   }
   const isShown = keyFilter(options);
-  const wanted = [...listed.values()].filter(({ key }) => watched.has(key) || isShown(key));
+  const isWanted = (key: string) => watched.has(key) || isShown(key);
   // A key that bears the name of the rest is part of the rest, or it could not be told from it.
-  const sizes = new Map(
-    wanted.filter(({ key }) => key !== OTHER && !watched.has(key)).map(({ key, waitlistSize }) => [key, waitlistSize]),
-  );
-  const members = chooseMembers(sizes, memory.members, Math.max(0, options.maxSeries - watched.size));
-  const isKept = ({ key }: FlowControlEntry) => members.has(key) || (watched.has(key) && key !== OTHER);
-  const beyond = wanted.filter(row => !isKept(row));
-  const known = new Set([...memory.known, ...options.watch.filter(key => listed.has(key))]);
+  const isRanked = (key: string) => key !== OTHER && !watched.has(key) && isShown(key);
+  const cap = Math.max(0, options.maxSeries - watched.size);
+  const ranking = createRanking(cap);
+  for await (const slice of inTurns(listed.values(), AT_A_TIME)) {
+    for (const { key, waitlistSize } of slice) if (isRanked(key)) ranking.add(key, waitlistSize);
+  }
+  const sizeOf = (key: string) => (isRanked(key) ? listed.get(key)?.waitlistSize : undefined);
+  const members = chooseRanked(ranking, sizeOf, memory.members, cap);
+  const shown: FlowControlEntry[] = [];
+  let [beyondCap, beyondCapWaiting] = [0, 0];
+  for await (const slice of inTurns(listed.values(), AT_A_TIME)) {
+    for (const row of slice) {
+      if (!isWanted(row.key)) continue;
+      if (members.has(row.key) || (watched.has(row.key) && row.key !== OTHER)) shown.push(row);
+      else {
+        beyondCap += 1;
+        beyondCapWaiting += row.waitlistSize;
+      }
+    }
+  }
+  return { keys, listed, members, shown, beyondCap, beyondCapWaiting };
+}
+
+/** A new list: it is newer than all that was read before it. */
+function foldList(
+  memory: Memory,
+  { keys, listed, members, shown, beyondCap, beyondCapWaiting }: List,
+  { watch }: Options,
+): Folded<FlowControlFacts, Memory> {
+  const known = new Set([...memory.known, ...watch.filter(key => listed.has(key))]);
   // An idle key may be left out of the list; a watched one is known to be there and to have nothing waiting.
   const idle = [...known].filter(key => !listed.has(key)).map(key => ({ key, waitlistSize: 0 }));
-  const facts: FlowControlFacts = {
-    keys: new Set(rows.map(({ key }) => key)).size + rejected,
-    shown: [...wanted.filter(isKept), ...idle],
-    beyondCap: beyond.length,
-    beyondCapWaiting: beyond.reduce((sum, { waitlistSize }) => sum + waitlistSize, 0),
-  };
+  const facts: FlowControlFacts = { keys, shown: [...shown, ...idle], beyondCap, beyondCapWaiting };
   return { facts, memory: { ...memory, members, list: facts, alone: new Map(), known }, changes: [] };
 }
 

@@ -8,7 +8,7 @@ import * as wire from './wire.ts';
 
 /** The door of this room: what may be asked of the service. */
 export type { Priority } from './call.ts';
-export type { ListPage } from './paginate.ts';
+export type { ListPage, Page } from './paginate.ts';
 export { isSaneId, type Writer } from './writer.ts';
 
 /** Query parameters that narrow the DLQ list. */
@@ -153,7 +153,7 @@ export function createReader(deps: ReaderDeps): Reader {
   function toRows<Row>(list: List, { rows: raw }: wire.RawPage, toRow: (row: unknown) => Row | undefined): Page<Row> {
     // A long answer's rows were made while it was read.
     const all = raw instanceof Rows ? (raw as readonly (Row | undefined)[]) : raw.map(toRow);
-    const rows = all.filter(row => row !== undefined);
+    const rows = all.includes(undefined) ? all.filter(row => row !== undefined) : (all as readonly Row[]);
     const rejected = raw.length - rows.length;
     if (rejected > 0 && rows.length === 0) {
       throw new UpstreamError('invalid_response', `${list}: none of the ${rejected} rows of a page can be read`);

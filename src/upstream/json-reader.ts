@@ -125,7 +125,6 @@ export function createJsonReader(rowsOf: RowsOf): JsonReader {
 
   /** Begins the answer, or goes on behind a part of it. */
   function step(byte: number): Place {
-    if (isBlank(byte)) return place;
     if (place === 'start') {
       if (byte === OPEN_LIST) beginList(undefined);
       else if (byte === OPEN_OBJECT) {
@@ -247,7 +246,9 @@ export function createJsonReader(rowsOf: RowsOf): JsonReader {
         return bytes.length;
       }
       for (; at < bytes.length; at += 1) {
-        const now = step(bytes[at] as number);
+        const byte = bytes[at] as number;
+        if (isBlank(byte)) continue;
+        const now = step(byte);
         if (now === 'scalar') return at;
         if (now === 'list' || now === 'object') return at + 1;
       }

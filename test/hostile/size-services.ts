@@ -247,7 +247,7 @@ export const severeServices: readonly HostileService[] = [
   bomb('forty-million-keys', () => packed('[', '{},', 40_000_000, '{}]'), 'invalid_response', ONLY_MEANT),
   bomb('nested-sixty-million-deep', () => packed('', '[', 60_000_000, ''), 'invalid_response', { budget: RARE }),
   {
-    ...bomb('a-million-names', () => Buffer.alloc(0), 'ok', ONLY_MEANT),
+    ...bomb('a-million-names', () => Buffer.alloc(0), 'invalid_response', ONLY_MEANT),
     start(site) {
       const names = Array.from({ length: 1_000_000 }, (_, index) => `"${index.toString(36)}":0`);
       const body = gzipSync(`{"messages":[],"events":[],"flowControls":[],${names}}`);

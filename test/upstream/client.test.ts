@@ -238,14 +238,14 @@ describe('client', () => {
       };
       more();
     });
-    expect((await failure(endless.url)).error.message).toContain(`above ${LARGEST_SINGLE} bytes`);
+    expect((await failure(endless.url, { timeout: 30_000 })).error.message).toContain(`above ${LARGEST_SINGLE} bytes`);
     expect(sent).toBeLessThan(2 * LARGEST_SINGLE);
 
     const bomb = gzipSync(Buffer.alloc(LARGEST_SINGLE + 1, ' '));
     const service = await serve((_request, response) =>
       response.writeHead(200, { 'content-encoding': 'gzip' }).end(bomb),
     );
-    expect((await failure(service.url)).error.message).toContain(`above ${LARGEST_SINGLE} bytes`);
+    expect((await failure(service.url, { timeout: 30_000 })).error.message).toContain(`above ${LARGEST_SINGLE} bytes`);
   });
 
   it('asks for half as many rows when a page is too large to read, and remembers', async () => {

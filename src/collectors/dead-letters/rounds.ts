@@ -4,7 +4,15 @@ import { Implausible, PAGES_A_STEP } from '../collector.ts';
 import { LAST } from './aggregate.ts';
 import type { CallbackWalk } from './callbacks.ts';
 import type { Memory } from './memory.ts';
-import { type Failure, MOST_OF_A_LOOK, MOST_OF_A_WALK, type Read, type Reading, startReading } from './reading.ts';
+import {
+  type Bound,
+  type Failure,
+  MOST_OF_A_LOOK,
+  MOST_OF_A_WALK,
+  type Read,
+  type Reading,
+  startReading,
+} from './reading.ts';
 import { beginWalk, dropWalk, endWalk, keepNewcomers, type Selection, takeIn, takeInWalk } from './selection.ts';
 import { type Meaning, planWalk, type Task, timeOf } from './windows.ts';
 
@@ -39,17 +47,21 @@ export interface Walk {
   callbacks: CallbackWalk | undefined;
 }
 
-function start(tasks: readonly Task[], isComplete: boolean, { api, now, meaning, signal }: RoundContext): Walk {
+function start(
+  tasks: readonly Task[],
+  isComplete: boolean,
+  most: Bound,
+  { api, now, meaning, signal }: RoundContext,
+): Walk {
   const selections = [...new Set(tasks.map(({ selection }) => selection))];
-  const most = isComplete ? MOST_OF_A_WALK : MOST_OF_A_LOOK;
   const reading = startReading(api, tasks, { now, meaning, most }, signal);
   const progress = { hasBegun: false, held: [], isRead: false, changes: 0, isPartial: false };
   return { reading, selections, isComplete, ...progress, teller: undefined, callbacks: undefined };
 }
 
-/** The whole of some selections. */
-export function startComplete(selections: readonly Selection[], context: RoundContext): Walk {
-  return start(selections.flatMap(planWalk), true, context);
+/** The whole of some selections, which are small where it is a look for new entries. */
+export function startComplete(selections: readonly Selection[], context: RoundContext, most = MOST_OF_A_WALK): Walk {
+  return start(selections.flatMap(planWalk), true, most, context);
 }
 
 /** What came into some selections since `from`, milliseconds. */
@@ -57,6 +69,7 @@ export function startSince(selections: readonly Selection[], from: number, conte
   return start(
     selections.map(selection => ({ selection, from })),
     false,
+    MOST_OF_A_LOOK,
     context,
   );
 }
