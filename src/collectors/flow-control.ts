@@ -132,14 +132,11 @@ interface List {
   readonly beyondCapWaiting: number;
 }
 
-/** Keys that are looked at before anything else has a turn: a list may have a million. */
-const AT_A_TIME = 2000;
-
-/** `before`: the keys within the cap in the last rounds, which only this changes. */
+/** In turns, for a list may have a million keys. `before`: the keys within the cap in the last rounds, which only this changes. */
 async function toList(rows: readonly FlowControlEntry[], options: Options, before: Members): Promise<List> {
   const listed = new Map<string, FlowControlEntry>();
   // A key listed twice is one key; its last row counts.
-  for await (const slice of inTurns(rows, AT_A_TIME)) for (const row of slice) listed.set(row.key, row);
+  await inTurns(rows, row => listed.set(row.key, row));
   const watched = new Set(options.watch);
   const isShown = keyFilter(options);
   const isWanted = (key: string) => watched.has(key) || isShown(key);
@@ -147,23 +144,21 @@ async function toList(rows: readonly FlowControlEntry[], options: Options, befor
   const isRanked = (key: string) => key !== OTHER && !watched.has(key) && isShown(key);
   const cap = Math.max(0, options.maxSeries - watched.size);
   const ranking = createRanking(cap);
-  for await (const slice of inTurns(listed.values(), AT_A_TIME)) {
-    for (const { key, waitlistSize } of slice) if (isRanked(key)) ranking.add(key, waitlistSize);
-  }
+  await inTurns(listed.values(), ({ key, waitlistSize }) => {
+    if (isRanked(key)) ranking.add(key, waitlistSize);
+  });
   const sizeOf = (key: string) => (isRanked(key) ? listed.get(key)?.waitlistSize : undefined);
   const members = chooseRanked(ranking, sizeOf, before, cap);
   const shown: FlowControlEntry[] = [];
   let [beyondCap, beyondCapWaiting] = [0, 0];
-  for await (const slice of inTurns(listed.values(), AT_A_TIME)) {
-    for (const row of slice) {
-      if (!isWanted(row.key)) continue;
-      if (members.has(row.key) || (watched.has(row.key) && row.key !== OTHER)) shown.push(row);
-      else {
-        beyondCap += 1;
-        beyondCapWaiting += row.waitlistSize;
-      }
+  await inTurns(listed.values(), row => {
+    if (!isWanted(row.key)) return;
+    if (members.has(row.key) || (watched.has(row.key) && row.key !== OTHER)) shown.push(row);
+    else {
+      beyondCap += 1;
+      beyondCapWaiting += row.waitlistSize;
     }
-  }
+  });
   return { listed, members, shown, beyondCap, beyondCapWaiting };
 }
 
