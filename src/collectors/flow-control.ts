@@ -142,14 +142,14 @@ interface List {
   readonly beyondCapWaiting: number;
 }
 
-/** Keys that are looked at before anything else has a turn: a list may have a million. */
-const AT_A_TIME = 2000;
-
-/** `rejected`: rows that could not be read. `memory`: of the last rounds; which keys are within the cap only this changes. */
+/**
+ * In turns, for a list may have a million keys. `rejected`: rows that could not be read. `memory`: of the last rounds; which
+ * keys are within the cap only this changes.
+ */
 async function toList({ rows, rejected }: Page<FlowControlEntry>, options: Options, memory: Memory): Promise<List> {
   const listed = new Map<string, FlowControlEntry>();
   // A key listed twice is one key; its last row counts.
-  for await (const slice of inTurns(rows, AT_A_TIME)) for (const row of slice) listed.set(row.key, row);
+  await inTurns(rows, row => listed.set(row.key, row));
   const keys = listed.size + rejected;
   const watched = new Set(options.watch);
   // The row of a key that is missing may be one of those that could not be read: as many stay as they were.
@@ -165,23 +165,21 @@ async function toList({ rows, rejected }: Page<FlowControlEntry>, options: Optio
   const isRanked = (key: string) => key !== OTHER && !watched.has(key) && isShown(key);
   const cap = Math.max(0, options.maxSeries - watched.size);
   const ranking = createRanking(cap);
-  for await (const slice of inTurns(listed.values(), AT_A_TIME)) {
-    for (const { key, waitlistSize } of slice) if (isRanked(key)) ranking.add(key, waitlistSize);
-  }
+  await inTurns(listed.values(), ({ key, waitlistSize }) => {
+    if (isRanked(key)) ranking.add(key, waitlistSize);
+  });
   const sizeOf = (key: string) => (isRanked(key) ? listed.get(key)?.waitlistSize : undefined);
   const members = chooseRanked(ranking, sizeOf, memory.members, cap);
   const shown: FlowControlEntry[] = [];
   let [beyondCap, beyondCapWaiting] = [0, 0];
-  for await (const slice of inTurns(listed.values(), AT_A_TIME)) {
-    for (const row of slice) {
-      if (!isWanted(row.key)) continue;
-      if (members.has(row.key) || (watched.has(row.key) && row.key !== OTHER)) shown.push(row);
-      else {
-        beyondCap += 1;
-        beyondCapWaiting += row.waitlistSize;
-      }
+  await inTurns(listed.values(), row => {
+    if (!isWanted(row.key)) return;
+    if (members.has(row.key) || (watched.has(row.key) && row.key !== OTHER)) shown.push(row);
+    else {
+      beyondCap += 1;
+      beyondCapWaiting += row.waitlistSize;
     }
-  }
+  });
   return { keys, listed, members, shown, beyondCap, beyondCapWaiting };
 }
 

@@ -1,15 +1,37 @@
-/** Resolves in the next turn of the event loop: what else waits for it comes first. */
-export const nextTurn = (): Promise<void> => new Promise(resolve => void setImmediate(resolve));
+/** Milliseconds of work after which everything else in the process has a turn. */
+const SLICE = 8;
+/** Items that are gone through between two looks at the clock: much less than a millisecond of work each. */
+const A_LOOK = 100;
 
-/** Goes through items, and lets everything else have a turn after every `atATime` of them. */
-export async function* inTurns<T>(items: Iterable<T>, atATime: number): AsyncGenerator<readonly T[], void, void> {
-  let slice: T[] = [];
+/** Gives everything else in the process a turn, but not more often than it is needed. */
+export interface Turns {
+  /** Resolves at once while this has not gone on for long. */
+  pass(): Promise<void> | undefined;
+}
+
+/** Begins a piece of work that may take long. */
+export function createTurns(): Turns {
+  let start = performance.now();
+  return {
+    pass() {
+      if (performance.now() - start < SLICE) return undefined;
+      return new Promise(resolve =>
+        setImmediate(() => {
+          start = performance.now();
+          resolve();
+        }),
+      );
+    },
+  };
+}
+
+/** Goes through items, and lets everything else have turns. */
+export async function inTurns<T>(items: Iterable<T>, take: (item: T) => void): Promise<void> {
+  const turns = createTurns();
+  let count = 0;
   for (const item of items) {
-    slice.push(item);
-    if (slice.length < atATime) continue;
-    yield slice;
-    slice = [];
-    await nextTurn();
+    take(item);
+    count += 1;
+    if (count % A_LOOK === 0) await turns.pass();
   }
-  if (slice.length > 0) yield slice;
 }

@@ -1,28 +1,17 @@
-import { nextTurn } from '../kit/turns.ts';
+import { createTurns } from '../kit/turns.ts';
 import { createJsonReader, JsonFault, type JsonReader, type RowsOf } from './json-reader.ts';
 
 /** Shorter texts are parsed at once: that takes some milliseconds, tens of them whatever they hold. */
 const SHORT = 256 * 1024;
-/** So many bytes are read at a time where nothing is parsed, … */
-const AT_A_TIME = 256 * 1024;
-/** … and so many members of the answer, each a step through fewer bytes than some elements of a list have. */
-const MEMBERS_AT_A_TIME = 1000;
-const LITTLE = 512;
 const BYTE_ORDER_MARK = Buffer.from('\ufeff');
 
-/** Gives the bytes to the reader, and everything else a turn after each of its steps. */
+/** Gives the bytes to the reader, and everything else a turn now and then. */
 function createFeed(reader: JsonReader): (bytes: Buffer) => Promise<void> {
-  let [fed, steps] = [0, 0];
+  const turns = createTurns();
   return async bytes => {
     for (let at = 0; at < bytes.length; ) {
-      const next = reader.read(bytes, at);
-      const isLittle = next === bytes.length || next - at < LITTLE;
-      fed += next - at;
-      steps += 1;
-      at = next;
-      if (isLittle && fed < AT_A_TIME && steps < MEMBERS_AT_A_TIME) continue;
-      [fed, steps] = [0, 0];
-      await nextTurn();
+      at = reader.read(bytes, at);
+      await turns.pass();
     }
   };
 }

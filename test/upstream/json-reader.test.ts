@@ -172,9 +172,9 @@ describe('a body', () => {
       if (!isOver) setImmediate(count);
     };
     setImmediate(count);
-    await readJson(piecesOf(long), keepAll);
+    const many = `[${Array.from({ length: 30 }, () => long.slice(1, -1))}]`;
+    expect(await readJson(piecesOf(many), keepAll)).toHaveLength(600_000);
     isOver = true;
-    // One for every 500 rows.
-    expect(turns).toBeGreaterThanOrEqual(20_000 / 500 - 1);
+    expect(turns).toBeGreaterThan(5);
   });
 });
