@@ -8,6 +8,7 @@ import { faultsOfAlerts } from './alerts.ts';
 import { accountMayAct, faultsOfAutoCancel } from './auto-cancel.ts';
 import { overBudget } from './forecast.ts';
 import { allowedKeys } from './json-schema.ts';
+import { plainHttpWarnings } from './plain-http.ts';
 import { Config } from './schema.ts';
 import { type Fault, type Place, readYaml, type YamlFile } from './yaml-file.ts';
 
@@ -150,6 +151,7 @@ export function parseConfig(text: string, file: string, env?: Env): LoadedConfig
     const tooDear = overBudget(account);
     if (tooDear) warnings.push(fault(['accounts', index, 'budget', 'requestsPerDay'], tooDear));
   }
+  for (const { path, message } of plainHttpWarnings(config)) warnings.push(fault(path, message));
   // What an account does not override is said once, where it stands.
   const upstreams = [config.upstream, ...config.accounts.map(({ upstream }) => upstream)];
   for (const [number, upstream] of upstreams.entries()) {

@@ -36,7 +36,12 @@ describe('good configurations', () => {
   it('need only accounts with name, baseUrl and token', () => {
     const { config, warnings } = parseConfig(minimal, 'x.yaml', ENV);
     expect(warnings).toEqual([]);
-    expect(config.server).toEqual({ listen: '0.0.0.0:10922', externalUrl: null });
+    expect(config.server).toEqual({
+      listen: '0.0.0.0:10922',
+      externalUrl: null,
+      maxConnections: 512,
+      allowedHosts: [],
+    });
     expect(config.collect.flowControl).toEqual({
       enabled: true,
       every: 15_000,
