@@ -8,6 +8,7 @@ import { expansions } from './expansions.ts';
 import { toFaults } from './issue-words.ts';
 import { allowedKeys, configJsonSchema, type JsonSchema } from './json-schema.ts';
 import { parseAll, valueAt } from './parse-all.ts';
+import { plainHttpWarnings } from './plain-http.ts';
 import { Config } from './schema.ts';
 import { checkSecrets, checkTwins } from './secrets.ts';
 import { checkSettings } from './settings.ts';
@@ -212,6 +213,7 @@ export function parseConfig(text: string, file: string, env?: Env, now = systemC
     if (env) checkSecrets(config, env, tell);
     checkTwins(config, env, tell);
     checkSettings(config, now, tell);
+    for (const { path, message } of plainHttpWarnings(config)) tell.warn(path, message);
     // What is named elsewhere may stand where nothing could be read.
     if (gathered.isWhole) {
       const known = {

@@ -5,6 +5,7 @@ import {
   fstatSync,
   fsyncSync,
   ftruncateSync,
+  lstatSync,
   openSync,
   realpathSync,
   renameSync,
@@ -36,6 +37,16 @@ function writeAll(handle: number, bytes: Buffer, position: number): void {
   }
 }
 
+const ROOT = 0;
+
+/** Whether another user may have put what stands at a path there: it is that user's, in another's folder that is open to more. */
+export function mayBePlanted(path: string): boolean {
+  const found = lstatSync(path, { throwIfNoEntry: false });
+  if (!found) return false;
+  const folder = statSync(dirname(path));
+  return (folder.mode & 0o022) !== 0 && ![ROOT, process.getuid?.(), folder.uid].includes(found.uid);
+}
+
 /** Gives a new file the owner and mode of the one whose place it takes. Where it can't have the group, the group gets nothing. */
 function keepOwner(handle: number, before: Stats): void {
   const own = fstatSync(handle);
@@ -50,15 +61,21 @@ function keepOwner(handle: number, before: Stats): void {
   fchmodSync(handle, mode);
 }
 
-/** The file that a path names in the end: behind all links, and the path itself where there is nothing yet. */
+/**
+ * The file that a path names in the end: behind all links, and the path itself where there is nothing yet. Throws for a
+ * link that may be planted: it could lead anywhere.
+ */
 export function behindLinks(path: string): string {
+  if (lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() && mayBePlanted(path)) {
+    throw new Error('it is a link of another user, in a folder that others may write to');
+  }
   return statSync(path, { throwIfNoEntry: false }) ? realpathSync(path) : path;
 }
 
 /**
  * Puts `content` in the place of a file in one step: whoever opens it, at whatever time, finds the old or the new. It keeps
- * its mode, and its owner where this user may give it away; one that was not there gets `mode`. A link stays, and the
- * file that it names is replaced. What a process that was killed has left half-done is cleared away by the next; two at
+ * its mode, and its owner where this user may give it away; one that was not there, or may be planted, is this user's and
+ * gets `mode`. A link stays, and the file that it names is replaced. What a process that was killed has left half-done is cleared away by the next; two at
  * the same time are the caller's to prevent.
  */
 export function replaceFile(path: string, content: string | Buffer, mode = 0o600): void {
@@ -70,7 +87,7 @@ export function replaceFile(path: string, content: string | Buffer, mode = 0o600
   try {
     try {
       writeAll(handle, typeof content === 'string' ? Buffer.from(content) : content, 0);
-      if (before) keepOwner(handle, before);
+      if (before && !mayBePlanted(file)) keepOwner(handle, before);
       else fchmodSync(handle, mode);
       fsyncSync(handle);
     } finally {

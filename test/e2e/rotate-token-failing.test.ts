@@ -1,5 +1,5 @@
 import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { startHttpService } from '../support/http-service.ts';
 import { HANGING, print, startRotation } from './rotation.ts';
@@ -153,13 +153,14 @@ describe('a reset that does not come through', () => {
     expect(readFileSync(rotation.passwordFile, 'utf8')).toBe(rotation.emulator.credentials.password);
   });
 
-  it('stores the answer elsewhere when its disk fails after all', async () => {
+  it('stores the answer in a folder that no other user can enter when its disk fails after all', async () => {
     const rotation = await startRotation();
     const env = { ...rotation.crash({ fail: 'truncate token.rotated EIO' }), TMPDIR: rotation.folder };
     const { code, stdout } = await rotation.run(['--yes'], env);
     expect([code, rotation.token()]).toEqual([0, rotation.emulator.token]);
     const [, record = ''] = /credential, is in (\S+),/.exec(stdout) ?? [];
-    expect(record.startsWith(join(rotation.folder, 'token.rotated-'))).toBe(true);
+    expect(record.startsWith(join(rotation.folder, 'delivery-watch-'))).toBe(true);
+    expect([dirname(dirname(record)), mode(dirname(record))]).toEqual([rotation.folder, '700']);
     expect([JSON.parse(readFileSync(record, 'utf8')).token, mode(record)]).toEqual([rotation.emulator.token, '600']);
   });
 

@@ -4,6 +4,7 @@ import { mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync, writeFile
 import { connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import type { Bounds } from '../../src/http/bounds.ts';
 import { afterThisTest } from '../support/client.ts';
@@ -60,10 +61,14 @@ async function startLargeAgent(bounds: Partial<Bounds>): Promise<AgentProcess> {
       },
     }),
   );
-  const child = spawn(process.execPath, ['test/http/agent-process.ts', file, JSON.stringify(bounds)], {
-    env: { PATH: process.env.PATH ?? '', DELIVERY_TOKEN: 'x' },
-    stdio: ['ignore', 'ignore', 'pipe'],
-  });
+  const child = spawn(
+    process.execPath,
+    [fileURLToPath(new URL('agent-process.ts', import.meta.url)), file, JSON.stringify(bounds)],
+    {
+      env: { PATH: process.env.PATH ?? '', DELIVERY_TOKEN: 'x' },
+      stdio: ['ignore', 'ignore', 'pipe'],
+    },
+  );
   killAfterThisTest(child);
   let said = '';
   child.stderr.setEncoding('utf8').on('data', chunk => {

@@ -1,9 +1,13 @@
 import {
   chmodSync,
   chownSync,
+  closeSync,
   existsSync,
+  lchownSync,
+  lstatSync,
   mkdirSync,
   mkdtempSync,
+  openSync,
   readdirSync,
   readFileSync,
   readlinkSync,
@@ -15,7 +19,7 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { removeFile, replaceFile, reserveFile } from '../../src/kit/durable-file.ts';
+import { behindLinks, mayBePlanted, removeFile, replaceFile, reserveFile } from '../../src/kit/durable-file.ts';
 import { afterThisTest } from '../support/client.ts';
 
 function newFolder(): string {
@@ -70,6 +74,65 @@ describe('a file that is replaced', () => {
     mkdirSync(join(folder, 'd'));
     expect(() => replaceFile(join(folder, 'd'), 'x')).toThrow('EISDIR');
     expect(readdirSync(folder).sort()).toEqual(['d', 'f']);
+  });
+});
+
+const isRoot = process.getuid?.() === 0;
+if (!isRoot) process.stderr.write('skipped: files of another user, which only root can make\n');
+
+describe.runIf(isRoot)('a file that another user made in a folder that all may write to', () => {
+  function sharedFolder(): string {
+    const folder = newFolder();
+    chmodSync(folder, 0o1777);
+    return folder;
+  }
+  const owner = (file: string) => {
+    const { uid, gid } = lstatSync(file);
+    return [uid, gid];
+  };
+
+  it('gives the one in its place neither owner nor mode', () => {
+    const file = join(sharedFolder(), 'f');
+    writeFileSync(file, 'planted');
+    chownSync(file, 4321, 4321);
+    chmodSync(file, 0o666);
+    expect(mayBePlanted(file)).toBe(true);
+    const theirs = openSync(file, 'r');
+    replaceFile(file, 'secret');
+    expect([readFileSync(file, 'utf8'), mode(file), owner(file)]).toEqual(['secret', '600', [0, 0]]);
+    // Who had it open has what was there.
+    expect(readFileSync(theirs, 'utf8')).toBe('planted');
+    closeSync(theirs);
+  });
+
+  it('is not followed where it is a link', () => {
+    const folder = sharedFolder();
+    const [victim, link] = [join(newFolder(), 'victim'), join(folder, 'link')];
+    writeFileSync(victim, 'mine');
+    symlinkSync(victim, link);
+    lchownSync(link, 4321, 4321);
+    expect(() => replaceFile(link, 'secret')).toThrow('it is a link of another user');
+    expect(() => behindLinks(link)).toThrow('it is a link of another user');
+    expect(() => reserveFile(link, 10)).toThrow('EEXIST');
+    expect(readFileSync(victim, 'utf8')).toBe('mine');
+    rmSync(link);
+    symlinkSync(victim, link);
+    replaceFile(link, 'new');
+    expect(readFileSync(victim, 'utf8')).toBe('new');
+  });
+
+  it('is nobody’s trick in a folder of its own user, or one that only root may write to', () => {
+    const folder = newFolder();
+    const file = join(folder, 'f');
+    writeFileSync(file, 'old');
+    chownSync(file, 1234, 4321);
+    expect(mayBePlanted(file)).toBe(false);
+    chmodSync(folder, 0o777);
+    expect(mayBePlanted(file)).toBe(true);
+    chownSync(folder, 1234, 4321);
+    expect(mayBePlanted(file)).toBe(false);
+    replaceFile(file, 'new');
+    expect(owner(file)).toEqual([1234, 4321]);
   });
 });
 

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { replaceFile } from '../../kit/durable-file.ts';
+import { mayBePlanted, replaceFile } from '../../kit/durable-file.ts';
 import { codeOf, RotationError } from './rotation-error.ts';
 
 /** What is written down before a reset is asked for. It is there for as long as a reset is unfinished. */
@@ -22,6 +22,7 @@ export function writeIntent(file: string, intent: Intent): void {
 /** Undefined when there is none. Throws RotationError when it can't be read. */
 export function readIntent(file: string): Intent | undefined {
   try {
+    if (mayBePlanted(file)) throw new Error('another user made it');
     return JSON.parse(readFileSync(file, 'utf8')) as Intent;
   } catch (error) {
     const code = codeOf(error);

@@ -1,8 +1,9 @@
+import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import type { LoadedConfig } from '../../config/load.ts';
 import { createClosing } from '../../kit/closing.ts';
-import { removeFile, replaceFile, reserveFile } from '../../kit/durable-file.ts';
+import { removeFile, replaceFile, reserveFile, syncFolder } from '../../kit/durable-file.ts';
 import { fingerprint } from '../../kit/secret.ts';
 import { toAccountAnswer } from '../../upstream/account-record.ts';
 import { finish } from './finish.ts';
@@ -109,10 +110,16 @@ function createKeeper(record: string) {
       const bytes = Buffer.concat(chunks);
       attempt(() => file.complete());
       if (failure === undefined) return { bytes, record };
-      const other = join(tmpdir(), basename(record));
       failure = undefined;
-      attempt(() => replaceFile(other, bytes));
-      return { bytes, record: failure === undefined ? other : record };
+      let other = record;
+      attempt(() => {
+        // A folder of its own, that nobody else can enter: in the common one, another user may have put such a file.
+        const path = join(mkdtempSync(join(tmpdir(), 'delivery-watch-')), basename(record));
+        replaceFile(path, bytes);
+        syncFolder(tmpdir());
+        other = path;
+      });
+      return { bytes, record: other };
     },
   };
 }

@@ -46,13 +46,14 @@ export function findSecret(
   const path = setting.file;
   const read = () => readFileSync(path, 'utf8');
   let present: Secret | undefined;
+  let real: string;
   try {
+    real = behindLinks(path);
     present = toToken(read());
   } catch (error) {
     throw broken(`${path} can't be read (${codeOf(error)})`);
   }
   if (!present) throw broken(`${path} must hold visible ASCII characters, without blanks inside`);
-  const real = behindLinks(path);
   return {
     name: real === path ? path : `${path} (a link to ${real}, which is replaced)`,
     file: { path, real },

@@ -1,0 +1,63 @@
+import { describe, expect, it } from 'vitest';
+import { formatFault, parseConfig } from '../../src/config/load.ts';
+
+const warningsOf = (config: object) =>
+  parseConfig(JSON.stringify(config, null, 2), 'x.yaml', { T: 'x' }).warnings.map(formatFault);
+const account = (more: object) => ({
+  accounts: [{ name: 'a', baseUrl: 'https://h.example', token: { env: 'T' }, ...more }],
+});
+
+describe('http to another host', () => {
+  it('is warned of wherever something secret would go there, with its place and without the address', () => {
+    const password = { env: 'T' };
+    expect(
+      warningsOf({
+        ...account({
+          baseUrl: 'http://h.example',
+          regionalBaseUrl: 'http://{region}.h.example',
+          region: 'eu',
+          management: { baseUrl: 'http://10.0.0.1', username: 'u', password },
+        }),
+        alerts: {
+          notifiers: [
+            { name: 'm', alertmanager: { urls: ['http://127.0.0.1:9093', 'http://am.example:9093'] } },
+            { name: 'w', webhook: { url: 'http://hooks.example/T-canary', secret: { env: 'T' } } },
+          ],
+        },
+        tracing: { enabled: true, endpoint: 'http://otlp.example:4318', headers: { authorization: { env: 'T' } } },
+      }).map(line => line.replace(/^x\.yaml:\d+:\d+: /, '')),
+    ).toEqual([
+      'accounts[0].baseUrl: is http to another host: the token can be read on the way; use https',
+      'accounts[0].regionalBaseUrl: is http to another host: the token can be read on the way; use https',
+      'accounts[0].management.baseUrl: is http to another host: user name and password can be read on the way; use https',
+      'alerts.notifiers[0].alertmanager.urls[1]: is http to another host: every alert can be read on the way; use https',
+      'alerts.notifiers[1].webhook.url: is http to another host: every alert can be read on the way; use https',
+      'tracing.endpoint: is http to another host: what is in tracing.headers can be read on the way; use https',
+    ]);
+  });
+
+  it('says where it stands', () =>
+    expect(warningsOf(account({ baseUrl: 'http://h.example' }))).toEqual([
+      'x.yaml:5:18: accounts[0].baseUrl: is http to another host: the token can be read on the way; use https',
+    ]));
+
+  it.each([
+    'http://127.0.0.1:1',
+    'http://127.1.2.3',
+    'http://localhost:8080',
+    'http://emulator.localhost',
+    'http://[::1]:1',
+    'http://[0:0::1]',
+    'https://h.example',
+  ])('is not %s', baseUrl => expect(warningsOf(account({ baseUrl }))).toEqual([]));
+
+  it.each(['http://localhost.example', 'http://127.0.0.1.example', 'http://[::2]', 'http://0.0.0.0', 'HTTP://h'])(
+    'is %s',
+    baseUrl => expect(warningsOf(account({ baseUrl }))).toHaveLength(1),
+  );
+
+  it('does not matter for traces that carry no header', () =>
+    expect(warningsOf({ ...account({}), tracing: { enabled: true, endpoint: 'http://otlp.example:4318' } })).toEqual(
+      [],
+    ));
+});
