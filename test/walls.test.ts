@@ -89,6 +89,7 @@ const LIBRARIES: Readonly<Record<string, readonly string[]>> = {
     'alerting',
   ],
   croner: ['remediation'],
+  re2js: ['rules'],
   '@grafana/grafana-foundation-sdk/common': ['mixin'],
   '@grafana/grafana-foundation-sdk/dashboard': ['mixin'],
   '@grafana/grafana-foundation-sdk/heatmap': ['mixin'],
@@ -172,7 +173,9 @@ describe('walls', () => {
   });
 
   it('the SDK of traces is loaded only where tracing is on', () => {
-    const heavy = ['sdk', 'exporting', 'lifecycle', 'lifecycle-spans'].map(name => `telemetry/${name}.ts`);
+    const heavy = ['sdk', 'exporting', 'lifecycle', 'lifecycle-spans', 'trace-queue'].map(
+      name => `telemetry/${name}.ts`,
+    );
     const isHeavy = (path: string, imported: string) =>
       imported.startsWith('.')
         ? heavy.includes(normalize(join(dirname(path), imported)))

@@ -31,6 +31,8 @@ export interface Patience {
 /** One evaluation. */
 export interface Evaluation {
   readonly holds: boolean | 'unknown';
+  /** For how many milliseconds it is known to have held, where evaluations are not all that tells. */
+  readonly heldFor?: number | undefined;
   /** Milliseconds since the Unix epoch. */
   readonly now: number;
   /** Milliseconds on a clock that never goes back. */
@@ -42,8 +44,11 @@ const RESOLVED_KEPT = 15 * 60_000;
 
 const since = (seenAt: number | undefined, now: number) => (seenAt === undefined ? 0 : now - seenAt);
 
-function begin(patience: Patience, { now, monotonic }: Evaluation): AlertState {
-  return patience.for === 0 ? { phase: 'firing', startsAt: now } : { phase: 'pending', heldFor: 0, seenAt: monotonic };
+function hold(heldFor: number, patience: Patience, { now, monotonic, heldFor: known = 0 }: Evaluation): AlertState {
+  const longest = Math.max(heldFor, known);
+  return longest >= patience.for
+    ? { phase: 'firing', startsAt: now }
+    : { phase: 'pending', heldFor: longest, seenAt: monotonic };
 }
 
 /** What becomes of an alert by one evaluation; undefined: it is inactive. What is unknown neither fires nor resolves. */
@@ -56,9 +61,7 @@ export function advance(
   if (state?.phase === 'pending') {
     if (holds === 'unknown') return { ...state, seenAt: undefined };
     if (!holds) return undefined;
-    const heldFor = state.heldFor + since(state.seenAt, monotonic);
-    if (heldFor >= patience.for) return { phase: 'firing', startsAt: now };
-    return { phase: 'pending', heldFor, seenAt: monotonic };
+    return hold(state.heldFor + since(state.seenAt, monotonic), patience, evaluation);
   }
   if (state?.phase === 'firing') {
     const { startsAt } = state;
@@ -68,7 +71,7 @@ export function advance(
     if (clearFor < patience.keepFiringFor) return { phase: 'firing', startsAt, clearFor, seenAt: monotonic };
     return { phase: 'resolved', startsAt, endsAt: Math.max(now, startsAt) };
   }
-  if (holds === true) return begin(patience, evaluation);
+  if (holds === true) return hold(0, patience, evaluation);
   // Whichever way the clock was set meanwhile.
   return state && Math.abs(now - state.endsAt) < RESOLVED_KEPT ? state : undefined;
 }

@@ -9,7 +9,9 @@ import type { Outbox, Posting } from './outbox.ts';
 type Labels = Readonly<Record<string, string>>;
 
 /** What a rule says of an account: not known, or the series of which its condition holds, with their values. */
-export type Judgement = 'unknown' | readonly { readonly labels: Labels; readonly value: number }[];
+export type Judgement =
+  | 'unknown'
+  | readonly { readonly labels: Labels; readonly value: number; readonly heldFor?: number | undefined }[];
 
 /** One alert of an account that is not inactive. */
 export interface Alert {
@@ -27,6 +29,8 @@ export interface AlertPipelineDeps {
   readonly rules: readonly AlertingRule[];
   /** What a rule's condition says now. */
   judge(rule: string): Judgement;
+  /** Whether it may be that its condition holds though it does not seem so: of the alert with these labels, or of any. */
+  isDoubtful?(rule: string, labels?: Labels): boolean;
   readonly store: Store;
   readonly outbox: Outbox;
   readonly clock: Clock;
@@ -40,11 +44,22 @@ export interface AlertPipeline {
   /** Commits what the store did not take yet. Rejects with StoreError. */
   save(): Promise<void>;
   alerts(): readonly Alert[];
+  /** Rules of which something fires, or is not known: of all before the first evaluation. */
+  braking(): ReadonlyMap<string, 'firing' | 'unknown'>;
+  /** Series of a rule of which its condition holds and that have no alert of their own, for there are too many. */
+  beyondCap(rule: string): number;
   /** Of what fires, and of what was resolved lately. */
   notices(): readonly Notice[];
 }
 
 const PREFIX = 'alerts/state/';
+
+/**
+ * Alerts of one rule in an account at most, those that were resolved within the last 15 minutes included: else keys that
+ * come and go would make as many alerts, and twice as many notices. More than a hundred are not read one by one. What is
+ * beyond has one alert together.
+ */
+const MOST_ALERTS = 100;
 
 /** A rule that is gone: what it said is no longer true. */
 const NO_RULE = { for: 0, keepFiringFor: 0 };
@@ -67,6 +82,8 @@ export async function openAlertPipeline(deps: AlertPipelineDeps): Promise<AlertP
   const noted = new Map<string, string>();
   const waiting = new Map<string, string | null>();
   let postings: Posting[] = [];
+  const beyond = new Map<string, number>();
+  const unknown = new Set(rules.map(({ name }) => name));
   let isStoreFailing = false;
   for (const [key, value] of await store.scan(account, PREFIX)) {
     const alert = JSON.parse(value) as Alert;
@@ -83,20 +100,49 @@ export async function openAlertPipeline(deps: AlertPipelineDeps): Promise<AlertP
     }
   }
 
+  const isDoubtful = (rule: string, labels?: Labels) => deps.isDoubtful?.(rule, labels) ?? false;
+
+  /** The one alert of what is beyond the cap. */
+  function overflow({ name, labels }: AlertingRule, value: number): Omit<Alert, 'state'> {
+    const summary = `${value} more series have the alert ${name} than the ${MOST_ALERTS} that are told one by one.`;
+    const identity = withoutEmpty({ ...labels, alertname: name, account, overflow: 'true' });
+    return { rule: name, labels: identity, annotations: { summary }, value };
+  }
+
   /** What a rule's alerts are after this evaluation. */
-  function evaluate({ name, labels: more, annotations, ...patience }: AlertingRule): [string, Alert][] {
+  function evaluate(rule: AlertingRule): [string, Alert][] {
+    const { name, labels: more, annotations, ...patience } = rule;
     const judged = judgeSafely(name);
+    if (judged === 'unknown' || isDoubtful(name)) unknown.add(name);
+    else unknown.delete(name);
     const moment = { now: clock.now(), monotonic: clock.monotonic() };
+    const known = new Map([...alerts].filter(([, alert]) => alert.rule === name));
     const holding = new Map<string, Omit<Alert, 'state'>>();
-    for (const { labels: own, value } of judged === 'unknown' ? [] : judged) {
+    const heldFor = new Map<string, number | undefined>();
+    let room = MOST_ALERTS - known.size;
+    let left = 0;
+    for (const { labels: own, value, heldFor: held } of judged === 'unknown' ? [] : judged) {
       const labels = withoutEmpty({ ...own, ...more, alertname: name, account });
+      const fingerprint = fingerprintOf(labels);
+      if (!known.has(fingerprint) && room <= 0) {
+        left += 1;
+        continue;
+      }
+      if (!known.has(fingerprint) && !holding.has(fingerprint)) room -= 1;
       const texts = Object.entries(annotations).map(([key, text]) => [key, expand(text, labels, value)] as const);
-      holding.set(fingerprintOf(labels), { rule: name, labels, annotations: Object.fromEntries(texts), value });
+      holding.set(fingerprint, { rule: name, labels, annotations: Object.fromEntries(texts), value });
+      heldFor.set(fingerprint, held);
     }
-    const known = [...alerts].filter(([, { rule }]) => rule === name);
+    if (judged !== 'unknown') beyond.set(name, left);
+    if (left > 0) {
+      const rest = overflow(rule, left);
+      holding.set(fingerprintOf(rest.labels), rest);
+    }
     return [...new Map([...known, ...holding])].flatMap(([fingerprint, alert]): [string, Alert][] => {
-      const holds = judged === 'unknown' ? judged : holding.has(fingerprint);
-      const state = advance(alerts.get(fingerprint)?.state, patience, { holds, ...moment });
+      const isKnown = judged !== 'unknown' && (holding.has(fingerprint) || !isDoubtful(name, alert.labels));
+      const holds = isKnown ? holding.has(fingerprint) : 'unknown';
+      const evaluation = { holds, heldFor: heldFor.get(fingerprint), ...moment } as const;
+      const state = advance(known.get(fingerprint)?.state, patience, evaluation);
       return state ? [[fingerprint, { ...alert, state }]] : [];
     });
   }
@@ -152,7 +198,7 @@ export async function openAlertPipeline(deps: AlertPipelineDeps): Promise<AlertP
       alerts = new Map([...rules.flatMap(evaluate), ...wither()]);
       const posting = outbox.post(account, newsOf(before, alerts), ({ wants }) => wants === 'changes');
       note();
-      postings.push(posting);
+      if (posting.changes().length > 0) postings.push(posting);
       try {
         await save();
         isStoreFailing = false;
@@ -164,6 +210,14 @@ export async function openAlertPipeline(deps: AlertPipelineDeps): Promise<AlertP
     },
     save,
     alerts: () => [...alerts.values()],
+    braking: () =>
+      new Map<string, 'firing' | 'unknown'>([
+        ...[...unknown].map(rule => [rule, 'unknown'] as const),
+        ...[...alerts.values()].flatMap(({ rule, state }) =>
+          state.phase === 'firing' ? [[rule, 'firing'] as const] : [],
+        ),
+      ]),
+    beyondCap: rule => beyond.get(rule) ?? 0,
     notices: () => [...alerts.values()].flatMap(alert => toNotice(alert) ?? []),
   };
 }

@@ -6,12 +6,14 @@ import type { Log } from '../kit/log.ts';
 import type { Tracer } from '../kit/tracer.ts';
 import type { Family, Source } from '../metrics/family.ts';
 import { createAccountMeter, ownFamilies, statusSamples } from '../metrics/own.ts';
+import type { TraceQueue } from '../model/lifecycle-trace.ts';
 import type { AccountStatus } from '../model/status.ts';
 import { accountStatus, createSlot, type Slot } from '../scheduler/board.ts';
+import { fromStored } from '../scheduler/freshness.ts';
 import { createRunner, type RunRound } from '../scheduler/runner.ts';
 import type { Store } from '../store/store.ts';
 import type { Priority, Reader, Writer } from '../upstream/api.ts';
-import { createBudget, type Spent } from '../upstream/budget.ts';
+import { createBudget } from '../upstream/budget.ts';
 import { ENDPOINTS } from '../upstream/call.ts';
 import { createClient } from '../upstream/client.ts';
 import { OUTCOMES } from '../upstream/errors.ts';
@@ -20,6 +22,7 @@ import { addressesOf, type SecretSetting } from '../upstream/options.ts';
 import { fileToken, fixedToken, type TokenSource, toToken } from '../upstream/token.ts';
 import { createWriter } from '../upstream/writer.ts';
 import { accountFile, readAccountFile } from './account-file.ts';
+import { createUpkeep, openAccountRows } from './account-rows.ts';
 import { callbackOptions, rulesOf } from './callbacks.ts';
 import type { Dispatchers } from './dispatchers.ts';
 
@@ -34,8 +37,8 @@ export interface AccountDeps {
   readonly clock: Clock;
   readonly random: () => number;
   readonly backfill: number | undefined;
-  /** Whether the lives of messages become traces. */
-  readonly traceMessages: boolean;
+  /** What waits of an account's traces, where messages are traced. */
+  readonly traceQueue: (account: string) => TraceQueue | undefined;
   readonly log: Log;
   readonly tracer: Tracer;
 }
@@ -62,8 +65,10 @@ export interface Account {
   at(priority: Priority): Reader;
   /** Cancels, on the same budget, with the token for acting. Only for whoever keeps a journal. */
   createWriter(): Writer;
-  /** Puts what was spent of the day's budget into the store. */
-  saveSpent(): Promise<void>;
+  /** Whether the service has taken or refused the token since this process began; before, only what it said earlier is known. */
+  isTokenKnown(): boolean;
+  /** Puts what was spent of the day's budget, and how fresh the data is, into the store. Rejects with StoreError. */
+  save(): Promise<void>;
   /** Requests that have ended, and the bytes of their answers. */
   spent(): { readonly requests: number; readonly bytes: number };
 }
@@ -74,14 +79,6 @@ export function tokenSource(setting: SecretSetting, env: AccountDeps['env']): To
   const token = toToken(env[setting.env] ?? '');
   if (!token) throw new Error(`the environment variable ${setting.env} holds no token`);
   return fixedToken(token);
-}
-
-/** Key of the row that holds what was spent of a day's budget. */
-const SPENT = 'budget/spent';
-
-async function readSpent(store: Store, account: string): Promise<Spent | undefined> {
-  const row = (await store.scan(account, SPENT)).get(SPENT);
-  return row === undefined ? undefined : (JSON.parse(row) as Spent);
 }
 
 /** A collector's facts as the exposition reads them: gauges are gone while they are too old, what only rises stays. */
@@ -116,19 +113,20 @@ export async function createAccount(
     clock,
     random,
     backfill,
-    traceMessages,
+    traceQueue,
     log,
     tracer,
   }: AccountDeps,
 ): Promise<Account> {
   const { name, token, collect, upstream, retention } = account;
+  const queue = traceQueue(name);
   const active = collectors
     .map(collector => ({
       collector,
       options: {
         ...(collector.configKey === null ? { enabled: true } : collect[collector.configKey]),
         backfill,
-        traces: traceMessages ? { account: name, sampleRatio: config.tracing.lifecycle.sampleRatio } : undefined,
+        traces: queue && { account: name, sampleRatio: config.tracing.lifecycle.sampleRatio, queue },
         dlqRetention: retention.dlq ?? undefined,
         callbacks: callbackOptions(
           rulesOf(config, name),
@@ -144,12 +142,32 @@ export async function createAccount(
     outcomes: OUTCOMES,
     collectors: active.filter(({ collector }) => collector.configKey !== null).map(({ collector }) => collector.name),
   });
-  const spentBefore = await readSpent(store, name);
-  const budget = createBudget(account.budget, clock, seconds => meter.budgetWait.inc({}, seconds), spentBefore);
-  let tokenRejected = false;
+  const rows = await openAccountRows(store, name);
+  const { before } = rows;
+  const budget = createBudget(account.budget, clock, seconds => meter.budgetWait.inc({}, seconds), before.spent);
+  let { tokenRejected } = before;
+  let isTokenKnown = false;
   const addresses = addressesOf(account);
+  const hosts = new Set([addresses.base, addresses.regional].map(address => new URL(address).host));
+  const hostLog = log.child({ host: [...hosts].join(', ') });
+  function learnOfToken(isRejected: boolean): void {
+    if (isRejected)
+      hostLog.error({ account: name }, 'the service refuses the token; nothing is read until it takes one');
+    else if (tokenRejected) hostLog.info({ account: name }, 'the service takes the token again');
+    tokenRejected = isRejected;
+    isTokenKnown = true;
+  }
   const dispatcher = dispatchers.for(upstream);
   const clientMeter = { ...meter, seconds: requestSeconds };
+  const readerMeter = {
+    ...clientMeter,
+    requests: {
+      inc(labels: { endpoint: string; outcome: string }, by?: number) {
+        meter.requests.inc(labels, by);
+        if (!isTokenKnown && labels.outcome === 'ok') learnOfToken(false);
+      },
+    },
+  };
   const client = createClient({
     addresses,
     flowControlKeyPath: account.paths.flowControlKey,
@@ -158,24 +176,33 @@ export async function createAccount(
     dispatcher,
     largeBodies,
     timeout: upstream.timeout,
-    meter: clientMeter,
+    meter: readerMeter,
     clock,
     random,
     tracer,
-    onTokenRejected(rejected) {
-      tokenRejected = rejected;
-      if (rejected) log.error({ account: name }, 'the service refuses the token; nothing is read until it takes one');
-      else log.info({ account: name }, 'the service takes the token again');
-    },
+    onTokenRejected: learnOfToken,
   });
 
   const slots: Slot[] = [];
   const rounds: Account['rounds'][number][] = [];
   const facts: Source[] = [];
+  const upkeep = createUpkeep({
+    account: name,
+    slots,
+    rows,
+    known: () => ({ spent: budget.spent(), tokenRejected }),
+    clock,
+    log: hostLog,
+  });
   for (const { collector, options } of active) {
     const cadences = Object.entries(collector.rounds(options));
     const slot = createSlot(
-      { account: name, collector: collector.name, auxiliary: collector.auxiliary },
+      {
+        account: name,
+        collector: collector.name,
+        auxiliary: collector.auxiliary,
+        restored: fromStored(before.freshness?.[collector.name] ?? {}, clock.now()),
+      },
       Object.fromEntries(cadences),
       config.staleness,
       clock,
@@ -193,15 +220,26 @@ export async function createAccount(
       slot,
       store,
       clock,
-      log,
+      log: hostLog,
       tracer,
     });
     slots.push(slot);
     facts.push(collectorSource(collector, slot));
     for (const [round, { every, requests }] of cadences) {
-      rounds.push({ collector: collector.name, round, every, leastRequests: requests, run });
+      rounds.push({
+        collector: collector.name,
+        round,
+        every,
+        leastRequests: requests,
+        async run(round, signal) {
+          await run(round, signal);
+          await upkeep.afterRound();
+        },
+      });
     }
   }
+  // From now on it is tried, whatever becomes of this process.
+  await upkeep.afterRound();
 
   const status = () => accountStatus(name, slots);
   const accountSlot = slots.find(({ collector }) => collector === 'account');
@@ -224,19 +262,15 @@ export async function createAccount(
             ownFamilies.dlqRetention,
             retentionSeconds === undefined ? [] : [{ labels: {}, value: retentionSeconds }],
           ] as const,
-          [ownFamilies.tokenRejected, [{ labels: {}, value: Number(tokenRejected) }]] as const,
+          [
+            ownFamilies.tokenRejected,
+            tokenRejected === undefined ? [] : [{ labels: {}, value: Number(tokenRejected) }],
+          ] as const,
           [ownFamilies.budgetRemaining, [{ labels: {}, value: budget.remaining() }]] as const,
         ].map(([family, samples]) => [family.name, samples]),
       );
     },
   };
-  let saved = JSON.stringify(spentBefore);
-  async function saveSpent(): Promise<void> {
-    const spent = JSON.stringify(budget.spent());
-    if (spent === saved) return;
-    await store.commit(name, [{ key: SPENT, value: spent }]);
-    saved = spent;
-  }
   return {
     name,
     rounds,
@@ -256,7 +290,8 @@ export async function createAccount(
         clock,
         tracer,
       }),
-    saveSpent,
+    isTokenKnown: () => isTokenKnown,
+    save: upkeep.save,
     spent: meter.spent,
   };
 }

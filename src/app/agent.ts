@@ -1,4 +1,4 @@
-import type { LoadedConfig } from '../config/load.ts';
+import { ConfigError, type LoadedConfig, loadConfig } from '../config/load.ts';
 import { parseListen } from '../http/options.ts';
 import { type Served, startHttpServer } from '../http/server.ts';
 import { createClosing } from '../kit/closing.ts';
@@ -15,6 +15,8 @@ export interface Agent {
   /** `http://host:port` of the status page. */
   readonly url: string;
   status(): readonly AccountStatus[];
+  /** Reads the configuration file anew and logs whether it could be used; changes nothing. */
+  recheck(): void;
   /** Ends the loops, aborting what is under way, and closes everything in reverse order. */
   close(): Promise<void>;
 }
@@ -88,7 +90,9 @@ export async function startAgent(loaded: LoadedConfig, deps: PartsDeps): Promise
       clock,
     };
     // The port first: an agent that can't be scraped shall not call the service either.
-    const server = await startHttpServer(parseListen(config.server.listen), served, log);
+    const { listen, maxConnections, allowedHosts } = config.server;
+    const settings = { ...parseListen(listen), maxConnections, allowedHosts, ...deps.bounds };
+    const server = await startHttpServer(settings, served, log);
     closing.add('port', () => server.close());
 
     // One controller a loop: a listener on a signal costs as much as it has listeners, and each sleep adds one.
@@ -137,6 +141,21 @@ export async function startAgent(loaded: LoadedConfig, deps: PartsDeps): Promise
     return {
       url: server.url,
       status,
+      recheck() {
+        try {
+          const { hash, warnings } = loadConfig(loaded.file, deps.env);
+          for (const { message, ...place } of warnings) log.warn(place, message);
+          const state = hash === loaded.hash ? 'is the one in use' : 'is valid; a restart applies it';
+          log.info({ file: loaded.file, hash }, `the configuration file ${state}`);
+        } catch (error) {
+          if (!(error instanceof ConfigError)) log.error({ stack: String(error) }, 'bug');
+          else for (const { message, ...place } of error.faults) log.error(place, message);
+          log.error(
+            { file: loaded.file },
+            'the configuration file can not be used; the agent goes on with what it read at its start',
+          );
+        }
+      },
       async close() {
         log.info({}, 'stopping');
         await closing.close();

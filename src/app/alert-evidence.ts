@@ -2,6 +2,8 @@ import { alertFamilies, decidingRounds } from '../config/alerts.ts';
 import type { Config } from '../config/schema.ts';
 import type { Clock } from '../kit/clock.ts';
 import type { Sample, Source } from '../metrics/family.ts';
+import { ownFamilies } from '../metrics/own.ts';
+import type { RoundStatus } from '../model/status.ts';
 import type { AlertEvidence, Series } from '../rules/alert-conditions.ts';
 import type { AlertCondition, Selector } from '../rules/options.ts';
 import { createHistory, type History } from '../scheduler/history.ts';
@@ -9,7 +11,7 @@ import type { Account } from './account.ts';
 
 export interface EvidenceDeps {
   readonly config: Config;
-  readonly account: Pick<Account, 'name' | 'slot'>;
+  readonly account: Pick<Account, 'name' | 'slot' | 'status' | 'isTokenKnown'>;
   readonly sources: () => readonly Source[];
   readonly conditions: readonly AlertCondition[];
   readonly clock: Clock;
@@ -27,6 +29,19 @@ function windowsOf(condition: AlertCondition): { readonly selector: Selector; re
 
 const windowId = ({ metric, labels }: Selector, over: number) => idOf([metric, labels, over]);
 
+/** What is said of each round. */
+const ROUND_FAMILIES = new Set(
+  Object.values(ownFamilies).flatMap(({ name, labels }) =>
+    (labels as readonly string[]).includes('round') ? [name] : [],
+  ),
+);
+
+/** Neither too old nor, though the round succeeded, a part: rows that can't be read may be those that it is about. */
+const isWhole = ({ stale, success, complete }: RoundStatus) => !stale && !(success === true && complete === false);
+
+/** What this process has not read yet, though there is something to read. */
+const isUnread = ({ dataAt, idle }: RoundStatus) => dataAt === undefined && idle !== 'not_due';
+
 /** As they are exposed: half a surrogate pair would be another label to whoever is told. */
 function toSeries({ labels, value }: Sample): Series {
   const named = Object.entries(labels).flatMap(([name, text]) =>
@@ -39,6 +54,11 @@ function toSeries({ labels, value }: Sample): Series {
 export function createEvidence({ config, account, sources, conditions, clock }: EvidenceDeps): AlertEvidence & {
   /** Takes what is known now into the histories: once before each evaluation. */
   record(): void;
+  /**
+   * Whether a number of rounds may be other than it seems, of the series with these labels or of any: after a restart it
+   * says nothing good until the round is complete.
+   */
+  isDoubtful(selector: Selector, labels?: Readonly<Record<string, string>>): boolean;
 } {
   const windows = new Map<string, { readonly selector: Selector; readonly history: History }>();
   for (const { selector, over } of conditions.flatMap(windowsOf)) {
@@ -63,19 +83,41 @@ export function createEvidence({ config, account, sources, conditions, clock }: 
     return (
       status !== undefined &&
       !status.withdrawn &&
-      status.rounds.every(({ round, dataAt, stale }) => !deciding.includes(round) || (dataAt !== undefined && !stale))
+      status.rounds.every(round => !deciding.includes(round.round) || (round.dataAt !== undefined && isWhole(round)))
     );
   }
 
-  function series({ metric, labels }: Selector): readonly Series[] | undefined {
+  const rounds = () =>
+    account.status().collectors.flatMap(({ collector, rounds }) => rounds.map(status => ({ collector, status })));
+
+  /** Whether a number that is always there says what is: at first it only says what was, or nothing. */
+  function isKnown(metric: string): boolean {
     const collector = alertFamilies.get(metric)?.collector;
-    if (collector !== undefined && !isFresh(collector)) return undefined;
+    if (collector !== undefined) return isFresh(collector);
+    if (metric === ownFamilies.tokenRejected.name) return account.isTokenKnown();
+    if (metric !== ownFamilies.up.name) return true;
+    const all = rounds();
+    return (
+      all.some(({ status }) => status.success === false) ||
+      all.every(({ status: { success, idle } }) => success !== undefined || idle !== undefined)
+    );
+  }
+
+  /** How long the data of a round has been stale. */
+  function staleFor({ labels }: Series): number | undefined {
+    const { collector = '', round = '' } = labels;
+    return account.slot(collector)?.staleFor(round);
+  }
+
+  function series({ metric, labels }: Selector): readonly Series[] | undefined {
+    if (!isKnown(metric)) return undefined;
     const wanted = Object.entries(labels).filter(([label]) => label !== 'account');
     return sources()
       .filter(source => source.account === account.name && source.families.some(({ name }) => name === metric))
       .flatMap(source => samplesOf(source).get(metric) ?? [])
       .map(toSeries)
-      .filter(one => wanted.every(([label, values]) => values.includes(one.labels[label] ?? '')));
+      .filter(one => wanted.every(([label, values]) => values.includes(one.labels[label] ?? '')))
+      .map(one => (metric === ownFamilies.dataStale.name ? { ...one, staleFor: staleFor(one) } : one));
   }
 
   return {
@@ -83,6 +125,16 @@ export function createEvidence({ config, account, sources, conditions, clock }: 
       return clock.now();
     },
     series,
+    isDoubtful({ metric, labels: wanted }, labels) {
+      if (!ROUND_FAMILIES.has(metric)) return false;
+      return rounds().some(({ collector, status }) => {
+        const own: Readonly<Record<string, string>> = { collector, round: status.round };
+        const isMeant = Object.entries(own).every(
+          ([name, value]) => (wanted[name]?.includes(value) ?? true) && (labels?.[name] ?? value) === value,
+        );
+        return isMeant && isUnread(status);
+      });
+    },
     firsts: (selector, over) => windows.get(windowId(selector, over))?.history.firsts(clock.monotonic()),
     record() {
       const at = clock.monotonic();

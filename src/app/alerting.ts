@@ -28,8 +28,8 @@ export interface Alerting {
   readonly evaluations: readonly (() => Promise<void>)[];
   /** Bodies of loops that tell; none throws. */
   readonly tellers: readonly ((signal: AbortSignal) => Promise<void>)[];
-  /** Names of the alerts that fire in an account. */
-  firing(account: string): ReadonlySet<string>;
+  /** Alerts that fire in an account, and those of which it is not known, by name. */
+  braking(account: string): ReadonlyMap<string, 'firing' | 'unknown'>;
   /** The same journal; what its lines tell the owners of their rules is put into the outbox together with them. */
   telling(account: string, journal: Journal): Journal;
   alerts(): readonly ShownAlert[];
@@ -137,6 +137,10 @@ export async function createAlerting(deps: AlertingDeps): Promise<Alerting> {
         const condition = conditions.get(rule);
         return condition ? judgeAlert(condition, evidence) : 'unknown';
       },
+      isDoubtful(rule, labels) {
+        const condition = conditions.get(rule);
+        return condition !== undefined && selectorsOf(condition).some(each => evidence.isDoubtful(each, labels));
+      },
       store,
       outbox,
       clock,
@@ -150,6 +154,7 @@ export async function createAlerting(deps: AlertingDeps): Promise<Alerting> {
         name,
         rules.map(rule => rule.name),
         present,
+        pipeline.beyondCap,
       ),
       async evaluate() {
         try {
@@ -180,10 +185,7 @@ export async function createAlerting(deps: AlertingDeps): Promise<Alerting> {
         .filter(({ wants }) => wants === 'state')
         .map(receiver => createRepeating({ ...telling, receiver, notices: allNotices })),
     ],
-    firing(account) {
-      const alerts = pipelines.get(account)?.alerts() ?? [];
-      return new Set(alerts.filter(({ state }) => state.phase === 'firing').map(({ rule }) => rule));
-    },
+    braking: account => pipelines.get(account)?.braking() ?? new Map(),
     telling: (account, journal) => ({
       state: journal.state,
       async append(entries, changes = []) {

@@ -1,4 +1,4 @@
-import type { LoadedConfig } from '../config/load.ts';
+import type { StoreSettings } from '../config/store-settings.ts';
 import type { Clock } from '../kit/clock.ts';
 import { type Answer, ask, type Command } from '../remediation/commands.ts';
 import { openStoreBeside } from '../store/open.ts';
@@ -7,14 +7,15 @@ import { type JournalLine, readJournals } from './auto-cancel.ts';
 
 export { BREAKERS } from '../model/journal.ts';
 export type { Command } from '../remediation/commands.ts';
+export type { BrakeResult } from '../remediation/desk.ts';
 export type { Explanation } from '../remediation/explain.ts';
 export type { JournalLine } from './auto-cancel.ts';
 
 /** Milliseconds in which a running agent answers: it looks every second, and may be busy. */
 const WAIT = 10_000;
 
-async function withStore<T>({ config }: LoadedConfig, work: (store: Store) => Promise<T>): Promise<T> {
-  const store = await openStoreBeside(config.store);
+async function withStore<T>({ store: options }: StoreSettings, work: (store: Store) => Promise<T>): Promise<T> {
+  const store = await openStoreBeside(options);
   try {
     return await work(store);
   } finally {
@@ -24,15 +25,14 @@ async function withStore<T>({ config }: LoadedConfig, work: (store: Store) => Pr
 
 /** Gives a command to the running agent, through the store that both have. Rejects with StoreError. */
 export function askAgent(
-  loaded: LoadedConfig,
+  settings: StoreSettings,
   command: Command,
   deps: { readonly clock: Clock; readonly signal: AbortSignal },
 ): Promise<Answer | 'no_agent'> {
-  return withStore(loaded, store => ask(store, command, { waitMs: WAIT, ...deps }));
+  return withStore(settings, store => ask(store, command, { waitMs: WAIT, ...deps }));
 }
 
 /** The journals of all configured accounts from a time on, the oldest line first; whether an agent runs or not. */
-export function journalOf(loaded: LoadedConfig, since: number): Promise<JournalLine[]> {
-  const accounts = loaded.config.accounts.map(({ name }) => name);
-  return withStore(loaded, store => readJournals(store, accounts, since));
+export function journalOf(settings: StoreSettings, since: number): Promise<JournalLine[]> {
+  return withStore(settings, store => readJournals(store, settings.accounts, since));
 }

@@ -7,7 +7,6 @@ import type { Tracer } from '../kit/tracer.ts';
 import { autoCancelFamilies, autoCancelSamples } from '../metrics/auto-cancel.ts';
 import type { Source } from '../metrics/family.ts';
 import { BREAKERS, FINAL_OUTCOMES, type JournalEntry } from '../model/journal.ts';
-import { actionsLeft, ruleActionsLeft } from '../remediation/brakes.ts';
 import { modeOf } from '../remediation/candidates.ts';
 import { createDesk } from '../remediation/desk.ts';
 import { type Explanation, explain } from '../remediation/explain.ts';
@@ -44,7 +43,7 @@ interface AutoCancelDeps {
   readonly log: Log;
   readonly tracer: Tracer;
   /** Without it there are no alerts, and nobody is told. */
-  readonly alerting?: Pick<Alerting, 'firing' | 'telling'>;
+  readonly alerting?: Pick<Alerting, 'braking' | 'telling'>;
 }
 
 /** Lines that are given at a time: some 10 MB of JSON. */
@@ -66,14 +65,14 @@ export async function readJournals(
 /** How a judgement says that it lacks nothing but the newest event. */
 const LACKS_EVENTS = 'unknown_idle_for';
 
-function createSource(config: Config, account: string, journal: Journal, pipeline: Pipeline, clock: Clock): Source {
+function createSource(config: Config, account: string, journal: Journal, pipeline: Pipeline): Source {
   const options = config.autoCancel;
   const rules = options.rules.filter(({ accounts }) => accounts?.includes(account) ?? true);
   const numbers = () => {
     const { state } = journal;
     const actions = new Map<string, { rule: string; mode: string; outcome: string; count: number }>();
     for (const rule of rules) {
-      const [name, mode] = [rule.name, modeOf(rule, options.mode, clock.now())];
+      const [name, mode] = [rule.name, pipeline.modeOf(rule)];
       for (const outcome of FINAL_OUTCOMES) {
         actions.set(`${name}\0${mode}\0${outcome}`, { rule: name, mode, outcome, count: 0 });
       }
@@ -84,7 +83,6 @@ function createSource(config: Config, account: string, journal: Journal, pipelin
       const at = attempts.at(-1)?.at;
       if (isOpen && at !== undefined) unresolved.set(rule, Math.min(at, unresolved.get(rule) ?? at));
     }
-    const now = clock.now();
     return {
       candidates: new Map([...pipeline.candidates()].filter(([name]) => rules.some(rule => rule.name === name))),
       actions: [...actions.values()],
@@ -92,10 +90,7 @@ function createSource(config: Config, account: string, journal: Journal, pipelin
       breakers: new Map(BREAKERS.map(breaker => [breaker, state.breakers.has(breaker)])),
       isPaused: state.paused !== undefined,
       unresolved,
-      budget: [
-        { rule: undefined, left: actionsLeft(options, state, now) },
-        ...rules.map(rule => ({ rule: rule.name, left: ruleActionsLeft(rule, state, now) })),
-      ],
+      budget: pipeline.left(rules),
     };
   };
   let last = { text: '', samples: autoCancelSamples(numbers()) };
@@ -131,16 +126,17 @@ export async function createAutoCancel(deps: AutoCancelDeps): Promise<AutoCancel
         policy,
         journal,
         evidence,
-        judge(rule, sighting, id, lastEventAt) {
+        judge(rule, sighting, id, silence) {
           const known = rules.get(rule);
           if (!known) throw new Error(`there is no rule called ${rule}`);
-          return judge(known, { sighting, id, lastEventAt, at: clock.now() });
+          return judge(known, { sighting, id, lastEventAt: undefined, askedAt: clock.now(), ...silence });
         },
         lacksEvents: LACKS_EVENTS,
-        reader: account.at('action'),
+        reader: account.at('look'),
+        lastReader: account.at('action'),
         writer: accountMayAct(config, name) ? account.createWriter() : undefined,
         isStopped: () => mayBeThere(options.stopFile),
-        firing: () => deps.alerting?.firing(name) ?? new Set(),
+        alerts: () => deps.alerting?.braking(name) ?? new Map(),
         clock,
         log,
         tracer,
@@ -154,8 +150,7 @@ export async function createAutoCancel(deps: AutoCancelDeps): Promise<AutoCancel
   for (const { journal } of parts) {
     if (paused && !journal.state.paused) await journal.append([{ ...paused, step: 'paused' }]);
   }
-  const explainIn = (part: (typeof parts)[number], id: string) =>
-    explain(id, { ...part, account: part.name, options, now: clock.now });
+  const explainIn = (part: (typeof parts)[number], id: string) => explain(id, { ...part, account: part.name });
   const desk = createDesk({
     store,
     accounts: parts.map(part => ({ name: part.name, journal: part.journal, explain: id => explainIn(part, id) })),
@@ -178,7 +173,7 @@ export async function createAutoCancel(deps: AutoCancelDeps): Promise<AutoCancel
     );
   }
   return {
-    sources: parts.map(({ name, journal, pipeline }) => createSource(config, name, journal, pipeline, clock)),
+    sources: parts.map(({ name, journal, pipeline }) => createSource(config, name, journal, pipeline)),
     loops: [
       quietly('commands could not be obeyed', () => desk.serve()),
       ...parts

@@ -24,7 +24,7 @@ export function callbackOptions(
     clockOffset: () => clock.now() - clock.monotonic(),
     walkEvery: every,
     isSuspected: (sighting, at) =>
-      judge(defaultRule, { sighting, id: sighting.entry.id, lastEventAt: undefined, at }).verdict === 'stuck',
+      judge(defaultRule, { sighting, id: sighting.entry.id, lastEventAt: undefined, askedAt: at }).verdict === 'stuck',
   };
 }
 

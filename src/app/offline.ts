@@ -105,7 +105,7 @@ export function testRules(ruleCase: RuleCase, config: Config | undefined): RuleC
       episode: '',
     };
     const { at } = expected;
-    const seen = { sighting, id: entry[idFrom], lastEventAt: lastEventAt(ruleCase, sighting.entry, at), at };
+    const seen = { sighting, id: entry[idFrom], lastEventAt: lastEventAt(ruleCase, sighting.entry, at), askedAt: at };
     return toCheck(expected, judge(rule, seen));
   }
 

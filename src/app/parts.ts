@@ -1,4 +1,5 @@
 import type { LoadedConfig } from '../config/load.ts';
+import type { Bounds } from '../http/bounds.ts';
 import type { Clock } from '../kit/clock.ts';
 import type { Closing } from '../kit/closing.ts';
 import type { Log } from '../kit/log.ts';
@@ -8,6 +9,7 @@ import { createProcessMetrics, type ProcessMetrics } from '../metrics/process.ts
 import { openStore } from '../store/open.ts';
 import type { Store } from '../store/store.ts';
 import { createLog } from '../telemetry/log.ts';
+import type { CountedQueue } from '../telemetry/trace-queue.ts';
 import { createTracer } from '../telemetry/tracing.ts';
 import { ENDPOINTS } from '../upstream/call.ts';
 import { createLargeBodies } from '../upstream/large-bodies.ts';
@@ -22,6 +24,8 @@ export interface PartsDeps {
   readonly random: () => number;
   /** Milliseconds of the event log's past to read at an account's very first start. */
   readonly backfill?: number;
+  /** Other bounds of what clients may take than usual. */
+  readonly bounds?: Partial<Bounds>;
 }
 
 /** What every way of running needs: the accounts with their rounds, and what they speak through. */
@@ -55,10 +59,14 @@ async function flush(work: () => Promise<void>, clock: Clock): Promise<void> {
 const isTraced = ({ tracing }: LoadedConfig['config'], env: PartsDeps['env']) =>
   tracing.enabled && env.OTEL_SDK_DISABLED?.toLowerCase() !== 'true';
 
-async function saveSpent(accounts: readonly Account[], log: Log): Promise<void> {
-  const saved = await Promise.allSettled(accounts.map(account => account.saveSpent()));
+async function saveAccounts(accounts: readonly Account[], log: Log): Promise<void> {
+  const saved = await Promise.allSettled(accounts.map(account => account.save()));
   const failed = saved.find(each => each.status === 'rejected');
-  if (failed) log.warn({ error: String(failed.reason) }, 'what was spent of the budgets is not stored');
+  if (failed)
+    log.warn(
+      { error: String(failed.reason) },
+      'what was spent of the budgets, and how fresh the data is, are not stored',
+    );
 }
 
 /** Builds the parts that a configuration asks for; `closing` learns how to close them. */
@@ -86,6 +94,11 @@ export async function createParts(
     const shutdown = await startSdk({ options: config.tracing, env, version, spans: process.spans, log });
     closing.add('spans', () => flush(shutdown, clock));
   }
+  let queues: ReadonlyMap<string, CountedQueue> | undefined;
+  if (isOn && config.tracing.lifecycle.enabled) {
+    const { createTraceQueue } = await import('../telemetry/trace-queue.ts');
+    queues = new Map(config.accounts.map(({ name }) => [name, createTraceQueue(name, { spans: process.spans, log })]));
+  }
   const deps = {
     config,
     env,
@@ -97,13 +110,13 @@ export async function createParts(
     clock,
     random,
     backfill,
-    traceMessages: isOn && config.tracing.lifecycle.enabled,
+    traceQueue: (account: string) => queues?.get(account),
     log,
     tracer: createTracer(version, config.tracing.propagate),
   };
   const accounts = await Promise.all(config.accounts.map(account => createAccount(account, deps)));
-  const save = () => saveSpent(accounts, log);
-  closing.add('requests of the day', save);
+  const save = () => saveAccounts(accounts, log);
+  closing.add('what accounts leave to the next process', save);
   return {
     log,
     process,
@@ -112,7 +125,7 @@ export async function createParts(
     tracer: deps.tracer,
     save,
     async exportLifecycles() {
-      if (!deps.traceMessages) return undefined;
+      if (!queues) return undefined;
       const { createLifecycleExport } = await import('../telemetry/lifecycle.ts');
       const lifecycles = await createLifecycleExport({
         options: config.tracing,
@@ -121,11 +134,13 @@ export async function createParts(
         outbox: {
           accounts: accounts.map(({ name }) => name),
           read: account => store.scan(account, TRACE_OUTBOX),
-          remove: (account, keys) =>
-            store.commit(
+          async remove(account, keys) {
+            await store.commit(
               account,
               keys.map(key => ({ key, value: null })),
-            ),
+            );
+            queues?.get(account)?.removed(keys.length);
+          },
         },
         spans: process.spans,
         log,

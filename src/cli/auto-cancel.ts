@@ -3,16 +3,18 @@ import { Argument, Command } from 'commander';
 import {
   askAgent,
   BREAKERS,
+  type BrakeResult,
   type Explanation,
   type JournalLine,
   journalOf,
   type Command as Order,
 } from '../app/ask-agent.ts';
-import { loadConfig } from '../config/load.ts';
+import { loadStoreSettings } from '../config/store-settings.ts';
 import { systemClock } from '../kit/clock.ts';
 import { formatDuration } from '../kit/duration.ts';
+import { printable } from '../kit/printable.ts';
 import { durationOption } from './duration-option.ts';
-import { printable, toTable } from './table.ts';
+import { toTable } from './table.ts';
 import { untilStopped } from './until-stopped.ts';
 
 interface Options {
@@ -42,8 +44,7 @@ const QUEUED: readonly Order['kind'][] = ['pause', 'resume', 'reset-breaker'];
 async function order(file: string, command: Order): Promise<unknown> {
   const stop = new AbortController();
   void untilStopped().then(signal => stop.abort(new Error(`stopped by ${signal}`)));
-  const loaded = loadConfig(file, process.env);
-  const answer = await askAgent(loaded, command, { clock: systemClock, signal: stop.signal });
+  const answer = await askAgent(loadStoreSettings(file), command, { clock: systemClock, signal: stop.signal });
   if (answer === 'no_agent') {
     if (!QUEUED.includes(command.kind))
       throw new Error('no agent answered: is one running with this store, and autoCancel.mode not off?');
@@ -54,11 +55,33 @@ async function order(file: string, command: Order): Promise<unknown> {
   return answer.result ?? {};
 }
 
+/** When and why, and by whom where somebody did it. */
+const wordsOf = ({ at, by, reason }: { readonly at: number; readonly by?: string; readonly reason: string }) =>
+  `since ${iso(at)}${by === undefined ? '' : ` by ${printable(by)}`}: ${printable(reason)}`;
+
+/** Gives a command to the brakes, and prints what it changed. What is so already is no failure. */
+async function brake(file: string, command: Order, say: (before: string | undefined) => string): Promise<void> {
+  const done = (await order(file, command)) as BrakeResult | undefined;
+  if (done) print(say(done.before && wordsOf(done.before)));
+}
+
 const SIGNS = { true: 'yes', false: 'NO', unknown: '?' } as const;
 
 function explanationText(found: Explanation): string {
-  const { account, dlqId, messageId, firstSeenAt, lastSeenAt, snapshots, owner, findings, held, attempts, outcome } =
-    found;
+  const {
+    account,
+    dlqId,
+    messageId,
+    firstSeenAt,
+    lastSeenAt,
+    snapshots,
+    owner,
+    findings,
+    held,
+    paused,
+    attempts,
+    outcome,
+  } = found;
   const seen = formatDuration(Math.floor((lastSeenAt - firstSeenAt) / 1000) * 1000);
   const lines = [
     `${account}: entry ${printable(dlqId ?? messageId ?? '(without an id)')}, action ${found.action ?? '-'}`,
@@ -72,6 +95,7 @@ function explanationText(found: Explanation): string {
   }
   if (findings.length === 0) lines.push('', 'no rule matches it: nothing will be done');
   if (held !== undefined) lines.push('', `nothing is done now: ${held}`);
+  if (paused) lines.push('', `auto-cancel is paused ${wordsOf(paused)}`);
   if (attempts > 0 || outcome) lines.push('', `attempts: ${attempts}, outcome: ${outcome ?? 'none yet'}`);
   return lines.join('\n');
 }
@@ -142,7 +166,7 @@ export function autoCancelCommand(): Command {
       .option('--json', 'a JSON object a line, with the evidence')
       .action(async ({ config, since, json }: Options) => {
         const from = since === undefined ? Number.NEGATIVE_INFINITY : systemClock.now() - since;
-        const lines = await journalOf(loadConfig(config, process.env), from);
+        const lines = await journalOf(loadStoreSettings(config), from);
         if (json) for (const line of lines) print(JSON.stringify(line));
         else if (lines.length === 0) print('the journal is empty');
         else print(toTable(['time', 'account', 'step', 'rule', 'action', 'id', ''], lines.map(journalRow)));
@@ -155,16 +179,23 @@ export function autoCancelCommand(): Command {
         print(`${done.account}: ${done.action} is approved; it is judged once more after the next complete walk`);
       }),
     braking('pause', 'send nothing until resume').action(async ({ config, reason = '', by = whoAmI() }: Options) => {
-      if (await order(config, { kind: 'pause', by, reason })) print('paused');
+      await brake(config, { kind: 'pause', by, reason }, before =>
+        before === undefined ? 'paused' : `paused; it was paused before, ${before}`,
+      );
     }),
     braking('resume', 'end a pause').action(async ({ config, reason = '', by = whoAmI() }: Options) => {
-      if (await order(config, { kind: 'resume', by, reason })) print('resumed');
+      await brake(config, { kind: 'resume', by, reason }, before =>
+        before === undefined ? 'it was not paused: nothing has changed' : `resumed; it was paused ${before}`,
+      );
     }),
     braking('reset-breaker', 'close a breaker that has opened')
       .addArgument(new Argument('<breaker>', 'which').choices(BREAKERS))
       .action(async (breaker: (typeof BREAKERS)[number], { config, reason = '', by = whoAmI() }: Options) => {
-        if (await order(config, { kind: 'reset-breaker', breaker, by, reason }))
-          print(`the breaker ${breaker} is reset`);
+        await brake(config, { kind: 'reset-breaker', breaker, by, reason }, before =>
+          before === undefined
+            ? `the breaker ${breaker} was not open: nothing has changed`
+            : `the breaker ${breaker} is reset; it was open ${before}`,
+        );
       }),
   ];
   for (const each of commands) command.addCommand(each.copyInheritedSettings(command));

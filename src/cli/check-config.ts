@@ -1,16 +1,25 @@
 import { Command } from 'commander';
-import { formatFault, loadConfig } from '../config/load.ts';
+import { ConfigError, formatFault, type LoadedConfig, loadConfig } from '../config/load.ts';
+
+function warn(warnings: LoadedConfig['warnings']): void {
+  for (const warning of warnings) process.stderr.write(`warning: ${formatFault(warning)}\n`);
+}
 
 export function checkConfigCommand(): Command {
   return new Command('check-config')
-    .description('say every fault of a configuration file, with its place; exit 2 if there is any')
+    .description('validate a configuration file; report every error with line and column; exit 2 if there is any')
     .argument('<file>', 'configuration file')
     .action((file: string) => {
-      const { config, warnings } = loadConfig(file, process.env);
-      for (const warning of warnings) process.stderr.write(`warning: ${formatFault(warning)}\n`);
-      const names = config.accounts.map(({ name }) => name);
-      process.stdout.write(
-        `${file} is valid: ${names.length} account${names.length === 1 ? '' : 's'} (${names.join(', ')})\n`,
-      );
+      try {
+        const { config, warnings } = loadConfig(file, process.env);
+        warn(warnings);
+        const names = config.accounts.map(({ name }) => name);
+        process.stdout.write(
+          `${file} is valid: ${names.length} account${names.length === 1 ? '' : 's'} (${names.join(', ')})\n`,
+        );
+      } catch (error) {
+        if (error instanceof ConfigError) warn(error.warnings);
+        throw error;
+      }
     });
 }

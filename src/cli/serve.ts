@@ -11,7 +11,7 @@ const MANY_ACCOUNTS = 20;
 
 export function serveCommand(): Command {
   return new Command('serve')
-    .description('run the agent until SIGTERM or SIGINT')
+    .description('run the agent until SIGTERM or SIGINT; SIGHUP checks the configuration file')
     .requiredOption('--config <file>', 'configuration file')
     .option(
       '--backfill <duration>',
@@ -20,6 +20,9 @@ export function serveCommand(): Command {
     )
     .action(async ({ config: file, backfill }: { config: string; backfill?: number }) => {
       const stopped = untilStopped();
+      // It ends a process that does not listen to it, also one that is still about to start.
+      let recheck: (() => void) | undefined;
+      process.on('SIGHUP', () => recheck?.());
       const loaded = loadConfig(file, process.env);
       // main.ts keeps the young generation small, for sidecars. Pages of many accounts would be taken for old in it.
       if (loaded.config.accounts.length > MANY_ACCOUNTS) setFlagsFromString('--semi-space-growth-factor=2');
@@ -29,6 +32,7 @@ export function serveCommand(): Command {
         random: Math.random,
         ...(backfill === undefined ? {} : { backfill }),
       });
+      recheck = agent.recheck;
       await stopped;
       await agent.close();
     });

@@ -2,6 +2,7 @@ import { Command, Option } from 'commander';
 import { collectOnce, type Progress, type Snapshot } from '../app/once.ts';
 import { loadConfig } from '../config/load.ts';
 import { systemClock } from '../kit/clock.ts';
+import { printable } from '../kit/printable.ts';
 import { toTable } from './table.ts';
 import { untilStopped } from './until-stopped.ts';
 
@@ -12,10 +13,6 @@ function progressLine({ roundsDone, rounds, requests }: Progress): string {
   return `\r[${'#'.repeat(done)}${'.'.repeat(BAR - done)}] ${roundsDone}/${rounds} rounds, ${requests} requests`;
 }
 
-/** Control characters of a name would move the cursor of whoever looks at the table. */
-const printable = (text: string) =>
-  text.replace(/[\p{Cc}\p{Cf}]/gu, character => `\\u{${character.codePointAt(0)?.toString(16)}}`);
-
 function formatValue(metric: string, value: number): string {
   return metric.endsWith('_timestamp_seconds') ? new Date(value * 1000).toISOString() : String(value);
 }
@@ -24,13 +21,13 @@ function toText({ samples, accounts }: Snapshot): string {
   const rows = samples.map(({ account, metric, labels, value }) => [
     account,
     metric.replace(/^delivery_/, ''),
-    printable(Object.values(labels).join(', ')),
+    Object.values(labels).join(', '),
     formatValue(metric, value),
   ]);
   const failures = accounts.flatMap(({ account, collectors }) =>
     collectors.flatMap(({ collector, rounds }) =>
       rounds.flatMap(({ failure }) =>
-        failure ? [`${account}: ${collector} failed: ${failure.message} (${failure.reason})`] : [],
+        failure ? [printable(`${account}: ${collector} failed: ${failure.message} (${failure.reason})`)] : [],
       ),
     ),
   );

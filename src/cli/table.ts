@@ -1,5 +1,4 @@
-/** Text of the service as a terminal may show it: what would move its cursor, or worse, is replaced. */
-export const printable = (text: string) => text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu, '\u{fffd}');
+import { printable } from '../kit/printable.ts';
 
 /** Rows in aligned columns, two blanks apart; columns named in `right` are aligned to the right. */
 export function toTable(

@@ -1,5 +1,6 @@
 import type { z } from 'zod';
 import type { Families, SamplesOf } from '../metrics/family.ts';
+import type { Idle } from '../model/status.ts';
 import type { Priority, Reader } from '../upstream/api.ts';
 
 /** A row that must survive: `null` deletes. Keys are the collector's own; the runner puts its name before them. */
@@ -30,6 +31,8 @@ export interface Observation<Facts, Memory, Walk> {
   fold(memory: Memory): Folded<Facts, Memory>;
   /** Call again at once, with this. A step reads at most 10 pages, so that a backlog never starves others. */
   readonly more: Walk | undefined;
+  /** Of a round's first step that asked nothing: why. The round is then over, no success, and nothing is folded. */
+  readonly idle?: Idle | undefined;
 }
 
 export interface Folded<Facts, Memory> {

@@ -8,6 +8,7 @@ import { DIMENSIONS, type Dimension } from './dead-letters/aggregate.ts';
 import type { TrackerOptions } from './dead-letters/callbacks.ts';
 import { type DlqFacts, type IsSuspected, type SelectionFacts, toFacts } from './dead-letters/facts.ts';
 import { type Memory, restoreMemory, takeChanges } from './dead-letters/memory.ts';
+import type { Failure } from './dead-letters/reading.ts';
 import {
   askMeaning,
   foldStep,
@@ -103,6 +104,8 @@ interface RoundWalk {
   readonly stage: 'all' | 'filters' | 'everything';
   readonly walk: Walk;
   readonly hasEnded: boolean;
+  /** Why reading failed: the round fails once that is folded. */
+  readonly failure?: Failure | undefined;
   /** Failed workflow runs, read by themselves once everything is. */
   readonly workflows?: WorkflowReading;
 }
@@ -188,6 +191,8 @@ export const dlq = defineCollector({
     const { fromDateMeans, dlqRetention, maxSeriesPerBreakdown, callbacks } = options;
     const meaning = fromDateMeans === 'auto' ? (memory.meaning ?? 'creation') : fromDateMeans;
     const roundContext: RoundContext = { ...context, meaning, retention: dlqRetention };
+    if (context.walk?.failure) throw context.walk.failure.error;
+    if (round === 'new' && !context.walk && memory.tooMuchNew) throw memory.tooMuchNew;
     const next = nextWalk(context, roundContext);
     if (next?.workflows) {
       const read = await readWorkflows(next.workflows, next.walk, memory);
@@ -199,13 +204,13 @@ export const dlq = defineCollector({
         more: { ...next, hasEnded: read.isLast },
       };
     }
-    const reads = next ? await readStep(next.walk) : [];
-    const hasEnded = reads.length === 0;
+    const step = next && (await readStep(next.walk, memory));
+    const hasEnded = step === undefined || step.isLast;
     const teller = next?.stage === 'everything' && hasEnded && fromDateMeans === 'auto' ? next.walk.teller : undefined;
     const told = teller && memory.meaning === undefined ? await askMeaning(teller, roundContext) : undefined;
     return {
       fold(memory: Memory) {
-        if (next) foldStep(memory, next.walk, reads, roundContext, round);
+        if (next && step) foldStep(memory, next.walk, step, roundContext, round);
         if (told) {
           memory.meaning = told;
           memory.isTouched = true;
@@ -215,7 +220,9 @@ export const dlq = defineCollector({
         const facts = isShown && !next ? toFacts(memory, maxSeriesPerBreakdown, callbacks?.isSuspected) : undefined;
         return { memory, facts, changes: takeChanges(memory) };
       },
-      more: next && { ...next, hasEnded },
+      more: next && { ...next, hasEnded, failure: step?.failure },
+      // What is new is asked for once everything was read.
+      idle: next || context.walk ? undefined : ('waiting' as const),
     };
   },
 
@@ -251,7 +258,7 @@ export const dlq = defineCollector({
   },
 });
 
-const CALLBACK_STATES = ['in_progress', 'success', 'fail', 'canceled', 'unknown'] as const;
+export const CALLBACK_STATES = ['in_progress', 'success', 'fail', 'canceled', 'unknown'] as const;
 
 /** What this step reads; undefined when the round has nothing more to read. */
 function nextWalk(

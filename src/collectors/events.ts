@@ -216,5 +216,6 @@ async function observeSweep({ api, options, now, memory, walk, signal }: Observe
       return { memory, facts: toFacts(memory, options), changes: takeChanges(memory) };
     },
     more: range && { sweep: isRead ? undefined : range },
+    idle: range || walk ? undefined : memory.checkpoint ? ('not_due' as const) : ('waiting' as const),
   };
 }

@@ -11,3 +11,4 @@ export type { AccountFacts } from './account.ts';
 export type { Cadence, Collector } from './collector.ts';
 export type { DlqFacts } from './dead-letters/facts.ts';
 export type { CallbackOptions } from './dlq.ts';
+export { LABEL_VALUES } from './label-values.ts';

@@ -1,10 +1,14 @@
 import { z } from 'zod';
 import { alertingRule, alertmanagerOptions, evaluateEvery, notifierName, webhookOptions } from '../alerting/options.ts';
 import { collectors } from '../collectors/index.ts';
+import { formatDuration } from '../kit/duration.ts';
 import { accountFamilies } from '../metrics/account-families.ts';
 import type { Family } from '../metrics/family.ts';
 import { type AlertCondition, alertCondition, type Selector } from '../rules/options.ts';
 import { secret } from '../upstream/options.ts';
+import { neverIs } from './label-values.ts';
+import type { Config } from './schema.ts';
+import type { Known, Tell } from './tell.ts';
 
 const rule = alertingRule.safeExtend({ when: alertCondition.describe('What it is about: exactly one of these.') });
 
@@ -65,29 +69,25 @@ export const alertFamilies: ReadonlyMap<string, KnownFamily> = new Map(
     .map(known => [known.family.name, known]),
 );
 
+/** What a check needs beside what it is about. */
+interface Checking {
+  readonly config: Config;
+  readonly known: Known;
+  readonly tell: Tell;
+}
+
+type Path = readonly PropertyKey[];
+
 /** Rounds without which a collector's gauges are withdrawn in the end, of any of these accounts. */
-export function decidingRounds(name: string, { accounts }: Pick<Around, 'accounts'>): readonly string[] {
+export function decidingRounds(name: string, { accounts }: Pick<Config, 'accounts'>): readonly string[] {
   const { auxiliary = [] } = collectors.find(each => each.name === name) ?? {};
   return roundsOf(name, accounts).filter(round => !auxiliary.includes(round));
 }
 
-interface Around {
-  readonly alerts: Alerts;
-  readonly autoCancel: { readonly pauseWhileAlerts: readonly string[] };
-  readonly accounts: readonly {
-    readonly name: string;
-    readonly collect: Readonly<Record<string, { readonly enabled: boolean }>>;
-  }[];
-}
-
-/** Something wrong, with the path of where it stands. */
-interface Wrong {
-  readonly path: readonly PropertyKey[];
-  readonly message: string;
-}
+type Accounts = Pick<Config, 'accounts'>['accounts'];
 
 /** Rounds that a collector has in any account. */
-function roundsOf(name: string, accounts: Around['accounts']): readonly string[] {
+function roundsOf(name: string, accounts: Accounts): readonly string[] {
   const collector = collectors.find(each => each.name === name);
   const rounds = accounts.flatMap(({ collect }) => {
     if (!collector) return [];
@@ -107,70 +107,111 @@ function partsOf(condition: AlertCondition): [path: string[], selector: Selector
   ];
 }
 
-function faultsOfSelector(
+/** The histogram that a metric is, or that one of its series is of. */
+function histogramOf(metric: string): string | undefined {
+  const name = metric.replace(/_(bucket|sum|count)$/, '');
+  return collectors.some(({ families }) =>
+    Object.values(families).some(family => family.type === 'histogram' && family.name === name),
+  )
+    ? name
+    : undefined;
+}
+
+/** Why a metric can't be judged so; undefined when it can. */
+function faultOfMetric(metric: string, must: 'any' | 'counter' | 'time', accounts: Accounts): string | undefined {
+  const found = alertFamilies.get(metric);
+  const histogram = histogramOf(metric);
+  if (!found && histogram !== undefined) {
+    return `must be a gauge or counter; ${histogram} is a histogram, which only Prometheus can judge`;
+  }
+  if (!found) return `must be a gauge or counter of an account (docs/metrics.md); there is no ${metric}`;
+  const { family, collector } = found;
+  if (must === 'counter' && family.type !== 'counter') return `must be a counter; ${metric} is a gauge`;
+  if (must === 'time' && !metric.endsWith('_timestamp_seconds')) {
+    return 'must be a metric that ends in _timestamp_seconds';
+  }
+  if (collector !== undefined && roundsOf(collector, accounts).length === 0) {
+    return `is of the collector ${collector}, which is not enabled for any account`;
+  }
+  return undefined;
+}
+
+function checkSelector(
   { metric, labels }: Selector,
   must: 'any' | 'counter' | 'time',
   ruleLabels: readonly string[],
-  accounts: Around['accounts'],
-): Wrong[] {
-  const known = alertFamilies.get(metric);
-  const ofMetric = (message: string): Wrong[] => [{ path: ['metric'], message }];
-  if (!known) return ofMetric(`must be a gauge or counter of an account (docs/metrics.md); there is no ${metric}`);
-  const { family, collector } = known;
-  if (must === 'counter' && family.type !== 'counter') return ofMetric(`must be a counter; ${metric} is a gauge`);
-  if (must === 'time' && !metric.endsWith('_timestamp_seconds')) {
-    return ofMetric('must be a metric that ends in _timestamp_seconds');
+  { config, known, tell }: Checking,
+  path: Path,
+): void {
+  const { accounts } = config;
+  const wrong = faultOfMetric(metric, must, accounts);
+  if (wrong) tell.fault([...path, 'metric'], wrong);
+  for (const name of labels.account ?? []) {
+    if (known.accounts.includes(name)) continue;
+    const message = `there is no account called ${name}; there are: ${known.accounts.join(', ')}`;
+    tell.fault([...path, 'labels', 'account'], message);
   }
-  if (collector !== undefined && roundsOf(collector, accounts).length === 0) {
-    return ofMetric(`is of the collector ${collector}, which is not enabled for any account`);
-  }
+  const family = alertFamilies.get(metric)?.family;
+  if (!family || wrong) return;
   const allowed = ['account', ...family.labels];
-  const wrong = Object.keys(labels)
-    .filter(label => !allowed.includes(label))
-    .map(label => ({ path: ['labels', label], message: `${metric} has no such label; it has ${allowed.join(', ')}` }));
+  for (const label of Object.keys(labels)) {
+    if (allowed.includes(label)) continue;
+    tell.fault([...path, 'labels', label], `${metric} has no such label; it has ${allowed.join(', ')}`);
+  }
   const taken = ruleLabels.find(label => family.labels.includes(label));
-  const clash: Wrong[] =
-    taken === undefined ? [] : ofMetric(`has the label ${taken}, which the rule's own labels would take the place of`);
-  const names = accounts.map(({ name }) => name);
-  const strangers = (labels.account ?? []).filter(account => !names.includes(account));
-  const nobody = strangers.map(name => ({
-    path: ['labels', 'account'],
-    message: `there is no account called ${name}; there are: ${names.join(', ')}`,
-  }));
-  return [...wrong, ...clash, ...nobody];
+  if (taken !== undefined) {
+    tell.fault([...path, 'metric'], `has the label ${taken}, which the rule's own labels would take the place of`);
+  }
+  const named = accounts.filter(({ name }) => labels.account?.includes(name) ?? true);
+  const about = named.length === 0 ? accounts : named;
+  for (const [label, values] of Object.entries(labels)) {
+    // Without the label: that may be so of any series.
+    for (const value of values.filter(value => value !== '')) {
+      const message = family.labels.includes(label) && neverIs(family.name, label, value, config, about);
+      if (message) tell.fault([...path, 'labels', label], message);
+    }
+  }
 }
 
-function faultsOfStale(condition: AlertCondition, { accounts }: Around): Wrong[] {
-  if (condition.kind !== 'stale') return [];
-  const { collector, round } = condition;
-  const known = collectors.map(({ name }) => name).filter(name => roundsOf(name, accounts).length > 0);
-  if (!known.includes(collector)) {
-    return [{ path: ['collector'], message: `must be a collector that is enabled: ${known.join(', ')}` }];
+/** Windows are watched from the start of the process on: longer ones would hardly ever be known. */
+const LONGEST_WINDOW = 7 * 86_400_000;
+
+function checkCondition({ when, labels }: AlertRule, checking: Checking, path: Path): void {
+  const { config, tell } = checking;
+  if (when.kind === 'stale') {
+    const { collector, round } = when;
+    const enabled = collectors.map(({ name }) => name).filter(name => roundsOf(name, config.accounts).length > 0);
+    const rounds = roundsOf(collector, config.accounts);
+    if (!enabled.includes(collector)) {
+      tell.fault([...path, 'collector'], `must be a collector that is enabled: ${enabled.join(', ')}`);
+    } else if (round !== undefined && !rounds.includes(round)) {
+      tell.fault([...path, 'round'], `must be a round of ${collector}: ${rounds.join(', ')}`);
+    }
   }
-  const rounds = roundsOf(collector, accounts);
-  if (round === undefined || rounds.includes(round)) return [];
-  return [{ path: ['round'], message: `must be a round of ${collector}: ${rounds.join(', ')}` }];
+  if (when.kind === 'growth' || when.kind === 'ratio') {
+    const { evaluateEvery } = config.alerts;
+    if (when.over > LONGEST_WINDOW) {
+      const most = formatDuration(LONGEST_WINDOW);
+      tell.fault([...path, 'over'], `must be at most ${most}: what was is remembered from the start of the agent on`);
+    } else if (when.over < evaluateEvery) {
+      tell.fault([...path, 'over'], `must be at least alerts.evaluateEvery, ${formatDuration(evaluateEvery)}`);
+    }
+  }
+  if (when.kind === 'ratio' && when.part.metric === when.whole.metric && when.above >= 1) {
+    tell.fault([...path, 'above'], 'must be below 1: part is a share of the same metric; 5 % is 0.05');
+  }
+  for (const [inside, selector, must] of partsOf(when)) {
+    // Sums have no labels that could be in the way.
+    checkSelector(selector, must, when.kind === 'ratio' ? [] : Object.keys(labels), checking, [...path, ...inside]);
+  }
 }
 
 /** What the section says that the rest of the configuration, or the metrics, do not have. */
-export function faultsOfAlerts(around: Around): Wrong[] {
-  const { alerts, autoCancel, accounts } = around;
-  const wrong = alerts.rules.flatMap(({ when, labels }, index) => {
-    const at = ['alerts', 'rules', index, 'when', when.kind];
-    return [
-      ...faultsOfStale(when, around).map(each => ({ ...each, path: [...at, ...each.path] })),
-      ...partsOf(when).flatMap(([path, selector, must]) =>
-        // Sums have no labels that could be in the way.
-        faultsOfSelector(selector, must, when.kind === 'ratio' ? [] : Object.keys(labels), accounts).map(each => ({
-          ...each,
-          path: [...at, ...path, ...each.path],
-        })),
-      ),
-    ];
-  });
-  const isPausing = alerts.rules.some(({ name }) => autoCancel.pauseWhileAlerts.includes(name));
-  if (!alerts.enabled && isPausing) {
-    wrong.push({ path: ['autoCancel', 'pauseWhileAlerts'], message: 'needs alerts.enabled: true' });
+export function checkAlerts(config: Config, known: Known, tell: Tell): void {
+  const { alerts, autoCancel } = config;
+  for (const [index, rule] of alerts.rules.entries()) {
+    checkCondition(rule, { config, known, tell }, ['alerts', 'rules', index, 'when', rule.when.kind]);
   }
-  return wrong;
+  const isPausing = alerts.rules.some(({ name }) => autoCancel.pauseWhileAlerts.includes(name));
+  if (!alerts.enabled && isPausing) tell.fault(['autoCancel', 'pauseWhileAlerts'], 'needs alerts.enabled: true');
 }

@@ -1,6 +1,8 @@
 import { z } from 'zod';
 import { actingOptions, actingRule } from '../remediation/options.ts';
 import { checkEvidence, judgingRule } from '../rules/options.ts';
+import type { Config } from './schema.ts';
+import type { Known, Tell } from './tell.ts';
 
 const rule = actingRule.safeExtend(judgingRule.shape).superRefine((rule, context) => {
   checkEvidence(rule, context);
@@ -41,68 +43,45 @@ export const autoCancelOptions = actingOptions.safeExtend({
 export type AutoCancel = z.output<typeof autoCancelOptions>;
 type Rule = AutoCancel['rules'][number];
 
-/** What the checks need of the rest of the configuration. */
-interface Around {
-  readonly autoCancel: AutoCancel;
-  readonly store: { readonly kind: string };
-  readonly accounts: readonly {
-    readonly name: string;
-    readonly collect: Readonly<Record<string, { readonly enabled: boolean }>>;
-  }[];
-}
-
-/** Something wrong, with the path of where it stands. */
-interface Wrong {
-  readonly path: readonly PropertyKey[];
-  readonly message: string;
-}
-
-/** Names that rules may use. */
-interface Known {
-  readonly notifiers: readonly string[];
-  readonly alerts: readonly string[];
-}
-
 /** Whether a rule may ever send something for an account. */
 function mayAct({ mode }: Pick<AutoCancel, 'mode'>, rule: Rule, account: string): boolean {
   return mode === 'enforce' && rule.mode !== 'plan' && (rule.accounts?.includes(account) ?? true);
 }
 
 /** Whether anything may ever be sent for an account: its token for acting is needed only then. */
-export function accountMayAct({ autoCancel }: Pick<Around, 'autoCancel'>, account: string): boolean {
+export function accountMayAct({ autoCancel }: { readonly autoCancel: AutoCancel }, account: string): boolean {
   return autoCancel.rules.some(rule => mayAct(autoCancel, rule, account));
 }
 
 /** What the rules ask of the rest of the configuration and it does not give. */
-export function faultsOfAutoCancel({ autoCancel, store, accounts }: Around, { notifiers, alerts }: Known): Wrong[] {
-  const wrong: Wrong[] = [];
+export function checkAutoCancel({ autoCancel, store, accounts }: Config, known: Known, tell: Tell): void {
   const names = (path: readonly PropertyKey[], used: readonly string[], known: readonly string[], what: string) => {
     for (const [number, name] of used.entries()) {
-      if (!known.includes(name)) wrong.push({ path: [...path, number], message: `there is no ${what} called ${name}` });
+      if (known.includes(name)) continue;
+      const there = known.length === 0 ? '' : `; there are: ${known.join(', ')}`;
+      tell.fault([...path, number], `there is no ${what} called ${name}${there}`);
     }
   };
-  names(['autoCancel', 'pauseWhileAlerts'], autoCancel.pauseWhileAlerts, alerts, 'alert');
+  names(['autoCancel', 'pauseWhileAlerts'], autoCancel.pauseWhileAlerts, known.alerts, 'alert');
   for (const [index, rule] of autoCancel.rules.entries()) {
     const path = ['autoCancel', 'rules', index];
-    const known = accounts.map(({ name }) => name);
-    names([...path, 'accounts'], rule.accounts ?? [], known, 'account');
-    names([...path, 'notify'], rule.notify, notifiers, 'notifier');
+    names([...path, 'accounts'], rule.accounts ?? [], known.accounts, 'account');
+    names([...path, 'notify'], rule.notify, known.notifiers, 'notifier');
     const own = accounts.filter(({ name }) => rule.accounts?.includes(name) ?? true);
     const without = (collector: string) => own.find(({ collect }) => !collect[collector]?.enabled)?.name;
     const blindfolded = without('dlq');
     if (blindfolded !== undefined) {
       const message = `needs collect.dlq, which is not enabled for the account ${blindfolded}`;
-      wrong.push({ path: rule.accounts === null ? path : [...path, 'accounts'], message });
+      tell.fault(rule.accounts === null ? path : [...path, 'accounts'], message);
     }
     const deaf = rule.stuckWhen.idleFor === undefined ? undefined : without('events');
     if (deaf !== undefined) {
       const message = `needs collect.events, which is not enabled for the account ${deaf}`;
-      wrong.push({ path: [...path, 'stuckWhen', 'idleFor'], message });
+      tell.fault([...path, 'stuckWhen', 'idleFor'], message);
     }
     if (store.kind === 'memory' && own.some(({ name }) => mayAct(autoCancel, rule, name))) {
       const message = 'needs a store that lasts: what was sent must be known after a restart, and store.kind is memory';
-      wrong.push({ path: [...path, 'mode'], message });
+      tell.fault([...path, 'mode'], message);
     }
   }
-  return wrong;
 }

@@ -2,8 +2,10 @@ import { z } from 'zod';
 import { Duration, parseDuration } from '../kit/duration.ts';
 import { actingOptions } from '../remediation/options.ts';
 import { autoCancelRules } from './auto-cancel.ts';
+import { toFaults } from './issue-words.ts';
 import { allowedKeys, type JsonSchema } from './json-schema.ts';
-import { ConfigError, formatPath, readText, toFaults } from './load.ts';
+import { ConfigError, formatPath, readText } from './load.ts';
+import { valueAt } from './parse-all.ts';
 import { type Fault, readYaml } from './yaml-file.ts';
 
 const MOMENT = z.iso.datetime({ offset: true });
@@ -99,7 +101,14 @@ export function readRuleCase(file: string): RuleCase {
   if (!parsed.success) {
     const schema = () => z.toJSONSchema(caseFile, { io: 'input' }) as JsonSchema;
     throw new ConfigError(
-      parsed.error.issues.flatMap(issue => toFaults(issue, locate, path => allowedKeys(path, schema()))),
+      parsed.error.issues.flatMap(issue =>
+        toFaults(
+          issue,
+          locate,
+          path => allowedKeys(path, schema()),
+          path => valueAt(yaml.content, path),
+        ),
+      ),
     );
   }
   const { start, ...rest } = parsed.data;

@@ -1,4 +1,7 @@
+import { isIPv6 } from 'node:net';
 import { z } from 'zod';
+import { BOUNDS } from './bounds.ts';
+import { hostOf } from './host.ts';
 
 /** `host:port`; an IPv6 host in brackets; port 0 takes any free one. */
 export const ListenAddress = z
@@ -10,6 +13,19 @@ export const ListenAddress = z
     error: 'must have a port of at most 65535',
   });
 
+/** A host as it is compared: see `hostOf`. */
+const allowedHost = z.string().transform((text, context) => {
+  // An IPv6 address may stand there without its brackets.
+  const literal = isIPv6(text) ? `[${text}]` : text;
+  const host = /^(\[.*\]|[^:]*)$/.test(literal) ? hostOf(literal) : undefined;
+  if (host !== undefined) return host;
+  context.addIssue({
+    code: 'custom',
+    message: 'must be a host name or an address without scheme and port, such as dw.example.com or [::1]',
+  });
+  return z.NEVER;
+});
+
 export const serverOptions = z.strictObject({
   listen: ListenAddress.default('0.0.0.0:10922').describe('Address and port of all routes.'),
   externalUrl: z
@@ -17,6 +33,20 @@ export const serverOptions = z.strictObject({
     .nullable()
     .default(null)
     .describe('The address others reach this at: for service discovery. Default: the host a request names.'),
+  maxConnections: z
+    .int()
+    .min(1)
+    .max(100_000)
+    .default(BOUNDS.maxConnections)
+    .describe(
+      'Connections at the same time; more are refused. In any case an answer that is not taken within 30 s is cut: docs/bounds.md.',
+    ),
+  allowedHosts: z
+    .array(allowedHost)
+    .default([])
+    .describe(
+      'Host names and addresses, without port, that requests to any route must name as their Host, such as `[dw.example.com]`; others are answered with 421. It keeps web pages from reading this by a name of their own (DNS rebinding). Probes of Kubernetes name the address of the pod unless `httpHeaders` says otherwise. Default: any.',
+    ),
 });
 
 /** Splits what ListenAddress allows. */

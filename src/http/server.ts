@@ -4,6 +4,9 @@ import express, { type NextFunction, type Request, type Response } from 'express
 import type { Clock } from '../kit/clock.ts';
 import type { Log } from '../kit/log.ts';
 import type { AccountStatus } from '../model/status.ts';
+import { type Answers, createAnswers } from './answers.ts';
+import { BOUNDS, type Bounds, createSayHeld } from './bounds.ts';
+import { createGate, guardConnections, sayCut } from './gate.ts';
 import type { Format } from './negotiate.ts';
 import { alertsRoutes } from './routes/alerts.ts';
 import { autoCancelRoutes } from './routes/auto-cancel.ts';
@@ -51,15 +54,12 @@ export interface HttpServer {
   close(): Promise<void>;
 }
 
-function createApp(served: Served, log: Log): express.Express {
+function createApp(served: Served, answers: Answers, log: Log): express.Express {
   const app = express();
   app.disable('x-powered-by');
   app.disable('etag');
-  app.use((_request: Request, response: Response, next: NextFunction) => {
-    response.setHeader('X-Content-Type-Options', 'nosniff');
-    next();
-  });
-  for (const routes of [metricsRoutes, healthRoutes, statusRoutes, alertsRoutes, autoCancelRoutes, pageRoutes])
+  app.use(metricsRoutes(served, answers));
+  for (const routes of [healthRoutes, statusRoutes, alertsRoutes, autoCancelRoutes, pageRoutes])
     app.use(routes(served));
   app.use((_request: Request, response: Response) => void response.status(404).type('text').send('not found\n'));
   app.use((error: unknown, request: Request, response: Response, _next: NextFunction) => {
@@ -73,23 +73,41 @@ function createApp(served: Served, log: Log): express.Express {
 /** Milliseconds that answers under way get to end when the server closes. */
 const GRACE = 1000;
 
+export interface ServerSettings extends Partial<Bounds> {
+  readonly host: string;
+  readonly port: number;
+  readonly allowedHosts?: readonly string[];
+}
+
+/** How often connections are looked at that take too long to say what they want, milliseconds. */
+const CHECK_EVERY = 1000;
+
 /** Throws when the address can't be had, naming it. */
 export async function startHttpServer(
-  listen: { host: string; port: number },
+  { host, port, allowedHosts = [], ...changed }: ServerSettings,
   served: Served,
   log: Log,
 ): Promise<HttpServer> {
-  const server = createServer(createApp(served, log));
+  const bounds = { ...BOUNDS, ...changed };
+  const sayHeld = createSayHeld(log, served.clock);
+  const answers = createAnswers(bounds.unreadBytes, request => sayCut(sayHeld, request));
+  const server = createServer(
+    {
+      headersTimeout: bounds.headersWithin,
+      requestTimeout: bounds.requestWithin,
+      connectionsCheckingInterval: CHECK_EVERY,
+    },
+    createGate({ bounds, answers, allowedHosts }, sayHeld, createApp(served, answers, log)),
+  );
+  guardConnections(server, bounds, sayHeld);
   await new Promise<void>((resolve, reject) => {
-    server.once('error', cause =>
-      reject(new Error(`can't listen on ${listen.host}:${listen.port}: ${cause.message}`, { cause })),
-    );
-    server.listen(listen.port, listen.host, resolve);
+    server.once('error', cause => reject(new Error(`can't listen on ${host}:${port}: ${cause.message}`, { cause })));
+    server.listen(port, host, resolve);
   });
   server.removeAllListeners('error').on('error', error => log.error({ error: error.message }, 'the port has a fault'));
-  const { port, address, family } = server.address() as AddressInfo;
-  const host = address === '0.0.0.0' || address === '::' ? 'localhost' : family === 'IPv6' ? `[${address}]` : address;
-  return { url: `http://${host}:${port}`, close: () => closeServer(server, served.clock) };
+  const { port: open, address, family } = server.address() as AddressInfo;
+  const name = address === '0.0.0.0' || address === '::' ? 'localhost' : family === 'IPv6' ? `[${address}]` : address;
+  return { url: `http://${name}:${open}`, close: () => closeServer(server, served.clock) };
 }
 
 async function closeServer(server: Server, clock: Clock): Promise<void> {

@@ -3,7 +3,7 @@ import { counter, gauge, type Sample, type Source } from './family.ts';
 
 const alerts = gauge(
   'delivery_alerts',
-  'Alerts of the agent itself, by state, at the last evaluation; 0 where there is none. Shown while `alerts.enabled` is true.',
+  'Alerts of the agent itself, by state, at the last evaluation; 0 where there is none. beyond_cap: series that one alert with the label overflow stands for, as a rule has at most 100 of its own. Shown while `alerts.enabled` is true.',
   ['alert', 'state'],
 );
 
@@ -18,20 +18,25 @@ export const alertingFamilies = { alerts, notifications } as const;
 
 const STATES = ['pending', 'firing'] as const;
 
-/** How many alerts of each rule there are in an account. `present`: the alerts that are pending or firing. */
+/**
+ * How many alerts of each rule there are in an account. `present`: the alerts that are pending or firing; `beyondCap`: series
+ * of a rule that have none of their own.
+ */
 export function alertsSource(
   account: string,
   rules: readonly string[],
   present: () => readonly { readonly rule: string; readonly phase: string }[],
+  beyondCap: (rule: string) => number,
 ): Source {
   const samples = (): readonly Sample[] => {
     const found = present();
-    return rules.flatMap(alert =>
-      STATES.map(state => ({
+    return rules.flatMap(alert => [
+      ...STATES.map(state => ({
         labels: { alert, state },
         value: found.filter(({ rule, phase }) => rule === alert && phase === state).length,
       })),
-    );
+      { labels: { alert, state: 'beyond_cap' }, value: beyondCap(alert) },
+    ]);
   };
   return {
     account,

@@ -6,12 +6,13 @@ import { counter, type Family, gauge, type Sample } from './family.ts';
 export const ownFamilies = {
   up: gauge(
     'delivery_up',
-    '1 when the last round of every enabled collector of the account succeeded, else 0; 0 before the first. Rounds run in the background, not at scrape time.',
+    '1 when the last round of every enabled collector of the account succeeded, else 0; 0 before the first. Rounds that have had nothing to ask yet do not count: the sweep of the event log before anything is old enough, the look for new dead letters before the first complete walk. Rounds run in the background, not at scrape time.',
   ),
-  success: gauge('delivery_collector_success', '1 when the last attempt of the round succeeded, else 0.', [
-    'collector',
-    'round',
-  ]),
+  success: gauge(
+    'delivery_collector_success',
+    '1 when the last attempt of the round that asked something succeeded, else 0. Absent before the first: a round that asks nothing is no success.',
+    ['collector', 'round'],
+  ),
   duration: gauge('delivery_collector_duration_seconds', 'How long the last attempt of the round took.', [
     'collector',
     'round',
@@ -28,7 +29,7 @@ export const ownFamilies = {
   ),
   dataStale: gauge(
     'delivery_collector_data_stale',
-    '1 when no complete round has ended for longer than staleness.markAfter intervals, or durations of the last one where that is longer, else 0. Later the data is withdrawn.',
+    '1 when no complete round has ended for longer than staleness.markAfter intervals, or durations of the last one where that is longer, else 0. Counts across restarts; time in which no agent ran only once an attempt failed. While there is nothing to read yet, nothing gets older. Later the data is withdrawn.',
     ['collector', 'round'],
   ),
   consecutiveFailures: gauge(
@@ -42,7 +43,7 @@ export const ownFamilies = {
   ),
   tokenRejected: gauge(
     'delivery_token_rejected',
-    '1 while the service refuses the token of the account (401), else 0. A refused token is tried again every five minutes, a changed one at once.',
+    '1 while the service refuses the token of the account (401), else 0, by its last answer, of before a restart, too; absent before the first. A refused token is tried again every five minutes, a changed one at once.',
   ),
   rowsRejected: counter(
     'delivery_rows_rejected_total',

@@ -72,13 +72,14 @@ export const blind: RecordingRule = (() => {
 /**
  * An alert's expression, and what keeps it firing. When data can't be read, gauges vanish and counters stand still, which
  * looks like recovery; so an alert that fires then goes on, with the value -1, until there is data to judge. One that does
- * not fire yet does not begin to.
+ * not fire yet does not begin to: frozen counters go on to say what they said last, and a time goes on getting older.
  */
 export function heldExpression({ name, expr, collector, heldBy }: Alert): string {
   const firing = `max without (alertname, alertstate, severity) (ALERTS{alertname="${name}", alertstate="firing"})`;
+  const isBlind = `on (job, account) ${blind.record}{collector="${collector}"} == 1`;
   return [
-    expr,
-    ...(collector ? [`-(${firing} and on (job, account) ${blind.record}{collector="${collector}"} == 1)`] : []),
+    collector ? `(${expr})\nunless ${isBlind}` : expr,
+    ...(collector ? [`-(${firing} and ${isBlind})`] : []),
     ...(heldBy ? [`-(${firing} and on (${heldBy.on.join(', ')}) ${heldBy.expr})`] : []),
   ].join('\nor\n');
 }

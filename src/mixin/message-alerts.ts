@@ -137,7 +137,7 @@ export const messageAlerts: readonly Alert[] = [
     severity: 'warning',
     collector: 'events',
     // Entries and waitlists move only because messages do, and then there are events; an account at rest has neither.
-    expr: `time() - ${highest(latest(series(newest)))} > 900\nand on (job, account) (${highest(increase('15m')(series(dlq.families.entered, { filter: 'all' })))} > 0 or max without (instance, pod, flow_control_key) (changes(${series(flowControl.families.waitlistSize)}[15m])) > 0)`,
+    expr: `time() - ${highest(latest(series(newest)))} > 900\nand on (job, account) (${highest(increase('15m')(series(dlq.families.entered, { filter: 'all' })))} > 0 or max without (instance, pod, replica, flow_control_key) (changes(${series(flowControl.families.waitlistSize)}[15m])) > 0)`,
     for: '5m',
     summary: 'The event log of {{ $labels.account }} stands still while messages move.',
     description:

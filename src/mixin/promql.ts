@@ -1,7 +1,7 @@
 import type { Family } from '../metrics/family.ts';
 
 /** What tells the replicas of one agent apart: each counts and shows the same, so that sums over them would double. */
-const REPLICA = 'instance, pod';
+const REPLICA = 'instance, pod, replica';
 
 /** What a label must be: exactly a text, or a pattern that matches all of it. */
 type Matcher = string | RegExp;

@@ -1,7 +1,7 @@
 import { dlq } from '../collectors/dlq.ts';
 import { flowControl } from '../collectors/flow-control.ts';
 import { ownFamilies } from '../metrics/own.ts';
-import { type Alert, blind } from './alert.ts';
+import type { Alert } from './alert.ts';
 import { highest, latest, lowest, series } from './promql.ts';
 
 const { messages, oldestEntered, callbacks, suspected } = dlq.families;
@@ -87,8 +87,8 @@ export const flowControlAlerts: readonly Alert[] = [
     name: 'DeliveryWaitlistStalled',
     severity: 'warning',
     collector: 'flow_control',
-    // The same number for half an hour, of a key that is there now, is read now, and is not paused.
-    expr: `${highest(latest(waiting))} > 0\nand ${highest(latest(waiting))} == ${highest(latest(waiting, ' offset 30m'))}\nand ${highest(`changes(${waiting}[30m])`)} == 0\nunless ${isPaused}\nunless on (job, account) ${blind.record}{collector="flow_control"} == 1`,
+    // The same number for half an hour, of a key that is there now and is not paused.
+    expr: `${highest(latest(waiting))} > 0\nand ${highest(latest(waiting))} == ${highest(latest(waiting, ' offset 30m'))}\nand ${highest(`changes(${waiting}[30m])`)} == 0\nunless ${isPaused}`,
     for: '10m',
     summary: 'Nothing moves on a flow-control key of {{ $labels.account }}.',
     description:

@@ -19,6 +19,14 @@ export interface CallbackSighting {
   readonly episode: string;
 }
 
+/** What the event log said of the messages of an entry. Times: milliseconds since the Unix epoch. */
+export interface Silence {
+  /** Of the newest event; undefined when that could not be told. */
+  readonly lastEventAt: number | 'none' | undefined;
+  /** When the log was asked: of what came later it said nothing. */
+  readonly askedAt: number;
+}
+
 /** What complete walks know of failure callbacks. */
 export interface CallbackFacts {
   /** When the last complete walk began. */

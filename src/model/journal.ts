@@ -47,11 +47,22 @@ export interface JournalTarget {
   readonly episode: string;
 }
 
+/** Who asks for an action: of another rule, mode or policy neither its grace nor its approval says anything. */
+export interface Asker {
+  readonly rule: string;
+  readonly mode: 'plan' | 'approve' | 'enforce';
+  /** Hash of the rules that judged. */
+  readonly policy: string;
+}
+
 /** Steps of one action, in the order in which they may come. */
 export type JournalStep =
   | {
       readonly step: 'marked' | 'awaiting_approval';
       readonly rule: string;
+      /** Missing in lines of version 0.1.0. */
+      readonly mode?: Asker['mode'] | undefined;
+      readonly policy?: string | undefined;
       readonly target: JournalTarget;
       readonly evidence: readonly Predicate[];
       /** Grace or approval ends, milliseconds since the Unix epoch. */

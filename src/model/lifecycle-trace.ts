@@ -32,3 +32,11 @@ export interface LifecycleTrace {
   readonly lateEvents: number;
   readonly partial: readonly PartialReason[];
 }
+
+/** What waits of one account until the receiver of spans took it. The rows are in the store; this keeps their number. */
+export interface TraceQueue {
+  /** So many waited when the account's memory was read from the store. */
+  restore(count: number): void;
+  /** Makes room for one more. False where there is none: the trace is counted as dropped. */
+  add(trace: LifecycleTrace): boolean;
+}

@@ -3,19 +3,24 @@ export interface RoundStatus {
   readonly round: string;
   /** Milliseconds between two starts, as configured. */
   readonly every: number;
-  /** Whether the last attempt succeeded; undefined before the first ended. */
+  /** Whether the last attempt that asked something succeeded; undefined before the first ended. */
   readonly success: boolean | undefined;
-  /** Whether the last attempt read to the end; undefined before the first ended. */
+  /** Whether that attempt read to the end; undefined before the first ended. */
   readonly complete: boolean | undefined;
   readonly durationSeconds: number | undefined;
   /** When the last complete round began: what is shown was true then or later. */
   readonly dataAt: number | undefined;
   readonly consecutiveFailures: number;
-  /** No complete round has ended for longer than the configuration calls fresh. */
+  /** Why the last turn asked nothing; undefined when it did ask. */
+  readonly idle: Idle | undefined;
+  /** No complete round has ended, in this process or before it, for longer than the configuration calls fresh. */
   readonly stale: boolean;
   /** Why the last attempt failed: a closed word, and a sentence without secrets. */
   readonly failure: { readonly reason: string; readonly message: string } | undefined;
 }
+
+/** `waiting`: another round has to find something first; `not_due`: there is nothing to read yet. */
+export type Idle = 'waiting' | 'not_due';
 
 export interface CollectorStatus {
   readonly collector: string;
@@ -26,7 +31,7 @@ export interface CollectorStatus {
 
 export interface AccountStatus {
   readonly account: string;
-  /** Every enabled collector's last round succeeded. */
+  /** The last round of every enabled collector succeeded, but for those that have had nothing to ask yet. */
   readonly up: boolean;
   readonly collectors: readonly CollectorStatus[];
 }

@@ -2,30 +2,29 @@ import type { Breaker, JournalTarget } from '../model/journal.ts';
 import type { Judged } from './candidates.ts';
 import type { Action, JournalState, Use } from './journal-state.ts';
 import type { AutoCancelOptions } from './options.ts';
-import { isOpen } from './windows.ts';
 
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
 
 /** What is outside the journal and may forbid to act. */
 export interface Surroundings {
-  /** Milliseconds since the Unix epoch. */
-  readonly now: number;
   /** Whether the stop file is there. */
   readonly isStopped: boolean;
-  /** Alerts that fire, by name. */
-  readonly firing: ReadonlySet<string>;
+  /** Alerts that fire, and those of which it is not known, by name. */
+  readonly alerts: ReadonlyMap<string, 'firing' | 'unknown'>;
 }
 
 /** Why nothing at all may be done now, as one word; undefined when something may. */
 export function brakeOf(
   options: AutoCancelOptions,
   state: JournalState,
-  { isStopped, firing }: Surroundings,
+  { isStopped, alerts }: Surroundings,
 ): string | undefined {
   if (state.paused) return 'paused';
   if (isStopped) return 'stop_file';
-  if (options.pauseWhileAlerts.some(name => firing.has(name))) return 'alert_firing';
+  const said = options.pauseWhileAlerts.map(name => alerts.get(name));
+  if (said.includes('firing')) return 'alert_firing';
+  if (said.includes('unknown')) return 'alert_unknown';
   const [open] = state.breakers.keys();
   return open && `breaker_${open}`;
 }
@@ -59,23 +58,25 @@ export function tripped(
   return undefined;
 }
 
+/** Whether an approval was given, and still holds at `now`. */
+export function isApproved({ approvedBy, approvalUntil }: Action, now: number): boolean {
+  return approvedBy !== undefined && approvalUntil !== undefined && now < approvalUntil;
+}
+
 /**
- * What this one still waits for; undefined when for nothing. `walkAt`: when the walk began that judged it, milliseconds since
- * the Unix epoch.
+ * What this one still waits for; undefined when for nothing. `own`: what is known of its action that was asked by the same
+ * rule, mode and policy. `walkAt`: when the walk began that judged it. Times: milliseconds since the Unix epoch.
  */
 export function waitOf(
-  { action, rule, mode }: Pick<Judged, 'action' | 'rule' | 'mode'>,
-  state: JournalState,
+  { rule, mode }: Pick<Judged, 'rule' | 'mode'>,
+  own: Action | undefined,
   walkAt: number,
+  now: number,
 ): 'grace' | 'awaiting_approval' | undefined {
-  const known = state.actions.get(action);
-  if (known?.isOpen) return undefined;
-  const { graceUntil, approvalUntil, approvedBy } = known ?? {};
   // Judged again by a walk that began after its end. Whoever is asked is asked after it.
-  const isGracious = rule.grace > 0 && approvalUntil === undefined;
-  const isMarked = graceUntil !== undefined && known?.rule === rule.name;
-  if (isGracious && (!isMarked || walkAt < graceUntil)) return 'grace';
-  return mode === 'approve' && approvedBy === undefined ? 'awaiting_approval' : undefined;
+  const isGracious = rule.grace > 0 && own?.approvalUntil === undefined;
+  if (isGracious && (own?.graceUntil === undefined || walkAt < own.graceUntil)) return 'grace';
+  return mode === 'approve' && !(own && isApproved(own, now)) ? 'awaiting_approval' : undefined;
 }
 
 const countSince = (uses: readonly Use[], from: number) => uses.filter(({ at }) => at > from).length;
@@ -95,6 +96,10 @@ export function ruleActionsLeft({ name, limits }: Judged['rule'], state: Journal
 
 const urlOf = ({ workflowUrl, url }: JournalTarget) => workflowUrl ?? url;
 
+/** The same run of the same entry's callback, under whichever of its ids. */
+const isSameEpisode = ({ target: other }: Action, { dlqId, messageId, episode }: JournalTarget) =>
+  other.dlqId === dlqId && other.messageId === messageId && other.episode === episode;
+
 /** Blind: why the entry is left alone whatever its episode, because of what was sent to it before. */
 export function leftAlone(
   { rule, target }: Pick<Judged, 'rule' | 'target'>,
@@ -107,6 +112,16 @@ export function leftAlone(
   return last.at > now - rule.recheckAfter ? 'not_in_progress_lately' : undefined;
 }
 
+/** Milliseconds to wait after a callback's second cancel was answered 429; twice as long after each further one. */
+const LIMITED_WAIT = 10 * 60_000;
+
+function isLimitedLately({ attempts }: Action, now: number): boolean {
+  const last = attempts.at(-1);
+  const times = attempts.filter(({ answer }) => answer?.kind === 'limited').length;
+  if (last?.answer?.kind !== 'limited' || times < 2) return false;
+  return last.at > now - Math.min(DAY, LIMITED_WAIT * 2 ** (times - 2));
+}
+
 /** Why this one may not be acted upon now, as one word; undefined when it may. `runFrom`: uses that were there when its run began. */
 export function limitOf(
   judged: Judged,
@@ -116,13 +131,13 @@ export function limitOf(
   runFrom: number,
 ): string | undefined {
   const { rule, mode, target, action } = judged;
-  if (!isOpen(rule.windows, now).open) {
-    return rule.windows.deny.some(({ from, to }) => now >= from && now < to) ? 'window_denied' : 'window_closed';
-  }
-  const isUnresolved = (other: Action) => other.isOpen && other.id !== action && other.target.id === target.id;
-  if (state.actions.values().some(isUnresolved)) return 'unresolved';
+  const others = [...state.actions.values()].filter(({ id }) => id !== action);
+  if (others.some(other => other.isOpen && other.target.id === target.id)) return 'unresolved';
+  if (others.some(other => isSameEpisode(other, target) && other.attempts.length > 0)) return 'sent_before';
   const alone = leftAlone(judged, state, now);
   if (alone) return alone;
+  const known = state.actions.get(action);
+  if (known && isLimitedLately(known, now)) return 'rate_limited';
   const isPlan = mode === 'plan';
   const uses = state.uses.filter(use => use.isPlan === isPlan);
   const ofRule = uses.filter(use => use.rule === rule.name);

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { bareAddress } from '../kit/bare-address.ts';
-import type { CallbackSighting } from '../model/callback.ts';
+import type { CallbackSighting, Silence } from '../model/callback.ts';
 import type { Finding } from '../model/finding.ts';
 import type { JournalTarget } from '../model/journal.ts';
 import { isSaneId } from '../upstream/api.ts';
@@ -25,6 +25,8 @@ export interface Judged {
   readonly rule: ActingRule;
   readonly mode: Mode;
   readonly finding: Finding;
+  /** What the event log said, where it was asked. */
+  readonly silence: Silence | undefined;
   /** What the other rules that match it say. */
   readonly shadowed: readonly Finding[];
 }
@@ -55,8 +57,10 @@ function targetOf(account: string, id: string | undefined, { entry, episode }: C
 export interface JudgeContext {
   readonly account: string;
   readonly options: AutoCancelOptions;
-  readonly now: number;
-  judge(rule: string, sighting: CallbackSighting, id: string | undefined): Finding;
+  /** What a rule may do now. */
+  modeOf(rule: ActingRule): Mode;
+  readonly silence: Silence | undefined;
+  judge(rule: string, sighting: CallbackSighting, id: string | undefined, silence: Silence | undefined): Finding;
 }
 
 /**
@@ -64,17 +68,18 @@ export interface JudgeContext {
  * configuration. Undefined where none matches.
  */
 export function judgeSighting(sighting: CallbackSighting, context: JudgeContext): Judged | undefined {
-  const { account, options, now, judge } = context;
+  const { account, options, silence, judge } = context;
   const reported = sighting.entry[options.idFrom];
   // What can't be sent is none.
   const id = reported !== undefined && isSaneId(reported) ? reported : undefined;
   const matching = options.rules
     .filter(({ accounts }) => accounts === null || accounts.includes(account))
-    .map(rule => ({ rule, mode: modeOf(rule, options.mode, now), finding: judge(rule.name, sighting, id) }))
+    .map(rule => ({ rule, mode: context.modeOf(rule), finding: judge(rule.name, sighting, id, silence) }))
     .filter(({ finding }) => finding.verdict !== 'no_match')
     .sort((a, b) => MODES.indexOf(a.mode) - MODES.indexOf(b.mode));
   const [owner, ...others] = matching;
   if (!owner) return undefined;
   const target = targetOf(account, id, sighting);
-  return { action: actionOf(target), sighting, target, ...owner, shadowed: others.map(({ finding }) => finding) };
+  const shadowed = others.map(({ finding }) => finding);
+  return { action: actionOf(target), sighting, target, ...owner, silence, shadowed };
 }

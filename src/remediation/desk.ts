@@ -5,6 +5,7 @@ import type { Store } from '../store/store.ts';
 import { type Answer, answerChanges, COMMAND_ACCOUNT, type Command, type Taken, takeCommands } from './commands.ts';
 import type { Explanation } from './explain.ts';
 import type { Journal } from './journal.ts';
+import type { JournalState } from './journal-state.ts';
 
 /** One account as commands see it. */
 export interface DeskAccount {
@@ -20,6 +21,19 @@ export interface DeskDeps {
   readonly log: Log;
 }
 
+/** What a brake was like before a command: the pause that lasted, or why the breaker was open. `at`: milliseconds since the Unix epoch. */
+interface Before {
+  readonly at: number;
+  readonly by?: string;
+  readonly reason: string;
+}
+
+/** The result of `pause`, `resume` and `reset-breaker`. Without `before`: there was no pause, and the breaker was not open. */
+export interface BrakeResult {
+  readonly accounts: readonly string[];
+  readonly before?: Before;
+}
+
 /** Obeys what people ask through the store. */
 export interface Desk {
   /** Obeys the commands that wait. Throws StoreError; what was not answered is then obeyed once more, which changes nothing. */
@@ -30,9 +44,18 @@ export interface Desk {
 const SHORTEST = 6;
 
 export function createDesk({ store, accounts, clock, log }: DeskDeps): Desk {
-  async function toAll(entry: JournalEntry): Promise<Answer> {
-    for (const { journal } of accounts) await journal.append([entry]);
-    return { ok: true, result: { accounts: accounts.map(({ name }) => name) } };
+  /** Writes it into the journals of those accounts that it changes something for, and says what was so before. */
+  async function toAll(
+    entry: JournalEntry,
+    was: (state: JournalState) => Before | undefined,
+    ends: boolean,
+  ): Promise<Answer> {
+    const before = accounts.flatMap(({ journal }) => was(journal.state) ?? []).at(0);
+    for (const { journal } of accounts) {
+      if (!ends || was(journal.state)) await journal.append([entry]);
+    }
+    const result: BrakeResult = { accounts: accounts.map(({ name }) => name), ...(before ? { before } : {}) };
+    return { ok: true, result };
   }
 
   async function approve(prefix: string, by: string): Promise<Answer> {
@@ -58,12 +81,13 @@ export function createDesk({ store, accounts, clock, log }: DeskDeps): Desk {
     const at = clock.now();
     switch (command.kind) {
       case 'pause':
-        return toAll({ at, step: 'paused', by: command.by, reason: command.reason });
+        return toAll({ at, step: 'paused', by: command.by, reason: command.reason }, state => state.paused, false);
       case 'resume':
-        return toAll({ at, step: 'resumed', by: command.by, reason: command.reason });
+        return toAll({ at, step: 'resumed', by: command.by, reason: command.reason }, state => state.paused, true);
       case 'reset-breaker': {
         const { breaker, by, reason } = command;
-        return toAll({ at, step: 'breaker_reset', breaker, by, reason });
+        const entry: JournalEntry = { at, step: 'breaker_reset', breaker, by, reason };
+        return toAll(entry, state => state.breakers.get(breaker), true);
       }
       case 'approve':
         return approve(command.action, command.by);

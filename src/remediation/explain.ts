@@ -1,9 +1,8 @@
 import type { CallbackFacts } from '../model/callback.ts';
 import type { Finding } from '../model/finding.ts';
 import type { FinalOutcome } from '../model/journal.ts';
-import { limitOf, waitOf } from './brakes.ts';
 import type { Journal } from './journal.ts';
-import type { AutoCancelOptions } from './options.ts';
+import type { JournalState } from './journal-state.ts';
 import type { Pipeline } from './pipeline.ts';
 
 /** Why one failure callback is, or is not, acted upon. Times: milliseconds since the Unix epoch. */
@@ -21,6 +20,8 @@ export interface Explanation {
   readonly findings: readonly Finding[];
   /** Why nothing is done now although it is stuck, as one word; undefined when something would be. */
   readonly held: string | undefined;
+  /** The pause that holds everything back, stuck or not; undefined while there is none. */
+  readonly paused: JournalState['paused'];
   /** What has been done. */
   readonly attempts: number;
   readonly outcome: FinalOutcome | 'open' | undefined;
@@ -28,18 +29,13 @@ export interface Explanation {
 
 interface ExplainDeps {
   readonly account: string;
-  readonly options: AutoCancelOptions;
   readonly journal: Journal;
   readonly pipeline: Pipeline;
   facts(): CallbackFacts | undefined;
-  now(): number;
 }
 
 /** What is to be said of the entry with this dlqId, or messageId; undefined when no such callback is tracked. */
-export function explain(
-  id: string,
-  { account, options, journal, pipeline, facts, now }: ExplainDeps,
-): Explanation | undefined {
+export function explain(id: string, { account, journal, pipeline, facts }: ExplainDeps): Explanation | undefined {
   const seen = facts();
   const sighting = seen?.sightings.find(({ entry }) => entry.dlqId === id || entry.messageId === id);
   if (!seen || !sighting) return undefined;
@@ -57,12 +53,8 @@ export function explain(
     snapshots,
     owner: judged && { rule: judged.rule.name, mode: judged.mode },
     findings: judged ? [judged.finding, ...judged.shadowed] : [],
-    held: isStuck
-      ? (known?.ended ??
-        pipeline.held() ??
-        waitOf(judged, journal.state, seen.at) ??
-        limitOf(judged, options, journal.state, now(), journal.state.uses.length))
-      : undefined,
+    held: isStuck ? (known?.ended ?? pipeline.whyNot(judged, seen.at)) : undefined,
+    paused: journal.state.paused,
     attempts: known?.attempts.length ?? 0,
     outcome: known?.isOpen ? 'open' : (known?.ended ?? (known?.isPlanned ? 'planned' : undefined)),
   };

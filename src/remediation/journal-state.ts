@@ -1,4 +1,4 @@
-import type { Breaker, CancelAnswer, FinalOutcome, JournalEntry, JournalTarget } from '../model/journal.ts';
+import type { Asker, Breaker, CancelAnswer, FinalOutcome, JournalEntry, JournalTarget } from '../model/journal.ts';
 
 /** One attempt to cancel: an intent, and what came of it. Times: milliseconds since the Unix epoch. */
 export interface Attempt {
@@ -15,6 +15,8 @@ export interface Action {
   readonly rule: string;
   readonly mode: 'plan' | 'approve' | 'enforce';
   readonly blind: boolean;
+  /** Whose the grace, the approval or the attempts are; undefined when nobody's, or as an old line does not tell. */
+  readonly asker: Asker | undefined;
   /** Until when its grace runs; undefined when it is not marked. */
   readonly graceUntil: number | undefined;
   /** Until when it may be approved; undefined when it waits for no approval. */
@@ -39,6 +41,8 @@ export interface Use {
 
 /** Everything that the journal says, folded. */
 export interface JournalState {
+  /** When the last line was written, milliseconds since the Unix epoch. */
+  lastAt: number;
   readonly actions: Map<string, Action>;
   /** In the order in which they were written. */
   readonly uses: Use[];
@@ -59,6 +63,7 @@ const MOST_RACES = 1000;
 
 export function emptyJournal(): JournalState {
   return {
+    lastAt: Number.NEGATIVE_INFINITY,
     actions: new Map(),
     uses: [],
     outcomes: new Map(),
@@ -79,6 +84,7 @@ function begin(id: string, target: JournalTarget, rule: string): Action {
     rule,
     mode: 'plan',
     blind: false,
+    asker: undefined,
     graceUntil: undefined,
     approvalUntil: undefined,
     approvedBy: undefined,
@@ -87,6 +93,15 @@ function begin(id: string, target: JournalTarget, rule: string): Action {
     isOpen: false,
     ended: undefined,
   };
+}
+
+/** Whether what is known of an action is of this very rule, mode and policy. */
+export function isAskedBy({ asker }: Action, { rule, mode, policy }: Asker): boolean {
+  return asker?.rule === rule && asker.mode === mode && asker.policy === policy;
+}
+
+function askerOf({ rule, mode, policy }: Extract<JournalEntry, { step: 'marked' | 'awaiting_approval' | 'intent' }>) {
+  return mode === undefined || policy === undefined ? undefined : { rule, mode, policy };
 }
 
 function isError(answer: CancelAnswer): boolean {
@@ -122,6 +137,7 @@ function foldEnd(state: JournalState, action: Action, entry: Extract<JournalEntr
     target,
     rule,
     mode,
+    asker: undefined,
     graceUntil: undefined,
     approvalUntil: undefined,
     approvedBy: undefined,
@@ -133,6 +149,7 @@ function foldEnd(state: JournalState, action: Action, entry: Extract<JournalEntr
 
 /** Takes one line of the journal into the state. Lines come in the order in which they were written. */
 export function foldEntry(state: JournalState, entry: JournalEntry): void {
+  state.lastAt = entry.at;
   if (entry.action === undefined) {
     foldBrake(state, entry);
     return;
@@ -144,22 +161,27 @@ export function foldEntry(state: JournalState, entry: JournalEntry): void {
   if (!action) return;
   const set = (changes: Partial<Action>) => state.actions.set(id, { ...action, ...changes });
   switch (entry.step) {
-    case 'marked':
-      set({ rule: entry.rule, target: entry.target, graceUntil: entry.until });
+    case 'marked': {
+      const { rule, target, until } = entry;
+      const none = { approvalUntil: undefined, approvedBy: undefined };
+      set({ rule, target, asker: askerOf(entry), graceUntil: until, ...none });
       break;
-    case 'awaiting_approval':
-      set({ rule: entry.rule, target: entry.target, approvalUntil: entry.until, approvedBy: undefined });
+    }
+    case 'awaiting_approval': {
+      const { rule, target, until } = entry;
+      set({ rule, target, asker: askerOf(entry), approvalUntil: until, approvedBy: undefined });
       break;
+    }
     case 'cleared':
-      set({ graceUntil: undefined, approvalUntil: undefined, approvedBy: undefined });
+      set({ asker: undefined, graceUntil: undefined, approvalUntil: undefined, approvedBy: undefined });
       break;
     case 'approved':
       set({ approvedBy: entry.by });
       break;
     case 'intent': {
-      const { rule, mode, blind, target, attempt } = entry;
+      const { rule, mode, blind, target, attempt, approvedBy } = entry;
       const attempts = [...action.attempts, { number: attempt, at, answer: undefined, answeredAt: undefined }];
-      set({ rule, mode, blind, target, attempts, isOpen: true });
+      set({ rule, mode, blind, target, asker: askerOf(entry), approvedBy, attempts, isOpen: true });
       state.uses.push({ at, rule, url: urlOf(target), isPlan: false });
       break;
     }

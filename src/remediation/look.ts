@@ -1,6 +1,8 @@
+import type { Log } from '../kit/log.ts';
+import type { Silence } from '../model/callback.ts';
 import type { JournalTarget } from '../model/journal.ts';
 import type { CallbackState, DlqEntry } from '../model/message.ts';
-import { type DlqListQuery, isUnanswerable, type Reader } from '../upstream/api.ts';
+import { type DlqListQuery, isUnanswerable, type ListPage, type Reader } from '../upstream/api.ts';
 
 /** How the service lists one entry now. */
 export type Look = { readonly kind: 'listed'; readonly entry: DlqEntry } | { readonly kind: 'gone' };
@@ -13,8 +15,22 @@ export class TooManyPages extends Error {
   override readonly name = 'TooManyPages';
 }
 
+/** The service answered, and what it answered does not tell what was asked. */
+export class Unreadable extends Error {
+  override readonly name = 'Unreadable';
+}
+
+/** The rows of a page; a row that could not be read may be the one that counts. Throws Unreadable. */
+function allRows<Row>({ rows, rejected }: ListPage<Row>): readonly Row[] {
+  if (rejected > 0) throw new Unreadable(`${rejected} rows could not be read`);
+  return rows;
+}
+
 const isTarget = (entry: DlqEntry, { dlqId, messageId }: JournalTarget) =>
   dlqId === undefined ? entry.messageId === messageId : entry.dlqId === dlqId;
+
+const isSameCallback = (a: DlqEntry, b: DlqEntry | undefined) =>
+  a.callbackState === b?.callbackState && a.callbackMessageId === b?.callbackMessageId;
 
 async function find(
   reader: Reader,
@@ -26,13 +42,14 @@ async function find(
   for (let count = 0; count < MOST_PAGES; count += 1) {
     const page = await pages.next();
     if (page.done) return undefined;
-    const found = page.value.rows.find(entry => isTarget(entry, target));
+    const [found, ...others] = allRows(page.value).filter(entry => isTarget(entry, target));
+    if (others.some(other => !isSameCallback(other, found))) throw new Unreadable('the entry contradicts itself');
     if (found) return found;
   }
   throw new TooManyPages(`the entry is not among ${MOST_PAGES} pages`);
 }
 
-/** Reads the entry again: one call where it is listed plainly with a state, two where workflow runs have a list of their own. Throws UpstreamError. */
+/** Reads the entry again: one call where it is listed plainly with a state, two where workflow runs have a list of their own. Throws UpstreamError and Unreadable. */
 export async function lookAgain(reader: Reader, target: JournalTarget, signal: AbortSignal): Promise<Look> {
   const query = target.messageId === undefined ? {} : { messageId: target.messageId };
   const plain = await find(reader, query, target, signal);
@@ -52,9 +69,9 @@ const MOST_EVENT_PAGES = 20;
 
 /**
  * The time of the newest event of these messages, milliseconds since the Unix epoch; `none` when the log has no event of
- * any, undefined when there are too many to tell. Throws UpstreamError.
+ * any, undefined when there are too many to tell. Throws UpstreamError and Unreadable.
  */
-export async function newestEvent(
+async function newestEvent(
   reader: Reader,
   messages: readonly string[],
   signal: AbortSignal,
@@ -66,12 +83,32 @@ export async function newestEvent(
       if (count === MOST_EVENT_PAGES) return undefined;
       const page = await pages.next();
       if (page.done) break;
-      for (const event of page.value.rows) {
+      for (const event of allRows(page.value)) {
         if (event.messageId === messageId) newest = Math.max(newest, event.time);
       }
     }
   }
   return newest === Number.NEGATIVE_INFINITY ? 'none' : newest;
+}
+
+/** What the event log says of an entry's message, and of its callback's where that is known. Nothing where it can't be told. */
+export async function lookForEvents(
+  reader: Reader,
+  { messageId, callbackMessageId }: DlqEntry,
+  { now, log }: { readonly now: () => number; readonly log: Log },
+  signal: AbortSignal,
+): Promise<Silence> {
+  // Before the first request: what comes while they are under way may be missed.
+  const askedAt = now();
+  const messages = [messageId, callbackMessageId].filter(each => each !== undefined);
+  if (messages.length === 0) return { lastEventAt: undefined, askedAt };
+  try {
+    return { lastEventAt: await newestEvent(reader, messages, signal), askedAt };
+  } catch (error) {
+    if (signal.aborted) throw error;
+    log.debug({ error: String(error) }, 'the events of a message could not be read');
+    return { lastEventAt: undefined, askedAt };
+  }
 }
 
 /** What a look says of a callback: its state, or that the entry is gone. */

@@ -153,7 +153,12 @@ export const actingOptions = z.strictObject({
     })
     .prefault({})
     .describe('What stops all acting until it is reset by hand.'),
-  pauseWhileAlerts: z.array(z.string()).default([]).describe('Alerts while which nothing is sent.'),
+  pauseWhileAlerts: z
+    .array(z.string())
+    .default([])
+    .describe(
+      'Nothing is cancelled in an account while any of these alerts fires there, or while it is not known whether it does.',
+    ),
   idFrom: z
     .enum(['dlqId', 'messageId'], { error: 'must be dlqId or messageId' })
     .default('dlqId')

@@ -9,7 +9,9 @@ import { lookAgain, stateOf } from './look.ts';
 export interface SettleDeps {
   readonly journal: Journal;
   readonly reader: Reader;
-  readonly clock: Clock;
+  readonly clock: Pick<Clock, 'monotonic'>;
+  /** The time for lines of the journal. */
+  stamp(): number;
 }
 
 /** What is known of an action whose intent has no end. */
@@ -50,7 +52,7 @@ export function attemptsThatCount({ attempts }: Action): number {
   return attempts.filter(({ answer }) => answer?.kind !== 'limited' && answer?.kind !== 'not_sent').length;
 }
 
-export function createSettling({ journal, reader, clock }: SettleDeps): Settling {
+export function createSettling({ journal, reader, clock, stamp }: SettleDeps): Settling {
   const looks = new Map<string, Looks>();
 
   function looksOf({ id, attempts }: Action): Looks {
@@ -64,7 +66,7 @@ export function createSettling({ journal, reader, clock }: SettleDeps): Settling
   }
 
   async function end(action: Action, outcome: FinalOutcome, reason: string, unproven = false): Promise<Settled> {
-    const line = ending({ ...action, action: action.id, rule: { name: action.rule } }, outcome, reason, clock.now());
+    const line = ending({ ...action, action: action.id, rule: { name: action.rule } }, outcome, reason, stamp());
     await journal.append([unproven ? ({ ...line, unproven } as typeof line) : line]);
     looks.delete(action.id);
     return { kind: 'ended', outcome };

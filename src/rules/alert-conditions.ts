@@ -5,6 +5,8 @@ export interface Series {
   readonly key: string;
   readonly labels: Readonly<Record<string, string>>;
   readonly value: number;
+  /** Of one that is stale: for how many milliseconds it is known to have been, restarts included. */
+  readonly staleFor?: number | undefined;
 }
 
 /** The first value that a window has of a series. */
@@ -28,6 +30,8 @@ export interface AlertEvidence {
 export interface Holding {
   readonly labels: Readonly<Record<string, string>>;
   readonly value: number;
+  /** For how many milliseconds it has held at least, where that is known from elsewhere than earlier judgements. */
+  readonly heldFor?: number | undefined;
 }
 
 /** `unknown`, or all series of which it holds: of those that are not listed it does not. */
@@ -78,7 +82,7 @@ export function judgeAlert(condition: AlertCondition, evidence: AlertEvidence): 
     case 'below':
       return where(value => value < condition.value);
     case 'stale':
-      return where(value => value > 0);
+      return series.flatMap(({ labels, value, staleFor }) => (value > 0 ? [{ labels, value, heldFor: staleFor }] : []));
     case 'absent':
       return series.length === 0 ? [{ labels: {}, value: 1 }] : [];
     case 'age': {

@@ -3,9 +3,10 @@ import { selectorOf } from './alert-conditions.ts';
 import type { AlertCondition, Selector } from './alert-options.ts';
 
 /** What tells the replicas of one agent apart: each shows the same. */
-const REPLICA = 'instance, pod';
+const REPLICA = 'instance, pod, replica';
 
 const highest = (expr: string) => `max without (${REPLICA}) (${expr})`;
+const lowest = (expr: string) => `min without (${REPLICA}) (${expr})`;
 
 const quoted = (text: string) => JSON.stringify(text.toWellFormed());
 const escapePattern = (text: string) => text.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&');
@@ -46,9 +47,11 @@ export function promqlOf(condition: AlertCondition, labelsOf: (metric: string) =
     case 'growth':
       return `${highest(selected)} - ${highest(`${selected} offset ${formatDuration(condition.over)}`)} >= ${condition.atLeast}`;
     case 'age':
-      return `time() - ${highest(selected)} > ${condition.above / 1000}`;
+      // The oldest that any replica knows, as each of them tells of its own: one that began without a store has seen
+      // everything for the first time just now, and the youngest would hide how long the others have known it.
+      return `time() - ${lowest(selected)} > ${condition.above / 1000}`;
     case 'stale':
-      return `min without (${REPLICA}) (${selected}) == 1`;
+      return `${lowest(selected)} == 1`;
     case 'absent': {
       const { account } = condition.labels;
       const accounts = series({ metric: 'delivery_up', labels: account ? { account } : {} });
@@ -68,7 +71,7 @@ export function blindness(rounds: readonly string[]): string {
   const labels = { round: [...rounds] };
   const stale = series({ metric: 'delivery_collector_data_stale', labels });
   const read = series({ metric: 'delivery_collector_data_timestamp_seconds', labels });
-  return `min without (${REPLICA}) (max without (round) (${stale} > 0 or (${stale} unless ${read}) + 1 or ${stale}))`;
+  return lowest(`max without (round) (${stale} > 0 or (${stale} unless ${read}) + 1 or ${stale})`);
 }
 
 /** What an alert is beside its condition. */

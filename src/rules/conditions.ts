@@ -1,8 +1,8 @@
 import { bareAddress } from '../kit/bare-address.ts';
+import { printable } from '../kit/printable.ts';
 import type { Holds, Predicate } from '../model/finding.ts';
 import type { DlqEntry } from '../model/message.ts';
 import { type Alternatives, CONDITION_KEYS, type Conditions } from './options.ts';
-import { matchesWhole } from './pattern.ts';
 
 /** What an entry says of each key; nothing where it does not report it. */
 const VALUES: Readonly<Record<keyof Conditions, (entry: DlqEntry) => readonly (string | number | undefined)[]>> = {
@@ -18,15 +18,19 @@ const VALUES: Readonly<Record<keyof Conditions, (entry: DlqEntry) => readonly (s
 
 const LONGEST_SHOWN = 200;
 
+/** Keys whose values are addresses; any other that looks like one is treated as one. */
+const ADDRESSES: ReadonlySet<keyof Conditions> = new Set(['url', 'workflowUrl']);
+
 /** Text of the service for people's eyes: one short line, no control characters, no query, which may hold a secret. */
-function shown(text: string): string {
-  const printable = bareAddress(text).replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu, '\u{fffd}');
-  return printable.length > LONGEST_SHOWN ? `${printable.slice(0, LONGEST_SHOWN).toWellFormed()}…` : printable;
+function shown(key: keyof Conditions, values: readonly string[]): string {
+  const bare = values.map(text => (ADDRESSES.has(key) || /^\s*https?:/i.test(text) ? bareAddress(text) : text));
+  const line = printable(bare.join(', '));
+  return line.length > LONGEST_SHOWN ? `${line.slice(0, LONGEST_SHOWN).toWellFormed()}…` : line;
 }
 
 function matchesOne({ in: list, prefix, matches }: Alternatives, value: string): Holds {
   if (list?.includes(value) || prefix?.some(start => value.startsWith(start))) return true;
-  return matches === undefined ? false : (matchesWhole(matches, value) ?? 'unknown');
+  return matches === undefined ? false : (matches.matches(value) ?? 'unknown');
 }
 
 /** Whether any of the values matches; unknown where there is none, or none that could be tried. */
@@ -59,7 +63,7 @@ export function judgeConditions(section: 'match' | 'except', conditions: Conditi
       {
         name: `${section}.${key}`,
         holds: section === 'match' ? found : not(found),
-        found: values.length === 0 ? 'not reported' : shown(values.join(', ')),
+        found: values.length === 0 ? 'not reported' : shown(key, values),
         asked: section === 'match' ? wordsOf(ways) : `not ${wordsOf(ways)}`,
       },
     ];

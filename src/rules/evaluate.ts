@@ -16,8 +16,8 @@ export interface Seen {
   readonly id: string | undefined;
   /** The newest event of the entry's message and of its callback's; undefined: not known. */
   readonly lastEventAt: number | 'none' | undefined;
-  /** Now. */
-  readonly at: number;
+  /** When the newest event was asked for: since then nothing is known of silence. */
+  readonly askedAt: number;
 }
 
 /** Milliseconds for people, to the second, at most two units: `1h30m`. */
@@ -49,12 +49,12 @@ function judgeEvidence({ evidence }: JudgingRule, { callbackState }: DlqEntry): 
   return { name: 'evidence', holds, found, asked: 'reported: in_progress' };
 }
 
-/** The retries that the callback has: as the service says where that makes sense. */
+/** The retries that the callback may have. Those of the failed message are not its own: they never make it fewer. */
 function retriesOf({ maxRetries }: DlqEntry, assumed: number): number {
-  return maxRetries !== undefined && Number.isInteger(maxRetries) && maxRetries >= 0 ? maxRetries : assumed;
+  return maxRetries !== undefined && Number.isInteger(maxRetries) ? Math.max(maxRetries, assumed) : assumed;
 }
 
-function judgeStuckWhen(rule: JudgingRule, { sighting, lastEventAt, at }: Seen): Predicate[] {
+function judgeStuckWhen(rule: JudgingRule, { sighting, lastEventAt, askedAt }: Seen): Predicate[] {
   const { snapshots, maxGap, pastRetryWindow, assumeMaxRetries, assumeTimeout, idleFor } = rule.stuckWhen;
   const { entry, firstSeenAt, lastSeenAt } = sighting;
   // What walks really saw: the time since the last one proves nothing.
@@ -78,8 +78,13 @@ function judgeStuckWhen(rule: JudgingRule, { sighting, lastEventAt, at }: Seen):
   add('pastRetryWindow', seenFor > longest, span(seenFor), `more than ${span(longest)}: ${times}`);
   if (idleFor !== undefined) {
     const isKnown = typeof lastEventAt === 'number';
-    const found = isKnown ? span(at - lastEventAt) : lastEventAt === 'none' ? 'no event' : 'not known';
-    add('idleFor', isKnown ? at - lastEventAt >= idleFor : 'unknown', found, `at least ${formatDuration(idleFor)}`);
+    const found = isKnown ? span(askedAt - lastEventAt) : lastEventAt === 'none' ? 'no event' : 'not known';
+    add(
+      'idleFor',
+      isKnown ? askedAt - lastEventAt >= idleFor : 'unknown',
+      found,
+      `at least ${formatDuration(idleFor)}`,
+    );
   }
   return predicates;
 }

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { Duration, formatDuration } from '../kit/duration.ts';
-import { faultOfPattern } from './pattern.ts';
-import { retryDelays } from './retry-window.ts';
+import { createPattern, faultOfPattern } from './pattern.ts';
+import { retryWindow } from './retry-window.ts';
 
 export { type AlertCondition, alertCondition, type Selector } from './alert-options.ts';
 
@@ -20,12 +20,16 @@ function alternatives<T extends z.ZodType<string>>(text: T) {
       matches: z
         .string()
         .min(1)
-        .superRefine((pattern, context) => {
+        .transform((pattern, context) => {
           const message = faultOfPattern(pattern);
-          if (message) context.addIssue({ code: 'custom', message });
+          if (message === undefined) return createPattern(pattern);
+          context.addIssue({ code: 'custom', message });
+          return z.NEVER;
         })
         .optional()
-        .describe('The whole of it matches this regular expression (JavaScript).'),
+        .describe(
+          'The whole of it matches this regular expression: the dialect of Prometheus (RE2), `.` matches line breaks.',
+        ),
     })
     .refine(ways => Object.values(ways).some(way => way !== undefined), { error: ALTERNATIVES });
 }
@@ -66,10 +70,10 @@ function roundedUp(ms: number): string {
 const stuckWhen = z
   .strictObject({
     inProgressFor: Duration.optional().describe(
-      `\`reported\`: complete walks have seen it in progress for at least so long, without a gap. Default: ${DEFAULT_IN_PROGRESS}. Not below what the retries of \`assumeMaxRetries\` alone may take.`,
+      `\`reported\`: complete walks have seen it in progress for at least so long, without a gap. Default: ${DEFAULT_IN_PROGRESS}. Not below what \`assumeMaxRetries\` and \`assumeTimeout\` allow a healthy callback.`,
     ),
     seenFor: Duration.optional().describe(
-      '`blind`, which needs it: complete walks have listed it for at least so long, without a gap. Not below what the retries of `assumeMaxRetries` alone may take.',
+      '`blind`, which needs it: complete walks have listed it for at least so long, without a gap. Not below what `assumeMaxRetries` and `assumeTimeout` allow a healthy callback.',
     ),
     snapshots: z.int().min(1).optional().describe('At least so many complete walks have seen it.'),
     maxGap: Duration.optional().describe(
@@ -86,22 +90,22 @@ const stuckWhen = z
       .min(0)
       .max(100)
       .default(5)
-      .describe('Retries of the callback where the service does not say how many.'),
+      .describe('Retries that a callback may have. More count where the service reports more, fewer never.'),
     assumeTimeout: Duration.prefault('15m').describe('Longest time that one attempt of the callback may take.'),
     idleFor: Duration.optional().describe(
       'The event log is silent for at least so long about the message and its callback.',
     ),
   })
   .superRefine((stuckWhen, context) => {
-    const { assumeMaxRetries, seenFor, inProgressFor } = stuckWhen;
-    const floor = retryDelays(assumeMaxRetries);
+    const { assumeMaxRetries, assumeTimeout, seenFor, inProgressFor } = stuckWhen;
+    const floor = retryWindow(assumeMaxRetries, assumeTimeout);
     const key = seenFor === undefined ? 'inProgressFor' : 'seenFor';
     const asked = seenFor ?? inProgressFor ?? defaultInProgress;
     if (asked < floor) {
       context.addIssue({
         code: 'custom',
         path: [key],
-        message: `is ${formatDuration(asked)} and must be at least ${roundedUp(floor)}: the waits between ${assumeMaxRetries} retries (assumeMaxRetries) take so long, and a callback that waits is healthy`,
+        message: `is ${formatDuration(asked)} and must be at least ${roundedUp(floor)}: ${assumeMaxRetries} retries (assumeMaxRetries) with attempts of ${formatDuration(assumeTimeout)} (assumeTimeout) may take so long, and a callback that is retried is healthy`,
       });
     }
   });

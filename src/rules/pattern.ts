@@ -1,62 +1,53 @@
-/** Longer patterns are refused. */
-const LONGEST_PATTERN = 500;
-/** Longer text is not matched. A power of two, for the sake of what follows. */
-const LONGEST_SUBJECT = 512;
+import { RE2JS, RE2JSException, RE2JSSyntaxException } from 're2js';
 
-/**
- * The most ways that there may be to match, as a power of two: text of the service may be hostile, and matching must end
- * in a fraction of a second. What repeats may end anywhere in the text. What is optional or an alternative doubles the ways,
- * and weighs more than that: of several that repeat, one ends before the next begins, which makes their ways fewer.
- */
-const MOST_BITS = 27;
-const REPEATED_BITS = Math.log2(LONGEST_SUBJECT);
-const OPTIONAL_BITS = 2;
+/** Longer text is not tried: no address that anything on its way takes is longer. */
+const LONGEST_TEXT = 8192;
+/** What the texts may weigh whose verdicts are remembered, in characters: those of a walk of a large queue. */
+const MOST_REMEMBERED = 2 ** 22;
+/** What a verdict weighs beside its text. */
+const ROW_WEIGHT = 64;
 
-/** An escape, a class, the beginning or end of a group, an alternative, a repetition, or any other character. */
-const TOKEN = /\\.|\[(?:\\.|[^\]\\])*\]|\((?:\?(?:<?[=!]|<[^>]*>|:))?|\)|\||(?:[*+?]|\{\d+,?\d*\})\??|./gsu;
-
-/**
- * Whether the worst that text can do to a pattern is bounded: nothing is repeated that itself varies, not much varies, and
- * nothing looks around or back. Conservative: what it refuses may be harmless.
- */
-function isBounded(pattern: string): boolean {
-  /** Of each open group, does what is in it vary? The first is the whole pattern. */
-  const open = [false];
-  let lastVaries = false;
-  let bits = 0;
-  for (const [token] of pattern.matchAll(TOKEN)) {
-    if (/^\(\?<?[=!]|^\\[1-9k]/.test(token)) return false;
-    if (token.startsWith('(')) open.push(false);
-    else if (token === ')') {
-      lastVaries = open.pop() === true;
-      if (lastVaries) open[open.length - 1] = true;
-    } else if (/^[|?]/.test(token)) {
-      bits += OPTIONAL_BITS;
-      open[open.length - 1] = true;
-    } else if (/^[*+]|^\{\d/.test(token)) {
-      if (lastVaries) return false;
-      if (/^\{\d+\}/.test(token)) continue;
-      bits += REPEATED_BITS;
-      open[open.length - 1] = true;
-    } else lastVaries = false;
-  }
-  return bits <= MOST_BITS;
+/** A regular expression of Prometheus' dialect (RE2) that takes the whole of a text, line breaks too, in linear time. */
+export interface Pattern {
+  /** Undefined: the text is too long to be tried. */
+  matches(text: string): boolean | undefined;
+  /** As it was written. */
+  toString(): string;
+  toJSON(): string;
 }
 
-/** Why a regular expression is not taken; undefined when it is. */
+/** Why text is no pattern; undefined when it is one. Quotes nothing of it. */
 export function faultOfPattern(pattern: string): string | undefined {
-  if (pattern.length > LONGEST_PATTERN) return `must have at most ${LONGEST_PATTERN} characters`;
   try {
-    // Alone, too: `a)|(b` is none, and would be one between the brackets that are put round it.
-    new RegExp(pattern, 'su');
-  } catch {
-    return 'must be a regular expression (JavaScript, flags s and u)';
+    RE2JS.compile(pattern, RE2JS.DOTALL);
+    return undefined;
+  } catch (error) {
+    if (!(error instanceof RE2JSException)) throw error;
+    const why = error instanceof RE2JSSyntaxException ? error.getDescription() : 'too large';
+    return `must be a regular expression as Prometheus has them (RE2: no look-around, no back-references): ${why.replace(/^error parsing regexp: /, '').replace(/: `.*$/su, '')}`;
   }
-  if (isBounded(pattern)) return undefined;
-  return 'must match in bounded time: no repetition of what itself varies, as in (a+)* or (a|b)*, no look-around, no back-reference, at most 3 of * + {n,m}, and fewer where there are more than a few of ? and |';
 }
 
-/** Whether a regular expression that has no fault matches the whole of `text`; undefined when that is too long to be tried. */
-export function matchesWhole(pattern: string, text: string): boolean | undefined {
-  return text.length > LONGEST_SUBJECT ? undefined : new RegExp(`^(?:${pattern})$`, 'su').test(text);
+/** What it says of a text is remembered: a walk shows the same few addresses and labels again and again. */
+export function createPattern(pattern: string): Pattern {
+  const expression = RE2JS.compile(pattern, RE2JS.DOTALL);
+  const remembered = new Map<string, boolean>();
+  let weight = 0;
+  return {
+    matches(text) {
+      if (text.length > LONGEST_TEXT) return undefined;
+      const known = remembered.get(text);
+      if (known !== undefined) return known;
+      const found = expression.matches(text);
+      weight += text.length + ROW_WEIGHT;
+      if (weight > MOST_REMEMBERED) {
+        remembered.clear();
+        weight = text.length + ROW_WEIGHT;
+      }
+      remembered.set(text, found);
+      return found;
+    },
+    toString: () => pattern,
+    toJSON: () => pattern,
+  };
 }

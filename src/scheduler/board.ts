@@ -1,5 +1,6 @@
 import type { Clock } from '../kit/clock.ts';
-import type { AccountStatus, CollectorStatus, RoundStatus } from '../model/status.ts';
+import type { AccountStatus, CollectorStatus, Idle, RoundStatus } from '../model/status.ts';
+import type { Freshness } from './freshness.ts';
 import type { StalenessOptions } from './options.ts';
 
 /** The facts that may be shown. The object is the same for as long as they are. */
@@ -21,8 +22,14 @@ export interface Slot {
   /** A round ended well. */
   succeeded(round: string, end: { durationSeconds: number }): void;
   failed(round: string, end: { durationSeconds: number; complete: boolean; reason: string; message: string }): void;
+  /** A round asked nothing: that is neither a success nor a failure, and no news of what is shown. */
+  idled(round: string, why: Idle): void;
   visible(): Visible;
   status(): CollectorStatus;
+  /** For how long agents, this one and those before it, have been trying to refresh what is stale. Milliseconds. */
+  staleFor(round: string): number;
+  /** What the next process has to know, by round. */
+  freshness(): Readonly<Record<string, Freshness>>;
 }
 
 /** What the board needs to know of a round. */
@@ -33,10 +40,13 @@ export interface RoundOptions {
   readonly markAfter?: number | undefined;
 }
 
+/** Times are of the monotonic clock: wall time may step. */
 interface RoundState extends Omit<RoundStatus, 'stale'> {
   readonly markAfter: number;
-  /** When the last complete round ended, or the agent began, on the monotonic clock: wall time may step. */
+  /** When the last complete round ended; where none is known, when agents began to try. */
   readonly freshFrom: number;
+  /** Since when agents have been trying to complete another: the time in which none ran before them is no failure. */
+  readonly tryingFrom: number;
   /** Milliseconds that a complete round may take to come again: the interval, or the last one's duration where that is longer. */
   readonly expectedEvery: number;
 }
@@ -44,10 +54,12 @@ interface RoundState extends Omit<RoundStatus, 'stale'> {
 interface SlotOptions extends Pick<Slot, 'account' | 'collector'> {
   /** Rounds that may fail for ever without the facts becoming too old. */
   readonly auxiliary?: readonly string[] | undefined;
+  /** What an earlier process left, by round. */
+  readonly restored?: Readonly<Record<string, Freshness>> | undefined;
 }
 
 export function createSlot(
-  { account, collector, auxiliary = [] }: SlotOptions,
+  { account, collector, auxiliary = [], restored = {} }: SlotOptions,
   rounds: Readonly<Record<string, RoundOptions>>,
   staleness: StalenessOptions,
   clock: Pick<Clock, 'monotonic'>,
@@ -55,8 +67,10 @@ export function createSlot(
   let facts: unknown;
   let committed: unknown;
   let shown: Visible = { now: undefined, committed: undefined };
+  const bornAt = clock.monotonic();
   const states = new Map<string, RoundState>();
   for (const [round, { every, markAfter = staleness.markAfter }] of Object.entries(rounds)) {
+    const { age = 0, tryingFor = 0, took = 0 } = restored[round] ?? {};
     states.set(round, {
       round,
       every,
@@ -67,8 +81,10 @@ export function createSlot(
       dataAt: undefined,
       consecutiveFailures: 0,
       failure: undefined,
-      freshFrom: clock.monotonic(),
-      expectedEvery: every,
+      idle: undefined,
+      freshFrom: bornAt - age,
+      tryingFrom: bornAt - tryingFor,
+      expectedEvery: Math.max(every, took),
     });
   }
   const state = (round: string) => states.get(round) as RoundState;
@@ -77,15 +93,22 @@ export function createSlot(
   const markAge = ({ expectedEvery, markAfter }: RoundState) => markAfter * expectedEvery;
   const withdrawAge = (round: RoundState) =>
     Math.max(markAge(round), Math.min(staleness.withdrawAfter * round.expectedEvery, staleness.withdrawAtMost));
+  const tryingFor = ({ freshFrom, tryingFrom }: RoundState) => clock.monotonic() - Math.max(freshFrom, tryingFrom);
+  /** After a pause in which no agent ran, its first attempt is given the time it takes. */
+  const isStale = (state: RoundState) =>
+    age(state) > markAge(state) && (state.consecutiveFailures > 0 || tryingFor(state) > markAge(state));
+  // What is shown was read by this process, however old what came before it is.
+  const shownFor = ({ freshFrom }: RoundState) => clock.monotonic() - Math.max(freshFrom, bornAt);
   const tooOld = () =>
-    states.values().some(state => !auxiliary.includes(state.round) && age(state) > withdrawAge(state));
+    states.values().some(state => !auxiliary.includes(state.round) && shownFor(state) > withdrawAge(state));
 
   return {
     account,
     collector,
     observed(round, { at, facts: newFacts }) {
       facts = newFacts;
-      states.set(round, { ...state(round), dataAt: at, freshFrom: clock.monotonic() });
+      const now = clock.monotonic();
+      states.set(round, { ...state(round), dataAt: at, freshFrom: now, tryingFrom: now });
     },
     committed(newFacts) {
       committed = newFacts;
@@ -98,6 +121,7 @@ export function createSlot(
         durationSeconds,
         consecutiveFailures: 0,
         failure: undefined,
+        idle: undefined,
         expectedEvery: Math.max(state(round).every, durationSeconds * 1000),
       });
     },
@@ -109,7 +133,15 @@ export function createSlot(
         durationSeconds,
         consecutiveFailures: state(round).consecutiveFailures + 1,
         failure: { reason, message },
+        idle: undefined,
       });
+    },
+    idled(round, why) {
+      const known = state(round);
+      // What is not due yet does not get older; what failed when it was due does.
+      const isAgeing = why === 'waiting' || known.consecutiveFailures > 0;
+      const freshFrom = isAgeing ? known.freshFrom : clock.monotonic() - Math.min(age(known), known.expectedEvery);
+      states.set(round, { ...known, idle: why, freshFrom });
     },
     visible() {
       const now = tooOld() ? undefined : facts;
@@ -120,10 +152,26 @@ export function createSlot(
       collector,
       withdrawn: facts !== undefined && tooOld(),
       rounds: [...states.values()].map(state => {
-        const { freshFrom: _from, expectedEvery: _every, markAfter: _mark, ...round } = state;
-        return { ...round, stale: age(state) > markAge(state) };
+        const { freshFrom: _from, tryingFrom: _trying, expectedEvery: _every, markAfter: _mark, ...round } = state;
+        return { ...round, stale: isStale(state) };
       }),
     }),
+    staleFor: round => Math.max(0, tryingFor(state(round)) - markAge(state(round))),
+    freshness: () =>
+      Object.fromEntries(
+        [...states.values()].map(state => {
+          const { round, every, expectedEvery, consecutiveFailures, dataAt, idle } = state;
+          const isTrying = idle !== 'not_due' && (consecutiveFailures > 0 || dataAt === undefined);
+          return [
+            round,
+            {
+              age: age(state),
+              tryingFor: isTrying ? tryingFor(state) : undefined,
+              took: expectedEvery > every ? expectedEvery : undefined,
+            },
+          ];
+        }),
+      ),
   };
 }
 
@@ -132,7 +180,7 @@ export function accountStatus(account: string, slots: readonly Slot[]): AccountS
   const statuses = slots.map(slot => slot.status());
   return {
     account,
-    up: statuses.every(({ rounds }) => rounds.every(({ success }) => success === true)),
+    up: statuses.every(({ rounds }) => rounds.every(({ success, idle }) => success ?? idle !== undefined)),
     collectors: statuses,
   };
 }

@@ -1,8 +1,11 @@
 import type { Clock } from '../kit/clock.ts';
 import type { Log } from '../kit/log.ts';
 import type { Span, Tracer } from '../kit/tracer.ts';
+import type { Idle } from '../model/status.ts';
 import type { Change, Store } from '../store/store.ts';
 import type { Slot } from './board.ts';
+import { createRoundLog } from './round-log.ts';
+import { createWaitingRows } from './waiting-rows.ts';
 
 /** What the runner needs of a collector, bound to one account's reader and options. */
 export interface Observer {
@@ -13,6 +16,8 @@ export interface Observer {
   observe(step: { round: string; now: number; memory: unknown; walk: unknown; signal: AbortSignal }): Promise<{
     fold(memory: unknown): { memory: unknown; facts: unknown; changes: readonly Change[] };
     more: unknown;
+    /** Of a round's first step: it asked nothing, and the round is over. */
+    idle?: Idle | undefined;
   }>;
 }
 
@@ -57,19 +62,44 @@ export async function createRunner({ observer, slot, store, clock, log, tracer }
   /** How often memory went back: what was read against an earlier one does not fit. */
   let generation = 0;
   slot.committed(observer.recall(memory));
-  /** Rows that are not committed yet, the latest of each key. */
-  const waiting = new Map<string, string | null>();
+  const roundLog = createRoundLog({ account: slot.account, collector: observer.name, log, clock });
+  const waiting = createWaitingRows();
+  /** Whether the store refuses rows, and whether so many wait that nothing is folded. */
+  let [isRefusing, isHeld] = [false, false];
   let committing: Promise<void> = Promise.resolve();
 
   async function commitWaiting(): Promise<void> {
     if (waiting.size === 0) return;
-    const rows = [...waiting].map(([key, value]) => ({ key, value }));
-    await store.commit(slot.account, rows).catch((cause: unknown) => {
+    try {
+      await store.commit(slot.account, waiting.all());
+    } catch (cause) {
+      if (!isRefusing) {
+        isRefusing = true;
+        // It may not even be read: then deletes wait, too.
+        const stored = await store.scan(slot.account, prefix).catch(() => undefined);
+        if (stored) waiting.refused(stored.keys());
+      }
       const why = cause instanceof Error ? `: ${cause.message}` : '';
       throw new CommitError(`the store did not commit${why}`, { cause });
-    });
+    }
     // Nothing was added meanwhile: rounds of one collector commit one after the other.
     waiting.clear();
+    isRefusing = false;
+  }
+
+  /** While so many rows wait that they would fill the memory, nothing is added to them. */
+  async function makeRoom(): Promise<void> {
+    if (!waiting.isFull) {
+      isHeld = false;
+      return;
+    }
+    if (!isHeld) {
+      isHeld = true;
+      const fields = { account: slot.account, collector: observer.name, rows: waiting.size };
+      log.warn(fields, 'too many rows wait for the store; nothing more is taken in until it commits');
+    }
+    await commitWaiting();
+    isHeld = false;
   }
 
   /** Goes back to what is committed, where a fold failed half-way. */
@@ -79,6 +109,7 @@ export async function createRunner({ observer, slot, store, clock, log, tracer }
     mending ??= restore()
       .then(restored => {
         waiting.clear();
+        isRefusing = false;
         memory = restored;
         generation += 1;
         isSpoilt = false;
@@ -94,12 +125,13 @@ export async function createRunner({ observer, slot, store, clock, log, tracer }
     const turn = committing.then(async () => {
       await mend();
       if (readIn !== generation) throw new CommitError('memory went back to what is committed while this was read');
+      await makeRoom();
       isSpoilt = true;
       const folded = fold(memory);
       isSpoilt = false;
       const { facts, changes } = folded;
       memory = folded.memory;
-      for (const { key, value } of changes) waiting.set(prefix + key, value);
+      waiting.add(changes.map(({ key, value }) => ({ key: prefix + key, value })));
       onFolded(facts);
       await commitWaiting();
       if (facts !== undefined) slot.committed(facts);
@@ -113,7 +145,6 @@ export async function createRunner({ observer, slot, store, clock, log, tracer }
     const start = clock.monotonic();
     const seconds = () => (clock.monotonic() - start) / 1000;
     const attributes = { account: slot.account, collector: observer.name, round };
-    const before = slot.status().rounds.find(status => status.round === round);
 
     async function collect(span: Span): Promise<void> {
       let complete = false;
@@ -123,7 +154,8 @@ export async function createRunner({ observer, slot, store, clock, log, tracer }
         const readIn = generation;
         do {
           signal.throwIfAborted();
-          const { fold, more } = await observer.observe({ round, now, memory, walk, signal });
+          const { fold, more, idle } = await observer.observe({ round, now, memory, walk, signal });
+          if (idle) return slot.idled(round, idle);
           complete = more === undefined;
           await foldAndCommit(fold, readIn, facts => {
             // A round that has nothing to say yet says nothing.
@@ -132,18 +164,15 @@ export async function createRunner({ observer, slot, store, clock, log, tracer }
           walk = more;
         } while (walk !== undefined);
         slot.succeeded(round, { durationSeconds: seconds() });
-        if (before?.failure) log.info(attributes, 'collecting works again');
-        else log.debug({ ...attributes, seconds: seconds() }, 'collected');
+        roundLog.succeeded(round, seconds());
       } catch (error) {
         if (signal.aborted) return;
         const reason = reasonOf(error);
         span.fail(reason);
         const message = error instanceof Error ? error.message : String(error);
         slot.failed(round, { durationSeconds: seconds(), complete, reason, message });
-        const fields = { ...attributes, reason, error: message };
-        if (reason === 'bug') log.error({ ...fields, stack: error instanceof Error ? error.stack : undefined }, 'bug');
-        else if (before?.failure?.reason === reason) log.debug(fields, 'collecting still fails');
-        else log.warn(fields, 'collecting failed');
+        const stack = reason === 'bug' && error instanceof Error ? { stack: error.stack } : {};
+        roundLog.failed(round, { reason, error: message, ...stack }, slot.freshness()[round]?.age ?? 0);
       }
     }
     await tracer.span(`collect ${observer.name}`, attributes, collect);

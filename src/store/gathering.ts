@@ -7,6 +7,8 @@ export interface Gathering<T> {
   add(item: T, weight: number): Promise<void>;
   /** Writes everything that waits, now. */
   drain(): void;
+  /** Resolves once no group is written in part. */
+  whole(): Promise<void>;
 }
 
 interface Waiting<T> {
@@ -18,15 +20,18 @@ interface Waiting<T> {
 
 /**
  * Group commit: everything added within one turn of the event loop goes into one `write`, so that it costs one fsync.
- * `write` blocks, and writes all of its items or throws. A group ends where it would weigh more than `limit` (one item
+ * `write` blocks, and writes all of its items or throws; what takes long is written in steps, one a turn. A group ends where it would weigh more than `limit` (one item
  * always fits); the next has to wait for another turn, so that other work gets in between. When a group fails, each of its items
  * is written alone, a turn each: a bad one fails by itself.
  */
-export function createGathering<T>(write: (items: readonly T[]) => void, limit: number): Gathering<T> {
+export function createGathering<T>(write: (items: readonly T[]) => Iterable<void> | void, limit: number): Gathering<T> {
   let waiting: Waiting<T>[] = [];
   /** How many of those in front failed together and are to be written alone. */
   let alone = 0;
   let scheduled = false;
+  /** The group that is written in part. */
+  let partly: { readonly group: readonly Waiting<T>[]; readonly steps: Iterator<void> } | undefined;
+  let onWhole: (() => void)[] = [];
 
   function take(): Waiting<T>[] {
     let count = 0;
@@ -40,26 +45,40 @@ export function createGathering<T>(write: (items: readonly T[]) => void, limit: 
     return waiting.splice(0, count);
   }
 
-  function writeGroup(): void {
-    const group = take();
+  function writeStep(): void {
+    const group = partly?.group ?? take();
     try {
-      write(group.map(({ item }) => item));
+      const steps = partly?.steps ?? write(group.map(({ item }) => item))?.[Symbol.iterator]();
+      if (steps?.next().done === false) {
+        partly = { group, steps };
+        return;
+      }
     } catch (error) {
+      end();
       if (group.length > 1) {
         waiting = [...group, ...waiting];
         alone = group.length;
       } else for (const { reject } of group) reject(error);
       return;
     }
+    end();
     for (const { resolve } of group) resolve();
   }
 
+  function end(): void {
+    partly = undefined;
+    for (const resolve of onWhole) resolve();
+    onWhole = [];
+  }
+
+  const isIdle = () => waiting.length === 0 && !partly;
+
   function schedule(): void {
-    if (scheduled || waiting.length === 0) return;
+    if (scheduled || isIdle()) return;
     scheduled = true;
     setImmediate(() => {
       scheduled = false;
-      if (waiting.length > 0) writeGroup();
+      if (!isIdle()) writeStep();
       schedule();
     });
   }
@@ -71,7 +90,10 @@ export function createGathering<T>(write: (items: readonly T[]) => void, limit: 
         schedule();
       }),
     drain() {
-      while (waiting.length > 0) writeGroup();
+      while (!isIdle()) writeStep();
+    },
+    async whole() {
+      while (partly) await new Promise<void>(resolve => onWhole.push(resolve));
     },
   };
 }

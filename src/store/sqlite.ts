@@ -3,7 +3,6 @@ import { type Database, openDatabase, openDatabaseBeside } from './database.ts';
 import { StoreError, toStoreError } from './errors.ts';
 import { createGathering } from './gathering.ts';
 import type { Change, Store } from './store.ts';
-import { transaction } from './transaction.ts';
 
 /** Comparisons, not LIKE: they go by code points, know no wildcards and walk the primary key. */
 export const SCAN = 'SELECT key, value FROM rows WHERE account = ? AND key >= ? AND key < ?';
@@ -11,7 +10,7 @@ export const SCAN_TO_END = 'SELECT key, value FROM rows WHERE account = ? AND ke
 const PUT = 'INSERT INTO rows (account, key, value) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET value = excluded.value';
 const REMOVE = 'DELETE FROM rows WHERE account = ? AND key = ?';
 
-/** Most of what one transaction may gather, in characters: it blocks the event loop for some 20 ms. */
+/** Most of what one transaction may gather, and is written of a larger commit at a time, in characters: some 20 ms. */
 const LARGEST_GROUP = 2 ** 19;
 /** What a row costs beside its text, as if it were characters. */
 const ROW_WEIGHT = 200;
@@ -21,9 +20,8 @@ interface Commit {
   readonly changes: readonly Change[];
 }
 
-function weigh(changes: readonly Change[]): number {
-  return changes.reduce((sum, { key, value }) => sum + ROW_WEIGHT + key.length + (value?.length ?? 0), 0);
-}
+const weightOf = ({ key, value }: Change) => ROW_WEIGHT + key.length + (value?.length ?? 0);
+const weigh = (changes: readonly Change[]) => changes.reduce((sum, change) => sum + weightOf(change), 0);
 
 function createSqliteStore({ db, file, assertInPlace, close }: Database): Store {
   const scan = db.prepare(SCAN);
@@ -36,16 +34,29 @@ function createSqliteStore({ db, file, assertInPlace, close }: Database): Store 
     if (closed) throw new StoreError('closed', `the store ${file}`);
   }
 
-  function write(commits: readonly Commit[]): void {
-    transaction(db, () => {
+  /** One transaction, however large: the rows of a commit only make sense together. It lets others go on between its slices. */
+  function* write(commits: readonly Commit[]): Generator<void> {
+    let weight = 0;
+    db.exec('BEGIN IMMEDIATE');
+    try {
       for (const { account, changes } of commits) {
-        for (const { key, value } of changes) {
+        for (const change of changes) {
+          const { key, value } = change;
           if (value === null) remove.run(account, key);
           else put.run(account, key, value);
+          weight += weightOf(change);
+          if (weight < LARGEST_GROUP) continue;
+          weight = 0;
+          yield;
         }
       }
       assertInPlace();
-    });
+      db.exec('COMMIT');
+    } catch (error) {
+      // A full disk or a failed read makes SQLite roll back by itself.
+      if (db.isTransaction) db.exec('ROLLBACK');
+      throw error;
+    }
   }
 
   const gathering = createGathering(write, LARGEST_GROUP);
@@ -56,6 +67,8 @@ function createSqliteStore({ db, file, assertInPlace, close }: Database): Store 
       checkText(account, 'an account');
       checkText(prefix, 'a prefix');
       const end = endOfPrefix(prefix);
+      // This connection would see what is not committed yet.
+      await gathering.whole();
       try {
         const rows = end === undefined ? scanToEnd.all(account, prefix) : scan.all(account, prefix, end);
         return new Map(rows.map(({ key, value }) => [key as string, value as string]));

@@ -228,6 +228,9 @@ function partsOf(trace: LifecycleTrace): Part[] {
   return parts;
 }
 
+/** How many spans `lifecycleSpans` makes. */
+export const countSpans = (trace: LifecycleTrace): number => partsOf(trace).length;
+
 /**
  * One message's life as spans: a root, and in it the wait for the first attempt, every attempt and the pause after each that
  * failed. Ids follow from the trace's id and the place alone, so that what is sent twice is the same. Empty without events.

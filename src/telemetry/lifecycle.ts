@@ -30,11 +30,10 @@ export interface LifecycleDeps {
 export interface LifecycleExport {
   /** Sends what waits and then marks it as sent. Rejects with StoreError; what the receiver does not take waits on. */
   run(signal: AbortSignal): Promise<void>;
+  /** Resolves when the batch that is on its way, if any, has come to an end, and is marked where the receiver took it. */
   close(): Promise<void>;
 }
 
-/** Traces that wait in an account while the receiver takes none; what is older is dropped. */
-const MOST_WAITING = 10_000;
 /** Traces in one request. */
 const BATCH = 100;
 /** Milliseconds to leave a receiver alone that took nothing: twice as long each time. */
@@ -42,21 +41,30 @@ const PATIENCE = { first: 5000, longest: 300_000 };
 
 const lastTime = ({ events }: LifecycleTrace) => events.reduce((last, { time }) => Math.max(last, time), 0);
 
+interface Waiting {
+  readonly key: string;
+  readonly trace: LifecycleTrace;
+}
+
 /** Whether the receiver took them. */
-function send(exporter: SpanExporter, batch: Parameters<SpanExporter['export']>[0], signal: AbortSignal) {
-  return new Promise<boolean>(resolve => {
-    const onAbort = () => resolve(false);
-    signal.addEventListener('abort', onAbort, { once: true });
-    exporter.export(batch, ({ code }) => {
-      signal.removeEventListener('abort', onAbort);
-      resolve(code === 0);
-    });
-  });
+const send = (exporter: SpanExporter, batch: Parameters<SpanExporter['export']>[0]) =>
+  new Promise<boolean>(resolve => exporter.export(batch, ({ code }) => resolve(code === 0)));
+
+/** What the work gives; false as soon as the signal says to end. */
+async function untilAborted(work: Promise<boolean>, signal: AbortSignal): Promise<boolean> {
+  const aborted = Promise.withResolvers<boolean>();
+  const onAbort = () => aborted.resolve(false);
+  signal.addEventListener('abort', onAbort, { once: true });
+  try {
+    return await Promise.race([work, aborted.promise]);
+  } finally {
+    signal.removeEventListener('abort', onAbort);
+  }
 }
 
 /** Rejects with an Error where the environment asks for a protocol that is not there. */
 export async function createLifecycleExport(deps: LifecycleDeps): Promise<LifecycleExport> {
-  const { options, env, version, outbox, spans, clock } = deps;
+  const { options, env, version, outbox, clock } = deps;
   const exporter = watchExporter(await createOtlpExporter(options, env), 'messages', deps);
   const origin: Origin = {
     version,
@@ -65,33 +73,32 @@ export async function createLifecycleExport(deps: LifecycleDeps): Promise<Lifecy
   let pause = 0;
   /** On the monotonic clock. */
   let notBefore = 0;
+  /** The batch that was sent last: until it is marked, or not taken. */
+  let underWay: Promise<unknown> = Promise.resolve();
 
-  async function exportOf(account: string, signal: AbortSignal): Promise<boolean> {
-    const waiting = [...(await outbox.read(account))]
-      .map(([key, text]) => ({ key, trace: JSON.parse(text) as LifecycleTrace }))
-      .sort((a, b) => lastTime(a.trace) - lastTime(b.trace));
-    const old = waiting.splice(0, Math.max(0, waiting.length - MOST_WAITING));
-    if (old.length > 0) {
-      const lost = old.reduce((sum, { trace }) => sum + lifecycleSpans(trace, origin).length, 0);
-      spans.inc({ about: 'messages', outcome: 'dropped' }, lost);
-      await outbox.remove(
-        account,
-        old.map(({ key }) => key),
-      );
-    }
-    while (waiting.length > 0 && !signal.aborted) {
-      const batch = waiting.splice(0, BATCH);
-      const isTaken = await send(
-        exporter,
-        batch.flatMap(({ trace }) => lifecycleSpans(trace, origin)),
-        signal,
-      );
-      if (!isTaken) return false;
-      // Only now: after a crash before this, the same spans are sent once more.
+  /** Sends a batch and marks it, when the receiver took it: after a crash in between, the same spans are sent once more. */
+  async function deliver(account: string, batch: readonly Waiting[]): Promise<boolean> {
+    const isTaken = await send(
+      exporter,
+      batch.flatMap(({ trace }) => lifecycleSpans(trace, origin)),
+    );
+    if (isTaken) {
       await outbox.remove(
         account,
         batch.map(({ key }) => key),
       );
+    }
+    return isTaken;
+  }
+
+  async function exportOf(account: string, signal: AbortSignal): Promise<boolean> {
+    const waiting: Waiting[] = [...(await outbox.read(account))]
+      .map(([key, text]) => ({ key, trace: JSON.parse(text) as LifecycleTrace }))
+      .sort((a, b) => lastTime(a.trace) - lastTime(b.trace));
+    while (waiting.length > 0 && !signal.aborted) {
+      const delivering = deliver(account, waiting.splice(0, BATCH));
+      underWay = delivering.catch(() => false);
+      if (!(await untilAborted(delivering, signal))) return false;
     }
     return true;
   }
@@ -108,6 +115,9 @@ export async function createLifecycleExport(deps: LifecycleDeps): Promise<Lifecy
       }
       pause = 0;
     },
-    close: () => exporter.shutdown(),
+    async close() {
+      await exporter.shutdown();
+      await underWay;
+    },
   };
 }

@@ -1,6 +1,7 @@
 import { trace } from '@opentelemetry/api';
 import { type DestinationStream, destination, pino } from 'pino';
 import type { Log } from '../kit/log.ts';
+import { printable } from '../kit/printable.ts';
 import type { LogOptions } from './options.ts';
 
 /** One line for people: time, level, message, then the fields as key=value. */
@@ -9,7 +10,13 @@ function toText(line: string): string {
   const pairs = Object.entries(fields).map(
     ([key, value]) => `${key}=${typeof value === 'string' && !/[\s"=]/.test(value) ? value : JSON.stringify(value)}`,
   );
-  return `${[time, String(level).toUpperCase().padEnd(5), msg, ...pairs].join(' ')}\n`;
+  return `${printable([time, String(level).toUpperCase().padEnd(5), msg, ...pairs].join(' '))}\n`;
+}
+
+/** The same JSON in which what a terminal would obey is escaped. JSON itself asks it of the first 32 characters alone. */
+function toJson(line: string): string {
+  const escaped = (unit: string) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`;
+  return line.replace(/[\x7f-\x9f\p{Cf}\p{Zl}\p{Zp}]/gu, found => found.split('').map(escaped).join(''));
 }
 
 /** Characters that wait at most for whoever reads the log; more is dropped. A reader that stalls must not stall the agent. */
@@ -26,7 +33,8 @@ export function createLog(
   { level, format }: LogOptions,
   out: DestinationStream = destination({ dest: 2, sync: false, maxLength: MOST_WAITING }),
 ): Log {
-  const stream = format === 'text' ? { write: (line: string) => out.write(toText(line)) } : out;
+  const write = format === 'text' ? toText : toJson;
+  const stream = { write: (line: string) => out.write(write(line)) };
   return pino(
     {
       level,

@@ -1,6 +1,7 @@
 import type { DeliveryEvent, DlqEntry, FlowControlEntry } from '../model/message.ts';
 import type { Call, Endpoint, Priority } from './call.ts';
 import { UpstreamError } from './errors.ts';
+import { Rows, type RowsOf } from './json-reader.ts';
 import { type CursorPage, type ListPage, type Page, paginate } from './paginate.ts';
 import * as wire from './wire.ts';
 
@@ -112,10 +113,11 @@ export function createReader(deps: ReaderDeps): Reader {
     query: URLSearchParams,
     largest: number,
     signal: AbortSignal,
-    template = path,
+    { template = path, rowsOf }: { template?: string; rowsOf?: RowsOf } = {},
   ): Promise<unknown> {
     const address = endpoint === 'flow_control_key' ? 'regional' : 'base';
-    return (await call({ endpoint, method: 'GET', address, path, template, query, priority, largest, signal })).body;
+    const request = { endpoint, method: 'GET', address, path, template, query, priority, largest, signal } as const;
+    return (await call(rowsOf ? { ...request, rowsOf } : request)).body;
   }
 
   /**
@@ -127,11 +129,12 @@ export function createReader(deps: ReaderDeps): Reader {
     path: string,
     query: URLSearchParams,
     signal: AbortSignal,
+    rowsOf: RowsOf,
   ): Promise<unknown> {
     for (let size = sizes[endpoint]; ; ) {
       query.set('count', String(size));
       try {
-        const page = await get(endpoint, path, query, size > 1 ? LARGEST_BODY : LARGEST_SINGLE, signal);
+        const page = await get(endpoint, path, query, size > 1 ? LARGEST_BODY : LARGEST_SINGLE, signal, { rowsOf });
         sizes[endpoint] = Math.min(sizes[endpoint], size);
         return page;
       } catch (error) {
@@ -148,7 +151,9 @@ export function createReader(deps: ReaderDeps): Reader {
     { rows: raw, missing }: wire.RawPage,
     toRow: (row: unknown) => Row | undefined,
   ): Page<Row> {
-    const rows = raw.map(toRow).filter(row => row !== undefined);
+    // A long answer's rows were made while it was read.
+    const all = raw instanceof Rows ? (raw as readonly (Row | undefined)[]) : raw.map(toRow);
+    const rows = all.filter(row => row !== undefined);
     const rejected = raw.length - rows.length;
     if (rejected > 0) onRejected(list, rejected);
     if (missing) onMissing(list);
@@ -168,7 +173,7 @@ export function createReader(deps: ReaderDeps): Reader {
       for (const [name, value] of Object.entries(query)) parameters.set(name, String(value));
       parameters.set('count', String(sizes[endpoint]));
       if (cursor !== undefined) parameters.set('cursor', cursor);
-      const page = wire.toPage(await getPage(endpoint, path, parameters, signal), list);
+      const page = wire.toPage(await getPage(endpoint, path, parameters, signal, wire.rowsOf(list, toRow)), list);
       if (!page) throw new UpstreamError('invalid_response', `GET ${path}: no list called ${list}`);
       if (page.rows.length > sizes[endpoint] * TOLERATED) {
         throw new UpstreamError(
@@ -189,7 +194,9 @@ export function createReader(deps: ReaderDeps): Reader {
     async flowControl(signal) {
       const path = '/v2/flowControl';
       const page = wire.toFlowControlPage(
-        await get('flow_control', path, new URLSearchParams(), LARGEST_SINGLE, signal),
+        await get('flow_control', path, new URLSearchParams(), LARGEST_SINGLE, signal, {
+          rowsOf: wire.rowsOf('flowControls', wire.toFlowControlEntry),
+        }),
       );
       if (!page) throw new UpstreamError('invalid_response', `GET ${path}: no list of keys`);
       if (page.rows.length > MOST_KEYS) {
@@ -203,14 +210,9 @@ export function createReader(deps: ReaderDeps): Reader {
       if (/^\.{0,2}$/.test(encoded)) return undefined;
       const path = flowControlKeyPath.replace('{flowControlKey}', () => encoded);
       try {
-        const body = await get(
-          'flow_control_key',
-          path,
-          new URLSearchParams(),
-          LARGEST_KEY,
-          signal,
-          flowControlKeyPath,
-        );
+        const body = await get('flow_control_key', path, new URLSearchParams(), LARGEST_KEY, signal, {
+          template: flowControlKeyPath,
+        });
         const entry = wire.toFlowControlEntry(wire.withKey(body, key));
         if (entry) return entry;
         throw new UpstreamError('invalid_response', `GET ${path}: not that key`);

@@ -19,7 +19,7 @@ export interface Budget {
   /**
    * Runs `work` when it is this caller's turn: by priority, then first come first served; who has waited for long is
    * preferred.
-   * Throws UpstreamError `refused` when the day's requests are used up (all but a tenth, which is kept for actions), `rate_limited` while the service has asked for a
+   * Throws UpstreamError `refused` when the day's requests are used up (all but a tenth, which is kept for `action`), `rate_limited` while the service has asked for a
    * long wait, and the signal's reason when that is aborted first.
    */
   run<T>(priority: Priority, signal: AbortSignal, work: () => Promise<T>): Promise<T>;

@@ -1,9 +1,14 @@
+import type { RowsOf } from './json-reader.ts';
+
 /** One operation of the service, by the name that metrics and logs use. */
 export const ENDPOINTS = ['dlq', 'events', 'flow_control', 'flow_control_key', 'cancel'] as const;
 export type Endpoint = (typeof ENDPOINTS)[number];
 
-/** Who goes first when an account's budget is short, the first first. */
-export const PRIORITIES = ['action', 'flow_control', 'dlq', 'events', 'background'] as const;
+/**
+ * Who goes first when an account's budget is short, the first first. `action`: a cancel and the last look before it, which
+ * alone may use what is kept of the day. `look`: what auto-cancel asks besides.
+ */
+export const PRIORITIES = ['action', 'flow_control', 'dlq', 'events', 'background', 'look'] as const;
 export type Priority = (typeof PRIORITIES)[number];
 
 export interface Request {
@@ -19,6 +24,8 @@ export interface Request {
   readonly priority: Priority;
   /** Bytes of the answer's body that are read at most, packed and unpacked. */
   readonly largest: number;
+  /** What becomes of the elements of a long answer's lists, while it is read; default: nothing. */
+  readonly rowsOf?: RowsOf;
   readonly signal: AbortSignal;
 }
 

@@ -1,11 +1,12 @@
-import { promisify } from 'node:util';
-import { gunzip } from 'node:zlib';
+import { pipeline } from 'node:stream/promises';
+import { createGunzip } from 'node:zlib';
 import { type Dispatcher, errors as undiciErrors, request as undiciRequest } from 'undici';
 import { withDeadline } from '../kit/clock.ts';
 import { askedWait } from './asked-wait.ts';
 import type { Call, Endpoint, Request } from './call.ts';
 import { reasonOfStatus, UpstreamError } from './errors.ts';
-import { isJsonBomb } from './json-bounds.ts';
+import { readJson } from './json-body.ts';
+import { JsonFault } from './json-reader.ts';
 import { createLargeBodies, LARGE, type LargeBodies } from './large-bodies.ts';
 
 /** Base addresses of one account, by the word that requests use. */
@@ -24,7 +25,6 @@ export interface SendDeps {
   readonly largeBodies?: LargeBodies;
 }
 
-const unpack = promisify(gunzip);
 /** Each piece costs a turn of the event loop, which in a busy process comes late. */
 const UNPACKED_AT_A_TIME = 128 * 1024;
 
@@ -53,23 +53,36 @@ function tooLarge(what: string, largest: number, cause?: unknown): UpstreamError
   return new UpstreamError('invalid_response', `${what}: answer above ${largest} bytes`, { cause, tooLarge: true });
 }
 
-async function readBounded(
-  body: AsyncIterable<Buffer>,
+/** The pieces of a body as they come, up to so many bytes. */
+async function* bounded(
+  pieces: AsyncIterable<Buffer>,
   what: string,
   largest: number,
-  onBytes: (bytes: number) => void,
   mayBeLarge: () => Promise<void>,
-): Promise<Buffer> {
-  const chunks: Buffer[] = [];
+): AsyncGenerator<Buffer, void, void> {
   let size = 0;
-  for await (const chunk of body) {
-    size += chunk.length;
-    onBytes(chunk.length);
+  for await (const piece of pieces) {
+    size += piece.length;
     if (size > largest) throw tooLarge(what, largest);
     if (size > LARGE) await mayBeLarge();
-    chunks.push(chunk);
+    yield piece;
   }
-  return Buffer.concat(chunks, size);
+}
+
+/** The same unpacked, as it comes. */
+async function* unpacked(packed: AsyncIterable<Buffer>, what: string): AsyncGenerator<Buffer, void, void> {
+  const gunzip = createGunzip({ chunkSize: UNPACKED_AT_A_TIME });
+  const feeding = pipeline(packed, gunzip);
+  // It is thrown here, too.
+  feeding.catch(() => undefined);
+  try {
+    yield* gunzip as AsyncIterable<Buffer>;
+  } catch (cause) {
+    const isZlib = cause instanceof Error && 'code' in cause && String(cause.code).startsWith('Z_');
+    throw isZlib ? new UpstreamError('invalid_response', `${what}: gzip damaged`, { cause }) : cause;
+  } finally {
+    gunzip.destroy();
+  }
 }
 
 export function toUpstreamError(error: unknown, what: string): UpstreamError {
@@ -99,7 +112,7 @@ const NEVER = /\/keys\/rotate\/*$/;
 /** The innermost call: one HTTP exchange, bounded in time and size, no redirect followed, its JSON parsed. */
 export function createSend({ addresses, dispatcher, timeout, now, onBytes, ...deps }: SendDeps): Call {
   const { largeBodies = createLargeBodies() } = deps;
-  return async ({ endpoint, method, address, path, query, largest, signal }, headers) => {
+  return async ({ endpoint, method, address, path, query, largest, rowsOf, signal }, headers) => {
     const what = `${method} ${path}`;
     const url = new URL(`${addresses[address].replace(/\/+$/, '')}${path}`);
     url.search = query.toString();
@@ -115,22 +128,29 @@ export function createSend({ addresses, dispatcher, timeout, now, onBytes, ...de
         });
         const answer = await untilAborted(request, deadline);
         const mayBeLarge = () => turn.take(deadline);
-        const packed = await readBounded(answer.body, what, largest, bytes => onBytes(endpoint, bytes), mayBeLarge);
+        const packed = bounded(
+          counted(answer.body, bytes => onBytes(endpoint, bytes)),
+          what,
+          largest,
+          mayBeLarge,
+        );
         const reason = reasonOfStatus(answer.statusCode);
         const wait = askedWait(answer.statusCode, answer.headers, now());
         if (reason) {
+          // To its end, so that the connection can be used again.
+          for await (const _piece of packed);
           throw new UpstreamError(reason, `${what}: status ${answer.statusCode}`, {
             retryAfter: wait,
             status: answer.statusCode,
           });
         }
-        const body = await decode(
-          packed,
-          String(answer.headers['content-encoding'] ?? 'identity').toLowerCase(),
-          what,
-          largest,
-          mayBeLarge,
-        );
+        const encoding = String(answer.headers['content-encoding'] ?? 'identity').toLowerCase();
+        const pieces = decoded(packed, encoding, what, largest, mayBeLarge);
+        const body = await readJson(pieces, rowsOf).catch((error: unknown) => {
+          if (!(error instanceof JsonFault)) throw error;
+          if (error.kind === 'many') throw tooLarge(`${what}: ${error.message}`, largest);
+          throw new UpstreamError('invalid_response', `${what}: not JSON`);
+        });
         return { status: answer.statusCode, body, wait };
       });
     } catch (error) {
@@ -143,48 +163,23 @@ export function createSend({ addresses, dispatcher, timeout, now, onBytes, ...de
   };
 }
 
-const isTooLong = (error: unknown) => (error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE';
-
-/** How long it becomes is known only by unpacking, so that a large one is unpacked once more when it is its turn. */
-async function unpackBounded(
-  packed: Buffer,
-  what: string,
-  largest: number,
-  mayBeLarge: () => Promise<void>,
-): Promise<Buffer> {
-  const unpackUpTo = (maxOutputLength: number) => unpack(packed, { maxOutputLength, chunkSize: UNPACKED_AT_A_TIME });
-  try {
-    return await unpackUpTo(Math.min(LARGE, largest));
-  } catch (cause) {
-    if (!isTooLong(cause)) throw new UpstreamError('invalid_response', `${what}: gzip damaged`, { cause });
-    if (largest <= LARGE) throw tooLarge(what, largest, cause);
+async function* counted(body: AsyncIterable<Buffer>, onBytes: (bytes: number) => void) {
+  for await (const piece of body) {
+    onBytes(piece.length);
+    yield piece;
   }
-  await mayBeLarge();
-  return unpackUpTo(largest).catch((cause: unknown) => {
-    if (isTooLong(cause)) throw tooLarge(what, largest, cause);
-    throw new UpstreamError('invalid_response', `${what}: gzip damaged`, { cause });
-  });
 }
 
-async function decode(
-  packed: Buffer,
+function decoded(
+  packed: AsyncIterable<Buffer>,
   encoding: string,
   what: string,
   largest: number,
   mayBeLarge: () => Promise<void>,
-): Promise<unknown> {
-  let text = packed;
+): AsyncIterable<Buffer> {
+  if (encoding === 'identity') return packed;
   if (encoding === 'gzip' || encoding === 'x-gzip') {
-    text = await unpackBounded(packed, what, largest, mayBeLarge);
-  } else if (encoding !== 'identity') {
-    throw new UpstreamError('invalid_response', `${what}: unasked content encoding`);
+    return bounded(unpacked(packed, what), what, largest, mayBeLarge);
   }
-  if (isJsonBomb(text)) throw tooLarge(`${what}: too many values`, largest);
-  try {
-    // A byte order mark is no JSON, and harmless.
-    return JSON.parse(text.toString('utf8').replace(/^\ufeff/, ''));
-  } catch {
-    // The parser's own message quotes the body, so it is not kept.
-    throw new UpstreamError('invalid_response', `${what}: not JSON`);
-  }
+  throw new UpstreamError('invalid_response', `${what}: unasked content encoding`);
 }

@@ -8,6 +8,7 @@ import {
   type EventState,
   type FlowControlEntry,
 } from '../model/message.ts';
+import { Rows, type RowsOf } from './json-reader.ts';
 
 /**
  * The only file that knows the service's field names. Liberal in spelling and type, because documented and real answers
@@ -221,7 +222,8 @@ export interface RawPage {
 function listIn(body: Record<string, unknown>, list: string): unknown {
   if (list !== 'events' || body.events !== undefined) return body[list];
   // The event log is being renamed, and may come grouped by message.
-  return body.logs !== undefined || !Array.isArray(body.messages) ? body.logs : body.messages.flatMap(eventsOfGroup);
+  if (body.logs !== undefined || !Array.isArray(body.messages)) return body.logs;
+  return body.messages instanceof Rows ? body.messages : body.messages.flatMap(eventsOfGroup);
 }
 
 const EventGroup = z.object({ messageId: Maybe(Text), events: Maybe(z.array(z.unknown())) });
@@ -233,6 +235,20 @@ function eventsOfGroup(group: unknown): readonly unknown[] {
   const { messageId, events } = parsed.data;
   const isRow = (event: unknown) => typeof event === 'object' && event !== null;
   return (events ?? []).map(event => (isRow(event) ? { messageId, ...(event as object) } : event));
+}
+
+/** How a long answer's rows are made while it is read. */
+export function rowsOf(list: string, toRow: (row: unknown) => unknown): RowsOf {
+  const names = [list, ...(list === 'events' ? ['logs'] : []), ...(list === 'flowControls' ? [undefined] : [])];
+  return name => {
+    if (names.includes(name)) return (row, put) => put(toRow(row));
+    // That an error is not empty is all that is asked of it.
+    if (name === 'error') return (_element, put) => put(true);
+    if (list !== 'events' || name !== 'messages') return undefined;
+    return (group, put) => {
+      for (const row of eventsOfGroup(group)) put(toRow(row));
+    };
+  };
 }
 
 /** Undefined when the answer can't be that list: no object, an error, or a list that is none. */

@@ -15,8 +15,9 @@ export interface Writer {
    * Sends one DELETE for the failure callback of this dead letter, or none: never a second one, and never elsewhere.
    * `not_sent` is certain; whatever is not certain is `unknown`. Does not throw for anything that the service, the
    * network or the signal does. `signal`: ends the wait for the budget and a connection; later, the wait for the answer.
+   * `stop`: asked at the moment when the request is about to be written; a word ends it there.
    */
-  cancel(id: string, signal: AbortSignal): Promise<CancelAnswer>;
+  cancel(id: string, signal: AbortSignal, stop: () => string | undefined): Promise<CancelAnswer>;
 }
 
 export interface WriterDeps {
@@ -52,6 +53,8 @@ interface Exchange {
   readonly answer: { readonly status: number; readonly headers: Head } | undefined;
   /** Why the answer is not whole; undefined when it is. */
   readonly error: unknown;
+  /** Why it was not to be sent after all. */
+  readonly stopped: string | undefined;
 }
 
 /**
@@ -65,16 +68,18 @@ function exchange(
   headers: Readonly<Record<string, string>>,
   signal: AbortSignal,
   onBytes: (bytes: number) => void,
+  stop: () => string | undefined,
 ): Promise<Exchange> {
   return new Promise(resolve => {
     let running: Dispatcher.DispatchController | undefined;
     let answer: Exchange['answer'];
     let size = 0;
     let hasEnded = false;
+    let stopped: string | undefined;
     const end = (error?: unknown) => {
       hasEnded = true;
       signal.removeEventListener('abort', onAbort);
-      resolve({ isSent: running !== undefined, answer, error });
+      resolve({ isSent: running !== undefined, answer, error, stopped });
     };
     const onAbort = () => {
       end(signal.reason);
@@ -86,8 +91,16 @@ function exchange(
       { origin, path, method: 'DELETE', headers, idempotent: false },
       {
         onRequestStart(controller) {
-          if (hasEnded || running) controller.abort(new UpstreamError('network', `${WHAT}: not sent twice`));
-          else running = controller;
+          if (hasEnded || running) {
+            controller.abort(new UpstreamError('network', `${WHAT}: not sent twice`));
+            return;
+          }
+          stopped = stop();
+          if (stopped === undefined) running = controller;
+          else {
+            end();
+            controller.abort(new UpstreamError('network', `${WHAT}: stopped`));
+          }
         },
         onResponseStart(_controller, status, received) {
           // What comes below 200 announces an answer, and is none.
@@ -126,12 +139,18 @@ export function createWriter(deps: WriterDeps): Writer {
   const { addresses, token, budget, dispatcher, timeout, meter, clock, tracer } = deps;
   const base = addresses.regional.replace(/\/+$/, '');
 
-  async function send(id: string, bearer: string, signal: AbortSignal): Promise<[CancelAnswer, Outcome | undefined]> {
+  async function send(
+    id: string,
+    bearer: string,
+    signal: AbortSignal,
+    stop: () => string | undefined,
+  ): Promise<[CancelAnswer, Outcome | undefined]> {
     const url = new URL(base + TEMPLATE.replace('{dlqId}', encodeURIComponent(id)));
     const headers = { accept: 'application/json', authorization: `Bearer ${bearer}`, ...tracer.headers() };
-    const { isSent, answer, error } = await withDeadline(timeout, signal, deadline =>
-      exchange(dispatcher, url, headers, deadline, bytes => meter.bytes.inc({ endpoint: 'cancel' }, bytes)),
+    const { isSent, answer, error, stopped } = await withDeadline(timeout, signal, deadline =>
+      exchange(dispatcher, url, headers, deadline, bytes => meter.bytes.inc({ endpoint: 'cancel' }, bytes), stop),
     );
+    if (stopped !== undefined) return [notSent(stopped), undefined];
     const wait = answer && askedWait(answer.status, answer.headers, clock.now());
     if (wait !== undefined) budget.pause(wait);
     if (!isSent && signal.aborted) return [notSent('stopped while connecting'), undefined];
@@ -152,10 +171,15 @@ export function createWriter(deps: WriterDeps): Writer {
     'server.address': new URL(base).hostname,
   };
 
-  const observed = (id: string, bearer: string, signal: AbortSignal): Promise<CancelAnswer> => {
+  const observed = (
+    id: string,
+    bearer: string,
+    signal: AbortSignal,
+    stop: () => string | undefined,
+  ): Promise<CancelAnswer> => {
     const work = async (span: Span) => {
       const start = clock.monotonic();
-      const [meaning, outcome] = await send(id, bearer, signal);
+      const [meaning, outcome] = await send(id, bearer, signal, stop);
       if (outcome !== undefined) {
         meter.requests.inc({ endpoint: 'cancel', outcome });
         meter.seconds.observe({ endpoint: 'cancel' }, (clock.monotonic() - start) / 1000);
@@ -170,14 +194,14 @@ export function createWriter(deps: WriterDeps): Writer {
   };
 
   return {
-    async cancel(id, signal) {
+    async cancel(id, signal, stop) {
       if (!isSaneId(id)) return notSent('the id must be 1 to 200 of A-Z a-z 0-9 _ -');
       let hasTurn = false;
       try {
         const bearer = (await token()).reveal();
         return await budget.run('action', signal, () => {
           hasTurn = true;
-          return observed(id, bearer, signal);
+          return observed(id, bearer, signal, stop);
         });
       } catch (error) {
         if (hasTurn) throw error;

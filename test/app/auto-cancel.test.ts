@@ -42,6 +42,7 @@ function setUp(row: object = {}) {
     visible: () => ({ now: { tracked: { at: NOW, walks: 9, sightings: [sighting], isPartial: false } } }),
     status: () => ({ withdrawn: false, rounds: [{ round: 'full', success: true, stale: false }] }),
   };
+  const priorities = new Set<string>();
   async function start(names: readonly string[]) {
     const accounts = names.map(name => `{ name: ${name}, baseUrl: 'https://x.example', token: aaaaaaaa }`);
     const text = `
@@ -58,7 +59,10 @@ autoCancel:
           ({
             name,
             slot: (collector: string) => (collector === 'dlq' ? slot : undefined),
-            at: () => ({}),
+            at: (priority: string) => {
+              priorities.add(priority);
+              return {};
+            },
           }) as never as Account,
       ),
       store,
@@ -78,7 +82,7 @@ autoCancel:
     log.lines.flatMap(({ fields, message }) =>
       message.endsWith('left alone') ? [(fields as { reason: string }).reason] : [],
     );
-  return { store, log, stopFile, start, left };
+  return { store, log, stopFile, start, left, priorities };
 }
 
 describe('a pause', () => {
@@ -98,6 +102,12 @@ describe('a pause', () => {
     await (await start(['old', 'new'])).run();
     expect((await readJournals(store, ['old', 'new'], 0)).filter(({ step }) => step === 'ended')).toHaveLength(2);
   });
+});
+
+it('looks with a rank of its own, but for the last look', async () => {
+  const { start, priorities } = setUp();
+  await start(['a']);
+  expect([...priorities].sort()).toEqual(['action', 'look']);
 });
 
 it('does nothing while its stop file is there, or may be', async () => {

@@ -46,7 +46,7 @@ async function startBoth(more: object[] = []): Promise<Agent> {
   await clock.advance(0);
   await eventually(() => {
     const rounds = agent.status().flatMap(({ collectors }) => collectors.flatMap(({ rounds }) => rounds));
-    expect(rounds.every(({ success }) => success !== undefined)).toBe(true);
+    expect(rounds.every(({ success, idle }) => success !== undefined || idle !== undefined)).toBe(true);
   });
   return agent;
 }

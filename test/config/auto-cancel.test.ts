@@ -97,14 +97,19 @@ it('reads a blind rule, a moment to expire at, and statuses as numbers or text',
   });
 });
 
-it('the floor is what the waits between retries take', () => {
+it('the floor is what all retries and their attempts may take', () => {
   const rule = (stuckWhen: string) =>
     load(`  rules: [{ name: r, match: { label: { in: [x] } }, stuckWhen: ${stuckWhen} }]`);
-  expect(() => rule('{ inProgressFor: 31h }')).not.toThrow();
-  expect(() => rule('{ inProgressFor: 30h }')).toThrow('is 30h and must be at least 30.7 h');
-  expect(() => rule('{ inProgressFor: 33m, assumeMaxRetries: 3 }')).not.toThrow();
-  expect(() => rule('{ inProgressFor: 13s, assumeMaxRetries: 1 }')).not.toThrow();
-  expect(() => rule('{ inProgressFor: 12s, assumeMaxRetries: 1 }')).toThrow('must be at least 12.2 s');
+  expect(() => rule('{ inProgressFor: 33h }')).not.toThrow();
+  // 31.1 h: longer than the waits, shorter than what a healthy one may take.
+  expect(() => rule('{ inProgressFor: 1866m }')).toThrow('must be at least 32.2 h');
+  expect(() => rule('{ inProgressFor: 32h }')).toThrow('is 32h and must be at least 32.2 h');
+  expect(() => rule('{ inProgressFor: 31h, assumeTimeout: 1m }')).not.toThrow();
+  expect(() => rule('{ inProgressFor: 93m, assumeMaxRetries: 3 }')).not.toThrow();
+  expect(() => rule('{ inProgressFor: 15s, assumeMaxRetries: 1, assumeTimeout: 1s }')).not.toThrow();
+  expect(() => rule('{ inProgressFor: 14s, assumeMaxRetries: 1, assumeTimeout: 1s }')).toThrow(
+    'must be at least 14.2 s',
+  );
 });
 
 const acting = (mode: string) => `
@@ -112,7 +117,7 @@ const acting = (mode: string) => `
   rules: [{ name: r, mode: approve, match: { label: { in: [x] } }, accounts: [a] }]
 `;
 const account = (name: string, actionToken = '') =>
-  `{ name: ${name}, baseUrl: "http://127.0.0.1:1", token: { env: TOKEN }${actionToken} }`;
+  `{ name: ${name}, baseUrl: "http://127.0.0.1:1/${name}", token: { env: TOKEN }${actionToken} }`;
 
 it('warns where the reading token would act, and only there', () => {
   const accounts = `accounts: [${account('a')}, ${account('b')}]\n`;

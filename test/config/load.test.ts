@@ -18,6 +18,12 @@ function faultsOf(load: () => unknown): string {
   throw new Error('the configuration was taken for good');
 }
 
+function temporary(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'delivery-watch-config-'));
+  afterThisTest(async () => rmSync(folder, { recursive: true }));
+  return folder;
+}
+
 describe('bad configurations, each named for its fault', () => {
   it.each(globSync('test/config/bad/*.yaml').sort())('%s', path => {
     const name = basename(path);
@@ -28,6 +34,15 @@ describe('bad configurations, each named for its fault', () => {
 
   it('a file that is not there', () =>
     expect(faultsOf(() => loadConfig('nowhere.yaml', ENV))).toBe("nowhere.yaml:1:1: can't be read: ENOENT"));
+});
+
+describe('doubtful configurations are taken, with warnings', () => {
+  it.each(globSync('test/config/doubtful/*.yaml').sort())('%s', path => {
+    const { warnings } = loadConfig(path, ENV, Date.UTC(2026, 0, 1));
+    const said = warnings.map(formatFault).join('\n').replaceAll(path, basename(path));
+    expect(said).not.toContain('canary');
+    expect(said).toMatchSnapshot();
+  });
 });
 
 describe('good configurations', () => {
@@ -71,13 +86,22 @@ describe('good configurations', () => {
     expect(JSON.stringify(loaded)).not.toContain('canary');
   });
 
-  it('warn of a token file that is not there', () => {
+  it('warn of a token file that is not there, or holds no token', () => {
     const text = 'accounts:\n  - { name: a, baseUrl: http://127.0.0.1:1, token: { file: /nonexistent/token } }\n';
     expect(parseConfig(text, 'x.yaml', {}).warnings.map(warning => formatFault(warning))).toEqual([
       "x.yaml:2:52: accounts[0].token: /nonexistent/token can't be read now",
     ]);
-    const there = text.replace('/nonexistent/token', 'package.json');
-    expect(parseConfig(there, 'x.yaml', {}).warnings).toEqual([]);
+    const folder = temporary();
+    const warningsOf = (content: string) => {
+      writeFileSync(join(folder, 'token'), content);
+      return parseConfig(text.replace('/nonexistent', folder), 'x.yaml', {}).warnings.map(formatFault);
+    };
+    expect(warningsOf('token-canary\n')).toEqual([]);
+    for (const content of ['', ' \n', 'two words', '\u0000']) {
+      expect(warningsOf(content)).toEqual([
+        `x.yaml:2:52: accounts[0].token: ${folder}/token holds no token now: visible ASCII characters, without blanks inside`,
+      ]);
+    }
   });
 
   it('give each account its own collect and upstream, complete, where it overrides them', () => {
@@ -107,14 +131,13 @@ accounts:
 
   it('take more accounts from files beside them, and name those files where they are wrong', () => {
     const load = (files: Record<string, string>, more = '') => {
-      const folder = mkdtempSync(join(tmpdir(), 'delivery-watch-config-'));
-      afterThisTest(async () => rmSync(folder, { recursive: true }));
+      const folder = temporary();
       mkdirSync(join(folder, 'accounts.d'));
       for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, 'accounts.d', name), text);
       const text = `${minimal}\naccountFiles: ['accounts.d/*.yaml', 'none-*.yaml']\n${more}`;
       return { folder, load: () => parseConfig(text, join(folder, 'main.yaml'), ENV) };
     };
-    const one = (name: string) => `- { name: ${name}, baseUrl: http://127.0.0.1:1, token: { env: TOKEN } }\n`;
+    const one = (name: string) => `- { name: ${name}, baseUrl: http://127.0.0.1:1/${name}, token: { env: TOKEN } }\n`;
     const good = load({ '2.yaml': one('c'), '1.yaml': one('b') });
     const { config, warnings, hash } = good.load();
     expect(config.accounts.map(({ name }) => name)).toEqual(['a', 'b', 'c']);
@@ -131,12 +154,13 @@ accounts:
     const faults = faultsOf(wrong.load).replaceAll(`${wrong.folder}/accounts.d/`, '').split('\n');
     expect(faults).toEqual([
       '1.yaml:2:23: [1].baseUrl: must be an http or https address without user, query or fragment',
+      '1.yaml:2:39: [1].token: the environment variable UNSET is not set',
       expect.stringMatching(/^1\.yaml:2:\d+: \[1\]\.colour: unknown key; allowed here: name, /),
       '2.yaml:1:11: [0].name: must be unique; a is there already',
     ]);
     const notLists = load({ '1.yaml': 'accounts: []', '2.yaml': 'a: [' });
     expect(faultsOf(notLists.load).replaceAll(`${notLists.folder}/accounts.d/`, '')).toMatch(
-      /^1\.yaml:1:1: must be a list of accounts\n2\.yaml:1:\d+: not valid YAML here: /,
+      /^1\.yaml:1:1: must be a list of accounts\n2\.yaml:1:\d+: a { or \[ that is begun above is not closed$/,
     );
   });
 

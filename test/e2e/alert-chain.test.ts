@@ -11,8 +11,6 @@ import { eventually } from '../support/eventually.ts';
 import { startHttpService } from '../support/http-service.ts';
 import { requireProgram, startPrometheus } from '../support/prometheus.ts';
 
-const PATIENCE = 90_000;
-
 interface Told {
   readonly status: string;
   readonly labels: Readonly<Record<string, string>>;
@@ -114,9 +112,7 @@ async function dieAndComeBack(alertmanager: Alertmanager, heal: () => Promise<vo
 }
 
 describe.skipIf(!requireProgram('prometheus') || !requireProgram(ALERTMANAGER))('an alert on its whole way', () => {
-  it('goes from the service through agent, Prometheus with our rules and Alertmanager to who is told, and so does its end', {
-    timeout: 200_000,
-  }, async () => {
+  it('goes from the service through agent, Prometheus with our rules and Alertmanager to who is told, and so does its end', async () => {
     const receiver = await startReceiver();
     const alertmanager = await startAlertmanager(receiver.url);
     afterThisTest(() => alertmanager.stop());
@@ -137,7 +133,7 @@ describe.skipIf(!requireProgram('prometheus') || !requireProgram(ALERTMANAGER))(
     });
     afterThisTest(() => prometheus.stop());
 
-    await eventually(() => expect(receiver.of('DeliveryDlqGrowing')).not.toEqual([]), PATIENCE);
+    await eventually(() => expect(receiver.of('DeliveryDlqGrowing')).not.toEqual([]));
     const [growing] = receiver.of('DeliveryDlqGrowing');
     expect(growing).toMatchObject({
       status: 'firing',
@@ -145,12 +141,10 @@ describe.skipIf(!requireProgram('prometheus') || !requireProgram(ALERTMANAGER))(
       annotations: { summary: 'The dead-letter queue of shop grows.' },
     });
     await dieAndComeBack(alertmanager, heal);
-    await eventually(() => expect(receiver.of('DeliveryDlqGrowing').at(-1)?.status).toBe('resolved'), PATIENCE);
+    await eventually(() => expect(receiver.of('DeliveryDlqGrowing').at(-1)?.status).toBe('resolved'));
   });
 
-  it('goes from the agent itself to Alertmanager where there is no Prometheus, and so does its end', {
-    timeout: 200_000,
-  }, async () => {
+  it('goes from the agent itself to Alertmanager where there is no Prometheus, and so does its end', async () => {
     const receiver = await startReceiver();
     const alertmanager = await startAlertmanager(receiver.url);
     afterThisTest(() => alertmanager.stop());
@@ -164,12 +158,12 @@ describe.skipIf(!requireProgram('prometheus') || !requireProgram(ALERTMANAGER))(
         notifiers: [{ name: 'ops', alertmanager: { urls: [alertmanager.url] } }],
       },
     });
-    await eventually(() => expect(receiver.of('DlqGrowing')).not.toEqual([]), PATIENCE);
+    await eventually(() => expect(receiver.of('DlqGrowing')).not.toEqual([]));
     expect(receiver.of('DlqGrowing')[0]).toMatchObject({
       status: 'firing',
       labels: { account: 'shop', filter: 'all' },
     });
     await dieAndComeBack(alertmanager, heal);
-    await eventually(() => expect(receiver.of('DlqGrowing').at(-1)?.status).toBe('resolved'), PATIENCE);
+    await eventually(() => expect(receiver.of('DlqGrowing').at(-1)?.status).toBe('resolved'));
   });
 });

@@ -122,7 +122,7 @@ const startEmulated = async () => {
 
 const hookAt = (url: string) => ({ name: 'hook', webhook: { url, secret: { env: 'HOOK_SECRET' } } });
 
-describe('alerts of an agent that is killed again and again', { timeout: 120_000 }, () => {
+describe('alerts of an agent that is killed again and again', () => {
   it('are told at least once each, as the same alert, in order, and never begin anew', async () => {
     const [emulator, hook] = [await startEmulated(), await startHook()];
     const agent = createAgent(emulator, [hookAt(hook.url)]);
@@ -133,16 +133,16 @@ describe('alerts of an agent that is killed again and again', { timeout: 120_000
       hook.status = 503;
       const asked = hook.asked;
       await agent.start();
-      await eventually(() => expect(hook.asked).toBeGreaterThan(asked), PATIENCE);
+      await eventually(() => expect(hook.asked).toBeGreaterThan(asked));
       said += await agent.kill();
       hook.status = 200;
       const url = await agent.start();
-      await eventually(() => expect(hook.taken).toHaveLength(2 * round + 1), PATIENCE);
+      await eventually(() => expect(hook.taken).toHaveLength(2 * round + 1));
       said += await agent.kill();
       // It goes while nobody looks.
       emulator.state.removeDlqEntry(id);
       await agent.start();
-      await eventually(() => expect(hook.taken).toHaveLength(2 * round + 2), PATIENCE);
+      await eventually(() => expect(hook.taken).toHaveLength(2 * round + 2));
       expect(url).not.toBe('');
       said += await agent.kill();
     }
@@ -165,7 +165,7 @@ describe('alerts of an agent that is killed again and again', { timeout: 120_000
     const agent = createAgent(emulator, [hookAt(hook.url)]);
     const url = await agent.start();
     const text = (path: string) => fetch(url + path).then(answer => answer.text());
-    await eventually(() => expect(hook.taken).toHaveLength(1), PATIENCE);
+    await eventually(() => expect(hook.taken).toHaveLength(1));
     await eventually(async () => {
       const alerts = JSON.parse(await text('/api/v1/alerts'));
       expect(alerts).toEqual([
@@ -203,7 +203,7 @@ describe('alerts of an agent that is killed again and again', { timeout: 120_000
     emulator.state.addDlqEntry();
     const agent = createAgent(emulator, [hookAt(hook.url)], { staleness: { markAfter: 1, withdrawAfter: 1 } });
     const url = await agent.start();
-    await eventually(() => expect(hook.taken).toHaveLength(1), PATIENCE);
+    await eventually(() => expect(hook.taken).toHaveLength(1));
     emulator.faults.add({ endpoint: 'GET /v2/dlq', kind: 'status', status: 500 });
     /** Requests fail, and in between many evaluations have nothing to go by. */
     async function failAt(at: string): Promise<void> {
@@ -222,11 +222,11 @@ describe('alerts of an agent that is killed again and again', { timeout: 120_000
     expect(hook.taken).toHaveLength(1);
     emulator.faults.clear();
     for (const { dlqId } of emulator.state.dlqRows()) emulator.state.removeDlqEntry(dlqId);
-    await eventually(() => expect(hook.taken.map(({ status }) => status)).toEqual(['firing', 'resolved']), PATIENCE);
+    await eventually(() => expect(hook.taken.map(({ status }) => status)).toEqual(['firing', 'resolved']));
   });
 });
 
-describe.skipIf(!requireProgram(ALERTMANAGER))('a real Alertmanager', { timeout: 90_000 }, () => {
+describe.skipIf(!requireProgram(ALERTMANAGER))('a real Alertmanager', () => {
   it('is told what fires and what is resolved, beside a member that is down, with our fingerprints', async () => {
     const [emulator, hook] = [await startEmulated(), await startHook()];
     // It does not sign.
@@ -253,14 +253,15 @@ describe.skipIf(!requireProgram(ALERTMANAGER))('a real Alertmanager', { timeout:
       expect(alerts).toHaveLength(1);
       return alerts;
     }, PATIENCE);
-    await eventually(() => expect(hook.taken).toHaveLength(1), PATIENCE);
+    await eventually(() => expect(hook.taken).toHaveLength(1));
     const [direct] = hook.taken;
     expect(firing).toMatchObject({
       labels: { alertname: 'Any', account: 'a', filter: 'all' },
       annotations: { summary: '1 in a' },
       fingerprint: direct?.fingerprint,
-      startsAt: direct?.startsAt,
     });
+    // The same instant: Alertmanager writes no zeros at the end of a second's fraction.
+    expect(Date.parse(firing?.startsAt ?? '')).toBe(Date.parse(direct?.startsAt ?? ''));
     // Four minutes after it was told: it ends by itself when the agent does.
     const left = Date.parse(firing?.endsAt ?? '') - Date.now();
     expect(left).toBeGreaterThan(150_000);
@@ -269,14 +270,15 @@ describe.skipIf(!requireProgram(ALERTMANAGER))('a real Alertmanager', { timeout:
     await agent.kill();
     await agent.start();
     emulator.state.removeDlqEntry(id);
-    await eventually(async () => expect(await alertmanager.alerts()).toEqual([]), PATIENCE);
-    await eventually(() => expect(taken.map(({ status }) => status)).toEqual(['firing', 'resolved']), PATIENCE);
-    await eventually(() => expect(hook.taken).toHaveLength(2), PATIENCE);
+    await eventually(async () => expect(await alertmanager.alerts()).toEqual([]));
+    await eventually(() => expect(taken.map(({ status }) => status)).toEqual(['firing', 'resolved']));
+    await eventually(() => expect(hook.taken).toHaveLength(2));
     // What we send is what it sends, but for what is of its own.
     const [viaAlertmanager] = taken[0]?.alerts ?? [];
     const { key: _key, ...ours } = direct as Delivery;
-    expect(viaAlertmanager).toEqual({
-      ...ours,
+    const withInstant = (alert: Delivery | undefined) => ({ ...alert, startsAt: Date.parse(alert?.startsAt ?? '') });
+    expect(withInstant(viaAlertmanager)).toEqual({
+      ...withInstant(ours as Delivery),
       generatorURL: viaAlertmanager && 'generatorURL' in viaAlertmanager ? '' : undefined,
     });
   });
@@ -295,7 +297,7 @@ describe.skipIf(!requireProgram(ALERTMANAGER))('a real Alertmanager', { timeout:
       ...each,
       startsAt: Date.now(),
     }));
-    const common = { notices: () => notices, notifications, clock, random: Math.random, log };
+    const common = { notices: () => notices, notifications, clock, random: () => 0, log };
     await createRepeating({ ...common, receiver: receiver as Receiver })(new AbortController().signal);
     expect(counts).toEqual({ 'ops sent': 2, 'ops dropped': 1 });
     expect((await alertmanager.alerts()).map(({ labels }) => labels.x).sort()).toEqual(['1', '3']);

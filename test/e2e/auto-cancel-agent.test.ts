@@ -5,7 +5,6 @@ import { eventually } from '../support/eventually.ts';
 import { parseExposition } from '../support/parse-exposition.ts';
 import { isLook, type Scene, type Stage, setStage } from './stuck-callback.ts';
 
-const PATIENCE = 40_000;
 const CANCEL = 'DELETE /v2/workflows/dlq/callback/{dlqId}';
 
 type Test = Pick<TestContext, 'onTestFinished'>;
@@ -15,7 +14,7 @@ const setUp = ({ onTestFinished }: Test, scene?: Scene) =>
 /** Waits until that many complete walks more have been made. */
 async function afterWalks({ walks }: Stage, count: number): Promise<void> {
   const from = walks();
-  await eventually(() => expect(walks()).toBeGreaterThanOrEqual(from + count), PATIENCE);
+  await eventually(() => expect(walks()).toBeGreaterThanOrEqual(from + count));
 }
 
 const steps = (lines: readonly JournalEntry[]) => lines.map(({ step }) => step);
@@ -28,7 +27,7 @@ const journalWhen = (stage: Stage, look: (journal: Awaited<ReturnType<Stage['jou
     const journal = await stage.journal();
     look(journal);
     return journal;
-  }, PATIENCE);
+  });
 
 async function killedBy(stage: Stage, crash: string): Promise<void> {
   expect(await stage.startAgent(crash).ended).toBe('SIGKILL');
@@ -44,7 +43,7 @@ async function skipsOf(agent: ReturnType<Stage['startAgent']>): Promise<() => Pr
   };
 }
 
-describe.concurrent('an intent that a dead agent left', { timeout: 90_000 }, () => {
+describe.concurrent('an intent that a dead agent left', () => {
   it.concurrent.for([
     ['the next agent comes so late that nobody can say', false],
     ['the service says so', true],
@@ -74,7 +73,7 @@ describe.concurrent('an intent that a dead agent left', { timeout: 90_000 }, () 
     await killedBy(stage, 'after intent 1');
     const agent = stage.startAgent();
     const skips = await skipsOf(agent);
-    await eventually(async () => expect(await skips()).toContain(reason), PATIENCE);
+    await eventually(async () => expect(await skips()).toContain(reason));
     // All four looks are made, and the first could be tried again.
     await afterWalks(stage, 9);
     const { lines } = await stage.journal();
@@ -83,7 +82,7 @@ describe.concurrent('an intent that a dead agent left', { timeout: 90_000 }, () 
   });
 });
 
-describe.concurrent('a breaker', { timeout: 90_000 }, () => {
+describe.concurrent('a breaker', () => {
   it.concurrent('of errors opens after a restart by what is in the journal, and stays open until it is reset', async test => {
     const stage = await setUp(test, {
       stuck: 5,
@@ -96,14 +95,14 @@ describe.concurrent('a breaker', { timeout: 90_000 }, () => {
     await killedBy(stage, 'after breaker_opened 1');
     const agent = stage.startAgent();
     const skips = await skipsOf(agent);
-    await eventually(async () => expect(await skips()).toContain('breaker_errors'), PATIENCE);
+    await eventually(async () => expect(await skips()).toContain('breaker_errors'));
     await afterWalks(stage, 3);
     expect(stage.deletes.length).toBe(2);
     expect(count(stage.traced(), 'breaker_opened')).toBe(1);
     stage.emulator.faults.clear();
     expect(await stage.cli('reset-breaker', 'errors', '--reason', 'it works again', '--by', 'ann')).toEqual({
       code: 0,
-      stdout: 'the breaker errors is reset\n',
+      stdout: expect.stringMatching(/^the breaker errors is reset; it was open since \S+: \d+ cancels went wrong/),
       stderr: '',
     });
     // The two that failed may still be read back, the others are cancelled.
@@ -118,7 +117,7 @@ describe.concurrent('a breaker', { timeout: 90_000 }, () => {
     await killedBy(stage, 'after breaker_opened 1');
     const agent = stage.startAgent();
     const skips = await skipsOf(agent);
-    await eventually(async () => expect(await skips()).toContain('breaker_candidates'), PATIENCE);
+    await eventually(async () => expect(await skips()).toContain('breaker_candidates'));
     await afterWalks(stage, 4);
     expect(steps((await stage.journal()).lines)).toEqual(['breaker_opened']);
     expect(stage.deletes).toEqual([]);
@@ -151,7 +150,7 @@ describe.concurrent('a breaker', { timeout: 90_000 }, () => {
   );
 });
 
-describe.concurrent('commands', { timeout: 90_000 }, () => {
+describe.concurrent('commands', () => {
   it.concurrent('reach a running agent', async test => {
     const gate = Promise.withResolvers<void>();
     const stage = await setUp(test, {
@@ -212,7 +211,7 @@ describe.concurrent('commands', { timeout: 90_000 }, () => {
   });
 });
 
-describe.concurrent('the agent', { timeout: 90_000 }, () => {
+describe.concurrent('the agent', () => {
   it.concurrent('sends nothing while the stop file is there, even if it comes after the last look', async test => {
     let isLast = false;
     const stage: Stage = await setUp(test, {
@@ -222,7 +221,7 @@ describe.concurrent('the agent', { timeout: 90_000 }, () => {
     writeFileSync(stage.stopFile, '');
     const agent = stage.startAgent();
     const skips = await skipsOf(agent);
-    await eventually(async () => expect(await skips()).toContain('stop_file'), PATIENCE);
+    await eventually(async () => expect(await skips()).toContain('stop_file'));
     await afterWalks(stage, 3);
     expect((await stage.journal()).lines).toEqual([]);
     // It comes back while the agent takes its last look: the intent is written, and nothing is sent.
@@ -243,17 +242,19 @@ describe.concurrent('the agent', { timeout: 90_000 }, () => {
     expect(stage.deletes).toEqual([id]);
   });
 
-  it.concurrent('ends within ten seconds of a SIGTERM while a DELETE hangs, and reads it back at its next start', async test => {
+  it.concurrent('ends at a SIGTERM while a DELETE hangs, long before its time is over, and reads it back at its next start', async test => {
     const stage = await setUp(test, {
       emulator: { faults: [{ endpoint: CANCEL, kind: 'hang', acts: true, times: 1 }] },
+      upstream: { timeout: '2h' },
     });
     const [id = ''] = stage.stuck;
     const agent = stage.startAgent();
-    await eventually(() => expect(stage.callbackOf(id)).toBe('CALLBACK_CANCELED'), PATIENCE);
+    await eventually(() => expect(stage.callbackOf(id)).toBe('CALLBACK_CANCELED'));
     const start = performance.now();
     agent.kill('SIGTERM');
     expect(await agent.ended).toBe(0);
-    expect(performance.now() - start).toBeLessThan(10_000);
+    // The answer would be waited for ten minutes.
+    expect(performance.now() - start).toBeLessThan(60_000);
     expect(steps((await stage.journal()).lines)).toEqual(['intent', 'answered']);
     stage.startAgent();
     const { lines } = await journalWhen(stage, ({ actions }) => expect(actions[0]?.ended).toBe('confirmed'));

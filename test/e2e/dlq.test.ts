@@ -4,12 +4,14 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import { startEmulator } from '../../src/emulator/server.ts';
+import { createChance } from '../support/chance.ts';
 import { startCli } from '../support/cli.ts';
 import { afterThisTest } from '../support/client.ts';
 import { eventually } from '../support/eventually.ts';
 import { parseExposition } from '../support/parse-exposition.ts';
 
-const upTo = (most: number) => Math.floor(Math.random() * most);
+const chance = createChance();
+const upTo = (most: number) => chance.between(0, most - 1);
 
 async function setUp(dlq: object, entries: number) {
   const emulator = await startEmulator({ workload: false, history: 0, dlqEntries: 0 });
@@ -76,7 +78,7 @@ async function setUp(dlq: object, entries: number) {
   return { emulator, ids, add, scrape, truth, sizes, kill };
 }
 
-it('knows who came and who left, killed ten times by SIGKILL while they do', { timeout: 120_000 }, async () => {
+it('knows who came and who left, killed ten times by SIGKILL while they do', async () => {
   const { emulator, ids, add, scrape, truth, sizes, kill } = await setUp(
     { every: '200ms', rescanEvery: '900ms' },
     2500,
@@ -99,14 +101,14 @@ it('knows who came and who left, killed ten times by SIGKILL while they do', { t
     expect(sizes(value)).toEqual(truth());
     expect(value('delivery_dlq_entered_total', { filter: 'all' })).toBe(added);
     expect(value('delivery_dlq_left_total', { filter: 'all' })).toBe(removed);
-  }, 30_000);
+  });
   expect(added).toBeGreaterThan(300);
   expect(removed).toBeGreaterThan(50);
   const value = await scrape();
   expect(value('delivery_dlq_breakdown_messages', { dimension: 'responseStatus' })).toBe(truth().all);
 });
 
-it('costs one call a round while nothing is new, and finds what is new at the next', { timeout: 60_000 }, async () => {
+it('costs one call a round while nothing is new, and finds what is new at the next', async () => {
   const { emulator, add, scrape, truth, sizes } = await setUp({ every: '250ms', rescanEvery: '1h' }, 1500);
   await eventually(async () => expect(sizes(await scrape())).toEqual(truth()));
   const rounds = async () => (await scrape())('delivery_api_requests_total', { endpoint: 'dlq', outcome: 'ok' }) ?? 0;
@@ -114,23 +116,22 @@ it('costs one call a round while nothing is new, and finds what is new at the ne
   await sleep(600);
   const calls = () => emulator.state.calls()['GET /v2/dlq'] ?? 0;
   const [before, start] = [calls(), performance.now()];
-  await sleep(3000);
+  await eventually(() => expect(calls() - before).toBeGreaterThan(10));
+  // A busy machine makes it less. Starts are up to a tenth early.
   const looks = (performance.now() - start) / 250;
-  expect(calls() - before).toBeGreaterThan(looks * 0.5);
-  // Starts are up to a tenth early.
-  expect(calls() - before).toBeLessThanOrEqual(Math.ceil(looks / 0.9) + 1);
+  expect(calls() - before).toBeLessThanOrEqual(Math.ceil(looks / 0.9) + 2);
   for (let count = 0; count < 30; count += 1) add(0);
-  await eventually(async () => expect(sizes(await scrape())).toEqual(truth()), 5000);
+  await eventually(async () => expect(sizes(await scrape())).toEqual(truth()));
   const value = await scrape();
   expect(value('delivery_dlq_entered_total', { filter: 'all' })).toBe(30);
   expect(value('delivery_dlq_found_by_rescan_total')).toBe(0);
   expect(await rounds()).toBeGreaterThan(10);
 });
 
-it('finds removals of a small queue at once', { timeout: 60_000 }, async () => {
+it('finds removals of a small queue at once', async () => {
   const { emulator, ids, scrape, truth, sizes } = await setUp({ every: '250ms', rescanEvery: '1h' }, 40);
   await eventually(async () => expect(sizes(await scrape())).toEqual(truth()));
   for (const id of ids.slice(0, 15)) emulator.state.removeDlqEntry(id);
-  await eventually(async () => expect(sizes(await scrape())).toEqual(truth()), 5000);
+  await eventually(async () => expect(sizes(await scrape())).toEqual(truth()));
   expect((await scrape())('delivery_dlq_left_total', { filter: 'all', reason: 'unknown' })).toBe(15);
 });

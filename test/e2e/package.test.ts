@@ -27,7 +27,7 @@ describe('the package', () => {
     );
     writeFileSync(join(folder, 'package.json'), '{"private": true}');
     npm(['install', '--omit=dev', '--no-audit', '--no-fund', join(folder, filename)], folder);
-  }, 180_000);
+  });
   afterAll(() => rmSync(folder, { recursive: true }));
 
   const installed = (...path: string[]) => join(folder, 'node_modules', ...path);

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -38,6 +38,9 @@ async function startServe(config: object) {
 }
 
 const account = (baseUrl: string) => ({ name: 'a', baseUrl, token: { env: 'DELIVERY_TOKEN' } });
+/** Milliseconds that a busy machine may need to end a process that waits for nothing any more. */
+const A_MOMENT = 60_000;
+
 const onlyFlowControl = (every: string) => ({
   flowControl: { every },
   dlq: { enabled: false },
@@ -46,7 +49,7 @@ const onlyFlowControl = (every: string) => ({
 
 describe('serve', () => {
   it.each(['SIGTERM', 'SIGINT'] as const)(
-    'ends with 0 within ten seconds of a %s in the middle of a slow round',
+    'ends with 0 at a %s in the middle of a slow round, long before that would end',
     async signal => {
       let asked = () => {};
       const reached = new Promise<void>(resolve => {
@@ -54,14 +57,15 @@ describe('serve', () => {
       });
       const service = await startHttpService(() => asked());
       afterThisTest(() => service.close());
-      const { agent, url } = await startServe({ accounts: [account(service.url)] });
+      const slow = { ...account(service.url), upstream: { timeout: '10m' } };
+      const { agent, url } = await startServe({ accounts: [slow] });
       await reached;
       const scrape = await fetch(`${url}/metrics`);
       expect(scrape.status).toBe(200);
       const start = performance.now();
       agent.kill(signal);
       expect(await agent.ended).toBe(0);
-      expect(performance.now() - start).toBeLessThan(10_000);
+      expect(performance.now() - start).toBeLessThan(A_MOMENT);
       expect(agent.stderr()).toContain('"msg":"stopped"');
     },
   );
@@ -75,7 +79,44 @@ describe('serve', () => {
     const start = performance.now();
     agent.kill('SIGTERM');
     expect(await agent.ended).toBe(0);
-    expect(performance.now() - start).toBeLessThan(10_000);
+    expect(performance.now() - start).toBeLessThan(A_MOMENT);
+  });
+
+  it('checks its configuration file at a SIGHUP, says what is wrong with it and where, and goes on', async () => {
+    const service = await startHttpService((_request, response) => json(response, []));
+    afterThisTest(() => service.close());
+    const file = configFile({
+      server: { listen: '127.0.0.1:0' },
+      accounts: [account(service.url)],
+      collect: onlyFlowControl('1s'),
+    });
+    const agent = startCli(['serve', '--config', file], { DELIVERY_TOKEN: 'token-canary' });
+    afterThisTest(async () => {
+      agent.kill('SIGKILL');
+      await agent.ended;
+    });
+    const [, url = ''] = await agent.says(/"url":"([^"]+)"/);
+    const before = readFileSync(file, 'utf8');
+    agent.kill('SIGHUP');
+    await agent.says(/the configuration file is the one in use/);
+    writeFileSync(file, before.replace('"1s"', '"2s"'));
+    agent.kill('SIGHUP');
+    await agent.says(/the configuration file is valid; a restart applies it/);
+    writeFileSync(
+      file,
+      `accounts:\n  - { name: a, baseUrl: ${service.url}, token: { env: ABSENT } }\nserver: { listn: x }\n`,
+    );
+    agent.kill('SIGHUP');
+    await agent.says(
+      /"line":3,"column":11,"path":"server\.listn".*unknown key[\s\S]*goes on with what it read at its start/,
+    );
+    rmSync(file);
+    agent.kill('SIGHUP');
+    await agent.says(/can't be read: ENOENT/);
+    expect((await fetch(`${url}/metrics`)).status).toBe(200);
+    agent.kill('SIGTERM');
+    expect(await agent.ended).toBe(0);
+    expect(agent.stderr()).not.toContain('token-canary');
   });
 
   it('goes on serving when nobody reads its log', async () => {
@@ -111,12 +152,10 @@ describe('serve', () => {
       return Number(/endpoint="flow_control",outcome="forbidden"} (\d+)/.exec(text)?.[1]);
     };
     // Each round logs more than 150 characters, and a pipe holds some 65,000: with 800 rounds it has long been full.
-    await eventually(async () => expect(await rounds()).toBeGreaterThan(800), 30_000);
-  }, 40_000);
+    await eventually(async () => expect(await rounds()).toBeGreaterThan(800));
+  });
 
-  it('keeps the last good data of a service that fails, marks it, withdraws it, and recovers', {
-    timeout: 40_000,
-  }, async () => {
+  it('keeps the last good data of a service that fails, marks it, withdraws it, and recovers', async () => {
     let status = 200;
     const service = await startHttpService((_request, response) =>
       json(response, { flowControls: [{ flowControlKey: 'k', waitListSize: 7 }], error: 'body-canary' }, status),
@@ -261,7 +300,7 @@ describe('snapshot', () => {
     expect(table).toMatchObject({ code: 0, stderr: '' });
     expect(table.stdout).toMatch(/^a {8}dlq_messages +all +1$/m);
     expect(table.stdout).toMatch(/dlq_oldest_message_timestamp_seconds +all +1970-01-01T00:00:00.000Z$/m);
-    expect(table.stdout).toContain('a\\u{1b}[2J');
+    expect(table.stdout).toContain('a\u{fffd}[2J');
     const parsed = JSON.parse((await run([well], '--json')).stdout);
     expect(parsed.accounts).toMatchObject([{ account: 'a', up: true }]);
     expect(parsed.samples).toContainEqual({

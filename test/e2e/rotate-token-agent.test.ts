@@ -56,9 +56,7 @@ it('a running agent takes the new token without one failed round, however long t
   expect(agent.stderr()).not.toContain('refuses the token');
 });
 
-it('limits, plan and retention of the record come to a running agent, and stay in its store', {
-  timeout: 60_000,
-}, async () => {
+it('limits, plan and retention of the record come to a running agent, and stay in its store', async () => {
   const other = { name: 'other', baseUrl: 'http://127.0.0.1:1', token: { env: 'OTHER_TOKEN' } };
   const rotation = await startRotation({ account: { budget: BUDGET, labels: { team: 'payments' } } });
   const config = JSON.parse(readFileSync(rotation.configFile, 'utf8'));
@@ -82,7 +80,7 @@ it('limits, plan and retention of the record come to a running agent, and stay i
     ]);
     expect(await ofAccount('delivery_dlq_retention_seconds', agent)).toEqual([[{ account: 'acme' }, 259_200]]);
   };
-  await eventually(() => assertShown(first), 25_000);
+  await eventually(() => assertShown(first));
   // An account that never was reset has no limits, and is none the worse for it.
   expect(await first.sum('delivery_collector_success', { account: 'other', collector: 'account' })).toBe(1);
   first.agent.kill('SIGTERM');

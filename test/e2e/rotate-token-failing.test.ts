@@ -2,14 +2,14 @@ import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { startHttpService } from '../support/http-service.ts';
-import { print, startRotation } from './rotation.ts';
+import { HANGING, print, startRotation } from './rotation.ts';
 
 const mode = (file: string) => (statSync(file).mode & 0o777).toString(8);
 
 describe('a reset that does not come through', () => {
   /** Runs it against a fault; gives what it says, and how the folder is left. */
-  const failing = async (fault: object, differing: Parameters<typeof startRotation>[0] = {}) => {
-    const rotation = await startRotation(differing);
+  const failing = async (fault: { kind: string; [key: string]: unknown }) => {
+    const rotation = await startRotation(fault.kind === 'hang' ? { account: HANGING } : {});
     rotation.fault(fault);
     const { code, stdout, stderr } = await rotation.run();
     expect([code, stdout]).toEqual([1, '']);
@@ -130,7 +130,7 @@ describe('a reset that does not come through', () => {
   });
 
   it('is told apart from a token that did not work before', async () => {
-    const rotation = await startRotation();
+    const rotation = await startRotation({ account: HANGING });
     writeFileSync(rotation.tokenFile, 'long-gone');
     rotation.fault({ kind: 'hang' });
     const { stderr } = await rotation.run();

@@ -5,9 +5,7 @@ import { eventually } from '../support/eventually.ts';
 import { print, startRotation } from './rotation.ts';
 
 describe('killed with SIGKILL', () => {
-  it('at any point of its way: the credentials are on the disk, and the next run finishes it', {
-    timeout: 240_000,
-  }, async () => {
+  it('at any point of its way: the credentials are on the disk, and the next run finishes it', async () => {
     const found: string[] = [];
     /** Kills before file operation number `at`; says whether there was one. */
     async function killAt(at: number): Promise<boolean> {

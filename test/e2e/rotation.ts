@@ -10,6 +10,9 @@ const ENDPOINT = 'POST /svc/user/rotatetoken';
 
 export const print = (text: string) => fingerprint(new Secret(text));
 
+/** More of the account, where an answer never comes. */
+export const HANGING = { upstream: { timeout: '4s' } };
+
 interface Differing {
   /** How the configuration has the secrets; default: in files. */
   readonly token?: object | string;
@@ -52,7 +55,8 @@ export async function startRotation(differing: Differing = {}) {
               username,
               password: password ?? { file: passwordFile },
             },
-            upstream: { timeout: '2s' },
+            // A busy machine needs its time. What hangs is given up after `HANGING`.
+            upstream: { timeout: '5m' },
             ...account,
           },
         ],
@@ -80,7 +84,11 @@ export async function startRotation(differing: Differing = {}) {
     password,
     configure,
     crash,
-    run: (more: readonly string[] = ['--yes'], env: Readonly<Record<string, string>> = {}) => runCli(args(more), env),
+    run: (
+      more: readonly string[] = ['--yes'],
+      env: Readonly<Record<string, string>> = {},
+      wrap: readonly string[] = [],
+    ) => runCli(args(more), env, wrap),
     start: (more: readonly string[] = ['--yes'], env: Readonly<Record<string, string>> = {}) =>
       startCli(args(more), env),
     fault: (fault: object) => emulator.faults.replace([{ endpoint: ENDPOINT, ...fault }]),

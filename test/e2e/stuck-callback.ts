@@ -26,10 +26,14 @@ export interface Scene {
   readonly emulator?: Omit<EmulatorOptions, 'history' | 'workload' | 'dlqEntries'>;
   /** Callbacks that are stuck; default 1. */
   readonly stuck?: number;
+  /** Milliseconds for which the healthy one has been in progress; default an hour. */
+  readonly healthyFor?: number;
   /** More of the configuration's sections. */
   readonly autoCancel?: object;
   readonly rule?: object;
   readonly upstream?: object;
+  /** The agent follows the event log. */
+  readonly events?: boolean;
   readonly hooks?: FrontHooks;
   /** Which token actions bear; default the one that may do everything. */
   readonly actionToken?: 'full' | 'read-only' | 'void';
@@ -65,7 +69,7 @@ export async function setStage(onEnd: (close: () => Promise<unknown>) => void, s
       workflowUrl: `https://stuck.example.com/${path}`,
     });
   const stuck = Array.from({ length: count }, (_, index) => addRun(`run-${index}`, 61 * HOUR));
-  const healthy = addRun('healthy', HOUR);
+  const healthy = addRun('healthy', scene.healthyFor ?? HOUR);
   const trap = state.addDlqEntry({ enteredAt: since - HOUR });
 
   const deletes: string[] = [];
@@ -148,11 +152,10 @@ export async function setStage(onEnd: (close: () => Promise<unknown>) => void, s
   await store.close();
 
   const configFile = join(folder, 'config.yaml');
-  const { limits, breaker, ...autoCancel } = (scene.autoCancel ?? {}) as { limits?: object; breaker?: object };
   const many = { perRun: 100, perHour: 100 };
-  writeFileSync(
-    configFile,
-    JSON.stringify({
+  function configOf(scene: Pick<Scene, 'autoCancel' | 'rule' | 'upstream' | 'events'>) {
+    const { limits, breaker, ...autoCancel } = (scene.autoCancel ?? {}) as { limits?: object; breaker?: object };
+    return {
       server: { listen: '127.0.0.1:0' },
       store: { path },
       accounts: [
@@ -167,7 +170,7 @@ export async function setStage(onEnd: (close: () => Promise<unknown>) => void, s
       ],
       collect: {
         flowControl: { enabled: false },
-        events: { enabled: false },
+        events: { enabled: scene.events ?? false, every: `${speed}s` },
         dlq: { every: `${speed}s`, rescanEvery: `${speed}s` },
       },
       autoCancel: {
@@ -194,8 +197,12 @@ export async function setStage(onEnd: (close: () => Promise<unknown>) => void, s
           },
         ],
       },
-    }),
-  );
+    };
+  }
+  /** For agents that start from now on. */
+  const configure = (scene: Parameters<typeof configOf>[0]) =>
+    writeFileSync(configFile, JSON.stringify(configOf(scene)));
+  configure(scene);
   const tokens = { full: emulator.token, 'read-only': emulator.readOnlyToken, void: 'void-action-token' };
   const env = {
     TOKEN: emulator.readOnlyToken,
@@ -225,6 +232,9 @@ export async function setStage(onEnd: (close: () => Promise<unknown>) => void, s
     violations,
     path,
     stopFile,
+    configure,
+    /** By the agent's clock. */
+    now: () => since + (Date.now() - since) * speed,
     /** Complete walks of the process that was started last. */
     walks: () => walks,
     /** `crash`: the commit at which it dies; see support/journal-crash.ts. */

@@ -1,6 +1,5 @@
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { type EmulatedAccount, type Emulator, startEmulator } from '../../src/emulator/server.ts';
-import { startCli } from '../support/cli.ts';
 import { ask, emptyEmulator, emulator } from './emulated.ts';
 
 /** Asks as an account does. */
@@ -87,20 +86,4 @@ test('what is inside is shown and changed by the number of the account, without 
 
 test.each([0, -1, 1.5, Number.NaN])('refuses %s accounts', async accounts => {
   await expect(startEmulator({ accounts })).rejects.toThrow(`accounts must be a whole number above 0, got ${accounts}`);
-});
-
-test('the command prints the secrets of each account', { timeout: 20_000 }, async () => {
-  const cli = startCli(['emulate', '--port', '0', '--accounts', '2']);
-  onTestFinished(async () => {
-    cli.kill('SIGKILL');
-    await cli.ended;
-  });
-  const [, url = '', first = '', second = ''] = await cli.says(
-    /url +(\S+)\n +token +(\S+)\n(?:.*\n){2}Account 2:\n +token +(\S+)\n +read-only +\S+\n +account +owner-2@example\.com:\S+\nStop/,
-  );
-  const listed = async (token: string) => (await ask({ url, token } as Emulator, '/v2/events')).body.events;
-  const [one, two] = [await listed(first), await listed(second)];
-  expect(one.length).toBeGreaterThan(100);
-  expect(two.length).toBeGreaterThan(100);
-  expect(one[0].messageId).not.toBe(two[0].messageId);
 });

@@ -2,7 +2,7 @@ import { request } from 'node:http';
 import { afterEach, describe, expect, it } from 'vitest';
 import { negotiateFormat } from '../../src/http/negotiate.ts';
 import { parseListen, serverOptions } from '../../src/http/options.ts';
-import { type HttpServer, type Served, startHttpServer } from '../../src/http/server.ts';
+import { type HttpServer, type Served, type ServerSettings, startHttpServer } from '../../src/http/server.ts';
 import { systemClock } from '../../src/kit/clock.ts';
 import type { AccountStatus, RoundStatus } from '../../src/model/status.ts';
 import { createTestLog } from '../support/silent.ts';
@@ -18,6 +18,7 @@ const round = (more: Partial<RoundStatus>): RoundStatus => ({
   durationSeconds: 0.25,
   dataAt: Date.UTC(2026, 0, 1),
   consecutiveFailures: 0,
+  idle: undefined,
   stale: false,
   failure: undefined,
   ...more,
@@ -49,10 +50,10 @@ afterEach(async () => {
   for (const server of servers.splice(0)) await server.close();
 });
 
-async function serve(overrides: Partial<Served> = {}) {
+async function serve(overrides: Partial<Served> = {}, settings: Partial<ServerSettings> = {}) {
   const log = createTestLog();
   const server = await startHttpServer(
-    { host: '127.0.0.1', port: 0 },
+    { host: '127.0.0.1', port: 0, ...settings },
     {
       version: '1.2.3',
       externalUrl: null,
@@ -148,6 +149,7 @@ describe('routes', () => {
         __metrics_path__: path,
         __param_account: account,
         instance: `delivery-watch/${account}`,
+        replica: host,
       },
     });
     const { host } = new URL(server.url);
@@ -177,6 +179,42 @@ describe('routes', () => {
       200, 200, 200,
     ]);
   });
+
+  it.each([
+    ['dw.example.com', 200],
+    ['DW.Example.COM:10922', 200],
+    ['[::1]', 200],
+    ['[0:0::1]:80', 200],
+    ['127.0.0.1:9', 200],
+    ['evil.example', 421],
+    ['dw.example.com.evil.example', 421],
+    ['evil.example:dw.example.com', 421],
+    ['dw.example.com@evil.example', 421],
+    ['evil.example/dw.example.com', 421],
+    ['[::2]', 421],
+  ])('where hosts are named, a request to %s gets %d, whatever it asks for', async (host, expected) => {
+    const { allowedHosts } = serverOptions.parse({ allowedHosts: ['dw.example.com', '::1', '127.0.0.1'] });
+    const { server } = await serve({}, { allowedHosts });
+    const { hostname, port } = new URL(server.url);
+    const ask = (path: string, method = 'GET') =>
+      new Promise<number | undefined>((resolve, reject) => {
+        request({ hostname, port, path, method, headers: { host } }, response => {
+          response.resume();
+          resolve(response.statusCode);
+        })
+          .on('error', reject)
+          .end();
+      });
+    for (const path of ['/', '/metrics', '/probe?account=good', '/api/v1/status', '/api/v1/journal', '/-/healthy']) {
+      expect([path, await ask(path)]).toEqual([path, expected]);
+    }
+    expect([await ask('/nowhere'), await ask('/-/reload', 'POST')]).toEqual(expected === 200 ? [404, 404] : [421, 421]);
+  });
+
+  it.each([['dw.example.com:80'], ['http://dw.example.com'], ['a/b'], [''], ['a b'], ['[::1]:80'], ['a:b:c']])(
+    'takes %j for no host name',
+    host => expect(serverOptions.safeParse({ allowedHosts: [host] }).success).toBe(false),
+  );
 
   it('shows people the state of each account and collector, escaped', async () => {
     const { get } = await serve();

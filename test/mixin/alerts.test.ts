@@ -151,14 +151,15 @@ function firingCases(each: AlertCase): RuleTest[] {
   ];
 }
 
-/** The collector can't be read from two minutes after the alert on: gauges are withdrawn in the end, counters stand still. */
-function blindCases({ alert, fires: input, at, idle, recovery = idle }: AlertCase): RuleTest[] {
-  const { collector } = alertNamed(alert);
-  if (!collector) return [];
-  const [blindFrom, back] = [at + 2, at + 120];
+/** The round without which a collector can't be read. */
+const roundOf = (collector: 'flow_control' | 'dlq' | 'events') => {
   const round = { flow_control: 'list', dlq: 'new', events: 'tail' }[collector];
-  const labels = `collector="${collector}",round="${round}"`;
-  const seen: Input = Object.fromEntries(
+  return `collector="${collector}",round="${round}"`;
+};
+
+/** What is seen of a service that goes dark: gauges are withdrawn in the end, counters stand still. */
+function darkFrom(blindFrom: number, input: Input): Input {
+  return Object.fromEntries(
     Object.entries(input).map(([series, values]) => [
       series,
       minute => {
@@ -168,10 +169,36 @@ function blindCases({ alert, fires: input, at, idle, recovery = idle }: AlertCas
       },
     ]),
   );
-  const state: Input = {
-    [`delivery_collector_data_stale{${labels}}`]: m => Number(m >= blindFrom + 1 && m < back),
-    [`delivery_collector_data_timestamp_seconds{${labels}}`]: m => 60 * Math.min(m, blindFrom),
-  };
+}
+
+const blindState = (labels: string, blindFrom: number, back: number): Input => ({
+  [`delivery_collector_data_stale{${labels}}`]: m => Number(m >= blindFrom + 1 && m < back),
+  [`delivery_collector_data_timestamp_seconds{${labels}}`]: m => 60 * Math.min(m, blindFrom),
+});
+
+/** The service goes dark a minute before the alert would fire, and as soon as it is pending at all. */
+function pendingCases({ alert, fires: input, at }: AlertCase): RuleTest[] {
+  const { collector } = alertNamed(alert);
+  if (!collector) return [];
+  const patience = minutesOf(alertNamed(alert).for);
+  return [...new Set([Math.min(at - 2, Math.max(1, at - patience)), at - 2])].map(dark => ({
+    name: `${alert} does not begin while the service is dark from minute ${dark} on`,
+    input: { ...replica(darkFrom(dark, input)), ...replica(blindState(roundOf(collector), dark, at + 300)) },
+    minutes: at + 240,
+    queries: [neverFired(alert, at + 240)],
+  }));
+}
+
+const minutesOf = (text = '0m') => Number.parseInt(text, 10) * (text.endsWith('h') ? 60 : 1);
+
+/** The collector can't be read from two minutes after the alert on. */
+function blindCases({ alert, fires: input, at, idle, recovery = idle }: AlertCase): RuleTest[] {
+  const { collector } = alertNamed(alert);
+  if (!collector) return [];
+  const [blindFrom, back] = [at + 2, at + 120];
+  const labels = roundOf(collector);
+  const seen = darkFrom(blindFrom, input);
+  const state = blindState(labels, blindFrom, back);
   // A restart while nothing can be read: nothing is stale yet, but nothing was ever read, either.
   const restart = at + 60;
   const restarted: Input = {
@@ -207,11 +234,12 @@ function blindCases({ alert, fires: input, at, idle, recovery = idle }: AlertCas
 }
 
 describe.skipIf(!requireProgram('promtool'))('alerts, by promtool test rules', () => {
-  it.each(alertCases)('$alert', { timeout: 60_000 }, each => {
+  it.each(alertCases)('$alert', each => {
     const { alert, below, idle } = each;
     const tests = [
       ...firingCases(each),
       ...blindCases(each),
+      ...pendingCases(each),
       ...quiet(each, 'nothing is there', {}),
       ...quiet(each, 'at rest', idle),
       ...Object.entries(below).flatMap(([why, input]) => quiet(each, why, input)),
@@ -225,4 +253,19 @@ it('has cases for every alert', () => {
     alerts.map(({ name }) => name).sort(),
   );
   expect(heldExpression(alertNamed('DeliveryBlind'))).not.toContain('ALERTS');
+});
+
+it('holds every alert on what the service says, and no other: what the agent knows of itself is never stale', () => {
+  expect(alerts.filter(({ collector }) => !collector).map(({ name }) => name)).toEqual([
+    'DeliveryAgentDown',
+    'DeliveryBlind',
+    'DeliveryCollectorStale',
+    'DeliveryTokenRejected',
+    'DeliveryRateLimited',
+    'DeliveryAutoCancelBreakerOpen',
+    'DeliveryAutoCancelUnresolved',
+    'DeliveryNotificationsFailing',
+    // A hole stays one.
+    'DeliveryEventLogGap',
+  ]);
 });

@@ -22,7 +22,7 @@ const reasonsIn = (told: string) => [
 ];
 
 describe('what stops everything', () => {
-  const none = { now: NOW, isStopped: false, firing: new Set<string>() };
+  const none = { isStopped: false, alerts: new Map<string, 'firing' | 'unknown'>() };
   const at = NOW;
   const lines: Record<string, JournalEntry> = {
     paused: { at, step: 'paused', by: 'ann', reason: 'r' },
@@ -45,22 +45,27 @@ describe('what stops everything', () => {
   it('may be a file, or an alert of those that are named', () => {
     const options = optionsOf({ pauseWhileAlerts: ['Down'] });
     expect(brakeOf(options, emptyJournal(), { ...none, isStopped: true })).toBe('stop_file');
-    expect(brakeOf(options, emptyJournal(), { ...none, firing: new Set(['Down']) })).toBe('alert_firing');
-    expect(brakeOf(options, emptyJournal(), { ...none, firing: new Set(['Other']) })).toBeUndefined();
+    expect(brakeOf(options, emptyJournal(), { ...none, alerts: new Map([['Down', 'firing']]) })).toBe('alert_firing');
+    expect(brakeOf(options, emptyJournal(), { ...none, alerts: new Map([['Down', 'unknown']]) })).toBe('alert_unknown');
+    expect(brakeOf(options, emptyJournal(), { ...none, alerts: new Map([['Other', 'firing']]) })).toBeUndefined();
   });
 
-  it.each(['paused', 'stop_file', 'alert_firing'])('keeps everything from being sent: %s', async brake => {
-    const scene = await warmScene({ pauseWhileAlerts: ['Down'], rules: [rule('jobs')] });
-    if (brake === 'paused') await scene.journal().append([{ at: 0, step: 'paused', by: 'ann', reason: 'r' }]);
-    if (brake === 'stop_file') scene.isStopped = true;
-    if (brake === 'alert_firing') scene.firing.add('Down');
-    expect(reasonsIn(await scene.walk('a'))).toEqual([brake]);
-    expect(reasonsIn(await scene.again())).toEqual([]);
-    await scene.restart();
-    await scene.warm();
-    expect(reasonsIn(await scene.walk('a'))).toEqual([brake]);
-    expect([scene.sent, scene.pipeline().held()]).toEqual([[], brake]);
-  });
+  it.each(['paused', 'stop_file', 'alert_firing', 'alert_unknown'])(
+    'keeps everything from being sent: %s',
+    async brake => {
+      const scene = await warmScene({ pauseWhileAlerts: ['Down'], rules: [rule('jobs')] });
+      if (brake === 'paused') await scene.journal().append([{ at: 0, step: 'paused', by: 'ann', reason: 'r' }]);
+      if (brake === 'stop_file') scene.isStopped = true;
+      if (brake === 'alert_firing') scene.firing.add('Down');
+      if (brake === 'alert_unknown') scene.unknownAlerts.add('Down');
+      expect(reasonsIn(await scene.walk('a'))).toEqual([brake]);
+      expect(reasonsIn(await scene.again())).toEqual([]);
+      await scene.restart();
+      await scene.warm();
+      expect(reasonsIn(await scene.walk('a'))).toEqual([brake]);
+      expect([scene.sent, scene.pipeline().held()]).toEqual([[], brake]);
+    },
+  );
 
   it.each(['paused', 'stop_file'])('still does when it comes between intent and request: %s', async brake => {
     const scene = await warmScene({ rules: [rule('jobs')] });

@@ -39,7 +39,7 @@ function seenFor(hours: number, entry: Partial<DlqEntry> = {}, more: Partial<See
     sighting: { entry: { ...ENTRY, ...entry }, firstSeenAt: START, lastSeenAt, snapshots: 8, episode: 'e' },
     id: '1-0',
     lastEventAt: START,
-    at: lastSeenAt,
+    askedAt: lastSeenAt,
     ...more,
   };
 }
@@ -84,7 +84,10 @@ describe('a rule', () => {
     ['not_stuck: in_progress_for', usual, seenFor(47.99)],
     // 1.5 × (30.7 h + 6 × 15 min) is more than two days.
     ['not_stuck: past_retry_window', usual, seenFor(48)],
-    ['stuck: stuck', usual, seenFor(48, { maxRetries: 3 })],
+    // The retries of the failed message make those of its callback no fewer.
+    ['not_stuck: past_retry_window', usual, seenFor(48, { maxRetries: 3 })],
+    ['not_stuck: past_retry_window', usual, seenFor(48, { maxRetries: 0 })],
+    ['stuck: stuck', usual, seenFor(49, { maxRetries: 3 })],
     ['not_stuck: past_retry_window', usual, seenFor(60, { maxRetries: 6 })],
     ['not_stuck: past_retry_window', usual, seenFor(9000, { maxRetries: 1e300 })],
     ['stuck: stuck', usual, seenFor(49, { maxRetries: -1 })],
@@ -115,9 +118,14 @@ describe('a rule', () => {
     ['unknown: no_id', blind, seenFor(73, { callbackState: undefined }, { id: undefined })],
   ])('says %s', (expected, rule, seen) => expect(said(rule, seen)).toBe(expected));
 
+  it('counts silence until it was asked for, not the time since', () => {
+    const asked = { lastEventAt: START + 48.5 * HOUR, askedAt: START + 48.6 * HOUR };
+    expect(said(everything, seenFor(60, {}, asked))).toBe('not_stuck: idle_for');
+  });
+
   it('counts what walks saw, not the time since the last one', () => {
     const seen = seenFor(1);
-    expect(said(usual, { ...seen, at: seen.at + 900 * HOUR })).toBe('not_stuck: in_progress_for');
+    expect(said(usual, { ...seen, askedAt: seen.askedAt + 900 * HOUR })).toBe('not_stuck: in_progress_for');
   });
 });
 
@@ -148,9 +156,9 @@ describe('match and except', () => {
       { queue: { in: ['a'] }, topic: { in: ['b'] }, schedule: { in: ['x'] } },
       { queue: 'a', topic: 'b', schedule: 'c' },
     ],
-    ['unknown: unknown_queue', { queue: { matches: 'x+' } }, { queue: 'x'.repeat(513) }],
-    ['stuck: stuck', { queue: { matches: 'x+' } }, { queue: 'x'.repeat(512) }],
-    ['stuck: stuck', { queue: { matches: 'y+', prefix: ['x'] } }, { queue: 'x'.repeat(513) }],
+    ['unknown: unknown_queue', { queue: { matches: 'x+' } }, { queue: 'x'.repeat(8193) }],
+    ['stuck: stuck', { queue: { matches: 'x+' } }, { queue: 'x'.repeat(8192) }],
+    ['stuck: stuck', { queue: { matches: 'y+', prefix: ['x'] } }, { queue: 'x'.repeat(8193) }],
   ])('say %s of %j %j', (expected, ways, entry) => expect(match(ways, entry)).toBe(expected));
 
   it('any key of except is enough, and one that is not reported is unknown', () => {

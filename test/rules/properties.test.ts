@@ -39,7 +39,7 @@ const rule: fc.Arbitrary<JudgingRule> = fc
   .record({
     match,
     except,
-    span: hours(31, 200),
+    span: hours(33, 200),
     isBlind: fc.boolean(),
     stuckWhen: fc.record(
       { snapshots: fc.integer({ min: 1, max: 9 }), maxGap: hours(1, 9), idleFor: hours(1, 100) },
@@ -68,7 +68,7 @@ const seen: fc.Arbitrary<Seen> = fc
     sighting: { entry, firstSeenAt: 1e12, lastSeenAt: 1e12 + seenFor, snapshots, episode: 'e' },
     id,
     lastEventAt: typeof sinceEvent === 'number' ? 1e12 + seenFor - sinceEvent : sinceEvent,
-    at: 1e12 + seenFor,
+    askedAt: 1e12 + seenFor,
   }));
 
 it('stuck is what every predicate says, and nothing else', () => {
@@ -98,7 +98,7 @@ it('what is stuck stays stuck while it is seen on and nothing happens', () => {
       const on = {
         ...seen,
         sighting: { ...sighting, lastSeenAt: sighting.lastSeenAt + later, snapshots: sighting.snapshots + walks },
-        at: seen.at + later,
+        askedAt: seen.askedAt + later,
       };
       expect(judge(rule, on).verdict).toBe('stuck');
     }),

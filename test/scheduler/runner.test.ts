@@ -111,6 +111,71 @@ describe('runner', () => {
     ]);
   });
 
+  it('holds no more than so many rows while the store refuses them for long, and loses none and no count', async () => {
+    const inner = createMemoryStore();
+    await inner.commit('a', [{ key: 'x/open/before', value: 'stored' }]);
+    let isFull = true;
+    const sizes: { rows: number; text: number }[] = [];
+    const store: Store = {
+      ...inner,
+      async commit(account, changes) {
+        const text = changes.reduce((sum, { key, value }) => sum + key.length + (value?.length ?? 0), 0);
+        sizes.push({ rows: changes.length, text });
+        if (isFull) throw new Error('disk full');
+        await inner.commit(account, changes);
+      },
+    };
+    /** What was folded, as rows. */
+    const truth = new Map([['open/before', 'stored']]);
+    let folds = 0;
+    let kept = 0;
+    const { run, log, slot, round } = await setUp(
+      async () => ({
+        fold() {
+          folds += 1;
+          // A thousand come and go, one stays, one that the store has goes, and a total rises.
+          const opened = Array.from({ length: 1000 }, (_, index) => `open/${folds}-${index}`);
+          const gone = folds === 1 ? [] : Array.from({ length: 1000 }, (_, index) => `open/${folds - 1}-${index}`);
+          const changes = [
+            ...opened.map(key => ({ key, value: 'o' })),
+            ...[...gone, 'open/before'].map(key => ({ key, value: null })),
+            { key: `kept/${folds}`, value: 'k'.repeat(kept) },
+            { key: 'total', value: String(folds) },
+          ];
+          for (const { key, value } of changes) {
+            if (value === null) truth.delete(key);
+            else truth.set(key, value);
+          }
+          return { facts: folds, memory: undefined, changes };
+        },
+        more: undefined,
+      }),
+      store,
+    );
+    for (let turn = 0; turn < 200; turn += 1) await run();
+    // What has come and gone is not written, nor deleted.
+    expect(sizes.at(-1)?.rows).toBe(1000 + 200 + 1 + 1);
+    const committed = slot.visible().committed;
+    expect([folds, slot.visible().now]).toEqual([200, 200]);
+
+    kept = 4 * 1024 * 1024;
+    for (let turn = 0; turn < 20; turn += 1) await run();
+    expect(folds).toBeLessThan(210);
+    expect(slot.visible()).toEqual({ now: folds, committed });
+    expect(round()?.failure?.reason).toBe('store');
+    expect(Math.max(...sizes.map(({ text }) => text))).toBeLessThan(24 * 1024 * 1024);
+    const held = log.lines.filter(({ message }) => message.startsWith('too many rows wait'));
+    expect(held).toMatchObject([{ level: 'warn', fields: { account: 'a', collector: 'x' } }]);
+
+    isFull = false;
+    kept = 1;
+    const before = folds;
+    await run();
+    expect(folds).toBe(before + 1);
+    expect(slot.visible()).toEqual({ now: folds, committed: folds });
+    expect(await inner.scan('a', 'x/')).toEqual(new Map([...truth].map(([key, value]) => [`x/${key}`, value])));
+  });
+
   it('shows what only rises from before this process at once, and from every committed step', async () => {
     const store = createMemoryStore();
     await store.commit('a', [{ key: 'x/total', value: '5' }]);
@@ -268,5 +333,45 @@ describe('runner', () => {
     await run(stop.signal);
     expect(round()).toMatchObject({ success: undefined, consecutiveFailures: 0 });
     expect(log.lines).toEqual([]);
+  });
+
+  it('takes a round that asks nothing for neither a success nor a failure, and folds nothing', async () => {
+    let idle: 'waiting' | 'not_due' | undefined = 'waiting';
+    const { run, round, slot, log } = await setUp(async () => ({ ...done('facts'), idle }));
+    await run();
+    expect(round()).toMatchObject({ success: undefined, complete: undefined, dataAt: undefined, idle: 'waiting' });
+    expect(slot.visible()).toEqual({ now: undefined, committed: undefined });
+    idle = undefined;
+    await run();
+    expect(round()).toMatchObject({ success: true, idle: undefined });
+    idle = 'not_due';
+    await run();
+    expect(round()).toMatchObject({ success: true, idle: 'not_due' });
+    expect(log.lines.map(({ message }) => message)).toEqual(['collected']);
+  });
+
+  it('says a failure that lasts again every five minutes, with the age of the data, and its end once', async () => {
+    let isWell = true;
+    const { run, log, clock } = await setUp(async () => {
+      if (!isWell) throw new Refusal('slow down');
+      return done('facts');
+    });
+    await run();
+    isWell = false;
+    for (let minute = 0; minute < 11; minute += 1) {
+      await clock.advance(60_000);
+      await run();
+    }
+    isWell = true;
+    await run();
+    await run();
+    const fields = { account: 'a', collector: 'x', round: 'list' };
+    const failing = { ...fields, reason: 'rate_limited', error: 'slow down' };
+    expect(log.lines.filter(({ level }) => level !== 'debug')).toEqual([
+      { level: 'warn', message: 'collecting failed', fields: { ...failing, ageSeconds: 60 } },
+      { level: 'warn', message: 'collecting still fails', fields: { ...failing, ageSeconds: 360 } },
+      { level: 'warn', message: 'collecting still fails', fields: { ...failing, ageSeconds: 660 } },
+      { level: 'info', message: 'collecting works again', fields },
+    ]);
   });
 });

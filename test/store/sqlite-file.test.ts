@@ -4,6 +4,7 @@ import {
   existsSync,
   mkdirSync,
   readdirSync,
+  renameSync,
   statSync,
   symlinkSync,
   truncateSync,
@@ -162,5 +163,52 @@ describe('the file of the sqlite store', () => {
       }),
       { numRuns: 40, examples: [[0], [size], [size - 1]] },
     );
+  });
+
+  it('writes a large commit in slices that others get in between, and shows it when it is whole', async () => {
+    const path = join(newFolder(), 'rows.db');
+    const store = await open(path);
+    await store.commit('a', [{ key: 'total', value: '1' }]);
+    const rows = Array.from({ length: 20_000 }, (_, index) => ({ key: `row/${index}`, value: 'x'.repeat(100) }));
+    let isDone = false;
+    let turns = 0;
+    const large = store.commit('a', [{ key: 'total', value: '2' }, ...rows]).then(() => {
+      isDone = true;
+    });
+    const small = store.commit('b', [{ key: 'k', value: 'v' }]).then(() => isDone);
+    const other = new DatabaseSync(path, { readOnly: true });
+    const outside = other.prepare("SELECT count(*) AS rows, max(value) AS total FROM rows WHERE account = 'a'");
+    const seen = new Set<string>();
+    while (!isDone) {
+      const looked = outside.get() as { rows: number; total: string };
+      seen.add(`${looked.rows} ${looked.total.slice(0, 1)}`);
+      turns += 1;
+      await new Promise(resolve => setImmediate(resolve));
+    }
+    expect(turns).toBeGreaterThan(5);
+    expect([...seen].filter(state => state !== '1 1' && state !== '20001 x')).toEqual([]);
+    other.close();
+    await large;
+    expect(await small).toBe(true);
+  });
+
+  it('sees nothing of a commit that is written in part, and nothing is left of one that fails in part', async () => {
+    const folder = newFolder();
+    const path = join(folder, 'rows.db');
+    const store = await open(path);
+    await store.commit('a', [{ key: 'total', value: '1' }]);
+    const rows = Array.from({ length: 20_000 }, (_, index) => ({ key: `row/${index}`, value: 'x'.repeat(100) }));
+    const large = store.commit('a', rows);
+    await new Promise(resolve => setImmediate(resolve));
+    await new Promise(resolve => setImmediate(resolve));
+    const scanned = store.scan('a', '');
+    const [counted] = await Promise.all([scanned.then(found => found.size), large]);
+    expect(counted).toBe(20_001);
+    const failing = store.commit('a', [{ key: 'total', value: '2' }, ...rows.map(({ key }) => ({ key, value: null }))]);
+    renameSync(path, `${path}-moved`);
+    await expect(failing).rejects.toMatchObject({ reason: 'replaced' });
+    renameSync(`${path}-moved`, path);
+    expect((await store.scan('a', '')).size).toBe(20_001);
+    expect((await store.scan('a', 'total')).get('total')).toBe('1');
   });
 });

@@ -89,21 +89,35 @@ export interface Scene {
   readonly messages: Map<string, string>;
   /** Newest events by message; undefined is a log that can't be read. */
   readonly events: Map<string, number | undefined>;
+  /** What was asked of the service, and with which priority. */
+  readonly asked: string[];
+  /** What happens while the log answers about a message. */
+  onEvents: (messageId: string) => unknown;
+  /** Rows of each answer that can't be read. */
+  readonly rejected: { dlq: number; events: number };
   /** What is asked of the service from now on: fails with this. */
   failing: Error | undefined;
   /** From now on so many commits are made, and then no other; undefined: all. */
   failCommitsAfter(count: number | undefined): void;
   isStopped: boolean;
   readonly firing: Set<string>;
+  /** Alerts of which it is not known whether they fire. */
+  readonly unknownAlerts: Set<string>;
+  /** Hash of the rules, as a process takes it up at its start. */
+  policy: string;
   isFresh: boolean;
   eventsAreFresh: boolean;
   isPartial: boolean;
   hasFacts: boolean;
   /** Calls of the writer, by id. */
   readonly sent: string[];
+  /** What happens while a cancel waits for its turn. */
+  onTurn: (id: string) => unknown;
   /** Called with each cancel that is about to be sent. */
   onSend: (id: string) => void;
   readonly clock: Clock & { step(ms: number): void };
+  /** Milliseconds that have passed, whatever the clock says and however many processes there were. */
+  passed(): number;
   readonly store: Store;
   journal(): Journal;
   pipeline(): Pipeline;
@@ -189,12 +203,13 @@ export async function createScene(section: object): Promise<Scene> {
       ...scene.rows.get(id),
     } as DlqEntry;
   };
-  const ask = () => {
+  const ask = (what: string) => {
+    scene.asked.push(what);
     if (scene.failing) throw scene.failing;
   };
-  const reader = {
+  const readerAt = (priority: string) => ({
     async *dlqPages({ messageId = '', source }: { messageId?: string; source?: string }) {
-      ask();
+      ask(`${priority} dlq`);
       const id = messageId.slice(2);
       if (source !== undefined) {
         if (scene.workflowStates.size === 0) throw new UpstreamError('refused', 'no such question', { status: 400 });
@@ -202,18 +217,23 @@ export async function createScene(section: object): Promise<Scene> {
         yield { rows: callbackState ? [{ ...entryOf(id), callbackState }] : [], rejected: 0, isLast: true };
         return;
       }
-      yield { rows: scene.states.get(id) === 'gone' ? [] : [entryOf(id)], rejected: 0, isLast: true };
+      const rows = scene.states.get(id) === 'gone' ? [] : [entryOf(id)];
+      yield { rows, rejected: scene.rejected.dlq, isLast: true };
     },
     async *eventPages({ messageId = '' }: { messageId?: string }) {
-      ask();
+      ask(`${priority} events`);
       if (scene.events.has(messageId) && scene.events.get(messageId) === undefined) throw new Error('no log');
       const newest = scene.events.get(messageId);
       const rows = newest === undefined ? [] : [{ messageId, state: 'active', time: newest }];
-      yield { rows, rejected: 0, isLast: true };
+      await scene.onEvents(messageId);
+      yield { rows, rejected: scene.rejected.events, isLast: true };
     },
-  } as unknown as Reader;
+  });
   const writer: Writer = {
-    async cancel(id) {
+    async cancel(id, _signal, stop) {
+      await scene.onTurn(id);
+      const why = stop();
+      if (why) return { kind: 'not_sent', why };
       scene.sent.push(id);
       scene.onSend(id);
       const [, word = '302', isDone] = /^(\w+)(!?)$/.exec(scene.answers.shift() ?? '302!') ?? [];
@@ -232,16 +252,17 @@ export async function createScene(section: object): Promise<Scene> {
     pipeline = createPipeline({
       account: ACCOUNT,
       options,
-      policy: 'p',
+      policy: scene.policy,
       journal,
       evidence: () => ({
         facts: scene.hasFacts ? { at, walks, sightings: sightings(), isPartial: scene.isPartial } : undefined,
         isFresh: scene.isFresh,
         eventsAreFresh: scene.eventsAreFresh,
       }),
-      judge(name, { entry }, id, lastEventAt) {
+      judge(name, { entry }, id, silence) {
+        const { lastEventAt, askedAt } = silence ?? { lastEventAt: undefined, askedAt: clock.now() };
         const reason = seen.get(entry.id)?.reasons.get(name) ?? 'stuck';
-        const isIdle = typeof lastEventAt === 'number' && lastEventAt < time - HOUR;
+        const isIdle = typeof lastEventAt === 'number' && lastEventAt < askedAt - HOUR;
         const found =
           reason === 'asks_events'
             ? isIdle
@@ -260,10 +281,15 @@ export async function createScene(section: object): Promise<Scene> {
         return { rule: name, verdict, reason: judged, predicates: [] };
       },
       lacksEvents: 'unknown_idle_for',
-      reader,
+      reader: readerAt('look') as unknown as Reader,
+      lastReader: readerAt('action') as unknown as Reader,
       writer: options.mode === 'enforce' ? writer : undefined,
       isStopped: () => scene.isStopped,
-      firing: () => scene.firing,
+      alerts: () =>
+        new Map([
+          ...[...scene.unknownAlerts].map(name => [name, 'unknown'] as const),
+          ...[...scene.firing].map(name => [name, 'firing'] as const),
+        ]),
       clock,
       log,
       tracer: createTestTracer(),
@@ -340,19 +366,26 @@ export async function createScene(section: object): Promise<Scene> {
     rows: new Map(),
     messages: new Map(),
     events: new Map(),
+    asked: [],
+    onEvents: () => undefined,
+    rejected: { dlq: 0, events: 0 },
     failing: undefined,
     failCommitsAfter(count = Number.POSITIVE_INFINITY) {
       commitsLeft = count;
     },
     isStopped: false,
     firing: new Set(),
+    unknownAlerts: new Set(),
+    policy: 'p',
     isFresh: true,
     eventsAreFresh: true,
     isPartial: false,
     hasFacts: true,
     sent: [],
+    onTurn: () => undefined,
     onSend: () => undefined,
     clock,
+    passed: () => time,
     store,
     journal: () => journal,
     pipeline: () => pipeline,
@@ -361,11 +394,9 @@ export async function createScene(section: object): Promise<Scene> {
     explain: id =>
       explain(id, {
         account: ACCOUNT,
-        options,
         journal,
         pipeline,
         facts: () => ({ at, walks, isPartial: false, sightings: sightings() }),
-        now: clock.now,
       }),
     lines: () => readJournal(store, ACCOUNT),
     log,

@@ -166,7 +166,13 @@ export function createCallbackService({
   const unused = () => Promise.reject(new Error('nobody asks for this'));
   return {
     reader: { dlqPages, eventPages, flowControl: unused, flowControlKey: unused },
-    writer: { cancel: id => pass(200, () => answer(id)) },
+    writer: {
+      cancel: (id, _signal, stop) =>
+        pass(200, () => {
+          const why = stop();
+          return why === undefined ? answer(id) : { kind: 'not_sent', why };
+        }),
+    },
     heard,
     isCancelled: callback => cancelledAt.has(callback),
   };

@@ -12,10 +12,16 @@ export interface CliProcess {
   readonly ended: Promise<number | NodeJS.Signals>;
 }
 
-/** Runs the real command line in a process of its own. */
-export function startCli(args: readonly string[], env: Readonly<Record<string, string>> = {}): CliProcess {
-  const child = spawn(process.execPath, ['src/main.ts', ...args], {
-    env: { PATH: process.env.PATH ?? '', ...env },
+/** Runs the real command line in a process of its own. `wrap`: a command that runs it, such as one that gives up a right. */
+export function startCli(
+  args: readonly string[],
+  env: Readonly<Record<string, string>> = {},
+  wrap: readonly string[] = [],
+): CliProcess {
+  const [program, ...rest] = [...wrap, process.execPath, 'src/main.ts', ...args] as [string, ...string[]];
+  const { PATH = '', NODE_COMPILE_CACHE } = process.env;
+  const child = spawn(program, rest, {
+    env: { PATH, ...(NODE_COMPILE_CACHE && { NODE_COMPILE_CACHE }), ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   const killNow = () => void child.kill('SIGKILL');
@@ -56,7 +62,7 @@ export function startCli(args: readonly string[], env: Readonly<Record<string, s
 }
 
 /** Runs the command line to its end. */
-export async function runCli(args: readonly string[], env: Readonly<Record<string, string>> = {}) {
-  const cli = startCli(args, env);
+export async function runCli(...how: Parameters<typeof startCli>) {
+  const cli = startCli(...how);
   return { code: await cli.ended, stdout: cli.stdout(), stderr: cli.stderr() };
 }

@@ -11,7 +11,8 @@ export const TOKEN = 'test-token';
 
 const closers: (() => Promise<void>)[] = [];
 afterEach(async () => {
-  for (const close of closers.splice(0)) await close();
+  // The last first: a process ends before the folder that it writes into goes.
+  for (const close of closers.splice(0).reverse()) await close();
 });
 
 /** Closes something when the test that is running has ended. */
@@ -31,7 +32,7 @@ export interface Counts {
 /** A real client of `baseUrl` whose waits between tries are short and whose budget does not limit, unless told otherwise. */
 export function createTestClient(baseUrl: string, overrides: Partial<ClientDeps> & { connectTimeout?: number } = {}) {
   const counts: Counts = { requests: {}, rejected: {}, missing: {}, bytes: 0, timed: 0 };
-  const dispatcher = createDispatcher({ connectTimeout: overrides.connectTimeout ?? 1000 });
+  const dispatcher = createDispatcher({ connectTimeout: overrides.connectTimeout ?? 60_000 });
   afterThisTest(() => dispatcher.destroy());
   const waits: number[] = [];
   const rejections: boolean[] = [];
@@ -49,7 +50,7 @@ export function createTestClient(baseUrl: string, overrides: Partial<ClientDeps>
     token: fixedToken(new Secret(TOKEN)),
     budget: createBudget(limits, systemClock, () => undefined),
     dispatcher,
-    timeout: 5000,
+    timeout: 60_000,
     meter: {
       requests: {
         inc: ({ endpoint, outcome }) => {

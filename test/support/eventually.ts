@@ -1,8 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** Asks again until `look` does not throw, and gives what it gave; after `patience` milliseconds its last error counts. */
-export async function eventually<T>(look: () => Promise<T> | T, patience = 15_000): Promise<T> {
-  const deadline = performance.now() + patience;
+/** Milliseconds that a busy machine may need for what takes a moment on a quiet one. */
+const PATIENCE = 90_000;
+
+/**
+ * Asks again until `look` does not throw, and gives what it gave; when patience is at its end its last error counts. That is for
+ * what never comes: how long something takes proves nothing, so less than the usual patience can't be asked for.
+ */
+export async function eventually<T>(look: () => Promise<T> | T, patience = PATIENCE): Promise<T> {
+  const deadline = performance.now() + Math.max(patience, PATIENCE);
   for (;;) {
     try {
       return await look();

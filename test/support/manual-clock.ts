@@ -17,7 +17,8 @@ export function createManualClock(start = Date.UTC(2026, 0, 1)): ManualClock {
   let time = 0;
   let sleeping: { until: number; wake: () => void }[] = [];
   return {
-    now: () => start + time,
+    // Whole milliseconds, as every clock tells them.
+    now: () => Math.floor(start + time),
     monotonic: () => time,
     sleep(ms, signal) {
       return new Promise((resolve, reject) => {

@@ -4,6 +4,7 @@ import { createLifecycleExport } from '../../src/telemetry/lifecycle.ts';
 import { tracingOptions } from '../../src/telemetry/options.ts';
 import { afterThisTest } from '../support/client.ts';
 import { eventually } from '../support/eventually.ts';
+import { startHttpService } from '../support/http-service.ts';
 import { createManualClock } from '../support/manual-clock.ts';
 import { startOtlpReceiver } from '../support/otlp-receiver.ts';
 import { createTestLog } from '../support/silent.ts';
@@ -11,7 +12,7 @@ import { createTestLog } from '../support/silent.ts';
 const NEVER = new AbortController().signal;
 
 /** An outbox with so many traces of two spans each, and what exports them. */
-async function setUp(traces: number) {
+async function setUp(traces: number, endpoint?: string) {
   const receiver = await startOtlpReceiver();
   afterThisTest(() => receiver.close());
   const rows = new Map<string, string>();
@@ -26,16 +27,16 @@ async function setUp(traces: number) {
   const counted: Record<string, number> = {};
   const clock = createManualClock();
   const log = createTestLog();
-  let fails = false;
+  let [fails, marks] = [false, 0];
   const lifecycles = await createLifecycleExport({
-    options: tracingOptions.parse({ endpoint: receiver.url }),
+    options: tracingOptions.parse({ endpoint: endpoint ?? receiver.url }),
     env: {},
     version: '1',
     outbox: {
       accounts: ['a'],
       read: async () => new Map(rows),
       async remove(_account, keys) {
-        if (fails) throw new Error('the store is full');
+        if (fails && marks-- <= 0) throw new Error('the store is full');
         for (const key of keys) rows.delete(key);
       },
     },
@@ -48,10 +49,12 @@ async function setUp(traces: number) {
     clock,
   });
   afterThisTest(() => lifecycles.close());
-  const failStore = (is: boolean) => {
-    fails = is;
+  /** `after`: so many marks, which succeed. */
+  const failStore = (is: boolean, after = 0) => {
+    [fails, marks] = [is, after];
   };
-  return { receiver, rows, counted, clock, log, run: (signal = NEVER) => lifecycles.run(signal), failStore };
+  const run = (signal = NEVER) => lifecycles.run(signal);
+  return { receiver, rows, counted, clock, log, run, failStore, close: lifecycles.close };
 }
 
 describe('what waits in the outbox', () => {
@@ -64,15 +67,6 @@ describe('what waits in the outbox', () => {
     expect(counted).toEqual({ exported: 500 });
     await run();
     expect(receiver.requests).toHaveLength(3);
-  });
-
-  it('is dropped, the oldest first, where there is too much of it, and counted', async () => {
-    const { receiver, rows, counted, run } = await setUp(10_003);
-    receiver.answer(403);
-    await run();
-    expect(rows.size).toBe(10_000);
-    expect(counted).toEqual({ dropped: 6, failed: 200 });
-    expect([...rows.values()].some(text => /"m[012]"/.test(text))).toBe(false);
   });
 
   it('stays while the receiver takes nothing, which is asked again later and later', async () => {
@@ -103,6 +97,35 @@ describe('what waits in the outbox', () => {
     await run();
     const [first, second, ...again] = receiver.spans.map(({ traceId, spanId }) => `${traceId} ${spanId}`);
     expect(again).toEqual([first, second]);
+    expect(rows.size).toBe(0);
+  });
+
+  it('is sent again for the batch alone whose answer came, and whose mark did not', async () => {
+    const { receiver, run, failStore, rows } = await setUp(250);
+    failStore(true, 1);
+    await expect(run()).rejects.toThrow('the store is full');
+    expect([receiver.spans.length, rows.size]).toEqual([400, 150]);
+    failStore(false);
+    await run();
+    expect([receiver.spans.length, rows.size]).toEqual([700, 0]);
+  });
+
+  it('is marked when the receiver takes it while the agent ends', async () => {
+    const answer = Promise.withResolvers<void>();
+    const service = await startHttpService(async (_request, response) => {
+      await answer.promise;
+      response.end();
+    });
+    afterThisTest(() => service.close());
+    const { rows, run, close } = await setUp(1, service.url);
+    const controller = new AbortController();
+    const running = run(controller.signal);
+    await eventually(() => expect(service.requests).toHaveLength(1));
+    controller.abort();
+    await running;
+    expect(rows.size).toBe(1);
+    answer.resolve();
+    await close();
     expect(rows.size).toBe(0);
   });
 

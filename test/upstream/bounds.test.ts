@@ -55,7 +55,6 @@ describe('bounds', () => {
       stop.abort(new Error('stopping'));
       await expect(slow).rejects.toThrow('stopping');
     },
-    5000,
   );
 
   it('takes no cursor that is longer than an address may be', async () => {
@@ -89,5 +88,47 @@ describe('bounds', () => {
       await expect(allRows(reader.eventPages({}, signal()))).rejects.toMatchObject({ reason: 'refused', status: 400 });
     }
     expect(service.requests[2]).toBe('GET /v2/events?count=1000');
+  });
+});
+
+describe('a long answer is read as a short one is', () => {
+  const padding = { body: 'x'.repeat(3000) };
+  const rows = Array.from({ length: 200 }, (_, index) => ({
+    ...padding,
+    dlqId: `${index}-0`,
+    messageId: index,
+    flowControlKey: `k${index}`,
+    state: 'CREATED',
+    time: index,
+  }));
+  const broken = [...rows.slice(0, 100), null, { padding }, 7];
+  const groups = rows.map(({ messageId, ...event }) => ({ messageId, events: [event, null] }));
+  const bodies: Readonly<Record<string, object>> = {
+    rows: { messages: rows, events: rows, flowControls: rows },
+    bare: rows,
+    logs: { logs: rows },
+    groups: { messages: [...groups, 'none'] },
+    'some that can not be read': { messages: broken, events: broken, flowControls: broken, cursor: '' },
+    'a list under another name': { other: rows },
+    'another type': { messages: { rows }, events: padding, flowControls: 'x'.repeat(300_000) },
+    'beside an error': { error: rows, messages: null, events: null, flowControls: null },
+  };
+
+  it.each(Object.keys(bodies))('%s', async name => {
+    const text = JSON.stringify(bodies[name]);
+    // What is left of it in a short answer is the same, but for the texts that nothing is made of.
+    const short = text.replaceAll(/x{100,}/g, 'x');
+    expect([text.length > 300_000, short.length < 250_000]).toEqual([true, true]);
+    const service = await serve((request, response) => response.end(request.url?.startsWith('/short') ? short : text));
+    const read = async (length: string) => {
+      const { reader, counts } = createTestClient(`${service.url}/${length}`);
+      const lists = await Promise.allSettled([
+        reader.dlqPages({}, signal()).next(),
+        reader.eventPages({}, signal()).next(),
+        reader.flowControl(signal()),
+      ]);
+      return [lists.map(list => (list.status === 'rejected' ? String(list.reason) : list.value)), counts.rejected];
+    };
+    expect(await read('long')).toEqual(await read('short'));
   });
 });

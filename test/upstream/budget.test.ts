@@ -39,6 +39,21 @@ describe('budget', () => {
     await Promise.all([walk, ...lists]);
   });
 
+  it('lets looks wait for everything else, but not for ever', async () => {
+    const { clock, started, ask } = setUp({ requestsPerSecond: 1 });
+    await ask('first');
+    const all = [ask('look', 'look'), ask('walk', 'background'), ask('cancel', 'action')];
+    const lists = Array.from({ length: 40 }, (_, index) =>
+      clock.sleep(index * 1000).then(() => ask('list', 'flow_control')),
+    );
+    await clock.advance(2000);
+    expect(started[1]).toBe('cancel');
+    await clock.advance(50_000);
+    await Promise.all([...all, ...lists]);
+    const [walk, look] = [started.indexOf('walk'), started.indexOf('look')];
+    expect([walk < look, look < started.lastIndexOf('list')]).toEqual([true, true]);
+  });
+
   it('goes on with what was spent of the same day before this process, and not of another', () => {
     const clock = createManualClock(Date.UTC(2026, 0, 1, 23, 59));
     const options = { requestsPerSecond: 10, burst: 1, concurrency: 1, requestsPerDay: 100 };
@@ -113,6 +128,7 @@ describe('budget', () => {
     expect(budget.remaining()).toBe(2);
     await ask('b');
     await expect(ask('c')).rejects.toMatchObject({ reason: 'refused', retryable: false });
+    await expect(ask('look', 'look')).rejects.toMatchObject({ reason: 'refused' });
     expect(budget.remaining()).toBe(1);
     await ask('cancel', 'action');
     await expect(ask('another', 'action')).rejects.toMatchObject({ reason: 'refused' });

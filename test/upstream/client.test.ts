@@ -263,7 +263,7 @@ describe('client', () => {
       response.writeHead(200);
       drops.push(setInterval(() => response.write(' '), 5));
     });
-    const drip = await failure(dripping.url, { timeout: 100 });
+    const drip = await failure(dripping.url, { timeout: 500 });
     expect(drip.error.reason).toBe('timeout');
     expect(drip.counts.bytes).toBeGreaterThan(0);
     for (const drop of drops) clearInterval(drop);

@@ -7,17 +7,17 @@ import { afterThisTest } from '../support/client.ts';
 import { startHttpService } from '../support/http-service.ts';
 
 /** Asks a service that answers like this. */
-async function reset(answer: (response: ServerResponse) => void, path = '') {
+async function reset(answer: (response: ServerResponse) => void, { path = '', timeout = 60_000 } = {}) {
   const service = await startHttpService((_request, response) => answer(response));
   afterThisTest(() => service.close());
-  const dispatcher = createDispatcher({ connectTimeout: 1000 });
+  const dispatcher = createDispatcher({ connectTimeout: 60_000 });
   afterThisTest(() => dispatcher.destroy());
   const rotator = createRotator({
     baseUrl: service.url + path,
     username: 'owner@example.com',
     password: new Secret('pass:word'),
     dispatcher,
-    timeout: 500,
+    timeout,
   });
   const chunks: Buffer[] = [];
   const end = await rotator.reset(bytes => void chunks.push(Buffer.from(bytes)));
@@ -27,7 +27,7 @@ async function reset(answer: (response: ServerResponse) => void, path = '') {
 describe('rotator', () => {
   it('asks once, with the login and no body, and hands over the bytes as they are', async () => {
     const odd = Buffer.from([0xff, 0x00, 0x7b]);
-    const { service, end, kept } = await reset(response => response.end(odd), '/below/');
+    const { service, end, kept } = await reset(response => response.end(odd), { path: '/below/' });
     expect(end).toEqual({ end: 'answered' });
     expect(kept).toEqual(odd);
     expect(service.requests).toEqual(['POST /below/svc/user/rotatetoken']);
@@ -64,7 +64,7 @@ describe('rotator', () => {
     });
     expect(cut.end).toMatchObject({ end: 'unknown', error: { reason: 'network' } });
     expect(cut.kept.toString()).toBe('half');
-    const late = await reset(response => void response.write('begun'));
+    const late = await reset(response => void response.write('begun'), { timeout: 500 });
     expect(late.end).toMatchObject({ end: 'unknown', error: { reason: 'timeout' } });
     expect(late.kept.toString()).toBe('begun');
     const long = await reset(response => response.end(Buffer.alloc(LARGEST_RECORD + 1, 'x')));

@@ -118,7 +118,7 @@ describe('a cancel whose answer is lost', () => {
   ] as const)('by %j is unknown, done or not', async (fault, status, outcome) => {
     for (const acts of [false, true]) {
       const { emulated, dlqId, token } = await emulate({}, { ...fault, acts });
-      const { cancel, seen } = createTestWriter(emulated.url, { token, timeout: fault.kind === 'hang' ? 200 : 5000 });
+      const { cancel, seen } = createTestWriter(emulated.url, { token, timeout: fault.kind === 'hang' ? 200 : 60_000 });
       // A page with a status of success can't be told from success: its body is not looked at.
       expect(await cancel(dlqId)).toEqual({ kind: fault.kind === 'html' ? 'accepted' : 'unknown', status });
       expect(stateOf(emulated, dlqId)).toBe(acts ? 'CALLBACK_CANCELED' : 'CALLBACK_INPROGRESS');
@@ -210,6 +210,20 @@ describe('what is sent', () => {
     expect(await waiting).toEqual({ kind: 'not_sent', why: 'stopped before its turn' });
 
     expect(service.requests).toEqual([]);
+  });
+
+  it('is not sent when something says so at the moment when it would be written, and is asked at no other', async () => {
+    const service = await serve((_request, response) => response.end());
+    const asked: number[] = [];
+    const { cancel, seen } = createTestWriter(service.url);
+    const stop = () => {
+      asked.push(seen.timed);
+      return asked.length === 1 ? 'stop_file' : undefined;
+    };
+    expect(await cancel(ID, undefined, stop)).toEqual({ kind: 'not_sent', why: 'stop_file' });
+    expect(service.requests).toEqual([]);
+    expect(await cancel(ID, undefined, stop)).toMatchObject({ kind: 'accepted' });
+    expect([service.requests.length, asked.length]).toEqual([1, 2]);
   });
 
   it('throws what is a bug, and never calls that not sent', async () => {

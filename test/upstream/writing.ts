@@ -35,14 +35,14 @@ export function createTestWriter(regional: string, overrides: Partial<WriterDeps
     },
     headers: () => ({}),
   };
-  const dispatcher = createDispatcher({ connectTimeout: 5000, ca: overrides.ca });
+  const dispatcher = createDispatcher({ connectTimeout: 60_000, ca: overrides.ca });
   afterThisTest(() => dispatcher.destroy());
   const writer = createWriter({
     addresses: { regional },
     token: fixedToken(new Secret(TOKEN)),
     budget,
     dispatcher,
-    timeout: 5000,
+    timeout: 60_000,
     meter: {
       requests: {
         inc({ endpoint, outcome }) {
@@ -65,6 +65,7 @@ export function createTestWriter(regional: string, overrides: Partial<WriterDeps
     tracer,
     ...overrides,
   });
-  const cancel = (id = ID, signal = new AbortController().signal) => writer.cancel(id, signal);
+  const go = (): string | undefined => undefined;
+  const cancel = (id = ID, signal = new AbortController().signal, stop = go) => writer.cancel(id, signal, stop);
   return { cancel, seen, turns, pauses, spans };
 }

@@ -135,7 +135,7 @@ export function createTracker(
       const other = found.get(key);
       if (callbackState === undefined) {
         if (!other && !stated.has(key)) put(key, entry);
-      } else if (stated.see(key, 0) !== 'first') {
+      } else if (stated.see(key, 0, true) !== 'first') {
         if (other && !isSameRun(other, entry)) found.delete(key);
       } else if (callbackState === 'in_progress') put(key, entry);
       else found.delete(key);

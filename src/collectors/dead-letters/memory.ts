@@ -1,7 +1,7 @@
 import { hash64 } from '../../kit/hash64.ts';
 import type { DlqQuery } from '../../upstream/api.ts';
 import type { Members } from '../cap.ts';
-import type { Row } from '../collector.ts';
+import type { Implausible, Row } from '../collector.ts';
 import type { Dimension } from './aggregate.ts';
 import { type CallbackTracker, createTracker, isTrackerRow, type TrackerOptions } from './callbacks.ts';
 import { createRoster } from './roster.ts';
@@ -22,6 +22,8 @@ export interface Memory {
   foundByRescan: number;
   /** When the last look for new entries that came to an end began, milliseconds since the Unix epoch. */
   lookedAt: number | undefined;
+  /** Why looks for new entries wait for a complete walk: the last one found more than it may read. */
+  tooMuchNew: Implausible | undefined;
   /** Values of each dimension that have series. */
   members: ReadonlyMap<Dimension, Members>;
   /** The queue's own row is to be written with the next commit. */
@@ -96,6 +98,7 @@ export function restoreMemory(
     unasked: 0,
     foundByRescan: stored.foundByRescan ?? 0,
     lookedAt: undefined,
+    tooMuchNew: undefined,
     members: new Map(),
     isTouched: false,
     orphans: [...rows.keys()].filter(row => !isOurs(row)),

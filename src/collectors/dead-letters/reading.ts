@@ -1,5 +1,6 @@
 import type { DlqEntry } from '../../model/message.ts';
 import type { Reader } from '../../upstream/api.ts';
+import { Implausible } from '../collector.ts';
 import type { Selection } from './selection.ts';
 import { type Meaning, splitTask, type Task } from './windows.ts';
 
@@ -11,9 +12,28 @@ export interface Read {
 
 /** Parts of the queue that are read at the same time, as far as the account's budget lets them, and handed over page by page. */
 export interface Reading {
-  /** Waits for pages; gives up to `most`, and none when everything is read. Throws what a request threw. */
-  take(most: number): Promise<readonly Read[]>;
+  /** Waits for pages; gives up to `most`, and none when everything is read. */
+  take(most: number): Promise<readonly Read[] | Failure>;
 }
+
+/** What a request threw. */
+export interface Failure {
+  readonly error: unknown;
+}
+
+/** What is read at most, of each selection and of all together twice that. */
+export interface Bound {
+  readonly entries: number;
+  readonly pages: number;
+}
+
+/**
+ * Of a walk: twice as many entries as the largest queue that this is made for, which take some 30 bytes each, in pages of
+ * a hundred of which half may be empty. What is longer is a list that never ends.
+ */
+export const MOST_OF_A_WALK: Bound = { entries: 2_000_000, pages: 40_000 };
+/** Of a look for new entries, which are kept until the last is read. More than that is left to the next complete walk. */
+export const MOST_OF_A_LOOK: Bound = { entries: 100_000, pages: 2000 };
 
 /** Requests that wait or are under way at the same time; the account's budget says how many are. */
 const READERS = 16;
@@ -23,13 +43,15 @@ const MOST_WAITING = 16;
 export function startReading(
   api: Reader,
   planned: readonly Task[],
-  { now, meaning }: { now: number; meaning: Meaning },
+  { now, meaning, most }: { now: number; meaning: Meaning; most: Bound },
   signal: AbortSignal,
 ): Reading {
   const tasks = [...planned];
   const pages: Read[] = [];
   let reading = 0;
-  let failure: { readonly error: unknown } | undefined;
+  const together = { entries: 0, pages: 0 };
+  const read = new Map<Selection, { entries: number; pages: number }>();
+  let failure: Failure | undefined;
   /** Woken by every change that somebody may wait for. */
   let wake = () => {};
   let changed = new Promise<void>(resolve => {
@@ -42,15 +64,32 @@ export function startReading(
     });
   }
 
-  async function read(task: Task): Promise<void> {
+  /** Throws when that is more than is read. */
+  function count(selection: Selection, entries: number): void {
+    const own = read.get(selection) ?? { entries: 0, pages: 0 };
+    read.set(selection, own);
+    const sums = [
+      [own, 1],
+      [together, 2],
+    ] as const;
+    for (const [sum, times] of sums) {
+      sum.entries += entries;
+      sum.pages += 1;
+      const unit = (['entries', 'pages'] as const).find(each => sum[each] > most[each] * times);
+      if (unit) throw new Implausible(`the queue goes on after ${most[unit] * times} ${unit}: no more are read`);
+    }
+  }
+
+  async function readTask(task: Task): Promise<void> {
     const { selection, from, to } = task;
     const bounds = { ...(from === undefined ? {} : { fromDate: from }), ...(to === undefined ? {} : { toDate: to }) };
     const iterator = api.dlqPages({ ...selection.match, ...narrow(selection.match, bounds) }, signal);
-    for (let count = 1; !failure; count += 1) {
+    for (let pagesRead = 1; !failure; pagesRead += 1) {
       const page = await iterator.next();
       if (page.done) return;
       const { rows, isLast } = page.value;
-      const parts = isLast ? undefined : splitTask(task, count, rows, now, meaning);
+      const parts = isLast ? undefined : splitTask(task, pagesRead, rows, now, meaning);
+      count(selection, rows.length);
       // What was read of it is true all the same, and will be found again.
       pages.push({ selection, rows });
       change();
@@ -65,7 +104,7 @@ export function startReading(
   function start(): void {
     while (reading < READERS && tasks.length > 0 && !failure) {
       reading += 1;
-      read(tasks.shift() as Task)
+      readTask(tasks.shift() as Task)
         .catch((error: unknown) => {
           failure ??= { error };
         })
@@ -81,7 +120,7 @@ export function startReading(
     async take(most) {
       start();
       while (pages.length === 0 && reading > 0 && !failure) await changed;
-      if (failure) throw failure.error;
+      if (failure) return failure;
       const taken = pages.splice(0, most);
       change();
       return taken;

@@ -3,16 +3,27 @@
  * them, where a million strings would take a quarter of a gigabyte.
  */
 export interface Roster {
+  /** Without newcomers. */
   readonly size: number;
+  /** Rows of the store that newcomers will change when they are kept. */
+  readonly newChunks: number;
+  /** Whether it is known, or a newcomer. */
   has(id: bigint): boolean;
-  /** Marks an entry as seen. `first`: it was not known; `again`: it was marked already since the marks were cleared. */
-  see(id: bigint, since: number): 'first' | 'known' | 'again';
+  /**
+   * Marks an entry as seen. `first`: it was not known; `again`: it was marked already since the marks were cleared. One that
+   * was not known is a newcomer until it is kept, at once where `isKept`: then it is `kept`, if it was a newcomer before.
+   */
+  see(id: bigint, since: number, isKept: boolean): 'first' | 'known' | 'again' | 'kept';
   clearMarks(): void;
-  /** Takes out whoever has no mark, and tells since when each was known (milliseconds). */
+  /** Makes the newcomers in so many chunks known; gives how many they were. */
+  keepNewcomers(chunks: number): number;
+  /** Forgets the newcomers, as if they had never been seen. */
+  dropNewcomers(): void;
+  /** Takes out whatever has no mark, and tells since when each was known (milliseconds). */
   removeUnmarked(onRemoved: (since: number) => void): void;
   /** Numbers of the chunks that changed since the last call. */
   takeTouched(): number[];
-  /** A chunk as text; undefined when it is empty. */
+  /** A chunk as text, without newcomers; undefined when it is empty. */
   chunk(number: number): string | undefined;
 }
 
@@ -21,6 +32,8 @@ const CHUNK = 4096;
 const SMALLEST = 64;
 /** Numbers of 32 bits that an entry has in a chunk: its hash, low half first, and seconds since the Unix epoch. */
 const WIDTH = 3;
+/** Bits of a mark. */
+const [SEEN, NEW] = [1, 2];
 
 interface Chunk {
   words: Uint32Array;
@@ -36,7 +49,11 @@ export function createRoster(stored: ReadonlyMap<number, string> = new Map()): R
   const touched = new Set<number>();
   /** Number of the chunk that takes new entries. */
   let open = 0;
+  /** Entries, newcomers among them. */
   let size = 0;
+  let newcomers = 0;
+  /** Chunks with newcomers. */
+  const fresh = new Set<number>();
   /** Places: chunk number × CHUNK + index + 1, or 0. Linear probing from the low half of the hash. */
   let table = new Uint32Array(SMALLEST);
 
@@ -56,13 +73,16 @@ export function createRoster(stored: ReadonlyMap<number, string> = new Map()): R
     }
   }
 
-  function grow(): void {
-    const before = table;
-    table = new Uint32Array(before.length * 2);
-    for (const place of before) {
-      if (place === 0) continue;
-      const { words, at } = wordsAt(place);
-      table[slotOf(words[at] as number, words[at + 1] as number)] = place;
+  /** The table anew, at most a quarter full. */
+  function index(): void {
+    let length = SMALLEST;
+    while (size * 4 > length) length *= 2;
+    table = new Uint32Array(length);
+    for (const [number, { words, count }] of chunks) {
+      for (let at = 0; at < count; at += 1) {
+        const slot = slotOf(words[at * WIDTH] as number, words[at * WIDTH + 1] as number);
+        table[slot] = number * CHUNK + at + 1;
+      }
     }
   }
 
@@ -85,16 +105,20 @@ export function createRoster(stored: ReadonlyMap<number, string> = new Map()): R
     return chunk;
   }
 
-  function insert(slot: number, low: number, high: number, seconds: number): void {
+  function insert(slot: number, low: number, high: number, seconds: number, isKept: boolean): void {
     const chunk = roomy();
-    chunk.words.set([low, high, seconds], chunk.count * WIDTH);
-    chunk.marks[chunk.count] = 1;
+    const at = chunk.count * WIDTH;
+    chunk.words[at] = low;
+    chunk.words[at + 1] = high;
+    chunk.words[at + 2] = seconds;
+    chunk.marks[chunk.count] = isKept ? SEEN : SEEN | NEW;
     table[slot] = open * CHUNK + chunk.count + 1;
     chunk.count += 1;
-    touched.add(open);
+    (isKept ? touched : fresh).add(open);
+    if (!isKept) newcomers += 1;
     size += 1;
     // Half full, so that a search ends soon.
-    if (size * 2 > table.length) grow();
+    if (size * 2 > table.length) index();
   }
 
   /** Frees a slot and moves those behind it that would no longer be found. */
@@ -113,21 +137,41 @@ export function createRoster(stored: ReadonlyMap<number, string> = new Map()): R
     table[hole] = 0;
   }
 
-  function removeAt(number: number, chunk: Chunk, index: number): void {
+  /** `isAnew`: the table is made anew afterwards. */
+  function removeAt(number: number, chunk: Chunk, index: number, isAnew: boolean): void {
     const { words, marks } = chunk;
     const at = index * WIDTH;
-    free(slotOf(words[at] as number, words[at + 1] as number));
+    if (!isAnew) free(slotOf(words[at] as number, words[at + 1] as number));
     chunk.count -= 1;
     size -= 1;
     const last = chunk.count * WIDTH;
     if (chunk.count !== index) {
-      const slot = slotOf(words[last] as number, words[last + 1] as number);
+      const slot = isAnew ? undefined : slotOf(words[last] as number, words[last + 1] as number);
       words.copyWithin(at, last, last + WIDTH);
       marks[index] = marks[chunk.count] as number;
-      table[slot] = number * CHUNK + index + 1;
+      if (slot !== undefined) table[slot] = number * CHUNK + index + 1;
     }
-    touched.add(number);
     if (chunk.count === 0) chunks.delete(number);
+  }
+
+  /** Takes out the entries with such a mark. */
+  function removeWhere(isGone: (mark: number) => boolean, onRemoved: (number: number, seconds: number) => void): void {
+    let gone = 0;
+    for (const { marks, count } of chunks.values()) {
+      for (let at = 0; at < count; at += 1) if (isGone(marks[at] as number)) gone += 1;
+    }
+    if (gone === 0) return;
+    // Where many go, it is cheaper to find places for those that stay than to close the gaps one by one.
+    const isAnew = gone * 4 > size;
+    for (const [number, chunk] of [...chunks]) {
+      for (let at = chunk.count - 1; at >= 0; at -= 1) {
+        if (!isGone(chunk.marks[at] as number)) continue;
+        const seconds = chunk.words[at * WIDTH + 2] as number;
+        removeAt(number, chunk, at, isAnew);
+        onRemoved(number, seconds);
+      }
+    }
+    if (isAnew) index();
   }
 
   for (const [number, text] of stored) {
@@ -135,47 +179,80 @@ export function createRoster(stored: ReadonlyMap<number, string> = new Map()): R
     open = number;
     for (let at = 0; at < words.length; at += WIDTH) {
       const [low = 0, high = 0, seconds = 0] = words.subarray(at, at + WIDTH);
-      insert(slotOf(low, high), low, high, seconds);
+      insert(slotOf(low, high), low, high, seconds, true);
     }
   }
   touched.clear();
 
   return {
     get size() {
-      return size;
+      return size - newcomers;
+    },
+    get newChunks() {
+      return fresh.size;
     },
     has(id) {
       scratch[0] = id;
       const [low = 0, high = 0] = halves;
       return table[slotOf(low, high)] !== 0;
     },
-    see(id, since) {
+    see(id, since, isKept) {
       scratch[0] = id;
       const [low = 0, high = 0] = halves;
       const slot = slotOf(low, high);
       const place = table[slot] as number;
       if (place === 0) {
-        insert(slot, low, high, Math.floor(since / 1000));
+        insert(slot, low, high, Math.floor(since / 1000), isKept);
         return 'first';
       }
-      const { marks } = chunks.get(Math.floor((place - 1) / CHUNK)) as Chunk;
-      const index = (place - 1) % CHUNK;
-      if (marks[index] === 1) return 'again';
-      marks[index] = 1;
-      return 'known';
+      const number = Math.floor((place - 1) / CHUNK);
+      const { marks } = chunks.get(number) as Chunk;
+      const at = (place - 1) % CHUNK;
+      const mark = marks[at] as number;
+      marks[at] = isKept ? SEEN : mark | SEEN;
+      if (isKept && (mark & NEW) !== 0) {
+        newcomers -= 1;
+        touched.add(number);
+        return 'kept';
+      }
+      return (mark & SEEN) === 0 ? 'known' : 'again';
     },
     clearMarks() {
-      for (const { marks } of chunks.values()) marks.fill(0);
+      for (const { marks, count } of chunks.values())
+        for (let at = 0; at < count; at += 1) marks[at] = (marks[at] as number) & NEW;
+    },
+    keepNewcomers(most) {
+      let kept = 0;
+      for (const number of [...fresh].slice(0, most)) {
+        fresh.delete(number);
+        const { marks, count } = chunks.get(number) ?? { marks: new Uint8Array(), count: 0 };
+        for (let at = 0; at < count; at += 1) {
+          if (((marks[at] as number) & NEW) === 0) continue;
+          marks[at] = SEEN;
+          kept += 1;
+        }
+        touched.add(number);
+      }
+      newcomers -= kept;
+      return kept;
+    },
+    dropNewcomers() {
+      if (newcomers > 0)
+        removeWhere(
+          mark => (mark & NEW) !== 0,
+          () => undefined,
+        );
+      newcomers = 0;
+      fresh.clear();
     },
     removeUnmarked(onRemoved) {
-      for (const [number, chunk] of [...chunks]) {
-        for (let index = chunk.count - 1; index >= 0; index -= 1) {
-          if (chunk.marks[index] === 1) continue;
-          const seconds = chunk.words[index * WIDTH + 2] as number;
-          removeAt(number, chunk, index);
+      removeWhere(
+        mark => mark === 0,
+        (number, seconds) => {
+          touched.add(number);
           onRemoved(seconds * 1000);
-        }
-      }
+        },
+      );
     },
     takeTouched() {
       const numbers = [...touched];
@@ -185,8 +262,16 @@ export function createRoster(stored: ReadonlyMap<number, string> = new Map()): R
     chunk(number) {
       const chunk = chunks.get(number);
       if (!chunk) return undefined;
-      const { buffer, byteOffset } = chunk.words;
-      return Buffer.from(buffer, byteOffset, chunk.count * WIDTH * 4).toString('base64');
+      const { words, marks, count } = chunk;
+      if (!fresh.has(number)) return Buffer.from(words.buffer, words.byteOffset, count * WIDTH * 4).toString('base64');
+      const kept = new Uint32Array(count * WIDTH);
+      let length = 0;
+      for (let at = 0; at < count; at += 1) {
+        if (((marks[at] as number) & NEW) !== 0) continue;
+        kept.set(words.subarray(at * WIDTH, (at + 1) * WIDTH), length);
+        length += WIDTH;
+      }
+      return length === 0 ? undefined : Buffer.from(kept.buffer, 0, length * 4).toString('base64');
     },
   };
 }

@@ -1,11 +1,11 @@
 import type { DlqEntry } from '../../model/message.ts';
 import type { Reader } from '../../upstream/api.ts';
-import { PAGES_A_STEP } from '../collector.ts';
+import { Implausible, PAGES_A_STEP } from '../collector.ts';
 import { LAST } from './aggregate.ts';
 import type { CallbackWalk } from './callbacks.ts';
 import type { Memory } from './memory.ts';
-import { type Read, type Reading, startReading } from './reading.ts';
-import { beginWalk, endWalk, type Selection, takeIn } from './selection.ts';
+import { type Failure, MOST_OF_A_LOOK, MOST_OF_A_WALK, type Read, type Reading, startReading } from './reading.ts';
+import { beginWalk, dropWalk, endWalk, keepNewcomers, type Selection, takeIn, takeInWalk } from './selection.ts';
 import { type Meaning, planWalk, type Task, timeOf } from './windows.ts';
 
 export interface RoundContext {
@@ -26,6 +26,9 @@ export interface Walk {
   /** Whether all of each selection is read, so that whoever is missing has left. */
   readonly isComplete: boolean;
   hasBegun: boolean;
+  /** What a look has read, until it is read to its end: of one that fails nothing is taken in. */
+  held: Read[];
+  isRead: boolean;
   /** Entries that came or went, as far as it is folded. */
   changes: number;
   /** An entry that can tell what `fromDate` means. */
@@ -36,8 +39,10 @@ export interface Walk {
 
 function start(tasks: readonly Task[], isComplete: boolean, { api, now, meaning, signal }: RoundContext): Walk {
   const selections = [...new Set(tasks.map(({ selection }) => selection))];
-  const reading = startReading(api, tasks, { now, meaning }, signal);
-  return { reading, selections, isComplete, hasBegun: false, changes: 0, teller: undefined, callbacks: undefined };
+  const most = isComplete ? MOST_OF_A_WALK : MOST_OF_A_LOOK;
+  const reading = startReading(api, tasks, { now, meaning, most }, signal);
+  const progress = { hasBegun: false, held: [], isRead: false, changes: 0 };
+  return { reading, selections, isComplete, ...progress, teller: undefined, callbacks: undefined };
 }
 
 /** The whole of some selections. */
@@ -54,19 +59,55 @@ export function startSince(selections: readonly Selection[], from: number, conte
   );
 }
 
-/** Pages that one step folds; none when all is read. */
-export function readStep({ reading }: Walk): Promise<readonly Read[]> {
-  return reading.take(PAGES_A_STEP);
+/** What one step reads: pages that it folds, or why the walk failed. */
+export interface Step {
+  readonly reads: readonly Read[];
+  readonly failure?: Failure;
+  /** Nothing is left to be read or folded but what this step does. */
+  readonly isLast: boolean;
+}
+
+/** Chunks of rosters that one step writes: as much as the store takes without holding up others. */
+const CHUNKS_A_STEP = 8;
+
+const goesOn = (reads: readonly Read[]): Step => ({ reads, isLast: false });
+
+export async function readStep(walk: Walk, { all, filters }: Memory): Promise<Step> {
+  const { reading, selections, isComplete, held } = walk;
+  if (!walk.isRead) {
+    const taken = await reading.take(PAGES_A_STEP);
+    if ('error' in taken) return { reads: [], failure: taken, isLast: false };
+    if (isComplete && taken.length > 0) return goesOn(taken);
+    held.push(...taken);
+    walk.isRead = taken.length === 0;
+  }
+  if (!walk.isRead) return goesOn([]);
+  if (held.length > 0) {
+    const known = [all, ...filters].reduce((sum, { roster }) => sum + roster.size, 0);
+    if (known > 2 * MOST_OF_A_WALK.entries) {
+      throw new Implausible(`${known} entries are known: no more are taken in before a complete walk`);
+    }
+    return goesOn(held.splice(0, PAGES_A_STEP));
+  }
+  const own = selections.filter(selection => selection.walk?.id === walk);
+  const chunks = own.reduce((sum, { roster }) => sum + roster.newChunks, 0);
+  return { reads: [], isLast: chunks <= CHUNKS_A_STEP };
 }
 
 /** Folds the pages of one step of a round. */
 export function foldStep(
   memory: Memory,
   walk: Walk,
-  reads: readonly Read[],
+  { reads, failure, isLast }: Step,
   { now, meaning, retention }: RoundContext,
   round: string,
 ): void {
+  if (failure) {
+    // Asking again would take what the account may ask from the walk that finds them.
+    if (round === 'new' && failure.error instanceof Implausible) memory.tooMuchNew = failure.error;
+    for (const selection of walk.selections) dropWalk(selection, walk);
+    return;
+  }
   const { lookedAt } = memory;
   const wasMissed = (entry: DlqEntry) =>
     lookedAt !== undefined && (entry.enteredAt ?? entry.createdAt ?? 0) < lookedAt - ENTRY_OVERLAP;
@@ -75,20 +116,38 @@ export function foldStep(
   walk.hasBegun = true;
   for (const { selection, rows } of reads) {
     if (selection === memory.all) walk.callbacks?.take(rows);
-    walk.changes += takeIn(selection, rows, now, entry => {
-      if (round !== 'full' || selection !== memory.all || !selection.isCounted || !wasMissed(entry)) return;
-      memory.foundByRescan += 1;
-      memory.isTouched = true;
-    });
+    const isWatched = round === 'full' && selection === memory.all && selection.isCounted;
+    walk.changes += walk.isComplete
+      ? takeInWalk(selection, walk, rows, now, entry => isWatched && wasMissed(entry))
+      : takeIn(selection, rows, now);
     const [time] = rows.flatMap(row => timeOf(row, meaning) ?? []);
     if (time !== undefined && selection.walk?.id === walk) selection.walk.times.push(time);
     // The youngest: it will not go soon.
     for (const row of rows) if (canTell(row) && !(youth(row) <= youth(walk.teller))) walk.teller = row;
   }
-  if (reads.length > 0) return;
+  if (!isLast) {
+    if (walk.isComplete && walk.isRead) keepSome(walk);
+    return;
+  }
   if (round === 'new' && walk.selections.includes(memory.all)) memory.lookedAt = now;
   if (!walk.isComplete) return;
-  for (const selection of walk.selections) walk.changes += endWalk(selection, walk, now, retention);
+  if (round === 'full') memory.tooMuchNew = undefined;
+  for (const selection of walk.selections) {
+    const { missed = 0 } = selection.walk?.id === walk ? selection.walk : {};
+    memory.foundByRescan += missed;
+    memory.isTouched ||= missed > 0;
+    walk.changes += endWalk(selection, walk, now, retention);
+  }
+}
+
+/** The newcomers of a large walk become known in several steps: each is committed with what it counts. */
+function keepSome(walk: Walk): void {
+  let room = CHUNKS_A_STEP;
+  for (const selection of walk.selections) {
+    const before = selection.roster.newChunks;
+    if (room > 0) keepNewcomers(selection, walk, room);
+    room -= before - selection.roster.newChunks;
+  }
 }
 
 const youth = (entry: DlqEntry | undefined) => entry?.enteredAt ?? Number.NEGATIVE_INFINITY;

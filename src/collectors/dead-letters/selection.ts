@@ -24,41 +24,76 @@ export interface Selection {
   isCounted: boolean;
   /** What the last complete read found, and what entered since; undefined before the first of this process. */
   shown: Aggregate | undefined;
-  /** The read that owns the roster's marks, and what it has found. */
-  walk: { readonly id: WalkId; readonly found: Aggregate; readonly times: number[] } | undefined;
+  /** The read that owns the roster's marks and newcomers, and what it has found. */
+  walk: { readonly id: WalkId; readonly found: Aggregate; readonly times: number[]; missed: number } | undefined;
   /** A time from each page of the last complete read, sorted: how the entries lie in time. */
   times: readonly number[];
   /** Its state is to be written with the next commit. */
   isTouched: boolean;
 }
 
+/** Begins a complete read. What another one saw first that has not ended is forgotten: it failed, or lost its marks. */
 export function beginWalk(selection: Selection, id: WalkId): void {
+  selection.roster.dropNewcomers();
   selection.roster.clearMarks();
-  selection.walk = { id, found: createAggregate(selection.dimensions), times: [] };
+  selection.walk = { id, found: createAggregate(selection.dimensions), times: [], missed: 0 };
 }
 
-/** Takes in entries that were listed; gives how many of them were not known. `now`: milliseconds since the Unix epoch. */
-export function takeIn(
-  selection: Selection,
+/** A complete read failed: what it saw first may never have been there. */
+export function dropWalk(selection: Selection, id: WalkId): void {
+  if (selection.walk?.id !== id) return;
+  selection.roster.dropNewcomers();
+  selection.walk = undefined;
+}
+
+/**
+ * Takes in entries that a complete read listed; gives how many of them were not known. They become known when it ends.
+ * `now`: milliseconds since the Unix epoch. `wasMissed`: whether a look should have found the entry.
+ */
+export function takeInWalk(
+  { roster, walk }: Selection,
+  id: WalkId,
   entries: readonly DlqEntry[],
   now: number,
-  onFirst: (entry: DlqEntry) => void,
+  wasMissed: (entry: DlqEntry) => boolean,
 ): number {
+  // Another complete read has begun meanwhile, and lists all that there is.
+  if (walk?.id !== id) return 0;
+  let first = 0;
+  for (const entry of entries) {
+    const seen = roster.see(hash64(entry.id), entry.enteredAt ?? now, false);
+    if (seen !== 'again') addTo(walk.found, entry, now);
+    if (seen !== 'first') continue;
+    first += 1;
+    if (wasMissed(entry)) walk.missed += 1;
+  }
+  return first;
+}
+
+/** Takes in entries that a look listed; gives how many of them were not known. `now`: milliseconds since the Unix epoch. */
+export function takeIn(selection: Selection, entries: readonly DlqEntry[], now: number): number {
   const { roster, walk, shown } = selection;
   let first = 0;
   for (const entry of entries) {
-    const seen = roster.see(hash64(entry.id), entry.enteredAt ?? now);
-    if (walk && seen !== 'again') addTo(walk.found, entry, now);
-    if (seen !== 'first') continue;
+    const seen = roster.see(hash64(entry.id), entry.enteredAt ?? now, true);
+    if (walk && (seen === 'first' || seen === 'known')) addTo(walk.found, entry, now);
+    if (seen !== 'first' && seen !== 'kept') continue;
     first += 1;
-    onFirst(entry);
     if (shown) addTo(shown, entry, now);
   }
-  if (selection.isCounted && first > 0) {
-    selection.entered += first;
-    selection.isTouched = true;
-  }
+  countEntered(selection, first);
   return first;
+}
+
+function countEntered(selection: Selection, entered: number): void {
+  if (!selection.isCounted || entered === 0) return;
+  selection.entered += entered;
+  selection.isTouched = true;
+}
+
+/** Makes known what a complete read saw first, in so many chunks of the roster. */
+export function keepNewcomers(selection: Selection, id: WalkId, chunks: number): void {
+  if (selection.walk?.id === id) countEntered(selection, selection.roster.keepNewcomers(chunks));
 }
 
 /**
@@ -68,6 +103,7 @@ export function takeIn(
 export function endWalk(selection: Selection, id: WalkId, now: number, retention: number | undefined): number {
   const { walk, left } = selection;
   if (walk?.id !== id) return 0;
+  keepNewcomers(selection, id, Number.POSITIVE_INFINITY);
   let gone = 0;
   selection.roster.removeUnmarked(since => {
     gone += 1;

@@ -53,6 +53,7 @@ export function restoreMemory(
   const minutes: Memory['minutes'] = new Map();
   const openTraces = new Map<bigint, OpenTrace>();
   const touched = new Set<string>();
+  let waiting = 0;
   for (const [key, value] of rows) {
     const [, kind = '', name = ''] = /^(\w+)\/?(.*)$/s.exec(key) ?? [];
     if (kind === 'destination' && name.startsWith(`${option}/`)) {
@@ -70,9 +71,11 @@ export function restoreMemory(
       chunks.push([Number(name), { events, last: events.reduce((last, { time }) => Math.max(last, time), 0) }]);
     } else if (kind === 'minute') minutes.set(Number(name), readIdentities(value));
     else if (kind === 'trace' && traces) openTraces.set(parseId(name), JSON.parse(value) as OpenTrace);
+    else if (kind === 'outbox' && traces) waiting += 1;
     // Nobody will look at it again.
-    else if (kind === 'trace' || (kind === 'outbox' && !traces)) touched.add(key);
+    else if (kind === 'trace' || kind === 'outbox') touched.add(key);
   }
+  traces?.queue.restore(waiting);
   const events = chunks.flatMap(([, { events }]) => events);
   const judgedTo = checkpoint?.judgedTo ?? 0;
   // As they were opened: the oldest is the first to be given up.

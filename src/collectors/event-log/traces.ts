@@ -1,7 +1,7 @@
 import { BoundedMap } from '../../kit/bounded-map.ts';
 import { boundText } from '../../kit/bounded-text.ts';
 import { hashedId } from '../../kit/hashed-id.ts';
-import type { LifecycleTrace, PartialReason, TracedEvent } from '../../model/lifecycle-trace.ts';
+import type { LifecycleTrace, PartialReason, TracedEvent, TraceQueue } from '../../model/lifecycle-trace.ts';
 import { type DeliveryEvent, EVENT_STATES } from '../../model/message.ts';
 import type { KeptEvent } from './memory.ts';
 import type { Outcome } from './tally.ts';
@@ -18,6 +18,8 @@ export interface TraceOptions {
   readonly account: string;
   /** Share of messages whose traces are kept although nothing was the matter with them. */
   readonly sampleRatio: number;
+  /** Has room for so many that are to be exported, and no more. */
+  readonly queue: TraceQueue;
 }
 
 /** A trace that still grows, as it is stored. */
@@ -58,7 +60,7 @@ const keyOf = (message: bigint) => `trace/${message.toString(16)}`;
 
 /** `stored`: open traces from before this process, by message. */
 export function createTraces(
-  { account, sampleRatio }: TraceOptions,
+  { account, sampleRatio, queue }: TraceOptions,
   stored: ReadonlyMap<bigint, OpenTrace> = new Map(),
 ): Traces {
   const firstTime = ({ events }: OpenTrace) => events[0]?.time ?? 0;
@@ -90,12 +92,12 @@ export function createTraces(
     if (!trace.partial.includes(reason)) trace.partial.push(reason);
   }
 
-  /** Takes a trace out; it goes to the outbox when it is wanted. */
+  /** Takes a trace out; it goes to the outbox when it is wanted and there is room. */
   function finish(message: bigint, trace: OpenTrace, isWanted: boolean): string | undefined {
     open.delete(message);
     done.set(message, true);
     touched.add(message);
-    if (!isWanted) return undefined;
+    if (!isWanted || !queue.add(trace)) return undefined;
     outbox.set(trace.traceId, JSON.stringify(trace));
     return trace.traceId;
   }

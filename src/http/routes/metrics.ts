@@ -1,12 +1,18 @@
 import { type Request, type Response, Router } from 'express';
+import type { Answers } from '../answers.ts';
+import { createInTurn } from '../in-turn.ts';
 import { negotiateFormat } from '../negotiate.ts';
 import type { Scope, Served } from '../server.ts';
 
 /** GET /metrics, /probe?account=NAME and /metrics/agent. */
-export function metricsRoutes({ accounts, exposition }: Served): Router {
+export function metricsRoutes({ accounts, exposition, clock }: Served, { isCrowded }: Answers): Router {
+  const inTurn = createInTurn<Awaited<ReturnType<Served['exposition']>>>(isCrowded, clock);
+
   async function send(request: Request, response: Response, scope: Scope): Promise<void> {
     const gzip = request.acceptsEncodings('gzip') === 'gzip';
-    const { contentType, body } = await exposition(scope, negotiateFormat(request.headers.accept), gzip);
+    const format = negotiateFormat(request.headers.accept);
+    const key = JSON.stringify([scope, format, gzip]);
+    const { contentType, body } = await inTurn(key, () => exposition(scope, format, gzip));
     response.writeHead(200, {
       'Content-Type': contentType,
       'Content-Length': body.length,

@@ -31,6 +31,8 @@ table{border-collapse:collapse;margin:1rem 0}th,td{text-align:left;padding:.3rem
 function verdict(round: RoundStatus, withdrawn: boolean): { word: string; look: 'ok' | 'bad' | 'off' } {
   if (withdrawn) return { word: 'withdrawn: too old to be shown', look: 'bad' };
   if (round.stale) return { word: 'stale', look: 'bad' };
+  if (round.idle === 'waiting') return { word: 'waiting for another round', look: 'off' };
+  if (round.idle === 'not_due') return { word: 'nothing to read yet', look: 'off' };
   if (round.success === undefined) return { word: 'waiting for the first round', look: 'off' };
   return round.success
     ? { word: 'ok', look: 'ok' }

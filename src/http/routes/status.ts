@@ -1,4 +1,5 @@
 import { Router } from 'express';
+import { hostOf } from '../host.ts';
 import type { Served } from '../server.ts';
 
 /** GET /api/v1/status and /api/v1/sd, JSON. */
@@ -8,9 +9,8 @@ export function statusRoutes({ version, externalUrl, accounts, status, clock }: 
       response.json({ version, now: new Date(clock.now()).toISOString(), accounts: status() });
     })
     .get('/api/v1/sd', (request, response) => {
-      // A Host header is only ever a host: what else it brings would end up in the path that is scraped.
-      const host = /^[\w.:[\]-]+$/.exec(request.headers.host ?? '')?.[0];
-      const url = URL.parse(externalUrl ?? `http://${host ?? ''}`);
+      const { host } = request.headers;
+      const url = URL.parse(externalUrl ?? (hostOf(host) === undefined ? '' : `http://${host}`));
       if (!url) {
         response.status(400).type('text').send('set server.externalUrl, or name a host in the request\n');
         return;
@@ -23,6 +23,8 @@ export function statusRoutes({ version, externalUrl, accounts, status, clock }: 
             __metrics_path__: `${url.pathname.replace(/\/$/, '')}/probe`,
             __param_account: account,
             instance: `delivery-watch/${account}`,
+            // Two replicas that are both discovered would else write to the same series.
+            replica: url.host,
           },
         })),
       );

@@ -24,7 +24,9 @@ it('knows whoever was seen and not taken out, marks and restarts included', () =
     fc.property(
       fc.array(
         fc.oneof(
-          fc.record({ see: fc.array(id, { maxLength: 100 }) }),
+          fc.record({ see: fc.array(id, { maxLength: 100 }), isKept: fc.boolean() }),
+          fc.record({ keep: fc.constantFrom(1, 1000) }),
+          fc.constant({ drop: true }),
           fc.constant({ clearMarks: true }),
           fc.constant({ removeUnmarked: true }),
           fc.constant({ restart: true }),
@@ -34,7 +36,8 @@ it('knows whoever was seen and not taken out, marks and restarts included', () =
       actions => {
         let roster = createRoster();
         const rows = new Map<number, string>();
-        const model = new Map<bigint, { since: number; marked: boolean }>();
+        const model = new Map<bigint, { since: number; marked: boolean; isNew: boolean }>();
+        const isNew = (id: bigint) => model.get(id)?.isNew === true;
         let now = 1_700_000_000;
         const goes = (whoGoes: (id: bigint) => boolean) => {
           const gone = [...model].filter(([id]) => whoGoes(id));
@@ -48,27 +51,45 @@ it('knows whoever was seen and not taken out, marks and restarts included', () =
           if ('see' in action) {
             for (const id of action.see) {
               const known = model.get(id);
-              const expected = known === undefined ? 'first' : known.marked ? 'again' : 'known';
-              expect(roster.see(id, now * 1000 + 999)).toBe(expected);
-              model.set(id, { since: known?.since ?? now * 1000, marked: true });
+              const { isKept } = action;
+              const seen = known?.marked ? 'again' : 'known';
+              const expected = known === undefined ? 'first' : known.isNew && isKept ? 'kept' : seen;
+              expect(roster.see(id, now * 1000 + 999, isKept)).toBe(expected);
+              model.set(id, {
+                since: known?.since ?? now * 1000,
+                marked: true,
+                isNew: !isKept && (known?.isNew ?? true),
+              });
             }
           } else if ('clearMarks' in action) {
             roster.clearMarks();
             for (const entry of model.values()) entry.marked = false;
           } else if ('removeUnmarked' in action) {
             roster.removeUnmarked(onRemoved);
-            expect(removed.sort()).toEqual(goes(id => model.get(id)?.marked === false));
+            expect(removed.sort()).toEqual(goes(id => model.get(id)?.marked === false && !isNew(id)));
+          } else if ('keep' in action) {
+            // All are in the first chunk.
+            const kept = roster.keepNewcomers(action.keep);
+            const all = [...model.keys()].filter(isNew).length;
+            expect(kept).toBe(all);
+            for (const entry of model.values()) Object.assign(entry, entry.isNew ? { isNew: false, marked: true } : {});
+          } else if ('drop' in action) {
+            roster.dropNewcomers();
+            goes(isNew);
           } else {
             save(roster, rows);
             roster = createRoster(rows);
+            goes(isNew);
             for (const entry of model.values()) entry.marked = true;
           }
-          expect(roster.size).toBe(model.size);
+          expect(roster.size).toBe([...model.keys()].filter(id => !isNew(id)).length);
+          expect([...model.keys()].every(id => roster.has(id))).toBe(true);
         }
         save(roster, rows);
+        goes(isNew);
         const again = createRoster(rows);
         expect(again.size).toBe(model.size);
-        for (const id of model.keys()) expect(again.see(id, 0)).toBe('again');
+        for (const id of model.keys()) expect(again.see(id, 0, true)).toBe('again');
       },
     ),
     { numRuns: 300 },
@@ -79,12 +100,26 @@ it('holds a hundred thousand in chunks, of which it writes only those that chang
   const roster = createRoster();
   const rows = new Map<number, string>();
   const ids = Array.from({ length: 100_000 }, (_, index) => hash64(`dlq-${index}`));
-  for (const id of ids) roster.see(id, 1_700_000_000_000);
+  for (const id of ids) roster.see(id, 1_700_000_000_000, true);
   save(roster, rows);
   expect(rows.size).toBe(25);
   roster.clearMarks();
-  for (const id of ids.filter((_, index) => index !== 777)) roster.see(id, 0);
+  for (const id of ids.filter((_, index) => index !== 777)) roster.see(id, 0, false);
   roster.removeUnmarked(() => undefined);
   expect(roster.takeTouched()).toHaveLength(1);
   expect(roster.size).toBe(99_999);
+});
+
+it('forgets hundreds of thousands of newcomers, in memory and in what is written', () => {
+  const roster = createRoster();
+  const rows = new Map<number, string>();
+  for (let index = 0; index < 5000; index += 1) roster.see(hash64(`known-${index}`), 1_700_000_000_000, true);
+  save(roster, rows);
+  const before = new Map(rows);
+  for (let index = 0; index < 300_000; index += 1) roster.see(hash64(`new-${index}`), 0, false);
+  expect([roster.size, roster.newChunks > 50, roster.takeTouched()]).toEqual([5000, true, []]);
+  roster.dropNewcomers();
+  expect([roster.size, roster.newChunks, roster.takeTouched()]).toEqual([5000, 0, []]);
+  expect([0, 1].map(number => roster.chunk(number))).toEqual([...before.values()]);
+  expect([roster.has(hash64('known-4999')), roster.has(hash64('new-0'))]).toEqual([true, false]);
 });

@@ -5,10 +5,26 @@ import { createAgent, createLog, MINUTE, SECOND } from './fake-log.ts';
 const DELIVERED = ['created', 'active', 'delivered'];
 const RETRIED = ['created', 'active', 'error', 'retry', 'active', 'delivered'];
 
+/** Has room for so many traces; `waiting`: how many it was told at the latest start. */
+function createQueue(room = Number.POSITIVE_INFINITY) {
+  const queue = {
+    waiting: 0,
+    restore(count: number) {
+      queue.waiting = count;
+    },
+    add() {
+      if (queue.waiting >= room) return false;
+      queue.waiting += 1;
+      return true;
+    },
+  };
+  return queue;
+}
+
 /** An agent that traces, whose first read has been. */
-async function createTracing(sampleRatio: number, account = 'a') {
+async function createTracing(sampleRatio: number, account = 'a', queue = createQueue()) {
   const service = createLog();
-  const agent = createAgent(service, { overlap: '5s', lateSweep: '10m' }, 0, { account, sampleRatio });
+  const agent = createAgent(service, { overlap: '5s', lateSweep: '10m' }, 0, { account, sampleRatio, queue });
   await agent.round('tail');
   const exported = () =>
     [...agent.rows]
@@ -60,7 +76,7 @@ describe('which messages become traces', () => {
   it('are none of the time before anything was counted', async () => {
     const service = createLog();
     service.add('msg_old', ['created', 'failed'], service.clock.now - MINUTE);
-    const agent = createAgent(service, {}, 0, { account: 'a', sampleRatio: 1 });
+    const agent = createAgent(service, {}, 0, { account: 'a', sampleRatio: 1, queue: createQueue() });
     await agent.run(8);
     expect(agent.rowsOf('outbox')).toEqual([]);
   });
@@ -188,6 +204,25 @@ describe('what is kept', () => {
     expect(events.length).toBeLessThanOrEqual(201);
     expect(events.map(({ state }) => state)).toContain('failed');
     expect(partial).toEqual(['too_many_events']);
+  });
+
+  it('is as many traces for the receiver as there is room for, also across a restart', async () => {
+    const queue = createQueue(3);
+    const { agent, add, clock, names } = await createTracing(1, 'a', queue);
+    const fail = async (...ids: string[]) => {
+      for (const [index, id] of ids.entries()) add(id, ['created', 'failed'], clock.now + SECOND + index * 100);
+      await agent.run(3);
+    };
+    await fail('a', 'b');
+    agent.kill();
+    expect(queue.waiting).toBe(2);
+    await fail('c', 'd', 'e');
+    expect(names()).toEqual(['a', 'b', 'c']);
+    // What there is no room for is not kept open either.
+    expect(agent.rowsOf('trace')).toEqual([]);
+    queue.waiting -= 1;
+    await fail('f', 'g');
+    expect(names()).toEqual(['a', 'b', 'c', 'f']);
   });
 
   it('goes when messages are no longer traced', async () => {

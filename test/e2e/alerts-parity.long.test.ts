@@ -69,7 +69,7 @@ function nameOf({ alertname = '', job: _job, ...labels }: Readonly<Record<string
 }
 
 describe.skipIf(!requireProgram('prometheus'))('the agent and a Prometheus with the rules that it prints', () => {
-  it('see the same alerts begin and end within two intervals', { timeout: 150_000 }, async () => {
+  it('see the same alerts begin and end within two intervals', async () => {
     const emulator = await startEmulator({ history: 0, workload: false, dlqEntries: 0 });
     afterThisTest(() => emulator.close());
     const { state } = emulator;

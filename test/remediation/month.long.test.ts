@@ -251,7 +251,6 @@ it.each([
   [3, 30],
 ])(
   'a month ends with every stuck callback cancelled and not one healthy one (seed %i, maxGap %im)',
-  { timeout: 120_000 },
   async (seed, minutes) => {
     const { told, missed, wrongly, opened, intents } = await simulate(seed, {
       days: 30,
@@ -276,13 +275,13 @@ it.each([
 describe('a rule that is too eager', () => {
   const eager = { days: 5, count: 420, stuckWhen: EAGER, maxGap: 30 * MINUTE };
 
-  it('would cancel healthy ones in such a month', { timeout: 60_000 }, async () => {
+  it('would cancel healthy ones in such a month', async () => {
     const { told, wrongly } = await simulate(1, { ...eager, candidates: 'max: 1000, percent: 100' });
     expect(told['healthy cancelled']).toBeGreaterThan(10);
     expect(wrongly.length).toBeGreaterThan(10);
   });
 
-  it('is stopped by the breaker of candidates', { timeout: 60_000 }, async () => {
+  it('is stopped by the breaker of candidates', async () => {
     const { told, opened } = await simulate(1, { ...eager, candidates: 'max: 25, percent: 30' });
     expect(opened).toEqual(['candidates']);
     expect(told['healthy cancelled']).toBeLessThan(5);

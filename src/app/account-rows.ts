@@ -1,0 +1,107 @@
+import type { Clock } from '../kit/clock.ts';
+import type { Log } from '../kit/log.ts';
+import type { Slot } from '../scheduler/board.ts';
+import { type StoredRounds, toStored } from '../scheduler/freshness.ts';
+import type { Store } from '../store/store.ts';
+import type { Spent } from '../upstream/budget.ts';
+
+/** What an account leaves to the next process, beside the rows of its collectors. */
+export interface LastKnown {
+  /** Of the day's budget. */
+  readonly spent?: Spent | undefined;
+  /** By collector. */
+  readonly freshness?: Readonly<Record<string, StoredRounds>> | undefined;
+  /** By the service's last answer that tells. */
+  readonly tokenRejected?: boolean | undefined;
+}
+
+export interface AccountRows {
+  readonly before: LastKnown;
+  /** Commits what differs from what is stored. Rejects with StoreError. */
+  save(known: LastKnown): Promise<void>;
+}
+
+const KEYS: Readonly<Record<keyof LastKnown, string>> = {
+  spent: 'budget/spent',
+  freshness: 'account-state/freshness',
+  tokenRejected: 'account-state/token-rejected',
+};
+
+/** Rejects with StoreError. */
+export async function openAccountRows(store: Store, account: string): Promise<AccountRows> {
+  const stored = new Map([...(await store.scan(account, 'budget/')), ...(await store.scan(account, 'account-state/'))]);
+  const names = Object.keys(KEYS) as (keyof LastKnown)[];
+  const read = (name: keyof LastKnown) => {
+    const text = stored.get(KEYS[name]);
+    return text === undefined ? undefined : JSON.parse(text);
+  };
+  return {
+    before: { spent: read('spent'), freshness: read('freshness'), tokenRejected: read('tokenRejected') },
+    async save(known) {
+      const changes = names.flatMap(name => {
+        const value = JSON.stringify(known[name]);
+        return value === undefined || value === stored.get(KEYS[name]) ? [] : [{ key: KEYS[name], value }];
+      });
+      if (changes.length === 0) return;
+      await store.commit(account, changes);
+      for (const { key, value } of changes) stored.set(key, value);
+    },
+  };
+}
+
+export interface UpkeepDeps {
+  readonly account: string;
+  readonly slots: readonly Slot[];
+  readonly rows: AccountRows;
+  /** What is known beside the freshness of the slots. */
+  known(): Omit<LastKnown, 'freshness'>;
+  readonly clock: Pick<Clock, 'now'>;
+  readonly log: Log;
+}
+
+/** Saves what an account knows, and logs what becomes too old to be shown. */
+export function createUpkeep({ account, slots, rows, known, clock, log }: UpkeepDeps): {
+  save(): Promise<void>;
+  /** Never throws. */
+  afterRound(): Promise<void>;
+} {
+  const withdrawn = new Set<Slot>();
+  let savedTurn: string | undefined;
+
+  function logWithdrawals(): void {
+    for (const slot of slots) {
+      const isWithdrawn = slot.status().withdrawn;
+      if (isWithdrawn === withdrawn.has(slot)) continue;
+      const fields = { account, collector: slot.collector };
+      if (isWithdrawn) {
+        withdrawn.add(slot);
+        log.warn(fields, 'data is too old and no longer shown');
+      } else {
+        withdrawn.delete(slot);
+        log.info(fields, 'data is shown again');
+      }
+    }
+  }
+
+  /** What must not wait for the next regular save: a process that crashes again and again would never come to it. */
+  function turn(): string {
+    const rounds = slots.flatMap(slot => Object.values(slot.freshness()));
+    return JSON.stringify([known().tokenRejected, rounds.map(({ tryingFor }) => tryingFor === undefined)]);
+  }
+
+  async function save(): Promise<void> {
+    logWithdrawals();
+    savedTurn = turn();
+    const freshness = slots.map(slot => [slot.collector, toStored(slot.freshness(), clock.now())] as const);
+    await rows.save({ ...known(), freshness: Object.fromEntries(freshness) });
+  }
+
+  return {
+    save,
+    async afterRound() {
+      logWithdrawals();
+      // What the store does not take now is in the next regular save, which reports it.
+      if (turn() !== savedTurn) await save().catch(() => undefined);
+    },
+  };
+}

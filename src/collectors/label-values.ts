@@ -1,0 +1,15 @@
+import { EVENT_STATES } from '../model/message.ts';
+import { LEFT_REASONS } from './dead-letters/selection.ts';
+import { CALLBACK_STATES, dlq } from './dlq.ts';
+import { OUTCOMES, UNTRACKED } from './event-log/tally.ts';
+import { events } from './events.ts';
+
+/** By family and label: every value that there is. Of labels that are not listed any value may come. */
+export const LABEL_VALUES: ReadonlyMap<string, Readonly<Record<string, readonly string[]>>> = new Map([
+  [dlq.families.callbacks.name, { state: CALLBACK_STATES }],
+  [dlq.families.left.name, { reason: LEFT_REASONS }],
+  [events.families.recent.name, { state: EVENT_STATES }],
+  [events.families.total.name, { state: EVENT_STATES }],
+  [events.families.finished.name, { outcome: OUTCOMES }],
+  [events.families.untracked.name, { reason: UNTRACKED }],
+]);

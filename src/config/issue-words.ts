@@ -1,0 +1,72 @@
+import type { z } from 'zod';
+import type { Fault, Place } from './yaml-file.ts';
+
+type Path = readonly PropertyKey[];
+
+const KINDS: Readonly<Record<string, string>> = {
+  string: 'text',
+  number: 'a number',
+  int: 'a whole number',
+  boolean: 'true or false',
+  object: 'a section of keys',
+  record: 'a section of keys',
+  array: 'a list',
+};
+
+/** What to write instead of a value of the wrong kind. */
+function hintOf(expected: string, value: unknown): string {
+  const isText = typeof value === 'string';
+  if (expected === 'boolean' && isText && /^(true|false)$/.test(value)) return ', without quotes';
+  if (expected === 'boolean' && isText && /^(y|yes|on)$/i.test(value)) return ': in YAML 1.2 this is text; write true';
+  if (expected === 'boolean' && isText && /^(n|no|off)$/i.test(value)) return ': in YAML 1.2 this is text; write false';
+  if (/^(number|int)$/.test(expected) && isText && /^-?[\d.]+$/.test(value)) return ', without quotes';
+  if (expected === 'string' && /^(number|boolean)$/.test(typeof value)) return ': put it in quotes';
+  if (expected === 'array' && /^(string|number|boolean)$/.test(typeof value)) return ', such as [one, another]';
+  return '';
+}
+
+/** A bound as people read it: `at most 10`, `above 0`. */
+function boundWords(origin: string, inclusive: boolean | undefined, bound: unknown, side: 'most' | 'least'): string {
+  const strictly = side === 'most' ? 'below' : 'above';
+  if (origin === 'string')
+    return bound === 1 && side === 'least' ? 'must not be empty' : `must have at ${side} ${bound} characters`;
+  if (origin === 'array') return `must have at ${side} ${bound} ${bound === 1 ? 'item' : 'items'}`;
+  return `must be ${inclusive === false ? strictly : `at ${side}`} ${bound}`;
+}
+
+/** What is wrong, and what is allowed. The schema's own words stay; zod's, which say neither what to write nor how, do not. */
+function wordsOf(issue: z.core.$ZodIssue, value: unknown): string {
+  const { code, message } = issue;
+  const isOurs = !/^(Invalid|Too|Unrecognized)\b/.test(message);
+  const must = () => {
+    if (code === 'invalid_type')
+      return `must be ${KINDS[issue.expected] ?? issue.expected}${hintOf(issue.expected, value)}`;
+    if (code === 'too_big') return boundWords(issue.origin, issue.inclusive, issue.maximum, 'most');
+    if (code === 'too_small') return boundWords(issue.origin, issue.inclusive, issue.minimum, 'least');
+    if (code === 'invalid_value') return `must be one of ${issue.values.map(String).join(', ')}`;
+    return message.replace(/^Invalid input: /, '');
+  };
+  const words = isOurs ? message : must();
+  if (value === undefined && /^invalid_(type|union|value)$/.test(code)) return `is required: ${words}`;
+  return value === null && !isOurs ? `is empty: ${words}` : words;
+}
+
+/**
+ * What zod finds, as people read it. `locate` knows where a path, or a key of it, stands; `allowed` which keys may stand there;
+ * `valueAt` what does.
+ */
+export function toFaults(
+  issue: z.core.$ZodIssue,
+  locate: (path: Path, key?: string) => Place & { readonly path: string },
+  allowed: (path: Path) => readonly string[],
+  valueAt: (path: Path) => unknown,
+): Fault[] {
+  const { path } = issue;
+  if (issue.code === 'unrecognized_keys') {
+    const message = `unknown key; allowed here: ${allowed(path).join(', ')}`;
+    return issue.keys.map(key => ({ ...locate(path, key), message }));
+  }
+  // The key of a record that its schema does not take: what is wrong with it stands one level below.
+  if (issue.code === 'invalid_key') return issue.issues.flatMap(({ message }) => ({ ...locate(path), message }));
+  return [{ ...locate(path), message: wordsOf(issue, valueAt(path)) }];
+}

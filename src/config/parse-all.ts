@@ -1,0 +1,139 @@
+import type { z } from 'zod';
+
+type Path = readonly PropertyKey[];
+
+/** What a schema finds, with paths of the value as it was given. */
+export interface ParsedAll<T> {
+  readonly issues: readonly z.core.$ZodIssue[];
+  /** What is left without all that is wrong; undefined when nothing is. */
+  readonly data: T | undefined;
+  /** Where something that stands in `data` stood when it was given. */
+  original(path: Path): Path;
+  /** Whether a place of the given value was left out, so that nothing that `data` says of it is the operator's. */
+  isLeftOut(path: Path): boolean;
+}
+
+const idOf = (path: Path) => JSON.stringify(path);
+const isWithin = (path: Path, outer: Path) => outer.every((step, index) => path[index] === step);
+
+/** The item of a list, or the section, that a path is in. */
+function itemOf(path: Path): Path {
+  return path.slice(
+    0,
+    1 +
+      Math.max(
+        0,
+        path.findLastIndex(step => typeof step === 'number'),
+      ),
+  );
+}
+
+/** What a schema does not say of itself. */
+interface Hints {
+  /** What takes the place of something required; undefined: nothing does, and its whole item is left out. */
+  standIn(path: Path): unknown;
+  /** Keys by whose values checks of other keys in the same item go. */
+  readonly deciding: readonly PropertyKey[];
+}
+
+/**
+ * Reads a value of which anything may be wrong, and finds everything that is. Most checks of a schema run only where the
+ * types below are right; so what is wrong is left out, and the rest read again, until nothing is.
+ */
+export function parseAll<T>(schema: z.ZodType<T>, value: unknown, { standIn, deciding }: Hints): ParsedAll<T> {
+  /** By the identifier of its path: what stands there instead. */
+  const leftOut = new Map<string, { readonly path: Path; readonly instead: unknown }>();
+  /** Of lists that are shorter now: which items are left. */
+  let kept = new Map<string, readonly number[]>();
+
+  function rest(part: unknown, path: Path): unknown {
+    const out = leftOut.get(idOf(path));
+    if (out) return out.instead;
+    if (Array.isArray(part)) {
+      const items = part.map((item, index) => ({ index, left: rest(item, [...path, index]) }));
+      const left = items.filter(({ index, left }) => left !== undefined || part[index] === undefined);
+      if (left.length < items.length) {
+        kept.set(
+          idOf(path),
+          left.map(({ index }) => index),
+        );
+      }
+      return left.map(({ left }) => left);
+    }
+    if (typeof part !== 'object' || part === null) return part;
+    const given = new Set([...Object.keys(part), ...insertedAt(path)]);
+    return Object.fromEntries(
+      [...given].flatMap(key => {
+        const left = rest((part as Record<string, unknown>)[key], [...path, key]);
+        return left === undefined ? [] : [[key, left]];
+      }),
+    );
+  }
+
+  /** Keys that were missing, and have a stand-in now. */
+  function insertedAt(path: Path): string[] {
+    return [...leftOut.values()]
+      .filter(out => out.instead !== undefined && out.path.length === path.length + 1 && isWithin(out.path, path))
+      .map(out => String(out.path.at(-1)));
+  }
+
+  function original(path: Path): Path {
+    const found: PropertyKey[] = [];
+    for (const step of path) {
+      const left = typeof step === 'number' ? kept.get(idOf(found)) : undefined;
+      found.push(left?.[step as number] ?? step);
+    }
+    return found;
+  }
+
+  /** Whether it may only follow from what was left out: from a section that is empty now, or a default beside it. */
+  function isConsequence(issue: z.core.$ZodIssue, path: Path): boolean {
+    const outs = [...leftOut.values()];
+    if (outs.some(out => isWithin(out.path, path))) return true;
+    const decides = (out: Path) => deciding.includes(out.at(-1) ?? '') && isWithin(out, itemOf(path));
+    // That a name is there already goes by other items.
+    return issue.code === 'custom' && path.at(-1) !== 'name' && outs.some(out => decides(out.path));
+  }
+
+  /** Leaves a place out, or what it is in, where that would not do. */
+  function leaveOut(path: Path): void {
+    for (let at = path; at.length > 0; at = at.slice(0, -1)) {
+      const known = leftOut.get(idOf(at));
+      const instead = known ? undefined : standIn(at);
+      const isThere = valueAt(value, at) !== undefined;
+      if ((known && known.instead === undefined) || (!isThere && instead === undefined && !known)) continue;
+      leftOut.set(idOf(at), { path: at, instead });
+      if (instead !== undefined || isThere) return;
+    }
+    leftOut.set(idOf([]), { path: [], instead: undefined });
+  }
+
+  const issues: z.core.$ZodIssue[] = [];
+  for (;;) {
+    kept = new Map();
+    const parsed = schema.safeParse(leftOut.size === 0 ? value : rest(value, []));
+    if (parsed.success || leftOut.has(idOf([]))) {
+      return {
+        issues,
+        data: parsed.data,
+        original,
+        isLeftOut: path => [...leftOut.values()].some(out => isWithin(path, out.path)),
+      };
+    }
+    const found = parsed.error.issues.map(issue => ({ ...issue, path: [...original(issue.path)] }));
+    issues.push(...found.filter(issue => !isConsequence(issue, issue.path)));
+    for (const issue of found) {
+      if (issue.code === 'unrecognized_keys') for (const key of issue.keys) leaveOut([...issue.path, key]);
+      else leaveOut(issue.path);
+    }
+  }
+}
+
+/** What stands at a path; undefined when nothing does. */
+export function valueAt(value: unknown, path: Path): unknown {
+  return path.reduce<unknown>(
+    (part, step) =>
+      typeof part === 'object' && part !== null ? (part as Record<PropertyKey, unknown>)[step] : undefined,
+    value,
+  );
+}

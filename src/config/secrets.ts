@@ -1,0 +1,148 @@
+import { accessSync, constants, readFileSync, realpathSync, statSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { Secret } from '../kit/secret.ts';
+import { faultOfHeader } from '../telemetry/options.ts';
+import { addressesOf, faultOfProxy, faultOfSecret, type SecretSetting, secret } from '../upstream/options.ts';
+import { accountMayAct } from './auto-cancel.ts';
+import type { Config } from './schema.ts';
+import type { Tell } from './tell.ts';
+
+type Env = Readonly<Record<string, string | undefined>>;
+type Account = Config['accounts'][number];
+
+const ELSEWHERE = '{ env: NAME } or { file: PATH } keep it out';
+/** No token is longer; what is may be a device that never ends. */
+const LONGEST_FILE = 65_536;
+
+function isReadable(file: string): boolean {
+  try {
+    accessSync(file, constants.R_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** What a file holds that can be a secret now; undefined when it holds none. */
+function inFile(file: string): Secret | undefined {
+  try {
+    const isSmall = statSync(file).size <= LONGEST_FILE;
+    const parsed = isSmall ? secret.safeParse(readFileSync(file, 'utf8')).data : undefined;
+    return parsed && 'literal' in parsed ? parsed.literal : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function realPath(file: string): string {
+  try {
+    return realpathSync(file);
+  } catch {
+    return resolve(file);
+  }
+}
+
+/** A secret that is there, or may come to be there: what is wrong with it now. */
+function checkSecret(setting: SecretSetting, path: readonly PropertyKey[], what: string, env: Env, tell: Tell): void {
+  const wrong = faultOfSecret(setting, env);
+  if (wrong) tell.fault(path, wrong);
+  if ('file' in setting && !isReadable(setting.file)) tell.warn(path, `${setting.file} can't be read now`);
+  else if ('file' in setting && !inFile(setting.file)) {
+    tell.warn(path, `${setting.file} holds no ${what} now: visible ASCII characters, without blanks inside`);
+  }
+  if ('literal' in setting) tell.warn(path, `the ${what} stands in the file; ${ELSEWHERE}`);
+}
+
+function checkAccount(config: Config, account: Account, index: number, env: Env, tell: Tell): void {
+  const at = (...keys: string[]) => ['accounts', index, ...keys];
+  const { token, actionToken, management } = account;
+  checkSecret(token, at('token'), 'token', env, tell);
+  if (accountMayAct(config, account.name)) {
+    if (actionToken) checkSecret(actionToken, at('actionToken'), 'token', env, tell);
+    else tell.warn(at('actionToken'), 'is not set: the reading token is used to act');
+  }
+  if (!management) return;
+  // The agent does well without it, and may run where nobody has it.
+  const noPassword = faultOfSecret(management.password, env);
+  const path = at('management', 'password');
+  if (noPassword) tell.warn(path, `${noPassword}: rotate-token will need it`);
+  if ('literal' in management.password) tell.warn(path, `the password stands in the file; ${ELSEWHERE}`);
+}
+
+function checkProxies({ upstream, accounts }: Config, env: Env, tell: Tell): void {
+  for (const [number, own] of [upstream, ...accounts.map(({ upstream }) => upstream)].entries()) {
+    const path = number === 0 ? ['upstream'] : ['accounts', number - 1, 'upstream'];
+    // What an account does not override is said once, where it stands.
+    const differs = (key: 'proxy' | 'caFile') => number === 0 || own[key] !== upstream[key];
+    if (own.proxy && differs('proxy')) {
+      const wrong = faultOfProxy(own.proxy, env);
+      if (wrong) tell.fault([...path, 'proxy'], wrong);
+      if ('literal' in own.proxy && URL.parse(own.proxy.literal.reveal())?.password) {
+        tell.warn([...path, 'proxy'], 'the password of the proxy stands in the file; { env: NAME } keeps it out');
+      }
+    }
+    if (own.caFile !== null && differs('caFile') && !isReadable(own.caFile)) {
+      tell.fault([...path, 'caFile'], `${own.caFile} can't be read`);
+    }
+  }
+}
+
+/** Names of headers whose value lets somebody in. */
+const KEY_HEADER = /authorization|cookie|key|token|secret|password/i;
+
+/** What is wrong with the secrets as they are now. */
+export function checkSecrets(config: Config, env: Env, tell: Tell): void {
+  for (const [index, account] of config.accounts.entries()) checkAccount(config, account, index, env, tell);
+  checkProxies(config, env, tell);
+  for (const [name, value] of Object.entries(config.tracing.headers)) {
+    const path = ['tracing', 'headers', name];
+    const wrong = config.tracing.enabled ? faultOfHeader(value, env) : undefined;
+    if (wrong) tell.fault(path, wrong);
+    if (value instanceof Secret && KEY_HEADER.test(name)) {
+      tell.warn(path, 'the value stands in the file; { env: NAME } keeps it out');
+    }
+  }
+  for (const [index, { webhook }] of config.alerts.notifiers.entries()) {
+    if (webhook?.secret)
+      checkSecret(webhook.secret, ['alerts', 'notifiers', index, 'webhook', 'secret'], 'secret', env, tell);
+  }
+}
+
+/** An address as the service sees it: two of the same are one. */
+function normal(address: string): string {
+  const url = new URL(address);
+  return `${url.protocol}//${url.host.replace(/\.(?=:|$)/, '')}${url.pathname.replace(/\/+$/, '')}`;
+}
+
+/** What two settings of the same secret have in common. Not to be printed. */
+function identities(setting: SecretSetting, env: Env | undefined): string[] {
+  const value = (found: Secret | string | undefined) => {
+    const text = (found instanceof Secret ? found.reveal() : found)?.trim();
+    return text ? [`=${text}`] : [];
+  };
+  if ('literal' in setting) return value(setting.literal);
+  if ('env' in setting) return [`env ${setting.env}`, ...(env ? value(env[setting.env]) : [])];
+  return [`file ${realPath(setting.file)}`, ...(env ? value(inFile(setting.file)) : [])];
+}
+
+/**
+ * Accounts that are one and the same under two names: everything is counted twice and costs twice, and where rules act each
+ * cancels what the other has cancelled, within limits of its own.
+ */
+export function checkTwins(config: Config, env: Env | undefined, tell: Tell): void {
+  const first = new Map<string, Account>();
+  for (const [index, account] of config.accounts.entries()) {
+    const addresses = [...new Set(Object.values(addressesOf(account)).map(normal))];
+    const tokens = [account.token, account.actionToken ?? account.token].flatMap(token => identities(token, env));
+    const keys = addresses.flatMap(address => tokens.map(token => `${address}\0${token}`));
+    const twin = keys.map(key => first.get(key)).find(found => found !== undefined);
+    for (const key of keys) if (!first.has(key)) first.set(key, account);
+    if (!twin) continue;
+    const path = ['accounts', index, 'token'];
+    const same = `is the token of the account ${twin.name}, at the same address`;
+    const acting = [twin, account].find(({ name }) => accountMayAct(config, name));
+    if (acting) {
+      tell.fault(path, `${same}: auto-cancel may act on ${acting.name}, and would act twice, with twice its limits`);
+    } else tell.warn(path, `${same}: everything is counted twice, and costs twice`);
+  }
+}

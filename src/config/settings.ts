@@ -1,0 +1,133 @@
+import { formatDuration } from '../kit/duration.ts';
+import { askedSpan } from '../rules/options.ts';
+import { overBudget } from './forecast.ts';
+import type { Config } from './schema.ts';
+import type { Tell } from './tell.ts';
+
+type Path = readonly PropertyKey[];
+type Rule = Config['autoCancel']['rules'][number];
+
+/** Nothing changes so fast that it had to be asked for more often, and no service likes it. */
+const SHORTEST_INTERVAL = 10;
+/** What asks more often is likely a mistake. */
+const USUAL_INTERVAL = 1000;
+
+/** The sections of `collect` as far as their values depend on each other. */
+interface Collected {
+  readonly flowControl: { readonly every: number; readonly watchEvery: number };
+  readonly dlq: {
+    readonly every: number;
+    readonly rescanEvery: number;
+    readonly filters: readonly { readonly name: string; readonly match: Readonly<Record<string, string | number>> }[];
+  };
+  readonly events: { readonly every: number; readonly overlap: number; readonly lateSweep: number };
+}
+
+function checkInterval(ms: number, path: Path, tell: Tell): void {
+  if (ms < SHORTEST_INTERVAL) tell.fault(path, `must be at least ${formatDuration(SHORTEST_INTERVAL)}`);
+  else if (ms < USUAL_INTERVAL) tell.warn(path, `is ${formatDuration(ms)}: that is more often than once a second`);
+}
+
+function checkCollect({ flowControl, dlq, events }: Collected, at: (...keys: PropertyKey[]) => Path, tell: Tell): void {
+  checkInterval(flowControl.every, at('flowControl', 'every'), tell);
+  checkInterval(flowControl.watchEvery, at('flowControl', 'watchEvery'), tell);
+  checkInterval(dlq.every, at('dlq', 'every'), tell);
+  checkInterval(dlq.rescanEvery, at('dlq', 'rescanEvery'), tell);
+  checkInterval(events.every, at('events', 'every'), tell);
+  if (events.overlap > events.lateSweep) {
+    const [overlap, lateSweep] = [formatDuration(events.overlap), formatDuration(events.lateSweep)];
+    tell.fault(at('events', 'overlap'), `is ${overlap}, and must be at most lateSweep, ${lateSweep}`);
+  }
+  const asked = new Map<string, string>();
+  for (const [index, { name, match }] of dlq.filters.entries()) {
+    const query = JSON.stringify(
+      Object.entries(match)
+        .map(([key, value]) => [key, String(value)])
+        .sort(),
+    );
+    const same = asked.get(query);
+    if (same !== undefined) {
+      tell.warn(
+        at('dlq', 'filters', index, 'match'),
+        `is that of the filter ${same}: the same is asked, and counted, twice`,
+      );
+    } else asked.set(query, name);
+  }
+}
+
+/** Whether all that a rule matches by this key is excepted by it. */
+function isExcepted({ match, except }: Rule, key: keyof Rule['match']): boolean {
+  const [wanted, left] = [match[key], except[key]];
+  if (!wanted?.in || !left || wanted.prefix || wanted.matches) return false;
+  return wanted.in.every(
+    value =>
+      left.in?.includes(value) || left.prefix?.some(start => value.startsWith(start)) || left.matches?.matches(value),
+  );
+}
+
+function checkRule(rule: Rule, { accounts }: Config, now: number, path: Path, tell: Tell): void {
+  if (rule.expires !== null && rule.expires <= now) {
+    tell.warn([...path, 'expires'], `is past: the rule only plans since ${new Date(rule.expires).toISOString()}`);
+  }
+  for (const key of Object.keys(rule.match) as (keyof Rule['match'])[]) {
+    if (isExcepted(rule, key))
+      tell.fault([...path, 'except', key], `excepts all that match.${key} names: nothing is left`);
+  }
+  if (rule.limits.perRun === 0 || rule.limits.perHour === 0) {
+    tell.warn([...path, 'limits'], 'holds a 0: the rule never does anything');
+  }
+  const own = accounts.filter(({ name }) => rule.accounts?.includes(name) ?? true);
+  const { key, ms } = askedSpan(rule);
+  const span = { path: [...path, 'stuckWhen', key], ms };
+  for (const { name, retention } of own) {
+    if (retention.dlq !== null && span.ms >= retention.dlq) {
+      const kept = formatDuration(retention.dlq);
+      tell.warn(
+        span.path,
+        `is ${formatDuration(span.ms)}, and the account ${name} keeps dead letters for ${kept}: they are gone before`,
+      );
+    }
+    const { idleFor } = rule.stuckWhen;
+    if (idleFor !== undefined && retention.events !== null && idleFor >= retention.events) {
+      const kept = formatDuration(retention.events);
+      tell.warn(
+        [...path, 'stuckWhen', 'idleFor'],
+        `is ${formatDuration(idleFor)}, and the account ${name} keeps events for ${kept}: silence for so long is never known`,
+      );
+    }
+  }
+}
+
+/** Values that each may be, and together are not what they look like. */
+export function checkSettings(config: Config, now: number, tell: Tell): void {
+  checkCollect(config.collect as unknown as Collected, (...keys) => ['collect', ...keys], tell);
+  for (const [index, account] of config.accounts.entries()) {
+    const own = ['accounts', index, 'collect'];
+    // What an account does not override is said where it stands.
+    const at = (...keys: PropertyKey[]) => (tell.isGiven([...own, ...keys]) ? [...own, ...keys] : ['collect', ...keys]);
+    if (tell.isGiven(own)) checkCollect(account.collect as unknown as Collected, at, tell);
+    const dear = overBudget(account);
+    if (dear) tell.warn(['accounts', index, 'budget', 'requestsPerDay'], dear);
+    const { connectTimeout, timeout } = account.upstream;
+    if (tell.isGiven(['accounts', index, 'upstream']) && connectTimeout > timeout) {
+      tell.warn(
+        ['accounts', index, 'upstream', 'connectTimeout'],
+        `is longer than timeout, ${formatDuration(timeout)}`,
+      );
+    }
+  }
+  const { upstream, staleness, alerts, autoCancel } = config;
+  if (upstream.connectTimeout > upstream.timeout) {
+    tell.warn(['upstream', 'connectTimeout'], `is longer than timeout, ${formatDuration(upstream.timeout)}`);
+  }
+  if (staleness.withdrawAfter < staleness.markAfter) {
+    tell.warn(
+      ['staleness', 'withdrawAfter'],
+      `is less than markAfter, ${staleness.markAfter}, before which nothing is withdrawn`,
+    );
+  }
+  checkInterval(alerts.evaluateEvery, ['alerts', 'evaluateEvery'], tell);
+  for (const [index, rule] of autoCancel.rules.entries()) {
+    checkRule(rule, config, now, ['autoCancel', 'rules', index], tell);
+  }
+}

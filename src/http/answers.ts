@@ -1,0 +1,86 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+
+/** Bytes that are handed to a connection at a time, so that it shows which clients take theirs. */
+const CHUNK = 256 * 1024;
+
+/** Calls `over` once the answer was taken whole or the connection is gone. */
+export function whenOver({ socket }: IncomingMessage, response: ServerResponse, over: () => void): void {
+  const end = () => {
+    socket.off('close', end);
+    response.off('close', end);
+    over();
+  };
+  // An answer that waits for its turn on a connection hears nothing of its end.
+  socket.on('close', end);
+  response.on('close', end);
+}
+
+interface Answer {
+  readonly request: IncomingMessage;
+  readonly body: Buffer;
+}
+
+/** The answers that clients have not taken whole yet. */
+export interface Answers {
+  /** Sends `body`, which may be other clients' too: it is not copied. `end` ends the answer with its last part. */
+  send(request: IncomingMessage, response: ServerResponse, body: Buffer, end: (last: Buffer) => void): void;
+  /** Whether half of what may wait does: that does not come of a few clients at the same time. */
+  isCrowded(): boolean;
+}
+
+/** Different bodies that are never too many. */
+const FEW = 2;
+
+/**
+ * Holds what is not taken to `mostBytes`, each different body counted once, and never less than two: the
+ * connections that have taken nothing for the longest time are cut for what comes anew. `onCut` hears of each.
+ */
+export function createAnswers(mostBytes: number, onCut: (request: IncomingMessage) => void): Answers {
+  /** In the order in which they took something last. */
+  const waiting = new Set<Answer>();
+  const holders = new Map<Buffer, number>();
+  let bytes = 0;
+
+  function release(answer: Answer): void {
+    if (!waiting.delete(answer)) return;
+    const left = (holders.get(answer.body) as number) - 1;
+    if (left > 0) {
+      holders.set(answer.body, left);
+    } else {
+      holders.delete(answer.body);
+      bytes -= answer.body.length;
+    }
+  }
+
+  function makeRoom(newest: Buffer): void {
+    for (const answer of waiting) {
+      if (bytes <= mostBytes || holders.size <= FEW) return;
+      if (answer.body === newest) continue;
+      onCut(answer.request);
+      release(answer);
+      answer.request.socket.destroy();
+    }
+  }
+
+  return {
+    isCrowded: () => holders.size > FEW && bytes > mostBytes / 2,
+    send(request, response, body, end) {
+      const answer = { request, body };
+      waiting.add(answer);
+      if (!holders.has(body)) bytes += body.length;
+      holders.set(body, (holders.get(body) ?? 0) + 1);
+      makeRoom(body);
+      whenOver(request, response, () => release(answer));
+      let sent = 0;
+      const next = () => {
+        if (waiting.delete(answer)) waiting.add(answer);
+        if (body.length - sent <= CHUNK) return end(body.subarray(sent));
+        response.write(body.subarray(sent, sent + CHUNK), error => {
+          if (!error) next();
+        });
+        sent += CHUNK;
+      };
+      next();
+    },
+  };
+}

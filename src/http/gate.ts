@@ -1,0 +1,125 @@
+import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import { withDeadline } from '../kit/clock.ts';
+import { type Answers, whenOver } from './answers.ts';
+import type { Bounds, SayHeld } from './bounds.ts';
+import { hostOf } from './host.ts';
+
+/** Statuses of requests that can't be read; any other fault is 400. */
+const UNREADABLE: Readonly<Record<string, string>> = {
+  HPE_HEADER_OVERFLOW: '431 Request Header Fields Too Large',
+  HPE_CHUNK_EXTENSIONS_OVERFLOW: '413 Payload Too Large',
+  ERR_HTTP_REQUEST_TIMEOUT: '408 Request Timeout',
+};
+
+/** Says of a connection that it is cut, and which route was meant: no query. */
+export function sayCut(sayHeld: SayHeld, { url = '', socket }: IncomingMessage): void {
+  const path = url.split('?', 1)[0]?.slice(0, 100);
+  sayHeld('answers', { path, address: socket.remoteAddress }, 'answers that clients do not take are cut');
+}
+
+/** Lets a server refuse connections beyond the bound, and those that take too long to say what they want. */
+export function guardConnections(server: Server, bounds: Bounds, sayHeld: SayHeld): void {
+  server.maxConnections = bounds.maxConnections;
+  server.keepAliveTimeout = bounds.keepAliveFor;
+  server.on('drop', () => {
+    sayHeld(
+      'connections',
+      { limit: bounds.maxConnections },
+      'connections beyond server.maxConnections are refused, and those that wait for a request are closed',
+    );
+    server.closeIdleConnections();
+  });
+  server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
+    const { code = '' } = error;
+    if (code === 'ERR_HTTP_REQUEST_TIMEOUT') {
+      sayHeld(
+        'requests',
+        { address: socket.remoteAddress },
+        'connections that do not finish a request in time are cut',
+      );
+    }
+    // Behind a first answer it would be taken for a part of it.
+    if (socket.writable && socket.bytesWritten === 0) {
+      socket.write(`HTTP/1.1 ${UNREADABLE[code] ?? '400 Bad Request'}\r\nConnection: close\r\n\r\n`);
+    }
+    socket.destroy();
+  });
+}
+
+/**
+ * Cuts a connection in the middle of what was read of it. Node.js would make a request of each of the thousands that may
+ * stand there, and keep them until the connection is closed; 2 tells its parser to leave the rest alone, as for an upgrade.
+ */
+function cutReading(socket: Socket & { parser?: { onIncoming?: unknown } | null }): void {
+  if (socket.parser) socket.parser.onIncoming = () => 2;
+  socket.destroy();
+}
+
+export interface GateOptions {
+  readonly bounds: Bounds;
+  readonly answers: Answers;
+  /** As `hostOf` gives them; none: any. */
+  readonly allowedHosts: readonly string[];
+}
+
+/** What every request passes on its way to the routes, whichever it is for. */
+export function createGate(
+  { bounds, answers, allowedHosts }: GateOptions,
+  sayHeld: SayHeld,
+  routes: RequestListener,
+): RequestListener {
+  const hosts = new Set(allowedHosts);
+  /** Requests of each connection that have no answer yet. */
+  const unanswered = new WeakMap<Socket, number>();
+
+  function isAllowed({ headersDistinct: { host = [] } }: IncomingMessage): boolean {
+    return hosts.size === 0 || (host.length === 1 && hosts.has(hostOf(host[0]) ?? ''));
+  }
+
+  function setDeadline(request: IncomingMessage, response: ServerResponse): void {
+    void withDeadline(bounds.answerWithin, new AbortController().signal, signal => {
+      signal.addEventListener('abort', () => {
+        sayCut(sayHeld, request);
+        request.socket.destroy();
+      });
+      return new Promise<void>(resolve => whenOver(request, response, resolve));
+    });
+  }
+
+  /** Every body that a route ends its answer with goes by `answers`. */
+  function sendByTurns(request: IncomingMessage, response: ServerResponse): void {
+    const end = response.end.bind(response) as (...args: unknown[]) => ServerResponse;
+    response.end = ((...args: unknown[]) => {
+      const [body] = args;
+      if (!Buffer.isBuffer(body) || request.method === 'HEAD') return end(...args);
+      answers.send(request, response, body, end);
+      return response;
+    }) as ServerResponse['end'];
+  }
+
+  return (request, response) => {
+    const { socket } = request;
+    // What stood behind the request that a connection was cut for.
+    if (socket.destroyed) return;
+    const open = (unanswered.get(socket) ?? 0) + 1;
+    if (open > bounds.pipelined) {
+      sayHeld('pipelined', { address: socket.remoteAddress }, 'connections that ask on without an answer are cut');
+      cutReading(socket);
+      return;
+    }
+    unanswered.set(socket, open);
+    whenOver(request, response, () => unanswered.set(socket, (unanswered.get(socket) ?? 1) - 1));
+    setDeadline(request, response);
+    response.setHeader('X-Content-Type-Options', 'nosniff');
+    // No route reads a body, and its end is not waited for.
+    const { 'transfer-encoding': chunked, 'content-length': length = '0' } = request.headers;
+    if (chunked !== undefined || length !== '0') response.setHeader('Connection', 'close');
+    if (!isAllowed(request)) {
+      response.writeHead(421, { 'Content-Type': 'text/plain; charset=utf-8' }).end('not a host of this server\n');
+      return;
+    }
+    sendByTurns(request, response);
+    routes(request, response);
+  };
+}

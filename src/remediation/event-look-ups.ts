@@ -1,0 +1,65 @@
+import type { Clock } from '../kit/clock.ts';
+import type { Log } from '../kit/log.ts';
+import type { Silence } from '../model/callback.ts';
+import type { Reader } from '../upstream/api.ts';
+import type { Judged } from './candidates.ts';
+import { lookForEvents } from './look.ts';
+
+/** The newest events of those that lack nothing else, as far as there is room after a walk. */
+export interface EventLookUps {
+  /** What was said of an entry at this walk; undefined when it was not asked about. */
+  of(entryId: string): Silence | undefined;
+  /** A walk is decided upon: what was said at an earlier one is not known now. */
+  begin(): void;
+  /** The next walk has come before this one was decided upon, because the log is slow: what was said holds for that one, as of when it was asked. */
+  carryOver(): void;
+  /** Asks, in turn, those first about which something is left to decide. Gives how many it had no room for that may be silent. */
+  ask(lacking: readonly Judged[], isDecided: (judged: Judged) => boolean, signal: AbortSignal): Promise<number>;
+}
+
+/** Messages whose events are read after one walk. */
+const MOST_LOOKUPS = 25;
+
+export function createEventLookUps(deps: {
+  readonly reader: Reader;
+  readonly clock: Clock;
+  readonly log: Log;
+}): EventLookUps {
+  const { reader, clock, log } = deps;
+  const said = new Map<string, Silence>();
+  let isCarried = false;
+  /** When the events of an entry were last asked for, on the monotonic clock, and what was said. */
+  let asked = new Map<string, { readonly at: number; readonly said: Silence['lastEventAt'] }>();
+
+  return {
+    of: entryId => said.get(entryId),
+    begin() {
+      if (!isCarried) said.clear();
+      isCarried = false;
+    },
+    carryOver() {
+      isCarried = true;
+    },
+    async ask(lacking, isDecided, signal) {
+      const before = asked;
+      const lastAsked = ({ sighting }: Judged) => before.get(sighting.entry.id)?.at ?? -1;
+      const sorted = lacking.toSorted(
+        (a, b) => Number(isDecided(a)) - Number(isDecided(b)) || lastAsked(a) - lastAsked(b),
+      );
+      asked = new Map(
+        lacking.flatMap(({ sighting: { entry } }) => {
+          const known = before.get(entry.id);
+          return known ? [[entry.id, known] as const] : [];
+        }),
+      );
+      for (const { sighting } of sorted.slice(0, MOST_LOOKUPS)) {
+        const { entry } = sighting;
+        const silence = await lookForEvents(reader, entry, { now: clock.now, log }, signal);
+        said.set(entry.id, silence);
+        asked.set(entry.id, { at: clock.monotonic(), said: silence.lastEventAt });
+      }
+      const mayBeSilent = (each: Judged) => !isDecided(each) && asked.get(each.sighting.entry.id)?.said !== 'none';
+      return sorted.slice(MOST_LOOKUPS).filter(mayBeSilent).length;
+    },
+  };
+}

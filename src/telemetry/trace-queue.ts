@@ -1,0 +1,43 @@
+import type { Counter } from '../kit/counter.ts';
+import type { Log } from '../kit/log.ts';
+import type { LifecycleTrace, TraceQueue } from '../model/lifecycle-trace.ts';
+import { countSpans } from './lifecycle-spans.ts';
+
+/** Traces of one account that wait while the receiver takes none; there is no room for more. */
+export const MOST_WAITING = 10_000;
+
+/** Counts what waits of one account. */
+export interface CountedQueue extends TraceQueue {
+  /** So many are gone from the store. */
+  removed(count: number): void;
+}
+
+export interface QueueDeps {
+  readonly spans: Counter<'about' | 'outcome'>;
+  readonly log: Log;
+}
+
+export function createTraceQueue(account: string, { spans, log }: QueueDeps): CountedQueue {
+  let waiting = 0;
+  /** Said once, until nothing waits any more: a receiver that is merely slow would make it come and go. */
+  let isFull = false;
+  return {
+    restore(count) {
+      waiting = count;
+    },
+    add(trace: LifecycleTrace) {
+      if (waiting < MOST_WAITING) {
+        waiting += 1;
+        return true;
+      }
+      if (!isFull) log.warn({ account, waiting }, 'no room for more traces of messages: new ones are dropped');
+      isFull = true;
+      spans.inc({ about: 'messages', outcome: 'dropped' }, countSpans(trace));
+      return false;
+    },
+    removed(count) {
+      waiting = Math.max(0, waiting - count);
+      if (waiting === 0) isFull = false;
+    },
+  };
+}

@@ -1,0 +1,262 @@
+/** Rows that were made while an answer was read: nothing is left of what they were made from. */
+export class Rows extends Array<unknown> {
+  static override get [Symbol.species]() {
+    return Array;
+  }
+}
+
+/** Makes rows from one element of a list and puts each; what can't be read is put as undefined. */
+export type ToRows = (element: unknown, put: (row: unknown) => void) => void;
+
+/**
+ * What becomes of the elements of a list, by the name that the list has in the answer; undefined: the answer is the list.
+ * Lists for which this gives undefined are checked and left empty.
+ */
+export type RowsOf = (list: string | undefined) => ToRows | undefined;
+
+/** Why an answer is not read. `many`: valid, perhaps, but of more or larger parts than are read. */
+export class JsonFault extends Error {
+  readonly kind: 'invalid' | 'many';
+  constructor(kind: JsonFault['kind'], message: string) {
+    super(message);
+    this.kind = kind;
+  }
+}
+
+/**
+ * Reads JSON text as its bytes come. The elements of the answer's lists (the answer itself, or members of it) are parsed
+ * some at a time and forgotten, so that neither the text nor what it says is ever there whole. Throws JsonFault.
+ */
+export interface JsonReader {
+  /** Reads on from a place in a piece of the text, at most to the end of some elements; gives the place where it stopped. */
+  read(bytes: Buffer, from: number): number;
+  /** The text is over: the same as JSON.parse gives, but for the elements of lists. */
+  end(): unknown;
+}
+
+/** Elements are parsed together until they have so many bytes or are so many: some milliseconds of work. */
+const BYTES_TOGETHER = 64 * 1024;
+const ELEMENTS_TOGETHER = 500;
+/** Bytes of one element, or of one other member: it has to be there whole. */
+const LARGEST_PART = 32 * 1024 * 1024;
+/** Values in one element, or in all that is in no list: a row has a hundred, and a name costs far more than its bytes. */
+const MOST_VALUES_OF_A_PART = 50_000;
+/** Elements of all lists: a list of a million keys has a million. */
+const MOST_ELEMENTS = 2_000_000;
+const DEEPEST = 200;
+
+const [QUOTE, BACKSLASH, COMMA, COLON] = [0x22, 0x5c, 0x2c, 0x3a];
+const [OPEN_LIST, CLOSE_LIST, OPEN_OBJECT, CLOSE_OBJECT] = [0x5b, 0x5d, 0x7b, 0x7d];
+
+const isBlank = (byte: number) => byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09;
+const invalid = () => new JsonFault('invalid', 'not JSON');
+
+/** The parser's own message quotes the text, so it is not kept. */
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw invalid();
+  }
+}
+
+/** Where the reader is: before the answer, within a scalar, a list, an object, behind a member that is a list, behind the answer. */
+type Place = 'start' | 'scalar' | 'list' | 'object' | 'behind list' | 'end';
+
+export function createJsonReader(rowsOf: RowsOf): JsonReader {
+  let place: Place = 'start';
+  let answer: unknown;
+  /** The object that is the answer, if it is one. */
+  let members: Record<string, unknown> | undefined;
+  /** Name of the list that is read, and what becomes of it. */
+  let list: { readonly name: string | undefined; readonly rows: Rows; readonly toRows: ToRows | undefined };
+
+  /** Pieces of the part that is under way, from before the piece that is read now. */
+  let pieces: Buffer[] = [];
+  let pieceBytes = 0;
+  /** How deep in the part, and whether in a text, of which so many bytes of the next piece are to be skipped. */
+  let [depth, isText, skip] = [0, false, 0];
+  /** Values in the element that is under way, or in all other members. */
+  let [values, otherValues, elements] = [0, 0, 0];
+  let waiting = 0;
+  let [isAfterComma, isAfterColon] = [false, false];
+
+  function takeText(bytes: Buffer, from: number, to: number): string {
+    const last = bytes.subarray(from, to);
+    const text = (pieces.length === 0 ? last : Buffer.concat([...pieces, last])).toString('utf8');
+    pieces = [];
+    pieceBytes = 0;
+    return text;
+  }
+
+  const put = (row: unknown) => void list.rows.push(row);
+
+  function takeElements(text: string, isLast: boolean): void {
+    const taken = parse(`[${text}]`) as unknown[];
+    // Nothing between two commas, or behind the last one.
+    if (taken.length === 0 && (!isLast || isAfterComma)) throw invalid();
+    if (list.toRows) for (const element of taken) list.toRows(element, put);
+    waiting = 0;
+  }
+
+  function setMember(name: string, value: unknown): void {
+    // As JSON.parse does: `__proto__` is a name like any other.
+    Object.defineProperty(members, name, { value, enumerable: true, configurable: true, writable: true });
+  }
+
+  function takeMember(text: string, isLast: boolean): void {
+    const entries = Object.entries(parse(`{${text}}`) as object);
+    if (entries.length === 0 && (!isLast || isAfterComma)) throw invalid();
+    for (const [name, value] of entries) setMember(name, value);
+  }
+
+  function beginList(name: string | undefined): void {
+    list = { name, rows: new Rows(), toRows: rowsOf(name) };
+    [place, isAfterComma, isAfterColon, values] = ['list', false, false, 0];
+  }
+
+  function endList(): void {
+    if (list.name === undefined) [answer, place] = [list.rows, 'end'];
+    else {
+      setMember(list.name, list.rows);
+      place = 'behind list';
+    }
+  }
+
+  /** Begins the answer, or goes on behind a part of it. */
+  function step(byte: number): Place {
+    if (isBlank(byte)) return place;
+    if (place === 'start') {
+      if (byte === OPEN_LIST) beginList(undefined);
+      else if (byte === OPEN_OBJECT) {
+        answer = members = {};
+        place = 'object';
+      } else place = 'scalar';
+    } else if (place === 'behind list' && byte === COMMA) [place, isAfterComma, isAfterColon] = ['object', true, false];
+    else if (place === 'behind list' && byte === CLOSE_OBJECT) place = 'end';
+    else throw invalid();
+    return place;
+  }
+
+  /** Reads a part up to the byte that ends it or some elements; gives its place, or the piece's length. */
+  function scan(bytes: Buffer, from: number): number {
+    const isList = place === 'list';
+    let [at, deep, inText, count] = [from + skip, depth, isText, isList ? values : otherValues];
+    skip = 0;
+    scanning: for (; at < bytes.length; at += 1) {
+      const byte = bytes[at] as number;
+      if (inText) {
+        if (byte === BACKSLASH) at += 1;
+        else if (byte === QUOTE) inText = false;
+        continue;
+      }
+      switch (byte) {
+        case QUOTE:
+          inText = true;
+          isAfterColon = false;
+          break;
+        case COMMA:
+          count += 1;
+          if (deep > 0) break;
+          if (!isList) break scanning;
+          elements += 1;
+          waiting += 1;
+          count = 0;
+          isAfterComma = true;
+          if (waiting >= ELEMENTS_TOGETHER || pieceBytes + at - from >= BYTES_TOGETHER) break scanning;
+          break;
+        case COLON:
+          if (deep === 0 && !isList) isAfterColon = true;
+          break;
+        case OPEN_LIST:
+          if (isAfterColon) break scanning;
+          deep += 1;
+          count += 1;
+          break;
+        case OPEN_OBJECT:
+          isAfterColon = false;
+          deep += 1;
+          count += 1;
+          break;
+        case CLOSE_LIST:
+        case CLOSE_OBJECT:
+          if (deep === 0) break scanning;
+          deep -= 1;
+          break;
+        default:
+          if (isAfterColon && !isBlank(byte)) isAfterColon = false;
+      }
+      if (deep > DEEPEST || count > MOST_VALUES_OF_A_PART || elements > MOST_ELEMENTS) {
+        throw new JsonFault('many', 'too many values');
+      }
+    }
+    [depth, isText] = [deep, inText];
+    if (isList) values = count;
+    else otherValues = count;
+    skip = Math.max(0, at - bytes.length);
+    return Math.min(at, bytes.length);
+  }
+
+  function keep(bytes: Buffer, from: number): void {
+    pieces.push(bytes.subarray(from));
+    pieceBytes += bytes.length - from;
+    if (pieceBytes > LARGEST_PART) throw new JsonFault('many', 'too large a part');
+  }
+
+  function readList(bytes: Buffer, from: number): number {
+    const at = scan(bytes, from);
+    if (at === bytes.length) {
+      keep(bytes, from);
+      return at;
+    }
+    const byte = bytes[at];
+    if (byte === CLOSE_OBJECT) throw invalid();
+    takeElements(takeText(bytes, from, at), byte === CLOSE_LIST);
+    if (byte === CLOSE_LIST) endList();
+    return at + 1;
+  }
+
+  function readMember(bytes: Buffer, from: number): number {
+    const at = scan(bytes, from);
+    if (at === bytes.length) {
+      keep(bytes, from);
+      return at;
+    }
+    const byte = bytes[at];
+    if (byte === CLOSE_LIST) throw invalid();
+    const text = takeText(bytes, from, at);
+    if (byte === OPEN_LIST) {
+      const [name, ...more] = Object.keys(parse(`{${text}null}`) as object);
+      if (name === undefined || more.length > 0) throw invalid();
+      beginList(name);
+      return at + 1;
+    }
+    takeMember(text, byte === CLOSE_OBJECT);
+    [isAfterComma, isAfterColon] = [true, false];
+    if (byte === CLOSE_OBJECT) place = 'end';
+    return at + 1;
+  }
+
+  return {
+    read(bytes, from) {
+      let at = from;
+      if (place === 'list') return readList(bytes, at);
+      if (place === 'object') return readMember(bytes, at);
+      if (place === 'scalar') {
+        keep(bytes, at);
+        return bytes.length;
+      }
+      for (; at < bytes.length; at += 1) {
+        const now = step(bytes[at] as number);
+        if (now === 'scalar') return at;
+        if (now === 'list' || now === 'object') return at + 1;
+      }
+      return at;
+    },
+    end() {
+      if (place === 'scalar') return parse(takeText(Buffer.alloc(0), 0, 0));
+      if (place !== 'end') throw invalid();
+      return answer;
+    },
+  };
+}

@@ -1,0 +1,55 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { runCli } from '../support/cli.ts';
+import { newFolder } from '../support/folder.ts';
+
+/** A case with one entry, walked every 5 minutes for 60 hours, of which this verdict is expected. */
+function stuck(verdict: string): string {
+  const file = join(newFolder(), 'case.yaml');
+  const dlq = '[{ dlqId: 1-0, messageId: m1, label: x, failureFunctionState: CALLBACK_INPROGRESS }]';
+  writeFileSync(
+    file,
+    `
+autoCancel:
+  rules: [{ name: r, match: { label: { in: [x] } } }]
+snapshots:
+  - { at: +0h, every: 5m, until: +60h, dlq: ${dlq} }
+expect:
+  - { at: +50h, dlqId: 1-0, rule: r, verdict: ${verdict} }
+`,
+  );
+  return file;
+}
+
+describe('rules test', () => {
+  it('prints a line for each expectation and what was covered', async () => {
+    const file = stuck('stuck');
+    expect(await runCli(['rules', 'test', file])).toEqual({
+      code: 0,
+      stderr: '',
+      stdout: [
+        `ok    ${file}: r 1-0 2027-01-03T02:00:00.000Z: stuck`,
+        'covered (+ held, - did not, ? unknown): r: match.label +, evidence +, id +, stuckWhen.inProgressFor +, stuckWhen.pastRetryWindow +',
+        '',
+      ].join('\n'),
+    });
+  });
+
+  it('exits 1 on a difference and shows every predicate', async () => {
+    const file = stuck('unknown, reason: no_id');
+    const { code, stdout, stderr } = await runCli(['rules', 'test', stuck('stuck'), file]);
+    expect(code).toBe(1);
+    expect(stderr).toBe('1 of 2 expectations are not met\n');
+    expect(stdout).toContain(`WRONG ${file}: r 1-0 2027-01-03T02:00:00.000Z: expected unknown (no_id), found stuck\n`);
+    expect(stdout).toContain('      holds stuckWhen.inProgressFor: 2d2h; asked: at least 2d\n');
+  });
+
+  it('exits 2 on a bad file, a bad configuration or no file, and needs no secrets', async () => {
+    expect((await runCli(['rules', 'test', 'nowhere.yaml'])).code).toBe(2);
+    expect((await runCli(['rules', 'test'])).code).toBe(2);
+    expect((await runCli(['rules', 'test', 'x', '--config', 'test/config/bad/rule-blind.yaml'])).code).toBe(2);
+    const examples = ['examples/rules/unreported.yaml', '--config', 'examples/auto-cancel.yaml'];
+    expect((await runCli(['rules', 'test', ...examples])).code).toBe(0);
+  });
+});

@@ -1,0 +1,113 @@
+import fc from 'fast-check';
+import { expect, it } from 'vitest';
+import { ConfigError, parseConfig } from '../../src/config/load.ts';
+
+/** What stands at a path instead of what is right; undefined: nothing. */
+type Plant = readonly [what: string, path: string, value: unknown];
+
+const good = () => ({
+  server: { listen: '127.0.0.1:1' },
+  accounts: ['a', 'b', 'c'].map(name => ({
+    name,
+    baseUrl: `https://${name}.example.com`,
+    token: { env: 'TOKEN' },
+    budget: { burst: 5 },
+    collect: { dlq: { filters: [{ name: 'payments', match: { queueName: 'p' } }] }, events: {} },
+  })),
+  alerts: {
+    enabled: true,
+    rules: [
+      {
+        name: 'Payments',
+        when: { above: { metric: 'delivery_dlq_messages', labels: { filter: 'payments' }, value: 0 } },
+      },
+      { name: 'Stale', when: { stale: { collector: 'dlq' } } },
+      { name: 'Blind', when: { stale: { collector: 'events' } } },
+      { name: 'Blinder', when: { stale: { collector: 'dlq', round: 'full' } } },
+    ],
+    notifiers: [{ name: 'ops', webhook: { url: 'https://hooks.example.com', secret: { env: 'TOKEN' } } }],
+  },
+  autoCancel: {
+    mode: 'enforce',
+    pauseWhileAlerts: ['Stale'],
+    rules: [
+      {
+        name: 'r',
+        mode: 'enforce',
+        expires: '2027-01-01',
+        match: { label: { in: ['x'] } },
+        accounts: ['a'],
+        notify: ['ops'],
+      },
+      { name: 's', match: { url: { prefix: ['https://'] } }, stuckWhen: { idleFor: '1h' } },
+    ],
+  },
+});
+
+/** One fault of each stage, and several of the same item. */
+const PLANTS: readonly Plant[] = [
+  ['an unknown key', 'server.lisen', 1],
+  ['a wrong type', 'server.listen', 1],
+  ['an unknown section', 'servr', {}],
+  ['a wrong type in an account', 'accounts.0.budget.burst', 'many'],
+  ['an unknown key in an account', 'accounts.0.colour', 'red'],
+  ['an address that is none', 'accounts.1.baseUrl', 'nowhere'],
+  ['a missing address', 'accounts.2.baseUrl', undefined],
+  ['a token that is not set', 'accounts.1.token', { env: 'NOT_SET' }],
+  ['a token of two kinds', 'accounts.2.token', { env: 'TOKEN', file: 'x' }],
+  ['an overlap that is too long', 'accounts.1.collect.events.overlap', '9h'],
+  ['a wrong interval beside it', 'accounts.1.collect.events.every', 'soon'],
+  ['a filter without a name', 'accounts.0.collect.dlq.filters.1', { match: { url: 'x' } }],
+  ['an unknown label value', 'alerts.rules.0.when.above.labels.filter', 'paymnts'],
+  ['an unknown account of an alert', 'alerts.rules.0.when.above.labels.account', 'nobody'],
+  ['a wrong duration of an alert', 'alerts.rules.0.for', 'soon'],
+  ['an unknown collector', 'alerts.rules.1.when.stale.collector', 'queue'],
+  ['an alert about nothing', 'alerts.rules.2.when', {}],
+  ['an alert twice', 'alerts.rules.3.name', 'Stale'],
+  ['a secret that is not set', 'alerts.notifiers.0.webhook.secret', { env: 'NOT_SET' }],
+  ['a hook that is none', 'alerts.notifiers.0.webhook.url', 'nowhere'],
+  ['an unknown alert', 'autoCancel.pauseWhileAlerts.1', 'Missing'],
+  ['an unknown account of a rule', 'autoCancel.rules.0.accounts.1', 'nobody'],
+  ['an unknown notifier', 'autoCancel.rules.0.notify.1', 'nowhere'],
+  ['a bad pattern', 'autoCancel.rules.0.match.label.matches', '('],
+  ['no end', 'autoCancel.rules.0.expires', undefined],
+  ['an unknown key of a rule', 'autoCancel.rules.1.colour', 'red'],
+  ['a rule of that name', 'autoCancel.rules.1.name', 'r'],
+  ['an evidence that is none', 'autoCancel.rules.1.evidence', 'guess'],
+  ['a wrong number of retries', 'autoCancel.rules.1.stuckWhen.assumeMaxRetries', 'many'],
+  ['a wrong duration of a rule', 'autoCancel.rules.1.grace', 'soon'],
+];
+
+function faultsOf(plants: readonly Plant[]): string[] {
+  const config = good();
+  for (const [, path, value] of plants) {
+    const keys = path.split('.');
+    const last = keys.pop() ?? '';
+    const parent = keys.reduce<object>((part, key) => Reflect.get(part, key), config);
+    if (value === undefined) Reflect.deleteProperty(parent, last);
+    else Reflect.set(parent, last, value);
+  }
+  try {
+    parseConfig(JSON.stringify(config), 'x.yaml', { TOKEN: 't' }, 0);
+    return [];
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    // Which names there are depends on what else is wrong.
+    return error.faults.map(({ path, message }) => `${path}: ${message.replace(/; there are: .*/, '')}`);
+  }
+}
+
+it('without a fault there is none', () => expect(faultsOf([])).toEqual([]));
+
+it.each(PLANTS)('%s is one fault, at its place', (...plant) => expect(faultsOf([plant])).toHaveLength(1));
+
+it('no fault hides another, and together they are no others', () => {
+  const alone = new Map(PLANTS.map(plant => [plant, faultsOf([plant])]));
+  fc.assert(
+    fc.property(fc.shuffledSubarray([...PLANTS], { minLength: 2 }), plants => {
+      const order = PLANTS.filter(plant => plants.includes(plant));
+      expect(faultsOf(order).sort()).toEqual([...new Set(order.flatMap(plant => alone.get(plant) ?? []))].sort());
+    }),
+    { numRuns: 300 },
+  );
+});

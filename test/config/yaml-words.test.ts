@@ -1,0 +1,45 @@
+import { describe, expect, it } from 'vitest';
+import { readYaml } from '../../src/config/yaml-file.ts';
+
+const COLUMN =
+  'begins in another column than what it belongs to: the keys of a section, and the items of a list, begin in the same column';
+const KEY = 'must be a key: a name, a colon and a blank';
+const COMMA = 'must have a comma between what stands in { } or [ ]';
+const deeper = (indent: number) =>
+  `is indented by ${indent}, deeper than the line above, which has its value already; the keys of a section begin in the same column`;
+
+describe('faults of YAML say what to write, where it is to be written', () => {
+  it.each([
+    [
+      'a key of a list item that is indented too little',
+      'accounts:\n  - name: a\n    token: x\n   baseUrl: y\n',
+      '4:1: is indented by 3, which fits no line above',
+    ],
+    ['a key that is indented too far', 'server:\n  listen: a\n   externalUrl: b\n', `3:4: ${deeper(3)}`],
+    ['the same after a blank line', 'server:\n  listen: a\n\n   externalUrl: b\n', `4:4: ${deeper(3)}`],
+    ['a key of a list item that is indented too far', 'accounts:\n- name: a\n   token: x\n', `3:4: ${deeper(3)}`],
+    ['a tab', 'a:\n\tb: 1\n', '2:1: must be indented by blanks, not tabs'],
+    ['no colon', 'a: 1\nfoo\nb: 2\n', `2:1: ${KEY}`],
+    ['no blank after the colon', 'a:1\nb: 2\n', `1:1: ${KEY}`],
+    ['an open brace', 'a: { b: 1\nc: 2\n', '2:1: a { or [ that is begun above is not closed'],
+    ['an open bracket', 'a: [1, 2\nb: 3', '2:1: a { or [ that is begun above is not closed'],
+    ['an open quote', "a: 'x\nb: y\n", 'must end with the quote that it begins with'],
+    ['a key twice', 'a: 1\na: 2', '2:1: this key is there already'],
+    ['two colons', 'a: b: c\n', '1:4: must be one value: text that holds a colon and a blank goes in quotes'],
+    ['an at sign', 'a: @x', '1:4: is not expected here: text that begins with'],
+    ['a template', 'a: {{x}}/y', 'goes in quotes'],
+    ['a mapping as a key', 'a: {{ x }}', '1:5: must be text as a key; text that begins with { or [ goes in quotes'],
+    ['a list beside keys', 'a: 1\n- b\n', `2:1: ${COLUMN}`],
+    ['no comma', 'a: { b: 1 c: 2 }', COMMA],
+    ['two documents', 'a: 1\n---\nb: 2', '2:1: must be one document: --- begins another'],
+    ['an escape', 'a: "\\q"', 'in single quotes it does not'],
+    ['a tag', 'a: !x y', '1:4: tags are not allowed'],
+    ['an alias', 'a: *x', '1:4: aliases are not allowed'],
+  ])('%s', (_what, text, expected) => {
+    const { faults } = readYaml(text, 'x.yaml');
+    const said = faults.map(({ line, column, message }) => `${line}:${column}: ${message}`);
+    expect(said.join('\n')).toContain(expected);
+    // One thing is wrong, and one thing is said.
+    expect(said).toHaveLength(1);
+  });
+});

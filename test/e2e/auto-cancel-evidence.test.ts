@@ -1,0 +1,162 @@
+import { rmSync, writeFileSync } from 'node:fs';
+import { describe, expect, it, type TestContext } from 'vitest';
+import { eventually } from '../support/eventually.ts';
+import type { FrontHooks, FrontRequest } from '../support/front.ts';
+import { type Scene, type Stage, setStage } from './stuck-callback.ts';
+
+const PATIENCE = 100_000;
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+
+type Test = Pick<TestContext, 'onTestFinished'>;
+const setUp = ({ onTestFinished }: Test, scene: Scene) =>
+  setStage(close => void onTestFinished(async () => void (await close())), scene);
+
+/** Waits until that many complete walks more have been made. */
+async function afterWalks({ walks }: Stage, count: number): Promise<void> {
+  const from = walks();
+  await eventually(() => expect(walks()).toBeGreaterThanOrEqual(from + count), PATIENCE);
+}
+
+/** When whatever hangs was last heard of. */
+const LONG_AGO = Date.now() - 3 * HOUR;
+
+const SILENT = { stuckWhen: { idleFor: '5m', maxGap: '20h' } };
+
+/** The message about which the event log is asked. */
+const askedAbout = ({ path }: FrontRequest) =>
+  path.startsWith('/v2/events') ? new URLSearchParams(path.split('?')[1]).get('messageId') : null;
+
+/** Two callbacks: one hangs, its last event is hours old; what the log says of the other one, `answer` says. */
+async function setLog(
+  test: Test,
+  answer: (stage: Stage, messageId: string, asked: number) => Promise<object[]> | object[],
+) {
+  let asked = 0;
+  const hooks: FrontHooks = {
+    async after(request, passed) {
+      const messageId = askedAbout(request);
+      if (messageId === null) return;
+      if (messageId === live) asked += 1;
+      const old = [{ messageId, state: 'ACTIVE', time: LONG_AGO }];
+      const events = messageId === live ? await answer(stage, messageId, asked) : old;
+      passed.body = Buffer.from(JSON.stringify({ events }));
+    },
+  };
+  const stage = await setUp(test, {
+    stuck: 2,
+    speed: 100,
+    events: true,
+    upstream: { timeout: '2h' },
+    rule: SILENT,
+    hooks,
+  });
+  const [hanging = '', other = ''] = stage.stuck;
+  const live = stage.emulator.state.dlqRows().find(({ dlqId }) => dlqId === other)?.messageId;
+  return { stage, hanging, asked: () => asked };
+}
+
+describe.concurrent('what the event log says', { timeout: 240_000 }, () => {
+  it.concurrent('is as old as when it was asked, however long the answer takes', async test => {
+    const { stage, hanging, asked } = await setLog(test, async ({ now }, messageId) => {
+      const time = now() - MINUTE;
+      await eventually(() => expect(now()).toBeGreaterThan(time + 6 * MINUTE), PATIENCE);
+      return [{ messageId, state: 'ACTIVE', time }];
+    });
+    stage.startAgent();
+    await eventually(() => expect(stage.deletes).toContain(hanging), PATIENCE);
+    const before = asked();
+    await eventually(() => expect(asked()).toBeGreaterThan(before + 1), PATIENCE);
+    expect(stage.deletes).toEqual([hanging]);
+    expect(stage.violations).toEqual([]);
+  });
+
+  it.concurrent('is not known where its newest row can not be read', async test => {
+    const { stage, hanging, asked } = await setLog(test, (_, messageId) => [
+      { messageId, state: 'ACTIVE', time: 'a minute ago' },
+      { messageId, state: 'ACTIVE', time: LONG_AGO },
+    ]);
+    stage.startAgent();
+    await eventually(() => expect(stage.deletes).toContain(hanging), PATIENCE);
+    const before = asked();
+    await eventually(() => expect(asked()).toBeGreaterThan(before + 2), PATIENCE);
+    expect(stage.deletes).toEqual([hanging]);
+  });
+
+  it.concurrent('is asked for once more right before the cancel', async test => {
+    const { stage, hanging, asked } = await setLog(test, ({ now }, messageId, asked) => [
+      // Silent whenever a walk asks, and no longer right after it.
+      { messageId, state: 'ACTIVE', time: asked % 2 === 1 ? LONG_AGO : now() - 1000 },
+    ]);
+    stage.startAgent();
+    await eventually(() => expect(stage.deletes).toContain(hanging), PATIENCE);
+    await eventually(() => expect(asked()).toBeGreaterThan(3), PATIENCE);
+    expect(stage.deletes).toEqual([hanging]);
+  });
+});
+
+describe.concurrent('what the last look lists', { timeout: 240_000 }, () => {
+  it.concurrent('beside a row that can not be read is not known', async test => {
+    let [isBroken, looks] = [true, 0];
+    const hooks: FrontHooks = {
+      after({ path }, answer) {
+        if (!path.startsWith('/v2/dlq?') || !path.includes('messageId=') || !isBroken) return;
+        looks += 1;
+        const page = JSON.parse(answer.body.toString()) as { messages: object[] };
+        answer.body = Buffer.from(JSON.stringify({ ...page, messages: [...page.messages, { odd: true }] }));
+      },
+    };
+    const stage = await setUp(test, { hooks });
+    stage.startAgent();
+    await eventually(() => expect(looks).toBeGreaterThan(2), PATIENCE);
+    expect([stage.deletes, (await stage.journal()).lines]).toEqual([[], []]);
+    isBroken = false;
+    await eventually(() => expect(stage.deletes).toEqual(stage.stuck), PATIENCE);
+  });
+});
+
+describe.concurrent('an approval', { timeout: 240_000 }, () => {
+  it.concurrent('for one rule is none for another, and does not end its grace', async test => {
+    const stage = await setUp(test, { rule: { name: 'ask', mode: 'approve' } });
+    const [id = ''] = stage.stuck;
+    const first = stage.startAgent();
+    const steps = async () => (await stage.journal()).lines.map(({ step }) => step);
+    await eventually(async () => expect(await steps()).toEqual(['awaiting_approval']), PATIENCE);
+    writeFileSync(stage.stopFile, '');
+    expect(await stage.cli('approve', id, '--by', 'ann')).toMatchObject({ code: 0 });
+    first.kill('SIGKILL');
+    await first.ended;
+    stage.configure({ rule: { name: 'other', grace: '30m' } });
+    rmSync(stage.stopFile);
+    stage.startAgent();
+    await eventually(async () => expect(await steps()).toEqual(['awaiting_approval', 'approved', 'marked']), PATIENCE);
+    await afterWalks(stage, 4);
+    expect(stage.deletes).toEqual([]);
+    expect((await stage.journal()).actions).toMatchObject([{ rule: 'other', approvedBy: undefined }]);
+  });
+});
+
+describe.concurrent('the retries of the failed message', { timeout: 240_000 }, () => {
+  it.concurrent('make those of its callback no fewer', async test => {
+    const hooks: FrontHooks = {
+      after({ path }, answer) {
+        if (!path.startsWith('/v2/dlq')) return;
+        const page = JSON.parse(answer.body.toString()) as { messages: object[] };
+        const messages = page.messages.map(row => ({ ...row, maxRetries: 0 }));
+        answer.body = Buffer.from(JSON.stringify({ ...page, messages }));
+      },
+    };
+    // Longer than all retries and attempts; not one and a half times as long.
+    const stage = await setUp(test, {
+      stuck: 1,
+      healthyFor: 40 * HOUR,
+      rule: { stuckWhen: { inProgressFor: '33h' } },
+      hooks,
+    });
+    stage.startAgent();
+    await eventually(() => expect(stage.deletes).toEqual(stage.stuck), PATIENCE);
+    await afterWalks(stage, 4);
+    expect(stage.deletes).toEqual(stage.stuck);
+    expect(stage.callbackOf(stage.healthy)).toBe('CALLBACK_INPROGRESS');
+  });
+});

@@ -1,0 +1,126 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
+import { expect, it, type TestContext } from 'vitest';
+import { systemClock } from '../../src/kit/clock.ts';
+import { createDesk } from '../../src/remediation/desk.ts';
+import type { Explanation } from '../../src/remediation/explain.ts';
+import { openJournal } from '../../src/remediation/journal.ts';
+import { openStore } from '../../src/store/open.ts';
+import { runCli } from '../support/cli.ts';
+import { createTestLog } from '../support/silent.ts';
+
+const PATIENCE = 120_000;
+
+/** A store with an agent at it, and the command line beside it: without a token, and with a file that has other faults. */
+async function setUp({ onTestFinished }: Pick<TestContext, 'onTestFinished'>) {
+  const folder = mkdtempSync(join(tmpdir(), 'delivery-watch-brakes-'));
+  const path = join(folder, 'watch.db');
+  const config = join(folder, 'config.yaml');
+  writeFileSync(
+    config,
+    `accounts:
+  - { name: a, baseUrl: "https://a.example.com", token: { env: NOT_SET_A } }
+  - { name: b, baseUrl: nowhere, token: { env: NOT_SET_B }, colour: red }
+upstream: { proxy: { env: NOT_SET_EITHER } }
+store: { path: ${path} }
+`,
+  );
+  const store = await openStore({ kind: 'sqlite', path });
+  const journals = await Promise.all(['a', 'b'].map(async name => ({ name, journal: await openJournal(store, name) })));
+  const explanation = (name: string, dlqId: string): Explanation => ({
+    account: name,
+    dlqId,
+    messageId: undefined,
+    action: undefined,
+    firstSeenAt: 0,
+    lastSeenAt: 0,
+    snapshots: 1,
+    owner: undefined,
+    findings: [],
+    held: undefined,
+    paused: journals.find(each => each.name === name)?.journal.state.paused,
+    attempts: 0,
+    outcome: undefined,
+  });
+  const desk = createDesk({
+    store,
+    accounts: journals.map(each => ({ ...each, explain: id => explanation(each.name, id) })),
+    clock: systemClock,
+    log: createTestLog(),
+  });
+  const stop = new AbortController();
+  const serving = (async () => {
+    while (!stop.signal.aborted) {
+      await desk.serve();
+      await setTimeout(20);
+    }
+  })();
+  onTestFinished(async () => {
+    stop.abort();
+    await serving;
+    await store.close();
+    rmSync(folder, { recursive: true });
+  });
+  const cli = async (...args: string[]) => {
+    const { code, stdout, stderr } = await runCli(['auto-cancel', ...args, '--config', config]);
+    return { code, said: (stdout + stderr).trimEnd().replaceAll(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, 'TIME') };
+  };
+  return { cli, journals };
+}
+
+it('the brakes need the store alone, and say what was so before', { timeout: PATIENCE }, async test => {
+  const { cli, journals } = await setUp(test);
+  const done = (said: string) => ({ code: 0, said });
+  const as = (by: string, reason: string) => ['--by', by, '--reason', reason];
+  expect(await cli('resume', ...as('ann', 'over'))).toEqual(done('it was not paused: nothing has changed'));
+  expect(await cli('pause', ...as('ann', 'incident'))).toEqual(done('paused'));
+  expect(await cli('pause', ...as('bob', 'another'))).toEqual(
+    done('paused; it was paused before, since TIME by ann: incident'),
+  );
+  expect((await cli('explain', '1-0', '--account', 'b')).said).toContain(
+    'auto-cancel is paused since TIME by bob: another',
+  );
+  expect(await cli('resume', ...as('ann', 'over'))).toEqual(done('resumed; it was paused since TIME by bob: another'));
+  expect(await cli('reset-breaker', 'errors', ...as('ann', 'mended'))).toEqual(
+    done('the breaker errors was not open: nothing has changed'),
+  );
+  await journals[1]?.journal.append([
+    { at: 1, step: 'breaker_opened', breaker: 'errors', reason: '3 cancels went wrong' },
+  ]);
+  expect(await cli('reset-breaker', 'errors', ...as('ann', 'mended'))).toEqual(
+    done('the breaker errors is reset; it was open since TIME: 3 cancels went wrong'),
+  );
+  expect(await cli('approve', 'none')).toEqual({ code: 1, said: 'nothing waits for approval under none' });
+  // What changed nothing is no line of the journal.
+  const steps = (await cli('journal', '--json')).said.split('\n').map(line => JSON.parse(line));
+  expect(steps.filter(({ account }) => account === 'b').map(({ step }) => step)).toEqual([
+    'breaker_opened',
+    'paused',
+    'paused',
+    'resumed',
+    'breaker_reset',
+  ]);
+  expect(steps.filter(({ account }) => account === 'a').map(({ step }) => step)).toEqual([
+    'paused',
+    'paused',
+    'resumed',
+  ]);
+});
+
+it('a store that can’t be found is said with its place', { timeout: PATIENCE }, async ({ onTestFinished }) => {
+  const folder = mkdtempSync(join(tmpdir(), 'delivery-watch-brakes-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const file = join(folder, 'config.yaml');
+  const pause = async (text: string) => {
+    writeFileSync(file, text);
+    const { code, stderr } = await runCli(['auto-cancel', 'pause', '--reason', 'x', '--config', file]);
+    return { code, stderr: stderr.replaceAll(folder, '') };
+  };
+  expect(await pause('store: { kind: floppy }')).toEqual({
+    code: 2,
+    stderr: '/config.yaml:1:16: store.kind: must be sqlite or memory\n',
+  });
+  expect(await pause('store:\n  kind: sqlite\n   path: x\n')).toMatchObject({ code: 2 });
+});

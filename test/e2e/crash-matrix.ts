@@ -1,0 +1,262 @@
+import { afterAll, describe, expect, it, type TestContext } from 'vitest';
+import type { Dialect } from '../../src/emulator/dialect.ts';
+import type { CallbackState } from '../../src/emulator/failure-callback.ts';
+import type { FaultSeed } from '../../src/emulator/fault.ts';
+import type { FinalOutcome } from '../../src/model/journal.ts';
+import type { Action } from '../../src/remediation/journal-state.ts';
+import { attemptsThatCount } from '../../src/remediation/settle.ts';
+import { eventually } from '../support/eventually.ts';
+import { startHttpService } from '../support/http-service.ts';
+import { isLook, type Scene, type Stage, setStage } from './stuck-callback.ts';
+
+const CANCEL = 'DELETE /v2/workflows/dlq/callback/{dlqId}';
+
+/** How the service answers a cancel, and what must come of it in the end, wherever the agent dies. */
+interface Variant {
+  readonly dialect?: Partial<Dialect>;
+  readonly fault?: Omit<FaultSeed, 'endpoint'>;
+  /** What happens to the entry between the agent's last look and its DELETE. */
+  readonly meanwhile?: (stage: Stage) => void;
+  readonly isForeign?: boolean;
+  readonly actionToken?: Scene['actionToken'];
+  readonly timeout?: string;
+  readonly outcome: FinalOutcome;
+  /** The callback at last; undefined when the entry is gone. */
+  readonly callback: CallbackState | undefined;
+  /** The same, where the first of two attempts was lost with the agent. */
+  readonly second?: { readonly outcome: FinalOutcome; readonly callback: CallbackState };
+  /** The answer alone ends the action, or lets it begin anew. */
+  readonly isSettledByAnswer?: boolean;
+}
+
+const cancelled = { outcome: 'confirmed', callback: 'CALLBACK_CANCELED' } as const;
+const inProgress = { outcome: 'gave_up', callback: 'CALLBACK_INPROGRESS' } as const;
+const once = (fault: FaultSeed): Variant => ({ ...cancelled, fault: { ...fault, times: 1 }, timeout: '20s' });
+const answered = (cancelAnswer: Dialect['cancelAnswer']): Variant => ({ ...cancelled, dialect: { cancelAnswer } });
+const rejected: Variant = { outcome: 'rejected', callback: 'CALLBACK_INPROGRESS', isSettledByAnswer: true };
+
+const VARIANTS = {
+  '302': answered('302'),
+  '302 with a relative Location': answered('302-location'),
+  '302 with its own address as Location': answered('302-self'),
+  '302 with another host as Location': { ...answered('302-location'), isForeign: true },
+  '200': answered('200'),
+  '202': answered('202'),
+  '204': answered('204'),
+  '400, for it has ended': {
+    outcome: 'superseded',
+    callback: 'CALLBACK_SUCCESS',
+    meanwhile({ emulator, stuck: [id = ''], callbackOf }) {
+      if (callbackOf(id) === 'CALLBACK_INPROGRESS') emulator.state.setCallback(id, 'CALLBACK_SUCCESS');
+    },
+  },
+  '400, for it is invalid': { ...answered('400'), ...inProgress },
+  '401': { ...rejected, actionToken: 'void' },
+  '403': { ...rejected, actionToken: 'read-only' },
+  '404': {
+    outcome: 'gone',
+    callback: undefined,
+    isSettledByAnswer: true,
+    meanwhile: ({ emulator, stuck: [id = ''] }) => void emulator.state.removeDlqEntry(id),
+  },
+  '429': { ...once({ kind: 'status', status: 429 }), isSettledByAnswer: true },
+  '500, not applied': { ...once({ kind: 'status', status: 500 }), second: inProgress },
+  '500, applied': once({ kind: 'status', status: 500, acts: true }),
+  '500 each time': { ...inProgress, fault: { kind: 'status', status: 500 } },
+  'no answer, not applied': once({ kind: 'hang' }),
+  'no answer, applied': once({ kind: 'hang', acts: true }),
+  'a reset, not applied': once({ kind: 'reset' }),
+  'a reset, applied': once({ kind: 'reset', acts: true }),
+} satisfies Record<string, Variant>;
+
+interface Spot {
+  readonly held?: string;
+  readonly commit?: string;
+}
+
+/** Where the agent is killed: at a commit (see support/journal-crash.ts), or while something is held up. */
+const POINTS = {
+  nowhere: {},
+  'during its last look': { held: 'last look' },
+  'before its intent is committed': { commit: 'before intent 1' },
+  'after its intent is committed': { commit: 'after intent 1' },
+  'before the DELETE takes effect': { held: 'request' },
+  'after the DELETE took effect': { held: 'answer' },
+  'before the answer is committed': { commit: 'before answered 1' },
+  'after the answer is committed': { commit: 'after answered 1' },
+  'while it reads back': { held: 'read-back' },
+  'before the end is committed': { commit: 'before ended 1' },
+  'after the end is committed': { commit: 'after ended 1' },
+} as const satisfies Record<string, Spot>;
+
+type Point = keyof typeof POINTS;
+
+const all = Object.keys(POINTS) as Point[];
+/** Where an answer that means the same as another may make a difference: the request before it is the same. */
+const aroundAnswer: Point[] = ['nowhere', 'before the answer is committed', 'after the answer is committed'];
+/** With an answer that ends the action, these are points that there are already, or none. */
+const afterSettled: Point[] = ['while it reads back', 'before the end is committed', 'after the end is committed'];
+
+/** From the intent on: what comes before is the same for every answer, and leaves nothing behind. */
+const fromIntent = ['nowhere' as const, ...all.slice(all.indexOf('after its intent is committed'))];
+/** An attempt is used up, and nothing reaches the service. */
+const lost: Point[] = ['after its intent is committed', 'before the DELETE takes effect'];
+
+/**
+ * Every point with an answer of each meaning. What is left out of the product is the same to the agent as something that is in
+ * it: answers with the same meaning before they come, points before the intent, an answer that never comes as it takes effect.
+ */
+const POINTS_OF: Record<keyof typeof VARIANTS, Point[]> = {
+  '302': all,
+  '302 with a relative Location': aroundAnswer,
+  '302 with its own address as Location': aroundAnswer,
+  '302 with another host as Location': aroundAnswer,
+  '200': aroundAnswer,
+  '202': aroundAnswer,
+  '204': aroundAnswer,
+  '400, for it has ended': fromIntent,
+  '400, for it is invalid': fromIntent,
+  '401': aroundAnswer,
+  '403': fromIntent,
+  '404': fromIntent,
+  '429': fromIntent,
+  '500, not applied': fromIntent,
+  '500, applied': fromIntent,
+  '500 each time': ['nowhere', 'after its intent is committed', 'after the answer is committed'],
+  'no answer, not applied': aroundAnswer,
+  'no answer, applied': fromIntent.filter(point => point !== 'after the DELETE took effect'),
+  'a reset, not applied': aroundAnswer,
+  'a reset, applied': aroundAnswer,
+};
+
+export const cases = Object.entries<Variant>(VARIANTS).flatMap(([name, variant]) =>
+  POINTS_OF[name as keyof typeof VARIANTS]
+    .filter(point => !(variant.isSettledByAnswer && afterSettled.includes(point)))
+    .map(point => ({ name, variant, point })),
+);
+
+export type Case = (typeof cases)[number];
+
+/** Every point with the usual answer, and every other answer with a point of its own. */
+export const some: readonly Case[] = [
+  ...cases.filter(({ name }) => name === '302'),
+  ...Object.keys(VARIANTS)
+    .filter(name => name !== '302')
+    .map((name, index) => {
+      const own = cases.filter(each => each.name === name);
+      return own[index % own.length] as Case;
+    }),
+];
+
+const figures = { cases: 0, kills: 0, deletes: 0, intents: 0, outcomes: new Map<string, number>() };
+
+/** Starts the agent, kills it at the point, and starts it again. */
+async function dieAndRestart(stage: Stage, point: Point, reached: Promise<unknown>): Promise<void> {
+  const spot: Spot = POINTS[point];
+  if (point === 'nowhere') return void stage.startAgent();
+  const doomed = stage.startAgent(spot.commit);
+  if (spot.held) {
+    await reached;
+    doomed.kill('SIGKILL');
+  }
+  expect(await doomed.ended).toBe('SIGKILL');
+  figures.kills += 1;
+  const agent = stage.startAgent();
+  await agent.says(/is listening/);
+}
+
+/** What must be so in one case: it is gone through from the start of the agent to three walks after its end. */
+async function check({ variant, point }: Case, { onTestFinished, expect }: TestContext): Promise<void> {
+  const { dialect, fault, meanwhile, isForeign, actionToken, timeout, second } = variant;
+  const { outcome, callback } = (lost.includes(point) && second) || variant;
+  const onEnd = (close: () => Promise<unknown>) => void onTestFinished(async () => void (await close()));
+  const foreign = await startHttpService((_request, response) => void response.end());
+  onEnd(() => foreign.close());
+  const spot: Spot = POINTS[point];
+  const reached = Promise.withResolvers<void>();
+  let isHeld = false;
+  const hold = (place: string) => {
+    if (isHeld || spot.held !== place) return undefined;
+    isHeld = true;
+    reached.resolve();
+    return new Promise(() => undefined);
+  };
+  const stage: Stage = await setStage(onEnd, {
+    emulator: { ...(dialect && { dialect }), faults: fault ? [{ ...fault, endpoint: CANCEL }] : [] },
+    ...(actionToken && { actionToken }),
+    ...(timeout && { upstream: { timeout } }),
+    hooks: {
+      before(request) {
+        if (isLook(request)) return hold(stage.deletes.length === 0 ? 'last look' : 'read-back');
+        if (request.method !== 'DELETE') return undefined;
+        meanwhile?.(stage);
+        return hold('request');
+      },
+      after(request, { headers }) {
+        if (request.method !== 'DELETE') return undefined;
+        if (isForeign && headers.location) headers.location = foreign.url + headers.location;
+        return hold('answer');
+      },
+    },
+  });
+  const [id = ''] = stage.stuck;
+  await dieAndRestart(stage, point, reached.promise);
+
+  const { lines, state, actions } = await eventually(async () => {
+    const now = await stage.journal();
+    expect(now.actions.map(({ ended }) => ended)).toEqual([outcome]);
+    return now;
+  });
+  const heard = stage.deletes.length;
+  // Three more walks would be enough to begin anew.
+  const walks = stage.walks();
+  await eventually(() => expect(stage.walks()).toBeGreaterThan(walks + 3));
+
+  const intents = lines.filter(({ step }) => step === 'intent');
+  expect(stage.violations).toEqual([]);
+  expect(new Set([id, ...stage.deletes])).toEqual(new Set([id]));
+  expect(stage.deletes.length).toBe(heard);
+  expect(heard).toBeLessThanOrEqual(intents.length);
+  // One that was told to come later did not count.
+  expect(attemptsThatCount(actions[0] as Action)).toBeLessThanOrEqual(2);
+  expect(Object.values(stage.emulator.state.cancels()).reduce((sum, each) => sum + each, 0)).toBeLessThanOrEqual(heard);
+  expect(stage.emulator.state.tally.cancelCalls.filter(({ verdict }) => verdict === 'done').length).toBe(
+    callback === 'CALLBACK_CANCELED' ? 1 : 0,
+  );
+  expect(stage.callbackOf(id)).toBe(callback);
+  expect(stage.callbackOf(stage.healthy)).toBe('CALLBACK_INPROGRESS');
+  expect(stage.emulator.state.findDlqEntry(stage.trap)).toBeDefined();
+  expect(stage.emulator.state.calls()).not.toHaveProperty('DELETE /v2/dlq/{dlqId}');
+  expect(foreign.requests).toEqual([]);
+
+  // Each line that any process committed is there, in its order, and no other.
+  const now = await stage.journal();
+  expect(now.lines).toEqual(stage.traced());
+  expect(now.lines).toEqual(lines);
+  expect(actions[0]?.isOpen).toBe(false);
+  expect(state.uses.length).toBe(intents.length);
+  expect([...state.breakers.keys()]).toEqual(outcome === 'rejected' ? ['errors'] : []);
+  const [end] = lines.filter(({ step }) => step === 'ended').slice(-1);
+  const [last] = lines.filter(({ step }) => step === 'answered').slice(-1);
+  const wasTold = last?.step === 'answered' && last.answer.kind === 'accepted';
+  if (outcome === 'confirmed')
+    expect(end).toMatchObject(wasTold ? expect.not.objectContaining({ unproven: true }) : { unproven: true });
+
+  figures.cases += 1;
+  figures.deletes += heard;
+  figures.intents += intents.length;
+  figures.outcomes.set(outcome, (figures.outcomes.get(outcome) ?? 0) + 1);
+}
+
+/** Goes through these cases, some at a time. */
+export function describeCases(chosen: readonly Case[]): void {
+  describe('an action of auto-cancel, whatever the service answers and wherever the agent is killed', () => {
+    afterAll(() => {
+      const { outcomes, ...counts } = figures;
+      const words = [...Object.entries(counts), ...[...outcomes].sort()].map(([word, count]) => `${count} ${word}`);
+      process.stdout.write(`crash matrix: ${words.join(', ')}\n`);
+    });
+
+    it.concurrent.for(chosen)('ends as it must: $name, killed $point', check);
+  });
+}

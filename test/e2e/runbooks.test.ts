@@ -1,0 +1,137 @@
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { delimiter, join, resolve } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { LABEL_VALUES } from '../../src/collectors/index.ts';
+import { type Emulator, startEmulator } from '../../src/emulator/server.ts';
+import { OUTCOMES } from '../../src/upstream/errors.ts';
+import { knownSeries } from '../mixin/known-series.ts';
+import { parsePromql } from '../mixin/parse-promql.ts';
+import { type CliProcess, startCli } from '../support/cli.ts';
+import { eventually } from '../support/eventually.ts';
+import { run } from '../support/run.ts';
+import { codeIn, runbookCode } from '../support/runbook-code.ts';
+
+const PATIENCE = 120_000;
+const unique = (texts: readonly string[]) => [...new Set(texts)];
+const ofKind = (kind: string) => unique(runbookCode.filter(code => code.kind === kind).map(({ text }) => text));
+
+describe('code in runbooks', () => {
+  it('is of a kind that is tried here', () => {
+    expect(runbookCode.filter(({ kind }) => kind === 'unknown')).toEqual([]);
+    expect([ofKind('shell').length, ofKind('promql').length].every(count => count > 5)).toBe(true);
+  });
+
+  it.each([
+    ['a word that is none', 'see `delivered-watch`'],
+    ['a key that is not there', '`events.overlapp`'],
+    ['a block of no language', '```\ndelivery-watch plan\n```\n'],
+    ['a block of another language', '```bash\ndelivery-watch plan\n```\n'],
+    ['a command of another program', '`systemctl restart delivery-watch`'],
+  ])('%s is found out', (_what, text) => {
+    expect(codeIn('x', text)).toMatchObject([{ kind: 'unknown' }]);
+  });
+
+  it('a block is taken line by line', () => {
+    expect(
+      codeIn('x', 'a\n\n```sh\none\ntwo\n```\n\n```promql\nup\n```\n`match`\n').map(({ text, kind }) => [text, kind]),
+    ).toEqual([
+      ['one', 'shell'],
+      ['two', 'shell'],
+      ['up', 'promql'],
+      ['match', 'word'],
+    ]);
+  });
+});
+
+describe('PromQL in runbooks', () => {
+  it.each(ofKind('promql'))('%s', expr => {
+    const { faults, selectors, groupedBy } = parsePromql(expr);
+    expect(faults).toEqual([]);
+    expect(selectors.length).toBeGreaterThan(0);
+    for (const { name, matchers } of selectors) {
+      const labels = knownSeries.get(name);
+      expect(labels, name).toBeDefined();
+      expect(Object.keys(matchers).filter(label => !labels?.includes(label))).toEqual([]);
+      expect(groupedBy.filter(label => !labels?.includes(label))).toEqual([]);
+      for (const [label, matcher] of Object.entries(matchers)) {
+        const values =
+          LABEL_VALUES.get(name)?.[label] ??
+          (name === 'delivery_api_requests_total' && label === 'outcome' ? OUTCOMES : undefined);
+        const [, value = ''] = /^="(.*)"$/.exec(matcher) ?? [];
+        if (values && value) expect(values).toContain(value);
+      }
+    }
+  });
+});
+
+describe('commands in runbooks', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'delivery-watch-runbooks-'));
+  let emulator: Emulator;
+  let agent: CliProcess;
+  /** What stands for the placeholders. */
+  let values: Readonly<Record<string, string>>;
+  let env: Readonly<Record<string, string>>;
+
+  beforeAll(async () => {
+    emulator = await startEmulator({ history: 0, workload: false, dlqEntries: 3 });
+    const dlqId = emulator.state.addFailedRun({ workflowUrl: 'https://stuck.example.com/run' });
+    const config = join(folder, 'config.yaml');
+    writeFileSync(
+      config,
+      JSON.stringify({
+        server: { listen: '127.0.0.1:0' },
+        store: { path: join(folder, 'store.db') },
+        accounts: [
+          {
+            name: 'production',
+            baseUrl: emulator.url,
+            token: { env: 'TOKEN' },
+            management: { baseUrl: emulator.url, username: 'ops', password: { env: 'PASSWORD' } },
+            budget: { requestsPerSecond: 1000, burst: 1000, requestsPerDay: 100_000_000 },
+          },
+        ],
+        collect: { flowControl: { every: '1s' }, dlq: { every: '1s', rescanEvery: '2s' }, events: { every: '1s' } },
+        autoCancel: {
+          mode: 'plan',
+          rules: [{ name: 'stuck', match: { workflowUrl: { prefix: ['https://stuck.example.com/'] } } }],
+        },
+      }),
+    );
+    // As it is when the package is installed.
+    const bin = join(folder, 'delivery-watch');
+    writeFileSync(bin, `#!/bin/sh\nexec '${process.execPath}' '${resolve('src/main.ts')}' "$@"\n`);
+    chmodSync(bin, 0o755);
+    env = { PATH: [folder, process.env.PATH].join(delimiter), TOKEN: emulator.token, PASSWORD: 'p' };
+    agent = startCli(['serve', '--config', config], env);
+    const [, url = ''] = await agent.says(/"url":"(http:\/\/[^"]+)"/);
+    values = {
+      FILE: config,
+      DLQ_ID: dlqId,
+      NAME: 'production',
+      BREAKER: 'errors',
+      'HOST:10922': new URL(url).host,
+      '…': 'a test',
+    };
+    await eventually(async () => {
+      const found = await run('delivery-watch', ['auto-cancel', 'explain', dlqId, '--config', config], env);
+      expect(found).toMatchObject({ code: 0 });
+    }, PATIENCE);
+  }, PATIENCE);
+
+  afterAll(async () => {
+    agent?.kill('SIGKILL');
+    await agent?.ended;
+    await emulator?.close();
+    rmSync(folder, { recursive: true });
+  });
+
+  it.each(ofKind('shell'))('%s', { timeout: PATIENCE }, async written => {
+    const command = Object.entries(values).reduce((text, [name, value]) => text.replaceAll(name, value), written);
+    // What is left in capitals is a placeholder that nothing stands for here.
+    expect(command.replaceAll(folder, '').match(/\b[A-Z]{3,}(_[A-Z]+)*\b/g)).toBeNull();
+    const { code, stdout, stderr } = await run('sh', ['-c', command], env);
+    expect({ code, stderr: code === 0 ? '' : stderr }).toEqual({ code: 0, stderr: '' });
+    expect(stdout).not.toBe('');
+  });
+});

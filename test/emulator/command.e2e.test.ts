@@ -1,0 +1,61 @@
+import { expect, onTestFinished, test } from 'vitest';
+import { type Emulator, scenarios } from '../../src/emulator/server.ts';
+import { runCli, startCli } from '../support/cli.ts';
+import { ask } from './emulated.ts';
+
+test('emulate --help names scenarios, options and faults', async () => {
+  const { code, stdout } = await runCli(['emulate', '--help']);
+  expect(code).toBe(0);
+  for (const [name, { description }] of Object.entries(scenarios)) {
+    expect(stdout).toContain(`  ${name}\n`);
+    expect(stdout).toContain(description);
+  }
+  for (const text of ['--port <n>', 'cancelAnswer=302|302-location', 'logLagMs=0', 'latencyMs'])
+    expect(stdout).toContain(text);
+  expect(await runCli(['help', 'emulate'])).toMatchObject({ code: 0, stdout: expect.stringContaining('--scenario') });
+});
+
+test.each([
+  [['--option', 'colour=red'], 'there is no option "colour"'],
+  [['--option', 'eventTime=date'], 'eventTime must be one of text, number'],
+  [['--fault', 'kind=explode'], 'invalid fault: kind: '],
+])('emulate %j is bad usage', async (args, reason) => {
+  const { code, stderr } = await runCli(['emulate', '--port', '0', ...args]);
+  expect(code).toBe(2);
+  expect(stderr).toContain(reason);
+});
+
+test('emulate takes options and faults', async () => {
+  const args = ['--option', 'flowControlList=array', '--option', 'retryAfter=present'];
+  const fault = 'kind=status,status=502,endpoint=GET /v2/dlq,times=1,acts=true';
+  const cli = startCli(['emulate', '--port', '0', '--speed', '0', ...args, '--fault', fault]);
+  try {
+    const [, url = ''] = await cli.says(/url\s+(\S+)/);
+    const [, token = ''] = await cli.says(/token\s+(\S+)/);
+    const get = (path: string) => fetch(url + path, { headers: { authorization: `Bearer ${token}` } });
+    expect(Array.isArray(await (await get('/v2/flowControl')).json())).toBe(true);
+    expect([(await get('/v2/dlq')).status, (await get('/v2/dlq')).status]).toEqual([502, 200]);
+    const state = (await (await fetch(`${url}/_emulator/state`)).json()) as { dialect: object; faults: object };
+    expect(state.dialect).toMatchObject({ flowControlList: 'array', retryAfter: 'present' });
+    expect(state.faults).toMatchObject([{ fault: { status: 502, times: 1, acts: true }, struck: 1 }]);
+  } finally {
+    cli.kill('SIGTERM');
+  }
+  expect(await cli.ended).toBe(0);
+});
+
+test('the command prints the secrets of each account', async () => {
+  const cli = startCli(['emulate', '--port', '0', '--accounts', '2']);
+  onTestFinished(async () => {
+    cli.kill('SIGKILL');
+    await cli.ended;
+  });
+  const [, url = '', first = '', second = ''] = await cli.says(
+    /url +(\S+)\n +token +(\S+)\n(?:.*\n){2}Account 2:\n +token +(\S+)\n +read-only +\S+\n +account +owner-2@example\.com:\S+\nStop/,
+  );
+  const listed = async (token: string) => (await ask({ url, token } as Emulator, '/v2/events')).body.events;
+  const [one, two] = [await listed(first), await listed(second)];
+  expect(one.length).toBeGreaterThan(100);
+  expect(two.length).toBeGreaterThan(100);
+  expect(one[0].messageId).not.toBe(two[0].messageId);
+});

@@ -1,0 +1,169 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync, writeFileSync } from 'node:fs';
+import { connect, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import type { Bounds } from '../../src/http/bounds.ts';
+import { afterThisTest } from '../support/client.ts';
+import { eventually } from '../support/eventually.ts';
+import { json, startHttpService } from '../support/http-service.ts';
+
+const MB = 1024 * 1024;
+
+interface AgentProcess {
+  readonly url: string;
+  readonly port: number;
+  said(): string;
+  /** Most bytes of memory since `forgetPeak`. */
+  peak(): number;
+  forgetPeak(): void;
+  /** Sockets that the process has open. */
+  sockets(): number;
+}
+
+function killAfterThisTest(child: ChildProcess): void {
+  const ended = once(child, 'exit');
+  afterThisTest(async () => {
+    child.kill('SIGKILL');
+    await ended;
+  });
+}
+
+/** A real agent in a process of its own whose /metrics has some 5 MB. */
+async function startLargeAgent(bounds: Partial<Bounds>): Promise<AgentProcess> {
+  const keys = Array.from({ length: 8300 }, (_, index) => ({
+    flowControlKey: `tenant-${index}-of-the-service`,
+    waitListSize: index,
+    parallelismMax: 10,
+    parallelismCount: 5,
+    rateMax: 100,
+    rateCount: 7,
+    ratePeriod: 60,
+  }));
+  const service = await startHttpService((_request, response) => json(response, keys));
+  afterThisTest(() => service.close());
+  const folder = mkdtempSync(join(tmpdir(), 'delivery-watch-'));
+  afterThisTest(async () => rmSync(folder, { recursive: true }));
+  const file = join(folder, 'config.yaml');
+  writeFileSync(
+    file,
+    JSON.stringify({
+      server: { listen: '127.0.0.1:0' },
+      store: { kind: 'memory' },
+      accounts: [{ name: 'a', baseUrl: service.url, token: { env: 'DELIVERY_TOKEN' } }],
+      collect: {
+        flowControl: { every: '1h', maxSeries: 100_000 },
+        dlq: { enabled: false },
+        events: { enabled: false },
+      },
+    }),
+  );
+  const child = spawn(process.execPath, ['test/http/agent-process.ts', file, JSON.stringify(bounds)], {
+    env: { PATH: process.env.PATH ?? '', DELIVERY_TOKEN: 'x' },
+    stdio: ['ignore', 'ignore', 'pipe'],
+  });
+  killAfterThisTest(child);
+  let said = '';
+  child.stderr.setEncoding('utf8').on('data', chunk => {
+    said += chunk;
+  });
+  const url = await eventually(() => {
+    const [, found] = /"url":"([^"]+)"/.exec(said) ?? [];
+    if (found === undefined) throw new Error(`the agent does not listen: ${said}`);
+    return found;
+  });
+  await eventually(async () => expect((await (await fetch(`${url}/metrics`)).text()).length).toBeGreaterThan(4.5 * MB));
+  const proc = `/proc/${child.pid}`;
+  return {
+    url,
+    port: Number(new URL(url).port),
+    said: () => said,
+    peak: () => Number(/VmHWM:\s+(\d+) kB/.exec(readFileSync(`${proc}/status`, 'utf8'))?.[1]) * 1024,
+    forgetPeak: () => writeFileSync(`${proc}/clear_refs`, '5'),
+    sockets: () =>
+      readdirSync(`${proc}/fd`).filter(fd => {
+        try {
+          return readlinkSync(`${proc}/fd/${fd}`).startsWith('socket:');
+        } catch {
+          return false;
+        }
+      }).length,
+  };
+}
+
+function open(port: number): Socket {
+  const socket = connect(port, '127.0.0.1').on('error', () => undefined);
+  afterThisTest(async () => void socket.destroy());
+  return socket;
+}
+
+/** Asks for everything and stops reading at the first bytes, which it waits for where `patient`. */
+async function askAndNeverRead({ port }: AgentProcess, patient: boolean): Promise<void> {
+  const socket = open(port);
+  socket.write('GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n');
+  if (patient) await Promise.race([once(socket, 'readable'), once(socket, 'close')]);
+}
+
+/** Sends a header without an end, a byte at a time. */
+function drip({ port }: AgentProcess): void {
+  const socket = open(port);
+  socket.write('GET /metrics HTTP/1.1\r\nHost: x\r\nX-Long: ');
+  const timer = setInterval(() => socket.write('a'), 100);
+  socket.on('close', () => clearInterval(timer));
+  afterThisTest(async () => clearInterval(timer));
+}
+
+const heldOf = (said: string) =>
+  said
+    .split('\n')
+    .flatMap(line => /"bound":"(\w+)"/.exec(line)?.[1] ?? [])
+    .sort();
+
+describe.skipIf(process.platform !== 'linux')('clients that take more than they should', () => {
+  it('200 that never read and 100 that drip a header cost little memory, hold up nobody, and are cut', {
+    timeout: 120_000,
+  }, async () => {
+    const agent = await startLargeAgent({ answerWithin: 8000, headersWithin: 4000 });
+    const scrape = async () => {
+      const response = await fetch(`${agent.url}/metrics`, { headers: { 'accept-encoding': 'identity' } });
+      return [response.status, (await response.text()).length > 4.5 * MB];
+    };
+    // What a process needs that answers at all.
+    agent.forgetPeak();
+    for (let times = 0; times < 30; times += 1) await scrape();
+    const usual = { peak: agent.peak(), sockets: agent.sockets() };
+    agent.forgetPeak();
+
+    for (let count = 0; count < 160; count += 1) void askAndNeverRead(agent, false);
+    for (let count = 0; count < 100; count += 1) drip(agent);
+    // Each of these finds another body than the one before: the agent's own numbers change with every answer.
+    for (let count = 0; count < 40; count += 1) {
+      await askAndNeverRead(agent, true);
+      if (count % 10 === 0) expect(await scrape()).toEqual([200, true]);
+    }
+    await eventually(() => expect(agent.sockets()).toBeLessThanOrEqual(usual.sockets + 1), 60_000);
+    expect(await scrape()).toEqual([200, true]);
+    const grown = (agent.peak() - usual.peak) / MB;
+    process.stderr.write(`300 greedy clients: ${grown.toFixed(0)} MB more\n`);
+    expect(grown).toBeLessThan(50);
+    expect(heldOf(agent.said())).toEqual(['answers', 'requests']);
+  });
+
+  it('refuses more than maxConnections, says so once, and answers again when they are gone', async () => {
+    const agent = await startLargeAgent({ maxConnections: 5 });
+    const sockets = await Promise.all(
+      Array.from({ length: 20 }, async () => {
+        const socket = open(agent.port);
+        socket.write('GET /metrics HTTP/1.1\r\n');
+        await once(socket, 'connect');
+        return socket;
+      }),
+    );
+    await eventually(() => expect(heldOf(agent.said())).toEqual(['connections']));
+    await eventually(() => expect(sockets.filter(({ readyState }) => readyState === 'open').length).toBeLessThan(6));
+    for (const socket of sockets) socket.destroy();
+    await eventually(async () => expect((await fetch(`${agent.url}/-/healthy`)).status).toBe(200));
+  });
+});

@@ -1,0 +1,98 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { bareAddress } from '../../src/kit/bare-address.ts';
+
+describe('an address without its secrets', () => {
+  it.each([
+    ['https://api.example.com/jobs/a?token=s#f', 'https://api.example.com/jobs/a?…'],
+    ['https://api.example.com/jobs/a#token=s', 'https://api.example.com/jobs/a?…'],
+    ['https://user:pw@api.example.com:8443/a', 'https://api.example.com:8443/a'],
+    ['https:user:pw@h?token=s', 'https://h/?…'],
+    [' https://user:pw@h/p?token=s', 'https://h/p?…'],
+    ['http:\\\\user:pw@h\\p?token=s', 'http://h/p?…'],
+    ['HTTPS:/user:pw@h/p', 'https://h/p'],
+    ['ht\ntps://user:pw@h/p?token=s', 'https://h/p?…'],
+    ['https://user:p@w@h/p', 'https://h/p'],
+    ['https:https://user:pw@h/p', 'https://https/…'],
+    ['https://h/p%3Ftoken=s', 'https://h/…'],
+    ['h/p?token=s', '…'],
+    ['user:pw@h/p', '…'],
+    ['//user:pw@h/p', '…'],
+    ['ftp://user:pw@h/p', '…'],
+    ['https://', '…'],
+    ['https://user:pw@', '…'],
+    ['https://user:pw@h:99999/p', '…'],
+    ['data:text/plain,secret', '…'],
+    ['my-topic', 'my-topic'],
+    ['', ''],
+  ])('%j is shown as %j', (text, shown) => expect(bareAddress(text)).toBe(shown));
+
+  it('no user, password, query or fragment is ever shown, however it is spelt', () => {
+    const odd = (...parts: string[]) => fc.constantFrom(...parts);
+    const lead = odd('', ' ', '\t', '\0', '\n', '\u00a0', '\ufeff', '%20');
+    const scheme = odd('https', 'http', 'HTTP', 'hTTps', 'htt\tps', 'https:https', 'ftp', 'wss', 'blob:https', '', 'x');
+    const colon = odd('://', ':', ':/', ':\\\\', ':/\\', ':////', '//', '\\\\', '', ': //', ':\t//', '\uff1a//');
+    const user = odd(
+      '',
+      'SECRET@',
+      'u:SECRET@',
+      'SECRET:p@',
+      'u:SECRET@@',
+      'u%40SECRET@',
+      'u:SEC\tRET@',
+      '@SECRET@',
+      ':SECRET@',
+    );
+    const host = odd(
+      'h',
+      'h.example',
+      '[::1]',
+      '[::1',
+      '127.1',
+      '1.2.3.4.5',
+      'h:99999',
+      'h:',
+      '',
+      'h h',
+      'ex%00ample',
+      'xn--a',
+      '-',
+    );
+    const path = odd('', '/', '/p', '\\p', '/p;v', '/%', '/p p', '/p\n');
+    const query = odd(
+      '',
+      '?token=SECRET',
+      '??SECRET',
+      '?a#SECRET',
+      '#SECRET',
+      '#?SECRET',
+      '?SECRET#',
+      '\t?SECRET',
+      '?SEC\nRET',
+    );
+    fc.assert(
+      fc.property(fc.tuple(lead, scheme, colon, user, host, path, query), parts => {
+        const shown = bareAddress(parts.join(''));
+        expect(shown.replace(/[\t\n]/g, '')).not.toContain('SECRET');
+        expect(shown).not.toContain('@');
+      }),
+      { numRuns: 20_000 },
+    );
+  });
+
+  it('no part of any text behind a ? or before an @ is shown', () => {
+    const secret = fc.stringMatching(/^[A-Z]{6}$/);
+    fc.assert(
+      fc.property(
+        fc.string({ unit: 'binary', maxLength: 12 }),
+        secret,
+        fc.string({ maxLength: 12 }),
+        (before, s, after) => {
+          expect(bareAddress(`${before}?${s}${after}`)).not.toContain(s);
+          expect(bareAddress(`https://${s}@${after}`).toUpperCase()).not.toContain(s);
+        },
+      ),
+      { numRuns: 5000 },
+    );
+  });
+});

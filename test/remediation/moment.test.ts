@@ -1,0 +1,328 @@
+import { describe, expect, it } from 'vitest';
+import { createScene, DAY, HOUR, MINUTE, rule, SECOND } from '../support/auto-cancel-scene.ts';
+
+type Scene = Awaited<ReturnType<typeof createScene>>;
+
+async function warmScene(section: object = { rules: [rule('jobs')] }) {
+  const scene = await createScene(section);
+  await scene.warm();
+  return scene;
+}
+
+/** Lets time pass without anything that is due happening. */
+const pass = (scene: Scene, ms: number) => scene.clock.sleep(ms);
+
+describe('silence', () => {
+  it('is that of the time at which the log was asked', async () => {
+    const scene = await warmScene();
+    scene.events.set('m-a', scene.clock.now() - 30 * MINUTE);
+    scene.onEvents = () => pass(scene, 40 * MINUTE);
+    expect(await scene.walk('a:asks_events')).toBe('left a idle_for');
+    expect(scene.sent).toEqual([]);
+  });
+
+  it.each([
+    ['an event came', (scene: Scene) => scene.events.set('m-a', scene.clock.now()), 'idle_for'],
+    [
+      'an old event came late',
+      (scene: Scene) => scene.events.set('m-a', scene.clock.now() - 2 * HOUR),
+      'another_event',
+    ],
+    ['the log forgot', (scene: Scene) => scene.events.delete('m-a'), 'unknown_idle_for'],
+    ['the log can not be read', (scene: Scene) => scene.events.set('m-a', undefined), 'unknown_idle_for'],
+    ['a row can not be read', (scene: Scene) => Object.assign(scene.rejected, { events: 1 }), 'unknown_idle_for'],
+    [
+      'the log is no longer followed',
+      (scene: Scene) => Object.assign(scene, { eventsAreFresh: false }),
+      'unknown_idle_for',
+    ],
+  ])('is asked for once more right before the cancel: %s', async (_, happens, reason) => {
+    const scene = await warmScene();
+    scene.events.set('m-a', scene.clock.now() - 3 * HOUR);
+    let looks = 0;
+    scene.onEvents = () => {
+      looks += 1;
+      // The answer to the first look is on its way.
+      if (looks === 1) happens(scene);
+    };
+    expect(await scene.walk('a:asks_events')).toBe(`left a ${reason}`);
+    expect(scene.sent).toEqual([]);
+  });
+
+  it('that was asked about for longer than a walk takes is judged by the next walk, as old as it is', async () => {
+    const scene = await warmScene();
+    for (const id of ['a', 'b']) scene.events.set(`m-${id}`, scene.clock.now() - 3 * HOUR);
+    let looks = 0;
+    scene.onEvents = async () => {
+      looks += 1;
+      if (looks !== 2) return;
+      await pass(scene, MINUTE);
+      scene.list('a:asks_events b:asks_events');
+    };
+    expect(await scene.walk('a:asks_events b:asks_events')).toBe('');
+    expect(await scene.wait(0)).toContain('intent a jobs 1\nanswered a 1 accepted\nintent b jobs 1');
+    // Two for the first walk, and one right before each cancel.
+    expect(looks).toBe(4);
+  });
+});
+
+it('only the last look before a cancel goes before everything else', async () => {
+  const scene = await warmScene();
+  scene.events.set('m-a', scene.clock.now() - 3 * HOUR);
+  await scene.walk('a:asks_events');
+  expect(scene.asked).toEqual(['look events', 'action dlq', 'action events']);
+  await scene.wait(0);
+  expect(scene.asked.slice(3)).toEqual(['look dlq']);
+});
+
+describe('a row that can not be read', () => {
+  it('may be the newest event', async () => {
+    const scene = await warmScene();
+    scene.events.set('m-a', scene.clock.now() - 3 * HOUR);
+    scene.rejected.events = 1;
+    expect(await scene.walk('a:asks_events')).toBe('left a unknown_idle_for');
+    scene.rejected.events = 0;
+    expect(await scene.again()).toMatch(/^intent a/);
+  });
+
+  it('lets the last look see nothing', async () => {
+    const scene = await warmScene();
+    scene.rejected.dlq = 1;
+    expect(await scene.walk('a')).toBe('left a look_failed');
+    expect(scene.sent).toEqual([]);
+  });
+
+  it('lets nothing be read back', async () => {
+    const scene = await warmScene();
+    await scene.walk('a');
+    scene.states.set('a', 'gone');
+    scene.rejected.dlq = 1;
+    for (const ms of [0, MINUTE, HOUR]) expect(await scene.wait(ms)).toBe('');
+    scene.rejected.dlq = 0;
+    expect(await scene.wait(MINUTE)).toBe('ended a gone not_listed');
+  });
+});
+
+const EXPIRES = '2026-06-01T01:00:00Z';
+/** What stops a cancel whenever it comes. */
+const STOPS: [string, object, (scene: Scene) => unknown][] = [
+  ['newer_walk', {}, scene => pass(scene, SECOND).then(() => scene.list('a'))],
+  ['stale', {}, scene => Object.assign(scene, { isFresh: false })],
+  ['partial', {}, scene => Object.assign(scene, { isPartial: true })],
+  ['no_data', {}, scene => Object.assign(scene, { hasFacts: false })],
+  ['too_early', {}, scene => scene.clock.step(HOUR)],
+  ['too_early', {}, scene => scene.clock.step(-HOUR)],
+  ['stop_file', {}, scene => Object.assign(scene, { isStopped: true })],
+  ['alert_firing', { pauseWhileAlerts: ['Down'] }, scene => scene.firing.add('Down')],
+  ['alert_unknown', { pauseWhileAlerts: ['Down'] }, scene => scene.unknownAlerts.add('Down')],
+  ['paused', {}, scene => scene.journal().append([{ at: scene.clock.now(), step: 'paused', by: 'a', reason: 'r' }])],
+  ['too_late', {}, scene => pass(scene, 3 * MINUTE)],
+];
+
+describe('what comes at the last moment', () => {
+  it.each(STOPS)('while the budget lets the cancel wait stops it: %s', async (reason, section, happens) => {
+    const scene = await warmScene({ ...section, rules: [rule('jobs')] });
+    scene.onTurn = () => happens(scene);
+    await scene.walk('a');
+    expect(scene.sent).toEqual([]);
+    const lines = await scene.lines();
+    expect(lines.filter(({ step }) => step === 'answered')).toMatchObject([
+      { answer: { kind: 'not_sent', why: reason } },
+    ]);
+    expect(lines.at(-1)).toMatchObject({ step: 'ended', outcome: 'expired' });
+  });
+
+  it.each(STOPS)('during the last look stops it before its intent: %s', async (reason, section, happens) => {
+    const scene = await warmScene({ ...section, rules: [rule('jobs')] });
+    scene.events.set('m-a', scene.clock.now() - 3 * HOUR);
+    let looks = 0;
+    scene.onEvents = async () => {
+      looks += 1;
+      if (looks === 2) await happens(scene);
+    };
+    const told = await scene.walk('a:asks_events');
+    expect(told.split('\n').at(-1)).toBe({ newer_walk: '', paused: 'left a paused' }[reason] ?? `left a ${reason}`);
+    expect((await scene.lines()).filter(({ step }) => step === 'intent')).toEqual([]);
+    expect(scene.sent).toEqual([]);
+  });
+
+  it.each([
+    ['rule_expired', { expires: EXPIRES }],
+    ['window_closed', { windows: { allow: [{ cron: '0 0 * * *', for: '1h' }] } }],
+    ['window_denied', { windows: { deny: [{ from: EXPIRES, to: '2026-06-02T00:00:00Z', reason: 'freeze' }] } }],
+  ])('may be the end of a time: %s', async (reason, more) => {
+    const scene = await warmScene({ rules: [rule('jobs', more)] });
+    await scene.wait(Date.parse(EXPIRES) - scene.clock.now() - MINUTE - SECOND);
+    scene.onTurn = () => pass(scene, SECOND);
+    await scene.walk('a');
+    expect(scene.sent).toEqual([]);
+    expect((await scene.lines()).find(({ step }) => step === 'answered')).toMatchObject({ answer: { why: reason } });
+  });
+
+  it('may be the end of an approval', async () => {
+    const scene = await warmScene({ rules: [rule('jobs', { mode: 'approve' })] });
+    scene.events.set('m-a', scene.clock.now() - 3 * HOUR);
+    await scene.walk('a:asks_events');
+    const { action = '' } = scene.explain('a') ?? {};
+    await scene.journal().append([{ at: scene.clock.now(), action, step: 'approved', by: 'ann' }]);
+    await scene.wait(DAY - 2 * MINUTE);
+    let looks = 0;
+    scene.onEvents = async () => {
+      looks += 1;
+      if (looks === 2) await pass(scene, MINUTE);
+    };
+    await scene.again();
+    expect([looks, scene.sent]).toEqual([2, []]);
+  });
+});
+
+describe('grace and approval are of the rule, mode and policy that asked', () => {
+  const approve = (scene: Scene) =>
+    scene
+      .journal()
+      .append([{ at: scene.clock.now(), action: scene.explain('a')?.action ?? '', step: 'approved', by: 'ann' }]);
+
+  it('another rule waits its own grace, and has nobody’s approval', async () => {
+    const scene = await warmScene({ rules: [rule('ask', { mode: 'approve' }), rule('other', { grace: '30m' })] });
+    expect(await scene.walk('a:ask=stuck,other=no_match')).toContain('awaiting_approval a ask');
+    await approve(scene);
+    expect(await scene.walk('a:ask=no_match,other=stuck')).toBe('approved a ann\nmarked a other\nleft a grace');
+    await scene.wait(HOUR);
+    expect(await scene.again()).toMatch(/^intent a other 1/);
+    expect((await scene.lines()).find(({ step }) => step === 'intent')).not.toHaveProperty('approvedBy');
+  });
+
+  it('an approval for one rule is none for another that asks', async () => {
+    const scene = await warmScene({ rules: [rule('ask', { mode: 'approve' }), rule('other', { mode: 'approve' })] });
+    await scene.walk('a:ask=stuck,other=no_match');
+    await approve(scene);
+    expect(await scene.walk('a:ask=no_match,other=stuck')).toBe('approved a ann\nawaiting_approval a other');
+    expect(scene.sent).toEqual([]);
+    // And it does not come back.
+    expect(await scene.walk('a:ask=stuck,other=no_match')).toBe('awaiting_approval a ask');
+    expect(scene.sent).toEqual([]);
+  });
+
+  it.each(['approve', 'enforce'])('another policy begins anew: %s', async mode => {
+    const section = { rules: [rule('jobs', { mode, grace: mode === 'enforce' ? '30m' : '0s' })] };
+    const scene = await warmScene(section);
+    await scene.walk('a');
+    if (mode === 'approve') await approve(scene);
+    scene.policy = 'another';
+    await scene.restart(section);
+    await scene.wait(HOUR);
+    await scene.walk('a');
+    await scene.again();
+    expect(await scene.again()).toContain(mode === 'approve' ? 'awaiting_approval a jobs' : 'marked a jobs');
+    expect(scene.sent).toEqual([]);
+  });
+
+  it('another mode begins anew', async () => {
+    const scene = await warmScene({ rules: [rule('jobs', { mode: 'plan', grace: '30m' })] });
+    await scene.walk('a');
+    await scene.restart({ rules: [rule('jobs', { grace: '30m' })] });
+    await scene.wait(HOUR);
+    await scene.walk('a');
+    await scene.again();
+    expect(await scene.again()).toContain('marked a jobs');
+    expect(scene.sent).toEqual([]);
+  });
+
+  it('what was sent by another is not sent a second time', async () => {
+    const scene = await warmScene({ rules: [rule('jobs')] });
+    scene.answers = ['500'];
+    await scene.walk('a');
+    scene.policy = 'another';
+    await scene.restart();
+    await scene.warm();
+    for (const ms of [0, 5, 10, 45]) await scene.wait(ms * SECOND);
+    expect(await scene.walk('a')).toBe('ended a gave_up may_no_longer_act');
+    expect(scene.sent).toEqual(['a']);
+  });
+
+  it('lines of version 0.1.0, which do not tell, ask anew', async () => {
+    const scene = await warmScene({ rules: [rule('jobs', { mode: 'approve', grace: '30m' })] });
+    scene.list('a');
+    const [judged] = scene.judged();
+    if (!judged) throw new Error('nothing is judged');
+    const { action, target } = judged;
+    const [at, until] = [scene.clock.now(), scene.clock.now() + DAY];
+    const line = { at, action, rule: 'jobs', target, evidence: [] };
+    await scene.journal().append([
+      { ...line, step: 'marked', until: at },
+      { ...line, step: 'awaiting_approval', until },
+      { at, action, step: 'approved', by: 'ann' },
+    ]);
+    await scene.restart();
+    await scene.walk('a');
+    await scene.again();
+    expect(await scene.again()).toContain('marked a jobs\nleft a grace');
+    expect(scene.sent).toEqual([]);
+  });
+});
+
+describe('a clock that is set', () => {
+  const HOURLY = { limits: { perRun: 9, perHour: 1, perDay: 9, spacing: '0s' }, rules: [rule('jobs')] };
+
+  it('forward gives no limit back', async () => {
+    const scene = await warmScene({ ...HOURLY, limits: { ...HOURLY.limits, perDay: 1, perHour: 9 } });
+    await scene.walk('a');
+    scene.clock.step(25 * HOUR);
+    await scene.wait(SECOND);
+    for (let walk = 0; walk < 5; walk += 1) await scene.walk('b');
+    expect(scene.sent).toEqual(['a']);
+    expect(scene.explain('b')?.held).toBe('limit_day');
+    await scene.wait(DAY);
+    await scene.walk('b');
+    expect(scene.sent).toEqual(['a', 'b']);
+  });
+
+  it('back gives no limit back either, and no longer window than real time', async () => {
+    const scene = await warmScene(HOURLY);
+    await scene.walk('a');
+    scene.clock.step(-5 * HOUR);
+    await scene.wait(SECOND);
+    for (let walk = 0; walk < 4; walk += 1) await scene.walk('b');
+    expect(scene.sent).toEqual(['a']);
+    await scene.wait(HOUR);
+    await scene.walk('b');
+    await scene.walk('c');
+    expect(scene.sent).toEqual(['a', 'b']);
+    await scene.wait(HOUR);
+    await scene.walk('c');
+    expect(scene.sent).toEqual(['a', 'b', 'c']);
+  });
+
+  it.each(['in a process', 'before the next'])('back revives no rule that has expired: %s', async when => {
+    const scene = await warmScene({ rules: [rule('jobs', { expires: EXPIRES })] });
+    await scene.wait(2 * HOUR);
+    expect(await scene.walk('a')).toBe('ended a planned stuck');
+    scene.clock.step(-6 * HOUR);
+    if (when === 'before the next') await scene.restart();
+    for (let walk = 0; walk < 5; walk += 1) await scene.walk('a b');
+    expect(scene.sent).toEqual([]);
+  });
+});
+
+describe('one callback', () => {
+  it('is not acted upon under its other id', async () => {
+    const scene = await warmScene();
+    scene.answers = ['302', '302'];
+    await scene.walk('a');
+    await scene.restart({ idFrom: 'messageId', rules: [rule('jobs')] });
+    for (let walk = 0; walk < 4; walk += 1) await scene.walk('a');
+    expect([scene.sent, scene.explain('a')?.held]).toEqual([['a'], 'sent_before']);
+    for (let walk = 0; walk < 3; walk += 1) await scene.walk('a#2');
+    expect(scene.sent).toEqual(['a', 'm-a']);
+  });
+
+  it('that is answered 429 again and again is asked about less and less', async () => {
+    const scene = await warmScene();
+    scene.answers = Array.from({ length: 99 }, () => '429');
+    const times: number[] = [];
+    scene.onSend = () => times.push(scene.passed());
+    for (let walk = 0; walk < 24 * 60; walk += 1) await scene.walk('a');
+    const minutes = times.map((time, index) => (time - (times[index - 1] ?? time)) / MINUTE);
+    expect(minutes).toEqual([0, 1, 10, 20, 40, 80, 160, 320, 640]);
+  });
+});

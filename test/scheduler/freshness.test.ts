@@ -1,0 +1,177 @@
+import { describe, expect, it } from 'vitest';
+import { createSlot } from '../../src/scheduler/board.ts';
+import type { StoredRounds } from '../../src/scheduler/freshness.ts';
+import { fromStored, toStored } from '../../src/scheduler/freshness.ts';
+
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+const STALENESS = { markAfter: 3, withdrawAfter: 20, withdrawAtMost: 30 * MINUTE };
+
+/** One agent after the other, each with what the last one left; a round every minute. Time goes on between them. */
+function createAgents() {
+  let [time, step] = [Date.UTC(2026, 5, 1), 0];
+  let stored: StoredRounds = {};
+  let bornAt = time;
+  const start = () => {
+    bornAt = time;
+    const restored = fromStored(stored, time + step);
+    const options = { account: 'a', collector: 'x', restored };
+    const clock = { monotonic: () => time - bornAt };
+    return createSlot(options, { list: { every: MINUTE } }, STALENESS, clock);
+  };
+  let slot = start();
+  const save = () => {
+    stored = toStored(slot.freshness(), time + step);
+  };
+  save();
+  return {
+    pass(ms: number) {
+      time += ms;
+    },
+    /** The clock on the wall is set. */
+    set(ms: number) {
+      step += ms;
+    },
+    succeed(durationSeconds = 1) {
+      slot.observed('list', { at: time, facts: 'facts' });
+      slot.succeeded('list', { durationSeconds });
+      save();
+    },
+    fail() {
+      slot.failed('list', { durationSeconds: 1, complete: false, reason: 'server', message: 'status 500' });
+      save();
+    },
+    idle(why: 'waiting' | 'not_due') {
+      slot.idled('list', why);
+      save();
+    },
+    restart(downFor = 0) {
+      time += downFor;
+      slot = start();
+      save();
+    },
+    shown: () => slot.visible().now,
+    isStale: () => slot.status().rounds[0]?.stale,
+    staleFor: () => slot.staleFor('list'),
+  };
+}
+
+describe('how fresh data is, across restarts', () => {
+  it('goes on being stale in an outage, whatever process asks', () => {
+    const agents = createAgents();
+    agents.succeed();
+    agents.pass(4 * MINUTE);
+    agents.fail();
+    expect(agents.isStale()).toBe(true);
+    agents.restart();
+    expect([agents.isStale(), agents.staleFor()]).toEqual([true, MINUTE]);
+    agents.pass(MINUTE);
+    agents.fail();
+    agents.restart(MINUTE);
+    expect([agents.isStale(), agents.staleFor()]).toEqual([true, 3 * MINUTE]);
+    agents.succeed();
+    expect([agents.isStale(), agents.staleFor()]).toEqual([false, 0]);
+    agents.restart();
+    expect(agents.isStale()).toBe(false);
+  });
+
+  it('becomes stale in a crash loop, though no process lives long and none ever ends a round', () => {
+    const agents = createAgents();
+    for (let life = 0; life < 6; life += 1) {
+      agents.pass(10_000);
+      agents.restart(20_000);
+    }
+    expect(agents.isStale()).toBe(false);
+    agents.restart(1);
+    expect(agents.isStale()).toBe(true);
+  });
+
+  it('is no failure of the service while no agent ran: its first attempt is given time, and is enough', () => {
+    const agents = createAgents();
+    agents.succeed();
+    agents.restart(HOUR);
+    expect(agents.isStale()).toBe(false);
+    agents.pass(MINUTE);
+    expect(agents.isStale()).toBe(false);
+    agents.fail();
+    expect([agents.isStale(), agents.staleFor()]).toEqual([true, 0]);
+    const untried = createAgents();
+    untried.succeed();
+    untried.restart(HOUR);
+    untried.pass(3 * MINUTE + 1);
+    expect(untried.isStale()).toBe(true);
+  });
+
+  it('is shown for as long as ever when this process has read it', () => {
+    const agents = createAgents();
+    agents.succeed();
+    agents.restart(HOUR);
+    agents.succeed();
+    agents.pass(20 * MINUTE);
+    expect(agents.shown()).toBe('facts');
+    agents.pass(1);
+    expect(agents.shown()).toBeUndefined();
+  });
+
+  it('leaves a round that takes long the time it took, in the next process, too', () => {
+    const agents = createAgents();
+    agents.succeed(10 * 60);
+    agents.fail();
+    agents.restart(29 * MINUTE);
+    agents.fail();
+    expect(agents.isStale()).toBe(false);
+    agents.pass(MINUTE + 1);
+    expect(agents.isStale()).toBe(true);
+  });
+
+  it('does not heed a clock that is set while the process runs', () => {
+    for (const step of [-HOUR, HOUR]) {
+      const agents = createAgents();
+      agents.succeed();
+      agents.set(step);
+      agents.pass(MINUTE);
+      expect(agents.isStale()).toBe(false);
+      // The row was saved by the clock as it is now set.
+      agents.fail();
+      agents.restart();
+      expect([agents.isStale(), agents.staleFor()]).toEqual([false, 0]);
+      agents.pass(2 * MINUTE + 1);
+      expect([agents.isStale(), agents.staleFor()]).toEqual([true, 1]);
+    }
+  });
+
+  it('is never in the future because a clock was set back between two processes', () => {
+    const agents = createAgents();
+    agents.succeed();
+    agents.set(-HOUR);
+    agents.restart();
+    agents.pass(3 * MINUTE);
+    expect(agents.isStale()).toBe(false);
+    agents.pass(1);
+    expect(agents.isStale()).toBe(true);
+  });
+
+  it('does not suffer while nothing is due, but does while a round waits for another, or failed when it was due', () => {
+    const agents = createAgents();
+    for (let round = 0; round < 60; round += 1) {
+      agents.idle('not_due');
+      agents.pass(MINUTE);
+    }
+    expect(agents.isStale()).toBe(false);
+    agents.restart(HOUR);
+    agents.idle('not_due');
+    expect(agents.isStale()).toBe(false);
+    for (let round = 0; round < 4; round += 1) {
+      agents.idle('waiting');
+      agents.pass(MINUTE);
+    }
+    expect(agents.isStale()).toBe(true);
+    const failed = createAgents();
+    failed.fail();
+    for (let round = 0; round < 4; round += 1) {
+      failed.idle('not_due');
+      failed.pass(MINUTE);
+    }
+    expect(failed.isStale()).toBe(true);
+  });
+});

@@ -1,0 +1,79 @@
+/** The code in the runbooks, and what kind each is: whoever follows one copies it. */
+import { existsSync, globSync, readFileSync } from 'node:fs';
+import { basename } from 'node:path';
+import { collectors, LABEL_VALUES } from '../../src/collectors/index.ts';
+import { configJsonSchema, type JsonSchema, withoutNull } from '../../src/config/json-schema.ts';
+import { BREAKERS } from '../../src/model/journal.ts';
+import { OUTCOMES } from '../../src/upstream/errors.ts';
+import { knownSeries } from '../mixin/known-series.ts';
+
+export interface Code {
+  readonly runbook: string;
+  /** One line of it. */
+  readonly text: string;
+  readonly kind: 'shell' | 'promql' | 'word' | 'unknown';
+}
+
+const COMMANDS = ['plan', 'rotate-token'];
+
+/** Every path of a configuration, without the numbers of items. */
+function pathsOf(schema: JsonSchema, path: string): string[] {
+  const inner = withoutNull(schema);
+  const own = Object.entries(inner.properties ?? {}).flatMap(([key, value]) => pathsOf(value, `${path}.${key}`));
+  return [path, ...own, ...(inner.items ? pathsOf(inner.items, path) : [])];
+}
+
+const paths = pathsOf(configJsonSchema(), '');
+// Some rounds are there only where they are asked for.
+const rounds = collectors.flatMap(({ options, rounds }) =>
+  Object.keys(rounds({ ...(options.parse({ enabled: true }) as object), watch: ['key'] })),
+);
+const WORDS: ReadonlySet<string> = new Set([
+  ...COMMANDS,
+  ...OUTCOMES,
+  ...BREAKERS,
+  ...rounds,
+  ...[...LABEL_VALUES.values()].flatMap(labels => Object.values(labels).flat()),
+  ...[...knownSeries.values()].flat(),
+  // The whole queue, the job that scrapes, the status page, and a reason of failed rounds.
+  'all',
+  'delivery-watch',
+  '/',
+  'store',
+]);
+
+/** A key of the configuration, from any section on, and perhaps its value. */
+function isSetting(text: string): boolean {
+  const [key = ''] = text.split(': ');
+  return /^[\w.]+$/.test(key) && paths.some(path => path.endsWith(`.${key}`));
+}
+
+/** What a piece of inline code is. A language says what a block is. */
+export function kindOf(text: string): Code['kind'] {
+  if (/^(delivery-watch|curl) /.test(text)) return 'shell';
+  if (/[([{]/.test(text) || /^(delivery_|up$)/.test(text)) return 'promql';
+  return WORDS.has(text) || isSetting(text) || (text.includes('/') && existsSync(text)) ? 'word' : 'unknown';
+}
+
+const LANGUAGES: Readonly<Record<string, Code['kind']>> = { sh: 'shell', promql: 'promql' };
+
+/** All code in a text: each line of a block, and everything in backquotes. */
+export function codeIn(runbook: string, markdown: string): Code[] {
+  const blocks: Code[] = [];
+  const rest = markdown.replaceAll(/^```(\w*)\n([\s\S]*?)^```$/gm, (_block, language: string, lines: string) => {
+    const kind = LANGUAGES[language] ?? 'unknown';
+    blocks.push(
+      ...lines
+        .trimEnd()
+        .split('\n')
+        .map(text => ({ runbook, text, kind })),
+    );
+    return '';
+  });
+  const inline = [...rest.matchAll(/`([^`]+)`/g)].map(([, text = '']) => ({ runbook, text, kind: kindOf(text) }));
+  return [...blocks, ...inline];
+}
+
+export const runbookCode: readonly Code[] = globSync('docs/runbooks/*.md')
+  .sort()
+  .flatMap(file => codeIn(basename(file, '.md'), readFileSync(file, 'utf8')));

@@ -1,0 +1,43 @@
+import { expect, it } from 'vitest';
+import type { LifecycleTrace } from '../../src/model/lifecycle-trace.ts';
+import { createTraceQueue, MOST_WAITING } from '../../src/telemetry/trace-queue.ts';
+import { createTestLog } from '../support/silent.ts';
+
+const TWO_SPANS: LifecycleTrace = {
+  traceId: 'f'.repeat(32),
+  messageId: 'm',
+  events: [
+    { state: 'created', time: 1, dueAt: 0 },
+    { state: 'cancelled', time: 2, dueAt: 0 },
+  ],
+  hasFlowControlKey: false,
+  lateEvents: 0,
+  partial: [],
+};
+
+it('has room for 10,000 traces of an account; what is more is counted by spans, and said once', () => {
+  let dropped = 0;
+  const log = createTestLog();
+  const spans = {
+    inc({ outcome }: { outcome: string }, by = 1) {
+      expect(outcome).toBe('dropped');
+      dropped += by;
+    },
+  };
+  const queue = createTraceQueue('a', { spans, log });
+  queue.restore(MOST_WAITING - 1);
+  expect([1, 2, 3].map(() => queue.add(TWO_SPANS))).toEqual([true, false, false]);
+  expect(dropped).toBe(4);
+  // The receiver is slow: there is room, and at once there is none.
+  queue.removed(100);
+  for (let number = 0; number < 100; number += 1) expect(queue.add(TWO_SPANS)).toBe(true);
+  expect(queue.add(TWO_SPANS)).toBe(false);
+  const said = () => log.lines.map(({ level, fields, message }) => [level, fields, message]);
+  const line = ['warn', { account: 'a', waiting: 10_000 }, 'no room for more traces of messages: new ones are dropped'];
+  expect(said()).toEqual([line]);
+  // All was taken, and the receiver is away again.
+  queue.removed(MOST_WAITING);
+  queue.restore(MOST_WAITING);
+  queue.add(TWO_SPANS);
+  expect(said()).toEqual([line, line]);
+});
