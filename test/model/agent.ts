@@ -63,6 +63,7 @@ export interface ProcessHooks {
 
 /** Between two looks of auto-cancel whether something is due; after a walk it looks at once. */
 const ACT_EVERY = 40 * SECOND;
+const SAVE_EVERY = 60 * SECOND;
 
 function createQuietLog(tell: (line: string) => void): Log {
   const at = (level: string) => (fields: object, message: string) =>
@@ -137,7 +138,7 @@ export async function startProcess(config: Config, machine: Machine, hooks: Proc
     clock,
     random,
     backfill: undefined,
-    traceMessages: false,
+    traceQueue: () => undefined,
     log,
     tracer,
   });
@@ -182,6 +183,7 @@ export async function startProcess(config: Config, machine: Machine, hooks: Proc
   }
   runRounds();
   loop(ACT_EVERY, ACT_EVERY, act);
+  loop(SAVE_EVERY, SAVE_EVERY, () => account.save().catch(() => undefined));
   for (const evaluate of alerting.evaluations) {
     loop(config.alerts.evaluateEvery, config.alerts.evaluateEvery / 2, async () => {
       await evaluate();
@@ -201,7 +203,7 @@ export async function startProcess(config: Config, machine: Machine, hooks: Proc
     await Promise.all(loops);
     await acting;
     await alerting.close();
-    await account.saveSpent().catch(() => undefined);
+    await account.save().catch(() => undefined);
     await store.close();
   };
   process.isRunning = true;
