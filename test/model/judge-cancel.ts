@@ -76,7 +76,8 @@ function evidenceOf(world: CancelWorld, entry: Entry, rule: Rule, wanted: string
     if (!parts.every(isReadable)) continue;
     const seen = sightingIn(walk, entry, wanted, world.shape);
     const isHidden = parts.some(({ hidden }) => hidden.has(entry));
-    if (!seen && isHidden) continue;
+    const isCutOff = !walk.success && !walk.isCommitting;
+    if (!seen && (isHidden || isCutOff)) continue;
     if (!seen?.isMeant || (chain.length > 0 && seen.run !== run)) break;
     run = seen.run;
     const next = chain.at(-1);

@@ -135,7 +135,9 @@ export async function createWorld(life: Life, time: Time, stopFile: string, tall
     roundBegins: actor => process && record.begin(process, actor, time.now),
     roundEnded(actor, success, reason) {
       record.end(actor, success, reason, time.now);
-      tally.add(`round ${actor.collector} ${actor.round} ${success ? 'succeeded' : `failed: ${reason}`}`);
+      tally.add(
+        `round ${actor.collector} ${actor.round} ${success ? 'succeeded' : reason === undefined ? 'asked nothing' : `failed: ${reason}`}`,
+      );
     },
     evaluated: of => judge(of),
   };
