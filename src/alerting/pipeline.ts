@@ -8,10 +8,19 @@ import type { Outbox, Posting } from './outbox.ts';
 
 type Labels = Readonly<Record<string, string>>;
 
-/** What a rule says of an account: not known, or the series of which its condition holds, with their values. */
-export type Judgement =
-  | 'unknown'
-  | readonly { readonly labels: Labels; readonly value: number; readonly heldFor?: number | undefined }[];
+type Holding = { readonly labels: Labels; readonly value: number; readonly heldFor?: number | undefined };
+
+/**
+ * What a rule says of an account: not known, or the series of which its condition holds, with their values. With `atLeast`,
+ * nothing is known of the others.
+ */
+export type Judgement = 'unknown' | readonly Holding[] | { readonly atLeast: readonly Holding[] };
+
+/** What a judgement lists, and whether it holds of what it does not list. */
+function read(judged: Judgement): { readonly listed: readonly Holding[]; readonly others: false | 'unknown' } {
+  if (judged === 'unknown') return { listed: [], others: 'unknown' };
+  return 'atLeast' in judged ? { listed: judged.atLeast, others: 'unknown' } : { listed: judged, others: false };
+}
 
 /** One alert of an account that is not inactive. */
 export interface Alert {
@@ -112,8 +121,8 @@ export async function openAlertPipeline(deps: AlertPipelineDeps): Promise<AlertP
   /** What a rule's alerts are after this evaluation. */
   function evaluate(rule: AlertingRule): [string, Alert][] {
     const { name, labels: more, annotations, ...patience } = rule;
-    const judged = judgeSafely(name);
-    if (judged === 'unknown' || isDoubtful(name)) unknown.add(name);
+    const { listed, others } = read(judgeSafely(name));
+    if (others === 'unknown' || isDoubtful(name)) unknown.add(name);
     else unknown.delete(name);
     const moment = { now: clock.now(), monotonic: clock.monotonic() };
     const known = new Map([...alerts].filter(([, alert]) => alert.rule === name));
@@ -121,7 +130,7 @@ export async function openAlertPipeline(deps: AlertPipelineDeps): Promise<AlertP
     const heldFor = new Map<string, number | undefined>();
     let room = MOST_ALERTS - known.size;
     let left = 0;
-    for (const { labels: own, value, heldFor: held } of judged === 'unknown' ? [] : judged) {
+    for (const { labels: own, value, heldFor: held } of listed) {
       const labels = withoutEmpty({ ...own, ...more, alertname: name, account });
       const fingerprint = fingerprintOf(labels);
       if (!known.has(fingerprint) && room <= 0) {
@@ -133,14 +142,14 @@ export async function openAlertPipeline(deps: AlertPipelineDeps): Promise<AlertP
       holding.set(fingerprint, { rule: name, labels, annotations: Object.fromEntries(texts), value });
       heldFor.set(fingerprint, held);
     }
-    if (judged !== 'unknown') beyond.set(name, left);
+    if (others === false || left > 0) beyond.set(name, left);
     if (left > 0) {
       const rest = overflow(rule, left);
       holding.set(fingerprintOf(rest.labels), rest);
     }
     return [...new Map([...known, ...holding])].flatMap(([fingerprint, alert]): [string, Alert][] => {
-      const isKnown = judged !== 'unknown' && (holding.has(fingerprint) || !isDoubtful(name, alert.labels));
-      const holds = isKnown ? holding.has(fingerprint) : 'unknown';
+      const isOver = others === false && !isDoubtful(name, alert.labels);
+      const holds = holding.has(fingerprint) || (isOver ? false : 'unknown');
       const evaluation = { holds, heldFor: heldFor.get(fingerprint), ...moment } as const;
       const state = advance(known.get(fingerprint)?.state, patience, evaluation);
       return state ? [[fingerprint, { ...alert, state }]] : [];

@@ -170,6 +170,7 @@ export async function createAccount(
   };
   const client = createClient({
     addresses,
+    eventsPath: account.paths.events,
     flowControlKeyPath: account.paths.flowControlKey,
     token: tokenSource(token, env),
     budget,

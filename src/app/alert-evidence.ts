@@ -87,6 +87,13 @@ export function createEvidence({ config, account, sources, conditions, clock }: 
     );
   }
 
+  /** Whether rows of what is shown of a family could not be read. */
+  function isPartial({ metric }: Selector): boolean {
+    const collector = alertFamilies.get(metric)?.collector;
+    const rounds = collector === undefined ? [] : (account.slot(collector)?.status().rounds ?? []);
+    return rounds.some(({ partial = false }) => partial);
+  }
+
   const rounds = () =>
     account.status().collectors.flatMap(({ collector, rounds }) => rounds.map(status => ({ collector, status })));
 
@@ -135,11 +142,13 @@ export function createEvidence({ config, account, sources, conditions, clock }: 
         return isMeant && isUnread(status);
       });
     },
+    isPartial,
     firsts: (selector, over) => windows.get(windowId(selector, over))?.history.firsts(clock.monotonic()),
     record() {
       const at = clock.monotonic();
       for (const { selector, history } of windows.values()) {
-        const known = series(selector);
+        // What rose from a part to the whole did not grow.
+        const known = isPartial(selector) ? undefined : series(selector);
         history.record(at, known && new Map(known.map(({ key, value }) => [key, value])));
       }
     },

@@ -29,6 +29,8 @@ export interface Observation<Facts, Memory, Walk> {
    * this may change in place. No IO, and never two at a time.
    */
   fold(memory: Memory): Folded<Facts, Memory>;
+  /** Rows were met that could not be read. What the round finds is shown all the same, and counts as incomplete. */
+  readonly isPartial?: boolean;
   /** Call again at once, with this. A step reads at most 10 pages, so that a backlog never starves others. */
   readonly more: Walk | undefined;
   /** Of a round's first step that asked nothing: why. The round is then over, no success, and nothing is folded. */

@@ -201,6 +201,7 @@ export const dlq = defineCollector({
           foldWorkflows(memory, next.walk, read, now);
           return { memory, facts: undefined, changes: takeChanges(memory) };
         },
+        isPartial: read.rejected > 0,
         more: { ...next, hasEnded: read.isLast },
       };
     }
@@ -220,6 +221,7 @@ export const dlq = defineCollector({
         const facts = isShown && !next ? toFacts(memory, maxSeriesPerBreakdown, callbacks?.isSuspected) : undefined;
         return { memory, facts, changes: takeChanges(memory) };
       },
+      isPartial: step?.reads.some(({ rejected }) => rejected > 0) ?? false,
       more: next && { ...next, hasEnded, failure: step?.failure },
       // What is new is asked for once everything was read.
       idle: next || context.walk ? undefined : ('waiting' as const),

@@ -200,6 +200,7 @@ async function observeTail({ api, options, now, memory, walk, signal }: ObserveC
       const facts = toFacts(memory, options);
       return { memory, facts, changes: takeChanges(memory) };
     },
+    isPartial: range !== undefined && range.rejected > 0,
     more: isLast ? undefined : { tail },
   };
 }
@@ -215,6 +216,7 @@ async function observeSweep({ api, options, now, memory, walk, signal }: Observe
       if (range && isRead) foldSweep(memory, range, limits);
       return { memory, facts: toFacts(memory, options), changes: takeChanges(memory) };
     },
+    isPartial: range !== undefined && range.rejected > 0,
     more: range && { sweep: isRead ? undefined : range },
     idle: range || walk ? undefined : memory.checkpoint ? ('not_due' as const) : ('waiting' as const),
   };

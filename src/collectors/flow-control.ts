@@ -65,7 +65,7 @@ export const flowControl = defineCollector({
     ),
     keys: gauge(
       'delivery_flow_control_keys',
-      'Distinct flow-control keys in the last complete read of the list of keys in the background, before include, exclude and caps.',
+      'Distinct flow-control keys in the last complete read of the list of keys in the background, before include, exclude and caps; rows that could not be read count, too.',
     ),
     parallelismLimit: perKey('parallelism_limit', 'Most deliveries of the key at the same time'),
     parallelismInUse: perKey('parallelism_in_use', 'Deliveries of the key under way'),
@@ -96,8 +96,9 @@ export const flowControl = defineCollector({
       for (const key of options.watch) read.push([key, await api.flowControlKey(key, signal)]);
       return { fold: (memory: Memory) => foldAlone(memory, read), more: undefined };
     }
-    const { rows } = await api.flowControl(signal);
-    return { fold: (memory: Memory) => foldList(memory, rows, options), more: undefined };
+    const { rows, rejected } = await api.flowControl(signal);
+    const fold = (memory: Memory) => foldList(memory, rows, rejected, options);
+    return { fold, isPartial: rejected > 0, more: undefined };
   },
 
   samples({ keys, shown, beyondCap, beyondCapWaiting }: FlowControlFacts) {
@@ -121,15 +122,29 @@ export const flowControl = defineCollector({
   },
 });
 
-/** A new list: it is newer than all that was read before it. */
+/** What is known of each key that is shown, whichever read of it is newer. */
+const newest = ({ list = NO_LIST, alone }: Memory) => [
+  ...list.shown.filter(({ key }) => !alone.has(key)),
+  ...alone.values(),
+];
+
+/** A new list: it is newer than all that was read before it. `rejected`: its rows that could not be read. */
 function foldList(
   memory: Memory,
   rows: readonly FlowControlEntry[],
+  rejected: number,
   options: Options,
 ): Folded<FlowControlFacts, Memory> {
   // A key listed twice is one key; its last row counts.
   const listed = new Map(rows.map(row => [row.key, row]));
   const watched = new Set(options.watch);
+  // The row of a key that is missing may be one of those that could not be read: as many stay as they were.
+  const rank = ({ key, waitlistSize }: FlowControlEntry) =>
+    watched.has(key) ? Number.POSITIVE_INFINITY : waitlistSize;
+  const missing = rejected === 0 ? [] : newest(memory).filter(({ key }) => !listed.has(key));
+  for (const entry of missing.sort((a, b) => (rank(a) < rank(b) ? 1 : -1)).slice(0, rejected)) {
+    listed.set(entry.key, entry);
+  }
   const isShown = keyFilter(options);
   const wanted = [...listed.values()].filter(({ key }) => watched.has(key) || isShown(key));
   // A key that bears the name of the rest is part of the rest, or it could not be told from it.
@@ -143,7 +158,7 @@ function foldList(
   // An idle key may be left out of the list; a watched one is known to be there and to have nothing waiting.
   const idle = [...known].filter(key => !listed.has(key)).map(key => ({ key, waitlistSize: 0 }));
   const facts: FlowControlFacts = {
-    keys: listed.size,
+    keys: new Set(rows.map(({ key }) => key)).size + rejected,
     shown: [...wanted.filter(isKept), ...idle],
     beyondCap: beyond.length,
     beyondCapWaiting: beyond.reduce((sum, { waitlistSize }) => sum + waitlistSize, 0),
@@ -164,13 +179,8 @@ function foldAlone(
     foundAlone && !entry && known.has(key) ? [[key, { key, waitlistSize: 0 }] as const] : [],
   );
   const alone = new Map([...memory.alone, ...found, ...missing]);
-  const { keys, shown, beyondCap, beyondCapWaiting } = memory.list ?? NO_LIST;
-  const facts: FlowControlFacts = {
-    keys,
-    shown: [...shown.filter(({ key }) => !alone.has(key)), ...alone.values()],
-    beyondCap,
-    beyondCapWaiting,
-  };
+  const { keys, beyondCap, beyondCapWaiting } = memory.list ?? NO_LIST;
+  const facts: FlowControlFacts = { keys, shown: newest({ ...memory, alone }), beyondCap, beyondCapWaiting };
   return { facts, memory: { ...memory, alone, known, foundAlone }, changes: [] };
 }
 

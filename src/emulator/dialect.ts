@@ -29,6 +29,7 @@ export const dialectOptions = {
   flowControlFields: choice('fields of a flow-control key: size alone, or all newer ones', 'documented', 'all'),
   flowControlZeros: choice('fields of a flow-control key that are 0 or false', 'present', 'omitted'),
   idleKey: choice('reading a flow-control key that nothing waits or runs for', 'found', 'missing'),
+  eventPaths: choice('paths of the event log that there are; the other is not found', 'both', 'events', 'logs'),
   eventsList: choice('name of the list in the answer of /v2/events', 'events', 'logs'),
   logsList: choice('name of the list in the answer of /v2/logs', 'logs', 'events'),
   eventTime: choice('times of events', 'text', 'number'),

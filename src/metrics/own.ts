@@ -24,7 +24,7 @@ export const ownFamilies = {
   ),
   dataComplete: gauge(
     'delivery_collector_data_complete',
-    '1 when the last attempt of the round read to the end, else 0. Incomplete rounds never replace data.',
+    '1 when the last attempt of the round read to the end, and every row, else 0. A round that did not come to the end never replaces data; one that met rows which it could not read does.',
     ['collector', 'round'],
   ),
   dataStale: gauge(
@@ -47,12 +47,12 @@ export const ownFamilies = {
   ),
   rowsRejected: counter(
     'delivery_rows_rejected_total',
-    'Rows of list answers that could not be read and were left out.',
+    'Rows of list answers that could not be read and were left out, though others of the same page could. The round that met them counts as incomplete.',
     ['collector'],
   ),
   listsMissing: counter(
     'delivery_lists_missing_total',
-    'Answers that had no list where one belongs, and were taken for an empty one.',
+    'Answers where a list belongs that were none which can be read whole: another answer, an error beside the list, no row that can be read, pages without end. Nothing was taken from them.',
     ['collector'],
   ),
   requests: counter(

@@ -13,6 +13,8 @@ const requests = (outcome?: string) =>
 const notified = (outcome: string | RegExp) =>
   total(alertingFamilies.notifications, increase('15m'), { where: { outcome }, keep: ['notifier'] });
 
+const unread = (family: typeof ownFamilies.rowsRejected) => total(family, increase('15m'), { keep: ['collector'] });
+
 /** The agent itself, and whether it is let in. */
 export const agentAlerts: readonly Alert[] = [
   {
@@ -68,6 +70,29 @@ export const agentAlerts: readonly Alert[] = [
     summary: 'The service limits the rate of requests of {{ $labels.account }}.',
     description:
       '{{ $value | humanizePercentage }} of the requests of the last 15 minutes in {{ $labels.account }} were answered with 429: the data gets older than its intervals say, and other users of the account may be limited, too.',
+    dashboard: 'agent',
+  },
+  {
+    name: 'DeliveryListsMissing',
+    severity: 'warning',
+    // One or two are a page that something on the way has answered with.
+    expr: `${unread(ownFamilies.listsMissing)} >= 3`,
+    for: '5m',
+    keepFiringFor: '5m',
+    summary: 'The service answers without the list that {{ $labels.collector }} of {{ $labels.account }} asks for.',
+    description:
+      'In the last 15 minutes {{ $value | printf "%.0f" }} answers to {{ $labels.collector }} in {{ $labels.account }} were no list that can be read whole. Nothing was taken from them: what is shown is what was known before.',
+    dashboard: 'agent',
+  },
+  {
+    name: 'DeliveryRowsRejected',
+    severity: 'warning',
+    expr: `${unread(ownFamilies.rowsRejected)} > 0`,
+    for: '5m',
+    keepFiringFor: '5m',
+    summary: 'Some rows that {{ $labels.collector }} of {{ $labels.account }} reads can not be read.',
+    description:
+      'In the last 15 minutes {{ $value | printf "%.0f" }} rows of {{ $labels.collector }} in {{ $labels.account }} could not be read. What is shown of it is not the whole: nothing that is missing counts as gone, alerts on it that fire go on, and auto-cancel does not act.',
     dashboard: 'agent',
   },
   {

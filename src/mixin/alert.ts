@@ -1,4 +1,5 @@
 import { collectors } from '../collectors/index.ts';
+import type { Family } from '../metrics/family.ts';
 import { ownFamilies } from '../metrics/own.ts';
 import { lowest, series } from './promql.ts';
 
@@ -70,9 +71,22 @@ export const blind: RecordingRule = (() => {
 })();
 
 /**
+ * 1 where each replica met rows that it could not read when it last read what a collector reads; else less. What is then
+ * gone may be among those.
+ */
+export const partial: RecordingRule = (() => {
+  const of = (family: Family<'collector' | 'round'>) => series(family, { round: oneOf(decidingRounds) });
+  return {
+    record: 'account_collector:delivery_partial:min',
+    expr: lowest(`max without (round) (${of(ownFamilies.success)} - ${of(ownFamilies.dataComplete)})`),
+  };
+})();
+
+/**
  * An alert's expression, and what keeps it firing. When data can't be read, gauges vanish and counters stand still, which
- * looks like recovery; so an alert that fires then goes on, with the value -1, until there is data to judge. One that does
- * not fire yet does not begin to: frozen counters go on to say what they said last, and a time goes on getting older.
+ * looks like recovery, and so does a row that can't be read; so an alert that fires then goes on, with the value -1, until
+ * there is data to judge. One that does not fire yet does not begin to: frozen counters go on to say what they said last,
+ * and a time goes on getting older.
  */
 export function heldExpression({ name, expr, collector, heldBy }: Alert): string {
   const firing = `max without (alertname, alertstate, severity) (ALERTS{alertname="${name}", alertstate="firing"})`;
@@ -80,6 +94,7 @@ export function heldExpression({ name, expr, collector, heldBy }: Alert): string
   return [
     collector ? `(${expr})\nunless ${isBlind}` : expr,
     ...(collector ? [`-(${firing} and ${isBlind})`] : []),
+    ...(collector ? [`-(${firing} and on (job, account) ${partial.record}{collector="${collector}"} == 1)`] : []),
     ...(heldBy ? [`-(${firing} and on (${heldBy.on.join(', ')}) ${heldBy.expr})`] : []),
   ].join('\nor\n');
 }

@@ -1,6 +1,6 @@
 import { stringify } from 'yaml';
 import { agentAlerts } from './agent-alerts.ts';
-import { type Alert, blind, DASHBOARDS, heldExpression, type RecordingRule } from './alert.ts';
+import { type Alert, blind, DASHBOARDS, heldExpression, partial, type RecordingRule } from './alert.ts';
 import { messageAlerts, messageRecords } from './message-alerts.ts';
 import { dlqAlerts, flowControlAlerts } from './queue-alerts.ts';
 
@@ -25,7 +25,7 @@ export const alertGroups: readonly AlertGroup[] = [
   { name: 'delivery-flow-control', about: 'Flow control', alerts: flowControlAlerts },
 ];
 
-export const records: readonly RecordingRule[] = [blind, ...messageRecords];
+export const records: readonly RecordingRule[] = [blind, partial, ...messageRecords];
 
 const HELD = 'It fired when there last was data, and since then nothing can be judged.';
 

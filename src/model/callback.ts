@@ -34,6 +34,6 @@ export interface CallbackFacts {
   /** Complete walks that ended since this process began. */
   readonly walks: number;
   readonly sightings: readonly CallbackSighting[];
-  /** There are more than can be tracked: what is here is not the whole. */
+  /** There are more than can be tracked, or a later walk met rows that it could not read: what is here is not the whole. */
   readonly isPartial: boolean;
 }

@@ -7,6 +7,8 @@ export interface RoundStatus {
   readonly success: boolean | undefined;
   /** Whether that attempt read to the end; undefined before the first ended. */
   readonly complete: boolean | undefined;
+  /** Rows of what was read last could not be read: what is shown is true as far as it goes, and not the whole. */
+  readonly partial?: boolean;
   readonly durationSeconds: number | undefined;
   /** When the last complete round began: what is shown was true then or later. */
   readonly dataAt: number | undefined;

@@ -1,6 +1,6 @@
 import type { Breaker, JournalTarget } from '../model/journal.ts';
 import type { Judged } from './candidates.ts';
-import type { Action, JournalState, Use } from './journal-state.ts';
+import { type Action, attemptsThatCount, type JournalState, type Use } from './journal-state.ts';
 import type { AutoCancelOptions } from './options.ts';
 
 const HOUR = 3_600_000;
@@ -133,7 +133,7 @@ export function limitOf(
   const { rule, mode, target, action } = judged;
   const others = [...state.actions.values()].filter(({ id }) => id !== action);
   if (others.some(other => other.isOpen && other.target.id === target.id)) return 'unresolved';
-  if (others.some(other => isSameEpisode(other, target) && other.attempts.length > 0)) return 'sent_before';
+  if (others.some(other => isSameEpisode(other, target) && attemptsThatCount(other) > 0)) return 'sent_before';
   const alone = leftAlone(judged, state, now);
   if (alone) return alone;
   const known = state.actions.get(action);

@@ -95,6 +95,11 @@ function begin(id: string, target: JournalTarget, rule: string): Action {
   };
 }
 
+/** Attempts of an action of which a request may have reached the service. */
+export function attemptsThatCount({ attempts }: Action): number {
+  return attempts.filter(({ answer }) => answer?.kind !== 'limited' && answer?.kind !== 'not_sent').length;
+}
+
 /** Whether what is known of an action is of this very rule, mode and policy. */
 export function isAskedBy({ asker }: Action, { rule, mode, policy }: Asker): boolean {
   return asker?.rule === rule && asker.mode === mode && asker.policy === policy;

@@ -45,7 +45,8 @@ async function scanLines(
       const number = key.slice(PREFIX.length);
       try {
         const entry = JSON.parse(value) as JournalEntry;
-        if (/^\d{12}$/.test(number) && typeof entry.step === 'string') return [Number(number), entry];
+        if (/^\d{12}$/.test(number) && typeof entry.step === 'string' && Number.isFinite(entry.at))
+          return [Number(number), entry];
       } catch {}
       throw new Error(`the journal of the account ${account} is damaged: ${key} is no line of it`);
     });

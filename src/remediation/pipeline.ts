@@ -98,14 +98,17 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
     const lines: JournalEntry[] = [];
     for (const { id, graceUntil, approvalUntil, approvedBy, isOpen } of state.actions.values()) {
       if ((graceUntil === undefined && approvalUntil === undefined) || isOpen) continue;
-      const { finding, sighting } = reasons.get(id) ?? {};
+      const known = reasons.get(id);
+      const { finding, sighting } = known ?? {};
       // The log could not say: that is no reason to begin anew.
       const isUnasked =
         finding?.reason === deps.lacksEvents && lookUps.of(sighting?.entry.id ?? '')?.lastEventAt !== 'none';
       const isLate = approvalUntil !== undefined && gate.time.latest() >= approvalUntil;
-      if ((finding?.verdict === 'stuck' || isUnasked) && !isLate) continue;
+      const isStuck = finding?.verdict === 'stuck' || isUnasked;
+      const isOwn = known !== undefined && gate.own(known) !== undefined;
+      if (isStuck && isOwn && !isLate) continue;
       const late = approvedBy === undefined ? 'not_approved' : 'approval_expired';
-      const reason = isLate ? late : (finding?.reason ?? 'not_tracked');
+      const reason = isLate ? late : isStuck ? 'rule_changed' : (finding?.reason ?? 'not_tracked');
       lines.push({ at: stamp(), action: id, step: 'cleared', reason });
     }
     if (lines.length > 0) await journal.append(lines);

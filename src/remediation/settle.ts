@@ -3,7 +3,7 @@ import type { FinalOutcome } from '../model/journal.ts';
 import type { Reader } from '../upstream/api.ts';
 import { ending } from './attempt.ts';
 import type { Journal } from './journal.ts';
-import type { Action } from './journal-state.ts';
+import { type Action, attemptsThatCount } from './journal-state.ts';
 import { lookAgain, stateOf } from './look.ts';
 
 export interface SettleDeps {
@@ -45,11 +45,6 @@ interface Looks {
   readonly from: number;
   made: number;
   notBefore: number;
-}
-
-/** Attempts of an action of which a request may have reached the service. */
-export function attemptsThatCount({ attempts }: Action): number {
-  return attempts.filter(({ answer }) => answer?.kind !== 'limited' && answer?.kind !== 'not_sent').length;
 }
 
 export function createSettling({ journal, reader, clock, stamp }: SettleDeps): Settling {

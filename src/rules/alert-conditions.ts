@@ -22,6 +22,8 @@ export interface AlertEvidence {
   readonly now: number;
   /** Undefined while the data is stale, withdrawn, or not read yet. */
   series(selector: Selector): readonly Series[] | undefined;
+  /** Whether rows that could not be read are missing in what `series` gives. Default: none are. */
+  isPartial?(selector: Selector): boolean;
   /** First values of the last `over` milliseconds, by key; undefined while nobody knows them. */
   firsts(selector: Selector, over: number): ReadonlyMap<string, FirstValue> | undefined;
 }
@@ -34,8 +36,8 @@ export interface Holding {
   readonly heldFor?: number | undefined;
 }
 
-/** `unknown`, or all series of which it holds: of those that are not listed it does not. */
-export type AlertJudgement = 'unknown' | readonly Holding[];
+/** `unknown`, or all series of which it holds: of those that are not listed it does not, or with `atLeast` nothing is known. */
+export type AlertJudgement = 'unknown' | readonly Holding[] | { readonly atLeast: readonly Holding[] };
 
 /** What says of each round whether its data is stale. */
 const DATA_STALE = 'delivery_collector_data_stale';
@@ -61,15 +63,30 @@ function increase(selector: Selector, over: number, evidence: AlertEvidence): nu
   return series.reduce((sum, { key, value }) => sum + value - (firsts.get(key)?.value ?? value), 0);
 }
 
-function judgeRatio(condition: Extract<AlertCondition, { kind: 'ratio' }>, evidence: AlertEvidence): AlertJudgement {
+function judgeRatio(
+  condition: Extract<AlertCondition, { kind: 'ratio' }>,
+  evidence: AlertEvidence,
+): 'unknown' | readonly Holding[] {
   const { part, whole, over, above, atLeast } = condition;
   const [rise, of] = [increase(part, over, evidence), increase(whole, over, evidence)];
   if (rise === undefined || of === undefined) return 'unknown';
   return of >= atLeast && rise / of > above ? [{ labels: {}, value: rise / of }] : [];
 }
 
-/** What a condition says of one account. Nothing is guessed: without fresh data, and without its history, it is unknown. */
+/** What is much, or old, is no less so with the rows that could not be read. */
+const CERTAIN: ReadonlySet<AlertCondition['kind']> = new Set(['above', 'age']);
+
+/**
+ * What a condition says of one account. Nothing is guessed: without fresh data, and without its history, it is unknown, and
+ * where rows could not be read, that it does not hold is unknown, too.
+ */
 export function judgeAlert(condition: AlertCondition, evidence: AlertEvidence): AlertJudgement {
+  const judged = judgeWhole(condition, evidence);
+  if (judged === 'unknown' || !selectorsOf(condition).some(each => evidence.isPartial?.(each))) return judged;
+  return CERTAIN.has(condition.kind) ? { atLeast: judged } : 'unknown';
+}
+
+function judgeWhole(condition: AlertCondition, evidence: AlertEvidence): 'unknown' | readonly Holding[] {
   if (condition.kind === 'ratio') return judgeRatio(condition, evidence);
   const selector = selectorOf(condition);
   const series = evidence.series(selector);

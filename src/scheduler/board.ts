@@ -19,8 +19,8 @@ export interface Slot {
   observed(round: string, found: { at: number; facts: unknown }): void;
   /** What is committed now: found before this process, or by a step of a round. */
   committed(facts: unknown): void;
-  /** A round ended well. */
-  succeeded(round: string, end: { durationSeconds: number }): void;
+  /** A round ended well. `partial`: there were rows that it could not read. */
+  succeeded(round: string, end: { durationSeconds: number; partial?: boolean }): void;
   failed(round: string, end: { durationSeconds: number; complete: boolean; reason: string; message: string }): void;
   /** A round asked nothing: that is neither a success nor a failure, and no news of what is shown. */
   idled(round: string, why: Idle): void;
@@ -77,6 +77,7 @@ export function createSlot(
       markAfter: Math.min(markAfter, staleness.markAfter),
       success: undefined,
       complete: undefined,
+      partial: false,
       durationSeconds: undefined,
       dataAt: undefined,
       consecutiveFailures: 0,
@@ -113,11 +114,12 @@ export function createSlot(
     committed(newFacts) {
       committed = newFacts;
     },
-    succeeded(round, { durationSeconds }) {
+    succeeded(round, { durationSeconds, partial = false }) {
       states.set(round, {
         ...state(round),
         success: true,
-        complete: true,
+        complete: !partial,
+        partial,
         durationSeconds,
         consecutiveFailures: 0,
         failure: undefined,

@@ -18,6 +18,8 @@ export interface Observer {
     more: unknown;
     /** Of a round's first step: it asked nothing, and the round is over. */
     idle?: Idle | undefined;
+    /** Rows were met that could not be read. */
+    isPartial?: boolean;
   }>;
 }
 
@@ -148,22 +150,24 @@ export async function createRunner({ observer, slot, store, clock, log, tracer }
 
     async function collect(span: Span): Promise<void> {
       let complete = false;
+      let partial = false;
       try {
         let walk: unknown;
         await mend();
         const readIn = generation;
         do {
           signal.throwIfAborted();
-          const { fold, more, idle } = await observer.observe({ round, now, memory, walk, signal });
+          const { fold, more, idle, isPartial = false } = await observer.observe({ round, now, memory, walk, signal });
           if (idle) return slot.idled(round, idle);
           complete = more === undefined;
+          partial ||= isPartial;
           await foldAndCommit(fold, readIn, facts => {
             // A round that has nothing to say yet says nothing.
             if (complete && facts !== undefined) slot.observed(round, { at: now, facts });
           });
           walk = more;
         } while (walk !== undefined);
-        slot.succeeded(round, { durationSeconds: seconds() });
+        slot.succeeded(round, { durationSeconds: seconds(), partial });
         roundLog.succeeded(round, seconds());
       } catch (error) {
         if (signal.aborted) return;

@@ -2,6 +2,7 @@ import type { DeliveryEvent, DlqEntry, FlowControlEntry } from '../model/message
 import type { Call, Endpoint, Priority } from './call.ts';
 import { UpstreamError } from './errors.ts';
 import { Rows, type RowsOf } from './json-reader.ts';
+import { eventsPath, type ListPath, listPath } from './list-path.ts';
 import { type CursorPage, type ListPage, type Page, paginate } from './paginate.ts';
 import * as wire from './wire.ts';
 
@@ -85,11 +86,13 @@ interface ReaderDeps {
   readonly sizes: PageSizes;
   readonly call: Call;
   readonly priority: Priority;
+  /** Default: found out. */
+  readonly eventsPath?: ListPath;
   /** Path of a single flow-control key, which stands in it as `{flowControlKey}`. */
   readonly flowControlKeyPath: string;
   /** Told how many rows of a list had to be left out. */
   readonly onRejected: (list: List, rows: number) => void;
-  /** Told of an answer that had no list where one belongs, and was taken for an empty one. */
+  /** Told of an answer that was no list that could be read whole: nothing is taken from it. */
   readonly onMissing: (list: List) => void;
 }
 
@@ -106,6 +109,7 @@ export function isUnanswerable(error: unknown): boolean {
 
 export function createReader(deps: ReaderDeps): Reader {
   const { call, priority, sizes, flowControlKeyPath, onRejected, onMissing } = deps;
+  const events = deps.eventsPath ?? eventsPath('auto');
 
   async function get(
     endpoint: Endpoint,
@@ -146,35 +150,47 @@ export function createReader(deps: ReaderDeps): Reader {
     }
   }
 
-  function toRows<Row>(
-    list: List,
-    { rows: raw, missing }: wire.RawPage,
-    toRow: (row: unknown) => Row | undefined,
-  ): Page<Row> {
+  function toRows<Row>(list: List, { rows: raw }: wire.RawPage, toRow: (row: unknown) => Row | undefined): Page<Row> {
     // A long answer's rows were made while it was read.
     const all = raw instanceof Rows ? (raw as readonly (Row | undefined)[]) : raw.map(toRow);
     const rows = all.filter(row => row !== undefined);
     const rejected = raw.length - rows.length;
+    if (rejected > 0 && rows.length === 0) {
+      throw new UpstreamError('invalid_response', `${list}: none of the ${rejected} rows of a page can be read`);
+    }
     if (rejected > 0) onRejected(list, rejected);
-    if (missing) onMissing(list);
     return { rows, rejected };
+  }
+
+  /** Tells of what was no list. Where something else went wrong, nothing is known of the list. */
+  function noList(list: List, error: unknown): unknown {
+    if (error instanceof UpstreamError && error.reason === 'invalid_response') onMissing(list);
+    return error;
+  }
+
+  async function* tellingPages<Row>(list: List, pages: AsyncIterable<ListPage<Row>>): AsyncGenerator<ListPage<Row>> {
+    try {
+      yield* pages;
+    } catch (error) {
+      throw noList(list, error);
+    }
   }
 
   function pages<Row>(
     endpoint: keyof PageSizes,
-    path: string,
-    list: string,
+    place: ListPath,
+    list: 'messages' | 'events',
     query: Readonly<Record<string, string | number>>,
     toRow: (row: unknown) => Row | undefined,
     signal: AbortSignal,
   ): AsyncIterator<ListPage<Row>> {
-    return paginate(`GET ${path}`, async (cursor): Promise<CursorPage<Row>> => {
+    async function readPage(path: string, cursor: string | undefined): Promise<CursorPage<Row>> {
       const parameters = new URLSearchParams();
       for (const [name, value] of Object.entries(query)) parameters.set(name, String(value));
       parameters.set('count', String(sizes[endpoint]));
       if (cursor !== undefined) parameters.set('cursor', cursor);
       const page = wire.toPage(await getPage(endpoint, path, parameters, signal, wire.rowsOf(list, toRow)), list);
-      if (!page) throw new UpstreamError('invalid_response', `GET ${path}: no list called ${list}`);
+      if (!page) throw new UpstreamError('invalid_response', `GET ${path}: no list of ${list} that is whole`);
       if (page.rows.length > sizes[endpoint] * TOLERATED) {
         throw new UpstreamError(
           'invalid_response',
@@ -182,27 +198,40 @@ export function createReader(deps: ReaderDeps): Reader {
         );
       }
       return { ...toRows(endpoint, page, toRow), cursor: page.cursor };
-    });
+    }
+    // A cursor belongs to the path that gave it.
+    let found = place;
+    const readFound = (cursor: string | undefined) =>
+      found.first(async path => {
+        const page = await readPage(path, cursor);
+        found = listPath(path);
+        return page;
+      });
+    return tellingPages(endpoint, paginate(`GET ${place.latest}`, readFound));
   }
 
   return {
-    dlqPages: (query, signal) => pages('dlq', '/v2/dlq', 'messages', query, wire.toDlqEntry, signal),
+    dlqPages: (query, signal) => pages('dlq', listPath('/v2/dlq'), 'messages', query, wire.toDlqEntry, signal),
     eventPages(query, signal, isDetailed = false) {
       const toRow = isDetailed ? wire.toDetailedEvent : wire.toDeliveryEvent;
-      return pages('events', '/v2/events', 'events', { ...query }, toRow, signal);
+      return pages('events', events, 'events', { ...query }, toRow, signal);
     },
     async flowControl(signal) {
       const path = '/v2/flowControl';
-      const page = wire.toFlowControlPage(
-        await get('flow_control', path, new URLSearchParams(), LARGEST_SINGLE, signal, {
-          rowsOf: wire.rowsOf('flowControls', wire.toFlowControlEntry),
-        }),
-      );
-      if (!page) throw new UpstreamError('invalid_response', `GET ${path}: no list of keys`);
-      if (page.rows.length > MOST_KEYS) {
-        throw new UpstreamError('invalid_response', `GET ${path}: ${page.rows.length} keys`);
+      try {
+        const page = wire.toFlowControlPage(
+          await get('flow_control', path, new URLSearchParams(), LARGEST_SINGLE, signal, {
+            rowsOf: wire.rowsOf('flowControls', wire.toFlowControlEntry),
+          }),
+        );
+        if (!page) throw new UpstreamError('invalid_response', `GET ${path}: no list of keys`);
+        if (page.rows.length > MOST_KEYS) {
+          throw new UpstreamError('invalid_response', `GET ${path}: ${page.rows.length} keys`);
+        }
+        return toRows('flow_control', page, wire.toFlowControlEntry);
+      } catch (error) {
+        throw noList('flow_control', error);
       }
-      return toRows('flow_control', page, wire.toFlowControlEntry);
     },
     async flowControlKey(key, signal) {
       const encoded = encodeURIComponent(key.toWellFormed());

@@ -7,6 +7,7 @@ import { withBearer } from './auth.ts';
 import { type Budget, withBudget } from './budget.ts';
 import type { Priority } from './call.ts';
 import { createLargeBodies, type LargeBodies } from './large-bodies.ts';
+import { eventsPath } from './list-path.ts';
 import { type RequestMeter, withObservation } from './observed.ts';
 import { withRetry } from './retry.ts';
 import { type Addresses, createSend } from './send.ts';
@@ -14,6 +15,8 @@ import type { TokenSource } from './token.ts';
 
 export interface ClientDeps {
   readonly addresses: Addresses;
+  /** Path of the event log, or `auto`, the default. */
+  readonly eventsPath?: string;
   /** Path of a single flow-control key, which stands in it as `{flowControlKey}`. */
   readonly flowControlKeyPath: string;
   readonly token: TokenSource;
@@ -58,12 +61,14 @@ export function createClient(deps: ClientDeps): Client {
   ];
   const call = layers.reduce((inner, layer) => layer(inner), send);
   const sizes = createPageSizes();
+  const events = eventsPath(deps.eventsPath ?? 'auto');
   return {
     at: priority =>
       createReader({
         call,
         sizes,
         priority,
+        eventsPath: events,
         flowControlKeyPath: deps.flowControlKeyPath,
         onRejected: (list, rows) => meter.rowsRejected.inc({ collector: list }, rows),
         onMissing: list => meter.listsMissing.inc({ collector: list }),

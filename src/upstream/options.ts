@@ -131,7 +131,17 @@ const keyPath = z.string().refine(
   { error: `must be a path such as /v2/flowControl/${KEY}, with ${KEY} once, between slashes` },
 );
 
+/** Not the one that may rotate the keys that sign, nor one that another path could be read from. */
+const eventsPath = z.string().regex(/^(auto|(?!.*\/keys\/rotate$)(\/(?!\.{1,2}(\/|$))[\w.~-]+)+)$/, {
+  error: 'must be auto, or a path such as /v2/logs',
+});
+
 const pathOptions = z.strictObject({
+  events: eventsPath
+    .default('auto')
+    .describe(
+      'Path of the event log. `auto`: `/v2/events`, or `/v2/logs` where the service does not know that (404 or 405); the one that answered is asked first until the agent ends.',
+    ),
   flowControlKey: keyPath
     .default(`/v2/flowControl/${KEY}`)
     .describe(`Path of a single flow-control key. Some documentation has \`/v2/keys/rotate/${KEY}\`.`),

@@ -76,15 +76,22 @@ function enteredAt(dlqId: string): number | undefined {
   return toMillis(/^(\d{12,14})-\d+$/.exec(dlqId)?.[1]);
 }
 
-const CALLBACK_STATES: Readonly<Record<string, CallbackState>> = {
-  callback_inprogress: 'in_progress',
-  callback_in_progress: 'in_progress',
-  callback_success: 'success',
-  callback_fail: 'fail',
-  callback_failed: 'fail',
-  callback_canceled: 'canceled',
-  callback_cancelled: 'canceled',
-};
+/** No object: the service's words would find what every object has. */
+const CALLBACK_STATES: ReadonlyMap<string, CallbackState> = new Map([
+  ['callback_inprogress', 'in_progress'],
+  ['callback_in_progress', 'in_progress'],
+  ['callback_success', 'success'],
+  ['callback_fail', 'fail'],
+  ['callback_failed', 'fail'],
+  ['callback_canceled', 'canceled'],
+  ['callback_cancelled', 'canceled'],
+]);
+
+/** An id that tells one thing from every other: not "", nor a number that has lost its last digits. */
+function idOf(value: string | number | null | undefined): string | undefined {
+  if (typeof value === 'number') return Number.isSafeInteger(value) ? String(value) : undefined;
+  return text(value);
+}
 
 /** What an entry says of its failure callback, as the message that it is. */
 const callbackInfo = ({ failureCallbackInfo: info }: Fields) => (info ?? {}) as Fields;
@@ -93,23 +100,24 @@ const callbackInfo = ({ failureCallbackInfo: info }: Fields) => (info ?? {}) as 
 function callbackState(row: Fields): CallbackState | undefined {
   const states = [text(callbackInfo(row).state), text(row.failureFunctionState)]
     .filter(state => state !== undefined)
-    .map(state => CALLBACK_STATES[state.toLowerCase()] ?? 'unknown');
+    .map(state => CALLBACK_STATES.get(state.toLowerCase()) ?? 'unknown');
   return new Set(states).size > 1 ? 'unknown' : states[0];
 }
 
 export function toDlqEntry(row: unknown): DlqEntry | undefined {
   const parsed = DlqRow.safeParse(row);
   if (!parsed.success) return undefined;
-  const { dlqId, messageId } = parsed.data;
+  const dlqId = idOf(parsed.data.dlqId);
+  const messageId = idOf(parsed.data.messageId);
   const id = dlqId ?? messageId;
-  if (id === null || id === undefined) return undefined;
+  if (id === undefined) return undefined;
   const fields = row as Fields;
   return {
-    id: String(id),
-    dlqId: dlqId == null ? undefined : String(dlqId),
-    messageId: messageId == null ? undefined : String(messageId),
+    id,
+    dlqId,
+    messageId,
     createdAt: toMillis(fields.createdAt),
-    enteredAt: dlqId == null ? undefined : enteredAt(String(dlqId)),
+    enteredAt: dlqId === undefined ? undefined : enteredAt(dlqId),
     url: text(fields.url),
     method: text(fields.method),
     state: text(fields.state),
@@ -138,13 +146,14 @@ function toEventState(state: string): EventState {
 
 export function toDeliveryEvent(row: unknown): DeliveryEvent | undefined {
   const parsed = EventRow.safeParse(row);
-  const time = parsed.success ? toMillis(parsed.data.time) : undefined;
-  if (!parsed.success || time === undefined) return undefined;
-  const { messageId, state } = parsed.data;
+  if (!parsed.success) return undefined;
+  const time = toMillis(parsed.data.time);
+  const messageId = idOf(parsed.data.messageId);
+  if (time === undefined || messageId === undefined) return undefined;
   const fields = row as Fields;
   return {
-    messageId: String(messageId),
-    state: toEventState(state),
+    messageId,
+    state: toEventState(parsed.data.state),
     time,
     dueAt: toMillis(fields.nextDeliveryTime) ?? toMillis(fields.notBefore),
     url: text(fields.url),
@@ -214,32 +223,34 @@ export function toFlowControlEntry(row: unknown): FlowControlEntry | undefined {
 export interface RawPage {
   readonly rows: readonly unknown[];
   readonly cursor: string | undefined;
-  /** The answer has no list, or null for one, and is taken for an empty page. */
-  readonly missing: boolean;
 }
 
-/** The list as it stands in an answer, by whichever of its names. */
-function listIn(body: Record<string, unknown>, list: string): unknown {
-  if (list !== 'events' || body.events !== undefined) return body[list];
-  // The event log is being renamed, and may come grouped by message.
-  if (body.logs !== undefined || !Array.isArray(body.messages)) return body.logs;
-  return body.messages instanceof Rows ? body.messages : body.messages.flatMap(eventsOfGroup);
-}
+type Body = Readonly<Record<string, unknown>>;
 
-const EventGroup = z.object({ messageId: Maybe(Text), events: Maybe(z.array(z.unknown())) });
+const isObject = (value: unknown): value is Body =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+/** What stands where an error would: the answer may be complete without it, and is no answer with it. */
+const isError = (error: unknown) => error !== undefined && error !== null && error !== '';
+
+/** Under these names a list may stand in its answer. The event log is being renamed, and may come grouped by message. */
+const LIST_NAMES = { messages: ['messages'], events: ['events', 'logs', 'messages'], flowControls: ['flowControls'] };
+type ListName = keyof typeof LIST_NAMES;
 
 function eventsOfGroup(group: unknown): readonly unknown[] {
-  const parsed = EventGroup.safeParse(group);
-  // A group that is none stands for one row that is none.
-  if (!parsed.success) return [group];
-  const { messageId, events } = parsed.data;
-  const isRow = (event: unknown) => typeof event === 'object' && event !== null;
-  return (events ?? []).map(event => (isRow(event) ? { messageId, ...(event as object) } : event));
+  // What is no group, or has no list of its own, stands for one row that is none.
+  if (!isObject(group) || !Array.isArray(group.events)) return [group];
+  const { messageId } = group;
+  return group.events.map(event => (isObject(event) ? { messageId, ...event } : event));
 }
 
 /** How a long answer's rows are made while it is read. */
-export function rowsOf(list: string, toRow: (row: unknown) => unknown): RowsOf {
-  const names = [list, ...(list === 'events' ? ['logs'] : []), ...(list === 'flowControls' ? [undefined] : [])];
+export function rowsOf(list: ListName, toRow: (row: unknown) => unknown): RowsOf {
+  const names = [
+    list,
+    ...(list === 'events' ? ['logs'] : []),
+    ...(list === 'flowControls' ? [undefined] : []),
+  ] as readonly unknown[];
   return name => {
     if (names.includes(name)) return (row, put) => put(toRow(row));
     // That an error is not empty is all that is asked of it.
@@ -251,25 +262,39 @@ export function rowsOf(list: string, toRow: (row: unknown) => unknown): RowsOf {
   };
 }
 
-/** Undefined when the answer can't be that list: no object, an error, or a list that is none. */
-export function toPage(body: unknown, list: string): RawPage | undefined {
+/** A list that is null or not there is empty where nothing else stands beside it; else it is another answer. */
+function isEmpty(body: Body, names: readonly string[]): boolean {
+  for (const name in body) if (name !== 'cursor' && !(names.includes(name) && body[name] === null)) return false;
+  return true;
+}
+
+/** Undefined when the answer is not that list, read whole: an error, another answer, or a list of another type. */
+export function toPage(body: unknown, list: ListName): RawPage | undefined {
+  if (body === null) return { rows: [], cursor: undefined };
   const envelope = PageEnvelope.safeParse(body);
-  if (!envelope.success) return undefined;
-  const rows = listIn(body as Record<string, unknown>, list) ?? null;
-  const missing = rows === null;
-  if (missing ? envelope.data.error !== undefined : !Array.isArray(rows)) return undefined;
+  if (!envelope.success || !isObject(body) || isError(envelope.data.error)) return undefined;
+  const names = LIST_NAMES[list];
+  const name = names.find(name => Object.hasOwn(body, name) && body[name] !== null);
+  if (name === undefined && !isEmpty(body, names)) return undefined;
+  const found = name === undefined ? [] : body[name];
+  if (!Array.isArray(found)) return undefined;
+  // Of a long answer, the groups' rows were made while it was read.
+  const isGrouped = list === 'events' && name === 'messages' && !(found instanceof Rows);
+  const rows = isGrouped ? found.flatMap(eventsOfGroup) : found;
   const cursor = envelope.data.cursor ?? '';
-  return { rows: (rows ?? []) as unknown[], cursor: cursor === '' ? undefined : String(cursor), missing };
+  return { rows, cursor: cursor === '' ? undefined : String(cursor) };
 }
 
 /** The flow-control list, which comes bare or wrapped. */
 export function toFlowControlPage(body: unknown): RawPage | undefined {
-  return Array.isArray(body) ? { rows: body, cursor: undefined, missing: false } : toPage(body, 'flowControls');
+  return Array.isArray(body) ? { rows: body, cursor: undefined } : toPage(body, 'flowControls');
 }
 
-/** A single flow-control key as a row of the list; undefined when the answer is of another key. */
+/** A single flow-control key as a row of the list; undefined when the answer is of another key, or of none. */
 export function withKey(body: unknown, key: string): unknown {
-  if (typeof body !== 'object' || body === null || Array.isArray(body)) return undefined;
-  const { flowControlKey = key } = body as { flowControlKey?: unknown };
-  return flowControlKey === key ? { ...body, flowControlKey } : undefined;
+  if (!isObject(body) || isError(body.error)) return undefined;
+  const name = body.flowControlKey ?? undefined;
+  // Either may be left out: a size of zero, and the name that was asked for. An answer with neither says nothing of a key.
+  if (name === undefined && (body.waitListSize ?? body.waitlistSize ?? undefined) === undefined) return undefined;
+  return (name ?? key) === key ? { ...body, flowControlKey: key } : undefined;
 }

@@ -8,7 +8,7 @@ import { writeYaml } from '../../src/config/yaml-file.ts';
 import type { Source } from '../../src/metrics/family.ts';
 import type { JournalEntry, JournalTarget } from '../../src/model/journal.ts';
 import { openJournal } from '../../src/remediation/journal.ts';
-import { judgeAlert } from '../../src/rules/alert-conditions.ts';
+import { type Holding, judgeAlert } from '../../src/rules/alert-conditions.ts';
 import { createSlot } from '../../src/scheduler/board.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
 import { afterThisTest } from '../support/client.ts';
@@ -94,7 +94,10 @@ describe('evidence', () => {
     const judge = (number: number) => {
       const condition = conditions[number];
       const judged = condition && judgeAlert(condition, evidence);
-      return judged === 'unknown' ? judged : judged?.map(({ labels, value }) => `${labels.filter} ${value}`).join();
+      if (judged === undefined || judged === 'unknown') return judged;
+      const said = (holding: readonly Holding[]) =>
+        holding.map(({ labels, value }) => `${labels.filter} ${value}`).join();
+      return 'atLeast' in judged ? `at least ${said(judged.atLeast)}` : said(judged);
     };
     return { clock, evidence, judge, slot, read };
   }
@@ -115,6 +118,26 @@ describe('evidence', () => {
     expect(judge(0)).toBe('unknown');
     read(0, ['new']);
     expect(judge(0)).toBe('');
+  });
+
+  it('of a part says what is much, and neither that it is not nor how it grew', async () => {
+    const { clock, evidence, judge, slot, read } = setUp();
+    const succeed = (partial: boolean) => slot.succeeded('full', { durationSeconds: 1, partial });
+    read(3);
+    succeed(true);
+    expect([judge(0), judge(1)]).toEqual(['at least all 3', 'unknown']);
+    slot.failed('full', { durationSeconds: 1, complete: false, reason: 'server', message: 'status 500' });
+    expect(judge(0)).toBe('at least all 3');
+    read(0);
+    expect(judge(0)).toBe('at least ');
+    for (let second = 0; second <= 120; second += 30) {
+      evidence.record();
+      await clock.advance(30 * SECOND);
+      read(0);
+    }
+    read(9);
+    succeed(false);
+    expect([judge(0), judge(1)]).toEqual(['all 9', 'unknown']);
   });
 
   it('of the past is what was recorded, not what nobody knew', async () => {

@@ -85,7 +85,7 @@ describe.each(collectors.map(collector => [collector.name, collector] as const))
 });
 
 it('the table of collectors has every collector there is', () => {
-  const notCollectors = ['index.ts', 'collector.ts', 'cap.ts'];
+  const notCollectors = ['index.ts', 'collector.ts', 'cap.ts', 'label-values.ts'];
   const files = readdirSync('src/collectors').filter(file => file.endsWith('.ts') && !notCollectors.includes(file));
   expect(files.sort()).toEqual(collectors.map(collector => `${fileName(collector)}.ts`).sort());
 });

@@ -6,7 +6,13 @@ import { json, startHttpService } from '../support/http-service.ts';
 
 /** A collector on a service whose list and single keys a test may change. */
 async function setUp(options: object) {
-  const said = { list: {} as Record<string, number>, alone: {} as Record<string, number | undefined>, status: 404 };
+  const said = {
+    list: {} as Record<string, number>,
+    alone: {} as Record<string, number | undefined>,
+    status: 404,
+    bad: 0,
+    keys: 0 as number | undefined,
+  };
   const service = await startHttpService((request, response) => {
     const key = /^\/v2\/flowControl\/(.+)$/.exec(request.url ?? '')?.[1];
     if (key === undefined) {
@@ -14,7 +20,7 @@ async function setUp(options: object) {
         flowControlKey,
         waitListSize,
       }));
-      return json(response, rows);
+      return json(response, [...rows, ...Array(said.bad).fill({ waitListSize: 3 })]);
     }
     const waitlistSize = said.alone[decodeURIComponent(key)];
     if (waitlistSize === undefined) json(response, { error: 'not found' }, said.status);
@@ -37,7 +43,8 @@ async function setUp(options: object) {
   const fold = ({ fold }: Awaited<ReturnType<typeof observe>>) => {
     const folded = fold(memory);
     memory = folded.memory;
-    const { shown } = folded.facts as FlowControlFacts;
+    const { keys, shown } = folded.facts as FlowControlFacts;
+    said.keys = keys;
     return Object.fromEntries(shown.map(({ key, waitlistSize }) => [key, waitlistSize]));
   };
   return { said, service, parsed, observe, fold, round: async (round: string) => fold(await observe(round)) };
@@ -100,5 +107,24 @@ describe('watched flow-control keys', () => {
     said.list = { a: 1, b1: 10, b2: 20, c: 5 };
     expect(await round('watch')).toEqual({ a: 1 });
     expect(await round('list')).toEqual({ a: 1, b2: 20 });
+  });
+});
+
+describe('a list of keys of which some rows can not be read', () => {
+  it('keeps what was known of as many keys as there are such rows, those first that are watched or have most waiting', async () => {
+    const { said, observe, round } = await setUp({ watch: ['a'] });
+    said.list = { a: 5, b: 1, c: 7, d: 2 };
+    await round('list');
+    said.alone = { a: 6 };
+    await round('watch');
+    said.list = { d: 3 };
+    said.bad = 2;
+    expect((await observe('list')).isPartial).toBe(true);
+    expect(await round('list')).toEqual({ d: 3, a: 6, c: 7 });
+    expect(said.keys).toBe(3);
+    said.bad = 0;
+    expect((await observe('list')).isPartial).toBe(false);
+    expect(await round('list')).toEqual({ d: 3, a: 0 });
+    expect(said.keys).toBe(1);
   });
 });

@@ -129,7 +129,10 @@ describe.concurrent('an approval', { timeout: 240_000 }, () => {
     stage.configure({ rule: { name: 'other', grace: '30m' } });
     rmSync(stage.stopFile);
     stage.startAgent();
-    await eventually(async () => expect(await steps()).toEqual(['awaiting_approval', 'approved', 'marked']), PATIENCE);
+    await eventually(
+      async () => expect(await steps()).toEqual(['awaiting_approval', 'approved', 'cleared', 'marked']),
+      PATIENCE,
+    );
     await afterWalks(stage, 4);
     expect(stage.deletes).toEqual([]);
     expect((await stage.journal()).actions).toMatchObject([{ rule: 'other', approvedBy: undefined }]);

@@ -189,6 +189,14 @@ describe('events', () => {
     expect(Object.keys((await ask(emulated, '/v2/logs')).body)).toEqual(['events']);
   });
 
+  test('paths of the log', async () => {
+    const emulated = await speaking({ eventPaths: 'logs' });
+    const statuses = async () => [(await ask(emulated, '/v2/events')).status, (await ask(emulated, '/v2/logs')).status];
+    expect(await statuses()).toEqual([404, 200]);
+    emulated.dialect.eventPaths = 'events';
+    expect(await statuses()).toEqual([200, 404]);
+  });
+
   test('time, state and the spelling of cancelled', async () => {
     const emulated = await speaking({ eventTime: 'number', eventState: 'upper', eventCancelled: 'canceled' });
     emulated.state.addEvent({ state: 'cancelled', messageId: 'm' });

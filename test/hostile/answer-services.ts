@@ -1,6 +1,6 @@
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
 import { listenHttp } from './listen.ts';
-import { type Answer, type HostileService, json, LISTS, type List, paged } from './service.ts';
+import { type Answer, type Asked, every, type HostileService, json, LISTS, type List, paged } from './service.ts';
 import { WELL, wellAnswer } from './well-service.ts';
 
 /** A service that answers 200 with the same bytes, whatever is asked. */
@@ -24,6 +24,25 @@ export const FIELD: Readonly<Record<List, string>> = {
   events: 'events',
   flow_control: 'flowControls',
 };
+/** The same answer, but for the name of the list, whichever is asked for. */
+const meaningOfEach = (
+  name: string,
+  bodyOf: (field: string, asked: Asked) => unknown,
+  outcome: HostileService['outcome'] = 'invalid_response',
+  more: Partial<HostileService> = {},
+) =>
+  answering(name, outcome, (asked, response) => json(response, bodyOf(FIELD[asked.list], asked)), {
+    counted: 'none',
+    ...more,
+  });
+
+/** Every row of the right answer, changed. */
+const withRows = (field: string, asked: Asked, change: (row: object, index: number) => unknown) => {
+  const right = wellAnswer(asked) as Readonly<Record<string, readonly object[]>>;
+  return { ...right, [field]: right[field]?.map(change) };
+};
+const renamed = (row: object) => Object.fromEntries(Object.entries(row).map(([name, value]) => [`${name}_2`, value]));
+
 const inEachField = (value: unknown) => Object.fromEntries(LISTS.map(list => [FIELD[list], value]));
 
 /** The right answer with each number that is a time, and each text that is one, replaced. */
@@ -37,7 +56,9 @@ function withTimes(replace: (time: number) => unknown): Answer {
 }
 
 const YEAR = 365 * 86_400_000;
-const counted = { shows: { delivery_dlq_messages: WELL.deadLetters } };
+/** An event without a time is none. */
+const NO_EVENT = { ...every('ok' as const), events: 'invalid_response' } as const;
+const counted = { counted: 'none', shows: { delivery_dlq_messages: WELL.deadLetters } } as const;
 
 /** Faults of what is answered: no JSON, other JSON, other encodings, cursors in a circle, clocks that are off. */
 export const answerServices: readonly HostileService[] = [
@@ -57,7 +78,7 @@ export const answerServices: readonly HostileService[] = [
   saying('unknown-encoding', '[]', { 'content-encoding': 'constructor' }),
   saying('packed-twice', gzipSync(gzipSync('[]')), { 'content-encoding': 'gzip, gzip' }),
 
-  meaning('null', null),
+  meaning('null', null, 'ok'),
   meaning('number', 42),
   meaning('text', 'messages'),
   meaning('array', [], paged('invalid_response')),
@@ -67,9 +88,29 @@ export const answerServices: readonly HostileService[] = [
   meaning('list-is-number', inEachField(0)),
   meaning('list-is-object', inEachField({ length: 3 })),
   meaning('cursor-is-object', { ...inEachField([]), cursor: { next: 1 } }),
-  meaning('list-is-null', inEachField(null), 'ok'),
-  meaning('rows-are-none', inEachField([null, 1, 'x', true, [], [[]], {}, { messageId: {} }]), 'ok'),
-  meaning('names-of-prototypes', JSON.parse('{"__proto__":{"messages":[]},"constructor":[],"toString":1}'), 'ok'),
+  meaningOfEach('list-is-null', field => ({ [field]: null }), 'ok'),
+  meaningOfEach('list-is-null-beside-another-member', field => ({ [field]: null, total: 0 })),
+  meaningOfEach('error-beside-an-empty-list', field => ({ [field]: [], error: 'upstream is not available' })),
+  meaningOfEach('error-beside-the-right-list', (_field, asked) => ({ ...wellAnswer(asked), error: { code: 7 } })),
+  meaning('maintenance', { message: 'maintenance' }),
+  meaning('rows-are-null', inEachField([null])),
+  meaning('rows-are-none', inEachField([null, 1, 'x', true, [], [[]], {}, { messageId: {} }])),
+  meaningOfEach('fields-are-renamed', (field, asked) => withRows(field, asked, renamed)),
+  meaningOfEach('list-is-renamed', (_field, asked) => ({ items: Object.values(wellAnswer(asked))[0] })),
+  meaningOfEach(
+    'some-rows-are-renamed',
+    (field, asked) => withRows(field, asked, (row, index) => (index % 2 > 0 ? renamed(row) : row)),
+    'ok',
+    { shows: { delivery_dlq_messages: WELL.deadLetters, delivery_flow_control_keys: 3 } },
+  ),
+  meaningOfEach(
+    'words-of-prototypes',
+    (field, asked) =>
+      withRows(field, asked, row => ({ ...row, state: 'constructor', failureFunctionState: '__proto__' })),
+    'ok',
+    { shows: { delivery_dlq_messages: WELL.deadLetters } },
+  ),
+  meaning('names-of-prototypes', JSON.parse('{"__proto__":{"messages":[]},"constructor":[],"toString":1}')),
 
   meaning('same-cursor', { ...inEachField([]), cursor: 'again' }, paged('invalid_response')),
   answering(
@@ -119,19 +160,19 @@ export const answerServices: readonly HostileService[] = [
   ),
   answering(
     'times-below-zero',
-    'ok',
+    NO_EVENT,
     withTimes(time => -time),
     counted,
   ),
   answering(
     'times-beyond-dates',
-    'ok',
+    NO_EVENT,
     withTimes(() => 1e18),
     counted,
   ),
   answering(
     'times-beyond-numbers',
-    'ok',
+    NO_EVENT,
     withTimes(() => '1e999'),
     counted,
   ),
@@ -143,7 +184,7 @@ export const answerServices: readonly HostileService[] = [
   ),
   answering(
     'times-are-objects',
-    'ok',
+    NO_EVENT,
     withTimes(time => ({ seconds: time })),
     counted,
   ),

@@ -8,6 +8,7 @@ export type List = (typeof LISTS)[number];
 const PATHS: Readonly<Record<string, List>> = {
   '/v2/dlq': 'dlq',
   '/v2/events': 'events',
+  '/v2/logs': 'events',
   '/v2/flowControl': 'flow_control',
 };
 

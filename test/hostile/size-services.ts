@@ -167,12 +167,9 @@ export const sizeServices: readonly HostileService[] = [
         });
       }),
   },
-  bomb(
-    'nested-a-hundred-thousand-deep',
-    () => packed('', '[', 100_000, ']'.repeat(100_000)),
-    paged('invalid_response'),
-    { counted: 'none' },
-  ),
+  bomb('nested-a-hundred-thousand-deep', () => packed('', '[', 100_000, ']'.repeat(100_000)), 'invalid_response', {
+    counted: 'none',
+  }),
   {
     name: 'blanks-in-tiny-chunks',
     outcome: 'invalid_response',

@@ -60,6 +60,8 @@ const OLDEST = 'delivery_dlq_oldest_entered_timestamp_seconds{filter="all"}';
 const NEWEST = 'delivery_event_log_newest_timestamp_seconds';
 const WAITLIST = 'delivery_flow_control_waitlist_size{flow_control_key="mail"}';
 const PAUSED = 'delivery_flow_control_paused{flow_control_key="mail"}';
+const MISSING = 'delivery_lists_missing_total{collector="dlq"}';
+const REJECTED = 'delivery_rows_rejected_total{collector="dlq"}';
 const STALE = 'delivery_collector_data_stale';
 const UNRESOLVED = 'delivery_auto_cancel_oldest_unresolved_timestamp_seconds{rule="nightly"}';
 
@@ -124,6 +126,24 @@ export const alertCases: readonly AlertCase[] = [
       'too few to say': { [requests('rate_limited')]: rising(1, 4), [requests('ok')]: flat(0) },
     },
     idle: { [requests('rate_limited')]: flat(0), [requests('ok')]: rising(4) },
+  },
+  {
+    alert: 'DeliveryListsMissing',
+    labels: { collector: 'dlq' },
+    fires: { [MISSING]: rising(1), 'delivery_lists_missing_total{collector="events"}': flat(0) },
+    at: 8,
+    says: 'In the last 15 minutes 8 answers to dlq in a were no list that can be read whole. Nothing was taken from them: what is shown is what was known before.',
+    below: { 'two answers': { [MISSING]: rising(1, 2) } },
+    idle: { [MISSING]: flat(0) },
+  },
+  {
+    alert: 'DeliveryRowsRejected',
+    labels: { collector: 'dlq' },
+    fires: { [REJECTED]: rising(4), 'delivery_rows_rejected_total{collector="events"}': flat(7) },
+    at: 6,
+    says: 'In the last 15 minutes 24 rows of dlq in a could not be read. What is shown of it is not the whole: nothing that is missing counts as gone, alerts on it that fire go on, and auto-cancel does not act.',
+    below: { 'none lately': { [REJECTED]: flat(7) } },
+    idle: { [REJECTED]: flat(7) },
   },
   {
     alert: 'DeliveryAutoCancelBreakerOpen',

@@ -233,6 +233,35 @@ function blindCases({ alert, fires: input, at, idle, recovery = idle }: AlertCas
   ];
 }
 
+/** What ends the alert comes of a read that met rows which it could not read, and then of one that could. */
+function partialCases({ alert, fires: input, at, idle, recovery = idle }: AlertCase): RuleTest[] {
+  const { collector } = alertNamed(alert);
+  if (!collector) return [];
+  const [from, whole] = [at + 2, at + 120];
+  const round = { flow_control: 'list', dlq: 'full', events: 'tail' }[collector];
+  const labels = `collector="${collector}",round="${round}"`;
+  const state: Input = {
+    [`delivery_collector_success{${labels}}`]: () => 1,
+    [`delivery_collector_data_complete{${labels}}`]: m => Number(m < from || m >= whole),
+    // Others read well meanwhile, and one fails: neither is a reason.
+    'delivery_collector_success{collector="account",round="tail"}': () => 0,
+    'delivery_collector_data_complete{collector="account",round="tail"}': () => 0,
+  };
+  return [
+    {
+      name: `${alert} goes on firing while rows can not be read, and ends when they can`,
+      input: replica({ ...then(input, from, recovery), ...state }),
+      minutes: whole + 120,
+      queries: [
+        ...[4, 30, 90, 117].map(minute => fires(alert, at + minute)),
+        { expr: firingBlind, minute: at + 90, expected: [] },
+        isQuiet(alert, whole + 110),
+      ],
+    },
+  ];
+}
+const firingBlind = 'count(ALERTS{alertname="DeliveryBlind", alertstate="firing"})';
+
 describe.skipIf(!requireProgram('promtool'))('alerts, by promtool test rules', () => {
   it.each(alertCases)('$alert', each => {
     const { alert, below, idle } = each;
@@ -240,6 +269,7 @@ describe.skipIf(!requireProgram('promtool'))('alerts, by promtool test rules', (
       ...firingCases(each),
       ...blindCases(each),
       ...pendingCases(each),
+      ...partialCases(each),
       ...quiet(each, 'nothing is there', {}),
       ...quiet(each, 'at rest', idle),
       ...Object.entries(below).flatMap(([why, input]) => quiet(each, why, input)),

@@ -277,7 +277,7 @@ it('waits the grace of the rule that acts, whatever another has waited', async (
   expect(await scene.walk('a')).toBe('left a too_early');
   expect(await scene.walk('a')).toBe('');
   await scene.wait(HOUR);
-  expect(await scene.walk('a')).toBe('marked a slow\nleft a grace');
+  expect(await scene.walk('a')).toBe('cleared a rule_changed\nmarked a slow\nleft a grace');
   await scene.wait(HOUR);
   expect(await scene.again()).toBe('');
   await scene.wait(DAY);

@@ -186,7 +186,9 @@ describe('grace and approval are of the rule, mode and policy that asked', () =>
     const scene = await warmScene({ rules: [rule('ask', { mode: 'approve' }), rule('other', { grace: '30m' })] });
     expect(await scene.walk('a:ask=stuck,other=no_match')).toContain('awaiting_approval a ask');
     await approve(scene);
-    expect(await scene.walk('a:ask=no_match,other=stuck')).toBe('approved a ann\nmarked a other\nleft a grace');
+    expect(await scene.walk('a:ask=no_match,other=stuck')).toBe(
+      'approved a ann\ncleared a rule_changed\nmarked a other\nleft a grace',
+    );
     await scene.wait(HOUR);
     expect(await scene.again()).toMatch(/^intent a other 1/);
     expect((await scene.lines()).find(({ step }) => step === 'intent')).not.toHaveProperty('approvedBy');
@@ -196,10 +198,12 @@ describe('grace and approval are of the rule, mode and policy that asked', () =>
     const scene = await warmScene({ rules: [rule('ask', { mode: 'approve' }), rule('other', { mode: 'approve' })] });
     await scene.walk('a:ask=stuck,other=no_match');
     await approve(scene);
-    expect(await scene.walk('a:ask=no_match,other=stuck')).toBe('approved a ann\nawaiting_approval a other');
+    expect(await scene.walk('a:ask=no_match,other=stuck')).toBe(
+      'approved a ann\ncleared a rule_changed\nawaiting_approval a other',
+    );
     expect(scene.sent).toEqual([]);
     // And it does not come back.
-    expect(await scene.walk('a:ask=stuck,other=no_match')).toBe('awaiting_approval a ask');
+    expect(await scene.walk('a:ask=stuck,other=no_match')).toBe('cleared a rule_changed\nawaiting_approval a ask');
     expect(scene.sent).toEqual([]);
   });
 

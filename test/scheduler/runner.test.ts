@@ -53,6 +53,29 @@ const step = (more: unknown, folded: Partial<Folded>): Step => ({
 const done = (facts: unknown, folded: Partial<Folded> = {}): Step => step(undefined, { facts, ...folded });
 
 describe('runner', () => {
+  it('shows what a round found that met rows it could not read, and calls it incomplete until the next one', async () => {
+    const partial = { ...step('walk', {}), isPartial: true };
+    const steps = [done('first'), partial, done('partial'), new Refusal('no'), done('whole')];
+    const set = await setUp(async () => {
+      const next = steps.shift() as Step | Refusal;
+      if (next instanceof Error) throw next;
+      return next;
+    });
+    const seen: unknown[] = [];
+    for (let round = 0; round < 4; round += 1) {
+      await set.run();
+      const { success, complete, partial } = set.round() ?? {};
+      seen.push([set.slot.visible().now, success, complete, partial]);
+    }
+    expect(seen).toEqual([
+      ['first', true, true, false],
+      ['partial', true, false, true],
+      // What is shown is still that of the round before.
+      ['partial', false, false, true],
+      ['whole', true, true, false],
+    ]);
+  });
+
   it('commits before it shows what only rises: while a commit is under way the old counters stand', async () => {
     const inner = createMemoryStore();
     const seen: unknown[] = [];

@@ -88,12 +88,47 @@ describe('client', () => {
     ]);
   });
 
-  it('counts answers without a list, which it takes for empty ones', async () => {
-    const service = await serve((_request, response) => json(response, { flowControls: null }));
+  it.each([
+    ['null', null],
+    ['null for the list', { flowControls: null }],
+    ['nothing', {}],
+  ])('takes %s for an empty list of keys', async (_what, body) => {
+    const service = await serve((_request, response) => json(response, body));
     const { reader, counts } = createTestClient(service.url);
     expect(await reader.flowControl(signal())).toEqual({ rows: [], rejected: 0 });
-    expect(await allRows(reader.dlqPages({}, signal()))).toEqual([]);
-    expect(counts.missing).toEqual({ flow_control: 1, dlq: 1 });
+    expect(counts).toMatchObject({ missing: {}, rejected: {} });
+  });
+
+  it.each([
+    ['no list', { message: 'maintenance' }],
+    ['an error beside it', { flowControls: [], messages: [], events: [], error: 'no' }],
+    ['no row that can be read', { flowControls: [null], messages: [null, {}], events: [{ id: 1 }] }],
+  ])('counts a list with %s, and takes nothing from it', async (_what, body) => {
+    const service = await serve((_request, response) => json(response, body));
+    const { reader, counts } = createTestClient(service.url);
+    const bad = { reason: 'invalid_response' };
+    await expect(reader.flowControl(signal())).rejects.toMatchObject(bad);
+    await expect(allRows(reader.dlqPages({}, signal()))).rejects.toMatchObject(bad);
+    await expect(allRows(reader.eventPages({}, signal()))).rejects.toMatchObject(bad);
+    expect(counts).toMatchObject({ missing: { flow_control: 1, dlq: 1, events: 1 }, rejected: {} });
+  });
+
+  it('says of each page how many of its rows it could not read', async () => {
+    const service = await serve((request, response) => {
+      const isFirst = !request.url?.includes('cursor');
+      json(response, { ...(isFirst ? { cursor: 'next' } : {}), messages: [{ dlqId: isFirst ? 'a' : 'b' }, null, {}] });
+    });
+    const pages = createTestClient(service.url).reader.dlqPages({}, signal());
+    const rejected: unknown[] = [];
+    for (let page = await pages.next(); !page.done; page = await pages.next()) rejected.push(page.value.rejected);
+    expect(rejected).toEqual([2, 2]);
+  });
+
+  it('does not call a list missing that it could not ask for', async () => {
+    const service = await serve((_request, response) => json(response, { error: 'no' }, 503));
+    const { reader, counts } = createTestClient(service.url);
+    await expect(reader.flowControl(signal())).rejects.toMatchObject({ reason: 'server' });
+    expect(counts.missing).toEqual({});
   });
 
   it.each([

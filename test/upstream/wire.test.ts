@@ -183,45 +183,87 @@ describe('wire', () => {
   });
 
   it('reads lists bare or wrapped, and any spelling of the end', () => {
-    const page = (rows: unknown[], more: object = {}) => ({ rows, cursor: undefined, missing: false, ...more });
+    const page = (rows: unknown[], more: object = {}) => ({ rows, cursor: undefined, ...more });
     expect(toFlowControlPage([1])).toEqual(page([1]));
     expect(toFlowControlPage({ flowControls: [1] })).toEqual(page([1]));
     for (const end of [{}, { cursor: null }, { cursor: '' }]) {
       expect(toPage({ ...end, messages: [] }, 'messages')).toEqual(page([]));
     }
     expect(toPage({ logs: [1] }, 'events')).toEqual(page([1]));
-    const grouped = [{ messageId: 'a', events: [{ state: 'created' }, 7] }, { messageId: 'b' }, 8];
+    expect(toPage({ events: null, logs: [1], messages: null }, 'events')).toEqual(page([1]));
+    // A group without a list stands for a row that can't be read.
+    const grouped = [{ messageId: 'a', events: [{ state: 'created' }, 7] }, { messageId: 'b' }, { events: [] }, 8];
     expect(toPage({ cursor: 17, messages: grouped }, 'events')).toEqual(
-      page([{ messageId: 'a', state: 'created' }, 7, 8], { cursor: '17' }),
+      page([{ messageId: 'a', state: 'created' }, 7, { messageId: 'b' }, 8], { cursor: '17' }),
     );
   });
 
-  it('takes an answer without a list, or null for one, for an empty page, and says so', () => {
-    const empty = { rows: [], cursor: undefined, missing: true };
+  it('takes for an empty list what says nothing else', () => {
+    const empty = { rows: [], cursor: undefined };
     expect(toFlowControlPage({ flowControls: null })).toEqual(empty);
-    expect(toPage({ logs: [1] }, 'messages')).toEqual(empty);
+    expect(toFlowControlPage(null)).toEqual(empty);
+    expect(toPage(null, 'messages')).toEqual(empty);
     expect(toPage({}, 'messages')).toEqual(empty);
+    expect(toPage({ events: null, logs: null }, 'events')).toEqual(empty);
+    expect(toPage({ messages: [], error: '', total: 0 }, 'messages')).toEqual(empty);
     expect(toPage({ cursor: 17, messages: null }, 'messages')).toEqual({ ...empty, cursor: '17' });
+    expect(toPage({ cursor: 17 }, 'messages')).toEqual({ ...empty, cursor: '17' });
   });
 
   it.each([
     undefined,
-    null,
     5,
     'text',
     [],
     { error: 'no' },
+    { error: {}, messages: [] },
+    { error: 'no', messages: [{ dlqId: 'a' }] },
+    { error: 'no', messages: null },
+    { message: 'maintenance' },
+    { messages: null, total: 0 },
+    { messages: null, error: '' },
+    { logs: [{ dlqId: 'a' }] },
     { messages: {} },
     { messages: 'x' },
+    { messages: 0 },
+    { messages: false },
     { messages: [], cursor: {} },
+    JSON.parse('{"__proto__":{"messages":[]}}'),
+    { constructor: [] },
   ])('takes %j for no list of messages, not for an empty one', body =>
     expect(toPage(body, 'messages')).toBeUndefined(),
   );
 
+  it.each([
+    { messages: {} },
+    { events: {}, logs: [] },
+    { logs: 'x' },
+    { flowControls: [] },
+    { events: null, message: 'maintenance' },
+  ])('takes %j for no list of events', body => expect(toPage(body, 'events')).toBeUndefined());
+
+  it('takes an id that tells nothing apart for none', () => {
+    for (const none of ['', 2 ** 53, 1.5, null, undefined]) {
+      expect(toDlqEntry({ dlqId: none })).toBeUndefined();
+      expect(toDlqEntry({ dlqId: none, messageId: 'm' })).toMatchObject({ id: 'm', dlqId: undefined });
+      expect(toDeliveryEvent({ messageId: none, state: 'active', time: 1 })).toBeUndefined();
+    }
+    expect(toDlqEntry({ dlqId: 17 })?.id).toBe('17');
+  });
+
+  it('takes the names that every object has for words of the service', () => {
+    for (const state of ['constructor', '__proto__', 'toString', 'hasOwnProperty']) {
+      expect(toDlqEntry({ dlqId: 'x', failureFunctionState: state })?.callbackState).toBe('unknown');
+      expect(toDeliveryEvent({ messageId: 'm', state, time: 1 })?.state).toBe('unknown');
+    }
+  });
+
   it('takes a single key under the name that was asked for, and no other', () => {
     expect(withKey({ waitlistSize: 3 }, 'k')).toEqual({ flowControlKey: 'k', waitlistSize: 3 });
     expect(withKey({ flowControlKey: 'k' }, 'k')).toEqual({ flowControlKey: 'k' });
-    for (const other of [{ flowControlKey: 'other' }, [], null, 5]) expect(withKey(other, 'k')).toBeUndefined();
+    const none = [{}, { message: 'maintenance' }, { waitListSize: null }, { flowControlKey: 'k', error: 'no' }];
+    for (const other of [{ flowControlKey: 'other' }, [], null, 5, ...none])
+      expect(withKey(other, 'k')).toBeUndefined();
   });
 
   it('throws at nothing', () => {

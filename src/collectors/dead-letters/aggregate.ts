@@ -62,6 +62,11 @@ function insertLast(times: number[], time: number): void {
   if (times.length > LAST) times.shift();
 }
 
+/** Adds entries of which nothing could be read but that they are there; fewer than none takes them away. */
+export function addUnreadable(aggregate: Aggregate, entries: number): void {
+  for (const counts of aggregate.values.values()) counts.set(NONE, (counts.get(NONE) ?? 0) + entries);
+}
+
 /** Adds an entry. `firstSeen` stands for the time at which it came into the queue, where the entry does not tell. */
 export function addTo(aggregate: Aggregate, entry: DlqEntry, firstSeen: number): void {
   const entered = entry.enteredAt ?? firstSeen;

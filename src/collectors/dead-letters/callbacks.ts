@@ -18,6 +18,8 @@ export interface CallbackTracker {
   begin(): CallbackWalk;
   /** A complete walk at once: all rows of it, in any order. `at`: when it began, milliseconds since the Unix epoch. */
   observe(rows: readonly DlqEntry[], at: number): CallbackFacts;
+  /** A walk came to its end and could not read every row. It says nothing of callbacks; what is known of them is not the whole. */
+  doubt(): void;
   /** What the last complete walk found; undefined before the first of this process. Never changed afterwards. */
   facts(): CallbackFacts | undefined;
   /** Whether the last complete walk found the state of any failure callback, in progress or not. */
@@ -193,6 +195,9 @@ export function createTracker(
       const walk = begin();
       walk.take(rows);
       return walk.end(at);
+    },
+    doubt() {
+      if (facts) facts = { ...facts, isPartial: true };
     },
     facts: () => facts,
     reportsStates: () => reportsStates,

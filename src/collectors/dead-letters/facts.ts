@@ -3,7 +3,7 @@ import type { CallbackState } from '../../model/message.ts';
 import { chooseMembers, OTHER } from '../cap.ts';
 import type { Dimension } from './aggregate.ts';
 import type { Memory } from './memory.ts';
-import type { LeftReason, Selection } from './selection.ts';
+import { type LeftReason, type Selection, sizeOf } from './selection.ts';
 
 /** Times: milliseconds since the Unix epoch, undefined where there is none. */
 export interface SelectionFacts {
@@ -40,9 +40,10 @@ function countSuspected({ callbacks }: Memory, isSuspected: IsSuspected | undefi
   return tracked.sightings.filter(sighting => isSuspected(sighting, tracked.at)).length;
 }
 
-function factsOf({ roster, shown, entered, left }: Selection): SelectionFacts {
+function factsOf(selection: Selection): SelectionFacts {
+  const { shown, entered, left } = selection;
   return {
-    messages: shown && roster.size,
+    messages: shown && sizeOf(selection),
     oldest: shown?.oldest,
     newest: shown?.newest,
     oldestEntered: shown?.oldestEntered,

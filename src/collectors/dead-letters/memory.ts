@@ -73,6 +73,7 @@ function restoreSelection(
     isCounted: stored.isCounted ?? false,
     shown: undefined,
     walk: undefined,
+    doubt: undefined,
     times: [],
     isTouched: false,
   };

@@ -8,6 +8,8 @@ import { type Meaning, splitTask, type Task } from './windows.ts';
 export interface Read {
   readonly selection: Selection;
   readonly rows: readonly DlqEntry[];
+  /** Rows of that part that could not be read, told with its last page: a part that is cut is read once more. */
+  readonly rejected: number;
 }
 
 /** Parts of the queue that are read at the same time, as far as the account's budget lets them, and handed over page by page. */
@@ -84,14 +86,16 @@ export function startReading(
     const { selection, from, to } = task;
     const bounds = { ...(from === undefined ? {} : { fromDate: from }), ...(to === undefined ? {} : { toDate: to }) };
     const iterator = api.dlqPages({ ...selection.match, ...narrow(selection.match, bounds) }, signal);
+    let rejected = 0;
     for (let pagesRead = 1; !failure; pagesRead += 1) {
       const page = await iterator.next();
       if (page.done) return;
       const { rows, isLast } = page.value;
+      rejected += page.value.rejected;
       const parts = isLast ? undefined : splitTask(task, pagesRead, rows, now, meaning);
       count(selection, rows.length);
       // What was read of it is true all the same, and will be found again.
-      pages.push({ selection, rows });
+      pages.push({ selection, rows, rejected: isLast ? rejected : 0 });
       change();
       if (parts) {
         tasks.push(...parts);

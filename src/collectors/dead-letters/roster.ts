@@ -19,8 +19,11 @@ export interface Roster {
   keepNewcomers(chunks: number): number;
   /** Forgets the newcomers, as if they had never been seen. */
   dropNewcomers(): void;
-  /** Takes out whatever has no mark, and tells since when each was known (milliseconds). */
-  removeUnmarked(onRemoved: (since: number) => void): void;
+  /**
+   * Takes out whatever has no mark, but for `most` of them, and tells since when each was known (milliseconds). Gives how
+   * many without a mark stay.
+   */
+  removeUnmarked(onRemoved: (since: number) => void, most?: number): number;
   /** Numbers of the chunks that changed since the last call. */
   takeTouched(): number[];
   /** A chunk as text, without newcomers; undefined when it is empty. */
@@ -245,7 +248,15 @@ export function createRoster(stored: ReadonlyMap<number, string> = new Map()): R
       newcomers = 0;
       fresh.clear();
     },
-    removeUnmarked(onRemoved) {
+    removeUnmarked(onRemoved, most = 0) {
+      let spared = 0;
+      for (const { marks, count } of chunks.values()) {
+        for (let at = 0; at < count && spared < most; at += 1) {
+          if (marks[at] !== 0) continue;
+          marks[at] = SEEN;
+          spared += 1;
+        }
+      }
       removeWhere(
         mark => mark === 0,
         (number, seconds) => {
@@ -253,6 +264,7 @@ export function createRoster(stored: ReadonlyMap<number, string> = new Map()): R
           onRemoved(seconds * 1000);
         },
       );
+      return spared;
     },
     takeTouched() {
       const numbers = [...touched];

@@ -33,6 +33,8 @@ export interface Walk {
   changes: number;
   /** An entry that can tell what `fromDate` means. */
   teller: DlqEntry | undefined;
+  /** Rows of the whole queue, or of failed workflow runs, could not be read. */
+  isPartial: boolean;
   /** What it has seen of failure callbacks; undefined where they are not looked at. */
   callbacks: CallbackWalk | undefined;
 }
@@ -41,7 +43,7 @@ function start(tasks: readonly Task[], isComplete: boolean, { api, now, meaning,
   const selections = [...new Set(tasks.map(({ selection }) => selection))];
   const most = isComplete ? MOST_OF_A_WALK : MOST_OF_A_LOOK;
   const reading = startReading(api, tasks, { now, meaning, most }, signal);
-  const progress = { hasBegun: false, held: [], isRead: false, changes: 0 };
+  const progress = { hasBegun: false, held: [], isRead: false, changes: 0, isPartial: false };
   return { reading, selections, isComplete, ...progress, teller: undefined, callbacks: undefined };
 }
 
@@ -114,8 +116,12 @@ export function foldStep(
   if (walk.isComplete && !walk.hasBegun) for (const selection of walk.selections) beginWalk(selection, walk);
   if (round === 'full' && !walk.hasBegun) walk.callbacks = memory.callbacks.begin();
   walk.hasBegun = true;
-  for (const { selection, rows } of reads) {
-    if (selection === memory.all) walk.callbacks?.take(rows);
+  for (const { selection, rows, rejected } of reads) {
+    if (selection === memory.all) {
+      walk.callbacks?.take(rows);
+      walk.isPartial ||= rejected > 0;
+    }
+    if (selection.walk?.id === walk) selection.walk.rejected += rejected;
     const isWatched = round === 'full' && selection === memory.all && selection.isCounted;
     walk.changes += walk.isComplete
       ? takeInWalk(selection, walk, rows, now, entry => isWatched && wasMissed(entry))

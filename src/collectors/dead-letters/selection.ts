@@ -1,7 +1,7 @@
 import { hash64 } from '../../kit/hash64.ts';
 import type { DlqEntry } from '../../model/message.ts';
 import type { DlqQuery } from '../../upstream/api.ts';
-import { type Aggregate, addTo, createAggregate, type Dimension } from './aggregate.ts';
+import { type Aggregate, addTo, addUnreadable, createAggregate, type Dimension } from './aggregate.ts';
 import type { Roster } from './roster.ts';
 
 export const LEFT_REASONS = ['expired', 'removed', 'unknown'] as const;
@@ -25,18 +25,36 @@ export interface Selection {
   /** What the last complete read found, and what entered since; undefined before the first of this process. */
   shown: Aggregate | undefined;
   /** The read that owns the roster's marks and newcomers, and what it has found. */
-  walk: { readonly id: WalkId; readonly found: Aggregate; readonly times: number[]; missed: number } | undefined;
+  walk:
+    | { readonly id: WalkId; readonly found: Aggregate; readonly times: number[]; missed: number; rejected: number }
+    | undefined;
+  /** What the last complete read could not tell; undefined when it could read every row. */
+  doubt: Doubt | undefined;
   /** A time from each page of the last complete read, sorted: how the entries lie in time. */
   times: readonly number[];
   /** Its state is to be written with the next commit. */
   isTouched: boolean;
 }
 
+/** Rows of a complete read that could not be read, and entries that it did not list: any of them may be any of these. */
+export interface Doubt {
+  /** When it began, milliseconds since the Unix epoch. */
+  readonly at: number;
+  rows: number;
+  readonly entries: number;
+}
+
+/** Entries kept beyond the rows that may be theirs. So many more have surely left, whichever they are. */
+const MOST_IN_DOUBT = 10_000;
+
+/** How many it holds: of what can't be told apart, the rows that are there count, and not the entries that were. */
+export const sizeOf = ({ roster, doubt }: Selection) => roster.size + (doubt ? doubt.rows - doubt.entries : 0);
+
 /** Begins a complete read. What another one saw first that has not ended is forgotten: it failed, or lost its marks. */
 export function beginWalk(selection: Selection, id: WalkId): void {
   selection.roster.dropNewcomers();
   selection.roster.clearMarks();
-  selection.walk = { id, found: createAggregate(selection.dimensions), times: [], missed: 0 };
+  selection.walk = { id, found: createAggregate(selection.dimensions), times: [], missed: 0, rejected: 0 };
 }
 
 /** A complete read failed: what it saw first may never have been there. */
@@ -72,14 +90,19 @@ export function takeInWalk(
 
 /** Takes in entries that a look listed; gives how many of them were not known. `now`: milliseconds since the Unix epoch. */
 export function takeIn(selection: Selection, entries: readonly DlqEntry[], now: number): number {
-  const { roster, walk, shown } = selection;
+  const { roster, walk, shown, doubt } = selection;
   let first = 0;
   for (const entry of entries) {
     const seen = roster.see(hash64(entry.id), entry.enteredAt ?? now, true);
     if (walk && (seen === 'first' || seen === 'known')) addTo(walk.found, entry, now);
     if (seen !== 'first' && seen !== 'kept') continue;
     first += 1;
-    if (shown) addTo(shown, entry, now);
+    if (!shown) continue;
+    addTo(shown, entry, now);
+    // It was there when rows could not be read, and was one of them.
+    if (!doubt || doubt.rows === 0 || (entry.enteredAt ?? entry.createdAt ?? now) > doubt.at) continue;
+    doubt.rows -= 1;
+    addUnreadable(shown, -1);
   }
   countEntered(selection, first);
   return first;
@@ -97,23 +120,31 @@ export function keepNewcomers(selection: Selection, id: WalkId, chunks: number):
 }
 
 /**
- * Ends a complete read: whoever it did not list has left. Gives how many have; nothing happens when another complete
- * read has begun meanwhile. `retention`: milliseconds that the queue keeps entries, where that is known.
+ * Ends a complete read: whoever it did not list has left. Where rows could not be read, any of those may be one of them:
+ * they stay until a read that could. Gives how many have left; nothing happens when another complete read has begun
+ * meanwhile. `retention`: milliseconds that the queue keeps entries, where that is known.
  */
 export function endWalk(selection: Selection, id: WalkId, now: number, retention: number | undefined): number {
   const { walk, left } = selection;
   if (walk?.id !== id) return 0;
   keepNewcomers(selection, id, Number.POSITIVE_INFINITY);
+  const { rejected } = walk;
   let gone = 0;
-  selection.roster.removeUnmarked(since => {
-    gone += 1;
-    if (!selection.isCounted) return;
-    left[retention === undefined ? 'unknown' : since + retention <= now ? 'expired' : 'removed'] += 1;
-  });
+  const entries = selection.roster.removeUnmarked(
+    since => {
+      gone += 1;
+      if (!selection.isCounted) return;
+      left[retention === undefined ? 'unknown' : since + retention <= now ? 'expired' : 'removed'] += 1;
+    },
+    rejected > 0 ? rejected + MOST_IN_DOUBT : 0,
+  );
+  if (rejected > 0) addUnreadable(walk.found, rejected);
+  selection.doubt = rejected > 0 ? { at: now, rows: rejected, entries } : undefined;
   selection.shown = walk.found;
   selection.times = walk.times.sort((a, b) => a - b);
   selection.walk = undefined;
   selection.isTouched ||= gone > 0 || !selection.isCounted;
-  selection.isCounted = true;
+  // What could not be read has not entered when it can be.
+  selection.isCounted ||= rejected === 0;
   return gone;
 }

@@ -18,6 +18,8 @@ export interface WorkflowReading {
 export interface WorkflowRead {
   readonly rows: readonly DlqEntry[];
   readonly isLast: boolean;
+  /** Rows that could not be read. */
+  readonly rejected: number;
   /** The service does not know the question. */
   readonly isUnknown?: boolean;
   /** It could not be read to the end: the walk says nothing of failure callbacks, and what is known of them stays. */
@@ -41,7 +43,8 @@ export async function readWorkflows(
   { all, unasked }: Memory,
 ): Promise<WorkflowRead> {
   const rows: DlqEntry[] = [];
-  if (unasked > 0) return { rows, isLast: true };
+  let rejected = 0;
+  if (unasked > 0) return { rows, rejected, isLast: true };
   const isNews = ({ id, callbackState }: DlqEntry) =>
     callbackState === undefined ? !all.roster.has(hash64(id)) : !callbacks?.hasState(id);
   for (let count = 0; count < PAGES_A_STEP; count += 1) {
@@ -53,23 +56,27 @@ export async function readWorkflows(
       const isOfService = error instanceof Error && 'reason' in error && !reading.signal.aborted;
       if (!isOfService) throw error;
       const isUnknown = !reading.hasBegun && isUnanswerable(error);
-      return { rows, isLast: true, ...(isUnknown ? { isUnknown } : { isCutOff: true }) };
+      return { rows, rejected, isLast: true, ...(isUnknown ? { isUnknown } : { isCutOff: true }) };
     }
-    if (page.done) return { rows, isLast: true };
+    if (page.done) return { rows, rejected, isLast: true };
     reading.hasBegun = true;
     const { rows: listed, isLast } = page.value;
     rows.push(...listed);
+    rejected += page.value.rejected;
     reading.isWorthwhile ||= listed.every(({ workflowRunId }) => workflowRunId !== undefined) && listed.some(isNews);
     // A page may be empty though more follow.
-    if (isLast || (listed.length > 0 && !reading.isWorthwhile)) return { rows, isLast: true };
+    if (isLast || (listed.length > 0 && !reading.isWorthwhile)) return { rows, rejected, isLast: true };
   }
-  return { rows, isLast: false };
+  return { rows, rejected, isLast: false };
 }
 
 /** Folds the pages of one step; with the last of them the walk is complete. `now`: when it began, milliseconds since the Unix epoch. */
-export function foldWorkflows(memory: Memory, { callbacks }: Walk, read: WorkflowRead, now: number): void {
+export function foldWorkflows(memory: Memory, walk: Walk, read: WorkflowRead, now: number): void {
+  const { callbacks } = walk;
   callbacks?.take(read.rows);
+  walk.isPartial ||= read.rejected > 0;
   if (!read.isLast) return;
   memory.unasked = read.isUnknown ? UNASKED_WALKS : Math.max(0, memory.unasked - 1);
-  if (!read.isCutOff) callbacks?.end(now);
+  if (read.isCutOff || walk.isPartial) memory.callbacks.doubt();
+  else callbacks?.end(now);
 }

@@ -21,6 +21,8 @@ export interface RangeRead {
   readonly rows: Map<bigint, DeliveryEvent> | undefined;
   /** Identities of rows that said the same as another of the range. */
   readonly twice: bigint[];
+  /** Rows that could not be read. */
+  rejected: number;
   /** Pages that had anything of the range: a service may ignore what was asked for, and cutting would not help. */
   pages: number;
   readonly iterator: AsyncIterator<ListPage<DeliveryEvent>>;
@@ -30,7 +32,7 @@ export interface RangeRead {
 export function startRange(api: Reader, from: number, to: number, isDetailed: boolean, signal: AbortSignal): RangeRead {
   const iterator = api.eventPages({ fromDate: from, toDate: to }, signal, isDetailed);
   const rows = isDetailed ? new Map<bigint, DeliveryEvent>() : undefined;
-  return { from, to, events: new Map(), rows, twice: [], pages: 0, iterator };
+  return { from, to, events: new Map(), rows, twice: [], rejected: 0, pages: 0, iterator };
 }
 
 const INDEX = Object.fromEntries(EVENT_STATES.map((state, index) => [state, index])) as Record<EventState, number>;
@@ -45,6 +47,7 @@ export async function readOn(
   for (let read = 0; read < pages; read += 1) {
     const page = await iterator.next();
     if (page.done) return true;
+    range.rejected += page.value.rejected;
     let isOfRange = false;
     for (const event of page.value.rows) {
       const { messageId, state, time, dueAt = 0 } = event;

@@ -178,6 +178,8 @@ function lookForHole(memory: Memory, checkpoint: Checkpoint, walk: TailWalk, ran
   walk.before = undefined;
   const { newest, readTo } = before;
   for (const { time } of range.events.values()) if (time <= newest) return;
+  // Those as old as what was known may be the ones that could not be read.
+  if (range.rejected > 0) return;
   if (walk.until - readTo <= Math.max(0, readTo - newest)) return;
   memory.log.gaps += 1;
   memory.traces?.markGap();

@@ -42,6 +42,10 @@ function expand(name: string, values: readonly string[]): readonly string[] {
 export function listEvents(state: EmulatorState, list: 'eventsList' | 'logsList'): Endpoint['answer'] {
   return (request, response) => {
     const { dialect, logView } = state;
+    if (dialect.eventPaths !== 'both' && dialect.eventPaths !== list.replace('List', '')) {
+      response.status(404).json({ error: `not found: ${request.path}` });
+      return;
+    }
     const parameters = parametersOf(request);
     const defaults = { count: Number(dialect.eventsMost), order: 'latestFirst' } as const;
     const { count, range } = pageRequest(parameters, defaults, dialect);

@@ -50,6 +50,8 @@ export function createLog(shape: LogShape = {}) {
     keeps: Number.POSITIVE_INFINITY,
     /** The request with this number fails, once. */
     failsAt: 0,
+    /** Whether the row of an event can be read. */
+    isReadable: (_event: LoggedEvent) => true,
     requests: 0,
     /** Every range that was asked for. */
     asked: [] as { from: number; to: number }[],
@@ -94,7 +96,8 @@ export function createLog(shape: LogShape = {}) {
       clock.now += tick;
       const place = last === undefined ? 0 : Math.max(done, listed.lastIndexOf(last) + 1);
       const rows = listed.slice(seam && place > 0 ? place - 1 : place, place + page);
-      yield { rows: rows.map(row => ({ ...row, state: row.state as EventState })), rejected: 0 };
+      const readable = rows.filter(service.isReadable).map(row => ({ ...row, state: row.state as EventState }));
+      yield { rows: readable, rejected: rows.length - readable.length };
       done = place + page;
       last = rows.at(-1);
     } while (done < listed.length);

@@ -48,6 +48,16 @@ describe('a log that keeps less than the agent was down for', () => {
     expect(gaps()).toBe(1);
   });
 
+  it('has none where what was known may be among the rows that can not be read', async () => {
+    const { agent, clock, service, add, gaps } = await createRead();
+    for (let minute = 0; minute < 240; minute += 1) add(`msg_${minute}`, WHOLE, clock.now + minute * MINUTE);
+    clock.now += 4 * HOUR;
+    service.isReadable = ({ messageId }) => messageId !== 'msg_before';
+    agent.kill();
+    await agent.run(2);
+    expect(gaps()).toBe(0);
+  });
+
   it('has none when everything is still there', async () => {
     const { agent, clock, add, gaps } = await createRead();
     for (let minute = 0; minute < 240; minute += 1) add(`msg_${minute}`, WHOLE, clock.now + minute * MINUTE);

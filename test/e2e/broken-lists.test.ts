@@ -1,0 +1,206 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { FIELD } from '../hostile/answer-services.ts';
+import { LISTS, type List } from '../hostile/service.ts';
+import { WELL, wellAnswer } from '../hostile/well-service.ts';
+import { startCli } from '../support/cli.ts';
+import { afterThisTest } from '../support/client.ts';
+import { eventually } from '../support/eventually.ts';
+import { json, startHttpService } from '../support/http-service.ts';
+import { parseExposition } from '../support/parse-exposition.ts';
+
+const PATIENCE = 60_000;
+
+type Row = Readonly<Record<string, unknown>>;
+
+/** What a service makes of its right answer to a request for a list. */
+type Spoil = (right: Readonly<Record<string, unknown>>, list: List) => unknown;
+
+/** A row under whose ids no client finds it. */
+const renamed = (row: Row) => Object.fromEntries(Object.entries(row).map(([name, value]) => [`x_${name}`, value]));
+const withRows =
+  (change: (rows: readonly Row[]) => readonly unknown[]): Spoil =>
+  (right, list) => ({ ...right, [FIELD[list]]: change(right[FIELD[list]] as readonly Row[]) });
+
+const well: Spoil = right => right;
+
+const BROKEN: Readonly<Record<string, Spoil>> = {
+  'every row unreadable': (_right, list) => ({ [FIELD[list]]: [renamed({ dlqId: 'a', time: 1 }), renamed({})] }),
+  'no list but a message': () => ({ message: 'maintenance' }),
+  'an error beside an empty list': (_right, list) => ({ [FIELD[list]]: [], error: 'upstream is not available' }),
+  'an error beside the rows': right => ({ ...right, error: 'upstream is not available' }),
+  'a row that is null': (_right, list) => ({ [FIELD[list]]: [null] }),
+  'null for a list, beside something else': (_right, list) => ({ [FIELD[list]]: null, total: 250 }),
+  'a list of another type': (_right, list) => ({ [FIELD[list]]: {} }),
+  'a list by another name': (right, list) => ({ entries: right[FIELD[list]] }),
+};
+
+const PATHS: Readonly<Record<string, List>> = {
+  '/v2/dlq': 'dlq',
+  '/v2/events': 'events',
+  '/v2/flowControl': 'flow_control',
+};
+const DECIDING = { dlq: 'full', events: 'tail', flow_control: 'list' } as const;
+
+const above = (metric: string, labels: Readonly<Record<string, string>>, value: number) => ({
+  above: { metric, labels, value },
+});
+/** Each fires on a service that is well, and would be resolved by a list that is empty, or half of it. */
+const RULES = [
+  { name: 'Dead', when: above('delivery_dlq_messages', { filter: 'all' }, WELL.deadLetters - 1) },
+  {
+    name: 'Status',
+    when: above('delivery_dlq_breakdown_messages', { dimension: 'responseStatus', value: '500' }, WELL.deadLetters - 1),
+  },
+  { name: 'Waiting', when: above('delivery_flow_control_waitlist_size', { flow_control_key: 'a\\b' }, 2) },
+  { name: 'Failing', when: above('delivery_events_recent', { state: 'failed' }, 8) },
+];
+
+/** The agent, in a process of its own, and a service whose answers a test may spoil. */
+async function setUp() {
+  let spoil = well;
+  const service = await startHttpService((request, response) => {
+    const { pathname, searchParams: query } = new URL(request.url ?? '', 'http://service');
+    const list = PATHS[pathname];
+    if (list) json(response, spoil(wellAnswer({ list, query }) as Row, list));
+    else json(response, { error: 'not found' }, 404);
+  });
+  afterThisTest(() => service.close());
+  const folder = mkdtempSync(join(tmpdir(), 'delivery-watch-broken-'));
+  afterThisTest(async () => rmSync(folder, { recursive: true }));
+  const every = '200ms';
+  const config = {
+    server: { listen: '127.0.0.1:0' },
+    store: { path: join(folder, 'store.db') },
+    accounts: [
+      {
+        name: 'a',
+        baseUrl: service.url,
+        token: { env: 'DELIVERY_TOKEN' },
+        budget: { requestsPerSecond: 500, burst: 100, requestsPerDay: 10_000_000 },
+      },
+    ],
+    collect: {
+      dlq: { every, rescanEvery: '400ms' },
+      flowControl: { every },
+      events: { every, window: `${WELL.window}s`, lateSweep: '2m' },
+    },
+    // What is withdrawn would be gone, too.
+    staleness: { withdrawAfter: 10_000, withdrawAtMost: '1h' },
+    alerts: { enabled: true, evaluateEvery: '100ms', rules: RULES },
+  };
+  const file = join(folder, 'config.yaml');
+  writeFileSync(file, JSON.stringify(config));
+  const agent = startCli(['serve', '--config', file], { DELIVERY_TOKEN: 'secret' });
+  afterThisTest(async () => {
+    agent.kill('SIGKILL');
+    await agent.ended;
+  });
+  const [, url = ''] = await agent.says(/"url":"([^"]+)"/);
+
+  async function scrape() {
+    const families = parseExposition(await (await fetch(`${url}/metrics`)).text(), 'text');
+    return (name: string, labels: Readonly<Record<string, string>> = {}) =>
+      families
+        .flatMap(family => family.samples)
+        .filter(sample => sample.name === name)
+        .filter(sample => Object.entries(labels).every(([label, value]) => sample.labels[label] === value))
+        .reduce<number | undefined>((sum, { value }) => (sum ?? 0) + value, undefined);
+  }
+  async function alerts() {
+    const shown = (await (await fetch(`${url}/api/v1/alerts`)).json()) as readonly {
+      readonly state: string;
+      readonly startsAt: string;
+      readonly labels: Row;
+    }[];
+    return shown.map(({ state, startsAt, labels }) => `${labels.alertname} ${state} ${startsAt}`).sort();
+  }
+  return {
+    scrape,
+    alerts,
+    answer(with_: Spoil) {
+      spoil = with_;
+    },
+  };
+}
+
+type Values = Awaited<ReturnType<Awaited<ReturnType<typeof setUp>>['scrape']>>;
+
+/** What must be shown of a service that is, or was, well. */
+function expectWell(value: Values): void {
+  expect(value('delivery_dlq_messages', { filter: 'all' })).toBe(WELL.deadLetters);
+  expect(value('delivery_dlq_left_total', { filter: 'all' })).toBe(0);
+  expect(value('delivery_dlq_entered_total', { filter: 'all' })).toBe(0);
+  expect(value('delivery_flow_control_keys')).toBe(3);
+  expect(value('delivery_flow_control_waitlist_size', { flow_control_key: 'orders' })).toBe(7);
+  expect(value('delivery_flow_control_waitlist_size', { flow_control_key: 'a\\b' })).toBe(3);
+}
+
+const eachRound = (value: Values, family: string) =>
+  LISTS.map(collector => value(`delivery_collector_${family}`, { collector, round: DECIDING[collector] }));
+
+it('takes nothing from a list that is not whole, and resolves no alert on it', { timeout: 120_000 }, async () => {
+  const { scrape, alerts, answer } = await setUp();
+  await eventually(async () => {
+    expectWell(await scrape());
+    expect((await alerts()).filter(alert => alert.includes('firing'))).toHaveLength(RULES.length);
+  }, PATIENCE);
+  const firing = await alerts();
+  for (const [how, spoil] of Object.entries(BROKEN)) {
+    const missing = eachMissing(await scrape());
+    answer(spoil);
+    await eventually(async () => {
+      const value = await scrape();
+      for (const failures of eachRound(value, 'consecutive_failures')) expect(failures, how).toBeGreaterThan(1);
+    }, PATIENCE);
+    const value = await scrape();
+    expectWell(value);
+    expect(value('delivery_events_recent', { state: 'failed' }), how).toBeGreaterThan(8);
+    expect(value('delivery_up'), how).toBe(0);
+    for (const [index, count] of eachMissing(value).entries()) expect(count, how).toBeGreaterThan(missing[index] ?? 0);
+    expect(value('delivery_rows_rejected_total'), how).toBe(0);
+    expect(await alerts(), how).toEqual(firing);
+    answer(well);
+    await eventually(async () => {
+      const value = await scrape();
+      expect(eachRound(value, 'consecutive_failures'), how).toEqual([0, 0, 0]);
+    }, PATIENCE);
+    expectWell(await scrape());
+    expect(await alerts(), how).toEqual(firing);
+  }
+});
+
+const eachMissing = (value: Values) =>
+  LISTS.map(collector => value('delivery_lists_missing_total', { collector }) ?? 0);
+
+it('shows a list of which some rows can not be read, and calls it incomplete', { timeout: 120_000 }, async () => {
+  const { scrape, alerts, answer } = await setUp();
+  await eventually(async () => {
+    expectWell(await scrape());
+    expect(eachRound(await scrape(), 'data_complete')).toEqual([1, 1, 1]);
+    expect((await alerts()).filter(alert => alert.includes('firing'))).toHaveLength(RULES.length);
+  }, PATIENCE);
+  const firing = await alerts();
+  answer(withRows(rows => rows.map((row, index) => (index % 3 > 0 ? renamed(row) : row))));
+  await eventually(async () => {
+    const value = await scrape();
+    expect(eachRound(value, 'data_complete')).toEqual([0, 0, 0]);
+    for (const collector of LISTS) expect(value('delivery_rows_rejected_total', { collector })).toBeGreaterThan(0);
+  }, PATIENCE);
+  const rejected = (await scrape())('delivery_rows_rejected_total', { collector: 'dlq' }) ?? 0;
+  await eventually(async () => {
+    expect((await scrape())('delivery_rows_rejected_total', { collector: 'dlq' })).toBeGreaterThan(2 * rejected);
+  }, PATIENCE);
+  const value = await scrape();
+  expectWell(value);
+  expect(eachRound(value, 'success')).toEqual([1, 1, 1]);
+  expect(value('delivery_up')).toBe(1);
+  expect(eachMissing(value)).toEqual([0, 0, 0]);
+  expect(await alerts()).toEqual(firing);
+  answer(well);
+  await eventually(async () => expect(eachRound(await scrape(), 'data_complete')).toEqual([1, 1, 1]), PATIENCE);
+  expectWell(await scrape());
+  expect(await alerts()).toEqual(firing);
+});
