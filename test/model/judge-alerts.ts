@@ -24,7 +24,7 @@ export function judgeAlerts(
         return part !== undefined && isClean(part) && all.length <= 6;
       }),
     FlowWaiting: () => {
-      const list = own.findLastIndex(round => round.round === 'list' && round.success && cleanly(round));
+      const list = own.findLastIndex(round => round.round === 'list' && round.isObserved && cleanly(round));
       if (list === -1) return false;
       const answers = own.slice(list).flatMap(({ answers }) => answers.filter(({ quality }) => quality === 'whole'));
       return answers.some(
