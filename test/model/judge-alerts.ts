@@ -1,0 +1,44 @@
+/** Was there a reason to resolve what fired? Blindness is none. */
+
+import { type NumberWorld, walksOf } from './judge-numbers.ts';
+import { isClean, type Round } from './record.ts';
+import { isListed, sizeAt } from './truth.ts';
+
+/** `before`: what fired, and since when in milliseconds since the world began. */
+export function judgeAlerts(
+  world: NumberWorld,
+  before: ReadonlyMap<string, number>,
+  after: ReadonlySet<string>,
+): string[] {
+  const { truth, record, process } = world;
+  const own = record.ended.filter(round => round.process === process);
+  const cleanly = ({ parts }: Round) => [...parts.values()].every(isClean);
+  /** Why it may be resolved now. */
+  const reasons: Readonly<Record<string, (since: number) => boolean>> = {
+    DlqHigh: () =>
+      walksOf(world, 'all').some(walk => {
+        const part = walk.parts.get('all');
+        const all = truth.entries.filter(
+          entry => isListed(entry, walk.begunAt) && isListed(entry, walk.endedAt ?? world.now),
+        );
+        return part !== undefined && isClean(part) && all.length <= 6;
+      }),
+    FlowWaiting: () => {
+      const list = own.findLastIndex(round => round.round === 'list' && round.isObserved && cleanly(round));
+      if (list === -1) return false;
+      const answers = own.slice(list).flatMap(({ answers }) => answers.filter(({ quality }) => quality === 'whole'));
+      return answers.some(
+        ({ key = 'tenant-0', trueAt }) => key === 'tenant-0' && sizeAt(truth.keys.get(key) ?? [], trueAt) <= 5,
+      );
+    },
+    TokenRefused: () => record.accepted > 0,
+    DlqStale: since =>
+      own.some(
+        ({ round, success, isCommitting, endedAt = world.now }) =>
+          round === 'full' && (success || isCommitting) && endedAt >= since,
+      ),
+  };
+  return [...before].flatMap(([name, since]) =>
+    after.has(name) || reasons[name]?.(since) ? [] : [`${name} is resolved, and nothing was read that says so`],
+  );
+}

@@ -1,0 +1,292 @@
+/** May this DELETE be sent? Judged by what the service was, what it answered, and what was committed; by no code of the agent. */
+import type { JournalEntry } from '../../src/model/journal.ts';
+import type { Process } from './agent.ts';
+import { brakeIn, type Line, ofAction, openActions } from './journal-lines.ts';
+import { type Asked, isClean, isReadable, type Round, type Told } from './record.ts';
+import { HOUR, LONGEST_HEALTHY, MINUTE, SECOND, START } from './settings.ts';
+import { type Entry, runAt, type Shape, type Truth } from './truth.ts';
+
+export interface Sent {
+  readonly id: string;
+  readonly action: string;
+  readonly at: number;
+  /** What was answered, as far as the process that sent it has heard. */
+  status: number | undefined;
+}
+
+export interface CancelWorld {
+  readonly now: number;
+  readonly truth: Truth;
+  readonly shape: Shape;
+  readonly record: Told;
+  readonly lines: readonly Line[];
+  readonly sent: readonly Sent[];
+  readonly isStopped: boolean;
+  /** How far clocks were set forward while no process ran: nobody can know of that. */
+  readonly darkSteps: readonly { readonly at: number; readonly by: number }[];
+  /** Commands to approve, as operators gave them. */
+  readonly approvals: readonly { readonly at: number; readonly id: string }[];
+}
+
+type Rule = Process['config']['autoCancel']['rules'][number];
+type Intent = Extract<JournalEntry, { step: 'intent' }>;
+
+const MODES = ['plan', 'approve', 'enforce'];
+/** A clock that gains or loses less is not held to have been set. */
+const STEP = 30 * SECOND;
+
+/** What all attempts of a callback with so many retries may take, milliseconds: written from the service's words. */
+function retryWindow(retries: number, timeout: number): number {
+  let waits = 0;
+  for (let n = 1; n <= retries; n += 1) waits += Math.min(24 * HOUR, Math.exp(2.5 * n) * SECOND);
+  return waits + (retries + 1) * timeout;
+}
+
+const sum = (numbers: readonly number[]) => numbers.reduce((a, b) => a + b, 0);
+
+/** What a rule of this mode may do at all, by the agent's clock that never goes back. */
+function effectiveMode(rule: Rule, { config: { autoCancel } }: Process, wall: number): string {
+  return autoCancel.mode !== 'enforce' || (rule.expires !== null && wall >= rule.expires) ? 'plan' : rule.mode;
+}
+
+/** How a walk saw the callback: as the rule needs it, otherwise, or not at all. */
+function sightingIn({ shown }: Round, entry: Entry, wanted: string | undefined, { tellsMessage, field }: Shape) {
+  const rows = shown.get(entry);
+  if (!rows) return undefined;
+  const states = new Set(rows.flatMap(({ state }) => state ?? []));
+  const isMeant = wanted === undefined ? states.size === 0 : states.size === 1 && states.has(wanted);
+  const runs = new Set(rows.map(({ run }) => run));
+  const tells = tellsMessage && field === 'failureCallbackInfo' && wanted !== undefined;
+  return { isMeant: isMeant && (!tells || runs.size === 1), run: tells ? rows[0]?.run : undefined };
+}
+
+/** Walks to their end, one after the other, that all saw the callback as the rule needs it, the newest first. */
+function evidenceOf(world: CancelWorld, entry: Entry, rule: Rule, wanted: string | undefined): Round[] {
+  // Where the store did not take it, a walk was seen all the same.
+  const walks = world.record.ended.filter(
+    ({ round, success, reason, isCommitting }) =>
+      round === 'full' && (success || isCommitting || reason === 'store' || reason === 'killed'),
+  );
+  const chain: Round[] = [];
+  const maxGap = rule.stuckWhen.maxGap ?? Number.NaN;
+  let run: unknown;
+  for (const walk of walks.toReversed()) {
+    const parts = [...walk.parts.values()];
+    // One that was cut off says nothing, and changes nothing.
+    if (!parts.every(isReadable)) continue;
+    const seen = sightingIn(walk, entry, wanted, world.shape);
+    const isHidden = parts.some(({ hidden }) => hidden.has(entry));
+    const isCutOff = !walk.success && !walk.isCommitting;
+    if (!seen && (isHidden || isCutOff)) continue;
+    if (!seen?.isMeant || (chain.length > 0 && seen.run !== run)) break;
+    run = seen.run;
+    const next = chain.at(-1);
+    if (next) {
+      const gap = next.wallAt - walk.wallAt;
+      const steps = next.process === walk.process ? walk.process.steps : next.process.steps;
+      const set = sum(
+        steps.filter(({ at }) => at > (walk.endedAt ?? 0) && at <= (next.endedAt ?? world.now)).map(({ by }) => by),
+      );
+      if (gap < 0 || gap > maxGap || (next.process === walk.process && Math.abs(set) > STEP)) break;
+    }
+    chain.push(walk);
+  }
+  return chain;
+}
+
+/** The last questions of this process, all about the target. */
+function attemptOf({ record: { asked } }: CancelWorld, process: Process, messages: readonly string[]): Asked[] {
+  const from = asked.findLastIndex(each => each.process !== process || !messages.includes(each.messageId));
+  return asked.slice(from + 1);
+}
+
+/** What is wrong with sending this DELETE now; nothing when all is well. */
+export function judgeCancel(id: string, process: Process, world: CancelWorld): string[] {
+  const { now, truth, shape, record, lines, sent } = world;
+  const wrong: string[] = [];
+  const fault = (isFault: boolean, what: string) => void (isFault && wrong.push(what));
+  const open = openActions(lines);
+  const mine = [...open].filter(([, target]) => target.id === id);
+  const [action = ''] =
+    mine.find(
+      ([action, { attempt }]) =>
+        !ofAction(lines, action).some(({ entry }) => entry.step === 'answered' && entry.attempt === attempt),
+    ) ?? [];
+  const line = ofAction(lines, action).findLast(({ entry }) => entry.step === 'intent');
+  if (!line) return ['there is no committed intent'];
+  const intent = line.entry as Intent;
+  const entry = truth.entries.find(({ dlqId }) => dlqId === id);
+  if (!entry) return ['there never was such an entry'];
+  const wall = process.clock.now();
+  const latest = Math.max(
+    wall,
+    ...lines.map(({ entry: { at } }) => at),
+    ...process.steps.map(({ wallBefore }) => wallBefore),
+  );
+  const { autoCancel } = process.config;
+  const matching = autoCancel.rules.filter(() => entry.label === 'job');
+  const modes = matching.map(rule => ({ rule, mode: effectiveMode(rule, process, latest) }));
+  const [owner] = modes.toSorted((a, b) => MODES.indexOf(a.mode) - MODES.indexOf(b.mode));
+  if (!owner || owner.mode === 'plan') return ['no rule may act'];
+  const { rule, mode } = owner;
+  fault(
+    rule.name !== intent.rule || mode !== intent.mode,
+    `it is by ${intent.rule} (${intent.mode}), and ${rule.name} (${mode}) has the word`,
+  );
+  fault(line.process !== process, 'the intent is of another process');
+  fault(wall - intent.at > 30 * SECOND, 'the intent is too old');
+  fault(
+    rule.windows.deny.some(({ from, to }) => wall >= from && wall < to),
+    'the window is closed',
+  );
+  fault(world.isStopped, 'the stop file is there');
+  fault(brakeIn(lines) !== undefined, `it is held: ${brakeIn(lines)}`);
+  fault(
+    autoCancel.pauseWhileAlerts.some(name => process.firing().includes(name)),
+    'an alert fires that holds it',
+  );
+
+  // Evidence.
+  const wanted = rule.evidence === 'blind' ? undefined : 'INPROGRESS';
+  const own = record.ended.filter(
+    each => each.process === process && each.collector === 'dlq' && each.round === 'full',
+  );
+  const newest = own.at(-1);
+  if (!newest) return [...wrong, 'no walk of this process has ended'];
+  const every = 4 * MINUTE;
+  const took = (newest.endedAt ?? now) - newest.begunAt;
+  fault(!newest.success && !newest.isCommitting, 'the newest walk failed');
+  fault(![...newest.parts.values()].every(isClean), 'the newest walk was not read whole');
+  fault(now - (newest.endedAt ?? now) > 2 * Math.max(every, took), 'the newest walk is no longer fresh');
+  const lastStep = process.steps.findLast(({ by }) => Math.abs(by) > STEP)?.at ?? 0;
+  const told = own.filter(
+    walk =>
+      (walk.success || walk.isCommitting) &&
+      (walk.endedAt ?? now) >= lastStep &&
+      [...walk.parts.values()].every(isReadable),
+  );
+  fault(told.length < 3, `only ${told.length} walks since the start or since the clock was set`);
+  const chain = evidenceOf(world, entry, rule, wanted);
+  fault(chain[0]?.begunAt !== newest.begunAt, 'the newest walk did not see it so');
+  const first = chain.at(-1) ?? newest;
+  const seenFor = newest.wallAt - first.wallAt;
+  const { stuckWhen } = rule;
+  const asked = stuckWhen.inProgressFor ?? stuckWhen.seenFor ?? Number.POSITIVE_INFINITY;
+  fault(seenFor < asked, `it was seen for ${seenFor} ms`);
+  const retries = Math.max(entry.maxRetries, stuckWhen.assumeMaxRetries);
+  fault(
+    seenFor <= stuckWhen.pastRetryWindow * retryWindow(retries, stuckWhen.assumeTimeout),
+    `seen for ${seenFor} ms, within the retry window`,
+  );
+  fault(chain.length < (stuckWhen.snapshots ?? 1), 'too few walks saw it');
+
+  // The attempt.
+  const run = runAt(entry, first.begunAt);
+  const now_ = runAt(entry, now);
+  const messages = [entry.messageId, ...(run ? [run.messageId] : []), ...(now_ ? [now_.messageId] : [])];
+  const attempt = attemptOf(world, process, messages);
+  const looks = attempt.filter(({ question }) => question === 'look' || question === 'workflows');
+  const rows = looks
+    .filter(({ isWhole }) => isWhole)
+    .flatMap(({ entries }) => entries.filter(each => each.entry === entry));
+  const last = rows.findLast(({ state }) => wanted === undefined || state !== undefined);
+  fault(
+    looks.some(({ isWhole, isComplete }) => !isWhole || !isComplete) && last === undefined,
+    'the last look was not answered',
+  );
+  fault(last?.state !== wanted || last === undefined, `the last look saw ${last?.state}`);
+  if (stuckWhen.idleFor !== undefined) {
+    const known =
+      shape.tellsMessage && shape.field === 'failureCallbackInfo' && now_
+        ? [entry.messageId, now_.messageId]
+        : [entry.messageId];
+    const times: number[] = [];
+    let askedAt = Number.POSITIVE_INFINITY;
+    for (const message of known) {
+      const question = attempt.findLast(each => each.question === 'lookup' && each.messageId === message);
+      fault(!question, 'it was not asked for its newest event within the attempt');
+      if (!question) continue;
+      fault(!question.isComplete || !question.isWhole, 'its events could not be read');
+      askedAt = Math.min(askedAt, question.wallAt);
+      times.push(...question.events.map(({ time }) => START + time));
+    }
+    const silent = askedAt - Math.max(...times);
+    fault(silent < stuckWhen.idleFor, `it was silent for ${silent} ms when it was asked for`);
+  }
+
+  // Waits.
+  const policy = JSON.stringify(autoCancel);
+  const history = ofAction(lines, action);
+  const since = history.findLastIndex(({ entry: { step } }) => step === 'cleared' || step === 'ended');
+  const present = history.slice(since + 1);
+  if (mode === 'approve') {
+    const asking = present.findLast(({ entry: each }) => each.step === 'awaiting_approval' && each.rule === rule.name);
+    const approved = present.findLast(({ entry: each }) => each.step === 'approved');
+    const isGiven = approved !== undefined && asking !== undefined && approved.committedAt >= asking.committedAt;
+    fault(!isGiven, 'it was not approved for this rule');
+    fault(isGiven && (asking.policy !== policy || approved.policy !== policy), 'it was approved under another policy');
+    fault(
+      isGiven && !world.approvals.some(({ at, id: given }) => given === id && at >= asking.committedAt - 1),
+      'nobody approved it',
+    );
+  }
+  if (rule.grace > 0) {
+    const marked = present.findLast(({ entry: each }) => each.step === 'marked' && each.rule === rule.name);
+    const until = marked?.entry.step === 'marked' ? marked.entry.until : Number.POSITIVE_INFINITY;
+    fault(!marked || marked.policy !== policy, 'its grace has not begun for this rule');
+    fault(marked !== undefined && marked.policy === policy && newest.wallAt < until, 'its grace is not over');
+  }
+
+  // Once.
+  const counted = sent.filter(each => each.action === action && each.status !== 429);
+  fault(counted.length >= (rule.evidence === 'blind' ? 1 : 2), `it was sent ${counted.length} times in this episode`);
+  fault(
+    counted.some(({ at }) => at >= newest.begunAt),
+    'no walk has begun since it was sent last',
+  );
+  fault(mine.length > 1, 'another episode of it is unresolved');
+  if (rule.evidence === 'blind') {
+    const before = sent.filter(each => each.id === id && each.status !== 429 && each.status !== 400);
+    fault(before.length > 0, 'blind, and it was sent before');
+  }
+
+  // Limits, by time that nobody can set while the process lives.
+  const intents = lines.filter(({ entry: each }) => each.step === 'intent' && each !== intent);
+  const ago = (other: Line) => {
+    const forward = process.steps.filter(({ at, by }) => by > 0 && at > other.committedAt && other.process === process);
+    return intent.at - other.entry.at - sum(forward.map(({ by }) => by));
+  };
+  const within = (ms: number, only: (each: Intent) => boolean = () => true) =>
+    intents.filter(other => ago(other) < ms && only(other.entry as Intent)).length;
+  const ofRule = (each: Intent) => each.rule === rule.name;
+  const { limits } = autoCancel;
+  fault(within(HOUR) >= limits.perHour, 'more than the limit of an hour');
+  fault(within(24 * HOUR) >= limits.perDay, 'more than the limit of a day');
+  fault(within(HOUR, ofRule) >= rule.limits.perHour, "more than the rule's limit of an hour");
+  fault(within(limits.spacing) > 0, 'too soon after another');
+  fault(
+    within(
+      rule.cooldown.perUrl,
+      each => (each.target.workflowUrl ?? each.target.url) === (intent.target.workflowUrl ?? intent.target.url),
+    ) > 0,
+    'its address cools down',
+  );
+  const inRun = intents.filter(({ committedAt }) => committedAt >= (newest.endedAt ?? now));
+  fault(inRun.length >= Math.min(limits.perRun, rule.limits.perRun), 'more than the limit of a run');
+  const errors = lines
+    .slice(lines.findLastIndex(({ entry: each }) => each.step === 'breaker_reset' && each.breaker === 'errors') + 1)
+    .filter(
+      other =>
+        other.entry.step === 'answered' &&
+        ['unknown', 'denied'].includes(other.entry.answer.kind) &&
+        ago(other) < autoCancel.breaker.errors.within,
+    );
+  fault(errors.length >= autoCancel.breaker.errors.max, 'too many cancels went wrong');
+
+  // The truth.
+  const dark = world.darkSteps.some(({ at, by }) => by > 0 && at >= first.begunAt);
+  const isKnown = (shape.tellsMessage && shape.field === 'failureCallbackInfo') || entry.runs.length === 1;
+  const isHealthy = now_?.to !== undefined && now_.to - now_.from <= LONGEST_HEALTHY;
+  fault(wanted !== undefined && isHealthy && isKnown && !dark, 'the callback is healthy');
+  return wrong;
+}

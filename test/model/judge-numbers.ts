@@ -1,0 +1,338 @@
+/** Was every exposed number true at some moment of the walk that it is from, and does no counter ever fall? Reads the text of /metrics. */
+import type { Process } from './agent.ts';
+import { isReadable, type Round, type Told } from './record.ts';
+import { MINUTE, SECOND, START } from './settings.ts';
+import { type Entry, happened, isListed, type Shape, sizeAt, stateAt, type Truth } from './truth.ts';
+
+export interface NumberWorld {
+  readonly now: number;
+  readonly truth: Truth;
+  readonly shape: Shape;
+  readonly record: Told;
+  readonly process: Process;
+}
+
+type Samples = ReadonlyMap<string, number>;
+
+export interface Scrape {
+  readonly samples: Samples;
+  /** Of samples that only rise: name and labels as they stand in the text. */
+  readonly rising: Samples;
+}
+
+/** Counted by the process alone: they begin anew with it. */
+const OF_PROCESS = /^delivery_(?:watch_|api_|rows_rejected|lists_missing|auto_cancel_skipped|notifications)/;
+
+export const outlasts = (series: string) => !OF_PROCESS.test(series);
+
+/** The exposition, which has been checked for its syntax elsewhere. */
+export function readScrape(text: string): Scrape {
+  const samples = new Map<string, number>();
+  const rising = new Map<string, number>();
+  let isRising = false;
+  for (const line of text.split('\n')) {
+    if (line.startsWith('# TYPE')) isRising = line.endsWith(' counter') || line.endsWith(' histogram');
+    if (line === '' || line.startsWith('#')) continue;
+    const at = line.lastIndexOf(' ');
+    const [series, value] = [
+      line.slice(0, at).replace('account="production"', '').replace('{,', '{').replace('{}', ''),
+      Number(line.slice(at + 1)),
+    ];
+    (isRising ? rising : samples).set(series, value);
+  }
+  return { samples, rising };
+}
+
+/** Series that are lower than before. */
+export function fallen(before: Samples, after: Samples, isSameProcess: boolean): string[] {
+  const lower: string[] = [];
+  for (const [series, value] of before) {
+    const now = after.get(series);
+    if (now !== undefined && now < value && (isSameProcess || outlasts(series)))
+      lower.push(`${series} fell from ${value} to ${now}`);
+  }
+  return lower;
+}
+
+type Selection = 'all' | 'errors';
+const isIn = (selection: Selection, { status }: Entry) => selection === 'all' || status === 500;
+
+/** Complete walks of a selection of which what is shown may be: all that no later one has surely replaced. */
+export function walksOf({ record, process }: NumberWorld, selection: Selection): Round[] {
+  const complete = record.ended.filter(
+    ({ process: of, collector, parts, ...round }) =>
+      of === process &&
+      collector === 'dlq' &&
+      // Where a commit fails, what was read stays known, and the next round shows it.
+      (round.isObserved || round.reason === 'store') &&
+      parts.get(selection)?.isWhole &&
+      isReadable(parts.get(selection) as never) &&
+      (round.round === 'new' || [...parts].every(([name, part]) => name === 'workflows' || isReadable(part))),
+  );
+  const overlaps = (one: Round) =>
+    complete.some(
+      other =>
+        other !== one &&
+        other.begunAt < (one.endedAt ?? Number.POSITIVE_INFINITY) &&
+        (other.endedAt ?? Number.POSITIVE_INFINITY) > one.begunAt,
+    );
+  const sure = complete.filter(one => one.success && !overlaps(one));
+  return complete.filter(
+    one => !sure.some(later => later.begunAt >= (one.endedAt ?? Number.POSITIVE_INFINITY) && later !== one),
+  );
+}
+
+/** Whether something is so of an entry all through a time, or at any moment of it. */
+function through(
+  entry: Entry,
+  from: number,
+  to: number,
+  holds: (at: number) => boolean,
+): { always: boolean; ever: boolean } {
+  const moments = [
+    from,
+    to,
+    entry.enteredAt,
+    entry.leftAt ?? from,
+    ...entry.runs.flatMap(run => [run.from, run.to ?? from, run.cancelledAt ?? from]),
+  ].filter(at => at >= from && at <= to);
+  const each = moments.map(at => isListed(entry, at) && holds(at));
+  // Right before it leaves or changes it is still as it was.
+  const before = moments.filter(at => at > from).map(at => isListed(entry, at - 1) && holds(at - 1));
+  const all = [...each, ...before];
+  return { always: all.every(Boolean), ever: all.some(Boolean) };
+}
+
+const hiddenIn = (walk: Round, selection: Selection) => walk.parts.get(selection)?.hidden.size ?? 0;
+
+interface Bounds {
+  readonly least: number;
+  readonly most: number;
+}
+
+function countOf(
+  world: NumberWorld,
+  selection: Selection,
+  walk: Round,
+  holds: (entry: Entry, at: number) => boolean,
+): Bounds {
+  let [least, most] = [0, 0];
+  const hidden = walk.parts.get(selection)?.hidden;
+  for (const entry of world.truth.entries) {
+    if (!isIn(selection, entry)) continue;
+    const is = (at: number) => holds(entry, at);
+    if (through(entry, walk.begunAt, world.now, is).ever) most += 1;
+    if (!hidden?.has(entry) && through(entry, walk.begunAt, walk.endedAt ?? world.now, is).always) least += 1;
+  }
+  return { least, most };
+}
+
+const inside = (value: number, { least, most }: Bounds) => value >= least && value <= most;
+const text = ({ least, most }: Bounds) => `${least}..${most}`;
+
+export interface Checked {
+  readonly wrong: string[];
+  /** Numbers that were compared with the truth. */
+  readonly count: number;
+}
+
+function checkCount(
+  world: NumberWorld,
+  selection: Selection,
+  series: string,
+  value: number | undefined,
+  holds: (entry: Entry, at: number) => boolean,
+  into: { wrong: string[]; count: number },
+): void {
+  if (value === undefined) return;
+  into.count += 1;
+  const walks = walksOf(world, selection);
+  const all = walks.map(walk => countOf(world, selection, walk, holds));
+  // Rows that can't be read are counted, and nothing is known of them.
+  const unread = series.includes('"__none__"') ? Math.max(0, ...walks.map(walk => hiddenIn(walk, selection))) : 0;
+  if (all.some(bounds => inside(Math.max(0, value - unread), bounds))) return;
+  into.wrong.push(`${series} is ${value}, and was ${all.map(text).join(' or ') || 'never read'}`);
+}
+
+const STATES: Readonly<Record<string, string>> = {
+  in_progress: 'INPROGRESS',
+  success: 'SUCCESS',
+  fail: 'FAIL',
+  canceled: 'CANCELED',
+};
+
+function checkQueue(world: NumberWorld, { samples }: Scrape, into: { wrong: string[]; count: number }): void {
+  const { truth, shape } = world;
+  const get = (series: string) => samples.get(series);
+  for (const selection of ['all', 'errors'] as const) {
+    const series = `delivery_dlq_messages{filter="${selection}"}`;
+    checkCount(
+      world,
+      selection,
+      series,
+      get(series) ?? (selection === 'all' ? get('delivery_dlq_messages') : undefined),
+      () => true,
+      into,
+    );
+    const walks = walksOf(world, selection);
+    for (const [name, time] of [
+      ['oldest_message', (entry: Entry) => entry.createdAt],
+      ['newest_message', (entry: Entry) => entry.createdAt],
+      ['oldest_entered', (entry: Entry) => entry.enteredAt],
+    ] as const) {
+      const series = `delivery_dlq_${name}_timestamp_seconds{filter="${selection}"}`;
+      const value = get(series);
+      if (value === undefined) continue;
+      into.count += 1;
+      const known = truth.entries.some(
+        entry => isIn(selection, entry) && Math.abs((START + time(entry)) / 1000 - value) < 0.0005,
+      );
+      const isBeyond = (walk: Round) =>
+        truth.entries.some(entry => {
+          if (!isIn(selection, entry) || walk.parts.get(selection)?.hidden.has(entry)) return false;
+          if (!through(entry, walk.begunAt, walk.endedAt ?? world.now, () => true).always) return false;
+          const at = (START + time(entry)) / 1000;
+          return name === 'newest_message' ? at > value + 0.001 : at < value - 0.001;
+        });
+      if (!known || walks.every(isBeyond)) into.wrong.push(`${series} is ${value}`);
+    }
+  }
+  for (const [series, value] of samples) {
+    const [, dimension, shown] =
+      /^delivery_dlq_breakdown_messages\{dimension="(\w+)",value="([^"]*)"\}/.exec(series) ?? [];
+    if (dimension === 'urlHost') checkCount(world, 'all', series, value, ({ host }) => host === shown, into);
+    if (dimension === 'responseStatus')
+      checkCount(world, 'all', series, value, ({ status }) => String(status) === shown, into);
+    const [, state = ''] = /^delivery_dlq_failure_callbacks\{state="(\w+)"\}/.exec(series) ?? [];
+    if (STATES[state] && shape.source !== 'apart' && !shape.isMute)
+      checkCount(world, 'all', series, value, (entry, at) => stateAt(entry, at) === STATES[state], into);
+  }
+}
+
+function checkFlow(world: NumberWorld, { samples }: Scrape, into: { wrong: string[]; count: number }): void {
+  const { truth, record, process } = world;
+  const rounds = record.ended.filter(
+    ({ process: of, collector, isObserved }) => of === process && collector === 'flow_control' && isObserved,
+  );
+  const list = rounds.findLast(({ round, parts }) => round === 'list' && [...parts.values()].every(isReadable));
+  const listAt = list?.answers.at(-1)?.trueAt;
+  for (const [series, value] of samples) {
+    const [, key] = /^delivery_flow_control_waitlist_size\{flow_control_key="([^"]*)"\}/.exec(series) ?? [];
+    if (key === undefined) continue;
+    into.count += 1;
+    const watched = rounds
+      .filter(({ round, endedAt }) => round === 'watch' && (endedAt ?? 0) >= (list?.begunAt ?? 0))
+      .flatMap(({ answers }) =>
+        answers.filter(answer => answer.key === key && answer.quality === 'whole').map(({ trueAt }) => trueAt),
+      );
+    const sizes = truth.keys.get(key) ?? [];
+    // A watched key that is not listed is idle.
+    const moments = [...watched, ...(listAt === undefined ? [] : [listAt])];
+    if (!moments.some(at => Math.max(0, sizeAt(sizes, at)) === value)) {
+      into.wrong.push(
+        `${series} is ${value}, and was ${moments.map(at => sizeAt(sizes, at)).join(' or ') || 'never read'}`,
+      );
+    }
+  }
+  const keys = samples.get('delivery_flow_control_keys');
+  if (keys === undefined || listAt === undefined) return;
+  into.count += 1;
+  const listed = [...truth.keys.values()].filter(sizes => sizeAt(sizes, listAt) >= 0).length;
+  const isPartial = [...(list?.parts.values() ?? [])].some(part => part.isPartial);
+  if (keys !== listed && !(isPartial && keys === listed - 1))
+    into.wrong.push(`delivery_flow_control_keys is ${keys}, and was ${listed}`);
+}
+
+const WINDOW = 10 * MINUTE;
+const OVERLAP = 60 * SECOND;
+
+function checkEvents(world: NumberWorld, { samples }: Scrape, into: { wrong: string[]; count: number }): void {
+  const { truth, record, process } = world;
+  const tail = record.ended.findLast(
+    ({ process: of, collector, parts, ...tail }) =>
+      of === process &&
+      collector === 'events' &&
+      tail.round === 'tail' &&
+      tail.isObserved &&
+      [...parts.values()].every(isReadable),
+  );
+  for (const [series, value] of samples) {
+    const [, state] = /^delivery_events_recent\{state="(\w+)"\}/.exec(series) ?? [];
+    if (state === undefined) continue;
+    into.count += 1;
+    if (!tail) {
+      into.wrong.push(`${series} is ${value}, and no log was read`);
+      continue;
+    }
+    // The agent's clock, where it is behind the log's newest event, gives way to that.
+    const until = tail.wallAt - START;
+    const of = truth.events.filter(
+      event => event.state.toLowerCase() === state && happened(event) && event.listedAt <= world.now,
+    );
+    const most = of.filter(({ time }) => time >= until - WINDOW - 1).length;
+    if (value > most) into.wrong.push(`${series} is ${value}, and at most ${most} had happened`);
+    const isUsual = process.steps.length === 0 && Math.abs(until - tail.begunAt) < SECOND;
+    const isPartial = [...tail.parts.values()].some(part => part.isPartial);
+    const least = of.filter(
+      ({ time, listedAt }) =>
+        time >= until - WINDOW && listedAt <= tail.begunAt && time <= until && listedAt - time <= OVERLAP / 2,
+    ).length;
+    if (
+      isUsual &&
+      !isPartial &&
+      !record.ended.some(
+        each =>
+          each.process === process &&
+          each.collector === 'events' &&
+          [...each.parts.values()].some(part => part.isPartial),
+      ) &&
+      value < least
+    ) {
+      into.wrong.push(`${series} is ${value}, and at least ${least} had happened`);
+    }
+  }
+}
+
+/** Counters that count what never happened. `hiddenOnce`: entries that were ever listed so that they could not be read. */
+function checkCounts(
+  world: NumberWorld,
+  { rising }: Scrape,
+  hiddenOnce: number,
+  into: { wrong: string[]; count: number },
+): void {
+  const { truth, now } = world;
+  for (const selection of ['all', 'errors'] as const) {
+    const of = truth.entries.filter(entry => isIn(selection, entry));
+    const gone = of.filter(({ leftAt }) => leftAt !== undefined && leftAt <= now).length;
+    let left = 0;
+    for (const reason of ['expired', 'removed', 'unknown'])
+      left += rising.get(`delivery_dlq_left_total{filter="${selection}",reason="${reason}"}`) ?? 0;
+    into.count += 2;
+    if (left > gone + hiddenOnce) into.wrong.push(`${left} of ${selection} are counted as left, and ${gone} have`);
+    const entered = rising.get(`delivery_dlq_entered_total{filter="${selection}"}`) ?? 0;
+    if (entered > of.length + hiddenOnce)
+      into.wrong.push(`${entered} of ${selection} are counted as entered, and ${of.length} have`);
+  }
+  const counts = new Map<string, number>();
+  for (const event of truth.events) {
+    if (event.listedAt > now || !happened(event)) continue;
+    counts.set(event.state.toLowerCase(), (counts.get(event.state.toLowerCase()) ?? 0) + 1);
+  }
+  for (const [series, value] of rising) {
+    const [, state = ''] = /^delivery_events_total\{state="(\w+)"\}/.exec(series) ?? [];
+    if (state === '') continue;
+    into.count += 1;
+    if (value > (counts.get(state) ?? 0))
+      into.wrong.push(`${series} is ${value}, and ${counts.get(state) ?? 0} had happened`);
+  }
+}
+
+/** What is shown and was at no moment so. */
+export function judgeNumbers(world: NumberWorld, scrape: Scrape, hiddenOnce: number): Checked {
+  const into = { wrong: [] as string[], count: 0 };
+  checkQueue(world, scrape, into);
+  checkFlow(world, scrape, into);
+  checkEvents(world, scrape, into);
+  checkCounts(world, scrape, hiddenOnce, into);
+  return into;
+}

@@ -1,0 +1,125 @@
+/** `node test/model/run.ts [--runs 200000] [--seed N] [--path P]`: many lives of the agent, each in a world of its own. Exit 1: one was not as it must be. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import fc from 'fast-check';
+import { type Life, life } from './steps.ts';
+import { createTally, type Tally } from './tally.ts';
+import { createTime, withTimersOn } from './time.ts';
+import { createWorld } from './world.ts';
+
+/** Lives one life, to the first thing that is wrong in it or `toTheEnd`; gives all that is. */
+function live(one: Life, stopFile: string, tally: Tally, toTheEnd: boolean): Promise<readonly string[]> {
+  const time = createTime();
+  return withTimersOn(time, async () => {
+    const world = await createWorld(one, time, stopFile, tally);
+    for (const step of one.steps) {
+      await world.happen(step);
+      if (world.wrong.length > 0 && !toTheEnd) break;
+    }
+    await world.end();
+    return [...new Set(world.wrong)];
+  });
+}
+
+/** A file that one process of ours has alone. */
+async function withStopFile<T>(work: (stopFile: string) => Promise<T>): Promise<T> {
+  const folder = mkdtempSync(join(tmpdir(), 'model-'));
+  try {
+    return await work(join(folder, 'STOP'));
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
+export interface Outcome {
+  /** Undefined when all went well; else the life that did not, as small as it could be made, and how to see it again. */
+  readonly failure: string | undefined;
+  readonly tally: Tally;
+  readonly seed: number;
+}
+
+export async function runLives(options: {
+  runs: number;
+  seed: number;
+  path?: string | undefined;
+  onRun?: (runs: number) => void;
+}): Promise<Outcome> {
+  const { runs, seed, path, onRun } = options;
+  const tally = createTally();
+  let count = 0;
+  return withStopFile(async stopFile => {
+    const property = fc.asyncProperty(life, async one => {
+      count += 1;
+      onRun?.(count);
+      const wrong = await live(one, stopFile, tally, false);
+      if (wrong.length > 0) throw new Error(wrong.join('\n'));
+    });
+    const details = await fc.check(property, { numRuns: runs, seed, ...(path === undefined ? {} : { path }) });
+    const failure = details.failed ? `${fc.defaultReportMessage(details)}\n\n${details.errorInstance}` : undefined;
+    return { failure, tally, seed };
+  });
+}
+
+/** All kinds of things that are wrong in so many lives, none made smaller: how often each, and in which life first. */
+function survey(runs: number, seed: number, only: number | undefined): Promise<string> {
+  return withStopFile(async stopFile => {
+    const kinds = new Map<string, { lives: number; first: string }>();
+    const tally = createTally();
+    for (const [index, one] of fc.sample(life, { numRuns: runs, seed }).entries()) {
+      if (only !== undefined && index !== only) continue;
+      const wrong = new Map<string, string>();
+      for (const what of await live(one, stopFile, tally, true)) {
+        const kind = what.replace(/^at [\d.]+ s: /, '').replace(/[\d.]+/g, '#');
+        if (!wrong.has(kind)) wrong.set(kind, `life ${index}, ${what}`);
+      }
+      for (const [kind, first] of wrong)
+        kinds.set(kind, { lives: (kinds.get(kind)?.lives ?? 0) + 1, first: kinds.get(kind)?.first ?? first });
+    }
+    const sorted = [...kinds].sort(([, a], [, b]) => b.lives - a.lives);
+    return [
+      tally.text(),
+      ...sorted.map(([kind, { lives, first }]) => `${lives} lives: ${kind}\n        (${first})`),
+    ].join('\n');
+  });
+}
+
+async function main(): Promise<number> {
+  const { values } = parseArgs({
+    options: {
+      runs: { type: 'string', default: '2000' },
+      seed: { type: 'string' },
+      path: { type: 'string' },
+      survey: { type: 'boolean', default: false },
+      life: { type: 'string' },
+    },
+  });
+  const runs = Number(values.runs);
+  const seed = Number(values.seed ?? Math.floor(Math.random() * 2 ** 31));
+  if (!Number.isInteger(runs) || !Number.isInteger(seed)) throw new Error('whole numbers: --runs 200000 --seed 1');
+  const say = (text: string) => void process.stdout.write(`${text}\n`);
+  say(`seed ${seed}, ${runs} runs`);
+  if (values.survey) {
+    say(await survey(runs, seed, values.life === undefined ? undefined : Number(values.life)));
+    return 0;
+  }
+  const start = performance.now();
+  const { failure, tally } = await runLives({
+    runs,
+    seed,
+    path: values.path,
+    onRun: count => {
+      if (count % 10_000 === 0) say(`${count} runs, ${Math.round((performance.now() - start) / 1000)} s`);
+    },
+  });
+  say(tally.text());
+  const took = performance.now() - start;
+  say(
+    failure ??
+      `all ${runs} runs are as they must be; seed ${seed}, ${(took / 1000).toFixed(1)} s, ${(took / runs).toFixed(2)} ms a run`,
+  );
+  return failure === undefined ? 0 : 1;
+}
+
+if (import.meta.main) process.exitCode = await main();

@@ -1,0 +1,440 @@
+/** The simulated service as undici meets it: bytes in, bytes out, no socket. What it answers is the truth of the moment, or a fault. */
+import type { Dispatcher } from 'undici';
+import type { Random } from '../../src/emulator/random.ts';
+import { bodyOf, type CancelFault, type Fault, statusOf } from './faults.ts';
+import { START } from './settings.ts';
+import type { Time } from './time.ts';
+import {
+  type Entry,
+  happened,
+  isListed,
+  type LoggedEvent,
+  type Run,
+  rowOf,
+  runAt,
+  type Shape,
+  sizeAt,
+  stateAt,
+  type Truth,
+} from './truth.ts';
+
+/** What is asked for, finer than by path: faults are meant for one of these. */
+export const QUESTIONS = ['dlq', 'workflows', 'look', 'events', 'lookup', 'flow', 'key'] as const;
+export type Question = (typeof QUESTIONS)[number];
+
+/** A row of the queue as an answer showed it. */
+export interface ShownEntry {
+  readonly entry: Entry;
+  /** Undefined where this list tells none. */
+  readonly state: string | undefined;
+  readonly run: Run | undefined;
+}
+
+/** How an answer is to be taken: `partial` has rows that can't be read, `broken` is none, after `failed` the same may be asked again. */
+export type Quality = 'whole' | 'partial' | 'broken' | 'failed';
+
+export interface Answered {
+  readonly question: Question;
+  readonly query: URLSearchParams;
+  /** Milliseconds since the world began: asked, and true. */
+  readonly askedAt: number;
+  readonly trueAt: number;
+  readonly quality: Quality;
+  readonly status: number | undefined;
+  readonly isLast: boolean;
+  readonly entries: readonly ShownEntry[];
+  readonly hidden: readonly Entry[];
+  readonly events: readonly LoggedEvent[];
+  readonly key: string | undefined;
+}
+
+/** Whoever looks on. */
+export interface Witness {
+  asked(question: Question, query: URLSearchParams): void;
+  answered(answer: Answered): void;
+  /** A DELETE leaves. */
+  sent(id: string): void;
+  /** What it is going to be told; `undefined`: nothing. */
+  cancelAnswered(id: string, status: number | undefined): void;
+}
+
+/** The process that asks: dead, it is told nothing any more. */
+export interface Asking {
+  readonly isAlive: boolean;
+  /** One thing that it does to the world, or hears of it: it may die there. */
+  step(): void;
+  /** Who looks on, of what is asked now. */
+  witness(): Witness;
+}
+
+interface Armed<T> {
+  readonly fault: T;
+  readonly question: Question | 'any' | 'cancel';
+  skip: number;
+  left: number;
+}
+
+export interface Service {
+  arm(question: Question | 'any', fault: Fault, skip: number, count: number): void;
+  armCancel(fault: CancelFault, count: number): void;
+  /** Everything fails until then. */
+  outageUntil: number;
+  /** The token is refused until then. */
+  refusesUntil: number;
+  dispatcherFor(asking: Asking): Dispatcher;
+  /** How often each fault was met. */
+  readonly met: Map<string, number>;
+}
+
+export interface ServiceDeps {
+  readonly time: Time;
+  readonly truth: Truth;
+  readonly shape: Shape;
+  readonly random: Random;
+}
+
+interface Reply {
+  readonly status: number;
+  readonly body: string;
+  readonly headers?: Record<string, string>;
+  readonly answered: Answered;
+}
+
+/** The log has so many more rows in a page than the queue. */
+const EVENTS_A_ROW = 10;
+
+const NOTHING = { entries: [], hidden: [], events: [], key: undefined, isLast: false };
+
+export function createService({ time, truth, shape, random }: ServiceDeps): Service {
+  const armed: Armed<Fault>[] = [];
+  const armedCancels: Armed<CancelFault>[] = [];
+  const met = new Map<string, number>();
+  let salt = 0;
+
+  function take<T extends string>(list: Armed<T>[], question: Question | 'cancel'): T | undefined {
+    const index = list.findIndex(each => each.question === 'any' || each.question === question);
+    const found = list[index];
+    if (!found) return undefined;
+    if (found.skip > 0) {
+      found.skip -= 1;
+      return undefined;
+    }
+    found.left -= 1;
+    if (found.left <= 0) list.splice(index, 1);
+    met.set(found.fault, (met.get(found.fault) ?? 0) + 1);
+    return found.fault;
+  }
+
+  function questionOf(path: string, query: URLSearchParams): Question {
+    if (path === '/v2/dlq') return query.get('source') ? 'workflows' : query.get('messageId') ? 'look' : 'dlq';
+    if (path === '/v2/events' || path === '/v2/logs') return query.get('messageId') ? 'lookup' : 'events';
+    return path === '/v2/flowControl' ? 'flow' : 'key';
+  }
+
+  const within = (query: URLSearchParams, at: number) =>
+    START + at >= Number(query.get('fromDate') ?? 0) && START + at <= Number(query.get('toDate') ?? Infinity);
+
+  function listEntries(query: URLSearchParams, now: number): Entry[] {
+    const [status, messageId] = [query.get('responseStatus'), query.get('messageId')];
+    const isApart = query.get('source') !== null && shape.source === 'apart';
+    return truth.entries.filter(
+      entry =>
+        isListed(entry, now) &&
+        within(query, entry.enteredAt) &&
+        (status === null || entry.status === Number(status)) &&
+        (messageId === null || entry.messageId === messageId) &&
+        (!isApart || entry.runs.length > 0),
+    );
+  }
+
+  function listEvents(query: URLSearchParams, now: number): LoggedEvent[] {
+    const messageId = query.get('messageId');
+    return truth.events
+      .filter(
+        event =>
+          event.listedAt <= now &&
+          (messageId === null || event.messageId === messageId) &&
+          within(query, event.time) &&
+          happened(event),
+      )
+      .sort((a, b) => b.time - a.time);
+  }
+
+  /** Rows from where the cursor points to, and where it goes on. */
+  function pageOf<T>(
+    all: readonly T[],
+    query: URLSearchParams,
+    isAfter: (row: T, place: string) => boolean,
+    placeOf: (row: T) => string,
+    most = shape.page,
+  ) {
+    const place = /^(.*)~\d+$/.exec(query.get('cursor') ?? '')?.[1];
+    const left = place === undefined || place === '' ? all : all.filter(row => isAfter(row, place));
+    const rows = left.slice(0, Math.min(most, Number(query.get('count') ?? 100)));
+    const last = rows.at(-1);
+    return {
+      place: place ?? '',
+      rows,
+      next: rows.length < left.length && last !== undefined ? placeOf(last) : undefined,
+    };
+  }
+
+  /** The answer to a list, as it is or as a fault has it. */
+  function listReply<T>(
+    base: Omit<Answered, 'quality' | 'status' | 'isLast' | keyof typeof NOTHING>,
+    list: string,
+    page: { place: string; rows: readonly T[]; next: string | undefined },
+    toRow: (row: T) => object,
+    shown: (rows: readonly T[]) => Partial<Answered>,
+    fault: Fault | undefined,
+  ): Reply {
+    const { rows, next, place } = page;
+    const written = rows.map(toRow);
+    const cursor = (at: string) => {
+      salt += 1;
+      return `${at}~${salt}`;
+    };
+    const answer = (quality: Quality, isLast: boolean, more: Partial<Answered> = {}): Answered => ({
+      ...base,
+      ...NOTHING,
+      ...more,
+      quality,
+      status: 200,
+      isLast,
+    });
+    const body = fault && bodyOf(fault, list, written);
+    if (body !== undefined) return { status: 200, body, answered: answer('broken', false) };
+    const goesOn = next === undefined ? {} : { cursor: cursor(next) };
+    const whole = { [list]: written, ...goesOn };
+    if (fault === 'some_unreadable' && rows.length > 0) {
+      const [, ...others] = written;
+      const quality = rows.length === 1 ? 'broken' : 'partial';
+      const hidden = (shown(rows.slice(0, 1)).entries ?? []).map(({ entry }) => entry);
+      return {
+        status: 200,
+        body: JSON.stringify({ ...whole, [list]: [{ state: 'unreadable' }, ...others] }),
+        answered: answer(quality, next === undefined, { ...shown(rows.slice(1)), hidden }),
+      };
+    }
+    if (fault === 'cursor_loop' && list !== 'flowControls') {
+      // True as far as it goes; who follows it comes back here.
+      return {
+        status: 200,
+        body: JSON.stringify({ ...whole, cursor: `${place}~0` }),
+        answered: answer('whole', false, shown(rows)),
+      };
+    }
+    if (list !== 'flowControls' && (fault === 'page_twice' || fault === 'empty_page')) {
+      const again = fault === 'page_twice' ? written : [];
+      const told = fault === 'page_twice' ? shown(rows) : {};
+      return {
+        status: 200,
+        body: JSON.stringify({ [list]: again, cursor: cursor(place) }),
+        answered: answer('whole', false, told),
+      };
+    }
+    return { status: 200, body: JSON.stringify(whole), answered: answer('whole', next === undefined, shown(rows)) };
+  }
+
+  function reply(
+    question: Question,
+    path: string,
+    query: URLSearchParams,
+    askedAt: number,
+    fault: Fault | undefined,
+  ): Reply {
+    const now = time.now;
+    const base = { question, query, askedAt, trueAt: now };
+    const failed = (status: number, body = '{"error":"no"}', headers = {}): Reply => {
+      const isRetried = status === 429 || status >= 500;
+      const quality: Quality = isRetried ? 'failed' : 'broken';
+      return { status, body, headers, answered: { ...base, ...NOTHING, quality, status } };
+    };
+    if (now < refusal.until) return failed(401);
+    const status = fault && statusOf(fault);
+    if (status === 429) return failed(429, '{}', { 'retry-after': String(random.pick([1, 5, 20, 90])) });
+    if (status === 302) return failed(302, '', { location: 'http://elsewhere.test/' });
+    if (status) return failed(status);
+    if (question === 'events' || question === 'lookup') {
+      const all = listEvents(query, now);
+      const page = pageOf(
+        all,
+        query,
+        (event, place) =>
+          all.indexOf(event) > all.findIndex(each => `${each.time}_${each.messageId}_${each.state}` === place),
+        ({ time: at, messageId, state }) => `${at}_${messageId}_${state}`,
+        shape.page * EVENTS_A_ROW,
+      );
+      const toRow = ({ messageId, state, time: at }: LoggedEvent) => ({ messageId, state, time: String(START + at) });
+      return listReply(base, 'events', page, toRow, events => ({ events }), fault);
+    }
+    if (question === 'flow') {
+      const keys = [...truth.keys].filter(([, sizes]) => sizeAt(sizes, now) >= 0);
+      const toRow = ([flowControlKey, sizes]: (typeof keys)[number]) => ({
+        flowControlKey,
+        waitListSize: sizeAt(sizes, now),
+      });
+      return listReply(base, 'flowControls', { place: '', rows: keys, next: undefined }, toRow, () => ({}), fault);
+    }
+    if (question === 'key') {
+      const key = decodeURIComponent(path.slice('/v2/flowControl/'.length));
+      const size = sizeAt(truth.keys.get(key) ?? [], now);
+      const told = { ...base, ...NOTHING, key };
+      if (size < 0)
+        return { status: 404, body: '{"error":"none"}', answered: { ...told, quality: 'whole', status: 404 } };
+      const isBroken = fault !== undefined && fault !== 'slow';
+      const body = isBroken ? '{"message":"maintenance"}' : JSON.stringify({ flowControlKey: key, waitlistSize: size });
+      // What lacks a size may say that it is zero.
+      return { status: 200, body, answered: { ...told, quality: isBroken ? 'broken' : 'whole', status: 200 } };
+    }
+    if (question === 'workflows' && shape.source === 'unknown') {
+      return { ...failed(400), answered: { ...base, ...NOTHING, quality: 'whole', status: 400, isLast: true } };
+    }
+    const hasState = shape.source !== 'apart' || query.get('source') !== null;
+    const page = pageOf(
+      listEntries(query, now),
+      query,
+      (entry, place) => truth.entries.indexOf(entry) > Number(place),
+      entry => String(truth.entries.indexOf(entry)),
+    );
+    const shown = (entries: readonly Entry[]) => ({
+      entries: entries.map(entry => ({
+        entry,
+        state: hasState && !shape.isMute ? stateAt(entry, now) : undefined,
+        run: runAt(entry, now),
+      })),
+    });
+    return listReply(base, 'messages', page, entry => rowOf(entry, now, shape, hasState), shown, fault);
+  }
+
+  function cancel(id: string, fault: CancelFault | undefined): { status: number | undefined; isReset: boolean } {
+    const now = time.now;
+    const entry = truth.entries.find(({ dlqId }) => dlqId === id);
+    const run = entry && isListed(entry, now) ? runAt(entry, now) : undefined;
+    const isInProgress = entry !== undefined && run !== undefined && stateAt(entry, now) === 'INPROGRESS';
+    const isRefused = fault === 's429' || fault === 's401' || fault?.endsWith('_undone') || now < refusal.until;
+    if (isInProgress && !isRefused) run.cancelledAt = now + random.pick([0, 0, 3000, 40_000]);
+    if (now < refusal.until) return { status: 401, isReset: false };
+    const said = Number(/^s(\d+)/.exec(fault ?? '')?.[1]);
+    if (said) return { status: said, isReset: false };
+    if (fault?.startsWith('lost') || fault?.startsWith('reset'))
+      return { status: undefined, isReset: fault.startsWith('reset') };
+    if (!entry || !isListed(entry, now)) return { status: 404, isReset: false };
+    return { status: isInProgress ? random.pick([200, 202, 204, 302]) : 400, isReset: false };
+  }
+
+  const refusal = { until: 0 };
+  const outage = { until: 0 };
+
+  function dispatch(
+    asking: Asking,
+    { path, method }: Dispatcher.DispatchOptions,
+    handler: Dispatcher.DispatchHandler,
+  ): boolean {
+    if (!asking.isAlive) return true;
+    asking.step();
+    if (!asking.isAlive) return true;
+    const url = new URL(`http://service.test${path}`);
+    const isCancel = method === 'DELETE';
+    const id = isCancel ? decodeURIComponent(url.pathname.split('/').at(-1) ?? '') : '';
+    const question = questionOf(url.pathname, url.searchParams);
+    const isOut = time.now < outage.until;
+    const cancelFault = isCancel ? (take(armedCancels, 'cancel') ?? (isOut ? 'unsent' : undefined)) : undefined;
+    const fault = isCancel ? undefined : (take(armed, question) ?? (isOut ? 'reset' : undefined));
+    const witness = asking.witness();
+    const askedAt = time.now;
+    let hasEnded = false;
+    const fail = (error: Error) => {
+      if (hasEnded) return;
+      hasEnded = true;
+      queueMicrotask(() => handler.onResponseError?.(controller as never, error));
+    };
+    const controller = {
+      aborted: false,
+      paused: false,
+      reason: null,
+      rawHeaders: [],
+      pause() {},
+      resume() {},
+      abort: fail,
+    };
+    const refused = (code: string) => Object.assign(new Error('connect'), { code });
+    if (cancelFault === 'unsent') {
+      fail(refused('ECONNREFUSED'));
+      return true;
+    }
+    handler.onRequestStart?.(controller as never, {});
+    if (hasEnded) return true;
+    if (isCancel) witness.sent(id);
+    else witness.asked(question, url.searchParams);
+    const isSlow = fault === 'slow' || cancelFault === 'slow_done';
+    const latency = isSlow ? random.between(5000, 28_000) : random.between(10, 300);
+    const deliver = (
+      status: number | undefined,
+      body: string,
+      headers: Record<string, string>,
+      tell: () => void,
+      isReset: boolean,
+    ) =>
+      time.after(latency / 2, () => {
+        if (!asking.isAlive || hasEnded) return;
+        asking.step();
+        if (!asking.isAlive) return;
+        tell();
+        if (status === undefined) {
+          if (isReset) fail(refused('ECONNRESET'));
+          return;
+        }
+        hasEnded = true;
+        handler.onResponseStart?.(controller as never, status, { 'content-type': 'application/json', ...headers }, '');
+        handler.onResponseData?.(controller as never, Buffer.from(body));
+        handler.onResponseEnd?.(controller as never, {});
+      });
+    time.after(latency / 2, () => {
+      if (isCancel) {
+        const { status, isReset } = cancel(id, cancelFault);
+        deliver(status, '', {}, () => witness.cancelAnswered(id, status), isReset);
+        return;
+      }
+      if (fault === 'no_answer' || fault === 'reset') {
+        const answered: Answered = {
+          question,
+          query: url.searchParams,
+          askedAt,
+          trueAt: time.now,
+          ...NOTHING,
+          quality: 'failed',
+          status: undefined,
+        };
+        deliver(undefined, '', {}, () => witness.answered(answered), fault === 'reset');
+        return;
+      }
+      const { status, body, headers = {}, answered } = reply(question, url.pathname, url.searchParams, askedAt, fault);
+      deliver(status, body, headers, () => witness.answered(answered), false);
+    });
+    return true;
+  }
+
+  return {
+    arm: (question, fault, skip, left) => void armed.push({ question, fault, skip, left }),
+    armCancel: (fault, left) => void armedCancels.push({ question: 'cancel', fault, skip: 0, left }),
+    get outageUntil() {
+      return outage.until;
+    },
+    set outageUntil(until) {
+      outage.until = until;
+    },
+    get refusesUntil() {
+      return refusal.until;
+    },
+    set refusesUntil(until) {
+      refusal.until = until;
+    },
+    dispatcherFor: asking =>
+      ({
+        dispatch: (options: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler) =>
+          dispatch(asking, options, handler),
+      }) as unknown as Dispatcher,
+    met,
+  };
+}

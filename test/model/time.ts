@@ -1,0 +1,97 @@
+/** A time that is driven: timers of a whole simulated world, those of `setTimeout` included, so that deadlines are of it, too. */
+import { setImmediate } from 'node:timers';
+
+interface Timer {
+  readonly at: number;
+  readonly number: number;
+  readonly run: () => void;
+  isOff: boolean;
+}
+
+export interface Time {
+  /** Whole milliseconds since the world began. */
+  readonly now: number;
+  /** Runs `run` after `ms`; what it gives takes that back. */
+  after(ms: number, run: () => void): () => void;
+  /** Lets `ms` go by: whatever is due happens in its order, each with all that follows from it at once. */
+  advance(ms: number): Promise<void>;
+  /** Whether `setTimeout` may be called: what a dead process still asks for never comes. */
+  isOpen: boolean;
+}
+
+/** Lets everything that is ready to run, run: promises and ticks come before any immediate. */
+export const settle = () => new Promise<void>(resolve => setImmediate(resolve));
+
+const { setTimeout: realTimeout, clearTimeout: realClear } = globalThis;
+
+export function createTime(): Time {
+  const heap: Timer[] = [];
+  let number = 0;
+  const isBefore = (a: Timer, b: Timer) => a.at < b.at || (a.at === b.at && a.number < b.number);
+
+  function push(timer: Timer): void {
+    let at = heap.push(timer) - 1;
+    while (at > 0) {
+      const above = (at - 1) >> 1;
+      if (!isBefore(timer, heap[above] as Timer)) break;
+      heap[at] = heap[above] as Timer;
+      at = above;
+    }
+    heap[at] = timer;
+  }
+
+  function pop(): void {
+    const last = heap.pop() as Timer;
+    if (heap.length === 0) return;
+    let at = 0;
+    for (;;) {
+      let next = 2 * at + 1;
+      if (next >= heap.length) break;
+      if (next + 1 < heap.length && isBefore(heap[next + 1] as Timer, heap[next] as Timer)) next += 1;
+      if (!isBefore(heap[next] as Timer, last)) break;
+      heap[at] = heap[next] as Timer;
+      at = next;
+    }
+    heap[at] = last;
+  }
+
+  const self = {
+    now: 0,
+    isOpen: true,
+    after(ms: number, run: () => void) {
+      number += 1;
+      const timer = { at: self.now + Math.ceil(Math.max(0, ms)), number, run, isOff: false };
+      push(timer);
+      return () => {
+        timer.isOff = true;
+      };
+    },
+    async advance(ms: number) {
+      const end = self.now + ms;
+      await settle();
+      for (let next = heap[0]; next && next.at <= end; next = heap[0]) {
+        pop();
+        if (next.isOff) continue;
+        self.now = Math.max(self.now, next.at);
+        next.run();
+        await settle();
+      }
+      self.now = end;
+    },
+  };
+  return self;
+}
+
+/** Runs `work` with the process's timers on `time`. One world at a time. */
+export async function withTimersOn<T>(time: Time, work: () => Promise<T>): Promise<T> {
+  const set = (run: (...args: unknown[]) => void, ms = 0, ...args: unknown[]) =>
+    time.isOpen ? time.after(ms, () => run(...args)) : () => undefined;
+  globalThis.setTimeout = set as unknown as typeof setTimeout;
+  globalThis.clearTimeout = ((off?: () => void) => off?.()) as typeof clearTimeout;
+  try {
+    return await work();
+  } finally {
+    globalThis.setTimeout = realTimeout;
+    globalThis.clearTimeout = realClear;
+  }
+}

@@ -1,0 +1,175 @@
+/** What is really so at the simulated service, at every moment of its past: what it lists, and what would be true of it. Times: milliseconds since the world began. */
+import { CANARY, LONGEST_HEALTHY, MINUTE, START } from './settings.ts';
+
+/** One message of a failure callback, from its begin until it ended by itself, if it ever does. */
+export interface Run {
+  readonly messageId: string;
+  readonly from: number;
+  /** Undefined: it hangs. */
+  readonly to: number | undefined;
+  readonly end: 'SUCCESS' | 'FAIL';
+  cancelledAt: number | undefined;
+}
+
+export interface Entry {
+  readonly dlqId: string;
+  readonly messageId: string;
+  readonly createdAt: number;
+  readonly enteredAt: number;
+  leftAt: number | undefined;
+  readonly host: string;
+  readonly label: string | undefined;
+  readonly status: number;
+  readonly maxRetries: number;
+  /** Of failed workflows alone. */
+  readonly runs: Run[];
+}
+
+export interface LoggedEvent {
+  readonly messageId: string;
+  readonly state: string;
+  readonly time: number;
+  readonly listedAt: number;
+  /** It did not happen when the run had ended before. */
+  readonly of?: Run;
+}
+
+/** The sizes that a flow-control key had, each from its time on; -1 where it was not listed. */
+export type Sizes = { readonly from: number; readonly size: number }[];
+
+export interface Truth {
+  readonly entries: Entry[];
+  readonly events: LoggedEvent[];
+  readonly keys: Map<string, Sizes>;
+}
+
+export const createTruth = (): Truth => ({ entries: [], events: [], keys: new Map() });
+
+export const endOf = ({ to, cancelledAt }: Run) =>
+  Math.min(to ?? Number.POSITIVE_INFINITY, cancelledAt ?? Number.POSITIVE_INFINITY);
+
+export const runAt = ({ runs }: Entry, at: number) => runs.findLast(({ from }) => from <= at);
+
+/** As the service calls it; undefined for what has no failure callback. */
+export function stateAt(entry: Entry, at: number): string | undefined {
+  const run = runAt(entry, at);
+  if (!run) return undefined;
+  if (at < endOf(run)) return 'INPROGRESS';
+  return run.cancelledAt !== undefined && run.cancelledAt <= (run.to ?? Number.POSITIVE_INFINITY)
+    ? 'CANCELED'
+    : run.end;
+}
+
+export const isListed = ({ enteredAt, leftAt }: Entry, at: number) =>
+  enteredAt <= at && (leftAt === undefined || at < leftAt);
+
+export interface Arrival {
+  readonly kind: 'plain' | 'healthy' | 'hangs' | 'restless';
+  readonly label: string | undefined;
+  readonly host: number;
+  readonly status: number;
+  readonly maxRetries: number;
+  readonly length: number;
+}
+
+const HORIZON = 150 * MINUTE;
+
+function log(truth: Truth, messageId: string, state: string, time: number, late = 0, of?: Run): void {
+  truth.events.push({ messageId, state, time, listedAt: time + late, ...(of && { of }) });
+}
+
+/** Begins a callback. `restless`: it hangs, and the log goes on telling of it. */
+export function beginRun(truth: Truth, entry: Entry, kind: Arrival['kind'], length: number, now: number): void {
+  const run: Run = {
+    messageId: `cb_${entry.messageId}_${entry.runs.length}`,
+    from: now,
+    to: kind === 'healthy' ? now + Math.max(1, Math.floor(length * LONGEST_HEALTHY)) : undefined,
+    end: length > 0.5 ? 'SUCCESS' : 'FAIL',
+    cancelledAt: undefined,
+  };
+  entry.runs.push(run);
+  log(truth, run.messageId, 'CREATED', now, 0, run);
+  log(truth, run.messageId, 'ACTIVE', now + 1, 0, run);
+  if (kind !== 'restless') return;
+  // Told of by the message, too: where the service does not say which message the callback is, it is all there is.
+  for (let at = now + 170_000; at < now + HORIZON; at += 170_000) {
+    log(truth, run.messageId, 'RETRY', at, 0, run);
+    log(truth, entry.messageId, 'ERROR', at, 0, run);
+  }
+}
+
+export function arrive(truth: Truth, arrival: Arrival, now: number): Entry {
+  const number = truth.entries.length;
+  const entry: Entry = {
+    dlqId: `${START + now}-${number}`,
+    messageId: `msg_${number}`,
+    createdAt: now - 60_000 - number,
+    enteredAt: now,
+    leftAt: undefined,
+    host: `h${arrival.host}.example.com`,
+    label: arrival.label,
+    status: arrival.status,
+    maxRetries: arrival.maxRetries,
+    runs: [],
+  };
+  truth.entries.push(entry);
+  log(truth, entry.messageId, 'FAILED', now);
+  if (arrival.kind !== 'plain') beginRun(truth, entry, arrival.kind, arrival.length, now);
+  return entry;
+}
+
+export function happened({ of, time }: LoggedEvent): boolean {
+  return of === undefined || time < endOf(of);
+}
+
+/** A message of ordinary traffic; `late`: how much later the log tells of it. */
+export function traffic(truth: Truth, late: number, now: number): void {
+  const number = truth.events.length;
+  const messageId = `t_${number}`;
+  log(truth, messageId, 'CREATED', now, late);
+  log(truth, messageId, 'ACTIVE', now + 50, late);
+  log(truth, messageId, number % 3 === 0 ? 'FAILED' : 'DELIVERED', now + 400, late);
+}
+
+export function setSize(truth: Truth, key: string, size: number, now: number): void {
+  const sizes = truth.keys.get(key) ?? [];
+  truth.keys.set(key, sizes);
+  sizes.push({ from: now, size });
+}
+
+export const sizeAt = (sizes: Sizes, at: number) => sizes.findLast(({ from }) => from <= at)?.size ?? -1;
+
+export interface Shape {
+  readonly field: 'failureCallbackInfo' | 'failureFunctionState';
+  readonly tellsMessage: boolean;
+  /** What `source=workflow` does: nothing; lists what the plain list says without a state; is refused. */
+  readonly source: 'ignored' | 'apart' | 'unknown';
+  /** No state is told at all. */
+  readonly isMute: boolean;
+  readonly page: number;
+}
+
+/** A row as it is listed at `at`. `hasState`: whether this list tells states. */
+export function rowOf(entry: Entry, at: number, { field, tellsMessage, isMute }: Shape, hasState: boolean): object {
+  const { dlqId, messageId, createdAt, host, label, status, maxRetries } = entry;
+  const run = runAt(entry, at);
+  const state = `CALLBACK_${stateAt(entry, at)}`;
+  const callback =
+    field === 'failureFunctionState'
+      ? { failureFunctionState: state }
+      : { failureCallbackInfo: { state, ...(tellsMessage && { messageId: run?.messageId }) } };
+  return {
+    dlqId,
+    messageId,
+    url: `https://${CANARY}-user@${host}/path?token=${CANARY}-query`,
+    method: 'POST',
+    header: { 'x-secret': [`${CANARY}-header`] },
+    body: `${CANARY}-body`,
+    createdAt: START + createdAt,
+    responseStatus: status,
+    maxRetries,
+    ...(label && { label }),
+    ...(run && { workflowRunId: `wfr_${messageId}`, workflowUrl: `https://${host}/jobs/${label}` }),
+    ...(run && hasState && !isMute && callback),
+  };
+}
