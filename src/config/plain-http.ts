@@ -1,10 +1,9 @@
-import { isIPv4 } from 'node:net';
 import type { Config } from './schema.ts';
 
 /** What comes to this machine's own addresses leaves it on no wire. */
 function isLoopback(hostname: string): boolean {
   if (/^(.+\.)?localhost\.?$/.test(hostname) || hostname === '[::1]') return true;
-  return isIPv4(hostname) && hostname.startsWith('127.');
+  return /^127(\.\d+){3}$/.test(hostname);
 }
 
 /** Whether what is sent to an address can be read on its way. */
