@@ -146,6 +146,24 @@ export function createReader(deps: ReaderDeps): Reader {
     }
   }
 
+  /** Rows of a long answer, and no more of them than are wanted: the rest is not even read. */
+  function upTo(most: number, what: string, rowsOf: RowsOf): RowsOf {
+    return name => {
+      const toRows = rowsOf(name);
+      let count = 0;
+      return (
+        toRows &&
+        ((element, put) => {
+          toRows(element, row => {
+            count += 1;
+            if (count > most) throw new UpstreamError('invalid_response', `${what}: more than ${most} rows`);
+            put(row);
+          });
+        })
+      );
+    };
+  }
+
   function toRows<Row>(
     list: List,
     { rows: raw, missing }: wire.RawPage,
@@ -173,7 +191,8 @@ export function createReader(deps: ReaderDeps): Reader {
       for (const [name, value] of Object.entries(query)) parameters.set(name, String(value));
       parameters.set('count', String(sizes[endpoint]));
       if (cursor !== undefined) parameters.set('cursor', cursor);
-      const page = wire.toPage(await getPage(endpoint, path, parameters, signal, wire.rowsOf(list, toRow)), list);
+      const rowsOf = upTo(sizes[endpoint] * TOLERATED, `GET ${path}`, wire.rowsOf(list, toRow));
+      const page = wire.toPage(await getPage(endpoint, path, parameters, signal, rowsOf), list);
       if (!page) throw new UpstreamError('invalid_response', `GET ${path}: no list called ${list}`);
       if (page.rows.length > sizes[endpoint] * TOLERATED) {
         throw new UpstreamError(
@@ -195,7 +214,7 @@ export function createReader(deps: ReaderDeps): Reader {
       const path = '/v2/flowControl';
       const page = wire.toFlowControlPage(
         await get('flow_control', path, new URLSearchParams(), LARGEST_SINGLE, signal, {
-          rowsOf: wire.rowsOf('flowControls', wire.toFlowControlEntry),
+          rowsOf: upTo(MOST_KEYS, `GET ${path}`, wire.rowsOf('flowControls', wire.toFlowControlEntry)),
         }),
       );
       if (!page) throw new UpstreamError('invalid_response', `GET ${path}: no list of keys`);
