@@ -1,3 +1,5 @@
+import { systemClock } from './clock.ts';
+
 /** Milliseconds of work after which everything else in the process has a turn. */
 const SLICE = 8;
 /** Items that are gone through between two looks at the clock: much less than a millisecond of work each. */
@@ -11,13 +13,13 @@ export interface Turns {
 
 /** Begins a piece of work that may take long. */
 export function createTurns(): Turns {
-  let start = performance.now();
+  let start = systemClock.monotonic();
   return {
     pass() {
-      if (performance.now() - start < SLICE) return undefined;
+      if (systemClock.monotonic() - start < SLICE) return undefined;
       return new Promise(resolve =>
         setImmediate(() => {
-          start = performance.now();
+          start = systemClock.monotonic();
           resolve();
         }),
       );
