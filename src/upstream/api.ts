@@ -150,6 +150,24 @@ export function createReader(deps: ReaderDeps): Reader {
     }
   }
 
+  /** Rows of a long answer, and no more of them than are wanted: the rest is not even read. */
+  function upTo(most: number, what: string, rowsOf: RowsOf): RowsOf {
+    return name => {
+      const toRows = rowsOf(name);
+      let count = 0;
+      return (
+        toRows &&
+        ((element, put) => {
+          toRows(element, row => {
+            count += 1;
+            if (count > most) throw new UpstreamError('invalid_response', `${what}: more than ${most} rows`);
+            put(row);
+          });
+        })
+      );
+    };
+  }
+
   function toRows<Row>(list: List, { rows: raw }: wire.RawPage, toRow: (row: unknown) => Row | undefined): Page<Row> {
     // A long answer's rows were made while it was read.
     const all = raw instanceof Rows ? (raw as readonly (Row | undefined)[]) : raw.map(toRow);
@@ -189,7 +207,8 @@ export function createReader(deps: ReaderDeps): Reader {
       for (const [name, value] of Object.entries(query)) parameters.set(name, String(value));
       parameters.set('count', String(sizes[endpoint]));
       if (cursor !== undefined) parameters.set('cursor', cursor);
-      const page = wire.toPage(await getPage(endpoint, path, parameters, signal, wire.rowsOf(list, toRow)), list);
+      const rowsOf = upTo(sizes[endpoint] * TOLERATED, `GET ${path}`, wire.rowsOf(list, toRow));
+      const page = wire.toPage(await getPage(endpoint, path, parameters, signal, rowsOf), list);
       if (!page) throw new UpstreamError('invalid_response', `GET ${path}: no list of ${list} that is whole`);
       if (page.rows.length > sizes[endpoint] * TOLERATED) {
         throw new UpstreamError(
@@ -221,7 +240,7 @@ export function createReader(deps: ReaderDeps): Reader {
       try {
         const page = wire.toFlowControlPage(
           await get('flow_control', path, new URLSearchParams(), LARGEST_SINGLE, signal, {
-            rowsOf: wire.rowsOf('flowControls', wire.toFlowControlEntry),
+            rowsOf: upTo(MOST_KEYS, `GET ${path}`, wire.rowsOf('flowControls', wire.toFlowControlEntry)),
           }),
         );
         if (!page) throw new UpstreamError('invalid_response', `GET ${path}: no list of keys`);

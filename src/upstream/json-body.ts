@@ -18,9 +18,14 @@ function createFeed(reader: JsonReader): (bytes: Buffer) => Promise<void> {
 
 /**
  * The JSON body that comes in these pieces. A short one is as JSON.parse gives it; of a long one, the elements of lists
- * become what `rowsOf` makes of them while it comes, and other work gets in between. Throws JsonFault, and what `pieces` throws.
+ * become what `rowsOf` makes of them while it comes, and other work gets in between, which `own` is told of. Throws
+ * JsonFault, and what `pieces` and `rowsOf` throw.
  */
-export async function readJson(pieces: AsyncIterable<Buffer>, rowsOf: RowsOf = () => undefined): Promise<unknown> {
+export async function readJson(
+  pieces: AsyncIterable<Buffer>,
+  rowsOf: RowsOf = () => undefined,
+  own: (task: () => Promise<void>) => Promise<void> = task => task(),
+): Promise<unknown> {
   let head: Buffer[] = [];
   let size = 0;
   let reader: JsonReader | undefined;
@@ -35,15 +40,17 @@ export async function readJson(pieces: AsyncIterable<Buffer>, rowsOf: RowsOf = (
   };
   for await (const piece of pieces) {
     if (feed) {
-      await feed(piece);
+      const next = feed;
+      await own(() => next(piece));
       continue;
     }
     head.push(piece);
     size += piece.length;
     if (size <= SHORT) continue;
     reader = createJsonReader(rowsOf);
-    feed = createFeed(reader);
-    await feed(takeHead());
+    const first = createFeed(reader);
+    feed = first;
+    await own(() => first(takeHead()));
   }
   if (reader) return reader.end();
   try {

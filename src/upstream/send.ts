@@ -119,7 +119,7 @@ export function createSend({ addresses, dispatcher, timeout, now, onBytes, ...de
     if (NEVER.test(url.pathname)) throw new UpstreamError('refused', `${what} is never sent`);
     const turn = largeBodies.turn();
     try {
-      return await withDeadline(timeout, signal, async deadline => {
+      return await withDeadline(timeout, signal, async (deadline, own) => {
         const request = undiciRequest(url, {
           dispatcher,
           method,
@@ -146,7 +146,7 @@ export function createSend({ addresses, dispatcher, timeout, now, onBytes, ...de
         }
         const encoding = String(answer.headers['content-encoding'] ?? 'identity').toLowerCase();
         const pieces = decoded(packed, encoding, what, largest, mayBeLarge);
-        const body = await readJson(pieces, rowsOf).catch((error: unknown) => {
+        const body = await readJson(pieces, rowsOf, own).catch((error: unknown) => {
           if (!(error instanceof JsonFault)) throw error;
           if (error.kind === 'many') throw tooLarge(`${what}: ${error.message}`, largest);
           throw new UpstreamError('invalid_response', `${what}: not JSON`);

@@ -15,7 +15,10 @@ const signal = () => new AbortController().signal;
 
 describe('bounds', () => {
   it('does not parse what would take far more memory than its bytes suggest, and asks for less', async () => {
-    const bombs = { 100: `{"messages":[${'{},'.repeat(3_000_000)}{}]}`, 50: `{"messages":${'['.repeat(2_000_000)}` };
+    const bombs = {
+      100: `{"messages":[{"a":[${'{},'.repeat(3_000_000)}{}]}]}`,
+      50: `{"messages":${'['.repeat(2_000_000)}`,
+    };
     const service = await serve((request, response) => {
       const count = new URL(request.url ?? '', 'http://x').searchParams.get('count');
       const bomb = bombs[Number(count) as 100 | 50];
@@ -25,6 +28,17 @@ describe('bounds', () => {
     const { reader } = createTestClient(service.url);
     expect(await allRows(reader.dlqPages({}, signal()))).toHaveLength(1);
     expect(service.requests).toEqual(['GET /v2/dlq?count=100', 'GET /v2/dlq?count=50', 'GET /v2/dlq?count=25']);
+  });
+
+  it('reads no further than ten times the rows that were asked for', async () => {
+    const service = await serve((_request, response) => response.end(`{"messages":[${'{},'.repeat(3_000_000)}{}]}`));
+    const { reader, counts } = createTestClient(service.url);
+    await expect(allRows(reader.dlqPages({}, signal()))).rejects.toMatchObject({
+      reason: 'invalid_response',
+      message: 'GET /v2/dlq: more than 1000 rows',
+    });
+    expect(service.requests).toHaveLength(1);
+    expect(counts.bytes).toBeLessThan(3_000_000);
   });
 
   it('reads a long page of ordinary rows, whatever their texts hold', async () => {
