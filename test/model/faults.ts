@@ -55,8 +55,3 @@ export type CancelFault = (typeof CANCEL_FAULTS)[number];
 export const bodyOf = (fault: Fault, list: string, rows: readonly object[]) => BODIES[fault]?.(list, rows);
 
 export const statusOf = (fault: Fault) => (STATUSES as Readonly<Record<string, number | undefined>>)[fault];
-
-/** After these the same is asked once more by the client itself. */
-export const isRetried = (fault: Fault) => ['s500', 's503', 's429', 'no_answer', 'reset'].includes(fault);
-/** What these say is true all the same. */
-export const isHarmless = (fault: Fault) => ['page_twice', 'empty_page', 'slow'].includes(fault);
