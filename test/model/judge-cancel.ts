@@ -77,7 +77,9 @@ function evidenceOf(world: CancelWorld, entry: Entry, rule: Rule, wanted: string
     const seen = sightingIn(walk, entry, wanted, world.shape);
     const isHidden = parts.some(({ hidden }) => hidden.has(entry));
     const isCutOff = !walk.success && !walk.isCommitting;
-    if (!seen && (isHidden || isCutOff)) continue;
+    // One that did not come to its end changes nothing.
+    if (isCutOff && !seen?.isMeant) continue;
+    if (!seen && isHidden) continue;
     if (!seen?.isMeant || (chain.length > 0 && seen.run !== run)) break;
     run = seen.run;
     const next = chain.at(-1);
