@@ -77,7 +77,9 @@ function evidenceOf(world: CancelWorld, entry: Entry, rule: Rule, wanted: string
     const seen = sightingIn(walk, entry, wanted, world.shape);
     const isHidden = parts.some(({ hidden }) => hidden.has(entry));
     const isCutOff = !walk.success && !walk.isCommitting;
-    if (!seen && (isHidden || isCutOff)) continue;
+    // One that did not come to its end changes nothing.
+    if (isCutOff && !seen?.isMeant) continue;
+    if (!seen && isHidden) continue;
     if (!seen?.isMeant || (chain.length > 0 && seen.run !== run)) break;
     run = seen.run;
     const next = chain.at(-1);
@@ -159,11 +161,11 @@ export function judgeCancel(id: string, process: Process, world: CancelWorld): s
   fault(![...newest.parts.values()].every(isClean), 'the newest walk was not read whole');
   fault(now - (newest.endedAt ?? now) > 2 * Math.max(every, took), 'the newest walk is no longer fresh');
   const lastStep = process.steps.findLast(({ by }) => Math.abs(by) > STEP)?.at ?? 0;
+  // One that the store did not take was complete all the same, where it was read to its end.
+  const isComplete = ({ success, isCommitting, reason, parts }: Round) =>
+    success || isCommitting || (reason === 'store' && parts.get('all')?.hasEnd && parts.get('errors')?.hasEnd);
   const told = own.filter(
-    walk =>
-      (walk.success || walk.isCommitting) &&
-      (walk.endedAt ?? now) >= lastStep &&
-      [...walk.parts.values()].every(isReadable),
+    walk => isComplete(walk) && (walk.endedAt ?? now) >= lastStep && [...walk.parts.values()].every(isReadable),
   );
   fault(told.length < 3, `only ${told.length} walks since the start or since the clock was set`);
   const chain = evidenceOf(world, entry, rule, wanted);

@@ -44,6 +44,8 @@ export interface Asked {
   readonly at: number;
   readonly wallAt: number;
   isComplete: boolean;
+  /** The last answer was a failure, after which the same is asked again. */
+  hasFailed: boolean;
   isWhole: boolean;
   readonly entries: ShownEntry[];
   readonly events: LoggedEvent[];
@@ -157,8 +159,9 @@ export function createTold(): Told {
             return;
           }
           const messageId = query.get('messageId') ?? '';
-          const isNext = query.get('cursor') !== null || asked.at(-1)?.isComplete === false;
           const last = asked.at(-1);
+          // Another page, or once more what failed.
+          const isNext = query.get('cursor') !== null || last?.hasFailed;
           const isSame =
             isNext &&
             last?.process === process &&
@@ -173,6 +176,7 @@ export function createTold(): Told {
             at: now(),
             wallAt: process.clock.now(),
             isComplete: false,
+            hasFailed: false,
             isWhole: true,
             entries: [],
             events: [],
@@ -188,7 +192,8 @@ export function createTold(): Told {
           const one = asked.at(-1);
           if (!one) return;
           if (answer.quality === 'broken' || answer.quality === 'partial') one.isWhole = false;
-          if (answer.quality === 'failed') return;
+          one.hasFailed = answer.quality === 'failed';
+          if (one.hasFailed) return;
           one.entries.push(...answer.entries);
           one.events.push(...answer.events);
           one.isComplete ||= answer.isLast;

@@ -14,7 +14,7 @@ const arrival = fc.record({
 });
 
 /** Those that ask and those that take over from them, more often: the waits of one must not be taken for another's. */
-const policy = fc.oneof(fc.nat(POLICY_COUNT - 1), fc.integer({ min: 1, max: 7 }));
+const policy = fc.oneof(fc.nat(POLICY_COUNT - 1), fc.constantFrom(1, 1, 3, 4, 5, 6, 7), fc.constantFrom(3, 4, 5, 7));
 const settings = fc.record({ policy, reading: fc.nat(READING_COUNT - 1) });
 
 const entry = fc.nat(30);
@@ -28,7 +28,7 @@ const fault = fc.oneof(
 
 const step = fc.oneof(
   {
-    weight: 14,
+    weight: 18,
     arbitrary: fc.record({
       kind: is('pass'),
       ms: fc.constantFrom(20 * SECOND, MINUTE, 4 * MINUTE, 5 * MINUTE, 9 * MINUTE, 13 * MINUTE),
@@ -64,6 +64,8 @@ const step = fc.oneof(
       count: fc.constantFrom(1, 1, 2, 4, 9),
     }),
   },
+  // Each look-up lacks its newest row: who takes no notice takes a lively callback for a silent one.
+  { weight: 2, arbitrary: fc.record({ kind: is('log unreadable') }) },
   {
     weight: 3,
     arbitrary: fc.record({
@@ -88,7 +90,7 @@ const step = fc.oneof(
     arbitrary: fc.record({
       kind: is('kill'),
       left: fc.nat(40),
-      down: fc.constantFrom(SECOND, 20 * SECOND, 2 * MINUTE, 12 * MINUTE),
+      down: fc.constantFrom(SECOND, SECOND, 20 * SECOND, 2 * MINUTE, 12 * MINUTE),
       settings: fc.option(settings),
       clock: fc.constantFrom(0, 0, 0, -20, -1, 2, 90),
     }),
@@ -97,7 +99,7 @@ const step = fc.oneof(
     weight: 3,
     arbitrary: fc.record({
       kind: is('stop'),
-      down: fc.constantFrom(SECOND, 20 * SECOND, 2 * MINUTE, 12 * MINUTE),
+      down: fc.constantFrom(SECOND, SECOND, 20 * SECOND, 2 * MINUTE, 12 * MINUTE),
       settings: fc.option(settings),
       clock: fc.constantFrom(0, 0, 0, -20, -1, 2, 90),
     }),

@@ -283,6 +283,8 @@ export async function createWorld(life: Life, time: Time, stopFile: string, tall
         return setSize(truth, `tenant-${step.key}`, step.size, time.now);
       case 'fault':
         return service.arm(step.question, step.fault, step.skip, step.count);
+      case 'log unreadable':
+        return service.arm('lookup', 'some_unreadable', 0, 12);
       case 'cancel fault':
         return service.armCancel(step.fault, step.count);
       case 'outage':
