@@ -42,6 +42,9 @@ class CommitError extends Error {
   readonly reason = 'store';
 }
 
+/** What is folded is kept, and so are its rows: the round goes on. */
+class StoreRefusal extends CommitError {}
+
 /** An error's closed word; whatever has none is a bug of ours. */
 function reasonOf(error: unknown): string {
   return error instanceof Error && 'reason' in error && typeof error.reason === 'string' ? error.reason : 'bug';
@@ -122,8 +125,14 @@ export async function createRunner({ observer, slot, store, clock, log, tracer }
     return mending;
   }
 
-  /** Folds one step and commits it. The rounds of a collector take turns here, so that each commit is of a whole memory. */
-  function foldAndCommit(fold: Fold, readIn: number, onFolded: (facts: unknown) => void): Promise<void> {
+  /**
+   * Folds one step and commits it, unless its rows are to wait. The rounds of a collector take turns here, so that each
+   * commit is of a whole memory. Throws StoreRefusal where only the commit failed.
+   */
+  function foldAndCommit(
+    { fold, readIn, isToWait }: { fold: Fold; readIn: number; isToWait: boolean },
+    onFolded: (facts: unknown) => void,
+  ): Promise<void> {
     const turn = committing.then(async () => {
       await mend();
       if (readIn !== generation) throw new CommitError('memory went back to what is committed while this was read');
@@ -135,7 +144,10 @@ export async function createRunner({ observer, slot, store, clock, log, tracer }
       memory = folded.memory;
       waiting.add(changes.map(({ key, value }) => ({ key: prefix + key, value })));
       onFolded(facts);
-      await commitWaiting();
+      if (isToWait && isRefusing) return;
+      await commitWaiting().catch(({ message, cause }: CommitError) => {
+        throw new StoreRefusal(message, { cause });
+      });
       if (facts !== undefined) slot.committed(facts);
     });
     committing = turn.catch(() => undefined);
@@ -153,6 +165,7 @@ export async function createRunner({ observer, slot, store, clock, log, tracer }
       let partial = false;
       try {
         let walk: unknown;
+        let refusal: StoreRefusal | undefined;
         await mend();
         const readIn = generation;
         do {
@@ -161,12 +174,21 @@ export async function createRunner({ observer, slot, store, clock, log, tracer }
           if (idle) return slot.idled(round, idle);
           complete = more === undefined;
           partial ||= isPartial;
-          await foldAndCommit(fold, readIn, facts => {
-            // A round that has nothing to say yet says nothing.
-            if (complete && facts !== undefined) slot.observed(round, { at: now, facts });
-          });
+          // Once refused in this round, rows wait for its end: another try at each step could hold it up for long.
+          const isToWait = refusal !== undefined && !complete;
+          try {
+            await foldAndCommit({ fold, readIn, isToWait }, facts => {
+              // A round that has nothing to say yet says nothing.
+              if (complete && facts !== undefined) slot.observed(round, { at: now, facts });
+            });
+            if (!isToWait) refusal = undefined;
+          } catch (error) {
+            if (!(error instanceof StoreRefusal)) throw error;
+            refusal = error;
+          }
           walk = more;
         } while (walk !== undefined);
+        if (refusal) throw refusal;
         slot.succeeded(round, { durationSeconds: seconds(), partial });
         roundLog.succeeded(round, seconds());
       } catch (error) {

@@ -134,6 +134,40 @@ describe('runner', () => {
     ]);
   });
 
+  it('reads a round of several steps to its end while the store refuses rows: its gauges go on', async () => {
+    const inner = createMemoryStore();
+    let isFull = false;
+    let tries = 0;
+    const store: Store = {
+      ...inner,
+      async commit(account, changes) {
+        tries += 1;
+        if (isFull) throw new Error('disk full');
+        await inner.commit(account, changes);
+      },
+    };
+    let rounds = 0;
+    const { run, slot, round } = await setUp(async ({ walk }) => {
+      const at = Number(walk ?? 0);
+      if (at === 0) rounds += 1;
+      const changes = [{ key: `step ${at}`, value: String(rounds) }];
+      return at < 9 ? step(at + 1, { changes }) : done(rounds);
+    }, store);
+    await run();
+    isFull = true;
+    tries = 0;
+    await run();
+    expect(slot.visible()).toEqual({ now: 2, committed: 1 });
+    expect(round()).toMatchObject({ success: false, complete: true, stale: false, failure: { reason: 'store' } });
+    // Once when it first refuses, and at the end.
+    expect(tries).toBe(2);
+    isFull = false;
+    await run();
+    expect(slot.visible()).toEqual({ now: 3, committed: 3 });
+    expect(round()).toMatchObject({ success: true, complete: true });
+    expect((await inner.scan('a', 'x/')).get('x/step 8')).toBe('3');
+  });
+
   it('holds no more than so many rows while the store refuses them for long, and loses none and no count', async () => {
     const inner = createMemoryStore();
     await inner.commit('a', [{ key: 'x/open/before', value: 'stored' }]);
