@@ -126,7 +126,7 @@ describe('serve', () => {
       server: { listen: '127.0.0.1:0' },
       log: { level: 'debug' },
       accounts: [{ ...account(service.url), budget: { requestsPerSecond: 1000, burst: 1000 } }],
-      collect: onlyFlowControl('1ms'),
+      collect: onlyFlowControl('10ms'),
     });
     const agent = spawn(process.execPath, ['src/main.ts', 'serve', '--config', file], {
       env: { DELIVERY_TOKEN: 'x' },
@@ -158,7 +158,11 @@ describe('serve', () => {
   it('keeps the last good data of a service that fails, marks it, withdraws it, and recovers', async () => {
     let status = 200;
     const service = await startHttpService((_request, response) =>
-      json(response, { flowControls: [{ flowControlKey: 'k', waitListSize: 7 }], error: 'body-canary' }, status),
+      json(
+        response,
+        status === 200 ? { flowControls: [{ flowControlKey: 'k', waitListSize: 7 }] } : { error: 'body-canary' },
+        status,
+      ),
     );
     afterThisTest(() => service.close());
     const { agent, value } = await startServe({

@@ -110,6 +110,8 @@ describe('commands in runbooks', () => {
       DLQ_ID: dlqId,
       NAME: 'production',
       BREAKER: 'errors',
+      $DELIVERY_TOKEN: emulator.token,
+      $BASE_URL: emulator.url,
       'HOST:10922': new URL(url).host,
       '…': 'a test',
     };

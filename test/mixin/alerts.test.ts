@@ -292,6 +292,8 @@ it('holds every alert on what the service says, and no other: what the agent kno
     'DeliveryCollectorStale',
     'DeliveryTokenRejected',
     'DeliveryRateLimited',
+    'DeliveryListsMissing',
+    'DeliveryRowsRejected',
     'DeliveryAutoCancelBreakerOpen',
     'DeliveryAutoCancelUnresolved',
     'DeliveryNotificationsFailing',
