@@ -40,6 +40,14 @@ const WORDS: ReadonlySet<string> = new Set([
   'delivery-watch',
   '/',
   'store',
+  // Lists of the service, and what their rows need.
+  '/v2/events',
+  '/v2/flowControl',
+  'dlqId',
+  'messageId',
+  'state',
+  'time',
+  'flowControlKey',
 ]);
 
 /** A key of the configuration, from any section on, and perhaps its value. */
