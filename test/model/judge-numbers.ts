@@ -59,12 +59,14 @@ const isIn = (selection: Selection, { status }: Entry) => selection === 'all' ||
 
 /** Complete walks of a selection of which what is shown may be: all that no later one has surely replaced. */
 export function walksOf({ record, process }: NumberWorld, selection: Selection): Round[] {
-  const complete = record.ended.filter(
+  // Of two rounds at a time, the one that ends first shows what the other has read to its end, too.
+  const reading = record.underWay.filter(({ parts }) => parts.get(selection)?.hasEnd);
+  const complete = [...record.ended, ...reading].filter(
     ({ process: of, collector, parts, ...round }) =>
       of === process &&
       collector === 'dlq' &&
       // Where a commit fails, what was read stays known, and the next round shows it.
-      (round.isObserved || round.reason === 'store') &&
+      (round.isObserved || round.reason === 'store' || round.endedAt === undefined) &&
       parts.get(selection)?.isWhole &&
       isReadable(parts.get(selection) as never) &&
       (round.round === 'new' || [...parts].every(([name, part]) => name === 'workflows' || isReadable(part))),

@@ -54,6 +54,8 @@ export interface Asked {
 export interface Told {
   /** Rounds of all processes that have ended, in the order in which they did, and those that have all but their commit behind them. */
   readonly ended: readonly Round[];
+  /** Rounds that still read, or commit. */
+  readonly underWay: readonly Round[];
   readonly asked: Asked[];
   /** Answers other than 401 that the present process has had. */
   accepted: number;
@@ -121,6 +123,9 @@ export function createTold(): Told {
       return committing.length === 0
         ? ended
         : [...ended, ...committing.map(round => ({ ...round, isObserved: true, isCommitting: true }))];
+    },
+    get underWay() {
+      return [...current.values()];
     },
     asked,
     accepted: 0,
