@@ -210,9 +210,10 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
   }
 
   /** Judges all that a walk has seen. Gives them, and how many may be stuck like the others and could not be asked about. */
-  async function judgeAll({ sightings }: CallbackFacts, maysAsk: boolean, signal: AbortSignal) {
+  async function judgeAll({ at, sightings }: CallbackFacts, maysAsk: boolean, signal: AbortSignal) {
+    const isOvertaken = () => gate.doubt(at) === NEWER_WALK;
     const first = sightings.flatMap(sighting => judgeOne(sighting) ?? []);
-    const unread = maysAsk ? await lookUps.ask(first.filter(lacksEvents), isDecided, signal) : 0;
+    const unread = maysAsk ? await lookUps.ask(first.filter(lacksEvents), isDecided, isOvertaken, signal) : 0;
     const isAsked = ({ sighting }: Judged) => lookUps.of(sighting.entry.id) !== undefined;
     const judged = first.flatMap(each => (isAsked(each) ? (judgeOne(each.sighting) ?? []) : each));
     return { judged, unread };

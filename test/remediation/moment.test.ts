@@ -66,6 +66,29 @@ describe('silence', () => {
   });
 });
 
+describe('a log that answers late', () => {
+  it('holds up no rule that does not ask it, and in the end none that does', async () => {
+    const scene = await warmScene();
+    const slow = Array.from({ length: 30 }, (_, index) => `s${index}:asks_events`).join(' ');
+    const words = `quick ${slow}`;
+    for (let index = 0; index < 30; index += 1) scene.events.set(`m-s${index}`, undefined);
+    scene.events.set('m-s29', scene.clock.now() - 3 * HOUR);
+    let looks = 0;
+    scene.onAsked = async what => {
+      // A walk is done for every third answer; the last look is quicker.
+      if (what !== 'look events') return;
+      looks += 1;
+      await pass(scene, 2 * MINUTE);
+      if (looks % 3 === 0) scene.list(words);
+    };
+    await scene.walk(words);
+    await scene.wait(0);
+    expect(scene.sent).toEqual(['quick']);
+    for (let walk = 0; walk < 60 && scene.sent.length < 2; walk += 1) await scene.again();
+    expect(scene.sent).toEqual(['quick', 's29']);
+  });
+});
+
 it('only the last look before a cancel goes before everything else', async () => {
   const scene = await warmScene();
   scene.events.set('m-a', scene.clock.now() - 3 * HOUR);
