@@ -197,6 +197,20 @@ describe('what comes at the last moment', () => {
     await scene.again();
     expect([looks, scene.sent]).toEqual([2, []]);
   });
+
+  it('may be the end of an approval while the budget lets the cancel wait', async () => {
+    const scene = await warmScene({ rules: [rule('jobs', { mode: 'approve' })] });
+    await scene.walk('a');
+    const { action = '' } = scene.explain('a') ?? {};
+    await scene.journal().append([{ at: scene.clock.now(), action, step: 'approved', by: 'ann' }]);
+    await scene.wait(DAY - MINUTE - SECOND);
+    scene.onTurn = () => pass(scene, SECOND);
+    await scene.again();
+    expect(scene.sent).toEqual([]);
+    expect((await scene.lines()).find(({ step }) => step === 'answered')).toMatchObject({
+      answer: { kind: 'not_sent', why: 'approval_expired' },
+    });
+  });
 });
 
 describe('grace and approval are of the rule, mode and policy that asked', () => {
@@ -318,6 +332,22 @@ describe('a clock that is set', () => {
     await scene.wait(HOUR);
     await scene.walk('c');
     expect(scene.sent).toEqual(['a', 'b', 'c']);
+  });
+
+  it('while the log answers begins the count of walks anew from those that have come by then', async () => {
+    const scene = await warmScene();
+    scene.events.set('m-a', scene.clock.now() - 3 * HOUR);
+    scene.onEvents = async () => {
+      scene.onEvents = () => undefined;
+      for (let walk = 0; walk < 4; walk += 1) {
+        await pass(scene, MINUTE);
+        scene.list('a:asks_events b');
+      }
+      scene.clock.step(25 * MINUTE);
+    };
+    await scene.walk('a:asks_events');
+    expect(await scene.walk('b')).toBe('left b too_early');
+    expect(scene.sent).toEqual([]);
   });
 
   it.each(['in a process', 'before the next'])('back revives no rule that has expired: %s', async when => {
