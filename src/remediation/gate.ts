@@ -37,9 +37,10 @@ export interface GateDeps {
 /** Says what may be done at this very moment: asked again after each wait, up to the request itself. Reasons are one word. */
 export interface Gate {
   readonly time: LimitClock;
-  /** To be called often: sees walks come, and the clock being set. */
-  watch(): void;
-  /** Why the evidence is not to be acted upon. `walkAt`: begin of the walk that was decided upon, which must be the newest. */
+  /**
+   * Why the evidence is not to be acted upon. `walkAt`: begin of the walk that was decided upon, which must be the newest.
+   * To be called often: sees walks come, and the clock being set.
+   */
   doubt(walkAt?: number): string | undefined;
   /** Why nothing at all may be done: doubt, or a brake. */
   held(): string | undefined;
@@ -124,7 +125,6 @@ export function createGate(deps: GateDeps): Gate {
 
   const gate: Gate = {
     time,
-    watch,
     doubt,
     held: () => doubt() ?? brake(),
     stop: (judged, walkAt) => doubt(walkAt) ?? brake() ?? closed(judged) ?? unapproved(judged),

@@ -7,6 +7,7 @@ import { type AttemptDeps, attempt, ending } from './attempt.ts';
 import { leftAlone, tooMany, tripped } from './brakes.ts';
 import { type Judged, judgeSighting, type Mode } from './candidates.ts';
 import { createDecisions, type Decisions } from './decisions.ts';
+import { createDoubtLog } from './doubt-log.ts';
 import { createEventLookUps } from './event-look-ups.ts';
 import { createGate, type GateDeps, NEWER_WALK } from './gate.ts';
 import type { Action } from './journal-state.ts';
@@ -61,6 +62,7 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
   const decisions = createDecisions(deps);
   const settling = createSettling({ journal, reader, clock, stamp });
   const lookUps = createEventLookUps({ reader, clock, log });
+  const tellDoubt = createDoubtLog(deps);
   /** Begin of the walk that was last decided upon. */
   let decidedAt: number | undefined;
   /** Not before this, on the monotonic clock: the last run failed. */
@@ -266,7 +268,9 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
   return {
     decisions,
     async run(signal) {
-      gate.watch();
+      const why = gate.doubt();
+      // Walks are coming.
+      tellDoubt(why === 'too_early' ? undefined : why);
       if (clock.monotonic() < pausedUntil) return;
       try {
         const { facts: before } = deps.evidence();
