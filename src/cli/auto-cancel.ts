@@ -153,7 +153,7 @@ export function autoCancelCommand(): Command {
         const found = (await order(config, { kind: 'explain', dlqId, account })) as Explanation[];
         if (found.length === 0) {
           throw new Error(
-            `no failure callback of ${dlqId} is tracked: it was not in progress at the last complete walk, or no rule asks for it`,
+            `no failure callback of ${dlqId} is tracked: it was not in progress at the last complete walk, there is no such walk yet (the log of the agent says why), or no rule asks for it`,
           );
         }
         print(json ? JSON.stringify(found, null, 2) : found.map(explanationText).join('\n\n'));

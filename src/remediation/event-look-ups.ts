@@ -13,8 +13,17 @@ export interface EventLookUps {
   begin(): void;
   /** The next walk has come before this one was decided upon, because the log is slow: what was said holds for that one, as of when it was asked. */
   carryOver(): void;
-  /** Asks, in turn, those first about which something is left to decide. Gives how many it had no room for that may be silent. */
-  ask(lacking: readonly Judged[], isDecided: (judged: Judged) => boolean, signal: AbortSignal): Promise<number>;
+  /**
+   * Asks, in turn, those first about which something is left to decide, until the next walk has come. Where that happened
+   * at the last walk nothing is asked at this one: a log that answers late must not put off each decision to the next walk.
+   * Gives how many it had no room for that may be silent.
+   */
+  ask(
+    lacking: readonly Judged[],
+    isDecided: (judged: Judged) => boolean,
+    isOvertaken: () => boolean,
+    signal: AbortSignal,
+  ): Promise<number>;
 }
 
 /** Messages whose events are read after one walk. */
@@ -28,6 +37,8 @@ export function createEventLookUps(deps: {
   const { reader, clock, log } = deps;
   const said = new Map<string, Silence>();
   let isCarried = false;
+  /** What is known was said at the walk before. */
+  let wasCarried = false;
   /** When the events of an entry were last asked for, on the monotonic clock, and what was said. */
   let asked = new Map<string, { readonly at: number; readonly said: Silence['lastEventAt'] }>();
 
@@ -35,31 +46,34 @@ export function createEventLookUps(deps: {
     of: entryId => said.get(entryId),
     begin() {
       if (!isCarried) said.clear();
-      isCarried = false;
+      [wasCarried, isCarried] = [isCarried, false];
     },
     carryOver() {
       isCarried = true;
     },
-    async ask(lacking, isDecided, signal) {
+    async ask(lacking, isDecided, isOvertaken, signal) {
       const before = asked;
       const lastAsked = ({ sighting }: Judged) => before.get(sighting.entry.id)?.at ?? -1;
       const sorted = lacking.toSorted(
         (a, b) => Number(isDecided(a)) - Number(isDecided(b)) || lastAsked(a) - lastAsked(b),
       );
-      asked = new Map(
-        lacking.flatMap(({ sighting: { entry } }) => {
-          const known = before.get(entry.id);
-          return known ? [[entry.id, known] as const] : [];
-        }),
-      );
-      for (const { sighting } of sorted.slice(0, MOST_LOOKUPS)) {
-        const { entry } = sighting;
-        const silence = await lookForEvents(reader, entry, { now: clock.now, log }, signal);
-        said.set(entry.id, silence);
-        asked.set(entry.id, { at: clock.monotonic(), said: silence.lastEventAt });
+      if (!wasCarried) {
+        asked = new Map(
+          lacking.flatMap(({ sighting: { entry } }) => {
+            const known = before.get(entry.id);
+            return known ? [[entry.id, known] as const] : [];
+          }),
+        );
+        for (const { sighting } of sorted.slice(0, MOST_LOOKUPS)) {
+          if (isOvertaken()) break;
+          const { entry } = sighting;
+          const silence = await lookForEvents(reader, entry, { now: clock.now, log }, signal);
+          said.set(entry.id, silence);
+          asked.set(entry.id, { at: clock.monotonic(), said: silence.lastEventAt });
+        }
       }
       const mayBeSilent = (each: Judged) => !isDecided(each) && asked.get(each.sighting.entry.id)?.said !== 'none';
-      return sorted.slice(MOST_LOOKUPS).filter(mayBeSilent).length;
+      return sorted.filter(each => !said.has(each.sighting.entry.id) && mayBeSilent(each)).length;
     },
   };
 }

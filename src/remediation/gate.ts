@@ -37,9 +37,10 @@ export interface GateDeps {
 /** Says what may be done at this very moment: asked again after each wait, up to the request itself. Reasons are one word. */
 export interface Gate {
   readonly time: LimitClock;
-  /** To be called often: sees walks come, and the clock being set. */
-  watch(): void;
-  /** Why the evidence is not to be acted upon. `walkAt`: begin of the walk that was decided upon, which must be the newest. */
+  /**
+   * Why the evidence is not to be acted upon. `walkAt`: begin of the walk that was decided upon, which must be the newest.
+   * To be called often: sees walks come, and the clock being set.
+   */
   doubt(walkAt?: number): string | undefined;
   /** Why nothing at all may be done: doubt, or a brake. */
   held(): string | undefined;
@@ -78,7 +79,8 @@ export function createGate(deps: GateDeps): Gate {
     );
   }
   const time = createLimitClock(clock, state.lastAt, ms => {
-    walksNeeded = walks + WALKS_BEFORE;
+    // More may have come than `watch` has seen.
+    walksNeeded = (deps.evidence().facts?.walks ?? walks) + WALKS_BEFORE;
     log.warn({ account, seconds: ms / 1000 }, 'the clock was set: nothing is cancelled for some walks');
   });
 
@@ -115,12 +117,17 @@ export function createGate(deps: GateDeps): Gate {
     return windowOf(judged);
   }
 
+  /** Once its intent is written it waits for nothing any more, but an approval may end before it is sent. */
+  function unapproved({ action, mode }: Judged): string | undefined {
+    const known = state.actions.get(action);
+    return mode !== 'approve' || (known && isApproved(known, time.latest())) ? undefined : 'approval_expired';
+  }
+
   const gate: Gate = {
     time,
-    watch,
     doubt,
     held: () => doubt() ?? brake(),
-    stop: (judged, walkAt) => doubt(walkAt) ?? brake() ?? closed(judged),
+    stop: (judged, walkAt) => doubt(walkAt) ?? brake() ?? closed(judged) ?? unapproved(judged),
     waitOf(judged, walkAt) {
       // What was sent waited; `maySendAgain` says whether it may be sent once more.
       if (state.actions.get(judged.action)?.isOpen) return undefined;

@@ -7,6 +7,7 @@ import { type AttemptDeps, attempt, ending } from './attempt.ts';
 import { leftAlone, tooMany, tripped } from './brakes.ts';
 import { type Judged, judgeSighting, type Mode } from './candidates.ts';
 import { createDecisions, type Decisions } from './decisions.ts';
+import { createDoubtLog } from './doubt-log.ts';
 import { createEventLookUps } from './event-look-ups.ts';
 import { createGate, type GateDeps, NEWER_WALK } from './gate.ts';
 import type { Action } from './journal-state.ts';
@@ -61,6 +62,7 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
   const decisions = createDecisions(deps);
   const settling = createSettling({ journal, reader, clock, stamp });
   const lookUps = createEventLookUps({ reader, clock, log });
+  const tellDoubt = createDoubtLog(deps);
   /** Begin of the walk that was last decided upon. */
   let decidedAt: number | undefined;
   /** Not before this, on the monotonic clock: the last run failed. */
@@ -210,9 +212,10 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
   }
 
   /** Judges all that a walk has seen. Gives them, and how many may be stuck like the others and could not be asked about. */
-  async function judgeAll({ sightings }: CallbackFacts, maysAsk: boolean, signal: AbortSignal) {
+  async function judgeAll({ at, sightings }: CallbackFacts, maysAsk: boolean, signal: AbortSignal) {
+    const isOvertaken = () => gate.doubt(at) === NEWER_WALK;
     const first = sightings.flatMap(sighting => judgeOne(sighting) ?? []);
-    const unread = maysAsk ? await lookUps.ask(first.filter(lacksEvents), isDecided, signal) : 0;
+    const unread = maysAsk ? await lookUps.ask(first.filter(lacksEvents), isDecided, isOvertaken, signal) : 0;
     const isAsked = ({ sighting }: Judged) => lookUps.of(sighting.entry.id) !== undefined;
     const judged = first.flatMap(each => (isAsked(each) ? (judgeOne(each.sighting) ?? []) : each));
     return { judged, unread };
@@ -265,7 +268,9 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
   return {
     decisions,
     async run(signal) {
-      gate.watch();
+      const why = gate.doubt();
+      // Walks are coming.
+      tellDoubt(why === 'too_early' ? undefined : why);
       if (clock.monotonic() < pausedUntil) return;
       try {
         const { facts: before } = deps.evidence();

@@ -22,6 +22,34 @@ describe('evidence that is not to be trusted', () => {
     expect(await scene.again()).toMatch(/^intent a/);
   });
 
+  it.each(['stale', 'partial', 'no_data'] as const)(
+    'is told of though no walk comes upon which to decide: %s',
+    async reason => {
+      const scene = await warmScene();
+      const told = () => scene.log.lines.filter(({ message }) => message.includes('evidence of auto-cancel'));
+      const before = told().length;
+      Object.assign(scene, {
+        isFresh: reason !== 'stale',
+        isPartial: reason === 'partial',
+        hasFacts: reason !== 'no_data',
+      });
+      for (let minute = 0; minute < 30; minute += 1) await scene.wait(MINUTE);
+      expect(told().slice(before)).toMatchObject([{ level: 'warn', fields: { account: 'production', reason } }]);
+      Object.assign(scene, { isFresh: true, isPartial: false, hasFacts: true });
+      await scene.wait(MINUTE);
+      expect(told().slice(before + 1)).toMatchObject([{ level: 'info', fields: { account: 'production' } }]);
+    },
+  );
+
+  it('is not told of at the start, where it takes some walks', async () => {
+    const scene = await createScene({ rules: [rule('jobs')] });
+    scene.hasFacts = false;
+    await scene.wait(MINUTE);
+    scene.hasFacts = true;
+    await scene.warm();
+    expect(scene.log.lines.filter(({ level }) => level === 'warn')).toEqual([]);
+  });
+
   it('is that of the first two walks of a process', async () => {
     const scene = await createScene({ rules: [rule('jobs')] });
     expect(await scene.walk('a')).toBe('left a too_early');

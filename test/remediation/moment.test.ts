@@ -66,6 +66,29 @@ describe('silence', () => {
   });
 });
 
+describe('a log that answers late', () => {
+  it('holds up no rule that does not ask it, and in the end none that does', async () => {
+    const scene = await warmScene();
+    const slow = Array.from({ length: 30 }, (_, index) => `s${index}:asks_events`).join(' ');
+    const words = `quick ${slow}`;
+    for (let index = 0; index < 30; index += 1) scene.events.set(`m-s${index}`, undefined);
+    scene.events.set('m-s29', scene.clock.now() - 3 * HOUR);
+    let looks = 0;
+    scene.onAsked = async what => {
+      // A walk is done for every third answer; the last look is quicker.
+      if (what !== 'look events') return;
+      looks += 1;
+      await pass(scene, 2 * MINUTE);
+      if (looks % 3 === 0) scene.list(words);
+    };
+    await scene.walk(words);
+    await scene.wait(0);
+    expect(scene.sent).toEqual(['quick']);
+    for (let walk = 0; walk < 60 && scene.sent.length < 2; walk += 1) await scene.again();
+    expect(scene.sent).toEqual(['quick', 's29']);
+  });
+});
+
 it('only the last look before a cancel goes before everything else', async () => {
   const scene = await warmScene();
   scene.events.set('m-a', scene.clock.now() - 3 * HOUR);
@@ -173,6 +196,20 @@ describe('what comes at the last moment', () => {
     };
     await scene.again();
     expect([looks, scene.sent]).toEqual([2, []]);
+  });
+
+  it('may be the end of an approval while the budget lets the cancel wait', async () => {
+    const scene = await warmScene({ rules: [rule('jobs', { mode: 'approve' })] });
+    await scene.walk('a');
+    const { action = '' } = scene.explain('a') ?? {};
+    await scene.journal().append([{ at: scene.clock.now(), action, step: 'approved', by: 'ann' }]);
+    await scene.wait(DAY - MINUTE - SECOND);
+    scene.onTurn = () => pass(scene, SECOND);
+    await scene.again();
+    expect(scene.sent).toEqual([]);
+    expect((await scene.lines()).find(({ step }) => step === 'answered')).toMatchObject({
+      answer: { kind: 'not_sent', why: 'approval_expired' },
+    });
   });
 });
 
@@ -295,6 +332,22 @@ describe('a clock that is set', () => {
     await scene.wait(HOUR);
     await scene.walk('c');
     expect(scene.sent).toEqual(['a', 'b', 'c']);
+  });
+
+  it('while the log answers begins the count of walks anew from those that have come by then', async () => {
+    const scene = await warmScene();
+    scene.events.set('m-a', scene.clock.now() - 3 * HOUR);
+    scene.onEvents = async () => {
+      scene.onEvents = () => undefined;
+      for (let walk = 0; walk < 4; walk += 1) {
+        await pass(scene, MINUTE);
+        scene.list('a:asks_events b');
+      }
+      scene.clock.step(25 * MINUTE);
+    };
+    await scene.walk('a:asks_events');
+    expect(await scene.walk('b')).toBe('left b too_early');
+    expect(scene.sent).toEqual([]);
   });
 
   it.each(['in a process', 'before the next'])('back revives no rule that has expired: %s', async when => {
