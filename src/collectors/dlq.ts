@@ -283,8 +283,9 @@ function nextWalk(
     return { stage: 'all', walk: look };
   }
   if (walk.stage === 'filters' || walk.walk.changes === 0 || filters.length === 0) return undefined;
-  const { isComplete } = walk.walk;
-  const look = isComplete
+  // A complete walk of them that is under way goes on; a look beside it takes nothing from it.
+  const isWhole = walk.walk.isComplete && !filters.some(selection => selection.walk);
+  const look = isWhole
     ? startComplete(filters, context, MOST_OF_A_LOOK)
     : startSince(filters, since(memory, now, context.meaning), context);
   return { stage: 'filters', walk: look };

@@ -152,13 +152,13 @@ async function toList({ rows, rejected }: Page<FlowControlEntry>, options: Optio
   await inTurns(rows, row => listed.set(row.key, row));
   const keys = listed.size + rejected;
   const watched = new Set(options.watch);
-  // The row of a key that is missing may be one of those that could not be read: as many stay as they were.
-  const rank = ({ key, waitlistSize }: FlowControlEntry) =>
-    watched.has(key) ? Number.POSITIVE_INFINITY : waitlistSize;
+  // The row of a key that is missing may be one of those that could not be read: as many stay as they were, and all that
+  // are watched, for of those a missing one has nothing waiting.
   const missing = rejected === 0 ? [] : newest(memory).filter(({ key }) => !listed.has(key));
-  for (const entry of missing.sort((a, b) => (rank(a) < rank(b) ? 1 : -1)).slice(0, rejected)) {
-    listed.set(entry.key, entry);
-  }
+  const kept = missing.filter(({ key }) => watched.has(key));
+  const others = missing.filter(({ key }) => !watched.has(key)).sort((a, b) => b.waitlistSize - a.waitlistSize);
+  kept.push(...others.slice(0, Math.max(0, rejected - kept.length)));
+  for (const entry of kept) listed.set(entry.key, entry);
   const isShown = keyFilter(options);
   const isWanted = (key: string) => watched.has(key) || isShown(key);
   // A key that bears the name of the rest is part of the rest, or it could not be told from it.

@@ -1,7 +1,7 @@
 import type { Clock } from '../kit/clock.ts';
 import type { Log } from '../kit/log.ts';
 
-/** What the log says of one collector's rounds: a failure when it begins and every five minutes, its end once. */
+/** What the log says of one collector's rounds: each reason of a failure at once and every five minutes, its end once. */
 export interface RoundLog {
   succeeded(round: string, seconds: number): void;
   /** `age`: milliseconds since the last complete round. */
@@ -15,11 +15,12 @@ interface RoundLogDeps {
   readonly clock: Pick<Clock, 'monotonic'>;
 }
 
-/** A failure that lasts is logged again after so many milliseconds. */
+/** What still fails for the same reason is logged again after so many milliseconds. */
 const REPEAT_AFTER = 300_000;
 
 export function createRoundLog({ account, collector, log, clock }: RoundLogDeps): RoundLog {
-  const failing = new Map<string, { readonly reason: string; readonly loggedAt: number }>();
+  /** By round: when each reason was logged last, on the monotonic clock. */
+  const failing = new Map<string, Map<string, number>>();
   return {
     succeeded(round, seconds) {
       const fields = { account, collector, round };
@@ -28,15 +29,17 @@ export function createRoundLog({ account, collector, log, clock }: RoundLogDeps)
     },
     failed(round, why, age) {
       const fields = { account, collector, round, ...why, ageSeconds: Math.round(age / 1000) };
-      const last = failing.get(round);
+      const logged = failing.get(round) ?? new Map<string, number>();
+      failing.set(round, logged);
+      const last = logged.get(why.reason);
       const now = clock.monotonic();
-      if (last?.reason === why.reason && now - last.loggedAt < REPEAT_AFTER) {
+      if (last !== undefined && now - last < REPEAT_AFTER) {
         log.debug(fields, 'collecting still fails');
         return;
       }
-      failing.set(round, { reason: why.reason, loggedAt: now });
+      logged.set(why.reason, now);
       if (why.reason === 'bug') log.error(fields, 'bug');
-      else log.warn(fields, last?.reason === why.reason ? 'collecting still fails' : 'collecting failed');
+      else log.warn(fields, last === undefined ? 'collecting failed' : 'collecting still fails');
     },
   };
 }

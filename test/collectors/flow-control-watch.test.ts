@@ -127,4 +127,13 @@ describe('a list of keys of which some rows can not be read', () => {
     expect(await round('list')).toEqual({ d: 3, a: 0 });
     expect(said.keys).toBe(1);
   });
+
+  it('leaves every watched key as it was, however few rows they are: any of them may be one', async () => {
+    const { said, round } = await setUp({ watch: ['a', 'c'] });
+    said.list = { a: 5, b: 1, c: 9 };
+    await round('list');
+    said.list = { b: 1 };
+    said.bad = 1;
+    expect(await round('list')).toEqual({ b: 1, a: 5, c: 9 });
+  });
 });

@@ -407,6 +407,22 @@ describe('runner', () => {
     expect(log.lines.map(({ message }) => message)).toEqual(['collected']);
   });
 
+  it('says each of the reasons for which a failure lasts every five minutes, however they take turns', async () => {
+    let failures = 0;
+    const { run, log, clock } = await setUp(async () => {
+      failures += 1;
+      throw failures % 2 === 0 ? new Refusal('slow down') : Object.assign(new Error('no'), { reason: 'timeout' });
+    });
+    for (let round = 0; round < 120; round += 1) {
+      await clock.advance(5000);
+      await run();
+    }
+    const told = log.lines.flatMap(({ level, fields }) =>
+      level === 'warn' ? [(fields as { reason: string }).reason] : [],
+    );
+    expect(told).toEqual(['timeout', 'rate_limited', 'timeout', 'rate_limited']);
+  });
+
   it('says a failure that lasts again every five minutes, with the age of the data, and its end once', async () => {
     let isWell = true;
     const { run, log, clock } = await setUp(async () => {

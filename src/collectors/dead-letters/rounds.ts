@@ -89,6 +89,8 @@ const goesOn = (reads: readonly Read[]): Step => ({ reads, isLast: false });
 
 export async function readStep(walk: Walk, { all, filters }: Memory): Promise<Step> {
   const { reading, selections, isComplete, held } = walk;
+  // Marks are cleared before anything is read: what a look finds from now on is there, whether this lists it or not.
+  if (isComplete && !walk.hasBegun) return goesOn([]);
   if (!walk.isRead) {
     const taken = await reading.take(PAGES_A_STEP);
     if ('error' in taken) return { reads: [], failure: taken, isLast: false };
@@ -177,15 +179,21 @@ const canTell = ({ messageId, enteredAt, createdAt }: DlqEntry) =>
 
 /**
  * Asks the service what `fromDate` means, by one read of an entry that shows both times: between the two, it is listed
- * only when its entry is meant. That it is not listed proves nothing, for it may have gone.
+ * only when its entry is meant. That it is not listed proves nothing, for it may have gone; nor does a failure.
  */
 export async function askMeaning(
   { messageId, createdAt = 0, enteredAt = 0, id }: DlqEntry,
   context: RoundContext,
 ): Promise<Meaning | undefined> {
   const query = { messageId: messageId ?? '', fromDate: createdAt + 1, toDate: enteredAt };
-  const page = await context.api.dlqPages(query, context.signal).next();
-  return !page.done && page.value.rows.some(row => row.id === id) ? 'entry' : undefined;
+  try {
+    const page = await context.api.dlqPages(query, context.signal).next();
+    return !page.done && page.value.rows.some(row => row.id === id) ? 'entry' : undefined;
+  } catch (error) {
+    // What the walk has read is true all the same, also of a service that does not know the question.
+    if (error instanceof Error && 'reason' in error && !context.signal.aborted) return undefined;
+    throw error;
+  }
 }
 
 /** A queue that fits into one page is simply read whole each time: that finds removals, too. */
