@@ -79,7 +79,7 @@ function evidenceOf(world: CancelWorld, entry: Entry, rule: Rule, wanted: string
     const isCutOff = !walk.success && !walk.isCommitting;
     // One that did not come to its end changes nothing.
     if (isCutOff && !seen?.isMeant) continue;
-    if (!seen && isHidden) continue;
+    if (isHidden && !seen?.isMeant) continue;
     if (!seen?.isMeant || (chain.length > 0 && seen.run !== run)) break;
     run = seen.run;
     const next = chain.at(-1);
