@@ -175,8 +175,11 @@ export function autoCancelCommand(): Command {
       .argument('<action>', 'its identifier, or the first 6 characters or more of it, or the dlqId')
       .option('--by <name>', 'who; by default the user of the system')
       .action(async (action: string, { config, by = whoAmI() }: Options) => {
-        const done = (await order(config, { kind: 'approve', action, by })) as { account: string; action: string };
-        print(`${done.account}: ${done.action} is approved; it is judged once more after the next complete walk`);
+        const answer = await order(config, { kind: 'approve', action, by });
+        const { account, action: found, rule } = answer as { account: string; action: string; rule: string };
+        print(
+          `${account}: ${found} is approved for the rule ${rule}; it is judged once more by the next complete walk`,
+        );
       }),
     braking('pause', 'send nothing until resume').action(async ({ config, reason = '', by = whoAmI() }: Options) => {
       await brake(config, { kind: 'pause', by, reason }, before =>

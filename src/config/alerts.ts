@@ -6,6 +6,7 @@ import { accountFamilies } from '../metrics/account-families.ts';
 import type { Family } from '../metrics/family.ts';
 import { type AlertCondition, alertCondition, type Selector } from '../rules/options.ts';
 import { secret } from '../upstream/options.ts';
+import { accountMayAct } from './auto-cancel.ts';
 import { neverIs } from './label-values.ts';
 import type { Config } from './schema.ts';
 import type { Known, Tell } from './tell.ts';
@@ -206,6 +207,30 @@ function checkCondition({ when, labels }: AlertRule, checking: Checking, path: P
   }
 }
 
+/** Collectors without which nothing is known of a condition. */
+const collectorsOf = (when: AlertCondition): readonly string[] =>
+  when.kind === 'stale'
+    ? [when.collector]
+    : partsOf(when).flatMap(([, { metric }]) => alertFamilies.get(metric)?.collector ?? []);
+
+/** An alert that says nothing of an account holds nothing back there: that may not be what was meant. */
+function checkPausing({ alerts, autoCancel, accounts }: Config, tell: Tell): void {
+  for (const [index, alert] of autoCancel.pauseWhileAlerts.entries()) {
+    const when = alerts.rules.find(({ name }) => name === alert)?.when;
+    if (!when) continue;
+    // Other accounts were left out on purpose.
+    const isNamed = (account: string) =>
+      partsOf(when).every(([, { labels }]) => labels.account?.includes(account) ?? true);
+    for (const account of accounts.filter(({ name }) => isNamed(name) && accountMayAct({ autoCancel }, name))) {
+      const missing = collectorsOf(when).find(collector => roundsOf(collector, [account]).length === 0);
+      if (missing === undefined) continue;
+      const why = `whose collector ${missing} is not enabled`;
+      const message = `${alert} says nothing of the account ${account.name}, ${why}: it holds back no cancel there`;
+      tell.warn(['autoCancel', 'pauseWhileAlerts', index], message);
+    }
+  }
+}
+
 /** What the section says that the rest of the configuration, or the metrics, do not have. */
 export function checkAlerts(config: Config, known: Known, tell: Tell): void {
   const { alerts, autoCancel } = config;
@@ -214,4 +239,5 @@ export function checkAlerts(config: Config, known: Known, tell: Tell): void {
   }
   const isPausing = alerts.rules.some(({ name }) => autoCancel.pauseWhileAlerts.includes(name));
   if (!alerts.enabled && isPausing) tell.fault(['autoCancel', 'pauseWhileAlerts'], 'needs alerts.enabled: true');
+  else checkPausing(config, tell);
 }

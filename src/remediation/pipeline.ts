@@ -70,6 +70,8 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
   /** Open actions that may be attempted once more. */
   let again = new Set<string>();
   let stuck: ReadonlyMap<string, number> = new Map(options.rules.map(({ name }) => [name, 0]));
+  /** When an attempt of each that is due last came to nothing, on the monotonic clock. */
+  let tried = new Map<string, number>();
   /** Uses that the journal had when the walk came that is being decided upon. */
   let run = { at: Number.NaN, from: 0 };
 
@@ -192,6 +194,7 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
     };
     const done = await attempt(judged, attemptDeps, signal);
     if (!done.made) {
+      tried.set(action, clock.monotonic());
       if (done.reason !== NEWER_WALK) decisions.skipped(judged, done.reason);
       return;
     }
@@ -246,6 +249,10 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
     if (!why) await clear(judged);
     if (!why) await giveUpLost(new Set(judged.map(({ action }) => action)));
     const due = found.filter(each => !isDecided(each));
+    tried = new Map(due.map(({ action }) => [action, tried.get(action) ?? -1]));
+    const triedAt = ({ action }: Judged) => tried.get(action) ?? -1;
+    // One whose last look outlasts each walk must not keep the others from their turn.
+    due.sort((a, b) => triedAt(a) - triedAt(b));
     const crowded = due.filter(each => !leftAlone(each, state, gate.time.elapsed())).length;
     // Whoever could not be looked at may be stuck like the others.
     const count = crowded > 0 ? crowded + unread : 0;

@@ -127,6 +127,25 @@ it('warns where the reading token would act, and only there', () => {
   expect(load(acting('plan'), accounts).warnings).toEqual([]);
 });
 
+it('warns of an alert that would hold nothing back where a rule may act', () => {
+  const warnings = (rules: string, labels = '') => {
+    const off = ', actionToken: { env: ACTION_TOKEN }, collect: { flowControl: { enabled: false } }';
+    const alerts = `alerts:
+  enabled: true
+  rules: [{ name: Busy, when: { above: { metric: delivery_flow_control_waitlist_size, value: 9${labels} } } }]
+`;
+    const accounts = `${alerts}accounts: [${account('a', off)}, ${account('b', ', actionToken: { env: ACTION_TOKEN }')}]\n`;
+    return load(`  pauseWhileAlerts: [Busy]${rules}`, accounts).warnings.map(formatFault);
+  };
+  const acts = (name: string) => acting('enforce').replace('[a]', `[${name}]`);
+  expect(warnings(acts('a'))).toEqual([
+    'x.yaml:6:22: autoCancel.pauseWhileAlerts[0]: Busy says nothing of the account a, whose collector flow_control is not enabled: it holds back no cancel there',
+  ]);
+  expect(warnings(acts('b'))).toEqual([]);
+  expect(warnings(acts('a'), ', labels: { account: b }')).toEqual([]);
+  expect(warnings(acting('plan'))).toEqual([]);
+});
+
 it('the token for acting is looked for only where something may act, and never shown', () => {
   const missing = `accounts: [${account('a', ', actionToken: { env: NOT_SET }')}]\n`;
   expect(load(acting('plan'), missing).warnings).toEqual([]);

@@ -89,6 +89,19 @@ describe('a log that answers late', () => {
   });
 });
 
+it('a last look that takes longer than a walk and fails keeps no other callback from its turn', async () => {
+  const scene = await warmScene();
+  scene.onAsked = async (what, messageId) => {
+    if (what !== 'action dlq' || messageId !== 'm-a') return;
+    await pass(scene, 10 * MINUTE);
+    scene.list('a b');
+    throw new Error('no answer in time');
+  };
+  await scene.walk('a b');
+  for (let walk = 0; walk < 3; walk += 1) await scene.again();
+  expect(scene.sent).toEqual(['b']);
+});
+
 it('only the last look before a cancel goes before everything else', async () => {
   const scene = await warmScene();
   scene.events.set('m-a', scene.clock.now() - 3 * HOUR);

@@ -91,8 +91,8 @@ export interface Scene {
   readonly events: Map<string, number | undefined>;
   /** What was asked of the service, and with which priority. */
   readonly asked: string[];
-  /** What happens while the service answers, as `asked` has it. */
-  onAsked: (what: string) => unknown;
+  /** What happens while the service answers, as `asked` has it, about a message. */
+  onAsked: (what: string, messageId: string) => unknown;
   /** What happens while the log answers about a message. */
   onEvents: (messageId: string) => unknown;
   /** Rows of each answer that can't be read. */
@@ -205,14 +205,14 @@ export async function createScene(section: object): Promise<Scene> {
       ...scene.rows.get(id),
     } as DlqEntry;
   };
-  const ask = async (what: string) => {
+  const ask = async (what: string, messageId: string) => {
     scene.asked.push(what);
-    await scene.onAsked(what);
+    await scene.onAsked(what, messageId);
     if (scene.failing) throw scene.failing;
   };
   const readerAt = (priority: string) => ({
     async *dlqPages({ messageId = '', source }: { messageId?: string; source?: string }) {
-      await ask(`${priority} dlq`);
+      await ask(`${priority} dlq`, messageId);
       const id = messageId.slice(2);
       if (source !== undefined) {
         if (scene.workflowStates.size === 0) throw new UpstreamError('refused', 'no such question', { status: 400 });
@@ -224,7 +224,7 @@ export async function createScene(section: object): Promise<Scene> {
       yield { rows, rejected: scene.rejected.dlq, isLast: true };
     },
     async *eventPages({ messageId = '' }: { messageId?: string }) {
-      await ask(`${priority} events`);
+      await ask(`${priority} events`, messageId);
       if (scene.events.has(messageId) && scene.events.get(messageId) === undefined) throw new Error('no log');
       const newest = scene.events.get(messageId);
       const rows = newest === undefined ? [] : [{ messageId, state: 'active', time: newest }];

@@ -108,6 +108,7 @@ export function createTracker(
   let reportsStates = false;
 
   function begin(): CallbackWalk {
+    const beganOffset = clockOffset();
     const found = new Map<bigint, DlqEntry>();
     /** Entries whose callback's state was listed, whatever it was. */
     const stated = createRoster();
@@ -148,6 +149,7 @@ export function createTracker(
       const lastOffset = offset;
       offset = clockOffset();
       const wasSet = Math.abs(offset - lastOffset) > CLOCK_STEP;
+      const wasSetMeanwhile = Math.abs(offset - beganOffset) > CLOCK_STEP;
       // What a longer pause was allowed in does not count where only a shorter one is.
       const isUnbroken = !wasSet && at >= lastAt && at - lastAt <= maxGap && lastGap <= maxGap;
       const number = lastNumber + 1;
@@ -171,7 +173,8 @@ export function createTracker(
         });
       }
       for (const key of episodes.keys()) if (!current.has(key)) changes.set(KEYS + key.toString(16), null);
-      last = [at, number, maxGap];
+      // Its beginning is by another clock: nothing may count from it.
+      last = [at, number, wasSetMeanwhile ? Number.MAX_VALUE : maxGap];
       if (current.size > 0) changes.set(WALK, JSON.stringify(last satisfies StoredWalk));
       else if (episodes.size > 0) changes.set(WALK, null);
       episodes = current;

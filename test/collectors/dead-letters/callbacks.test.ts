@@ -72,6 +72,20 @@ it.each([31_000, -31_000])('starts anew when the clock was set by %d ms between 
   expect(agent.walk(30, 'a')).toBe('a@20x2');
 });
 
+it.each(['in a process', 'before the next'])('counts nothing from a walk in which the clock was set: %s', when => {
+  let offset = 0;
+  const agent = createAgent({ ...OPTIONS, clockOffset: () => offset });
+  agent.walk(0, 'a');
+  const walk = agent.tracker().begin();
+  walk.take(rows('a'));
+  offset += 31_000;
+  walk.end(START + 10 * MINUTE);
+  agent.commit();
+  if (when === 'before the next') agent.kill();
+  expect(agent.walk(20, 'a')).toBe('a@20x1');
+  expect(agent.walk(30, 'a')).toBe('a@20x2');
+});
+
 describe('tracker', () => {
   it('knows since when, and in how many walks, a callback was seen in progress', () => {
     const agent = createAgent();
