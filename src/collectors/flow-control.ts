@@ -39,6 +39,8 @@ interface Memory {
   readonly members: Members;
   /** What the last list said. */
   readonly list: FlowControlFacts | undefined;
+  /** Keys that it did not list and that stayed as they were, and in how many lists, one after the other. */
+  readonly kept: ReadonlyMap<string, number>;
   /** Watched keys that were read alone since that list: these are newer. */
   readonly alone: ReadonlyMap<string, FlowControlEntry>;
   /** Watched keys that the service has named at any time. */
@@ -87,6 +89,7 @@ export const flowControl = defineCollector({
   restore: (): Memory => ({
     members: new Map(),
     list: undefined,
+    kept: new Map(),
     alone: new Map(),
     known: new Set(),
     foundAlone: false,
@@ -140,7 +143,13 @@ interface List {
   readonly shown: readonly FlowControlEntry[];
   readonly beyondCap: number;
   readonly beyondCapWaiting: number;
+  readonly kept: Memory['kept'];
+  /** Every row could be read. */
+  readonly isWhole: boolean;
 }
+
+/** A key that is not listed stays as it was in no more lists than this: as long as any data is shown that can't be read. */
+const LONGEST_KEPT = 20;
 
 /**
  * In turns, for a list may have a million keys. `rejected`: rows that could not be read. `memory`: of the last rounds; which
@@ -154,11 +163,15 @@ async function toList({ rows, rejected }: Page<FlowControlEntry>, options: Optio
   const watched = new Set(options.watch);
   // The row of a key that is missing may be one of those that could not be read: as many stay as they were, and all that
   // are watched, for of those a missing one has nothing waiting.
-  const missing = rejected === 0 ? [] : newest(memory).filter(({ key }) => !listed.has(key));
-  const kept = missing.filter(({ key }) => watched.has(key));
+  const keptBefore = (key: string) => (memory.alone.has(key) ? 0 : (memory.kept.get(key) ?? 0));
+  const isWhole = rejected === 0;
+  const known = isWhole ? [] : newest(memory);
+  const missing = known.filter(({ key }) => !listed.has(key) && keptBefore(key) < LONGEST_KEPT);
+  const staying = missing.filter(({ key }) => watched.has(key));
   const others = missing.filter(({ key }) => !watched.has(key)).sort((a, b) => b.waitlistSize - a.waitlistSize);
-  kept.push(...others.slice(0, Math.max(0, rejected - kept.length)));
-  for (const entry of kept) listed.set(entry.key, entry);
+  staying.push(...others.slice(0, Math.max(0, rejected - staying.length)));
+  const kept = new Map(staying.map(({ key }) => [key, keptBefore(key) + 1]));
+  for (const entry of staying) listed.set(entry.key, entry);
   const isShown = keyFilter(options);
   const isWanted = (key: string) => watched.has(key) || isShown(key);
   // A key that bears the name of the rest is part of the rest, or it could not be told from it.
@@ -180,20 +193,22 @@ async function toList({ rows, rejected }: Page<FlowControlEntry>, options: Optio
       beyondCapWaiting += row.waitlistSize;
     }
   });
-  return { keys, listed, members, shown, beyondCap, beyondCapWaiting };
+  return { keys, listed, members, shown, beyondCap, beyondCapWaiting, kept, isWhole };
 }
 
 /** A new list: it is newer than all that was read before it. */
 function foldList(
   memory: Memory,
-  { keys, listed, members, shown, beyondCap, beyondCapWaiting }: List,
+  { keys, listed, members, shown, beyondCap, beyondCapWaiting, kept, isWhole }: List,
   { watch }: Options,
 ): Folded<FlowControlFacts, Memory> {
   const known = new Set([...memory.known, ...watch.filter(key => listed.has(key))]);
-  // An idle key may be left out of the list; a watched one is known to be there and to have nothing waiting.
-  const idle = [...known].filter(key => !listed.has(key)).map(key => ({ key, waitlistSize: 0 }));
+  // An idle key may be left out of the list; a watched one is known to be there and to have nothing waiting, unless its row
+  // is one of those that could not be read.
+  const unlisted = isWhole ? [...known].filter(key => !listed.has(key)) : [];
+  const idle = unlisted.map(key => ({ key, waitlistSize: 0 }));
   const facts: FlowControlFacts = { keys, shown: [...shown, ...idle], beyondCap, beyondCapWaiting };
-  return { facts, memory: { ...memory, members, list: facts, alone: new Map(), known }, changes: [] };
+  return { facts, memory: { ...memory, members, list: facts, kept, alone: new Map(), known }, changes: [] };
 }
 
 /** Keys that were read alone; those that the service would not show alone are left to the list. */

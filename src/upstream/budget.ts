@@ -82,6 +82,8 @@ export function createBudget(
       day = today;
       usedToday = 0;
     }
+    // One that was far ahead would hold up all days until then.
+    if (today < day - 1) day = today;
     const now = clock.monotonic();
     tokens = Math.min(options.burst, tokens + (now - refilledAt) * rate());
     refilledAt = now;

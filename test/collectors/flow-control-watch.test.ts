@@ -136,4 +136,20 @@ describe('a list of keys of which some rows can not be read', () => {
     said.bad = 1;
     expect(await round('list')).toEqual({ b: 1, a: 5, c: 9 });
   });
+
+  it('keeps none of them longer than data is shown that can not be read at all, and calls none idle', async () => {
+    const { said, round } = await setUp({ watch: ['a'] });
+    said.list = { a: 5, b: 500, c: 1 };
+    await round('list');
+    // Another row has always been bad: that b is not listed may simply be that nothing waits any more.
+    said.list = { c: 1 };
+    said.bad = 2;
+    for (let list = 0; list < 20; list += 1) expect(await round('list')).toEqual({ c: 1, a: 5, b: 500 });
+    expect(await round('list')).toEqual({ c: 1 });
+    said.alone = { a: 6 };
+    expect(await round('watch')).toEqual({ c: 1, a: 6 });
+    expect(await round('list')).toEqual({ c: 1, a: 6 });
+    said.bad = 0;
+    expect(await round('list')).toEqual({ c: 1, a: 0 });
+  });
 });

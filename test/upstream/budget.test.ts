@@ -165,6 +165,20 @@ describe('budget', () => {
     expect(budget.remaining()).toBe(4);
   });
 
+  it('begins days anew after the wall clock was far ahead and was set right', async () => {
+    const clock = createManualClock(Date.UTC(2026, 0, 2, 12));
+    let step = 0;
+    const limits = { requestsPerSecond: 10, burst: 10, concurrency: 1, requestsPerDay: 5 };
+    const budget = createBudget(limits, { ...clock, now: () => clock.now() + step }, () => undefined);
+    step = 400 * 86_400_000;
+    await budget.run('events', new AbortController().signal, async () => undefined);
+    step = 0;
+    expect(budget.remaining()).toBe(4);
+    await clock.advance(86_400_000);
+    expect(budget.remaining()).toBe(5);
+    expect(budget.spent().day).toBe(Math.floor(clock.now() / 86_400_000));
+  });
+
   it('starts nothing while the service asked to wait: short waits are held, long ones fail at once', async () => {
     const { clock, budget, started, ask } = setUp({ requestsPerSecond: 0.01, burst: 2 });
     budget.pause(20_000);

@@ -9,6 +9,8 @@ export interface Roster {
   readonly newChunks: number;
   /** Whether it is known, or a newcomer. */
   has(id: bigint): boolean;
+  /** Since when it is known, or a newcomer: milliseconds, in whole seconds. */
+  since(id: bigint): number | undefined;
   /**
    * Marks an entry as seen. `first`: it was not known; `again`: it was marked already since the marks were cleared. One that
    * was not known is a newcomer until it is kept, at once where `isKept`: then it is `kept`, if it was a newcomer before.
@@ -198,6 +200,14 @@ export function createRoster(stored: ReadonlyMap<number, string> = new Map()): R
       scratch[0] = id;
       const [low = 0, high = 0] = halves;
       return table[slotOf(low, high)] !== 0;
+    },
+    since(id) {
+      scratch[0] = id;
+      const [low = 0, high = 0] = halves;
+      const place = table[slotOf(low, high)] as number;
+      if (place === 0) return undefined;
+      const { words, at } = wordsAt(place);
+      return (words[at + 2] as number) * 1000;
     },
     see(id, since, isKept) {
       scratch[0] = id;

@@ -50,6 +50,10 @@ const MOST_IN_DOUBT = 10_000;
 /** How many it holds: of what can't be told apart, the rows that are there count, and not the entries that were. */
 export const sizeOf = ({ roster, doubt }: Selection) => roster.size + (doubt ? doubt.rows - doubt.entries : 0);
 
+/** When an entry that does not tell when it came was first seen, by this process or one before it. */
+const firstSeen = (roster: Roster, id: bigint, { enteredAt }: DlqEntry, now: number) =>
+  enteredAt ?? roster.since(id) ?? now;
+
 /** Begins a complete read. What another one saw first that has not ended is forgotten: it failed, or lost its marks. */
 export function beginWalk(selection: Selection, id: WalkId): void {
   selection.roster.dropNewcomers();
@@ -79,8 +83,9 @@ export function takeInWalk(
   if (walk?.id !== id) return 0;
   let first = 0;
   for (const entry of entries) {
-    const seen = roster.see(hash64(entry.id), entry.enteredAt ?? now, false);
-    if (seen !== 'again') addTo(walk.found, entry, now);
+    const id = hash64(entry.id);
+    const seen = roster.see(id, entry.enteredAt ?? now, false);
+    if (seen !== 'again') addTo(walk.found, entry, firstSeen(roster, id, entry, now));
     if (seen !== 'first') continue;
     first += 1;
     if (wasMissed(entry)) walk.missed += 1;
@@ -93,12 +98,14 @@ export function takeIn(selection: Selection, entries: readonly DlqEntry[], now: 
   const { roster, walk, shown, doubt } = selection;
   let first = 0;
   for (const entry of entries) {
-    const seen = roster.see(hash64(entry.id), entry.enteredAt ?? now, true);
-    if (walk && (seen === 'first' || seen === 'known')) addTo(walk.found, entry, now);
+    const id = hash64(entry.id);
+    const seen = roster.see(id, entry.enteredAt ?? now, true);
+    const since = firstSeen(roster, id, entry, now);
+    if (walk && (seen === 'first' || seen === 'known')) addTo(walk.found, entry, since);
     if (seen !== 'first' && seen !== 'kept') continue;
     first += 1;
     if (!shown) continue;
-    addTo(shown, entry, now);
+    addTo(shown, entry, since);
     // It was there when rows could not be read, and was one of them.
     if (!doubt || doubt.rows === 0 || (entry.enteredAt ?? entry.createdAt ?? now) > doubt.at) continue;
     doubt.rows -= 1;
