@@ -166,7 +166,7 @@ export function autoCancelCommand(): Command {
       .option('--json', 'a JSON object a line, with the evidence')
       .action(async ({ config, since, json }: Options) => {
         const from = since === undefined ? Number.NEGATIVE_INFINITY : systemClock.now() - since;
-        const lines = await journalOf(loadStoreSettings(config), from);
+        const lines = await journalOf(loadStoreSettings(config, true), from);
         if (json) for (const line of lines) print(JSON.stringify(line));
         else if (lines.length === 0) print('the journal is empty');
         else print(toTable(['time', 'account', 'step', 'rule', 'action', 'id', ''], lines.map(journalRow)));
