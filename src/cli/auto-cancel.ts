@@ -162,11 +162,11 @@ export function autoCancelCommand(): Command {
       'journal',
       'everything that was marked, planned, sent and answered; read from the store, whether an agent runs or not',
     )
-      .option('--since <duration>', 'only what is younger', durationOption)
+      .option('--since <duration>', 'only entries from the last DURATION, such as 24h', durationOption)
       .option('--json', 'a JSON object a line, with the evidence')
       .action(async ({ config, since, json }: Options) => {
         const from = since === undefined ? Number.NEGATIVE_INFINITY : systemClock.now() - since;
-        const lines = await journalOf(loadStoreSettings(config), from);
+        const lines = await journalOf(loadStoreSettings(config, true), from);
         if (json) for (const line of lines) print(JSON.stringify(line));
         else if (lines.length === 0) print('the journal is empty');
         else print(toTable(['time', 'account', 'step', 'rule', 'action', 'id', ''], lines.map(journalRow)));

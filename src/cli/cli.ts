@@ -1,6 +1,7 @@
 import { Command, CommanderError } from 'commander';
 import { version } from '../app/version.ts';
 import { ConfigError } from '../config/load.ts';
+import { printable } from '../kit/printable.ts';
 import { autoCancelCommand } from './auto-cancel.ts';
 import { checkConfigCommand } from './check-config.ts';
 import { demoCommand } from './demo.ts';
@@ -44,7 +45,8 @@ export async function runCli(argv: readonly string[]): Promise<number> {
     return 0;
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
-    process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
+    const message = error instanceof Error ? error.message : String(error);
+    process.stderr.write(`${message.split('\n').map(printable).join('\n')}\n`);
     return error instanceof ConfigError ? 2 : 1;
   }
 }

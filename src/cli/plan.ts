@@ -3,6 +3,7 @@ import { type AccountPlan, planCosts } from '../app/plan.ts';
 import { loadConfig } from '../config/load.ts';
 import { systemClock } from '../kit/clock.ts';
 import { formatDuration } from '../kit/duration.ts';
+import { printable } from '../kit/printable.ts';
 import { toTable } from './table.ts';
 import { untilStopped } from './until-stopped.ts';
 
@@ -36,7 +37,7 @@ function toText({ account, rounds, allowedPerDay, series, failure }: AccountPlan
       'MB a day',
     ]),
     `${share} % of the ${whole(allowedPerDay)} calls that the budget allows in a day${share > 100 ? ': rounds will wait, and data will be older than configured' : ''}`,
-    ...(failure === undefined ? [] : [`not complete: ${failure}`]),
+    ...(failure === undefined ? [] : [printable(`not complete: ${failure}`)]),
   ].join('\n');
 }
 

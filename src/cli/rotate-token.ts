@@ -55,7 +55,7 @@ async function run({ config: file, account, out, yes, check }: Options): Promise
   say(`age          ${report.age}`);
   say(`the service  ${report.service}`);
   say(`unfinished   ${report.unfinished}`);
-  if (!isWell) throw new RotationError(`the token of ${account} needs somebody to look at it`);
+  if (!isWell) throw new RotationError(`the token of ${account} needs attention: see above`);
 }
 
 export function rotateTokenCommand(): Command {

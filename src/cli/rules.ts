@@ -68,7 +68,7 @@ function printCommand(): Command {
 
 export function rulesCommand(): Command {
   // What its own command inherits must be there before the program's settings come.
-  const rules = new Command('rules').description('rules, without the service').exitOverride();
+  const rules = new Command('rules').description('print and test alert and auto-cancel rules offline').exitOverride();
   for (const command of [printCommand(), testCommand()]) rules.addCommand(command.copyInheritedSettings(rules));
   return rules;
 }

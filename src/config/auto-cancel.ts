@@ -16,7 +16,7 @@ const rule = actingRule.safeExtend(judgingRule.shape).superRefine((rule, context
       code: 'custom',
       path: ['acceptUnverified'],
       message:
-        'must be true with mode: enforce and evidence: blind: nobody can tell whether a callback is in progress, or was run again by hand',
+        'must be true with mode: enforce and evidence: blind: the service does not tell whether a callback is in progress, or was run again by hand',
     });
   }
 });

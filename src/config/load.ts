@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
 import { globSync, readFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { dirname, isAbsolute, join, resolve } from 'node:path';
 import { systemClock } from '../kit/clock.ts';
+import { printable } from '../kit/printable.ts';
 import { checkAlerts } from './alerts.ts';
 import { checkAutoCancel } from './auto-cancel.ts';
 import { expansions } from './expansions.ts';
@@ -12,7 +13,7 @@ import { plainHttpWarnings } from './plain-http.ts';
 import { Config } from './schema.ts';
 import { checkSecrets, checkTwins } from './secrets.ts';
 import { checkSettings } from './settings.ts';
-import { DECIDING, standIn } from './stand-ins.ts';
+import { DECIDING, INDEPENDENT, standIn } from './stand-ins.ts';
 import type { Tell } from './tell.ts';
 import { type Fault, type Place, readYaml, type YamlFile } from './yaml-file.ts';
 
@@ -42,7 +43,7 @@ export interface LoadedConfig {
 type Env = Readonly<Record<string, string | undefined>>;
 
 export function formatFault({ file, line, column, path, message }: Fault): string {
-  return `${file}:${line}:${column}: ${path === '' ? '' : `${path}: `}${message}`;
+  return printable(`${file}:${line}:${column}: ${path === '' ? '' : `${path}: `}${message}`);
 }
 
 export function formatPath(path: readonly PropertyKey[]): string {
@@ -127,6 +128,7 @@ export function gather(text: string, file: string): Gathered {
     } else if (!yaml.isBroken) faults.push({ ...yaml.place([]), path: '', message: 'must be a list of accounts' });
   }
 
+  const seen = new Set<string>();
   for (const [number, pattern] of (Array.isArray(raw.accountFiles) ? raw.accountFiles : []).entries()) {
     if (typeof pattern !== 'string') continue;
     const found = globSync(pattern, { cwd: dirname(file) }).sort();
@@ -134,7 +136,12 @@ export function gather(text: string, file: string): Gathered {
     if (found.length === 0) {
       warnings.push({ ...main.place(path), path: formatPath(path), message: 'there is no such file' });
     }
-    for (const name of found) addAccounts(join(dirname(file), name));
+    for (const name of found) {
+      const path = isAbsolute(name) ? name : join(dirname(file), name);
+      // Of two patterns, each may match it.
+      if (!seen.has(resolve(path))) addAccounts(path);
+      seen.add(resolve(path));
+    }
   }
 
   /** Which file a path of the whole is in, and which path it has there. */
@@ -181,7 +188,7 @@ export function parseConfig(text: string, file: string, env?: Env, now = systemC
   for (const { path, message } of expanded) faults.push({ ...gathered.place(path), message });
   const isExpanded = (path: Path) => expanded.some(each => formatPath(each.path) === formatPath(path));
 
-  const parsed = parseAll(Config, raw, { standIn, deciding: DECIDING });
+  const parsed = parseAll(Config, raw, { standIn, deciding: DECIDING, independent: INDEPENDENT });
   const { data: config } = parsed;
   // Made at the first unknown key: it takes longer than all the rest.
   let schema: JsonSchema | undefined;

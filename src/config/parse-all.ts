@@ -34,13 +34,19 @@ interface Hints {
   standIn(path: Path): unknown;
   /** Keys by whose values checks of other keys in the same item go. */
   readonly deciding: readonly PropertyKey[];
+  /** Keys whose own checks go by none of these. */
+  readonly independent: readonly PropertyKey[];
 }
 
 /**
  * Reads a value of which anything may be wrong, and finds everything that is. Most checks of a schema run only where the
  * types below are right; so what is wrong is left out, and the rest read again, until nothing is.
  */
-export function parseAll<T>(schema: z.ZodType<T>, value: unknown, { standIn, deciding }: Hints): ParsedAll<T> {
+export function parseAll<T>(
+  schema: z.ZodType<T>,
+  value: unknown,
+  { standIn, deciding, independent }: Hints,
+): ParsedAll<T> {
   /** By the identifier of its path: what stands there instead. */
   const leftOut = new Map<string, { readonly path: Path; readonly instead: unknown }>();
   /** Of lists that are shorter now: which items are left. */
@@ -91,8 +97,7 @@ export function parseAll<T>(schema: z.ZodType<T>, value: unknown, { standIn, dec
     const outs = [...leftOut.values()];
     if (outs.some(out => isWithin(out.path, path))) return true;
     const decides = (out: Path) => deciding.includes(out.at(-1) ?? '') && isWithin(out, itemOf(path));
-    // That a name is there already goes by other items.
-    return issue.code === 'custom' && path.at(-1) !== 'name' && outs.some(out => decides(out.path));
+    return issue.code === 'custom' && !independent.includes(path.at(-1) ?? '') && outs.some(out => decides(out.path));
   }
 
   /** Leaves a place out, or what it is in, where that would not do. */

@@ -22,8 +22,11 @@ const STAND_INS: Readonly<Record<string, (number: PropertyKey) => unknown>> = {
 export function standIn(path: Path): unknown {
   const id = path.map(step => (typeof step === 'number' ? '*' : String(step))).join('.');
   const number = path.find(step => typeof step === 'number') ?? 0;
-  return STAND_INS[id]?.(number);
+  return Object.hasOwn(STAND_INS, id) ? STAND_INS[id]?.(number) : undefined;
 }
+
+/** Checks of these go by nothing that may have been left out beside them: a name by other items, an end by the mode. */
+export const INDEPENDENT: readonly string[] = ['name', 'expires'];
 
 /** Checks of other keys go by these: where one is wrong, its default says nothing of them. */
 export const DECIDING: readonly string[] = [

@@ -13,14 +13,19 @@ export interface StoreSettings {
 
 /**
  * Reads the section `store` and the names of accounts, and nothing else: a brake must hold whatever else is wrong with the
- * file, and whoever pulls it needs no token. Throws ConfigError where that section can't be read.
+ * file, and it needs no token. Throws ConfigError where that section can't be read; with `needsAccounts`, also where names may
+ * stand in what is no YAML.
  */
-export function loadStoreSettings(file: string): StoreSettings {
-  const { raw, faults, mayBeThere, place } = gather(readText(file), file);
-  if (mayBeThere(['store', 'path'])) throw new ConfigError(faults);
+export function loadStoreSettings(file: string, needsAccounts = false): StoreSettings {
+  const { raw, faults, mayBeThere, isSure, place } = gather(readText(file), file);
+  // What breaks the file below the section says nothing of it.
+  const isThere = valueAt(raw, ['store']) !== undefined && isSure(['store']);
+  const isBroken = mayBeThere(['store', 'path']);
+  if (isBroken && (needsAccounts || !isThere)) throw new ConfigError(faults);
   const parsed = parseAll(storeOptions.prefault({}), valueAt(raw, ['store']), {
     standIn: () => undefined,
     deciding: [],
+    independent: [],
   });
   if (parsed.issues.length > 0 || !parsed.data) {
     const found = parsed.issues.map(issue => ({ ...issue, path: ['store', ...issue.path] }));

@@ -1,4 +1,5 @@
 import {
+  type Document,
   isCollection,
   isMap,
   isNode,
@@ -45,6 +46,17 @@ export function writeYaml(value: object): string {
   return stringify(value, { lineWidth: 0 });
 }
 
+/** Where the text in quotes begins that goes on to `end`. */
+function openQuote(document: Document, end: number): number {
+  let start = end;
+  visit(document, {
+    Scalar(_key, { type, range }) {
+      if (range && (type === 'QUOTE_DOUBLE' || type === 'QUOTE_SINGLE') && range[1] >= end) start = range[0];
+    },
+  });
+  return start;
+}
+
 export function readYaml(text: string, file: string): YamlFile {
   const lines = new LineCounter();
   // Pretty errors would quote the faulty line, which may hold a secret.
@@ -61,9 +73,11 @@ export function readYaml(text: string, file: string): YamlFile {
   for (const { code, message, pos } of [...document.errors, ...document.warnings]) {
     // What follows from a fault says nothing of its own.
     if (pos[0] >= brokenAt) continue;
-    const told = yamlWords(code, message, text, pos);
+    // The parser misses a quote at the end of the file: what the operator forgot is in the line where it begins.
+    const start = message.includes('closing') ? openQuote(document, pos[0]) : pos[0];
+    const told = yamlWords(code, message, text, [start, pos[1]]);
     tell(told.at, told.message);
-    if (!HARMLESS.includes(code)) brokenAt = Math.min(brokenAt, pos[0]);
+    if (!HARMLESS.includes(code)) brokenAt = Math.min(brokenAt, start);
   }
   visit(document, {
     Alias(_key, alias) {

@@ -42,6 +42,14 @@ export function yamlWords(code: string, said: string, text: string, range: reado
   const [at] = range;
   const tell = (message: string): Told => ({ at, message });
   const isOfLines = text.slice(...range).includes('\n');
+  // In braces and brackets those of a variable are taken for more of them.
+  const [, variable] = /^\$\{([A-Za-z_]\w*)/.exec(text.slice(at - 1)) ?? [];
+  if (variable !== undefined) {
+    return {
+      at: at - 1,
+      message: `variables are not expanded here; a secret is { env: ${variable} }, anything else the value itself`,
+    };
+  }
   switch (code) {
     case 'BLOCK_AS_IMPLICIT_KEY': {
       const { indent, start, next } = lineAt(text, at);

@@ -22,6 +22,9 @@ export function sayCut(sayHeld: SayHeld, { url = '', socket }: IncomingMessage):
 export function guardConnections(server: Server, bounds: Bounds, sayHeld: SayHeld): void {
   server.maxConnections = bounds.maxConnections;
   server.keepAliveTimeout = bounds.keepAliveFor;
+  // Each request listens for the end of its connection, three times, and Node.js itself.
+  const listeners = 10 + 3 * bounds.pipelined;
+  server.on('connection', (socket: Socket) => void socket.setMaxListeners(listeners));
   server.on('drop', () => {
     sayHeld(
       'connections',

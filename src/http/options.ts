@@ -39,13 +39,13 @@ export const serverOptions = z.strictObject({
     .max(100_000)
     .default(BOUNDS.maxConnections)
     .describe(
-      'Connections at the same time; more are refused. In any case an answer that is not taken within 30 s is cut: docs/bounds.md.',
+      'Connections at the same time; more are refused. An answer that a client does not take within 30 s is cut: see docs/bounds.md.',
     ),
   allowedHosts: z
     .array(allowedHost)
     .default([])
     .describe(
-      'Host names and addresses, without port, that requests to any route must name as their Host, such as `[dw.example.com]`; others are answered with 421. It keeps web pages from reading this by a name of their own (DNS rebinding). Probes of Kubernetes name the address of the pod unless `httpHeaders` says otherwise. Default: any.',
+      'Host names and addresses, without port, that requests to any route must name as their Host, such as `[dw.example.com]`; others are answered with 421. It keeps web pages from reading this port by a name of their own (DNS rebinding). Kubernetes probes name the address of the pod: set `httpHeaders` there. The health check of the Docker image names `127.0.0.1`. Default: any host.',
     ),
 });
 

@@ -22,10 +22,10 @@ export const autoCancelFamilies = {
     '1 while the breaker keeps anything from being done, until it is reset by hand.',
     ['breaker'],
   ),
-  paused: gauge('delivery_auto_cancel_paused', '1 while somebody has paused auto-cancel.'),
+  paused: gauge('delivery_auto_cancel_paused', '1 while an operator has paused auto-cancel.'),
   oldestUnresolved: gauge(
     'delivery_auto_cancel_oldest_unresolved_timestamp_seconds',
-    'When the oldest cancel was intended of which nobody knows yet how it ended. Absent when there is none.',
+    'When the oldest cancel whose end is not known yet was intended. Absent when there is none.',
     ['rule'],
   ),
   budgetRemaining: gauge(

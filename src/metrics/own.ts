@@ -24,12 +24,12 @@ export const ownFamilies = {
   ),
   dataComplete: gauge(
     'delivery_collector_data_complete',
-    '1 when the last attempt of the round read to the end, and every row, else 0. A round that did not come to the end never replaces data; one that met rows which it could not read does.',
+    '1 when the last attempt of the round read every page and every row, else 0. A round that misses a page never replaces data; one with rows that could not be read does.',
     ['collector', 'round'],
   ),
   dataStale: gauge(
     'delivery_collector_data_stale',
-    '1 when no complete round has ended for longer than staleness.markAfter intervals, or durations of the last one where that is longer, else 0. Counts across restarts; time in which no agent ran only once an attempt failed. While there is nothing to read yet, nothing gets older. Later the data is withdrawn.',
+    '1 when the last complete round ended more than staleness.markAfter intervals ago (or as many durations of that round, if longer), else 0. The age goes on through restarts; time in which no agent ran counts once an attempt has failed. While there is nothing to read yet the age stands still. After staleness.withdrawAfter intervals the data is withdrawn.',
     ['collector', 'round'],
   ),
   consecutiveFailures: gauge(
@@ -43,7 +43,7 @@ export const ownFamilies = {
   ),
   tokenRejected: gauge(
     'delivery_token_rejected',
-    '1 while the service refuses the token of the account (401), else 0, by its last answer, of before a restart, too; absent before the first. A refused token is tried again every five minutes, a changed one at once.',
+    '1 while the service refuses the token of the account (401), else 0. It is the last answer that counts, also one from before a restart; absent before the first. A refused token is tried again every five minutes, a changed one at once.',
   ),
   rowsRejected: counter(
     'delivery_rows_rejected_total',
@@ -52,7 +52,7 @@ export const ownFamilies = {
   ),
   listsMissing: counter(
     'delivery_lists_missing_total',
-    'Answers where a list belongs that were none which can be read whole: another answer, an error beside the list, no row that can be read, pages without end. Nothing was taken from them.',
+    'Answers that should have been a list and could not be read as one: something else, an error beside the list, no row that can be read, pages without end. Nothing was taken from them.',
     ['collector'],
   ),
   requests: counter(

@@ -44,7 +44,7 @@ const denied = z
     reason: z
       .string()
       .min(1)
-      .describe('Why, for whoever reads this file; where it holds a rule back, that is told as `window_denied`.'),
+      .describe('Why, for readers of this file. A rule that it holds back is told as `window_denied`.'),
   })
   .refine(({ from, to }) => from < to, { error: 'must be after from', path: ['to'] });
 

@@ -71,6 +71,7 @@ const PLANTS: readonly Plant[] = [
   ['an unknown notifier', 'autoCancel.rules.0.notify.1', 'nowhere'],
   ['a bad pattern', 'autoCancel.rules.0.match.label.matches', '('],
   ['no end', 'autoCancel.rules.0.expires', undefined],
+  ['a span that healthy callbacks take', 'autoCancel.rules.0.stuckWhen', { inProgressFor: '1h' }],
   ['an unknown key of a rule', 'autoCancel.rules.1.colour', 'red'],
   ['a rule of that name', 'autoCancel.rules.1.name', 'r'],
   ['an evidence that is none', 'autoCancel.rules.1.evidence', 'guess'],
@@ -110,4 +111,11 @@ it('no fault hides another, and together they are no others', () => {
     }),
     { numRuns: 100 },
   );
+});
+
+it.each(['__proto__', '__defineGetter__', 'constructor', 'toString'])('%s is an unknown key as any other', key => {
+  const text = `${JSON.stringify(key)}: 1\naccounts: [{ name: a, baseUrl: 'https://a.example', token: { env: TOKEN } }]`;
+  const check = () => parseConfig(text, 'x.yaml', { TOKEN: 't' }, 0);
+  expect(check).toThrow(ConfigError);
+  expect(check).toThrow(`x.yaml:1:1: ${key}: unknown key; allowed here: server, `);
 });

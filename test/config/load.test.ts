@@ -152,6 +152,12 @@ accounts:
     writeFileSync(join(good.folder, 'accounts.d', '1.yaml'), one('d'));
     expect(good.load().hash).not.toBe(hash);
 
+    // By its whole path, and by two patterns.
+    const folder = join(good.folder, 'accounts.d');
+    const twice = `${minimal}\naccountFiles: [${folder}/*.yaml, ./accounts.d/1.yaml]`;
+    const again = parseConfig(twice, join(good.folder, 'main.yaml'), ENV).config;
+    expect(again.accounts.map(({ name }) => name)).toEqual(['a', 'd', 'c']);
+
     const wrong = load({
       '1.yaml': `${one('b')}- { name: e, baseUrl: ftp://x, token: { env: UNSET }, colour: red }\n`,
       '2.yaml': one('a'),

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { appendFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
@@ -67,7 +67,7 @@ store: { path: ${path} }
     const { code, stdout, stderr } = await runCli(['auto-cancel', ...args, '--config', config]);
     return { code, said: (stdout + stderr).trimEnd().replaceAll(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, 'TIME') };
   };
-  return { cli, journals };
+  return { cli, journals, config };
 }
 
 it('the brakes need the store alone, and say what was so before', { timeout: PATIENCE }, async test => {
@@ -107,6 +107,14 @@ it('the brakes need the store alone, and say what was so before', { timeout: PAT
     'paused',
     'resumed',
   ]);
+});
+
+it('the brakes hold where the file is no YAML below the store', { timeout: PATIENCE }, async test => {
+  const { cli, config } = await setUp(test);
+  appendFileSync(config, 'alerts: { enabled: true\ntracing: {}\n');
+  expect(await cli('pause', '--by', 'ann', '--reason', 'incident')).toEqual({ code: 0, said: 'paused' });
+  // Accounts may stand where nothing could be read.
+  expect(await cli('journal')).toMatchObject({ code: 2, said: expect.stringContaining('is not closed') });
 });
 
 it('a store that can’t be found is said with its place', { timeout: PATIENCE }, async ({ onTestFinished }) => {

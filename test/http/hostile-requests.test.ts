@@ -123,6 +123,18 @@ describe('requests that mean no good', () => {
     expect((await fetch(`${url}/-/healthy`)).status).toBe(200);
   });
 
+  it('says nothing of a connection that asks for as much as it may at once', async () => {
+    const warnings: string[] = [];
+    const take = ({ message }: Error) => warnings.push(message);
+    process.on('warning', take);
+    afterThisTest(async () => void process.off('warning', take));
+    const { open } = await serve();
+    const socket = open();
+    socket.write(`${GET('/metrics').repeat(3)}${GET('/metrics', 'Connection: close\r\n')}`);
+    expect(await statuses(socket)).toHaveLength(4);
+    expect(warnings).toEqual([]);
+  });
+
   it('holds answers that are not taken to a sum, cuts those that stand still, and says so once', async () => {
     const bodies: number[] = [];
     const { url, open, held } = await serve(

@@ -192,6 +192,8 @@ describe('routes', () => {
     ['dw.example.com@evil.example', 421],
     ['evil.example/dw.example.com', 421],
     ['[::2]', 421],
+    ['dw.example.com.', 200],
+    ['DW.example.com.:10922', 200],
   ])('where hosts are named, a request to %s gets %d, whatever it asks for', async (host, expected) => {
     const { allowedHosts } = serverOptions.parse({ allowedHosts: ['dw.example.com', '::1', '127.0.0.1'] });
     const { server } = await serve({}, { allowedHosts });
