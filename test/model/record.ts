@@ -160,7 +160,8 @@ export function createTold(): Told {
         asked: (question, query) => {
           if (actor !== 'acting') {
             const round = actor && current.get(actor);
-            if (round) partOf(round, question, query);
+            // What `fromDate` means is asked beside the walk, which goes on without an answer.
+            if (round && question !== 'look') partOf(round, question, query);
             return;
           }
           const messageId = query.get('messageId') ?? '';
@@ -191,7 +192,7 @@ export function createTold(): Told {
           if (answer.status !== undefined && answer.status !== 401) this.accepted += 1;
           if (actor !== 'acting') {
             const round = actor && current.get(actor);
-            if (round) roundAnswered(round, answer);
+            if (round && answer.question !== 'look') roundAnswered(round, answer);
             return;
           }
           const one = asked.at(-1);
