@@ -34,8 +34,9 @@ export function judgeAlerts(
     TokenRefused: () => record.accepted > 0,
     DlqStale: since =>
       own.some(
-        ({ round, success, isCommitting, endedAt = world.now }) =>
-          round === 'full' && (success || isCommitting) && endedAt >= since,
+        ({ round, success, isCommitting, isObserved, endedAt = world.now }) =>
+          // What was read to its end is shown, and fresh, though the store does not take it.
+          round === 'full' && (success || isCommitting || isObserved) && endedAt >= since,
       ),
   };
   return [...before].flatMap(([name, since]) =>
