@@ -107,7 +107,7 @@ function createSource(config: Config, account: string, journal: Journal, pipelin
   };
 }
 
-/** Undefined while the configuration has it off. Rejects with StoreError. */
+/** Undefined while the configuration has it off. Rejects with StoreError where its journals can't be read. */
 export async function createAutoCancel(deps: AutoCancelDeps): Promise<AutoCancel | undefined> {
   const { config, accounts, store, clock, log, tracer } = deps;
   const options = config.autoCancel;
@@ -145,11 +145,6 @@ export async function createAutoCancel(deps: AutoCancelDeps): Promise<AutoCancel
       return { name, newest: opened.newest, journal, pipeline, facts: () => evidence().facts, isUsed };
     }),
   );
-  // A pause is of all accounts, of those that were configured after it, too.
-  const paused = parts.find(({ journal }) => journal.state.paused)?.journal.state.paused;
-  for (const { journal } of parts) {
-    if (paused && !journal.state.paused) await journal.append([{ ...paused, step: 'paused' }]);
-  }
   const explainIn = (part: (typeof parts)[number], id: string) => explain(id, { ...part, account: part.name });
   const desk = createDesk({
     store,
@@ -157,8 +152,17 @@ export async function createAutoCancel(deps: AutoCancelDeps): Promise<AutoCancel
     clock,
     log,
   });
-  // What was asked while no agent ran comes before anything else.
-  await desk.serve();
+  /** What was asked while no agent ran comes before anything else: nothing is done until the store has taken it. */
+  let isReady = false;
+  async function obey(): Promise<void> {
+    // A pause is of all accounts, of those that were configured after it, too.
+    const paused = parts.find(({ journal }) => journal.state.paused)?.journal.state.paused;
+    for (const { journal } of isReady ? [] : parts) {
+      if (paused && !journal.state.paused) await journal.append([{ ...paused, step: 'paused' }]);
+    }
+    await desk.serve();
+    isReady = true;
+  }
   const quietly = (what: string, work: (signal: AbortSignal) => Promise<void>) => async (signal: AbortSignal) => {
     try {
       await work(signal);
@@ -166,6 +170,8 @@ export async function createAutoCancel(deps: AutoCancelDeps): Promise<AutoCancel
       if (!signal.aborted) log.error({ error: String(error) }, what);
     }
   };
+  const commands = quietly('commands could not be obeyed', obey);
+  await commands(new AbortController().signal);
   for (const rule of options.rules) {
     log.info(
       { rule: rule.name, mode: modeOf(rule, options.mode, clock.now()), policy },
@@ -175,10 +181,14 @@ export async function createAutoCancel(deps: AutoCancelDeps): Promise<AutoCancel
   return {
     sources: parts.map(({ name, journal, pipeline }) => createSource(config, name, journal, pipeline)),
     loops: [
-      quietly('commands could not be obeyed', () => desk.serve()),
+      commands,
       ...parts
         .filter(({ isUsed, journal }) => isUsed || journal.state.actions.size > 0)
-        .map(({ pipeline }) => quietly('auto-cancel could not go on', signal => pipeline.run(signal))),
+        .map(({ pipeline }) =>
+          quietly('auto-cancel could not go on', async signal => {
+            if (isReady) await pipeline.run(signal);
+          }),
+        ),
     ],
     explain: (id, account) =>
       parts.filter(({ name }) => account === undefined || name === account).flatMap(part => explainIn(part, id) ?? []),

@@ -104,6 +104,25 @@ describe('a pause', () => {
   });
 });
 
+it('begins with a store that takes nothing, and obeys what waits there before it does anything', async () => {
+  const { store, start, left, log } = setUp();
+  const command = { kind: 'pause', by: 'ann', reason: 'incident' };
+  await store.commit('', [{ key: 'command/1', value: JSON.stringify({ at: NOW, takeUntil: null, command }) }]);
+  const { commit } = store;
+  Object.assign(store, { commit: () => Promise.reject(new Error('the disk is full')) });
+  const { loops, run } = await start(['a']);
+  expect(log.lines.map(({ message }) => message)).toContain('commands could not be obeyed');
+  // Acting has its turn first, and waits all the same.
+  for (const loop of loops.slice(1)) await loop(never);
+  expect(left()).toEqual([]);
+  Object.assign(store, { commit });
+  for (const loop of loops.slice(1)) await loop(never);
+  expect([left(), await readJournal(store, 'a')]).toEqual([[], []]);
+  await run();
+  expect(left()).toEqual(['paused']);
+  expect(await readJournal(store, 'a')).toEqual([{ at: NOW, step: 'paused', by: 'ann', reason: 'incident' }]);
+});
+
 it('looks with a rank of its own, but for the last look', async () => {
   const { start, priorities } = setUp();
   await start(['a']);
