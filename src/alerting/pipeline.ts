@@ -214,6 +214,8 @@ export async function openAlertPipeline(deps: AlertPipelineDeps): Promise<AlertP
       } catch (error) {
         if (!isStoreFailing) log.error({ account, error: String(error) }, 'alerts go on, but are not stored');
         isStoreFailing = true;
+        // What was told of meanwhile needs no row any more.
+        postings = postings.filter(each => each.changes().length > 0);
       }
       posting.send();
     },
