@@ -62,7 +62,7 @@ function checkAccount(config: Config, account: Account, index: number, env: Env,
     else tell.warn(at('actionToken'), 'is not set: the reading token is used to act');
   }
   if (!management) return;
-  // The agent does well without it, and may run where nobody has it.
+  // The agent does not need it, and may run where it is not set.
   const noPassword = faultOfSecret(management.password, env);
   const path = at('management', 'password');
   if (noPassword) tell.warn(path, `${noPassword}: rotate-token will need it`);
@@ -87,7 +87,7 @@ function checkProxies({ upstream, accounts }: Config, env: Env, tell: Tell): voi
   }
 }
 
-/** Names of headers whose value lets somebody in. */
+/** Names of headers whose value is a credential. */
 const KEY_HEADER = /authorization|cookie|key|token|secret|password/i;
 
 /** What is wrong with the secrets as they are now. */

@@ -127,7 +127,7 @@ export function keepNewcomers(selection: Selection, id: WalkId, chunks: number):
 }
 
 /**
- * Ends a complete read: whoever it did not list has left. Where rows could not be read, any of those may be one of them:
+ * Ends a complete read: what it did not list has left. Where rows could not be read, any of those may be one of them:
  * they stay until a read that could. Gives how many have left; nothing happens when another complete read has begun
  * meanwhile. `retention`: milliseconds that the queue keeps entries, where that is known.
  */
