@@ -2,12 +2,15 @@ import { setFlagsFromString } from 'node:v8';
 import { Command } from 'commander';
 import { startAgent } from '../app/agent.ts';
 import { loadConfig } from '../config/load.ts';
-import { systemClock } from '../kit/clock.ts';
+import { endWithin, systemClock } from '../kit/clock.ts';
 import { durationOption } from './duration-option.ts';
 import { untilStopped } from './until-stopped.ts';
 
 /** From here on it is no sidecar. */
 const MANY_ACCOUNTS = 20;
+
+/** What is still under way when everything is closed ends the process no later than this, milliseconds. */
+const LINGER = 1000;
 
 export function serveCommand(): Command {
   return new Command('serve')
@@ -35,5 +38,7 @@ export function serveCommand(): Command {
       recheck = agent.recheck;
       await stopped;
       await agent.close();
+      // A receiver of spans that never answers would keep the process until its own timeout.
+      endWithin(LINGER);
     });
 }

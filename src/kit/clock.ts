@@ -84,3 +84,8 @@ export async function withDeadline<T>(
     parent.removeEventListener('abort', onAbort);
   }
 }
+
+/** Ends the process after `ms`, where something that is still under way would keep it. */
+export function endWithin(ms: number): void {
+  setTimeout(() => process.exit(), ms).unref();
+}

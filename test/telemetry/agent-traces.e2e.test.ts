@@ -227,7 +227,8 @@ describe('a receiver that does not receive', () => {
     const [emulator, receiver] = [await emulate(), await receive()];
     receiver.answer('hang');
     const lifecycle = { enabled: true, sampleRatio: 1 };
-    const agent = startTraced(emulator.url, emulator.token, { endpoint: receiver.url, lifecycle });
+    const patient = { OTEL_EXPORTER_OTLP_TIMEOUT: '600000' };
+    const agent = startTraced(emulator.url, emulator.token, { endpoint: receiver.url, lifecycle }, patient);
     await eventually(() => expect(receiver.requests.length).toBeGreaterThan(0));
     agent.kill('SIGTERM');
     // Ten seconds are what a supervisor allows before it kills; a busy machine takes more.
