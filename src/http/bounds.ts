@@ -5,7 +5,7 @@ import type { Log } from '../kit/log.ts';
 export interface Bounds {
   /** Connections at the same time. */
   readonly maxConnections: number;
-  /** From a request to the last byte of its answer that the client takes. */
+  /** From when an answer is ready to the last byte of it that the client takes. */
   readonly answerWithin: number;
   /** From the first byte of a request, or from connecting, to the end of its headers. */
   readonly headersWithin: number;

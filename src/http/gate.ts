@@ -90,10 +90,12 @@ export function createGate(
     });
   }
 
-  /** Every body that a route ends its answer with goes by `answers`. */
+  /** Every body that a route ends its answer with goes by `answers`. From then on it is the client that has to take it. */
   function sendByTurns(request: IncomingMessage, response: ServerResponse): void {
     const end = response.end.bind(response) as (...args: unknown[]) => ServerResponse;
     response.end = ((...args: unknown[]) => {
+      response.end = end as ServerResponse['end'];
+      setDeadline(request, response);
       const [body] = args;
       if (!Buffer.isBuffer(body) || request.method === 'HEAD') return end(...args);
       answers.send(request, response, body, end);
@@ -113,16 +115,15 @@ export function createGate(
     }
     unanswered.set(socket, open);
     whenOver(request, response, () => unanswered.set(socket, (unanswered.get(socket) ?? 1) - 1));
-    setDeadline(request, response);
     response.setHeader('X-Content-Type-Options', 'nosniff');
     // No route reads a body, and its end is not waited for.
     const { 'transfer-encoding': chunked, 'content-length': length = '0' } = request.headers;
     if (chunked !== undefined || length !== '0') response.setHeader('Connection', 'close');
+    sendByTurns(request, response);
     if (!isAllowed(request)) {
       response.writeHead(421, { 'Content-Type': 'text/plain; charset=utf-8' }).end('not a host of this server\n');
       return;
     }
-    sendByTurns(request, response);
     routes(request, response);
   };
 }

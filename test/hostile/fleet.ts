@@ -14,6 +14,7 @@ export interface FleetAccount {
   readonly baseUrl: string;
   readonly token: string;
   readonly budget: object;
+  readonly upstream?: { readonly timeout: string };
 }
 
 export interface Fleet {
@@ -30,7 +31,7 @@ const UNLIMITED = { requestsPerSecond: 1000, burst: 1000, requestsPerDay: 1_000_
 export const wellNames = (count: number): string[] => Array.from({ length: count }, (_, index) => `well-${index + 1}`);
 
 async function start(
-  services: readonly Pick<HostileService, 'name' | 'budget' | 'start'>[],
+  services: readonly Pick<HostileService, 'name' | 'budget' | 'timeout' | 'start'>[],
   seed: number,
   certificate: Site['certificate'],
 ): Promise<Fleet> {
@@ -43,12 +44,18 @@ async function start(
   });
   open.push(trap);
   const accounts: FleetAccount[] = [];
-  for (const { name, budget, start } of services) {
+  for (const { name, budget, timeout, start } of services) {
     const token = `${CANARY}-${name}`;
     const complain = (what: string) => void complaints.add(`${name}: ${what}`);
     const running = await start({ token, trap: trap.url, certificate, random: random.fraction, complain });
     open.push(running);
-    accounts.push({ name, baseUrl: running.url, token, budget: { ...UNLIMITED, ...budget } });
+    accounts.push({
+      name,
+      baseUrl: running.url,
+      token,
+      budget: { ...UNLIMITED, ...budget },
+      ...(timeout && { upstream: { timeout } }),
+    });
   }
   return {
     accounts,

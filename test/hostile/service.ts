@@ -58,6 +58,8 @@ export interface HostileService {
   readonly shows?: Readonly<Record<string, number>>;
   /** What its account may cost, where it is not asked without limit. */
   readonly budget?: { readonly requestsPerSecond: number; readonly burst: number };
+  /** How long the agent may take over one answer, where that is more than eight seconds. */
+  readonly timeout?: string;
   /** Speaks TLS, with a certificate of nobody's. */
   readonly tls?: true;
   start(site: Site): Promise<Running>;

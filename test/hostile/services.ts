@@ -11,5 +11,6 @@ export const hostileServices: readonly HostileService[] = [
   ...protocolServices,
   ...answerServices,
   ...refusingServices,
-  ...sizeServices,
+  // They are about what an answer holds, not about how fast a busy machine takes it.
+  ...sizeServices.map(service => ({ ...service, timeout: '60s' })),
 ];

@@ -41,7 +41,7 @@ export interface Walk {
   changes: number;
   /** An entry that can tell what `fromDate` means. */
   teller: DlqEntry | undefined;
-  /** Rows of the whole queue, or of failed workflow runs, could not be read. */
+  /** Rows of the queue, of a filter or of failed workflow runs could not be read. */
   isPartial: boolean;
   /** What it has seen of failure callbacks; undefined where they are not looked at. */
   callbacks: CallbackWalk | undefined;
@@ -132,10 +132,8 @@ export function foldStep(
   if (round === 'full' && !walk.hasBegun) walk.callbacks = memory.callbacks.begin();
   walk.hasBegun = true;
   for (const { selection, rows, rejected } of reads) {
-    if (selection === memory.all) {
-      walk.callbacks?.take(rows);
-      walk.isPartial ||= rejected > 0;
-    }
+    if (selection === memory.all) walk.callbacks?.take(rows);
+    walk.isPartial ||= rejected > 0;
     if (selection.walk?.id === walk) selection.walk.rejected += rejected;
     const isWatched = round === 'full' && selection === memory.all && selection.isCounted;
     walk.changes += walk.isComplete
