@@ -55,7 +55,7 @@ async function order(file: string, command: Order): Promise<unknown> {
   return answer.result ?? {};
 }
 
-/** When and why, and by whom where somebody did it. */
+/** When and why, and by which operator, if it was one. */
 const wordsOf = ({ at, by, reason }: { readonly at: number; readonly by?: string; readonly reason: string }) =>
   `since ${iso(at)}${by === undefined ? '' : ` by ${printable(by)}`}: ${printable(reason)}`;
 

@@ -110,7 +110,7 @@ export function createGate(deps: GateDeps): Gate {
     return windows.deny.some(({ from, to }) => now >= from && now < to) ? 'window_denied' : 'window_closed';
   }
 
-  /** Why this one may not be acted upon whatever the limits say: its rule has ended, nobody follows the log, no window is open. */
+  /** Why this one may not be acted upon whatever the limits say: its rule has ended, the log is not followed, no window is open. */
   function closed(judged: Judged): string | undefined {
     if (gate.modeOf(judged.rule) !== judged.mode) return 'rule_expired';
     if (judged.silence && !deps.evidence().eventsAreFresh) return 'unknown_idle_for';

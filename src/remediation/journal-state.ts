@@ -15,7 +15,7 @@ export interface Action {
   readonly rule: string;
   readonly mode: 'plan' | 'approve' | 'enforce';
   readonly blind: boolean;
-  /** Whose the grace, the approval or the attempts are; undefined when nobody's, or as an old line does not tell. */
+  /** Whose the grace, the approval or the attempts are; undefined when there are none, or as an old line does not tell. */
   readonly asker: Asker | undefined;
   /** Until when its grace runs; undefined when it is not marked. */
   readonly graceUntil: number | undefined;

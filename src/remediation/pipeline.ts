@@ -129,7 +129,7 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
     }
   }
 
-  /** Writes that this one begins to wait for time, or for somebody. */
+  /** Writes that this one begins to wait for time, or for approval. */
   async function beginWait(judged: Judged, why: string): Promise<void> {
     const { action, rule, mode, target, finding } = judged;
     const own = gate.own(judged);

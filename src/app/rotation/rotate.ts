@@ -113,7 +113,7 @@ function createKeeper(record: string) {
       failure = undefined;
       let other = record;
       attempt(() => {
-        // A folder of its own, that nobody else can enter: in the common one, another user may have put such a file.
+        // A folder of its own, that no other user can enter: in the common one, another user may have put such a file.
         const path = join(mkdtempSync(join(tmpdir(), 'delivery-watch-')), basename(record));
         replaceFile(path, bytes);
         syncFolder(tmpdir());
