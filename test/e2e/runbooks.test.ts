@@ -9,6 +9,7 @@ import { knownSeries } from '../mixin/known-series.ts';
 import { parsePromql } from '../mixin/parse-promql.ts';
 import { type CliProcess, startCli } from '../support/cli.ts';
 import { eventually } from '../support/eventually.ts';
+import { requireProgram } from '../support/prometheus.ts';
 import { run } from '../support/run.ts';
 import { codeIn, runbookCode } from '../support/runbook-code.ts';
 
@@ -128,7 +129,9 @@ describe('commands in runbooks', () => {
     rmSync(folder, { recursive: true });
   });
 
-  it.each(ofKind('shell'))('%s', { timeout: PATIENCE }, async written => {
+  const hasCurl = requireProgram('curl');
+  const commands = ofKind('shell').filter(command => hasCurl || !command.startsWith('curl '));
+  it.each(commands)('%s', { timeout: PATIENCE }, async written => {
     const command = Object.entries(values).reduce((text, [name, value]) => text.replaceAll(name, value), written);
     // What is left in capitals is a placeholder that nothing stands for here.
     expect(command.replaceAll(folder, '').match(/\b[A-Z]{3,}(_[A-Z]+)*\b/g)).toBeNull();
