@@ -212,3 +212,29 @@ it('keeps no more entries in doubt than there may be, and some thousands', async
   // 12,000 are missing, and 10 rows may be any of them: beyond 10,000 more, they have left.
   expect(shown()).toEqual({ messages: 20, sum: 20, entered: 10, left: 1990 });
 });
+
+it('says that callbacks are not known whole while a row of a filter alone can not be read', async () => {
+  let badRows = 0;
+  async function* pages({ responseStatus }: DlqListQuery) {
+    yield { rows: [], rejected: responseStatus === undefined ? 0 : badRows, isLast: true };
+  }
+  const api = { dlqPages: (query: DlqListQuery) => pages(query) } as unknown as Reader;
+  const filters = [{ name: 'errors', match: { responseStatus: 500 } }];
+  const options = dlq.options.parse({ fromDateMeans: 'entry', filters });
+  let memory = dlq.restore(new Map(), options);
+  async function walk(now: number) {
+    let step: unknown;
+    do {
+      const signal = new AbortController().signal;
+      const seen = await dlq.observe({ api, options, round: 'full', now, memory, walk: step, signal } as never);
+      memory = seen.fold(memory).memory;
+      step = seen.more;
+    } while (step !== undefined);
+    return memory.callbacks.facts()?.isPartial;
+  }
+  expect(await walk(START)).toBe(false);
+  badRows = 1;
+  expect(await walk(START + 60_000)).toBe(true);
+  badRows = 0;
+  expect(await walk(START + 120_000)).toBe(false);
+});
