@@ -1,11 +1,11 @@
+import type { AlertEvidence, Series } from '../alerts/judge.ts';
+import type { AlertCondition, Selector } from '../auto-cancel/rule-options.ts';
 import { alertFamilies, decidingRounds } from '../config/alerts.ts';
 import type { Config } from '../config/schema.ts';
 import type { Clock } from '../kit/clock.ts';
 import type { Sample, Source } from '../metrics/family.ts';
 import { ownFamilies } from '../metrics/own.ts';
 import type { RoundStatus } from '../model/status.ts';
-import type { AlertEvidence, Series } from '../rules/alert-conditions.ts';
-import type { AlertCondition, Selector } from '../rules/options.ts';
 import { createHistory, type History } from '../scheduler/history.ts';
 import type { Account } from './account.ts';
 

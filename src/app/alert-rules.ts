@@ -1,8 +1,8 @@
+import { isCertain, selectorsOf } from '../alerts/judge.ts';
+import { BLIND, blindness, heldPromql, PARTIAL, partiality, promqlOf } from '../alerts/promql.ts';
 import { type AlertRule, alertFamilies, decidingRounds } from '../config/alerts.ts';
 import type { Config } from '../config/schema.ts';
 import { formatDuration } from '../kit/duration.ts';
-import { isCertain, selectorsOf } from '../rules/alert-conditions.ts';
-import { BLIND, blindness, heldPromql, PARTIAL, partiality, promqlOf } from '../rules/alert-promql.ts';
 
 /** Collectors whose data a rule is about. */
 function collectorsOf({ when }: AlertRule): readonly string[] {

@@ -1,14 +1,14 @@
+import { type Answer, ask, type Command } from '../auto-cancel/commands.ts';
 import type { StoreSettings } from '../config/store-settings.ts';
 import type { Clock } from '../kit/clock.ts';
-import { type Answer, ask, type Command } from '../remediation/commands.ts';
 import { openStoreBeside } from '../store/open.ts';
 import type { Store } from '../store/store.ts';
 import { type JournalLine, readJournals } from './auto-cancel.ts';
 
+export type { Command } from '../auto-cancel/commands.ts';
+export type { BrakeResult } from '../auto-cancel/desk.ts';
+export type { Explanation } from '../auto-cancel/explain.ts';
 export { BREAKERS } from '../model/journal.ts';
-export type { Command } from '../remediation/commands.ts';
-export type { BrakeResult } from '../remediation/desk.ts';
-export type { Explanation } from '../remediation/explain.ts';
 export type { JournalLine } from './auto-cancel.ts';
 
 /** Milliseconds in which a running agent answers: it looks every second, and may be busy. */

@@ -1,8 +1,8 @@
+import { allowedGap, defaultRule, type JudgingRule, judge, walkEvery, wantsUnreported } from '../auto-cancel/judge.ts';
+import type { Evidence } from '../auto-cancel/pipeline.ts';
 import type { CallbackOptions, DlqFacts } from '../collectors/index.ts';
 import type { Config } from '../config/schema.ts';
 import type { Clock } from '../kit/clock.ts';
-import type { Evidence } from '../remediation/pipeline.ts';
-import { allowedGap, defaultRule, type JudgingRule, judge, walkEvery, wantsUnreported } from '../rules/evaluate.ts';
 import type { Slot } from '../scheduler/board.ts';
 
 /** Rules that are judged for an account: none while auto-cancel is off. */

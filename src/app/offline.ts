@@ -1,10 +1,10 @@
-import { createTracker } from '../collectors/dead-letters/callbacks.ts';
+import { allowedGap, judge, wantsUnreported } from '../auto-cancel/judge.ts';
+import { createTracker } from '../collectors/dlq/callbacks.ts';
 import { ConfigError } from '../config/load.ts';
 import type { RuleCase } from '../config/rule-cases.ts';
 import type { Config } from '../config/schema.ts';
 import type { Finding, Holds } from '../model/finding.ts';
 import type { DlqEntry } from '../model/message.ts';
-import { allowedGap, judge, wantsUnreported } from '../rules/evaluate.ts';
 import { toDlqEntry } from '../upstream/wire.ts';
 
 type Expected = RuleCase['expect'][number];

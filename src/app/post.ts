@@ -1,5 +1,5 @@
 import { request as undiciRequest } from 'undici';
-import type { Post } from '../alerting/notifiers/index.ts';
+import type { Post } from '../alerts/notifiers/index.ts';
 import { withDeadline } from '../kit/clock.ts';
 import { createDispatcher } from '../upstream/dispatcher.ts';
 import { untilAborted } from '../upstream/send.ts';

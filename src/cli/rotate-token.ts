@@ -1,10 +1,10 @@
 import { createInterface } from 'node:readline';
 import { Command } from 'commander';
-import { checkToken } from '../app/rotation/check.ts';
-import { rotateToken } from '../app/rotation/rotate.ts';
-import { RotationError } from '../app/rotation/rotation-error.ts';
 import { loadConfig } from '../config/load.ts';
 import { systemClock } from '../kit/clock.ts';
+import { checkToken } from '../rotation/check.ts';
+import { rotateToken } from '../rotation/rotate.ts';
+import { RotationError } from '../rotation/rotation-error.ts';
 
 interface Options {
   readonly config: string;

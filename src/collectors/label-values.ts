@@ -1,8 +1,8 @@
 import { EVENT_STATES } from '../model/message.ts';
-import { LEFT_REASONS } from './dead-letters/selection.ts';
-import { CALLBACK_STATES, dlq } from './dlq.ts';
-import { OUTCOMES, UNTRACKED } from './event-log/tally.ts';
-import { events } from './events.ts';
+import { CALLBACK_STATES, dlq } from './dlq/dlq.ts';
+import { LEFT_REASONS } from './dlq/selection.ts';
+import { events } from './events/events.ts';
+import { OUTCOMES, UNTRACKED } from './events/tally.ts';
 
 /** By family and label: every value that there is. Of labels that are not listed any value may come. */
 export const LABEL_VALUES: ReadonlyMap<string, Readonly<Record<string, readonly string[]>>> = new Map([

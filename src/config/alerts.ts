@@ -1,10 +1,10 @@
 import { z } from 'zod';
-import { alertingRule, alertmanagerOptions, evaluateEvery, notifierName, webhookOptions } from '../alerting/options.ts';
+import { alertingRule, alertmanagerOptions, evaluateEvery, notifierName, webhookOptions } from '../alerts/options.ts';
+import { type AlertCondition, alertCondition, type Selector } from '../auto-cancel/rule-options.ts';
 import { collectors } from '../collectors/index.ts';
 import { formatDuration } from '../kit/duration.ts';
 import { accountFamilies } from '../metrics/account-families.ts';
 import type { Family } from '../metrics/family.ts';
-import { type AlertCondition, alertCondition, type Selector } from '../rules/options.ts';
 import { secret } from '../upstream/options.ts';
 import { accountMayAct } from './auto-cancel.ts';
 import { neverIs } from './label-values.ts';

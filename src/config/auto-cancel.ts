@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { actingOptions, actingRule } from '../remediation/options.ts';
-import { checkEvidence, judgingRule } from '../rules/options.ts';
+import { actingOptions, actingRule } from '../auto-cancel/options.ts';
+import { checkEvidence, judgingRule } from '../auto-cancel/rule-options.ts';
 import type { Config } from './schema.ts';
 import type { Known, Tell } from './tell.ts';
 

@@ -1,6 +1,6 @@
 import { z } from 'zod';
+import { actingOptions } from '../auto-cancel/options.ts';
 import { Duration, parseDuration } from '../kit/duration.ts';
-import { actingOptions } from '../remediation/options.ts';
 import { autoCancelRules } from './auto-cancel.ts';
 import { toFaults } from './issue-words.ts';
 import { allowedKeys, type JsonSchema } from './json-schema.ts';

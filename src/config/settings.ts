@@ -1,5 +1,5 @@
+import { askedSpan } from '../auto-cancel/rule-options.ts';
 import { formatDuration } from '../kit/duration.ts';
-import { askedSpan } from '../rules/options.ts';
 import { overBudget } from './forecast.ts';
 import type { Config } from './schema.ts';
 import type { Tell } from './tell.ts';

@@ -1,5 +1,5 @@
 import { seriesDropped } from '../collectors/cap.ts';
-import { events } from '../collectors/events.ts';
+import { events } from '../collectors/events/events.ts';
 import { alertingFamilies } from '../metrics/alerting.ts';
 import { ownFamilies } from '../metrics/own.ts';
 import { age, chosen, each, flow, level, ofAgent, one, type RowSpec } from './panel.ts';

@@ -1,4 +1,4 @@
-import { dlq } from '../collectors/dlq.ts';
+import { dlq } from '../collectors/dlq/dlq.ts';
 import { autoCancelFamilies } from '../metrics/auto-cancel.ts';
 import { ownFamilies } from '../metrics/own.ts';
 import { age, chosen, each, flow, level, one, type RowSpec, rise } from './panel.ts';

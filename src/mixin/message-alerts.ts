@@ -1,5 +1,5 @@
-import { dlq } from '../collectors/dlq.ts';
-import { events } from '../collectors/events.ts';
+import { dlq } from '../collectors/dlq/dlq.ts';
+import { events } from '../collectors/events/events.ts';
 import { flowControl } from '../collectors/flow-control.ts';
 import { formatLe } from '../metrics/exposition.ts';
 import type { Alert, RecordingRule } from './alert.ts';

@@ -1,5 +1,5 @@
-import { dlq } from '../collectors/dlq.ts';
-import { events } from '../collectors/events.ts';
+import { dlq } from '../collectors/dlq/dlq.ts';
+import { events } from '../collectors/events/events.ts';
 import { flowControl } from '../collectors/flow-control.ts';
 import { ownFamilies } from '../metrics/own.ts';
 import { age, chosen, each, flow, level, one, quantile, type RowSpec, rise } from './panel.ts';

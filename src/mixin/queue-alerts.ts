@@ -1,4 +1,4 @@
-import { dlq } from '../collectors/dlq.ts';
+import { dlq } from '../collectors/dlq/dlq.ts';
 import { flowControl } from '../collectors/flow-control.ts';
 import { ownFamilies } from '../metrics/own.ts';
 import type { Alert } from './alert.ts';

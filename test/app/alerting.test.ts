@@ -1,14 +1,14 @@
 import { describe, expect, it } from 'vitest';
+import { type Holding, judgeAlert } from '../../src/alerts/judge.ts';
 import type { Account } from '../../src/app/account.ts';
 import { createEvidence } from '../../src/app/alert-evidence.ts';
 import { prometheusRules } from '../../src/app/alert-rules.ts';
 import { type Alerting, createAlerting } from '../../src/app/alerting.ts';
+import { openJournal } from '../../src/auto-cancel/journal.ts';
 import { parseConfig } from '../../src/config/load.ts';
 import { writeYaml } from '../../src/config/yaml-file.ts';
 import type { Source } from '../../src/metrics/family.ts';
 import type { JournalEntry, JournalTarget } from '../../src/model/journal.ts';
-import { openJournal } from '../../src/remediation/journal.ts';
-import { type Holding, judgeAlert } from '../../src/rules/alert-conditions.ts';
 import { createSlot } from '../../src/scheduler/board.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
 import { afterThisTest } from '../support/client.ts';

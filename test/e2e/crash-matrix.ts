@@ -1,10 +1,10 @@
 import { afterAll, describe, expect, it, type TestContext } from 'vitest';
+import type { Action } from '../../src/auto-cancel/journal-state.ts';
+import { attemptsThatCount } from '../../src/auto-cancel/journal-state.ts';
 import type { Dialect } from '../../src/emulator/dialect.ts';
 import type { CallbackState } from '../../src/emulator/failure-callback.ts';
 import type { FaultSeed } from '../../src/emulator/fault.ts';
 import type { FinalOutcome } from '../../src/model/journal.ts';
-import type { Action } from '../../src/remediation/journal-state.ts';
-import { attemptsThatCount } from '../../src/remediation/journal-state.ts';
 import { eventually } from '../support/eventually.ts';
 import { startHttpService } from '../support/http-service.ts';
 import { isLook, type Scene, type Stage, setStage } from './stuck-callback.ts';

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from 'vitest';
-import { BOUNDS } from '../../src/collectors/event-log/tally.ts';
+import { BOUNDS } from '../../src/collectors/events/tally.ts';
 import { startEmulator } from '../../src/emulator/server.ts';
 import { createChance } from '../support/chance.ts';
 import { startCli } from '../support/cli.ts';

@@ -1,13 +1,13 @@
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createTracker } from '../../src/collectors/dead-letters/callbacks.ts';
+import { readJournal } from '../../src/auto-cancel/journal.ts';
+import { emptyJournal, foldEntry } from '../../src/auto-cancel/journal-state.ts';
+import { createTracker } from '../../src/collectors/dlq/callbacks.ts';
 import { runOf } from '../../src/emulator/dead-letter.ts';
 import type { CallbackState } from '../../src/emulator/failure-callback.ts';
 import { type EmulatorOptions, startEmulator } from '../../src/emulator/server.ts';
 import type { JournalEntry } from '../../src/model/journal.ts';
-import { readJournal } from '../../src/remediation/journal.ts';
-import { emptyJournal, foldEntry } from '../../src/remediation/journal-state.ts';
 import { openSqliteStore, openSqliteStoreBeside } from '../../src/store/sqlite.ts';
 import { toDlqEntry } from '../../src/upstream/wire.ts';
 import { type CliProcess, startCli } from '../support/cli.ts';

@@ -1,14 +1,15 @@
 /** The pipeline of one account, with everything round it in the hands of the test. */
+
+import type { Judged } from '../../src/auto-cancel/candidates.ts';
+import { createDesk, type Desk } from '../../src/auto-cancel/desk.ts';
+import { type Explanation, explain } from '../../src/auto-cancel/explain.ts';
+import { type Journal, openJournal, readJournal } from '../../src/auto-cancel/journal.ts';
+import { createPipeline, type Pipeline } from '../../src/auto-cancel/pipeline.ts';
 import { autoCancelOptions } from '../../src/config/auto-cancel.ts';
 import type { Clock } from '../../src/kit/clock.ts';
 import type { CallbackSighting } from '../../src/model/callback.ts';
 import type { CancelAnswer, JournalEntry } from '../../src/model/journal.ts';
 import type { CallbackState, DlqEntry } from '../../src/model/message.ts';
-import type { Judged } from '../../src/remediation/candidates.ts';
-import { createDesk, type Desk } from '../../src/remediation/desk.ts';
-import { type Explanation, explain } from '../../src/remediation/explain.ts';
-import { type Journal, openJournal, readJournal } from '../../src/remediation/journal.ts';
-import { createPipeline, type Pipeline } from '../../src/remediation/pipeline.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
 import type { Store } from '../../src/store/store.ts';
 import type { Reader, Writer } from '../../src/upstream/api.ts';

@@ -1,10 +1,10 @@
 /** The parts of the agent that watch failure callbacks and act on them, in a process that can be killed and a time that is driven. */
 import { type AutoCancel, createAutoCancel } from '../../src/app/auto-cancel.ts';
 import { callbackOptions, rulesOf } from '../../src/app/callbacks.ts';
-import { dlq } from '../../src/collectors/dlq.ts';
+import { ask, type Command } from '../../src/auto-cancel/commands.ts';
+import { dlq } from '../../src/collectors/dlq/dlq.ts';
 import type { Config } from '../../src/config/schema.ts';
 import type { Clock } from '../../src/kit/clock.ts';
-import { ask, type Command } from '../../src/remediation/commands.ts';
 import { createSlot } from '../../src/scheduler/board.ts';
 import { createRunner } from '../../src/scheduler/runner.ts';
 import { openSqliteStore } from '../../src/store/sqlite.ts';

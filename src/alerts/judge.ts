@@ -1,0 +1,120 @@
+import type { AlertCondition, Selector } from './condition-options.ts';
+
+/** One series of an account, without the label `account`. `key` tells it from the others of its family. */
+export interface Series {
+  readonly key: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly value: number;
+  /** Of one that is stale: for how many milliseconds it is known to have been, restarts included. */
+  readonly staleFor?: number | undefined;
+}
+
+/** The first value that a window has of a series. */
+export interface FirstValue {
+  readonly value: number;
+  /** It was there when the window began. */
+  readonly isAtStart: boolean;
+}
+
+/** What is known of one account. */
+export interface AlertEvidence {
+  /** Milliseconds since the Unix epoch. */
+  readonly now: number;
+  /** Undefined while the data is stale, withdrawn, or not read yet. */
+  series(selector: Selector): readonly Series[] | undefined;
+  /** Whether rows that could not be read are missing in what `series` gives. Default: none are. */
+  isPartial?(selector: Selector): boolean;
+  /** First values of the last `over` milliseconds, by key; undefined while nobody knows them. */
+  firsts(selector: Selector, over: number): ReadonlyMap<string, FirstValue> | undefined;
+}
+
+/** A series of which a condition holds, with the value that it is judged by, in base units. */
+export interface Holding {
+  readonly labels: Readonly<Record<string, string>>;
+  readonly value: number;
+  /** For how many milliseconds it has held at least, where that is known from elsewhere than earlier judgements. */
+  readonly heldFor?: number | undefined;
+}
+
+/** `unknown`, or all series of which it holds: of those that are not listed it does not, or with `atLeast` nothing is known. */
+export type AlertJudgement = 'unknown' | readonly Holding[] | { readonly atLeast: readonly Holding[] };
+
+/** What says of each round whether its data is stale. */
+const DATA_STALE = 'delivery_collector_data_stale';
+
+/** The series that a condition with one selector is about. */
+export function selectorOf(condition: Exclude<AlertCondition, { kind: 'ratio' }>): Selector {
+  if (condition.kind !== 'stale') return { metric: condition.metric, labels: condition.labels };
+  const { collector, round } = condition;
+  const ofRound: Selector['labels'] = round === undefined ? {} : { round: [round] };
+  return { metric: DATA_STALE, labels: { collector: [collector], ...ofRound } };
+}
+
+/** Every series that a condition needs. */
+export function selectorsOf(condition: AlertCondition): readonly Selector[] {
+  return condition.kind === 'ratio' ? [condition.part, condition.whole] : [selectorOf(condition)];
+}
+
+/** How much the selected counters rose together. A series that came within the window counts from its first value on. */
+function increase(selector: Selector, over: number, evidence: AlertEvidence): number | undefined {
+  const series = evidence.series(selector);
+  const firsts = evidence.firsts(selector, over);
+  if (!series || !firsts) return undefined;
+  return series.reduce((sum, { key, value }) => sum + value - (firsts.get(key)?.value ?? value), 0);
+}
+
+function judgeRatio(
+  condition: Extract<AlertCondition, { kind: 'ratio' }>,
+  evidence: AlertEvidence,
+): 'unknown' | readonly Holding[] {
+  const { part, whole, over, above, atLeast } = condition;
+  const [rise, of] = [increase(part, over, evidence), increase(whole, over, evidence)];
+  if (rise === undefined || of === undefined) return 'unknown';
+  return of >= atLeast && rise / of > above ? [{ labels: {}, value: rise / of }] : [];
+}
+
+/** What is much, or old, is no less so with the rows that could not be read. */
+export const isCertain = ({ kind }: AlertCondition) => kind === 'above' || kind === 'age';
+
+/**
+ * What a condition says of one account. Nothing is guessed: without fresh data, and without its history, it is unknown, and
+ * where rows could not be read, that it does not hold is unknown, too.
+ */
+export function judgeAlert(condition: AlertCondition, evidence: AlertEvidence): AlertJudgement {
+  const judged = judgeWhole(condition, evidence);
+  if (judged === 'unknown' || !selectorsOf(condition).some(each => evidence.isPartial?.(each))) return judged;
+  return isCertain(condition) ? { atLeast: judged } : 'unknown';
+}
+
+function judgeWhole(condition: AlertCondition, evidence: AlertEvidence): 'unknown' | readonly Holding[] {
+  if (condition.kind === 'ratio') return judgeRatio(condition, evidence);
+  const selector = selectorOf(condition);
+  const series = evidence.series(selector);
+  if (!series) return 'unknown';
+  const where = (holds: (value: number) => boolean, found: readonly Holding[] = series) =>
+    found.filter(({ value }) => holds(value)).map(({ labels, value }) => ({ labels, value }));
+  switch (condition.kind) {
+    case 'above':
+      return where(value => value > condition.value);
+    case 'below':
+      return where(value => value < condition.value);
+    case 'stale':
+      return series.flatMap(({ labels, value, staleFor }) => (value > 0 ? [{ labels, value, heldFor: staleFor }] : []));
+    case 'absent':
+      return series.length === 0 ? [{ labels: {}, value: 1 }] : [];
+    case 'age': {
+      const ages = series.map(({ labels, value }) => ({ labels, value: evidence.now / 1000 - value }));
+      return where(age => age > condition.above / 1000, ages);
+    }
+    case 'growth': {
+      const firsts = evidence.firsts(selector, condition.over);
+      if (!firsts) return 'unknown';
+      // What was not there when the window began has not grown in it.
+      const grown = series.flatMap(({ key, labels, value }) => {
+        const first = firsts.get(key);
+        return first?.isAtStart ? [{ labels, value: value - first.value }] : [];
+      });
+      return where(growth => growth >= condition.atLeast, grown);
+    }
+  }
+}

@@ -1,0 +1,292 @@
+import { z } from 'zod';
+import { Duration } from '../../kit/duration.ts';
+import { counter, gauge } from '../../metrics/family.ts';
+import { DLQ_FILTERS } from '../../upstream/api.ts';
+import { OTHER, seriesDropped } from '../cap.ts';
+import { defineCollector, type ObserveContext } from '../collector.ts';
+import { DIMENSIONS, type Dimension } from './aggregate.ts';
+import type { TrackerOptions } from './callbacks.ts';
+import { type DlqFacts, type IsSuspected, type SelectionFacts, toFacts } from './facts.ts';
+import { type Memory, restoreMemory, takeChanges } from './memory.ts';
+import { type Failure, MOST_OF_A_LOOK } from './reading.ts';
+import {
+  askMeaning,
+  foldStep,
+  ONE_PAGE,
+  type RoundContext,
+  readStep,
+  since,
+  startComplete,
+  startSince,
+  type Walk,
+} from './rounds.ts';
+import { LEFT_REASONS } from './selection.ts';
+import { foldWorkflows, readWorkflows, startWorkflows, type WorkflowReading } from './workflows.ts';
+
+const RESERVED = ['all', OTHER];
+
+const filter = z.strictObject({
+  name: z
+    .string()
+    .min(1)
+    .max(200)
+    .refine(name => !RESERVED.includes(name), { error: `must not be one of ${RESERVED.join(', ')}` })
+    .describe('Value of the label `filter`; unique.'),
+  match: z
+    .partialRecord(z.enum(DLQ_FILTERS), z.union([z.string().min(1), z.number()], { error: 'must be text or a number' }))
+    .refine(match => Object.keys(match).length > 0, { error: `must name at least one of ${DLQ_FILTERS.join(', ')}` })
+    .describe(`Query parameters of the DLQ list, all of which must match: ${DLQ_FILTERS.join(', ')}.`),
+});
+
+const dimensions = Object.keys(DIMENSIONS) as Dimension[];
+
+const options = z.strictObject({
+  enabled: z.boolean().default(true).describe('Read the dead-letter queue.'),
+  every: Duration.prefault('30s').describe(
+    'Time between two looks for new entries: one call when nothing is new. Filters are asked only when something is.',
+  ),
+  rescanEvery: Duration.prefault('10m').describe(
+    'Time between two complete walks of the queue and of each filter, which find removals: a call per 100 entries. A queue of less than 100 entries is read whole at every look.',
+  ),
+  fromDateMeans: z
+    .enum(['auto', 'entry', 'creation'], { error: 'must be auto, entry or creation' })
+    .default('auto')
+    .describe(
+      'Which time of an entry the service compares with `fromDate`: that of its entry into the queue or of its creation. `auto` asks the service, and takes it for creation until it has shown otherwise.',
+    ),
+  filters: z
+    .array(filter)
+    .max(1000)
+    .refine(filters => new Set(filters.map(({ name }) => name)).size === filters.length, {
+      error: 'must have a different name in each filter',
+    })
+    .default([])
+    .describe('Named selections of the queue, each counted by the service’s own filtering.'),
+  breakdowns: z
+    .array(z.enum(dimensions, { error: `must be one of ${dimensions.join(', ')}` }))
+    .default(['urlHost', 'responseStatus'])
+    .transform(all => [...new Set(all)])
+    .describe(`What the queue is broken down by: ${dimensions.join(', ')}.`),
+  maxSeriesPerBreakdown: z
+    .int()
+    .min(1)
+    .max(10_000)
+    .default(50)
+    .describe('Values of each dimension with series of their own, the largest; the others are shown as `__other__`.'),
+});
+
+/** How failure callbacks are watched, as the rules need it. */
+export interface CallbackOptions extends TrackerOptions {
+  readonly isSuspected: IsSuspected;
+  /** Milliseconds between two complete walks, where the rules need them more often than `rescanEvery`. */
+  readonly walkEvery?: number | undefined;
+}
+
+/** What is no part of this section of the configuration. */
+interface Given {
+  /** Milliseconds that the account's plan keeps entries, where that is known. */
+  readonly dlqRetention?: number | undefined;
+  /** Without it, callbacks that are reported in progress are tracked, and none is suspected. */
+  readonly callbacks?: CallbackOptions | undefined;
+}
+
+type Options = z.output<typeof options> & Given;
+
+/** A pause between two complete walks after which nothing is known of failure callbacks, unless the rules say otherwise. */
+const USUAL_GAP = 30 * 60_000;
+
+function trackerOptions({ callbacks, rescanEvery }: Options): TrackerOptions {
+  return callbacks ?? { track: () => false, maxGap: Math.max(USUAL_GAP, 3 * rescanEvery) };
+}
+
+/** `hasEnded`: it is folded, and what it found says what comes next. */
+interface RoundWalk {
+  readonly stage: 'all' | 'filters' | 'everything';
+  readonly walk: Walk;
+  readonly hasEnded: boolean;
+  /** Why reading failed: the round fails once that is folded. */
+  readonly failure?: Failure | undefined;
+  /** Failed workflow runs, read by themselves once everything is. */
+  readonly workflows?: WorkflowReading;
+}
+
+const WALKED = 'from the last complete walk in the background and what entered since';
+
+/** The dead-letter queue. It has no count operation, so it is walked; pages are folded and forgotten. */
+export const dlq = defineCollector({
+  name: 'dlq',
+  configKey: 'dlq',
+  options,
+  families: {
+    messages: gauge(
+      'delivery_dlq_messages',
+      `Messages in the dead-letter queue that match the filter, ${WALKED}. The filter all is the whole queue and overlaps the others: do not sum over filter.`,
+      ['filter'],
+    ),
+    oldest: gauge(
+      'delivery_dlq_oldest_message_timestamp_seconds',
+      `Creation time (createdAt) of the oldest message that matches the filter, ${WALKED}. Absent when there is none.`,
+      ['filter'],
+    ),
+    newest: gauge(
+      'delivery_dlq_newest_message_timestamp_seconds',
+      `Creation time (createdAt) of the newest message that matches the filter, ${WALKED}. Absent when there is none.`,
+      ['filter'],
+    ),
+    oldestEntered: gauge(
+      'delivery_dlq_oldest_entered_timestamp_seconds',
+      `When the message that matches the filter and is in the queue longest came into it (from its dlqId, else when it was first seen), ${WALKED}: what expiry counts from. Absent when there is none.`,
+      ['filter'],
+    ),
+    breakdown: gauge(
+      'delivery_dlq_breakdown_messages',
+      `Messages in the whole dead-letter queue by one dimension, ${WALKED}. __none__ is what has no such value, __other__ the sum of the values beyond dlq.maxSeriesPerBreakdown. Each dimension adds up to the whole.`,
+      ['dimension', 'value'],
+    ),
+    callbacks: gauge(
+      'delivery_dlq_failure_callbacks',
+      `Failed workflows in the dead-letter queue by the state of their failure callback, ${WALKED}. Only where the service reports it.`,
+      ['state'],
+    ),
+    suspected: gauge(
+      'delivery_dlq_failure_callbacks_suspected',
+      'Failure callbacks that complete walks in the background saw in progress, by this agent’s own clock, for longer than their retries can take: they seem stuck. Only where the service reports the state of failure callbacks.',
+      [],
+    ),
+    oldestInProgress: gauge(
+      'delivery_dlq_failure_callback_oldest_in_progress_timestamp_seconds',
+      'When, by this agent’s own clock, a complete walk in the background first saw the failure callback in progress that has been in progress longest without a break. Absent when there is none.',
+      [],
+    ),
+    entered: counter(
+      'delivery_dlq_entered_total',
+      'Messages that match the filter and were first seen after its first complete walk, read in the background. What comes and goes between two looks is not seen.',
+      ['filter'],
+    ),
+    left: counter(
+      'delivery_dlq_left_total',
+      'Messages that match the filter and were no longer listed at a complete walk in the background: expired when they were in the queue for longer than retention.dlq, else removed; unknown where the retention is not configured.',
+      ['filter', 'reason'],
+    ),
+    foundByRescan: counter(
+      'delivery_dlq_found_by_rescan_total',
+      'Messages that only a complete walk in the background found, though a look for new entries had come after them.',
+    ),
+    seriesDropped,
+  },
+  rounds({ every, rescanEvery, filters, callbacks }: Options) {
+    const walkEvery = callbacks?.walkEvery ?? rescanEvery;
+    return {
+      ...(every < walkEvery ? { new: { every, requests: 1, priority: 'dlq' as const } } : {}),
+      // The queue, failed workflow runs by themselves, and each filter.
+      full: { every: walkEvery, requests: 2 + filters.length, markAfter: 2, priority: 'background' as const },
+    };
+  },
+  restore: (rows, options: Options) => restoreMemory(rows, options, trackerOptions(options)),
+  recall: (memory: Memory, { maxSeriesPerBreakdown, callbacks }: Options) =>
+    toFacts(memory, maxSeriesPerBreakdown, callbacks?.isSuspected),
+
+  async observe(context: ObserveContext<Options, Memory, RoundWalk>) {
+    const { memory, options, round, now } = context;
+    const { fromDateMeans, dlqRetention, maxSeriesPerBreakdown, callbacks } = options;
+    const meaning = fromDateMeans === 'auto' ? (memory.meaning ?? 'creation') : fromDateMeans;
+    const roundContext: RoundContext = { ...context, meaning, retention: dlqRetention };
+    if (context.walk?.failure) throw context.walk.failure.error;
+    if (round === 'new' && !context.walk && memory.tooMuchNew) throw memory.tooMuchNew;
+    const next = nextWalk(context, roundContext);
+    if (next?.workflows) {
+      const read = await readWorkflows(next.workflows, next.walk, memory);
+      return {
+        fold(memory: Memory) {
+          foldWorkflows(memory, next.walk, read, now);
+          return { memory, facts: undefined, changes: takeChanges(memory) };
+        },
+        isPartial: read.rejected > 0,
+        more: { ...next, hasEnded: read.isLast },
+      };
+    }
+    const step = next && (await readStep(next.walk, memory));
+    const hasEnded = step === undefined || step.isLast;
+    const teller = next?.stage === 'everything' && hasEnded && fromDateMeans === 'auto' ? next.walk.teller : undefined;
+    const told = teller && memory.meaning === undefined ? await askMeaning(teller, roundContext) : undefined;
+    return {
+      fold(memory: Memory) {
+        if (next && step) foldStep(memory, next.walk, step, roundContext, round);
+        if (told) {
+          memory.meaning = told;
+          memory.isTouched = true;
+        }
+        // Before the first complete walk there is nothing to be shown; and which values are shown is chosen once a round.
+        const isShown = memory.all.shown !== undefined && memory.filters.every(({ shown }) => shown);
+        const facts = isShown && !next ? toFacts(memory, maxSeriesPerBreakdown, callbacks?.isSuspected) : undefined;
+        return { memory, facts, changes: takeChanges(memory) };
+      },
+      isPartial: step?.reads.some(({ rejected }) => rejected > 0) ?? false,
+      more: next && { ...next, hasEnded, failure: step?.failure },
+      // What is new is asked for once everything was read.
+      idle: next || context.walk ? undefined : ('waiting' as const),
+    };
+  },
+
+  samples({ selections, breakdowns, beyondCap, callbacks, foundByRescan, tracked, suspected }: DlqFacts) {
+    const each = (pick: (facts: SelectionFacts) => number | undefined) =>
+      [...selections].flatMap(([filter, facts]) => {
+        const value = pick(facts);
+        return value === undefined ? [] : [{ labels: { filter }, value }];
+      });
+    const inProgress = tracked?.sightings.filter(({ entry }) => entry.callbackState === 'in_progress') ?? [];
+    const sinceWhen = Math.min(...inProgress.map(({ firstSeenAt }) => firstSeenAt));
+    const seconds = (ms: number | undefined) => (ms === undefined ? undefined : ms / 1000);
+    return {
+      messages: each(({ messages }) => messages),
+      oldest: each(({ oldest }) => seconds(oldest)),
+      newest: each(({ newest }) => seconds(newest)),
+      oldestEntered: each(({ oldestEntered }) => seconds(oldestEntered)),
+      breakdown: [...breakdowns].flatMap(([dimension, counts]) =>
+        [...counts].map(([value, count]) => ({ labels: { dimension, value }, value: count })),
+      ),
+      callbacks: callbacks
+        ? CALLBACK_STATES.map(state => ({ labels: { state }, value: callbacks.get(state) ?? 0 }))
+        : [],
+      suspected: suspected === undefined ? [] : [{ labels: {}, value: suspected }],
+      oldestInProgress: inProgress.length > 0 ? [{ labels: {}, value: sinceWhen / 1000 }] : [],
+      entered: each(({ entered }) => entered),
+      left: [...selections].flatMap(([filter, { left }]) =>
+        LEFT_REASONS.map(reason => ({ labels: { filter, reason }, value: left[reason] })),
+      ),
+      foundByRescan: [{ labels: {}, value: foundByRescan }],
+      seriesDropped: [{ labels: { family: 'delivery_dlq_breakdown_messages' }, value: beyondCap }],
+    };
+  },
+});
+
+export const CALLBACK_STATES = ['in_progress', 'success', 'fail', 'canceled', 'unknown'] as const;
+
+/** What this step reads; undefined when the round has nothing more to read. */
+function nextWalk(
+  { walk, round, memory, now }: ObserveContext<Options, Memory, RoundWalk>,
+  context: RoundContext,
+): Omit<RoundWalk, 'hasEnded'> | undefined {
+  const { all, filters } = memory;
+  if (walk && !walk.hasEnded) return walk;
+  if (round === 'full') {
+    if (!walk) return { stage: 'everything', walk: startComplete([all, ...filters], context) };
+    return walk.workflows ? undefined : { ...walk, workflows: startWorkflows(context) };
+  }
+  if (!walk) {
+    // Nothing is new as long as nothing is known.
+    if (!all.shown) return undefined;
+    const isSmall = all.roster.size < ONE_PAGE && !all.walk;
+    const look = isSmall
+      ? startComplete([all], context, MOST_OF_A_LOOK)
+      : startSince([all], since(memory, now, context.meaning), context);
+    return { stage: 'all', walk: look };
+  }
+  if (walk.stage === 'filters' || walk.walk.changes === 0 || filters.length === 0) return undefined;
+  // A complete walk of them that is under way goes on; a look beside it takes nothing from it.
+  const isWhole = walk.walk.isComplete && !filters.some(selection => selection.walk);
+  const look = isWhole
+    ? startComplete(filters, context, MOST_OF_A_LOOK)
+    : startSince(filters, since(memory, now, context.meaning), context);
+  return { stage: 'filters', walk: look };
+}

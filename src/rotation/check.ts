@@ -1,0 +1,66 @@
+import { statSync } from 'node:fs';
+import { readAccountFile } from '../app/account-file.ts';
+import type { LoadedConfig } from '../config/load.ts';
+import { createClosing } from '../kit/closing.ts';
+import { fingerprint } from '../kit/secret.ts';
+import { readIntent } from './intent.ts';
+import { prepareCheck, type RotationDeps, type RotationRequest, type TokenSetup } from './setup.ts';
+
+/** What is known of a token, in sentences. */
+export interface TokenReport {
+  readonly account: string;
+  readonly fingerprint: string;
+  readonly place: string;
+  readonly age: string;
+  readonly service: string;
+  readonly unfinished: string;
+  /** It works, and no reset of it is unfinished. */
+  readonly isWell: boolean;
+}
+
+const HOUR = 3_600_000;
+
+function sayAge(since: number, now: number): string {
+  const hours = Math.max(0, Math.floor((now - since) / HOUR));
+  const age = hours < 48 ? `${hours} hours` : `${Math.floor(hours / 24)} days`;
+  return `${age}, since ${new Date(since).toISOString()}`;
+}
+
+async function ageOf({ token, accountFile }: TokenSetup, now: number): Promise<string> {
+  const recorded = (await readAccountFile(accountFile).catch(() => undefined)) as
+    | { readonly token?: unknown; readonly resetAt?: unknown }
+    | undefined;
+  const isRecorded = recorded?.token === fingerprint(token.present) && typeof recorded.resetAt === 'number';
+  if (isRecorded) return `${sayAge(recorded.resetAt as number, now)}, when it was reset`;
+  if (!token.file) return 'not known';
+  return `${sayAge(statSync(token.file.real).mtimeMs, now)}, when ${token.file.path} was last written`;
+}
+
+/** Looks at an account's token, and changes nothing. */
+export async function checkToken(
+  loaded: LoadedConfig,
+  request: RotationRequest,
+  deps: RotationDeps,
+): Promise<TokenReport> {
+  const closing = createClosing();
+  try {
+    const setup = prepareCheck(loaded, request, deps, closing);
+    const { account, token, intentFile } = setup;
+    const verdict = await setup.check(token.present);
+    const intent = readIntent(intentFile);
+    const isKnown = verdict === 'accepted' || verdict === 'refused';
+    return {
+      account,
+      fingerprint: fingerprint(token.present),
+      place: token.name,
+      age: await ageOf(setup, deps.clock.now()),
+      service: isKnown
+        ? `${verdict === 'accepted' ? 'takes' : 'refuses'} it`
+        : `could not be asked: ${verdict.message}`,
+      unfinished: intent ? `one that began at ${intent.startedAt}; rotate-token finishes it` : 'none',
+      isWell: verdict === 'accepted' && !intent,
+    };
+  } finally {
+    await closing.close();
+  }
+}

@@ -1,0 +1,84 @@
+import { writeAccountFile } from '../app/account-file.ts';
+import { removeFile, replaceFile } from '../kit/durable-file.ts';
+import { fingerprint, type Secret } from '../kit/secret.ts';
+import type { AccountAnswer } from '../upstream/account-record.ts';
+import type { Intent } from './intent.ts';
+import { codeOf, RotationError } from './rotation-error.ts';
+import type { RotationSetup } from './setup.ts';
+
+/** Where the password that a reset replaces is kept. */
+export const previousOf = (file: string) => `${file}.previous`;
+
+/** What was done with a secret, and what is left to somebody else; `failed`: to whom it should not have been left. */
+interface Placed {
+  readonly done?: string;
+  readonly left?: string;
+  readonly failed?: boolean;
+}
+
+function place(
+  next: Secret,
+  field: 'token' | 'password',
+  record: string,
+  { token, password, out }: RotationSetup,
+): Placed {
+  const { file, present, name, replace } = field === 'token' ? token : password;
+  if (present.reveal() === next.reveal()) return { done: `The new ${field} is in ${name}.` };
+  if (!file) return { left: `Set ${name} to the value of "${field}" in ${record}, and restart what uses it.` };
+  try {
+    if (field === 'token') {
+      replace(next);
+      return { done: `The new token is in ${name}; running agents take it from there.` };
+    }
+    // What the service calls the password may not be the one it lets in with; the one that did let in is not thrown away.
+    replaceFile(previousOf(file.real), `${present.reveal()}\n`);
+    replace(next);
+    return { done: `The new password is in ${name}; the one before is in ${previousOf(file.real)}.` };
+  } catch (error) {
+    const left = `Put the value of "${field}" in ${record} into ${file.path}, which can't be replaced (${codeOf(error)}).`;
+    return { left, failed: out === undefined };
+  }
+}
+
+/** The limits and the plan, for the agent. Says what became of them. */
+function leaveRecord({ record, token }: AccountAnswer, resetAt: number, { accountFile }: RotationSetup): string {
+  try {
+    writeAccountFile(accountFile, { ...record, resetAt, token: fingerprint(token) });
+    return `Plan and limits are in ${accountFile}, for the agent to show.`;
+  } catch (error) {
+    return `Plan and limits were not left for the agent: ${accountFile} can't be written (${codeOf(error)}).`;
+  }
+}
+
+/**
+ * The answer is stored, and holds credentials: puts them where the old ones were, and gives what there is to say, line by
+ * line. May be done again, wherever it was interrupted. Throws RotationError when something is left for another run.
+ */
+export async function finish(
+  answer: AccountAnswer,
+  { record, startedAt, token: old }: Intent,
+  setup: RotationSetup,
+): Promise<readonly string[]> {
+  const placed = [place(answer.token, 'token', record, setup)];
+  if (answer.password) placed.push(place(answer.password, 'password', record, setup));
+  const more = answer.hasReadOnlyToken ? ', also "read_only_token",' : '';
+  const lines = [
+    `The token of ${setup.account} was reset: it is now ${fingerprint(answer.token)}, it was ${old}.`,
+    ...placed.flatMap(({ done }) => done ?? []),
+    `The whole answer, with every new credential,${more} is in ${record}, which only this user can read. Remove it once nothing needs it any more.`,
+    leaveRecord(answer, Date.parse(startedAt), setup),
+    ...placed.flatMap(({ left }) => left ?? []),
+    ...(setup.actionToken === undefined
+      ? []
+      : [`The action token may be void too: put the value of "token" in ${record} into ${setup.actionToken}.`]),
+  ];
+  const fail = (why: string) => new RotationError([...lines, why].join('\n'));
+  if (placed.some(({ failed }) => failed)) {
+    throw fail('Or run this command again once that is mended: it finishes this reset.');
+  }
+  removeFile(setup.intentFile);
+  const verdict = await setup.check(answer.token);
+  if (verdict === 'refused') throw fail('But the service does not take the new token.');
+  const asked = verdict === 'accepted' ? 'takes it.' : `could not be asked whether it takes it (${verdict.message}).`;
+  return [...lines, `The service ${asked}`];
+}

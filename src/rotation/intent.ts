@@ -1,0 +1,34 @@
+import { readFileSync } from 'node:fs';
+import { mayBePlanted, replaceFile } from '../kit/durable-file.ts';
+import { codeOf, RotationError } from './rotation-error.ts';
+
+/** What is written down before a reset is asked for. It is there for as long as a reset is unfinished. */
+export interface Intent {
+  /** ISO 8601. */
+  readonly startedAt: string;
+  readonly account: string;
+  /** Fingerprint of the token that is to be reset. */
+  readonly token: string;
+  /** Whether the service was known to take that token before. */
+  readonly worked: boolean;
+  /** Absolute path of the file that takes the answer. */
+  readonly record: string;
+}
+
+export function writeIntent(file: string, intent: Intent): void {
+  replaceFile(file, `${JSON.stringify(intent)}\n`);
+}
+
+/** Undefined when there is none. Throws RotationError when it can't be read. */
+export function readIntent(file: string): Intent | undefined {
+  try {
+    if (mayBePlanted(file)) throw new Error('another user made it');
+    return JSON.parse(readFileSync(file, 'utf8')) as Intent;
+  } catch (error) {
+    const code = codeOf(error);
+    if (code === 'ENOENT') return undefined;
+    throw new RotationError(
+      `${file} tells of an unfinished reset and can't be read (${error instanceof SyntaxError ? 'not JSON' : code}): see whether the token works, and whether there is a file *.rotated-*.json with a new one, then remove it`,
+    );
+  }
+}

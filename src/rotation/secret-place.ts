@@ -1,0 +1,81 @@
+import { readFileSync } from 'node:fs';
+import { behindLinks, replaceFile } from '../kit/durable-file.ts';
+import type { Secret } from '../kit/secret.ts';
+import { faultOfSecret, type SecretSetting } from '../upstream/options.ts';
+import { toToken } from '../upstream/token.ts';
+import { codeOf, RotationError } from './rotation-error.ts';
+
+/** Where the configuration has a secret from. */
+export interface SecretPlace {
+  /** As it may stand in a sentence. */
+  readonly name: string;
+  /** The file as configured, and behind all links; undefined when it is in none. */
+  readonly file: { readonly path: string; readonly real: string } | undefined;
+  readonly present: Secret;
+  /** Replaces the secret in its file, and nothing else that stands there. */
+  replace(next: Secret): void;
+  /**
+   * Replaces the file with one that is the same, so that there is nothing left to go wrong when it matters: no right, no
+   * room, no mount in the way. Throws RotationError.
+   */
+  rehearse(): void;
+}
+
+/** Where a secret is, as it may stand in a sentence. `key` is the setting's. */
+export function nameOf(setting: SecretSetting, key: string): string {
+  if ('file' in setting) return setting.file;
+  return 'env' in setting ? `the environment variable ${setting.env}` : `${key} in the configuration`;
+}
+
+/** Throws RotationError when there is no such secret now. `key` is the setting's, for sentences. */
+export function findSecret(
+  setting: SecretSetting,
+  env: Readonly<Record<string, string | undefined>>,
+  key: string,
+): SecretPlace {
+  const broken = (why: string) => new RotationError(`${key}: ${why}; nothing was sent`, { isUsage: true });
+  if (!('file' in setting)) {
+    const wrong = faultOfSecret(setting, env);
+    if (wrong) throw broken(wrong);
+    const present = 'literal' in setting ? setting.literal : (toToken(env[setting.env] ?? '') as Secret);
+    const never = () => {
+      throw new Error(`${key} is in no file`);
+    };
+    return { name: nameOf(setting, key), file: undefined, present, replace: never, rehearse: never };
+  }
+  const path = setting.file;
+  const read = () => readFileSync(path, 'utf8');
+  let present: Secret | undefined;
+  let real: string;
+  try {
+    real = behindLinks(path);
+    present = toToken(read());
+  } catch (error) {
+    throw broken(`${path} can't be read (${codeOf(error)})`);
+  }
+  if (!present) throw broken(`${path} must hold visible ASCII characters, without blanks inside`);
+  return {
+    name: real === path ? path : `${path} (a link to ${real}, which is replaced)`,
+    file: { path, real },
+    present,
+    replace(next) {
+      const text = read();
+      // A line end stays as it was, and has no meaning in the replacement.
+      replaceFile(path, text.trim() === '' ? next.reveal() : text.replace(text.trim(), () => next.reveal()));
+    },
+    rehearse() {
+      try {
+        replaceFile(path, read());
+      } catch (error) {
+        throw notReplaceable(path, codeOf(error));
+      }
+    },
+  };
+}
+
+/** What is said of a file that no new secret can be put into, before anything is sent. */
+export function notReplaceable(path: string, why: string): RotationError {
+  return new RotationError(
+    `${path} can't be replaced (${why}): its folder must be writable, and it must be no mount of its own. Nothing was sent. With --out FILE the new credentials go to a file in another folder, and putting them in place is left to you`,
+  );
+}

@@ -1,0 +1,112 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { removeFile } from '../kit/durable-file.ts';
+import { fingerprint } from '../kit/secret.ts';
+import { toAccountAnswer } from '../upstream/account-record.ts';
+import type { ResetEnd } from '../upstream/rotator.ts';
+import type { TokenVerdict } from '../upstream/token-check.ts';
+import { finish, previousOf } from './finish.ts';
+import type { Intent } from './intent.ts';
+import { RotationError } from './rotation-error.ts';
+import type { RotationSetup } from './setup.ts';
+
+/** What is in the file that takes the answer, without the blanks that hold its place. */
+function received(record: string): Buffer {
+  if (!existsSync(record)) return Buffer.alloc(0);
+  const bytes = readFileSync(record);
+  return bytes.subarray(0, bytes.findLastIndex(byte => byte !== 0x20) + 1);
+}
+
+/** Nothing was reset: nothing is unfinished any more. */
+function forget({ intentFile }: RotationSetup, { record }: Intent, isKept: boolean): void {
+  if (!isKept) removeFile(record);
+  removeFile(intentFile);
+}
+
+const sayKept = (bytes: Buffer, { record }: Intent) =>
+  bytes.length > 0 ? ` What came of the answer is in ${record}: if it holds a "token", that is the new one.` : '';
+
+/** What is known when the service does not take the old token, or could not be asked, and there is no new one. */
+function sayOpen(
+  verdict: Exclude<TokenVerdict, 'accepted'>,
+  bytes: Buffer,
+  intent: Intent,
+  setup: RotationSetup,
+): string {
+  const kept = sayKept(bytes, intent);
+  if (verdict !== 'refused') {
+    return `Whether the token was reset is not known, for the service could not be asked (${verdict.message}). Run this command again when it can be: it resets nothing twice.${kept}`;
+  }
+  const { token, worked } = intent;
+  const state = worked
+    ? `The token was reset: the service no longer takes ${token}, and the new one did not arrive.`
+    : `The service does not take ${token}, and did not before, so whether it was reset can't be told.`;
+  return `${state}${kept} To recover, take the token from the service's own console and put it into ${setup.token.name}. Or, while the management login still works, remove ${setup.intentFile} and run this command again: that resets the token once more.`;
+}
+
+/**
+ * Deals with a reset that an earlier run did not bring to its end, and gives what there is to say. `isOver`: there is
+ * nothing more to do; else nothing was reset then, and nothing is unfinished now.
+ */
+export async function settle(
+  intent: Intent,
+  setup: RotationSetup,
+): Promise<{ readonly isOver: boolean; readonly lines: readonly string[] }> {
+  const { token, intentFile, check } = setup;
+  const present = fingerprint(token.present);
+  const began = `A reset of the token of ${intent.account} that began at ${intent.startedAt} is unfinished.`;
+  const bytes = received(intent.record);
+  const answer = toAccountAnswer(bytes);
+  if (answer && (await check(answer.token)) !== 'refused') {
+    const isKnown = [intent.token, fingerprint(answer.token)].includes(present);
+    if (token.file && !isKnown) {
+      throw new RotationError(
+        `${began} ${token.name} holds ${present}, which is neither the token that was reset, ${intent.token}, nor the one that came, ${fingerprint(answer.token)}; it was left as it is. The answer is in ${intent.record}. Remove ${intentFile} once the right token is in place.`,
+      );
+    }
+    return { isOver: true, lines: [began, ...(await finish(answer, intent, setup))] };
+  }
+  const verdict = await check(token.present);
+  if (verdict !== 'accepted') throw new RotationError(`${began} ${sayOpen(verdict, bytes, intent, setup)}`);
+  forget(setup, intent, bytes.length > 0);
+  const isOver = present !== intent.token;
+  const state = isOver
+    ? `It is settled: ${token.name} holds another token now, ${present}, and that works.`
+    : `The token was not reset then: ${present} still works.`;
+  return { isOver, lines: [`${began} ${state}${sayKept(bytes, intent)}`] };
+}
+
+/** What is wrong, as far as the account management says it. */
+function sayCause(end: ResetEnd, { password }: RotationSetup): string {
+  if (end.end === 'answered') return 'The account management answered with something else than a record.';
+  const { message, reason } = end.error;
+  if (reason !== 'unauthorized') return `${message}.`;
+  const previous = password.file && previousOf(password.file.real);
+  const hint = previous && existsSync(previous) ? ` The password before the last reset is in ${previous}.` : '';
+  return `${message}: management.username or management.password is wrong.${hint}`;
+}
+
+/** There is no new token: finds out what became of the old one. */
+export async function explain(
+  end: ResetEnd,
+  bytes: Buffer,
+  intent: Intent,
+  setup: RotationSetup,
+): Promise<RotationError> {
+  const { token, worked } = intent;
+  const cause = sayCause(end, setup);
+  const verdict = await setup.check(setup.token.present);
+  if (verdict !== 'accepted' && end.end !== 'not_done') {
+    return new RotationError(`${cause} ${sayOpen(verdict, bytes, intent, setup)}`);
+  }
+  // An answer of success is kept whatever it is.
+  const isKept = bytes.length > 0 && end.end === 'answered';
+  forget(setup, intent, isKept);
+  const others = worked ? 'which something else has reset' : 'as before';
+  const state =
+    verdict === 'accepted'
+      ? `${token} still works`
+      : verdict === 'refused'
+        ? `the service does not take ${token}, ${others}`
+        : `${token} is as it was, though the service could not be asked whether it takes it (${verdict.message})`;
+  return new RotationError(`${cause} The token was not reset: ${state}.${isKept ? sayKept(bytes, intent) : ''}`);
+}

@@ -1,0 +1,157 @@
+/** The parts of alerting, with time, store and receivers in the hands of the test. */
+import type { Notice } from '../../src/alerts/notice.ts';
+import type { Receiver, Told } from '../../src/alerts/notifiers/index.ts';
+import type { AlertingRule } from '../../src/alerts/options.ts';
+import { type Outbox, openOutbox } from '../../src/alerts/outbox.ts';
+import { createMemoryStore } from '../../src/store/memory.ts';
+import type { Store } from '../../src/store/store.ts';
+import { createTestLog } from '../support/silent.ts';
+
+export const SECOND = 1000;
+export const MINUTE = 60_000;
+export const HOUR = 60 * MINUTE;
+export const never = new AbortController().signal;
+
+export const ACCEPTED: Told = { kind: 'accepted' };
+export const REFUSED: Told = { kind: 'refused', why: 'status 400' };
+export const DOWN: Told = { kind: 'failed', why: 'ECONNREFUSED', isDown: true };
+export const FAILED: Told = { kind: 'failed', why: 'status 500', isDown: false };
+
+/** What was told, short: `firing a, resolved b`. */
+export const short = (notices: readonly Notice[]) =>
+  notices.map(({ status, labels }) => `${status} ${labels.x ?? labels.alertname}`).join(', ');
+
+export interface TestReceiver extends Receiver {
+  /** What it was told, one text a request. */
+  readonly told: string[];
+  readonly notices: Notice[];
+  /** What it answers. */
+  answer: (notices: readonly Notice[]) => Told | Promise<Told>;
+}
+
+export function createReceiver(wants: Receiver['wants'], notifier = 'hook', member = 0): TestReceiver {
+  const receiver: TestReceiver = {
+    notifier,
+    member,
+    wants,
+    told: [],
+    notices: [],
+    answer: () => ACCEPTED,
+    async tell(notices) {
+      receiver.told.push(short(notices));
+      receiver.notices.push(...notices);
+      return receiver.answer(notices);
+    },
+  };
+  return receiver;
+}
+
+export function notice(x: string, more: Partial<Notice> = {}): Notice {
+  return { status: 'firing', labels: { alertname: 'A', account: 'a', x }, annotations: {}, startsAt: 1, ...more };
+}
+
+export function createClock() {
+  let [time, offset, bornAt] = [Date.UTC(2026, 5, 1), 0, 0];
+  bornAt = time;
+  return {
+    now: () => time + offset,
+    monotonic: () => time - bornAt,
+    sleep: async () => undefined,
+    pass(ms: number) {
+      time += ms;
+    },
+    /** As in another process. */
+    restart() {
+      bornAt = time;
+    },
+  };
+}
+
+/** A store whose commits fail while `isFull`. */
+export function createStore(): Store & { isFull: boolean; commits: number } {
+  const store = createMemoryStore();
+  const own = {
+    ...store,
+    isFull: false,
+    commits: 0,
+    async commit(...args: Parameters<Store['commit']>) {
+      if (own.isFull) throw new Error('disk full');
+      own.commits += 1;
+      await store.commit(...args);
+    },
+  };
+  return own;
+}
+
+export function createCounts() {
+  const counts: Record<string, number> = {};
+  return {
+    counts,
+    notifications: {
+      inc({ notifier, outcome }: { notifier: string; outcome: string }, by = 1) {
+        counts[`${notifier} ${outcome}`] = (counts[`${notifier} ${outcome}`] ?? 0) + by;
+      },
+    },
+  };
+}
+
+export const rule = (name: string, more: Partial<AlertingRule> = {}): AlertingRule => ({
+  name,
+  for: 0,
+  keepFiringFor: 0,
+  labels: {},
+  annotations: {},
+  ...more,
+});
+
+export interface OutboxScene {
+  readonly clock: ReturnType<typeof createClock>;
+  readonly store: ReturnType<typeof createStore>;
+  readonly log: ReturnType<typeof createTestLog>;
+  readonly counts: Record<string, number>;
+  outbox(): Outbox;
+  /** Puts notices in as a transaction of account a would. */
+  post(...notices: Notice[]): Promise<void>;
+  /** Lets every lane tell what is due, after `ms` have passed. */
+  tell(ms?: number): Promise<void>;
+  /** Another process begins with what is in the store. */
+  restart(receivers?: readonly Receiver[]): Promise<void>;
+  /** Rows that are in the store. */
+  rows(): Promise<number>;
+}
+
+export async function createOutboxScene(receivers: readonly Receiver[]): Promise<OutboxScene> {
+  const [clock, store, log, { counts, notifications }] = [
+    createClock(),
+    createStore(),
+    createTestLog(),
+    createCounts(),
+  ];
+  const open = (receivers: readonly Receiver[]) =>
+    openOutbox({ store, accounts: ['a', 'b'], receivers, notifications, clock, random: () => 1, log });
+  let outbox = await open(receivers);
+  return {
+    clock,
+    store,
+    log,
+    counts,
+    outbox: () => outbox,
+    async post(...notices) {
+      const posting = outbox.post('a', notices, () => true);
+      await store.commit('a', posting.changes());
+      posting.send();
+    },
+    async tell(ms = 0) {
+      clock.pass(ms);
+      await Promise.all(outbox.lanes.map(lane => lane(never)));
+    },
+    async restart(others = receivers) {
+      clock.restart();
+      outbox = await open(others);
+    },
+    async rows() {
+      const all = await Promise.all(['a', 'b'].map(account => store.scan(account, 'alerts/outbox/')));
+      return all.reduce((sum, { size }) => sum + size, 0);
+    },
+  };
+}

@@ -1,0 +1,386 @@
+import { describe, expect, it } from 'vitest';
+import { actionsLeft, brakeOf, tooMany, tripped } from '../../src/auto-cancel/brakes.ts';
+import { emptyJournal, foldEntry } from '../../src/auto-cancel/journal-state.ts';
+import type { JournalEntry } from '../../src/model/journal.ts';
+import { createScene, DAY, HOUR, MINUTE, optionsOf, rule } from '../support/auto-cancel-scene.ts';
+
+const NOW = Date.UTC(2026, 5, 1);
+
+async function warmScene(section: object) {
+  const scene = await createScene(section);
+  await scene.warm();
+  return scene;
+}
+
+/** Ids that a walk lists. */
+const many = (count: number, word = '', from = 0) =>
+  Array.from({ length: count }, (_, index) => `i${from + index}${word}`).join(' ');
+
+const sentIn = (told: string) => told.split('\n').filter(line => line.startsWith('intent')).length;
+const reasonsIn = (told: string) => [
+  ...new Set(told.split('\n').flatMap(line => /^left \w+ (\w+)/.exec(line)?.[1] ?? [])),
+];
+
+describe('what stops everything', () => {
+  const none = { isStopped: false, alerts: new Map<string, 'firing' | 'unknown'>() };
+  const at = NOW;
+  const lines: Record<string, JournalEntry> = {
+    paused: { at, step: 'paused', by: 'ann', reason: 'r' },
+    breaker_candidates: { at, step: 'breaker_opened', breaker: 'candidates', reason: 'r' },
+    breaker_errors: { at, step: 'breaker_opened', breaker: 'errors', reason: 'r' },
+    breaker_lost_races: { at, step: 'breaker_opened', breaker: 'lost_races', reason: 'r' },
+  };
+
+  it.each(Object.entries(lines))('is called %s, and lasts until the opposite is written', (word, line) => {
+    const state = emptyJournal();
+    expect(brakeOf(optionsOf({}), state, none)).toBeUndefined();
+    foldEntry(state, line);
+    expect(brakeOf(optionsOf({}), state, none)).toBe(word);
+    const end =
+      line.step === 'breaker_opened' ? { ...line, step: 'breaker_reset', by: 'ann' } : { ...line, step: 'resumed' };
+    foldEntry(state, end as JournalEntry);
+    expect(brakeOf(optionsOf({}), state, none)).toBeUndefined();
+  });
+
+  it('may be a file, or an alert of those that are named', () => {
+    const options = optionsOf({ pauseWhileAlerts: ['Down'] });
+    expect(brakeOf(options, emptyJournal(), { ...none, isStopped: true })).toBe('stop_file');
+    expect(brakeOf(options, emptyJournal(), { ...none, alerts: new Map([['Down', 'firing']]) })).toBe('alert_firing');
+    expect(brakeOf(options, emptyJournal(), { ...none, alerts: new Map([['Down', 'unknown']]) })).toBe('alert_unknown');
+    expect(brakeOf(options, emptyJournal(), { ...none, alerts: new Map([['Other', 'firing']]) })).toBeUndefined();
+  });
+
+  it.each(['paused', 'stop_file', 'alert_firing', 'alert_unknown'])(
+    'keeps everything from being sent: %s',
+    async brake => {
+      const scene = await warmScene({ pauseWhileAlerts: ['Down'], rules: [rule('jobs')] });
+      if (brake === 'paused') await scene.journal().append([{ at: 0, step: 'paused', by: 'ann', reason: 'r' }]);
+      if (brake === 'stop_file') scene.isStopped = true;
+      if (brake === 'alert_firing') scene.firing.add('Down');
+      if (brake === 'alert_unknown') scene.unknownAlerts.add('Down');
+      expect(reasonsIn(await scene.walk('a'))).toEqual([brake]);
+      expect(reasonsIn(await scene.again())).toEqual([]);
+      await scene.restart();
+      await scene.warm();
+      expect(reasonsIn(await scene.walk('a'))).toEqual([brake]);
+      expect([scene.sent, scene.pipeline().held()]).toEqual([[], brake]);
+    },
+  );
+
+  it.each(['paused', 'stop_file'])('still does when it comes between intent and request: %s', async brake => {
+    const scene = await warmScene({ rules: [rule('jobs')] });
+    const journal = scene.journal();
+    const { append } = journal;
+    Object.assign(journal, {
+      async append(...entries: Parameters<typeof append>) {
+        await append(...entries);
+        if (brake === 'stop_file') scene.isStopped = true;
+        else if (!journal.state.paused) await append([{ at: 0, step: 'paused', by: 'ann', reason: 'r' }]);
+      },
+    });
+    expect((await scene.walk('a')).replace('paused r\n', '')).toBe(
+      'intent a jobs 1\nanswered a 1 not_sent\nended a expired answer_not_sent',
+    );
+    expect(scene.sent).toEqual([]);
+    const answered = (await scene.lines()).find(({ step }) => step === 'answered');
+    expect(answered).toMatchObject({ answer: { why: brake } });
+  });
+});
+
+describe('the breaker of candidates', () => {
+  it.each([
+    [25, 1000, undefined],
+    [26, 1000, '26 callbacks look stuck, more than 25'],
+    [3, 10, undefined],
+    [4, 10, '4 of 10 callbacks look stuck, more than 30 %'],
+    [9, 9, undefined],
+    [6, 20, undefined],
+    [7, 20, '7 of 20 callbacks look stuck, more than 30 %'],
+  ])('with %i of %i: %s', (candidates, population, expected) => {
+    const { breaker } = optionsOf({ breaker: {} });
+    expect(tooMany(breaker.candidates, candidates, population)).toBe(expected);
+  });
+
+  it('lets none be acted on, latches across a restart, and is reset by hand', async () => {
+    const section = { breaker: { candidates: { max: 3, percent: 100 } }, rules: [rule('jobs')] };
+    const scene = await warmScene(section);
+    const told = await scene.walk(many(4));
+    expect(told.split('\n')[0]).toBe('opened candidates (4 callbacks look stuck, more than 3)');
+    expect(reasonsIn(told)).toEqual(['breaker_candidates']);
+    expect(await scene.walk(many(1))).toBe('');
+    await scene.restart();
+    await scene.warm();
+    expect(await scene.walk(many(1))).toBe('left i0 breaker_candidates');
+    await scene.journal().append([{ at: 0, step: 'breaker_reset', breaker: 'candidates', by: 'ann', reason: 'r' }]);
+    expect(await scene.walk(many(1))).toContain('intent i0');
+    expect(scene.sent).toEqual(['i0']);
+  });
+
+  it('counts what is healthy in the population, and what is decided in no candidates', async () => {
+    const section = { breaker: { candidates: { max: 99, percent: 30, minPopulation: 10 } }, rules: [rule('jobs')] };
+    const scene = await warmScene(section);
+    const healthy = many(7, ':idle_for', 100);
+    expect(sentIn(await scene.walk(`${many(3)} ${healthy}`))).toBe(3);
+    await scene.wait(0);
+    // Those three are still listed, and three more are stuck: 3 of 13.
+    for (const id of ['i0', 'i1', 'i2']) scene.states.delete(id);
+    expect(sentIn(await scene.walk(`${many(6)} ${healthy}`))).toBe(3);
+    await scene.wait(0);
+    // 4 of 13.
+    const told = await scene.walk(`${many(4, '', 50)} ${many(9, ':idle_for', 100)}`);
+    expect(told).toContain('opened candidates (4 of 13 callbacks look stuck, more than 30 %)');
+  });
+
+  it('is not opened by evidence that is not to be trusted', async () => {
+    const scene = await warmScene({ breaker: { candidates: { max: 3 } }, rules: [rule('jobs')] });
+    scene.isPartial = true;
+    await scene.walk(many(4));
+    scene.isPartial = false;
+    expect(sentIn(await scene.walk(many(3)))).toBe(3);
+  });
+});
+
+describe('the breaker of errors', () => {
+  const { breaker } = optionsOf({ breaker: {} });
+  const TARGET = { account: 'a', id: 'i', episode: 'e' } as never;
+
+  function stateWith(...ago: number[]) {
+    const state = emptyJournal();
+    for (const [index, each] of ago.entries()) {
+      const action = `x${index}`;
+      const at = NOW - each;
+      const intent = {
+        at,
+        action,
+        step: 'intent',
+        attempt: 1,
+        rule: 'jobs',
+        mode: 'enforce',
+        blind: false,
+        target: TARGET,
+        evidence: [],
+        sendBy: at,
+        policy: 'p',
+      } as const;
+      foldEntry(state, intent);
+      foldEntry(state, { at, action, step: 'answered', attempt: 1, answer: { kind: 'unknown', status: 500 } });
+    }
+    return state;
+  }
+
+  it.each([
+    ['two', [0, 0], undefined],
+    ['three', [0, 0, 0], 'errors'],
+    ['three, the first a moment less than 15 minutes ago', [15 * MINUTE - 1, 0, 0], 'errors'],
+    ['three, the first 15 minutes ago', [15 * MINUTE, 0, 0], undefined],
+    ['three, by a clock that was ahead', [-HOUR, -HOUR, -HOUR], 'errors'],
+  ])('after %s', (_, ago, expected) => expect(tripped(breaker, stateWith(...ago), NOW)?.breaker).toBe(expected));
+
+  it('stops a run in its middle, latches across a restart, and a reset forgets what opened it', async () => {
+    const section = { breaker: { errors: { max: 2 } }, rules: [rule('jobs')] };
+    const scene = await warmScene(section);
+    scene.answers = ['500', 'timeout'];
+    const told = await scene.walk('a b c');
+    expect(told).toContain('opened errors (2 cancels went wrong within 15 minutes)\nleft c breaker_errors');
+    expect(scene.sent).toEqual(['a', 'b']);
+    await scene.restart();
+    await scene.wait(DAY);
+    await scene.warm();
+    expect(await scene.walk('c')).toBe('left c breaker_errors');
+    await scene.journal().append([{ at: 0, step: 'breaker_reset', breaker: 'errors', by: 'ann', reason: 'r' }]);
+    expect(await scene.walk('c')).toContain('intent c');
+    expect(scene.sent).toEqual(['a', 'b', 'c']);
+  });
+
+  it('opens at once when the service refuses the token', async () => {
+    const scene = await warmScene({ rules: [rule('jobs')] });
+    scene.answers = ['401'];
+    expect(await scene.walk('a b')).toBe(
+      'intent a jobs 1\nanswered a 1 denied\nended a rejected answer_denied\nopened errors (the service refused a cancel with 401)\nleft b breaker_errors',
+    );
+    expect(
+      scene.log.lines.filter(({ level, message }) => level === 'error' && message.startsWith('a breaker')),
+    ).toHaveLength(1);
+  });
+
+  it.each(['429', '404', '400', 'unsent', '302!'])('does not count the answer %s', async answer => {
+    const scene = await warmScene({ breaker: { errors: { max: 1 } }, rules: [rule('jobs')] });
+    scene.answers = [answer];
+    expect(await scene.walk('a')).not.toContain('opened');
+  });
+
+  it('needs one error at least', () => expect(() => optionsOf({ breaker: { errors: { max: 0 } } })).toThrow());
+});
+
+describe('the breaker of lost races', () => {
+  const state = (races: string, percent = 50) => {
+    const folded = emptyJournal();
+    folded.races.push(...[...races].map(race => race === 'l'));
+    return tripped(optionsOf({ breaker: { lostRaces: { percent, ofLast: 10 } } }).breaker, folded, NOW)?.breaker;
+  };
+  it.each([
+    ['', undefined],
+    ['llll', undefined],
+    ['lllll', 'lost_races'],
+    ['wwwwwwllll', undefined],
+    ['wwwwwlllll', 'lost_races'],
+    // The first of these is forgotten.
+    ['lwwwwwwllll', undefined],
+    ['lllllwwwwww', undefined],
+  ])('after %j: %s', (races, expected) => expect(state(races)).toBe(expected));
+
+  it('with a share of nothing opens at the first, and not before', () => {
+    expect([state('', 0), state('wwww', 0), state('wl', 0)]).toEqual([undefined, undefined, 'lost_races']);
+  });
+
+  it('opens when callbacks end by themselves, before anything else is sent', async () => {
+    const section = { breaker: { lostRaces: { percent: 10, ofLast: 10 } }, rules: [rule('jobs')] };
+    const scene = await warmScene(section);
+    scene.answers = ['400'];
+    scene.onSend = id => scene.states.set(id, 'success');
+    await scene.walk('a');
+    expect(await scene.wait(0)).toBe('ended a superseded read_success');
+    scene.onSend = () => undefined;
+    expect(await scene.walk('b')).toBe(
+      'opened lost_races (1 of the last 10 were not stuck after all)\nleft b breaker_lost_races',
+    );
+    await scene.restart();
+    await scene.warm();
+    expect(await scene.walk('b')).toBe('left b breaker_lost_races');
+    await scene.journal().append([{ at: 0, step: 'breaker_reset', breaker: 'lost_races', by: 'ann', reason: 'r' }]);
+    expect(await scene.walk('b')).toContain('intent b');
+  });
+});
+
+describe('limits', () => {
+  it.each([
+    ['of all rules', { limits: { perRun: 2, perHour: 99, perDay: 99, spacing: '0s' }, rules: [rule('jobs')] }],
+    ['of the rule', { rules: [rule('jobs', { limits: { perRun: 2, perHour: 99 } })] }],
+  ])('of one run %s', async (_, section) => {
+    const scene = await warmScene(section);
+    const told = await scene.walk('a b c');
+    expect([sentIn(told), reasonsIn(told)]).toEqual([2, ['limit_run']]);
+    expect(sentIn(await scene.walk('c'))).toBe(1);
+  });
+
+  it.each([
+    ['hour', HOUR, 'limit_hour', { limits: { perRun: 9, perHour: 2, perDay: 99, spacing: '0s' } }],
+    ['day', DAY, 'limit_day', { limits: { perRun: 9, perHour: 9, perDay: 2, spacing: '0s' } }],
+    ['hour of the rule', HOUR, 'limit_hour', {}],
+  ])('of one %s, from the journal, to the millisecond', async (name, ms, reason, more) => {
+    const ofRule = name.endsWith('rule') ? { limits: { perRun: 9, perHour: 2 } } : {};
+    const section = { ...more, rules: [rule('jobs', ofRule)] };
+    const scene = await warmScene(section);
+    const told = await scene.walk('a b c');
+    expect([sentIn(told), reasonsIn(told)]).toEqual([2, [reason]]);
+    const at = scene.clock.now();
+    await scene.restart();
+    await scene.warm();
+    expect(reasonsIn(await scene.walk('c'))).toEqual([reason]);
+    await scene.wait(at + ms - MINUTE - 1 - scene.clock.now());
+    expect(await scene.walk('c')).toBe('');
+    await scene.restart();
+    await scene.warm();
+    expect(sentIn(await scene.walk('c'))).toBe(1);
+  });
+
+  it('are of intents, sent or not', async () => {
+    const scene = await warmScene({ rules: [rule('jobs', { limits: { perRun: 9, perHour: 2 } })] });
+    scene.answers = ['unsent', '429'];
+    const told = await scene.walk('a b c');
+    expect([sentIn(told), reasonsIn(told)]).toEqual([2, ['limit_hour']]);
+  });
+
+  it('of plans are others than those of cancels', async () => {
+    const rules = [
+      rule('first', { mode: 'plan', limits: { perRun: 9, perHour: 1 } }),
+      rule('second', { limits: { perRun: 9, perHour: 1 } }),
+    ];
+    const scene = await warmScene({ limits: { perRun: 9, perHour: 1, spacing: '0s' }, rules });
+    const told = await scene.walk(
+      'a:first=stuck,second=no_match b:first=no_match,second=stuck c:first=stuck,second=no_match',
+    );
+    expect(told).toContain('ended a planned');
+    expect(told).toContain('intent b second');
+    expect(told).toContain('left c limit_hour');
+  });
+
+  it('leave so many', async () => {
+    const options = optionsOf({ limits: { perHour: 3, perDay: 4 } });
+    const scene = await warmScene({ rules: [rule('jobs')] });
+    const left = () => actionsLeft(options, scene.journal().state, scene.clock.now());
+    expect(left()).toBe(3);
+    await scene.walk('a b');
+    expect(left()).toBe(1);
+    await scene.wait(HOUR);
+    expect(left()).toBe(2);
+    await scene.wait(DAY);
+    expect(left()).toBe(3);
+  });
+});
+
+describe('after a cancel', () => {
+  it('the rule leaves callbacks of the same address alone, to the millisecond and across a restart', async () => {
+    const scene = await warmScene({ rules: [rule('jobs', { cooldown: { perUrl: '10m' } })] });
+    const told = await scene.walk('a@one b@one c@two');
+    expect([scene.sent, reasonsIn(told)]).toEqual([['a', 'c'], ['cooldown']]);
+    const at = scene.clock.now();
+    await scene.restart();
+    await scene.warm();
+    await scene.wait(at + 9 * MINUTE - 1 - scene.clock.now());
+    expect(await scene.walk('b@one')).toBe('left b cooldown');
+    await scene.wait(1 - MINUTE);
+    expect(sentIn(await scene.walk('b@one'))).toBe(1);
+  });
+
+  it('so does another rule, and the same by another name, for as long as it says itself', async () => {
+    const cooldown = { perUrl: '10m' };
+    const scene = await warmScene({
+      rules: [rule('first', { cooldown }), rule('second', { cooldown }), rule('third')],
+    });
+    const told = await scene.walk(
+      'a:first=stuck,second=no_match,third=no_match@one b:first=no_match,second=stuck,third=no_match@one c:first=no_match,second=no_match,third=stuck@one',
+    );
+    expect([scene.sent, reasonsIn(told)]).toEqual([['a', 'c'], ['cooldown']]);
+    await scene.restart({ rules: [rule('renamed', { cooldown })] });
+    await scene.warm();
+    expect(await scene.walk('b@one')).toBe('left b cooldown');
+    await scene.wait(10 * MINUTE);
+    expect(sentIn(await scene.walk('b@one'))).toBe(1);
+  });
+
+  it('what is only planned does not', async () => {
+    const cooldown = { perUrl: '10m' };
+    const scene = await warmScene({ rules: [rule('first', { cooldown, mode: 'plan' }), rule('second', { cooldown })] });
+    expect(await scene.walk('a:first=stuck,second=no_match@one b:first=no_match,second=stuck@one')).toBe(
+      'ended a planned stuck\nintent b second 1\nanswered b 1 accepted',
+    );
+  });
+});
+
+describe('windows', () => {
+  const deny = [{ from: '2026-06-01T00:30:00Z', to: '2026-06-01T01:00:00Z', reason: 'freeze' }];
+  it.each([
+    ['that are denied', { deny }, 29 * MINUTE, 'window_denied'],
+    ['that are denied and allowed', { deny, allow: [{ cron: '* * * * *', for: '1h' }] }, 29 * MINUTE, 'window_denied'],
+    ['that are not allowed', { allow: [{ cron: '0 3 * * *', for: '1h' }] }, 29 * MINUTE, 'window_closed'],
+  ])('%s: nothing is done', async (_, windows, ms, reason) => {
+    const scene = await createScene({ rules: [rule('jobs', { windows })] });
+    await scene.warm();
+    await scene.wait(ms - 3 * MINUTE);
+    expect(reasonsIn(await scene.walk('a'))).toEqual([reason]);
+    expect(scene.sent).toEqual([]);
+  });
+
+  it('are closed from their first millisecond to right before their last', async () => {
+    const scene = await createScene({ rules: [rule('jobs', { windows: { deny } })] });
+    await scene.warm();
+    await scene.wait(26 * MINUTE - 1);
+    expect(sentIn(await scene.walk('a'))).toBe(1);
+    await scene.wait(29 * MINUTE);
+    expect(reasonsIn(await scene.walk('b'))).toEqual(['window_denied']);
+    await scene.wait(1 - MINUTE);
+    expect(sentIn(await scene.walk('b'))).toBe(1);
+    expect(new Date(scene.clock.now()).toISOString()).toBe('2026-06-01T01:00:00.000Z');
+  });
+});

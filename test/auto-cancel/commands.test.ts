@@ -1,0 +1,226 @@
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import {
+  type Answer,
+  answerChanges,
+  ask,
+  COMMAND_ACCOUNT,
+  type Command,
+  takeCommands,
+} from '../../src/auto-cancel/commands.ts';
+import { openStore, openStoreBeside } from '../../src/store/open.ts';
+import type { Store } from '../../src/store/store.ts';
+import { useTempFolders } from '../store/temp-folder.ts';
+import { createManualClock } from '../support/manual-clock.ts';
+import { createTestLog } from '../support/silent.ts';
+
+const PAUSE: Command = { kind: 'pause', by: 'ann', reason: 'a bad night' };
+const APPROVE: Command = { kind: 'approve', action: 'a1', by: 'ann' };
+const EXPLAIN: Command = { kind: 'explain', dlqId: '1-0', account: 'production' };
+const EVERY: readonly Command[] = [
+  PAUSE,
+  { kind: 'resume', by: 'bob', reason: 'it is day' },
+  { kind: 'reset-breaker', breaker: 'lost_races', by: 'bob', reason: 'looked at' },
+  APPROVE,
+  EXPLAIN,
+];
+
+describe.each(['memory', 'sqlite'] as const)('commands through the %s store', kind => {
+  const newFolder = useTempFolders();
+  let agent: Store;
+  let asker: Store;
+  let clock: ReturnType<typeof createManualClock>;
+  let log: ReturnType<typeof createTestLog>;
+  beforeEach(async () => {
+    const options = { kind, path: join(newFolder(), 'rows.db') };
+    agent = await openStore(options);
+    asker = kind === 'memory' ? agent : await openStoreBeside(options);
+    clock = createManualClock();
+    log = createTestLog();
+  });
+  afterEach(async () => {
+    await asker.close();
+    await agent.close();
+  });
+
+  /** Asks without waiting for the answer. */
+  function asking(command: Command, signal = new AbortController().signal) {
+    const state: { end?: Answer | 'no_agent'; error?: unknown } = {};
+    ask(asker, command, { waitMs: 5000, clock, signal }).then(
+      end => {
+        state.end = end;
+      },
+      error => {
+        state.error = error;
+      },
+    );
+    return state;
+  }
+  const take = () => takeCommands(agent, { clock, log });
+  async function answer(given: Answer): Promise<void> {
+    const [taken] = await take();
+    if (!taken) throw new Error('there is no command');
+    await agent.commit(COMMAND_ACCOUNT, [{ key: 'effect', value: 'x' }, ...answerChanges(taken, given, clock.now())]);
+  }
+  const rows = async () => [...(await agent.scan(COMMAND_ACCOUNT, '')).keys()];
+  const put = (key: string, value: string) => agent.commit(COMMAND_ACCOUNT, [{ key, value }]);
+
+  it.each(EVERY)('$kind arrives as it was given, and its answer comes back', async command => {
+    const asked = asking(command);
+    await clock.advance(1000);
+    expect((await take()).map(taken => taken.command)).toEqual([command]);
+    expect(asked).toEqual({});
+    const given: Answer = { ok: true, result: { rules: [{ name: 'r', found: '3h' }] } };
+    await answer(given);
+    await clock.advance(100);
+    expect(asked).toEqual({ end: given });
+    expect(await rows()).toEqual(['effect']);
+    expect(await take()).toEqual([]);
+    expect(log.lines).toEqual([]);
+  });
+
+  it('a refusal comes back with its reason', async () => {
+    const asked = asking(APPROVE);
+    await clock.advance(100);
+    await answer({ ok: false, why: 'there is no action a1' });
+    await clock.advance(100);
+    expect(asked.end).toEqual({ ok: false, why: 'there is no action a1' });
+  });
+
+  it('come in the order in which they were given', async () => {
+    for (let number = 0; number < 12; number += 1) {
+      asking({ ...PAUSE, by: String(number) });
+      await clock.advance(1);
+    }
+    const taken = await take();
+    expect(taken.map(({ command }) => 'by' in command && Number(command.by))).toEqual([...Array(12).keys()]);
+    expect(taken.map(({ at }) => at)).toEqual(taken.map((_, n) => (taken[0]?.at ?? 0) + n));
+  });
+
+  it.each(EVERY.slice(0, 3))('$kind waits for the next agent when none answers', async command => {
+    const asked = asking(command);
+    await clock.advance(4900);
+    expect(asked).toEqual({});
+    await clock.advance(100);
+    expect(asked.end).toBe('no_agent');
+    await clock.advance(7 * 86_400_000);
+    expect((await take()).map(taken => taken.command)).toEqual([command]);
+    await answer({ ok: true });
+    // Nobody fetches this answer.
+    await clock.advance(3_600_000);
+    await take();
+    expect(await rows()).toHaveLength(2);
+    await clock.advance(1);
+    await take();
+    expect(await rows()).toEqual(['effect']);
+  });
+
+  it.each([APPROVE, EXPLAIN])('$kind is withdrawn when no agent answers', async command => {
+    const asked = asking(command);
+    await clock.advance(5900);
+    expect([asked, (await rows()).length]).toEqual([{}, 1]);
+    await clock.advance(100);
+    expect(asked.end).toBe('no_agent');
+    expect(await rows()).toEqual([]);
+    expect([await take(), log.lines]).toEqual([[], []]);
+  });
+
+  it('an approval that is taken in the last moment is answered, and taken no later', async () => {
+    const asked = asking(APPROVE);
+    await clock.advance(5000);
+    const [taken] = await take();
+    expect(taken?.command).toEqual(APPROVE);
+    await clock.advance(900);
+    if (taken) await agent.commit(COMMAND_ACCOUNT, answerChanges(taken, { ok: true }, clock.now()));
+    await clock.advance(100);
+    expect(asked.end).toEqual({ ok: true });
+
+    asking(APPROVE);
+    await clock.advance(5001);
+    expect(await take()).toEqual([]);
+    expect(await rows()).toEqual([]);
+    expect(log.lines).toEqual([
+      { level: 'info', fields: { kind: 'approve' }, message: expect.stringContaining('nobody waits for') },
+    ]);
+  });
+
+  it('an answer that comes while the question is withdrawn is not lost', async () => {
+    const slow: Pick<Store, 'scan' | 'commit'> = {
+      scan: (...args) => asker.scan(...args),
+      async commit(account, changes) {
+        if (changes.every(({ value }) => value === null) && (await take()).length > 0) await answer({ ok: true });
+        return asker.commit(account, changes);
+      },
+    };
+    const signal = new AbortController().signal;
+    // Without patience it is withdrawn at once; with its clock set back the agent still takes it.
+    const end = ask(slow, APPROVE, { waitMs: -1000, clock, signal });
+    await clock.advance(0);
+    expect(await end).toBe('no_agent');
+    const late = { ...clock, now: () => clock.now() + 60_000 };
+    expect(await ask(slow, APPROVE, { waitMs: -1000, clock: late, signal })).toEqual({ ok: true });
+  });
+
+  it('who stops asking withdraws what was not for later', async () => {
+    const controller = new AbortController();
+    const states = [asking(PAUSE, controller.signal), asking(APPROVE, controller.signal)];
+    await clock.advance(200);
+    expect(await rows()).toHaveLength(2);
+    const reason = new Error('interrupted');
+    controller.abort(reason);
+    await clock.advance(0);
+    for (const state of states) expect(state.error).toBe(reason);
+    expect((await take()).map(({ command }) => command)).toEqual([PAUSE]);
+  });
+
+  it.each([
+    'nonsense',
+    '',
+    'null',
+    '[]',
+    '{}',
+    '{"at":1,"takeUntil":null}',
+    JSON.stringify({ at: 1, takeUntil: null, command: { ...PAUSE, kind: 'cancel-all' } }),
+    JSON.stringify({ at: 1, takeUntil: null, command: { ...PAUSE, more: 1 } }),
+    JSON.stringify({ at: 1, takeUntil: null, command: { ...PAUSE, reason: ' ' } }),
+    JSON.stringify({ at: '1', takeUntil: null, command: PAUSE }),
+    JSON.stringify({
+      at: 1,
+      takeUntil: null,
+      command: { kind: 'reset-breaker', breaker: 'all', by: 'x', reason: 'y' },
+    }),
+    `${'['.repeat(100_000)}${']'.repeat(100_000)}`,
+  ])('a row that is no command (%#) is dropped with a line, and others are taken', async value => {
+    await put('command/hostile', value);
+    asking(PAUSE);
+    await clock.advance(1);
+    expect((await take()).map(({ command }) => command)).toEqual([PAUSE]);
+    expect(log.lines).toEqual([
+      {
+        level: 'warn',
+        fields: { bytes: value.length },
+        message: expect.stringContaining('no command of this version'),
+      },
+    ]);
+    expect(await rows()).toHaveLength(1);
+  });
+
+  it.each(['nonsense', '{}', '{"at":1,"answer":{"ok":"yes"}}'])('an answer %s is none', async value => {
+    await put('answer/hostile', value);
+    await take();
+    expect(await rows()).toEqual([]);
+    const asked = asking(EXPLAIN);
+    await clock.advance(1);
+    const [taken] = await take();
+    await put(`answer/${taken?.id}`, value);
+    await clock.advance(100);
+    expect(asked.end).toEqual({ ok: false, why: expect.stringContaining('another version') });
+  });
+
+  it('what no agent would take is not given', async () => {
+    const blank = { ...PAUSE, reason: ' \n' };
+    const options = { waitMs: 1, clock, signal: new AbortController().signal };
+    await expect(ask(asker, blank, options)).rejects.toThrow(new RangeError('reason: must not be blank'));
+    expect(await rows()).toEqual([]);
+  });
+});

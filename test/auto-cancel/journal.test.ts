@@ -1,0 +1,279 @@
+import { describe, expect, it } from 'vitest';
+import { openJournal, readJournal } from '../../src/auto-cancel/journal.ts';
+import { type Action, emptyJournal, foldEntry } from '../../src/auto-cancel/journal-state.ts';
+import type { JournalEntry, JournalTarget } from '../../src/model/journal.ts';
+import { createMemoryStore } from '../../src/store/memory.ts';
+
+const TARGET: JournalTarget = {
+  account: 'production',
+  id: 'd',
+  dlqId: 'd',
+  messageId: 'm',
+  workflowRunId: undefined,
+  url: 'https://u.example.com/',
+  workflowUrl: 'https://w.example.com/',
+  responseStatus: 500,
+  episode: 'e',
+};
+const about = { action: 'x', rule: 'jobs', target: TARGET, evidence: [] };
+
+/** A line from words: `marked 30`, `intent 1`, `intent 2 blind`, `answered 1 unknown`, `ended confirmed`. `at`: its number in the journal. */
+function line(words: string, at: number): JournalEntry {
+  const [step, one = '', two = ''] = words.split(' ');
+  switch (step) {
+    case 'marked':
+    case 'awaiting_approval':
+      return { at, ...about, step, until: Number(one) };
+    case 'cleared':
+      return { at, action: 'x', step, reason: 'r' };
+    case 'approved':
+      return { at, action: 'x', step, by: one };
+    case 'intent':
+      return {
+        at,
+        ...about,
+        step,
+        attempt: Number(one),
+        mode: 'enforce',
+        blind: two === 'blind',
+        sendBy: at,
+        policy: 'p',
+      };
+    case 'answered':
+      return { at, action: 'x', step, attempt: Number(one), answer: { kind: two, status: 500 } as never };
+    case 'ended':
+      return { at, ...about, step, outcome: one as never, mode: 'enforce', reason: 'r' };
+    case 'paused':
+    case 'resumed':
+      return { at, step, by: 'ann', reason: 'r' };
+    case 'breaker_opened':
+      return { at, step, breaker: one as never, reason: 'r' };
+    default:
+      return { at, step: 'breaker_reset', breaker: one as never, by: 'ann', reason: 'r' };
+  }
+}
+
+const linesOf = (text: string) => text.split(', ').map((words, index) => line(words, index + 1));
+
+/** What is remarkable of an action, as words. */
+function told(action: Action | undefined): string {
+  if (!action) return 'nothing';
+  const { graceUntil, approvalUntil, approvedBy, isPlanned, attempts, isOpen, ended } = action;
+  return [
+    graceUntil && `grace ${graceUntil}`,
+    approvalUntil && `approval ${approvalUntil}`,
+    approvedBy && `approved by ${approvedBy}`,
+    isPlanned && 'planned',
+    ...attempts.map(
+      ({ number, at, answer, answeredAt }) => `#${number}@${at}${answer ? ` ${answer.kind}@${answeredAt}` : ''}`,
+    ),
+    isOpen && 'open',
+    ended,
+  ]
+    .filter(Boolean)
+    .join(', ');
+}
+
+describe('lines folded', () => {
+  it.each([
+    ['marked 30', 'grace 30'],
+    ['marked 30, cleared', ''],
+    ['marked 30, awaiting_approval 40', 'grace 30, approval 40'],
+    ['awaiting_approval 40, approved ann', 'approval 40, approved by ann'],
+    ['awaiting_approval 40, approved ann, cleared', ''],
+    ['awaiting_approval 40, approved ann, cleared, awaiting_approval 50', 'approval 50'],
+    ['awaiting_approval 40, approved ann, awaiting_approval 50', 'approval 50'],
+    ['intent 1', '#1@1, open'],
+    ['intent 1, answered 1 accepted', '#1@1 accepted@2, open'],
+    ['intent 1, answered 1 accepted, ended confirmed', '#1@1 accepted@2, confirmed'],
+    ['intent 1, answered 1 unknown, intent 2, answered 2 refused', '#1@1 unknown@2, #2@3 refused@4, open'],
+    ['marked 30, ended planned', 'planned'],
+    ['ended planned, intent 1', 'planned, #1@2, open'],
+    ['intent 1, answered 1 limited, ended expired', '#1@1 limited@2'],
+    ['intent 1 blind, answered 1 refused, ended not_in_progress', '#1@1 refused@2'],
+    ['intent 1 blind, ended accepted_unverified', '#1@1, accepted_unverified'],
+    ['awaiting_approval 40, approved ann, intent 1, ended expired', '#1@3'],
+    // About nothing that was ever begun.
+    ['cleared', 'nothing'],
+    ['approved ann', 'nothing'],
+    ['answered 1 accepted', 'nothing'],
+  ])('%s: %s', (text, expected) => {
+    const state = emptyJournal();
+    for (const each of linesOf(text)) foldEntry(state, each);
+    expect(told(state.actions.get('x'))).toBe(expected);
+  });
+
+  it.each([
+    [
+      'intent 1, answered 1 unknown, intent 2, answered 2 denied, breaker_reset lost_races',
+      'errors 2,4 races  uses 1,3 plans ',
+    ],
+    ['intent 1, answered 1 unknown, breaker_reset errors', 'errors  races  uses 1 plans '],
+    ['intent 1, answered 1 accepted, ended confirmed', 'errors  races false uses 1 plans '],
+    ['intent 1, answered 1 refused, ended superseded', 'errors  races true uses 1 plans '],
+    ['intent 1, ended superseded, breaker_reset lost_races', 'errors  races  uses 1 plans '],
+    ['intent 1 blind, ended superseded', 'errors  races  uses 1 plans '],
+    ['intent 1, ended gone', 'errors  races  uses 1 plans '],
+    ['ended planned', 'errors  races  uses  plans 1'],
+  ])('%s: %s', (text, expected) => {
+    const state = emptyJournal();
+    for (const each of linesOf(text)) foldEntry(state, each);
+    const times = (isPlan: boolean) => state.uses.filter(use => use.isPlan === isPlan).map(({ at }) => at);
+    expect(`errors ${state.errors} races ${state.races} uses ${times(false)} plans ${times(true)}`).toBe(expected);
+    expect(state.uses.every(({ rule, url }) => rule === 'jobs' && url === TARGET.workflowUrl)).toBe(true);
+  });
+
+  it('open breakers and a pause, and end them', () => {
+    const state = emptyJournal();
+    for (const each of linesOf('breaker_opened errors, breaker_opened candidates, paused, breaker_reset errors'))
+      foldEntry(state, each);
+    expect([...state.breakers]).toEqual([['candidates', { at: 2, reason: 'r' }]]);
+    expect(state.paused).toEqual({ at: 3, by: 'ann', reason: 'r' });
+    foldEntry(state, line('resumed', 5));
+    expect(state.paused).toBeUndefined();
+  });
+
+  it('count outcomes by rule and mode', () => {
+    const state = emptyJournal();
+    for (const each of linesOf('ended gone, ended gone, ended confirmed')) foldEntry(state, each);
+    expect([...state.outcomes.values()].map(({ outcome, count }) => `${outcome} ${count}`)).toEqual([
+      'gone 2',
+      'confirmed 1',
+    ]);
+  });
+
+  it('remember no more races than are ever asked for', () => {
+    const state = emptyJournal();
+    for (let at = 0; at < 1500; at += 1) foldEntry(state, line(at < 500 ? 'ended superseded' : 'ended confirmed', at));
+    expect([state.races.length, state.races.includes(true)]).toEqual([1000, false]);
+  });
+});
+
+describe('a journal', () => {
+  it('says after a restart what it said before, in the order in which it was written, whatever the clock did', async () => {
+    const store = createMemoryStore();
+    const journal = await openJournal(store, 'production');
+    const lines = linesOf(
+      'marked 30, intent 1, answered 1 unknown, intent 2, ended gave_up, paused, breaker_opened errors',
+    );
+    const backwards = lines.map((each, index) => ({ ...each, at: 100 - index }));
+    await Promise.all(backwards.map(each => journal.append([each])));
+    await journal.append(linesOf('ended planned, resumed'));
+    const again = await openJournal(store, 'production');
+    expect(again.state).toEqual(journal.state);
+    expect((await readJournal(store, 'production')).map(({ step }) => step)).toEqual([
+      ...lines.map(({ step }) => step),
+      'ended',
+      'resumed',
+    ]);
+    await again.append(linesOf('paused'));
+    expect(await readJournal(store, 'production')).toHaveLength(10);
+    expect(await readJournal(store, 'other')).toEqual([]);
+  });
+
+  it('is as it was when lines can not be written, and goes on', async () => {
+    const memory = createMemoryStore();
+    let fails = false;
+    const store = {
+      ...memory,
+      commit: (...args: Parameters<typeof memory.commit>) =>
+        fails ? Promise.reject(new Error('disk full')) : memory.commit(...args),
+    };
+    const journal = await openJournal(store, 'production');
+    await journal.append(linesOf('marked 30'));
+    fails = true;
+    await expect(journal.append(linesOf('intent 1, answered 1 accepted'))).rejects.toThrow('disk full');
+    expect(told(journal.state.actions.get('x'))).toBe('grace 30');
+    fails = false;
+    await journal.append(linesOf('cleared'), [{ key: 'beside', value: '1' }]);
+    expect((await readJournal(store, 'production')).map(({ step }) => step)).toEqual(['marked', 'cleared']);
+    expect([...(await store.scan('production', 'beside'))]).toEqual([['beside', '1']]);
+  });
+
+  it.each([
+    ['auto-cancel/journal/000000000003', '{"at":'],
+    ['auto-cancel/journal/000000000003', 'null'],
+    ['auto-cancel/journal/000000000003', '{"at":1}'],
+    ['auto-cancel/journal/x', '{"at":1,"step":"resumed","by":"x","reason":"x"}'],
+    ['auto-cancel/journal/3', '{"at":1,"step":"resumed","by":"x","reason":"x"}'],
+  ])('is not opened, and not read, with the row %s: %s', async (key, value) => {
+    const store = createMemoryStore();
+    await (await openJournal(store, 'production')).append(linesOf('paused, breaker_opened errors'));
+    await store.commit('production', [{ key, value }]);
+    const damage = `the journal of the account production is damaged: ${key} is no line of it`;
+    await expect(openJournal(store, 'production')).rejects.toThrow(damage);
+    await expect(readJournal(store, 'production')).rejects.toThrow(damage);
+  });
+
+  describe('read from its end', () => {
+    /** One line a minute; gives the prefixes that are read. */
+    async function longJournal(count: number) {
+      const memory = createMemoryStore();
+      const scanned: string[] = [];
+      const store = {
+        ...memory,
+        scan(account: string, prefix: string) {
+          scanned.push(prefix);
+          return memory.scan(account, prefix);
+        },
+      };
+      const journal = await openJournal(store, 'production');
+      await journal.append(Array.from({ length: count }, (_, index) => line('paused', index + 1)));
+      scanned.length = 0;
+      return { journal, scanned };
+    }
+    const from = (first: number, last: number) => Array.from({ length: last - first + 1 }, (_, index) => first + index);
+
+    it.each([0, 1, 98, 99, 100, 101, 199, 200, 201, 350])('has each of %i lines once', async count => {
+      const { journal } = await longJournal(count);
+      expect((await journal.newest(0, 1000)).map(({ at }) => at)).toEqual(from(1, count));
+    });
+
+    it('has what is young enough, and of that the newest, and reads no more than that needs', async () => {
+      const { journal, scanned } = await longJournal(1234);
+      const times = async (...args: [number, number]) => (await journal.newest(...args)).map(({ at }) => at);
+      expect(await times(1180, 1000)).toEqual(from(1180, 1234));
+      const block = (number: number) => `auto-cancel/journal/${String(number).padStart(10, '0')}`;
+      expect(scanned).toEqual([block(12), block(11), block(10)]);
+      scanned.length = 0;
+      expect(await times(0, 40)).toEqual(from(1195, 1234));
+      expect(scanned).toEqual([block(12), block(11)]);
+      expect(await times(1235, 1000)).toEqual([]);
+    });
+
+    it('lets other work have its turn', async () => {
+      const { journal } = await longJournal(500);
+      let turns = 0;
+      let isDone = false;
+      const count = () => {
+        turns += 1;
+        if (!isDone) setImmediate(count);
+      };
+      setImmediate(count);
+      await journal.newest(0, 1000);
+      isDone = true;
+      expect(turns).toBeGreaterThan(3);
+    });
+
+    it('is none that hides damage', async () => {
+      const store = createMemoryStore();
+      const journal = await openJournal(store, 'production');
+      await journal.append(linesOf('paused'));
+      await store.commit('production', [{ key: 'auto-cancel/journal/000000000001', value: '{' }]);
+      await expect(journal.newest(0, 10)).rejects.toThrow('is damaged');
+    });
+  });
+
+  it('may be long', async () => {
+    const store = createMemoryStore();
+    const value = JSON.stringify(line('paused', 1));
+    const rows = Array.from({ length: 200_000 }, (_, index) => ({
+      key: `auto-cancel/journal/${String(index + 1).padStart(12, '0')}`,
+      value,
+    }));
+    await store.commit('production', rows);
+    const journal = await openJournal(store, 'production');
+    await journal.append(linesOf('resumed'));
+    expect((await openJournal(store, 'production')).state.paused).toBeUndefined();
+  });
+});

@@ -1,0 +1,133 @@
+import fc from 'fast-check';
+import { RE2JS } from 're2js';
+import { describe, expect, it, vi } from 'vitest';
+import { createPattern, faultOfPattern } from '../../src/auto-cancel/pattern.ts';
+
+const DIALECT = 'must be a regular expression as Prometheus has them (RE2: no look-around, no back-references)';
+
+it.each([
+  'a',
+  'https?://[^/]+/jobs/.*\\.json',
+  '(?i:night)ly',
+  '(?P<x>a+)b',
+  '[[:alpha:]]+',
+  '\\pL+',
+  '',
+  // What takes an engine that tries one way after the other for ever.
+  '(a+)+',
+  '(a|a)*',
+  '.*a.*a.*a.*b',
+  '(?:a?){500}a{500}',
+])('takes %s', pattern => expect(faultOfPattern(pattern)).toBeUndefined());
+
+it.each([
+  ['(', 'missing closing )'],
+  ['a)|(b', 'unexpected )'],
+  ['\\y', 'invalid escape sequence'],
+  ['a**', 'invalid nested repetition operator'],
+  ['[', 'missing closing ]'],
+  ['(?=a)b', 'invalid or unsupported Perl syntax'],
+  ['(a)\\1', 'invalid escape sequence'],
+  ['(a{1000}){1000}', 'invalid repeat count'],
+  // A pattern is quoted nowhere.
+  ['[canary', 'missing closing ]'],
+])('%s is none: %s', (pattern, why) => expect(faultOfPattern(pattern)).toBe(`${DIALECT}: ${why}`));
+
+it('matches the whole text, line breaks and all, and does not try what is too long', () => {
+  const matches = (pattern: string, text: string) => createPattern(pattern).matches(text);
+  expect(matches('a|b', 'ab')).toBe(false);
+  expect(matches('a|b', 'b')).toBe(true);
+  expect(matches('a|ab', 'ab')).toBe(true);
+  expect(matches('a.b', 'a\nb')).toBe(true);
+  expect(matches('^a$', 'a\n')).toBe(false);
+  expect(matches('(?m)a$', 'a\nb')).toBe(false);
+  expect(matches('', '')).toBe(true);
+  expect(matches('a*', 'a'.repeat(8192))).toBe(true);
+  expect(matches('a*', 'a'.repeat(8193))).toBeUndefined();
+});
+
+it('is its own text in whatever prints a rule', () => {
+  const pattern = createPattern('a+');
+  expect(`${pattern}`).toBe('a+');
+  expect(JSON.stringify({ matches: pattern })).toBe('{"matches":"a+"}');
+});
+
+/** Patterns that mean the same to RE2 and to JavaScript. */
+const { common } = fc.letrec<{ common: string; piece: string }>(tie => ({
+  piece: fc.oneof(
+    { depthSize: 'small' },
+    fc.constantFrom('a', 'b', 'é', '😀', '.', '\\.', '[ab]', '[^a]', '\\d', '\\n'),
+    fc
+      .tuple(fc.constantFrom('a', '.', '[ab]'), fc.constantFrom('*', '+', '?', '{2}', '{1,3}', '*?'))
+      .map(x => x.join('')),
+    tie('common').map(inner => `(?:${inner})`),
+    fc.tuple(tie('common'), fc.constantFrom('*', '+', '?', '{2}')).map(([inner, times]) => `(${inner})${times}`),
+  ),
+  common: fc.oneof(
+    { depthSize: 'small' },
+    fc.array(tie('piece'), { maxLength: 4 }).map(pieces => pieces.join('')),
+    fc.tuple(tie('piece'), tie('piece')).map(([one, other]) => `${one}|${other}`),
+  ),
+}));
+const text = fc.array(fc.constantFrom('a', 'b', 'é', '😀', '.', '1', '\n'), { maxLength: 12 }).map(all => all.join(''));
+
+it('agrees with JavaScript on what both have', () => {
+  fc.assert(
+    fc.property(common, fc.array(text, { maxLength: 6 }), (source, texts) => {
+      const pattern = createPattern(source);
+      const same = new RegExp(`^(?:${source})$`, 'su');
+      // Twice: what is remembered is what was found.
+      for (const each of [...texts, ...texts]) expect([each, pattern.matches(each)]).toEqual([each, same.test(each)]);
+    }),
+    { numRuns: 2000 },
+  );
+});
+
+describe('text of the service may be hostile', () => {
+  const LENGTHS = [512, 8192] as const;
+
+  /** The least of some runs on texts that were not seen before, milliseconds. */
+  function least(pattern: string, hostile: string, length: number): number {
+    const runs = Array.from({ length: 7 }, (_, run) => {
+      const text = `${hostile.repeat(length).slice(0, length - 2)}${run}!`;
+      const compiled = createPattern(pattern);
+      compiled.matches(`${run}`);
+      const start = performance.now();
+      compiled.matches(text);
+      return performance.now() - start;
+    });
+    return Math.min(...runs);
+  }
+
+  it.each([
+    ['.*a.*a.*b', 'a'],
+    ['.*a.*a.*a.*a.*b', 'a'],
+    ['(a+)+', 'a'],
+    ['(a|aa)+', 'a'],
+    ['(?:a?){20}a{20}', 'a'],
+    ['(.*)(.*)(.*)(.*)(.*)[^a]{50}', 'ab'],
+  ])('%s takes time by its length, and not by a power of it', (pattern, hostile) => {
+    const [short, long] = LENGTHS;
+    // 16 times the text. The square of that would be 256, and the cube, which the first needs where ways are tried, 4096.
+    const measured = least(pattern, hostile, long) / Math.max(least(pattern, hostile, short), 0.05);
+    expect(measured).toBeLessThan(200);
+  });
+
+  it('each text is judged once, however often it is asked for', ({ onTestFinished }) => {
+    const judged = vi.spyOn(RE2JS.prototype, 'matches');
+    onTestFinished(() => judged.mockRestore());
+    const pattern = createPattern('.*a.*a.*b');
+    for (let time = 0; time < 10_000; time += 1) pattern.matches('a'.repeat(500 + (time % 3)));
+    expect(judged).toHaveBeenCalledTimes(3);
+  });
+
+  it('remembers a bounded amount, and says the same beyond it', ({ onTestFinished }) => {
+    const judged = vi.spyOn(RE2JS.prototype, 'matches');
+    onTestFinished(() => judged.mockRestore());
+    const pattern = createPattern('[0-9]+x*');
+    const texts = Array.from({ length: 1200 }, (_, number) => `${number}${'x'.repeat(4000)}`);
+    for (const text of [...texts, ...texts]) expect(pattern.matches(text)).toBe(true);
+    // 1,200 × 4,000 characters are more than are kept, and the first were forgotten.
+    expect(judged.mock.calls.length).toBeGreaterThan(1200);
+  });
+});

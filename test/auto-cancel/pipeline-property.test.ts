@@ -1,0 +1,152 @@
+import fc from 'fast-check';
+import { expect, it } from 'vitest';
+import { openJournal } from '../../src/auto-cancel/journal.ts';
+import { BREAKERS } from '../../src/model/journal.ts';
+import { createScene, DAY, HOUR, MINUTE, rule, SECOND } from '../support/auto-cancel-scene.ts';
+
+const IDS = ['a', 'b', 'c', 'd', 'e'] as const;
+const PER_HOUR = 4;
+const SECTION = {
+  limits: { perRun: 3, perHour: PER_HOUR, perDay: 50, spacing: '1s' },
+  breaker: {
+    candidates: { max: 4, percent: 100 },
+    errors: { max: 3, within: '15m' },
+    lostRaces: { percent: 100, ofLast: 5 },
+  },
+  rules: [rule('jobs', { grace: '2m', limits: { perRun: 3, perHour: 9 } })],
+};
+
+const word = fc
+  .record({
+    id: fc.constantFrom(...IDS),
+    says: fc.constantFrom('', '', '', ':idle_for', ':unknown_label', ':no_match'),
+    episode: fc.constantFrom('#1', '#1', '#1', '#2'),
+  })
+  .map(({ id, says, episode }) => `${id}${says}${episode}`);
+const walk = fc.uniqueArray(word, { maxLength: 5, selector: text => text[0] }).map(words => words.join(' '));
+/** What may happen, each as often as its number says. `words`: what the walk then lists, where it is other than before. */
+const step = fc.record({
+  kind: fc.constantFrom(
+    ...([
+      'walk',
+      'walk',
+      'walk',
+      'walk',
+      'walk',
+      'walk',
+      'wait',
+      'wait',
+      'wait',
+      'ends',
+      'ends',
+      'dies',
+      'dies',
+    ] as const),
+    ...(['store fails', 'resets', 'clock steps', 'stopped', 'stale', 'paused'] as const),
+  ),
+  words: fc.option(walk, { freq: 3, nil: undefined }),
+  /** Walks more than one, or commits before the store fails. */
+  count: fc.nat(4),
+  ms: fc.constantFrom(SECOND, 5 * SECOND, MINUTE, 6 * MINUTE, HOUR, DAY),
+  back: fc.boolean(),
+  id: fc.constantFrom(...IDS),
+  state: fc.constantFrom('success', 'fail', 'gone', 'canceled', undefined, 'in_progress', 'in_progress', 'in_progress'),
+});
+const answer = fc.constantFrom('302!', '302!', '302', '400', '404', '429', '500', '500', '500!', 'timeout!', 'unsent');
+
+type Scene = Awaited<ReturnType<typeof createScene>>;
+
+/**
+ * What must be true when a request is about to be sent. `reached`: how many of each action may have reached the service.
+ * `uses`: when requests were sent, whatever the clock said.
+ */
+function check(scene: Scene, id: string, reached: Map<string, number>, uses: number[]): void {
+  const { state } = scene.journal();
+  const open = [...state.actions.values()].filter(({ target, isOpen }) => target.id === id && isOpen);
+  // Its intent is written, and has no answer yet.
+  expect(open.map(({ attempts }) => attempts.at(-1)?.answer)).toEqual([undefined]);
+  const action = open[0]?.id ?? '';
+  const judged = scene.judged().find(({ target }) => target.id === id);
+  expect([judged?.action, judged?.finding.verdict]).toEqual([action, 'stuck']);
+  expect(scene.states.get(id) ?? 'in_progress').toBe('in_progress');
+  expect(scene.pipeline().held()).toBeUndefined();
+  uses.push(scene.passed());
+  expect(uses.filter(at => at > scene.passed() - HOUR).length).toBeLessThanOrEqual(PER_HOUR);
+  const isCertain = ['429', 'unsent'].includes(scene.answers[0] ?? '');
+  reached.set(action, (reached.get(action) ?? 0) + (isCertain ? 0 : 1));
+  expect(reached.get(action)).toBeLessThanOrEqual(2);
+}
+
+const REASON = { at: 0, by: 'ann', reason: 'r' } as const;
+
+async function happen(
+  scene: Scene,
+  { kind, count, ms, back, id, state }: typeof step extends fc.Arbitrary<infer T> ? T : never,
+  words: string,
+) {
+  // Where the store fails, so does the run.
+  const walkOn = () => scene.walk(words).catch(() => undefined);
+  const journal = scene.journal();
+  if (kind === 'walk') for (let walks = 0; walks <= count; walks += 1) await walkOn();
+  else if (kind === 'wait') await scene.wait(ms).catch(() => undefined);
+  else if (kind === 'ends') scene.states.set(id, state as never);
+  else if (kind === 'clock steps') scene.clock.step(back ? -ms : ms);
+  else if (kind === 'resets') {
+    await journal.append(BREAKERS.map(breaker => ({ ...REASON, step: 'breaker_reset', breaker })));
+  } else if (kind === 'stopped' || kind === 'stale') {
+    Object.assign(scene, { isStopped: kind === 'stopped', isFresh: kind !== 'stale' });
+    await walkOn();
+    Object.assign(scene, { isStopped: false, isFresh: true });
+  } else if (kind === 'paused') {
+    await journal.append([{ ...REASON, step: 'paused' }]);
+    await walkOn();
+    await journal.append([{ ...REASON, step: 'resumed' }]);
+  } else {
+    scene.failCommitsAfter(count);
+    await walkOn();
+    scene.failCommitsAfter(undefined);
+    if (kind === 'dies') await scene.restart();
+  }
+}
+
+it('sends once what is stuck, after its intent, whatever happens in between', { timeout: 60_000 }, async () => {
+  let [sent, second, recovered] = [0, 0, 0];
+  const life = fc.array(step, { minLength: 30, maxLength: 60, size: 'max' });
+  await fc.assert(
+    fc.asyncProperty(life, fc.infiniteStream(answer), async (steps, answers) => {
+      const scene = await createScene(SECTION);
+      const reached = new Map<string, number>();
+      const uses: number[] = [];
+      let isAhead = false;
+      /** Not to be lost among what is meant to fail. */
+      const wrong: unknown[] = [];
+      scene.onSend = id => {
+        sent += 1;
+        try {
+          check(scene, id, reached, uses);
+        } catch (error) {
+          wrong.push(error);
+        }
+      };
+      await scene.warm();
+      let words = 'a b c';
+      for (const each of steps) {
+        words = each.words ?? words;
+        isAhead ||= each.kind === 'clock steps' && !each.back;
+        // To the next process a clock that was set forward looks like time that has passed.
+        if (each.kind === 'dies' && isAhead) [uses.length, isAhead] = [0, false];
+        scene.answers = [...answers.take(20)];
+        await happen(scene, each, words);
+        expect(wrong).toEqual([]);
+        if (each.kind === 'dies') recovered += [...scene.journal().state.actions.values()].filter(a => a.isOpen).length;
+      }
+      second += [...reached.values()].filter(count => count === 2).length;
+      expect((await openJournal(scene.store, 'production')).state).toEqual(scene.journal().state);
+    }),
+    { numRuns: 120 },
+  );
+  // It was put to the test at all.
+  expect(sent).toBeGreaterThan(200);
+  expect(second).toBeGreaterThan(5);
+  expect(recovered).toBeGreaterThan(20);
+});

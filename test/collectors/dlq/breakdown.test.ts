@@ -1,0 +1,40 @@
+import { expect, it } from 'vitest';
+import { dlq } from '../../../src/collectors/dlq/dlq.ts';
+import type { DlqFacts } from '../../../src/collectors/dlq/facts.ts';
+import type { DlqEntry } from '../../../src/model/message.ts';
+import type { Reader } from '../../../src/upstream/api.ts';
+
+it('keeps a value that is beyond the cap for as many walks as it says, however many steps a walk has', async () => {
+  let counts: Readonly<Record<string, number>> = {};
+  async function* dlqPages() {
+    const statuses = Object.entries(counts).flatMap(([status, count]) => Array<string>(count).fill(status));
+    for (const [index, status] of statuses.entries()) {
+      const row = { id: `${status}-${index}`, responseStatus: Number(status), labels: [] } as unknown as DlqEntry;
+      yield { rows: [row], rejected: 0, isLast: index === statuses.length - 1 };
+    }
+  }
+  const api = { dlqPages } as unknown as Reader;
+  const options = dlq.options.parse({ breakdowns: ['responseStatus'], maxSeriesPerBreakdown: 1 });
+  let memory = dlq.restore(new Map(), options);
+  const walk = async () => {
+    let rest: unknown;
+    let facts: DlqFacts | undefined;
+    let steps = 0;
+    const signal = new AbortController().signal;
+    do {
+      const step = await dlq.observe({ api, options, round: 'full', now: 1, memory, walk: rest as never, signal });
+      ({ memory, facts } = step.fold(memory));
+      rest = step.more;
+      steps += 1;
+    } while (rest !== undefined);
+    expect(steps).toBeGreaterThan(4);
+    return [...(facts?.breakdowns.get('responseStatus')?.keys() ?? [])];
+  };
+  counts = { 500: 40, 404: 20, 410: 10 };
+  expect(await walk()).toEqual(['500', '__other__']);
+  // Clearly beyond: two are larger.
+  counts = { 500: 10, 404: 40, 410: 20 };
+  expect(await walk()).toEqual(['500', '__other__']);
+  expect(await walk()).toEqual(['500', '__other__']);
+  expect(await walk()).toEqual(['404', '__other__']);
+});

@@ -1,0 +1,225 @@
+import fc from 'fast-check';
+import { expect, it } from 'vitest';
+import { dlq } from '../../../src/collectors/dlq/dlq.ts';
+import { type EmulatedAccount, type Emulator, startEmulator } from '../../../src/emulator/server.ts';
+import { systemClock } from '../../../src/kit/clock.ts';
+import { Secret } from '../../../src/kit/secret.ts';
+import { createSlot } from '../../../src/scheduler/board.ts';
+import { createRunner } from '../../../src/scheduler/runner.ts';
+import { createMemoryStore } from '../../../src/store/memory.ts';
+import type { Store } from '../../../src/store/store.ts';
+import { fixedToken } from '../../../src/upstream/token.ts';
+import { afterThisTest, createTestClient } from '../../support/client.ts';
+import { createTestLog, createTestTracer } from '../../support/silent.ts';
+
+const RUNS = 40;
+const QUEUES = ['emails', 'payments'] as const;
+type Queue = (typeof QUEUES)[number];
+
+/** The queue of an emulated account, and who was in it at any time and all the time since the last `watch`. */
+function createTruth({ state }: EmulatedAccount, now: () => number) {
+  const present = new Map<string, Queue>();
+  let ever = new Map<string, Queue>();
+  let always = new Map<string, Queue>();
+  const count = (ids: ReadonlyMap<string, Queue>, queue?: Queue) =>
+    [...ids.values()].filter(each => queue === undefined || each === queue).length;
+  return {
+    add(age: number, retries: number, queueName: Queue) {
+      const enteredAt = now() - age;
+      const id = state.addDlqEntry({ enteredAt, createdAt: enteredAt - retries, queueName });
+      present.set(id, queueName);
+      ever.set(id, queueName);
+    },
+    remove(number: number) {
+      const id = [...present.keys()][number % Math.max(1, present.size)];
+      if (id === undefined) return;
+      if (!state.removeDlqEntry(id)) throw new Error(`${id} is gone already`);
+      present.delete(id);
+      always.delete(id);
+    },
+    watch() {
+      // What is kept here is compared with what the emulator itself counts.
+      expect(present.size).toBe(state.countDlq());
+      ever = new Map(present);
+      always = new Map(present);
+    },
+    /** How many there are at least and at most. */
+    bounds: (queue?: Queue) => [count(always, queue), count(ever, queue)] as const,
+  };
+}
+
+/** The real client, collector, runner and board on a store that outlasts them. */
+function createAgent(emulator: Emulator, account: EmulatedAccount, inner: Store) {
+  const clock = { ...systemClock, now: emulator.clock.now };
+  const options = dlq.options.parse({ filters: [{ name: 'emails', match: { queueName: 'emails' } }] });
+  let onAnswer = () => {};
+  const none = { inc: () => undefined, observe: () => undefined };
+  const { reader } = createTestClient(emulator.url, {
+    token: fixedToken(new Secret(account.token)),
+    meter: { requests: { inc: () => onAnswer() }, seconds: none, bytes: none, rowsRejected: none, listsMissing: none },
+  });
+
+  async function boot() {
+    let isDead = false;
+    const store: Store = {
+      ...inner,
+      async commit(...row) {
+        if (isDead) throw new Error('this process is no more');
+        return inner.commit(...row);
+      },
+    };
+    const staleness = { markAfter: 3, withdrawAfter: 20, withdrawAtMost: 1_800_000 };
+    const slot = createSlot({ account: 'a', collector: dlq.name }, dlq.rounds(options), staleness, clock);
+    const run = await createRunner({
+      observer: {
+        name: dlq.name,
+        restore: rows => dlq.restore(rows, options),
+        recall: memory => dlq.recall?.(memory as never, options),
+        observe: step => dlq.observe({ api: reader, options, ...step } as never),
+      },
+      slot,
+      store,
+      clock,
+      log: createTestLog(),
+      tracer: createTestTracer(),
+    });
+    const stop = new AbortController();
+    return {
+      slot,
+      run: (round: string) => run(round, stop.signal),
+      die() {
+        isDead = true;
+        stop.abort(new Error('killed'));
+      },
+    };
+  }
+
+  type Facts = Parameters<typeof dlq.samples>[0];
+  const sum = (samples: readonly { readonly value: number }[]) => samples.reduce((all, { value }) => all + value, 0);
+  return {
+    boot,
+    /** Called after each answer, before anything is made of it. */
+    onAnswer(change: () => void) {
+      onAnswer = change;
+    },
+    /** What /metrics would show of the queue now; undefined as long as there is nothing. */
+    gauges(slot: Awaited<ReturnType<typeof boot>>['slot']) {
+      const { now } = slot.visible();
+      const samples = now === undefined ? undefined : dlq.samples(now as Facts);
+      const of = (filter: string) => samples?.messages?.find(({ labels }) => labels.filter === filter)?.value;
+      return { all: of('all'), emails: of('emails'), broken: sum(samples?.breakdown ?? []) };
+    },
+    counters(slot: Awaited<ReturnType<typeof boot>>['slot']) {
+      const { committed } = slot.visible();
+      const { entered = [], left = [] } = dlq.samples(committed as Facts);
+      const ofAll = (samples: typeof entered | typeof left) =>
+        sum(samples.filter(each => each.labels.filter === 'all'));
+      return { entered: ofAll(entered), left: ofAll(left) };
+    },
+  };
+}
+
+/** Age and time of retries, milliseconds. None expires while it is watched. */
+const letter = fc.tuple(
+  fc.oneof(fc.constantFrom(0, 5, 5000), fc.nat(3_600_000), fc.nat(60 * 3_600_000)),
+  fc.nat(100_000),
+  fc.constantFrom(...QUEUES),
+);
+/** So many that the first walk cuts the queue into windows, one of whose edges is six hours ago. */
+const manyLetters = fc.integer({ min: 1100, max: 1400 }).map(count =>
+  Array.from({ length: count }, (_, index): [number, number, Queue] => {
+    const age = Math.floor((index * 30 * 3_600_000) / count);
+    return [age, (index * 7919) % 100_000, QUEUES[index % 2] as Queue];
+  }),
+);
+const round = fc.record({
+  rounds: fc.constantFrom<readonly string[]>(['full'], ['full'], ['new'], ['full', 'new']),
+  /** One after each answer: who comes, or which is removed. */
+  changes: fc.array(fc.oneof(letter, fc.nat(2000)), { maxLength: 20 }),
+  /** The changes happen before the round, not during it. */
+  isQuiet: fc.boolean(),
+  /** After so many answers the process is killed; a later one is then started with what is stored. */
+  killedAfter: fc.option(fc.nat(12), { freq: 3 }),
+  /** Milliseconds before it. */
+  wait: fc.nat(100_000),
+});
+
+it('shows no fewer than were there throughout a walk and no more than at any time of it, on the real client, killed or not', {
+  timeout: 120_000,
+}, async () => {
+  const emulator = await startEmulator({ accounts: RUNS, speed: 0, workload: false, history: 0, dlqEntries: 0 });
+  afterThisTest(() => emulator.close());
+  const accounts = emulator.accounts.values();
+  let [kills, changedDuring] = [0, 0];
+  await fc.assert(
+    fc.asyncProperty(
+      fc.oneof(fc.array(letter, { maxLength: 150 }), manyLetters),
+      fc.array(round, { minLength: 1, maxLength: 6 }),
+      async (letters, rounds) => {
+        const account = accounts.next().value as EmulatedAccount;
+        const truth = createTruth(account, emulator.clock.now);
+        for (const each of letters) truth.add(...each);
+        const agent = createAgent(emulator, account, createMemoryStore());
+        let process = await agent.boot();
+        truth.watch();
+        await process.run('full');
+        const { all: initial = Number.NaN } = agent.gauges(process.slot);
+        expect(initial).toBe(letters.length);
+        let before = agent.counters(process.slot);
+        expect(before).toEqual({ entered: 0, left: 0 });
+        for (const { rounds: names, changes, isQuiet, killedAfter, wait } of rounds) {
+          emulator.clock.advance(wait);
+          const pending = [...changes];
+          const change = () => {
+            const next = pending.shift();
+            if (typeof next === 'number') truth.remove(next);
+            else if (next) truth.add(...next);
+          };
+          if (isQuiet) while (pending.length > 0) change();
+          truth.watch();
+          let answers = 0;
+          let isKilled = false;
+          agent.onAnswer(() => {
+            if (pending.length > 0) changedDuring += 1;
+            change();
+            if (answers === killedAfter) {
+              process.die();
+              isKilled = true;
+              kills += 1;
+            }
+            answers += 1;
+          });
+          await Promise.all(names.map(process.run));
+          if (isKilled) {
+            process = await agent.boot();
+            expect(agent.gauges(process.slot).all).toBeUndefined();
+            await process.run('full');
+          }
+          agent.onAnswer(() => {});
+          const counters = agent.counters(process.slot);
+          expect(counters.entered).toBeGreaterThanOrEqual(before.entered);
+          expect(counters.left).toBeGreaterThanOrEqual(before.left);
+          before = counters;
+          const { all, emails, broken } = agent.gauges(process.slot);
+          expect(all).toBe(initial + counters.entered - counters.left);
+          expect(broken).toBe(2 * (all ?? Number.NaN));
+          expect(process.slot.status().rounds.flatMap(({ failure }) => failure ?? [])).toEqual([]);
+          if (!isKilled && !names.includes('full')) continue;
+          const [least, most] = truth.bounds();
+          expect(all).toBeGreaterThanOrEqual(least);
+          expect(all).toBeLessThanOrEqual(most);
+          const [leastEmails, mostEmails] = truth.bounds('emails');
+          expect(emails).toBeGreaterThanOrEqual(leastEmails);
+          expect(emails).toBeLessThanOrEqual(mostEmails);
+          // Nothing changed, so that the bounds meet; what the emulator itself says is the same.
+          if (isQuiet) expect(all).toBe(account.state.countDlq());
+        }
+      },
+    ),
+    // Made shorter, a failing run would need accounts and time that there are not.
+    { numRuns: RUNS, endOnFailure: true },
+  );
+  // The property says something only when these happened.
+  expect(kills).toBeGreaterThan(5);
+  expect(changedDuring).toBeGreaterThan(100);
+});

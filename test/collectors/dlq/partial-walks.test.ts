@@ -1,0 +1,240 @@
+import fc from 'fast-check';
+import { expect, it } from 'vitest';
+import { dlq } from '../../../src/collectors/dlq/dlq.ts';
+import type { DlqFacts } from '../../../src/collectors/dlq/facts.ts';
+import type { DlqEntry } from '../../../src/model/message.ts';
+import type { DlqListQuery, Reader } from '../../../src/upstream/api.ts';
+
+const START = 1_700_000_000_000;
+
+/** A queue whose rows can't all be read, and an agent that reads it; nothing changes within a round. */
+function setUp(page: number) {
+  /** When each entered, by its id. */
+  const letters = new Map<string, number>();
+  const runs: DlqEntry[] = [];
+  let now = START;
+  let seq = 0;
+  const service = {
+    isReadable: (_id: string) => true,
+    /** Rows of failed workflow runs, read by themselves, that can't be read. */
+    badRuns: 0,
+  };
+  const entryOf = ([id, enteredAt]: [string, number]) =>
+    ({
+      id,
+      dlqId: id,
+      messageId: `m-${id}`,
+      enteredAt,
+      createdAt: enteredAt,
+      labels: [],
+      responseStatus: 500,
+    }) as object;
+
+  async function* pages({ fromDate = 0, toDate = Number.POSITIVE_INFINITY, source }: DlqListQuery) {
+    if (source) {
+      yield { rows: runs, rejected: service.badRuns, isLast: true };
+      return;
+    }
+    const listed = [...letters].filter(([, time]) => time >= Number(fromDate) && time <= Number(toDate));
+    for (let at = 0; ; at += page) {
+      const rows = listed.slice(at, at + page);
+      const readable = rows.filter(([id]) => service.isReadable(id)).map(entryOf) as DlqEntry[];
+      const isLast = at + page >= listed.length;
+      yield { rows: readable, rejected: rows.length - readable.length, isLast };
+      if (isLast) return;
+    }
+  }
+  const api = { dlqPages: (query: DlqListQuery) => pages(query) } as unknown as Reader;
+  const options = dlq.options.parse({ fromDateMeans: 'entry', breakdowns: ['responseStatus'] });
+  const rows = new Map<string, string>();
+  let memory = dlq.restore(rows, options);
+  let facts: DlqFacts | undefined;
+  return {
+    letters,
+    runs,
+    service,
+    add() {
+      letters.set(`${now}-${seq}`, now);
+      seq += 1;
+    },
+    remove(number: number) {
+      letters.delete([...letters.keys()][number % Math.max(1, letters.size)] ?? '');
+    },
+    restart() {
+      memory = dlq.restore(rows, options);
+    },
+    /** Says whether the round was partial. */
+    async round(round: string): Promise<boolean> {
+      let walk: unknown;
+      let isPartial = false;
+      do {
+        const signal = new AbortController().signal;
+        const step = await dlq.observe({ api, options, round, now, memory, walk: walk as never, signal });
+        isPartial ||= step.isPartial === true;
+        const folded = step.fold(memory);
+        ({ memory } = folded);
+        for (const { key, value } of folded.changes) value === null ? rows.delete(key) : rows.set(key, value);
+        if (step.more === undefined) facts = folded.facts ?? facts;
+        walk = step.more;
+      } while (walk !== undefined);
+      now += 30_000;
+      return isPartial;
+    },
+    shown() {
+      const { messages, entered, left } = (facts as DlqFacts).selections.get('all') ?? {};
+      const values = facts?.breakdowns.get('responseStatus') ?? new Map<string, number>();
+      const sum = [...values.values()].reduce((a, b) => a + b, 0);
+      return { messages, sum, entered, left: Object.values(left ?? {}).reduce((a, b) => a + b, 0) };
+    },
+    tracked: () => facts?.tracked,
+  };
+}
+
+const acts = fc.array(
+  fc.oneof(
+    fc.record({ add: fc.integer({ min: 1, max: 8 }) }),
+    fc.record({ remove: fc.array(fc.nat(), { minLength: 1, maxLength: 8 }) }),
+    fc.record({ unreadable: fc.integer({ min: 0, max: 6 }), seed: fc.nat() }),
+    fc.constantFrom('new' as const, 'full' as const, 'restart' as const),
+  ),
+  { maxLength: 40 },
+);
+
+/** Entries that a complete read could read at any time, and those that any look could. */
+function createTruth(letters: ReadonlyMap<string, number>, isReadable: (id: string) => boolean) {
+  const [surely, maybe] = [new Set<string>(), new Set<string>()];
+  const gone = (ids: ReadonlySet<string>) => [...ids].filter(id => !letters.has(id)).length;
+  return {
+    looked(round: string) {
+      for (const id of letters.keys()) {
+        if (!isReadable(id)) continue;
+        maybe.add(id);
+        if (round === 'full') surely.add(id);
+      }
+    },
+    bounds: (first: number) => ({
+      entered: [surely.size - first, maybe.size - first] as const,
+      left: [gone(surely), gone(maybe)] as const,
+    }),
+  };
+}
+
+it.each([5, 130])('shows as many as are listed, and tells who came and left, from %i entries on', async entries => {
+  await fc.assert(
+    fc.asyncProperty(acts, fc.integer({ min: 1, max: 50 }), async (script, page) => {
+      const { letters, service, add, remove, round, restart, shown } = setUp(page);
+      const truth = createTruth(letters, id => service.isReadable(id));
+      for (let count = 0; count < entries; count += 1) add();
+      async function look(kind: string) {
+        truth.looked(kind);
+        const isPartial = await round(kind);
+        const { messages, sum, entered = 0, left = 0 } = shown();
+        const { entered: came, left: went } = truth.bounds(entries);
+        expect(sum).toBe(messages);
+        expect(entered).toBeGreaterThanOrEqual(came[0]);
+        expect(entered).toBeLessThanOrEqual(came[1]);
+        expect(left).toBeLessThanOrEqual(went[1]);
+        if (kind !== 'full') return isPartial;
+        expect(messages).toBe(letters.size);
+        if (!isPartial) expect(left).toBeGreaterThanOrEqual(went[0]);
+        return isPartial;
+      }
+      await look('full');
+      for (const act of script) {
+        if (act === 'restart') restart();
+        else if (typeof act === 'string') await look(act);
+        else if ('add' in act) for (let count = 0; count < act.add; count += 1) add();
+        else if ('remove' in act) for (const number of act.remove) remove(number);
+        else service.isReadable = id => (Number(id.split('-')[1]) + act.seed) % 7 >= act.unreadable;
+      }
+      service.isReadable = () => true;
+      expect(await look('full')).toBe(false);
+    }),
+    { numRuns: 300 },
+  );
+});
+
+it('adds what a look finds to what the last walk found, without the row that could not be read then', async () => {
+  const { letters, service, add, round, shown } = setUp(50);
+  for (let count = 0; count < 130; count += 1) add();
+  await round('full');
+  add();
+  service.isReadable = id => !id.endsWith('-130');
+  expect(await round('full')).toBe(true);
+  expect(shown()).toMatchObject({ messages: 131, entered: 0 });
+  service.isReadable = () => true;
+  add();
+  await round('new');
+  expect(shown()).toEqual({ messages: letters.size, sum: 132, entered: 2, left: 0 });
+});
+
+it('counts from the first walk on that could read every row', async () => {
+  const { service, add, remove, round, shown } = setUp(50);
+  for (let count = 0; count < 20; count += 1) add();
+  service.isReadable = id => Number(id.split('-')[1]) > 9;
+  await round('full');
+  expect(shown()).toEqual({ messages: 20, sum: 20, entered: 0, left: 0 });
+  service.isReadable = () => true;
+  await round('full');
+  add();
+  remove(0);
+  await round('full');
+  expect(shown()).toEqual({ messages: 20, sum: 20, entered: 1, left: 1 });
+});
+
+it('says of failure callbacks that they are not the whole, until a walk could read every row', async () => {
+  const { runs, service, add, round, tracked } = setUp(50);
+  runs.push({ id: 'w', dlqId: 'w', workflowRunId: 'r', callbackState: 'in_progress', labels: [] } as never);
+  add();
+  add();
+  await round('full');
+  expect(tracked()).toMatchObject({ isPartial: false, walks: 1, sightings: [{ snapshots: 1 }] });
+  service.badRuns = 1;
+  expect(await round('full')).toBe(true);
+  expect(tracked()).toMatchObject({ isPartial: true, walks: 1, sightings: [{ snapshots: 1 }] });
+  service.badRuns = 0;
+  service.isReadable = id => !id.endsWith('-1');
+  expect(await round('full')).toBe(true);
+  expect(tracked()).toMatchObject({ isPartial: true, walks: 1 });
+  service.isReadable = () => true;
+  expect(await round('full')).toBe(false);
+  expect(tracked()).toMatchObject({ isPartial: false, walks: 2, sightings: [{ snapshots: 2 }] });
+});
+
+it('keeps no more entries in doubt than there may be, and some thousands', async () => {
+  const { letters, service, add, round, shown } = setUp(1000);
+  for (let count = 0; count < 12_000; count += 1) add();
+  await round('full');
+  letters.clear();
+  for (let count = 0; count < 20; count += 1) add();
+  service.isReadable = id => !/1\d$/.test(id);
+  expect(await round('full')).toBe(true);
+  // 12,000 are missing, and 10 rows may be any of them: beyond 10,000 more, they have left.
+  expect(shown()).toEqual({ messages: 20, sum: 20, entered: 10, left: 1990 });
+});
+
+it('says that callbacks are not known whole while a row of a filter alone can not be read', async () => {
+  let badRows = 0;
+  async function* pages({ responseStatus }: DlqListQuery) {
+    yield { rows: [], rejected: responseStatus === undefined ? 0 : badRows, isLast: true };
+  }
+  const api = { dlqPages: (query: DlqListQuery) => pages(query) } as unknown as Reader;
+  const filters = [{ name: 'errors', match: { responseStatus: 500 } }];
+  const options = dlq.options.parse({ fromDateMeans: 'entry', filters });
+  let memory = dlq.restore(new Map(), options);
+  async function walk(now: number) {
+    let step: unknown;
+    do {
+      const signal = new AbortController().signal;
+      const seen = await dlq.observe({ api, options, round: 'full', now, memory, walk: step, signal } as never);
+      memory = seen.fold(memory).memory;
+      step = seen.more;
+    } while (step !== undefined);
+    return memory.callbacks.facts()?.isPartial;
+  }
+  expect(await walk(START)).toBe(false);
+  badRows = 1;
+  expect(await walk(START + 60_000)).toBe(true);
+  badRows = 0;
+  expect(await walk(START + 120_000)).toBe(false);
+});

@@ -1,0 +1,89 @@
+import { expect, it } from 'vitest';
+import { dlq } from '../../../src/collectors/dlq/dlq.ts';
+import type { DlqFacts } from '../../../src/collectors/dlq/facts.ts';
+import type { DlqEntry } from '../../../src/model/message.ts';
+import type { DlqQuery, Reader } from '../../../src/upstream/api.ts';
+
+const NOW = 1_700_000_000_000;
+
+/** An agent whose rounds can be held between a step's reading and its folding. `ids`: the queue, the newest first. */
+function setUp(ids: string[], refuse: (query: DlqQuery) => void = () => {}) {
+  async function* dlqPages(query: DlqQuery) {
+    refuse(query);
+    const listed = ids.filter(id => (query.messageId ?? id) === id);
+    for (let at = 0; ; at += 100) {
+      const isLast = at + 100 >= listed.length;
+      const rows = listed.slice(at, at + 100).map(
+        id =>
+          ({
+            id,
+            messageId: id,
+            createdAt: NOW - 2000,
+            enteredAt: NOW - 1000,
+            labels: [],
+          }) as unknown as DlqEntry,
+      );
+      yield { rows, rejected: 0, isLast };
+      if (isLast) return;
+    }
+  }
+  const api = { dlqPages } as unknown as Reader;
+  const options = dlq.options.parse({});
+  let memory = dlq.restore(new Map(), options);
+  let facts: DlqFacts | undefined;
+  async function* steps(round: string): AsyncGenerator<void, void> {
+    let walk: unknown;
+    do {
+      const signal = new AbortController().signal;
+      const step = await dlq.observe({ api, options, round, now: NOW, memory, walk: walk as never, signal });
+      yield;
+      const folded = step.fold(memory);
+      ({ memory } = folded);
+      facts = folded.facts ?? facts;
+      walk = step.more;
+    } while (walk !== undefined);
+  }
+  return {
+    steps,
+    async round(name: string) {
+      for await (const _step of steps(name));
+    },
+    shown() {
+      const { messages, entered, left } = facts?.selections.get('all') ?? {};
+      return { messages, entered, left: left && Object.values(left).reduce((a, b) => a + b, 0) };
+    },
+  };
+}
+
+const queue = (entries: number) => Array.from({ length: entries }, (_, index) => `m${index}`);
+
+it('ends a walk whose question about fromDate was refused, and asks again at the next', async () => {
+  const asked: unknown[] = [];
+  const agent = setUp(queue(3), ({ messageId }) => {
+    if (messageId === undefined) return;
+    asked.push(messageId);
+    throw Object.assign(new Error('no such question'), { reason: 'refused' });
+  });
+  await agent.round('full');
+  expect(agent.shown()).toEqual({ messages: 3, entered: 0, left: 0 });
+  await agent.round('full');
+  expect(asked).toHaveLength(2);
+});
+
+it.each([1, 2, 3, 4])(
+  'keeps what a look finds that a walk read too early for, between reading and folding of its step %d',
+  async step => {
+    const ids = queue(150);
+    const agent = setUp(ids);
+    await agent.round('full');
+    const walk = agent.steps('full');
+    for (let count = 0; count < step; count += 1) await walk.next();
+    ids.unshift('new');
+    await agent.round('new');
+    expect(agent.shown()).toEqual({ messages: 151, entered: 1, left: 0 });
+    for await (const _step of walk);
+    expect(agent.shown()).toEqual({ messages: 151, entered: 1, left: 0 });
+    await agent.round('full');
+    expect(agent.shown()).toEqual({ messages: 151, entered: 1, left: 0 });
+  },
+);

@@ -1,0 +1,166 @@
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { dlq } from '../../../src/collectors/dlq/dlq.ts';
+import type { DlqFacts } from '../../../src/collectors/dlq/facts.ts';
+import { type Dialect, type Emulator, startEmulator } from '../../../src/emulator/server.ts';
+import type { CallbackSighting } from '../../../src/model/callback.ts';
+import { createSlot } from '../../../src/scheduler/board.ts';
+import { createRunner, type RunRound } from '../../../src/scheduler/runner.ts';
+import { openSqliteStore } from '../../../src/store/sqlite.ts';
+import type { Store } from '../../../src/store/store.ts';
+import { useTempFolders } from '../../store/temp-folder.ts';
+import { afterThisTest, createTestClient, TOKEN } from '../../support/client.ts';
+import { createManualClock } from '../../support/manual-clock.ts';
+import { createTestLog, createTestTracer } from '../../support/silent.ts';
+
+const MINUTE = 60_000;
+const WALKS = 50;
+const EVERY = 10 * MINUTE;
+const LONG = 5 * 60 * MINUTE;
+
+const newFolder = useTempFolders();
+
+/** An agent as a process is one: killed, only its store is left, in whatever state it was. */
+async function createAgent(emulator: Emulator) {
+  const path = join(newFolder(), 'store.db');
+  const { reader } = createTestClient(emulator.url);
+  const options = {
+    ...dlq.options.parse({ rescanEvery: '10m' }),
+    callbacks: {
+      track: () => false,
+      maxGap: 2 * EVERY,
+      isSuspected: ({ firstSeenAt, lastSeenAt }: CallbackSighting) => lastSeenAt - firstSeenAt >= LONG,
+    },
+  };
+  const clock = { ...createManualClock(), now: () => emulator.clock.now() };
+  let store: Store | undefined;
+  let run: RunRound;
+  let slot: ReturnType<typeof createSlot>;
+  /** Requests of the round that is under way, and the one at which it is given up. */
+  let asked = 0;
+  let last = Number.POSITIVE_INFINITY;
+  let giveUp = new AbortController();
+  const api: typeof reader = {
+    ...reader,
+    dlqPages(query, signal) {
+      const pages = reader.dlqPages(query, signal);
+      return {
+        next() {
+          asked += 1;
+          if (asked > last) giveUp.abort();
+          signal.throwIfAborted();
+          return pages.next();
+        },
+      };
+    },
+  };
+  async function start() {
+    await store?.close();
+    const opened = await openSqliteStore({ path });
+    store = opened;
+    slot = createSlot(
+      { account: 'a', collector: 'dlq' },
+      { full: { every: EVERY } },
+      { markAfter: 3, withdrawAfter: 20, withdrawAtMost: 30 * MINUTE },
+      clock,
+    );
+    run = await createRunner({
+      observer: {
+        name: 'dlq',
+        restore: rows => dlq.restore(rows, options),
+        recall: memory => dlq.recall?.(memory as never, options),
+        observe: step => dlq.observe({ api, options, ...step } as never),
+      },
+      slot,
+      store: opened,
+      clock,
+      log: createTestLog(),
+      tracer: createTestTracer(),
+    });
+  }
+  afterThisTest(async () => store?.close());
+  await start();
+  return {
+    facts: () => slot.visible().now as DlqFacts | undefined,
+    /** Stops in its middle and is gone, where it would need more requests than that. */
+    async walk(most = Number.POSITIVE_INFINITY) {
+      [asked, last, giveUp] = [0, most, new AbortController()];
+      await run('full', giveUp.signal);
+      return asked;
+    },
+    kill: start,
+    async rows() {
+      return [...((await store?.scan('a', 'dlq/callbacks')) ?? new Map()).keys()];
+    },
+  };
+}
+
+/** What the emulator says itself, without the code that answers requests. */
+function inProgress({ state }: Emulator): string[] {
+  return state
+    .dlqRows()
+    .filter(({ failureCallbackInfo }) => failureCallbackInfo?.state === 'CALLBACK_INPROGRESS')
+    .map(({ dlqId }) => dlqId);
+}
+
+it.each<[Partial<Dialect>]>([
+  [{ dlqWorkflows: 'included' }],
+  [{ dlqWorkflows: 'separate', callbackState: 'failureFunctionState' }],
+])(
+  'finds the callbacks that are stuck, and since when, killed at any point: %o',
+  { timeout: 60_000 },
+  async dialect => {
+    const emulator = await startEmulator({ scenario: 'stuck-callback', speed: 0, token: TOKEN, dialect });
+    afterThisTest(() => emulator.close());
+    const agent = await createAgent(emulator);
+    const since = new Map<string, number>();
+    const firstWalk = new Map<string, number>();
+    let [walks, ended, killed, least] = [0, 0, 0, Number.POSITIVE_INFINITY];
+    /** What a walk that came to its end must have found. */
+    function look() {
+      const [now, current] = [emulator.clock.now(), inProgress(emulator)];
+      walks += 1;
+      for (const id of since.keys()) if (!current.includes(id) && since.delete(id)) ended += 1;
+      for (const id of current) {
+        if (!since.has(id)) firstWalk.set(id, walks);
+        since.set(id, since.get(id) ?? now);
+      }
+      return [now, current] as const;
+    }
+    for (let walk = 1; walk <= WALKS; walk += 1) {
+      if (walk % 3 === 0) {
+        // Killed at each request of a walk in turn, or between two walks.
+        await agent.walk(killed % (least + 1));
+        if (agent.facts()?.tracked?.at === emulator.clock.now()) look();
+        await agent.kill();
+        killed += 1;
+        expect(agent.facts()).toBeUndefined();
+      }
+      least = Math.min(least, await agent.walk());
+      const [now, current] = look();
+      const { tracked, suspected, callbacks } = agent.facts() as DlqFacts;
+      expect(new Map(tracked?.sightings.map(({ entry, firstSeenAt }) => [entry.id, firstSeenAt]))).toEqual(since);
+      for (const { entry, lastSeenAt, snapshots } of tracked?.sightings ?? []) {
+        expect([lastSeenAt, snapshots]).toEqual([now, walks - (firstWalk.get(entry.id) ?? 0) + 1]);
+      }
+      expect(dlq.samples(agent.facts() as DlqFacts).oldestInProgress).toEqual([
+        { labels: {}, value: Math.min(...since.values()) / 1000 },
+      ]);
+      expect(suspected).toBe([...since.values()].filter(first => now - first >= LONG).length);
+      expect(callbacks?.get('in_progress')).toBe(dialect.dlqWorkflows === 'included' ? current.length : undefined);
+      expect(await agent.rows()).toHaveLength(since.size + 1);
+      emulator.clock.advance(EVERY);
+    }
+    expect(ended).toBeGreaterThan(10);
+    expect(agent.facts()?.suspected).toBeGreaterThan(5);
+    expect(killed).toBeGreaterThan(2 * least);
+    // Down for longer than is allowed: nothing is known of what went on meanwhile.
+    await agent.kill();
+    emulator.clock.advance(EVERY + 1);
+    await agent.walk();
+    const { tracked, suspected } = agent.facts() as DlqFacts;
+    expect(tracked?.sightings.length).toBeGreaterThan(5);
+    expect(tracked?.sightings.every(({ snapshots }) => snapshots === 1)).toBe(true);
+    expect(suspected).toBe(0);
+  },
+);

@@ -1,0 +1,246 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { OTHER } from '../../../src/collectors/cap.ts';
+import {
+  createDestinations,
+  destinationReader,
+  type StoredTally,
+} from '../../../src/collectors/events/destinations.ts';
+import { events } from '../../../src/collectors/events/events.ts';
+import { createDestinationTally } from '../../../src/collectors/events/tally.ts';
+import type { DeliveryEvent } from '../../../src/model/message.ts';
+import { counted, createAgent, createLog, HOUR, SECOND } from './fake-log.ts';
+
+const WHOLE = ['created', 'active', 'delivered'];
+const DAY = 24 * HOUR;
+
+type Destinations = ReturnType<typeof createDestinations>;
+
+/** Counts one event, and gives what has a place then. */
+function count(destinations: Destinations, name: string, time: number): Record<string, number> {
+  destinations.of(name, time).tally.events.created += 1;
+  return shown(destinations);
+}
+
+const shown = (destinations: Destinations) =>
+  Object.fromEntries([...destinations.copies()].map(([name, { events }]) => [name, events.created]));
+
+/** Tallies as they would be found after a restart. */
+function restarted(destinations: Destinations, most: number, names: readonly string[]): Destinations {
+  const stored = names.flatMap((name): [string, StoredTally][] => {
+    const tally = destinations.stored(name);
+    return tally ? [[name, structuredClone(tally)]] : [];
+  });
+  return createDestinations('host', most, new Map(stored));
+}
+
+describe('the name of a destination', () => {
+  const event = (fields: Partial<DeliveryEvent>): DeliveryEvent => ({
+    messageId: 'msg_1',
+    state: 'created',
+    time: 0,
+    ...fields,
+  });
+
+  it.each([
+    ['https://a.example/hook?x=1', 'a.example'],
+    ['https://a.example', 'a.example'],
+    ['https://A.Example:443/', 'a.example'],
+    ['http://a.example:8080/hook', 'a.example:8080'],
+    ['https://user:secret@a.example/', 'a.example'],
+    ['https://user:secret@a.example:99/@b.example/', 'a.example:99'],
+    ['https://a.example\\@b.example/', 'a.example'],
+    ['https://a.example#b', 'a.example'],
+    ['https://bücher.example/', 'xn--bcher-kva.example'],
+    ['https://127.0.0.1/', '127.0.0.1'],
+    ['https://0x7f.1/', '127.0.0.1'],
+    ['https://[::1]:80/', '[::1]:80'],
+    ['no address', ''],
+    ['', ''],
+  ])('is the host of %j', (url, host) => expect(destinationReader('host')(event({ url }))).toBe(host));
+
+  it('is the host as an address parser has it, of any plain address', () => {
+    const label = fc.stringMatching(/^[a-z0-9-]{1,8}$/);
+    const rest = fc.constantFrom('', '/', '/hook', '?x=1', '#y', ':443/', ':8080', '.');
+    fc.assert(
+      fc.property(fc.array(label, { minLength: 1, maxLength: 4 }), rest, (labels, rest) => {
+        const url = `https://${labels.join('.')}${rest}`;
+        expect(destinationReader('host')(event({ url }))).toBe(URL.parse(url)?.host ?? '');
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  it('is what the option says, and empty where the event has none', () => {
+    const whole = event({ url: 'https://a.example/', topic: 'orders', queue: 'slow', label: 'blue' });
+    const names = (['none', 'host', 'topic', 'queue', 'label'] as const).map(option => destinationReader(option));
+    expect(names.map(read => read(whole))).toEqual(['', 'a.example', 'orders', 'slow', 'blue']);
+    expect(names.map(read => read(event({})))).toEqual(['', '', '', '', '']);
+  });
+
+  it('is at most 200 long, and still tells long ones apart', () => {
+    const read = destinationReader('topic');
+    const names = ['a', 'b'].map(end => read(event({ topic: `${'x'.repeat(5000)}${end}` })));
+    expect(names.map(({ length }) => length)).toEqual([200, 200]);
+    expect(new Set(names).size).toBe(2);
+  });
+});
+
+describe('places', () => {
+  it('are for those that come first, and the rest share one', () => {
+    const destinations = createDestinations('host', 2, new Map());
+    for (const name of ['a', 'b', 'c', 'd', 'c', 'a']) count(destinations, name, 1);
+    expect(shown(destinations)).toEqual({ a: 2, b: 1, [OTHER]: 3 });
+    expect(destinations.beyond).toBe(2);
+  });
+
+  it('are not taken by a destination that bears the name of the rest', () => {
+    const destinations = createDestinations('host', 2, new Map());
+    for (const name of [OTHER, 'a', 'b', OTHER, 'c']) count(destinations, name, 1);
+    expect(shown(destinations)).toEqual({ [OTHER]: 3, a: 1, b: 1 });
+  });
+
+  it('are given up by all who were silent for a day, the longest silent first', () => {
+    const destinations = createDestinations('host', 3, new Map());
+    for (const [hour, name] of ['a', 'b', 'c'].entries()) count(destinations, name, hour * HOUR);
+    expect(count(destinations, 'early', DAY - 1)).toEqual({ a: 1, b: 1, c: 1, [OTHER]: 1 });
+    expect(count(destinations, 'd', DAY + 90 * 60_000)).toEqual({ b: 1, c: 1, [OTHER]: 1, d: 1 });
+    expect(count(destinations, 'e', 3 * DAY)).toEqual({ c: 1, [OTHER]: 1, d: 1, e: 1 });
+    expect(count(destinations, 'f', 3 * DAY)).toEqual({ [OTHER]: 1, d: 1, e: 1, f: 1 });
+    expect(count(destinations, 'g', 3 * DAY)).toEqual({ [OTHER]: 1, e: 1, f: 1, g: 1 });
+    expect(count(destinations, 'h', 3 * DAY)).toEqual({ [OTHER]: 2, e: 1, f: 1, g: 1 });
+  });
+
+  it('are found again with the total that was stored', () => {
+    const destinations = createDestinations('host', 1, new Map());
+    for (const name of ['a', 'a', 'b']) count(destinations, name, 0);
+    expect(count(destinations, 'b', 2 * DAY)).toEqual({ b: 1, [OTHER]: 1 });
+    expect(count(destinations, 'a', 4 * DAY)).toEqual({ a: 3, [OTHER]: 1 });
+    const again = restarted(destinations, 1, ['a', 'b', OTHER]);
+    expect(shown(again)).toEqual({ a: 3, [OTHER]: 1 });
+    expect(count(again, 'b', 6 * DAY)).toEqual({ b: 2, [OTHER]: 1 });
+  });
+
+  it('never fall, nor does the rest, and together are all that was counted', () => {
+    const names = ['a', 'b', 'c', 'd', 'e', OTHER, ''];
+    const act = fc.record({
+      name: fc.constantFrom(...names),
+      wait: fc.constantFrom(0, 1000, HOUR, 11 * HOUR, DAY),
+      most: fc.option(fc.integer({ min: 1, max: 4 }), { freq: 8 }),
+    });
+    fc.assert(
+      fc.property(fc.array(act, { maxLength: 80 }), acts => {
+        let destinations = createDestinations('host', 2, new Map());
+        const highest: Record<string, number> = {};
+        let cap = 2;
+        let time = 0;
+        for (const { name, wait, most } of acts) {
+          time += wait;
+          if (most !== null) {
+            cap = most;
+            destinations = restarted(destinations, cap, names);
+          }
+          const after = count(destinations, name, time);
+          for (const [name, total] of Object.entries(after)) {
+            expect(total).toBeGreaterThanOrEqual(highest[name] ?? 0);
+            highest[name] = total;
+          }
+          expect(Object.keys(after).filter(name => name !== OTHER).length).toBeLessThanOrEqual(cap);
+        }
+        expect(Object.values(highest).reduce((a, b) => a + b, 0)).toBe(acts.length);
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  it('are shown as they were when they were asked for', () => {
+    const destinations = createDestinations('host', 2, new Map());
+    destinations.of('a', 1).tally.events.created += 1;
+    const before = destinations.copies();
+    destinations.of('a', 2).tally.events.created += 1;
+    expect(before.get('a')?.events.created).toBe(1);
+    expect(destinations.copies().get('a')).not.toBe(before.get('a'));
+    expect(destinations.copies().get('a')).toBe(destinations.copies().get('a'));
+  });
+
+  it('are none where destinations are no label: the one tally starts at 0', () => {
+    const destinations = createDestinations('none', 1, new Map());
+    expect([...destinations.copies()]).toEqual([['', createDestinationTally()]]);
+  });
+});
+
+describe('an agent', () => {
+  const labelsOf = (agent: ReturnType<typeof createAgent>) => {
+    const { total = [], finished = [] } = events.samples(agent.shown());
+    return [...total, ...finished].map(({ labels }) => JSON.stringify(labels));
+  };
+
+  /** One that has counted a message to a topic and a host, whose next reads still know of it. */
+  async function createCounted(destination: string) {
+    const service = createLog();
+    const agent = createAgent(service, { destination });
+    await agent.round('tail');
+    service.add('msg_1', WHOLE, service.clock.now + SECOND, { url: 'https://a.example/', topic: 'orders' });
+    await agent.run(1);
+    return { ...service, agent };
+  }
+
+  it.each([
+    ['host', 'none'],
+    ['none', 'host'],
+    ['topic', 'host'],
+    ['host', 'topic'],
+  ])('shows no name of another kind, and no series twice, when the option goes from %s to %s', async (from, to) => {
+    const { agent, clock, add } = await createCounted(from);
+    const before = [...agent.shown().destinations.keys()];
+    agent.reconfigure({ destination: to });
+    await agent.run(20);
+    add('msg_2', WHOLE, clock.now + SECOND, { url: 'https://a.example/', topic: 'orders' });
+    await agent.run(20);
+    agent.kill();
+    await agent.run(1);
+    const names = [...agent.shown().destinations.keys()];
+    expect(before.filter(name => name !== '' && names.includes(name))).toEqual([]);
+    expect(new Set(labelsOf(agent)).size).toBe(labelsOf(agent).length);
+    expect(counted(agent.shown())).toBe(3);
+  });
+
+  it('goes on with the totals of an option that comes back', async () => {
+    const { agent, clock, add } = await createCounted('host');
+    await agent.run(20);
+    agent.reconfigure({ destination: 'none' });
+    await agent.run(1);
+    agent.reconfigure({ destination: 'host' });
+    add('msg_2', WHOLE, clock.now + SECOND, { url: 'https://a.example/' });
+    await agent.run(1);
+    expect(agent.shown().destinations.get('a.example')?.events.created).toBe(2);
+  });
+
+  it('says how many destinations have no place', async () => {
+    const service = createLog();
+    const agent = createAgent(service, { destination: 'host', maxDestinations: 2 });
+    await agent.round('tail');
+    for (let number = 0; number < 5; number += 1) {
+      service.add(`msg_${number}`, WHOLE, service.clock.now + SECOND, { url: `https://host-${number}.example/` });
+    }
+    await agent.run(10);
+    const { destinations } = agent.shown();
+    expect([...destinations.keys()]).toContain(OTHER);
+    expect(destinations.get(OTHER)).toMatchObject({ events: { created: 3 }, finished: { delivered: 3 } });
+    const family = 'delivery_events_total';
+    expect(events.samples(agent.shown()).seriesDropped).toEqual([{ labels: { family }, value: 3 }]);
+  });
+});
+
+it('rows of destinations are bounded', async () => {
+  const service = createLog();
+  const agent = createAgent(service, { destination: 'host', maxDestinations: 5 });
+  await agent.round('tail');
+  for (let day = 0; day < 120; day += 1) {
+    service.clock.now += 25 * HOUR;
+    for (let n = 0; n < 5; n += 1)
+      service.add(`m${day}-${n}`, ['retry'], service.clock.now - 1, { url: `https://h${day}-${n}.example/` });
+    await agent.run(1, 0);
+  }
+  expect(agent.rowsOf('destination').length).toBeLessThan(200);
+});

@@ -1,0 +1,112 @@
+import fc from 'fast-check';
+import { expect, it } from 'vitest';
+import type { EventsFacts } from '../../../src/collectors/events/facts.ts';
+import { BOUNDS } from '../../../src/collectors/events/tally.ts';
+import type { HistogramState } from '../../../src/metrics/family.ts';
+import { bucketsOf, type TrueEvent, truthOf } from '../../support/event-truth.ts';
+import { counted, createAgent, createLog } from './fake-log.ts';
+
+const cumulate = ({ counts }: HistogramState) => {
+  let below = 0;
+  return counts.map(count => {
+    below += count;
+    return below;
+  });
+};
+
+function expectTruth(facts: EventsFacts, all: readonly TrueEvent[], until: number): void {
+  const truth = truthOf(all, until);
+  const [tally] = facts.destinations.values();
+  const counted = Object.fromEntries(Object.entries(tally?.events ?? {}).filter(([, count]) => count > 0));
+  expect(counted).toEqual(truth.events);
+  expect(tally?.finished).toEqual(truth.finished);
+  expect(cumulate(facts.log.timeToDeliver)).toEqual(bucketsOf(truth.timeToDeliver, BOUNDS.timeToDeliver));
+  expect(cumulate(facts.log.queueWait)).toEqual(bucketsOf(truth.queueWait, BOUNDS.queueWait));
+  for (const result of ['success', 'error'] as const) {
+    expect(cumulate(facts.log.attempt[result])).toEqual(bucketsOf(truth.attempt[result] ?? [], BOUNDS.attempt));
+  }
+  for (const outcome of ['delivered', 'failed', 'cancelled'] as const) {
+    const expected = bucketsOf(truth.attempts[outcome] ?? [], BOUNDS.attempts, 1);
+    expect(cumulate(facts.log.attempts[outcome])).toEqual(expected);
+  }
+  expect(facts.gauges?.inFlight).toBe(truth.inFlight.length);
+  expect(facts.log.overdue).toBe(truth.overdue);
+  expect(facts.log.gaps).toBe(0);
+  expect(facts.log.untracked).toEqual({ unknown_start: 0, evicted: 0 });
+}
+
+const OVERLAP = 5000;
+
+/** A life: states with the milliseconds between them. Equal times happen. */
+const life = fc.tuple(
+  fc.nat(3),
+  fc.constantFrom('delivered', 'failed', 'cancelled', 'none'),
+  fc.array(fc.oneof(fc.constantFrom(0, 1), fc.nat(400_000)), { minLength: 14, maxLength: 14 }),
+);
+
+function eventsOf(messageId: string, start: number, [retries, end, waits]: [number, string, number[]]): TrueEvent[] {
+  const states = ['created'];
+  for (let retry = 0; retry < retries; retry += 1) states.push('active', 'error', 'retry');
+  if (end === 'delivered') states.push('active', 'delivered');
+  if (end === 'failed') states.push('active', 'error', 'failed');
+  if (end === 'cancelled') states.push('cancel_requested', 'cancelled');
+  let time = start;
+  return states.map((state, index) => {
+    // An attempt begins after what went before it, or nobody could tell their order.
+    time += index === 0 ? 0 : Math.max(state === 'active' ? 1 : 0, waits[index] ?? 1);
+    return { messageId, state, time };
+  });
+}
+
+it('counts every event once and follows every life, whatever is late, listed twice, cut by pages or killed', {
+  timeout: 120_000,
+}, async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.record({
+        page: fc.integer({ min: 1, max: 40 }),
+        order: fc.constantFrom('up' as const, 'down' as const, 'mixed' as const),
+        seam: fc.boolean(),
+        tick: fc.constantFrom(0, 3),
+      }),
+      fc.array(fc.tuple(fc.nat(600_000), life), { maxLength: 40 }),
+      fc.array(fc.tuple(fc.nat(OVERLAP), fc.nat(9)), { minLength: 1, maxLength: 30 }),
+      fc.array(fc.tuple(fc.integer({ min: 100, max: 120_000 }), fc.option(fc.nat(4), { freq: 3 })), {
+        minLength: 3,
+        maxLength: 25,
+      }),
+      async (shape, lives, lateness, rounds) => {
+        const service = createLog(shape);
+        const { log, clock } = service;
+        const agent = createAgent(service, { overlap: `${OVERLAP}ms`, lateSweep: '1h' });
+        await agent.round('tail');
+        const floor = clock.now;
+        const all = lives.flatMap(([start, life], number) => eventsOf(`msg_${number}`, floor + 1 + start, life));
+        for (const [index, event] of all.entries()) {
+          const [late, twice] = lateness[index % lateness.length] as [number, number];
+          log.push({ ...event, listedAt: event.time + late, twice: twice === 0 });
+        }
+        let before = 0;
+        for (const [wait, killAfter] of rounds) {
+          clock.now += wait;
+          await agent.round('tail', killAfter ?? undefined);
+          const total = counted(agent.shown());
+          expect(total).toBeGreaterThanOrEqual(before);
+          before = total;
+        }
+        const last = Math.max(clock.now, ...all.map(({ time }) => time)) + OVERLAP;
+        clock.now = last + 1;
+        // One read finds what is left, and the next that there is no more.
+        await agent.round('tail');
+        clock.now += OVERLAP + 1;
+        await agent.round('tail');
+        expectTruth(agent.shown(), all, agent.judgedTo());
+        agent.kill();
+        clock.now += 1000;
+        await agent.round('tail');
+        expectTruth(agent.shown(), all, agent.judgedTo());
+      },
+    ),
+    { numRuns: 400 },
+  );
+});

@@ -1,0 +1,44 @@
+import { expect, it } from 'vitest';
+import {
+  addToMinutes,
+  boundMinutes,
+  identityOf,
+  type KeptEvent,
+  MINUTE,
+} from '../../../src/collectors/events/memory.ts';
+import type { RangeRead } from '../../../src/collectors/events/read.ts';
+import { restoreMemory } from '../../../src/collectors/events/rows.ts';
+import { foldSweep } from '../../../src/collectors/events/sweep.ts';
+
+const START = 28_000_000 * MINUTE;
+
+function eventAt(number: number, time: number): KeptEvent {
+  const message = BigInt(number);
+  return { identity: identityOf(message, 0, time), message, state: 0, time, dueAt: 0, destination: '' };
+}
+
+it('counts nothing again in minutes that were given up while the sweep was reading them', () => {
+  const times = { floor: START - 1, newest: START, readTo: START, foundAt: START, judgedTo: 0, judgedLast: START - 1 };
+  const checkpoint = {
+    ...times,
+    rememberedFrom: START,
+    sweptTo: START - 1,
+    nextChunk: 0,
+    unstarted: 0,
+    destination: 'none',
+  };
+  const rows = new Map([['checkpoint', JSON.stringify(checkpoint)]]);
+  const memory = restoreMemory(rows, { destination: 'none', maxDestinations: 1 });
+  const known = Array.from({ length: 10 }, (_, index) => eventAt(index, START + index));
+  addToMinutes(memory, known);
+  const late = eventAt(1000, START + MINUTE + 1);
+  const events = new Map([...known, late].map(event => [event.identity, event]));
+  const range = { from: START, to: START + 2 * MINUTE - 1, events, twice: [], pages: 1 } as unknown as RangeRead;
+  // Meanwhile there was too much to remember.
+  memory.minutes.set(START / MINUTE + 1, new BigUint64Array(2_000_000));
+  boundMinutes(memory);
+  expect(memory.minutes.has(START / MINUTE)).toBe(false);
+  foldSweep(memory, range, { overlap: 1000, most: 10 });
+  expect(memory.log.late).toBe(1);
+  expect(memory.destinations.copies().get('')?.events.created).toBe(1);
+});

@@ -1,0 +1,33 @@
+import fc from 'fast-check';
+import { expect, it } from 'vitest';
+import { createRecent, MOST_KEPT } from '../../../src/collectors/events/recent.ts';
+import { EVENT_STATES } from '../../../src/model/message.ts';
+
+it('counts exactly what is recent, by state', () => {
+  fc.assert(
+    fc.property(
+      fc.array(fc.tuple(fc.nat(8), fc.nat(1000)), { maxLength: 100 }),
+      fc.array(fc.nat(1000), { maxLength: 3 }),
+      (events, edges) => {
+        const recent = createRecent();
+        for (const [state, time] of events) recent.add(state, time);
+        for (const from of edges.sort((a, b) => a - b)) {
+          const counts = EVENT_STATES.map(
+            (_state, index) => events.filter(([s, t]) => s === index && t >= from).length,
+          );
+          expect(Object.values(recent.since(from))).toEqual(counts);
+        }
+      },
+    ),
+  );
+});
+
+it('keeps every count, and a bounded number of times, whatever comes', () => {
+  const recent = createRecent();
+  const many = MOST_KEPT * 3;
+  for (let time = 0; time < many; time += 1) recent.add(time % 9, time * 7);
+  const counted = Object.values(recent.since(0)).reduce((a, b) => a + b, 0);
+  expect(counted).toBe(many);
+  const half = Object.values(recent.since((many / 2) * 7)).reduce((a, b) => a + b, 0);
+  expect(Math.abs(half - many / 2)).toBeLessThan(many / 1000);
+});
