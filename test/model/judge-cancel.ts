@@ -85,8 +85,9 @@ function evidenceOf(world: CancelWorld, entry: Entry, rule: Rule, wanted: string
     const next = chain.at(-1);
     if (next) {
       const gap = next.wallAt - walk.wallAt;
+      const isLost = next.process !== walk.process && !walk.success && !walk.isCommitting;
       // What the store did not take is lost with its process, and stands against nothing that is known.
-      if (gap < 0 && next.process !== walk.process && !walk.success && !walk.isCommitting) continue;
+      if ((gap < 0 || gap > maxGap) && isLost) continue;
       const steps = next.process === walk.process ? walk.process.steps : next.process.steps;
       const set = sum(
         steps.filter(({ at }) => at > (walk.endedAt ?? 0) && at <= (next.endedAt ?? world.now)).map(({ by }) => by),
