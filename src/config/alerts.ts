@@ -1,6 +1,16 @@
 import { z } from 'zod';
-import { alertingRule, alertmanagerOptions, evaluateEvery, notifierName, webhookOptions } from '../alerts/options.ts';
-import { type AlertCondition, alertCondition, type Selector } from '../auto-cancel/rule-options.ts';
+import {
+  type AlertCondition,
+  type AlertRule,
+  alertmanagerOptions,
+  alertRule,
+  evaluateEvery,
+  isAbout,
+  notifierName,
+  type Selector,
+  selectorsOf,
+  webhookOptions,
+} from '../alerts/options.ts';
 import { collectors } from '../collectors/index.ts';
 import { formatDuration } from '../kit/duration.ts';
 import { accountFamilies } from '../metrics/account-families.ts';
@@ -10,8 +20,6 @@ import { accountMayAct } from './auto-cancel.ts';
 import { neverIs } from './label-values.ts';
 import type { Config } from './schema.ts';
 import type { Known, Tell } from './tell.ts';
-
-const rule = alertingRule.safeExtend({ when: alertCondition.describe('What it is about: exactly one of these.') });
 
 const notifier = z
   .strictObject({
@@ -38,19 +46,16 @@ function uniqueNames(items: readonly { readonly name: string }[], context: z.Ref
   }
 }
 
-/** The section `alerts`: conditions, patience and those who are told. */
+/** The section `alerts`: rules, and notifiers. */
 export const alertsOptions = z.strictObject({
   enabled: z
     .boolean()
     .default(false)
     .describe('Whether `rules` are evaluated. `autoCancel.rules[].notify` works in any case.'),
   evaluateEvery,
-  rules: z.array(rule).superRefine(uniqueNames).default([]).describe('Alerts, for every account each.'),
+  rules: z.array(alertRule).superRefine(uniqueNames).default([]).describe('Alerts, for every account each.'),
   notifiers: z.array(notifier).superRefine(uniqueNames).default([]).describe('Who is told of every alert.'),
 });
-
-export type Alerts = z.output<typeof alertsOptions>;
-export type AlertRule = Alerts['rules'][number];
 
 /** A family that alerts may be about, and the collector whose data it is; undefined: it is always known. */
 export interface KnownFamily {
@@ -208,10 +213,10 @@ function checkCondition({ when, labels }: AlertRule, checking: Checking, path: P
 }
 
 /** Collectors without which nothing is known of a condition. */
-const collectorsOf = (when: AlertCondition): readonly string[] =>
+export const collectorsOf = (when: AlertCondition): readonly string[] =>
   when.kind === 'stale'
     ? [when.collector]
-    : partsOf(when).flatMap(([, { metric }]) => alertFamilies.get(metric)?.collector ?? []);
+    : [...new Set(selectorsOf(when).flatMap(({ metric }) => alertFamilies.get(metric)?.collector ?? []))];
 
 /** An alert that says nothing of an account holds nothing back there: that may not be what was meant. */
 function checkPausing({ alerts, autoCancel, accounts }: Config, tell: Tell): void {
@@ -219,9 +224,7 @@ function checkPausing({ alerts, autoCancel, accounts }: Config, tell: Tell): voi
     const when = alerts.rules.find(({ name }) => name === alert)?.when;
     if (!when) continue;
     // Other accounts were left out on purpose.
-    const isNamed = (account: string) =>
-      partsOf(when).every(([, { labels }]) => labels.account?.includes(account) ?? true);
-    for (const account of accounts.filter(({ name }) => isNamed(name) && accountMayAct({ autoCancel }, name))) {
+    for (const account of accounts.filter(({ name }) => isAbout(when, name) && accountMayAct({ autoCancel }, name))) {
       const missing = collectorsOf(when).find(collector => roundsOf(collector, [account]).length === 0);
       if (missing === undefined) continue;
       const why = `whose collector ${missing} is not enabled`;

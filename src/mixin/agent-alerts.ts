@@ -1,8 +1,8 @@
+import { highest, increase, latest, lowest, series, total } from '../alerts/promql.ts';
 import { alertingFamilies } from '../metrics/alerting.ts';
 import { autoCancelFamilies } from '../metrics/auto-cancel.ts';
 import { ownFamilies } from '../metrics/own.ts';
-import { type Alert, auxiliaryRounds, decidingRounds, oneOf } from './alert.ts';
-import { highest, increase, latest, lowest, series, total } from './promql.ts';
+import { type Alert, auxiliaryRounds, decidingRounds } from './alert.ts';
 
 /** The job that scrapes the agent, as the README names it. */
 export const JOB = 'delivery-watch';
@@ -33,7 +33,7 @@ export const agentAlerts: readonly Alert[] = [
   {
     name: 'DeliveryBlind',
     severity: 'critical',
-    expr: `${lowest(latest(series(ownFamilies.dataStale, { round: oneOf(decidingRounds) })))} == 1`,
+    expr: `${lowest(latest(series(ownFamilies.dataStale, { round: decidingRounds })))} == 1`,
     // Before the first data is withdrawn, with the usual intervals.
     for: '2m',
     keepFiringFor: '5m',
@@ -45,7 +45,7 @@ export const agentAlerts: readonly Alert[] = [
   {
     name: 'DeliveryCollectorStale',
     severity: 'warning',
-    expr: `${lowest(latest(series(ownFamilies.dataStale, { round: oneOf(auxiliaryRounds) })))} == 1`,
+    expr: `${lowest(latest(series(ownFamilies.dataStale, { round: auxiliaryRounds })))} == 1`,
     for: '15m',
     summary: 'A lesser round of {{ $labels.collector }} of {{ $labels.account }} does not come through.',
     description:

@@ -1,8 +1,8 @@
+import { highest, latest, lowest, series } from '../alerts/promql.ts';
 import { dlq } from '../collectors/dlq/dlq.ts';
 import { flowControl } from '../collectors/flow-control.ts';
 import { ownFamilies } from '../metrics/own.ts';
 import type { Alert } from './alert.ts';
-import { highest, latest, lowest, series } from './promql.ts';
 
 const { messages, oldestEntered, callbacks, suspected } = dlq.families;
 const size = series(messages);

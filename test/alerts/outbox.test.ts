@@ -121,12 +121,12 @@ describe('the outbox', () => {
     hung.answer = () => promise;
     const scene = await createOutboxScene([down, hung, up]);
     await scene.post(notice('1'));
-    const lanes = scene.outbox().lanes.map(lane => lane(never));
-    await lanes[2];
+    const senders = scene.outbox().senders.map(send => send(never));
+    await senders[2];
     expect([down.told, hung.told, up.told]).toEqual([['firing 1'], ['firing 1'], ['firing 1']]);
     expect(scene.counts).toMatchObject({ 'hook sent': 1 });
     resolve(ACCEPTED as typeof ACCEPTED & { kind: 'accepted' });
-    await Promise.all(lanes);
+    await Promise.all(senders);
     expect(await scene.rows()).toBe(1);
   });
 
@@ -178,7 +178,7 @@ describe('the outbox', () => {
       stop.abort();
       throw new Error('stopped');
     };
-    await scene.outbox().lanes[0]?.(stop.signal);
+    await scene.outbox().senders[0]?.(stop.signal);
     expect([scene.counts, scene.log.lines, await scene.rows()]).toEqual([{}, [], 1]);
   });
 });

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { createAlertmanager } from '../../src/alerts/notifiers/alertmanager.ts';
-import type { Receiver } from '../../src/alerts/notifiers/index.ts';
+import type { Receiver } from '../../src/alerts/notifiers/receiver.ts';
 import { createRepeating } from '../../src/alerts/repeating.ts';
 import { createPost } from '../../src/app/post.ts';
 import { type Emulator, startEmulator } from '../../src/emulator/server.ts';

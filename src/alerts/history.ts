@@ -11,7 +11,7 @@ export interface History {
 
 /** Times that are kept of a window, at most: a longer one is not kept more exactly. */
 const POINTS = 120;
-/** Share of the distance of two points by which the next may come early: who records does so with jitter. */
+/** Share of the distance of two points by which the next may come early: evaluations have jitter. */
 const EARLY = 0.2;
 
 /** `over`: length of the window in milliseconds. Takes no more than some 150 times the memory of the series themselves. */
