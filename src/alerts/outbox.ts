@@ -93,9 +93,6 @@ export function createOutbox(deps: OutboxDeps): Outbox {
     queue.push(item);
     const waiting = queue.filter(({ isDone }) => !isDone);
     if (waiting.length > MOST_WAITING) drop(waiting[0] as Item, 'too many wait');
-    // Its row stays while the store refuses, and the next process sends it once more: at least once.
-    const done = queue.filter(({ isDone }) => isDone);
-    if (done.length > MOST_WAITING) takeOut(queue, done[0] as Item);
   }
 
   async function remove({ account, key }: Pick<Item, 'account' | 'key'>): Promise<boolean> {
@@ -150,6 +147,9 @@ export function createOutbox(deps: OutboxDeps): Outbox {
             if (isStoreUp) takeOut(queue, item);
           }
         }
+        // The store refuses. A row that stays is sent once more by the next process: at least once.
+        const done = queue.filter(({ isDone }) => isDone);
+        for (const item of done.slice(0, -MOST_WAITING)) takeOut(queue, item);
       } catch (error) {
         if (!signal.aborted) log.error({ notifier: receiver.notifier, error: String(error) }, 'bug');
       }

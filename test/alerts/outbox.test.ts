@@ -169,6 +169,26 @@ describe('the outbox', () => {
     expect([hook.told.length, await scene.rows()]).toEqual([1, 0]);
   });
 
+  it('keeps ten thousand sent ones whose rows the store does not remove, and no more', async () => {
+    const hook = createReceiver('changes');
+    const scene = await createOutboxScene([hook]);
+    scene.store.isFull = true;
+    for (const [from, count] of [
+      [0, 10_000],
+      [10_000, 2],
+    ] as const) {
+      const notices = Array.from({ length: count }, (_, x) => notice(String(from + x)));
+      const posting = scene.outbox().post('a', notices, () => true);
+      posting.send();
+      await scene.tell();
+    }
+    expect(hook.told).toHaveLength(10_002);
+    scene.store.isFull = false;
+    await scene.tell();
+    expect(scene.store.commits).toBe(10_000);
+    expect(scene.counts).toEqual({ 'hook sent': 10_002 });
+  });
+
   it('counts nothing as failed when it is stopped while it tells', async () => {
     const hook = createReceiver('changes');
     const scene = await createOutboxScene([hook]);
