@@ -1,7 +1,7 @@
 import type { Clock } from '../kit/clock.ts';
 import { createHistory, type History } from './history.ts';
 import type { AlertEvidence, Series } from './judge.ts';
-import type { AlertCondition, Selector } from './options.ts';
+import { type AlertCondition, type Selector, selectorsOf } from './options.ts';
 
 /** What one account shows, and how true it is. */
 export interface AlertFacts {
@@ -18,9 +18,7 @@ export interface AlertFacts {
 
 /** Series that conditions look back on, and how far. */
 function windowsOf(condition: AlertCondition): { readonly selector: Selector; readonly over: number }[] {
-  if (condition.kind === 'growth') return [{ selector: condition, over: condition.over }];
-  if (condition.kind !== 'ratio') return [];
-  return [condition.part, condition.whole].map(selector => ({ selector, over: condition.over }));
+  return 'over' in condition ? selectorsOf(condition).map(selector => ({ selector, over: condition.over })) : [];
 }
 
 /** Text that equal windows share. */

@@ -1,22 +1,15 @@
-import type { Clock } from '../kit/clock.ts';
-import type { Log } from '../kit/log.ts';
 import type { Tracer } from '../kit/tracer.ts';
-import type { AccountAlerts } from './account-alerts.ts';
-import { createEvaluation } from './evaluation.ts';
+import { createEvaluation, type EvaluationDeps } from './evaluation.ts';
 import { type AlertFacts, createEvidence } from './evidence.ts';
 import { judgeAlert } from './judge.ts';
-import { type AlertRule, selectorsOf } from './options.ts';
+import { selectorsOf } from './options.ts';
 
 /** The door: what sends through the outbox sends these. */
 export type { Notice } from './notice.ts';
 export type { Outbox } from './outbox.ts';
 
-export interface AlertsDeps {
-  readonly alerts: AccountAlerts;
-  readonly rules: readonly AlertRule[];
+export interface AlertsDeps extends Omit<EvaluationDeps, 'judge' | 'isDoubtful'> {
   readonly facts: AlertFacts;
-  readonly clock: Clock;
-  readonly log: Log;
   readonly tracer: Tracer;
 }
 

@@ -14,42 +14,47 @@ const selector = z.strictObject({
   labels: z
     .record(z.string(), text)
     .prefault({})
-    .describe('Values that labels must have, `account` included. Labels that are not named may have any.'),
+    .describe('Label values to match, `account` included. Labels that are not named match any value.'),
 });
 
 /** Series of one family whose labels have one of the values each. */
 export type Selector = z.output<typeof selector>;
 
-const over = Duration.describe('Length of the window. Unknown until it was watched for so long, by this process.');
+const over = Duration.describe(
+  'Length of the window. The condition is unknown until this process has observed a whole window.',
+);
 
 const kinds = {
-  above: selector.safeExtend({ value: z.number().describe('It is more than this.') }).describe('A high value.'),
-  below: selector.safeExtend({ value: z.number().describe('It is less than this.') }).describe('A low value.'),
+  above: selector.safeExtend({ value: z.number().describe('Holds above this.') }).describe('A high value.'),
+  below: selector.safeExtend({ value: z.number().describe('Holds below this.') }).describe('A low value.'),
   growth: selector
     .safeExtend({
       over,
-      atLeast: z.number().positive().describe('It is now at least so much more than at the begin of the window.'),
+      atLeast: z
+        .number()
+        .positive()
+        .describe('Holds while the value is at least this much higher than at the start of the window.'),
     })
-    .describe('What grows over a window.'),
+    .describe('Growth over a window.'),
   age: selector
-    .safeExtend({ above: Duration.describe('It is longer ago than this.') })
-    .describe('The age of a time: of a metric that ends in `_timestamp_seconds`.'),
+    .safeExtend({ above: Duration.describe('Holds while it is longer ago than this.') })
+    .describe('Age of a timestamp: of a metric that ends in `_timestamp_seconds`.'),
   ratio: z
     .strictObject({
-      part: selector.describe('A counter; its series of an account are added up.'),
-      whole: selector.describe('As `part`: what that is a share of.'),
+      part: selector.describe('A counter; its series of an account are summed.'),
+      whole: selector.describe('As `part`: the total.'),
       over,
-      above: z.number().min(0).describe('The share is more than this; 0.05 is 5 %.'),
-      atLeast: z.number().positive().default(1).describe('`whole` rose by so much at least: fewer say nothing.'),
+      above: z.number().min(0).describe('Holds while the share is above this; 0.05 is 5 %.'),
+      atLeast: z.number().positive().default(1).describe('Holds only if `whole` increased by at least this much.'),
     })
-    .describe('How much of the rise of one counter is that of another, over a window.'),
+    .describe('Increase of one counter as a share of that of another, over a window.'),
   stale: z
     .strictObject({
       collector: z.string().describe('Value of the label `collector`, such as dlq.'),
       round: z.string().optional().describe('Only this round of it. Default: any.'),
     })
-    .describe('No complete round has ended for longer than `staleness.markAfter`.'),
-  absent: selector.describe('No such series in an account whose data is fresh.'),
+    .describe('Holds while no complete round has ended for longer than `staleness.markAfter`.'),
+  absent: selector.describe('Holds while an account whose data is fresh has no such series.'),
 };
 
 type Kind = keyof typeof kinds;
@@ -107,9 +112,9 @@ const name = z.string().regex(/^[A-Za-z_][A-Za-z0-9_]{0,127}$/, {
 
 export const alertRule = z.strictObject({
   name: name.describe('Value of the label `alertname`; unique.'),
-  for: DurationOrZero.prefault('0s').describe('It fires when its condition has held for so long.'),
+  for: DurationOrZero.prefault('0s').describe('How long the condition must hold before the alert fires.'),
   keepFiringFor: DurationOrZero.prefault('0s').describe(
-    'It goes on firing for so long when its condition no longer holds.',
+    'How long the alert keeps firing after the condition stopped holding.',
   ),
   labels: z
     .record(
@@ -128,8 +133,8 @@ export const alertRule = z.strictObject({
       }),
     )
     .default({})
-    .describe('What people are told. `{{ $value }}` and `{{ $labels.NAME }}` stand for what they name.'),
-  when: alertCondition.describe('What it is about: exactly one of these.'),
+    .describe('Texts for people, with `{{ $value }}` and `{{ $labels.NAME }}`.'),
+  when: alertCondition.describe('The condition: exactly one of these.'),
 });
 
 /** Times: milliseconds. */
@@ -160,7 +165,7 @@ export const alertmanagerOptions = z.strictObject({
   urls: z
     .array(address(({ search }) => search === '', 'must be an http or https address without user, query or fragment'))
     .min(1, { error: 'must have at least one address' })
-    .describe('Every member of a cluster, without `/api/v2`: each is told everything. No load balancer.'),
+    .describe('Every member of a cluster, without `/api/v2`: each gets every alert. Not a load balancer.'),
 });
 
 export const webhookOptions = z.strictObject({
@@ -175,4 +180,4 @@ export const notifierName = z
   .regex(/^[A-Za-z0-9_-]{1,64}$/, { error: 'must be 1 to 64 of A-Z a-z 0-9 _ -' })
   .describe('Value of the label `notifier`; unique.');
 
-export const evaluateEvery = Duration.prefault('15s').describe('How often the conditions are looked at.');
+export const evaluateEvery = Duration.prefault('15s').describe('How often the rules are evaluated.');

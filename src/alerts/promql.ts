@@ -73,13 +73,9 @@ export const increase = (window: string) => (selector: string) => `increase(${se
 export const rate = (window: string) => (selector: string) => `rate(${selector}[${window}])`;
 
 /** The families that say of each account whether the agent reads it, and of each round how it fares. */
-export interface HealthFamilies {
-  readonly up: Family;
-  readonly dataStale: Family<'collector' | 'round'>;
-  readonly dataTimestamp: Family<'collector' | 'round'>;
-  readonly dataComplete: Family<'collector' | 'round'>;
-  readonly success: Family<'collector' | 'round'>;
-}
+export type HealthFamilies = Readonly<
+  Record<'up' | 'dataStale' | 'dataTimestamp' | 'dataComplete' | 'success', Family>
+>;
 
 /** Names of the recording rules by which alerts are held. */
 const BLIND = { name: 'account_collector:delivery_blind:min', labels: ['collector'] } as const;
@@ -94,7 +90,7 @@ export function healthRecords(
   { dataStale, dataTimestamp, dataComplete, success }: HealthFamilies,
   rounds: readonly string[],
 ): readonly RecordingRule[] {
-  const of = (family: Family<'collector' | 'round'>) => series(family, { round: rounds });
+  const of = (family: Family) => series(family, { round: rounds });
   const stale = of(dataStale);
   const worst = (expr: string) => lowest(`max without (round) (${expr})`);
   return [

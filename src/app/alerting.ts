@@ -1,8 +1,9 @@
 import { openAccountAlerts } from '../alerts/account-alerts.ts';
 import { createAlerts } from '../alerts/index.ts';
 import { timeText } from '../alerts/notice.ts';
-import { type ReceiversDeps, receiversOf } from '../alerts/notifiers/index.ts';
-import { OUTCOMES, type Receiver, traced } from '../alerts/notifiers/receiver.ts';
+import { createAlertmanager } from '../alerts/notifiers/alertmanager.ts';
+import { OUTCOMES, type Post, type Receiver, traced } from '../alerts/notifiers/receiver.ts';
+import { createWebhook } from '../alerts/notifiers/webhook.ts';
 import { type AlertRule, isAbout } from '../alerts/options.ts';
 import { createOutbox, type Outbox } from '../alerts/outbox.ts';
 import { createRepeating, REPEAT_EVERY } from '../alerts/repeating.ts';
@@ -46,17 +47,19 @@ export interface AlertingDeps {
   readonly tracer: Tracer;
 }
 
-function createReceivers({ config, env, clock, tracer }: AlertingDeps, post: ReceiversDeps['post']): Receiver[] {
+function createReceivers({ config, env, clock, tracer }: AlertingDeps, post: Post): Receiver[] {
   const { notifiers, evaluateEvery } = config.alerts;
+  const externalUrl = config.server.externalUrl ?? '';
   // As Prometheus does: three times may fail.
   const holdsFor = 4 * Math.max(evaluateEvery, REPEAT_EVERY);
-  const deps = { post, now: clock.now, holdsFor, externalUrl: config.server.externalUrl ?? '' };
-  return notifiers
-    .flatMap(({ name, alertmanager, webhook }) => {
-      const secret = webhook?.secret ? tokenSource(webhook.secret, env) : undefined;
-      return receiversOf({ name, alertmanager, webhook: webhook && { url: webhook.url, secret } }, deps);
-    })
-    .map(receiver => traced(receiver, tracer));
+  const receivers = notifiers.flatMap(({ name, alertmanager, webhook }): readonly Receiver[] => {
+    const common = { notifier: name, post, now: clock.now, externalUrl };
+    if (alertmanager) return createAlertmanager({ ...common, urls: alertmanager.urls, holdsFor });
+    if (!webhook) return [];
+    const secret = webhook.secret ? tokenSource(webhook.secret, env) : undefined;
+    return [createWebhook({ ...common, url: webhook.url, secret })];
+  });
+  return receivers.map(receiver => traced(receiver, tracer));
 }
 
 /** Rules that can say something of an account: the others would for ever be unknown there. */

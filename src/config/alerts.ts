@@ -30,10 +30,10 @@ const notifier = z
         secret: secret
           .nullable()
           .default(null)
-          .describe('Signs what is sent: `{ env: NAME }`, `{ file: PATH }` or the text itself (works, and warns).'),
+          .describe('Signs the requests: `{ env: NAME }`, `{ file: PATH }` or the text itself (works, and warns).'),
       })
       .optional()
-      .describe('Anything that takes the JSON of Alertmanager’s webhooks.'),
+      .describe('Any receiver of Alertmanager’s webhook JSON.'),
   })
   .refine(({ alertmanager, webhook }) => (alertmanager === undefined) !== (webhook === undefined), {
     error: 'must have exactly one of alertmanager, webhook',
@@ -51,10 +51,14 @@ export const alertsOptions = z.strictObject({
   enabled: z
     .boolean()
     .default(false)
-    .describe('Whether `rules` are evaluated. `autoCancel.rules[].notify` works in any case.'),
+    .describe('Whether `rules` are evaluated. `autoCancel.rules[].notify` works either way.'),
   evaluateEvery,
-  rules: z.array(alertRule).superRefine(uniqueNames).default([]).describe('Alerts, for every account each.'),
-  notifiers: z.array(notifier).superRefine(uniqueNames).default([]).describe('Who is told of every alert.'),
+  rules: z
+    .array(alertRule)
+    .superRefine(uniqueNames)
+    .default([])
+    .describe('Alert rules, each evaluated for every account.'),
+  notifiers: z.array(notifier).superRefine(uniqueNames).default([]).describe('Receivers of every alert.'),
 });
 
 /** A family that alerts may be about, and the collector whose data it is; undefined: it is always known. */

@@ -31,37 +31,17 @@ export const records: readonly RecordingRule[] = [...healthRecords(ownFamilies, 
 
 const HELD = 'Still firing from before data went stale; current state unknown.';
 
-/** An alert's expression, held while its data can't be judged. What is missing in its data could at most lower its value. */
-export const heldRule = ({ name, expr, collector, heldBy }: Alert) =>
-  heldExpression({
-    name,
-    expr,
-    labels: ['severity'],
-    collectors: collector ? [collector] : [],
-    isCertain: true,
-    heldBy,
-  });
-
 /** An alert as Prometheus takes it. */
 export function alertingRule(alert: Alert) {
-  const {
-    name,
-    severity,
-    keepFiringFor = '15m',
-    labels = {},
-    summary,
-    description,
-    dashboard,
-    collector,
-    heldBy,
-  } = alert;
-  const isHeld = collector !== undefined || heldBy !== undefined;
+  const { name, expr, severity, keepFiringFor = '15m', summary, description, dashboard, heldBy } = alert;
+  const collectors = alert.collector ? [alert.collector] : [];
+  const isHeld = collectors.length > 0 || heldBy !== undefined;
   return {
     alert: name,
-    expr: heldRule(alert),
+    expr: heldExpression({ name, expr, labels: ['severity'], collectors, isCertain: true, heldBy }),
     ...(alert.for === undefined ? {} : { for: alert.for }),
     ...(keepFiringFor === '0s' ? {} : { keep_firing_for: keepFiringFor }),
-    labels: { severity, ...labels },
+    labels: { severity, ...alert.labels },
     annotations: {
       summary,
       description: isHeld ? `{{ if lt $value 0.0 }}${HELD}{{ else }}${description}{{ end }}` : description,

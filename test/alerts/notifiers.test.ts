@@ -35,7 +35,7 @@ const KINDS: [string, (url: string, timeout?: number) => Receiver][] = [
   [
     'alertmanager',
     (url, timeout) => {
-      const deps = { notifier: 'n', post: posting(timeout), now: () => NOW, holdsFor: 240_000, generatorUrl: '' };
+      const deps = { notifier: 'n', post: posting(timeout), now: () => NOW, holdsFor: 240_000, externalUrl: '' };
       return createAlertmanager({ ...deps, urls: [new Secret(url)] })[0] as Receiver;
     },
   ],
@@ -181,7 +181,7 @@ describe('an Alertmanager', () => {
       post: posting(),
       now: () => NOW,
       holdsFor: 240_000,
-      generatorUrl: 'https://dw.example',
+      externalUrl: 'https://dw.example',
     };
     const [receiver] = createAlertmanager({ ...deps, urls: [new Secret(`${service.url}/prefix/`)] });
     const ended: Notice = { ...firing, lasts: 900_000 };

@@ -291,7 +291,7 @@ describe.skipIf(!requireProgram(ALERTMANAGER))('a real Alertmanager', () => {
     afterThisTest(() => alertmanager.stop());
     const { post, close } = createPost();
     afterThisTest(close);
-    const deps = { notifier: 'ops', post, now: Date.now, holdsFor: 240_000, generatorUrl: '' };
+    const deps = { notifier: 'ops', post, now: Date.now, holdsFor: 240_000, externalUrl: '' };
     const [receiver] = createAlertmanager({ ...deps, urls: [new Secret(alertmanager.url)] });
     const [clock, log, { counts, notifications }] = [systemClock, createTestLog(), createCounts()];
     // No labels at all: nobody could tell which alert it is.

@@ -12,7 +12,7 @@ export interface AlertmanagerDeps {
   /** Milliseconds after which an alert ends unless it is sent again. */
   readonly holdsFor: number;
   /** Address of the agent for people; empty for none. */
-  readonly generatorUrl: string;
+  readonly externalUrl: string;
 }
 
 /**
@@ -20,7 +20,7 @@ export interface AlertmanagerDeps {
  * ends by itself should the agent die; a resolved one with the end that it had.
  */
 export function createAlertmanager(deps: AlertmanagerDeps): readonly Receiver[] {
-  const { notifier, urls, post, now, holdsFor, generatorUrl } = deps;
+  const { notifier, urls, post, now, holdsFor, externalUrl } = deps;
 
   function toAlert({ labels, annotations, startsAt, endsAt, lasts }: Notice) {
     return {
@@ -28,7 +28,7 @@ export function createAlertmanager(deps: AlertmanagerDeps): readonly Receiver[] 
       annotations,
       startsAt: timeText(startsAt),
       endsAt: timeText(endsAt ?? now() + (lasts ?? holdsFor)),
-      ...(generatorUrl === '' ? {} : { generatorURL: generatorUrl }),
+      ...(externalUrl === '' ? {} : { generatorURL: externalUrl }),
     };
   }
 
