@@ -14,7 +14,7 @@ export interface EvaluationDeps {
   /** What a rule's condition says now. */
   judge(rule: AlertRule): AlertJudgement;
   /** Whether it may be that its condition holds though it does not seem so: of the alert with these labels, or of any. */
-  isDoubtful?(rule: AlertRule, labels?: Labels): boolean;
+  isDoubtful(rule: AlertRule, labels?: Labels): boolean;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -56,8 +56,6 @@ export function createEvaluation(deps: EvaluationDeps): () => Promise<void> {
     }
   }
 
-  const isDoubtful = (rule: AlertRule, labels?: Labels) => deps.isDoubtful?.(rule, labels) ?? false;
-
   /** The one alert of what is beyond the cap. */
   function overflow({ name, labels }: AlertRule, value: number): Candidate {
     const summary = `${value} more series have the alert ${name} than the ${MOST_ALERTS} that are sent one by one.`;
@@ -98,19 +96,18 @@ export function createEvaluation(deps: EvaluationDeps): () => Promise<void> {
     const alerts = [...new Map<string, Omit<Alert, 'state'>>([...known, ...holding])].flatMap(
       ([fingerprint, { labels, annotations, value }]): [string, Alert][] => {
         const candidate = holding.get(fingerprint);
-        const isOver = others === false && !isDoubtful(rule, labels);
+        const isOver = others === false && !deps.isDoubtful(rule, labels);
         const holds = candidate ? true : isOver ? false : 'unknown';
         const evaluation = { holds, heldFor: candidate?.heldFor, ...moment } as const;
         const state = advance(known.get(fingerprint)?.state, rule, evaluation);
         return state ? [[fingerprint, { rule: rule.name, labels, annotations, value, state }]] : [];
       },
     );
-    const isLeftKnown = others === false || left > 0;
     return {
       name: rule.name,
       alerts,
-      isUnknown: others === 'unknown' || isDoubtful(rule),
-      beyondCap: isLeftKnown ? left : (before.beyondCap.get(rule.name) ?? 0),
+      isUnknown: others === 'unknown' || deps.isDoubtful(rule),
+      beyondCap: others === false || left > 0 ? left : (before.beyondCap.get(rule.name) ?? 0),
     };
   }
 

@@ -86,11 +86,13 @@ export async function openAlerting(deps: AlertingDeps): Promise<Alerting> {
   }
 
   const opened = config.alerts.enabled ? await Promise.all(accounts.map(open)) : [];
+  const byAccount = new Map(opened.map(({ account, alerts }) => [account.name, alerts]));
   const current = () => opened.flatMap(({ alerts }) => [...alerts.current().alerts.values()]);
+  const notices = () => opened.flatMap(({ alerts }) => alerts.notices());
 
   return {
     outbox,
-    states: name => opened.find(({ account }) => account.name === name)?.alerts.states() ?? new Map(),
+    states: name => byAccount.get(name)?.states() ?? new Map(),
     evaluations: more =>
       opened.map(({ account, rules, alerts }) => {
         const facts = createAlertFacts(config, account, [...account.sources, ...more]);
@@ -100,9 +102,7 @@ export async function openAlerting(deps: AlertingDeps): Promise<Alerting> {
       ...outbox.senders,
       ...receivers
         .filter(({ wants }) => wants === 'state')
-        .map(receiver =>
-          createRepeating({ ...sending, receiver, notices: () => opened.flatMap(({ alerts }) => alerts.notices()) }),
-        ),
+        .map(receiver => createRepeating({ ...sending, receiver, notices })),
     ],
     sources: [
       ...opened.map(({ account, rules, alerts }) => alertsSource(account.name, rules, alerts.current)),

@@ -15,7 +15,7 @@ type Doubts = Pick<EvaluationDeps, 'isDoubtful'>;
 
 async function createScene(...given: [Doubts | AlertRule, ...AlertRule[]]) {
   const [first, ...others] = given;
-  const [doubts, rules] = 'name' in first ? [{}, [first, ...others]] : [first, others];
+  const [doubts, rules] = 'name' in first ? [{ isDoubtful: () => false }, [first, ...others]] : [first, others];
   const [hook, ops] = [createReceiver('changes'), createReceiver('state', 'ops')];
   const outbox = await createOutboxScene([hook, ops]);
   const { clock, store, log } = outbox;
