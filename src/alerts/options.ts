@@ -64,15 +64,8 @@ export type AlertCondition = { [K in Kind]: { readonly kind: K } & z.output<(typ
 
 /** What an alert is about: exactly one of the kinds. */
 export const alertCondition = z
-  .strictObject({
-    above: kinds.above.optional(),
-    below: kinds.below.optional(),
-    growth: kinds.growth.optional(),
-    age: kinds.age.optional(),
-    ratio: kinds.ratio.optional(),
-    stale: kinds.stale.optional(),
-    absent: kinds.absent.optional(),
-  })
+  .strictObject(kinds)
+  .partial()
   .transform((given, context): AlertCondition => {
     const [one, another] = Object.entries(given).filter(([, value]) => value !== undefined);
     if (one && !another) return { kind: one[0], ...one[1] } as AlertCondition;

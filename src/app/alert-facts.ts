@@ -1,7 +1,6 @@
 import type { AlertFacts } from '../alerts/evidence.ts';
 import type { Series } from '../alerts/judge.ts';
-import { alertFamilies, decidingRounds } from '../config/alerts.ts';
-import type { Config } from '../config/schema.ts';
+import { alertFamilies, isDeciding } from '../config/alerts.ts';
 import type { Sample, Source } from '../metrics/family.ts';
 import { ownFamilies } from '../metrics/own.ts';
 import type { RoundStatus } from '../model/status.ts';
@@ -27,7 +26,6 @@ function toSeries({ labels, value }: Sample): Series {
 
 /** What the board and the agent's own numbers say of one account. `sources`: those that may show something of it. */
 export function createAlertFacts(
-  config: Config,
   account: Pick<Account, 'name' | 'slot' | 'status' | 'isTokenKnown'>,
   sources: readonly Source[],
 ): AlertFacts {
@@ -47,11 +45,12 @@ export function createAlertFacts(
   /** Whether what is shown of a collector is complete and not too old: nothing is known before that, and after. */
   function isFresh(collector: string): boolean {
     const status = account.slot(collector)?.status();
-    const deciding = decidingRounds(collector, config);
     return (
       status !== undefined &&
       !status.withdrawn &&
-      status.rounds.every(({ round, dataAt, stale }) => !deciding.includes(round) || (dataAt !== undefined && !stale))
+      status.rounds.every(
+        ({ round, dataAt, stale }) => !isDeciding(collector, round) || (dataAt !== undefined && !stale),
+      )
     );
   }
 

@@ -95,7 +95,7 @@ export async function openAlerting(deps: AlertingDeps): Promise<Alerting> {
     states: name => byAccount.get(name)?.states() ?? new Map(),
     evaluations: more =>
       opened.map(({ account, rules, alerts }) => {
-        const facts = createAlertFacts(config, account, [...account.sources, ...more]);
+        const facts = createAlertFacts(account, [...account.sources, ...more]);
         return createAlerts({ alerts, rules, facts, clock, log, tracer });
       }),
     senders: [

@@ -88,11 +88,13 @@ interface Checking {
 
 type Path = readonly PropertyKey[];
 
-/** Rounds without which a collector's gauges are withdrawn in the end, of any of these accounts. */
-export function decidingRounds(name: string, { accounts }: Pick<Config, 'accounts'>): readonly string[] {
-  const { auxiliary = [] } = collectors.find(each => each.name === name) ?? {};
-  return roundsOf(name, accounts).filter(round => !auxiliary.includes(round));
-}
+/** Whether a collector's gauges are withdrawn in the end without this round. */
+export const isDeciding = (collector: string, round: string): boolean =>
+  !collectors.find(({ name }) => name === collector)?.auxiliary?.includes(round);
+
+/** Such rounds of a collector, of any of these accounts. */
+export const decidingRounds = (name: string, { accounts }: Pick<Config, 'accounts'>): readonly string[] =>
+  roundsOf(name, accounts).filter(round => isDeciding(name, round));
 
 type Accounts = Pick<Config, 'accounts'>['accounts'];
 

@@ -92,7 +92,7 @@ describe('evidence', () => {
     const clock = createManualClock();
     const { account, source, slot, read } = createTestAccount(config, clock);
     const conditions = config.alerts.rules.map(({ when }) => when);
-    const evidence = createEvidence(conditions, createAlertFacts(config, account, [source]), clock);
+    const evidence = createEvidence(conditions, createAlertFacts(account, [source]), clock);
     const judge = (number: number) => {
       const condition = conditions[number];
       const judged = condition && judgeAlert(condition, evidence);
