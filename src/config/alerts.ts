@@ -86,8 +86,6 @@ interface Checking {
   readonly tell: Tell;
 }
 
-type Path = readonly PropertyKey[];
-
 /** Whether a collector's gauges are withdrawn in the end without this round. */
 export const isDeciding = (collector: string, round: string): boolean =>
   !collectors.find(({ name }) => name === collector)?.auxiliary?.includes(round);
@@ -96,10 +94,8 @@ export const isDeciding = (collector: string, round: string): boolean =>
 export const decidingRounds = (name: string, { accounts }: Pick<Config, 'accounts'>): readonly string[] =>
   roundsOf(name, accounts).filter(round => isDeciding(name, round));
 
-type Accounts = Pick<Config, 'accounts'>['accounts'];
-
 /** Rounds that a collector has in any account. */
-function roundsOf(name: string, accounts: Accounts): readonly string[] {
+function roundsOf(name: string, accounts: Config['accounts']): readonly string[] {
   const collector = collectors.find(each => each.name === name);
   const rounds = accounts.flatMap(({ collect }) => {
     if (!collector) return [];
@@ -130,7 +126,11 @@ function histogramOf(metric: string): string | undefined {
 }
 
 /** Why a metric can't be judged so; undefined when it can. */
-function faultOfMetric(metric: string, must: 'any' | 'counter' | 'time', accounts: Accounts): string | undefined {
+function faultOfMetric(
+  metric: string,
+  must: 'any' | 'counter' | 'time',
+  accounts: Config['accounts'],
+): string | undefined {
   const found = alertFamilies.get(metric);
   const histogram = histogramOf(metric);
   if (!found && histogram !== undefined) {
@@ -153,7 +153,7 @@ function checkSelector(
   must: 'any' | 'counter' | 'time',
   ruleLabels: readonly string[],
   { config, known, tell }: Checking,
-  path: Path,
+  path: readonly PropertyKey[],
 ): void {
   const { accounts } = config;
   const wrong = faultOfMetric(metric, must, accounts);
@@ -188,7 +188,7 @@ function checkSelector(
 /** Windows are watched from the start of the process on: longer ones would hardly ever be known. */
 const LONGEST_WINDOW = 7 * 86_400_000;
 
-function checkCondition({ when, labels }: AlertRule, checking: Checking, path: Path): void {
+function checkCondition({ when, labels }: AlertRule, checking: Checking, path: readonly PropertyKey[]): void {
   const { config, tell } = checking;
   if (when.kind === 'stale') {
     const { collector, round } = when;

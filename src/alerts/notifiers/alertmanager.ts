@@ -1,18 +1,12 @@
 import type { Secret } from '../../kit/secret.ts';
 import { type Notice, timeText } from '../notice.ts';
-import { type Post, postNotices, type Receiver } from './receiver.ts';
+import { type NotifierDeps, postNotices, type Receiver } from './receiver.ts';
 
-export interface AlertmanagerDeps {
-  readonly notifier: string;
+export interface AlertmanagerDeps extends NotifierDeps {
   /** Addresses of every member of the cluster. */
   readonly urls: readonly Secret[];
-  readonly post: Post;
-  /** Milliseconds since the Unix epoch. */
-  readonly now: () => number;
   /** Milliseconds after which an alert ends unless it is sent again. */
   readonly holdsFor: number;
-  /** Address of the agent for people; empty for none. */
-  readonly externalUrl: string;
 }
 
 /**

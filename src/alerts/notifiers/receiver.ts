@@ -27,6 +27,16 @@ export interface Receiver {
   send(notices: readonly Notice[], signal: AbortSignal): Promise<Answer>;
 }
 
+/** What every kind of notifier needs. */
+export interface NotifierDeps {
+  readonly notifier: string;
+  readonly post: Post;
+  /** Milliseconds since the Unix epoch. */
+  readonly now: () => number;
+  /** Address of the agent for people; empty for none. */
+  readonly externalUrl: string;
+}
+
 /** How sending ended, counted for each notice and address. `failed`: it is tried again. `dropped`: it is not. */
 export const OUTCOMES = ['sent', 'failed', 'dropped'] as const;
 

@@ -1,18 +1,12 @@
 import { createHmac } from 'node:crypto';
 import type { Secret } from '../../kit/secret.ts';
 import { fingerprintOf, type Notice, sorted, timeText } from '../notice.ts';
-import { type Post, postNotices, type Receiver } from './receiver.ts';
+import { type NotifierDeps, postNotices, type Receiver } from './receiver.ts';
 
-export interface WebhookDeps {
-  readonly notifier: string;
+export interface WebhookDeps extends NotifierDeps {
   readonly url: Secret;
   /** Signs what is sent; undefined where nothing is signed. Rejects when it can't be had now. */
   readonly secret: (() => Promise<Secret>) | undefined;
-  readonly post: Post;
-  /** Milliseconds since the Unix epoch. */
-  readonly now: () => number;
-  /** Address of the agent for people; empty for none. */
-  readonly externalUrl: string;
 }
 
 /** What Alertmanager writes where there is no end. */
