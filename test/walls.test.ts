@@ -54,9 +54,22 @@ const DOORS: Readonly<Record<string, readonly string[]>> = {
   store: ['store.ts'],
   metrics: ['family.ts', 'account-families.ts'],
   collectors: ['index.ts'],
+  alerts: ['index.ts'],
   emulator: ['server.ts'],
 };
 const OPENS_EVERY_FILE = ['app', 'mixin'];
+
+/** Where a room that opens every file of others may open only these. */
+const ALSO_CLOSED: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>> = {
+  mixin: { alerts: ['promql.ts'] },
+};
+
+/** Files without side effects, and the files of their own room that they may import, beside kit and model. */
+const PURE: Readonly<Record<string, readonly string[]>> = {
+  'alerts/judge.ts': ['alerts/options.ts'],
+  'alerts/promql.ts': ['alerts/options.ts'],
+  'alerts/state.ts': [],
+};
 
 /** One library, one room. Only app may also name a library's types. */
 const LIBRARIES: Readonly<Record<string, readonly string[]>> = {
@@ -113,11 +126,16 @@ function breaches(path: string, text: string): string[] {
     const target = normalize(join(dirname(path), imported));
     const [other = '', ...rest] = target.split('/');
     const file = rest.join('/');
+    const pure = PURE[path];
+    if (pure && !['kit', 'model'].includes(other) && !pure.includes(target)) {
+      found.push(`${path}: is pure and may not import ${target}`);
+      continue;
+    }
     if (other === room) continue;
+    const doors = ALSO_CLOSED[room]?.[other] ?? (OPENS_EVERY_FILE.includes(room) ? undefined : DOORS[other]);
     if (!MAY_IMPORT[room]?.includes(other)) found.push(`${path}: ${room} may not import ${other}`);
     else if (room === 'config' && file === 'options.ts') continue;
-    else if (!OPENS_EVERY_FILE.includes(room) && DOORS[other] && !DOORS[other].includes(file))
-      found.push(`${path}: ${target} is not the door of ${other}`);
+    else if (doors && !doors.includes(file)) found.push(`${path}: ${target} is not the door of ${other}`);
     else if (room === 'config' && !['kit', 'collectors', 'metrics'].includes(other))
       found.push(`${path}: config may open only the options of ${other}`);
   }
@@ -152,6 +170,12 @@ describe('walls', () => {
       'store/memory.ts is not the door of store',
     ],
     ['config/x.ts', `import { runLoop } from '../scheduler/loop.ts';`, 'config may open only the options of scheduler'],
+    ['mixin/x.ts', `import { createOutbox } from '../alerts/outbox.ts';`, 'alerts/outbox.ts is not the door of alerts'],
+    [
+      'alerts/judge.ts',
+      `import { createHistory } from './history.ts';`,
+      'is pure and may not import alerts/history.ts',
+    ],
     ['kit/x.ts', `import express from 'express';`, "the library express is not kit's"],
     ['cli/x.ts', `import { runLoop } from '../scheduler/loop.ts';`, 'cli may not import scheduler'],
   ])('catches a planted breach in %s: %s', (path, text, breach) => {

@@ -1,11 +1,11 @@
-import type { AlertCondition, Selector } from './condition-options.ts';
+import { type AlertCondition, isCertain, type Selector, selectorOf, selectorsOf } from './options.ts';
 
 /** One series of an account, without the label `account`. `key` tells it from the others of its family. */
 export interface Series {
   readonly key: string;
   readonly labels: Readonly<Record<string, string>>;
   readonly value: number;
-  /** Of one that is stale: for how many milliseconds it is known to have been, restarts included. */
+  /** Of a round whose data is stale: for how many milliseconds it is known to have been, restarts included. */
   readonly staleFor?: number | undefined;
 }
 
@@ -24,7 +24,7 @@ export interface AlertEvidence {
   series(selector: Selector): readonly Series[] | undefined;
   /** Whether rows that could not be read are missing in what `series` gives. Default: none are. */
   isPartial?(selector: Selector): boolean;
-  /** First values of the last `over` milliseconds, by key; undefined while nobody knows them. */
+  /** First values of the last `over` milliseconds, by key; undefined while they are not known. */
   firsts(selector: Selector, over: number): ReadonlyMap<string, FirstValue> | undefined;
 }
 
@@ -38,22 +38,6 @@ export interface Holding {
 
 /** `unknown`, or all series of which it holds: of those that are not listed it does not, or with `atLeast` nothing is known. */
 export type AlertJudgement = 'unknown' | readonly Holding[] | { readonly atLeast: readonly Holding[] };
-
-/** What says of each round whether its data is stale. */
-const DATA_STALE = 'delivery_collector_data_stale';
-
-/** The series that a condition with one selector is about. */
-export function selectorOf(condition: Exclude<AlertCondition, { kind: 'ratio' }>): Selector {
-  if (condition.kind !== 'stale') return { metric: condition.metric, labels: condition.labels };
-  const { collector, round } = condition;
-  const ofRound: Selector['labels'] = round === undefined ? {} : { round: [round] };
-  return { metric: DATA_STALE, labels: { collector: [collector], ...ofRound } };
-}
-
-/** Every series that a condition needs. */
-export function selectorsOf(condition: AlertCondition): readonly Selector[] {
-  return condition.kind === 'ratio' ? [condition.part, condition.whole] : [selectorOf(condition)];
-}
 
 /** How much the selected counters rose together. A series that came within the window counts from its first value on. */
 function increase(selector: Selector, over: number, evidence: AlertEvidence): number | undefined {
@@ -72,9 +56,6 @@ function judgeRatio(
   if (rise === undefined || of === undefined) return 'unknown';
   return of >= atLeast && rise / of > above ? [{ labels: {}, value: rise / of }] : [];
 }
-
-/** What is much, or old, is no less so with the rows that could not be read. */
-export const isCertain = ({ kind }: AlertCondition) => kind === 'above' || kind === 'age';
 
 /**
  * What a condition says of one account. Nothing is guessed: without fresh data, and without its history, it is unknown, and

@@ -1,6 +1,6 @@
 type Labels = Readonly<Record<string, string>>;
 
-/** An alert as others are told of it. Times: milliseconds since the Unix epoch. */
+/** An alert as it is sent. Times: milliseconds since the Unix epoch. */
 export interface Notice {
   readonly status: 'firing' | 'resolved';
   /** Its identity. None is empty. */
@@ -9,7 +9,7 @@ export interface Notice {
   readonly startsAt: number;
   /** When it was resolved. */
   readonly endsAt?: number | undefined;
-  /** Of one that is over by itself after so many milliseconds, and of which no end is told. */
+  /** Of one that ends by itself after so many milliseconds, and whose end is not sent. */
   readonly lasts?: number | undefined;
 }
 

@@ -1,8 +1,101 @@
 import { z } from 'zod';
 import { Duration, DurationOrZero } from '../kit/duration.ts';
+import { LABEL_NAME } from '../kit/label-name.ts';
 import { Secret } from '../kit/secret.ts';
 
-const LABEL_NAME = /^(?!__)[a-zA-Z_][a-zA-Z0-9_]*$/;
+const text = z
+  .union([z.string(), z.array(z.string()).min(1, { error: 'must not be empty' })], {
+    error: 'must be text, or a list of texts of which any will do',
+  })
+  .transform(value => (typeof value === 'string' ? [value] : value));
+
+const selector = z.strictObject({
+  metric: z.string().describe('Name of a gauge or counter in docs/metrics.md.'),
+  labels: z
+    .record(z.string(), text)
+    .prefault({})
+    .describe('Label values to match, `account` included. Labels that are not named match any value.'),
+});
+
+/** Series of one family whose labels have one of the values each. */
+export type Selector = z.output<typeof selector>;
+
+const over = Duration.describe(
+  'Length of the window. The condition is unknown until this process has observed a whole window.',
+);
+
+const kinds = {
+  above: selector.safeExtend({ value: z.number().describe('Holds above this.') }).describe('A high value.'),
+  below: selector.safeExtend({ value: z.number().describe('Holds below this.') }).describe('A low value.'),
+  growth: selector
+    .safeExtend({
+      over,
+      atLeast: z
+        .number()
+        .positive()
+        .describe('Holds while the value is at least this much higher than at the start of the window.'),
+    })
+    .describe('Growth over a window.'),
+  age: selector
+    .safeExtend({ above: Duration.describe('Holds while it is longer ago than this.') })
+    .describe('Age of a timestamp: of a metric that ends in `_timestamp_seconds`.'),
+  ratio: z
+    .strictObject({
+      part: selector.describe('A counter; its series of an account are summed.'),
+      whole: selector.describe('As `part`: the total.'),
+      over,
+      above: z.number().min(0).describe('Holds while the share is above this; 0.05 is 5 %.'),
+      atLeast: z.number().positive().default(1).describe('Holds only if `whole` increased by at least this much.'),
+    })
+    .describe('Increase of one counter as a share of that of another, over a window.'),
+  stale: z
+    .strictObject({
+      collector: z.string().describe('Value of the label `collector`, such as dlq.'),
+      round: z.string().optional().describe('Only this round of it. Default: any.'),
+    })
+    .describe('Holds while no complete round has ended for longer than `staleness.markAfter`.'),
+  absent: selector.describe('Holds while an account whose data is fresh has no such series.'),
+};
+
+type Kind = keyof typeof kinds;
+
+/** One condition. Times: milliseconds. */
+export type AlertCondition = { [K in Kind]: { readonly kind: K } & z.output<(typeof kinds)[K]> }[Kind];
+
+/** What an alert is about: exactly one of the kinds. */
+export const alertCondition = z
+  .strictObject(kinds)
+  .partial()
+  .transform((given, context): AlertCondition => {
+    const [one, another] = Object.entries(given).filter(([, value]) => value !== undefined);
+    if (one && !another) return { kind: one[0], ...one[1] } as AlertCondition;
+    context.addIssue({ code: 'custom', message: `must have exactly one of ${Object.keys(kinds).join(', ')}` });
+    return z.NEVER;
+  });
+
+/** The family that says of each round whether its data is stale. */
+const DATA_STALE = 'delivery_collector_data_stale';
+
+/** The series that a condition with one selector is about. */
+export function selectorOf(condition: Exclude<AlertCondition, { kind: 'ratio' }>): Selector {
+  if (condition.kind !== 'stale') return { metric: condition.metric, labels: condition.labels };
+  const { collector, round } = condition;
+  const ofRound: Selector['labels'] = round === undefined ? {} : { round: [round] };
+  return { metric: DATA_STALE, labels: { collector: [collector], ...ofRound } };
+}
+
+/** Every series that a condition needs. */
+export function selectorsOf(condition: AlertCondition): readonly Selector[] {
+  return condition.kind === 'ratio' ? [condition.part, condition.whole] : [selectorOf(condition)];
+}
+
+/** Whether a condition is about an account: about all of them, unless it names some. */
+export const isAbout = (condition: AlertCondition, account: string): boolean =>
+  selectorsOf(condition).every(({ labels }) => labels.account?.includes(account) ?? true);
+
+/** What is much, or old, is no less so with the rows that could not be read. */
+export const isCertain = ({ kind }: AlertCondition) => kind === 'above' || kind === 'age';
+
 const TAKEN = ['alertname', 'account'];
 const PLACEHOLDER = /\{\{\s*\$(?:value|labels\.([a-zA-Z_][a-zA-Z0-9_]*))\s*\}\}/g;
 
@@ -10,12 +103,11 @@ const name = z.string().regex(/^[A-Za-z_][A-Za-z0-9_]{0,127}$/, {
   error: 'must be a letter or _, and up to 127 letters, digits or _',
 });
 
-/** What an alert needs beside its condition. */
-export const alertingRule = z.strictObject({
+export const alertRule = z.strictObject({
   name: name.describe('Value of the label `alertname`; unique.'),
-  for: DurationOrZero.prefault('0s').describe('It fires when its condition has held for so long.'),
+  for: DurationOrZero.prefault('0s').describe('How long the condition must hold before the alert fires.'),
   keepFiringFor: DurationOrZero.prefault('0s').describe(
-    'It goes on firing for so long when its condition no longer holds.',
+    'How long the alert keeps firing after the condition stopped holding.',
   ),
   labels: z
     .record(
@@ -34,10 +126,12 @@ export const alertingRule = z.strictObject({
       }),
     )
     .default({})
-    .describe('What people are told. `{{ $value }}` and `{{ $labels.NAME }}` stand for what they name.'),
+    .describe('Texts for people, with `{{ $value }}` and `{{ $labels.NAME }}`.'),
+  when: alertCondition.describe('The condition: exactly one of these.'),
 });
 
-export type AlertingRule = z.output<typeof alertingRule>;
+/** Times: milliseconds. */
+export type AlertRule = z.output<typeof alertRule>;
 
 /** An annotation of one alert. */
 export function expand(text: string, labels: Readonly<Record<string, string>>, value: number): string {
@@ -64,7 +158,7 @@ export const alertmanagerOptions = z.strictObject({
   urls: z
     .array(address(({ search }) => search === '', 'must be an http or https address without user, query or fragment'))
     .min(1, { error: 'must have at least one address' })
-    .describe('Every member of a cluster, without `/api/v2`: each is told everything. No load balancer.'),
+    .describe('Every member of a cluster, without `/api/v2`: each gets every alert. Not a load balancer.'),
 });
 
 export const webhookOptions = z.strictObject({
@@ -73,10 +167,10 @@ export const webhookOptions = z.strictObject({
   ),
 });
 
-/** What a notifier needs of its own beside how it tells. */
+/** What a notifier needs of its own beside how it sends. */
 export const notifierName = z
   .string()
   .regex(/^[A-Za-z0-9_-]{1,64}$/, { error: 'must be 1 to 64 of A-Z a-z 0-9 _ -' })
   .describe('Value of the label `notifier`; unique.');
 
-export const evaluateEvery = Duration.prefault('15s').describe('How often the conditions are looked at.');
+export const evaluateEvery = Duration.prefault('15s').describe('How often the rules are evaluated.');

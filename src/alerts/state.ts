@@ -20,8 +20,8 @@ export type AlertState =
     }
   | { readonly phase: 'resolved'; readonly startsAt: number; readonly endsAt: number };
 
-/** How patient an alert is, milliseconds. */
-export interface Patience {
+/** How long a condition must hold or be clear, milliseconds. */
+export interface Durations {
   /** It fires when its condition has held for so long. */
   readonly for: number;
   /** It goes on firing for so long when its condition no longer holds. */
@@ -39,14 +39,14 @@ export interface Evaluation {
   readonly monotonic: number;
 }
 
-/** So long a resolved alert is remembered, so that those who missed the news are told again; as Prometheus does. */
-const RESOLVED_KEPT = 15 * 60_000;
+/** A resolved alert is sent again for so long, milliseconds, as Prometheus does: a receiver may have missed it. */
+const RESOLVED_RETENTION = 15 * 60_000;
 
 const since = (seenAt: number | undefined, now: number) => (seenAt === undefined ? 0 : now - seenAt);
 
-function hold(heldFor: number, patience: Patience, { now, monotonic, heldFor: known = 0 }: Evaluation): AlertState {
+function hold(heldFor: number, durations: Durations, { now, monotonic, heldFor: known = 0 }: Evaluation): AlertState {
   const longest = Math.max(heldFor, known);
-  return longest >= patience.for
+  return longest >= durations.for
     ? { phase: 'firing', startsAt: now }
     : { phase: 'pending', heldFor: longest, seenAt: monotonic };
 }
@@ -54,29 +54,29 @@ function hold(heldFor: number, patience: Patience, { now, monotonic, heldFor: kn
 /** What becomes of an alert by one evaluation; undefined: it is inactive. What is unknown neither fires nor resolves. */
 export function advance(
   state: AlertState | undefined,
-  patience: Patience,
+  durations: Durations,
   evaluation: Evaluation,
 ): AlertState | undefined {
   const { holds, now, monotonic } = evaluation;
   if (state?.phase === 'pending') {
     if (holds === 'unknown') return { ...state, seenAt: undefined };
     if (!holds) return undefined;
-    return hold(state.heldFor + since(state.seenAt, monotonic), patience, evaluation);
+    return hold(state.heldFor + since(state.seenAt, monotonic), durations, evaluation);
   }
   if (state?.phase === 'firing') {
     const { startsAt } = state;
     if (holds === 'unknown') return { ...state, seenAt: undefined };
     if (holds) return { phase: 'firing', startsAt };
     const clearFor = state.clearFor === undefined ? 0 : state.clearFor + since(state.seenAt, monotonic);
-    if (clearFor < patience.keepFiringFor) return { phase: 'firing', startsAt, clearFor, seenAt: monotonic };
+    if (clearFor < durations.keepFiringFor) return { phase: 'firing', startsAt, clearFor, seenAt: monotonic };
     return { phase: 'resolved', startsAt, endsAt: Math.max(now, startsAt) };
   }
-  if (holds === true) return hold(0, patience, evaluation);
+  if (holds === true) return hold(0, durations, evaluation);
   // Whichever way the clock was set meanwhile.
-  return state && Math.abs(now - state.endsAt) < RESOLVED_KEPT ? state : undefined;
+  return state && Math.abs(now - state.endsAt) < RESOLVED_RETENTION ? state : undefined;
 }
 
-/** A state as it outlasts the process: nobody knows what was true since. */
+/** A state as it outlasts the process: the next one has another monotonic clock, and can't know what was true meanwhile. */
 export function withoutClock(state: AlertState): AlertState {
   return state.phase === 'resolved' ? state : { ...state, seenAt: undefined };
 }

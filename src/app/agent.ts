@@ -6,8 +6,8 @@ import { CONTENT_TYPES, createExposition } from '../metrics/exposition.ts';
 import type { AccountStatus } from '../model/status.ts';
 import { runLoop } from '../scheduler/loop.ts';
 import { startInTurn } from '../scheduler/start-in-turn.ts';
-import { createAlerting } from './alerting.ts';
-import { type AutoCancel, createAutoCancel } from './auto-cancel.ts';
+import { openAlerting } from './alerting.ts';
+import { createAutoCancel } from './auto-cancel.ts';
 import { createParts, type PartsDeps } from './parts.ts';
 import { version } from './version.ts';
 
@@ -39,8 +39,8 @@ const LIFECYCLES_EVERY = 2000;
 /** Auto-cancel looks so often whether something is due, milliseconds: it costs nothing when nothing is. */
 const ACT_EVERY = 1000;
 
-/** Whoever tells of alerts looks so often whether there is something to tell, milliseconds: that costs nothing either. */
-const TELL_EVERY = 1000;
+/** Senders of alerts look so often whether something is due, milliseconds: that costs nothing either. */
+const SEND_EVERY = 1000;
 
 /** Builds every part and starts the loops. Throws, with nothing left open, when a part can't be had. */
 export async function startAgent(loaded: LoadedConfig, deps: PartsDeps): Promise<Agent> {
@@ -50,20 +50,13 @@ export async function startAgent(loaded: LoadedConfig, deps: PartsDeps): Promise
   try {
     const { log, process, accounts, store, tracer, save, exportLifecycles } = await createParts(loaded, deps, closing);
     const lifecycles = await exportLifecycles();
-    let autoCancel: AutoCancel | undefined;
-    const alerting = await createAlerting({
-      config,
-      env: deps.env,
-      accounts,
-      moreSources: () => autoCancel?.sources ?? [],
-      store,
-      clock,
-      random,
-      log,
-      tracer,
-    });
+    const common = { config, accounts, store, clock, log, tracer };
+    const alerting = await openAlerting({ ...common, env: deps.env, random });
     closing.add('alerts', () => alerting.close());
-    autoCancel = await createAutoCancel({ config, accounts, store, clock, log, tracer, alerting });
+    const { outbox, states: alertStates } = alerting;
+    // Between the two: its brakes read the alerts' states, and alerts its numbers.
+    const autoCancel = await createAutoCancel({ ...common, outbox, alertStates });
+    const evaluations = alerting.evaluations(autoCancel?.sources ?? []);
     const sources = [
       ...accounts.flatMap(({ sources }) => sources),
       ...(autoCancel?.sources ?? []),
@@ -114,8 +107,8 @@ export async function startAgent(loaded: LoadedConfig, deps: PartsDeps): Promise
     for (const act of autoCancel?.loops ?? []) loop(ACT_EVERY, ACT_EVERY, act);
     // At different times: a thousand accounts at once would hold up everything else.
     const { evaluateEvery } = config.alerts;
-    for (const evaluate of alerting.evaluations) loop(evaluateEvery, evaluateEvery * random(), evaluate);
-    for (const tell of alerting.tellers) loop(TELL_EVERY, TELL_EVERY, tell);
+    for (const evaluate of evaluations) loop(evaluateEvery, evaluateEvery * random(), evaluate);
+    for (const send of alerting.senders) loop(SEND_EVERY, SEND_EVERY, send);
     const stopping = new AbortController();
     const starting = startInTurn(accounts, {
       lanes: STARTING,

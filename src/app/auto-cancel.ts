@@ -1,9 +1,11 @@
 import { createHash } from 'node:crypto';
+import type { Outbox } from '../alerts/index.ts';
 import { modeOf } from '../auto-cancel/candidates.ts';
 import { createDesk } from '../auto-cancel/desk.ts';
 import { type Explanation, explain } from '../auto-cancel/explain.ts';
 import { type Journal, openJournal, readJournal } from '../auto-cancel/journal.ts';
 import { judge } from '../auto-cancel/judge.ts';
+import { withNotifications } from '../auto-cancel/notices.ts';
 import { createPipeline, type Pipeline } from '../auto-cancel/pipeline.ts';
 import { mayBeThere } from '../auto-cancel/stop-file.ts';
 import { accountMayAct } from '../config/auto-cancel.ts';
@@ -16,7 +18,6 @@ import type { Source } from '../metrics/family.ts';
 import { BREAKERS, FINAL_OUTCOMES, type JournalEntry } from '../model/journal.ts';
 import type { Store } from '../store/store.ts';
 import type { Account } from './account.ts';
-import type { Alerting } from './alerting.ts';
 import { evidenceOf, rulesOf } from './callbacks.ts';
 
 /** Acting on stuck failure callbacks, for all accounts. */
@@ -42,8 +43,10 @@ interface AutoCancelDeps {
   readonly clock: Clock;
   readonly log: Log;
   readonly tracer: Tracer;
-  /** Without it there are no alerts, and nobody is told. */
-  readonly alerting?: Pick<Alerting, 'braking' | 'telling'>;
+  /** Takes the notices of rules. */
+  readonly outbox: Pick<Outbox, 'post'>;
+  /** Alerts that fire in an account, and those of which it is not known, by name. */
+  readonly alertStates: (account: string) => ReadonlyMap<string, 'firing' | 'unknown'>;
 }
 
 /** Lines that are given at a time: some 10 MB of JSON. */
@@ -109,16 +112,17 @@ function createSource(config: Config, account: string, journal: Journal, pipelin
 
 /** Undefined while the configuration has it off. Rejects with StoreError where its journals can't be read. */
 export async function createAutoCancel(deps: AutoCancelDeps): Promise<AutoCancel | undefined> {
-  const { config, accounts, store, clock, log, tracer } = deps;
+  const { config, accounts, store, outbox, alertStates, clock, log, tracer } = deps;
   const options = config.autoCancel;
   if (options.mode === 'off' || options.rules.length === 0) return undefined;
   const policy = createHash('sha256').update(JSON.stringify(options)).digest('hex').slice(0, 16);
   const rules = new Map(options.rules.map(rule => [rule.name, rule]));
+  const notify = new Map(options.rules.map(rule => [rule.name, rule.notify]));
   const parts = await Promise.all(
     accounts.map(async account => {
       const { name } = account;
       const opened = await openJournal(store, name);
-      const journal = deps.alerting?.telling(name, opened) ?? opened;
+      const journal = withNotifications(name, opened, outbox, notify);
       const evidence = () => evidenceOf(account.slot);
       const pipeline = createPipeline({
         account: name,
@@ -136,7 +140,7 @@ export async function createAutoCancel(deps: AutoCancelDeps): Promise<AutoCancel
         lastReader: account.at('action'),
         writer: accountMayAct(config, name) ? account.createWriter() : undefined,
         isStopped: () => mayBeThere(options.stopFile),
-        alerts: () => deps.alerting?.braking(name) ?? new Map(),
+        alerts: () => alertStates(name),
         clock,
         log,
         tracer,

@@ -145,6 +145,7 @@ export async function createParts(
         spans: process.spans,
         log,
         clock,
+        random,
       });
       closing.add('spans of messages', () => flush(lifecycles.close, clock));
       return lifecycles.run;

@@ -1,5 +1,5 @@
 import { request as undiciRequest } from 'undici';
-import type { Post } from '../alerts/notifiers/index.ts';
+import type { Post } from '../alerts/notifiers/receiver.ts';
 import { withDeadline } from '../kit/clock.ts';
 import { createDispatcher } from '../upstream/dispatcher.ts';
 import { untilAborted } from '../upstream/send.ts';
@@ -17,7 +17,7 @@ export function createPost(timeout = TIMEOUT): { readonly post: Post; close(): P
       withDeadline(timeout, signal, async deadline => {
         const request = undiciRequest(url, { dispatcher, method: 'POST', headers, body, signal: deadline });
         const answer = await untilAborted(request, deadline);
-        // What it says is nothing to us: also one that breaks off has been said.
+        // The status alone counts, also of a body that breaks off.
         await answer.body.dump({ limit: MOST_READ, signal: deadline }).catch(() => undefined);
         return { status: answer.statusCode };
       }),

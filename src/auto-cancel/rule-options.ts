@@ -3,8 +3,6 @@ import { Duration, formatDuration } from '../kit/duration.ts';
 import { createPattern, faultOfPattern } from './pattern.ts';
 import { retryWindow } from './retry-window.ts';
 
-export { type AlertCondition, alertCondition, type Selector } from '../alerts/condition-options.ts';
-
 /** What a rule of reported callbacks asks where it does not say. */
 const DEFAULT_IN_PROGRESS = '48h';
 

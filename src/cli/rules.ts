@@ -1,5 +1,5 @@
 import { Command } from 'commander';
-import { prometheusRules } from '../app/alert-rules.ts';
+import { printedRules } from '../app/alert-rules.ts';
 import { type Coverage, coverageOf, type RuleCheck, testRules } from '../app/offline.ts';
 import { formatFault, loadConfig } from '../config/load.ts';
 import { readRuleCase } from '../config/rule-cases.ts';
@@ -62,7 +62,7 @@ function printCommand(): Command {
     .action(({ config: file }: { config: string }) => {
       const { config, warnings } = loadConfig(file);
       for (const warning of warnings) process.stderr.write(`warning: ${formatFault(warning)}\n`);
-      process.stdout.write(writeYaml(prometheusRules(config)));
+      process.stdout.write(writeYaml(printedRules(config)));
     });
 }
 

@@ -1,6 +1,16 @@
 import { z } from 'zod';
-import { alertingRule, alertmanagerOptions, evaluateEvery, notifierName, webhookOptions } from '../alerts/options.ts';
-import { type AlertCondition, alertCondition, type Selector } from '../auto-cancel/rule-options.ts';
+import {
+  type AlertCondition,
+  type AlertRule,
+  alertmanagerOptions,
+  alertRule,
+  evaluateEvery,
+  isAbout,
+  notifierName,
+  type Selector,
+  selectorsOf,
+  webhookOptions,
+} from '../alerts/options.ts';
 import { collectors } from '../collectors/index.ts';
 import { formatDuration } from '../kit/duration.ts';
 import { accountFamilies } from '../metrics/account-families.ts';
@@ -11,8 +21,6 @@ import { neverIs } from './label-values.ts';
 import type { Config } from './schema.ts';
 import type { Known, Tell } from './tell.ts';
 
-const rule = alertingRule.safeExtend({ when: alertCondition.describe('What it is about: exactly one of these.') });
-
 const notifier = z
   .strictObject({
     name: notifierName,
@@ -22,10 +30,10 @@ const notifier = z
         secret: secret
           .nullable()
           .default(null)
-          .describe('Signs what is sent: `{ env: NAME }`, `{ file: PATH }` or the text itself (works, and warns).'),
+          .describe('Signs the requests: `{ env: NAME }`, `{ file: PATH }` or the text itself (works, and warns).'),
       })
       .optional()
-      .describe('Anything that takes the JSON of Alertmanager’s webhooks.'),
+      .describe('Any receiver of Alertmanager’s webhook JSON.'),
   })
   .refine(({ alertmanager, webhook }) => (alertmanager === undefined) !== (webhook === undefined), {
     error: 'must have exactly one of alertmanager, webhook',
@@ -38,19 +46,20 @@ function uniqueNames(items: readonly { readonly name: string }[], context: z.Ref
   }
 }
 
-/** The section `alerts`: conditions, patience and those who are told. */
+/** The section `alerts`: rules, and notifiers. */
 export const alertsOptions = z.strictObject({
   enabled: z
     .boolean()
     .default(false)
-    .describe('Whether `rules` are evaluated. `autoCancel.rules[].notify` works in any case.'),
+    .describe('Whether `rules` are evaluated. `autoCancel.rules[].notify` works either way.'),
   evaluateEvery,
-  rules: z.array(rule).superRefine(uniqueNames).default([]).describe('Alerts, for every account each.'),
-  notifiers: z.array(notifier).superRefine(uniqueNames).default([]).describe('Who is told of every alert.'),
+  rules: z
+    .array(alertRule)
+    .superRefine(uniqueNames)
+    .default([])
+    .describe('Alert rules, each evaluated for every account.'),
+  notifiers: z.array(notifier).superRefine(uniqueNames).default([]).describe('Receivers of every alert.'),
 });
-
-export type Alerts = z.output<typeof alertsOptions>;
-export type AlertRule = Alerts['rules'][number];
 
 /** A family that alerts may be about, and the collector whose data it is; undefined: it is always known. */
 export interface KnownFamily {
@@ -77,18 +86,16 @@ interface Checking {
   readonly tell: Tell;
 }
 
-type Path = readonly PropertyKey[];
+/** Whether a collector's gauges are withdrawn in the end without this round. */
+export const isDeciding = (collector: string, round: string): boolean =>
+  !collectors.find(({ name }) => name === collector)?.auxiliary?.includes(round);
 
-/** Rounds without which a collector's gauges are withdrawn in the end, of any of these accounts. */
-export function decidingRounds(name: string, { accounts }: Pick<Config, 'accounts'>): readonly string[] {
-  const { auxiliary = [] } = collectors.find(each => each.name === name) ?? {};
-  return roundsOf(name, accounts).filter(round => !auxiliary.includes(round));
-}
-
-type Accounts = Pick<Config, 'accounts'>['accounts'];
+/** Such rounds of a collector, of any of these accounts. */
+export const decidingRounds = (name: string, { accounts }: Pick<Config, 'accounts'>): readonly string[] =>
+  roundsOf(name, accounts).filter(round => isDeciding(name, round));
 
 /** Rounds that a collector has in any account. */
-function roundsOf(name: string, accounts: Accounts): readonly string[] {
+function roundsOf(name: string, accounts: Config['accounts']): readonly string[] {
   const collector = collectors.find(each => each.name === name);
   const rounds = accounts.flatMap(({ collect }) => {
     if (!collector) return [];
@@ -119,7 +126,11 @@ function histogramOf(metric: string): string | undefined {
 }
 
 /** Why a metric can't be judged so; undefined when it can. */
-function faultOfMetric(metric: string, must: 'any' | 'counter' | 'time', accounts: Accounts): string | undefined {
+function faultOfMetric(
+  metric: string,
+  must: 'any' | 'counter' | 'time',
+  accounts: Config['accounts'],
+): string | undefined {
   const found = alertFamilies.get(metric);
   const histogram = histogramOf(metric);
   if (!found && histogram !== undefined) {
@@ -142,7 +153,7 @@ function checkSelector(
   must: 'any' | 'counter' | 'time',
   ruleLabels: readonly string[],
   { config, known, tell }: Checking,
-  path: Path,
+  path: readonly PropertyKey[],
 ): void {
   const { accounts } = config;
   const wrong = faultOfMetric(metric, must, accounts);
@@ -177,7 +188,7 @@ function checkSelector(
 /** Windows are watched from the start of the process on: longer ones would hardly ever be known. */
 const LONGEST_WINDOW = 7 * 86_400_000;
 
-function checkCondition({ when, labels }: AlertRule, checking: Checking, path: Path): void {
+function checkCondition({ when, labels }: AlertRule, checking: Checking, path: readonly PropertyKey[]): void {
   const { config, tell } = checking;
   if (when.kind === 'stale') {
     const { collector, round } = when;
@@ -208,10 +219,10 @@ function checkCondition({ when, labels }: AlertRule, checking: Checking, path: P
 }
 
 /** Collectors without which nothing is known of a condition. */
-const collectorsOf = (when: AlertCondition): readonly string[] =>
+export const collectorsOf = (when: AlertCondition): readonly string[] =>
   when.kind === 'stale'
     ? [when.collector]
-    : partsOf(when).flatMap(([, { metric }]) => alertFamilies.get(metric)?.collector ?? []);
+    : [...new Set(selectorsOf(when).flatMap(({ metric }) => alertFamilies.get(metric)?.collector ?? []))];
 
 /** An alert that says nothing of an account holds nothing back there: that may not be what was meant. */
 function checkPausing({ alerts, autoCancel, accounts }: Config, tell: Tell): void {
@@ -219,9 +230,7 @@ function checkPausing({ alerts, autoCancel, accounts }: Config, tell: Tell): voi
     const when = alerts.rules.find(({ name }) => name === alert)?.when;
     if (!when) continue;
     // Other accounts were left out on purpose.
-    const isNamed = (account: string) =>
-      partsOf(when).every(([, { labels }]) => labels.account?.includes(account) ?? true);
-    for (const account of accounts.filter(({ name }) => isNamed(name) && accountMayAct({ autoCancel }, name))) {
+    for (const account of accounts.filter(({ name }) => isAbout(when, name) && accountMayAct({ autoCancel }, name))) {
       const missing = collectorsOf(when).find(collector => roundsOf(collector, [account]).length === 0);
       if (missing === undefined) continue;
       const why = `whose collector ${missing} is not enabled`;

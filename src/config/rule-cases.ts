@@ -78,7 +78,7 @@ export interface RuleCase extends Omit<CaseFile, 'start' | 'snapshots' | 'events
   /** In the order in which they are taken, each at its own time. */
   readonly walks: readonly { readonly at: number; readonly snapshot: number }[];
   readonly snapshots: readonly { readonly complete: boolean; readonly dlq: readonly object[] }[];
-  /** Undefined: nobody reads the event log. */
+  /** Undefined: the event log is not read. */
   readonly events: readonly { readonly messageId: string; readonly at: number }[] | undefined;
   readonly expect: readonly (Omit<CaseFile['expect'][number], 'at'> & { readonly at: number })[];
   /** A fault of the file at `path`. */

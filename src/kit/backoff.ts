@@ -1,3 +1,5 @@
+import type { Clock } from './clock.ts';
+
 /** Bounds of a wait, in milliseconds. */
 export interface Backoff {
   readonly first: number;
@@ -11,4 +13,33 @@ export interface Backoff {
 export function backoffDelay({ first, longest }: Backoff, attempt: number, random: () => number): number {
   const ceiling = Math.min(longest, first * 2 ** (attempt - 1));
   return ceiling * (0.5 + random() / 2);
+}
+
+/** When something that failed may be tried again. */
+export interface Retry {
+  /** Failures since the last success. */
+  readonly failures: number;
+  /** Whether the wait since the last failure is over. */
+  isDue(): boolean;
+  failed(): void;
+  succeeded(): void;
+}
+
+export function createRetry(backoff: Backoff, clock: Pick<Clock, 'monotonic'>, random: () => number): Retry {
+  let failures = 0;
+  let notBefore = Number.NEGATIVE_INFINITY;
+  return {
+    get failures() {
+      return failures;
+    },
+    isDue: () => clock.monotonic() >= notBefore,
+    failed() {
+      failures += 1;
+      notBefore = clock.monotonic() + backoffDelay(backoff, failures, random);
+    },
+    succeeded() {
+      failures = 0;
+      notBefore = Number.NEGATIVE_INFINITY;
+    },
+  };
 }

@@ -1,5 +1,6 @@
 import type { Counter } from '../kit/counter.ts';
 import { counter, gauge, type Sample, type Source } from './family.ts';
+import { createCounter } from './own.ts';
 
 const alerts = gauge(
   'delivery_alerts',
@@ -18,24 +19,27 @@ export const alertingFamilies = { alerts, notifications } as const;
 
 const STATES = ['pending', 'firing'] as const;
 
-/**
- * How many alerts of each rule there are in an account. `present`: the alerts that are pending or firing; `beyondCap`: series
- * of a rule that have none of their own.
- */
+/** What the last evaluation came to, as far as it is counted. */
+interface Evaluated {
+  readonly alerts: ReadonlyMap<string, { readonly rule: string; readonly state: { readonly phase: string } }>;
+  /** By rule: series that have no alert of their own. */
+  readonly beyondCap: ReadonlyMap<string, number>;
+}
+
+/** How many alerts of each rule there are in an account. */
 export function alertsSource(
   account: string,
-  rules: readonly string[],
-  present: () => readonly { readonly rule: string; readonly phase: string }[],
-  beyondCap: (rule: string) => number,
+  rules: readonly { readonly name: string }[],
+  current: () => Evaluated,
 ): Source {
   const samples = (): readonly Sample[] => {
-    const found = present();
-    return rules.flatMap(alert => [
+    const { alerts: present, beyondCap } = current();
+    return rules.flatMap(({ name: alert }) => [
       ...STATES.map(state => ({
         labels: { alert, state },
-        value: found.filter(({ rule, phase }) => rule === alert && phase === state).length,
+        value: [...present.values()].filter(({ rule, state: { phase } }) => rule === alert && phase === state).length,
       })),
-      { labels: { alert, state: 'beyond_cap' }, value: beyondCap(alert) },
+      { labels: { alert, state: 'beyond_cap' }, value: beyondCap.get(alert) ?? 0 },
     ]);
   };
   return {
@@ -51,24 +55,17 @@ export function createNotificationsCounter(
   notifiers: readonly string[],
   outcomes: readonly string[],
 ): { readonly counter: Counter<'notifier' | 'outcome'>; readonly source: Source } {
-  const counts = new Map(
-    notifiers.flatMap(notifier => outcomes.map(outcome => [`${notifier} ${outcome}`, { notifier, outcome, count: 0 }])),
-  );
   let revision = 0;
+  const known = notifiers.flatMap(notifier => outcomes.map(outcome => ({ notifier, outcome })));
+  const kept = createCounter(notifications, known, () => {
+    revision += 1;
+  });
   return {
-    counter: {
-      inc({ notifier, outcome }, by = 1) {
-        const each = counts.get(`${notifier} ${outcome}`);
-        if (!each) throw new Error(`there is no notifier ${notifier}, or no outcome ${outcome}`);
-        each.count += by;
-        revision += 1;
-      },
-    },
+    counter: kept,
     source: {
       families: [notifications],
       revision: () => revision,
-      samples: () =>
-        new Map([[notifications.name, [...counts.values()].map(({ count, ...labels }) => ({ labels, value: count }))]]),
+      samples: () => new Map([[notifications.name, kept.samples()]]),
     },
   };
 }

@@ -91,7 +91,7 @@ interface KeptCounter<L extends string> extends Counter<L> {
   samples(): readonly Sample<L>[];
 }
 
-function createCounter<L extends string>(
+export function createCounter<L extends string>(
   family: Family<L>,
   known: readonly Readonly<Record<L, string>>[],
   onChange: () => void,

@@ -1,8 +1,8 @@
+import { highest, increase, latest, lowest, series, total } from '../alerts/promql.ts';
 import { alertingFamilies } from '../metrics/alerting.ts';
 import { autoCancelFamilies } from '../metrics/auto-cancel.ts';
 import { ownFamilies } from '../metrics/own.ts';
-import { type Alert, auxiliaryRounds, decidingRounds, oneOf } from './alert.ts';
-import { highest, increase, latest, lowest, series, total } from './promql.ts';
+import { type Alert, auxiliaryRounds, decidingRounds } from './alert.ts';
 
 /** The job that scrapes the agent, as the README names it. */
 export const JOB = 'delivery-watch';
@@ -15,7 +15,7 @@ const notified = (outcome: string | RegExp) =>
 
 const unread = (family: typeof ownFamilies.rowsRejected) => total(family, increase('15m'), { keep: ['collector'] });
 
-/** The agent itself, and whether it is let in. */
+/** The agent itself, and its access to the service. */
 export const agentAlerts: readonly Alert[] = [
   {
     name: 'DeliveryAgentDown',
@@ -26,30 +26,31 @@ export const agentAlerts: readonly Alert[] = [
     // absent() gives no labels of what is not there.
     labels: { job: JOB },
     summary: 'No delivery-watch agent can be scraped.',
-    description: `For 10 minutes no target of the job ${JOB} has answered: nothing is known of any account, and no other alert on them can begin to fire.`,
+    description: `No target of the job ${JOB} has answered a scrape for 10 minutes. No account is monitored, and no other alert on them can start.`,
     dashboard: 'agent',
     isOfAgent: true,
   },
   {
     name: 'DeliveryBlind',
     severity: 'critical',
-    expr: `${lowest(latest(series(ownFamilies.dataStale, { round: oneOf(decidingRounds) })))} == 1`,
+    expr: `${lowest(latest(series(ownFamilies.dataStale, { round: decidingRounds })))} == 1`,
     // Before the first data is withdrawn, with the usual intervals.
     for: '2m',
     keepFiringFor: '5m',
-    summary: 'The {{ $labels.collector }} of {{ $labels.account }} can not be read.',
+    summary: 'Collector {{ $labels.collector }} of {{ $labels.account }} has no current data.',
     description:
-      'The round {{ $labels.round }} of {{ $labels.collector }} has not come through in {{ $labels.account }} for some of its intervals. What is shown is old and will be withdrawn; alerts that fire on it go on firing until it can be judged again, and none begins.',
+      'The round {{ $labels.round }} of {{ $labels.collector }} in {{ $labels.account }} has not completed for several intervals. Metrics are stale and will be dropped. Firing alerts keep firing; new ones can’t start until data returns.',
     dashboard: 'agent',
   },
   {
     name: 'DeliveryCollectorStale',
     severity: 'warning',
-    expr: `${lowest(latest(series(ownFamilies.dataStale, { round: oneOf(auxiliaryRounds) })))} == 1`,
+    expr: `${lowest(latest(series(ownFamilies.dataStale, { round: auxiliaryRounds })))} == 1`,
     for: '15m',
-    summary: 'A lesser round of {{ $labels.collector }} of {{ $labels.account }} does not come through.',
+    summary:
+      'Secondary collection ({{ $labels.round }}) of {{ $labels.collector }} is failing for {{ $labels.account }}.',
     description:
-      'The round {{ $labels.round }} of {{ $labels.collector }} has not come through in {{ $labels.account }} for more than 15 minutes. The other numbers are true, but what only this round finds is missing.',
+      'The round {{ $labels.round }} of {{ $labels.collector }} in {{ $labels.account }} has not completed for more than 15 minutes. All other metrics are current; only what this round finds is missing.',
     dashboard: 'agent',
   },
   {
@@ -57,9 +58,9 @@ export const agentAlerts: readonly Alert[] = [
     severity: 'critical',
     expr: `${highest(latest(series(ownFamilies.tokenRejected)))} == 1`,
     for: '1m',
-    summary: 'The service refuses the token of {{ $labels.account }}.',
+    summary: 'The service rejects the token of {{ $labels.account }}.',
     description:
-      'The service has answered 401 to the token of {{ $labels.account }} for more than a minute. Nothing is read of this account until it takes one.',
+      'The service has answered 401 to the token of {{ $labels.account }} for more than a minute. Collection for this account is stopped until a token is accepted.',
     dashboard: 'agent',
   },
   {
@@ -67,9 +68,9 @@ export const agentAlerts: readonly Alert[] = [
     severity: 'warning',
     expr: `${requests('rate_limited')} / ${requests()} > 0.1\nand ${requests('rate_limited')} >= 5`,
     for: '10m',
-    summary: 'The service limits the rate of requests of {{ $labels.account }}.',
+    summary: 'The service rate-limits requests of {{ $labels.account }}.',
     description:
-      '{{ $value | humanizePercentage }} of the requests of the last 15 minutes in {{ $labels.account }} were answered with 429: the data gets older than its intervals say, and other users of the account may be limited, too.',
+      '{{ $value | humanizePercentage }} of the requests of {{ $labels.account }} in the last 15 minutes were answered with 429. Data is older than the configured intervals, and other clients of the account may be limited, too.',
     dashboard: 'agent',
   },
   {
@@ -79,9 +80,9 @@ export const agentAlerts: readonly Alert[] = [
     expr: `${unread(ownFamilies.listsMissing)} >= 3`,
     for: '5m',
     keepFiringFor: '5m',
-    summary: 'The service answers without the list that {{ $labels.collector }} of {{ $labels.account }} asks for.',
+    summary: 'Answers to {{ $labels.collector }} of {{ $labels.account }} contain no valid list.',
     description:
-      'In the last 15 minutes {{ $value | printf "%.0f" }} answers to {{ $labels.collector }} in {{ $labels.account }} were no list that can be read whole. Nothing was taken from them: what is shown is what was known before.',
+      '{{ $value | printf "%.0f" }} answers to {{ $labels.collector }} of {{ $labels.account }} in the last 15 minutes were not a complete, readable list. They were discarded; metrics show the data from before.',
     dashboard: 'agent',
   },
   {
@@ -90,9 +91,9 @@ export const agentAlerts: readonly Alert[] = [
     expr: `${unread(ownFamilies.rowsRejected)} > 0`,
     for: '5m',
     keepFiringFor: '5m',
-    summary: 'Some rows that {{ $labels.collector }} of {{ $labels.account }} reads can not be read.',
+    summary: '{{ $labels.collector }} of {{ $labels.account }} rejects rows that it can not parse.',
     description:
-      'In the last 15 minutes {{ $value | printf "%.0f" }} rows of {{ $labels.collector }} in {{ $labels.account }} could not be read. What is shown of it is not the whole: nothing that is missing counts as gone, alerts on it that fire go on, and auto-cancel does not act.',
+      '{{ $value | printf "%.0f" }} rows of {{ $labels.collector }} in {{ $labels.account }} could not be parsed in the last 15 minutes. Metrics of it are incomplete: missing entries do not count as gone, firing alerts keep firing, and auto-cancel does not act.',
     dashboard: 'agent',
   },
   {
@@ -100,9 +101,9 @@ export const agentAlerts: readonly Alert[] = [
     severity: 'critical',
     expr: `${highest(latest(series(autoCancelFamilies.breakerOpen)))} == 1`,
     keepFiringFor: '5m',
-    summary: 'The breaker {{ $labels.breaker }} of auto-cancel is open in {{ $labels.account }}.',
+    summary: 'Auto-cancel breaker {{ $labels.breaker }} is open in {{ $labels.account }}.',
     description:
-      'Auto-cancel does nothing in {{ $labels.account }} until somebody has looked and reset the breaker {{ $labels.breaker }}.',
+      'Auto-cancel is stopped in {{ $labels.account }} until an operator resets the breaker {{ $labels.breaker }}.',
     dashboard: 'dlq',
   },
   {
@@ -110,9 +111,9 @@ export const agentAlerts: readonly Alert[] = [
     severity: 'critical',
     expr: `time() - ${lowest(latest(series(autoCancelFamilies.oldestUnresolved)))} > 1800`,
     for: '5m',
-    summary: 'A cancel of the rule {{ $labels.rule }} in {{ $labels.account }} has no known end.',
+    summary: 'A cancel by the rule {{ $labels.rule }} in {{ $labels.account }} has no known outcome.',
     description:
-      'The oldest cancel of {{ $labels.rule }} in {{ $labels.account }} whose end nobody knows was intended {{ $value | humanizeDuration }} ago.',
+      'The oldest cancel by {{ $labels.rule }} in {{ $labels.account }} without a known outcome was started {{ $value | humanizeDuration }} ago.',
     dashboard: 'dlq',
   },
   {
@@ -120,9 +121,9 @@ export const agentAlerts: readonly Alert[] = [
     severity: 'critical',
     expr: `${notified(/failed|dropped/)} > 0\nunless on (job, notifier) ${notified('sent')} > 0`,
     for: '10m',
-    summary: 'The agent’s own alerts do not reach {{ $labels.notifier }}.',
+    summary: 'The agent’s own alerts fail to reach {{ $labels.notifier }}.',
     description:
-      'In the last 15 minutes {{ $value | printf "%.0f" }} notifications to {{ $labels.notifier }} failed and none was sent: whoever relies on it is not told.',
+      '{{ $value | printf "%.0f" }} notifications to {{ $labels.notifier }} failed in the last 15 minutes and none was delivered: its recipients get no alerts.',
     dashboard: 'agent',
     isOfAgent: true,
   },

@@ -1,9 +1,9 @@
+import { highest, lowest, series } from '../alerts/promql.ts';
 import { seriesDropped } from '../collectors/cap.ts';
 import { events } from '../collectors/events/events.ts';
 import { alertingFamilies } from '../metrics/alerting.ts';
 import { ownFamilies } from '../metrics/own.ts';
 import { age, chosen, each, flow, level, ofAgent, one, type RowSpec } from './panel.ts';
-import { highest, lowest, series } from './promql.ts';
 
 const own = ownFamilies;
 const { newest, gaps, late, duplicates, untracked } = events.families;

@@ -1,8 +1,8 @@
+import { highest } from '../alerts/promql.ts';
 import { dlq } from '../collectors/dlq/dlq.ts';
 import { autoCancelFamilies } from '../metrics/auto-cancel.ts';
 import { ownFamilies } from '../metrics/own.ts';
 import { age, chosen, each, flow, level, one, type RowSpec, rise } from './panel.ts';
-import { highest } from './promql.ts';
 
 const {
   messages,

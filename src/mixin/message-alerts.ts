@@ -1,9 +1,9 @@
+import { highest, increase, latest, type RecordingRule, rate, series, total } from '../alerts/promql.ts';
 import { dlq } from '../collectors/dlq/dlq.ts';
 import { events } from '../collectors/events/events.ts';
 import { flowControl } from '../collectors/flow-control.ts';
 import { formatLe } from '../metrics/exposition.ts';
-import type { Alert, RecordingRule } from './alert.ts';
-import { highest, increase, latest, rate, series, total } from './promql.ts';
+import type { Alert } from './alert.ts';
 
 /** 99 % of messages are to be delivered: shares of failed ones that spend the budget of 30 days 14.4 and 6 times too fast. */
 const FAST_BURN = 0.144;
@@ -45,9 +45,9 @@ export const messageAlerts: readonly Alert[] = [
     collector: 'events',
     expr: `${failed(increase('10m'))} / ${judged(increase('10m'))} > 0.05\nand ${failed(increase('10m'))} >= 10`,
     for: '5m',
-    summary: 'Many messages of {{ $labels.account }} end in the dead-letter queue.',
+    summary: 'High failure rate in {{ $labels.account }}: messages go to the dead-letter queue.',
     description:
-      '{{ $value | humanizePercentage }} of the messages that ended in {{ $labels.account }} in the last 10 minutes failed for good.',
+      '{{ $value | humanizePercentage }} of the messages that finished in {{ $labels.account }} in the last 10 minutes failed permanently.',
     dashboard: 'overview',
   },
   {
@@ -57,9 +57,9 @@ export const messageAlerts: readonly Alert[] = [
     expr: `${ratios['1h'].record} > ${FAST_BURN}\nand ${ratios['5m'].record} > ${FAST_BURN}\nand ${finishedInAnHour.record} > 50`,
     for: '2m',
     keepFiringFor: '12m',
-    summary: 'The month’s error budget of {{ $labels.account }} would be spent in two days.',
+    summary: '{{ $labels.account }} is burning its 30-day error budget fast: exhausted in two days.',
     description:
-      '{{ $value | humanizePercentage }} of the messages of {{ $labels.account }} failed in the last hour; 1% is the objective.',
+      '{{ $value | humanizePercentage }} of the messages of {{ $labels.account }} failed in the last hour; the objective is 1%.',
     dashboard: 'overview',
   },
   {
@@ -68,9 +68,9 @@ export const messageAlerts: readonly Alert[] = [
     collector: 'events',
     expr: `${ratios['6h'].record} > ${SLOW_BURN}\nand ${ratios['30m'].record} > ${SLOW_BURN}\nand ${finishedInAnHour.record} > 20`,
     for: '15m',
-    summary: 'The month’s error budget of {{ $labels.account }} would be spent in five days.',
+    summary: '{{ $labels.account }} is burning its 30-day error budget: exhausted in five days.',
     description:
-      '{{ $value | humanizePercentage }} of the messages of {{ $labels.account }} failed in the last six hours; 1% is the objective.',
+      '{{ $value | humanizePercentage }} of the messages of {{ $labels.account }} failed in the last six hours; the objective is 1%.',
     dashboard: 'overview',
   },
   {
@@ -79,9 +79,9 @@ export const messageAlerts: readonly Alert[] = [
     collector: 'events',
     expr: `1 - ${timed('_bucket')} / ${timed('_count')} > 0.05\nand ${total(timeToDeliver, increase('30m'), { suffix: '_count' })} > 50`,
     for: '15m',
-    summary: 'Many messages of {{ $labels.account }} are delivered late.',
+    summary: 'High delivery latency in {{ $labels.account }}.',
     description:
-      '{{ $value | humanizePercentage }} of the messages that were delivered in {{ $labels.account }} in the last 30 minutes took longer than five minutes.',
+      '{{ $value | humanizePercentage }} of the messages delivered in {{ $labels.account }} in the last 30 minutes took longer than five minutes.',
     dashboard: 'overview',
   },
   {
@@ -90,9 +90,9 @@ export const messageAlerts: readonly Alert[] = [
     collector: 'events',
     expr: `${inState('retry', increase('15m'))} / ${inState('active', increase('15m'))} > 0.25\nand ${inState('active', increase('15m'))} > 40`,
     for: '15m',
-    summary: 'Many attempts of {{ $labels.account }} have to be made again.',
+    summary: 'High retry rate in {{ $labels.account }}.',
     description:
-      '{{ $value | humanizePercentage }} of the attempts of the last 15 minutes in {{ $labels.account }} led to a retry. What goes on failing will be in the dead-letter queue when its retries are used up.',
+      '{{ $value | humanizePercentage }} of the delivery attempts in {{ $labels.account }} in the last 15 minutes led to a retry. Messages that keep failing go to the dead-letter queue once their retries are exhausted.',
     dashboard: 'overview',
   },
   {
@@ -101,9 +101,9 @@ export const messageAlerts: readonly Alert[] = [
     collector: 'events',
     expr: `${inState('created', increase('30m'))} > 20\nand ${total(finished, increase('30m'))} == 0`,
     for: '10m',
-    summary: 'Messages of {{ $labels.account }} come in and none ends.',
+    summary: '{{ $labels.account }}: messages arriving, none completing.',
     description:
-      '{{ $value | printf "%.0f" }} messages were created in {{ $labels.account }} in the last 30 minutes, and not one was delivered, failed or cancelled.',
+      '{{ $value | printf "%.0f" }} messages were created in {{ $labels.account }} in the last 30 minutes; none was delivered, failed or cancelled.',
     dashboard: 'overview',
   },
   {
@@ -118,18 +118,18 @@ export const messageAlerts: readonly Alert[] = [
       on: ['job', 'account', 'destination'],
       expr: `${byDestination(increase('30m'), 'delivered')} == 0`,
     },
-    summary: 'The destination {{ $labels.destination }} of {{ $labels.account }} fails.',
+    summary: 'Destination {{ $labels.destination }} of {{ $labels.account }} is failing.',
     description:
-      '{{ $value | humanizePercentage }} of the attempts that {{ $labels.destination }} answered in {{ $labels.account }} in the last 15 minutes were errors. It ends when something is delivered there again.',
+      '{{ $value | humanizePercentage }} of the delivery attempts to {{ $labels.destination }} in {{ $labels.account }} in the last 15 minutes failed. Resolves when a message is delivered there again.',
     dashboard: 'overview',
   },
   {
     name: 'DeliveryEventLogGap',
     severity: 'warning',
     expr: `${highest(increase('1h')(series(gaps)))} > 0`,
-    summary: 'Events of {{ $labels.account }} are missing.',
+    summary: 'Gap in the event log of {{ $labels.account }}.',
     description:
-      'Holes in the event log of {{ $labels.account }} within the last hour: {{ $value | printf "%.0f" }}. What was counted is less than what happened.',
+      'Gaps in the event log of {{ $labels.account }} in the last hour: {{ $value | printf "%.0f" }}. Counters of events are too low.',
     dashboard: 'agent',
   },
   {
@@ -139,9 +139,9 @@ export const messageAlerts: readonly Alert[] = [
     // Entries and waitlists move only because messages do, and then there are events; an account at rest has neither.
     expr: `time() - ${highest(latest(series(newest)))} > 900\nand on (job, account) (${highest(increase('15m')(series(dlq.families.entered, { filter: 'all' })))} > 0 or max without (instance, pod, replica, flow_control_key) (changes(${series(flowControl.families.waitlistSize)}[15m])) > 0)`,
     for: '5m',
-    summary: 'The event log of {{ $labels.account }} stands still while messages move.',
+    summary: 'The event log of {{ $labels.account }} has no new events although messages move.',
     description:
-      'The newest event of {{ $labels.account }} is {{ $value | humanizeDuration }} old, though dead letters come in or waitlists change: what is counted from the log lags.',
+      'The newest event of {{ $labels.account }} is {{ $value | humanizeDuration }} old, although dead letters arrive or waitlists change. Metrics from the event log lag.',
     dashboard: 'agent',
   },
 ];

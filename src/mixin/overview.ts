@@ -1,9 +1,9 @@
+import { lowest } from '../alerts/promql.ts';
 import { dlq } from '../collectors/dlq/dlq.ts';
 import { events } from '../collectors/events/events.ts';
 import { flowControl } from '../collectors/flow-control.ts';
 import { ownFamilies } from '../metrics/own.ts';
 import { age, chosen, each, flow, level, one, quantile, type RowSpec, rise } from './panel.ts';
-import { lowest } from './promql.ts';
 
 const { total, finished, timeToDeliver, queueWait, attempt, attempts, inFlight, oldestInFlight, overdue } =
   events.families;

@@ -1,6 +1,6 @@
+import { highest, type Matchers, series } from '../alerts/promql.ts';
 import type { Family } from '../metrics/family.ts';
 import { createProcessMetrics } from '../metrics/process.ts';
-import { highest, type Matchers, series } from './promql.ts';
 
 /** One query of a panel. */
 export interface Query {

@@ -1,8 +1,8 @@
+import { highest, latest, lowest, series } from '../alerts/promql.ts';
 import { dlq } from '../collectors/dlq/dlq.ts';
 import { flowControl } from '../collectors/flow-control.ts';
 import { ownFamilies } from '../metrics/own.ts';
 import type { Alert } from './alert.ts';
-import { highest, latest, lowest, series } from './promql.ts';
 
 const { messages, oldestEntered, callbacks, suspected } = dlq.families;
 const size = series(messages);
@@ -14,7 +14,7 @@ export const dlqAlerts: readonly Alert[] = [
     severity: 'info',
     collector: 'dlq',
     expr: `${highest(latest(size))} > 0\nand ${lowest(`min_over_time(${size}[1h])`)} == 0`,
-    summary: 'The dead-letter queue of {{ $labels.account }} was empty and is not any more.',
+    summary: 'First messages in the dead-letter queue of {{ $labels.account }}.',
     description:
       'Messages in the dead-letter queue of {{ $labels.account }} (filter {{ $labels.filter }}), which was empty within the last hour: {{ $value | printf "%.0f" }}.',
     dashboard: 'dlq',
@@ -26,9 +26,9 @@ export const dlqAlerts: readonly Alert[] = [
     // The second term: it still grows. The third: it is more than it was, and not a fit through noise.
     expr: `${highest(`deriv(${size}[1h])`)} * 3600 > 10\nand ${highest(`deriv(${size}[15m])`)} > 0\nand ${highest(latest(size))} - ${highest(latest(size, ' offset 1h'))} >= 10`,
     for: '30m',
-    summary: 'The dead-letter queue of {{ $labels.account }} grows.',
+    summary: 'The dead-letter queue of {{ $labels.account }} is growing.',
     description:
-      'The dead-letter queue of {{ $labels.account }} (filter {{ $labels.filter }}) grows by {{ $value | printf "%.0f" }} messages an hour.',
+      'The dead-letter queue of {{ $labels.account }} (filter {{ $labels.filter }}) is growing by {{ $value | printf "%.0f" }} messages per hour.',
     dashboard: 'dlq',
   },
   {
@@ -39,7 +39,7 @@ export const dlqAlerts: readonly Alert[] = [
     for: '15m',
     summary: 'Messages in the dead-letter queue of {{ $labels.account }} are about to expire.',
     description:
-      'The oldest message in the dead-letter queue of {{ $labels.account }} (filter {{ $labels.filter }}) came into it {{ $value | humanizeDuration }} ago, more than 80% of how long the service keeps it.',
+      'The oldest message in the dead-letter queue of {{ $labels.account }} (filter {{ $labels.filter }}) entered it {{ $value | humanizeDuration }} ago, more than 80% of its retention.',
     dashboard: 'dlq',
   },
   {
@@ -48,9 +48,9 @@ export const dlqAlerts: readonly Alert[] = [
     collector: 'dlq',
     expr: `${highest(latest(series(suspected)))} > 0`,
     for: '15m',
-    summary: 'Failure callbacks of {{ $labels.account }} seem stuck.',
+    summary: 'Failure callbacks of {{ $labels.account }} look stuck.',
     description:
-      'Failure callbacks of {{ $labels.account }} that have been in progress for longer than their retries can take: {{ $value | printf "%.0f" }}.',
+      'Failure callbacks of {{ $labels.account }} in progress for longer than all their retries can take: {{ $value | printf "%.0f" }}.',
     dashboard: 'dlq',
   },
   {
@@ -61,7 +61,7 @@ export const dlqAlerts: readonly Alert[] = [
     for: '30m',
     summary: 'Failure callbacks of {{ $labels.account }} failed.',
     description:
-      'Failed workflows of {{ $labels.account }} that could not tell anybody, because their failure callbacks failed, too: {{ $value | printf "%.0f" }}.',
+      'Failed workflows of {{ $labels.account }} that went unreported because their failure callbacks failed, too: {{ $value | printf "%.0f" }}.',
     dashboard: 'dlq',
   },
 ];
@@ -78,9 +78,9 @@ export const flowControlAlerts: readonly Alert[] = [
     collector: 'flow_control',
     expr: `${highest(`min_over_time(${waiting}[15m])`)} > 100\nand ${highest(`deriv(${waiting}[30m])`)} > 0\nand ${highest(latest(waiting))} > 100`,
     for: '15m',
-    summary: 'More and more messages wait on a flow-control key of {{ $labels.account }}.',
+    summary: 'Growing backlog on a flow-control key of {{ $labels.account }}.',
     description:
-      'At least {{ $value | printf "%.0f" }} messages have been waiting on {{ $labels.flow_control_key }} in {{ $labels.account }} for 15 minutes, and they get more: its limits are lower than what comes in.',
+      'At least {{ $value | printf "%.0f" }} messages have been waiting on {{ $labels.flow_control_key }} in {{ $labels.account }} for 15 minutes, and the number is growing: its limits are below the arrival rate.',
     dashboard: 'overview',
   },
   {
@@ -90,9 +90,9 @@ export const flowControlAlerts: readonly Alert[] = [
     // The same number for half an hour, of a key that is there now and is not paused.
     expr: `${highest(latest(waiting))} > 0\nand ${highest(latest(waiting))} == ${highest(latest(waiting, ' offset 30m'))}\nand ${highest(`changes(${waiting}[30m])`)} == 0\nunless ${isPaused}`,
     for: '10m',
-    summary: 'Nothing moves on a flow-control key of {{ $labels.account }}.',
+    summary: 'A flow-control key of {{ $labels.account }} is stalled.',
     description:
-      'For half an hour none of the messages that wait on {{ $labels.flow_control_key }} in {{ $labels.account }} came or went, though the key is not paused. Their number: {{ $value | printf "%.0f" }}.',
+      'The waitlist of {{ $labels.flow_control_key }} in {{ $labels.account }} has not changed for 30 minutes, although the key is not paused. Waiting messages: {{ $value | printf "%.0f" }}.',
     dashboard: 'overview',
   },
   {
@@ -103,7 +103,7 @@ export const flowControlAlerts: readonly Alert[] = [
     for: '1h',
     summary: 'A flow-control key of {{ $labels.account }} is paused while messages wait.',
     description:
-      'The key {{ $labels.flow_control_key }} in {{ $labels.account }} has been paused for more than an hour. Messages that wait on it: {{ $value | printf "%.0f" }}.',
+      'The key {{ $labels.flow_control_key }} in {{ $labels.account }} has been paused for more than an hour. Waiting messages: {{ $value | printf "%.0f" }}.',
     dashboard: 'overview',
   },
 ];

@@ -1,10 +1,12 @@
 import { stringify } from 'yaml';
+import { healthRecords, heldExpression, type RecordingRule } from '../alerts/promql.ts';
+import { ownFamilies } from '../metrics/own.ts';
 import { agentAlerts } from './agent-alerts.ts';
-import { type Alert, blind, DASHBOARDS, heldExpression, partial, type RecordingRule } from './alert.ts';
+import { type Alert, DASHBOARDS, decidingRounds } from './alert.ts';
 import { messageAlerts, messageRecords } from './message-alerts.ts';
 import { dlqAlerts, flowControlAlerts } from './queue-alerts.ts';
 
-/** Where the links of alerts point: stand-ins, which whoever installs the rules replaces. */
+/** Where the links of alerts point: placeholders, to be replaced when the rules are installed. */
 export const PLACES = {
   runbooks: 'https://runbooks.example.com/delivery-watch',
   grafana: 'https://grafana.example.com',
@@ -25,30 +27,21 @@ export const alertGroups: readonly AlertGroup[] = [
   { name: 'delivery-flow-control', about: 'Flow control', alerts: flowControlAlerts },
 ];
 
-export const records: readonly RecordingRule[] = [blind, partial, ...messageRecords];
+export const records: readonly RecordingRule[] = [...healthRecords(ownFamilies, decidingRounds), ...messageRecords];
 
-const HELD = 'It fired when there last was data, and since then nothing can be judged.';
+const HELD = 'Still firing from before data went stale; current state unknown.';
 
 /** An alert as Prometheus takes it. */
 export function alertingRule(alert: Alert) {
-  const {
-    name,
-    severity,
-    keepFiringFor = '15m',
-    labels = {},
-    summary,
-    description,
-    dashboard,
-    collector,
-    heldBy,
-  } = alert;
-  const isHeld = collector !== undefined || heldBy !== undefined;
+  const { name, expr, severity, keepFiringFor = '15m', summary, description, dashboard, heldBy } = alert;
+  const collectors = alert.collector ? [alert.collector] : [];
+  const isHeld = collectors.length > 0 || heldBy !== undefined;
   return {
     alert: name,
-    expr: heldExpression(alert),
+    expr: heldExpression({ name, expr, labels: ['severity'], collectors, isCertain: true, heldBy }),
     ...(alert.for === undefined ? {} : { for: alert.for }),
     ...(keepFiringFor === '0s' ? {} : { keep_firing_for: keepFiringFor }),
-    labels: { severity, ...labels },
+    labels: { severity, ...alert.labels },
     annotations: {
       summary,
       description: isHeld ? `{{ if lt $value 0.0 }}${HELD}{{ else }}${description}{{ end }}` : description,

@@ -1,5 +1,6 @@
 import { resourceFromAttributes } from '@opentelemetry/resources';
 import type { SpanExporter } from '@opentelemetry/sdk-trace';
+import { createRetry } from '../kit/backoff.ts';
 import type { Clock } from '../kit/clock.ts';
 import type { Counter } from '../kit/counter.ts';
 import type { Log } from '../kit/log.ts';
@@ -8,7 +9,7 @@ import { createOtlpExporter, watchExporter } from './exporting.ts';
 import { lifecycleSpans, type Origin } from './lifecycle-spans.ts';
 import type { TracingOptions } from './options.ts';
 
-/** Traces that wait to be exported, of all accounts: they outlast the process. */
+/** Traces that wait to be exported, of all accounts, in the store. */
 export interface Outbox {
   readonly accounts: readonly string[];
   /** Those of one account, as JSON, by key. */
@@ -24,6 +25,8 @@ export interface LifecycleDeps {
   readonly spans: Counter<'about' | 'outcome'>;
   readonly log: Log;
   readonly clock: Clock;
+  /** A number from 0 up to 1. */
+  readonly random: () => number;
 }
 
 /** Exports the lives of messages as traces. */
@@ -36,8 +39,7 @@ export interface LifecycleExport {
 
 /** Traces in one request. */
 const BATCH = 100;
-/** Milliseconds to leave a receiver alone that took nothing: twice as long each time. */
-const PATIENCE = { first: 5000, longest: 300_000 };
+const BACKOFF = { first: 5000, longest: 300_000 };
 
 const lastTime = ({ events }: LifecycleTrace) => events.reduce((last, { time }) => Math.max(last, time), 0);
 
@@ -64,15 +66,13 @@ async function untilAborted(work: Promise<boolean>, signal: AbortSignal): Promis
 
 /** Rejects with an Error where the environment asks for a protocol that is not there. */
 export async function createLifecycleExport(deps: LifecycleDeps): Promise<LifecycleExport> {
-  const { options, env, version, outbox, clock } = deps;
+  const { options, env, version, outbox, clock, random } = deps;
   const exporter = watchExporter(await createOtlpExporter(options, env), 'messages', deps);
   const origin: Origin = {
     version,
     resource: resourceFromAttributes({ 'service.name': 'message-delivery', 'telemetry.source': 'event-log' }),
   };
-  let pause = 0;
-  /** On the monotonic clock. */
-  let notBefore = 0;
+  const retry = createRetry(BACKOFF, clock, random);
   /** The batch that was sent last: until it is marked, or not taken. */
   let underWay: Promise<unknown> = Promise.resolve();
 
@@ -105,15 +105,12 @@ export async function createLifecycleExport(deps: LifecycleDeps): Promise<Lifecy
 
   return {
     async run(signal) {
-      if (clock.monotonic() < notBefore) return;
+      if (!retry.isDue()) return;
       for (const account of outbox.accounts) {
         if (signal.aborted) return;
-        if (await exportOf(account, signal)) continue;
-        pause = Math.min(PATIENCE.longest, Math.max(PATIENCE.first, pause * 2));
-        notBefore = clock.monotonic() + pause;
-        return;
+        if (!(await exportOf(account, signal))) return retry.failed();
       }
-      pause = 0;
+      retry.succeeded();
     },
     async close() {
       await exporter.shutdown();

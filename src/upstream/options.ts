@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { Duration } from '../kit/duration.ts';
+import { LABEL_NAME } from '../kit/label-name.ts';
 import { Secret } from '../kit/secret.ts';
 import { toToken } from './token.ts';
 
@@ -163,7 +164,6 @@ const managementOptions = z.strictObject({
   ),
 });
 
-const LABEL_NAME = /^(?!__)[a-zA-Z_][a-zA-Z0-9_]*$/;
 const TAKEN = ['account', 'plan', 'state'];
 
 const labelsOptions = z.record(

@@ -1,8 +1,8 @@
 /** The parts of alerting, with time, store and receivers in the hands of the test. */
 import type { Notice } from '../../src/alerts/notice.ts';
-import type { Receiver, Told } from '../../src/alerts/notifiers/index.ts';
-import type { AlertingRule } from '../../src/alerts/options.ts';
-import { type Outbox, openOutbox } from '../../src/alerts/outbox.ts';
+import type { Answer, Receiver } from '../../src/alerts/notifiers/receiver.ts';
+import type { AlertRule } from '../../src/alerts/options.ts';
+import { createOutbox, type Outbox } from '../../src/alerts/outbox.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
 import type { Store } from '../../src/store/store.ts';
 import { createTestLog } from '../support/silent.ts';
@@ -12,10 +12,10 @@ export const MINUTE = 60_000;
 export const HOUR = 60 * MINUTE;
 export const never = new AbortController().signal;
 
-export const ACCEPTED: Told = { kind: 'accepted' };
-export const REFUSED: Told = { kind: 'refused', why: 'status 400' };
-export const DOWN: Told = { kind: 'failed', why: 'ECONNREFUSED', isDown: true };
-export const FAILED: Told = { kind: 'failed', why: 'status 500', isDown: false };
+export const ACCEPTED: Answer = { kind: 'accepted' };
+export const REFUSED: Answer = { kind: 'refused', why: 'status 400' };
+export const DOWN: Answer = { kind: 'failed', why: 'ECONNREFUSED', isDown: true };
+export const FAILED: Answer = { kind: 'failed', why: 'status 500', isDown: false };
 
 /** What was told, short: `firing a, resolved b`. */
 export const short = (notices: readonly Notice[]) =>
@@ -26,7 +26,7 @@ export interface TestReceiver extends Receiver {
   readonly told: string[];
   readonly notices: Notice[];
   /** What it answers. */
-  answer: (notices: readonly Notice[]) => Told | Promise<Told>;
+  answer: (notices: readonly Notice[]) => Answer | Promise<Answer>;
 }
 
 export function createReceiver(wants: Receiver['wants'], notifier = 'hook', member = 0): TestReceiver {
@@ -37,7 +37,7 @@ export function createReceiver(wants: Receiver['wants'], notifier = 'hook', memb
     told: [],
     notices: [],
     answer: () => ACCEPTED,
-    async tell(notices) {
+    async send(notices) {
       receiver.told.push(short(notices));
       receiver.notices.push(...notices);
       return receiver.answer(notices);
@@ -95,12 +95,13 @@ export function createCounts() {
   };
 }
 
-export const rule = (name: string, more: Partial<AlertingRule> = {}): AlertingRule => ({
+export const rule = (name: string, more: Partial<AlertRule> = {}): AlertRule => ({
   name,
   for: 0,
   keepFiringFor: 0,
   labels: {},
   annotations: {},
+  when: { kind: 'above', metric: 'x', labels: {}, value: 0 },
   ...more,
 });
 
@@ -112,7 +113,7 @@ export interface OutboxScene {
   outbox(): Outbox;
   /** Puts notices in as a transaction of account a would. */
   post(...notices: Notice[]): Promise<void>;
-  /** Lets every lane tell what is due, after `ms` have passed. */
+  /** Lets every receiver be sent what is due, after `ms` have passed. */
   tell(ms?: number): Promise<void>;
   /** Another process begins with what is in the store. */
   restart(receivers?: readonly Receiver[]): Promise<void>;
@@ -127,8 +128,11 @@ export async function createOutboxScene(receivers: readonly Receiver[]): Promise
     createTestLog(),
     createCounts(),
   ];
-  const open = (receivers: readonly Receiver[]) =>
-    openOutbox({ store, accounts: ['a', 'b'], receivers, notifications, clock, random: () => 1, log });
+  async function open(receivers: readonly Receiver[]): Promise<Outbox> {
+    const outbox = createOutbox({ store, receivers, notifications, clock, random: () => 1, log });
+    for (const account of ['a', 'b']) await outbox.open(account);
+    return outbox;
+  }
   let outbox = await open(receivers);
   return {
     clock,
@@ -143,7 +147,7 @@ export async function createOutboxScene(receivers: readonly Receiver[]): Promise
     },
     async tell(ms = 0) {
       clock.pass(ms);
-      await Promise.all(outbox.lanes.map(lane => lane(never)));
+      await Promise.all(outbox.senders.map(send => send(never)));
     },
     async restart(others = receivers) {
       clock.restart();

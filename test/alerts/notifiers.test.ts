@@ -6,7 +6,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { fingerprintOf, type Notice } from '../../src/alerts/notice.ts';
 import { createAlertmanager } from '../../src/alerts/notifiers/alertmanager.ts';
-import type { Receiver } from '../../src/alerts/notifiers/index.ts';
+import type { Receiver } from '../../src/alerts/notifiers/receiver.ts';
 import { createWebhook } from '../../src/alerts/notifiers/webhook.ts';
 import { createPost } from '../../src/app/post.ts';
 import { Secret } from '../../src/kit/secret.ts';
@@ -35,7 +35,7 @@ const KINDS: [string, (url: string, timeout?: number) => Receiver][] = [
   [
     'alertmanager',
     (url, timeout) => {
-      const deps = { notifier: 'n', post: posting(timeout), now: () => NOW, holdsFor: 240_000, generatorUrl: '' };
+      const deps = { notifier: 'n', post: posting(timeout), now: () => NOW, holdsFor: 240_000, externalUrl: '' };
       return createAlertmanager({ ...deps, urls: [new Secret(url)] })[0] as Receiver;
     },
   ],
@@ -74,7 +74,7 @@ async function raw(handle: (socket: Socket) => void): Promise<string> {
 describe.each(KINDS)('any notifier: %s', (_kind, create) => {
   const statusTold = async (status: number) => {
     const service = await answering((_request, response) => void response.writeHead(status).end('no'));
-    return create(service.url).tell([firing], never);
+    return create(service.url).send([firing], never);
   };
 
   it.each([200, 202, 204])('is content with %d', async status => {
@@ -100,7 +100,7 @@ describe.each(KINDS)('any notifier: %s', (_kind, create) => {
     const service = await answering(
       (_request, response) => void response.writeHead(307, { location: `${other.url}/elsewhere` }).end(),
     );
-    expect(await create(service.url).tell([firing], never)).toEqual({
+    expect(await create(service.url).send([firing], never)).toEqual({
       kind: 'failed',
       why: 'status 307',
       isDown: false,
@@ -120,7 +120,7 @@ describe.each(KINDS)('any notifier: %s', (_kind, create) => {
     ],
   ])('takes one that %s for down', async (_what, handle, why) => {
     const timeout = why === 'TimeoutError' ? 200 : 60_000;
-    expect(await create(await raw(handle), timeout).tell([firing], never)).toEqual({
+    expect(await create(await raw(handle), timeout).send([firing], never)).toEqual({
       kind: 'failed',
       why,
       isDown: true,
@@ -138,7 +138,7 @@ describe.each(KINDS)('any notifier: %s', (_kind, create) => {
       };
       more();
     });
-    expect(await create(url).tell([firing], never)).toEqual({ kind: 'accepted' });
+    expect(await create(url).send([firing], never)).toEqual({ kind: 'accepted' });
     // What stands in the buffers of both ends.
     expect(written).toBeLessThan(32 * 2 ** 20);
   });
@@ -146,10 +146,10 @@ describe.each(KINDS)('any notifier: %s', (_kind, create) => {
   it('throws only when it is stopped, and never shows the address', async () => {
     const url = `${await raw(() => undefined)}/canary`;
     const stop = new AbortController();
-    const telling = create(url).tell([firing], stop.signal);
+    const telling = create(url).send([firing], stop.signal);
     stop.abort(new Error('stopped'));
     await expect(telling).rejects.toThrow('stopped');
-    expect(JSON.stringify(await create('http://127.0.0.1:1/canary').tell([firing], never))).not.toContain('canary');
+    expect(JSON.stringify(await create('http://127.0.0.1:1/canary').send([firing], never))).not.toContain('canary');
   });
 });
 
@@ -181,11 +181,11 @@ describe('an Alertmanager', () => {
       post: posting(),
       now: () => NOW,
       holdsFor: 240_000,
-      generatorUrl: 'https://dw.example',
+      externalUrl: 'https://dw.example',
     };
     const [receiver] = createAlertmanager({ ...deps, urls: [new Secret(`${service.url}/prefix/`)] });
     const ended: Notice = { ...firing, lasts: 900_000 };
-    expect(await receiver?.tell([firing, resolved, ended], never)).toEqual({ kind: 'accepted' });
+    expect(await receiver?.send([firing, resolved, ended], never)).toEqual({ kind: 'accepted' });
     expect(service.requests).toEqual(['POST /prefix/api/v2/alerts']);
     const common = {
       labels: firing.labels,
@@ -213,7 +213,7 @@ describe('a webhook', () => {
       request.on('end', () => response.end());
     });
     const deps = { notifier: 'hook', post: posting(), now: () => NOW, externalUrl: 'https://dw.example' };
-    const told = await createWebhook({ ...deps, url: new Secret(`${service.url}/x?key=1`), secret }).tell(
+    const told = await createWebhook({ ...deps, url: new Secret(`${service.url}/x?key=1`), secret }).send(
       [notice],
       never,
     );
@@ -274,6 +274,6 @@ describe('a webhook', () => {
   it.each([401, 404, 410, 413, 422])('takes %d for good', async status => {
     const service = await answering((_request, response) => void response.writeHead(status).end());
     const [, create] = KINDS[1] as (typeof KINDS)[number];
-    expect(await create(service.url).tell([firing], never)).toEqual({ kind: 'refused', why: `status ${status}` });
+    expect(await create(service.url).send([firing], never)).toEqual({ kind: 'refused', why: `status ${status}` });
   });
 });

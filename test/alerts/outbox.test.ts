@@ -121,12 +121,12 @@ describe('the outbox', () => {
     hung.answer = () => promise;
     const scene = await createOutboxScene([down, hung, up]);
     await scene.post(notice('1'));
-    const lanes = scene.outbox().lanes.map(lane => lane(never));
-    await lanes[2];
+    const senders = scene.outbox().senders.map(send => send(never));
+    await senders[2];
     expect([down.told, hung.told, up.told]).toEqual([['firing 1'], ['firing 1'], ['firing 1']]);
     expect(scene.counts).toMatchObject({ 'hook sent': 1 });
     resolve(ACCEPTED as typeof ACCEPTED & { kind: 'accepted' });
-    await Promise.all(lanes);
+    await Promise.all(senders);
     expect(await scene.rows()).toBe(1);
   });
 
@@ -169,6 +169,26 @@ describe('the outbox', () => {
     expect([hook.told.length, await scene.rows()]).toEqual([1, 0]);
   });
 
+  it('keeps ten thousand sent ones whose rows the store does not remove, and no more', async () => {
+    const hook = createReceiver('changes');
+    const scene = await createOutboxScene([hook]);
+    scene.store.isFull = true;
+    for (const [from, count] of [
+      [0, 10_000],
+      [10_000, 2],
+    ] as const) {
+      const notices = Array.from({ length: count }, (_, x) => notice(String(from + x)));
+      const posting = scene.outbox().post('a', notices, () => true);
+      posting.send();
+      await scene.tell();
+    }
+    expect(hook.told).toHaveLength(10_002);
+    scene.store.isFull = false;
+    await scene.tell();
+    expect(scene.store.commits).toBe(10_000);
+    expect(scene.counts).toEqual({ 'hook sent': 10_002 });
+  });
+
   it('counts nothing as failed when it is stopped while it tells', async () => {
     const hook = createReceiver('changes');
     const scene = await createOutboxScene([hook]);
@@ -178,7 +198,7 @@ describe('the outbox', () => {
       stop.abort();
       throw new Error('stopped');
     };
-    await scene.outbox().lanes[0]?.(stop.signal);
+    await scene.outbox().senders[0]?.(stop.signal);
     expect([scene.counts, scene.log.lines, await scene.rows()]).toEqual([{}, [], 1]);
   });
 });

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type AlertState, advance, type Evaluation, type Patience, withoutClock } from '../../src/alerts/state.ts';
+import { type AlertState, advance, type Durations, type Evaluation, withoutClock } from '../../src/alerts/state.ts';
 
 const SECOND = 1000;
 const MINUTE = 60_000;
@@ -9,7 +9,7 @@ const BORN = Date.UTC(2026, 5, 1);
 type Holds = Evaluation['holds'];
 
 /** Phases after evaluations, each a second after the one before. */
-function phases(patience: Patience, all: readonly Holds[]): string {
+function phases(patience: Durations, all: readonly Holds[]): string {
   let state: AlertState | undefined;
   return all
     .map((holds, index) => {

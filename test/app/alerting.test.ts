@@ -1,10 +1,12 @@
 import { describe, expect, it } from 'vitest';
+import { createEvidence } from '../../src/alerts/evidence.ts';
 import { type Holding, judgeAlert } from '../../src/alerts/judge.ts';
 import type { Account } from '../../src/app/account.ts';
-import { createEvidence } from '../../src/app/alert-evidence.ts';
-import { prometheusRules } from '../../src/app/alert-rules.ts';
-import { type Alerting, createAlerting } from '../../src/app/alerting.ts';
+import { createAlertFacts } from '../../src/app/alert-facts.ts';
+import { printedRules } from '../../src/app/alert-rules.ts';
+import { type Alerting, openAlerting } from '../../src/app/alerting.ts';
 import { openJournal } from '../../src/auto-cancel/journal.ts';
+import { withNotifications } from '../../src/auto-cancel/notices.ts';
 import { parseConfig } from '../../src/config/load.ts';
 import { writeYaml } from '../../src/config/yaml-file.ts';
 import type { Source } from '../../src/metrics/family.ts';
@@ -90,7 +92,7 @@ describe('evidence', () => {
     const clock = createManualClock();
     const { account, source, slot, read } = createTestAccount(config, clock);
     const conditions = config.alerts.rules.map(({ when }) => when);
-    const evidence = createEvidence({ config, account, sources: () => [source], conditions, clock });
+    const evidence = createEvidence(conditions, createAlertFacts(account, [source]), clock);
     const judge = (number: number) => {
       const condition = conditions[number];
       const judged = condition && judgeAlert(condition, evidence);
@@ -173,27 +175,28 @@ describe('alerts of an account', () => {
       },
     });
     const { account, read } = createTestAccount(config, clock);
-    const deps = { config, env: {}, accounts: [account], moreSources: () => [], clock, random: () => 0 };
-    const alerting = await createAlerting({
+    const deps = { config, env: {}, accounts: [account], clock, random: () => 0 };
+    const alerting = await openAlerting({
       ...deps,
       store: createMemoryStore(),
       log: createTestLog(),
       tracer: createTestTracer(),
     });
     afterThisTest(() => alerting.close());
+    const evaluations = alerting.evaluations([]);
     const evaluate = async () => {
-      for (const body of alerting.evaluations) await body();
+      for (const body of evaluations) await body();
       return alerting.alerts().map(({ state, labels }) => `${state} ${labels.alertname} ${labels.filter}`);
     };
-    // Nothing was evaluated: nobody can say that an alert does not fire.
-    expect([...alerting.braking('a')]).toEqual([
+    // Nothing was evaluated: it is not known that an alert does not fire.
+    expect([...alerting.states('a')]).toEqual([
       ['Some', 'unknown'],
       ['Pending', 'unknown'],
     ]);
     read(1);
     expect(await evaluate()).toEqual(['firing Some all', 'pending Pending all']);
-    expect([...alerting.braking('a')]).toEqual([['Some', 'firing']]);
-    expect(alerting.braking('b').size).toBe(0);
+    expect([...alerting.states('a')]).toEqual([['Some', 'firing']]);
+    expect(alerting.states('b').size).toBe(0);
     const [source] = alerting.sources;
     expect(
       source
@@ -212,7 +215,7 @@ describe('alerts of an account', () => {
     expect(await evaluate()).toEqual(['firing Some all', 'pending Pending all']);
     read(0);
     expect(await evaluate()).toEqual(['resolved Some all']);
-    expect(alerting.braking('a').size).toBe(0);
+    expect(alerting.states('a').size).toBe(0);
   });
 });
 
@@ -280,21 +283,22 @@ describe('auto-cancel', () => {
       },
     };
     const start = async () => {
-      const deps = { config, env: {}, accounts: [account], moreSources: () => [], clock, random: () => 0 };
-      const alerting = await createAlerting({ ...deps, store, log: createTestLog(), tracer: createTestTracer() });
+      const deps = { config, env: {}, accounts: [account], clock, random: () => 0 };
+      const alerting = await openAlerting({ ...deps, store, log: createTestLog(), tracer: createTestTracer() });
       afterThisTest(() => alerting.close());
-      return { alerting, journal: alerting.telling('a', await openJournal(store, 'a')) };
+      const notify = new Map(config.autoCancel.rules.map(({ name, notify }) => [name, notify]));
+      return { alerting, journal: withNotifications('a', await openJournal(store, 'a'), alerting.outbox, notify) };
     };
-    const tell = (alerting: Alerting) => Promise.all(alerting.tellers.map(teller => teller(never)));
-    return { hook, bodies, store, commits, start, tell };
+    const send = (alerting: Alerting) => Promise.all(alerting.senders.map(sender => sender(never)));
+    return { hook, bodies, store, commits, start, send };
   }
 
   it('tells the owners of a rule what the callback would have told, also with alerts off', async () => {
-    const { hook, bodies, start, tell } = await setUp();
+    const { hook, bodies, start, send } = await setUp();
     const { alerting, journal } = await start();
     await journal.append(LINES);
     expect(journal.state.actions.get('f00')?.ended).toBeUndefined();
-    await tell(alerting);
+    await send(alerting);
     expect(new Set(hook.requests)).toEqual(new Set(['POST /hook']));
     const alerts = bodies.flatMap(({ alerts }) => alerts);
     expect(
@@ -316,18 +320,18 @@ describe('auto-cancel', () => {
   });
 
   it('puts what is to be told into the transaction of the line that says it, so that no death comes between', async () => {
-    const { bodies, store, commits, start, tell } = await setUp();
+    const { bodies, store, commits, start, send } = await setUp();
     const { journal } = await start();
     await journal.append(LINES.slice(3, 4));
     expect(commits).toEqual([['+auto-cancel/journal', '+alerts/outbox']]);
     // Another process tells.
     const { alerting } = await start();
-    await tell(alerting);
+    await send(alerting);
     expect(bodies).toHaveLength(1);
     expect(commits.slice(1)).toEqual([['-alerts/outbox']]);
     store.isFull = true;
     await expect(journal.append(LINES.slice(0, 1))).rejects.toThrow('disk full');
-    await tell(alerting);
+    await send(alerting);
     expect(bodies).toHaveLength(1);
   });
 });
@@ -359,6 +363,6 @@ describe('rules as Prometheus reads them', () => {
   });
 
   it('are written as they are meant', async () => {
-    await expect(writeYaml(prometheusRules(config))).toMatchFileSnapshot('golden/alert-rules.yaml');
+    await expect(writeYaml(printedRules(config))).toMatchFileSnapshot('golden/alert-rules.yaml');
   });
 });

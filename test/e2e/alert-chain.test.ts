@@ -138,7 +138,7 @@ describe.skipIf(!requireProgram('prometheus') || !requireProgram(ALERTMANAGER))(
     expect(growing).toMatchObject({
       status: 'firing',
       labels: { account: 'shop', filter: 'all', severity: 'warning', job: 'delivery-watch' },
-      annotations: { summary: 'The dead-letter queue of shop grows.' },
+      annotations: { summary: 'The dead-letter queue of shop is growing.' },
     });
     await dieAndComeBack(alertmanager, heal);
     await eventually(() => expect(receiver.of('DeliveryDlqGrowing').at(-1)?.status).toBe('resolved'));

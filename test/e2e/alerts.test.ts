@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { createAlertmanager } from '../../src/alerts/notifiers/alertmanager.ts';
-import type { Receiver } from '../../src/alerts/notifiers/index.ts';
+import type { Receiver } from '../../src/alerts/notifiers/receiver.ts';
 import { createRepeating } from '../../src/alerts/repeating.ts';
 import { createPost } from '../../src/app/post.ts';
 import { type Emulator, startEmulator } from '../../src/emulator/server.ts';
@@ -291,7 +291,7 @@ describe.skipIf(!requireProgram(ALERTMANAGER))('a real Alertmanager', () => {
     afterThisTest(() => alertmanager.stop());
     const { post, close } = createPost();
     afterThisTest(close);
-    const deps = { notifier: 'ops', post, now: Date.now, holdsFor: 240_000, generatorUrl: '' };
+    const deps = { notifier: 'ops', post, now: Date.now, holdsFor: 240_000, externalUrl: '' };
     const [receiver] = createAlertmanager({ ...deps, urls: [new Secret(alertmanager.url)] });
     const [clock, log, { counts, notifications }] = [systemClock, createTestLog(), createCounts()];
     // No labels at all: nobody could tell which alert it is.

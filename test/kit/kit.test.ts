@@ -1,7 +1,7 @@
 import { inspect } from 'node:util';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { backoffDelay } from '../../src/kit/backoff.ts';
+import { backoffDelay, createRetry } from '../../src/kit/backoff.ts';
 import { BoundedMap } from '../../src/kit/bounded-map.ts';
 import { systemClock, withDeadline } from '../../src/kit/clock.ts';
 import { createClosing } from '../../src/kit/closing.ts';
@@ -125,6 +125,26 @@ describe('backoff', () => {
         },
       ),
     );
+  });
+
+  it('is over sooner after a success', () => {
+    let now = 0;
+    const retry = createRetry({ first: 100, longest: 300 }, { monotonic: () => now }, () => 1);
+    const waitOf = () => {
+      const start = now;
+      while (!retry.isDue()) now += 1;
+      return now - start;
+    };
+    const waits = [0, 1, 2, 3].map(() => {
+      retry.failed();
+      return waitOf();
+    });
+    expect([waits, retry.failures]).toEqual([[100, 200, 300, 300], 4]);
+    retry.failed();
+    retry.succeeded();
+    expect([retry.isDue(), retry.failures]).toEqual([true, 0]);
+    retry.failed();
+    expect(waitOf()).toBe(100);
   });
 });
 

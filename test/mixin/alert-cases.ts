@@ -83,7 +83,7 @@ export const alertCases: readonly AlertCase[] = [
     labels: { collector: 'dlq', round: 'new' },
     fires: { [`${STALE}{collector="dlq",round="new"}`]: from(10, 1) },
     at: 12,
-    says: 'The round new of dlq has not come through in a for some of its intervals. What is shown is old and will be withdrawn; alerts that fire on it go on firing until it can be judged again, and none begins.',
+    says: 'The round new of dlq in a has not completed for several intervals. Metrics are stale and will be dropped. Firing alerts keep firing; new ones can’t start until data returns.',
     below: {
       'two minutes, and then it comes through': {
         [`${STALE}{collector="dlq",round="new"}`]: m => Number(m === 10 || m === 11),
@@ -97,7 +97,7 @@ export const alertCases: readonly AlertCase[] = [
     labels: { collector: 'events', round: 'sweep' },
     fires: { [`${STALE}{collector="events",round="sweep"}`]: flat(1) },
     at: 15,
-    says: 'The round sweep of events has not come through in a for more than 15 minutes. The other numbers are true, but what only this round finds is missing.',
+    says: 'The round sweep of events in a has not completed for more than 15 minutes. All other metrics are current; only what this round finds is missing.',
     below: {
       'less than 15 minutes': { [`${STALE}{collector="events",round="sweep"}`]: until(15, 1) },
       'a round that decides': { [`${STALE}{collector="events",round="tail"}`]: flat(1) },
@@ -108,7 +108,7 @@ export const alertCases: readonly AlertCase[] = [
     alert: 'DeliveryTokenRejected',
     fires: { delivery_token_rejected: from(5, 1) },
     at: 6,
-    says: 'The service has answered 401 to the token of a for more than a minute. Nothing is read of this account until it takes one.',
+    says: 'The service has answered 401 to the token of a for more than a minute. Collection for this account is stopped until a token is accepted.',
     below: { 'one look': { delivery_token_rejected: m => Number(m === 5) } },
     idle: { delivery_token_rejected: flat(0) },
   },
@@ -120,7 +120,7 @@ export const alertCases: readonly AlertCase[] = [
       [requests('ok', 'events')]: rising(4),
     },
     at: 15,
-    says: '11.11% of the requests of the last 15 minutes in a were answered with 429: the data gets older than its intervals say, and other users of the account may be limited, too.',
+    says: '11.11% of the requests of a in the last 15 minutes were answered with 429. Data is older than the configured intervals, and other clients of the account may be limited, too.',
     below: {
       'one in ten': { [requests('rate_limited')]: rising(1), [requests('ok')]: rising(9) },
       'too few to say': { [requests('rate_limited')]: rising(1, 4), [requests('ok')]: flat(0) },
@@ -132,7 +132,7 @@ export const alertCases: readonly AlertCase[] = [
     labels: { collector: 'dlq' },
     fires: { [MISSING]: rising(1), 'delivery_lists_missing_total{collector="events"}': flat(0) },
     at: 8,
-    says: 'In the last 15 minutes 8 answers to dlq in a were no list that can be read whole. Nothing was taken from them: what is shown is what was known before.',
+    says: '8 answers to dlq of a in the last 15 minutes were not a complete, readable list. They were discarded; metrics show the data from before.',
     below: { 'two answers': { [MISSING]: rising(1, 2) } },
     idle: { [MISSING]: flat(0) },
   },
@@ -141,7 +141,7 @@ export const alertCases: readonly AlertCase[] = [
     labels: { collector: 'dlq' },
     fires: { [REJECTED]: rising(4), 'delivery_rows_rejected_total{collector="events"}': flat(7) },
     at: 6,
-    says: 'In the last 15 minutes 24 rows of dlq in a could not be read. What is shown of it is not the whole: nothing that is missing counts as gone, alerts on it that fire go on, and auto-cancel does not act.',
+    says: '24 rows of dlq in a could not be parsed in the last 15 minutes. Metrics of it are incomplete: missing entries do not count as gone, firing alerts keep firing, and auto-cancel does not act.',
     below: { 'none lately': { [REJECTED]: flat(7) } },
     idle: { [REJECTED]: flat(7) },
   },
@@ -150,7 +150,7 @@ export const alertCases: readonly AlertCase[] = [
     labels: { breaker: 'errors' },
     fires: { 'delivery_auto_cancel_breaker_open{breaker="errors"}': from(5, 1) },
     at: 5,
-    says: 'Auto-cancel does nothing in a until somebody has looked and reset the breaker errors.',
+    says: 'Auto-cancel is stopped in a until an operator resets the breaker errors.',
     below: { closed: { 'delivery_auto_cancel_breaker_open{breaker="errors"}': flat(0) } },
     idle: { 'delivery_auto_cancel_breaker_open{breaker="errors"}': flat(0) },
   },
@@ -159,7 +159,7 @@ export const alertCases: readonly AlertCase[] = [
     labels: { rule: 'nightly' },
     fires: { [UNRESOLVED]: flat(0) },
     at: 36,
-    says: 'The oldest cancel of nightly in a whose end nobody knows was intended 36m 0s ago.',
+    says: 'The oldest cancel by nightly in a without a known outcome was started 36m 0s ago.',
     below: { 'half an hour': { [UNRESOLVED]: ago(1800) } },
     idle: {},
   },
@@ -168,7 +168,7 @@ export const alertCases: readonly AlertCase[] = [
     labels: { notifier: 'ops' },
     fires: { [notified('failed')]: rising(1), [notified('sent')]: flat(7), [notified('sent', 'hook')]: rising(1) },
     at: 11,
-    says: 'In the last 15 minutes 11 notifications to ops failed and none was sent: whoever relies on it is not told.',
+    says: '11 notifications to ops failed in the last 15 minutes and none was delivered: its recipients get no alerts.',
     below: {
       'some are sent': { [notified('failed')]: rising(9), [notified('sent')]: rising(1) },
       'one fails and is sent when tried again': { [notified('failed')]: from(20, 1), [notified('sent')]: from(21, 1) },
@@ -184,7 +184,7 @@ export const alertCases: readonly AlertCase[] = [
       [finished('cancelled', 'one')]: rising(100),
     },
     at: 10,
-    says: '5.263% of the messages that ended in a in the last 10 minutes failed for good.',
+    says: '5.263% of the messages that finished in a in the last 10 minutes failed permanently.',
     below: {
       'one in twenty': ends(rising(2), rising(38)),
       'too few to say': ends(from(20, 9), flat(0)),
@@ -195,7 +195,7 @@ export const alertCases: readonly AlertCase[] = [
     alert: 'DeliveryErrorBudgetFastBurn',
     fires: ends(rising(3), rising(17)),
     at: 5,
-    says: '15% of the messages of a failed in the last hour; 1% is the objective.',
+    says: '15% of the messages of a failed in the last hour; the objective is 1%.',
     below: {
       '14 %': ends(rising(7), rising(43)),
       'too few to say': ends(rising(10, 50), flat(0)),
@@ -206,7 +206,7 @@ export const alertCases: readonly AlertCase[] = [
     alert: 'DeliveryErrorBudgetSlowBurn',
     fires: ends(rising(7), rising(93)),
     at: 16,
-    says: '7% of the messages of a failed in the last six hours; 1% is the objective.',
+    says: '7% of the messages of a failed in the last six hours; the objective is 1%.',
     below: {
       '5.9 %': ends(rising(59), rising(941)),
       'too few to say': ends(rising(1, 20), flat(0)),
@@ -217,7 +217,7 @@ export const alertCases: readonly AlertCase[] = [
     alert: 'DeliveryLatencyHigh',
     fires: { [IN_TIME]: rising(90), [DELIVERED]: rising(100) },
     at: 16,
-    says: '10% of the messages that were delivered in a in the last 30 minutes took longer than five minutes.',
+    says: '10% of the messages delivered in a in the last 30 minutes took longer than five minutes.',
     below: {
       '4 %': { [IN_TIME]: rising(96), [DELIVERED]: rising(100) },
       'too few to say': { [IN_TIME]: flat(0), [DELIVERED]: rising(10, 50) },
@@ -228,7 +228,7 @@ export const alertCases: readonly AlertCase[] = [
     alert: 'DeliveryRetryRatioHigh',
     fires: { [events('retry', 'one')]: rising(13), [events('active', 'one')]: rising(50) },
     at: 16,
-    says: '26% of the attempts of the last 15 minutes in a led to a retry. What goes on failing will be in the dead-letter queue when its retries are used up.',
+    says: '26% of the delivery attempts in a in the last 15 minutes led to a retry. Messages that keep failing go to the dead-letter queue once their retries are exhausted.',
     below: {
       'one in four': { [events('retry')]: rising(10), [events('active')]: rising(40) },
       'too few to say': { [events('retry')]: rising(10, 40), [events('active')]: rising(10, 40) },
@@ -239,7 +239,7 @@ export const alertCases: readonly AlertCase[] = [
     alert: 'DeliveryStalled',
     fires: { ...noMessages, [events('created')]: rising(1) },
     at: 31,
-    says: '30 messages were created in a in the last 30 minutes, and not one was delivered, failed or cancelled.',
+    says: '30 messages were created in a in the last 30 minutes; none was delivered, failed or cancelled.',
     below: {
       'too few to say': { ...noMessages, [events('created')]: rising(1, 20) },
       'one ends now and then': {
@@ -259,7 +259,7 @@ export const alertCases: readonly AlertCase[] = [
       [events('delivered', 'mail.example.com')]: rising(100),
     },
     at: 10,
-    says: '66.67% of the attempts that api.example.com answered in a in the last 15 minutes were errors. It ends when something is delivered there again.',
+    says: '66.67% of the delivery attempts to api.example.com in a in the last 15 minutes failed. Resolves when a message is delivered there again.',
     below: {
       'one in two': {
         [events('error', 'api.example.com')]: rising(2),
@@ -281,7 +281,7 @@ export const alertCases: readonly AlertCase[] = [
     alert: 'DeliveryEventLogGap',
     fires: { delivery_event_log_gaps_total: from(30, 1) },
     at: 30,
-    says: 'Holes in the event log of a within the last hour: 1. What was counted is less than what happened.',
+    says: 'Gaps in the event log of a in the last hour: 1. Counters of events are too low.',
     below: { none: { delivery_event_log_gaps_total: flat(7) } },
     idle: { delivery_event_log_gaps_total: flat(0) },
   },
@@ -289,7 +289,7 @@ export const alertCases: readonly AlertCase[] = [
     alert: 'DeliveryEventLogStale',
     fires: { [NEWEST]: flat(0), [ENTERED]: rising(1) },
     at: 21,
-    says: 'The newest event of a is 21m 0s old, though dead letters come in or waitlists change: what is counted from the log lags.',
+    says: 'The newest event of a is 21m 0s old, although dead letters arrive or waitlists change. Metrics from the event log lag.',
     below: {
       'a quarter of an hour': { [NEWEST]: ago(900), [ENTERED]: rising(1) },
       'messages wait, and none moves': { [NEWEST]: flat(0), [ENTERED]: flat(3), [WAITLIST]: flat(5) },
@@ -314,7 +314,7 @@ export const alertCases: readonly AlertCase[] = [
     labels: { filter: 'all' },
     fires: { [DLQ]: minute => 100 + Math.floor(minute / 5) },
     at: 90,
-    says: 'The dead-letter queue of a (filter all) grows by 12 messages an hour.',
+    says: 'The dead-letter queue of a (filter all) is growing by 12 messages per hour.',
     below: {
       'nine an hour': { [DLQ]: minute => Math.floor((minute * 9) / 60) },
       'one step': { [DLQ]: from(100, 30) },
@@ -331,7 +331,7 @@ export const alertCases: readonly AlertCase[] = [
     labels: { filter: 'all' },
     fires: { [OLDEST]: flat(60), delivery_dlq_retention_seconds: flat(10_000) },
     at: 150,
-    says: 'The oldest message in the dead-letter queue of a (filter all) came into it 2h 29m 0s ago, more than 80% of how long the service keeps it.',
+    says: 'The oldest message in the dead-letter queue of a (filter all) entered it 2h 29m 0s ago, more than 80% of its retention.',
     below: {
       '80 %': { [OLDEST]: ago(8000), delivery_dlq_retention_seconds: flat(10_000) },
       'nobody knows how long they are kept': { [OLDEST]: flat(0) },
@@ -342,7 +342,7 @@ export const alertCases: readonly AlertCase[] = [
     alert: 'DeliveryFailureCallbackStuck',
     fires: { delivery_dlq_failure_callbacks_suspected: flat(1) },
     at: 15,
-    says: 'Failure callbacks of a that have been in progress for longer than their retries can take: 1.',
+    says: 'Failure callbacks of a in progress for longer than all their retries can take: 1.',
     below: { 'less than 15 minutes': { delivery_dlq_failure_callbacks_suspected: until(15, 1) } },
     idle: { delivery_dlq_failure_callbacks_suspected: flat(0) },
   },
@@ -351,7 +351,7 @@ export const alertCases: readonly AlertCase[] = [
     labels: { state: 'fail' },
     fires: { 'delivery_dlq_failure_callbacks{state="fail"}': flat(2) },
     at: 30,
-    says: 'Failed workflows of a that could not tell anybody, because their failure callbacks failed, too: 2.',
+    says: 'Failed workflows of a that went unreported because their failure callbacks failed, too: 2.',
     below: {
       'less than half an hour': { 'delivery_dlq_failure_callbacks{state="fail"}': until(30, 2) },
       'other states': { 'delivery_dlq_failure_callbacks{state="success"}': flat(9) },
@@ -363,7 +363,7 @@ export const alertCases: readonly AlertCase[] = [
     labels: { flow_control_key: 'mail' },
     fires: { [WAITLIST]: minute => 101 + minute },
     at: 16,
-    says: 'At least 102 messages have been waiting on mail in a for 15 minutes, and they get more: its limits are lower than what comes in.',
+    says: 'At least 102 messages have been waiting on mail in a for 15 minutes, and the number is growing: its limits are below the arrival rate.',
     below: {
       'a hundred': { [WAITLIST]: minute => Math.min(100, minute) },
       'fewer and fewer': { [WAITLIST]: minute => 5000 - minute },
@@ -375,7 +375,7 @@ export const alertCases: readonly AlertCase[] = [
     labels: { flow_control_key: 'mail' },
     fires: { [WAITLIST]: flat(5), [PAUSED]: flat(0) },
     at: 40,
-    says: 'For half an hour none of the messages that wait on mail in a came or went, though the key is not paused. Their number: 5.',
+    says: 'The waitlist of mail in a has not changed for 30 minutes, although the key is not paused. Waiting messages: 5.',
     below: {
       'a change now and then': { [WAITLIST]: minute => 5 + (Math.floor(minute / 25) % 2) },
       'a paused key': { [WAITLIST]: flat(5), [PAUSED]: flat(1) },
@@ -394,7 +394,7 @@ export const alertCases: readonly AlertCase[] = [
     labels: { flow_control_key: 'mail' },
     fires: { [WAITLIST]: minute => 3 + (minute % 2), [PAUSED]: flat(1) },
     at: 60,
-    says: 'The key mail in a has been paused for more than an hour. Messages that wait on it: 3.',
+    says: 'The key mail in a has been paused for more than an hour. Waiting messages: 3.',
     below: {
       'less than an hour': { [WAITLIST]: flat(3), [PAUSED]: until(60, 1) },
       'nothing waits': { [WAITLIST]: flat(0), [PAUSED]: flat(1) },

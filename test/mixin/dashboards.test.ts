@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { basename } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { DASHBOARDS, heldExpression } from '../../src/mixin/alert.ts';
+import { DASHBOARDS } from '../../src/mixin/alert.ts';
 import { generatedFiles } from '../../src/mixin/generated.ts';
 import { alertGroups, alertingRule, PLACES, records } from '../../src/mixin/rules.ts';
 import { requireProgram } from '../support/prometheus.ts';
@@ -194,7 +194,7 @@ const alerts = alertGroups.flatMap(({ alerts }) => alerts);
 describe('rules', () => {
   it.each([
     ...records.map(({ record, expr }) => [record, expr] as const),
-    ...alerts.map(alert => [alert.name, heldExpression(alert)] as const),
+    ...alerts.map(alert => [alert.name, alertingRule(alert).expr] as const),
   ])('%s names series and labels that there are', (_name, expr) => expect(faultsOf(expr)).toEqual([]));
 
   it.skipIf(!requireProgram('promtool'))('are taken by promtool', () => {

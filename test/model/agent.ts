@@ -1,8 +1,8 @@
 /** The parts of the agent as `startAgent` puts them together, without its port, on a simulated machine on which they may die at any time. */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { createAccount } from '../../src/app/account.ts';
-import { createAlerting } from '../../src/app/alerting.ts';
-import { type AutoCancel, createAutoCancel } from '../../src/app/auto-cancel.ts';
+import { openAlerting } from '../../src/app/alerting.ts';
+import { createAutoCancel } from '../../src/app/auto-cancel.ts';
 import type { Config } from '../../src/config/schema.ts';
 import type { Clock } from '../../src/kit/clock.ts';
 import type { Log } from '../../src/kit/log.ts';
@@ -142,10 +142,10 @@ export async function startProcess(config: Config, machine: Machine, hooks: Proc
     log,
     tracer,
   });
-  let autoCancel: AutoCancel | undefined;
   const common = { config, accounts: [account], store, clock, log, tracer };
-  const alerting = await createAlerting({ ...common, env: {}, random, moreSources: () => autoCancel?.sources ?? [] });
-  autoCancel = await createAutoCancel({ ...common, alerting });
+  const alerting = await openAlerting({ ...common, env: {}, random });
+  const { outbox, states: alertStates } = alerting;
+  const autoCancel = await createAutoCancel({ ...common, outbox, alertStates });
   const sources = [...account.sources, ...(autoCancel?.sources ?? []), ...alerting.sources];
   const exposition = createExposition(sources);
 
@@ -184,7 +184,7 @@ export async function startProcess(config: Config, machine: Machine, hooks: Proc
   runRounds();
   loop(ACT_EVERY, ACT_EVERY, act);
   loop(SAVE_EVERY, SAVE_EVERY, () => account.save().catch(() => undefined));
-  for (const evaluate of alerting.evaluations) {
+  for (const evaluate of alerting.evaluations(autoCancel?.sources ?? [])) {
     loop(config.alerts.evaluateEvery, config.alerts.evaluateEvery / 2, async () => {
       await evaluate();
       if (process.isAlive) hooks.evaluated(process);

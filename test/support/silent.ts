@@ -34,3 +34,9 @@ export function createTestTracer(): Tracer & { readonly spans: string[] } {
     headers: () => ({}),
   };
 }
+
+/** What auto-cancel takes of alerts, where there are none. */
+export const noAlerts = {
+  outbox: { post: () => ({ changes: () => [], send: () => undefined }) },
+  alertStates: () => new Map<string, 'firing' | 'unknown'>(),
+};

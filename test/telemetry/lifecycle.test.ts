@@ -47,6 +47,7 @@ async function setUp(traces: number, endpoint?: string) {
     },
     log,
     clock,
+    random: () => 1,
   });
   afterThisTest(() => lifecycles.close());
   /** `after`: so many marks, which succeed. */

@@ -1,26 +1,20 @@
 import type { Secret } from '../../kit/secret.ts';
 import { type Notice, timeText } from '../notice.ts';
-import { type Post, type Receiver, statusOf, toldBy } from './index.ts';
+import { type NotifierDeps, postNotices, type Receiver } from './receiver.ts';
 
-export interface AlertmanagerDeps {
-  readonly notifier: string;
+export interface AlertmanagerDeps extends NotifierDeps {
   /** Addresses of every member of the cluster. */
   readonly urls: readonly Secret[];
-  readonly post: Post;
-  /** Milliseconds since the Unix epoch. */
-  readonly now: () => number;
-  /** Milliseconds after which an alert is over when it is not told again. */
+  /** Milliseconds after which an alert ends unless it is sent again. */
   readonly holdsFor: number;
-  /** Where people find out more; empty for nowhere. */
-  readonly generatorUrl: string;
 }
 
 /**
- * Alertmanager's API v2: an alert that fires is told again and again, with an end in the future that moves on, so that it
- * ends by itself should the agent fall silent; a resolved one with the end that it had.
+ * Alertmanager's API v2: a firing alert is sent again and again, with an `endsAt` in the future that moves on, so that it
+ * ends by itself should the agent die; a resolved one with the end that it had.
  */
 export function createAlertmanager(deps: AlertmanagerDeps): readonly Receiver[] {
-  const { notifier, urls, post, now, holdsFor, generatorUrl } = deps;
+  const { notifier, urls, post, now, holdsFor, externalUrl } = deps;
 
   function toAlert({ labels, annotations, startsAt, endsAt, lasts }: Notice) {
     return {
@@ -28,7 +22,7 @@ export function createAlertmanager(deps: AlertmanagerDeps): readonly Receiver[] 
       annotations,
       startsAt: timeText(startsAt),
       endsAt: timeText(endsAt ?? now() + (lasts ?? holdsFor)),
-      ...(generatorUrl === '' ? {} : { generatorURL: generatorUrl }),
+      ...(externalUrl === '' ? {} : { generatorURL: externalUrl }),
     };
   }
 
@@ -36,16 +30,12 @@ export function createAlertmanager(deps: AlertmanagerDeps): readonly Receiver[] 
     notifier,
     member,
     wants: 'state',
-    async tell(notices, signal) {
+    send(notices, signal) {
       const headers = { 'content-type': 'application/json' };
       const body = JSON.stringify(notices.map(toAlert));
-      const answer = await statusOf(post, `${url.reveal().replace(/\/+$/, '')}/api/v2/alerts`, {
-        headers,
-        body,
-        signal,
-      });
+      const address = `${url.reveal().replace(/\/+$/, '')}/api/v2/alerts`;
       // The others of the batch are stored all the same.
-      return toldBy(answer, status => status === 400 || status === 422);
+      return postNotices(post, address, { headers, body, signal }, status => status === 400 || status === 422);
     },
   }));
 }

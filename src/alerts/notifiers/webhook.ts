@@ -1,18 +1,12 @@
 import { createHmac } from 'node:crypto';
 import type { Secret } from '../../kit/secret.ts';
 import { fingerprintOf, type Notice, sorted, timeText } from '../notice.ts';
-import { type Post, type Receiver, statusOf, toldBy } from './index.ts';
+import { type NotifierDeps, postNotices, type Receiver } from './receiver.ts';
 
-export interface WebhookDeps {
-  readonly notifier: string;
+export interface WebhookDeps extends NotifierDeps {
   readonly url: Secret;
   /** Signs what is sent; undefined where nothing is signed. Rejects when it can't be had now. */
   readonly secret: (() => Promise<Secret>) | undefined;
-  readonly post: Post;
-  /** Milliseconds since the Unix epoch. */
-  readonly now: () => number;
-  /** Address of the agent for people; empty for none. */
-  readonly externalUrl: string;
 }
 
 /** What Alertmanager writes where there is no end. */
@@ -48,7 +42,7 @@ export function webhookBody(receiver: string, notice: Notice, externalUrl: strin
   });
 }
 
-/** A signature of time and body: the time, in seconds since the Unix epoch, keeps an old request from being sent again by others. */
+/** A signature of time and body: the time, in seconds since the Unix epoch, keeps a recorded request from being replayed. */
 export function signatureOf(secret: Secret, timestamp: number, body: string): string {
   return `sha256=${createHmac('sha256', secret.reveal()).update(`${timestamp}.${body}`).digest('hex')}`;
 }
@@ -72,7 +66,7 @@ export function createWebhook({ notifier, url, secret, post, now, externalUrl }:
     notifier,
     member: 0,
     wants: 'changes',
-    async tell(notices, signal) {
+    async send(notices, signal) {
       const [notice] = notices;
       if (!notice) return { kind: 'accepted' };
       const body = webhookBody(notifier, notice, externalUrl);
@@ -82,8 +76,8 @@ export function createWebhook({ notifier, url, secret, post, now, externalUrl }:
       } catch {
         return { kind: 'failed', why: 'no secret', isDown: true };
       }
-      const answer = await statusOf(post, url.reveal(), { headers, body, signal });
-      return toldBy(answer, status => status >= 400 && status < 500 && status !== 408 && status !== 429);
+      const isRefusal = (status: number) => status >= 400 && status < 500 && status !== 408 && status !== 429;
+      return postNotices(post, url.reveal(), { headers, body, signal }, isRefusal);
     },
   };
 }

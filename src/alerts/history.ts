@@ -1,3 +1,5 @@
+import type { FirstValue } from './judge.ts';
+
 /** Series of one kind as they were, over a window that moves on. In memory: it begins anew with the process. */
 export interface History {
   /** Takes what is known at `at` (monotonic, milliseconds), by key; undefined: nothing is. */
@@ -6,12 +8,12 @@ export interface History {
    * The first value of each series in the window that ends at `at`, and whether the window began with it; undefined while the
    * window was not watched from its begin on, and where nothing was known then.
    */
-  firsts(at: number): ReadonlyMap<string, { readonly value: number; readonly isAtStart: boolean }> | undefined;
+  firsts(at: number): ReadonlyMap<string, FirstValue> | undefined;
 }
 
 /** Times that are kept of a window, at most: a longer one is not kept more exactly. */
 const POINTS = 120;
-/** Share of the distance of two points by which the next may come early: who records does so with jitter. */
+/** Share of the distance of two points by which the next may come early: evaluations have jitter. */
 const EARLY = 0.2;
 
 /** `over`: length of the window in milliseconds. Takes no more than some 150 times the memory of the series themselves. */
@@ -28,7 +30,7 @@ export function createHistory(over: number): History {
     firsts(at) {
       const from = points.findLastIndex(point => point.at <= at - over);
       if (!points[from]?.values) return undefined;
-      const firsts = new Map<string, { value: number; isAtStart: boolean }>();
+      const firsts = new Map<string, FirstValue>();
       for (const [index, { values }] of points.slice(from).entries()) {
         for (const [key, value] of values ?? []) {
           if (!firsts.has(key)) firsts.set(key, { value, isAtStart: index === 0 });

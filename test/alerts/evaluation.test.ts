@@ -1,42 +1,31 @@
 import { describe, expect, it } from 'vitest';
-import type { AlertingRule } from '../../src/alerts/options.ts';
-import {
-  type AlertPipeline,
-  type AlertPipelineDeps,
-  type Judgement,
-  openAlertPipeline,
-} from '../../src/alerts/pipeline.ts';
+import { type AccountAlerts, type Alert, openAccountAlerts } from '../../src/alerts/account-alerts.ts';
+import { createEvaluation, type EvaluationDeps } from '../../src/alerts/evaluation.ts';
+import type { AlertJudgement } from '../../src/alerts/judge.ts';
+import type { AlertRule } from '../../src/alerts/options.ts';
 import { createOutboxScene, createReceiver, DOWN, MINUTE, rule, SECOND } from './alerting-scene.ts';
 
 /** `a=1 b=2`: series with a label x, and their values; `?`: unknown. */
-function judgementOf(words: string): Judgement {
+function judgementOf(words: string): AlertJudgement {
   if (words === '?') return 'unknown';
   return [...words.matchAll(/(\w*)=(\S+)/g)].map(([, x = '', value]) => ({ labels: { x }, value: Number(value) }));
 }
 
-type Doubts = Pick<AlertPipelineDeps, 'isDoubtful'>;
+type Doubts = Pick<EvaluationDeps, 'isDoubtful'>;
 
-async function createScene(...given: [Doubts | AlertingRule, ...AlertingRule[]]) {
+async function createScene(...given: [Doubts | AlertRule, ...AlertRule[]]) {
   const [first, ...others] = given;
-  const [doubts, rules] = 'name' in first ? [{}, [first, ...others]] : [first, others];
+  const [doubts, rules] = 'name' in first ? [{ isDoubtful: () => false }, [first, ...others]] : [first, others];
   const [hook, ops] = [createReceiver('changes'), createReceiver('state', 'ops')];
   const outbox = await createOutboxScene([hook, ops]);
   const { clock, store, log } = outbox;
-  let said: (rule: string) => Judgement = () => [];
-  let pipeline: AlertPipeline;
-  async function start(those: readonly AlertingRule[] = rules): Promise<void> {
+  let said: (rule: string) => AlertJudgement = () => [];
+  let alerts: AccountAlerts;
+  let evaluate: () => Promise<void>;
+  async function start(those: readonly AlertRule[] = rules): Promise<void> {
     await outbox.restart();
-    const judge = (name: string) => said(name);
-    pipeline = await openAlertPipeline({
-      account: 'acme',
-      rules: those,
-      judge,
-      ...doubts,
-      store,
-      outbox: outbox.outbox(),
-      clock,
-      log,
-    });
+    alerts = await openAccountAlerts({ account: 'acme', rules: those, store, outbox: outbox.outbox(), log });
+    evaluate = createEvaluation({ alerts, rules: those, judge: ({ name }) => said(name), ...doubts, clock, log });
   }
   await start();
   return {
@@ -44,19 +33,20 @@ async function createScene(...given: [Doubts | AlertingRule, ...AlertingRule[]])
     outbox,
     log,
     start,
-    pipeline: () => pipeline,
+    alerts: () => alerts,
+    all: () => [...alerts.current().alerts.values()],
+    beyondCap: (rule: string) => alerts.current().beyondCap.get(rule),
     /** A second passes, every rule says this, and what is due is told; gives what the hook was told meanwhile. */
-    async run(words: string | ((rule: string) => Judgement), ms = SECOND) {
+    async run(words: string | ((rule: string) => AlertJudgement), ms = SECOND) {
       said = typeof words === 'string' ? () => judgementOf(words) : words;
       const before = hook.told.length;
       clock.pass(ms);
-      await pipeline.run();
+      await evaluate();
       await outbox.tell();
       return hook.told.slice(before).join('; ');
     },
     phases: () =>
-      pipeline
-        .alerts()
+      [...alerts.current().alerts.values()]
         .map(({ labels, state }) => `${labels.x ?? labels.alertname} ${state.phase}`)
         .join(', '),
   };
@@ -79,7 +69,7 @@ describe('alerts of an account', () => {
     const scene = await createScene(rule('Big', { labels: { severity: 'warning' }, annotations }));
     await scene.run('a=1 =7');
     await scene.run('a=2.5 =7');
-    expect(scene.pipeline().notices()).toEqual([
+    expect(scene.alerts().notices()).toEqual([
       {
         status: 'firing',
         labels: { alertname: 'Big', account: 'acme', severity: 'warning', x: 'a' },
@@ -94,7 +84,7 @@ describe('alerts of an account', () => {
   it('survive a restart: nothing is told twice, nothing begins anew, and what ended meanwhile is told', async () => {
     const scene = await createScene(rule('Big', { for: 3 * SECOND }));
     for (let second = 0; second < 4; second += 1) await scene.run('a=1');
-    const [before] = scene.pipeline().notices();
+    const [before] = scene.alerts().notices();
     await scene.run('a=1 b=1');
     await scene.run('a=1 b=1');
     await scene.start();
@@ -104,7 +94,7 @@ describe('alerts of an account', () => {
     expect(await scene.run('a=1 b=1')).toBe('');
     expect(await scene.run('a=1 b=1')).toBe('');
     expect(await scene.run('a=1 b=1')).toBe('firing b');
-    expect(scene.pipeline().notices()[0]).toEqual(before);
+    expect(scene.alerts().notices()[0]).toEqual(before);
     await scene.start();
     expect(await scene.run('b=1')).toBe('resolved a');
   });
@@ -168,28 +158,23 @@ describe('alerts of an account', () => {
       return [];
     });
     expect(told).toBe('resolved a');
-    expect(
-      scene
-        .pipeline()
-        .alerts()
-        .map(({ rule, state }) => `${rule} ${state.phase}`),
-    ).toEqual(['Broken firing', 'Big resolved']);
+    expect(scene.all().map(({ rule, state }) => `${rule} ${state.phase}`)).toEqual(['Broken firing', 'Big resolved']);
     expect(scene.log.lines.some(({ message }) => message === 'bug')).toBe(true);
   });
 
   const keys = (count: number, from = 0) =>
     Array.from({ length: count }, (_, index) => ({ labels: { x: `k${from + index}` }, value: 1 }));
-  const phaseCounts = (pipeline: AlertPipeline) =>
+  const phaseCounts = (alerts: readonly Alert[]) =>
     Object.fromEntries(
-      [...Map.groupBy(pipeline.alerts(), ({ state }) => state.phase)].map(([phase, those]) => [phase, those.length]),
+      [...Map.groupBy(alerts, ({ state }) => state.phase)].map(([phase, those]) => [phase, those.length]),
     );
 
   it('are a hundred of a rule and one for the rest, however many keys come and go', async () => {
     const scene = await createScene(rule('Big', { labels: { severity: 'warning' } }));
     for (let round = 0; round < 40; round += 1) {
       await scene.run(() => keys(1000, 1000 * round), 15 * SECOND);
-      expect(scene.pipeline().alerts()).toHaveLength(101);
-      expect(scene.pipeline().beyondCap('Big')).toBe(round === 0 ? 900 : 1000);
+      expect(scene.all()).toHaveLength(101);
+      expect(scene.beyondCap('Big')).toBe(round === 0 ? 900 : 1000);
     }
     const { notices } = scene.hook;
     const rest = notices.filter(({ labels }) => labels.overflow);
@@ -197,7 +182,7 @@ describe('alerts of an account', () => {
       {
         status: 'firing',
         labels: { alertname: 'Big', account: 'acme', severity: 'warning', overflow: 'true' },
-        annotations: { summary: '900 more series have the alert Big than the 100 that are told one by one.' },
+        annotations: { summary: '900 more series have the alert Big than the 100 that are sent one by one.' },
       },
     ]);
     // A hundred that began, and ended; and the rest.
@@ -212,7 +197,7 @@ describe('alerts of an account', () => {
     ]);
     await scene.run(() => [], 16 * MINUTE);
     await scene.run(() => keys(100, 50_000));
-    expect([phaseCounts(scene.pipeline()), scene.pipeline().beyondCap('Big')]).toEqual([{ firing: 100 }, 0]);
+    expect([phaseCounts(scene.all()), scene.beyondCap('Big')]).toEqual([{ firing: 100 }, 0]);
   });
 
   it('keep their place among a hundred while they hold, wherever they stand in the list', async () => {
@@ -220,7 +205,7 @@ describe('alerts of an account', () => {
     await scene.run(() => keys(100));
     await scene.run(() => [...keys(50, 500), ...keys(100)]);
     expect(scene.hook.notices.filter(({ status }) => status === 'resolved')).toEqual([]);
-    expect(scene.pipeline().beyondCap('Big')).toBe(50);
+    expect(scene.beyondCap('Big')).toBe(50);
   });
 
   it('that seem over go on while that is doubtful, and brake; so does what was never judged', async () => {
@@ -230,22 +215,22 @@ describe('alerts of an account', () => {
       rule('Big'),
       rule('Quiet'),
     );
-    const braking = () => [...scene.pipeline().braking().keys()].sort();
+    const states = () => [...scene.alerts().states().keys()].sort();
     const say = (words: string) => (name: string) => judgementOf(name === 'Big' ? words : '');
-    expect(braking()).toEqual(['Big', 'Quiet']);
+    expect(states()).toEqual(['Big', 'Quiet']);
     await scene.run(say('a=1 b=1'));
-    expect(braking()).toEqual(['Big']);
+    expect(states()).toEqual(['Big']);
     await scene.start();
-    expect(braking()).toEqual(['Big', 'Quiet']);
+    expect(states()).toEqual(['Big', 'Quiet']);
     doubts.add('a');
     expect(await scene.run(say(''))).toBe('resolved b');
     expect(scene.phases()).toBe('a firing, b resolved');
-    expect(braking()).toEqual(['Big', 'Quiet']);
+    expect(states()).toEqual(['Big', 'Quiet']);
     doubts.clear();
     expect(await scene.run(say(''))).toBe('resolved a');
-    expect(braking()).toEqual([]);
+    expect(states()).toEqual([]);
     await scene.run(name => judgementOf(name === 'Big' ? '?' : ''));
-    expect(braking()).toEqual(['Big']);
+    expect(states()).toEqual(['Big']);
   });
 
   it('count what is known of the time before them, so that a crash loop does not begin again and again', async () => {

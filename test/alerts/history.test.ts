@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { createHistory } from '../../src/scheduler/history.ts';
+import { createHistory } from '../../src/alerts/history.ts';
 
 const HOUR = 3_600_000;
 

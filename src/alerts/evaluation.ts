@@ -1,0 +1,133 @@
+import type { Clock } from '../kit/clock.ts';
+import type { Log } from '../kit/log.ts';
+import type { AccountAlerts, Alert, Evaluated } from './account-alerts.ts';
+import type { AlertJudgement, Holding } from './judge.ts';
+import { fingerprintOf } from './notice.ts';
+import { type AlertRule, expand } from './options.ts';
+import { advance } from './state.ts';
+
+type Labels = Readonly<Record<string, string>>;
+
+export interface EvaluationDeps {
+  readonly alerts: AccountAlerts;
+  readonly rules: readonly AlertRule[];
+  /** What a rule's condition says now. */
+  judge(rule: AlertRule): AlertJudgement;
+  /** Whether it may be that its condition holds though it does not seem so: of the alert with these labels, or of any. */
+  isDoubtful(rule: AlertRule, labels?: Labels): boolean;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/**
+ * Alerts of one rule in an account at most, those that were resolved within the last 15 minutes included: else keys that
+ * come and go would make as many alerts, and twice as many notices. More than a hundred are not read one by one. What is
+ * beyond has one alert together.
+ */
+const MOST_ALERTS = 100;
+
+/** An alert whose rule is gone ends at once. */
+const REMOVED = { for: 0, keepFiringFor: 0 };
+
+/** What a judgement lists, and whether it holds of what it does not list. */
+function read(judged: AlertJudgement): { readonly listed: readonly Holding[]; readonly others: false | 'unknown' } {
+  if (judged === 'unknown') return { listed: [], others: 'unknown' };
+  return 'atLeast' in judged ? { listed: judged.atLeast, others: 'unknown' } : { listed: judged, others: false };
+}
+
+/** Alertmanager takes empty labels away, and with them they would be another alert. */
+const withoutEmpty = (labels: Labels) => Object.fromEntries(Object.entries(labels).filter(([, value]) => value !== ''));
+
+/** A series of which a condition holds, as an alert. */
+type Candidate = Omit<Alert, 'state'> & Pick<Holding, 'heldFor'>;
+
+/** Gives a function that judges every rule of an account and updates its alerts. It never rejects. */
+export function createEvaluation(deps: EvaluationDeps): () => Promise<void> {
+  const { alerts: own, rules, clock, log } = deps;
+  const { account } = own;
+  const names = new Set(rules.map(({ name }) => name));
+
+  function judgeSafely(rule: AlertRule): AlertJudgement {
+    try {
+      return deps.judge(rule);
+    } catch (error) {
+      log.error({ account, alert: rule.name, stack: error instanceof Error ? error.stack : String(error) }, 'bug');
+      return 'unknown';
+    }
+  }
+
+  /** The one alert of what is beyond the cap. */
+  function overflow({ name, labels }: AlertRule, value: number): Candidate {
+    const summary = `${value} more series have the alert ${name} than the ${MOST_ALERTS} that are sent one by one.`;
+    const identity = withoutEmpty({ ...labels, alertname: name, account, overflow: 'true' });
+    return { rule: name, labels: identity, annotations: { summary }, value };
+  }
+
+  /** The first series that have room, by fingerprint, and how many have none. An alert that is there keeps its place. */
+  function cap(rule: AlertRule, listed: readonly Holding[], known: ReadonlyMap<string, Alert>) {
+    const { name, labels: more, annotations } = rule;
+    const holding = new Map<string, Candidate>();
+    let room = MOST_ALERTS - known.size;
+    let left = 0;
+    for (const { labels: own, value, heldFor } of listed) {
+      const labels = withoutEmpty({ ...own, ...more, alertname: name, account });
+      const fingerprint = fingerprintOf(labels);
+      if (!known.has(fingerprint) && room <= 0) {
+        left += 1;
+        continue;
+      }
+      if (!known.has(fingerprint) && !holding.has(fingerprint)) room -= 1;
+      const texts = Object.entries(annotations).map(([key, text]) => [key, expand(text, labels, value)] as const);
+      holding.set(fingerprint, { rule: name, labels, annotations: Object.fromEntries(texts), value, heldFor });
+    }
+    if (left > 0) {
+      const rest = overflow(rule, left);
+      holding.set(fingerprintOf(rest.labels), rest);
+    }
+    return { holding, left };
+  }
+
+  /** A rule's alerts after this evaluation, what is beyond its cap, and whether all its series could be judged. */
+  function evaluate(rule: AlertRule, before: Evaluated) {
+    const { listed, others } = read(judgeSafely(rule));
+    const known = new Map([...before.alerts].filter(([, alert]) => alert.rule === rule.name));
+    const { holding, left } = cap(rule, listed, known);
+    const moment = { now: clock.now(), monotonic: clock.monotonic() };
+    const alerts = [...new Map<string, Omit<Alert, 'state'>>([...known, ...holding])].flatMap(
+      ([fingerprint, { labels, annotations, value }]): [string, Alert][] => {
+        const candidate = holding.get(fingerprint);
+        const isOver = others === false && !deps.isDoubtful(rule, labels);
+        const holds = candidate ? true : isOver ? false : 'unknown';
+        const evaluation = { holds, heldFor: candidate?.heldFor, ...moment } as const;
+        const state = advance(known.get(fingerprint)?.state, rule, evaluation);
+        return state ? [[fingerprint, { rule: rule.name, labels, annotations, value, state }]] : [];
+      },
+    );
+    return {
+      name: rule.name,
+      alerts,
+      isUnknown: others === 'unknown' || deps.isDoubtful(rule),
+      beyondCap: others === false || left > 0 ? left : (before.beyondCap.get(rule.name) ?? 0),
+    };
+  }
+
+  /** Alerts of rules that are no longer configured are resolved. */
+  function resolveRemoved({ alerts }: Evaluated): [string, Alert][] {
+    const moment = { holds: false, now: clock.now(), monotonic: clock.monotonic() };
+    return [...alerts].flatMap(([fingerprint, alert]): [string, Alert][] => {
+      if (names.has(alert.rule)) return [];
+      const state = advance(alert.state, REMOVED, moment);
+      return state ? [[fingerprint, { ...alert, state }]] : [];
+    });
+  }
+
+  return async () => {
+    const before = own.current();
+    const each = rules.map(rule => evaluate(rule, before));
+    await own.update({
+      alerts: new Map([...each.flatMap(({ alerts }) => alerts), ...resolveRemoved(before)]),
+      unknown: new Set(each.flatMap(({ name, isUnknown }) => (isUnknown ? [name] : []))),
+      beyondCap: new Map(each.map(({ name, beyondCap }) => [name, beyondCap])),
+    });
+  };
+}

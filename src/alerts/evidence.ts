@@ -1,0 +1,64 @@
+import type { Clock } from '../kit/clock.ts';
+import { createHistory, type History } from './history.ts';
+import type { AlertEvidence, Series } from './judge.ts';
+import { type AlertCondition, type Selector, selectorsOf } from './options.ts';
+
+/** What one account shows, and how true it is. */
+export interface AlertFacts {
+  /** Series of a family as they are exposed; undefined while its data is stale, withdrawn, or not read yet. */
+  series(metric: string): readonly Series[] | undefined;
+  /** Whether rows that could not be read are missing in that. */
+  isPartial(metric: string): boolean;
+  /**
+   * Whether a number about rounds may be other than it seems, of the series with these labels or of any: after a restart it
+   * says nothing good until the round is complete.
+   */
+  isDoubtful(selector: Selector, labels?: Readonly<Record<string, string>>): boolean;
+}
+
+/** Series that conditions look back on, and how far. */
+function windowsOf(condition: AlertCondition): { readonly selector: Selector; readonly over: number }[] {
+  return 'over' in condition ? selectorsOf(condition).map(selector => ({ selector, over: condition.over })) : [];
+}
+
+/** Text that equal windows share. */
+const windowId = ({ metric, labels }: Selector, over: number) => JSON.stringify([metric, labels, over]);
+
+/** What an account's facts say now, and the histories of those series that conditions look back on. */
+export function createEvidence(
+  conditions: readonly AlertCondition[],
+  facts: AlertFacts,
+  clock: Pick<Clock, 'now' | 'monotonic'>,
+): AlertEvidence & {
+  /** Takes what is known now into the histories: once before each evaluation. */
+  record(): void;
+} {
+  const windows = new Map<string, { readonly selector: Selector; readonly history: History }>();
+  for (const { selector, over } of conditions.flatMap(windowsOf)) {
+    windows.set(windowId(selector, over), { selector, history: createHistory(over) });
+  }
+
+  function series({ metric, labels }: Selector): readonly Series[] | undefined {
+    const wanted = Object.entries(labels).filter(([label]) => label !== 'account');
+    return facts
+      .series(metric)
+      ?.filter(one => wanted.every(([label, values]) => values.includes(one.labels[label] ?? '')));
+  }
+
+  return {
+    get now() {
+      return clock.now();
+    },
+    series,
+    isPartial: ({ metric }) => facts.isPartial(metric),
+    firsts: (selector, over) => windows.get(windowId(selector, over))?.history.firsts(clock.monotonic()),
+    record() {
+      const at = clock.monotonic();
+      for (const { selector, history } of windows.values()) {
+        // What rose from a part to the whole did not grow.
+        const known = facts.isPartial(selector.metric) ? undefined : series(selector);
+        history.record(at, known && new Map(known.map(({ key, value }) => [key, value])));
+      }
+    },
+  };
+}
