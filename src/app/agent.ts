@@ -63,7 +63,8 @@ export async function startAgent(loaded: LoadedConfig, deps: PartsDeps): Promise
       tracer,
     });
     closing.add('alerts', () => alerting.close());
-    autoCancel = await createAutoCancel({ config, accounts, store, clock, log, tracer, alerting });
+    const { outbox, braking: alertStates } = alerting;
+    autoCancel = await createAutoCancel({ config, accounts, store, clock, log, tracer, outbox, alertStates });
     const sources = [
       ...accounts.flatMap(({ sources }) => sources),
       ...(autoCancel?.sources ?? []),

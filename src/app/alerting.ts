@@ -1,13 +1,11 @@
-import { noticeOf } from '../alerts/auto-cancel-notice.ts';
 import { judgeAlert, selectorsOf } from '../alerts/judge.ts';
 import { timeText } from '../alerts/notice.ts';
 import { createAlertmanager } from '../alerts/notifiers/alertmanager.ts';
 import { OUTCOMES, type Post, type Receiver } from '../alerts/notifiers/index.ts';
 import { createWebhook } from '../alerts/notifiers/webhook.ts';
-import { openOutbox } from '../alerts/outbox.ts';
+import { type Outbox, openOutbox } from '../alerts/outbox.ts';
 import { type Alert, type AlertPipeline, openAlertPipeline } from '../alerts/pipeline.ts';
 import { createRepeating, REPEAT_EVERY } from '../alerts/repeating.ts';
-import type { Journal } from '../auto-cancel/journal.ts';
 import { type AlertRule, alertFamilies } from '../config/alerts.ts';
 import type { Config } from '../config/schema.ts';
 import type { ShownAlert } from '../http/server.ts';
@@ -30,8 +28,7 @@ export interface Alerting {
   readonly tellers: readonly ((signal: AbortSignal) => Promise<void>)[];
   /** Alerts that fire in an account, and those of which it is not known, by name. */
   braking(account: string): ReadonlyMap<string, 'firing' | 'unknown'>;
-  /** The same journal; what its lines tell the owners of their rules is put into the outbox together with them. */
-  telling(account: string, journal: Journal): Journal;
+  readonly outbox: Outbox;
   alerts(): readonly ShownAlert[];
   /** Commits what is not yet, and closes connections. */
   close(): Promise<void>;
@@ -169,7 +166,6 @@ export async function createAlerting(deps: AlertingDeps): Promise<Alerting> {
 
   const parts = config.alerts.enabled ? await Promise.all(accounts.map(openAccount)) : [];
   const pipelines = new Map<string, AlertPipeline>(parts.map(({ name, pipeline }) => [name, pipeline]));
-  const owners = new Map(config.autoCancel.rules.map(({ name, notify }) => [name, notify]));
   const allNotices = () => parts.flatMap(({ pipeline }) => pipeline.notices());
 
   return {
@@ -186,18 +182,7 @@ export async function createAlerting(deps: AlertingDeps): Promise<Alerting> {
         .map(receiver => createRepeating({ ...telling, receiver, notices: allNotices })),
     ],
     braking: account => pipelines.get(account)?.braking() ?? new Map(),
-    telling: (account, journal) => ({
-      state: journal.state,
-      async append(entries, changes = []) {
-        const postings = entries.flatMap(entry => {
-          const told = noticeOf(entry);
-          const toldTo = told ? (owners.get(told.rule) ?? []) : [];
-          return told ? [outbox.post(account, [told.notice], ({ notifier }) => toldTo.includes(notifier))] : [];
-        });
-        await journal.append(entries, [...changes, ...postings.flatMap(posting => posting.changes())]);
-        for (const posting of postings) posting.send();
-      },
-    }),
+    outbox,
     alerts: () => parts.flatMap(({ pipeline }) => pipeline.alerts().map(toShown)),
     async close() {
       await close();

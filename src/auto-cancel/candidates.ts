@@ -1,35 +1,15 @@
 import { createHash } from 'node:crypto';
 import { bareAddress } from '../kit/bare-address.ts';
-import type { CallbackSighting, Silence } from '../model/callback.ts';
-import type { Finding } from '../model/finding.ts';
+import type { Clock } from '../kit/clock.ts';
+import type { CallbackFacts, CallbackSighting, Silence } from '../model/callback.ts';
 import type { JournalTarget } from '../model/journal.ts';
 import { isSaneId } from '../upstream/api.ts';
-import type { ActingRule, AutoCancelOptions } from './options.ts';
-
-export type Mode = ActingRule['mode'];
+import type { EventLookUps } from './event-look-ups.ts';
+import { type Judged, judge, lacksEvents } from './judge.ts';
+import type { AutoCancelOptions, Mode, Rule } from './options.ts';
 
 /** From the most cautious to the least. */
 const MODES: readonly Mode[] = ['plan', 'approve', 'enforce'];
-
-/** What a rule may do now: no more than the global mode, and after its end only plan. `now`: milliseconds since the Unix epoch. */
-export function modeOf(rule: ActingRule, globalMode: AutoCancelOptions['mode'], now: number): Mode {
-  const hasExpired = rule.expires !== null && now >= rule.expires;
-  return globalMode !== 'enforce' || hasExpired ? 'plan' : rule.mode;
-}
-
-/** A failure callback, and the one rule whose word counts for it. */
-export interface Judged {
-  readonly action: string;
-  readonly sighting: CallbackSighting;
-  readonly target: JournalTarget;
-  readonly rule: ActingRule;
-  readonly mode: Mode;
-  readonly finding: Finding;
-  /** What the event log said, where it was asked. */
-  readonly silence: Silence | undefined;
-  /** What the other rules that match it say. */
-  readonly shadowed: readonly Finding[];
-}
 
 /** The same for one episode of one callback, in every process: an action is taken once. */
 function actionOf({ account, id, episode }: JournalTarget): string {
@@ -54,27 +34,30 @@ function targetOf(account: string, id: string | undefined, { entry, episode }: C
   };
 }
 
-export interface JudgeContext {
+interface JudgeContext {
   readonly account: string;
   readonly options: AutoCancelOptions;
   /** What a rule may do now. */
-  modeOf(rule: ActingRule): Mode;
+  modeOf(rule: Rule): Mode;
+  /** What the event log said of the entry's messages, where it was asked. */
   readonly silence: Silence | undefined;
-  judge(rule: string, sighting: CallbackSighting, id: string | undefined, silence: Silence | undefined): Finding;
+  /** Milliseconds since the Unix epoch. */
+  readonly now: number;
 }
 
 /**
- * Every rule that matches says its word; that of the most cautious mode counts, and of two the first in the
+ * Asks every rule; of those that match the one with the most cautious mode counts, and of two such the first in the
  * configuration. Undefined where none matches.
  */
-export function judgeSighting(sighting: CallbackSighting, context: JudgeContext): Judged | undefined {
-  const { account, options, silence, judge } = context;
+function judgeSighting(sighting: CallbackSighting, context: JudgeContext): Judged | undefined {
+  const { account, options, silence, now } = context;
   const reported = sighting.entry[options.idFrom];
   // What can't be sent is none.
   const id = reported !== undefined && isSaneId(reported) ? reported : undefined;
+  const seen = { sighting, id, lastEventAt: undefined, askedAt: now, ...silence };
   const matching = options.rules
-    .filter(({ accounts }) => accounts === null || accounts.includes(account))
-    .map(rule => ({ rule, mode: context.modeOf(rule), finding: judge(rule.name, sighting, id, silence) }))
+    .filter(({ accounts }) => accounts?.includes(account) ?? true)
+    .map(rule => ({ rule, mode: context.modeOf(rule), finding: judge(rule, seen) }))
     .filter(({ finding }) => finding.verdict !== 'no_match')
     .sort((a, b) => MODES.indexOf(a.mode) - MODES.indexOf(b.mode));
   const [owner, ...others] = matching;
@@ -82,4 +65,46 @@ export function judgeSighting(sighting: CallbackSighting, context: JudgeContext)
   const target = targetOf(account, id, sighting);
   const shadowed = others.map(({ finding }) => finding);
   return { action: actionOf(target), sighting, target, ...owner, silence, shadowed };
+}
+
+/** Judges the failure callbacks of one account. */
+export interface Candidates {
+  /** Judges one anew, with what the event log has said so far. */
+  judge(sighting: CallbackSighting): Judged | undefined;
+  /**
+   * Judges all that a walk has seen, and looks up events of those that lack nothing else. `unread`: how many may be stuck like
+   * the others, and there was no time to ask. `isOvertaken`: the next walk has come.
+   */
+  judgeAll(
+    facts: CallbackFacts,
+    how: {
+      readonly mayAsk: boolean;
+      readonly isDecided: (judged: Judged) => boolean;
+      readonly isOvertaken: () => boolean;
+      readonly signal: AbortSignal;
+    },
+  ): Promise<{ readonly judged: readonly Judged[]; readonly unread: number }>;
+}
+
+export function createCandidates(
+  deps: Pick<JudgeContext, 'account' | 'options' | 'modeOf'> & {
+    readonly lookUps: EventLookUps;
+    readonly clock: Pick<Clock, 'now'>;
+  },
+): Candidates {
+  const { lookUps, clock } = deps;
+  const judgeOne = (sighting: CallbackSighting) =>
+    judgeSighting(sighting, { ...deps, silence: lookUps.of(sighting.entry.id), now: clock.now() });
+  return {
+    judge: judgeOne,
+    async judgeAll({ sightings }, { mayAsk, isDecided, isOvertaken, signal }) {
+      const first = sightings.flatMap(sighting => judgeOne(sighting) ?? []);
+      const lacking = first.filter(({ finding }) => lacksEvents(finding));
+      const unread = mayAsk ? await lookUps.ask(lacking, isDecided, isOvertaken, signal) : 0;
+      const judged = first.flatMap(each =>
+        lookUps.of(each.sighting.entry.id) ? (judgeOne(each.sighting) ?? []) : each,
+      );
+      return { judged, unread };
+    },
+  };
 }

@@ -25,10 +25,25 @@ export interface Action {
   /** A plan was written of it. */
   readonly isPlanned: boolean;
   readonly attempts: readonly Attempt[];
-  /** An intent without an end: nobody may act on it before that is settled. */
+  /** An intent without an end: nothing more is sent before that is settled. */
   readonly isOpen: boolean;
   /** How it ended for good; undefined when it may still be acted upon. */
   readonly ended: FinalOutcome | undefined;
+}
+
+/** What names an action in lines and logs. */
+export type ActionRef = Pick<Extract<JournalEntry, { step: 'ended' }>, 'action' | 'rule' | 'mode' | 'target'>;
+
+export const refOf = ({ id, rule, mode, target }: Action): ActionRef => ({ action: id, rule, mode, target });
+
+/** The line that ends an action. `at`: milliseconds since the Unix epoch. */
+export function endLine(
+  { action, rule, mode, target }: ActionRef,
+  outcome: FinalOutcome,
+  reason: string,
+  at: number,
+): Extract<JournalEntry, { step: 'ended' }> {
+  return { at, action, step: 'ended', outcome, rule, mode, reason, target };
 }
 
 /** Something that counts against the limits: an intent, or in plan mode what would have been one. */
@@ -75,7 +90,8 @@ export function emptyJournal(): JournalState {
   };
 }
 
-const urlOf = ({ workflowUrl, url }: JournalTarget) => workflowUrl ?? url;
+/** The address by which limits count. */
+export const urlOf = ({ workflowUrl, url }: JournalTarget) => workflowUrl ?? url;
 
 function begin(id: string, target: JournalTarget, rule: string): Action {
   return {

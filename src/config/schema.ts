@@ -6,7 +6,7 @@ import { storeOptions } from '../store/options.ts';
 import { logOptions, tracingOptions } from '../telemetry/options.ts';
 import { accountOptions, upstreamOptions } from '../upstream/options.ts';
 import { alertsOptions } from './alerts.ts';
-import { autoCancelOptions } from './auto-cancel.ts';
+import { autoCancelOptions } from '../auto-cancel/options.ts';
 import { merge, overridesOf } from './overrides.ts';
 
 type CollectorOptions = Readonly<Record<string, { readonly enabled: boolean }>>;

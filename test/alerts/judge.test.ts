@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { alertCondition } from '../../src/alerts/condition-options.ts';
 import { type AlertEvidence, type FirstValue, judgeAlert, type Series } from '../../src/alerts/judge.ts';
-import { alertCondition } from '../../src/auto-cancel/rule-options.ts';
 
 const NOW = Date.UTC(2026, 5, 1);
 

@@ -5,6 +5,7 @@ import { createEvidence } from '../../src/app/alert-evidence.ts';
 import { prometheusRules } from '../../src/app/alert-rules.ts';
 import { type Alerting, createAlerting } from '../../src/app/alerting.ts';
 import { openJournal } from '../../src/auto-cancel/journal.ts';
+import { createNotices } from '../../src/auto-cancel/notices.ts';
 import { parseConfig } from '../../src/config/load.ts';
 import { writeYaml } from '../../src/config/yaml-file.ts';
 import type { Source } from '../../src/metrics/family.ts';
@@ -283,7 +284,8 @@ describe('auto-cancel', () => {
       const deps = { config, env: {}, accounts: [account], moreSources: () => [], clock, random: () => 0 };
       const alerting = await createAlerting({ ...deps, store, log: createTestLog(), tracer: createTestTracer() });
       afterThisTest(() => alerting.close());
-      return { alerting, journal: alerting.telling('a', await openJournal(store, 'a')) };
+      const notices = createNotices('a', config.autoCancel.rules, alerting.outbox);
+      return { alerting, journal: await openJournal(store, 'a', notices) };
     };
     const tell = (alerting: Alerting) => Promise.all(alerting.tellers.map(teller => teller(never)));
     return { hook, bodies, store, commits, start, tell };

@@ -69,7 +69,7 @@ function check(scene: Scene, id: string, reached: Map<string, number>, uses: num
   const judged = scene.judged().find(({ target }) => target.id === id);
   expect([judged?.action, judged?.finding.verdict]).toEqual([action, 'stuck']);
   expect(scene.states.get(id) ?? 'in_progress').toBe('in_progress');
-  expect(scene.pipeline().held()).toBeUndefined();
+  expect(scene.autoCancel().holdReason()).toBeUndefined();
   uses.push(scene.passed());
   expect(uses.filter(at => at > scene.passed() - HOUR).length).toBeLessThanOrEqual(PER_HOUR);
   const isCertain = ['429', 'unsent'].includes(scene.answers[0] ?? '');

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { judge, type Seen } from '../../src/auto-cancel/judge.ts';
-import { retryDelays, retryWindow } from '../../src/auto-cancel/retry-window.ts';
-import { type JudgingRule, judgingRule } from '../../src/auto-cancel/rule-options.ts';
+import { type JudgingRule, judgingRule } from '../../src/auto-cancel/options.ts';
+import { retryDelays, retryWindow } from '../../src/auto-cancel/stuck-when.ts';
 import type { CallbackState, DlqEntry } from '../../src/model/message.ts';
 
 const HOUR = 3_600_000;

@@ -145,7 +145,7 @@ export async function startProcess(config: Config, machine: Machine, hooks: Proc
   let autoCancel: AutoCancel | undefined;
   const common = { config, accounts: [account], store, clock, log, tracer };
   const alerting = await createAlerting({ ...common, env: {}, random, moreSources: () => autoCancel?.sources ?? [] });
-  autoCancel = await createAutoCancel({ ...common, alerting });
+  autoCancel = await createAutoCancel({ ...common, outbox: alerting.outbox, alertStates: alerting.braking });
   const sources = [...account.sources, ...(autoCancel?.sources ?? []), ...alerting.sources];
   const exposition = createExposition(sources);
 

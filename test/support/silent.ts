@@ -1,3 +1,4 @@
+import type { Outbox } from '../../src/alerts/outbox.ts';
 import type { Log } from '../../src/kit/log.ts';
 import type { Tracer } from '../../src/kit/tracer.ts';
 
@@ -34,3 +35,6 @@ export function createTestTracer(): Tracer & { readonly spans: string[] } {
     headers: () => ({}),
   };
 }
+
+/** Takes notices, and sends none. */
+export const noOutbox: Pick<Outbox, 'post'> = { post: () => ({ changes: () => [], send: () => undefined }) };

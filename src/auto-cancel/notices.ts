@@ -1,5 +1,7 @@
+import type { Notice } from '../alerts/notice.ts';
+import type { Outbox, Posting } from '../alerts/outbox.ts';
 import type { JournalEntry, JournalTarget } from '../model/journal.ts';
-import type { Notice } from './notice.ts';
+import type { Rule } from './options.ts';
 
 /** Milliseconds for which Alertmanager holds such a notice: longer than it usually waits before it tells of a group again. */
 const LASTS = 15 * 60_000;
@@ -33,7 +35,7 @@ function wordsOf(entry: Told): { readonly name: string; readonly summary: string
   const summary =
     entry.step === 'marked'
       ? `A failure callback of ${account} looks stuck, and is judged again after ${until}.`
-      : `A stuck failure callback of ${account} may be cancelled if somebody approves until ${until}.`;
+      : `A stuck failure callback of ${account} may be cancelled if an operator approves until ${until}.`;
   return { name: NAMES[entry.step], summary };
 }
 
@@ -51,8 +53,8 @@ function annotationsOf({ workflowRunId, workflowUrl, url, responseStatus, dlqId,
   );
 }
 
-/** What a line of the journal tells the owners of its rule; undefined where it tells nothing. */
-export function noticeOf(entry: JournalEntry): { readonly rule: string; readonly notice: Notice } | undefined {
+/** The notice that a line of the journal makes, and the rule whose notifiers get it; undefined where it makes none. */
+function noticeOf(entry: JournalEntry): { readonly rule: string; readonly notice: Notice } | undefined {
   if (!isTold(entry)) return undefined;
   const { rule, action, at, target } = entry;
   const { name, summary } = wordsOf(entry);
@@ -68,4 +70,19 @@ export function noticeOf(entry: JournalEntry): { readonly rule: string; readonly
       lasts: LASTS,
     },
   };
+}
+
+/** Makes the postings for lines of an account's journal: each to the notifiers that the line's rule names. */
+export function createNotices(
+  account: string,
+  rules: readonly Pick<Rule, 'name' | 'notify'>[],
+  outbox: Pick<Outbox, 'post'>,
+): (entries: readonly JournalEntry[]) => readonly Posting[] {
+  const notifiers = new Map(rules.map(({ name, notify }) => [name, notify]));
+  return entries =>
+    entries.flatMap(entry => {
+      const made = noticeOf(entry);
+      const names = made && notifiers.get(made.rule);
+      return made && names ? [outbox.post(account, [made.notice], ({ notifier }) => names.includes(notifier))] : [];
+    });
 }

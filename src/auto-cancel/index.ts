@@ -1,0 +1,133 @@
+import type { Outbox } from '../alerts/outbox.ts';
+import type { Tracer } from '../kit/tracer.ts';
+import type { CallbackSighting } from '../model/callback.ts';
+import type { Store } from '../store/store.ts';
+import type { Reader, Writer } from '../upstream/api.ts';
+import { createCandidates } from './candidates.ts';
+import { createDecider } from './decide.ts';
+import { createDecisionLog } from './decision-log.ts';
+import { createEventLookUps } from './event-look-ups.ts';
+import { type Explanation, explain } from './explain.ts';
+import { createGate, type GateDeps } from './gate.ts';
+import { type OpenJournal, openJournal } from './journal.ts';
+import type { Judged } from './judge.ts';
+import { createNotices } from './notices.ts';
+import { journalNumbers } from './numbers.ts';
+import { createSettling } from './settle.ts';
+
+/** The door of this room: auto-cancel of one account, and the commands that operators give it. */
+export { type Answer, ask, type BrakeResult, type Command, createCommandHandler } from './commands.ts';
+export type { Explanation } from './explain.ts';
+export { mayBeThere } from './gate.ts';
+export { readJournal } from './journal.ts';
+export { modeOf } from './judge.ts';
+export { STAGES, type WalkView } from './stages.ts';
+
+export interface AutoCancelDeps extends Omit<GateDeps, 'journal'> {
+  readonly store: Store;
+  /** Takes notices for the notifiers of rules, in the journal's transactions. */
+  readonly outbox: Pick<Outbox, 'post'>;
+  /** For look-ups and reading back. */
+  readonly reader: Reader;
+  /** For the last look right before a cancel. */
+  readonly lastReader: Reader;
+  /** Undefined where no rule may act: nothing can be sent then. */
+  readonly writer: Writer | undefined;
+  readonly tracer: Tracer;
+}
+
+/** Judges the failure callbacks of one account, and acts on those that are stuck, as far as it is allowed to. */
+export interface AutoCancel {
+  readonly account: string;
+  readonly journal: OpenJournal;
+  /** Whether there is anything to run: a rule for the account, or something in its journal. */
+  readonly isUsed: boolean;
+  /** Does what is due: reads back what was sent, and after each complete walk decides. Throws StoreError and UpstreamError. */
+  run(signal: AbortSignal): Promise<void>;
+  /** Judges one again, without asking the service. */
+  judge(sighting: CallbackSighting): Judged | undefined;
+  /** Why nothing at all would be done now, as one word; undefined when something would. */
+  holdReason(): string | undefined;
+  /** Why the callback with this dlqId or messageId is or is not acted upon; undefined when it is not tracked. */
+  explain(id: string): Explanation | undefined;
+  /** For metrics. */
+  numbers(): AutoCancelNumbers;
+}
+
+export type AutoCancelNumbers = ReturnType<typeof journalNumbers> & {
+  /** Stuck callbacks at the last decision, by rule. */
+  readonly candidates: ReadonlyMap<string, number>;
+  /** Decisions to do nothing, since this process began. */
+  readonly skips: readonly { readonly rule: string; readonly reason: string; readonly count: number }[];
+};
+
+/** Milliseconds to wait after a run that failed. */
+const RETRY_DELAY_MS = 30_000;
+
+/** Takes up the account's journal. Rejects with StoreError, and with an Error where a line of it is damaged. */
+export async function createAutoCancel(deps: AutoCancelDeps): Promise<AutoCancel> {
+  const { account, options, store, outbox, clock, tracer } = deps;
+  const rules = options.rules.filter(({ accounts }) => accounts?.includes(account) ?? true);
+  const journal = await openJournal(store, account, createNotices(account, options.rules, outbox));
+  const { state } = journal;
+  const gate = createGate({ ...deps, journal });
+  const { stamp } = gate.time;
+  const decisions = createDecisionLog(deps);
+  const settling = createSettling({ ...deps, journal, decisions, stamp });
+  const lookUps = createEventLookUps(deps);
+  const candidates = createCandidates({ account, options, modeOf: gate.modeOf, lookUps, clock });
+  const decider = createDecider({ ...deps, journal, gate, candidates, lookUps, settling, decisions });
+  /** Begin of the walk that was last decided upon. */
+  let decidedAt: number | undefined;
+  /** On the monotonic clock. */
+  let notBefore = 0;
+
+  async function runDue(signal: AbortSignal): Promise<void> {
+    const { facts: before } = deps.walk();
+    const isWalked = before !== undefined && before.at !== decidedAt && gate.staleReason() === undefined;
+    await settling.readBack(isWalked, signal);
+    const { facts } = deps.walk();
+    if (facts === undefined || facts.at === decidedAt) return;
+    await tracer.span('evaluate auto-cancel rules', { account }, () => decider.decide(facts, signal));
+    // Only now: what was cut off is done again.
+    decidedAt = facts.at;
+  }
+
+  return {
+    account,
+    journal,
+    get isUsed() {
+      return rules.length > 0 || state.actions.size > 0;
+    },
+    async run(signal) {
+      const stale = gate.staleReason();
+      // Right after the start walks are coming.
+      decisions.stale(stale === 'too_early' ? undefined : stale);
+      if (clock.monotonic() < notBefore) return;
+      try {
+        await runDue(signal);
+      } catch (error) {
+        notBefore = clock.monotonic() + RETRY_DELAY_MS;
+        throw error;
+      }
+    },
+    judge: candidates.judge,
+    holdReason: gate.accountReason,
+    explain: id =>
+      explain(id, {
+        account,
+        journal,
+        facts: deps.walk().facts,
+        judge: candidates.judge,
+        skipReason: (judged, walkAt) => gate.skipReason(judged, { walkAt, usesBefore: state.uses.length }),
+      }),
+    numbers() {
+      const stuck = decider.stuck();
+      return {
+        ...journalNumbers(options, rules, state, gate),
+        candidates: new Map(rules.map(({ name }) => [name, stuck.get(name) ?? 0])),
+        skips: decisions.skips(),
+      };
+    },
+  };
+}
