@@ -56,6 +56,21 @@ const DOORS: Readonly<Record<string, readonly string[]>> = {
   collectors: ['index.ts'],
   emulator: ['server.ts'],
 };
+/** Files that decide, and so must not be able to do anything: they import kit, model and each other alone, and nothing of Node. */
+const PURE: ReadonlySet<string> = new Set(
+  [
+    'judge',
+    'stages',
+    'brakes',
+    'conditions',
+    'journal-state',
+    'options',
+    'pattern',
+    'stuck-when',
+    'waits',
+    'windows',
+  ].map(name => `auto-cancel/${name}.ts`),
+);
 const OPENS_EVERY_FILE = ['app', 'mixin'];
 
 /** One library, one room. Only app may also name a library's types. */
@@ -104,8 +119,12 @@ function breaches(path: string, text: string): string[] {
   const [room = ''] = path.split('/');
   if (room === 'main.ts') return [];
   const found: string[] = [];
+  const isPure = PURE.has(path);
   for (const [, imported = ''] of text.matchAll(IMPORT)) {
-    if (imported.startsWith('node:')) continue;
+    if (imported.startsWith('node:')) {
+      if (isPure) found.push(`${path}: a pure file may not import ${imported}`);
+      continue;
+    }
     if (!imported.startsWith('.')) {
       if (!LIBRARIES[imported]?.includes(room)) found.push(`${path}: the library ${imported} is not ${room}'s`);
       continue;
@@ -113,8 +132,10 @@ function breaches(path: string, text: string): string[] {
     const target = normalize(join(dirname(path), imported));
     const [other = '', ...rest] = target.split('/');
     const file = rest.join('/');
-    if (other === room) continue;
-    if (!MAY_IMPORT[room]?.includes(other)) found.push(`${path}: ${room} may not import ${other}`);
+    if (isPure && !['kit', 'model'].includes(other) && !PURE.has(target))
+      found.push(`${path}: a pure file may not import ${target}`);
+    else if (other === room) continue;
+    else if (!MAY_IMPORT[room]?.includes(other)) found.push(`${path}: ${room} may not import ${other}`);
     else if (room === 'config' && file === 'options.ts') continue;
     else if (!OPENS_EVERY_FILE.includes(room) && DOORS[other] && !DOORS[other].includes(file))
       found.push(`${path}: ${target} is not the door of ${other}`);
@@ -130,6 +151,8 @@ describe('walls', () => {
   it.each(files)('%s stays within its walls', path => {
     expect(breaches(path, readFileSync(join('src', path), 'utf8'))).toEqual([]);
   });
+
+  it('every pure file is there', () => expect([...PURE].filter(path => !files.includes(path))).toEqual([]));
 
   it('knows every room', () => {
     const rooms = new Set(files.filter(path => path.includes('/')).map(path => path.split('/')[0]));
@@ -153,6 +176,17 @@ describe('walls', () => {
     ],
     ['config/x.ts', `import { runLoop } from '../scheduler/loop.ts';`, 'config may open only the options of scheduler'],
     ['kit/x.ts', `import express from 'express';`, "the library express is not kit's"],
+    [
+      'auto-cancel/stages.ts',
+      `import type { Journal } from './journal.ts';`,
+      'a pure file may not import auto-cancel/journal.ts',
+    ],
+    [
+      'auto-cancel/judge.ts',
+      `import type { Reader } from '../upstream/api.ts';`,
+      'a pure file may not import upstream/api.ts',
+    ],
+    ['auto-cancel/judge.ts', `import { readFileSync } from 'node:fs';`, 'a pure file may not import node:fs'],
     ['cli/x.ts', `import { runLoop } from '../scheduler/loop.ts';`, 'cli may not import scheduler'],
   ])('catches a planted breach in %s: %s', (path, text, breach) => {
     expect(breaches(path, text)).toEqual([`${path}: ${breach}`]);

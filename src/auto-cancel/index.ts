@@ -21,7 +21,7 @@ export type { Explanation } from './explain.ts';
 export { mayBeThere } from './gate.ts';
 export { readJournal } from './journal.ts';
 export { modeOf } from './judge.ts';
-export { STAGES, type WalkView } from './stages.ts';
+export type { WalkView } from './stages.ts';
 
 export interface AutoCancelDeps extends Omit<GateDeps, 'journal'> {
   readonly store: Store;
