@@ -2,16 +2,16 @@ import { type Clock, withDeadline } from '../kit/clock.ts';
 import type { Log } from '../kit/log.ts';
 import type { CancelAnswer, FinalOutcome, JournalEntry } from '../model/journal.ts';
 import type { Reader, Writer } from '../upstream/api.ts';
-import type { Gate, Progress } from './gate.ts';
 import type { Journal } from './journal.ts';
 import { endLine } from './journal-state.ts';
 import type { Judged } from './judge.ts';
 import { lookAgain, lookForEvents, stateOf } from './look.ts';
-import { changeSince, type LastLook } from './stages.ts';
+import type { Moments, Progress } from './moments.ts';
+import { abortReason, changeSince, type LastLook, skipReason } from './stages.ts';
 
 export interface AttemptDeps {
   readonly journal: Journal;
-  readonly gate: Gate;
+  readonly moments: Moments;
   /** For the last look. */
   readonly lastReader: Reader;
   readonly writer: Writer;
@@ -40,8 +40,7 @@ async function lookOnce(
 ): Promise<LastLook | 'failed'> {
   try {
     const found = await lookAgain(lastReader, judged.target, signal);
-    const callbackMessageId = found.kind === 'listed' ? found.entry.callbackMessageId : undefined;
-    const look = { state: stateOf(found), callbackMessageId, silence: undefined };
+    const look = { state: stateOf(found), callbackMessageId: found?.callbackMessageId, silence: undefined };
     if (!judged.silence || changeSince(judged, look)) return look;
     const { entry } = judged.sighting;
     return { ...look, silence: await lookForEvents(lastReader, entry, { now: clock.now, log }, signal) };
@@ -70,24 +69,25 @@ function outcomeOf({ kind }: CancelAnswer, isBlind: boolean): FinalOutcome | und
 export async function attempt(
   judged: Judged,
   decision: Pick<Progress, 'walkAt' | 'usesBefore'>,
-  { journal, gate, writer, clock, policy, ...deps }: AttemptDeps,
+  { journal, moments, writer, clock, policy, ...deps }: AttemptDeps,
   signal: AbortSignal,
 ): Promise<Attempted> {
   const { action, target, rule, mode, finding } = judged;
   if (mode === 'plan') return { made: false, reason: 'plan' };
-  const { stamp } = gate.time;
+  const { stamp } = moments.time;
   const lookedAt = clock.monotonic();
   const look = await lookOnce(judged, { clock, ...deps }, signal);
-  const progress = () => ({ ...decision, look, isLate: clock.monotonic() - lookedAt > LOOK_HOLDS });
+  const momentNow = () =>
+    moments.callback(judged, { ...decision, look, isLate: clock.monotonic() - lookedAt > LOOK_HOLDS });
   const changed = look === 'failed' ? 'look_failed' : changeSince(judged, look);
-  const skipped = changed ?? gate.skipReason(judged, progress());
+  const skipped = changed ?? skipReason(momentNow());
   if (skipped) return { made: false, reason: skipped };
   const known = journal.state.actions.get(action);
   const number = (known?.attempts.length ?? 0) + 1;
   const at = stamp();
   const sendUntil = clock.monotonic() + SEND_WITHIN;
   const blind = rule.evidence === 'blind';
-  const { approvedBy } = gate.own(judged) ?? {};
+  const { approvedBy } = momentNow().own ?? {};
   const ref = { action, rule: rule.name, mode, target };
   const evidence = finding.predicates;
   const sendBy = at + SEND_WITHIN;
@@ -95,7 +95,7 @@ export async function attempt(
     { at, step: 'intent', attempt: number, ...ref, mode, blind, evidence, sendBy, policy, approvedBy },
   ]);
   const left = sendUntil - clock.monotonic();
-  const abort = () => gate.abortReason(judged, progress());
+  const abort = () => abortReason(momentNow());
   const why = left <= 0 ? 'too_late' : abort();
   const answer: CancelAnswer = why
     ? { kind: 'not_sent', why }

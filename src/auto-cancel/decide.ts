@@ -1,21 +1,21 @@
-import type { CallbackFacts } from '../model/callback.ts';
+import type { CallbackFacts, CallbackSighting } from '../model/callback.ts';
 import type { Breaker } from '../model/journal.ts';
 import type { Reader, Writer } from '../upstream/api.ts';
 import { attempt } from './attempt.ts';
 import { leftAlone, tooMany, tripped } from './brakes.ts';
-import type { Candidates } from './candidates.ts';
 import type { DecisionLog } from './decision-log.ts';
 import type { EventLookUps } from './event-look-ups.ts';
-import type { Gate, GateDeps, Progress } from './gate.ts';
 import { endLine } from './journal-state.ts';
 import { type Judged, lacksEvents } from './judge.ts';
+import type { Moments, MomentsDeps, Progress } from './moments.ts';
 import type { Settling } from './settle.ts';
-import { NEWER_WALK } from './stages.ts';
-import { clearedWaits, waitLine } from './waits.ts';
+import { NEWER_WALK, skipReason, staleReason } from './stages.ts';
+import { clearedWaits, isApproved, waitLine } from './waits.ts';
 
-export interface DecideDeps extends GateDeps {
-  readonly gate: Gate;
-  readonly candidates: Candidates;
+export interface DecideDeps extends MomentsDeps {
+  readonly moments: Moments;
+  /** With what the event log has said so far. */
+  judge(sighting: CallbackSighting): Judged | undefined;
   readonly lookUps: EventLookUps;
   readonly settling: Settling;
   readonly decisions: DecisionLog;
@@ -34,10 +34,9 @@ export interface Decider {
 }
 
 export function createDecider(deps: DecideDeps): Decider {
-  const { account, options, policy, journal, gate, candidates, lookUps, settling, decisions, writer, clock, log } =
-    deps;
+  const { account, options, policy, journal, moments, lookUps, settling, decisions, writer, clock, log } = deps;
   const { state } = journal;
-  const { stamp, elapsed, latest } = gate.time;
+  const { stamp, elapsed, latest } = moments.time;
   let stuck: ReadonlyMap<string, number> = new Map(options.rules.map(({ name }) => [name, 0]));
   /** When an attempt of each that is due last came to nothing, on the monotonic clock. */
   let tried = new Map<string, number>();
@@ -52,10 +51,18 @@ export function createDecider(deps: DecideDeps): Decider {
     return mode === 'plan' && known?.isPlanned === true;
   }
 
+  /** Judges all that a walk has seen. `unread`: how many may be stuck like the others, and there was no time to ask the event log. */
+  async function judgeAll({ at, sightings }: CallbackFacts, mayAsk: boolean, signal: AbortSignal) {
+    const first = sightings.flatMap(sighting => deps.judge(sighting) ?? []);
+    const lacking = first.filter(({ finding }) => lacksEvents(finding));
+    const isOvertaken = () => staleReason(moments.account(at)) === NEWER_WALK;
+    const unread = mayAsk ? await lookUps.ask(lacking, isDecided, isOvertaken, signal) : 0;
+    const isAsked = ({ sighting }: Judged) => lookUps.of(sighting.entry.id) !== undefined;
+    return { judged: first.flatMap(each => (isAsked(each) ? (deps.judge(each.sighting) ?? []) : each)), unread };
+  }
+
   async function clearWaits(judged: readonly Judged[]): Promise<void> {
-    const isUnasked = ({ finding, sighting }: Judged) =>
-      lacksEvents(finding) && lookUps.of(sighting.entry.id)?.lastEventAt !== 'none';
-    const cleared = clearedWaits(judged, state, { ownOf: gate.own, isUnasked, now: latest() });
+    const cleared = clearedWaits(judged, state, policy, latest());
     if (cleared.length === 0) return;
     await journal.append(cleared.map(each => ({ at: stamp(), step: 'cleared', ...each })));
   }
@@ -103,17 +110,24 @@ export function createDecider(deps: DecideDeps): Decider {
   /** Leaves one alone, and writes that it begins to wait where that is why. */
   async function skip(judged: Judged, reason: string): Promise<void> {
     if (reason === 'grace' || reason === 'awaiting_approval') {
-      const line = waitLine(reason, judged, gate.own(judged), { policy, wall: clock.now(), stamp: stamp() });
+      const { own } = moments.callback(judged, progress);
+      const line = waitLine(reason, judged, own, { policy, wall: clock.now(), stamp: stamp() });
       if (line) await journal.append([line]);
     }
     decisions.skipped(judged, reason);
+  }
+
+  /** Whether what was sent may be sent once more: its rule, mode and policy are the same, and an approval still holds. */
+  function maySendAgain(judged: Judged): boolean {
+    const { own } = moments.callback(judged, progress);
+    return own !== undefined && judged.mode !== 'plan' && (judged.mode !== 'approve' || isApproved(own, latest()));
   }
 
   /** Plans or cancels one that no stage keeps back. */
   async function act(judged: Judged, signal: AbortSignal): Promise<void> {
     const { action, mode, rule, target, finding } = judged;
     const open = state.actions.get(action);
-    if (open?.isOpen && !gate.maySendAgain(judged)) {
+    if (open?.isOpen && !maySendAgain(judged)) {
       await settling.end({ ...open, rule: rule.name, mode, target }, 'gave_up', 'may_no_longer_act');
       return;
     }
@@ -140,9 +154,9 @@ export function createDecider(deps: DecideDeps): Decider {
   async function actOn(due: readonly Judged[], stale: string | undefined, signal: AbortSignal): Promise<void> {
     for (const each of due) {
       signal.throwIfAborted();
-      const skipReason = () => stale ?? gate.skipReason(each, progress);
-      let reason = skipReason();
-      if (!reason && each.mode !== 'plan' && (await space(signal))) reason = skipReason();
+      const reasonNow = () => stale ?? skipReason(moments.callback(each, progress));
+      let reason = reasonNow();
+      if (!reason && each.mode !== 'plan' && (await space(signal))) reason = reasonNow();
       // The next decision is upon the walk that came meanwhile.
       if (reason === NEWER_WALK) return;
       if (reason) await skip(each, reason);
@@ -154,13 +168,12 @@ export function createDecider(deps: DecideDeps): Decider {
     stuck: () => stuck,
     async decide(facts, signal) {
       const { at } = facts;
-      const staleBefore = gate.staleReason(at);
+      const staleBefore = staleReason(moments.account(at));
       if (!staleBefore) lookUps.begin();
       const mayAsk = !staleBefore && deps.walk().eventsAreFresh;
-      const isOvertaken = () => gate.staleReason(at) === NEWER_WALK;
-      const { judged, unread } = await candidates.judgeAll(facts, { mayAsk, isDecided, isOvertaken, signal });
+      const { judged, unread } = await judgeAll(facts, mayAsk, signal);
       // Asking takes time.
-      const stale = staleBefore ?? gate.staleReason(at);
+      const stale = staleBefore ?? staleReason(moments.account(at));
       if (stale === NEWER_WALK) {
         lookUps.carryOver();
         return;

@@ -3,27 +3,28 @@ import type { Tracer } from '../kit/tracer.ts';
 import type { CallbackSighting } from '../model/callback.ts';
 import type { Store } from '../store/store.ts';
 import type { Reader, Writer } from '../upstream/api.ts';
-import { createCandidates } from './candidates.ts';
+import { judgeSighting } from './candidates.ts';
 import { createDecider } from './decide.ts';
 import { createDecisionLog } from './decision-log.ts';
 import { createEventLookUps } from './event-look-ups.ts';
 import { type Explanation, explain } from './explain.ts';
-import { createGate, type GateDeps } from './gate.ts';
 import { type OpenJournal, openJournal } from './journal.ts';
 import type { Judged } from './judge.ts';
+import { createMoments, type MomentsDeps } from './moments.ts';
 import { createNotices } from './notices.ts';
 import { journalNumbers } from './numbers.ts';
 import { createSettling } from './settle.ts';
+import { accountReason, skipReason, staleReason } from './stages.ts';
 
 /** The door of this room: auto-cancel of one account, and the commands that operators give it. */
 export { type Answer, ask, type BrakeResult, type Command, createCommandHandler } from './commands.ts';
 export type { Explanation } from './explain.ts';
-export { mayBeThere } from './gate.ts';
 export { readJournal } from './journal.ts';
 export { modeOf } from './judge.ts';
+export { mayBeThere } from './moments.ts';
 export type { WalkView } from './stages.ts';
 
-export interface AutoCancelDeps extends Omit<GateDeps, 'journal'> {
+export interface AutoCancelDeps extends Omit<MomentsDeps, 'journal'> {
   readonly store: Store;
   /** Takes notices for the notifiers of rules, in the journal's transactions. */
   readonly outbox: Pick<Outbox, 'post'>;
@@ -70,13 +71,16 @@ export async function createAutoCancel(deps: AutoCancelDeps): Promise<AutoCancel
   const rules = options.rules.filter(({ accounts }) => accounts?.includes(account) ?? true);
   const journal = await openJournal(store, account, createNotices(account, options.rules, outbox));
   const { state } = journal;
-  const gate = createGate({ ...deps, journal });
-  const { stamp } = gate.time;
+  const moments = createMoments({ ...deps, journal });
+  const { stamp, latest } = moments.time;
   const decisions = createDecisionLog(deps);
   const settling = createSettling({ ...deps, journal, decisions, stamp });
   const lookUps = createEventLookUps(deps);
-  const candidates = createCandidates({ account, options, modeOf: gate.modeOf, lookUps, clock });
-  const decider = createDecider({ ...deps, journal, gate, candidates, lookUps, settling, decisions });
+  const judge = (sighting: CallbackSighting) => {
+    const silence = lookUps.of(sighting.entry.id);
+    return judgeSighting(sighting, { account, options, silence, latest: latest(), now: clock.now() });
+  };
+  const decider = createDecider({ ...deps, journal, moments, judge, lookUps, settling, decisions });
   /** Begin of the walk that was last decided upon. */
   let decidedAt: number | undefined;
   /** On the monotonic clock. */
@@ -84,7 +88,7 @@ export async function createAutoCancel(deps: AutoCancelDeps): Promise<AutoCancel
 
   async function runDue(signal: AbortSignal): Promise<void> {
     const { facts: before } = deps.walk();
-    const isWalked = before !== undefined && before.at !== decidedAt && gate.staleReason() === undefined;
+    const isWalked = before !== undefined && before.at !== decidedAt && staleReason(moments.account()) === undefined;
     await settling.readBack(isWalked, signal);
     const { facts } = deps.walk();
     if (facts === undefined || facts.at === decidedAt) return;
@@ -100,7 +104,7 @@ export async function createAutoCancel(deps: AutoCancelDeps): Promise<AutoCancel
       return rules.length > 0 || state.actions.size > 0;
     },
     async run(signal) {
-      const stale = gate.staleReason();
+      const stale = staleReason(moments.account());
       // Right after the start walks are coming.
       decisions.stale(stale === 'too_early' ? undefined : stale);
       if (clock.monotonic() < notBefore) return;
@@ -111,20 +115,20 @@ export async function createAutoCancel(deps: AutoCancelDeps): Promise<AutoCancel
         throw error;
       }
     },
-    judge: candidates.judge,
-    holdReason: gate.accountReason,
+    judge,
+    holdReason: () => accountReason(moments.account()),
     explain: id =>
       explain(id, {
         account,
         journal,
         facts: deps.walk().facts,
-        judge: candidates.judge,
-        skipReason: (judged, walkAt) => gate.skipReason(judged, { walkAt, usesBefore: state.uses.length }),
+        judge,
+        skipReason: (judged, walkAt) => skipReason(moments.callback(judged, { walkAt, usesBefore: state.uses.length })),
       }),
     numbers() {
       const stuck = decider.stuck();
       return {
-        ...journalNumbers(options, rules, state, gate),
+        ...journalNumbers(options, rules, state, moments.time),
         candidates: new Map(rules.map(({ name }) => [name, stuck.get(name) ?? 0])),
         skips: decisions.skips(),
       };

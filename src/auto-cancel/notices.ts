@@ -12,31 +12,30 @@ function isTold(entry: JournalEntry): entry is Told {
   return entry.step === 'marked' || entry.step === 'awaiting_approval' || entry.step === 'ended';
 }
 
-const NAMES = {
-  marked: 'DeliveryAutoCancelMarked',
-  awaiting_approval: 'DeliveryAutoCancelAwaitingApproval',
-  planned: 'DeliveryAutoCancelPlanned',
-  ended: 'DeliveryAutoCancelEnded',
-} as const;
-
-/** The decision as a name, and as a sentence. */
+/** The decision as the name of an alert, and as a sentence. */
 function wordsOf(entry: Told): { readonly name: string; readonly summary: string } {
   const { account } = entry.target;
-  if (entry.step === 'ended') {
-    const isPlan = entry.outcome === 'planned';
-    return {
-      name: isPlan ? NAMES.planned : NAMES.ended,
-      summary: isPlan
-        ? `A stuck failure callback of ${account} would be cancelled.`
-        : `The cancel of a failure callback of ${account} has ended: ${entry.outcome}.`,
-    };
+  if (entry.step !== 'ended') {
+    const until = new Date(entry.until).toISOString();
+    return entry.step === 'marked'
+      ? {
+          name: 'DeliveryAutoCancelMarked',
+          summary: `A failure callback of ${account} looks stuck, and is judged again after ${until}.`,
+        }
+      : {
+          name: 'DeliveryAutoCancelAwaitingApproval',
+          summary: `A stuck failure callback of ${account} may be cancelled if an operator approves until ${until}.`,
+        };
   }
-  const until = new Date(entry.until).toISOString();
-  const summary =
-    entry.step === 'marked'
-      ? `A failure callback of ${account} looks stuck, and is judged again after ${until}.`
-      : `A stuck failure callback of ${account} may be cancelled if an operator approves until ${until}.`;
-  return { name: NAMES[entry.step], summary };
+  return entry.outcome === 'planned'
+    ? {
+        name: 'DeliveryAutoCancelPlanned',
+        summary: `A stuck failure callback of ${account} would be cancelled.`,
+      }
+    : {
+        name: 'DeliveryAutoCancelEnded',
+        summary: `The cancel of a failure callback of ${account} has ended: ${entry.outcome}.`,
+      };
 }
 
 /** What the callback would have told its owner. */
@@ -58,14 +57,13 @@ function noticeOf(entry: JournalEntry): { readonly rule: string; readonly notice
   if (!isTold(entry)) return undefined;
   const { rule, action, at, target } = entry;
   const { name, summary } = wordsOf(entry);
-  const outcome: Record<string, string> = entry.step === 'ended' ? { outcome: entry.outcome } : {};
-  const reason: Record<string, string> = entry.step === 'ended' ? { reason: entry.reason } : {};
+  const { outcome, reason } = entry.step === 'ended' ? entry : {};
   return {
     rule,
     notice: {
       status: 'firing',
-      labels: { alertname: name, account: target.account, rule, action, severity: 'info', ...outcome },
-      annotations: { summary, ...annotationsOf(target), ...reason },
+      labels: { alertname: name, account: target.account, rule, action, severity: 'info', ...(outcome && { outcome }) },
+      annotations: { summary, ...annotationsOf(target), ...(reason && { reason }) },
       startsAt: at,
       lasts: LASTS,
     },

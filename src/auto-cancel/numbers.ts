@@ -1,14 +1,20 @@
 import { BREAKERS, FINAL_OUTCOMES } from '../model/journal.ts';
 import { actionsLeft, ruleActionsLeft } from './brakes.ts';
-import type { Gate } from './gate.ts';
 import type { JournalState } from './journal-state.ts';
+import { modeOf } from './judge.ts';
+import type { LimitClock } from './limit-clock.ts';
 import type { AutoCancelOptions, Rule } from './options.ts';
 
 /** What the journal says of an account's rules, for its metrics. Times: milliseconds since the Unix epoch. */
-export function journalNumbers(options: AutoCancelOptions, rules: readonly Rule[], state: JournalState, gate: Gate) {
+export function journalNumbers(
+  options: AutoCancelOptions,
+  rules: readonly Rule[],
+  state: JournalState,
+  time: LimitClock,
+) {
   const actions = new Map<string, { rule: string; mode: string; outcome: string; count: number }>();
   for (const rule of rules) {
-    const [name, mode] = [rule.name, gate.modeOf(rule)];
+    const [name, mode] = [rule.name, modeOf(rule, options.mode, time.latest())];
     for (const outcome of FINAL_OUTCOMES) {
       actions.set(`${name}\0${mode}\0${outcome}`, { rule: name, mode, outcome, count: 0 });
     }
@@ -19,7 +25,7 @@ export function journalNumbers(options: AutoCancelOptions, rules: readonly Rule[
     const at = attempts.at(-1)?.at;
     if (isOpen && at !== undefined) unresolved.set(rule, Math.min(at, unresolved.get(rule) ?? at));
   }
-  const now = gate.time.elapsed();
+  const now = time.elapsed();
   return {
     actions: [...actions.values()],
     breakers: new Map(BREAKERS.map(breaker => [breaker, state.breakers.has(breaker)] as const)),

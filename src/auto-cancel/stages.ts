@@ -5,7 +5,7 @@ import type { Action, JournalState } from './journal-state.ts';
 import { type Judged, judge, modeOf, NOT_STUCK } from './judge.ts';
 import type { AutoCancelOptions } from './options.ts';
 import { isApproved, waitOf } from './waits.ts';
-import { isOpen } from './windows.ts';
+import { closedBy } from './windows.ts';
 
 /** What the board shows of an account's failure callbacks now. */
 export interface WalkView {
@@ -176,10 +176,7 @@ const CALLBACK_STAGES: readonly CallbackStage[] = [
     reasons: ['window_closed', 'window_denied'],
     description: '`windows`; a denial wins',
     asked: ALWAYS,
-    check({ judged: { rule }, time: { wall } }) {
-      if (isOpen(rule.windows, wall).open) return undefined;
-      return rule.windows.deny.some(({ from, to }) => wall >= from && wall < to) ? 'window_denied' : 'window_closed';
-    },
+    check: ({ judged: { rule }, time }) => closedBy(rule.windows, time.wall),
   },
   {
     name: 'approval',

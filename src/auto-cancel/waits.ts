@@ -1,6 +1,6 @@
 import type { JournalEntry } from '../model/journal.ts';
-import type { Action, JournalState } from './journal-state.ts';
-import type { Judged } from './judge.ts';
+import { type Action, isAskedBy, type JournalState } from './journal-state.ts';
+import { type Judged, lacksEvents } from './judge.ts';
 
 /** Milliseconds in which an operator can approve. */
 const APPROVE_WITHIN = 24 * 3_600_000;
@@ -48,26 +48,22 @@ export function waitLine(
   return own?.graceUntil === undefined ? { ...line, step: 'marked', until: wall + rule.grace } : undefined;
 }
 
+/** The event log could not tell: that ends no wait. */
+const isUnasked = ({ finding, silence }: Judged) => lacksEvents(finding) && silence?.lastEventAt !== 'none';
+
 /**
  * The waits that end without a cancel, and why: the callback is not stuck any more, another rule asks, or the time to approve
- * is over. `judged`: everything that the walk saw. `isUnasked`: the event log could not tell, which ends no wait.
+ * is over. `judged`: everything that the walk saw. `now`: the latest time there was, milliseconds since the Unix epoch.
  */
 export function clearedWaits(
   judged: readonly Judged[],
   { actions }: JournalState,
-  {
-    ownOf,
-    isUnasked,
-    now,
-  }: {
-    readonly ownOf: (judged: Judged) => Action | undefined;
-    readonly isUnasked: (judged: Judged) => boolean;
-    /** The latest time there was, milliseconds since the Unix epoch. */
-    readonly now: number;
-  },
+  policy: string,
+  now: number,
 ): readonly { readonly action: string; readonly reason: string }[] {
   const byAction = new Map(judged.map(each => [each.action, each]));
-  return [...actions.values()].flatMap(({ id, graceUntil, approvalUntil, approvedBy, isOpen }) => {
+  return [...actions.values()].flatMap(action => {
+    const { id, graceUntil, approvalUntil, approvedBy, isOpen } = action;
     if ((graceUntil === undefined && approvalUntil === undefined) || isOpen) return [];
     if (approvalUntil !== undefined && now >= approvalUntil) {
       return { action: id, reason: approvedBy === undefined ? 'not_approved' : 'approval_expired' };
@@ -75,6 +71,6 @@ export function clearedWaits(
     const known = byAction.get(id);
     const isStuck = known !== undefined && (known.finding.verdict === 'stuck' || isUnasked(known));
     if (!isStuck) return { action: id, reason: known?.finding.reason ?? 'not_tracked' };
-    return ownOf(known) ? [] : { action: id, reason: 'rule_changed' };
+    return isAskedBy(action, known, policy) ? [] : { action: id, reason: 'rule_changed' };
   });
 }
