@@ -126,7 +126,7 @@ export async function takeCommands(
       continue;
     }
     removed.push({ key, value: null });
-    if (row) log.info({ kind: row.command.kind }, 'a command that nobody waits for any more was dropped');
+    if (row) log.info({ kind: row.command.kind }, 'an expired command was dropped');
     else log.warn({ bytes: value.length }, 'a row that is no command of this version was dropped');
   }
   for (const [key, value] of await store.scan(COMMAND_ACCOUNT, ANSWER)) {

@@ -75,7 +75,7 @@ const LONGEST_SHOWN = 200;
 /** Keys whose values are addresses; any other that looks like one is treated as one. */
 const ADDRESSES: ReadonlySet<keyof Conditions> = new Set(['url', 'workflowUrl']);
 
-/** Text of the service for people's eyes: one short line, no control characters, no query, which may hold a secret. */
+/** Text of the service for output: one short line, no control characters, no query, which may hold a secret. */
 function shown(key: keyof Conditions, values: readonly string[]): string {
   const bare = values.map(text => (ADDRESSES.has(key) || /^\s*https?:/i.test(text) ? bareAddress(text) : text));
   const line = printable(bare.join(', '));

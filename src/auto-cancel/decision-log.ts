@@ -68,7 +68,7 @@ export function createDecisionLog(deps: {
     },
     stale(reason) {
       if (reason === undefined) {
-        if (loggedReason !== undefined) log.info({ account }, 'the evidence of auto-cancel is whole and fresh again');
+        if (loggedReason !== undefined) log.info({ account }, 'the data of auto-cancel is complete and fresh again');
         staleSince = loggedReason = undefined;
         return;
       }
@@ -77,7 +77,10 @@ export function createDecisionLog(deps: {
       if (lasted < LOG_STALE_AFTER || loggedReason === reason) return;
       loggedReason = reason;
       const fields = { account, reason, seconds: Math.floor(lasted / 1000) };
-      log.warn(fields, 'the evidence of auto-cancel is in doubt: nothing is cancelled until a walk reads everything');
+      log.warn(
+        fields,
+        'the data of auto-cancel is stale or incomplete: nothing is cancelled until a walk reads everything',
+      );
     },
     forgetAllBut(actions) {
       for (const action of last.keys()) if (!actions.has(action)) last.delete(action);

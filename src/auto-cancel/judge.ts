@@ -18,7 +18,7 @@ export interface Seen {
   readonly askedAt: number;
 }
 
-/** Milliseconds for people, to the second, at most two units: `1h30m`. */
+/** Milliseconds as text, to the second, at most two units: `1h30m`. */
 function span(ms: number): string {
   if (!Number.isFinite(ms)) return 'unknown';
   if (ms < 0) return `-${span(-ms)}`;

@@ -24,7 +24,7 @@ export function retryWindow(retries: number, timeout: number): number {
   return retryDelays(retries) + (retries + 1) * timeout;
 }
 
-/** A duration for people, rounded up: `32.9 min`, `30.7 h`. */
+/** A duration, rounded up: `32.9 min`, `30.7 h`. */
 function roundedUp(ms: number): string {
   const [size, unit] = ms < 120_000 ? [1000, 's'] : ms < 7_200_000 ? [60_000, 'min'] : [3_600_000, 'h'];
   return `${Math.ceil((ms / size) * 10) / 10} ${unit}`;

@@ -87,7 +87,7 @@ function explanationText(found: Explanation): string {
   return lines.join('\n');
 }
 
-/** What a line says beyond its step, for people. */
+/** What a line says beyond its step. */
 function detailOf(line: JournalLine): string {
   switch (line.step) {
     case 'marked':

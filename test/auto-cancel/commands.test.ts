@@ -140,7 +140,7 @@ describe.each(['memory', 'sqlite'] as const)('commands through the %s store', ki
     expect(await take()).toEqual([]);
     expect(await rows()).toEqual([]);
     expect(log.lines).toEqual([
-      { level: 'info', fields: { kind: 'approve' }, message: expect.stringContaining('nobody waits for') },
+      { level: 'info', fields: { kind: 'approve' }, message: expect.stringContaining('expired') },
     ]);
   });
 
