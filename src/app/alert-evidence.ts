@@ -1,5 +1,5 @@
-import type { AlertEvidence, Series } from '../alerts/judge.ts';
 import type { AlertCondition, Selector } from '../alerts/condition-options.ts';
+import type { AlertEvidence, Series } from '../alerts/judge.ts';
 import { alertFamilies, decidingRounds } from '../config/alerts.ts';
 import type { Config } from '../config/schema.ts';
 import type { Clock } from '../kit/clock.ts';

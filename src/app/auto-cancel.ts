@@ -136,7 +136,7 @@ export async function createAutoCancel(
         .filter(({ isUsed }) => isUsed)
         .map(each =>
           quietly('auto-cancel could not go on', async signal => {
-            if (handler.isReady()) await each.run(signal);
+            if (handler.isReady(each.account)) await each.run(signal);
           }),
         ),
     ],

@@ -1,6 +1,6 @@
+import type { WalkView } from '../auto-cancel/index.ts';
 import { allowedGap, judge, walkEvery, wantsUnreported } from '../auto-cancel/judge.ts';
-import { defaultRule, type JudgingRule } from '../auto-cancel/options.ts';
-import type { WalkView } from '../auto-cancel/stages.ts';
+import { defaultRule, type JudgingRule, rulesFor } from '../auto-cancel/options.ts';
 import type { CallbackOptions, DlqFacts } from '../collectors/index.ts';
 import type { Config } from '../config/schema.ts';
 import type { Clock } from '../kit/clock.ts';
@@ -8,8 +8,7 @@ import type { Slot } from '../scheduler/board.ts';
 
 /** Rules that are judged for an account: none while auto-cancel is off. */
 export function rulesOf({ autoCancel }: Config, account: string): readonly JudgingRule[] {
-  if (autoCancel.mode === 'off') return [];
-  return autoCancel.rules.filter(({ accounts }) => accounts?.includes(account) ?? true);
+  return autoCancel.mode === 'off' ? [] : rulesFor(autoCancel, account);
 }
 
 /** What the rules ask of the walks that look for failure callbacks. */

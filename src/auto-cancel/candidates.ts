@@ -34,6 +34,7 @@ function targetOf(account: string, id: string | undefined, { entry, episode }: C
 
 interface JudgeContext {
   readonly account: string;
+  /** Whose rules are those for the account. */
   readonly options: AutoCancelOptions;
   /** By the clock of what ends, and by the wall clock; milliseconds since the Unix epoch. */
   readonly latest: number;
@@ -53,7 +54,6 @@ export function judgeSighting(sighting: CallbackSighting, context: JudgeContext)
   const id = reported !== undefined && isSaneId(reported) ? reported : undefined;
   const seen = { sighting, id, lastEventAt: undefined, askedAt: now, ...silence };
   const matching = options.rules
-    .filter(({ accounts }) => accounts?.includes(account) ?? true)
     .map(rule => ({ rule, mode: modeOf(rule, options.mode, latest), finding: judge(rule, seen) }))
     .filter(({ finding }) => finding.verdict !== 'no_match')
     .sort((a, b) => MODES.indexOf(a.mode) - MODES.indexOf(b.mode));

@@ -178,19 +178,20 @@ export interface BrakeResult {
 /** Obeys what operators ask through the store. */
 export interface CommandHandler {
   /**
-   * Obeys the commands that wait. Throws StoreError; what was not answered is then obeyed once more, which changes nothing. At
-   * first it extends a pause to the accounts that were configured after it: a pause is of all accounts.
+   * Obeys the commands that wait, and extends a pause to accounts that are new: a pause is of all accounts. Throws StoreError;
+   * what was not answered is then obeyed once more, which changes nothing.
    */
   serve(): Promise<void>;
-  /** Whether what was asked while no agent ran has been obeyed: before, nothing may be done. */
-  isReady(): boolean;
+  /** Whether what was asked before the account was opened has been obeyed: until then nothing may be done in it. */
+  isReady(account: string): boolean;
 }
 
 /** So many characters of an action's identifier tell it from others, or are refused. */
 const SHORTEST = 6;
 
 export function createCommandHandler({ store, accounts: current, clock, log }: CommandHandlerDeps): CommandHandler {
-  let isReady = false;
+  /** Accounts for which everything has been obeyed that was asked before they were opened. */
+  const ready = new Set<string>();
 
   /** Writes it into the journals of those accounts that it changes something for, and says what was so before. */
   async function toAll(
@@ -229,8 +230,8 @@ export function createCommandHandler({ store, accounts: current, clock, log }: C
   async function extendPause(): Promise<void> {
     const paused = current().find(({ journal }) => journal.state.paused)?.journal.state.paused;
     if (!paused) return;
-    for (const { journal } of current()) {
-      if (!journal.state.paused) await journal.append([{ ...paused, step: 'paused' }]);
+    for (const { name, journal } of current()) {
+      if (!ready.has(name) && !journal.state.paused) await journal.append([{ ...paused, step: 'paused' }]);
     }
   }
 
@@ -264,10 +265,11 @@ export function createCommandHandler({ store, accounts: current, clock, log }: C
 
   return {
     async serve() {
-      if (!isReady) await extendPause();
+      const names = current().map(({ name }) => name);
+      await extendPause();
       for (const taken of await takeCommands(store, { clock, log })) await answer(taken);
-      isReady = true;
+      for (const name of names) ready.add(name);
     },
-    isReady: () => isReady,
+    isReady: account => ready.has(account),
   };
 }

@@ -13,6 +13,7 @@ import type { Judged } from './judge.ts';
 import { createMoments, type MomentsDeps } from './moments.ts';
 import { createNotices } from './notices.ts';
 import { journalNumbers } from './numbers.ts';
+import { rulesFor } from './options.ts';
 import { createSettling } from './settle.ts';
 import { accountReason, skipReason, staleReason } from './stages.ts';
 
@@ -67,11 +68,12 @@ const RETRY_DELAY_MS = 30_000;
 
 /** Takes up the account's journal. Rejects with StoreError, and with an Error where a line of it is damaged. */
 export async function createAutoCancel(deps: AutoCancelDeps): Promise<AutoCancel> {
-  const { account, options, store, outbox, clock, tracer } = deps;
-  const rules = options.rules.filter(({ accounts }) => accounts?.includes(account) ?? true);
-  const journal = await openJournal(store, account, createNotices(account, options.rules, outbox));
+  const { account, store, outbox, clock, tracer } = deps;
+  const options = { ...deps.options, rules: rulesFor(deps.options, account) };
+  // Of all rules: what is open may be of one that is no longer for the account.
+  const journal = await openJournal(store, account, createNotices(account, deps.options.rules, outbox));
   const { state } = journal;
-  const moments = createMoments({ ...deps, journal });
+  const moments = createMoments({ ...deps, options, journal });
   const { stamp, latest } = moments.time;
   const decisions = createDecisionLog(deps);
   const settling = createSettling({ ...deps, journal, decisions, stamp });
@@ -80,7 +82,7 @@ export async function createAutoCancel(deps: AutoCancelDeps): Promise<AutoCancel
     const silence = lookUps.of(sighting.entry.id);
     return judgeSighting(sighting, { account, options, silence, latest: latest(), now: clock.now() });
   };
-  const decider = createDecider({ ...deps, journal, moments, judge, lookUps, settling, decisions });
+  const decider = createDecider({ ...deps, options, journal, moments, judge, lookUps, settling, decisions });
   /** Begin of the walk that was last decided upon. */
   let decidedAt: number | undefined;
   /** On the monotonic clock. */
@@ -101,7 +103,7 @@ export async function createAutoCancel(deps: AutoCancelDeps): Promise<AutoCancel
     account,
     journal,
     get isUsed() {
-      return rules.length > 0 || state.actions.size > 0;
+      return options.rules.length > 0 || state.actions.size > 0;
     },
     async run(signal) {
       const stale = staleReason(moments.account());
@@ -125,13 +127,10 @@ export async function createAutoCancel(deps: AutoCancelDeps): Promise<AutoCancel
         judge,
         skipReason: (judged, walkAt) => skipReason(moments.callback(judged, { walkAt, usesBefore: state.uses.length })),
       }),
-    numbers() {
-      const stuck = decider.stuck();
-      return {
-        ...journalNumbers(options, rules, state, moments.time),
-        candidates: new Map(rules.map(({ name }) => [name, stuck.get(name) ?? 0])),
-        skips: decisions.skips(),
-      };
-    },
+    numbers: () => ({
+      ...journalNumbers(options, state, moments.time),
+      candidates: decider.stuck(),
+      skips: decisions.skips(),
+    }),
   };
 }

@@ -3,15 +3,11 @@ import { actionsLeft, ruleActionsLeft } from './brakes.ts';
 import type { JournalState } from './journal-state.ts';
 import { modeOf } from './judge.ts';
 import type { LimitClock } from './limit-clock.ts';
-import type { AutoCancelOptions, Rule } from './options.ts';
+import type { AutoCancelOptions } from './options.ts';
 
 /** What the journal says of an account's rules, for its metrics. Times: milliseconds since the Unix epoch. */
-export function journalNumbers(
-  options: AutoCancelOptions,
-  rules: readonly Rule[],
-  state: JournalState,
-  time: LimitClock,
-) {
+export function journalNumbers(options: AutoCancelOptions, state: JournalState, time: LimitClock) {
+  const { rules } = options;
   const actions = new Map<string, { rule: string; mode: string; outcome: string; count: number }>();
   for (const rule of rules) {
     const [name, mode] = [rule.name, modeOf(rule, options.mode, time.latest())];

@@ -258,6 +258,11 @@ export const autoCancelOptions = z.strictObject({
     ),
 });
 
-export type AutoCancelOptions = z.output<typeof autoCancelOptions>;
-export type Rule = AutoCancelOptions['rules'][number];
+type Parsed = z.output<typeof autoCancelOptions>;
+export type Rule = Parsed['rules'][number];
+export type AutoCancelOptions = Omit<Parsed, 'rules'> & { readonly rules: readonly Rule[] };
 export type Mode = Rule['mode'];
+
+/** The rules that are for an account. */
+export const rulesFor = ({ rules }: Pick<AutoCancelOptions, 'rules'>, account: string): readonly Rule[] =>
+  rules.filter(({ accounts }) => accounts?.includes(account) ?? true);

@@ -1,15 +1,14 @@
-import type { AutoCancelOptions, Rule } from '../auto-cancel/options.ts';
+import { type AutoCancelOptions, type Rule, rulesFor } from '../auto-cancel/options.ts';
 import type { Config } from './schema.ts';
 import type { Known, Tell } from './tell.ts';
 
-/** Whether a rule may ever send something for an account. */
-function mayAct({ mode }: Pick<AutoCancelOptions, 'mode'>, rule: Rule, account: string): boolean {
-  return mode === 'enforce' && rule.mode !== 'plan' && (rule.accounts?.includes(account) ?? true);
-}
+/** Rules that may ever send something for an account. */
+const actingRules = (autoCancel: AutoCancelOptions, account: string): readonly Rule[] =>
+  autoCancel.mode === 'enforce' ? rulesFor(autoCancel, account).filter(({ mode }) => mode !== 'plan') : [];
 
 /** Whether anything may ever be sent for an account: its token for acting is needed only then. */
 export function accountMayAct({ autoCancel }: { readonly autoCancel: AutoCancelOptions }, account: string): boolean {
-  return autoCancel.rules.some(rule => mayAct(autoCancel, rule, account));
+  return actingRules(autoCancel, account).length > 0;
 }
 
 /** What the rules ask of the rest of the configuration and it does not give. */
@@ -38,7 +37,7 @@ export function checkAutoCancel({ autoCancel, store, accounts }: Config, known: 
       const message = `needs collect.events, which is not enabled for the account ${deaf}`;
       tell.fault([...path, 'stuckWhen', 'idleFor'], message);
     }
-    if (store.kind === 'memory' && own.some(({ name }) => mayAct(autoCancel, rule, name))) {
+    if (store.kind === 'memory' && own.some(({ name }) => actingRules(autoCancel, name).includes(rule))) {
       const message = 'needs a store that lasts: what was sent must be known after a restart, and store.kind is memory';
       tell.fault([...path, 'mode'], message);
     }
