@@ -4,10 +4,7 @@ import type { CallbackSighting, Silence } from '../model/callback.ts';
 import type { JournalTarget } from '../model/journal.ts';
 import { isSaneId } from '../upstream/api.ts';
 import { type Judged, judge, modeOf } from './judge.ts';
-import type { AutoCancelOptions, Mode } from './options.ts';
-
-/** From the most cautious to the least. */
-const MODES: readonly Mode[] = ['plan', 'approve', 'enforce'];
+import { type AutoCancelOptions, MODES } from './options.ts';
 
 /** The same for one episode of one callback, in every process: an action is taken once. */
 function actionOf({ account, id, episode }: JournalTarget): string {

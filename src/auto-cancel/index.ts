@@ -8,7 +8,7 @@ import { createDecider } from './decide.ts';
 import { createDecisionLog } from './decision-log.ts';
 import { createEventLookUps } from './event-look-ups.ts';
 import { type Explanation, explain } from './explain.ts';
-import { type OpenJournal, openJournal } from './journal.ts';
+import { type Journal, openJournal } from './journal.ts';
 import type { Judged } from './judge.ts';
 import { createMoments, type MomentsDeps } from './moments.ts';
 import { createNotices } from './notices.ts';
@@ -41,7 +41,7 @@ export interface AutoCancelDeps extends Omit<MomentsDeps, 'journal'> {
 /** Judges the failure callbacks of one account, and acts on those that are stuck, as far as it is allowed to. */
 export interface AutoCancel {
   readonly account: string;
-  readonly journal: OpenJournal;
+  readonly journal: Journal;
   /** Whether there is anything to run: a rule for the account, or something in its journal. */
   readonly isUsed: boolean;
   /** Does what is due: reads back what was sent, and after each complete walk decides. Throws StoreError and UpstreamError. */

@@ -13,10 +13,6 @@ export interface Journal {
    * is, and in `state`; when it rejects, nothing happened.
    */
   append(entries: readonly JournalEntry[]): Promise<void>;
-}
-
-/** A journal in the hands of the process that writes it. */
-export interface OpenJournal extends Journal {
   /**
    * Its newest lines from a time on (milliseconds since the Unix epoch), `most` at most, the oldest first. Reads from the
    * end, and only as far back as it must; other work gets its turn meanwhile. A line that the clock put among a hundred
@@ -63,7 +59,7 @@ export async function openJournal(
   store: Store,
   account: string,
   noticesOf: (entries: readonly JournalEntry[]) => readonly Posting[] = () => [],
-): Promise<OpenJournal> {
+): Promise<Journal> {
   const state = emptyJournal();
   const lines = await scanLines(store, account);
   for (const [, entry] of lines) foldEntry(state, entry);

@@ -52,7 +52,8 @@ const denied = z
   })
   .refine(({ from, to }) => from < to, { error: 'must be after from', path: ['to'] });
 
-const MODES = ['plan', 'approve', 'enforce'] as const;
+/** From the most cautious to the least. */
+export const MODES = ['plan', 'approve', 'enforce'] as const;
 
 /** What acting needs of a rule. */
 const actingRule = z.strictObject({
