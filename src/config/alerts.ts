@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { alertingRule, alertmanagerOptions, evaluateEvery, notifierName, webhookOptions } from '../alerts/options.ts';
 import { type AlertCondition, alertCondition, type Selector } from '../alerts/condition-options.ts';
+import { alertingRule, alertmanagerOptions, evaluateEvery, notifierName, webhookOptions } from '../alerts/options.ts';
 import { collectors } from '../collectors/index.ts';
 import { formatDuration } from '../kit/duration.ts';
 import { accountFamilies } from '../metrics/account-families.ts';
