@@ -1,13 +1,11 @@
-import { type Answer, ask, type Command } from '../auto-cancel/commands.ts';
+import { type Answer, ask, type Command } from '../auto-cancel/index.ts';
 import type { StoreSettings } from '../config/store-settings.ts';
 import type { Clock } from '../kit/clock.ts';
 import { openStoreBeside } from '../store/open.ts';
 import type { Store } from '../store/store.ts';
 import { type JournalLine, readJournals } from './auto-cancel.ts';
 
-export type { Command } from '../auto-cancel/commands.ts';
-export type { BrakeResult } from '../auto-cancel/desk.ts';
-export type { Explanation } from '../auto-cancel/explain.ts';
+export type { BrakeResult, Command, Explanation } from '../auto-cancel/index.ts';
 export { BREAKERS } from '../model/journal.ts';
 export type { JournalLine } from './auto-cancel.ts';
 

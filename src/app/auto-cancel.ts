@@ -1,13 +1,14 @@
 import { createHash } from 'node:crypto';
-import type { Outbox } from '../alerts/index.ts';
-import { modeOf } from '../auto-cancel/candidates.ts';
-import { createDesk } from '../auto-cancel/desk.ts';
-import { type Explanation, explain } from '../auto-cancel/explain.ts';
-import { type Journal, openJournal, readJournal } from '../auto-cancel/journal.ts';
-import { judge } from '../auto-cancel/judge.ts';
-import { withNotifications } from '../auto-cancel/notices.ts';
-import { createPipeline, type Pipeline } from '../auto-cancel/pipeline.ts';
-import { mayBeThere } from '../auto-cancel/stop-file.ts';
+import type { Outbox } from '../alerts/outbox.ts';
+import {
+  type AutoCancel as AccountAutoCancel,
+  createAutoCancel as createAccountAutoCancel,
+  createCommandHandler,
+  type Explanation,
+  mayBeThere,
+  modeOf,
+  readJournal,
+} from '../auto-cancel/index.ts';
 import { accountMayAct } from '../config/auto-cancel.ts';
 import type { Config } from '../config/schema.ts';
 import type { Clock } from '../kit/clock.ts';
@@ -15,10 +16,12 @@ import type { Log } from '../kit/log.ts';
 import type { Tracer } from '../kit/tracer.ts';
 import { autoCancelFamilies, autoCancelSamples } from '../metrics/auto-cancel.ts';
 import type { Source } from '../metrics/family.ts';
-import { BREAKERS, FINAL_OUTCOMES, type JournalEntry } from '../model/journal.ts';
+import type { JournalEntry } from '../model/journal.ts';
 import type { Store } from '../store/store.ts';
 import type { Account } from './account.ts';
-import { evidenceOf, rulesOf } from './callbacks.ts';
+import { walkViewOf } from './callbacks.ts';
+
+export { withStages } from '../auto-cancel/reference.ts';
 
 /** Acting on stuck failure callbacks, for all accounts. */
 export interface AutoCancel {
@@ -36,9 +39,8 @@ export interface AutoCancel {
 
 export type JournalLine = JournalEntry & { readonly account: string };
 
-interface AutoCancelDeps {
+export interface AutoCancelDeps {
   readonly config: Config;
-  readonly accounts: readonly Account[];
   readonly store: Store;
   readonly clock: Clock;
   readonly log: Log;
@@ -65,37 +67,8 @@ export async function readJournals(
   return lines.sort((a, b) => a.at - b.at);
 }
 
-/** How a judgement says that it lacks nothing but the newest event. */
-const LACKS_EVENTS = 'unknown_idle_for';
-
-function createSource(config: Config, account: string, journal: Journal, pipeline: Pipeline): Source {
-  const options = config.autoCancel;
-  const rules = options.rules.filter(({ accounts }) => accounts?.includes(account) ?? true);
-  const numbers = () => {
-    const { state } = journal;
-    const actions = new Map<string, { rule: string; mode: string; outcome: string; count: number }>();
-    for (const rule of rules) {
-      const [name, mode] = [rule.name, pipeline.modeOf(rule)];
-      for (const outcome of FINAL_OUTCOMES) {
-        actions.set(`${name}\0${mode}\0${outcome}`, { rule: name, mode, outcome, count: 0 });
-      }
-    }
-    for (const [key, each] of state.outcomes) actions.set(key, each);
-    const unresolved = new Map<string, number>();
-    for (const { isOpen, rule, attempts } of state.actions.values()) {
-      const at = attempts.at(-1)?.at;
-      if (isOpen && at !== undefined) unresolved.set(rule, Math.min(at, unresolved.get(rule) ?? at));
-    }
-    return {
-      candidates: new Map([...pipeline.candidates()].filter(([name]) => rules.some(rule => rule.name === name))),
-      actions: [...actions.values()],
-      skips: pipeline.decisions.skips(),
-      breakers: new Map(BREAKERS.map(breaker => [breaker, state.breakers.has(breaker)])),
-      isPaused: state.paused !== undefined,
-      unresolved,
-      budget: pipeline.left(rules),
-    };
-  };
+/** The families of one account, as its numbers are. */
+function createSource({ account, numbers }: AccountAutoCancel): Source {
   let last = { text: '', samples: autoCancelSamples(numbers()) };
   return {
     account,
@@ -110,63 +83,37 @@ function createSource(config: Config, account: string, journal: Journal, pipelin
   };
 }
 
-/** Undefined while the configuration has it off. Rejects with StoreError where its journals can't be read. */
-export async function createAutoCancel(deps: AutoCancelDeps): Promise<AutoCancel | undefined> {
-  const { config, accounts, store, outbox, alertStates, clock, log, tracer } = deps;
-  const options = config.autoCancel;
-  if (options.mode === 'off' || options.rules.length === 0) return undefined;
-  const policy = createHash('sha256').update(JSON.stringify(options)).digest('hex').slice(0, 16);
-  const rules = new Map(options.rules.map(rule => [rule.name, rule]));
-  const notify = new Map(options.rules.map(rule => [rule.name, rule.notify]));
-  const parts = await Promise.all(
-    accounts.map(async account => {
-      const { name } = account;
-      const opened = await openJournal(store, name);
-      const journal = withNotifications(name, opened, outbox, notify);
-      const evidence = () => evidenceOf(account.slot);
-      const pipeline = createPipeline({
-        account: name,
-        options,
-        policy,
-        journal,
-        evidence,
-        judge(rule, sighting, id, silence) {
-          const known = rules.get(rule);
-          if (!known) throw new Error(`there is no rule called ${rule}`);
-          return judge(known, { sighting, id, lastEventAt: undefined, askedAt: clock.now(), ...silence });
-        },
-        lacksEvents: LACKS_EVENTS,
-        reader: account.at('look'),
-        lastReader: account.at('action'),
-        writer: accountMayAct(config, name) ? account.createWriter() : undefined,
-        isStopped: () => mayBeThere(options.stopFile),
-        alerts: () => alertStates(name),
-        clock,
-        log,
-        tracer,
-      });
-      const isUsed = rulesOf(config, name).length > 0;
-      return { name, newest: opened.newest, journal, pipeline, facts: () => evidence().facts, isUsed };
-    }),
-  );
-  const explainIn = (part: (typeof parts)[number], id: string) => explain(id, { ...part, account: part.name });
-  const desk = createDesk({
-    store,
-    accounts: parts.map(part => ({ name: part.name, journal: part.journal, explain: id => explainIn(part, id) })),
-    clock,
-    log,
+const policyOf = ({ autoCancel }: Config) =>
+  createHash('sha256').update(JSON.stringify(autoCancel)).digest('hex').slice(0, 16);
+
+/** Auto-cancel of one account. Rejects with StoreError where its journal can't be read. */
+export function openAccountAutoCancel(account: Account, deps: AutoCancelDeps): Promise<AccountAutoCancel> {
+  const { config, alertStates } = deps;
+  const { name } = account;
+  return createAccountAutoCancel({
+    ...deps,
+    account: name,
+    options: config.autoCancel,
+    policy: policyOf(config),
+    walk: () => walkViewOf(account.slot),
+    reader: account.at('look'),
+    lastReader: account.at('action'),
+    writer: accountMayAct(config, name) ? account.createWriter() : undefined,
+    isStopped: () => mayBeThere(config.autoCancel.stopFile),
+    alertStates: () => alertStates(name),
   });
-  /** What was asked while no agent ran comes before anything else: nothing is done until the store has taken it. */
-  let isReady = false;
-  async function obey(): Promise<void> {
-    // A pause is of all accounts, of those that were configured after it, too.
-    const paused = parts.find(({ journal }) => journal.state.paused)?.journal.state.paused;
-    for (const { journal } of isReady ? [] : parts) {
-      if (paused && !journal.state.paused) await journal.append([{ ...paused, step: 'paused' }]);
-    }
-    await desk.serve();
-    isReady = true;
-  }
+}
+
+/** Undefined while the configuration has it off. Rejects with StoreError where its journals can't be read. */
+export async function createAutoCancel(
+  deps: AutoCancelDeps & { readonly accounts: readonly Account[] },
+): Promise<AutoCancel | undefined> {
+  const { config, store, clock, log } = deps;
+  const { mode, rules } = config.autoCancel;
+  if (mode === 'off' || rules.length === 0) return undefined;
+  const opened = await Promise.all(deps.accounts.map(account => openAccountAutoCancel(account, deps)));
+  const commandAccounts = opened.map(({ account, journal, explain }) => ({ name: account, journal, explain }));
+  const handler = createCommandHandler({ store, accounts: () => commandAccounts, clock, log });
   const quietly = (what: string, work: (signal: AbortSignal) => Promise<void>) => async (signal: AbortSignal) => {
     try {
       await work(signal);
@@ -174,32 +121,31 @@ export async function createAutoCancel(deps: AutoCancelDeps): Promise<AutoCancel
       if (!signal.aborted) log.error({ error: String(error) }, what);
     }
   };
-  const commands = quietly('commands could not be obeyed', obey);
+  const commands = quietly('commands could not be obeyed', () => handler.serve());
+  // What was asked while no agent ran comes before anything else.
   await commands(new AbortController().signal);
-  for (const rule of options.rules) {
-    log.info(
-      { rule: rule.name, mode: modeOf(rule, options.mode, clock.now()), policy },
-      'a rule of auto-cancel is in force',
-    );
+  const policy = policyOf(config);
+  for (const rule of rules) {
+    log.info({ rule: rule.name, mode: modeOf(rule, mode, clock.now()), policy }, 'a rule of auto-cancel is in force');
   }
   return {
-    sources: parts.map(({ name, journal, pipeline }) => createSource(config, name, journal, pipeline)),
+    sources: opened.map(createSource),
     loops: [
       commands,
-      ...parts
-        .filter(({ isUsed, journal }) => isUsed || journal.state.actions.size > 0)
-        .map(({ pipeline }) =>
+      ...opened
+        .filter(({ isUsed }) => isUsed)
+        .map(each =>
           quietly('auto-cancel could not go on', async signal => {
-            if (isReady) await pipeline.run(signal);
+            if (handler.isReady(each.account)) await each.run(signal);
           }),
         ),
     ],
     explain: (id, account) =>
-      parts.filter(({ name }) => account === undefined || name === account).flatMap(part => explainIn(part, id) ?? []),
+      opened.filter(each => account === undefined || each.account === account).flatMap(each => each.explain(id) ?? []),
     async journal(since) {
       const lines: JournalLine[] = [];
-      for (const { name, newest } of parts) {
-        for (const entry of await newest(since, MOST_LINES)) lines.push({ account: name, ...entry });
+      for (const { account, journal } of opened) {
+        for (const entry of await journal.newest(since, MOST_LINES)) lines.push({ account, ...entry });
       }
       return lines.sort((a, b) => a.at - b.at).slice(-MOST_LINES);
     },

@@ -1,5 +1,6 @@
-import { allowedGap, defaultRule, type JudgingRule, judge, walkEvery, wantsUnreported } from '../auto-cancel/judge.ts';
-import type { Evidence } from '../auto-cancel/pipeline.ts';
+import type { WalkView } from '../auto-cancel/index.ts';
+import { allowedGap, judge, walkEvery, wantsUnreported } from '../auto-cancel/judge.ts';
+import { defaultRule, type JudgingRule, rulesFor } from '../auto-cancel/options.ts';
 import type { CallbackOptions, DlqFacts } from '../collectors/index.ts';
 import type { Config } from '../config/schema.ts';
 import type { Clock } from '../kit/clock.ts';
@@ -7,8 +8,7 @@ import type { Slot } from '../scheduler/board.ts';
 
 /** Rules that are judged for an account: none while auto-cancel is off. */
 export function rulesOf({ autoCancel }: Config, account: string): readonly JudgingRule[] {
-  if (autoCancel.mode === 'off') return [];
-  return autoCancel.rules.filter(({ accounts }) => accounts?.includes(account) ?? true);
+  return autoCancel.mode === 'off' ? [] : rulesFor(autoCancel, account);
 }
 
 /** What the rules ask of the walks that look for failure callbacks. */
@@ -35,8 +35,8 @@ function isFresh(slot: Slot | undefined, round: string): boolean {
   return status !== undefined && !status.withdrawn && last?.success === true && !last.stale;
 }
 
-/** What the board says of failure callbacks now. */
-export function evidenceOf(slot: (collector: string) => Slot | undefined): Evidence {
+/** What the board shows of failure callbacks now. */
+export function walkViewOf(slot: (collector: string) => Slot | undefined): WalkView {
   const facts = slot('dlq')?.visible().now as DlqFacts | undefined;
   return {
     facts: facts?.tracked,

@@ -1,33 +1,10 @@
 import type { Breaker, JournalTarget } from '../model/journal.ts';
-import type { Judged } from './candidates.ts';
-import { type Action, attemptsThatCount, type JournalState, type Use } from './journal-state.ts';
+import { type Action, attemptsThatCount, type JournalState, type Use, urlOf } from './journal-state.ts';
+import type { Judged } from './judge.ts';
 import type { AutoCancelOptions } from './options.ts';
 
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
-
-/** What is outside the journal and may forbid to act. */
-export interface Surroundings {
-  /** Whether the stop file is there. */
-  readonly isStopped: boolean;
-  /** Alerts that fire, and those of which it is not known, by name. */
-  readonly alerts: ReadonlyMap<string, 'firing' | 'unknown'>;
-}
-
-/** Why nothing at all may be done now, as one word; undefined when something may. */
-export function brakeOf(
-  options: AutoCancelOptions,
-  state: JournalState,
-  { isStopped, alerts }: Surroundings,
-): string | undefined {
-  if (state.paused) return 'paused';
-  if (isStopped) return 'stop_file';
-  const said = options.pauseWhileAlerts.map(name => alerts.get(name));
-  if (said.includes('firing')) return 'alert_firing';
-  if (said.includes('unknown')) return 'alert_unknown';
-  const [open] = state.breakers.keys();
-  return open && `breaker_${open}`;
-}
 
 /** Why too many callbacks look stuck to believe it; undefined when they do not. `population`: those that some rule matches. */
 export function tooMany(
@@ -58,27 +35,6 @@ export function tripped(
   return undefined;
 }
 
-/** Whether an approval was given, and still holds at `now`. */
-export function isApproved({ approvedBy, approvalUntil }: Action, now: number): boolean {
-  return approvedBy !== undefined && approvalUntil !== undefined && now < approvalUntil;
-}
-
-/**
- * What this one still waits for; undefined when for nothing. `own`: what is known of its action that was asked by the same
- * rule, mode and policy. `walkAt`: when the walk began that judged it. Times: milliseconds since the Unix epoch.
- */
-export function waitOf(
-  { rule, mode }: Pick<Judged, 'rule' | 'mode'>,
-  own: Action | undefined,
-  walkAt: number,
-  now: number,
-): 'grace' | 'awaiting_approval' | undefined {
-  // Judged again by a walk that began after its end. Whoever is asked is asked after it.
-  const isGracious = rule.grace > 0 && own?.approvalUntil === undefined;
-  if (isGracious && (own?.graceUntil === undefined || walkAt < own.graceUntil)) return 'grace';
-  return mode === 'approve' && !(own && isApproved(own, now)) ? 'awaiting_approval' : undefined;
-}
-
 const countSince = (uses: readonly Use[], from: number) => uses.filter(({ at }) => at > from).length;
 
 /** How many cancels the limits of hour and day leave. */
@@ -93,8 +49,6 @@ export function ruleActionsLeft({ name, limits }: Judged['rule'], state: Journal
   const uses = state.uses.filter(use => !use.isPlan && use.rule === name);
   return Math.max(0, limits.perHour - countSince(uses, now - HOUR));
 }
-
-const urlOf = ({ workflowUrl, url }: JournalTarget) => workflowUrl ?? url;
 
 /** The same run of the same entry's callback, under whichever of its ids. */
 const isSameEpisode = ({ target: other }: Action, { dlqId, messageId, episode }: JournalTarget) =>
@@ -122,32 +76,42 @@ function isLimitedLately({ attempts }: Action, now: number): boolean {
   return last.at > now - Math.min(DAY, LIMITED_WAIT * 2 ** (times - 2));
 }
 
-/** Why this one may not be acted upon now, as one word; undefined when it may. `runFrom`: uses that were there when its run began. */
-export function limitOf(
+/** Why earlier cancels keep this one from being sent; undefined when they do not. `now`: milliseconds since the Unix epoch. */
+export function earlierCancel(
   judged: Judged,
-  options: AutoCancelOptions,
   state: JournalState,
   now: number,
-  runFrom: number,
-): string | undefined {
-  const { rule, mode, target, action } = judged;
+): 'unresolved' | 'sent_before' | 'not_in_progress_lately' | 'rate_limited' | undefined {
+  const { target, action } = judged;
   const others = [...state.actions.values()].filter(({ id }) => id !== action);
   if (others.some(other => other.isOpen && other.target.id === target.id)) return 'unresolved';
   if (others.some(other => isSameEpisode(other, target) && attemptsThatCount(other) > 0)) return 'sent_before';
   const alone = leftAlone(judged, state, now);
   if (alone) return alone;
   const known = state.actions.get(action);
-  if (known && isLimitedLately(known, now)) return 'rate_limited';
+  return known && isLimitedLately(known, now) ? 'rate_limited' : undefined;
+}
+
+/**
+ * The limit that is used up for this one; undefined when none is. Plans count apart from cancels. `usesBefore`: uses in the
+ * journal when the decisions upon this walk began.
+ */
+export function exhaustedLimit(
+  { rule, mode, target }: Judged,
+  { limits }: AutoCancelOptions,
+  state: JournalState,
+  now: number,
+  usesBefore: number,
+): 'cooldown' | 'limit_run' | 'limit_hour' | 'limit_day' | undefined {
   const isPlan = mode === 'plan';
   const uses = state.uses.filter(use => use.isPlan === isPlan);
   const ofRule = uses.filter(use => use.rule === rule.name);
   const url = urlOf(target);
   if (uses.some(use => use.url === url && use.at > now - rule.cooldown.perUrl)) return 'cooldown';
-  const ofRun = state.uses.slice(runFrom).filter(use => use.isPlan === isPlan);
+  const ofRun = state.uses.slice(usesBefore).filter(use => use.isPlan === isPlan);
   const ofRunAndRule = ofRun.filter(use => use.rule === rule.name);
-  if (ofRun.length >= options.limits.perRun || ofRunAndRule.length >= rule.limits.perRun) return 'limit_run';
+  if (ofRun.length >= limits.perRun || ofRunAndRule.length >= rule.limits.perRun) return 'limit_run';
   if (countSince(ofRule, now - HOUR) >= rule.limits.perHour) return 'limit_hour';
-  if (countSince(uses, now - HOUR) >= options.limits.perHour) return 'limit_hour';
-  if (countSince(uses, now - DAY) >= options.limits.perDay) return 'limit_day';
-  return undefined;
+  if (countSince(uses, now - HOUR) >= limits.perHour) return 'limit_hour';
+  return countSince(uses, now - DAY) >= limits.perDay ? 'limit_day' : undefined;
 }

@@ -1,35 +1,10 @@
 import { createHash } from 'node:crypto';
 import { bareAddress } from '../kit/bare-address.ts';
 import type { CallbackSighting, Silence } from '../model/callback.ts';
-import type { Finding } from '../model/finding.ts';
 import type { JournalTarget } from '../model/journal.ts';
 import { isSaneId } from '../upstream/api.ts';
-import type { ActingRule, AutoCancelOptions } from './options.ts';
-
-export type Mode = ActingRule['mode'];
-
-/** From the most cautious to the least. */
-const MODES: readonly Mode[] = ['plan', 'approve', 'enforce'];
-
-/** What a rule may do now: no more than the global mode, and after its end only plan. `now`: milliseconds since the Unix epoch. */
-export function modeOf(rule: ActingRule, globalMode: AutoCancelOptions['mode'], now: number): Mode {
-  const hasExpired = rule.expires !== null && now >= rule.expires;
-  return globalMode !== 'enforce' || hasExpired ? 'plan' : rule.mode;
-}
-
-/** A failure callback, and the one rule whose word counts for it. */
-export interface Judged {
-  readonly action: string;
-  readonly sighting: CallbackSighting;
-  readonly target: JournalTarget;
-  readonly rule: ActingRule;
-  readonly mode: Mode;
-  readonly finding: Finding;
-  /** What the event log said, where it was asked. */
-  readonly silence: Silence | undefined;
-  /** What the other rules that match it say. */
-  readonly shadowed: readonly Finding[];
-}
+import { type Judged, judge, modeOf } from './judge.ts';
+import { type AutoCancelOptions, MODES } from './options.ts';
 
 /** The same for one episode of one callback, in every process: an action is taken once. */
 function actionOf({ account, id, episode }: JournalTarget): string {
@@ -54,27 +29,29 @@ function targetOf(account: string, id: string | undefined, { entry, episode }: C
   };
 }
 
-export interface JudgeContext {
+interface JudgeContext {
   readonly account: string;
+  /** Whose rules are those for the account. */
   readonly options: AutoCancelOptions;
-  /** What a rule may do now. */
-  modeOf(rule: ActingRule): Mode;
+  /** By the clock of what ends, and by the wall clock; milliseconds since the Unix epoch. */
+  readonly latest: number;
+  readonly now: number;
+  /** What the event log said of the entry's messages, where it was asked. */
   readonly silence: Silence | undefined;
-  judge(rule: string, sighting: CallbackSighting, id: string | undefined, silence: Silence | undefined): Finding;
 }
 
 /**
- * Every rule that matches says its word; that of the most cautious mode counts, and of two the first in the
+ * Asks every rule; of those that match the one with the most cautious mode counts, and of two such the first in the
  * configuration. Undefined where none matches.
  */
 export function judgeSighting(sighting: CallbackSighting, context: JudgeContext): Judged | undefined {
-  const { account, options, silence, judge } = context;
+  const { account, options, silence, latest, now } = context;
   const reported = sighting.entry[options.idFrom];
   // What can't be sent is none.
   const id = reported !== undefined && isSaneId(reported) ? reported : undefined;
+  const seen = { sighting, id, lastEventAt: undefined, askedAt: now, ...silence };
   const matching = options.rules
-    .filter(({ accounts }) => accounts === null || accounts.includes(account))
-    .map(rule => ({ rule, mode: context.modeOf(rule), finding: judge(rule.name, sighting, id, silence) }))
+    .map(rule => ({ rule, mode: modeOf(rule, options.mode, latest), finding: judge(rule, seen) }))
     .filter(({ finding }) => finding.verdict !== 'no_match')
     .sort((a, b) => MODES.indexOf(a.mode) - MODES.indexOf(b.mode));
   const [owner, ...others] = matching;

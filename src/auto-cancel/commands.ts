@@ -2,8 +2,11 @@ import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
 import type { Clock } from '../kit/clock.ts';
 import type { Log } from '../kit/log.ts';
-import { BREAKERS } from '../model/journal.ts';
+import { BREAKERS, type JournalEntry } from '../model/journal.ts';
 import type { Change, Store } from '../store/store.ts';
+import type { Explanation } from './explain.ts';
+import type { Journal } from './journal.ts';
+import type { JournalState } from './journal-state.ts';
 
 /** Commands concern the agent, not one account: their rows are those of an account that can't be configured. */
 export const COMMAND_ACCOUNT = '';
@@ -17,10 +20,10 @@ const commandShape = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('explain'), dlqId: text, account: text.optional() }),
 ]);
 
-/** What people may ask of the running agent from another process. */
+/** What operators may ask of the running agent from another process. */
 export type Command = Readonly<z.infer<typeof commandShape>>;
 
-/** `result`: what the command gives, as JSON. `why`: for people. */
+/** `result`: what the command gives, as JSON. `why`: for the operator. */
 export type Answer = { readonly ok: true; readonly result?: unknown } | { readonly ok: false; readonly why: string };
 
 /** A command as the agent took it. */
@@ -45,12 +48,12 @@ const COMMAND = 'command/';
 const ANSWER = 'answer/';
 /** Milliseconds between two looks for the answer. */
 const LOOK_EVERY = 100;
-/** Milliseconds from taking a command to its committed answer: whoever asks waits so much longer before giving up. */
+/** Milliseconds from taking a command to its committed answer: the asking process waits so much longer before giving up. */
 const SETTLE = 1000;
-/** An answer that nobody fetched in this time, milliseconds, is nobody's. */
+/** Milliseconds after which an answer that was not fetched is removed. */
 const STALE = 3_600_000;
 
-/** Brakes hold whoever pulls them when no agent runs. Whatever acts or only tells is for the one who is there to see it. */
+/** A brake counts for the next agent, too; an approval or an explanation only for the operator who waits for it. */
 const isQueued = ({ kind }: Command) => kind !== 'approve' && kind !== 'explain';
 
 /** The row's value in its shape; undefined when it is anything else: another version wrote it, or something is wrong. */
@@ -107,7 +110,7 @@ export async function ask(
 
 /**
  * The commands that wait, in the order in which they were given. Each is to be answered by `answerChanges`, in the
- * transaction that makes it so. Removes, and logs, what is no command, and what nobody waits for any more.
+ * transaction that makes it so. Removes, and logs, what is no command, and commands that expired.
  */
 export async function takeCommands(
   store: Pick<Store, 'scan' | 'commit'>,
@@ -123,7 +126,7 @@ export async function takeCommands(
       continue;
     }
     removed.push({ key, value: null });
-    if (row) log.info({ kind: row.command.kind }, 'a command that nobody waits for any more was dropped');
+    if (row) log.info({ kind: row.command.kind }, 'an expired command was dropped');
     else log.warn({ bytes: value.length }, 'a row that is no command of this version was dropped');
   }
   for (const [key, value] of await store.scan(COMMAND_ACCOUNT, ANSWER)) {
@@ -142,4 +145,131 @@ export function answerChanges({ id }: Taken, answer: Answer, now: number): Chang
     { key: COMMAND + id, value: null },
     { key: ANSWER + id, value: JSON.stringify(row) },
   ];
+}
+
+/** One account as commands see it. */
+export interface CommandAccount {
+  readonly name: string;
+  readonly journal: Journal;
+  explain(id: string): Explanation | undefined;
+}
+
+export interface CommandHandlerDeps {
+  readonly store: Store;
+  /** Those that the agent has now. */
+  accounts(): readonly CommandAccount[];
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** What a brake was like before a command: the pause that lasted, or why the breaker was open. `at`: milliseconds since the Unix epoch. */
+interface Before {
+  readonly at: number;
+  readonly by?: string;
+  readonly reason: string;
+}
+
+/** The result of `pause`, `resume` and `reset-breaker`. Without `before`: there was no pause, and the breaker was not open. */
+export interface BrakeResult {
+  readonly accounts: readonly string[];
+  readonly before?: Before;
+}
+
+/** Obeys what operators ask through the store. */
+export interface CommandHandler {
+  /**
+   * Obeys the commands that wait, and extends a pause to accounts that are new: a pause is of all accounts. Throws StoreError;
+   * what was not answered is then obeyed once more, which changes nothing.
+   */
+  serve(): Promise<void>;
+  /** Whether what was asked before the account was opened has been obeyed: until then nothing may be done in it. */
+  isReady(account: string): boolean;
+}
+
+/** So many characters of an action's identifier tell it from others, or are refused. */
+const SHORTEST = 6;
+
+export function createCommandHandler({ store, accounts: current, clock, log }: CommandHandlerDeps): CommandHandler {
+  /** Accounts for which everything has been obeyed that was asked before they were opened. */
+  const ready = new Set<string>();
+
+  /** Writes it into the journals of those accounts that it changes something for, and says what was so before. */
+  async function toAll(
+    entry: JournalEntry,
+    was: (state: JournalState) => Before | undefined,
+    ends: boolean,
+  ): Promise<Answer> {
+    const accounts = current();
+    const before = accounts.flatMap(({ journal }) => was(journal.state) ?? []).at(0);
+    for (const { journal } of accounts) {
+      if (!ends || was(journal.state)) await journal.append([entry]);
+    }
+    const result: BrakeResult = { accounts: accounts.map(({ name }) => name), ...(before ? { before } : {}) };
+    return { ok: true, result };
+  }
+
+  async function approve(prefix: string, by: string): Promise<Answer> {
+    const waiting = current().flatMap(({ name, journal }) =>
+      [...journal.state.actions.values()].flatMap(action =>
+        action.approvalUntil !== undefined && clock.now() < action.approvalUntil ? [{ name, journal, action }] : [],
+      ),
+    );
+    const found = waiting.filter(
+      ({ action: { id, target } }) => target.dlqId === prefix || (prefix.length >= SHORTEST && id.startsWith(prefix)),
+    );
+    const [one, another] = found;
+    if (!one) return { ok: false, why: `nothing waits for approval under ${prefix}` };
+    if (another) return { ok: false, why: `${found.length} actions begin with ${prefix}` };
+    const { id, rule, approvedBy } = one.action;
+    if (approvedBy === undefined) {
+      await one.journal.append([{ at: clock.now(), action: id, step: 'approved', by }]);
+    }
+    return { ok: true, result: { account: one.name, action: id, rule } };
+  }
+
+  async function extendPause(): Promise<void> {
+    const paused = current().find(({ journal }) => journal.state.paused)?.journal.state.paused;
+    if (!paused) return;
+    for (const { name, journal } of current()) {
+      if (!ready.has(name) && !journal.state.paused) await journal.append([{ ...paused, step: 'paused' }]);
+    }
+  }
+
+  async function obey(command: Command): Promise<Answer> {
+    const at = clock.now();
+    switch (command.kind) {
+      case 'pause':
+        return toAll({ at, step: 'paused', by: command.by, reason: command.reason }, state => state.paused, false);
+      case 'resume':
+        return toAll({ at, step: 'resumed', by: command.by, reason: command.reason }, state => state.paused, true);
+      case 'reset-breaker': {
+        const { breaker, by, reason } = command;
+        const entry: JournalEntry = { at, step: 'breaker_reset', breaker, by, reason };
+        return toAll(entry, state => state.breakers.get(breaker), true);
+      }
+      case 'approve':
+        return approve(command.action, command.by);
+      case 'explain': {
+        const asked = current().filter(({ name }) => command.account === undefined || name === command.account);
+        return { ok: true, result: asked.flatMap(account => account.explain(command.dlqId) ?? []) };
+      }
+    }
+  }
+
+  async function answer(taken: Taken): Promise<void> {
+    const given = await obey(taken.command);
+    await store.commit(COMMAND_ACCOUNT, answerChanges(taken, given, clock.now()));
+    const { kind } = taken.command;
+    if (kind !== 'explain') log.warn({ ...taken.command, ok: given.ok }, 'a command was obeyed');
+  }
+
+  return {
+    async serve() {
+      const names = current().map(({ name }) => name);
+      await extendPause();
+      for (const taken of await takeCommands(store, { clock, log })) await answer(taken);
+      for (const name of names) ready.add(name);
+    },
+    isReady: account => ready.has(account),
+  };
 }

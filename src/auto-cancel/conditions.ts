@@ -1,8 +1,62 @@
+import { z } from 'zod';
 import { bareAddress } from '../kit/bare-address.ts';
 import { printable } from '../kit/printable.ts';
 import type { Holds, Predicate } from '../model/finding.ts';
 import type { DlqEntry } from '../model/message.ts';
-import { type Alternatives, CONDITION_KEYS, type Conditions } from './rule-options.ts';
+import { createPattern, faultOfPattern } from './pattern.ts';
+
+const ALTERNATIVES = 'must name at least one of in, prefix, matches';
+
+/** Ways in which one text may match: any of them is enough. */
+function alternatives<T extends z.ZodType<string>>(text: T) {
+  const list = z.array(text).min(1, { error: 'must not be empty' });
+  return z
+    .strictObject({
+      in: list.optional().describe('It is one of these.'),
+      prefix: list.optional().describe('It begins with one of these.'),
+      matches: z
+        .string()
+        .min(1)
+        .transform((pattern, context) => {
+          const message = faultOfPattern(pattern);
+          if (message === undefined) return createPattern(pattern);
+          context.addIssue({ code: 'custom', message });
+          return z.NEVER;
+        })
+        .optional()
+        .describe(
+          'The whole of it matches this regular expression: the dialect of Prometheus (RE2), `.` matches line breaks.',
+        ),
+    })
+    .refine(ways => Object.values(ways).some(way => way !== undefined), { error: ALTERNATIVES });
+}
+
+type Alternatives = z.output<ReturnType<typeof alternatives<z.ZodString>>>;
+
+const text = alternatives(z.string().min(1));
+const WHOLE = 'must be a whole number';
+/** Numbers are compared as they are written. */
+const digits = z
+  .union([z.int().min(0), z.string().regex(/^\d+$/, { error: WHOLE })], { error: WHOLE })
+  .transform(String);
+
+export const conditions = z.strictObject({
+  url: text.optional().describe('Address that the message was sent to: any of these ways is enough.'),
+  workflowUrl: text.optional().describe('As `url`: address of the workflow.'),
+  label: text.optional().describe('As `url`: any of the labels.'),
+  queue: text.optional().describe('As `url`: queue.'),
+  topic: text.optional().describe('As `url`: topic (URL group).'),
+  schedule: text.optional().describe('As `url`: schedule.'),
+  flowControlKey: text.optional().describe('As `url`: flow-control key.'),
+  responseStatus: alternatives(digits)
+    .optional()
+    .describe('As `url`: digits of the last status, such as `{ in: [500, 503] }` or `{ prefix: [5] }`.'),
+});
+
+export type Conditions = z.output<typeof conditions>;
+export const CONDITION_KEYS = Object.keys(conditions.shape) as (keyof Conditions)[];
+
+export const NO_MATCH = `must name at least one of ${CONDITION_KEYS.join(', ')}: an empty match would be everything`;
 
 /** What an entry says of each key; nothing where it does not report it. */
 const VALUES: Readonly<Record<keyof Conditions, (entry: DlqEntry) => readonly (string | number | undefined)[]>> = {
@@ -21,7 +75,7 @@ const LONGEST_SHOWN = 200;
 /** Keys whose values are addresses; any other that looks like one is treated as one. */
 const ADDRESSES: ReadonlySet<keyof Conditions> = new Set(['url', 'workflowUrl']);
 
-/** Text of the service for people's eyes: one short line, no control characters, no query, which may hold a secret. */
+/** Text of the service for output: one short line, no control characters, no query, which may hold a secret. */
 function shown(key: keyof Conditions, values: readonly string[]): string {
   const bare = values.map(text => (ADDRESSES.has(key) || /^\s*https?:/i.test(text) ? bareAddress(text) : text));
   const line = printable(bare.join(', '));

@@ -2,7 +2,7 @@ import type { Clock } from '../kit/clock.ts';
 import type { Log } from '../kit/log.ts';
 import type { Silence } from '../model/callback.ts';
 import type { Reader } from '../upstream/api.ts';
-import type { Judged } from './candidates.ts';
+import type { Judged } from './judge.ts';
 import { lookForEvents } from './look.ts';
 
 /** The newest events of those that lack nothing else, as far as there is room after a walk. */

@@ -25,10 +25,25 @@ export interface Action {
   /** A plan was written of it. */
   readonly isPlanned: boolean;
   readonly attempts: readonly Attempt[];
-  /** An intent without an end: nobody may act on it before that is settled. */
+  /** An intent without an end: nothing more is sent before that is settled. */
   readonly isOpen: boolean;
   /** How it ended for good; undefined when it may still be acted upon. */
   readonly ended: FinalOutcome | undefined;
+}
+
+/** What names an action in lines and logs. */
+export type ActionRef = Pick<Extract<JournalEntry, { step: 'ended' }>, 'action' | 'rule' | 'mode' | 'target'>;
+
+export const refOf = ({ id, rule, mode, target }: Action): ActionRef => ({ action: id, rule, mode, target });
+
+/** The line that ends an action. `at`: milliseconds since the Unix epoch. */
+export function endLine(
+  { action, rule, mode, target }: ActionRef,
+  outcome: FinalOutcome,
+  reason: string,
+  at: number,
+): Extract<JournalEntry, { step: 'ended' }> {
+  return { at, action, step: 'ended', outcome, rule, mode, reason, target };
 }
 
 /** Something that counts against the limits: an intent, or in plan mode what would have been one. */
@@ -75,7 +90,11 @@ export function emptyJournal(): JournalState {
   };
 }
 
-const urlOf = ({ workflowUrl, url }: JournalTarget) => workflowUrl ?? url;
+/** The address by which limits count. */
+export const urlOf = ({ workflowUrl, url }: JournalTarget) => workflowUrl ?? url;
+
+/** Nothing is waited for, and no rule asks. */
+const NO_WAIT = { asker: undefined, graceUntil: undefined, approvalUntil: undefined, approvedBy: undefined };
 
 function begin(id: string, target: JournalTarget, rule: string): Action {
   return {
@@ -84,10 +103,7 @@ function begin(id: string, target: JournalTarget, rule: string): Action {
     rule,
     mode: 'plan',
     blind: false,
-    asker: undefined,
-    graceUntil: undefined,
-    approvalUntil: undefined,
-    approvedBy: undefined,
+    ...NO_WAIT,
     isPlanned: false,
     attempts: [],
     isOpen: false,
@@ -100,9 +116,13 @@ export function attemptsThatCount({ attempts }: Action): number {
   return attempts.filter(({ answer }) => answer?.kind !== 'limited' && answer?.kind !== 'not_sent').length;
 }
 
-/** Whether what is known of an action is of this very rule, mode and policy. */
-export function isAskedBy({ asker }: Action, { rule, mode, policy }: Asker): boolean {
-  return asker?.rule === rule && asker.mode === mode && asker.policy === policy;
+/** Whether what was marked, approved or sent of an action was for this very rule, mode and policy. */
+export function isAskedBy(
+  { asker }: Action,
+  { rule, mode }: { readonly rule: { readonly name: string }; readonly mode: Asker['mode'] },
+  policy: string,
+): boolean {
+  return asker?.rule === rule.name && asker.mode === mode && asker.policy === policy;
 }
 
 function askerOf({ rule, mode, policy }: Extract<JournalEntry, { step: 'marked' | 'awaiting_approval' | 'intent' }>) {
@@ -142,10 +162,7 @@ function foldEnd(state: JournalState, action: Action, entry: Extract<JournalEntr
     target,
     rule,
     mode,
-    asker: undefined,
-    graceUntil: undefined,
-    approvalUntil: undefined,
-    approvedBy: undefined,
+    ...NO_WAIT,
     isPlanned: action.isPlanned || outcome === 'planned',
     isOpen: false,
     ended: REOPENS.includes(outcome) ? undefined : outcome,
@@ -168,8 +185,7 @@ export function foldEntry(state: JournalState, entry: JournalEntry): void {
   switch (entry.step) {
     case 'marked': {
       const { rule, target, until } = entry;
-      const none = { approvalUntil: undefined, approvedBy: undefined };
-      set({ rule, target, asker: askerOf(entry), graceUntil: until, ...none });
+      set({ ...NO_WAIT, rule, target, asker: askerOf(entry), graceUntil: until });
       break;
     }
     case 'awaiting_approval': {
@@ -178,7 +194,7 @@ export function foldEntry(state: JournalState, entry: JournalEntry): void {
       break;
     }
     case 'cleared':
-      set({ asker: undefined, graceUntil: undefined, approvalUntil: undefined, approvedBy: undefined });
+      set(NO_WAIT);
       break;
     case 'approved':
       set({ approvedBy: entry.by });

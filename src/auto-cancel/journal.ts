@@ -1,6 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
+import type { Posting } from '../alerts/outbox.ts';
 import type { JournalEntry } from '../model/journal.ts';
-import type { Change, Store } from '../store/store.ts';
+import type { Store } from '../store/store.ts';
 import { emptyJournal, foldEntry, type JournalState } from './journal-state.ts';
 
 /** The journal of one account: lines are added, never changed and never taken away. */
@@ -8,14 +9,10 @@ export interface Journal {
   /** What all lines together say. To be read only. */
   readonly state: JournalState;
   /**
-   * Adds lines, and makes `changes` to rows of the account's in the same transaction. When it returns, they are as
-   * durable as the store is, and in `state`; when it rejects, nothing happened.
+   * Adds lines, and in the same transaction the notices that they make. When it returns, they are as durable as the store
+   * is, and in `state`; when it rejects, nothing happened.
    */
-  append(entries: readonly JournalEntry[], changes?: readonly Change[]): Promise<void>;
-}
-
-/** A journal in the hands of the process that writes it. */
-export interface OpenJournal extends Journal {
+  append(entries: readonly JournalEntry[]): Promise<void>;
   /**
    * Its newest lines from a time on (milliseconds since the Unix epoch), `most` at most, the oldest first. Reads from the
    * end, and only as far back as it must; other work gets its turn meanwhile. A line that the clock put among a hundred
@@ -57,7 +54,12 @@ export async function readJournal(store: Pick<Store, 'scan'>, account: string): 
   return (await scanLines(store, account)).map(([, entry]) => entry);
 }
 
-export async function openJournal(store: Store, account: string): Promise<OpenJournal> {
+/** `noticesOf`: what the outbox takes together with lines. Rejects with StoreError, and with an Error where a line is damaged. */
+export async function openJournal(
+  store: Store,
+  account: string,
+  noticesOf: (entries: readonly JournalEntry[]) => readonly Posting[] = () => [],
+): Promise<Journal> {
   const state = emptyJournal();
   const lines = await scanLines(store, account);
   for (const [, entry] of lines) foldEntry(state, entry);
@@ -65,12 +67,14 @@ export async function openJournal(store: Store, account: string): Promise<OpenJo
   let writing: Promise<void> = Promise.resolve();
   return {
     state,
-    append(entries, changes = []) {
+    append(entries) {
       const turn = writing.then(async () => {
         const rows = entries.map((entry, index) => ({ key: keyOf(next + index), value: JSON.stringify(entry) }));
-        await store.commit(account, [...rows, ...changes]);
+        const postings = noticesOf(entries);
+        await store.commit(account, [...rows, ...postings.flatMap(posting => posting.changes())]);
         next += entries.length;
         for (const entry of entries) foldEntry(state, entry);
+        for (const posting of postings) posting.send();
       });
       writing = turn.catch(() => undefined);
       return turn;

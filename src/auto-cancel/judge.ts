@@ -1,13 +1,11 @@
 import { formatDuration } from '../kit/duration.ts';
-import type { CallbackSighting } from '../model/callback.ts';
+import type { CallbackSighting, Silence } from '../model/callback.ts';
 import type { Finding, Holds, Predicate, Verdict } from '../model/finding.ts';
+import type { JournalTarget } from '../model/journal.ts';
 import type { DlqEntry } from '../model/message.ts';
-import { judgeConditions } from './conditions.ts';
-import { retryWindow } from './retry-window.ts';
-import { askedSpan, type JudgingRule } from './rule-options.ts';
-
-/** The door of this room: what a rule says of a failure callback. Everything here is pure. */
-export { defaultRule, type JudgingRule } from './rule-options.ts';
+import { CONDITION_KEYS, judgeConditions } from './conditions.ts';
+import type { AutoCancelOptions, JudgingRule, Mode, Rule } from './options.ts';
+import { askedSpan, retryWindow } from './stuck-when.ts';
 
 /** What is known of one entry. Times: milliseconds since the Unix epoch, by our own clock but for `lastEventAt`. */
 export interface Seen {
@@ -20,7 +18,7 @@ export interface Seen {
   readonly askedAt: number;
 }
 
-/** Milliseconds for people, to the second, at most two units: `1h30m`. */
+/** Milliseconds as text, to the second, at most two units: `1h30m`. */
 function span(ms: number): string {
   if (!Number.isFinite(ms)) return 'unknown';
   if (ms < 0) return `-${span(-ms)}`;
@@ -89,9 +87,31 @@ function judgeStuckWhen(rule: JudgingRule, { sighting, lastEventAt, askedAt }: S
   return predicates;
 }
 
-/** Why a predicate does not hold, as one word. */
+const snakeCase = (key: string) => key.replace(/[A-Z]/g, letter => `_${letter.toLowerCase()}`);
+
+/** Only the newest event is missing: the log was not asked, or could not tell. */
+const UNKNOWN_EVENT = 'unknown_idle_for';
+
+/** Every reason that `judge` gives beside `stuck`. */
+export const NOT_STUCK: readonly string[] = [
+  'no_match',
+  'excepted',
+  'not_in_progress',
+  'state_is_reported',
+  'unknown_callback_state',
+  'no_id',
+  'in_progress_for',
+  'seen_for',
+  'snapshots',
+  'past_retry_window',
+  'idle_for',
+  UNKNOWN_EVENT,
+  ...CONDITION_KEYS.map(key => `unknown_${snakeCase(key)}`),
+];
+
+/** Why a predicate does not hold, as one word of `NOT_STUCK`. */
 function reasonOf({ name, holds }: Predicate, { evidence }: JudgingRule): string {
-  const key = name.slice(name.indexOf('.') + 1).replace(/[A-Z]/g, letter => `_${letter.toLowerCase()}`);
+  const key = snakeCase(name.slice(name.indexOf('.') + 1));
   if (name === 'id') return 'no_id';
   if (name === 'evidence' && holds === 'unknown') return 'unknown_callback_state';
   if (name === 'evidence') return evidence === 'blind' ? 'state_is_reported' : 'not_in_progress';
@@ -125,6 +145,29 @@ export function judge(rule: JudgingRule, seen: Seen): Finding {
     return about.includes(failed) ? 'no_match' : 'not_stuck';
   };
   return { rule: rule.name, verdict: verdict(), reason: failed ? reasonOf(failed, rule) : 'stuck', predicates };
+}
+
+/** Whether a callback would be stuck but for its newest event, which is not known. */
+export const lacksEvents = ({ reason }: Finding) => reason === UNKNOWN_EVENT;
+
+/** A failure callback, and the one rule whose finding counts for it. */
+export interface Judged {
+  readonly action: string;
+  readonly sighting: CallbackSighting;
+  readonly target: JournalTarget;
+  readonly rule: Rule;
+  readonly mode: Mode;
+  readonly finding: Finding;
+  /** What the event log said, where it was asked. */
+  readonly silence: Silence | undefined;
+  /** Findings of the other rules that match it. */
+  readonly shadowed: readonly Finding[];
+}
+
+/** What a rule may do now: no more than the global mode, and only plan once it has expired. `now`: milliseconds since the Unix epoch. */
+export function modeOf(rule: Rule, globalMode: AutoCancelOptions['mode'], now: number): Mode {
+  const hasExpired = rule.expires !== null && now >= rule.expires;
+  return globalMode !== 'enforce' || hasExpired ? 'plan' : rule.mode;
 }
 
 /** Whether a rule may be about an entry of whose failure callback the service says nothing, so that it must be tracked. */

@@ -4,9 +4,6 @@ import type { JournalTarget } from '../model/journal.ts';
 import type { CallbackState, DlqEntry } from '../model/message.ts';
 import { type DlqListQuery, isUnanswerable, type ListPage, type Reader } from '../upstream/api.ts';
 
-/** How the service lists one entry now. */
-export type Look = { readonly kind: 'listed'; readonly entry: DlqEntry } | { readonly kind: 'gone' };
-
 /** A service that ignores the filter lists everything; it is read so far. */
 const MOST_PAGES = 100;
 
@@ -49,17 +46,23 @@ async function find(
   throw new TooManyPages(`the entry is not among ${MOST_PAGES} pages`);
 }
 
-/** Reads the entry again: one call where it is listed plainly with a state, two where workflow runs have a list of their own. Throws UpstreamError and Unreadable. */
-export async function lookAgain(reader: Reader, target: JournalTarget, signal: AbortSignal): Promise<Look> {
+/**
+ * Reads the entry again; undefined where it is gone. One call where it is listed plainly with a state, two where workflow runs
+ * have a list of their own. Throws UpstreamError, TooManyPages and Unreadable.
+ */
+export async function lookAgain(
+  reader: Reader,
+  target: JournalTarget,
+  signal: AbortSignal,
+): Promise<DlqEntry | undefined> {
   const query = target.messageId === undefined ? {} : { messageId: target.messageId };
   const plain = await find(reader, query, target, signal);
-  if (plain?.callbackState !== undefined) return { kind: 'listed', entry: plain };
-  const listed: Look = plain ? { kind: 'listed', entry: plain } : { kind: 'gone' };
+  if (plain?.callbackState !== undefined) return plain;
   try {
     const own = await find(reader, { ...query, source: 'workflow' }, target, signal);
-    return own && (!plain || own.callbackState !== undefined) ? { kind: 'listed', entry: own } : listed;
+    return own && (!plain || own.callbackState !== undefined) ? own : plain;
   } catch (error) {
-    if (isUnanswerable(error)) return listed;
+    if (isUnanswerable(error)) return plain;
     throw error;
   }
 }
@@ -111,7 +114,7 @@ export async function lookForEvents(
   }
 }
 
-/** What a look says of a callback: its state, or that the entry is gone. */
-export function stateOf(look: Look): CallbackState | 'unreported' | 'gone' {
-  return look.kind === 'gone' ? 'gone' : (look.entry.callbackState ?? 'unreported');
+/** The state of a callback as a look found it. */
+export function stateOf(entry: DlqEntry | undefined): CallbackState | 'unreported' | 'gone' {
+  return entry ? (entry.callbackState ?? 'unreported') : 'gone';
 }

@@ -1,44 +1,44 @@
-import type { Notice, Outbox } from '../alerts/index.ts';
+import type { Notice } from '../alerts/notice.ts';
+import type { Outbox, Posting } from '../alerts/outbox.ts';
 import type { JournalEntry, JournalTarget } from '../model/journal.ts';
-import type { Journal } from './journal.ts';
+import type { Rule } from './options.ts';
 
-/** Milliseconds for which Alertmanager keeps such a notice: longer than its usual `group_interval`. */
+/** Milliseconds for which Alertmanager holds such a notice: longer than it usually waits before it tells of a group again. */
 const LASTS = 15 * 60_000;
 
-type Notified = Extract<JournalEntry, { step: 'marked' | 'awaiting_approval' | 'ended' }>;
+type Told = Extract<JournalEntry, { step: 'marked' | 'awaiting_approval' | 'ended' }>;
 
-function isNotified(entry: JournalEntry): entry is Notified {
+function isTold(entry: JournalEntry): entry is Told {
   return entry.step === 'marked' || entry.step === 'awaiting_approval' || entry.step === 'ended';
 }
 
-const NAMES = {
-  marked: 'DeliveryAutoCancelMarked',
-  awaiting_approval: 'DeliveryAutoCancelAwaitingApproval',
-  planned: 'DeliveryAutoCancelPlanned',
-  ended: 'DeliveryAutoCancelEnded',
-} as const;
-
-/** The decision as a name, and as a sentence. */
-function wordsOf(entry: Notified): { readonly name: string; readonly summary: string } {
+/** The decision as the name of an alert, and as a sentence. */
+function wordsOf(entry: Told): { readonly name: string; readonly summary: string } {
   const { account } = entry.target;
-  if (entry.step === 'ended') {
-    const isPlan = entry.outcome === 'planned';
-    return {
-      name: isPlan ? NAMES.planned : NAMES.ended,
-      summary: isPlan
-        ? `A stuck failure callback of ${account} would be cancelled.`
-        : `The cancel of a failure callback of ${account} has ended: ${entry.outcome}.`,
-    };
+  if (entry.step !== 'ended') {
+    const until = new Date(entry.until).toISOString();
+    return entry.step === 'marked'
+      ? {
+          name: 'DeliveryAutoCancelMarked',
+          summary: `A failure callback of ${account} looks stuck, and is judged again after ${until}.`,
+        }
+      : {
+          name: 'DeliveryAutoCancelAwaitingApproval',
+          summary: `A stuck failure callback of ${account} may be cancelled if an operator approves until ${until}.`,
+        };
   }
-  const until = new Date(entry.until).toISOString();
-  const summary =
-    entry.step === 'marked'
-      ? `A failure callback of ${account} looks stuck; it is judged again after ${until}.`
-      : `A stuck failure callback of ${account} is cancelled if an operator approves it before ${until}.`;
-  return { name: NAMES[entry.step], summary };
+  return entry.outcome === 'planned'
+    ? {
+        name: 'DeliveryAutoCancelPlanned',
+        summary: `A stuck failure callback of ${account} would be cancelled.`,
+      }
+    : {
+        name: 'DeliveryAutoCancelEnded',
+        summary: `The cancel of a failure callback of ${account} has ended: ${entry.outcome}.`,
+      };
 }
 
-/** What the callback would have told the owner of its workflow. */
+/** What the callback would have told its owner. */
 function annotationsOf({ workflowRunId, workflowUrl, url, responseStatus, dlqId, messageId }: JournalTarget) {
   const all = {
     workflow_run_id: workflowRunId,
@@ -52,42 +52,35 @@ function annotationsOf({ workflowRunId, workflowUrl, url, responseStatus, dlqId,
   );
 }
 
-/** What a line of the journal is worth sending to the notifiers of its rule; undefined for other lines. */
+/** The notice that a line of the journal makes, and the rule whose notifiers get it; undefined where it makes none. */
 function noticeOf(entry: JournalEntry): { readonly rule: string; readonly notice: Notice } | undefined {
-  if (!isNotified(entry)) return undefined;
+  if (!isTold(entry)) return undefined;
   const { rule, action, at, target } = entry;
   const { name, summary } = wordsOf(entry);
-  const outcome: Record<string, string> = entry.step === 'ended' ? { outcome: entry.outcome } : {};
-  const reason: Record<string, string> = entry.step === 'ended' ? { reason: entry.reason } : {};
+  const { outcome, reason } = entry.step === 'ended' ? entry : {};
   return {
     rule,
     notice: {
       status: 'firing',
-      labels: { alertname: name, account: target.account, rule, action, severity: 'info', ...outcome },
-      annotations: { summary, ...annotationsOf(target), ...reason },
+      labels: { alertname: name, account: target.account, rule, action, severity: 'info', ...(outcome && { outcome }) },
+      annotations: { summary, ...annotationsOf(target), ...(reason && { reason }) },
       startsAt: at,
       lasts: LASTS,
     },
   };
 }
 
-/** The same journal; what its lines are worth sending is put into the outbox in the same transaction. `notify`: notifiers by rule. */
-export function withNotifications(
+/** Makes the postings for lines of an account's journal: each to the notifiers that the line's rule names. */
+export function createNotices(
   account: string,
-  journal: Journal,
+  rules: readonly Pick<Rule, 'name' | 'notify'>[],
   outbox: Pick<Outbox, 'post'>,
-  notify: ReadonlyMap<string, readonly string[]>,
-): Journal {
-  return {
-    state: journal.state,
-    async append(entries, changes = []) {
-      const postings = entries.flatMap(entry => {
-        const found = noticeOf(entry);
-        const notifiers = notify.get(found?.rule ?? '') ?? [];
-        return found ? [outbox.post(account, [found.notice], ({ notifier }) => notifiers.includes(notifier))] : [];
-      });
-      await journal.append(entries, [...changes, ...postings.flatMap(posting => posting.changes())]);
-      for (const posting of postings) posting.send();
-    },
-  };
+): (entries: readonly JournalEntry[]) => readonly Posting[] {
+  const notifiers = new Map(rules.map(({ name, notify }) => [name, notify]));
+  return entries =>
+    entries.flatMap(entry => {
+      const made = noticeOf(entry);
+      const names = made && notifiers.get(made.rule);
+      return made && names ? [outbox.post(account, [made.notice], ({ notifier }) => names.includes(notifier))] : [];
+    });
 }

@@ -1,6 +1,10 @@
 import { z } from 'zod';
 import { Duration, DurationOrZero } from '../kit/duration.ts';
+import { conditions, NO_MATCH } from './conditions.ts';
+import { stuckWhen } from './stuck-when.ts';
 import { faultOfCron, isTimeZone } from './windows.ts';
+
+export { askedSpan } from './stuck-when.ts';
 
 const count = z.int().min(0).max(1_000_000);
 const percent = z.number().min(0).max(100);
@@ -34,7 +38,7 @@ const allowed = z.strictObject({
     .string()
     .refine(isTimeZone, { error: 'must be a time zone such as Europe/Amsterdam' })
     .default('UTC')
-    .describe('Whose clocks.'),
+    .describe('IANA time zone of `cron`.'),
 });
 
 const denied = z
@@ -48,10 +52,11 @@ const denied = z
   })
   .refine(({ from, to }) => from < to, { error: 'must be after from', path: ['to'] });
 
-const MODES = ['plan', 'approve', 'enforce'] as const;
+/** From the most cautious to the least. */
+export const MODES = ['plan', 'approve', 'enforce'] as const;
 
 /** What acting needs of a rule. */
-export const actingRule = z.strictObject({
+const actingRule = z.strictObject({
   name: z
     .string()
     .regex(/^[A-Za-z0-9_-]{1,64}$/, { error: 'must be 1 to 64 of A-Z a-z 0-9 _ -' })
@@ -107,11 +112,89 @@ export const actingRule = z.strictObject({
   ),
 });
 
-/** Of what judging needs, acting needs one thing: without a reported state nothing can be read back. */
-export type ActingRule = z.output<typeof actingRule> & { readonly evidence: 'reported' | 'blind' };
+const judgingShape = z.strictObject({
+  match: conditions
+    .refine(match => Object.values(match).some(way => way !== undefined), { error: NO_MATCH })
+    .describe('What the rule is about: every key must match. An entry that lacks a field is left alone.'),
+  except: conditions
+    .prefault({})
+    .describe('As `match`: what is left alone. Any key is enough, and an entry that lacks a field is left alone, too.'),
+  evidence: z
+    .enum(['reported', 'blind'], { error: 'must be reported or blind' })
+    .default('reported')
+    .describe(
+      '`reported`: the service says that the failure callback is in progress. `blind`: it says nothing, and time alone counts.',
+    ),
+  acceptUnverified: z
+    .boolean()
+    .default(false)
+    .describe('With `blind`: acting without knowing whether a callback is in progress is accepted.'),
+  stuckWhen: stuckWhen.prefault({}).describe('When it is stuck: all of these.'),
+});
 
-/** What acting needs beyond its rules. */
-export const actingOptions = z.strictObject({
+/** Each evidence has a time of its own. */
+function checkEvidence(
+  { evidence, stuckWhen }: Pick<z.output<typeof judgingShape>, 'evidence' | 'stuckWhen'>,
+  context: z.RefinementCtx,
+): void {
+  const [needed, other] =
+    evidence === 'blind' ? (['seenFor', 'inProgressFor'] as const) : (['inProgressFor', 'seenFor'] as const);
+  if (stuckWhen[other] !== undefined) {
+    context.addIssue({
+      code: 'custom',
+      path: ['stuckWhen', other],
+      message: `is not for evidence: ${evidence}, which takes ${needed}`,
+    });
+  } else if (evidence === 'blind' && stuckWhen.seenFor === undefined) {
+    context.addIssue({ code: 'custom', path: ['stuckWhen', 'seenFor'], message: 'is required with evidence: blind' });
+  }
+}
+
+/** What judging needs of a rule. */
+export const judgingRule = judgingShape.superRefine(checkEvidence);
+
+/** A rule as far as judging goes. Times: milliseconds. */
+export type JudgingRule = z.output<typeof judgingRule> & { readonly name: string };
+
+/** The evidence for the gauges of suspected callbacks: any entry, with the defaults of a rule. */
+export const defaultRule: JudgingRule = {
+  name: 'default',
+  match: {},
+  except: {},
+  evidence: 'reported',
+  acceptUnverified: false,
+  stuckWhen: stuckWhen.parse({}),
+};
+
+const rule = actingRule.safeExtend(judgingRule.shape).superRefine((rule, context) => {
+  checkEvidence(rule, context);
+  const { mode, expires, evidence, acceptUnverified } = rule;
+  if (mode !== 'enforce') return;
+  if (expires === null) {
+    context.addIssue({ code: 'custom', path: ['expires'], message: 'is required with mode: enforce' });
+  }
+  if (evidence === 'blind' && !acceptUnverified) {
+    context.addIssue({
+      code: 'custom',
+      path: ['acceptUnverified'],
+      message:
+        'must be true with mode: enforce and evidence: blind: the service does not tell whether a callback is in progress, or was run again by hand',
+    });
+  }
+});
+
+export const autoCancelRules = z.array(rule).superRefine((rules, context) => {
+  const names = new Set<string>();
+  for (const [index, { name }] of rules.entries()) {
+    if (names.has(name)) {
+      context.addIssue({ code: 'custom', path: [index, 'name'], message: `must be unique; ${name} is there already` });
+    }
+    names.add(name);
+  }
+});
+
+/** The section `autoCancel`. */
+export const autoCancelOptions = z.strictObject({
   mode: z
     .enum(['off', 'plan', 'enforce'], { error: 'must be off, plan or enforce' })
     .default('off')
@@ -130,29 +213,35 @@ export const actingOptions = z.strictObject({
     .strictObject({
       candidates: z
         .strictObject({
-          max: count.default(25).describe('More of them at a time: none is acted on.'),
-          percent: percent.default(30).describe('A larger share of what could be a candidate: none is acted on.'),
-          minPopulation: count.default(10).describe('The share counts from so many on.'),
+          max: count.default(25).describe('Opens the breaker when one walk finds more candidates than this.'),
+          percent: percent
+            .default(30)
+            .describe(
+              'Opens the breaker when a larger share (in percent) of the callbacks that the rules match are candidates.',
+            ),
+          minPopulation: count.default(10).describe('Callbacks that the rules must match before `percent` counts.'),
         })
         .prefault({})
         .describe('Too many candidates mean that a rule or the service is wrong.'),
       errors: z
         .strictObject({
-          max: count.min(1).default(3).describe('So many of them stop acting.'),
-          within: Duration.prefault('15m').describe('In this time.'),
+          max: count.min(1).default(3).describe('Opens the breaker after so many failed cancels.'),
+          within: Duration.prefault('15m').describe('Time in which they are counted.'),
         })
         .prefault({})
         .describe('Cancels that failed.'),
       lostRaces: z
         .strictObject({
-          percent: percent.default(50).describe('So large a share stops acting.'),
-          ofLast: count.min(1).max(1000).default(10).describe('Among so many cancels.'),
+          percent: percent
+            .default(50)
+            .describe('Opens the breaker when so large a share (in percent) of cancels came too late.'),
+          ofLast: count.min(1).max(1000).default(10).describe('How many of the latest cancels are counted.'),
         })
         .prefault({})
-        .describe('Cancels of what ended by itself: it was not stuck.'),
+        .describe('Cancels of callbacks that ended by themselves: they were not stuck.'),
     })
     .prefault({})
-    .describe('What stops all acting until it is reset by hand.'),
+    .describe('Breakers: each stops all cancels of the account until an operator resets it.'),
   pauseWhileAlerts: z
     .array(z.string())
     .default([])
@@ -163,6 +252,18 @@ export const actingOptions = z.strictObject({
     .enum(['dlqId', 'messageId'], { error: 'must be dlqId or messageId' })
     .default('dlqId')
     .describe('Which field of an entry is the id to cancel. An entry without it is never acted on.'),
+  rules: autoCancelRules
+    .default([])
+    .describe(
+      'What is stuck. Of several rules that match a callback the one with the most cautious mode counts, and of two such the first.',
+    ),
 });
 
-export type AutoCancelOptions = z.output<typeof actingOptions> & { readonly rules: readonly ActingRule[] };
+type Parsed = z.output<typeof autoCancelOptions>;
+export type Rule = Parsed['rules'][number];
+export type AutoCancelOptions = Omit<Parsed, 'rules'> & { readonly rules: readonly Rule[] };
+export type Mode = Rule['mode'];
+
+/** The rules that are for an account. */
+export const rulesFor = ({ rules }: Pick<AutoCancelOptions, 'rules'>, account: string): readonly Rule[] =>
+  rules.filter(({ accounts }) => accounts?.includes(account) ?? true);

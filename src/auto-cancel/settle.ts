@@ -1,32 +1,30 @@
 import type { Clock } from '../kit/clock.ts';
 import type { FinalOutcome } from '../model/journal.ts';
 import type { Reader } from '../upstream/api.ts';
-import { ending } from './attempt.ts';
+import type { DecisionLog } from './decision-log.ts';
 import type { Journal } from './journal.ts';
-import { type Action, attemptsThatCount } from './journal-state.ts';
+import { type Action, attemptsThatCount, endLine, refOf } from './journal-state.ts';
 import { lookAgain, stateOf } from './look.ts';
 
 export interface SettleDeps {
   readonly journal: Journal;
   readonly reader: Reader;
+  readonly decisions: Pick<DecisionLog, 'ended'>;
   readonly clock: Pick<Clock, 'monotonic'>;
   /** The time for lines of the journal. */
   stamp(): number;
 }
 
-/** What is known of an action whose intent has no end. */
-export type Settled =
-  /** It has ended, or its end is written now. */
-  | { readonly kind: 'ended'; readonly outcome: FinalOutcome }
-  /** Looked at too early to tell, or the look failed. */
-  | { readonly kind: 'waiting' }
-  /** Every look says that the callback is still in progress: it may be attempted once more, judged anew. */
-  | { readonly kind: 'still_in_progress' };
-
 /** Reads back what became of cancels, and writes it down. Never sends one. */
 export interface Settling {
-  /** Looks at one open action if a look is due. `isWalked`: a complete walk has begun after the last look. */
-  settle(action: Action, isWalked: boolean, signal: AbortSignal): Promise<Settled>;
+  /** Looks at each open action whose look is due. `isWalked`: a complete walk has begun after the last look. */
+  readBack(isWalked: boolean, signal: AbortSignal): Promise<void>;
+  /** Whether every look at an open action said that it is still in progress: it may be attempted once more, judged anew. */
+  mayRetry(action: string): boolean;
+  /** Gives up those that may be attempted once more, and whose episode is not among `judged`: it is over, so what is in progress now is another run. */
+  giveUpLost(judged: ReadonlySet<string>): Promise<void>;
+  /** Ends an action for good. */
+  end(action: Action, outcome: FinalOutcome, reason: string): Promise<void>;
 }
 
 /** Milliseconds after the answer at which it is read back; after the last one, at each complete walk. */
@@ -47,8 +45,9 @@ interface Looks {
   notBefore: number;
 }
 
-export function createSettling({ journal, reader, clock, stamp }: SettleDeps): Settling {
+export function createSettling({ journal, reader, decisions, clock, stamp }: SettleDeps): Settling {
   const looks = new Map<string, Looks>();
+  let retriable = new Set<string>();
 
   function looksOf({ id, attempts }: Action): Looks {
     const attempt = attempts.length;
@@ -60,43 +59,60 @@ export function createSettling({ journal, reader, clock, stamp }: SettleDeps): S
     return begun;
   }
 
-  async function end(action: Action, outcome: FinalOutcome, reason: string, unproven = false): Promise<Settled> {
-    const line = ending({ ...action, action: action.id, rule: { name: action.rule } }, outcome, reason, stamp());
-    await journal.append([unproven ? ({ ...line, unproven } as typeof line) : line]);
+  async function end(action: Action, outcome: FinalOutcome, reason: string, unproven = false): Promise<void> {
+    const ref = refOf(action);
+    const line = endLine(ref, outcome, reason, stamp());
+    await journal.append([unproven ? { ...line, unproven } : line]);
     looks.delete(action.id);
-    return { kind: 'ended', outcome };
+    decisions.ended(ref, outcome);
+  }
+
+  /** Looks at one, if a look is due. Gives whether it may be attempted once more. */
+  async function settle(action: Action, isWalked: boolean, signal: AbortSignal): Promise<boolean> {
+    const answer = action.attempts.at(-1)?.answer;
+    const done = (...how: [outcome: FinalOutcome, reason: string, unproven?: boolean]) =>
+      end(action, ...how).then(() => false);
+    // The process died between the intent and the answer.
+    if (action.blind) return done('unknown_final', 'no_answer');
+    const plan = looksOf(action);
+    const isExhausted = plan.made >= LOOKS_AFTER.length;
+    const isLate = clock.monotonic() >= plan.notBefore + (isExhausted ? WITHOUT_WALKS : 0);
+    const isDue = isLate || (isExhausted && isWalked && clock.monotonic() >= plan.notBefore);
+    if (!isDue) return isExhausted;
+    let state: ReturnType<typeof stateOf>;
+    try {
+      state = stateOf(await lookAgain(reader, action.target, signal));
+    } catch (error) {
+      if (signal.aborted) throw error;
+      plan.notBefore = clock.monotonic() + LOOK_AGAIN;
+      return false;
+    }
+    if (state === 'canceled') return done('confirmed', 'read_canceled', answer?.kind !== 'accepted');
+    if (state === 'success' || state === 'fail') return done('superseded', `read_${state}`);
+    if (state === 'gone') return done('gone', 'not_listed');
+    plan.made += 1;
+    const next = LOOKS_AFTER[plan.made];
+    plan.notBefore = next === undefined ? clock.monotonic() : plan.from + next;
+    if (plan.made < LOOKS_AFTER.length) return false;
+    if (state !== 'in_progress') return done('gave_up', `read_${state}`);
+    if (answer?.kind === 'refused') return done('gave_up', 'refused_while_in_progress');
+    if (attemptsThatCount(action) >= MOST_ATTEMPTS) return done('gave_up', 'still_in_progress');
+    return true;
   }
 
   return {
-    async settle(action, isWalked, signal) {
-      const last = action.attempts.at(-1);
-      const answer = last?.answer;
-      // The process died between the intent and the answer: nobody knows.
-      if (action.blind) return end(action, 'unknown_final', 'no_answer');
-      const plan = looksOf(action);
-      const isExhausted = plan.made >= LOOKS_AFTER.length;
-      const isLate = clock.monotonic() >= plan.notBefore + (isExhausted ? WITHOUT_WALKS : 0);
-      const due = isLate || (isExhausted && isWalked && clock.monotonic() >= plan.notBefore);
-      if (!due) return isExhausted ? { kind: 'still_in_progress' } : { kind: 'waiting' };
-      let state: ReturnType<typeof stateOf>;
-      try {
-        state = stateOf(await lookAgain(reader, action.target, signal));
-      } catch (error) {
-        if (signal.aborted) throw error;
-        plan.notBefore = clock.monotonic() + LOOK_AGAIN;
-        return { kind: 'waiting' };
-      }
-      if (state === 'canceled') return end(action, 'confirmed', 'read_canceled', answer?.kind !== 'accepted');
-      if (state === 'success' || state === 'fail') return end(action, 'superseded', `read_${state}`);
-      if (state === 'gone') return end(action, 'gone', 'not_listed');
-      plan.made += 1;
-      const next = LOOKS_AFTER[plan.made];
-      plan.notBefore = next === undefined ? clock.monotonic() : plan.from + next;
-      if (plan.made < LOOKS_AFTER.length) return { kind: 'waiting' };
-      if (state !== 'in_progress') return end(action, 'gave_up', `read_${state}`);
-      if (answer?.kind === 'refused') return end(action, 'gave_up', 'refused_while_in_progress');
-      if (attemptsThatCount(action) >= MOST_ATTEMPTS) return end(action, 'gave_up', 'still_in_progress');
-      return { kind: 'still_in_progress' };
+    async readBack(isWalked, signal) {
+      const open = [...journal.state.actions.values()].filter(({ isOpen }) => isOpen);
+      retriable = new Set();
+      for (const action of open) if (await settle(action, isWalked, signal)) retriable.add(action.id);
     },
+    mayRetry: action => retriable.has(action),
+    async giveUpLost(judged) {
+      for (const id of retriable) {
+        const action = journal.state.actions.get(id);
+        if (action?.isOpen && !judged.has(id)) await end(action, 'gave_up', 'not_tracked');
+      }
+    },
+    end,
   };
 }

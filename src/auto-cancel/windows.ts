@@ -34,13 +34,10 @@ export function isTimeZone(tz: string): boolean {
   }
 }
 
-/** Whether a rule may act at `at`, and why it may or not. A window opens at a moment and lasts real time, whatever the clocks do meanwhile. */
-export function isOpen({ allow, deny }: Windows, at: number): { readonly open: boolean; readonly reason: string } {
-  const denied = deny.find(({ from, to }) => at >= from && at < to);
-  if (denied) return { open: false, reason: denied.reason };
-  if (allow.length === 0) return { open: true, reason: 'no window is configured' };
-  const opened = allow.find(({ cron, tz, for: length }) => (nextDue(cron, tz, at - length) ?? Infinity) <= at);
-  return opened
-    ? { open: true, reason: `within ${opened.cron} ${opened.tz}` }
-    : { open: false, reason: 'outside of all windows' };
+/** Why a rule may not act at `at`; undefined when it may. A window opens at a moment and lasts real time, whatever the clocks do meanwhile. */
+export function closedBy({ allow, deny }: Windows, at: number): 'window_denied' | 'window_closed' | undefined {
+  if (deny.some(({ from, to }) => at >= from && at < to)) return 'window_denied';
+  if (allow.length === 0) return undefined;
+  const isOpen = allow.some(({ cron, tz, for: length }) => (nextDue(cron, tz, at - length) ?? Infinity) <= at);
+  return isOpen ? undefined : 'window_closed';
 }

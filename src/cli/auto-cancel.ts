@@ -29,7 +29,7 @@ interface Options {
 const print = (text: string) => void process.stdout.write(`${text}\n`);
 const iso = (at: number) => new Date(at).toISOString();
 
-/** Who gives a command, where nobody says. */
+/** Who gives a command, without `--by`. */
 function whoAmI(): string {
   try {
     return userInfo().username;
@@ -68,27 +68,14 @@ async function brake(file: string, command: Order, say: (before: string | undefi
 const SIGNS = { true: 'yes', false: 'NO', unknown: '?' } as const;
 
 function explanationText(found: Explanation): string {
-  const {
-    account,
-    dlqId,
-    messageId,
-    firstSeenAt,
-    lastSeenAt,
-    snapshots,
-    owner,
-    findings,
-    held,
-    paused,
-    attempts,
-    outcome,
-  } = found;
+  const { firstSeenAt, lastSeenAt, findings, held, paused, attempts, outcome } = found;
   const seen = formatDuration(Math.floor((lastSeenAt - firstSeenAt) / 1000) * 1000);
   const lines = [
-    `${account}: entry ${printable(dlqId ?? messageId ?? '(without an id)')}, action ${found.action ?? '-'}`,
-    `seen in ${snapshots} complete walks over ${seen}: ${iso(firstSeenAt)} to ${iso(lastSeenAt)}`,
+    `${found.account}: entry ${printable(found.dlqId ?? found.messageId ?? '(without an id)')}, action ${found.action ?? '-'}`,
+    `seen in ${found.snapshots} complete walks over ${seen}: ${iso(firstSeenAt)} to ${iso(lastSeenAt)}`,
   ];
   for (const [index, { rule, verdict, reason, predicates }] of findings.entries()) {
-    const word = index === 0 ? `mode ${owner?.mode}` : 'shadowed by the rule above';
+    const word = index === 0 ? `mode ${found.owner?.mode}` : 'shadowed by the rule above';
     lines.push('', `rule ${rule} (${word}): ${verdict}${reason === verdict ? '' : `, because of ${reason}`}`);
     const rows = predicates.map(({ name, holds, found, asked }) => [SIGNS[`${holds}`], name, found, asked]);
     lines.push(toTable(['holds', 'predicate', 'found', 'asked'], rows));
@@ -100,7 +87,7 @@ function explanationText(found: Explanation): string {
   return lines.join('\n');
 }
 
-/** What a line says beyond its step, for people. */
+/** What a line says beyond its step. */
 function detailOf(line: JournalLine): string {
   switch (line.step) {
     case 'marked':

@@ -12,10 +12,12 @@ export function generateCommand(): Command {
     .action(async ({ check }: { check?: boolean }) => {
       // Only here: it needs what is installed for development.
       const { generatedFiles } = await import('../mixin/generated.ts');
+      const { withStages } = await import('../app/auto-cancel.ts');
       const schema = configJsonSchema();
       const files: Readonly<Record<string, string>> = {
         'config.schema.json': `${JSON.stringify(schema, null, 2)}\n`,
         'docs/config.md': configReference(schema),
+        'docs/auto-cancel.md': withStages(readFileSync('docs/auto-cancel.md', 'utf8')),
         ...generatedFiles(),
       };
       const stale = Object.entries(files).filter(

@@ -1,56 +1,14 @@
-import { z } from 'zod';
-import { actingOptions, actingRule } from '../auto-cancel/options.ts';
-import { checkEvidence, judgingRule } from '../auto-cancel/rule-options.ts';
+import { type AutoCancelOptions, type Rule, rulesFor } from '../auto-cancel/options.ts';
 import type { Config } from './schema.ts';
 import type { Known, Tell } from './tell.ts';
 
-const rule = actingRule.safeExtend(judgingRule.shape).superRefine((rule, context) => {
-  checkEvidence(rule, context);
-  const { mode, expires, evidence, acceptUnverified } = rule;
-  if (mode !== 'enforce') return;
-  if (expires === null) {
-    context.addIssue({ code: 'custom', path: ['expires'], message: 'is required with mode: enforce' });
-  }
-  if (evidence === 'blind' && !acceptUnverified) {
-    context.addIssue({
-      code: 'custom',
-      path: ['acceptUnverified'],
-      message:
-        'must be true with mode: enforce and evidence: blind: the service does not tell whether a callback is in progress, or was run again by hand',
-    });
-  }
-});
-
-export const autoCancelRules = z.array(rule).superRefine((rules, context) => {
-  const names = new Set<string>();
-  for (const [index, { name }] of rules.entries()) {
-    if (names.has(name)) {
-      context.addIssue({ code: 'custom', path: [index, 'name'], message: `must be unique; ${name} is there already` });
-    }
-    names.add(name);
-  }
-});
-
-/** The section `autoCancel`: what judging and what acting need. */
-export const autoCancelOptions = actingOptions.safeExtend({
-  rules: autoCancelRules
-    .default([])
-    .describe(
-      'What is stuck. Of several rules that match a callback the one with the most cautious mode counts, and of two such the first.',
-    ),
-});
-
-export type AutoCancel = z.output<typeof autoCancelOptions>;
-type Rule = AutoCancel['rules'][number];
-
-/** Whether a rule may ever send something for an account. */
-function mayAct({ mode }: Pick<AutoCancel, 'mode'>, rule: Rule, account: string): boolean {
-  return mode === 'enforce' && rule.mode !== 'plan' && (rule.accounts?.includes(account) ?? true);
-}
+/** Rules that may ever send something for an account. */
+const actingRules = (autoCancel: AutoCancelOptions, account: string): readonly Rule[] =>
+  autoCancel.mode === 'enforce' ? rulesFor(autoCancel, account).filter(({ mode }) => mode !== 'plan') : [];
 
 /** Whether anything may ever be sent for an account: its token for acting is needed only then. */
-export function accountMayAct({ autoCancel }: { readonly autoCancel: AutoCancel }, account: string): boolean {
-  return autoCancel.rules.some(rule => mayAct(autoCancel, rule, account));
+export function accountMayAct({ autoCancel }: { readonly autoCancel: AutoCancelOptions }, account: string): boolean {
+  return actingRules(autoCancel, account).length > 0;
 }
 
 /** What the rules ask of the rest of the configuration and it does not give. */
@@ -79,7 +37,7 @@ export function checkAutoCancel({ autoCancel, store, accounts }: Config, known: 
       const message = `needs collect.events, which is not enabled for the account ${deaf}`;
       tell.fault([...path, 'stuckWhen', 'idleFor'], message);
     }
-    if (store.kind === 'memory' && own.some(({ name }) => mayAct(autoCancel, rule, name))) {
+    if (store.kind === 'memory' && own.some(({ name }) => actingRules(autoCancel, name).includes(rule))) {
       const message = 'needs a store that lasts: what was sent must be known after a restart, and store.kind is memory';
       tell.fault([...path, 'mode'], message);
     }

@@ -1,7 +1,6 @@
 import { z } from 'zod';
-import { actingOptions } from '../auto-cancel/options.ts';
+import { autoCancelOptions, autoCancelRules } from '../auto-cancel/options.ts';
 import { Duration, parseDuration } from '../kit/duration.ts';
-import { autoCancelRules } from './auto-cancel.ts';
 import { toFaults } from './issue-words.ts';
 import { allowedKeys, type JsonSchema } from './json-schema.ts';
 import { ConfigError, formatPath, readText } from './load.ts';
@@ -35,7 +34,7 @@ const VERDICTS = ['stuck', 'not_stuck', 'unknown', 'no_match', 'not_listed'] as 
 
 const caseFile = z.strictObject({
   autoCancel: z
-    .strictObject({ idFrom: actingOptions.shape.idFrom, rules: autoCancelRules })
+    .strictObject({ idFrom: autoCancelOptions.shape.idFrom, rules: autoCancelRules })
     .optional()
     .describe('Rules to test, instead of those of --config.'),
   account: z.string().optional().describe('Whose queue it is: rules for other accounts are left out.'),

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { autoCancelOptions } from '../auto-cancel/options.ts';
 import { collectors } from '../collectors/index.ts';
 import { serverOptions } from '../http/options.ts';
 import { stalenessOptions } from '../scheduler/options.ts';
@@ -6,7 +7,6 @@ import { storeOptions } from '../store/options.ts';
 import { logOptions, tracingOptions } from '../telemetry/options.ts';
 import { accountOptions, upstreamOptions } from '../upstream/options.ts';
 import { alertsOptions } from './alerts.ts';
-import { autoCancelOptions } from './auto-cancel.ts';
 import { merge, overridesOf } from './overrides.ts';
 
 type CollectorOptions = Readonly<Record<string, { readonly enabled: boolean }>>;

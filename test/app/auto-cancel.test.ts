@@ -10,7 +10,7 @@ import { createMemoryStore } from '../../src/store/memory.ts';
 import { toDlqEntry } from '../../src/upstream/wire.ts';
 import { useTempFolders } from '../store/temp-folder.ts';
 import { createManualClock } from '../support/manual-clock.ts';
-import { createTestLog, createTestTracer, noAlerts } from '../support/silent.ts';
+import { createTestLog, createTestTracer, noOutbox } from '../support/silent.ts';
 
 const HOUR = 3_600_000;
 const NOW = Date.UTC(2027, 0, 10);
@@ -66,10 +66,11 @@ autoCancel:
           }) as never as Account,
       ),
       store,
-      ...noAlerts,
       clock,
       log,
       tracer: createTestTracer(),
+      outbox: noOutbox,
+      alertStates: () => new Map(),
     });
     if (!autoCancel) throw new Error('it is off');
     return {

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { actionsLeft, brakeOf, tooMany, tripped } from '../../src/auto-cancel/brakes.ts';
-import { emptyJournal, foldEntry } from '../../src/auto-cancel/journal-state.ts';
+import { actionsLeft, tooMany, tripped } from '../../src/auto-cancel/brakes.ts';
+import { emptyJournal, foldEntry, type JournalState } from '../../src/auto-cancel/journal-state.ts';
+import { accountReason } from '../../src/auto-cancel/stages.ts';
 import type { JournalEntry } from '../../src/model/journal.ts';
 import { createScene, DAY, HOUR, MINUTE, optionsOf, rule } from '../support/auto-cancel-scene.ts';
 
@@ -24,6 +25,17 @@ const reasonsIn = (told: string) => [
 describe('what stops everything', () => {
   const none = { isStopped: false, alerts: new Map<string, 'firing' | 'unknown'>() };
   const at = NOW;
+  const brakeOf = (options: ReturnType<typeof optionsOf>, journal: JournalState, { isStopped, alerts }: typeof none) =>
+    accountReason({
+      options,
+      journal,
+      walk: { facts: { at, walks: 3, sightings: [], isPartial: false }, isFresh: true, eventsAreFresh: true },
+      walkAt: undefined,
+      walksNeeded: 3,
+      isStopped,
+      alerts,
+      time: { wall: at, elapsed: at, latest: at },
+    });
   const lines: Record<string, JournalEntry> = {
     paused: { at, step: 'paused', by: 'ann', reason: 'r' },
     breaker_candidates: { at, step: 'breaker_opened', breaker: 'candidates', reason: 'r' },
@@ -63,7 +75,7 @@ describe('what stops everything', () => {
       await scene.restart();
       await scene.warm();
       expect(reasonsIn(await scene.walk('a'))).toEqual([brake]);
-      expect([scene.sent, scene.pipeline().held()]).toEqual([[], brake]);
+      expect([scene.sent, scene.autoCancel().holdReason()]).toEqual([[], brake]);
     },
   );
 

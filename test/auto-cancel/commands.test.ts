@@ -6,8 +6,11 @@ import {
   ask,
   COMMAND_ACCOUNT,
   type Command,
+  createCommandHandler,
   takeCommands,
 } from '../../src/auto-cancel/commands.ts';
+import { openJournal } from '../../src/auto-cancel/journal.ts';
+import { createMemoryStore } from '../../src/store/memory.ts';
 import { openStore, openStoreBeside } from '../../src/store/open.ts';
 import type { Store } from '../../src/store/store.ts';
 import { useTempFolders } from '../store/temp-folder.ts';
@@ -140,7 +143,7 @@ describe.each(['memory', 'sqlite'] as const)('commands through the %s store', ki
     expect(await take()).toEqual([]);
     expect(await rows()).toEqual([]);
     expect(log.lines).toEqual([
-      { level: 'info', fields: { kind: 'approve' }, message: expect.stringContaining('nobody waits for') },
+      { level: 'info', fields: { kind: 'approve' }, message: expect.stringContaining('expired') },
     ]);
   });
 
@@ -223,4 +226,24 @@ describe.each(['memory', 'sqlite'] as const)('commands through the %s store', ki
     await expect(ask(asker, blank, options)).rejects.toThrow(new RangeError('reason: must not be blank'));
     expect(await rows()).toEqual([]);
   });
+});
+
+it('a pause is of accounts, too, that are opened while the agent runs, and nothing is done in them before', async () => {
+  const store = createMemoryStore();
+  const open = async (name: string) => ({ name, journal: await openJournal(store, name), explain: () => undefined });
+  const accounts = [await open('a')];
+  const handler = createCommandHandler({
+    store,
+    accounts: () => accounts,
+    clock: createManualClock(),
+    log: createTestLog(),
+  });
+  const ready = () => ['a', 'b'].filter(handler.isReady);
+  expect(ready()).toEqual([]);
+  await accounts[0]?.journal.append([{ at: 1, step: 'paused', by: 'ann', reason: 'r' }]);
+  await handler.serve();
+  accounts.push(await open('b'));
+  expect(ready()).toEqual(['a']);
+  await handler.serve();
+  expect([ready(), accounts[1]?.journal.state.paused]).toEqual([['a', 'b'], { at: 1, by: 'ann', reason: 'r' }]);
 });

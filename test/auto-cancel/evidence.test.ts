@@ -16,7 +16,7 @@ describe('evidence that is not to be trusted', () => {
     const scene = await warmScene();
     Object.assign(scene, change);
     expect(await scene.walk('a')).toBe(reason === 'no_data' ? '' : `left a ${reason}`);
-    expect(scene.pipeline().held()).toBe(reason);
+    expect(scene.autoCancel().holdReason()).toBe(reason);
     expect(scene.sent).toEqual([]);
     Object.assign(scene, { hasFacts: true, isFresh: true, isPartial: false });
     expect(await scene.again()).toMatch(/^intent a/);
@@ -26,7 +26,7 @@ describe('evidence that is not to be trusted', () => {
     'is told of though no walk comes upon which to decide: %s',
     async reason => {
       const scene = await warmScene();
-      const told = () => scene.log.lines.filter(({ message }) => message.includes('evidence of auto-cancel'));
+      const told = () => scene.log.lines.filter(({ message }) => message.includes('data of auto-cancel'));
       const before = told().length;
       Object.assign(scene, {
         isFresh: reason !== 'stale',
@@ -114,7 +114,7 @@ describe('events', () => {
       scene.eventsAreFresh = false;
     }
     expect(await scene.walk('a:asks_events')).toBe('left a unknown_idle_for');
-    expect(scene.pipeline().decisions.skips()).toEqual([{ rule: 'jobs', reason: 'unknown_idle_for', count: 1 }]);
+    expect(scene.autoCancel().numbers().skips).toEqual([{ rule: 'jobs', reason: 'unknown_idle_for', count: 1 }]);
   });
 
   it('are those of the entry and of its callback, whichever is newer', async () => {

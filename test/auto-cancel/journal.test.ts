@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { openJournal, readJournal } from '../../src/auto-cancel/journal.ts';
 import { type Action, emptyJournal, foldEntry } from '../../src/auto-cancel/journal-state.ts';
 import type { JournalEntry, JournalTarget } from '../../src/model/journal.ts';
@@ -179,15 +179,19 @@ describe('a journal', () => {
       commit: (...args: Parameters<typeof memory.commit>) =>
         fails ? Promise.reject(new Error('disk full')) : memory.commit(...args),
     };
-    const journal = await openJournal(store, 'production');
+    const send = vi.fn();
+    const posting = { changes: () => [{ key: 'beside', value: '1' }], send };
+    const journal = await openJournal(store, 'production', ([line]) => (line?.step === 'marked' ? [] : [posting]));
     await journal.append(linesOf('marked 30'));
     fails = true;
     await expect(journal.append(linesOf('intent 1, answered 1 accepted'))).rejects.toThrow('disk full');
     expect(told(journal.state.actions.get('x'))).toBe('grace 30');
     fails = false;
-    await journal.append(linesOf('cleared'), [{ key: 'beside', value: '1' }]);
+    expect([...(await store.scan('production', 'beside')), ...send.mock.calls]).toEqual([]);
+    await journal.append(linesOf('cleared'));
     expect((await readJournal(store, 'production')).map(({ step }) => step)).toEqual(['marked', 'cleared']);
     expect([...(await store.scan('production', 'beside'))]).toEqual([['beside', '1']]);
+    expect(send).toHaveBeenCalledTimes(1);
   });
 
   it.each([

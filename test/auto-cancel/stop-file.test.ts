@@ -1,7 +1,7 @@
 import { chmodSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { mayBeThere } from '../../src/auto-cancel/stop-file.ts';
+import { mayBeThere } from '../../src/auto-cancel/moments.ts';
 import { useTempFolders } from '../store/temp-folder.ts';
 
 const newFolder = useTempFolders();

@@ -74,7 +74,7 @@ describe('approval', () => {
     const key = `command/${scene.clock.now()}`;
     const command = { kind: 'approve', action, by: 'ann' };
     await scene.store.commit('', [{ key, value: JSON.stringify({ at: scene.clock.now(), takeUntil: null, command }) }]);
-    await scene.desk().serve();
+    await scene.commands().serve();
     const [answer] = (await scene.store.scan('', 'answer/')).values();
     await scene.store.commit('', [{ key: key.replace('command', 'answer'), value: null }]);
     return JSON.parse(answer ?? 'null').answer as { ok: boolean; why?: string };

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { expect, it, type TestContext } from 'vitest';
-import { createDesk } from '../../src/auto-cancel/desk.ts';
+import { createCommandHandler } from '../../src/auto-cancel/commands.ts';
 import type { Explanation } from '../../src/auto-cancel/explain.ts';
 import { openJournal } from '../../src/auto-cancel/journal.ts';
 import { systemClock } from '../../src/kit/clock.ts';
@@ -44,16 +44,16 @@ store: { path: ${path} }
     attempts: 0,
     outcome: undefined,
   });
-  const desk = createDesk({
+  const commands = createCommandHandler({
     store,
-    accounts: journals.map(each => ({ ...each, explain: id => explanation(each.name, id) })),
+    accounts: () => journals.map(each => ({ ...each, explain: id => explanation(each.name, id) })),
     clock: systemClock,
     log: createTestLog(),
   });
   const stop = new AbortController();
   const serving = (async () => {
     while (!stop.signal.aborted) {
-      await desk.serve();
+      await commands.serve();
       await setTimeout(20);
     }
   })();

@@ -1,20 +1,40 @@
-/** The pipeline of one account, with everything round it in the hands of the test. */
+/** Auto-cancel of one account, with everything round it, and what rules find, in the hands of the test. */
 
-import type { Judged } from '../../src/auto-cancel/candidates.ts';
-import { createDesk, type Desk } from '../../src/auto-cancel/desk.ts';
-import { type Explanation, explain } from '../../src/auto-cancel/explain.ts';
-import { type Journal, openJournal, readJournal } from '../../src/auto-cancel/journal.ts';
-import { createPipeline, type Pipeline } from '../../src/auto-cancel/pipeline.ts';
-import { autoCancelOptions } from '../../src/config/auto-cancel.ts';
+import { vi } from 'vitest';
+import { type CommandHandler, createCommandHandler } from '../../src/auto-cancel/commands.ts';
+import { type AutoCancel, createAutoCancel, type Explanation } from '../../src/auto-cancel/index.ts';
+import { type Journal, readJournal } from '../../src/auto-cancel/journal.ts';
+import type * as Judging from '../../src/auto-cancel/judge.ts';
+import { autoCancelOptions } from '../../src/auto-cancel/options.ts';
 import type { Clock } from '../../src/kit/clock.ts';
 import type { CallbackSighting } from '../../src/model/callback.ts';
+import type { Finding } from '../../src/model/finding.ts';
 import type { CancelAnswer, JournalEntry } from '../../src/model/journal.ts';
 import type { CallbackState, DlqEntry } from '../../src/model/message.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
 import type { Store } from '../../src/store/store.ts';
 import type { Reader, Writer } from '../../src/upstream/api.ts';
 import { UpstreamError } from '../../src/upstream/errors.ts';
-import { createTestLog, createTestTracer } from './silent.ts';
+import { createTestLog, createTestTracer, noOutbox } from './silent.ts';
+
+/** What rules say of a sighting, by the rule's name: the word of the walk that listed it last. */
+const scripts = vi.hoisted(() => new WeakMap<CallbackSighting, () => ReadonlyMap<string, string> | undefined>());
+
+/** Rules say what the script has: what they find by themselves has tests of its own. */
+vi.mock('../../src/auto-cancel/judge.ts', async importOriginal => {
+  const judging = await importOriginal<typeof Judging>();
+  const judge = (rule: Judging.Judged['rule'], { sighting, id, lastEventAt, askedAt }: Judging.Seen): Finding => {
+    const word = scripts.get(sighting)?.()?.get(rule.name) ?? 'stuck';
+    const isIdle = typeof lastEventAt === 'number' && lastEventAt < askedAt - HOUR;
+    const isUnknown = lastEventAt === undefined || lastEventAt === 'none';
+    const idle = isIdle ? 'stuck' : isUnknown ? 'unknown_idle_for' : 'idle_for';
+    const reason = id === undefined ? 'no_id' : word === 'asks_events' ? idle : word;
+    const other = /^unknown|^no_id/.test(reason) ? 'unknown' : 'not_stuck';
+    const verdict = reason === 'stuck' || reason === 'no_match' ? reason : other;
+    return { rule: rule.name, verdict, reason, predicates: [] };
+  };
+  return { ...judging, judge };
+});
 
 export const SECOND = 1000;
 export const MINUTE = 60 * SECOND;
@@ -123,10 +143,10 @@ export interface Scene {
   passed(): number;
   readonly store: Store;
   journal(): Journal;
-  pipeline(): Pipeline;
+  autoCancel(): AutoCancel;
   /** Everything that the last walk listed, judged now. */
-  judged(): readonly Judged[];
-  desk(): Desk;
+  judged(): readonly Judging.Judged[];
+  commands(): CommandHandler;
   explain(id: string): Explanation | undefined;
   lines(): Promise<JournalEntry[]>;
   readonly log: ReturnType<typeof createTestLog>;
@@ -246,50 +266,27 @@ export async function createScene(section: object): Promise<Scene> {
     },
   };
   const log = createTestLog();
-  let journal: Journal;
-  let pipeline: Pipeline;
-  let desk: Desk;
+  let autoCancel: AutoCancel;
+  let commands: CommandHandler;
 
   async function start(): Promise<void> {
     [bornAt, walks] = [time, 0];
-    journal = await openJournal(store, ACCOUNT);
-    pipeline = createPipeline({
+    autoCancel = await createAutoCancel({
       account: ACCOUNT,
       options,
       policy: scene.policy,
-      journal,
-      evidence: () => ({
+      store,
+      outbox: noOutbox,
+      walk: () => ({
         facts: scene.hasFacts ? { at, walks, sightings: sightings(), isPartial: scene.isPartial } : undefined,
         isFresh: scene.isFresh,
         eventsAreFresh: scene.eventsAreFresh,
       }),
-      judge(name, { entry }, id, silence) {
-        const { lastEventAt, askedAt } = silence ?? { lastEventAt: undefined, askedAt: clock.now() };
-        const reason = seen.get(entry.id)?.reasons.get(name) ?? 'stuck';
-        const isIdle = typeof lastEventAt === 'number' && lastEventAt < askedAt - HOUR;
-        const found =
-          reason === 'asks_events'
-            ? isIdle
-              ? 'stuck'
-              : lastEventAt === undefined || lastEventAt === 'none'
-                ? 'unknown_idle_for'
-                : 'idle_for'
-            : reason;
-        const judged = id === undefined ? 'no_id' : found;
-        const verdict =
-          judged === 'stuck' || judged === 'no_match'
-            ? judged
-            : /^unknown|^no_id/.test(judged)
-              ? 'unknown'
-              : 'not_stuck';
-        return { rule: name, verdict, reason: judged, predicates: [] };
-      },
-      lacksEvents: 'unknown_idle_for',
       reader: readerAt('look') as unknown as Reader,
       lastReader: readerAt('action') as unknown as Reader,
       writer: options.mode === 'enforce' ? writer : undefined,
       isStopped: () => scene.isStopped,
-      alerts: () =>
+      alertStates: () =>
         new Map([
           ...[...scene.unknownAlerts].map(name => [name, 'unknown'] as const),
           ...[...scene.firing].map(name => [name, 'firing'] as const),
@@ -298,7 +295,8 @@ export async function createScene(section: object): Promise<Scene> {
       log,
       tracer: createTestTracer(),
     });
-    desk = createDesk({ store, accounts: [{ name: ACCOUNT, journal, explain: scene.explain }], clock, log });
+    const { journal, explain } = autoCancel;
+    commands = createCommandHandler({ store, accounts: () => [{ name: ACCOUNT, journal, explain }], clock, log });
   }
 
   let read = 0;
@@ -319,7 +317,7 @@ export async function createScene(section: object): Promise<Scene> {
   }
 
   async function run(): Promise<string> {
-    await pipeline.run(new AbortController().signal);
+    await autoCancel.run(new AbortController().signal);
     return news();
   }
 
@@ -337,12 +335,9 @@ export async function createScene(section: object): Promise<Scene> {
           const reasons = new Map(each ?? options.rules.map(({ name }) => [name, says] as const));
           const firstSeenAt = before.get(id)?.sighting.firstSeenAt ?? clock.now();
           const entry = { ...entryOf(id), url: `https://${host}.example.com/`, ...scene.rows.get(id) };
-          return [
-            [
-              id,
-              { reasons, sighting: { entry, firstSeenAt, lastSeenAt: clock.now(), snapshots: 9, episode } },
-            ] as const,
-          ];
+          const sighting = { entry, firstSeenAt, lastSeenAt: clock.now(), snapshots: 9, episode };
+          scripts.set(sighting, () => seen.get(id)?.reasons);
+          return [[id, { reasons, sighting }] as const];
         }),
       );
       [at, walks] = [clock.now(), walks + 1];
@@ -392,17 +387,11 @@ export async function createScene(section: object): Promise<Scene> {
     clock,
     passed: () => time,
     store,
-    journal: () => journal,
-    pipeline: () => pipeline,
-    judged: () => (scene.hasFacts ? sightings().flatMap(sighting => pipeline.judge(sighting) ?? []) : []),
-    desk: () => desk,
-    explain: id =>
-      explain(id, {
-        account: ACCOUNT,
-        journal,
-        pipeline,
-        facts: () => ({ at, walks, isPartial: false, sightings: sightings() }),
-      }),
+    journal: () => autoCancel.journal,
+    autoCancel: () => autoCancel,
+    judged: () => (scene.hasFacts ? sightings().flatMap(sighting => autoCancel.judge(sighting) ?? []) : []),
+    commands: () => commands,
+    explain: id => autoCancel.explain(id),
     lines: () => readJournal(store, ACCOUNT),
     log,
   };

@@ -1,3 +1,4 @@
+import type { Outbox } from '../../src/alerts/outbox.ts';
 import type { Log } from '../../src/kit/log.ts';
 import type { Tracer } from '../../src/kit/tracer.ts';
 
@@ -35,8 +36,5 @@ export function createTestTracer(): Tracer & { readonly spans: string[] } {
   };
 }
 
-/** What auto-cancel takes of alerts, where there are none. */
-export const noAlerts = {
-  outbox: { post: () => ({ changes: () => [], send: () => undefined }) },
-  alertStates: () => new Map<string, 'firing' | 'unknown'>(),
-};
+/** Takes notices, and sends none. */
+export const noOutbox: Pick<Outbox, 'post'> = { post: () => ({ changes: () => [], send: () => undefined }) };

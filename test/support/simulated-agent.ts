@@ -10,7 +10,7 @@ import { createRunner } from '../../src/scheduler/runner.ts';
 import { openSqliteStore } from '../../src/store/sqlite.ts';
 import type { Store } from '../../src/store/store.ts';
 import type { Reader, Writer } from '../../src/upstream/api.ts';
-import { createTestLog, createTestTracer, noAlerts } from './silent.ts';
+import { createTestLog, createTestTracer, noOutbox } from './silent.ts';
 
 /** Lets a process die at one of the things that it does to the world outside. */
 export interface Guillotine {
@@ -117,7 +117,16 @@ export async function startSimulatedAgent(options: SimulatedAgentOptions): Promi
   };
   // The rest of an account is nothing to auto-cancel.
   const accounts = [account] as unknown as Parameters<typeof createAutoCancel>[0]['accounts'];
-  const autoCancel = await createAutoCancel({ config, accounts, store, clock, log, tracer, ...noAlerts });
+  const autoCancel = await createAutoCancel({
+    config,
+    accounts,
+    store,
+    clock,
+    log,
+    tracer,
+    outbox: noOutbox,
+    alertStates: () => new Map(),
+  });
   if (!autoCancel) throw new Error('auto-cancel is off');
   const signal = new AbortController().signal;
   const alive = (work: Promise<unknown>) => Promise.race([work, guillotine.death]).then(() => undefined);

@@ -1,9 +1,11 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { openJournal } from '../../src/auto-cancel/journal.ts';
+import { STAGES } from '../../src/auto-cancel/stages.ts';
 import { BREAKERS } from '../../src/model/journal.ts';
 import { createScene, DAY, HOUR, MINUTE, rule, SECOND } from '../support/auto-cancel-scene.ts';
 
+const REASONS = new Set(STAGES.flatMap(({ reasons }) => reasons));
 const IDS = ['a', 'b', 'c', 'd', 'e'] as const;
 const PER_HOUR = 4;
 const SECTION = {
@@ -69,7 +71,7 @@ function check(scene: Scene, id: string, reached: Map<string, number>, uses: num
   const judged = scene.judged().find(({ target }) => target.id === id);
   expect([judged?.action, judged?.finding.verdict]).toEqual([action, 'stuck']);
   expect(scene.states.get(id) ?? 'in_progress').toBe('in_progress');
-  expect(scene.pipeline().held()).toBeUndefined();
+  expect(scene.autoCancel().holdReason()).toBeUndefined();
   uses.push(scene.passed());
   expect(uses.filter(at => at > scene.passed() - HOUR).length).toBeLessThanOrEqual(PER_HOUR);
   const isCertain = ['429', 'unsent'].includes(scene.answers[0] ?? '');
@@ -140,6 +142,7 @@ it('sends once what is stuck, after its intent, whatever happens in between', { 
         expect(wrong).toEqual([]);
         if (each.kind === 'dies') recovered += [...scene.journal().state.actions.values()].filter(a => a.isOpen).length;
       }
+      for (const { reason } of scene.autoCancel().numbers().skips) expect(REASONS).toContain(reason);
       second += [...reached.values()].filter(count => count === 2).length;
       expect((await openJournal(scene.store, 'production')).state).toEqual(scene.journal().state);
     }),

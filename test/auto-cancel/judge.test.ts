@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { allowedGap, defaultRule, judge, type Seen, walkEvery, wantsUnreported } from '../../src/auto-cancel/judge.ts';
-import { type JudgingRule, judgingRule } from '../../src/auto-cancel/rule-options.ts';
+import { allowedGap, judge, type Seen, walkEvery, wantsUnreported } from '../../src/auto-cancel/judge.ts';
+import { defaultRule, type JudgingRule, judgingRule } from '../../src/auto-cancel/options.ts';
 import type { DlqEntry } from '../../src/model/message.ts';
 
 const HOUR = 3_600_000;

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { judge, type Seen } from '../../src/auto-cancel/judge.ts';
-import { retryDelays, retryWindow } from '../../src/auto-cancel/retry-window.ts';
-import { type JudgingRule, judgingRule } from '../../src/auto-cancel/rule-options.ts';
+import { judge, NOT_STUCK, type Seen } from '../../src/auto-cancel/judge.ts';
+import { type JudgingRule, judgingRule } from '../../src/auto-cancel/options.ts';
+import { retryDelays, retryWindow } from '../../src/auto-cancel/stuck-when.ts';
 import type { CallbackState, DlqEntry } from '../../src/model/message.ts';
 
 const HOUR = 3_600_000;
@@ -76,6 +76,7 @@ it('stuck is what every predicate says, and nothing else', () => {
   fc.assert(
     fc.property(rule, seen, (rule, seen) => {
       const { verdict, reason, predicates } = judge(rule, seen);
+      expect(['stuck', ...NOT_STUCK]).toContain(reason);
       const holds = predicates.map(({ holds }) => holds);
       expect(verdict === 'stuck').toBe(holds.every(each => each === true));
       expect(reason === 'stuck').toBe(verdict === 'stuck');

@@ -1,34 +1,41 @@
+import type { Clock } from '../kit/clock.ts';
 import type { Log } from '../kit/log.ts';
 import type { Tracer } from '../kit/tracer.ts';
-import type { FinalOutcome, JournalTarget } from '../model/journal.ts';
-import type { Judged, Mode } from './candidates.ts';
+import type { FinalOutcome } from '../model/journal.ts';
+import type { ActionRef } from './journal-state.ts';
+import type { Judged } from './judge.ts';
 
-/** What was decided about each failure callback: told once, when it changes, as a log line, a span and a count. */
-export interface Decisions {
+/** Reports what was decided about each failure callback, once for each change, as a log line, a span and a count. */
+export interface DecisionLog {
   /** Nothing is done about it, for this reason. */
   skipped(judged: Judged, reason: string): void;
   /** An action has ended. */
-  ended(
-    action: { readonly action: string; readonly rule: string; readonly mode: Mode; readonly target: JournalTarget },
-    outcome: FinalOutcome,
-  ): void;
-  /** Callbacks that are no longer tracked are told of anew should they come back. */
+  ended(action: ActionRef, outcome: FinalOutcome): void;
+  /**
+   * Why the walks can't be acted upon now; undefined when they can. Logged when it lasts: without a new walk nothing is
+   * decided, so nothing else would say why nothing happens. To be called often.
+   */
+  stale(reason: string | undefined): void;
+  /** Callbacks that are no longer tracked are reported anew should they come back. */
   forgetAllBut(actions: ReadonlySet<string>): void;
   /** Decisions to do nothing, since this process began. */
   skips(): readonly { readonly rule: string; readonly reason: string; readonly count: number }[];
 }
 
-export function createDecisions({
-  account,
-  log,
-  tracer,
-}: {
+/** Milliseconds for which walks may be stale before that is logged: a start, or one bad walk, is no news. */
+const LOG_STALE_AFTER = 10 * 60_000;
+
+export function createDecisionLog(deps: {
   readonly account: string;
+  readonly clock: Pick<Clock, 'monotonic'>;
   readonly log: Log;
   readonly tracer: Tracer;
-}): Decisions {
+}): DecisionLog {
+  const { account, clock, log, tracer } = deps;
   const last = new Map<string, string>();
   const counts = new Map<string, { rule: string; reason: string; count: number }>();
+  let staleSince: number | undefined;
+  let loggedReason: string | undefined;
 
   /** A span has no length: it marks the moment. */
   function mark(fields: Readonly<Record<string, string>>): void {
@@ -45,7 +52,7 @@ export function createDecisions({
       const fields = { account, action, rule: rule.name, mode, verdict: finding.verdict, reason };
       mark(fields);
       const line = { ...fields, dlqId: target.dlqId };
-      // Most callbacks are healthy: what is normal is told to those who ask.
+      // Most callbacks are healthy.
       if (finding.verdict === 'stuck') log.info(line, 'a stuck failure callback is left alone');
       else log.debug(line, 'a failure callback is left alone');
     },
@@ -58,6 +65,22 @@ export function createDecisions({
       if (outcome === 'planned') log.info(line, 'a stuck failure callback would be cancelled');
       else if (outcome === 'gave_up' || outcome === 'rejected') log.error(line, 'a failure callback was not cancelled');
       else log.info(line, 'an action of auto-cancel has ended');
+    },
+    stale(reason) {
+      if (reason === undefined) {
+        if (loggedReason !== undefined) log.info({ account }, 'the data of auto-cancel is complete and fresh again');
+        staleSince = loggedReason = undefined;
+        return;
+      }
+      staleSince ??= clock.monotonic();
+      const lasted = clock.monotonic() - staleSince;
+      if (lasted < LOG_STALE_AFTER || loggedReason === reason) return;
+      loggedReason = reason;
+      const fields = { account, reason, seconds: Math.floor(lasted / 1000) };
+      log.warn(
+        fields,
+        'the data of auto-cancel is stale or incomplete: nothing is cancelled until a walk reads everything',
+      );
     },
     forgetAllBut(actions) {
       for (const action of last.keys()) if (!actions.has(action)) last.delete(action);

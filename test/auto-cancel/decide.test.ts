@@ -126,7 +126,7 @@ describe('a decision', () => {
     const scene = await warmScene();
     expect(await scene.walk('a:unknown_label b:no_match')).toBe('left a unknown_label');
     expect(scene.sent).toEqual([]);
-    expect(scene.pipeline().decisions.skips()).toEqual([{ rule: 'jobs', reason: 'unknown_label', count: 1 }]);
+    expect(scene.autoCancel().numbers().skips).toEqual([{ rule: 'jobs', reason: 'unknown_label', count: 1 }]);
   });
 
   it('waits between two cancels', async () => {
@@ -145,7 +145,7 @@ describe('a decision', () => {
     scene.isStopped = false;
     scene.firing.add('Down');
     expect(await scene.walk('a')).toMatch(/^intent a/);
-    expect(scene.pipeline().decisions.skips()).toEqual([{ rule: 'jobs', reason: 'stop_file', count: 1 }]);
+    expect(scene.autoCancel().numbers().skips).toEqual([{ rule: 'jobs', reason: 'stop_file', count: 1 }]);
   });
 });
 
@@ -223,5 +223,5 @@ it('acts on all that are stuck', async () => {
     'intent a jobs 1\nanswered a 1 accepted\nintent b jobs 1\nanswered b 1 accepted',
   );
   expect(await scene.wait(0)).toBe('ended a confirmed read_canceled\nended b confirmed read_canceled');
-  expect([...scene.pipeline().candidates()]).toEqual([['jobs', 2]]);
+  expect([...scene.autoCancel().numbers().candidates]).toEqual([['jobs', 2]]);
 });

@@ -1,0 +1,136 @@
+import type { Outbox } from '../alerts/outbox.ts';
+import type { Tracer } from '../kit/tracer.ts';
+import type { CallbackSighting } from '../model/callback.ts';
+import type { Store } from '../store/store.ts';
+import type { Reader, Writer } from '../upstream/api.ts';
+import { judgeSighting } from './candidates.ts';
+import { createDecider } from './decide.ts';
+import { createDecisionLog } from './decision-log.ts';
+import { createEventLookUps } from './event-look-ups.ts';
+import { type Explanation, explain } from './explain.ts';
+import { type Journal, openJournal } from './journal.ts';
+import type { Judged } from './judge.ts';
+import { createMoments, type MomentsDeps } from './moments.ts';
+import { createNotices } from './notices.ts';
+import { journalNumbers } from './numbers.ts';
+import { rulesFor } from './options.ts';
+import { createSettling } from './settle.ts';
+import { accountReason, skipReason, staleReason } from './stages.ts';
+
+/** The door of this room: auto-cancel of one account, and the commands that operators give it. */
+export { type Answer, ask, type BrakeResult, type Command, createCommandHandler } from './commands.ts';
+export type { Explanation } from './explain.ts';
+export { readJournal } from './journal.ts';
+export { modeOf } from './judge.ts';
+export { mayBeThere } from './moments.ts';
+export type { WalkView } from './stages.ts';
+
+export interface AutoCancelDeps extends Omit<MomentsDeps, 'journal'> {
+  readonly store: Store;
+  /** Takes notices for the notifiers of rules, in the journal's transactions. */
+  readonly outbox: Pick<Outbox, 'post'>;
+  /** For look-ups and reading back. */
+  readonly reader: Reader;
+  /** For the last look right before a cancel. */
+  readonly lastReader: Reader;
+  /** Undefined where no rule may act: nothing can be sent then. */
+  readonly writer: Writer | undefined;
+  readonly tracer: Tracer;
+}
+
+/** Judges the failure callbacks of one account, and acts on those that are stuck, as far as it is allowed to. */
+export interface AutoCancel {
+  readonly account: string;
+  readonly journal: Journal;
+  /** Whether there is anything to run: a rule for the account, or something in its journal. */
+  readonly isUsed: boolean;
+  /** Does what is due: reads back what was sent, and after each complete walk decides. Throws StoreError and UpstreamError. */
+  run(signal: AbortSignal): Promise<void>;
+  /** Judges one again, without asking the service. */
+  judge(sighting: CallbackSighting): Judged | undefined;
+  /** Why nothing at all would be done now, as one word; undefined when something would. */
+  holdReason(): string | undefined;
+  /** Why the callback with this dlqId or messageId is or is not acted upon; undefined when it is not tracked. */
+  explain(id: string): Explanation | undefined;
+  /** For metrics. */
+  numbers(): AutoCancelNumbers;
+}
+
+export type AutoCancelNumbers = ReturnType<typeof journalNumbers> & {
+  /** Stuck callbacks at the last decision, by rule. */
+  readonly candidates: ReadonlyMap<string, number>;
+  /** Decisions to do nothing, since this process began. */
+  readonly skips: readonly { readonly rule: string; readonly reason: string; readonly count: number }[];
+};
+
+/** Milliseconds to wait after a run that failed. */
+const RETRY_DELAY_MS = 30_000;
+
+/** Takes up the account's journal. Rejects with StoreError, and with an Error where a line of it is damaged. */
+export async function createAutoCancel(deps: AutoCancelDeps): Promise<AutoCancel> {
+  const { account, store, outbox, clock, tracer } = deps;
+  const options = { ...deps.options, rules: rulesFor(deps.options, account) };
+  // Of all rules: what is open may be of one that is no longer for the account.
+  const journal = await openJournal(store, account, createNotices(account, deps.options.rules, outbox));
+  const { state } = journal;
+  const moments = createMoments({ ...deps, options, journal });
+  const { stamp, latest } = moments.time;
+  const decisions = createDecisionLog(deps);
+  const settling = createSettling({ ...deps, journal, decisions, stamp });
+  const lookUps = createEventLookUps(deps);
+  const judge = (sighting: CallbackSighting) => {
+    const silence = lookUps.of(sighting.entry.id);
+    return judgeSighting(sighting, { account, options, silence, latest: latest(), now: clock.now() });
+  };
+  const decider = createDecider({ ...deps, options, journal, moments, judge, lookUps, settling, decisions });
+  /** Begin of the walk that was last decided upon. */
+  let decidedAt: number | undefined;
+  /** On the monotonic clock. */
+  let notBefore = 0;
+
+  async function runDue(signal: AbortSignal): Promise<void> {
+    const { facts: before } = deps.walk();
+    const isWalked = before !== undefined && before.at !== decidedAt && staleReason(moments.account()) === undefined;
+    await settling.readBack(isWalked, signal);
+    const { facts } = deps.walk();
+    if (facts === undefined || facts.at === decidedAt) return;
+    await tracer.span('evaluate auto-cancel rules', { account }, () => decider.decide(facts, signal));
+    // Only now: what was cut off is done again.
+    decidedAt = facts.at;
+  }
+
+  return {
+    account,
+    journal,
+    get isUsed() {
+      return options.rules.length > 0 || state.actions.size > 0;
+    },
+    async run(signal) {
+      const stale = staleReason(moments.account());
+      // Right after the start walks are coming.
+      decisions.stale(stale === 'too_early' ? undefined : stale);
+      if (clock.monotonic() < notBefore) return;
+      try {
+        await runDue(signal);
+      } catch (error) {
+        notBefore = clock.monotonic() + RETRY_DELAY_MS;
+        throw error;
+      }
+    },
+    judge,
+    holdReason: () => accountReason(moments.account()),
+    explain: id =>
+      explain(id, {
+        account,
+        journal,
+        facts: deps.walk().facts,
+        judge,
+        skipReason: (judged, walkAt) => skipReason(moments.callback(judged, { walkAt, usesBefore: state.uses.length })),
+      }),
+    numbers: () => ({
+      ...journalNumbers(options, state, moments.time),
+      candidates: decider.stuck(),
+      skips: decisions.skips(),
+    }),
+  };
+}

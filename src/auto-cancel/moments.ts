@@ -1,0 +1,102 @@
+import { lstatSync } from 'node:fs';
+import type { Clock } from '../kit/clock.ts';
+import type { Log } from '../kit/log.ts';
+import type { Journal } from './journal.ts';
+import { isAskedBy } from './journal-state.ts';
+import type { Judged } from './judge.ts';
+import { createLimitClock, type LimitClock } from './limit-clock.ts';
+import type { AutoCancelOptions } from './options.ts';
+import type { AccountMoment, CallbackMoment, WalkView } from './stages.ts';
+
+export interface MomentsDeps {
+  readonly account: string;
+  readonly options: AutoCancelOptions;
+  /** Hash of the rules. */
+  readonly policy: string;
+  readonly journal: Journal;
+  /** What the board shows now. */
+  walk(): WalkView;
+  /** Whether the stop file is there, or may be. */
+  isStopped(): boolean;
+  /** Alerts of the account that fire, and those of which it is not known, by name. */
+  alertStates(): ReadonlyMap<string, 'firing' | 'unknown'>;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** Which decision a callback is judged by, and how far its attempt has come. */
+export type Progress = Pick<CallbackMoment, 'walkAt' | 'usesBefore'> & Partial<Pick<CallbackMoment, 'look' | 'isLate'>>;
+
+/** What the stages are asked about, as it is at this very moment: to be taken anew after each wait, up to the request itself. */
+export interface Moments {
+  readonly time: LimitClock;
+  /** `walkAt`: begin of the walk that is decided upon. To be called often: sees walks come, and the clock being set. */
+  account(walkAt?: number): AccountMoment;
+  callback(judged: Judged, progress: Progress): CallbackMoment;
+}
+
+/** Complete walks after the start, or after the clock has stepped, before anything is done. */
+const WALKS_BEFORE = 3;
+
+/** Whether a stop file is there, or may be: what hides it, such as a folder that may not be read, does not undo it. */
+export function mayBeThere(file: string): boolean {
+  try {
+    lstatSync(file);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code !== 'ENOENT';
+  }
+}
+
+export function createMoments(deps: MomentsDeps): Moments {
+  const { account, options, policy, journal, clock, log } = deps;
+  const { state } = journal;
+  /** Complete walks of this process, as far as is known. */
+  let walks = 0;
+  let walksNeeded = WALKS_BEFORE;
+  const behind = state.lastAt - clock.now();
+  if (behind > 0) {
+    log.warn(
+      { account, seconds: behind / 1000 },
+      'the last line of the journal is of the future: limits count from it',
+    );
+  }
+  const time = createLimitClock(clock, state.lastAt, ms => {
+    // More may have come than was seen.
+    walksNeeded = (deps.walk().facts?.walks ?? walks) + WALKS_BEFORE;
+    log.warn({ account, seconds: ms / 1000 }, 'the clock was set: nothing is cancelled for some walks');
+  });
+
+  function accountMoment(walkAt?: number): AccountMoment {
+    const walk = deps.walk();
+    // What is not shown now has not begun anew.
+    walks = walk.facts?.walks ?? walks;
+    const times = { elapsed: time.elapsed(), latest: time.latest(), wall: clock.now() };
+    return {
+      options,
+      journal: state,
+      walk,
+      walkAt,
+      walksNeeded,
+      // Asked only when a stage wants to know.
+      get isStopped() {
+        return deps.isStopped();
+      },
+      get alerts() {
+        return deps.alertStates();
+      },
+      time: times,
+    };
+  }
+
+  return {
+    time,
+    account: accountMoment,
+    callback(judged, { look, isLate = false, walkAt, usesBefore }) {
+      const known = state.actions.get(judged.action);
+      const own = known && isAskedBy(known, judged, policy) ? known : undefined;
+      // Not spread: that would ask for everything.
+      return Object.assign(accountMoment(walkAt), { walkAt, judged, own, usesBefore, look, isLate });
+    },
+  };
+}

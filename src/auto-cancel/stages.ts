@@ -1,0 +1,264 @@
+import type { CallbackFacts, Silence } from '../model/callback.ts';
+import type { CallbackState } from '../model/message.ts';
+import { earlierCancel, exhaustedLimit } from './brakes.ts';
+import type { Action, JournalState } from './journal-state.ts';
+import { type Judged, judge, modeOf, NOT_STUCK } from './judge.ts';
+import type { AutoCancelOptions } from './options.ts';
+import { isApproved, waitOf } from './waits.ts';
+import { closedBy } from './windows.ts';
+
+/** What the board shows of an account's failure callbacks now. */
+export interface WalkView {
+  /** Of the last complete walk; undefined before the first, and when it is too old to be shown. */
+  readonly facts: CallbackFacts | undefined;
+  /** The last attempt of the walk came to its end, and in time. */
+  readonly isFresh: boolean;
+  /** So did the last attempt to follow the event log. */
+  readonly eventsAreFresh: boolean;
+}
+
+/** What the stages know of an account at one moment. Times: milliseconds since the Unix epoch. */
+export interface AccountMoment {
+  readonly options: AutoCancelOptions;
+  readonly journal: JournalState;
+  readonly walk: WalkView;
+  /** Begin of the walk that is decided upon; undefined: the newest, whichever that is. */
+  readonly walkAt: number | undefined;
+  /** Complete walks of this process that must have ended before anything is done. */
+  readonly walksNeeded: number;
+  /** Whether the stop file is there, or may be. */
+  readonly isStopped: boolean;
+  readonly alerts: ReadonlyMap<string, 'firing' | 'unknown'>;
+  /** By the wall clock; for limits; for what ends (see `LimitClock`). */
+  readonly time: { readonly wall: number; readonly elapsed: number; readonly latest: number };
+}
+
+/** What the last look right before a cancel has found. */
+export interface LastLook {
+  readonly state: CallbackState | 'unreported' | 'gone';
+  readonly callbackMessageId: string | undefined;
+  /** What the event log said, where it was asked. */
+  readonly silence: Silence | undefined;
+}
+
+/** And of one callback in it. */
+export interface CallbackMoment extends AccountMoment {
+  readonly walkAt: number;
+  readonly judged: Judged;
+  /** Its action, where the same rule, mode and policy asked for it. */
+  readonly own: Action | undefined;
+  /** Uses in the journal when the decisions upon this walk began. */
+  readonly usesBefore: number;
+  /** Undefined before the last look. */
+  readonly look: LastLook | 'failed' | undefined;
+  /** The last look, or the intent, is too old to send anything upon it. */
+  readonly isLate: boolean;
+}
+
+interface Described {
+  readonly name: string;
+  /** What `check` may give: values of the label `reason` of `delivery_auto_cancel_skipped_total`. */
+  readonly reasons: readonly string[];
+  /** Markdown, after "nothing is done because". */
+  readonly description: string;
+  /**
+   * `decide`: asked before the intent is written, and again after each wait. `send`: asked as the request is written to its
+   * connection, after which there are no waits and the intent itself counts against the limits.
+   */
+  readonly asked: readonly ('decide' | 'send')[];
+}
+
+/** A stage only removes: it gives why nothing is done, as one word of its `reasons`, or undefined. Pure. */
+type AccountStage = Described & { check(moment: AccountMoment): string | undefined };
+type CallbackStage = Described & { check(moment: CallbackMoment): string | undefined };
+
+/** There is a newer walk than the one that is decided upon: the next decision is upon that. */
+export const NEWER_WALK = 'newer_walk';
+
+const ALWAYS = ['decide', 'send'] as const;
+const BEFORE_INTENT = ['decide'] as const;
+
+const walkStage: AccountStage = {
+  name: 'walk',
+  reasons: ['no_data', NEWER_WALK, 'stale', 'partial', 'too_early'],
+  description:
+    'the last complete walk is missing (`no_data`), another one has come meanwhile and is decided upon next (`newer_walk`), it is too old (`stale`), it could not read every row, track every callback, or read the list of workflow runs to its end (`partial`), or fewer than three have ended since the agent started or since its clock was set by more than 30 s (`too_early`). Logged when it lasts ten minutes',
+  asked: ALWAYS,
+  check({ walk: { facts, isFresh }, walkAt, walksNeeded }) {
+    if (!facts) return 'no_data';
+    if (walkAt !== undefined && facts.at !== walkAt) return NEWER_WALK;
+    if (!isFresh) return 'stale';
+    if (facts.isPartial) return 'partial';
+    return facts.walks < walksNeeded ? 'too_early' : undefined;
+  },
+};
+
+/** What holds for all callbacks of an account. */
+const ACCOUNT_STAGES: readonly AccountStage[] = [
+  walkStage,
+  {
+    name: 'pause',
+    reasons: ['paused'],
+    description: 'an operator paused it',
+    asked: ALWAYS,
+    check: ({ journal }) => (journal.paused ? 'paused' : undefined),
+  },
+  {
+    name: 'stop file',
+    reasons: ['stop_file'],
+    description:
+      'the file `autoCancel.stopFile` is there, or it can’t be looked at: a folder that may not be read, a link that goes in circles',
+    asked: ALWAYS,
+    check: ({ isStopped }) => (isStopped ? 'stop_file' : undefined),
+  },
+  {
+    name: 'alerts',
+    reasons: ['alert_firing', 'alert_unknown'],
+    description: 'an alert of `pauseWhileAlerts` fires, or it is not known whether it does, as right after the start',
+    asked: ALWAYS,
+    check({ options, alerts }) {
+      const states = options.pauseWhileAlerts.map(name => alerts.get(name));
+      if (states.includes('firing')) return 'alert_firing';
+      return states.includes('unknown') ? 'alert_unknown' : undefined;
+    },
+  },
+  {
+    name: 'breakers',
+    reasons: ['breaker_candidates', 'breaker_errors', 'breaker_lost_races'],
+    description: 'a breaker has opened',
+    asked: ALWAYS,
+    check({ journal }) {
+      const [open] = journal.breakers.keys();
+      return open && `breaker_${open}`;
+    },
+  },
+];
+
+/** Why the last look forbids the cancel, as one word; undefined when the callback is as it was judged. */
+export function changeSince({ rule, sighting, target, silence: before }: Judged, look: LastLook): string | undefined {
+  if (look.state !== (rule.evidence === 'blind' ? 'unreported' : 'in_progress')) return `now_${look.state}`;
+  if (look.callbackMessageId !== sighting.entry.callbackMessageId) return 'another_episode';
+  if (!before || !look.silence) return undefined;
+  const { verdict, reason } = judge(rule, { sighting, id: target.id, ...look.silence });
+  if (verdict !== 'stuck') return reason;
+  return look.silence.lastEventAt === before.lastEventAt ? undefined : 'another_event';
+}
+
+const CALLBACK_STAGES: readonly CallbackStage[] = [
+  {
+    name: 'wait',
+    reasons: ['grace', 'awaiting_approval'],
+    description:
+      'it waits for the end of `grace`, or for approval, and is judged again by a walk that begins after that',
+    asked: BEFORE_INTENT,
+    check({ journal, judged, own, walkAt, time }) {
+      // What was sent has waited.
+      return journal.actions.get(judged.action)?.isOpen ? undefined : waitOf(judged, own, walkAt, time.latest);
+    },
+  },
+  {
+    name: 'rule',
+    reasons: ['rule_expired'],
+    description: 'the rule has expired since it was judged',
+    asked: ALWAYS,
+    check: ({ options, judged: { rule, mode }, time }) =>
+      modeOf(rule, options.mode, time.latest) === mode ? undefined : 'rule_expired',
+  },
+  {
+    name: 'events',
+    reasons: ['unknown_idle_for'],
+    description: 'the rule names `idleFor`, and the event log is not followed now',
+    asked: ALWAYS,
+    check: ({ judged, walk }) => (judged.silence && !walk.eventsAreFresh ? 'unknown_idle_for' : undefined),
+  },
+  {
+    name: 'windows',
+    reasons: ['window_closed', 'window_denied'],
+    description: '`windows`; a denial wins',
+    asked: ALWAYS,
+    check: ({ judged: { rule }, time }) => closedBy(rule.windows, time.wall),
+  },
+  {
+    name: 'approval',
+    reasons: ['approval_expired'],
+    description: 'the approval has ended between the intent and the request',
+    asked: ['send'],
+    check({ journal, judged: { action, mode }, time }) {
+      const known = journal.actions.get(action);
+      return mode !== 'approve' || (known && isApproved(known, time.latest)) ? undefined : 'approval_expired';
+    },
+  },
+  {
+    name: 'earlier cancels',
+    reasons: ['unresolved', 'sent_before', 'not_in_progress_lately', 'rate_limited'],
+    description:
+      '`unresolved`: a cancel of an earlier episode of the same callback is still being read back. `sent_before`: a cancel was sent in this episode under the entry’s other id (`idFrom` was changed); blind: a cancel of this id was sent, in this episode or an earlier one. `not_in_progress_lately`: blind, the service said within `recheckAfter` that nothing was in progress. `rate_limited`: the service answered 429 to two cancels of it or more: ten minutes are waited, and twice as long after each further one',
+    asked: BEFORE_INTENT,
+    check: ({ journal, judged, time }) => earlierCancel(judged, journal, time.elapsed),
+  },
+  {
+    name: 'limits',
+    reasons: ['cooldown', 'limit_run', 'limit_hour', 'limit_day'],
+    description: 'enough has been done: computed from the journal, so a restart gives nothing back',
+    asked: BEFORE_INTENT,
+    check: ({ options, journal, judged, time, usesBefore }) =>
+      exhaustedLimit(judged, options, journal, time.elapsed, usesBefore),
+  },
+  {
+    name: 'last look',
+    reasons: [
+      ...['success', 'fail', 'canceled', 'unknown', 'in_progress', 'unreported', 'gone'].map(state => `now_${state}`),
+      'another_episode',
+      'another_event',
+      'idle_for',
+      'unknown_idle_for',
+      'look_failed',
+    ],
+    description:
+      'the entry, or the event log, read once more right before the cancel, says something else, or could not be read in full (`look_failed`)',
+    asked: BEFORE_INTENT,
+    check({ judged, look }) {
+      if (look === 'failed') return 'look_failed';
+      return look && changeSince(judged, look);
+    },
+  },
+  {
+    name: 'deadline',
+    reasons: ['too_late'],
+    description: 'the last look is older than two minutes, or the intent than 30 s',
+    asked: ALWAYS,
+    check: ({ isLate }) => (isLate ? 'too_late' : undefined),
+  },
+];
+
+/** Before all stages: a callback that its rule does not call stuck is left alone for the finding's reason. */
+const verdictStage: CallbackStage = {
+  name: 'verdict',
+  reasons: NOT_STUCK,
+  description: 'the rule does not call it stuck: see [Verdicts and reasons](#verdicts-and-reasons)',
+  asked: BEFORE_INTENT,
+  check: ({ judged: { finding } }) => (finding.verdict === 'stuck' ? undefined : finding.reason),
+};
+
+/** Every stage in the order in which they are asked; the first that gives a reason decides. */
+export const STAGES: readonly CallbackStage[] = [verdictStage, ...ACCOUNT_STAGES, ...CALLBACK_STAGES];
+
+function firstReason<Moment>(stages: readonly { check(moment: Moment): string | undefined }[], moment: Moment) {
+  for (const stage of stages) {
+    const reason = stage.check(moment);
+    if (reason !== undefined) return reason;
+  }
+  return undefined;
+}
+
+const SEND_STAGES = STAGES.filter(({ asked }) => asked.includes('send'));
+const DECIDE_STAGES = STAGES.filter(({ asked }) => asked.includes('decide'));
+
+/** Why the walk that is decided upon can't be relied on. */
+export const staleReason = (moment: AccountMoment) => walkStage.check(moment);
+/** Why nothing at all may be done in the account. */
+export const accountReason = (moment: AccountMoment) => firstReason(ACCOUNT_STAGES, moment);
+/** Why this callback is left alone. */
+export const skipReason = (moment: CallbackMoment) => firstReason(DECIDE_STAGES, moment);
+/** Why a request whose intent is written must not be sent. */
+export const abortReason = (moment: CallbackMoment) => firstReason(SEND_STAGES, moment);

@@ -1,0 +1,94 @@
+import { z } from 'zod';
+import { Duration, formatDuration } from '../kit/duration.ts';
+
+/** What a rule of reported callbacks asks where it does not say. */
+const DEFAULT_IN_PROGRESS = '48h';
+
+/** The service waits min(24 h, e^(2.5 n) s) before retry n. */
+const LONGEST_DELAY = 86_400_000;
+/** From this retry on the wait is the longest. */
+const FIRST_LONGEST = 5;
+
+/** Milliseconds that the waits before `retries` retries take together: 12 s, 2.7 min, 33 min, 6.7 h, 30.7 h, 54.7 h for 1 to 6. */
+export function retryDelays(retries: number): number {
+  let sum = Math.max(0, retries - FIRST_LONGEST + 1) * LONGEST_DELAY;
+  for (let n = 1; n <= retries && n < FIRST_LONGEST; n++) sum += Math.exp(2.5 * n) * 1000;
+  return sum;
+}
+
+/**
+ * Milliseconds in which a callback with `retries` retries has been tried for the last time, when each attempt takes as long
+ * as `timeout` milliseconds: what it may take and be healthy.
+ */
+export function retryWindow(retries: number, timeout: number): number {
+  return retryDelays(retries) + (retries + 1) * timeout;
+}
+
+/** A duration, rounded up: `32.9 min`, `30.7 h`. */
+function roundedUp(ms: number): string {
+  const [size, unit] = ms < 120_000 ? [1000, 's'] : ms < 7_200_000 ? [60_000, 'min'] : [3_600_000, 'h'];
+  return `${Math.ceil((ms / size) * 10) / 10} ${unit}`;
+}
+
+export const stuckWhen = z
+  .strictObject({
+    inProgressFor: Duration.optional().describe(
+      `\`reported\`: complete walks have seen it in progress for at least so long, without a gap. Default: ${DEFAULT_IN_PROGRESS}. Not below what \`assumeMaxRetries\` and \`assumeTimeout\` allow a healthy callback.`,
+    ),
+    seenFor: Duration.optional().describe(
+      '`blind`, which needs it: complete walks have listed it for at least so long, without a gap. Not below what `assumeMaxRetries` and `assumeTimeout` allow a healthy callback.',
+    ),
+    snapshots: z.int().min(1).optional().describe('At least so many complete walks have seen it.'),
+    maxGap: Duration.optional().describe(
+      'No two of these walks are further apart. Default: 30m or three times `rescanEvery`, the longer. The shortest of an account’s rules holds for all of them, and the queue is walked at least twice in it.',
+    ),
+    pastRetryWindow: z
+      .number()
+      .min(1)
+      .max(100)
+      .default(1.5)
+      .describe('Seen for longer than so many times what all retries and attempts may take.'),
+    assumeMaxRetries: z
+      .int()
+      .min(0)
+      .max(100)
+      .default(5)
+      .describe('Retries that a callback may have. More count where the service reports more, fewer never.'),
+    assumeTimeout: Duration.prefault('15m').describe('Longest time that one attempt of the callback may take.'),
+    idleFor: Duration.optional().describe(
+      'The event log is silent for at least so long about the message and its callback.',
+    ),
+  })
+  .superRefine((stuckWhen, context) => {
+    const { assumeMaxRetries, assumeTimeout, seenFor, inProgressFor } = stuckWhen;
+    const floor = retryWindow(assumeMaxRetries, assumeTimeout);
+    const key = seenFor === undefined ? 'inProgressFor' : 'seenFor';
+    const asked = seenFor ?? inProgressFor ?? defaultInProgress;
+    if (asked < floor) {
+      context.addIssue({
+        code: 'custom',
+        path: [key],
+        message: `is ${formatDuration(asked)} and must be at least ${roundedUp(floor)}: ${assumeMaxRetries} retries (assumeMaxRetries) with attempts of ${formatDuration(assumeTimeout)} (assumeTimeout) may take so long, and a callback that is retried is healthy`,
+      });
+    }
+  });
+
+const defaultInProgress = Duration.parse(DEFAULT_IN_PROGRESS);
+
+export type StuckWhen = z.output<typeof stuckWhen>;
+
+/** What a rule calls the time for which it must be seen, and how long that is in milliseconds. */
+export function askedSpan({
+  evidence,
+  stuckWhen,
+}: {
+  readonly evidence: 'reported' | 'blind';
+  readonly stuckWhen: StuckWhen;
+}): {
+  readonly key: 'inProgressFor' | 'seenFor';
+  readonly ms: number;
+} {
+  return evidence === 'blind'
+    ? { key: 'seenFor', ms: stuckWhen.seenFor ?? Number.POSITIVE_INFINITY }
+    : { key: 'inProgressFor', ms: stuckWhen.inProgressFor ?? defaultInProgress };
+}

@@ -1,0 +1,48 @@
+import { readFileSync } from 'node:fs';
+import { expect, it } from 'vitest';
+import { withStages } from '../../src/auto-cancel/reference.ts';
+import { STAGES } from '../../src/auto-cancel/stages.ts';
+import { createScene, HOUR, rule } from '../support/auto-cancel-scene.ts';
+
+it('the documentation has the stages as they are asked', () => {
+  const text = readFileSync('docs/auto-cancel.md', 'utf8');
+  expect(withStages(text)).toBe(text);
+  expect(() => withStages('# No marks')).toThrow('no marks');
+});
+
+it('names of stages are unique, and so are the reasons but for those of events', () => {
+  const names = STAGES.map(({ name }) => name);
+  expect(new Set(names).size).toBe(names.length);
+  const reasons = STAGES.flatMap(stage => stage.reasons);
+  const twice = reasons.filter((reason, index) => reasons.indexOf(reason) !== index);
+  expect(new Set(twice)).toEqual(new Set(['idle_for', 'unknown_idle_for']));
+});
+
+it('of two reasons the one of the earlier stage is told', async () => {
+  const windows = { deny: [{ from: '2026-06-01T00:00:00Z', to: '2026-06-02T00:00:00Z', reason: 'freeze' }] };
+  const scene = await createScene({
+    pauseWhileAlerts: ['Down'],
+    rules: [rule('jobs', { grace: '30m', windows, limits: { perRun: 0, perHour: 0 } })],
+  });
+  await scene.warm();
+  await scene.walk('a');
+  const held = () => scene.explain('a')?.held;
+  const stageOf = (reason: string | undefined) => STAGES.findIndex(({ reasons }) => reasons.includes(reason ?? ''));
+  Object.assign(scene, { isFresh: false, isStopped: true });
+  scene.firing.add('Down');
+  const seen = [held()];
+  scene.isFresh = true;
+  seen.push(held());
+  scene.isStopped = false;
+  seen.push(held());
+  scene.firing.clear();
+  seen.push(held());
+  await scene.wait(HOUR);
+  await scene.again();
+  seen.push(held());
+  await scene.wait(24 * HOUR);
+  await scene.again();
+  seen.push(held());
+  expect(seen).toEqual(['stale', 'stop_file', 'alert_firing', 'grace', 'window_denied', 'limit_run']);
+  expect(seen.map(stageOf)).toEqual(seen.map(stageOf).toSorted((a, b) => a - b));
+});
