@@ -11,7 +11,7 @@ import type { Account } from './account.ts';
 
 export interface EvidenceDeps {
   readonly config: Config;
-  readonly account: Pick<Account, 'name' | 'slot' | 'status' | 'isTokenKnown'>;
+  readonly account: Pick<Account, 'name' | 'state' | 'status' | 'isTokenKnown'>;
   readonly sources: () => readonly Source[];
   readonly conditions: readonly AlertCondition[];
   readonly clock: Clock;
@@ -75,7 +75,7 @@ export function createEvidence({ config, account, sources, conditions, clock }: 
 
   /** Whether what is shown of a collector is complete and not too old: nothing is known before that, and after. */
   function isFresh(collector: string): boolean {
-    const status = account.slot(collector)?.status();
+    const status = account.state(collector)?.status();
     const deciding = decidingRounds(collector, config);
     return (
       status !== undefined &&
@@ -87,7 +87,7 @@ export function createEvidence({ config, account, sources, conditions, clock }: 
   /** Whether rows of what is shown of a family could not be read. */
   function isPartial({ metric }: Selector): boolean {
     const collector = alertFamilies.get(metric)?.collector;
-    const rounds = collector === undefined ? [] : (account.slot(collector)?.status().rounds ?? []);
+    const rounds = collector === undefined ? [] : (account.state(collector)?.status().rounds ?? []);
     return rounds.some(({ partial = false }) => partial);
   }
 
@@ -110,7 +110,7 @@ export function createEvidence({ config, account, sources, conditions, clock }: 
   /** How long the data of a round has been stale. */
   function staleFor({ labels }: Series): number | undefined {
     const { collector = '', round = '' } = labels;
-    return account.slot(collector)?.staleFor(round);
+    return account.state(collector)?.staleFor(round);
   }
 
   function series({ metric, labels }: Selector): readonly Series[] | undefined {

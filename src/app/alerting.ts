@@ -17,7 +17,8 @@ import type { Tracer } from '../kit/tracer.ts';
 import { alertsSource, createNotificationsCounter } from '../metrics/alerting.ts';
 import type { Source } from '../metrics/family.ts';
 import type { Store } from '../store/store.ts';
-import { type Account, tokenSource } from './account.ts';
+import type { Account } from './account.ts';
+import { tokenSource } from './account-client.ts';
 import { createEvidence } from './alert-evidence.ts';
 import { createPost } from './post.ts';
 
@@ -88,12 +89,12 @@ function createReceivers({ config, env, clock }: AlertingDeps, post: Post): Rece
 }
 
 /** Rules that can say something of an account: the others would for ever be unknown there. */
-function rulesOf({ alerts }: Config, { name, slot }: Account): readonly AlertRule[] {
+function rulesOf({ alerts }: Config, { name, state }: Account): readonly AlertRule[] {
   if (!alerts.enabled) return [];
   return alerts.rules.filter(({ when }) =>
     selectorsOf(when).every(({ metric, labels }) => {
       const collector = when.kind === 'stale' ? when.collector : alertFamilies.get(metric)?.collector;
-      return (labels.account?.includes(name) ?? true) && (collector === undefined || slot(collector) !== undefined);
+      return (labels.account?.includes(name) ?? true) && (collector === undefined || state(collector) !== undefined);
     }),
   );
 }

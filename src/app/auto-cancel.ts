@@ -119,7 +119,7 @@ export async function createAutoCancel(deps: AutoCancelDeps): Promise<AutoCancel
       const { name } = account;
       const opened = await openJournal(store, name);
       const journal = deps.alerting?.telling(name, opened) ?? opened;
-      const evidence = () => evidenceOf(account.slot);
+      const evidence = () => evidenceOf(account);
       const pipeline = createPipeline({
         account: name,
         options,

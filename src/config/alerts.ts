@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { alertingRule, alertmanagerOptions, evaluateEvery, notifierName, webhookOptions } from '../alerts/options.ts';
 import { type AlertCondition, alertCondition, type Selector } from '../auto-cancel/rule-options.ts';
-import { collectors } from '../collectors/index.ts';
+import { dataSources, roundsOf as roundsOfAccount } from '../collectors/index.ts';
 import { formatDuration } from '../kit/duration.ts';
 import { accountFamilies } from '../metrics/account-families.ts';
 import type { Family } from '../metrics/family.ts';
@@ -61,7 +61,7 @@ export interface KnownFamily {
 /** Every gauge and counter of an account, by name. */
 export const alertFamilies: ReadonlyMap<string, KnownFamily> = new Map(
   [
-    ...collectors.flatMap(({ name, families }) =>
+    ...dataSources.flatMap(({ name, families }) =>
       Object.values(families).map((family): KnownFamily => ({ family, collector: name })),
     ),
     ...accountFamilies.map((family): KnownFamily => ({ family, collector: undefined })),
@@ -81,7 +81,7 @@ type Path = readonly PropertyKey[];
 
 /** Rounds without which a collector's gauges are withdrawn in the end, of any of these accounts. */
 export function decidingRounds(name: string, { accounts }: Pick<Config, 'accounts'>): readonly string[] {
-  const { auxiliary = [] } = collectors.find(each => each.name === name) ?? {};
+  const { auxiliary = [] } = dataSources.find(each => each.name === name) ?? {};
   return roundsOf(name, accounts).filter(round => !auxiliary.includes(round));
 }
 
@@ -89,12 +89,7 @@ type Accounts = Pick<Config, 'accounts'>['accounts'];
 
 /** Rounds that a collector has in any account. */
 function roundsOf(name: string, accounts: Accounts): readonly string[] {
-  const collector = collectors.find(each => each.name === name);
-  const rounds = accounts.flatMap(({ collect }) => {
-    if (!collector) return [];
-    const options = collector.configKey === null ? { enabled: true } : collect[collector.configKey];
-    return options?.enabled ? Object.keys(collector.rounds(options)) : [];
-  });
+  const rounds = accounts.flatMap(({ collect }) => Object.keys(roundsOfAccount(collect).get(name) ?? {}));
   return [...new Set(rounds)];
 }
 
@@ -111,7 +106,7 @@ function partsOf(condition: AlertCondition): [path: string[], selector: Selector
 /** The histogram that a metric is, or that one of its series is of. */
 function histogramOf(metric: string): string | undefined {
   const name = metric.replace(/_(bucket|sum|count)$/, '');
-  return collectors.some(({ families }) =>
+  return dataSources.some(({ families }) =>
     Object.values(families).some(family => family.type === 'histogram' && family.name === name),
   )
     ? name
@@ -181,7 +176,7 @@ function checkCondition({ when, labels }: AlertRule, checking: Checking, path: P
   const { config, tell } = checking;
   if (when.kind === 'stale') {
     const { collector, round } = when;
-    const enabled = collectors.map(({ name }) => name).filter(name => roundsOf(name, config.accounts).length > 0);
+    const enabled = dataSources.map(({ name }) => name).filter(name => roundsOf(name, config.accounts).length > 0);
     const rounds = roundsOf(collector, config.accounts);
     if (!enabled.includes(collector)) {
       tell.fault([...path, 'collector'], `must be a collector that is enabled: ${enabled.join(', ')}`);

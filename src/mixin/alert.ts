@@ -1,4 +1,4 @@
-import { collectors } from '../collectors/index.ts';
+import { collectors, dataSources } from '../collectors/index.ts';
 import type { Family } from '../metrics/family.ts';
 import { ownFamilies } from '../metrics/own.ts';
 import { lowest, series } from './promql.ts';
@@ -43,10 +43,8 @@ export interface RecordingRule {
   readonly expr: string;
 }
 
-const auxiliaryOf = ({ auxiliary = [] }: (typeof collectors)[number]) => auxiliary;
-
 /** Rounds that may fail without any gauge becoming wrong. */
-export const auxiliaryRounds = [...new Set(collectors.flatMap(auxiliaryOf))];
+export const auxiliaryRounds = [...new Set(dataSources.flatMap(({ auxiliary = [] }) => auxiliary))];
 
 /** Rounds that gauges depend on: without them, these are withdrawn in the end. */
 export const decidingRounds = collectors

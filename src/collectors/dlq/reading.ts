@@ -23,6 +23,14 @@ export interface Failure {
   readonly error: unknown;
 }
 
+/** For `catch`: what the service did not answer, as a value, where the round can do without it. Throws anything else. */
+export const toFailure =
+  (signal: AbortSignal) =>
+  (error: unknown): Failure => {
+    if (error instanceof Error && 'reason' in error && !signal.aborted) return { error };
+    throw error;
+  };
+
 /** What is read at most, of each selection and of all together twice that. */
 export interface Bound {
   readonly entries: number;

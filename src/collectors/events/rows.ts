@@ -36,13 +36,13 @@ function readIdentities(text: string): BigUint64Array {
 interface MemoryOptions {
   readonly destination: DestinationOption;
   readonly maxDestinations: number;
-  readonly traces?: TraceOptions | undefined;
 }
 
 /** Memory from its rows. */
 export function restoreMemory(
   rows: ReadonlyMap<string, string>,
-  { destination: option, maxDestinations, traces }: MemoryOptions,
+  { destination: option, maxDestinations }: MemoryOptions,
+  traces?: TraceOptions,
 ): Memory {
   const checkpoint = rows.has('checkpoint') ? (JSON.parse(rows.get('checkpoint') as string) as Checkpoint) : undefined;
   // Names that were made from something else say nothing now.
