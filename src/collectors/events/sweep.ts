@@ -28,7 +28,7 @@ export function nextRange(
   }
   // As old as it must be by the log's own time, too: our clock may be ahead of the service's.
   const settled = (checkpoint.newest ?? 0) + Math.max(0, now - checkpoint.foundAt);
-  const limit = Math.min(Math.min(now, settled) - lateSweep, checkpoint.rememberedFrom - 1, end * MINUTE - 1);
+  const limit = Math.min(Math.min(now, settled) - lateSweep, checkpoint.dedupeFrom - 1, end * MINUTE - 1);
   const to = Math.floor((limit + 1) / MINUTE) * MINUTE - 1;
   return to >= from ? { from, to } : undefined;
 }

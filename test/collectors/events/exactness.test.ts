@@ -100,11 +100,11 @@ it('counts every event once and follows every life, whatever is late, listed twi
         await agent.round('tail');
         clock.now += OVERLAP + 1;
         await agent.round('tail');
-        expectTruth(agent.shown(), all, agent.judgedTo());
+        expectTruth(agent.shown(), all, agent.watermark());
         agent.kill();
         clock.now += 1000;
         await agent.round('tail');
-        expectTruth(agent.shown(), all, agent.judgedTo());
+        expectTruth(agent.shown(), all, agent.watermark());
       },
     ),
     { numRuns: 400 },

@@ -179,7 +179,7 @@ export function createAgent(
     rows,
     rowsOf: (kind: string) => [...rows.keys()].filter(key => key.startsWith(`${kind}/`)),
     /** Lives are followed until here. */
-    judgedTo: (): number => JSON.parse(rows.get('checkpoint') ?? '{}').judgedTo,
+    watermark: (): number => JSON.parse(rows.get('checkpoint') ?? '{}').judgedTo,
     begin,
     /** One step; says whether the round is complete. */
     step: async (round: string): Promise<boolean> => (await begin(round))(),
