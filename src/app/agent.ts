@@ -1,6 +1,7 @@
 import { ConfigError, type LoadedConfig, loadConfig } from '../config/load.ts';
 import { parseListen } from '../http/options.ts';
-import { type HttpServer, startHttpServer } from '../http/server.ts';
+import { startHttpServer } from '../http/server.ts';
+import { createClosing } from '../kit/closing.ts';
 import type { AccountStatus } from '../model/status.ts';
 import type { PartsDeps } from './parts.ts';
 import { createRuntime } from './runtime.ts';
@@ -20,19 +21,17 @@ export interface Agent {
 export async function startAgent(loaded: LoadedConfig, deps: PartsDeps): Promise<Agent> {
   const runtime = await createRuntime(loaded, deps);
   const { log, served } = runtime;
+  const closing = createClosing();
+  closing.add('runtime', runtime.close);
   const { listen, maxConnections, allowedHosts } = loaded.config.server;
-  let server: HttpServer;
-  try {
-    // The port first: an agent that can't be scraped shall not call the service either.
-    server = await startHttpServer(
-      { ...parseListen(listen), maxConnections, allowedHosts, ...deps.bounds },
-      served,
-      log,
-    );
-  } catch (error) {
-    await runtime.close();
+  const settings = { ...parseListen(listen), maxConnections, allowedHosts, ...deps.bounds };
+  // The port first: an agent that can't be scraped shall not call the service either.
+  const server = await startHttpServer(settings, served, log).catch(async (error: unknown) => {
+    await closing.close();
     throw error;
-  }
+  });
+  closing.add('port', server.close);
+  closing.add('loops', runtime.stop);
   runtime.start();
   log.info({ version, url: server.url, accounts: served.accounts.length }, 'delivery-watch is listening');
   return {
@@ -55,12 +54,7 @@ export async function startAgent(loaded: LoadedConfig, deps: PartsDeps): Promise
     },
     async close() {
       log.info({}, 'stopping');
-      await runtime.stop();
-      try {
-        await server.close();
-      } finally {
-        await runtime.close();
-      }
+      await closing.close();
       log.info({}, 'stopped');
     },
   };

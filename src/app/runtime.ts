@@ -1,13 +1,14 @@
 import type { LoadedConfig } from '../config/load.ts';
 import type { Served } from '../http/server.ts';
+import type { Clock } from '../kit/clock.ts';
 import { createClosing } from '../kit/closing.ts';
 import type { Log } from '../kit/log.ts';
 import { CONTENT_TYPES, createExposition } from '../metrics/exposition.ts';
 import { createLoops } from '../scheduler/loop.ts';
 import { startStaggered } from '../scheduler/start-staggered.ts';
-import { createAlerting } from './alerting.ts';
+import { type Alerting, createAlerting } from './alerting.ts';
 import { type AutoCancel, createAutoCancel } from './auto-cancel.ts';
-import { createParts, type PartsDeps } from './parts.ts';
+import { createParts, type Parts, type PartsDeps } from './parts.ts';
 import { version } from './version.ts';
 
 /** Everything that one configuration asks for, but for the port. */
@@ -41,8 +42,49 @@ const LIFECYCLES_EVERY = 2000;
 /** Auto-cancel looks so often whether something is due, milliseconds: it costs nothing when nothing is. */
 const ACT_EVERY = 1000;
 
-/** Whoever tells of alerts looks so often whether there is something to tell, milliseconds: that costs nothing either. */
+/** Senders of alerts look so often whether there is something to send, milliseconds: that costs nothing either. */
 const TELL_EVERY = 1000;
+
+/** Everything that requests are answered from. */
+function createServed({
+  config,
+  accounts,
+  autoCancel,
+  alerting,
+  process,
+  clock,
+  log,
+}: Pick<LoadedConfig, 'config'> &
+  Pick<Parts, 'accounts' | 'process' | 'log'> & {
+    readonly autoCancel: AutoCancel | undefined;
+    readonly alerting: Alerting;
+    readonly clock: Clock;
+  }): Served {
+  const sources = [
+    ...accounts.flatMap(({ sources }) => sources),
+    ...(autoCancel?.sources ?? []),
+    ...alerting.sources,
+    process.source,
+  ];
+  // One bug must not cost every account's scrape.
+  const exposition = createExposition(sources, ({ account }, error) =>
+    log.error({ account, stack: error instanceof Error ? error.stack : String(error) }, 'bug'),
+  );
+  return {
+    version,
+    externalUrl: config.server.externalUrl,
+    accounts: accounts.map(({ name }) => name),
+    async exposition(scope, format, gzip) {
+      if (typeof scope === 'string') await process.refresh();
+      return { contentType: CONTENT_TYPES[format], body: await exposition.renderInSlices({ scope, format, gzip }) };
+    },
+    status: () => accounts.map(account => account.status()),
+    explain: (id, account) => autoCancel?.explain(id, account) ?? [],
+    journal: since => autoCancel?.journal(since) ?? Promise.resolve([]),
+    alerts: alerting.alerts,
+    clock,
+  };
+}
 
 /** Builds every part; nothing runs before `start`. Throws, with nothing left open, when a part can't be had. */
 export async function createRuntime(loaded: LoadedConfig, deps: PartsDeps): Promise<Runtime> {
@@ -66,30 +108,7 @@ export async function createRuntime(loaded: LoadedConfig, deps: PartsDeps): Prom
     });
     closing.add('alerts', () => alerting.close());
     autoCancel = await createAutoCancel({ config, accounts, store, clock, log, tracer, alerting });
-    const sources = [
-      ...accounts.flatMap(({ sources }) => sources),
-      ...(autoCancel?.sources ?? []),
-      ...alerting.sources,
-      process.source,
-    ];
-    // One bug must not cost everybody's scrape.
-    const exposition = createExposition(sources, ({ account }, error) =>
-      log.error({ account, stack: error instanceof Error ? error.stack : String(error) }, 'bug'),
-    );
-    const served: Served = {
-      version,
-      externalUrl: config.server.externalUrl,
-      accounts: config.accounts.map(({ name }) => name),
-      async exposition(scope, format, gzip) {
-        if (typeof scope === 'string') await process.refresh();
-        return { contentType: CONTENT_TYPES[format], body: await exposition.renderInSlices({ scope, format, gzip }) };
-      },
-      status: () => accounts.map(account => account.status()),
-      explain: (id, account) => autoCancel?.explain(id, account) ?? [],
-      journal: since => autoCancel?.journal(since) ?? Promise.resolve([]),
-      alerts: alerting.alerts,
-      clock,
-    };
+    const served = createServed({ config, accounts, autoCancel, alerting, process, clock, log });
     const loops = createLoops({ clock, random });
     const stopping = new AbortController();
     let starting: Promise<void> | undefined;

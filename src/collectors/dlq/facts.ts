@@ -27,7 +27,7 @@ export interface DlqFacts {
   readonly foundByRescan: number;
   /** Undefined before the first complete walk of this process. */
   readonly tracked: CallbackFacts | undefined;
-  /** Failure callbacks that seem stuck; undefined where nobody says which do, or the service reports none. */
+  /** Failure callbacks that seem stuck; undefined where no rule says which do, or the service reports none. */
   readonly suspected: number | undefined;
 }
 

@@ -32,7 +32,7 @@ export interface RoundContext {
 export interface Walk {
   readonly reading: Reading;
   readonly selections: readonly Selection[];
-  /** Whether all of each selection is read, so that whoever is missing has left. */
+  /** Whether all of each selection is read: an entry that is missing has left. */
   readonly isComplete: boolean;
   hasBegun: boolean;
   /** What a look has read, until it is read to its end: of one that fails nothing is taken in. */

@@ -3,13 +3,13 @@ import { Duration } from '../../kit/duration.ts';
 import { counter, gauge, type HistogramState, histogram, histogramSamples } from '../../metrics/family.ts';
 import { EVENT_STATES } from '../../model/message.ts';
 import { seriesDropped } from '../cap.ts';
-import { type Collector, defineKind, type Observation, type ObserveContext } from '../collector.ts';
+import { type Collector, defineKind, type Observation, type ObserveContext, PAGES_A_STEP } from '../collector.ts';
 import { DESTINATIONS } from './destinations.ts';
 import { type EventsFacts, toFacts } from './facts.ts';
 import type { Memory } from './memory.ts';
-import type { RangeRead } from './read.ts';
+import { type RangeRead, readOn, startRange } from './read.ts';
 import { restoreMemory, takeChanges } from './rows.ts';
-import { foldSweep, nextRange, readSweep, startSweep } from './sweep.ts';
+import { foldSweep, nextRange } from './sweep.ts';
 import { foldTail, readTail, startTail, type TailWalk } from './tail.ts';
 import { BOUNDS, OUTCOMES, RESULTS, UNTRACKED } from './tally.ts';
 import type { TraceOptions } from './traces.ts';
@@ -209,8 +209,8 @@ export function createEvents(
   async function observeSweep({ api, now, memory, walk, signal }: Context): Observed {
     const next = nextRange(memory, now, options.lateSweep);
     const underWay = walk && 'sweep' in walk ? walk.sweep : undefined;
-    const range = underWay ?? (next && startSweep(api, memory, next, signal));
-    const isRead = range ? await readSweep(range, memory.destinationOf) : false;
+    const range = underWay ?? (next && startRange(api, next.from, next.to, memory.traces !== undefined, signal));
+    const isRead = range ? await readOn(range, PAGES_A_STEP, memory.destinationOf) : false;
     return {
       fold(memory) {
         if (range && isRead) foldSweep(memory, range, limits);

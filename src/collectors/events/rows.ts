@@ -89,7 +89,7 @@ export function restoreMemory(
     } else if (kind === 'minute') minutes.set(Number(name), readIdentities(value));
     else if (kind === 'trace' && traces) openTraces.set(parseId(name), JSON.parse(value) as OpenTrace);
     else if (kind === 'outbox' && traces) waiting += 1;
-    // Nobody will look at it again.
+    // Messages are no longer traced.
     else if (kind === 'trace' || kind === 'outbox') touched.add(key);
   }
   traces?.queue.restore(waiting);

@@ -132,7 +132,7 @@ export function foldTail(memory: Memory, walk: TailWalk, range: RangeRead, optio
   touched.add('log').add('checkpoint');
 }
 
-/** The checkpoint of a quiet log is committed so often, milliseconds: it tells later how long nobody read. */
+/** The checkpoint of a quiet log is committed so often, milliseconds: it tells later how long the log was not read. */
 const SAVE_EVERY = 60_000;
 
 function firstCheckpoint(now: number, from: number, destination: string): Checkpoint {
