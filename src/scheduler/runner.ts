@@ -4,8 +4,8 @@ import type { Span, Tracer } from '../kit/tracer.ts';
 import type { Idle } from '../model/status.ts';
 import type { Change, Store } from '../store/store.ts';
 import type { CollectorState } from './board.ts';
+import { CommitError, createCommitQueue } from './commit-queue.ts';
 import { createRoundLog } from './round-log.ts';
-import { createWaitingRows } from './waiting-rows.ts';
 
 /** What the runner needs of a collector, bound to one account's reader. */
 export interface Observer<Facts = unknown, Memory = unknown, Walk = unknown> {
@@ -43,11 +43,6 @@ export interface RunnerDeps<Facts, Memory, Walk> {
 /** One round of one collector for one account. Never throws. */
 export type RunRound = (round: string, signal: AbortSignal) => Promise<void>;
 
-class CommitError extends Error {
-  override readonly name = 'CommitError';
-  readonly reason = 'store';
-}
-
 /** What is folded is kept, and so are its rows: the round goes on. */
 class StoreRefusal extends CommitError {}
 
@@ -70,65 +65,25 @@ export async function createRunner<Facts, Memory, Walk>({
   tracer,
 }: RunnerDeps<Facts, Memory, Walk>): Promise<RunRound> {
   const { account } = state;
-  const prefix = `${observer.name}/`;
-  const scan = () => store.scan(account, prefix);
-  const restore = (stored: ReadonlyMap<string, string>) =>
-    observer.restore(new Map([...stored].map(([key, value]) => [key.slice(prefix.length), value])));
-  let memory = restore(await scan());
+  const queue = createCommitQueue({ account, collector: observer.name, store, log });
+  let memory = observer.restore(await queue.committed());
   /** A fold failed half-way: what it left is not to be used. */
   let memoryDirty = false;
   /** How often memory went back: what was read against an earlier one does not fit. */
   let generation = 0;
   state.committed(observer.recall?.(memory));
   const roundLog = createRoundLog({ account, collector: observer.name, log, clock });
-  const waiting = createWaitingRows();
-  /** Whether the store refuses rows, and whether so many wait that nothing is folded. */
-  let [isRefusing, isHeld] = [false, false];
   let committing: Promise<void> = Promise.resolve();
-
-  async function commitWaiting(): Promise<void> {
-    if (waiting.size === 0) return;
-    try {
-      await store.commit(account, waiting.all());
-    } catch (cause) {
-      if (!isRefusing) {
-        isRefusing = true;
-        // It may not even be read: then deletes wait, too.
-        const stored = await scan().catch(() => undefined);
-        if (stored) waiting.refused(stored.keys());
-      }
-      const why = cause instanceof Error ? `: ${cause.message}` : '';
-      throw new CommitError(`the store did not commit${why}`, { cause });
-    }
-    // Nothing was added meanwhile: rounds of one collector commit one after the other.
-    waiting.clear();
-    isRefusing = false;
-  }
-
-  /** While so many rows wait that they would fill the memory, nothing is added to them. */
-  async function makeRoom(): Promise<void> {
-    if (!waiting.isFull) {
-      isHeld = false;
-      return;
-    }
-    if (!isHeld) {
-      isHeld = true;
-      const fields = { account, collector: observer.name, rows: waiting.size };
-      log.warn(fields, 'too many rows wait for the store; nothing more is taken in until it commits');
-    }
-    await commitWaiting();
-    isHeld = false;
-  }
 
   /** Goes back to what is committed, where a fold failed half-way. */
   let reloading: Promise<void> | undefined;
   function reloadFromStore(): Promise<void> | undefined {
     if (!memoryDirty) return undefined;
-    reloading ??= scan()
-      .then(stored => {
-        memory = restore(stored);
-        waiting.clear();
-        isRefusing = false;
+    reloading ??= queue
+      .committed()
+      .then(rows => {
+        memory = observer.restore(rows);
+        queue.clear();
         generation += 1;
         memoryDirty = false;
       })
@@ -149,16 +104,16 @@ export async function createRunner<Facts, Memory, Walk>({
     const turn = committing.then(async () => {
       await reloadFromStore();
       if (readIn !== generation) throw new CommitError('memory went back to what is committed while this was read');
-      await makeRoom();
+      await queue.makeRoom();
       memoryDirty = true;
       const folded = fold(memory);
       memoryDirty = false;
       const { facts, changes } = folded;
       memory = folded.memory;
-      waiting.add(changes.map(({ key, value }) => ({ key: prefix + key, value })));
+      queue.add(changes);
       onFolded(facts);
-      if (isToWait && isRefusing) return;
-      await commitWaiting().catch(({ message, cause }: CommitError) => {
+      if (isToWait && queue.isRefused) return;
+      await queue.commit().catch(({ message, cause }: CommitError) => {
         throw new StoreRefusal(message, { cause });
       });
       if (facts !== undefined) state.committed(facts);
