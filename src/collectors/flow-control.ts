@@ -136,16 +136,10 @@ const newest = ({ list = NO_LIST, alone }: Memory) => [
   ...alone.values(),
 ];
 
-/** A list as it will be shown. */
-interface List {
-  /** Distinct keys, those of rows that could not be read among them. */
-  readonly keys: number;
+/** A list as it will be shown; its keys are distinct, and those of rows that could not be read among them. */
+interface List extends Pick<Memory, 'members' | 'kept'> {
+  readonly facts: FlowControlFacts;
   readonly listed: ReadonlyMap<string, FlowControlEntry>;
-  readonly members: Members;
-  readonly shown: readonly FlowControlEntry[];
-  readonly beyondCap: number;
-  readonly beyondCapWaiting: number;
-  readonly kept: Memory['kept'];
   /** Every row could be read. */
   readonly isWhole: boolean;
 }
@@ -199,13 +193,13 @@ async function toList(
       beyondCapWaiting += row.waitlistSize;
     }
   });
-  return { keys, listed, members, shown, beyondCap, beyondCapWaiting, kept, isWhole };
+  return { facts: { keys, shown, beyondCap, beyondCapWaiting }, listed, members, kept, isWhole };
 }
 
 /** A new list: it is newer than all that was read before it. */
 function foldList(
   memory: Memory,
-  { keys, listed, members, shown, beyondCap, beyondCapWaiting, kept, isWhole }: List,
+  { facts: { shown, ...counts }, listed, members, kept, isWhole }: List,
   { watch }: FlowControlOptions,
 ): Folded<FlowControlFacts, Memory> {
   const known = new Set([...memory.known, ...watch.filter(key => listed.has(key))]);
@@ -213,7 +207,7 @@ function foldList(
   // is one of those that could not be read.
   const unlisted = isWhole ? [...known].filter(key => !listed.has(key)) : [];
   const idle = unlisted.map(key => ({ key, waitlistSize: 0 }));
-  const facts: FlowControlFacts = { keys, shown: [...shown, ...idle], beyondCap, beyondCapWaiting };
+  const facts = { ...counts, shown: [...shown, ...idle] };
   return { facts, memory: { ...memory, members, list: facts, kept, alone: new Map(), known }, changes: [] };
 }
 
@@ -230,8 +224,7 @@ function foldAlone(
     foundAlone && !entry && known.has(key) ? [[key, { key, waitlistSize: 0 }] as const] : [],
   );
   const alone = new Map([...memory.alone, ...found, ...missing]);
-  const { keys, beyondCap, beyondCapWaiting } = memory.list ?? NO_LIST;
-  const facts: FlowControlFacts = { keys, shown: newest({ ...memory, alone }), beyondCap, beyondCapWaiting };
+  const facts = { ...(memory.list ?? NO_LIST), shown: newest({ ...memory, alone }) };
   return { facts, memory: { ...memory, alone, known, foundAlone }, changes: [] };
 }
 

@@ -5,13 +5,12 @@ import { EVENT_STATES } from '../../model/message.ts';
 import { seriesDropped } from '../cap.ts';
 import { type Collector, defineKind, type Observation, type ObserveContext, PAGES_A_STEP } from '../collector.ts';
 import { DESTINATIONS } from './destinations.ts';
-import { type EventsFacts, toFacts } from './facts.ts';
-import type { Memory } from './memory.ts';
+import type { Gauges, Memory } from './memory.ts';
 import { type RangeRead, readOn, startRange } from './read.ts';
 import { restoreMemory, takeChanges } from './rows.ts';
 import { foldSweep, nextRange } from './sweep.ts';
 import { foldTail, readTail, startTail, type TailWalk } from './tail.ts';
-import { BOUNDS, OUTCOMES, RESULTS, UNTRACKED } from './tally.ts';
+import { BOUNDS, type DestinationTally, type LogTally, OUTCOMES, RESULTS, UNTRACKED } from './tally.ts';
 import type { TraceOptions } from './traces.ts';
 
 const options = z.strictObject({
@@ -50,6 +49,19 @@ interface EventsServices {
   readonly backfill?: number | undefined;
   /** Undefined where messages are not traced. */
   readonly traces?: TraceOptions | undefined;
+}
+
+/** What is shown of one account's event log. Never changed once made. */
+export interface EventsFacts {
+  /** As of the last complete read; undefined before the first of this process. */
+  readonly gauges: Gauges | undefined;
+  readonly windowMs: number;
+  readonly log: LogTally;
+  readonly destinations: ReadonlyMap<string, DestinationTally>;
+  /** Destinations that were met beyond the cap. */
+  readonly beyondCap: number;
+  /** Whether destinations are a label, of counters and of the histograms of waits. */
+  readonly labelled: { readonly counters: boolean; readonly histograms: boolean };
 }
 
 /** `sweep` is undefined between two ranges. */
@@ -189,7 +201,16 @@ export function createEvents(
 ): Collector<EventsFacts, Memory, Walk> {
   const limits = { ...options, most: options.maxOpenMessages };
   const tailOptions = { ...limits, backfill, isSwept: options.lateSweep > options.overlap };
-  const recall = (memory: Memory) => toFacts(memory, options);
+  const counters = options.destination !== 'none';
+  const labelled = { counters, histograms: counters && options.destinationHistograms };
+  const recall = ({ gauges, log, destinations }: Memory): EventsFacts => ({
+    gauges,
+    windowMs: options.window,
+    log: structuredClone(log),
+    destinations: destinations.copies(),
+    beyondCap: destinations.beyond,
+    labelled,
+  });
 
   async function observeTail({ api, now, memory, walk, signal }: Context): Observed {
     const tail = walk && 'tail' in walk ? walk.tail : startTail(api, memory, now, tailOptions, signal);

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import type { EventsFacts } from '../../../src/collectors/events/facts.ts';
+import type { EventsFacts } from '../../../src/collectors/events/events.ts';
 import { BOUNDS } from '../../../src/collectors/events/tally.ts';
 import type { HistogramState } from '../../../src/metrics/family.ts';
 import { bucketsOf, type TrueEvent, truthOf } from '../../support/event-truth.ts';

@@ -1,5 +1,4 @@
-import { createEvents, events } from '../../../src/collectors/events/events.ts';
-import type { EventsFacts } from '../../../src/collectors/events/facts.ts';
+import { createEvents, type EventsFacts, events } from '../../../src/collectors/events/events.ts';
 import type { TraceOptions } from '../../../src/collectors/events/traces.ts';
 import type { EventState } from '../../../src/model/message.ts';
 import type { Reader } from '../../../src/upstream/api.ts';
