@@ -8,9 +8,6 @@ import {
   withReader,
 } from '../collectors/index.ts';
 import type { Config } from '../config/schema.ts';
-import type { Clock } from '../kit/clock.ts';
-import type { Log } from '../kit/log.ts';
-import type { Tracer } from '../kit/tracer.ts';
 import type { Source } from '../metrics/family.ts';
 import type { RecordedAccount } from '../model/account.ts';
 import type { TraceQueue } from '../model/lifecycle-trace.ts';
@@ -19,7 +16,7 @@ import { fromStored } from '../scheduler/freshness.ts';
 import { createRunner } from '../scheduler/runner.ts';
 import type { Store } from '../store/store.ts';
 import type { Priority, Reader } from '../upstream/api.ts';
-import type { AccountSettings } from './account-client.ts';
+import type { AccountSettings, ClientDeps } from './account-client.ts';
 import { accountFile, readAccountFile } from './account-file.ts';
 import type { LastKnown } from './account-rows.ts';
 import { callbackOptions, rulesOf } from './callbacks.ts';
@@ -43,16 +40,13 @@ interface OpenCollector<Facts = unknown> {
   readonly source: Source;
 }
 
-export interface CollectorsDeps {
+export interface CollectorsDeps extends Pick<ClientDeps, 'clock' | 'log' | 'tracer'> {
   readonly config: Config;
   readonly store: Store;
-  readonly clock: Clock;
   /** Milliseconds of the event log's past to read at the very first start. */
   readonly backfill: number | undefined;
   /** What waits of an account's traces, where messages are traced. */
   readonly traceQueue: (account: string) => TraceQueue | undefined;
-  readonly log: Log;
-  readonly tracer: Tracer;
 }
 
 /** `at`: reads, on the account's budget; `before`: what an earlier process left. */
@@ -110,14 +104,11 @@ export async function openCollectors({ name, collect, retention }: AccountSettin
   const queue = deps.traceQueue(name);
   const traces = queue && { account: name, sampleRatio: config.tracing.lifecycle.sampleRatio, queue };
   const callbacks = callbackOptions(rulesOf(config, name), collect.dlq.rescanEvery, clock);
-  const [flowControl, dlq, events, plan] = [
-    collect.flowControl.enabled ? await open(createFlowControl(collect.flowControl)) : undefined,
-    collect.dlq.enabled
-      ? await open(createDlq(collect.dlq, { retention: retention.dlq ?? undefined, callbacks }))
-      : undefined,
-    collect.events.enabled ? await open(createEvents(collect.events, { backfill, traces })) : undefined,
-    await open(createAccountPlan(() => readAccountFile(accountFile(config.store, name)))),
-  ];
+  const services = { retention: retention.dlq ?? undefined, callbacks };
+  const flowControl = collect.flowControl.enabled ? await open(createFlowControl(collect.flowControl)) : undefined;
+  const dlq = collect.dlq.enabled ? await open(createDlq(collect.dlq, services)) : undefined;
+  const events = collect.events.enabled ? await open(createEvents(collect.events, { backfill, traces })) : undefined;
+  const plan = await open(createAccountPlan(() => readAccountFile(accountFile(config.store, name))));
   return {
     all: [flowControl, dlq, events, plan].filter(each => each !== undefined),
     dlqFacts: (): DlqFacts | undefined => dlq?.state.visible().now,
