@@ -73,8 +73,7 @@ const EVENTS = PAGES * ROWS;
 
 async function inMemory() {
   const { createReader, createPageSizes } = await load<Api>('upstream/api.js');
-  const events = (await load<Collectors>('collectors/index.js')).collectors.find(({ name }) => name === 'events');
-  if (!events) throw new Error('there is no collector of events');
+  const { collectOptions, createEvents } = await load<Collectors>('collectors/index.js');
   const asked: string[] = [];
   const api = createReader({
     sizes: createPageSizes(),
@@ -88,13 +87,13 @@ async function inMemory() {
       return { status: 200, body: JSON.parse(text), wait: undefined };
     },
   });
-  const options = events.options.parse({ destination: 'host', window: '1m' });
-  let memory = events.restore(STORED, options);
-  let walk: unknown;
+  const events = createEvents(collectOptions.parse({ events: { destination: 'host', window: '1m' } }).events);
+  let memory = events.restore(STORED);
+  let walk: Parameters<typeof events.observe>[0]['walk'];
   const signal = new AbortController().signal;
   const start = performance.now();
   do {
-    const step = await events.observe({ api, options, round: 'tail', now: NOW, memory, walk, signal });
+    const step = await events.observe({ api, round: 'tail', now: NOW, memory, walk, signal });
     ({ memory } = step.fold(memory));
     walk = step.more;
   } while (walk !== undefined);
@@ -114,9 +113,8 @@ async function throughEverything(): Promise<{ ms: number; longest: number }> {
   const { systemClock } = await load<typeof import('../src/kit/clock.ts')>('kit/clock.js');
   const { openSqliteStore } = await load<Sqlite>('store/sqlite.js');
   const { createRunner } = await load<Runner>('scheduler/runner.js');
-  const { createSlot } = await load<Board>('scheduler/board.js');
-  const events = (await load<Collectors>('collectors/index.js')).collectors.find(({ name }) => name === 'events');
-  if (!events) throw new Error('there is no collector of events');
+  const { createCollectorState } = await load<Board>('scheduler/board.js');
+  const { collectOptions, createEvents, withReader } = await load<Collectors>('collectors/index.js');
   const server = createServer((request, response) =>
     response.end(answer(new URL(request.url ?? '', 'http://x').searchParams)),
   );
@@ -144,7 +142,7 @@ async function throughEverything(): Promise<{ ms: number; longest: number }> {
       },
       onTokenRejected: () => undefined,
     });
-    const options = events.options.parse({ destination: 'host', window: '1m' });
+    const events = createEvents(collectOptions.parse({ events: { destination: 'host', window: '1m' } }).events);
     await store.commit('a', [{ key: 'events/checkpoint', value: STORED.get('checkpoint') ?? null }]);
     const fail = (_fields: object, message: string) => {
       throw new Error(message);
@@ -152,13 +150,8 @@ async function throughEverything(): Promise<{ ms: number; longest: number }> {
     const quiet = { debug: () => undefined, info: () => undefined, warn: fail, error: fail };
     const log: Log = { ...quiet, child: () => log };
     const run = await createRunner({
-      observer: {
-        name: 'events',
-        restore: rows => events.restore(rows, options),
-        recall: () => undefined,
-        observe: step => events.observe({ api: client.at('events'), options, ...step }),
-      },
-      slot: createSlot(
+      observer: { ...withReader(events, client.at), recall: () => undefined },
+      state: createCollectorState(
         { account: 'a', collector: 'events' },
         { tail: { every: 15_000 } },
         { markAfter: 3, withdrawAfter: 20, withdrawAtMost: 1_800_000 },

@@ -58,10 +58,7 @@ export async function run(): Promise<string> {
   const { createReader, createPageSizes } = await load<Api>('upstream/api.js');
   const { createSend } = await load<Send>('upstream/send.js');
   const { createDispatcher } = await load<Dispatchers>('upstream/dispatcher.js');
-  const flowControl = (await load<Collectors>('collectors/index.js')).collectors.find(
-    ({ name }) => name === 'flow_control',
-  );
-  if (!flowControl) throw new Error('there is no collector of flow control');
+  const { collectOptions, createFlowControl } = await load<Collectors>('collectors/index.js');
   let body = Buffer.alloc(0);
   const server = createServer((_request, response) => response.end(body)).listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -83,10 +80,10 @@ export async function run(): Promise<string> {
     onMissing: () => undefined,
   });
   const signal = new AbortController().signal;
-  const options = flowControl.options.parse({});
-  let memory = flowControl.restore(new Map(), options);
+  const flowControl = createFlowControl(collectOptions.parse({}).flowControl);
+  let memory = flowControl.restore(new Map());
   const poll = async () => {
-    const context = { api, options, round: 'list', now: Date.now(), memory, walk: undefined, signal };
+    const context = { api, round: 'list', now: Date.now(), memory, walk: undefined, signal };
     ({ memory } = (await flowControl.observe(context)).fold(memory));
   };
   const readPage = () => api.dlqPages({}, signal).next();

@@ -31,8 +31,7 @@ async function createWatcher({ url, token }: { url: string; token: string }) {
   const { fixedToken } = await load<typeof import('../src/upstream/token.ts')>('upstream/token.js');
   const { Secret } = await load<typeof import('../src/kit/secret.ts')>('kit/secret.js');
   const { systemClock } = await load<typeof import('../src/kit/clock.ts')>('kit/clock.js');
-  const dlq = (await load<Collectors>('collectors/index.js')).collectors.find(({ name }) => name === 'dlq');
-  if (!dlq) throw new Error('there is no collector of the queue');
+  const { collectOptions, createDlq } = await load<Collectors>('collectors/index.js');
   let calls = 0;
   const none = { inc: () => undefined, observe: () => undefined };
   const count = {
@@ -58,9 +57,9 @@ async function createWatcher({ url, token }: { url: string; token: string }) {
     onTokenRejected: () => undefined,
   });
   const api = client.at('background');
-  const options = dlq.options.parse({});
+  const dlq = createDlq(collectOptions.parse({}).dlq);
   const signal = new AbortController().signal;
-  let memory = dlq.restore(new Map(), options);
+  let memory = dlq.restore(new Map());
 
   async function measured(work: () => Promise<void>) {
     const delay = monitorEventLoopDelay({ resolution: 1 });
@@ -75,9 +74,9 @@ async function createWatcher({ url, token }: { url: string; token: string }) {
   return {
     round: (round: string) =>
       measured(async () => {
-        let walk: unknown;
+        let walk: Parameters<typeof dlq.observe>[0]['walk'];
         do {
-          const step = await dlq.observe({ api, options, round, now: Date.now(), memory, walk, signal });
+          const step = await dlq.observe({ api, round, now: Date.now(), memory, walk, signal });
           ({ memory } = step.fold(memory));
           walk = step.more;
         } while (walk !== undefined);

@@ -59,18 +59,7 @@ const DOORS: Readonly<Record<string, readonly string[]>> = {
 };
 /** Files that decide, and so must not be able to do anything: they import kit, model and each other alone, and nothing of Node. */
 const PURE: ReadonlySet<string> = new Set(
-  [
-    'judge',
-    'stages',
-    'brakes',
-    'conditions',
-    'journal-state',
-    'options',
-    'pattern',
-    'stuck-when',
-    'waits',
-    'windows',
-  ]
+  ['judge', 'stages', 'brakes', 'conditions', 'journal-state', 'options', 'pattern', 'stuck-when', 'waits', 'windows']
     .map(name => `auto-cancel/${name}.ts`)
     .concat(['judge', 'options', 'promql', 'state'].map(name => `alerts/${name}.ts`)),
 );

@@ -6,7 +6,7 @@ import { selectorsOf } from './options.ts';
 
 /** The door: what sends through the outbox sends these. */
 export type { Notice } from './notice.ts';
-export type { Outbox } from './outbox.ts';
+export type { Outbox, Posting } from './outbox.ts';
 
 export interface AlertsDeps extends Omit<EvaluationDeps, 'judge' | 'isDoubtful'> {
   readonly facts: AlertFacts;

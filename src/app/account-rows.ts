@@ -1,6 +1,6 @@
 import type { Clock } from '../kit/clock.ts';
 import type { Log } from '../kit/log.ts';
-import type { Slot } from '../scheduler/board.ts';
+import type { CollectorState } from '../scheduler/board.ts';
 import { type StoredRounds, toStored } from '../scheduler/freshness.ts';
 import type { Store } from '../store/store.ts';
 import type { Spent } from '../upstream/budget.ts';
@@ -51,33 +51,33 @@ export async function openAccountRows(store: Store, account: string): Promise<Ac
 
 export interface UpkeepDeps {
   readonly account: string;
-  readonly slots: readonly Slot[];
+  readonly states: readonly CollectorState[];
   readonly rows: AccountRows;
-  /** What is known beside the freshness of the slots. */
+  /** What is known beside the freshness of the data. */
   known(): Omit<LastKnown, 'freshness'>;
   readonly clock: Pick<Clock, 'now'>;
   readonly log: Log;
 }
 
 /** Saves what an account knows, and logs what becomes too old to be shown. */
-export function createUpkeep({ account, slots, rows, known, clock, log }: UpkeepDeps): {
+export function createUpkeep({ account, states, rows, known, clock, log }: UpkeepDeps): {
   save(): Promise<void>;
   /** Never throws. */
   afterRound(): Promise<void>;
 } {
-  const withdrawn = new Set<Slot>();
+  const withdrawn = new Set<CollectorState>();
   let savedTurn: string | undefined;
 
   function logWithdrawals(): void {
-    for (const slot of slots) {
-      const isWithdrawn = slot.status().withdrawn;
-      if (isWithdrawn === withdrawn.has(slot)) continue;
-      const fields = { account, collector: slot.collector };
+    for (const state of states) {
+      const isWithdrawn = state.status().withdrawn;
+      if (isWithdrawn === withdrawn.has(state)) continue;
+      const fields = { account, collector: state.collector };
       if (isWithdrawn) {
-        withdrawn.add(slot);
+        withdrawn.add(state);
         log.warn(fields, 'data is too old and no longer shown');
       } else {
-        withdrawn.delete(slot);
+        withdrawn.delete(state);
         log.info(fields, 'data is shown again');
       }
     }
@@ -85,14 +85,14 @@ export function createUpkeep({ account, slots, rows, known, clock, log }: Upkeep
 
   /** What must not wait for the next regular save: a process that crashes again and again would never come to it. */
   function turn(): string {
-    const rounds = slots.flatMap(slot => Object.values(slot.freshness()));
+    const rounds = states.flatMap(state => Object.values(state.freshness()));
     return JSON.stringify([known().tokenRejected, rounds.map(({ tryingFor }) => tryingFor === undefined)]);
   }
 
   async function save(): Promise<void> {
     logWithdrawals();
     savedTurn = turn();
-    const freshness = slots.map(slot => [slot.collector, toStored(slot.freshness(), clock.now())] as const);
+    const freshness = states.map(state => [state.collector, toStored(state.freshness(), clock.now())] as const);
     await rows.save({ ...known(), freshness: Object.fromEntries(freshness) });
   }
 

@@ -26,7 +26,7 @@ function toSeries({ labels, value }: Sample): Series {
 
 /** What the board and the agent's own numbers say of one account. `sources`: those that may show something of it. */
 export function createAlertFacts(
-  account: Pick<Account, 'name' | 'slot' | 'status' | 'isTokenKnown'>,
+  account: Pick<Account, 'name' | 'state' | 'status' | 'isTokenKnown'>,
   sources: readonly Source[],
 ): AlertFacts {
   const own = sources.filter(source => source.account === account.name);
@@ -44,7 +44,7 @@ export function createAlertFacts(
 
   /** Whether what is shown of a collector is complete and not too old: nothing is known before that, and after. */
   function isFresh(collector: string): boolean {
-    const status = account.slot(collector)?.status();
+    const status = account.state(collector)?.status();
     return (
       status !== undefined &&
       !status.withdrawn &&
@@ -72,7 +72,7 @@ export function createAlertFacts(
 
   function withStaleFor(series: Series): Series {
     const { collector = '', round = '' } = series.labels;
-    return { ...series, staleFor: account.slot(collector)?.staleFor(round) };
+    return { ...series, staleFor: account.state(collector)?.staleFor(round) };
   }
 
   return {
@@ -86,7 +86,7 @@ export function createAlertFacts(
     },
     isPartial(metric) {
       const collector = alertFamilies.get(metric)?.collector;
-      const rounds = collector === undefined ? [] : (account.slot(collector)?.status().rounds ?? []);
+      const rounds = collector === undefined ? [] : (account.state(collector)?.status().rounds ?? []);
       return rounds.some(({ partial = false }) => partial);
     },
     isDoubtful({ metric, labels: wanted }, labels) {

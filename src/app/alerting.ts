@@ -16,7 +16,8 @@ import type { Tracer } from '../kit/tracer.ts';
 import { alertsSource, createNotificationsCounter } from '../metrics/alerting.ts';
 import type { Source } from '../metrics/family.ts';
 import type { Store } from '../store/store.ts';
-import { type Account, tokenSource } from './account.ts';
+import type { Account } from './account.ts';
+import { tokenSource } from './account-client.ts';
 import { createAlertFacts } from './alert-facts.ts';
 import { createPost } from './post.ts';
 
@@ -63,9 +64,9 @@ function createReceivers({ config, env, clock, tracer }: AlertingDeps, post: Pos
 }
 
 /** Rules that can say something of an account: the others would for ever be unknown there. */
-function rulesFor({ name, slot }: Account, { alerts }: Config): readonly AlertRule[] {
+function rulesFor({ name, state }: Account, { alerts }: Config): readonly AlertRule[] {
   return alerts.rules.filter(
-    ({ when }) => isAbout(when, name) && collectorsOf(when).every(collector => slot(collector) !== undefined),
+    ({ when }) => isAbout(when, name) && collectorsOf(when).every(collector => state(collector) !== undefined),
   );
 }
 

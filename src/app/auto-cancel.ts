@@ -95,7 +95,7 @@ export function openAccountAutoCancel(account: Account, deps: AutoCancelDeps): P
     account: name,
     options: config.autoCancel,
     policy: policyOf(config),
-    walk: () => walkViewOf(account.slot),
+    walk: () => walkViewOf(account),
     reader: account.at('look'),
     lastReader: account.at('action'),
     writer: accountMayAct(config, name) ? account.createWriter() : undefined,

@@ -4,7 +4,7 @@ import { defaultRule, type JudgingRule, rulesFor } from '../auto-cancel/options.
 import type { CallbackOptions, DlqFacts } from '../collectors/index.ts';
 import type { Config } from '../config/schema.ts';
 import type { Clock } from '../kit/clock.ts';
-import type { Slot } from '../scheduler/board.ts';
+import type { CollectorState } from '../scheduler/board.ts';
 
 /** Rules that are judged for an account: none while auto-cancel is off. */
 export function rulesOf({ autoCancel }: Config, account: string): readonly JudgingRule[] {
@@ -29,18 +29,23 @@ export function callbackOptions(
 }
 
 /** Whether the last attempt of a round came to its end, and in time. */
-function isFresh(slot: Slot | undefined, round: string): boolean {
-  const status = slot?.status();
+function isFresh(state: CollectorState | undefined, round: string): boolean {
+  const status = state?.status();
   const last = status?.rounds.find(each => each.round === round);
   return status !== undefined && !status.withdrawn && last?.success === true && !last.stale;
 }
 
 /** What the board shows of failure callbacks now. */
-export function walkViewOf(slot: (collector: string) => Slot | undefined): WalkView {
-  const facts = slot('dlq')?.visible().now as DlqFacts | undefined;
+export function walkViewOf({
+  state,
+  dlqFacts,
+}: {
+  state(collector: string): CollectorState | undefined;
+  dlqFacts(): DlqFacts | undefined;
+}): WalkView {
   return {
-    facts: facts?.tracked,
-    isFresh: isFresh(slot('dlq'), 'full'),
-    eventsAreFresh: isFresh(slot('events'), 'tail'),
+    facts: dlqFacts()?.tracked,
+    isFresh: isFresh(state('dlq'), 'full'),
+    eventsAreFresh: isFresh(state('events'), 'tail'),
   };
 }

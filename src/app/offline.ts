@@ -32,8 +32,8 @@ function rulesOf({ autoCancel, account, rescanEvery, fault }: RuleCase, config: 
   if (account !== undefined && config && !config.accounts.some(({ name }) => name === account)) {
     throw new ConfigError([fault(['account'], `there is no account called ${account} in the configuration`)]);
   }
-  const collect = config?.accounts.find(({ name }) => account === undefined || name === account)?.collect.dlq;
-  const configured = (collect as { readonly rescanEvery?: number } | undefined)?.rescanEvery;
+  const collect = config?.accounts.find(({ name }) => account === undefined || name === account)?.collect;
+  const configured = collect?.dlq.rescanEvery;
   return {
     idFrom,
     rescanEvery: rescanEvery ?? configured ?? RESCAN_EVERY,

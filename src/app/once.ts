@@ -70,8 +70,8 @@ export async function collectOnce(
       }
     })().catch(() => undefined);
     await Promise.all(
-      rounds.map(async ({ round, run }) => {
-        await run(round, options.signal);
+      rounds.map(async ({ run }) => {
+        await run(options.signal);
         roundsDone += 1;
       }),
     );

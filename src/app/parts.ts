@@ -13,7 +13,7 @@ import type { CountedQueue } from '../telemetry/trace-queue.ts';
 import { createTracer } from '../telemetry/tracing.ts';
 import { ENDPOINTS } from '../upstream/call.ts';
 import { createLargeBodies } from '../upstream/large-bodies.ts';
-import { type Account, createAccount } from './account.ts';
+import { type Account, openAccount } from './account.ts';
 import { createDispatchers } from './dispatchers.ts';
 import { version } from './version.ts';
 
@@ -59,9 +59,9 @@ async function flush(work: () => Promise<void>, clock: Clock): Promise<void> {
 const isTraced = ({ tracing }: LoadedConfig['config'], env: PartsDeps['env']) =>
   tracing.enabled && env.OTEL_SDK_DISABLED?.toLowerCase() !== 'true';
 
-async function saveAccounts(accounts: readonly Account[], log: Log): Promise<void> {
-  const saved = await Promise.allSettled(accounts.map(account => account.save()));
-  const failed = saved.find(each => each.status === 'rejected');
+/** Waits for accounts that save what they leave to the next process. Never throws. */
+async function settle(saving: readonly Promise<void>[], log: Log): Promise<void> {
+  const failed = (await Promise.allSettled(saving)).find(each => each.status === 'rejected');
   if (failed)
     log.warn(
       { error: String(failed.reason) },
@@ -114,16 +114,24 @@ export async function createParts(
     log,
     tracer: createTracer(version, config.tracing.propagate),
   };
-  const accounts = await Promise.all(config.accounts.map(account => createAccount(account, deps)));
-  const save = () => saveAccounts(accounts, log);
-  closing.add('what accounts leave to the next process', save);
+  const accounts = await Promise.all(config.accounts.map(account => openAccount(account, deps)));
+  closing.add('accounts', () =>
+    settle(
+      accounts.map(account => account.close()),
+      log,
+    ),
+  );
   return {
     log,
     process,
     accounts,
     store,
     tracer: deps.tracer,
-    save,
+    save: () =>
+      settle(
+        accounts.map(account => account.save()),
+        log,
+      ),
     async exportLifecycles() {
       if (!queues) return undefined;
       const { createLifecycleExport } = await import('../telemetry/lifecycle.ts');

@@ -42,7 +42,7 @@ async function measure(
 ): Promise<RoundCost> {
   const before = account.spent();
   const start = clock.monotonic();
-  await run(round, signal);
+  await run(signal);
   const after = account.spent();
   // Some rounds have nothing to do yet, and will have.
   const requests = Math.max(leastRequests, after.requests - before.requests);
@@ -83,7 +83,7 @@ export async function planCosts(loaded: LoadedConfig, deps: PartsDeps, signal: A
       accounts.map(async (account, index): Promise<AccountPlan> => {
         const { budget } = config.accounts[index] as (typeof config.accounts)[number];
         // In order, so that each request is some round's.
-        for (const { round, run } of account.rounds) await run(round, signal);
+        for (const { run } of account.rounds) await run(signal);
         const rounds: RoundCost[] = [];
         for (const round of account.rounds) rounds.push(await measure(account, round, deps, signal));
         signal.throwIfAborted();

@@ -1,4 +1,4 @@
-import type { Outbox } from '../alerts/outbox.ts';
+import type { Outbox } from '../alerts/index.ts';
 import type { Tracer } from '../kit/tracer.ts';
 import type { CallbackSighting } from '../model/callback.ts';
 import type { Store } from '../store/store.ts';

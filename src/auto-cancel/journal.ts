@@ -1,5 +1,5 @@
 import { setImmediate } from 'node:timers/promises';
-import type { Posting } from '../alerts/outbox.ts';
+import type { Posting } from '../alerts/index.ts';
 import type { JournalEntry } from '../model/journal.ts';
 import type { Store } from '../store/store.ts';
 import { emptyJournal, foldEntry, type JournalState } from './journal-state.ts';

@@ -1,5 +1,4 @@
-import type { Notice } from '../alerts/notice.ts';
-import type { Outbox, Posting } from '../alerts/outbox.ts';
+import type { Notice, Outbox, Posting } from '../alerts/index.ts';
 import type { JournalEntry, JournalTarget } from '../model/journal.ts';
 import type { Rule } from './options.ts';
 

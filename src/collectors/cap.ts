@@ -13,7 +13,7 @@ export const seriesDropped = gauge(
 /** A value among the shown ones stays until it has ranked beyond this share of the cap … */
 const MARGIN = 1.1;
 /** … in so many complete rounds one after the other, so that series do not flicker at the edge. */
-const PATIENCE = 3;
+const EVICT_AFTER_ROUNDS = 3;
 
 /** The values that are shown, and for how many rounds each has ranked clearly beyond the cap. */
 export type Members = ReadonlyMap<string, number>;
@@ -84,7 +84,7 @@ export function chooseRanked(
   });
   for (const [name] of beyond.sort(byRank)) {
     const rounds = (before.get(name) ?? 0) + 1;
-    if (members.size < cap && rounds < PATIENCE) members.set(name, rounds);
+    if (members.size < cap && rounds < EVICT_AFTER_ROUNDS) members.set(name, rounds);
   }
   for (const name of within) {
     if (members.size === cap) break;

@@ -9,9 +9,8 @@ export interface Row {
   readonly value: string | null;
 }
 
-export interface ObserveContext<Options, Memory, Walk> {
+export interface ObserveContext<Memory, Walk> {
   readonly api: Reader;
-  readonly options: Options;
   readonly round: string;
   /** When this round began, milliseconds since the Unix epoch: the same in all its steps. */
   readonly now: number;
@@ -60,41 +59,53 @@ export interface Cadence {
   readonly markAfter?: number;
 }
 
-/**
- * One kind of thing that is watched. It reads (`observe`, the only IO, which may throw), folds (`fold`) and maps
- * (`samples`, pure); timing, success, logging, catching and storing are the runner's.
- */
-export interface Collector<
-  Options = unknown,
-  Facts = unknown,
-  Memory = unknown,
-  Walk = unknown,
-  F extends Families = Families,
-> {
+/** Cadences by round name. */
+export type Rounds = Readonly<Record<string, Cadence>>;
+
+/** What is always true of a collector, whatever account it watches. */
+export interface CollectorKind<Facts = unknown, F extends Families = Families> {
   /** Label value `collector`, prefix of its metrics, name in logs. */
   readonly name: string;
-  /** Its key under `collect` in the configuration; null when there is nothing to configure, and it is always enabled. */
-  readonly configKey: string | null;
-  readonly options: z.ZodType<Options & { enabled: boolean }>;
   readonly families: F;
-  /** Its cadences by round name. */
-  rounds(options: Options): Readonly<Record<string, Cadence>>;
   /** Rounds without which the gauges stay true: they may fail for ever and nothing is withdrawn. */
   readonly auxiliary?: readonly string[];
-  /** Memory from the rows that were committed before this process. */
-  restore(rows: ReadonlyMap<string, string>, options: Options): Memory;
-  /** What the memory says before the first round: of it only counters and histograms are shown. */
-  recall?(memory: Memory, options: Options): Facts;
-  observe(context: ObserveContext<Options, Memory, Walk>): Promise<Observation<Facts, Memory, Walk>>;
   samples(facts: Facts): SamplesOf<F>;
 }
 
-/** Spells out a collector's types from its parts. */
-export function defineCollector<Options, Facts, Memory, Walk, F extends Families>(
-  collector: Collector<Options, Facts, Memory, Walk, F>,
-): Collector<Options, Facts, Memory, Walk, F> {
-  return collector;
+/** A collector that has a section of its own in the configuration. */
+export interface ConfiguredKind<Options = unknown, Facts = unknown, F extends Families = Families>
+  extends CollectorKind<Facts, F> {
+  /** Its key under `collect`. */
+  readonly configKey: string;
+  readonly options: z.ZodType<Options & { readonly enabled: boolean }>;
+  rounds(options: Options): Rounds;
 }
+
+/** Spells out a collector's types from its parts. */
+export const defineKind = <Options, Facts, F extends Families>(kind: ConfiguredKind<Options, Facts, F>) => kind;
+
+/**
+ * One kind of thing that is watched, for one account. It reads (`observe`, the only IO, which may throw), folds (`fold`)
+ * and maps (`samples`, pure); timing, success, logging, catching and storing are the runner's.
+ */
+export interface Collector<Facts = unknown, Memory = unknown, Walk = unknown> extends CollectorKind<Facts> {
+  readonly rounds: Rounds;
+  /** Memory from the rows that were committed before this process. */
+  restore(rows: ReadonlyMap<string, string>): Memory;
+  /** What the memory says before the first round: of it only counters and histograms are shown. */
+  recall?(memory: Memory): Facts;
+  observe(context: ObserveContext<Memory, Walk>): Promise<Observation<Facts, Memory, Walk>>;
+}
+
+/** A collector as the runner drives it: each round reads at its own priority. */
+export const withReader = <Facts, Memory, Walk>(
+  collector: Collector<Facts, Memory, Walk>,
+  at: (priority: Priority) => Reader,
+) => ({
+  ...collector,
+  observe: (step: Omit<ObserveContext<Memory, Walk>, 'api'>) =>
+    collector.observe({ api: at(collector.rounds[step.round]?.priority ?? 'background'), ...step }),
+});
 
 /** An answer that can't be true, though every row of it could be read. */
 export class Implausible extends Error {

@@ -7,7 +7,7 @@ import type { FlowControlFacts } from '../model/facts.ts';
 import type { FlowControlEntry } from '../model/message.ts';
 import type { Page } from '../upstream/api.ts';
 import { chooseRanked, createRanking, type Members, OTHER, seriesDropped } from './cap.ts';
-import { defineCollector, type Folded, type ObserveContext } from './collector.ts';
+import { type Collector, defineKind, type Folded } from './collector.ts';
 
 const globs = z.array(z.string().min(1)).max(1000).default([]);
 
@@ -32,7 +32,7 @@ const options = z.strictObject({
   watchEvery: Duration.prefault('5s').describe('Time between two reads of the keys of `watch`: one call a key.'),
 });
 
-type Options = z.output<typeof options>;
+export type FlowControlOptions = z.output<typeof options>;
 
 interface Memory {
   /** The keys within the cap in the last rounds. */
@@ -57,7 +57,7 @@ const perKey = (name: string, help: string) =>
   );
 
 /** Waitlists by flow-control key. The service lists all keys in one answer. */
-export const flowControl = defineCollector({
+export const flowControl = defineKind({
   name: 'flow_control',
   configKey: 'flowControl',
   options,
@@ -79,34 +79,11 @@ export const flowControl = defineCollector({
     paused: perKey('paused', '1 while deliveries of the key are paused, else 0'),
     seriesDropped,
   },
-  rounds: ({ every, watch, watchEvery }) => ({
-    list: { every, requests: 1, priority: 'flow_control' as const },
-    ...(watch.length > 0
-      ? { watch: { every: watchEvery, requests: watch.length, priority: 'flow_control' as const } }
-      : {}),
+  rounds: ({ every, watch, watchEvery }: FlowControlOptions) => ({
+    list: { every, requests: 1, priority: 'flow_control' },
+    ...(watch.length > 0 && { watch: { every: watchEvery, requests: watch.length, priority: 'flow_control' } }),
   }),
   auxiliary: ['watch'],
-  restore: (): Memory => ({
-    members: new Map(),
-    list: undefined,
-    kept: new Map(),
-    alone: new Map(),
-    known: new Set(),
-    foundAlone: false,
-  }),
-
-  async observe({ api, options, memory, round, signal }: ObserveContext<Options, Memory, never>) {
-    if (round === 'watch') {
-      const read: [string, FlowControlEntry | undefined][] = [];
-      for (const key of options.watch) read.push([key, await api.flowControlKey(key, signal)]);
-      return { fold: (memory: Memory) => foldAlone(memory, read), more: undefined };
-    }
-    const page = await api.flowControl(signal);
-    const list = await toList(page, options, memory);
-    const fold = (memory: Memory) => foldList(memory, list, options);
-    return { fold, isPartial: page.rejected > 0, more: undefined };
-  },
-
   samples({ keys, shown, beyondCap, beyondCapWaiting }: FlowControlFacts) {
     const each = (pick: (entry: FlowControlEntry) => number | undefined) =>
       shown.flatMap(entry => {
@@ -128,22 +105,41 @@ export const flowControl = defineCollector({
   },
 });
 
+export function createFlowControl(options: FlowControlOptions): Collector<FlowControlFacts, Memory, never> {
+  return {
+    ...flowControl,
+    rounds: flowControl.rounds(options),
+    restore: () => ({
+      members: new Map(),
+      list: undefined,
+      kept: new Map(),
+      alone: new Map(),
+      known: new Set(),
+      foundAlone: false,
+    }),
+    async observe({ api, memory, round, signal }) {
+      if (round === 'watch') {
+        const read: [string, FlowControlEntry | undefined][] = [];
+        for (const key of options.watch) read.push([key, await api.flowControlKey(key, signal)]);
+        return { fold: memory => foldAlone(memory, read), more: undefined };
+      }
+      const page = await api.flowControl(signal);
+      const list = await toList(page, options, memory);
+      return { fold: memory => foldList(memory, list, options), isPartial: page.rejected > 0, more: undefined };
+    },
+  };
+}
+
 /** What is known of each key that is shown, whichever read of it is newer. */
 const newest = ({ list = NO_LIST, alone }: Memory) => [
   ...list.shown.filter(({ key }) => !alone.has(key)),
   ...alone.values(),
 ];
 
-/** A list as it will be shown. */
-interface List {
-  /** Distinct keys, those of rows that could not be read among them. */
-  readonly keys: number;
+/** A list as it will be shown; its keys are distinct, and those of rows that could not be read among them. */
+interface List extends Pick<Memory, 'members' | 'kept'> {
+  readonly facts: FlowControlFacts;
   readonly listed: ReadonlyMap<string, FlowControlEntry>;
-  readonly members: Members;
-  readonly shown: readonly FlowControlEntry[];
-  readonly beyondCap: number;
-  readonly beyondCapWaiting: number;
-  readonly kept: Memory['kept'];
   /** Every row could be read. */
   readonly isWhole: boolean;
 }
@@ -155,7 +151,11 @@ const LONGEST_KEPT = 20;
  * In turns, for a list may have a million keys. `rejected`: rows that could not be read. `memory`: of the last rounds; which
  * keys are within the cap only this changes.
  */
-async function toList({ rows, rejected }: Page<FlowControlEntry>, options: Options, memory: Memory): Promise<List> {
+async function toList(
+  { rows, rejected }: Page<FlowControlEntry>,
+  options: FlowControlOptions,
+  memory: Memory,
+): Promise<List> {
   const listed = new Map<string, FlowControlEntry>();
   // A key listed twice is one key; its last row counts.
   await inTurns(rows, row => listed.set(row.key, row));
@@ -193,21 +193,21 @@ async function toList({ rows, rejected }: Page<FlowControlEntry>, options: Optio
       beyondCapWaiting += row.waitlistSize;
     }
   });
-  return { keys, listed, members, shown, beyondCap, beyondCapWaiting, kept, isWhole };
+  return { facts: { keys, shown, beyondCap, beyondCapWaiting }, listed, members, kept, isWhole };
 }
 
 /** A new list: it is newer than all that was read before it. */
 function foldList(
   memory: Memory,
-  { keys, listed, members, shown, beyondCap, beyondCapWaiting, kept, isWhole }: List,
-  { watch }: Options,
+  { facts: { shown, ...counts }, listed, members, kept, isWhole }: List,
+  { watch }: FlowControlOptions,
 ): Folded<FlowControlFacts, Memory> {
   const known = new Set([...memory.known, ...watch.filter(key => listed.has(key))]);
   // An idle key may be left out of the list; a watched one is known to be there and to have nothing waiting, unless its row
   // is one of those that could not be read.
   const unlisted = isWhole ? [...known].filter(key => !listed.has(key)) : [];
   const idle = unlisted.map(key => ({ key, waitlistSize: 0 }));
-  const facts: FlowControlFacts = { keys, shown: [...shown, ...idle], beyondCap, beyondCapWaiting };
+  const facts = { ...counts, shown: [...shown, ...idle] };
   return { facts, memory: { ...memory, members, list: facts, kept, alone: new Map(), known }, changes: [] };
 }
 
@@ -224,15 +224,14 @@ function foldAlone(
     foundAlone && !entry && known.has(key) ? [[key, { key, waitlistSize: 0 }] as const] : [],
   );
   const alone = new Map([...memory.alone, ...found, ...missing]);
-  const { keys, beyondCap, beyondCapWaiting } = memory.list ?? NO_LIST;
-  const facts: FlowControlFacts = { keys, shown: newest({ ...memory, alone }), beyondCap, beyondCapWaiting };
+  const facts = { ...(memory.list ?? NO_LIST), shown: newest({ ...memory, alone }) };
   return { facts, memory: { ...memory, alone, known, foundAlone }, changes: [] };
 }
 
 const NO_LIST: FlowControlFacts = { keys: undefined, shown: [], beyondCap: 0, beyondCapWaiting: 0 };
 
 /** Which keys a configuration shows. */
-function keyFilter({ include, exclude }: Options): (key: string) => boolean {
+function keyFilter({ include, exclude }: FlowControlOptions): (key: string) => boolean {
   const [included, excluded] = [include.map(createGlob), exclude.map(createGlob)];
   return key =>
     (included.length === 0 || included.some(matches => matches(key))) && !excluded.some(matches => matches(key));

@@ -11,7 +11,7 @@ import {
   selectorsOf,
   webhookOptions,
 } from '../alerts/options.ts';
-import { collectors } from '../collectors/index.ts';
+import { dataSources, roundsOf as roundsOfAccount } from '../collectors/index.ts';
 import { formatDuration } from '../kit/duration.ts';
 import { accountFamilies } from '../metrics/account-families.ts';
 import type { Family } from '../metrics/family.ts';
@@ -70,7 +70,7 @@ export interface KnownFamily {
 /** Every gauge and counter of an account, by name. */
 export const alertFamilies: ReadonlyMap<string, KnownFamily> = new Map(
   [
-    ...collectors.flatMap(({ name, families }) =>
+    ...dataSources.flatMap(({ name, families }) =>
       Object.values(families).map((family): KnownFamily => ({ family, collector: name })),
     ),
     ...accountFamilies.map((family): KnownFamily => ({ family, collector: undefined })),
@@ -88,7 +88,7 @@ interface Checking {
 
 /** Whether a collector's gauges are withdrawn in the end without this round. */
 export const isDeciding = (collector: string, round: string): boolean =>
-  !collectors.find(({ name }) => name === collector)?.auxiliary?.includes(round);
+  !dataSources.find(({ name }) => name === collector)?.auxiliary?.includes(round);
 
 /** Such rounds of a collector, of any of these accounts. */
 export const decidingRounds = (name: string, { accounts }: Pick<Config, 'accounts'>): readonly string[] =>
@@ -96,12 +96,7 @@ export const decidingRounds = (name: string, { accounts }: Pick<Config, 'account
 
 /** Rounds that a collector has in any account. */
 function roundsOf(name: string, accounts: Config['accounts']): readonly string[] {
-  const collector = collectors.find(each => each.name === name);
-  const rounds = accounts.flatMap(({ collect }) => {
-    if (!collector) return [];
-    const options = collector.configKey === null ? { enabled: true } : collect[collector.configKey];
-    return options?.enabled ? Object.keys(collector.rounds(options)) : [];
-  });
+  const rounds = accounts.flatMap(({ collect }) => Object.keys(roundsOfAccount(collect).get(name) ?? {}));
   return [...new Set(rounds)];
 }
 
@@ -118,7 +113,7 @@ function partsOf(condition: AlertCondition): [path: string[], selector: Selector
 /** The histogram that a metric is, or that one of its series is of. */
 function histogramOf(metric: string): string | undefined {
   const name = metric.replace(/_(bucket|sum|count)$/, '');
-  return collectors.some(({ families }) =>
+  return dataSources.some(({ families }) =>
     Object.values(families).some(family => family.type === 'histogram' && family.name === name),
   )
     ? name
@@ -192,7 +187,7 @@ function checkCondition({ when, labels }: AlertRule, checking: Checking, path: r
   const { config, tell } = checking;
   if (when.kind === 'stale') {
     const { collector, round } = when;
-    const enabled = collectors.map(({ name }) => name).filter(name => roundsOf(name, config.accounts).length > 0);
+    const enabled = dataSources.map(({ name }) => name).filter(name => roundsOf(name, config.accounts).length > 0);
     const rounds = roundsOf(collector, config.accounts);
     if (!enabled.includes(collector)) {
       tell.fault([...path, 'collector'], `must be a collector that is enabled: ${enabled.join(', ')}`);

@@ -26,7 +26,7 @@ export function checkAutoCancel({ autoCancel, store, accounts }: Config, known: 
     names([...path, 'accounts'], rule.accounts ?? [], known.accounts, 'account');
     names([...path, 'notify'], rule.notify, known.notifiers, 'notifier');
     const own = accounts.filter(({ name }) => rule.accounts?.includes(name) ?? true);
-    const without = (collector: string) => own.find(({ collect }) => !collect[collector]?.enabled)?.name;
+    const without = (collector: 'dlq' | 'events') => own.find(({ collect }) => !collect[collector].enabled)?.name;
     const blindfolded = without('dlq');
     if (blindfolded !== undefined) {
       const message = `needs collect.dlq, which is not enabled for the account ${blindfolded}`;

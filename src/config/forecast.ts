@@ -1,4 +1,4 @@
-import { type Cadence, collectors } from '../collectors/index.ts';
+import { enabledRounds } from '../collectors/index.ts';
 import { mostForReading } from '../upstream/options.ts';
 import type { Config } from './schema.ts';
 
@@ -9,11 +9,8 @@ const DAY = 86_400_000;
  * includes the complete walks of the dead-letter queue and of each filter. What it really costs, only the service can tell.
  */
 export function leastRequestsPerDay({ collect }: Pick<Config['accounts'][number], 'collect'>): number {
-  return collectors
-    .flatMap(({ configKey, rounds }): Cadence[] => {
-      const options = configKey === null ? undefined : collect[configKey];
-      return options?.enabled ? Object.values(rounds(options)) : [];
-    })
+  return [...enabledRounds(collect).values()]
+    .flatMap(rounds => Object.values(rounds))
     .reduce((sum, { every, requests }) => sum + (DAY / every) * requests, 0);
 }
 

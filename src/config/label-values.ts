@@ -1,36 +1,16 @@
-import { collectors, LABEL_VALUES } from '../collectors/index.ts';
+import { LABEL_VALUES, roundsOf } from '../collectors/index.ts';
 import { createGlob } from '../kit/glob.ts';
 import type { Config } from './schema.ts';
 
 type Account = Config['accounts'][number];
 
-/** The sections of an account that decide which label values there are. */
-interface Collected {
-  readonly dlq: { readonly filters: readonly { readonly name: string }[]; readonly breakdowns: readonly string[] };
-  readonly flowControl: {
-    readonly include: readonly string[];
-    readonly exclude: readonly string[];
-    readonly watch: readonly string[];
-  };
-  readonly events: { readonly destination: string };
-}
-
 const OTHER = '__other__';
-const collected = ({ collect }: Account) => collect as unknown as Collected;
 const unique = (all: readonly string[]) => [...new Set(all)];
 
 function showsKey(account: Account, key: string): boolean {
-  const { include, exclude, watch } = collected(account).flowControl;
+  const { include, exclude, watch } = account.collect.flowControl;
   const isAny = (globs: readonly string[]) => globs.some(glob => createGlob(glob)(key));
   return key === OTHER || watch.includes(key) || ((include.length === 0 || isAny(include)) && !isAny(exclude));
-}
-
-/** Rounds of the collectors that an account has. */
-function roundsOf({ collect }: Account): readonly { readonly collector: string; readonly rounds: readonly string[] }[] {
-  return collectors.flatMap(({ name, configKey, rounds }) => {
-    const options = configKey === null ? { enabled: true } : collect[configKey];
-    return options?.enabled ? [{ collector: name, rounds: Object.keys(rounds(options)) }] : [];
-  });
 }
 
 /** Every value that a label may have in these accounts; undefined where any may come. */
@@ -46,14 +26,14 @@ function valuesOf(
     case 'filter':
       return unique([
         'all',
-        ...accounts.flatMap(account => collected(account).dlq.filters.map(({ name }) => name.toWellFormed())),
+        ...accounts.flatMap(account => account.collect.dlq.filters.map(({ name }) => name.toWellFormed())),
       ]);
     case 'dimension':
-      return unique(accounts.flatMap(account => collected(account).dlq.breakdowns));
+      return unique(accounts.flatMap(account => account.collect.dlq.breakdowns));
     case 'collector':
-      return unique(accounts.flatMap(account => roundsOf(account).map(({ collector }) => collector)));
+      return unique(accounts.flatMap(({ collect }) => [...roundsOf(collect).keys()]));
     case 'round':
-      return unique(accounts.flatMap(account => roundsOf(account).flatMap(({ rounds }) => rounds)));
+      return unique(accounts.flatMap(({ collect }) => [...roundsOf(collect).values()].flatMap(Object.keys)));
     case 'rule':
       return autoCancel.rules.map(({ name }) => name);
     default:
@@ -72,7 +52,7 @@ export function neverIs(
   if (label === 'flow_control_key' && !accounts.some(account => showsKey(account, value))) {
     return `${value} is not shown: collect.flowControl.include and exclude leave it out`;
   }
-  if (label === 'destination' && accounts.every(account => collected(account).events.destination === 'none')) {
+  if (label === 'destination' && accounts.every(account => account.collect.events.destination === 'none')) {
     return 'there is no such label while collect.events.destination is none';
   }
   const values = valuesOf(family, label, config, accounts);

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { autoCancelOptions } from '../auto-cancel/options.ts';
-import { collectors } from '../collectors/index.ts';
+import { type CollectOptions, collectOptions } from '../collectors/index.ts';
 import { serverOptions } from '../http/options.ts';
 import { stalenessOptions } from '../scheduler/options.ts';
 import { storeOptions } from '../store/options.ts';
@@ -8,16 +8,6 @@ import { logOptions, tracingOptions } from '../telemetry/options.ts';
 import { accountOptions, upstreamOptions } from '../upstream/options.ts';
 import { alertsOptions } from './alerts.ts';
 import { merge, overridesOf } from './overrides.ts';
-
-type CollectorOptions = Readonly<Record<string, { readonly enabled: boolean }>>;
-
-const collectOptions = z.strictObject(
-  Object.fromEntries(
-    collectors.flatMap(({ configKey, options }) =>
-      configKey === null ? [] : [[configKey, options.prefault({} as never)] as const],
-    ),
-  ),
-);
 
 const accountWithOverrides = accountOptions.safeExtend({
   collect: overridesOf(collectOptions)
@@ -28,7 +18,7 @@ const accountWithOverrides = accountOptions.safeExtend({
     .describe('Overrides of `upstream` for this account, same shape: what is left out is as it stands there.'),
 });
 
-const enabledIn = (collect: unknown) => Object.values(collect as CollectorOptions).some(({ enabled }) => enabled);
+const enabledIn = (collect: CollectOptions) => Object.values(collect).some(({ enabled }) => enabled);
 const NONE_ENABLED = 'must have at least one collector enabled';
 
 /** The configuration as it is written: each section is its room's own. */
@@ -75,7 +65,7 @@ export const ConfigInput = z.strictObject({
 /** The whole configuration; each account has its own `collect` and `upstream`, complete. */
 export const Config = ConfigInput.transform((config, context) => {
   const accounts = config.accounts.map((account, index) => {
-    const collect = merge(collectOptions, config.collect, account.collect ?? {}) as CollectorOptions;
+    const collect = merge(collectOptions, config.collect, account.collect ?? {});
     if (!enabledIn(collect)) {
       context.addIssue({ code: 'custom', path: ['accounts', index, 'collect'], message: NONE_ENABLED });
     }

@@ -1,4 +1,4 @@
-import { collectors } from '../collectors/index.ts';
+import { collectors, dataSources } from '../collectors/index.ts';
 
 /** `critical`: look now; `warning`: today; `info`: worth knowing. */
 export type Severity = 'critical' | 'warning' | 'info';
@@ -35,10 +35,8 @@ export interface Alert {
   readonly isOfAgent?: true;
 }
 
-const auxiliaryOf = ({ auxiliary = [] }: (typeof collectors)[number]) => auxiliary;
-
 /** Rounds that may fail without any gauge becoming wrong. */
-export const auxiliaryRounds = [...new Set(collectors.flatMap(auxiliaryOf))];
+export const auxiliaryRounds = [...new Set(dataSources.flatMap(({ auxiliary = [] }) => auxiliary))];
 
 /** Rounds that gauges depend on: without them, these are withdrawn in the end. */
 export const decidingRounds = collectors

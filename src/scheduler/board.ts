@@ -4,27 +4,27 @@ import type { Freshness } from './freshness.ts';
 import type { StalenessOptions } from './options.ts';
 
 /** The facts that may be shown. The object is the same for as long as they are. */
-export interface Visible {
+export interface Visible<Facts = unknown> {
   /** Of these, gauges: undefined before the first complete round, and when they have become too old. */
-  readonly now: unknown;
+  readonly now: Facts | undefined;
   /** Of these, counters and histograms: the latest that are committed, however old. */
-  readonly committed: unknown;
+  readonly committed: Facts | undefined;
 }
 
 /** The latest facts of one collector for one account, and how true they are. Facts are replaced whole, never changed. */
-export interface Slot {
+export interface CollectorState<Facts = unknown> {
   readonly account: string;
   readonly collector: string;
   /** A round, begun at wall time `at`, read to its end and found this; it may not be committed yet. */
-  observed(round: string, found: { at: number; facts: unknown }): void;
+  observed(round: string, found: { at: number; facts: Facts }): void;
   /** What is committed now: found before this process, or by a step of a round. */
-  committed(facts: unknown): void;
+  committed(facts: Facts | undefined): void;
   /** A round ended well. `partial`: there were rows that it could not read. */
   succeeded(round: string, end: { durationSeconds: number; partial?: boolean }): void;
   failed(round: string, end: { durationSeconds: number; complete: boolean; reason: string; message: string }): void;
   /** A round asked nothing: that is neither a success nor a failure, and no news of what is shown. */
   idled(round: string, why: Idle): void;
-  visible(): Visible;
+  visible(): Visible<Facts>;
   status(): CollectorStatus;
   /** For how long agents, this one and those before it, have been trying to refresh what is stale. Milliseconds. */
   staleFor(round: string): number;
@@ -51,22 +51,22 @@ interface RoundState extends Omit<RoundStatus, 'stale'> {
   readonly expectedEvery: number;
 }
 
-interface SlotOptions extends Pick<Slot, 'account' | 'collector'> {
+interface StateOptions extends Pick<CollectorState, 'account' | 'collector'> {
   /** Rounds that may fail for ever without the facts becoming too old. */
   readonly auxiliary?: readonly string[] | undefined;
   /** What an earlier process left, by round. */
   readonly restored?: Readonly<Record<string, Freshness>> | undefined;
 }
 
-export function createSlot(
-  { account, collector, auxiliary = [], restored = {} }: SlotOptions,
+export function createCollectorState<Facts = unknown>(
+  { account, collector, auxiliary = [], restored = {} }: StateOptions,
   rounds: Readonly<Record<string, RoundOptions>>,
   staleness: StalenessOptions,
   clock: Pick<Clock, 'monotonic'>,
-): Slot {
-  let facts: unknown;
-  let committed: unknown;
-  let shown: Visible = { now: undefined, committed: undefined };
+): CollectorState<Facts> {
+  let facts: Facts | undefined;
+  let committed: Facts | undefined;
+  let shown: Visible<Facts> = { now: undefined, committed: undefined };
   const bornAt = clock.monotonic();
   const states = new Map<string, RoundState>();
   for (const [round, { every, markAfter = staleness.markAfter }] of Object.entries(rounds)) {
@@ -178,8 +178,8 @@ export function createSlot(
 }
 
 /** What an account's collectors say together. */
-export function accountStatus(account: string, slots: readonly Slot[]): AccountStatus {
-  const statuses = slots.map(slot => slot.status());
+export function accountStatus(account: string, states: readonly CollectorState[]): AccountStatus {
+  const statuses = states.map(state => state.status());
   return {
     account,
     up: statuses.every(({ rounds }) => rounds.every(({ success, idle }) => success ?? idle !== undefined)),

@@ -30,3 +30,33 @@ export async function runLoop({ every, firstDelay, clock, random, signal, body }
     if (!signal.aborted) throw error;
   }
 }
+
+/** Loops that end together. */
+export interface Loops {
+  /** Begins one, as `runLoop` does; resolves when it has ended. After `close` none begins. */
+  start(every: number, firstDelay: number, body: LoopOptions['body']): Promise<void>;
+  /** Aborts them, and waits until they have ended. */
+  close(): Promise<void>;
+}
+
+export function createLoops({ clock, random }: Pick<LoopOptions, 'clock' | 'random'>): Loops {
+  // One controller a loop: a listener on a signal costs as much as it has listeners, and each sleep adds one.
+  const stops: AbortController[] = [];
+  const running: Promise<void>[] = [];
+  let isClosed = false;
+  return {
+    async start(every, firstDelay, body) {
+      if (isClosed) return;
+      const stop = new AbortController();
+      const loop = runLoop({ every, firstDelay, clock, random, signal: stop.signal, body });
+      stops.push(stop);
+      running.push(loop);
+      await loop;
+    },
+    async close() {
+      isClosed = true;
+      for (const stop of stops) stop.abort();
+      await Promise.all(running);
+    },
+  };
+}

@@ -3,44 +3,45 @@ import type { Log } from '../kit/log.ts';
 import type { Span, Tracer } from '../kit/tracer.ts';
 import type { Idle } from '../model/status.ts';
 import type { Change, Store } from '../store/store.ts';
-import type { Slot } from './board.ts';
+import type { CollectorState } from './board.ts';
+import { CommitError, createCommitQueue } from './commit-queue.ts';
 import { createRoundLog } from './round-log.ts';
-import { createWaitingRows } from './waiting-rows.ts';
 
-/** What the runner needs of a collector, bound to one account's reader and options. */
-export interface Observer {
+/** What the runner needs of a collector, bound to one account's reader. */
+export interface Observer<Facts = unknown, Memory = unknown, Walk = unknown> {
   readonly name: string;
-  restore(rows: ReadonlyMap<string, string>): unknown;
-  /** What a memory says before the first round; undefined when nothing outlasts a process. */
-  recall(memory: unknown): unknown;
-  observe(step: { round: string; now: number; memory: unknown; walk: unknown; signal: AbortSignal }): Promise<{
-    fold(memory: unknown): { memory: unknown; facts: unknown; changes: readonly Change[] };
-    more: unknown;
-    /** Of a round's first step: it asked nothing, and the round is over. */
-    idle?: Idle | undefined;
-    /** Rows were met that could not be read. */
-    isPartial?: boolean;
-  }>;
+  restore(rows: ReadonlyMap<string, string>): Memory;
+  /** What a memory says before the first round; left out when nothing outlasts a process. */
+  recall?(memory: Memory): Facts | undefined;
+  observe(step: {
+    round: string;
+    now: number;
+    memory: Memory;
+    walk: Walk | undefined;
+    signal: AbortSignal;
+  }): Promise<Observed<Facts, Memory, Walk>>;
 }
 
-export interface RunnerDeps {
-  readonly observer: Observer;
-  readonly slot: Slot;
+interface Observed<Facts, Memory, Walk> {
+  fold(memory: Memory): { memory: Memory; facts: Facts | undefined; changes: readonly Change[] };
+  more: Walk | undefined;
+  /** Of a round's first step: it asked nothing, and the round is over. */
+  idle?: Idle | undefined;
+  /** Rows were met that could not be read. */
+  isPartial?: boolean;
+}
+
+export interface RunnerDeps<Facts, Memory, Walk> {
+  readonly observer: Observer<Facts, Memory, Walk>;
+  readonly state: CollectorState<Facts>;
   readonly store: Store;
   readonly clock: Clock;
   readonly log: Log;
   readonly tracer: Tracer;
 }
 
-type Fold = Awaited<ReturnType<Observer['observe']>>['fold'];
-
 /** One round of one collector for one account. Never throws. */
 export type RunRound = (round: string, signal: AbortSignal) => Promise<void>;
-
-class CommitError extends Error {
-  override readonly name = 'CommitError';
-  readonly reason = 'store';
-}
 
 /** What is folded is kept, and so are its rows: the round goes on. */
 class StoreRefusal extends CommitError {}
@@ -55,74 +56,41 @@ function reasonOf(error: unknown): string {
  * Counters and histograms are committed before they are shown, so that nothing on /metrics can be lost by a crash. What
  * the store does not take is kept and tried again with the next commit: till then they stand still, and gauges go on.
  */
-export async function createRunner({ observer, slot, store, clock, log, tracer }: RunnerDeps): Promise<RunRound> {
-  const prefix = `${observer.name}/`;
-  async function restore(): Promise<unknown> {
-    const stored = await store.scan(slot.account, prefix);
-    return observer.restore(new Map([...stored].map(([key, value]) => [key.slice(prefix.length), value])));
-  }
-  let memory = await restore();
+export async function createRunner<Facts, Memory, Walk>({
+  observer,
+  state,
+  store,
+  clock,
+  log,
+  tracer,
+}: RunnerDeps<Facts, Memory, Walk>): Promise<RunRound> {
+  const { account } = state;
+  const queue = createCommitQueue({ account, collector: observer.name, store, log });
+  let memory = observer.restore(await queue.committed());
   /** A fold failed half-way: what it left is not to be used. */
-  let isSpoilt = false;
+  let memoryDirty = false;
   /** How often memory went back: what was read against an earlier one does not fit. */
   let generation = 0;
-  slot.committed(observer.recall(memory));
-  const roundLog = createRoundLog({ account: slot.account, collector: observer.name, log, clock });
-  const waiting = createWaitingRows();
-  /** Whether the store refuses rows, and whether so many wait that nothing is folded. */
-  let [isRefusing, isHeld] = [false, false];
+  state.committed(observer.recall?.(memory));
+  const roundLog = createRoundLog({ account, collector: observer.name, log, clock });
   let committing: Promise<void> = Promise.resolve();
 
-  async function commitWaiting(): Promise<void> {
-    if (waiting.size === 0) return;
-    try {
-      await store.commit(slot.account, waiting.all());
-    } catch (cause) {
-      if (!isRefusing) {
-        isRefusing = true;
-        // It may not even be read: then deletes wait, too.
-        const stored = await store.scan(slot.account, prefix).catch(() => undefined);
-        if (stored) waiting.refused(stored.keys());
-      }
-      const why = cause instanceof Error ? `: ${cause.message}` : '';
-      throw new CommitError(`the store did not commit${why}`, { cause });
-    }
-    // Nothing was added meanwhile: rounds of one collector commit one after the other.
-    waiting.clear();
-    isRefusing = false;
-  }
-
-  /** While so many rows wait that they would fill the memory, nothing is added to them. */
-  async function makeRoom(): Promise<void> {
-    if (!waiting.isFull) {
-      isHeld = false;
-      return;
-    }
-    if (!isHeld) {
-      isHeld = true;
-      const fields = { account: slot.account, collector: observer.name, rows: waiting.size };
-      log.warn(fields, 'too many rows wait for the store; nothing more is taken in until it commits');
-    }
-    await commitWaiting();
-    isHeld = false;
-  }
-
   /** Goes back to what is committed, where a fold failed half-way. */
-  let mending: Promise<void> | undefined;
-  function mend(): Promise<void> | undefined {
-    if (!isSpoilt) return undefined;
-    mending ??= restore()
-      .then(restored => {
-        waiting.clear();
-        isRefusing = false;
-        memory = restored;
+  let reloading: Promise<void> | undefined;
+  function reloadFromStore(): Promise<void> | undefined {
+    if (!memoryDirty) return undefined;
+    reloading ??= queue
+      .committed()
+      .then(rows => {
+        memory = observer.restore(rows);
+        queue.clear();
         generation += 1;
-        isSpoilt = false;
+        memoryDirty = false;
       })
       .finally(() => {
-        mending = undefined;
+        reloading = undefined;
       });
-    return mending;
+    return reloading;
   }
 
   /**
@@ -130,25 +98,25 @@ export async function createRunner({ observer, slot, store, clock, log, tracer }
    * commit is of a whole memory. Throws StoreRefusal where only the commit failed.
    */
   function foldAndCommit(
-    { fold, readIn, isToWait }: { fold: Fold; readIn: number; isToWait: boolean },
-    onFolded: (facts: unknown) => void,
+    { fold, readIn, isToWait }: { fold: Observed<Facts, Memory, Walk>['fold']; readIn: number; isToWait: boolean },
+    onFolded: (facts: Facts | undefined) => void,
   ): Promise<void> {
     const turn = committing.then(async () => {
-      await mend();
+      await reloadFromStore();
       if (readIn !== generation) throw new CommitError('memory went back to what is committed while this was read');
-      await makeRoom();
-      isSpoilt = true;
+      await queue.makeRoom();
+      memoryDirty = true;
       const folded = fold(memory);
-      isSpoilt = false;
+      memoryDirty = false;
       const { facts, changes } = folded;
       memory = folded.memory;
-      waiting.add(changes.map(({ key, value }) => ({ key: prefix + key, value })));
+      queue.add(changes);
       onFolded(facts);
-      if (isToWait && isRefusing) return;
-      await commitWaiting().catch(({ message, cause }: CommitError) => {
+      if (isToWait && queue.isRefused) return;
+      await queue.commit().catch(({ message, cause }: CommitError) => {
         throw new StoreRefusal(message, { cause });
       });
-      if (facts !== undefined) slot.committed(facts);
+      if (facts !== undefined) state.committed(facts);
     });
     committing = turn.catch(() => undefined);
     return turn;
@@ -158,20 +126,20 @@ export async function createRunner({ observer, slot, store, clock, log, tracer }
     const now = clock.now();
     const start = clock.monotonic();
     const seconds = () => (clock.monotonic() - start) / 1000;
-    const attributes = { account: slot.account, collector: observer.name, round };
+    const attributes = { account, collector: observer.name, round };
 
     async function collect(span: Span): Promise<void> {
       let complete = false;
       let partial = false;
       try {
-        let walk: unknown;
+        let walk: Walk | undefined;
         let refusal: StoreRefusal | undefined;
-        await mend();
+        await reloadFromStore();
         const readIn = generation;
         do {
           signal.throwIfAborted();
           const { fold, more, idle, isPartial = false } = await observer.observe({ round, now, memory, walk, signal });
-          if (idle) return slot.idled(round, idle);
+          if (idle) return state.idled(round, idle);
           complete = more === undefined;
           partial ||= isPartial;
           // Once refused in this round, rows wait for its end: another try at each step could hold it up for long.
@@ -179,7 +147,7 @@ export async function createRunner({ observer, slot, store, clock, log, tracer }
           try {
             await foldAndCommit({ fold, readIn, isToWait }, facts => {
               // A round that has nothing to say yet says nothing.
-              if (complete && facts !== undefined) slot.observed(round, { at: now, facts });
+              if (complete && facts !== undefined) state.observed(round, { at: now, facts });
             });
             if (!isToWait) refusal = undefined;
           } catch (error) {
@@ -189,16 +157,16 @@ export async function createRunner({ observer, slot, store, clock, log, tracer }
           walk = more;
         } while (walk !== undefined);
         if (refusal) throw refusal;
-        slot.succeeded(round, { durationSeconds: seconds(), partial });
+        state.succeeded(round, { durationSeconds: seconds(), partial });
         roundLog.succeeded(round, seconds());
       } catch (error) {
         if (signal.aborted) return;
         const reason = reasonOf(error);
         span.fail(reason);
         const message = error instanceof Error ? error.message : String(error);
-        slot.failed(round, { durationSeconds: seconds(), complete, reason, message });
+        state.failed(round, { durationSeconds: seconds(), complete, reason, message });
         const stack = reason === 'bug' && error instanceof Error ? { stack: error.stack } : {};
-        roundLog.failed(round, { reason, error: message, ...stack }, slot.freshness()[round]?.age ?? 0);
+        roundLog.failed(round, { reason, error: message, ...stack }, state.freshness()[round]?.age ?? 0);
       }
     }
     await tracer.span(`collect ${observer.name}`, attributes, collect);

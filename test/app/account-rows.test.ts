@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { createUpkeep, openAccountRows } from '../../src/app/account-rows.ts';
-import { createSlot } from '../../src/scheduler/board.ts';
+import { createCollectorState } from '../../src/scheduler/board.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
 import type { Change, Store } from '../../src/store/store.ts';
 import { createManualClock } from '../support/manual-clock.ts';
@@ -20,10 +20,10 @@ async function setUp() {
     },
   };
   const staleness = { markAfter: 3, withdrawAfter: 20, withdrawAtMost: 30 * MINUTE };
-  const slot = createSlot({ account: 'a', collector: 'dlq' }, { full: { every: MINUTE } }, staleness, clock);
+  const slot = createCollectorState({ account: 'a', collector: 'dlq' }, { full: { every: MINUTE } }, staleness, clock);
   const known = { tokenRejected: undefined as boolean | undefined };
   const rows = await openAccountRows(store, 'a');
-  const upkeep = createUpkeep({ account: 'a', slots: [slot], rows, known: () => known, clock, log });
+  const upkeep = createUpkeep({ account: 'a', states: [slot], rows, known: () => known, clock, log });
   return {
     clock,
     log,

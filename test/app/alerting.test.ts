@@ -11,7 +11,7 @@ import { parseConfig } from '../../src/config/load.ts';
 import { writeYaml } from '../../src/config/yaml-file.ts';
 import type { Source } from '../../src/metrics/family.ts';
 import type { JournalEntry, JournalTarget } from '../../src/model/journal.ts';
-import { createSlot } from '../../src/scheduler/board.ts';
+import { createCollectorState } from '../../src/scheduler/board.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
 import { afterThisTest } from '../support/client.ts';
 import { startHttpService } from '../support/http-service.ts';
@@ -37,7 +37,7 @@ function configWith(sections: object) {
 
 /** An account whose dead-letter queue is a number, undefined: nothing was read of it yet. */
 function createTestAccount(config: ReturnType<typeof configWith>, clock: ReturnType<typeof createManualClock>) {
-  const slot = createSlot(
+  const slot = createCollectorState(
     { account: 'a', collector: 'dlq' },
     { new: { every: 30_000 }, full: { every: 30_000 } },
     config.staleness,
@@ -63,7 +63,7 @@ function createTestAccount(config: ReturnType<typeof configWith>, clock: ReturnT
   const account = {
     name: 'a',
     sources: [source],
-    slot: (collector: string) => (collector === 'dlq' ? slot : undefined),
+    state: (collector: string) => (collector === 'dlq' ? slot : undefined),
   } as unknown as Account;
   return {
     account,

@@ -38,8 +38,8 @@ function setUp(row: object = {}) {
     snapshots: 600,
     episode: 'e',
   };
-  const slot = {
-    visible: () => ({ now: { tracked: { at: NOW, walks: 9, sightings: [sighting], isPartial: false } } }),
+  const tracked = { at: NOW, walks: 9, sightings: [sighting], isPartial: false };
+  const state = {
     status: () => ({ withdrawn: false, rounds: [{ round: 'full', success: true, stale: false }] }),
   };
   const priorities = new Set<string>();
@@ -58,7 +58,8 @@ autoCancel:
         name =>
           ({
             name,
-            slot: (collector: string) => (collector === 'dlq' ? slot : undefined),
+            state: (collector: string) => (collector === 'dlq' ? state : undefined),
+            dlqFacts: () => ({ tracked }),
             at: (priority: string) => {
               priorities.add(priority);
               return {};

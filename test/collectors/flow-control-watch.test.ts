@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { flowControl } from '../../src/collectors/flow-control.ts';
+import { createFlowControl, flowControl } from '../../src/collectors/flow-control.ts';
 import type { FlowControlFacts } from '../../src/model/facts.ts';
 import { afterThisTest, createTestClient } from '../support/client.ts';
 import { json, startHttpService } from '../support/http-service.ts';
@@ -29,11 +29,11 @@ async function setUp(options: object) {
   afterThisTest(() => service.close());
   const api = createTestClient(service.url).reader;
   const parsed = flowControl.options.parse(options);
-  let memory = flowControl.restore(new Map(), parsed);
+  const collector = createFlowControl(parsed);
+  let memory = collector.restore(new Map());
   const observe = (round: string) =>
-    flowControl.observe({
+    collector.observe({
       api,
-      options: parsed,
       round,
       now: 0,
       memory,

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { collectors } from '../../src/collectors/index.ts';
 import { agentAlerts } from '../../src/mixin/agent-alerts.ts';
 import { decidingRounds } from '../../src/mixin/alert.ts';
-import { createSlot } from '../../src/scheduler/board.ts';
+import { createCollectorState } from '../../src/scheduler/board.ts';
 import { stalenessOptions } from '../../src/scheduler/options.ts';
 import { requireProgram } from '../support/prometheus.ts';
 import type { Input } from './alert-cases.ts';
@@ -188,7 +188,7 @@ it('fires before the first data is withdrawn, whatever collector can not be read
     expect(cadences.every(([round]) => decidingRounds.includes(round))).toBe(true);
     for (const [round, cadence] of cadences) {
       let now = 0;
-      const slot = createSlot(
+      const slot = createCollectorState(
         { account: 'a', collector: name, auxiliary },
         { [round]: cadence },
         stalenessOptions.parse({}),

@@ -1,6 +1,6 @@
 /** The parts of the agent as `startAgent` puts them together, without its port, on a simulated machine on which they may die at any time. */
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { createAccount } from '../../src/app/account.ts';
+import { openAccount } from '../../src/app/account.ts';
 import { openAlerting } from '../../src/app/alerting.ts';
 import { createAutoCancel } from '../../src/app/auto-cancel.ts';
 import type { Config } from '../../src/config/schema.ts';
@@ -127,7 +127,7 @@ export async function startProcess(config: Config, machine: Machine, hooks: Proc
   const store = hooks.store(process);
   const dispatcher = service.dispatcherFor(process);
   const [settings] = config.accounts as [Config['accounts'][number]];
-  const account = await createAccount(settings, {
+  const account = await openAccount(settings, {
     config,
     env: {},
     dispatchers: { for: () => dispatcher, destroy: async () => undefined },
@@ -170,10 +170,10 @@ export async function startProcess(config: Config, machine: Machine, hooks: Proc
       loop(every, 0, async signal => {
         const actor: RoundActor = { collector, round };
         hooks.roundBegins(actor);
-        await actors.run(actor, () => run(round, signal));
+        await actors.run(actor, () => run(signal));
         if (!process.isAlive || signal.aborted) return;
         const status = account
-          .slot(collector)
+          .state(collector)
           ?.status()
           .rounds.find(each => each.round === round);
         hooks.roundEnded(actor, status?.success === true, status?.failure?.reason);
@@ -193,7 +193,7 @@ export async function startProcess(config: Config, machine: Machine, hooks: Proc
   process.scrape = () => exposition.render({ scope: 'everything', format: 'text', gzip: false }).toString();
   process.observedAt = (collector, round) =>
     account
-      .slot(collector)
+      .state(collector)
       ?.status()
       .rounds.find(each => each.round === round)?.dataAt;
   process.firing = () =>

@@ -1,12 +1,14 @@
 import { describe, expect, it } from 'vitest';
-import { accountStatus, createSlot } from '../../src/scheduler/board.ts';
+import { accountStatus, createCollectorState } from '../../src/scheduler/board.ts';
 
 const MINUTE = 60_000;
 
 function slotWith(every: number) {
   let now = 0;
   const staleness = { markAfter: 3, withdrawAfter: 20, withdrawAtMost: 30 * MINUTE };
-  const slot = createSlot({ account: 'a', collector: 'dlq' }, { full: { every } }, staleness, { monotonic: () => now });
+  const slot = createCollectorState({ account: 'a', collector: 'dlq' }, { full: { every } }, staleness, {
+    monotonic: () => now,
+  });
   const round = () => slot.status().rounds[0];
   return {
     slot,
@@ -95,7 +97,7 @@ describe('board', () => {
     let now = 0;
     const staleness = { markAfter: 3, withdrawAfter: 20, withdrawAtMost: 30 * MINUTE };
     const which = { account: 'a', collector: 'x', auxiliary: ['watch'] };
-    const slot = createSlot(which, { list: { every: MINUTE }, watch: { every: MINUTE } }, staleness, {
+    const slot = createCollectorState(which, { list: { every: MINUTE }, watch: { every: MINUTE } }, staleness, {
       monotonic: () => now,
     });
     now = 100 * MINUTE;
@@ -111,7 +113,7 @@ describe('board', () => {
     let now = 0;
     const staleness = { markAfter: 3, withdrawAfter: 20, withdrawAtMost: 30 * MINUTE };
     const rounds = { sooner: { every: MINUTE, markAfter: 2 }, later: { every: MINUTE, markAfter: 9 } };
-    const slot = createSlot({ account: 'a', collector: 'x' }, rounds, staleness, { monotonic: () => now });
+    const slot = createCollectorState({ account: 'a', collector: 'x' }, rounds, staleness, { monotonic: () => now });
     const stale = (minutes: number) => {
       now = minutes * MINUTE;
       return slot.status().rounds.map(({ stale }) => stale);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createSlot } from '../../src/scheduler/board.ts';
+import { createCollectorState } from '../../src/scheduler/board.ts';
 import type { StoredRounds } from '../../src/scheduler/freshness.ts';
 import { fromStored, toStored } from '../../src/scheduler/freshness.ts';
 
@@ -17,7 +17,7 @@ function createAgents() {
     const restored = fromStored(stored, time + step);
     const options = { account: 'a', collector: 'x', restored };
     const clock = { monotonic: () => time - bornAt };
-    return createSlot(options, { list: { every: MINUTE } }, STALENESS, clock);
+    return createCollectorState(options, { list: { every: MINUTE } }, STALENESS, clock);
   };
   let slot = start();
   const save = () => {

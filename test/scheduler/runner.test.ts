@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createSlot } from '../../src/scheduler/board.ts';
+import { createCollectorState } from '../../src/scheduler/board.ts';
 import { createRunner, type Observer } from '../../src/scheduler/runner.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
 import type { Store } from '../../src/store/store.ts';
@@ -18,7 +18,7 @@ async function setUp(observe: Observer['observe'], store: Store = createMemorySt
   const clock = createManualClock();
   const log = createTestLog();
   const tracer = createTestTracer();
-  const slot = createSlot(
+  const slot = createCollectorState(
     { account: 'a', collector: 'x' },
     Object.fromEntries(rounds.map(round => [round, { every: 1000 }])),
     STALENESS,
@@ -30,7 +30,7 @@ async function setUp(observe: Observer['observe'], store: Store = createMemorySt
     recall: memory => (memory === '' ? undefined : `recalled ${memory}`),
     observe,
   };
-  const run = await createRunner({ observer, slot, store, clock, log, tracer });
+  const run = await createRunner({ observer, state: slot, store, clock, log, tracer });
   const round = () => slot.status().rounds[0];
   return {
     clock,

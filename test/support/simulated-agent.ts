@@ -2,10 +2,10 @@
 import { type AutoCancel, createAutoCancel } from '../../src/app/auto-cancel.ts';
 import { callbackOptions, rulesOf } from '../../src/app/callbacks.ts';
 import { ask, type Command } from '../../src/auto-cancel/commands.ts';
-import { dlq } from '../../src/collectors/dlq/dlq.ts';
+import { createDlq, type DlqFacts, withReader } from '../../src/collectors/index.ts';
 import type { Config } from '../../src/config/schema.ts';
 import type { Clock } from '../../src/kit/clock.ts';
-import { createSlot } from '../../src/scheduler/board.ts';
+import { createCollectorState } from '../../src/scheduler/board.ts';
 import { createRunner } from '../../src/scheduler/runner.ts';
 import { openSqliteStore } from '../../src/store/sqlite.ts';
 import type { Store } from '../../src/store/store.ts';
@@ -82,28 +82,21 @@ export async function startSimulatedAgent(options: SimulatedAgentOptions): Promi
     commit: (account, changes) => guillotine.pass(() => opened.commit(account, changes)),
   };
   const [log, tracer] = [createTestLog(), createTestTracer()];
-  const rescanEvery = (collect.dlq as unknown as { rescanEvery: number }).rescanEvery;
-  const dlqOptions = {
-    ...(collect.dlq as unknown as ReturnType<typeof dlq.options.parse>),
-    callbacks: callbackOptions(rulesOf(config, name), rescanEvery, clock),
-  };
-  const { full } = dlq.rounds(dlqOptions);
+  const { rescanEvery } = collect.dlq;
+  const collector = createDlq(collect.dlq, { callbacks: callbackOptions(rulesOf(config, name), rescanEvery, clock) });
+  const { full } = collector.rounds;
   if (!full) throw new Error('the queue is not walked');
-  const slot = createSlot({ account: name, collector: 'dlq' }, { full }, config.staleness, clock);
-  const events = createSlot(
+  const which = { account: name, collector: 'dlq' };
+  const slot = createCollectorState<DlqFacts>(which, { full }, config.staleness, clock);
+  const events = createCollectorState(
     { account: name, collector: 'events' },
     { tail: { every: 15_000 } },
     config.staleness,
     clock,
   );
   const run = await createRunner({
-    observer: {
-      name: 'dlq',
-      restore: rows => dlq.restore(rows, dlqOptions),
-      recall: memory => dlq.recall?.(memory as never, dlqOptions),
-      observe: step => dlq.observe({ api: reader, options: dlqOptions, ...step } as never),
-    },
-    slot,
+    observer: withReader(collector, () => reader),
+    state: slot,
     store,
     clock,
     log,
@@ -111,7 +104,8 @@ export async function startSimulatedAgent(options: SimulatedAgentOptions): Promi
   });
   const account = {
     name,
-    slot: (collector: string) => ({ dlq: slot, events })[collector],
+    state: (collector: string) => ({ dlq: slot, events })[collector],
+    dlqFacts: () => slot.visible().now,
     at: () => reader,
     createWriter: () => writer,
   };

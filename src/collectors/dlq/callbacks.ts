@@ -37,7 +37,7 @@ export interface CallbackWalk {
   take(rows: readonly DlqEntry[]): void;
   /** Whether the walk has seen a state of this entry's callback. */
   hasState(id: string): boolean;
-  /** The walk was complete: whoever it did not list has left. `at`: when it began, milliseconds since the Unix epoch. */
+  /** The walk was complete: an entry that it did not list has left. `at`: when it began, milliseconds since the Unix epoch. */
   end(at: number): CallbackFacts;
 }
 

@@ -3,14 +3,14 @@ import { Duration } from '../../kit/duration.ts';
 import { counter, gauge } from '../../metrics/family.ts';
 import { DLQ_FILTERS } from '../../upstream/api.ts';
 import { OTHER, seriesDropped } from '../cap.ts';
-import { defineCollector, type ObserveContext } from '../collector.ts';
+import { type Collector, defineKind, type Observation, type ObserveContext, type Rounds } from '../collector.ts';
 import { DIMENSIONS, type Dimension } from './aggregate.ts';
 import type { TrackerOptions } from './callbacks.ts';
-import { type DlqFacts, type IsSuspected, type SelectionFacts, toFacts } from './facts.ts';
+import { chooseValues, type DlqFacts, type IsSuspected, type SelectionFacts, toFacts } from './facts.ts';
 import { type Memory, restoreMemory, takeChanges } from './memory.ts';
 import { type Failure, MOST_OF_A_LOOK } from './reading.ts';
 import {
-  askMeaning,
+  detectFromDateField,
   foldStep,
   ONE_PAGE,
   type RoundContext,
@@ -82,22 +82,17 @@ export interface CallbackOptions extends TrackerOptions {
   readonly walkEvery?: number | undefined;
 }
 
-/** What is no part of this section of the configuration. */
-interface Given {
+interface DlqServices {
   /** Milliseconds that the account's plan keeps entries, where that is known. */
-  readonly dlqRetention?: number | undefined;
+  readonly retention?: number | undefined;
   /** Without it, callbacks that are reported in progress are tracked, and none is suspected. */
   readonly callbacks?: CallbackOptions | undefined;
 }
 
-type Options = z.output<typeof options> & Given;
+export type DlqOptions = z.output<typeof options>;
 
 /** A pause between two complete walks after which nothing is known of failure callbacks, unless the rules say otherwise. */
 const USUAL_GAP = 30 * 60_000;
-
-function trackerOptions({ callbacks, rescanEvery }: Options): TrackerOptions {
-  return callbacks ?? { track: () => false, maxGap: Math.max(USUAL_GAP, 3 * rescanEvery) };
-}
 
 /** `hasEnded`: it is folded, and what it found says what comes next. */
 interface RoundWalk {
@@ -113,7 +108,7 @@ interface RoundWalk {
 const WALKED = 'from the last complete walk in the background and what entered since';
 
 /** The dead-letter queue. It has no count operation, so it is walked; pages are folded and forgotten. */
-export const dlq = defineCollector({
+export const dlq = defineKind({
   name: 'dlq',
   configKey: 'dlq',
   options,
@@ -174,60 +169,7 @@ export const dlq = defineCollector({
     ),
     seriesDropped,
   },
-  rounds({ every, rescanEvery, filters, callbacks }: Options) {
-    const walkEvery = callbacks?.walkEvery ?? rescanEvery;
-    return {
-      ...(every < walkEvery ? { new: { every, requests: 1, priority: 'dlq' as const } } : {}),
-      // The queue, failed workflow runs by themselves, and each filter.
-      full: { every: walkEvery, requests: 2 + filters.length, markAfter: 2, priority: 'background' as const },
-    };
-  },
-  restore: (rows, options: Options) => restoreMemory(rows, options, trackerOptions(options)),
-  recall: (memory: Memory, { maxSeriesPerBreakdown, callbacks }: Options) =>
-    toFacts(memory, maxSeriesPerBreakdown, callbacks?.isSuspected),
-
-  async observe(context: ObserveContext<Options, Memory, RoundWalk>) {
-    const { memory, options, round, now } = context;
-    const { fromDateMeans, dlqRetention, maxSeriesPerBreakdown, callbacks } = options;
-    const meaning = fromDateMeans === 'auto' ? (memory.meaning ?? 'creation') : fromDateMeans;
-    const roundContext: RoundContext = { ...context, meaning, retention: dlqRetention };
-    if (context.walk?.failure) throw context.walk.failure.error;
-    if (round === 'new' && !context.walk && memory.tooMuchNew) throw memory.tooMuchNew;
-    const next = nextWalk(context, roundContext);
-    if (next?.workflows) {
-      const read = await readWorkflows(next.workflows, next.walk, memory);
-      return {
-        fold(memory: Memory) {
-          foldWorkflows(memory, next.walk, read, now);
-          return { memory, facts: undefined, changes: takeChanges(memory) };
-        },
-        isPartial: read.rejected > 0,
-        more: { ...next, hasEnded: read.isLast },
-      };
-    }
-    const step = next && (await readStep(next.walk, memory));
-    const hasEnded = step === undefined || step.isLast;
-    const teller = next?.stage === 'everything' && hasEnded && fromDateMeans === 'auto' ? next.walk.teller : undefined;
-    const told = teller && memory.meaning === undefined ? await askMeaning(teller, roundContext) : undefined;
-    return {
-      fold(memory: Memory) {
-        if (next && step) foldStep(memory, next.walk, step, roundContext, round);
-        if (told) {
-          memory.meaning = told;
-          memory.isTouched = true;
-        }
-        // Before the first complete walk there is nothing to be shown; and which values are shown is chosen once a round.
-        const isShown = memory.all.shown !== undefined && memory.filters.every(({ shown }) => shown);
-        const facts = isShown && !next ? toFacts(memory, maxSeriesPerBreakdown, callbacks?.isSuspected) : undefined;
-        return { memory, facts, changes: takeChanges(memory) };
-      },
-      isPartial: step?.reads.some(({ rejected }) => rejected > 0) ?? false,
-      more: next && { ...next, hasEnded, failure: step?.failure },
-      // What is new is asked for once everything was read.
-      idle: next || context.walk ? undefined : ('waiting' as const),
-    };
-  },
-
+  rounds: (options: DlqOptions) => cadences(options, options.rescanEvery),
   samples({ selections, breakdowns, beyondCap, callbacks, foundByRescan, tracked, suspected }: DlqFacts) {
     const each = (pick: (facts: SelectionFacts) => number | undefined) =>
       [...selections].flatMap(([filter, facts]) => {
@@ -262,9 +204,80 @@ export const dlq = defineCollector({
 
 export const CALLBACK_STATES = ['in_progress', 'success', 'fail', 'canceled', 'unknown'] as const;
 
+function cadences({ every, filters }: DlqOptions, walkEvery: number): Rounds {
+  return {
+    ...(every < walkEvery && { new: { every, requests: 1, priority: 'dlq' } }),
+    // The queue, failed workflow runs by themselves, and each filter.
+    full: { every: walkEvery, requests: 2 + filters.length, markAfter: 2, priority: 'background' },
+  };
+}
+
+export function createDlq(
+  options: DlqOptions,
+  { retention, callbacks }: DlqServices = {},
+): Collector<DlqFacts, Memory, RoundWalk> {
+  const { rescanEvery, fromDateMeans, maxSeriesPerBreakdown } = options;
+  const tracker = callbacks ?? { track: () => false, maxGap: Math.max(USUAL_GAP, 3 * rescanEvery) };
+  const recall = (memory: Memory) => toFacts(memory, callbacks?.isSuspected);
+  return {
+    ...dlq,
+    rounds: cadences(options, callbacks?.walkEvery ?? rescanEvery),
+    restore: rows => restoreMemory(rows, options, tracker),
+    recall,
+    async observe(context) {
+      const { memory, round, walk } = context;
+      const meaning = fromDateMeans === 'auto' ? (memory.meaning ?? 'creation') : fromDateMeans;
+      const roundContext: RoundContext = { ...context, meaning, retention };
+      if (walk?.failure) throw walk.failure.error;
+      if (round === 'new' && !walk && memory.tooMuchNew) throw memory.tooMuchNew;
+      const next = nextWalk(context, roundContext);
+      if (next?.workflows) return observeWorkflows(next, next.workflows, context);
+      const step = next && (await readStep(next.walk, memory));
+      const hasEnded = step === undefined || step.isLast;
+      const isToDetect = next?.stage === 'everything' && hasEnded && fromDateMeans === 'auto' && !memory.meaning;
+      const detected = isToDetect ? await detectFromDateField(next.walk.probe, roundContext) : undefined;
+      return {
+        fold(memory) {
+          if (next && step) foldStep(memory, next.walk, step, roundContext, round);
+          if (detected) {
+            memory.meaning = detected;
+            memory.isTouched = true;
+          }
+          // Before the first complete walk there is nothing to be shown; and which values are shown is chosen once a round.
+          const isShown = !next && memory.all.shown !== undefined && memory.filters.every(({ shown }) => shown);
+          if (isShown) memory.members = chooseValues(memory, maxSeriesPerBreakdown);
+          return { memory, facts: isShown ? recall(memory) : undefined, changes: takeChanges(memory) };
+        },
+        isPartial: step?.reads.some(({ rejected }) => rejected > 0) ?? false,
+        more: next && { ...next, hasEnded, failure: step?.failure },
+        // What is new is asked for once everything was read.
+        idle: next || walk ? undefined : 'waiting',
+      };
+    },
+  };
+}
+
+type Context = ObserveContext<Memory, RoundWalk>;
+
+async function observeWorkflows(
+  next: Omit<RoundWalk, 'hasEnded'>,
+  workflows: WorkflowReading,
+  { memory, now }: Context,
+): Promise<Observation<DlqFacts, Memory, RoundWalk>> {
+  const read = await readWorkflows(workflows, next.walk, memory);
+  return {
+    fold(memory) {
+      foldWorkflows(memory, next.walk, read, now);
+      return { memory, facts: undefined, changes: takeChanges(memory) };
+    },
+    isPartial: read.rejected > 0,
+    more: { ...next, hasEnded: read.isLast },
+  };
+}
+
 /** What this step reads; undefined when the round has nothing more to read. */
 function nextWalk(
-  { walk, round, memory, now }: ObserveContext<Options, Memory, RoundWalk>,
+  { walk, round, memory, now }: Context,
   context: RoundContext,
 ): Omit<RoundWalk, 'hasEnded'> | undefined {
   const { all, filters } = memory;

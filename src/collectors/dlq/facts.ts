@@ -1,6 +1,6 @@
 import type { CallbackFacts, CallbackSighting } from '../../model/callback.ts';
 import type { CallbackState } from '../../model/message.ts';
-import { chooseMembers, OTHER } from '../cap.ts';
+import { chooseMembers, type Members, OTHER } from '../cap.ts';
 import type { Dimension } from './aggregate.ts';
 import type { Memory } from './memory.ts';
 import { type LeftReason, type Selection, sizeOf } from './selection.ts';
@@ -27,7 +27,7 @@ export interface DlqFacts {
   readonly foundByRescan: number;
   /** Undefined before the first complete walk of this process. */
   readonly tracked: CallbackFacts | undefined;
-  /** Failure callbacks that seem stuck; undefined where nobody says which do, or the service reports none. */
+  /** Failure callbacks that seem stuck; undefined where no rule says which do, or the service reports none. */
   readonly suspected: number | undefined;
 }
 
@@ -60,29 +60,27 @@ function cut(counts: ReadonlyMap<string, number>, shown: ReadonlyMap<string, num
   return others > 0 ? kept.set(OTHER, others) : kept;
 }
 
-/** `most`: values of a dimension that have series of their own. */
-export function toFacts(memory: Memory, most: number, isSuspected: IsSuspected | undefined): DlqFacts {
-  const { all, filters, foundByRescan } = memory;
-  const values = all.shown?.values ?? new Map<Dimension, Map<string, number>>();
-  const members = new Map(
-    [...values].map(([dimension, counts]) => {
-      // What bears the name of the remainder is part of it.
-      const sizes = new Map([...counts].filter(([value]) => value !== OTHER));
-      return [dimension, chooseMembers(sizes, memory.members.get(dimension) ?? new Map(), most)] as const;
-    }),
+const NO_MEMBERS: Members = new Map();
+
+/** Which values of each dimension have series, `most` of each. */
+export function chooseValues({ all, members }: Memory, most: number): Memory['members'] {
+  const values = [...(all.shown?.values ?? [])].map(([dimension, counts]) => {
+    // What bears the name of the remainder is part of it.
+    const sizes = new Map([...counts].filter(([value]) => value !== OTHER));
+    return [dimension, chooseMembers(sizes, members.get(dimension) ?? NO_MEMBERS, most)] as const;
+  });
+  return new Map(values);
+}
+
+export function toFacts(memory: Memory, isSuspected: IsSuspected | undefined): DlqFacts {
+  const { all, filters, foundByRescan, members } = memory;
+  const values = [...(all.shown?.values ?? [])].map(
+    ([dimension, counts]) => [dimension, counts, members.get(dimension) ?? NO_MEMBERS] as const,
   );
-  memory.members = members;
-  const breakdowns = new Map(
-    [...values].map(([dimension, counts]) => [dimension, cut(counts, members.get(dimension) ?? new Map())]),
-  );
-  let beyondCap = 0;
-  for (const [dimension, counts] of values) {
-    beyondCap += Math.max(0, counts.size - (members.get(dimension)?.size ?? 0));
-  }
   return {
     selections: new Map([all, ...filters].map(selection => [selection.name, factsOf(selection)])),
-    breakdowns,
-    beyondCap,
+    breakdowns: new Map(values.map(([dimension, counts, shown]) => [dimension, cut(counts, shown)])),
+    beyondCap: values.reduce((sum, [, counts, shown]) => sum + Math.max(0, counts.size - shown.size), 0),
     callbacks: all.shown && all.shown.callbacks.size > 0 ? new Map(all.shown.callbacks) : undefined,
     foundByRescan,
     tracked: memory.callbacks.facts(),

@@ -23,6 +23,14 @@ export interface Failure {
   readonly error: unknown;
 }
 
+/** For `catch`: what the service did not answer, as a value, where the round can do without it. Throws anything else. */
+export const toFailure =
+  (signal: AbortSignal) =>
+  (error: unknown): Failure => {
+    if (error instanceof Error && 'reason' in error && !signal.aborted) return { error };
+    throw error;
+  };
+
 /** What is read at most, of each selection and of all together twice that. */
 export interface Bound {
   readonly entries: number;
@@ -39,7 +47,7 @@ export const MOST_OF_A_LOOK: Bound = { entries: 100_000, pages: 2000 };
 
 /** Requests that wait or are under way at the same time; the account's budget says how many are. */
 const READERS = 16;
-/** Pages that wait to be taken; beyond that, readers wait. A reading that nobody takes from just stops. */
+/** Pages that wait to be taken; beyond that, readers wait: a reading from which no pages are taken stops. */
 const MOST_WAITING = 16;
 
 export function startReading(
@@ -54,7 +62,7 @@ export function startReading(
   const together = { entries: 0, pages: 0 };
   const read = new Map<Selection, { entries: number; pages: number }>();
   let failure: Failure | undefined;
-  /** Woken by every change that somebody may wait for. */
+  /** Woken by every change that a reader or `take` may wait for. */
   let wake = () => {};
   let changed = new Promise<void>(resolve => {
     wake = resolve;

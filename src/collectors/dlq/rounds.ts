@@ -12,6 +12,7 @@ import {
   type Read,
   type Reading,
   startReading,
+  toFailure,
 } from './reading.ts';
 import { beginWalk, dropWalk, endWalk, keepNewcomers, type Selection, takeIn, takeInWalk } from './selection.ts';
 import { type Meaning, planWalk, type Task, timeOf } from './windows.ts';
@@ -31,7 +32,7 @@ export interface RoundContext {
 export interface Walk {
   readonly reading: Reading;
   readonly selections: readonly Selection[];
-  /** Whether all of each selection is read, so that whoever is missing has left. */
+  /** Whether all of each selection is read: an entry that is missing has left. */
   readonly isComplete: boolean;
   hasBegun: boolean;
   /** What a look has read, until it is read to its end: of one that fails nothing is taken in. */
@@ -39,8 +40,8 @@ export interface Walk {
   isRead: boolean;
   /** Entries that came or went, as far as it is folded. */
   changes: number;
-  /** An entry that can tell what `fromDate` means. */
-  teller: DlqEntry | undefined;
+  /** The entry that shows what `fromDate` means: both its times are known, and differ. The youngest will not go soon. */
+  probe: DlqEntry | undefined;
   /** Rows of the queue, of a filter or of failed workflow runs could not be read. */
   isPartial: boolean;
   /** What it has seen of failure callbacks; undefined where they are not looked at. */
@@ -56,7 +57,7 @@ function start(
   const selections = [...new Set(tasks.map(({ selection }) => selection))];
   const reading = startReading(api, tasks, { now, meaning, most }, signal);
   const progress = { hasBegun: false, held: [], isRead: false, changes: 0, isPartial: false };
-  return { reading, selections, isComplete, ...progress, teller: undefined, callbacks: undefined };
+  return { reading, selections, isComplete, ...progress, probe: undefined, callbacks: undefined };
 }
 
 /** The whole of some selections, which are small where it is a look for new entries. */
@@ -141,8 +142,7 @@ export function foldStep(
       : takeIn(selection, rows, now);
     const [time] = rows.flatMap(row => timeOf(row, meaning) ?? []);
     if (time !== undefined && selection.walk?.id === walk) selection.walk.times.push(time);
-    // The youngest: it will not go soon.
-    for (const row of rows) if (canTell(row) && !(youth(row) <= youth(walk.teller))) walk.teller = row;
+    for (const row of rows) if (isProbe(row) && enteredAfter(row, walk.probe)) walk.probe = row;
   }
   if (!isLast) {
     if (walk.isComplete && walk.isRead) keepSome(walk);
@@ -169,29 +169,26 @@ function keepSome(walk: Walk): void {
   }
 }
 
-const youth = (entry: DlqEntry | undefined) => entry?.enteredAt ?? Number.NEGATIVE_INFINITY;
+const enteredAfter = (entry: DlqEntry, other: DlqEntry | undefined) =>
+  (entry.enteredAt ?? 0) > (other?.enteredAt ?? Number.NEGATIVE_INFINITY);
 
-/** Both times are shown, and differ. */
-const canTell = ({ messageId, enteredAt, createdAt }: DlqEntry) =>
+const isProbe = ({ messageId, enteredAt, createdAt }: DlqEntry) =>
   messageId !== undefined && enteredAt !== undefined && createdAt !== undefined && enteredAt > createdAt;
 
 /**
  * Asks the service what `fromDate` means, by one read of an entry that shows both times: between the two, it is listed
  * only when its entry is meant. That it is not listed proves nothing, for it may have gone; nor does a failure.
  */
-export async function askMeaning(
-  { messageId, createdAt = 0, enteredAt = 0, id }: DlqEntry,
-  context: RoundContext,
+export async function detectFromDateField(
+  probe: DlqEntry | undefined,
+  { api, signal }: RoundContext,
 ): Promise<Meaning | undefined> {
-  const query = { messageId: messageId ?? '', fromDate: createdAt + 1, toDate: enteredAt };
-  try {
-    const page = await context.api.dlqPages(query, context.signal).next();
-    return !page.done && page.value.rows.some(row => row.id === id) ? 'entry' : undefined;
-  } catch (error) {
-    // What the walk has read is true all the same, also of a service that does not know the question.
-    if (error instanceof Error && 'reason' in error && !context.signal.aborted) return undefined;
-    throw error;
-  }
+  if (!probe) return undefined;
+  const { messageId = '', createdAt = 0, enteredAt = 0, id } = probe;
+  const pages = api.dlqPages({ messageId, fromDate: createdAt + 1, toDate: enteredAt }, signal);
+  // What the walk has read is true all the same, also of a service that does not know the question.
+  const page = await pages.next().catch(toFailure(signal));
+  return !('error' in page) && !page.done && page.value.rows.some(row => row.id === id) ? 'entry' : undefined;
 }
 
 /** A queue that fits into one page is simply read whole each time: that finds removals, too. */
@@ -214,6 +211,6 @@ export function since({ all }: Memory, now: number, meaning: Meaning): number {
     const newest = last.at(-1) ?? now;
     return Math.max(0, newest - ENTRY_OVERLAP, last.length < LAST ? 0 : (last[0] ?? 0));
   }
-  const dear = all.times.at(-FEW_PAGES) ?? 0;
-  return Math.max(0, now - LONGEST_RETRIES, dear);
+  const lookbackCap = all.times.at(-FEW_PAGES) ?? 0;
+  return Math.max(0, now - LONGEST_RETRIES, lookbackCap);
 }

@@ -39,7 +39,7 @@ export function planWalk(selection: Selection): Task[] {
 }
 
 const DAY = 86_400_000;
-/** Ages at which a queue that nobody has read is cut: entries are mostly young, and kept for weeks or months. */
+/** Ages at which a queue is cut that was never read: entries are mostly young, and kept for weeks or months. */
 const AGES = [90 * DAY, 30 * DAY, 7 * DAY, 3 * DAY, DAY, DAY / 4];
 
 /** A selection that has more pages than this is read in windows from the first time on. */

@@ -3,6 +3,7 @@ import type { DlqEntry } from '../../model/message.ts';
 import { isUnanswerable, type ListPage } from '../../upstream/api.ts';
 import { PAGES_A_STEP } from '../collector.ts';
 import type { Memory } from './memory.ts';
+import { toFailure } from './reading.ts';
 import type { RoundContext, Walk } from './rounds.ts';
 
 /** Failed workflow runs, read by themselves: some services list them nowhere else, or only so with the state of their callback. */
@@ -48,14 +49,10 @@ export async function readWorkflows(
   const isNews = ({ id, callbackState }: DlqEntry) =>
     callbackState === undefined ? !all.roster.has(hash64(id)) : !callbacks?.hasState(id);
   for (let count = 0; count < PAGES_A_STEP; count += 1) {
-    let page: IteratorResult<ListPage<DlqEntry>>;
-    try {
-      page = await reading.pages.next();
-    } catch (error) {
-      // The queue itself was read well; this alone must not take its numbers away.
-      const isOfService = error instanceof Error && 'reason' in error && !reading.signal.aborted;
-      if (!isOfService) throw error;
-      const isUnknown = !reading.hasBegun && isUnanswerable(error);
+    // The queue itself was read well; this alone must not take its numbers away.
+    const page = await reading.pages.next().catch(toFailure(reading.signal));
+    if ('error' in page) {
+      const isUnknown = !reading.hasBegun && isUnanswerable(page.error);
       return { rows, rejected, isLast: true, ...(isUnknown ? { isUnknown } : { isCutOff: true }) };
     }
     if (page.done) return { rows, rejected, isLast: true };

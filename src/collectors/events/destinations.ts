@@ -102,10 +102,10 @@ export function createDestinations(
     return counted;
   }
 
-  /** When somebody may have been silent for long enough, at the earliest. */
+  /** When a destination may have been silent for long enough, at the earliest. */
   let nextLook = Number.NEGATIVE_INFINITY;
 
-  /** Takes the place of whoever was silent for long; says whether there is one now. */
+  /** Frees the place of the destination that was silent longest; says whether there is one now. */
   function makePlace(time: number): boolean {
     if (own() < most) return true;
     if (time < nextLook) return false;
@@ -143,7 +143,7 @@ export function createDestinations(
     },
     of(destination, time) {
       const counted = find(destination, time);
-      // Whoever asks is about to count.
+      // The caller is about to count.
       counted.copy = undefined;
       if (time > counted.heard) counted.heard = time;
       return counted;

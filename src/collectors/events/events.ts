@@ -3,15 +3,14 @@ import { Duration } from '../../kit/duration.ts';
 import { counter, gauge, type HistogramState, histogram, histogramSamples } from '../../metrics/family.ts';
 import { EVENT_STATES } from '../../model/message.ts';
 import { seriesDropped } from '../cap.ts';
-import { defineCollector, type ObserveContext } from '../collector.ts';
+import { type Collector, defineKind, type Observation, type ObserveContext, PAGES_A_STEP } from '../collector.ts';
 import { DESTINATIONS } from './destinations.ts';
-import { type EventsFacts, toFacts } from './facts.ts';
-import type { Memory } from './memory.ts';
-import type { RangeRead } from './read.ts';
+import type { Gauges, Memory } from './memory.ts';
+import { type RangeRead, readOn, startRange } from './read.ts';
 import { restoreMemory, takeChanges } from './rows.ts';
-import { foldSweep, nextRange, readSweep, startSweep } from './sweep.ts';
+import { foldSweep, nextRange } from './sweep.ts';
 import { foldTail, readTail, startTail, type TailWalk } from './tail.ts';
-import { BOUNDS, OUTCOMES, RESULTS, UNTRACKED } from './tally.ts';
+import { BOUNDS, type DestinationTally, type LogTally, OUTCOMES, RESULTS, UNTRACKED } from './tally.ts';
 import type { TraceOptions } from './traces.ts';
 
 const options = z.strictObject({
@@ -43,14 +42,27 @@ const options = z.strictObject({
     .describe('Messages whose lives are followed at a time; beyond it the oldest are given up, and counted.'),
 });
 
-/**
- * No part of this section of the configuration: `backfill`, milliseconds of history to read at the very first start, and
- * `traces`, where messages are traced.
- */
-type Options = z.output<typeof options> & {
-  readonly backfill?: number;
+export type EventsOptions = z.output<typeof options>;
+
+interface EventsServices {
+  /** Milliseconds of history to read at the very first start. */
+  readonly backfill?: number | undefined;
+  /** Undefined where messages are not traced. */
   readonly traces?: TraceOptions | undefined;
-};
+}
+
+/** What is shown of one account's event log. Never changed once made. */
+export interface EventsFacts {
+  /** As of the last complete read; undefined before the first of this process. */
+  readonly gauges: Gauges | undefined;
+  readonly windowMs: number;
+  readonly log: LogTally;
+  readonly destinations: ReadonlyMap<string, DestinationTally>;
+  /** Destinations that were met beyond the cap. */
+  readonly beyondCap: number;
+  /** Whether destinations are a label, of counters and of the histograms of waits. */
+  readonly labelled: { readonly counters: boolean; readonly histograms: boolean };
+}
 
 /** `sweep` is undefined between two ranges. */
 type Walk = { readonly tail: TailWalk } | { readonly sweep: RangeRead | undefined };
@@ -58,7 +70,7 @@ type Walk = { readonly tail: TailWalk } | { readonly sweep: RangeRead | undefine
 const BEHIND = 'Followed through the log in the background, events.overlap behind its newest event.';
 
 /** The event log as counters of every event, the lives of messages, and recent states. */
-export const events = defineCollector({
+export const events = defineKind({
   name: 'events',
   configKey: 'events',
   options,
@@ -136,20 +148,13 @@ export const events = defineCollector({
     ),
     seriesDropped,
   },
-  rounds: ({ every, overlap, lateSweep }) => ({
-    tail: { every, requests: 1, priority: 'events' as const },
-    ...(lateSweep > overlap
-      ? { sweep: { every: Math.max(60_000, lateSweep / 6), requests: 1, priority: 'background' as const } }
-      : {}),
+  rounds: ({ every, overlap, lateSweep }: EventsOptions) => ({
+    tail: { every, requests: 1, priority: 'events' },
+    ...(lateSweep > overlap && {
+      sweep: { every: Math.max(60_000, lateSweep / 6), requests: 1, priority: 'background' },
+    }),
   }),
   auxiliary: ['sweep'],
-  restore: (rows, options: Options) => restoreMemory(rows, options),
-  recall: (memory: Memory, options: Options) => toFacts(memory, options),
-
-  async observe(context: ObserveContext<Options, Memory, Walk>) {
-    return context.round === 'sweep' ? observeSweep(context) : observeTail(context);
-  },
-
   samples({ gauges, windowMs, log, destinations, labelled, beyondCap }: EventsFacts) {
     const one = (value: number) => [{ labels: {}, value }];
     const time = (ms: number | undefined) => (ms === undefined ? [] : one(ms / 1000));
@@ -187,37 +192,62 @@ export const events = defineCollector({
   },
 });
 
-async function observeTail({ api, options, now, memory, walk, signal }: ObserveContext<Options, Memory, Walk>) {
-  const { maxOpenMessages: most, backfill = 0, overlap, lateSweep } = options;
-  const tailOptions = { ...options, most, backfill, isSwept: lateSweep > overlap };
-  const tail = walk && 'tail' in walk ? walk.tail : startTail(api, memory, now, tailOptions, signal);
-  const range = await readTail(api, tail, memory.destinationOf, signal);
-  const isLast = range !== undefined && range.to >= tail.until;
-  return {
-    fold(memory: Memory) {
-      if (!range) return { memory, facts: undefined, changes: [] };
-      foldTail(memory, tail, range, tailOptions);
-      const facts = toFacts(memory, options);
-      return { memory, facts, changes: takeChanges(memory) };
-    },
-    isPartial: range !== undefined && range.rejected > 0,
-    more: isLast ? undefined : { tail },
-  };
-}
+type Context = ObserveContext<Memory, Walk>;
+type Observed = Promise<Observation<EventsFacts, Memory, Walk>>;
 
-async function observeSweep({ api, options, now, memory, walk, signal }: ObserveContext<Options, Memory, Walk>) {
+export function createEvents(
+  options: EventsOptions,
+  { backfill = 0, traces }: EventsServices = {},
+): Collector<EventsFacts, Memory, Walk> {
   const limits = { ...options, most: options.maxOpenMessages };
-  const next = nextRange(memory, now, options.lateSweep);
-  const underWay = walk && 'sweep' in walk ? walk.sweep : undefined;
-  const range = underWay ?? (next && startSweep(api, memory, next, signal));
-  const isRead = range ? await readSweep(range, memory.destinationOf) : false;
+  const tailOptions = { ...limits, backfill, isSwept: options.lateSweep > options.overlap };
+  const counters = options.destination !== 'none';
+  const labelled = { counters, histograms: counters && options.destinationHistograms };
+  const recall = ({ gauges, log, destinations }: Memory): EventsFacts => ({
+    gauges,
+    windowMs: options.window,
+    log: structuredClone(log),
+    destinations: destinations.copies(),
+    beyondCap: destinations.beyond,
+    labelled,
+  });
+
+  async function observeTail({ api, now, memory, walk, signal }: Context): Observed {
+    const tail = walk && 'tail' in walk ? walk.tail : startTail(api, memory, now, tailOptions, signal);
+    const range = await readTail(api, tail, memory.destinationOf, signal);
+    const isLast = range !== undefined && range.to >= tail.until;
+    return {
+      fold(memory) {
+        if (!range) return { memory, facts: undefined, changes: [] };
+        foldTail(memory, tail, range, tailOptions);
+        return { memory, facts: recall(memory), changes: takeChanges(memory) };
+      },
+      isPartial: range !== undefined && range.rejected > 0,
+      more: isLast ? undefined : { tail },
+    };
+  }
+
+  async function observeSweep({ api, now, memory, walk, signal }: Context): Observed {
+    const next = nextRange(memory, now, options.lateSweep);
+    const underWay = walk && 'sweep' in walk ? walk.sweep : undefined;
+    const range = underWay ?? (next && startRange(api, next.from, next.to, memory.traces !== undefined, signal));
+    const isRead = range ? await readOn(range, PAGES_A_STEP, memory.destinationOf) : false;
+    return {
+      fold(memory) {
+        if (range && isRead) foldSweep(memory, range, limits);
+        return { memory, facts: recall(memory), changes: takeChanges(memory) };
+      },
+      isPartial: range !== undefined && range.rejected > 0,
+      more: range && { sweep: isRead ? undefined : range },
+      idle: range || walk ? undefined : memory.checkpoint ? 'not_due' : 'waiting',
+    };
+  }
+
   return {
-    fold(memory: Memory) {
-      if (range && isRead) foldSweep(memory, range, limits);
-      return { memory, facts: toFacts(memory, options), changes: takeChanges(memory) };
-    },
-    isPartial: range !== undefined && range.rejected > 0,
-    more: range && { sweep: isRead ? undefined : range },
-    idle: range || walk ? undefined : memory.checkpoint ? ('not_due' as const) : ('waiting' as const),
+    ...events,
+    rounds: events.rounds(options),
+    restore: rows => restoreMemory(rows, options, traces),
+    recall,
+    observe: context => (context.round === 'sweep' ? observeSweep(context) : observeTail(context)),
   };
 }

@@ -29,21 +29,17 @@ const EVIDENCE = 10;
 const SILENCE = 60_000;
 
 /**
- * Follows the lives of messages through all events until `until`, in the order of their times. Events before the floor
+ * Follows the lives of messages through all events until the watermark, in the order of their times. Events before the floor
  * move lives on and count nothing.
  */
-export function judge(
-  memory: Memory,
-  until: number,
-  limits: { readonly overlap: number; readonly most: number },
-): void {
+export function advanceTo(memory: Memory, watermark: number, limits: Limits): void {
   const { checkpoint } = memory;
-  if (!checkpoint || until <= checkpoint.judgedTo) return;
-  const due = memory.unjudged.filter(({ time }) => time <= until).sort(byTime);
-  memory.unjudged = memory.unjudged.filter(({ time }) => time > until);
-  checkpoint.judgedTo = until;
+  if (!checkpoint || watermark <= checkpoint.watermark) return;
+  const due = memory.pending.filter(({ time }) => time <= watermark).sort(byTime);
+  memory.pending = memory.pending.filter(({ time }) => time > watermark);
+  checkpoint.watermark = watermark;
   for (const event of due) follow(memory, event, limits);
-  countOverdue(memory, until);
+  countOverdue(memory, watermark);
 }
 
 /** Follows one event; `isInOrder`: everything before it was followed. */
@@ -51,7 +47,7 @@ export function follow(memory: Memory, event: KeptEvent, limits: Limits, isInOrd
   const { checkpoint, open } = memory;
   if (!checkpoint) return;
   if (isInOrder) lookForGap(memory, checkpoint, event, limits.overlap);
-  checkpoint.judgedLast = Math.max(checkpoint.judgedLast, event.time);
+  checkpoint.lastFollowed = Math.max(checkpoint.lastFollowed, event.time);
   const { message, time } = event;
   // What comes after its end, late or twice, is no new life.
   if (memory.ended.has(message)) return;
@@ -180,9 +176,9 @@ function lookForGap(
   overlap: number,
 ): void {
   const { open, log } = memory;
-  const { floor, judgedLast } = checkpoint;
-  if (judgedLast > floor && time - judgedLast > Math.max(SILENCE, overlap)) {
-    checkpoint.silence = { from: judgedLast, until: time + overlap };
+  const { floor, lastFollowed } = checkpoint;
+  if (lastFollowed > floor && time - lastFollowed > Math.max(SILENCE, overlap)) {
+    checkpoint.silence = { from: lastFollowed, until: time + overlap };
   }
   const isAnswer = EVENT_STATES[state] === 'error' || EVENT_STATES[state] === 'delivered';
   if (!isAnswer || open.get(message)?.activeAt !== undefined || memory.ended.has(message)) return;
@@ -198,10 +194,10 @@ function lookForGap(
 }
 
 /** Messages that have not ended, as far as the log is read. */
-export function inFlight({ checkpoint, open, unjudged, ended }: Memory): Omit<Gauges, 'recent'> {
+export function inFlight({ checkpoint, open, pending, ended }: Memory): Omit<Gauges, 'recent'> {
   const created = new Map<bigint, number>();
   const over = new Set<bigint>();
-  for (const { message, state, time } of unjudged) {
+  for (const { message, state, time } of pending) {
     if (EVENT_STATES[state] === 'created' && !ended.has(message)) created.set(message, time);
     else if (isEnding(state)) over.add(message);
   }

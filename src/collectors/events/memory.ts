@@ -48,15 +48,15 @@ export interface Checkpoint {
   /** Time of the newest event ever seen. */
   newest: number | undefined;
   /** Every identity after this is remembered. What is older can't be told from new, and is not read again. */
-  rememberedFrom: number;
+  dedupeFrom: number;
   /** The last read that was complete asked for events until here, by our clock. */
   readTo: number;
   /** The last read that found anything new asked for events until here, by our clock. */
   foundAt: number;
   /** The lives of messages are followed until here; later events may still be joined by earlier ones. */
-  judgedTo: number;
-  /** Time of the last event that was judged. */
-  judgedLast: number;
+  watermark: number;
+  /** Time of the last event through which a life was followed. */
+  lastFollowed: number;
   /** The sweep has looked again at everything until here. */
   sweptTo: number;
   nextChunk: number;
@@ -88,8 +88,8 @@ export interface Memory {
   readonly open: Map<bigint, OpenMessage>;
   readonly chunks: Map<number, Chunk>;
   readonly seen: Set<bigint>;
-  /** Events after `judgedTo`, in any order. */
-  unjudged: KeptEvent[];
+  /** Events after `watermark`, in any order. */
+  pending: KeptEvent[];
   /** Messages that ended in the time whose identities are remembered, and when. */
   readonly ended: Map<bigint, number>;
   /** Identities of the events that were counted, by minute: what the sweep compares with. */
@@ -174,7 +174,7 @@ export function forgetMinutes({ minutes, touched }: Memory, time: number): void 
 export function remember(memory: Memory, fresh: readonly KeptEvent[]): void {
   const { checkpoint, chunks, seen, touched, ended } = memory;
   if (!checkpoint) return;
-  const events = fresh.filter(({ time }) => time >= checkpoint.rememberedFrom);
+  const events = fresh.filter(({ time }) => time >= checkpoint.dedupeFrom);
   if (events.length > 0) {
     const id = checkpoint.nextChunk;
     checkpoint.nextChunk += 1;
@@ -184,13 +184,13 @@ export function remember(memory: Memory, fresh: readonly KeptEvent[]): void {
   }
   for (const [id, chunk] of chunks) {
     const isTooMuch = seen.size > MOST_REMEMBERED && chunks.size > 1;
-    if (chunk.last >= checkpoint.rememberedFrom && !isTooMuch) continue;
-    checkpoint.rememberedFrom = Math.max(checkpoint.rememberedFrom, chunk.last + 1);
+    if (chunk.last >= checkpoint.dedupeFrom && !isTooMuch) continue;
+    checkpoint.dedupeFrom = Math.max(checkpoint.dedupeFrom, chunk.last + 1);
     chunks.delete(id);
     touched.add(`chunk/${id}`);
     for (const { identity } of chunk.events) seen.delete(identity);
   }
-  for (const [message, time] of ended) if (time < checkpoint.rememberedFrom) ended.delete(message);
+  for (const [message, time] of ended) if (time < checkpoint.dedupeFrom) ended.delete(message);
 }
 
 /** Identities that are remembered at most; beyond that the overlap of reads becomes shorter. */

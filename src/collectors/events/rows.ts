@@ -20,6 +20,12 @@ import { createTraces, type OpenTrace, type TraceOptions } from './traces.ts';
 
 type StoredOpen = [number | null, number, number | null, number, 0 | 1];
 type StoredEvent = [string, number, number, number, string];
+/** The checkpoint with the names that its row has had since the first version. */
+type StoredCheckpoint = Omit<Checkpoint, 'dedupeFrom' | 'watermark' | 'lastFollowed'> & {
+  readonly rememberedFrom: number;
+  readonly judgedTo: number;
+  readonly judgedLast: number;
+};
 
 const idOf = (message: bigint) => message.toString(16);
 const parseId = (text: string) => BigInt(`0x${text}`);
@@ -33,18 +39,29 @@ function readIdentities(text: string): BigUint64Array {
   return new BigUint64Array(Uint8Array.from(Buffer.from(text, 'base64')).buffer);
 }
 
+function readCheckpoint(text: string): Checkpoint {
+  const { rememberedFrom, judgedTo, judgedLast, ...rest } = JSON.parse(text) as StoredCheckpoint;
+  return { ...rest, dedupeFrom: rememberedFrom, watermark: judgedTo, lastFollowed: judgedLast };
+}
+
+function writeCheckpoint({ dedupeFrom, watermark, lastFollowed, ...rest }: Checkpoint): string {
+  const names = { rememberedFrom: dedupeFrom, judgedTo: watermark, judgedLast: lastFollowed };
+  return JSON.stringify({ ...rest, ...names } satisfies StoredCheckpoint);
+}
+
 interface MemoryOptions {
   readonly destination: DestinationOption;
   readonly maxDestinations: number;
-  readonly traces?: TraceOptions | undefined;
 }
 
 /** Memory from its rows. */
 export function restoreMemory(
   rows: ReadonlyMap<string, string>,
-  { destination: option, maxDestinations, traces }: MemoryOptions,
+  { destination: option, maxDestinations }: MemoryOptions,
+  traces?: TraceOptions,
 ): Memory {
-  const checkpoint = rows.has('checkpoint') ? (JSON.parse(rows.get('checkpoint') as string) as Checkpoint) : undefined;
+  const row = rows.get('checkpoint');
+  const checkpoint = row === undefined ? undefined : readCheckpoint(row);
   // Names that were made from something else say nothing now.
   const isSameOption = checkpoint?.destination === option;
   const destinations = new Map<string, StoredTally>();
@@ -72,12 +89,12 @@ export function restoreMemory(
     } else if (kind === 'minute') minutes.set(Number(name), readIdentities(value));
     else if (kind === 'trace' && traces) openTraces.set(parseId(name), JSON.parse(value) as OpenTrace);
     else if (kind === 'outbox' && traces) waiting += 1;
-    // Nobody will look at it again.
+    // Messages are no longer traced.
     else if (kind === 'trace' || kind === 'outbox') touched.add(key);
   }
   traces?.queue.restore(waiting);
   const events = chunks.flatMap(([, { events }]) => events);
-  const judgedTo = checkpoint?.judgedTo ?? 0;
+  const watermark = checkpoint?.watermark ?? 0;
   // As they were opened: the oldest is the first to be given up.
   const open = new Map(opened.sort(([, a], [, b]) => (a.createdAt ?? a.dueAt) - (b.createdAt ?? b.dueAt)));
   return {
@@ -90,10 +107,10 @@ export function restoreMemory(
     oldestFirst: open.entries(),
     chunks: new Map(chunks.sort(([a], [b]) => a - b)),
     seen: new Set(events.map(({ identity }) => identity)),
-    unjudged: events.filter(({ time }) => time > judgedTo),
+    pending: events.filter(({ time }) => time > watermark),
     ended: new Map(
       events
-        .filter(({ time, state }) => time <= judgedTo && isEnding(state))
+        .filter(({ time, state }) => time <= watermark && isEnding(state))
         .map(({ message, time }) => [message, time]),
     ),
     minutes,
@@ -110,7 +127,7 @@ export function restoreMemory(
 /** The row of a key as it is now; null for what is gone. */
 function rowOf(memory: Memory, key: string): string | null {
   const [, kind = '', name = ''] = /^(\w+)\/?(.*)$/s.exec(key) ?? [];
-  if (kind === 'checkpoint') return JSON.stringify(memory.checkpoint);
+  if (kind === 'checkpoint') return memory.checkpoint ? writeCheckpoint(memory.checkpoint) : null;
   if (kind === 'log') return JSON.stringify(memory.log);
   if (kind === 'destination') {
     const stored = memory.destinations.stored(name.slice(name.indexOf('/') + 1));

@@ -1,9 +1,7 @@
-import { type DeliveryEvent, EVENT_STATES, type EventState } from '../../model/message.ts';
-import type { Reader } from '../../upstream/api.ts';
-import { PAGES_A_STEP } from '../collector.ts';
+import { EVENT_STATES, type EventState } from '../../model/message.ts';
 import { follow, type Limits } from './lifecycle.ts';
 import { forgetMinutes, isEnding, type Memory, MINUTE } from './memory.ts';
-import { type RangeRead, readOn, startRange } from './read.ts';
+import type { RangeRead } from './read.ts';
 
 /** Minutes that are read at a time, unless they hold very many events. */
 const MOST_MINUTES = 5;
@@ -28,23 +26,9 @@ export function nextRange(
   }
   // As old as it must be by the log's own time, too: our clock may be ahead of the service's.
   const settled = (checkpoint.newest ?? 0) + Math.max(0, now - checkpoint.foundAt);
-  const limit = Math.min(Math.min(now, settled) - lateSweep, checkpoint.rememberedFrom - 1, end * MINUTE - 1);
+  const limit = Math.min(Math.min(now, settled) - lateSweep, checkpoint.dedupeFrom - 1, end * MINUTE - 1);
   const to = Math.floor((limit + 1) / MINUTE) * MINUTE - 1;
   return to >= from ? { from, to } : undefined;
-}
-
-export function startSweep(
-  api: Reader,
-  { traces }: Memory,
-  { from, to }: { from: number; to: number },
-  signal: AbortSignal,
-): RangeRead {
-  return startRange(api, from, to, traces !== undefined, signal);
-}
-
-/** Reads on; says whether the range is complete. */
-export function readSweep(range: RangeRead, destinationOf: (event: DeliveryEvent) => string): Promise<boolean> {
-  return readOn(range, PAGES_A_STEP, destinationOf);
 }
 
 /** Counts what came into the log after the tail had passed. */

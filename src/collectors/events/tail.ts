@@ -1,7 +1,7 @@
 import { type DeliveryEvent, EVENT_STATES, type EventState } from '../../model/message.ts';
 import type { Reader } from '../../upstream/api.ts';
 import { PAGES_A_STEP } from '../collector.ts';
-import { follow, inFlight, judge } from './lifecycle.ts';
+import { advanceTo, follow, inFlight } from './lifecycle.ts';
 import {
   addToMinutes,
   boundMinutes,
@@ -54,7 +54,7 @@ export function startTail(
   // Our clock may have been set back; the log goes on.
   const until = Math.max(now, checkpoint?.newest ?? 0);
   const history = until - Math.max(window, checkpoint ? 0 : backfill);
-  const next = checkpoint?.rememberedFrom ?? history;
+  const next = checkpoint?.dedupeFrom ?? history;
   const from = Math.max(0, Math.min(until, recent ? next : Math.min(next, history)));
   return {
     until,
@@ -102,23 +102,23 @@ export function foldTail(memory: Memory, walk: TailWalk, range: RangeRead, optio
     const isRecent = event.time >= walk.until - options.window;
     if (walk.refill && isRecent) recent?.add(event.state, event.time);
     // What is too old to be told from new was read for recent events alone.
-    if (event.time < checkpoint.rememberedFrom || seen.has(identity)) continue;
+    if (event.time < checkpoint.dedupeFrom || seen.has(identity)) continue;
     fresh.push(event);
     if (!walk.refill && isRecent) recent?.add(event.state, event.time);
   }
   if (fresh.length > 0) countFresh(memory, checkpoint, walk, fresh, range, options);
   if (isLast) endRead(memory, checkpoint, walk);
   const { floor, newest = Math.min(floor, range.to) } = checkpoint;
-  checkpoint.rememberedFrom = Math.max(checkpoint.rememberedFrom, Math.min(newest - options.overlap, range.to + 1));
+  checkpoint.dedupeFrom = Math.max(checkpoint.dedupeFrom, Math.min(newest - options.overlap, range.to + 1));
   remember(memory, fresh);
-  if (!options.isSwept) checkpoint.sweptTo = Math.floor(checkpoint.rememberedFrom / MINUTE) * MINUTE - 1;
+  if (!options.isSwept) checkpoint.sweptTo = Math.floor(checkpoint.dedupeFrom / MINUTE) * MINUTE - 1;
   forgetMinutes(memory, checkpoint.sweptTo);
   boundMinutes(memory);
   // When an event is listed, all that are an overlap older are. As time goes by without anything new, those that are
   // younger come of age, too; how long that was is told by one clock, ours, so that it need not agree with the service's.
   const settled = newest + (isLast ? Math.max(0, walk.until - checkpoint.foundAt) : 0);
   if (checkpoint.newest !== undefined) {
-    judge(memory, Math.max(settled - options.overlap, checkpoint.rememberedFrom - 1), options);
+    advanceTo(memory, Math.max(settled - options.overlap, checkpoint.dedupeFrom - 1), options);
   }
   if (isLast)
     memory.gauges = { recent: (recent ?? createRecent()).since(walk.until - options.window), ...inFlight(memory) };
@@ -132,18 +132,18 @@ export function foldTail(memory: Memory, walk: TailWalk, range: RangeRead, optio
   touched.add('log').add('checkpoint');
 }
 
-/** The checkpoint of a quiet log is committed so often, milliseconds: it tells later how long nobody read. */
+/** The checkpoint of a quiet log is committed so often, milliseconds: it tells later how long the log was not read. */
 const SAVE_EVERY = 60_000;
 
 function firstCheckpoint(now: number, from: number, destination: string): Checkpoint {
   return {
     floor: now,
     newest: undefined,
-    rememberedFrom: from,
+    dedupeFrom: from,
     readTo: now,
     foundAt: now,
-    judgedTo: 0,
-    judgedLast: now,
+    watermark: 0,
+    lastFollowed: now,
     sweptTo: now,
     nextChunk: 0,
     silence: undefined,
@@ -152,17 +152,17 @@ function firstCheckpoint(now: number, from: number, destination: string): Checkp
   };
 }
 
-/** A clock that went back takes with it what was concluded from it; nothing after it can have been counted or judged. */
+/** A clock that went back takes with it what was concluded from it; nothing after it can have been counted or followed. */
 function noticeClock(checkpoint: Checkpoint, until: number, overlap: number): void {
   if (until >= checkpoint.readTo) return;
   const { newest = until } = checkpoint;
   checkpoint.floor = Math.min(checkpoint.floor, until);
   checkpoint.foundAt = Math.min(checkpoint.foundAt, until);
-  checkpoint.judgedTo = Math.max(
-    Math.min(checkpoint.judgedLast, newest),
-    Math.min(checkpoint.judgedTo, newest - overlap),
+  checkpoint.watermark = Math.max(
+    Math.min(checkpoint.lastFollowed, newest),
+    Math.min(checkpoint.watermark, newest - overlap),
   );
-  checkpoint.rememberedFrom = Math.min(checkpoint.rememberedFrom, until + 1);
+  checkpoint.dedupeFrom = Math.min(checkpoint.dedupeFrom, until + 1);
   checkpoint.sweptTo = Math.min(checkpoint.sweptTo, until);
   checkpoint.readTo = until;
 }
@@ -196,7 +196,7 @@ function countFresh(
   range: RangeRead,
   options: TailOptions,
 ): void {
-  const { log, destinations, touched, unjudged } = memory;
+  const { log, destinations, touched, pending } = memory;
   const counted = fresh.filter(({ time }) => time > checkpoint.floor);
   for (const { destination, state, time } of counted) {
     const { row, tally } = destinations.of(destination, time);
@@ -209,8 +209,8 @@ function countFresh(
   const late: KeptEvent[] = [];
   for (const event of fresh) {
     checkpoint.newest = Math.max(checkpoint.newest ?? 0, event.time);
-    const isLate = event.time <= checkpoint.judgedTo;
-    (isLate ? late : unjudged).push(event);
+    const isLate = event.time <= checkpoint.watermark;
+    (isLate ? late : pending).push(event);
     const row = range.rows?.get(event.identity);
     if (row && !memory.ended.has(event.message)) memory.traces?.add(event, row, isLate);
   }

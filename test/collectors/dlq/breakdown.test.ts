@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { dlq } from '../../../src/collectors/dlq/dlq.ts';
+import { createDlq, dlq } from '../../../src/collectors/dlq/dlq.ts';
 import type { DlqFacts } from '../../../src/collectors/dlq/facts.ts';
 import type { DlqEntry } from '../../../src/model/message.ts';
 import type { Reader } from '../../../src/upstream/api.ts';
@@ -14,15 +14,15 @@ it('keeps a value that is beyond the cap for as many walks as it says, however m
     }
   }
   const api = { dlqPages } as unknown as Reader;
-  const options = dlq.options.parse({ breakdowns: ['responseStatus'], maxSeriesPerBreakdown: 1 });
-  let memory = dlq.restore(new Map(), options);
+  const collector = createDlq(dlq.options.parse({ breakdowns: ['responseStatus'], maxSeriesPerBreakdown: 1 }));
+  let memory = collector.restore(new Map());
   const walk = async () => {
-    let rest: unknown;
+    let rest: Parameters<typeof collector.observe>[0]['walk'];
     let facts: DlqFacts | undefined;
     let steps = 0;
     const signal = new AbortController().signal;
     do {
-      const step = await dlq.observe({ api, options, round: 'full', now: 1, memory, walk: rest as never, signal });
+      const step = await collector.observe({ api, round: 'full', now: 1, memory, walk: rest, signal });
       ({ memory, facts } = step.fold(memory));
       rest = step.more;
       steps += 1;

@@ -1,10 +1,12 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { dlq } from '../../../src/collectors/dlq/dlq.ts';
+import { withReader } from '../../../src/collectors/collector.ts';
+import { createDlq, dlq } from '../../../src/collectors/dlq/dlq.ts';
+import type { DlqFacts } from '../../../src/collectors/dlq/facts.ts';
 import { type EmulatedAccount, type Emulator, startEmulator } from '../../../src/emulator/server.ts';
 import { systemClock } from '../../../src/kit/clock.ts';
 import { Secret } from '../../../src/kit/secret.ts';
-import { createSlot } from '../../../src/scheduler/board.ts';
+import { createCollectorState } from '../../../src/scheduler/board.ts';
 import { createRunner } from '../../../src/scheduler/runner.ts';
 import { createMemoryStore } from '../../../src/store/memory.ts';
 import type { Store } from '../../../src/store/store.ts';
@@ -51,7 +53,7 @@ function createTruth({ state }: EmulatedAccount, now: () => number) {
 /** The real client, collector, runner and board on a store that outlasts them. */
 function createAgent(emulator: Emulator, account: EmulatedAccount, inner: Store) {
   const clock = { ...systemClock, now: emulator.clock.now };
-  const options = dlq.options.parse({ filters: [{ name: 'emails', match: { queueName: 'emails' } }] });
+  const collector = createDlq(dlq.options.parse({ filters: [{ name: 'emails', match: { queueName: 'emails' } }] }));
   let onAnswer = () => {};
   const none = { inc: () => undefined, observe: () => undefined };
   const { reader } = createTestClient(emulator.url, {
@@ -69,15 +71,11 @@ function createAgent(emulator: Emulator, account: EmulatedAccount, inner: Store)
       },
     };
     const staleness = { markAfter: 3, withdrawAfter: 20, withdrawAtMost: 1_800_000 };
-    const slot = createSlot({ account: 'a', collector: dlq.name }, dlq.rounds(options), staleness, clock);
+    const which = { account: 'a', collector: dlq.name };
+    const slot = createCollectorState<DlqFacts>(which, collector.rounds, staleness, clock);
     const run = await createRunner({
-      observer: {
-        name: dlq.name,
-        restore: rows => dlq.restore(rows, options),
-        recall: memory => dlq.recall?.(memory as never, options),
-        observe: step => dlq.observe({ api: reader, options, ...step } as never),
-      },
-      slot,
+      observer: withReader(collector, () => reader),
+      state: slot,
       store,
       clock,
       log: createTestLog(),
@@ -94,7 +92,6 @@ function createAgent(emulator: Emulator, account: EmulatedAccount, inner: Store)
     };
   }
 
-  type Facts = Parameters<typeof dlq.samples>[0];
   const sum = (samples: readonly { readonly value: number }[]) => samples.reduce((all, { value }) => all + value, 0);
   return {
     boot,
@@ -105,13 +102,13 @@ function createAgent(emulator: Emulator, account: EmulatedAccount, inner: Store)
     /** What /metrics would show of the queue now; undefined as long as there is nothing. */
     gauges(slot: Awaited<ReturnType<typeof boot>>['slot']) {
       const { now } = slot.visible();
-      const samples = now === undefined ? undefined : dlq.samples(now as Facts);
+      const samples = now === undefined ? undefined : dlq.samples(now);
       const of = (filter: string) => samples?.messages?.find(({ labels }) => labels.filter === filter)?.value;
       return { all: of('all'), emails: of('emails'), broken: sum(samples?.breakdown ?? []) };
     },
     counters(slot: Awaited<ReturnType<typeof boot>>['slot']) {
       const { committed } = slot.visible();
-      const { entered = [], left = [] } = dlq.samples(committed as Facts);
+      const { entered = [], left = [] } = committed ? dlq.samples(committed) : {};
       const ofAll = (samples: typeof entered | typeof left) =>
         sum(samples.filter(each => each.labels.filter === 'all'));
       return { entered: ofAll(entered), left: ofAll(left) };

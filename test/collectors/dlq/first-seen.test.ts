@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { dlq } from '../../../src/collectors/dlq/dlq.ts';
+import { createDlq, dlq } from '../../../src/collectors/dlq/dlq.ts';
 import type { DlqFacts } from '../../../src/collectors/dlq/facts.ts';
 import type { DlqEntry } from '../../../src/model/message.ts';
 import type { Reader } from '../../../src/upstream/api.ts';
@@ -12,15 +12,15 @@ it('shows since when entries are seen that do not tell when they came, in every 
     yield { rows: ids.map(id => ({ id, labels: [] }) as unknown as DlqEntry), rejected: 0, isLast: true };
   }
   const api = { dlqPages } as unknown as Reader;
-  const options = dlq.options.parse({});
+  const collector = createDlq(dlq.options.parse({}));
   const rows = new Map<string, string>();
-  let memory = dlq.restore(rows, options);
+  let memory = collector.restore(rows);
   async function round(round: string, now: number) {
-    let walk: unknown;
+    let walk: Parameters<typeof collector.observe>[0]['walk'];
     let facts: DlqFacts | undefined;
     do {
       const signal = new AbortController().signal;
-      const step = await dlq.observe({ api, options, round, now, memory, walk: walk as never, signal });
+      const step = await collector.observe({ api, round, now, memory, walk, signal });
       const folded = step.fold(memory);
       ({ memory, facts } = folded);
       for (const { key, value } of folded.changes) value === null ? rows.delete(key) : rows.set(key, value);
@@ -32,7 +32,7 @@ it('shows since when entries are seen that do not tell when they came, in every 
   ids = ['a', 'b'];
   expect(await round('new', START + 60_000)).toBe(START);
   expect(await round('full', START + 600_000)).toBe(START);
-  memory = dlq.restore(rows, options);
+  memory = collector.restore(rows);
   expect(await round('full', START + 1_200_000)).toBe(START);
   ids = ['b'];
   expect(await round('full', START + 1_800_000)).toBe(START + 60_000);

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { dlq } from '../../../src/collectors/dlq/dlq.ts';
+import { createDlq, dlq } from '../../../src/collectors/dlq/dlq.ts';
 import type { DlqFacts } from '../../../src/collectors/dlq/facts.ts';
 import type { DlqEntry } from '../../../src/model/message.ts';
 import type { DlqListQuery, Reader } from '../../../src/upstream/api.ts';
@@ -45,9 +45,9 @@ function setUp(page: number) {
     }
   }
   const api = { dlqPages: (query: DlqListQuery) => pages(query) } as unknown as Reader;
-  const options = dlq.options.parse({ fromDateMeans: 'entry', breakdowns: ['responseStatus'] });
+  const collector = createDlq(dlq.options.parse({ fromDateMeans: 'entry', breakdowns: ['responseStatus'] }));
   const rows = new Map<string, string>();
-  let memory = dlq.restore(rows, options);
+  let memory = collector.restore(rows);
   let facts: DlqFacts | undefined;
   return {
     letters,
@@ -61,15 +61,15 @@ function setUp(page: number) {
       letters.delete([...letters.keys()][number % Math.max(1, letters.size)] ?? '');
     },
     restart() {
-      memory = dlq.restore(rows, options);
+      memory = collector.restore(rows);
     },
     /** Says whether the round was partial. */
     async round(round: string): Promise<boolean> {
-      let walk: unknown;
+      let walk: Parameters<typeof collector.observe>[0]['walk'];
       let isPartial = false;
       do {
         const signal = new AbortController().signal;
-        const step = await dlq.observe({ api, options, round, now, memory, walk: walk as never, signal });
+        const step = await collector.observe({ api, round, now, memory, walk, signal });
         isPartial ||= step.isPartial === true;
         const folded = step.fold(memory);
         ({ memory } = folded);
@@ -220,13 +220,13 @@ it('says that callbacks are not known whole while a row of a filter alone can no
   }
   const api = { dlqPages: (query: DlqListQuery) => pages(query) } as unknown as Reader;
   const filters = [{ name: 'errors', match: { responseStatus: 500 } }];
-  const options = dlq.options.parse({ fromDateMeans: 'entry', filters });
-  let memory = dlq.restore(new Map(), options);
+  const collector = createDlq(dlq.options.parse({ fromDateMeans: 'entry', filters }));
+  let memory = collector.restore(new Map());
   async function walk(now: number) {
-    let step: unknown;
+    let step: Parameters<typeof collector.observe>[0]['walk'];
     do {
       const signal = new AbortController().signal;
-      const seen = await dlq.observe({ api, options, round: 'full', now, memory, walk: step, signal } as never);
+      const seen = await collector.observe({ api, round: 'full', now, memory, walk: step, signal });
       memory = seen.fold(memory).memory;
       step = seen.more;
     } while (step !== undefined);

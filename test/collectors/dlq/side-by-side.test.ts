@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { dlq } from '../../../src/collectors/dlq/dlq.ts';
+import { createDlq, dlq } from '../../../src/collectors/dlq/dlq.ts';
 import type { DlqFacts } from '../../../src/collectors/dlq/facts.ts';
 import type { DlqEntry } from '../../../src/model/message.ts';
 import type { DlqQuery, Reader } from '../../../src/upstream/api.ts';
@@ -28,14 +28,14 @@ function setUp(ids: string[], refuse: (query: DlqQuery) => void = () => {}) {
     }
   }
   const api = { dlqPages } as unknown as Reader;
-  const options = dlq.options.parse({});
-  let memory = dlq.restore(new Map(), options);
+  const collector = createDlq(dlq.options.parse({}));
+  let memory = collector.restore(new Map());
   let facts: DlqFacts | undefined;
   async function* steps(round: string): AsyncGenerator<void, void> {
-    let walk: unknown;
+    let walk: Parameters<typeof collector.observe>[0]['walk'];
     do {
       const signal = new AbortController().signal;
-      const step = await dlq.observe({ api, options, round, now: NOW, memory, walk: walk as never, signal });
+      const step = await collector.observe({ api, round, now: NOW, memory, walk, signal });
       yield;
       const folded = step.fold(memory);
       ({ memory } = folded);

@@ -1,10 +1,11 @@
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { dlq } from '../../../src/collectors/dlq/dlq.ts';
+import { withReader } from '../../../src/collectors/collector.ts';
+import { createDlq, dlq } from '../../../src/collectors/dlq/dlq.ts';
 import type { DlqFacts } from '../../../src/collectors/dlq/facts.ts';
 import { type Dialect, type Emulator, startEmulator } from '../../../src/emulator/server.ts';
 import type { CallbackSighting } from '../../../src/model/callback.ts';
-import { createSlot } from '../../../src/scheduler/board.ts';
+import { type CollectorState, createCollectorState } from '../../../src/scheduler/board.ts';
 import { createRunner, type RunRound } from '../../../src/scheduler/runner.ts';
 import { openSqliteStore } from '../../../src/store/sqlite.ts';
 import type { Store } from '../../../src/store/store.ts';
@@ -24,18 +25,17 @@ const newFolder = useTempFolders();
 async function createAgent(emulator: Emulator) {
   const path = join(newFolder(), 'store.db');
   const { reader } = createTestClient(emulator.url);
-  const options = {
-    ...dlq.options.parse({ rescanEvery: '10m' }),
+  const collector = createDlq(dlq.options.parse({ rescanEvery: '10m' }), {
     callbacks: {
       track: () => false,
       maxGap: 2 * EVERY,
       isSuspected: ({ firstSeenAt, lastSeenAt }: CallbackSighting) => lastSeenAt - firstSeenAt >= LONG,
     },
-  };
+  });
   const clock = { ...createManualClock(), now: () => emulator.clock.now() };
   let store: Store | undefined;
   let run: RunRound;
-  let slot: ReturnType<typeof createSlot>;
+  let slot: CollectorState<DlqFacts>;
   /** Requests of the round that is under way, and the one at which it is given up. */
   let asked = 0;
   let last = Number.POSITIVE_INFINITY;
@@ -58,20 +58,15 @@ async function createAgent(emulator: Emulator) {
     await store?.close();
     const opened = await openSqliteStore({ path });
     store = opened;
-    slot = createSlot(
+    slot = createCollectorState(
       { account: 'a', collector: 'dlq' },
       { full: { every: EVERY } },
       { markAfter: 3, withdrawAfter: 20, withdrawAtMost: 30 * MINUTE },
       clock,
     );
     run = await createRunner({
-      observer: {
-        name: 'dlq',
-        restore: rows => dlq.restore(rows, options),
-        recall: memory => dlq.recall?.(memory as never, options),
-        observe: step => dlq.observe({ api, options, ...step } as never),
-      },
-      slot,
+      observer: withReader(collector, () => api),
+      state: slot,
       store: opened,
       clock,
       log: createTestLog(),
@@ -81,7 +76,7 @@ async function createAgent(emulator: Emulator) {
   afterThisTest(async () => store?.close());
   await start();
   return {
-    facts: () => slot.visible().now as DlqFacts | undefined,
+    facts: () => slot.visible().now,
     /** Stops in its middle and is gone, where it would need more requests than that. */
     async walk(most = Number.POSITIVE_INFINITY) {
       [asked, last, giveUp] = [0, most, new AbortController()];

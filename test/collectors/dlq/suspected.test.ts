@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { dlq } from '../../../src/collectors/dlq/dlq.ts';
+import { createDlq, dlq } from '../../../src/collectors/dlq/dlq.ts';
 import type { DlqEntry } from '../../../src/model/message.ts';
 import type { Reader } from '../../../src/upstream/api.ts';
 
@@ -11,20 +11,20 @@ const given = {
 
 /** What is shown after a walk at second 5 and one at second 6. */
 async function samplesOf(rows: readonly Partial<DlqEntry>[], callbacks: typeof given | undefined) {
-  const options = { ...dlq.options.parse({}), callbacks };
+  const collector = createDlq(dlq.options.parse({}), { callbacks });
   const entries = rows.map((row, index) => ({ id: `${index}`, labels: [], ...row }) as unknown as DlqEntry);
   const api = {
     async *dlqPages() {
       yield { rows: entries, rejected: 0, isLast: true };
     },
   } as unknown as Reader;
-  let memory = dlq.restore(new Map(), options);
-  let facts = dlq.recall?.(memory, options);
+  let memory = collector.restore(new Map());
+  let facts = collector.recall?.(memory);
   for (const now of [5000, 6000]) {
-    let walk: unknown;
+    let walk: Parameters<typeof collector.observe>[0]['walk'];
     do {
       const signal = new AbortController().signal;
-      const step = await dlq.observe({ api, options, round: 'full', now, memory, walk: walk as never, signal });
+      const step = await collector.observe({ api, round: 'full', now, memory, walk, signal });
       const folded = step.fold(memory);
       memory = folded.memory;
       facts = folded.facts ?? facts;
@@ -69,7 +69,7 @@ it('asks whether a callback is suspected as of the walk that saw it', async () =
 it('starts all anew after a pause of half an hour, or of three walks, where no rule says otherwise', async () => {
   const row = { id: 'x', callbackState: 'in_progress', labels: [] } as unknown as DlqEntry;
   const snapshots = (rescanEvery: string, gap: number) => {
-    const { callbacks } = dlq.restore(new Map(), dlq.options.parse({ rescanEvery }));
+    const { callbacks } = createDlq(dlq.options.parse({ rescanEvery })).restore(new Map());
     callbacks.observe([row], 0);
     return callbacks.observe([row], gap).sightings[0]?.snapshots;
   };
@@ -79,9 +79,9 @@ it('starts all anew after a pause of half an hour, or of three walks, where no r
 });
 
 it('walks the queue as often as the rules need it', () => {
-  const options = { ...dlq.options.parse({ every: '30s', rescanEvery: '10m' }), callbacks: undefined };
+  const options = dlq.options.parse({ every: '30s', rescanEvery: '10m' });
   const everyOf = (walkEvery: number | undefined) => {
-    const { full, new: look } = dlq.rounds({ ...options, callbacks: { ...given, walkEvery } });
+    const { full, new: look } = createDlq(options, { callbacks: { ...given, walkEvery } }).rounds;
     return [full?.every, look?.every];
   };
   expect(everyOf(undefined)).toEqual([600_000, 30_000]);

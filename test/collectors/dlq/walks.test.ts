@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { dlq } from '../../../src/collectors/dlq/dlq.ts';
+import { createDlq, dlq } from '../../../src/collectors/dlq/dlq.ts';
 import type { DlqFacts } from '../../../src/collectors/dlq/facts.ts';
 import type { DlqEntry } from '../../../src/model/message.ts';
 import type { DlqQuery, Reader } from '../../../src/upstream/api.ts';
@@ -97,23 +97,24 @@ const queueOf = new Map<string, string>();
 
 function createAgent(api: Reader, clock: { now: number }, options: object) {
   const parsed = dlq.options.parse(options);
+  const collector = createDlq(parsed);
   const rows = new Map<string, string>();
-  let memory = dlq.restore(new Map(rows), parsed);
+  let memory = collector.restore(new Map(rows));
   let shown: DlqFacts | undefined;
   return {
     facts: () => shown as DlqFacts,
     rows,
     parsed,
     kill() {
-      memory = dlq.restore(new Map(rows), parsed);
+      memory = collector.restore(new Map(rows));
     },
     /** Gives up after so many steps, as a round does that fails; what was committed stays. */
     async round(round: string, steps = Number.POSITIVE_INFINITY): Promise<boolean> {
       const now = clock.now;
-      let walk: unknown;
+      let walk: Parameters<typeof collector.observe>[0]['walk'];
       for (let step = 0; step < steps; step += 1) {
         const signal = new AbortController().signal;
-        const done = await dlq.observe({ api, options: parsed, round, now, memory, walk: walk as never, signal });
+        const done = await collector.observe({ api, round, now, memory, walk, signal });
         const folded = done.fold(memory);
         memory = folded.memory;
         for (const { key, value } of folded.changes) {

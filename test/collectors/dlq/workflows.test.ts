@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { dlq } from '../../../src/collectors/dlq/dlq.ts';
+import { createDlq, dlq } from '../../../src/collectors/dlq/dlq.ts';
 import type { DlqFacts } from '../../../src/collectors/dlq/facts.ts';
 import type { DlqEntry } from '../../../src/model/message.ts';
 import type { DlqListQuery, Reader } from '../../../src/upstream/api.ts';
@@ -21,8 +21,8 @@ function rowsOf(words: string): DlqEntry[] {
 }
 
 function createAgent(section: object = {}) {
-  const options = { ...dlq.options.parse(section), callbacks: undefined };
-  let memory = dlq.restore(new Map(), options);
+  const collector = createDlq(dlq.options.parse(section));
+  let memory = collector.restore(new Map());
   let calls = 0;
   let answers: { plain: readonly Answer[]; workflows: readonly Answer[] } = { plain: [], workflows: [] };
   async function* pages({ source, queueName }: DlqListQuery) {
@@ -37,12 +37,12 @@ function createAgent(section: object = {}) {
   return async (plain: readonly Answer[], workflows: readonly Answer[], now = 0, round = 'full') => {
     answers = { plain, workflows };
     calls = 0;
-    let walk: unknown;
+    let walk: Parameters<typeof collector.observe>[0]['walk'];
     let facts: DlqFacts | undefined;
     do {
       const before = calls;
       const signal = new AbortController().signal;
-      const step = await dlq.observe({ api, options, round, now, memory, walk: walk as never, signal });
+      const step = await collector.observe({ api, round, now, memory, walk, signal });
       expect(calls - before).toBeLessThanOrEqual(10);
       ({ memory, facts } = step.fold(memory));
       walk = step.more;

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import type { EventsFacts } from '../../../src/collectors/events/facts.ts';
+import type { EventsFacts } from '../../../src/collectors/events/events.ts';
 import { BOUNDS } from '../../../src/collectors/events/tally.ts';
 import type { HistogramState } from '../../../src/metrics/family.ts';
 import { bucketsOf, type TrueEvent, truthOf } from '../../support/event-truth.ts';
@@ -100,11 +100,11 @@ it('counts every event once and follows every life, whatever is late, listed twi
         await agent.round('tail');
         clock.now += OVERLAP + 1;
         await agent.round('tail');
-        expectTruth(agent.shown(), all, agent.judgedTo());
+        expectTruth(agent.shown(), all, agent.watermark());
         agent.kill();
         clock.now += 1000;
         await agent.round('tail');
-        expectTruth(agent.shown(), all, agent.judgedTo());
+        expectTruth(agent.shown(), all, agent.watermark());
       },
     ),
     { numRuns: 400 },

@@ -1,5 +1,4 @@
-import { events } from '../../../src/collectors/events/events.ts';
-import type { EventsFacts } from '../../../src/collectors/events/facts.ts';
+import { createEvents, type EventsFacts, events } from '../../../src/collectors/events/events.ts';
 import type { TraceOptions } from '../../../src/collectors/events/traces.ts';
 import type { EventState } from '../../../src/model/message.ts';
 import type { Reader } from '../../../src/upstream/api.ts';
@@ -138,24 +137,23 @@ export function createAgent(
   backfill = 0,
   traces?: TraceOptions,
 ) {
-  const parse = (options: object) => ({ ...events.options.parse(options), backfill, traces });
-  let options = parse(chosen);
+  const create = (options: object) => createEvents(events.options.parse(options), { backfill, traces });
+  let collector = create(chosen);
   const rows = new Map<string, string>();
-  const walks = new Map<string, { now: number; walk: unknown }>();
-  let memory = events.restore(new Map(rows), options);
-  let shown = events.recall?.(memory, options) as EventsFacts;
+  const walks = new Map<string, { now: number; walk: Parameters<typeof collector.observe>[0]['walk'] }>();
+  let memory = collector.restore(new Map(rows));
+  let shown = collector.recall?.(memory) as EventsFacts;
 
   function restart(): void {
     walks.clear();
-    memory = events.restore(new Map(rows), options);
-    shown = events.recall?.(memory, options) as EventsFacts;
+    memory = collector.restore(new Map(rows));
+    shown = collector.recall?.(memory) as EventsFacts;
   }
 
   async function begin(round: string): Promise<Pending> {
     const { now, walk } = walks.get(round) ?? { now: clock.now + self.skew, walk: undefined };
     const signal = new AbortController().signal;
-    const context = { api, options, round, now, memory, walk: walk as never, signal };
-    const step = await events.observe(context).catch((error: unknown) => {
+    const step = await collector.observe({ api, round, now, memory, walk, signal }).catch((error: unknown) => {
       walks.delete(round);
       throw error;
     });
@@ -180,7 +178,7 @@ export function createAgent(
     rows,
     rowsOf: (kind: string) => [...rows.keys()].filter(key => key.startsWith(`${kind}/`)),
     /** Lives are followed until here. */
-    judgedTo: (): number => JSON.parse(rows.get('checkpoint') ?? '{}').judgedTo,
+    watermark: (): number => JSON.parse(rows.get('checkpoint') ?? '{}').judgedTo,
     begin,
     /** One step; says whether the round is complete. */
     step: async (round: string): Promise<boolean> => (await begin(round))(),
@@ -202,7 +200,7 @@ export function createAgent(
     kill: restart,
     /** Starts again with other options. */
     reconfigure(other: object): void {
-      options = parse(other);
+      collector = create(other);
       restart();
     },
   };

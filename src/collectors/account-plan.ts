@@ -1,15 +1,10 @@
 import { z } from 'zod';
 import { type Family, gauge } from '../metrics/family.ts';
 import { ACCOUNT_LIMITS, type AccountLimit, type RecordedAccount } from '../model/account.ts';
-import { defineCollector, Implausible, type ObserveContext } from './collector.ts';
-
-const options = z.strictObject({ enabled: z.literal(true).default(true) });
-
-/** `recorded`: gives what a token reset has left for the agent; undefined when there is nothing. */
-type Options = z.output<typeof options> & { readonly recorded?: () => Promise<unknown> };
+import { type Collector, type CollectorKind, Implausible, type Rounds } from './collector.ts';
 
 /** What is known of the account's plan; undefined when no record was ever seen. */
-export interface AccountFacts {
+interface PlanFacts {
   readonly record: RecordedAccount | undefined;
 }
 
@@ -55,34 +50,39 @@ const families: Readonly<Record<string, Family<never>>> = Object.fromEntries(
 
 const ROW = 'record';
 
-/** The account's plan. The service tells of it only when a token is reset, so it is read from what the reset left. */
-export const account = defineCollector({
+/**
+ * The account's plan. The service tells of it only when a token is reset, so it is read from what the reset left: there is
+ * nothing to configure, and it costs no request.
+ */
+export const accountPlan: CollectorKind<PlanFacts> & { readonly rounds: Rounds } = {
   name: 'account',
-  // There is nothing to configure: it asks the service nothing.
-  configKey: null,
-  options,
   families,
-  rounds: () => ({ record: { every: 15_000, requests: 0, priority: 'background' as const } }),
+  rounds: { record: { every: 15_000, requests: 0, priority: 'background' } },
   // What the last reset said stays the last that is known.
   auxiliary: ['record'],
-  restore(rows): AccountFacts {
-    const row = rows.get(ROW);
-    return { record: row === undefined ? undefined : (JSON.parse(row) as RecordedAccount) };
-  },
-
-  async observe({ options }: ObserveContext<Options, AccountFacts, never>) {
-    const { data: read, success } = Recorded.optional().safeParse(await options.recorded?.());
-    if (!success) throw new Implausible('what a token reset left of the account is no record');
-    return {
-      fold(memory: AccountFacts) {
-        const isNewer = read !== undefined && read.resetAt > (memory.record?.resetAt ?? Number.NEGATIVE_INFINITY);
-        const facts = isNewer ? { record: read } : memory;
-        return { memory: facts, facts, changes: isNewer ? [{ key: ROW, value: JSON.stringify(read) }] : [] };
-      },
-      more: undefined,
-    };
-  },
-
-  samples: ({ record }: AccountFacts) =>
+  samples: ({ record }) =>
     Object.fromEntries(Object.entries(record?.limits ?? {}).map(([limit, value]) => [limit, [{ labels: {}, value }]])),
-});
+};
+
+/** `recorded`: gives what a token reset has left for the agent; undefined when there is nothing. */
+export function createAccountPlan(recorded: () => Promise<unknown>): Collector<PlanFacts, PlanFacts, never> {
+  return {
+    ...accountPlan,
+    restore(rows) {
+      const row = rows.get(ROW);
+      return { record: row === undefined ? undefined : (JSON.parse(row) as RecordedAccount) };
+    },
+    async observe() {
+      const { data: read, success } = Recorded.optional().safeParse(await recorded());
+      if (!success) throw new Implausible('what a token reset left of the account is no record');
+      return {
+        fold(memory) {
+          const isNewer = read !== undefined && read.resetAt > (memory.record?.resetAt ?? Number.NEGATIVE_INFINITY);
+          const facts = isNewer ? { record: read } : memory;
+          return { memory: facts, facts, changes: isNewer ? [{ key: ROW, value: JSON.stringify(read) }] : [] };
+        },
+        more: undefined,
+      };
+    },
+  };
+}

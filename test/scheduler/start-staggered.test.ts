@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { startInTurn } from '../../src/scheduler/start-in-turn.ts';
+import { startStaggered } from '../../src/scheduler/start-staggered.ts';
 import { createManualClock } from '../support/manual-clock.ts';
 
 /** Starts `takes.length` things, each of which takes so many milliseconds, three at a time, and waits for none longer than 1000. */
@@ -8,9 +8,9 @@ function setUp(takes: readonly number[]) {
   const stop = new AbortController();
   const begun: [item: number, at: number][] = [];
   let isDone = false;
-  const starting = startInTurn([...takes.keys()], {
-    lanes: 3,
-    patience: 1000,
+  const starting = startStaggered([...takes.keys()], {
+    concurrency: 3,
+    timeout: 1000,
     clock,
     signal: stop.signal,
     async start(item) {

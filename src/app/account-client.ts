@@ -1,0 +1,107 @@
+import { enabledRounds } from '../collectors/index.ts';
+import type { Config } from '../config/schema.ts';
+import type { Clock } from '../kit/clock.ts';
+import type { Histogram } from '../kit/counter.ts';
+import type { Log } from '../kit/log.ts';
+import type { Tracer } from '../kit/tracer.ts';
+import { type AccountMeter, createAccountMeter } from '../metrics/own.ts';
+import type { Priority, Reader, Writer } from '../upstream/api.ts';
+import { type Budget, createBudget } from '../upstream/budget.ts';
+import { ENDPOINTS } from '../upstream/call.ts';
+import { createClient } from '../upstream/client.ts';
+import { OUTCOMES } from '../upstream/errors.ts';
+import type { LargeBodies } from '../upstream/large-bodies.ts';
+import { addressesOf, type SecretSetting } from '../upstream/options.ts';
+import { fileToken, fixedToken, type TokenSource, toToken } from '../upstream/token.ts';
+import { createWriter } from '../upstream/writer.ts';
+import type { LastKnown } from './account-rows.ts';
+import type { Dispatchers } from './dispatchers.ts';
+
+export type AccountSettings = Config['accounts'][number];
+
+export interface ClientDeps {
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly dispatchers: Dispatchers;
+  readonly largeBodies: LargeBodies;
+  readonly requestSeconds: Histogram<'endpoint'>;
+  readonly clock: Clock;
+  readonly random: () => number;
+  readonly log: Log;
+  readonly tracer: Tracer;
+}
+
+/** What an account's requests are sent through, paid from and counted by. */
+export interface AccountClient extends Pick<AccountMeter, 'spent'> {
+  readonly budget: Budget;
+  readonly meter: AccountMeter;
+  /** Names the service's hosts in each line. */
+  readonly log: Log;
+  /** Reads, on the account's budget. */
+  at(priority: Priority): Reader;
+  /** Cancels, on the same budget, with the token for acting. Only for auto-cancel, which keeps a journal. */
+  createWriter(): Writer;
+  /** The service's last answer that tells, also one to an earlier process; undefined before the first. */
+  isTokenRejected(): boolean | undefined;
+  /** Whether the service has taken or refused the token since this process began. */
+  isTokenKnown(): boolean;
+}
+
+export function tokenSource(setting: SecretSetting, env: ClientDeps['env']): TokenSource {
+  if ('file' in setting) return fileToken(setting.file);
+  if ('literal' in setting) return fixedToken(setting.literal);
+  const token = toToken(env[setting.env] ?? '');
+  if (!token) throw new Error(`the environment variable ${setting.env} holds no token`);
+  return fixedToken(token);
+}
+
+/** `before`: what an earlier process left. */
+export function createAccountClient(
+  settings: AccountSettings,
+  before: LastKnown,
+  { env, dispatchers, largeBodies, requestSeconds, clock, random, log: agentLog, tracer }: ClientDeps,
+): AccountClient {
+  const { name, token, actionToken, paths, upstream, collect } = settings;
+  const collectors = [...enabledRounds(collect).keys()];
+  const meter = createAccountMeter({ endpoints: ENDPOINTS, outcomes: OUTCOMES, collectors });
+  const budget = createBudget(settings.budget, clock, seconds => meter.budgetWait.inc({}, seconds), before.spent);
+  const addresses = addressesOf(settings);
+  const hosts = new Set([addresses.base, addresses.regional].map(address => new URL(address).host));
+  const log = agentLog.child({ host: [...hosts].join(', ') });
+  let { tokenRejected } = before;
+  let isTokenKnown = false;
+  function onTokenRejected(isRejected: boolean): void {
+    if (isRejected) log.error({ account: name }, 'the service refuses the token; nothing is read until it takes one');
+    else if (tokenRejected) log.info({ account: name }, 'the service takes the token again');
+    tokenRejected = isRejected;
+    isTokenKnown = true;
+  }
+  const requests: typeof meter.requests = {
+    inc(labels, by) {
+      meter.requests.inc(labels, by);
+      if (!isTokenKnown && labels.outcome === 'ok') onTokenRejected(false);
+    },
+  };
+  const { timeout } = upstream;
+  const common = { addresses, budget, dispatcher: dispatchers.for(upstream), timeout, clock, tracer };
+  const timed = { ...meter, seconds: requestSeconds };
+  const client = createClient({
+    ...common,
+    eventsPath: paths.events,
+    flowControlKeyPath: paths.flowControlKey,
+    token: tokenSource(token, env),
+    largeBodies,
+    meter: { ...timed, requests },
+    random,
+    onTokenRejected,
+  });
+  return {
+    budget,
+    meter,
+    log,
+    at: client.at,
+    createWriter: () => createWriter({ ...common, token: tokenSource(actionToken ?? token, env), meter: timed }),
+    isTokenRejected: () => tokenRejected,
+    isTokenKnown: () => isTokenKnown,
+    spent: meter.spent,
+  };
+}

@@ -1,0 +1,117 @@
+import {
+  type Collector,
+  createAccountPlan,
+  createDlq,
+  createEvents,
+  createFlowControl,
+  type DlqFacts,
+  withReader,
+} from '../collectors/index.ts';
+import type { Config } from '../config/schema.ts';
+import type { Source } from '../metrics/family.ts';
+import type { RecordedAccount } from '../model/account.ts';
+import type { TraceQueue } from '../model/lifecycle-trace.ts';
+import { type CollectorState, createCollectorState } from '../scheduler/board.ts';
+import { fromStored } from '../scheduler/freshness.ts';
+import { createRunner } from '../scheduler/runner.ts';
+import type { Store } from '../store/store.ts';
+import type { Priority, Reader } from '../upstream/api.ts';
+import type { AccountSettings, ClientDeps } from './account-client.ts';
+import { accountFile, readAccountFile } from './account-file.ts';
+import type { LastKnown } from './account-rows.ts';
+import { callbackOptions, rulesOf } from './callbacks.ts';
+
+/** One cadence of one collector of an account. */
+export interface AccountRound {
+  readonly collector: string;
+  readonly round: string;
+  /** Milliseconds between two starts. */
+  readonly every: number;
+  /** Requests of a round that finds nothing new. */
+  readonly leastRequests: number;
+  /** Runs it once; never throws. */
+  run(signal: AbortSignal): Promise<void>;
+}
+
+/** A collector of an account, with what it knows. */
+interface OpenCollector<Facts = unknown> {
+  readonly state: CollectorState<Facts>;
+  readonly rounds: readonly AccountRound[];
+  readonly source: Source;
+}
+
+export interface CollectorsDeps extends Pick<ClientDeps, 'clock' | 'log' | 'tracer'> {
+  readonly config: Config;
+  readonly store: Store;
+  /** Milliseconds of the event log's past to read at the very first start. */
+  readonly backfill: number | undefined;
+  /** What waits of an account's traces, where messages are traced. */
+  readonly traceQueue: (account: string) => TraceQueue | undefined;
+}
+
+/** `at`: reads, on the account's budget; `before`: what an earlier process left. */
+type Deps = CollectorsDeps & { readonly at: (priority: Priority) => Reader; readonly before: LastKnown };
+
+/** A collector's facts as the exposition reads them: gauges are gone while they are too old, what only rises stays. */
+function collectorSource<Facts>(
+  { families, samples }: Pick<Collector<Facts>, 'families' | 'samples'>,
+  { account, visible }: CollectorState<Facts>,
+): Source {
+  const named = Object.entries(families);
+  return {
+    account,
+    families: named.map(([, family]) => family),
+    revision: visible,
+    samples() {
+      const { now, committed } = visible();
+      const samplesOf = (facts: Facts | undefined) => (facts === undefined ? {} : samples(facts));
+      const gauges = samplesOf(now);
+      const others = now === committed ? gauges : samplesOf(committed);
+      return new Map(
+        named.map(([key, family]) => [family.name, (family.type === 'gauge' ? gauges : others)[key] ?? []]),
+      );
+    },
+  };
+}
+
+async function openCollector<Facts, Memory, Walk>(
+  account: string,
+  collector: Collector<Facts, Memory, Walk>,
+  { config, store, clock, log, tracer, at, before }: Deps,
+): Promise<OpenCollector<Facts>> {
+  const { name, rounds, auxiliary } = collector;
+  const restored = fromStored(before.freshness?.[name] ?? {}, clock.now());
+  const which = { account, collector: name, auxiliary, restored };
+  const state = createCollectorState<Facts>(which, rounds, config.staleness, clock);
+  const run = await createRunner({ observer: withReader(collector, at), state, store, clock, log, tracer });
+  return {
+    state,
+    rounds: Object.entries(rounds).map(([round, { every, requests }]) => ({
+      collector: name,
+      round,
+      every,
+      leastRequests: requests,
+      run: signal => run(round, signal),
+    })),
+    source: collectorSource(collector, state),
+  };
+}
+
+/** What an account's configuration enables, and its plan. */
+export async function openCollectors({ name, collect, retention }: AccountSettings, deps: Deps) {
+  const { config, clock, backfill } = deps;
+  const open = <Facts, Memory, Walk>(collector: Collector<Facts, Memory, Walk>) => openCollector(name, collector, deps);
+  const queue = deps.traceQueue(name);
+  const traces = queue && { account: name, sampleRatio: config.tracing.lifecycle.sampleRatio, queue };
+  const callbacks = callbackOptions(rulesOf(config, name), collect.dlq.rescanEvery, clock);
+  const services = { retention: retention.dlq ?? undefined, callbacks };
+  const flowControl = collect.flowControl.enabled ? await open(createFlowControl(collect.flowControl)) : undefined;
+  const dlq = collect.dlq.enabled ? await open(createDlq(collect.dlq, services)) : undefined;
+  const events = collect.events.enabled ? await open(createEvents(collect.events, { backfill, traces })) : undefined;
+  const plan = await open(createAccountPlan(() => readAccountFile(accountFile(config.store, name))));
+  return {
+    all: [flowControl, dlq, events, plan].filter(each => each !== undefined),
+    dlqFacts: (): DlqFacts | undefined => dlq?.state.visible().now,
+    plan: (): RecordedAccount | undefined => plan.state.visible().now?.record,
+  };
+}

@@ -1,0 +1,43 @@
+import type { Family, Sample, Source } from '../metrics/family.ts';
+import { ownFamilies, statusSamples } from '../metrics/own.ts';
+import type { RecordedAccount } from '../model/account.ts';
+import type { AccountStatus } from '../model/status.ts';
+import type { AccountClient, AccountSettings } from './account-client.ts';
+
+/** What the agent itself says of an account: how true its data is, and what reading it costs. */
+export function createAccountSource({
+  settings: { name, retention, labels },
+  accountInfo,
+  client: { budget, meter, isTokenRejected },
+  status,
+  plan,
+}: {
+  readonly settings: AccountSettings;
+  readonly accountInfo: Family;
+  readonly client: AccountClient;
+  readonly status: () => AccountStatus;
+  /** Undefined when no token reset left a record. */
+  readonly plan: () => RecordedAccount | undefined;
+}): Source {
+  const one = (value: number | undefined): readonly Sample[] => (value === undefined ? [] : [{ labels: {}, value }]);
+  return {
+    account: name,
+    families: [...Object.values(ownFamilies), accountInfo],
+    // Freshness changes with time alone, so what is shown of it is part of the identity.
+    revision: () =>
+      `${meter.revision()} ${isTokenRejected()} ${budget.remaining()} ${plan()?.resetAt} ${JSON.stringify(status())}`,
+    samples() {
+      const { plan: bought, state, dlqRetentionSeconds } = plan() ?? {};
+      const isRejected = isTokenRejected();
+      const samples: readonly (readonly [Family, readonly Sample[]])[] = [
+        ...statusSamples(status()),
+        ...meter.samples(),
+        [accountInfo, [{ labels: { plan: bought, state, ...labels }, value: 1 }]],
+        [ownFamilies.dlqRetention, one(retention.dlq === null ? dlqRetentionSeconds : retention.dlq / 1000)],
+        [ownFamilies.tokenRejected, one(isRejected === undefined ? undefined : Number(isRejected))],
+        [ownFamilies.budgetRemaining, one(budget.remaining())],
+      ];
+      return new Map(samples.map(([family, each]) => [family.name, each]));
+    },
+  };
+}

@@ -1,0 +1,113 @@
+import type { Log } from '../kit/log.ts';
+import type { Change, Store } from '../store/store.ts';
+
+/** The store took nothing; what was to be committed waits on. */
+export class CommitError extends Error {
+  override readonly name = 'CommitError';
+  readonly reason = 'store';
+}
+
+/** Rows of one collector on their way to the store, the latest of each key: what it refuses goes with the next commit. */
+export interface CommitQueue {
+  /** The last commit was refused. */
+  readonly isRefused: boolean;
+  /** Keys are the collector's own. */
+  add(changes: readonly Change[]): void;
+  /** Commits all that waits, one commit at a time. Rejects with CommitError. */
+  commit(): Promise<void>;
+  /** Does nothing while more rows may wait; else commits first. Rejects with CommitError. */
+  makeRoom(): Promise<void>;
+  /** Forgets what waits. */
+  clear(): void;
+  /** Rows that are committed, by the collector's own keys. Rejects with StoreError. */
+  committed(): Promise<ReadonlyMap<string, string>>;
+}
+
+interface CommitQueueDeps {
+  readonly account: string;
+  readonly collector: string;
+  readonly store: Store;
+  readonly log: Log;
+}
+
+/** Characters that wait at most, but for what one step adds: some hours of most accounts. */
+const MOST_WAITING = 16 * 1024 * 1024;
+/** What a row takes beside its text, as if it were characters. */
+const ROW_WEIGHT = 200;
+
+export function createCommitQueue({ account, collector, store, log }: CommitQueueDeps): CommitQueue {
+  const prefix = `${collector}/`;
+  const rows = new Map<string, string | null>();
+  let weight = 0;
+  /** Keys that the store has; known from when it refused something until it takes it. */
+  let stored: ReadonlySet<string> | undefined;
+  /** Whether the store refuses rows, and whether so many wait that nothing is folded. */
+  let [isRefused, isHeld] = [false, false];
+
+  const weightOf = (key: string, value: string | null) => ROW_WEIGHT + key.length + (value?.length ?? 0);
+
+  function put(key: string, value: string | null): void {
+    const before = rows.get(key);
+    if (before !== undefined) weight -= weightOf(key, before);
+    // What the store does not have need not be deleted from it.
+    if (value === null && stored?.has(key) === false) {
+      rows.delete(key);
+      return;
+    }
+    rows.set(key, value);
+    weight += weightOf(key, value);
+  }
+
+  function clear(): void {
+    rows.clear();
+    weight = 0;
+    stored = undefined;
+    isRefused = false;
+  }
+
+  async function commit(): Promise<void> {
+    if (rows.size === 0) return;
+    const changes = [...rows].map(([key, value]) => ({ key, value }));
+    try {
+      await store.commit(account, changes);
+    } catch (cause) {
+      if (!isRefused) {
+        isRefused = true;
+        // It may not even be read: then deletes wait, too.
+        const known = await store.scan(account, prefix).catch(() => undefined);
+        stored = known && new Set(known.keys());
+        for (const { key, value } of changes) if (value === null) put(key, value);
+      }
+      const why = cause instanceof Error ? `: ${cause.message}` : '';
+      throw new CommitError(`the store did not commit${why}`, { cause });
+    }
+    // Nothing was added meanwhile: rounds of one collector commit one after the other.
+    clear();
+  }
+
+  return {
+    get isRefused() {
+      return isRefused;
+    },
+    add(changes) {
+      for (const { key, value } of changes) put(prefix + key, value);
+    },
+    commit,
+    async makeRoom() {
+      const isFull = weight > MOST_WAITING;
+      if (isFull && !isHeld) {
+        const fields = { account, collector, rows: rows.size };
+        log.warn(fields, 'too many rows wait for the store; nothing more is taken in until it commits');
+      }
+      isHeld = isFull;
+      if (!isFull) return;
+      await commit();
+      isHeld = false;
+    },
+    clear,
+    async committed() {
+      const known = await store.scan(account, prefix);
+      return new Map([...known].map(([key, value]) => [key.slice(prefix.length), value]));
+    },
+  };
+}
