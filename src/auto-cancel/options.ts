@@ -2,6 +2,9 @@ import { z } from 'zod';
 import { Duration, DurationOrZero } from '../kit/duration.ts';
 import { faultOfCron, isTimeZone } from './windows.ts';
 
+// config/ opens only this file of the room.
+export { askedSpan } from './rule-options.ts';
+
 const count = z.int().min(0).max(1_000_000);
 const percent = z.number().min(0).max(100);
 

@@ -3,9 +3,9 @@ import { alertingRule, alertmanagerOptions, evaluateEvery, notifierName, webhook
 import { type AlertCondition, alertCondition, type Selector } from '../auto-cancel/rule-options.ts';
 import { collectors } from '../collectors/index.ts';
 import { formatDuration } from '../kit/duration.ts';
+import { secret } from '../kit/secret.ts';
 import { accountFamilies } from '../metrics/account-families.ts';
 import type { Family } from '../metrics/family.ts';
-import { secret } from '../upstream/options.ts';
 import { accountMayAct } from './auto-cancel.ts';
 import { neverIs } from './label-values.ts';
 import type { Config } from './schema.ts';

@@ -1,8 +1,8 @@
 import { accessSync, constants, readFileSync, realpathSync, statSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { Secret } from '../kit/secret.ts';
+import { faultOfSecret, Secret, type SecretSetting, secret } from '../kit/secret.ts';
 import { faultOfHeader } from '../telemetry/options.ts';
-import { addressesOf, faultOfProxy, faultOfSecret, type SecretSetting, secret } from '../upstream/options.ts';
+import { addressesOf, faultOfProxy } from '../upstream/options.ts';
 import { accountMayAct } from './auto-cancel.ts';
 import type { Config } from './schema.ts';
 import type { Tell } from './tell.ts';

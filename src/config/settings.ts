@@ -1,4 +1,4 @@
-import { askedSpan } from '../auto-cancel/rule-options.ts';
+import { askedSpan } from '../auto-cancel/options.ts';
 import { formatDuration } from '../kit/duration.ts';
 import { overBudget } from './forecast.ts';
 import type { Config } from './schema.ts';

@@ -1,8 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { behindLinks, replaceFile } from '../kit/durable-file.ts';
-import type { Secret } from '../kit/secret.ts';
-import { faultOfSecret, type SecretSetting } from '../upstream/options.ts';
-import { toToken } from '../upstream/token.ts';
+import { faultOfSecret, type Secret, type SecretSetting, toToken } from '../kit/secret.ts';
 import { codeOf, RotationError } from './rotation-error.ts';
 
 /** Where the configuration has a secret from. */

@@ -1,10 +1,6 @@
 import { z } from 'zod';
 import { Duration } from '../kit/duration.ts';
-import { Secret } from '../kit/secret.ts';
-import { toToken } from './token.ts';
-
-/** What is said of text that can't be a token. */
-const NO_TOKEN = 'must be visible ASCII characters, without blanks inside';
+import { Secret, secret } from '../kit/secret.ts';
 
 const httpUrl = z.string().refine(
   text => {
@@ -20,32 +16,6 @@ const REGION = '{region}';
 const regionalUrl = z.string().refine(text => httpUrl.safeParse(text.replace(REGION, 'region')).success, {
   error: 'must be an http or https address without user, query or fragment, which may hold {region}',
 });
-
-/** Where a secret comes from. Text given in place is hidden at once, so that no print of the configuration shows it. */
-export const secret = z
-  .union([z.strictObject({ env: z.string().min(1) }), z.strictObject({ file: z.string().min(1) }), z.string().min(1)], {
-    error: 'must be { env: NAME }, { file: PATH } or the secret itself as text',
-  })
-  .transform((value, context) => {
-    if (typeof value !== 'string') return value;
-    const literal = toToken(value);
-    if (literal) return { literal };
-    context.addIssue({ code: 'custom', message: NO_TOKEN });
-    return z.NEVER;
-  });
-
-export type SecretSetting = z.output<typeof secret>;
-
-/** Why a setting can't give a secret now; undefined when it can. Files are read when they are needed. */
-export function faultOfSecret(
-  setting: SecretSetting,
-  env: Readonly<Record<string, string | undefined>>,
-): string | undefined {
-  if (!('env' in setting)) return undefined;
-  const text = env[setting.env];
-  if (!text) return `the environment variable ${setting.env} is not set`;
-  return toToken(text) ? undefined : `the environment variable ${setting.env} ${NO_TOKEN}`;
-}
 
 /** Whether text is the address of a proxy. */
 const isProxy = (text: string) => /^https?:$/.test(URL.parse(text)?.protocol ?? '');

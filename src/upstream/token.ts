@@ -1,5 +1,5 @@
 import { readFile, realpath, stat } from 'node:fs/promises';
-import { Secret } from '../kit/secret.ts';
+import { type Secret, toToken } from '../kit/secret.ts';
 import { UpstreamError } from './errors.ts';
 
 export interface TokenSource {
@@ -7,12 +7,6 @@ export interface TokenSource {
   (): Promise<Secret>;
   /** Since when somebody has been about to replace it, milliseconds since the Unix epoch; undefined when nobody is. */
   beingReplacedSince?(): Promise<number | undefined>;
-}
-
-/** A token as a header can carry it, blanks round it removed; undefined when the text is none. */
-export function toToken(text: string): Secret | undefined {
-  const trimmed = text.trim();
-  return /^[\x21-\x7e]+$/.test(trimmed) ? new Secret(trimmed) : undefined;
 }
 
 /** Always the same token. */
