@@ -9,7 +9,7 @@ import {
   journalOf,
   type Command as Order,
 } from '../app/ask-agent.ts';
-import { loadStoreSettings } from '../config/store-settings.ts';
+import { loadStoreSettings } from '../config/load.ts';
 import { systemClock } from '../kit/clock.ts';
 import { formatDuration } from '../kit/duration.ts';
 import { printable } from '../kit/printable.ts';

@@ -7,9 +7,9 @@ import { secret } from '../kit/secret.ts';
 import { accountFamilies } from '../metrics/account-families.ts';
 import type { Family } from '../metrics/family.ts';
 import { accountMayAct } from './auto-cancel.ts';
+import type { Known, Tell } from './faults.ts';
 import { neverIs } from './label-values.ts';
 import type { Config } from './schema.ts';
-import type { Known, Tell } from './tell.ts';
 
 const rule = alertingRule.safeExtend({ when: alertCondition.describe('What it is about: exactly one of these.') });
 

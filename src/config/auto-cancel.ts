@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { actingOptions, actingRule } from '../auto-cancel/options.ts';
 import { checkEvidence, judgingRule } from '../auto-cancel/rule-options.ts';
+import type { Known, Tell } from './faults.ts';
 import type { Config } from './schema.ts';
-import type { Known, Tell } from './tell.ts';
 
 const rule = actingRule.safeExtend(judgingRule.shape).superRefine((rule, context) => {
   checkEvidence(rule, context);
