@@ -60,12 +60,12 @@ export function rotateTokenCommand(): Command {
   return new Command('rotate-token')
     .description("reset an account's token; the answer is stored before anything else is done with it")
     .requiredOption('--config <file>', 'configuration file')
-    .requiredOption('--account <name>', 'whose token')
-    .option('--out <file>', 'new file for the answer; by default one beside the token, or in the working folder')
-    .option('--yes', 'do not ask')
+    .requiredOption('--account <name>', 'account whose token is reset')
+    .option('--out <file>', 'new file for the answer; default: beside the token file, or in the working folder')
+    .option('--yes', 'do not ask for confirmation')
     .option(
       '--check',
-      'reset nothing; say which token it is, how old, whether it works and whether a reset is unfinished',
+      'reset nothing; report the token, its age, whether the service takes it and whether a reset is unfinished',
     )
     .action(async (options: Options, command: Command) => {
       try {
