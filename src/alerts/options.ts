@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { Duration, DurationOrZero } from '../kit/duration.ts';
+import { LABEL_NAME } from '../kit/label-name.ts';
 import { Secret } from '../kit/secret.ts';
 
-const LABEL_NAME = /^(?!__)[a-zA-Z_][a-zA-Z0-9_]*$/;
 const TAKEN = ['alertname', 'account'];
 const PLACEHOLDER = /\{\{\s*\$(?:value|labels\.([a-zA-Z_][a-zA-Z0-9_]*))\s*\}\}/g;
 

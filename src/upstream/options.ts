@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { Duration } from '../kit/duration.ts';
+import { LABEL_NAME } from '../kit/label-name.ts';
 import { Secret, secret } from '../kit/secret.ts';
 
 const httpUrl = z.string().refine(
@@ -75,7 +76,7 @@ export function mostForReading({ requestsPerDay }: { readonly requestsPerDay: nu
   return Math.max(1, Math.floor(requestsPerDay * (1 - KEPT_FOR_ACTIONS)));
 }
 
-export const budgetOptions = z.strictObject({
+const budgetOptions = z.strictObject({
   requestsPerSecond: z.number().positive().max(10_000).default(5).describe('Steady rate of requests to the service.'),
   burst: z.int().min(1).max(10_000).default(10).describe('Requests that may go at once after a quiet time.'),
   concurrency: z.int().min(1).max(1000).default(4).describe('Requests under way at the same time.'),
@@ -87,6 +88,9 @@ export const budgetOptions = z.strictObject({
       'Requests in one UTC day. The rate falls where they would not last the day; a tenth is kept for actions; when the others are used up, collecting pauses until 00:00 UTC.',
     ),
 });
+
+/** What one account may cost. */
+export type BudgetOptions = z.output<typeof budgetOptions>;
 
 const KEY = '{flowControlKey}';
 
@@ -133,7 +137,6 @@ const managementOptions = z.strictObject({
   ),
 });
 
-const LABEL_NAME = /^(?!__)[a-zA-Z_][a-zA-Z0-9_]*$/;
 const TAKEN = ['account', 'plan', 'state'];
 
 const labelsOptions = z.record(

@@ -2,8 +2,8 @@ import { type Dispatcher, request as undiciRequest } from 'undici';
 import { type Clock, withDeadline } from '../kit/clock.ts';
 import type { Secret } from '../kit/secret.ts';
 import { LARGEST_SINGLE } from './api.ts';
+import { withRetry } from './call.ts';
 import { type Reason, reasonOfStatus, UpstreamError } from './errors.ts';
-import { withRetry } from './retry.ts';
 import { type Addresses, createSend, toUpstreamError, untilAborted } from './send.ts';
 
 /** The door of this room for rotation/ alone: how a token is reset, and whether the service takes one. */
