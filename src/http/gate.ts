@@ -3,7 +3,7 @@ import type { Socket } from 'node:net';
 import { withDeadline } from '../kit/clock.ts';
 import { type Answers, whenOver } from './answers.ts';
 import type { Bounds, SayHeld } from './bounds.ts';
-import { hostOf } from './host.ts';
+import { hostOf } from './options.ts';
 
 /** Statuses of requests that can't be read; any other fault is 400. */
 const UNREADABLE: Readonly<Record<string, string>> = {
@@ -12,7 +12,7 @@ const UNREADABLE: Readonly<Record<string, string>> = {
   ERR_HTTP_REQUEST_TIMEOUT: '408 Request Timeout',
 };
 
-/** Says of a connection that it is cut, and which route was meant: no query. */
+/** Logs that a connection is cut, with its route: no query. */
 export function sayCut(sayHeld: SayHeld, { url = '', socket }: IncomingMessage): void {
   const path = url.split('?', 1)[0]?.slice(0, 100);
   sayHeld('answers', { path, address: socket.remoteAddress }, 'answers that clients do not take are cut');

@@ -3,14 +3,12 @@ import type { AddressInfo } from 'node:net';
 import express, { type NextFunction, type Request, type Response } from 'express';
 import type { Clock } from '../kit/clock.ts';
 import type { Log } from '../kit/log.ts';
+import type { Format, Scope } from '../model/exposition.ts';
 import type { AccountStatus } from '../model/status.ts';
 import { type Answers, createAnswers } from './answers.ts';
 import { BOUNDS, type Bounds, createSayHeld } from './bounds.ts';
 import { createGate, guardConnections, sayCut } from './gate.ts';
-import type { Format } from './negotiate.ts';
-import { alertsRoutes } from './routes/alerts.ts';
 import { autoCancelRoutes } from './routes/auto-cancel.ts';
-import { healthRoutes } from './routes/health.ts';
 import { metricsRoutes } from './routes/metrics.ts';
 import { pageRoutes } from './routes/page.ts';
 import { statusRoutes } from './routes/status.ts';
@@ -45,8 +43,6 @@ export interface ShownAlert {
   readonly endsAt?: string;
 }
 
-export type Scope = 'everything' | 'agent' | { readonly account: string };
-
 export interface HttpServer {
   /** `http://host:port` of the open port. */
   readonly url: string;
@@ -59,8 +55,7 @@ function createApp(served: Served, answers: Answers, log: Log): express.Express 
   app.disable('x-powered-by');
   app.disable('etag');
   app.use(metricsRoutes(served, answers));
-  for (const routes of [healthRoutes, statusRoutes, alertsRoutes, autoCancelRoutes, pageRoutes])
-    app.use(routes(served));
+  for (const routes of [statusRoutes, autoCancelRoutes, pageRoutes]) app.use(routes(served));
   app.use((_request: Request, response: Response) => void response.status(404).type('text').send('not found\n'));
   app.use((error: unknown, request: Request, response: Response, _next: NextFunction) => {
     const message = error instanceof Error ? error.message : String(error);

@@ -12,7 +12,7 @@ function timeOf(text: string, now: number): number | undefined {
   return Number.isFinite(time) ? time : undefined;
 }
 
-/** How far back the journal is given where nobody says. */
+/** How far back the journal is given by default. */
 const SINCE = '24h';
 
 /** GET /api/v1/explain?id=…[&account=…] and /api/v1/journal[?since=…], JSON. */
