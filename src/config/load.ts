@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { globSync, readFileSync } from 'node:fs';
 import { dirname, isAbsolute, join, resolve } from 'node:path';
 import { systemClock } from '../kit/clock.ts';
+import type { Env } from '../kit/secret.ts';
 import { type StoreOptions, storeOptions } from '../store/options.ts';
 import { checkAlerts } from './alerts.ts';
 import { checkAutoCancel } from './auto-cancel.ts';
@@ -25,7 +26,6 @@ export interface LoadedConfig {
 }
 
 type Path = readonly PropertyKey[];
-type Env = Readonly<Record<string, string | undefined>>;
 
 /** Throws ConfigError when the file can't be read. */
 export function readText(file: string): string {
@@ -39,7 +39,7 @@ export function readText(file: string): string {
 
 /**
  * Reads and checks a configuration file. Throws ConfigError with every fault. `env` holds what `{ env: NAME }` names;
- * without it nothing is looked for there, for those who need no secret.
+ * without it no secret is looked for.
  */
 export function loadConfig(file: string, env?: Env, now?: number): LoadedConfig {
   return parseConfig(readText(file), file, env, now);
@@ -76,7 +76,7 @@ export function gather(text: string, file: string): Gathered {
   const { content } = main;
   const isMapping = typeof content === 'object' && content !== null && !Array.isArray(content);
   const raw: Record<string, unknown> = isMapping ? { ...content } : {};
-  /** Whose account each is, and its number there. */
+  /** Which file each account is in, and its number there. */
   const owners: { yaml: YamlFile; index: number }[] = [];
   if (Array.isArray(raw.accounts)) for (const index of raw.accounts.keys()) owners.push({ yaml: main, index });
 

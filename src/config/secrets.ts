@@ -1,6 +1,6 @@
 import { accessSync, constants, readFileSync, realpathSync, statSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { faultOfSecret, Secret, type SecretSetting, secret } from '../kit/secret.ts';
+import { type Env, faultOfSecret, Secret, type SecretSetting, secret } from '../kit/secret.ts';
 import { faultOfHeader } from '../telemetry/options.ts';
 import { addressesOf, faultOfProxy } from '../upstream/options.ts';
 import { accountMayAct } from './auto-cancel.ts';
@@ -8,7 +8,6 @@ import type { Tell } from './faults.ts';
 import type { Config } from './schema.ts';
 
 type Path = readonly PropertyKey[];
-type Env = Readonly<Record<string, string | undefined>>;
 type Account = Config['accounts'][number];
 
 const ELSEWHERE = '{ env: NAME } or { file: PATH } keep it out';

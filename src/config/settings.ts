@@ -106,8 +106,8 @@ export function checkSettings(config: Config, now: number, tell: Tell): void {
     // What an account does not override is said where it stands.
     const at = (...keys: PropertyKey[]) => (tell.isGiven([...own, ...keys]) ? [...own, ...keys] : ['collect', ...keys]);
     if (tell.isGiven(own)) checkCollect(account.collect as unknown as Collected, at, tell);
-    const dear = overBudget(account);
-    if (dear) tell.warn(['accounts', index, 'budget', 'requestsPerDay'], dear);
+    const warning = overBudget(account);
+    if (warning) tell.warn(['accounts', index, 'budget', 'requestsPerDay'], warning);
     const { connectTimeout, timeout } = account.upstream;
     if (tell.isGiven(['accounts', index, 'upstream']) && connectTimeout > timeout) {
       tell.warn(

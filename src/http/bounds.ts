@@ -33,9 +33,9 @@ export const BOUNDS: Bounds = {
 const QUIET = 60_000;
 
 /** Logs that a bound holds: at its onset, not at every case. */
-export type SayHeld = (bound: string, fields: object, message: string) => void;
+export type LogBound = (bound: string, fields: object, message: string) => void;
 
-export function createSayHeld(log: Log, clock: Clock): SayHeld {
+export function createBoundLog(log: Log, clock: Clock): LogBound {
   const last = new Map<string, number>();
   return (bound, fields, message) => {
     const now = clock.monotonic();

@@ -6,8 +6,8 @@ import type { Log } from '../kit/log.ts';
 import type { Format, Scope } from '../model/exposition.ts';
 import type { AccountStatus } from '../model/status.ts';
 import { type Answers, createAnswers } from './answers.ts';
-import { BOUNDS, type Bounds, createSayHeld } from './bounds.ts';
-import { createGate, guardConnections, sayCut } from './gate.ts';
+import { BOUNDS, type Bounds, createBoundLog } from './bounds.ts';
+import { createGate, guardConnections, logCut } from './gate.ts';
 import { autoCancelRoutes } from './routes/auto-cancel.ts';
 import { metricsRoutes } from './routes/metrics.ts';
 import { pageRoutes } from './routes/page.ts';
@@ -84,17 +84,17 @@ export async function startHttpServer(
   log: Log,
 ): Promise<HttpServer> {
   const bounds = { ...BOUNDS, ...changed };
-  const sayHeld = createSayHeld(log, served.clock);
-  const answers = createAnswers(bounds.unreadBytes, request => sayCut(sayHeld, request));
+  const logBound = createBoundLog(log, served.clock);
+  const answers = createAnswers(bounds.unreadBytes, request => logCut(logBound, request));
   const server = createServer(
     {
       headersTimeout: bounds.headersWithin,
       requestTimeout: bounds.requestWithin,
       connectionsCheckingInterval: CHECK_EVERY,
     },
-    createGate({ bounds, answers, allowedHosts }, sayHeld, createApp(served, answers, log)),
+    createGate({ bounds, answers, allowedHosts }, logBound, createApp(served, answers, log)),
   );
-  guardConnections(server, bounds, sayHeld);
+  guardConnections(server, bounds, logBound);
   await new Promise<void>((resolve, reject) => {
     server.once('error', cause => reject(new Error(`can't listen on ${host}:${port}: ${cause.message}`, { cause })));
     server.listen(port, host, resolve);

@@ -2,6 +2,9 @@ import { createHash } from 'node:crypto';
 import { inspect } from 'node:util';
 import { z } from 'zod';
 
+/** Variables of the environment. */
+export type Env = Readonly<Record<string, string | undefined>>;
+
 const REDACTED = '<secret>';
 
 /** A value that prints as `<secret>` in every way there is to print it; only `reveal()` gives it. */
@@ -58,10 +61,7 @@ export const secret = z
 export type SecretSetting = z.output<typeof secret>;
 
 /** Why a setting can't give a secret now; undefined when it can. Files are not looked at: they are read when they are needed. */
-export function faultOfSecret(
-  setting: SecretSetting,
-  env: Readonly<Record<string, string | undefined>>,
-): string | undefined {
+export function faultOfSecret(setting: SecretSetting, env: Env): string | undefined {
   if (!('env' in setting)) return undefined;
   const text = env[setting.env];
   if (!text) return `the environment variable ${setting.env} is not set`;

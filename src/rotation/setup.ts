@@ -2,7 +2,7 @@ import { accessSync, constants } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import type { Clock } from '../kit/clock.ts';
 import type { Closing } from '../kit/closing.ts';
-import type { SecretSetting } from '../kit/secret.ts';
+import type { Env, SecretSetting } from '../kit/secret.ts';
 import type { RecordedAccount } from '../model/account.ts';
 import {
   type Addresses,
@@ -43,7 +43,7 @@ export interface ResetAccount extends CheckedAccount {
 }
 
 export interface RotationDeps {
-  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly env: Env;
   readonly clock: Clock;
   readonly random: () => number;
   /** Where the answer goes, where that is not beside the token. */

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { Duration } from '../kit/duration.ts';
 import { LABEL_NAME } from '../kit/label-name.ts';
-import { Secret, secret } from '../kit/secret.ts';
+import { type Env, Secret, secret } from '../kit/secret.ts';
 
 const httpUrl = z.string().refine(
   text => {
@@ -35,10 +35,7 @@ const proxy = z
 export type ProxySetting = z.output<typeof proxy>;
 
 /** Why a setting can't give a proxy now; undefined when it can. */
-export function faultOfProxy(
-  setting: ProxySetting,
-  env: Readonly<Record<string, string | undefined>>,
-): string | undefined {
+export function faultOfProxy(setting: ProxySetting, env: Env): string | undefined {
   if ('literal' in setting) return undefined;
   const text = env[setting.env];
   if (!text) return `the environment variable ${setting.env} is not set`;

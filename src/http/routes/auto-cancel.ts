@@ -19,7 +19,7 @@ const SINCE = '24h';
 export function autoCancelRoutes({ explain, journal, clock }: Served): Router {
   /** One at a time: each may hold thousands of lines, and a crowd of them all the memory. */
   let last: Promise<unknown> = Promise.resolve();
-  const inTurn = <T>(work: () => Promise<T>): Promise<T> => {
+  const serially = <T>(work: () => Promise<T>): Promise<T> => {
     const answer = last.then(work);
     last = answer.catch(() => undefined);
     return answer;
@@ -41,6 +41,6 @@ export function autoCancelRoutes({ explain, journal, clock }: Served): Router {
       const since = typeof text === 'string' ? timeOf(text, clock.now()) : undefined;
       if (since === undefined)
         response.status(400).json({ error: 'since must be one duration such as 24h, or one time' });
-      else await inTurn(async () => !response.destroyed && response.json(await journal(since)));
+      else await serially(async () => !response.destroyed && response.json(await journal(since)));
     });
 }

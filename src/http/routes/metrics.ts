@@ -31,8 +31,8 @@ export function negotiateFormat(accept: string | undefined): Format {
   return best?.format ?? 'text';
 }
 
-/** Answers a question by `work`, or by what another call of the same key is about to find. */
-type InTurn<T> = (key: string, work: () => Promise<T>) => Promise<T>;
+/** Answers by `work`, or by what another call of the same key is about to find. */
+type SingleFlight<T> = (key: string, work: () => Promise<T>) => Promise<T>;
 
 /** Time between two beginnings of the same work while it is crowded, milliseconds. */
 const SPACING = 250;
@@ -41,7 +41,7 @@ const SPACING = 250;
  * One answer for all who ask the same while an earlier one is worked on: work begins after they asked, so that it is as
  * fresh as if each had its own. While `isCrowded`, the same work begins four times a second.
  */
-function createInTurn<T>(isCrowded: () => boolean, clock: Clock): InTurn<T> {
+function createSingleFlight<T>(isCrowded: () => boolean, clock: Clock): SingleFlight<T> {
   const waiting = new Map<string, Promise<T>>();
   const working = new Map<string, Promise<unknown>>();
   const begun = new Map<string, number>();
@@ -70,13 +70,13 @@ function createInTurn<T>(isCrowded: () => boolean, clock: Clock): InTurn<T> {
 
 /** GET /metrics, /probe?account=NAME and /metrics/agent. */
 export function metricsRoutes({ accounts, exposition, clock }: Served, { isCrowded }: Answers): Router {
-  const inTurn = createInTurn<Awaited<ReturnType<Served['exposition']>>>(isCrowded, clock);
+  const shared = createSingleFlight<Awaited<ReturnType<Served['exposition']>>>(isCrowded, clock);
 
   async function send(request: Request, response: Response, scope: Scope): Promise<void> {
     const gzip = request.acceptsEncodings('gzip') === 'gzip';
     const format = negotiateFormat(request.headers.accept);
     const key = JSON.stringify([scope, format, gzip]);
-    const { contentType, body } = await inTurn(key, () => exposition(scope, format, gzip));
+    const { contentType, body } = await shared(key, () => exposition(scope, format, gzip));
     response.writeHead(200, {
       'Content-Type': contentType,
       'Content-Length': body.length,
