@@ -15,7 +15,11 @@ const UNREADABLE: Readonly<Record<string, string>> = {
 /** Logs that a connection is cut, with its route: no query. */
 export function logCut(logBound: LogBound, { url = '', socket }: IncomingMessage): void {
   const path = url.split('?', 1)[0]?.slice(0, 100);
-  logBound('answers', { path, address: socket.remoteAddress }, 'answers that clients do not take are cut');
+  logBound(
+    'answers',
+    { path, address: socket.remoteAddress },
+    'clients that do not read their response in time are disconnected',
+  );
 }
 
 /** Lets a server refuse connections beyond the bound, and those that take too long to say what they want. */
@@ -29,7 +33,7 @@ export function guardConnections(server: Server, bounds: Bounds, logBound: LogBo
     logBound(
       'connections',
       { limit: bounds.maxConnections },
-      'connections beyond server.maxConnections are refused, and those that wait for a request are closed',
+      'server.maxConnections is reached: new connections are refused, idle ones are closed',
     );
     server.closeIdleConnections();
   });
@@ -39,7 +43,7 @@ export function guardConnections(server: Server, bounds: Bounds, logBound: LogBo
       logBound(
         'requests',
         { address: socket.remoteAddress },
-        'connections that do not finish a request in time are cut',
+        'clients that do not send a complete request in time are disconnected',
       );
     }
     // Behind a first answer it would be taken for a part of it.
@@ -109,7 +113,11 @@ export function createGate(
     if (socket.destroyed) return;
     const open = (unanswered.get(socket) ?? 0) + 1;
     if (open > bounds.pipelined) {
-      logBound('pipelined', { address: socket.remoteAddress }, 'connections that ask on without an answer are cut');
+      logBound(
+        'pipelined',
+        { address: socket.remoteAddress },
+        'clients that pipeline too many requests are disconnected',
+      );
       cutReading(socket);
       return;
     }

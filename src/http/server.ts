@@ -99,7 +99,9 @@ export async function startHttpServer(
     server.once('error', cause => reject(new Error(`can't listen on ${host}:${port}: ${cause.message}`, { cause })));
     server.listen(port, host, resolve);
   });
-  server.removeAllListeners('error').on('error', error => log.error({ error: error.message }, 'the port has a fault'));
+  server
+    .removeAllListeners('error')
+    .on('error', error => log.error({ error: error.message }, 'the HTTP server reports an error'));
   const { port: open, address, family } = server.address() as AddressInfo;
   const name = address === '0.0.0.0' || address === '::' ? 'localhost' : family === 'IPv6' ? `[${address}]` : address;
   return { url: `http://${name}:${open}`, close: () => closeServer(server, served.clock) };

@@ -160,7 +160,7 @@ export function createBudget(
       refill();
       const most = priority === 'action' ? options.requestsPerDay : forReading;
       if (usedToday >= most) {
-        throw new UpstreamError('refused', `the day's ${most} requests are used up until 00:00 UTC`);
+        throw new UpstreamError('refused', `the daily budget of ${most} requests is used up until 00:00 UTC`);
       }
       const tooLong = longPause();
       if (tooLong) throw tooLong;

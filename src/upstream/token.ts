@@ -82,7 +82,7 @@ export const withBearer =
         const sent = (await token()).reveal();
         if (refused?.token === sent) {
           if (clock.monotonic() - refused.at < RECHECK_AFTER) {
-            throw new UpstreamError('unauthorized', 'the service refused the token; it is tried again every 5 minutes');
+            throw new UpstreamError('unauthorized', 'the service refuses the token; it is retried every 5 minutes');
           }
           // Taken before the answer, so that one request asks and not all that wait.
           refused.at = clock.monotonic();
