@@ -3,8 +3,6 @@ import type { AddressInfo } from 'node:net';
 import express, { type NextFunction, type Request, type Response } from 'express';
 import type { Clock } from '../kit/clock.ts';
 import type { Log } from '../kit/log.ts';
-import type { Format, Scope } from '../model/exposition.ts';
-import type { AccountStatus } from '../model/status.ts';
 import { type Answers, createAnswers } from './answers.ts';
 import { BOUNDS, type Bounds, createBoundLog } from './bounds.ts';
 import { createGate, guardConnections, logCut } from './gate.ts';
@@ -12,36 +10,9 @@ import { autoCancelRoutes } from './routes/auto-cancel.ts';
 import { metricsRoutes } from './routes/metrics.ts';
 import { pageRoutes } from './routes/page.ts';
 import { statusRoutes } from './routes/status.ts';
+import type { Served } from './served.ts';
 
-/** What the routes serve, as functions over what is in memory: no request here ever asks the service. */
-export interface Served {
-  readonly version: string;
-  readonly externalUrl: string | null;
-  readonly accounts: readonly string[];
-  /** The exposition: everything, one account's families, or the agent's own. */
-  exposition(scope: Scope, format: Format, gzip: boolean): Promise<{ contentType: string; body: Buffer }>;
-  status(): readonly AccountStatus[];
-  /** Why a failure callback is or is not acted upon, by every account that tracks it; JSON. */
-  explain(id: string, account: string | undefined): readonly unknown[];
-  /** Lines of the journal from a time on (milliseconds since the Unix epoch), the oldest first; JSON. */
-  journal(since: number): Promise<readonly unknown[]>;
-  /** Alerts of the agent itself that are pending, firing, or were resolved lately. */
-  alerts(): readonly ShownAlert[];
-  readonly clock: Clock;
-}
-
-/** An alert, as JSON. */
-export interface ShownAlert {
-  readonly state: 'pending' | 'firing' | 'resolved';
-  /** `alertname` and `account` included. */
-  readonly labels: Readonly<Record<string, string>>;
-  readonly annotations: Readonly<Record<string, string>>;
-  /** By which it was last judged true. */
-  readonly value: number;
-  /** Times, as ISO 8601. */
-  readonly startsAt?: string;
-  readonly endsAt?: string;
-}
+export type { Served, ShownAlert } from './served.ts';
 
 export interface HttpServer {
   /** `http://host:port` of the open port. */

@@ -1,6 +1,6 @@
 import { type Request, type Response, Router } from 'express';
 import { parseDuration } from '../../kit/duration.ts';
-import type { Served } from '../server.ts';
+import type { Served } from '../served.ts';
 
 /** One parameter of the query; undefined when it is missing or given more than once. */
 const parameter = (value: unknown) => (typeof value === 'string' && value !== '' ? value : undefined);

@@ -3,7 +3,7 @@ import { type Request, type Response, Router } from 'express';
 import type { Clock } from '../../kit/clock.ts';
 import type { Format, Scope } from '../../model/exposition.ts';
 import type { Answers } from '../answers.ts';
-import type { Served } from '../server.ts';
+import type { Served } from '../served.ts';
 
 /** Which of our formats one element of an Accept header asks for. */
 function formatOf(type: string, version: string | undefined): Format | undefined {

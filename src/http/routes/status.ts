@@ -1,6 +1,6 @@
 import { Router } from 'express';
 import { hostOf } from '../options.ts';
-import type { Served } from '../server.ts';
+import type { Served } from '../served.ts';
 
 /**
  * GET /-/healthy and /-/ready; /api/v1/status, /alerts and /sd, JSON. Routes are served only once configuration, store and
