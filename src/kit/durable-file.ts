@@ -12,6 +12,7 @@ import {
   rmSync,
   type Stats,
   statSync,
+  writeFileSync,
   writeSync,
 } from 'node:fs';
 import { dirname } from 'node:path';
@@ -28,12 +29,6 @@ export function syncFolder(path: string): void {
     fsyncSync(handle);
   } finally {
     closeSync(handle);
-  }
-}
-
-function writeAll(handle: number, bytes: Buffer, position: number): void {
-  for (let done = 0; done < bytes.length; ) {
-    done += writeSync(handle, bytes, done, bytes.length - done, position + done);
   }
 }
 
@@ -86,7 +81,7 @@ export function replaceFile(path: string, content: string | Buffer, mode = 0o600
   const handle = openSync(fresh, 'wx', 0o600);
   try {
     try {
-      writeAll(handle, typeof content === 'string' ? Buffer.from(content) : content, 0);
+      writeFileSync(handle, content);
       if (before && !mayBePlanted(file)) keepOwner(handle, before);
       else fchmodSync(handle, mode);
       fsyncSync(handle);
@@ -129,7 +124,7 @@ export function reserveFile(path: string, size: number): ReservedFile {
     removeFile(path);
   };
   try {
-    writeAll(handle, Buffer.alloc(size, ' '), 0);
+    writeFileSync(handle, Buffer.alloc(size, ' '));
     fsyncSync(handle);
     syncFolder(dirname(path));
   } catch (error) {
@@ -138,8 +133,11 @@ export function reserveFile(path: string, size: number): ReservedFile {
   }
   return {
     append(bytes) {
-      writeAll(handle, bytes, length);
-      length += bytes.length;
+      for (let done = 0; done < bytes.length; ) {
+        const written = writeSync(handle, bytes, done, bytes.length - done, length);
+        done += written;
+        length += written;
+      }
     },
     complete() {
       ftruncateSync(handle, length);

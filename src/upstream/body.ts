@@ -84,17 +84,6 @@ type Own = (task: () => Promise<void>) => Promise<void>;
 const SHORT = 256 * 1024;
 const BYTE_ORDER_MARK = Buffer.from('\ufeff');
 
-/** Gives the bytes to the reader, and yields to the event loop now and then. */
-function createFeed(reader: JsonReader): (bytes: Buffer) => Promise<void> {
-  const turns = createTurns();
-  return async bytes => {
-    for (let at = 0; at < bytes.length; ) {
-      at = reader.read(bytes, at);
-      await turns.pass();
-    }
-  };
-}
-
 /**
  * The JSON body that comes in these pieces. A short one is as JSON.parse gives it; of a long one, the elements of lists
  * become what `rowsOf` makes of them while it comes, and other work gets in between, which `own` is told of. Throws
@@ -108,28 +97,31 @@ export async function readJson(
   let head: Buffer[] = [];
   let size = 0;
   let reader: JsonReader | undefined;
-  let feed: ((bytes: Buffer) => Promise<void>) | undefined;
+  const turns = createTurns();
   const takeHead = () => {
     const bytes = Buffer.concat(head, size);
     head = [];
     // A byte order mark is no JSON, and harmless.
-    return bytes.subarray(0, BYTE_ORDER_MARK.length).equals(BYTE_ORDER_MARK)
-      ? bytes.subarray(BYTE_ORDER_MARK.length)
-      : bytes;
+    const mark = bytes.subarray(0, BYTE_ORDER_MARK.length).equals(BYTE_ORDER_MARK) ? BYTE_ORDER_MARK.length : 0;
+    return bytes.subarray(mark);
+  };
+  const feed = async (reading: JsonReader, bytes: Buffer) => {
+    for (let at = 0; at < bytes.length; ) {
+      at = reading.read(bytes, at);
+      await turns.pass();
+    }
   };
   for await (const piece of pieces) {
-    if (feed) {
-      const next = feed;
-      await own(() => next(piece));
-      continue;
+    let bytes = piece;
+    if (!reader) {
+      head.push(piece);
+      size += piece.length;
+      if (size <= SHORT) continue;
+      bytes = takeHead();
+      reader = createJsonReader(rowsOf);
     }
-    head.push(piece);
-    size += piece.length;
-    if (size <= SHORT) continue;
-    reader = createJsonReader(rowsOf);
-    const first = createFeed(reader);
-    feed = first;
-    await own(() => first(takeHead()));
+    const reading = reader;
+    await own(() => feed(reading, bytes));
   }
   if (reader) return reader.end();
   try {

@@ -16,33 +16,32 @@ export const LARGE = 4 * 1024 * 1024;
 const AT_A_TIME = 4;
 
 export function createLargeBodies(): LargeBodies {
-  const waiting: (() => void)[] = [];
+  const waiting = new Set<() => void>();
   let free = AT_A_TIME;
 
   function leave(): void {
-    const next = waiting.shift();
-    if (next) next();
-    else free += 1;
+    const [next] = waiting;
+    if (!next) free += 1;
+    else {
+      waiting.delete(next);
+      next();
+    }
   }
 
-  function enter(signal: AbortSignal): Promise<void> {
+  async function enter(signal: AbortSignal): Promise<void> {
     if (free > 0) {
       free -= 1;
-      return Promise.resolve();
+      return;
     }
-    return new Promise((resolve, reject) => {
-      const onAbort = () => {
-        waiting.splice(waiting.indexOf(start), 1);
-        reject(signal.reason);
-      };
-      const start = () => {
-        signal.removeEventListener('abort', onAbort);
-        resolve();
-      };
-      if (signal.aborted) return reject(signal.reason);
-      signal.addEventListener('abort', onAbort, { once: true });
-      waiting.push(start);
-    });
+    signal.throwIfAborted();
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    const onAbort = () => {
+      waiting.delete(resolve);
+      reject(signal.reason);
+    };
+    waiting.add(resolve);
+    signal.addEventListener('abort', onAbort, { once: true });
+    await promise.finally(() => signal.removeEventListener('abort', onAbort));
   }
 
   return {
