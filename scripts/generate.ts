@@ -12,7 +12,7 @@ function typeOf(schema: JsonSchema): string {
   if (schema.enum) return schema.enum.map(value => `\`${value}\``).join(' \\| ');
   if (schema.anyOf) return [...new Set(schema.anyOf.map(typeOf))].join(' \\| ');
   if (schema.type === 'array') return `list of ${schema.items ? typeOf(schema.items) : 'values'}`;
-  return schema.type ?? 'value';
+  return [schema.type ?? 'value'].flat().join(' \\| ');
 }
 
 function configRows(schema: JsonSchema, path: string): string[] {

@@ -61,7 +61,7 @@ const NONE_ENABLED = 'must have at least one collector enabled';
 export const ConfigInput = z.strictObject({
   server: serverOptions.prefault({}).describe('The HTTP server for metrics, status and probes.'),
   upstream: upstreamOptions.prefault({}).describe('Connections to the service, for all accounts.'),
-  log: logOptions.prefault({}).describe('Log of the process, on standard error.'),
+  log: logOptions.prefault({}).describe('Log of the process.'),
   store: storeOptions.prefault({}).describe('Where state is kept across restarts.'),
   accountFiles: z
     .array(z.string().min(1))

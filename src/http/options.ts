@@ -52,7 +52,7 @@ export const serverOptions = z.strictObject({
     .max(100_000)
     .default(BOUNDS.maxConnections)
     .describe(
-      'Most connections at a time; further ones are refused. A client that does not read its response within 30 s is disconnected: see docs/bounds.md.',
+      'Maximum number of open connections; further ones are refused. A client that does not read its response within 30 s is disconnected: see docs/bounds.md.',
     ),
   allowedHosts: z
     .array(allowedHost)

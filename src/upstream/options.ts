@@ -81,13 +81,13 @@ const budgetOptions = z.strictObject({
     .max(10_000)
     .default(10)
     .describe('Requests that may be sent at once after a quiet time (token bucket).'),
-  concurrency: z.int().min(1).max(1000).default(4).describe('Most requests in flight at a time.'),
+  concurrency: z.int().min(1).max(1000).default(4).describe('Maximum number of requests in flight.'),
   requestsPerDay: z
     .int()
     .min(1)
     .default(200_000)
     .describe(
-      'Most requests per UTC day. The rate is lowered so that they last the day. A tenth is reserved for auto-cancel; when the rest is used up, collecting pauses until 00:00 UTC.',
+      'Maximum number of requests per UTC day. The rate is lowered so that they last the day. A tenth is reserved for auto-cancel; when the rest is used up, collecting pauses until 00:00 UTC.',
     ),
 });
 
