@@ -50,7 +50,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
 
 /** The one file of a room that others may open. Rooms without a door are open; app opens every file. */
 const DOORS: Readonly<Record<string, readonly string[]>> = {
-  // Which room may open the second, the face that resets tokens, see below.
+  // The second, the face that resets tokens, is rotation's alone.
   upstream: ['api.ts', 'rotator.ts'],
   store: ['store.ts'],
   metrics: ['family.ts', 'account-families.ts'],
@@ -116,7 +116,9 @@ function breaches(path: string, text: string): string[] {
     const [other = '', ...rest] = target.split('/');
     const file = rest.join('/');
     if (other === room) continue;
-    if (!MAY_IMPORT[room]?.includes(other)) found.push(`${path}: ${room} may not import ${other}`);
+    if (target === 'upstream/rotator.ts' && room !== 'rotation')
+      found.push(`${path}: only rotation may open ${target}`);
+    else if (!MAY_IMPORT[room]?.includes(other)) found.push(`${path}: ${room} may not import ${other}`);
     else if (room === 'config' && file === 'options.ts') continue;
     else if (!OPENS_EVERY_FILE.includes(room) && DOORS[other] && !DOORS[other].includes(file))
       found.push(`${path}: ${target} is not the door of ${other}`);
@@ -154,6 +156,11 @@ describe('walls', () => {
       'store/memory.ts is not the door of store',
     ],
     ['config/x.ts', `import { runLoop } from '../scheduler/loop.ts';`, 'config may open only the options of scheduler'],
+    [
+      'app/x.ts',
+      `import { createRotator } from '../upstream/rotator.ts';`,
+      'only rotation may open upstream/rotator.ts',
+    ],
     ['kit/x.ts', `import express from 'express';`, "the library express is not kit's"],
     ['cli/x.ts', `import { runLoop } from '../scheduler/loop.ts';`, 'cli may not import scheduler'],
   ])('catches a planted breach in %s: %s', (path, text, breach) => {
