@@ -1,7 +1,9 @@
 import type { LoadedConfig } from '../config/load.ts';
+import { type Closing, withClosing } from '../kit/closing.ts';
 import {
   type CheckedAccount,
   checkToken as check,
+  type RotateDeps,
   type RotationDeps,
   RotationError,
   rotateToken as reset,
@@ -24,7 +26,12 @@ function findAccount({ config, file }: LoadedConfig, name: string): Account {
   throw new RotationError(`${file} has no account '${name}'; it has ${names}`, { isUsage: true });
 }
 
-function checkedAccount({ config }: LoadedConfig, account: Account, env: RotationDeps['env']): CheckedAccount {
+function checkedAccount(
+  { config }: LoadedConfig,
+  account: Account,
+  env: RotationDeps['env'],
+  closing: Closing,
+): CheckedAccount {
   const { name, token, upstream } = account;
   const path = accountFile(config.store, name);
   return {
@@ -33,7 +40,8 @@ function checkedAccount({ config }: LoadedConfig, account: Account, env: Rotatio
     addresses: addressesOf(account),
     connect() {
       const dispatchers = createDispatchers(env);
-      return { dispatcher: dispatchers.for(upstream), timeout: upstream.timeout, close: () => dispatchers.destroy() };
+      closing.add('connections', () => dispatchers.destroy());
+      return { dispatcher: dispatchers.for(upstream), timeout: upstream.timeout };
     },
     planFile: { path, read: () => readAccountFile(path), write: record => writeAccountFile(path, record) },
   };
@@ -49,23 +57,25 @@ function lock(path: string): () => void {
 }
 
 /** Looks at the token of a configured account, and changes nothing. Throws RotationError. */
-export async function checkToken(loaded: LoadedConfig, name: string, deps: RotationDeps): Promise<TokenReport> {
-  return check(checkedAccount(loaded, findAccount(loaded, name), deps.env), deps);
+export function checkToken(loaded: LoadedConfig, name: string, deps: RotationDeps): Promise<TokenReport> {
+  return withClosing(async closing =>
+    check(checkedAccount(loaded, findAccount(loaded, name), deps.env, closing), deps),
+  );
 }
 
 /** Resets the token of a configured account. Throws RotationError with what happened and what to do. */
-export async function rotateToken(
-  loaded: LoadedConfig,
-  name: string,
-  deps: Parameters<typeof reset>[1],
-): Promise<void> {
-  const account = findAccount(loaded, name);
-  const { management, actionToken } = account;
-  if (!management) {
-    throw new RotationError(
-      `${loaded.file}: ${name} has no management section; rotate-token needs { baseUrl, username, password } there`,
-      { isUsage: true },
-    );
-  }
-  return reset({ ...checkedAccount(loaded, account, deps.env), management, actionToken, lock }, deps);
+export function rotateToken(loaded: LoadedConfig, name: string, deps: RotateDeps): Promise<void> {
+  return withClosing(async closing => {
+    const account = findAccount(loaded, name);
+    const { management, actionToken } = account;
+    if (!management) {
+      throw new RotationError(
+        `${loaded.file}: ${name} has no management section; rotate-token needs { baseUrl, username, password } there`,
+        { isUsage: true },
+      );
+    }
+    const checked = checkedAccount(loaded, account, deps.env, closing);
+    const hold = (path: string) => closing.add('lock', lock(path));
+    await reset({ ...checked, management, actionToken, lock: hold }, deps);
+  });
 }

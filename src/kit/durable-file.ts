@@ -12,7 +12,6 @@ import {
   rmSync,
   type Stats,
   statSync,
-  writeFileSync,
   writeSync,
 } from 'node:fs';
 import { dirname } from 'node:path';
@@ -29,6 +28,12 @@ export function syncFolder(path: string): void {
     fsyncSync(handle);
   } finally {
     closeSync(handle);
+  }
+}
+
+function writeAll(handle: number, bytes: Buffer, position: number): void {
+  for (let done = 0; done < bytes.length; ) {
+    done += writeSync(handle, bytes, done, bytes.length - done, position + done);
   }
 }
 
@@ -81,7 +86,7 @@ export function replaceFile(path: string, content: string | Buffer, mode = 0o600
   const handle = openSync(fresh, 'wx', 0o600);
   try {
     try {
-      writeFileSync(handle, content);
+      writeAll(handle, typeof content === 'string' ? Buffer.from(content) : content, 0);
       if (before && !mayBePlanted(file)) keepOwner(handle, before);
       else fchmodSync(handle, mode);
       fsyncSync(handle);
@@ -124,7 +129,7 @@ export function reserveFile(path: string, size: number): ReservedFile {
     removeFile(path);
   };
   try {
-    writeFileSync(handle, Buffer.alloc(size, ' '));
+    writeAll(handle, Buffer.alloc(size, ' '), 0);
     fsyncSync(handle);
     syncFolder(dirname(path));
   } catch (error) {
@@ -133,11 +138,8 @@ export function reserveFile(path: string, size: number): ReservedFile {
   }
   return {
     append(bytes) {
-      for (let done = 0; done < bytes.length; ) {
-        const written = writeSync(handle, bytes, done, bytes.length - done, length);
-        done += written;
-        length += written;
-      }
+      writeAll(handle, bytes, length);
+      length += bytes.length;
     },
     complete() {
       ftruncateSync(handle, length);

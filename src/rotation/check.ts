@@ -1,5 +1,4 @@
 import { statSync } from 'node:fs';
-import { withClosing } from '../kit/closing.ts';
 import { fingerprint } from '../kit/secret.ts';
 import { readIntent } from './intent.ts';
 import { type CheckedAccount, prepareCheck, type RotationDeps, type TokenSetup } from './setup.ts';
@@ -35,23 +34,19 @@ async function ageOf({ token, planFile }: TokenSetup, now: number): Promise<stri
 }
 
 /** Looks at an account's token, and changes nothing. */
-export function checkToken(account: CheckedAccount, deps: RotationDeps): Promise<TokenReport> {
-  return withClosing(async closing => {
-    const setup = prepareCheck(account, deps, closing);
-    const { token, intentFile } = setup;
-    const verdict = await setup.check(token.present);
-    const intent = readIntent(intentFile);
-    const isKnown = verdict === 'accepted' || verdict === 'refused';
-    return {
-      account: account.name,
-      fingerprint: fingerprint(token.present),
-      place: token.name,
-      age: await ageOf(setup, deps.clock.now()),
-      service: isKnown
-        ? `${verdict === 'accepted' ? 'takes' : 'refuses'} it`
-        : `could not be asked: ${verdict.message}`,
-      unfinished: intent ? `one that began at ${intent.startedAt}; rotate-token finishes it` : 'none',
-      isWell: verdict === 'accepted' && !intent,
-    };
-  });
+export async function checkToken(account: CheckedAccount, deps: RotationDeps): Promise<TokenReport> {
+  const setup = prepareCheck(account, deps);
+  const { token, intentFile } = setup;
+  const verdict = await setup.check(token.present);
+  const intent = readIntent(intentFile);
+  const isKnown = verdict === 'accepted' || verdict === 'refused';
+  return {
+    account: account.name,
+    fingerprint: fingerprint(token.present),
+    place: token.name,
+    age: await ageOf(setup, deps.clock.now()),
+    service: isKnown ? `${verdict === 'accepted' ? 'takes' : 'refuses'} it` : `could not be asked: ${verdict.message}`,
+    unfinished: intent ? `one that began at ${intent.startedAt}; rotate-token finishes it` : 'none',
+    isWell: verdict === 'accepted' && !intent,
+  };
 }

@@ -1,4 +1,3 @@
-import { withClosing } from '../kit/closing.ts';
 import { removeFile } from '../kit/durable-file.ts';
 import { fingerprint } from '../kit/secret.ts';
 import { toAccountAnswer } from '../upstream/rotator.ts';
@@ -31,17 +30,15 @@ export async function rotateToken(account: ResetAccount, deps: RotateDeps): Prom
   const say = (lines: readonly string[]) => {
     for (const line of lines) deps.say(line);
   };
-  await withClosing(async closing => {
-    const setup = prepareReset(account, deps, closing);
-    const unfinished = readIntent(setup.intentFile);
-    if (unfinished) {
-      const { isOver, lines } = await settle(unfinished, setup);
-      say(lines);
-      if (isOver) return;
-    }
-    const intent = await agree(setup, deps);
-    say(await deps.uninterrupted(() => reset(intent, setup)));
-  });
+  const setup = prepareReset(account, deps);
+  const unfinished = readIntent(setup.intentFile);
+  if (unfinished) {
+    const { isOver, lines } = await settle(unfinished, setup);
+    say(lines);
+    if (isOver) return;
+  }
+  const intent = await agree(setup, deps);
+  say(await deps.uninterrupted(() => reset(intent, setup)));
 }
 
 /** Makes sure that the new secrets can be put in place; with `out`, that is left to the operator. */

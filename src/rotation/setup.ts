@@ -1,7 +1,6 @@
 import { accessSync, constants } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import type { Clock } from '../kit/clock.ts';
-import type { Closing } from '../kit/closing.ts';
 import type { Env, SecretSetting } from '../kit/secret.ts';
 import type { RecordedAccount } from '../model/account.ts';
 import {
@@ -30,7 +29,7 @@ export interface CheckedAccount {
   readonly token: SecretSetting;
   readonly addresses: Addresses;
   /** Connections of their own each time: no request of a reset takes one that another has left open. */
-  connect(): Connection & { close(): Promise<unknown> };
+  connect(): Connection;
   readonly planFile: PlanFile;
 }
 
@@ -38,8 +37,8 @@ export interface CheckedAccount {
 export interface ResetAccount extends CheckedAccount {
   readonly actionToken: SecretSetting | null;
   readonly management: { readonly baseUrl: string; readonly username: string; readonly password: SecretSetting };
-  /** Keeps other processes from locking the same path until the returned function is called. Throws RotationError when one has it. */
-  lock(path: string): () => void;
+  /** Keeps other processes from locking the same path while this command runs. Throws RotationError when one has it. */
+  lock(path: string): void;
 }
 
 export interface RotationDeps {
@@ -87,32 +86,22 @@ function intentFileOf({ file }: SecretPlace, account: string, out: string | unde
   return resetMark(join(out === undefined ? process.cwd() : dirname(resolve(out)), account));
 }
 
-function connect(account: CheckedAccount, closing: Closing): Connection {
-  const { close, ...connection } = account.connect();
-  closing.add('connections', close);
-  return connection;
-}
-
-/** Throws RotationError where the configuration is not enough. `closing` learns what to close. */
-export function prepareCheck(
-  account: CheckedAccount,
-  { env, clock, random, out }: RotationDeps,
-  closing: Closing,
-): TokenSetup {
+/** Throws RotationError where the configuration is not enough. */
+export function prepareCheck(account: CheckedAccount, { env, clock, random, out }: RotationDeps): TokenSetup {
   const { name, addresses, planFile } = account;
   const token = findSecret(account.token, env, `the token of ${name}`);
   return {
     account: name,
     token,
-    check: createTokenCheck({ ...connect(account, closing), addresses, clock, random }),
+    check: createTokenCheck({ ...account.connect(), addresses, clock, random }),
     intentFile: intentFileOf(token, name, out),
     planFile,
   };
 }
 
-function lock(account: ResetAccount, intentFile: string): () => void {
+function lock(account: ResetAccount, intentFile: string): void {
   try {
-    return account.lock(intentFile);
+    account.lock(intentFile);
   } catch (error) {
     if (error instanceof RotationError) throw error;
     throw new RotationError(
@@ -122,23 +111,23 @@ function lock(account: ResetAccount, intentFile: string): () => void {
 }
 
 /** As `prepareCheck`, and keeps other runs from the same reset. */
-export function prepareReset(account: ResetAccount, deps: RotationDeps, closing: Closing): RotationSetup {
+export function prepareReset(account: ResetAccount, deps: RotationDeps): RotationSetup {
   const { name, management, actionToken } = account;
-  const setup = prepareCheck(account, deps, closing);
+  const setup = prepareCheck(account, deps);
   const { token } = setup;
   const password = findSecret(management.password, deps.env, `the management password of ${name}`);
   const out = deps.out === undefined ? undefined : resolve(deps.out);
   for (const { file } of [token, password]) {
     if (file && out === undefined && !isWritable(dirname(file.real))) throw notReplaceable(file.path, 'not writable');
   }
-  closing.add('lock', lock(account, setup.intentFile));
+  lock(account, setup.intentFile);
   return {
     ...setup,
     out,
     managementUrl: management.baseUrl,
     password,
     actionToken: actionToken ? nameOf(actionToken, `the action token of ${name}`) : undefined,
-    rotator: createRotator({ ...management, ...connect(account, closing), password: password.present }),
+    rotator: createRotator({ ...management, ...account.connect(), password: password.present }),
     newRecord(now) {
       const time = new Date(now).toISOString().replaceAll(/[-:]/g, '');
       return out ?? `${resolve(token.file?.path ?? name)}.rotated-${time}.json`;
