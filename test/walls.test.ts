@@ -50,11 +50,13 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
 
 /** The one file of a room that others may open. Rooms without a door are open; app opens every file. */
 const DOORS: Readonly<Record<string, readonly string[]>> = {
-  upstream: ['api.ts'],
+  // The second, the face that resets tokens, is rotation's alone.
+  upstream: ['api.ts', 'rotator.ts'],
   store: ['store.ts'],
   metrics: ['family.ts', 'account-families.ts'],
   collectors: ['index.ts'],
   alerts: ['index.ts'],
+  rotation: ['index.ts'],
   emulator: ['server.ts'],
 };
 /** Files that decide, and so must not be able to do anything: they import kit, model and each other alone, and nothing of Node. */
@@ -133,6 +135,8 @@ function breaches(path: string, text: string): string[] {
     if (isPure && !['kit', 'model'].includes(other) && !PURE.has(target))
       found.push(`${path}: a pure file may not import ${target}`);
     else if (other === room) continue;
+    else if (target === 'upstream/rotator.ts' && room !== 'rotation')
+      found.push(`${path}: only rotation may open ${target}`);
     else if (!MAY_IMPORT[room]?.includes(other)) found.push(`${path}: ${room} may not import ${other}`);
     else if (room === 'config' && file === 'options.ts') continue;
     else if (doors && !doors.includes(file)) found.push(`${path}: ${target} is not the door of ${other}`);
@@ -178,6 +182,11 @@ describe('walls', () => {
       `import { createHistory } from './history.ts';`,
       'a pure file may not import alerts/history.ts',
     ],
+    [
+      'app/x.ts',
+      `import { createRotator } from '../upstream/rotator.ts';`,
+      'only rotation may open upstream/rotator.ts',
+    ],
     ['kit/x.ts', `import express from 'express';`, "the library express is not kit's"],
     [
       'auto-cancel/stages.ts',
@@ -201,7 +210,8 @@ describe('walls', () => {
         [...readFileSync(join('src', path), 'utf8').matchAll(IMPORT)].some(([, from = '']) => file.test(from)),
       );
     expect(importersOf(/\/rotator\.ts$/).filter(path => !path.startsWith('rotation/'))).toEqual([]);
-    expect(importersOf(/rotation\//)).toEqual(['cli/rotate-token.ts']);
+    expect(importersOf(/\/rotation\//)).toEqual(['app/rotate-token.ts']);
+    expect(importersOf(/\/rotate-token\.ts$/).sort()).toEqual(['cli/cli.ts', 'cli/rotate-token.ts']);
     const senders = files.filter(path => readFileSync(join('src', path), 'utf8').includes('/rotatetoken'));
     expect(senders.filter(path => !path.startsWith('emulator/'))).toEqual(['upstream/rotator.ts']);
   });

@@ -1,5 +1,5 @@
 import { type Answer, ask, type Command } from '../auto-cancel/index.ts';
-import type { StoreSettings } from '../config/store-settings.ts';
+import type { StoreSettings } from '../config/load.ts';
 import type { Clock } from '../kit/clock.ts';
 import { openStoreBeside } from '../store/open.ts';
 import type { Store } from '../store/store.ts';

@@ -21,8 +21,6 @@ import type { Store } from '../store/store.ts';
 import type { Account } from './account.ts';
 import { walkViewOf } from './callbacks.ts';
 
-export { withStages } from '../auto-cancel/reference.ts';
-
 /** Acting on stuck failure callbacks, for all accounts. */
 export interface AutoCancel {
   readonly sources: readonly Source[];

@@ -9,13 +9,13 @@ import {
   journalOf,
   type Command as Order,
 } from '../app/ask-agent.ts';
-import { loadStoreSettings } from '../config/store-settings.ts';
+import { loadStoreSettings } from '../config/load.ts';
 import { systemClock } from '../kit/clock.ts';
 import { formatDuration } from '../kit/duration.ts';
 import { printable } from '../kit/printable.ts';
-import { durationOption } from './duration-option.ts';
+import { durationOption } from './option-values.ts';
 import { toTable } from './table.ts';
-import { untilStopped } from './until-stopped.ts';
+import { stopSignal } from './until-stopped.ts';
 
 interface Options {
   readonly config: string;
@@ -42,9 +42,7 @@ const QUEUED: readonly Order['kind'][] = ['pause', 'resume', 'reset-breaker'];
 
 /** What the agent answers; undefined when none runs and the command waits for the next. */
 async function order(file: string, command: Order): Promise<unknown> {
-  const stop = new AbortController();
-  void untilStopped().then(signal => stop.abort(new Error(`stopped by ${signal}`)));
-  const answer = await askAgent(loadStoreSettings(file), command, { clock: systemClock, signal: stop.signal });
+  const answer = await askAgent(loadStoreSettings(file), command, { clock: systemClock, signal: stopSignal() });
   if (answer === 'no_agent') {
     if (!QUEUED.includes(command.kind))
       throw new Error('no agent answered: is one running with this store, and autoCancel.mode not off?');

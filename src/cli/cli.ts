@@ -6,7 +6,6 @@ import { autoCancelCommand } from './auto-cancel.ts';
 import { checkConfigCommand } from './check-config.ts';
 import { demoCommand } from './demo.ts';
 import { emulateCommand } from './emulate.ts';
-import { generateCommand } from './generate.ts';
 import { planCommand } from './plan.ts';
 import { rotateTokenCommand } from './rotate-token.ts';
 import { rulesCommand } from './rules.ts';
@@ -15,7 +14,7 @@ import { snapshotCommand } from './snapshot.ts';
 
 /** Runs one command line. Gives the exit code: 0 done, 1 the work failed, 2 bad usage or configuration. */
 export async function runCli(argv: readonly string[]): Promise<number> {
-  // Whoever read our output may be gone; that is no reason to end.
+  // The reader of our output may be gone; that is no reason to end.
   for (const output of [process.stdout, process.stderr]) {
     output.on('error', (error: NodeJS.ErrnoException) => {
       if (error.code !== 'EPIPE' && error.code !== 'EIO') throw error;
@@ -39,7 +38,6 @@ export async function runCli(argv: readonly string[]): Promise<number> {
   for (const command of commands) {
     program.addCommand(command.copyInheritedSettings(program));
   }
-  program.addCommand(generateCommand().copyInheritedSettings(program), { hidden: true });
   try {
     await program.parseAsync(argv, { from: 'user' });
     return 0;

@@ -1,8 +1,55 @@
 import { Command } from 'commander';
-import type { EmulatedAccount } from '../emulator/server.ts';
-import { emulatorHelp, repeated, startEmulatorFor } from './emulator.ts';
-import { integerOption, numberOption } from './number-option.ts';
+import type { Dialect, EmulatedAccount, Emulator, EmulatorOptions } from '../emulator/server.ts';
+import { integerOption, numberOption, repeated } from './option-values.ts';
 import { untilStopped } from './until-stopped.ts';
+
+/** As they stand on the command line. */
+interface Given {
+  readonly option?: readonly string[] | undefined;
+  readonly fault?: readonly string[] | undefined;
+}
+
+/**
+ * Starts the emulator, which is loaded only here and for its help: `serve` never carries it. An unknown scenario, option or
+ * fault is bad usage of `command`.
+ */
+export async function startEmulatorFor(
+  command: Command,
+  options: EmulatorOptions & { scenario: string },
+  { option = [], fault = [] }: Given = {},
+): Promise<Emulator> {
+  const { scenarios, startEmulator, readDialectOption, readFault } = await import('../emulator/server.ts');
+  const names = Object.keys(scenarios);
+  if (!names.includes(options.scenario)) {
+    command.error(`error: there is no scenario '${options.scenario}'; there are ${names.join(', ')}`);
+  }
+  const asUsage = <T>(read: (text: string) => T, texts: readonly string[]): T[] => {
+    try {
+      return texts.map(read);
+    } catch (error) {
+      return command.error(`error: ${(error as Error).message}`);
+    }
+  };
+  const dialect: Partial<Dialect> = Object.assign({}, ...asUsage(readDialectOption, option));
+  return startEmulator({ ...options, dialect, faults: asUsage(readFault, fault) });
+}
+
+/** What the emulator says of itself: scenarios, options, faults. */
+async function emulatorHelp(): Promise<string> {
+  const { scenarios, dialectHelp, faultHelp } = await import('../emulator/server.ts');
+  const indent = (lines: readonly string[]) => lines.map(line => `  ${line}`);
+  return [
+    '',
+    'Scenarios:',
+    ...Object.entries(scenarios).map(([name, { description }]) => `  ${name}\n      ${description}`),
+    '',
+    'Options (--option name=value), the default first:',
+    ...indent(dialectHelp()),
+    '',
+    'Faults (--fault name=value,name=value, or POST /_emulator/faults with JSON):',
+    ...indent(faultHelp()),
+  ].join('\n');
+}
 
 interface Options {
   readonly port: number;
@@ -20,14 +67,14 @@ export function emulateCommand(): Command {
     new Command('emulate')
       .description("run the service's emulator alone, on loopback, until SIGTERM or SIGINT")
       .option('--port <n>', 'port; 0 takes any free one', integerOption(0, 65_535), 10_923)
-      .option('--scenario <name>', 'what happens in it', 'steady')
+      .option('--scenario <name>', 'scenario to play', 'steady')
       .option('--seed <n>', 'the same seed gives the same workload', integerOption(0, 2 ** 31), 1)
-      .option('--speed <x>', 'emulated seconds in a second; 0 stands still', numberOption(0, 10_000), 1)
-      .option('--accounts <n>', 'accounts, each with a token and a workload of its own', integerOption(1, 10_000), 1)
-      .option('--option <name=value>', 'how the service speaks; may be repeated', repeated)
+      .option('--speed <x>', 'emulated seconds per real second; 0 stops the clock', numberOption(0, 10_000), 1)
+      .option('--accounts <n>', 'number of accounts, each with its own token and workload', integerOption(1, 10_000), 1)
+      .option('--option <name=value>', 'variant of the interface; may be repeated', repeated)
       .option(
         '--fault <name=value,...>',
-        'what goes wrong, such as kind=status,share=0.1; may be repeated',
+        'fault to inject, such as kind=status,share=0.1; may be repeated',
         repeated,
         [],
       )

@@ -5,7 +5,7 @@ import { systemClock } from '../kit/clock.ts';
 import { formatDuration } from '../kit/duration.ts';
 import { printable } from '../kit/printable.ts';
 import { toTable } from './table.ts';
-import { untilStopped } from './until-stopped.ts';
+import { stopSignal } from './until-stopped.ts';
 
 const whole = (value: number) => Math.ceil(value).toLocaleString('en-US');
 const megabytes = (bytes: number) => (bytes / 1e6).toFixed(1);
@@ -44,18 +44,16 @@ function toText({ account, rounds, allowedPerDay, series, failure }: AccountPlan
 export function planCommand(): Command {
   return new Command('plan')
     .description(
-      'read everything twice and print what a configuration costs when nothing is new; exit 1 when an account failed',
+      'run every round twice and print the requests, bytes and series that a configuration costs while nothing is new; exit 1 if an account fails',
     )
     .requiredOption('--config <file>', 'configuration file')
     .action(async ({ config: file }: { config: string }) => {
       const loaded = loadConfig(file, process.env);
-      const stop = new AbortController();
-      void untilStopped().then(signal => stop.abort(new Error(`stopped by ${signal}`)));
       const log = { ...loaded.config.log, level: 'silent' as const };
       const plans = await planCosts(
         { ...loaded, config: { ...loaded.config, log } },
         { env: process.env, clock: systemClock, random: Math.random },
-        stop.signal,
+        stopSignal(),
       );
       process.stdout.write(`${plans.map(toText).join('\n\n')}\n`);
       const failed = plans.filter(({ failure }) => failure !== undefined).map(({ account }) => account);

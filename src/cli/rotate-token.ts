@@ -1,10 +1,8 @@
 import { createInterface } from 'node:readline';
 import { Command } from 'commander';
+import { checkToken, RotationError, rotateToken } from '../app/rotate-token.ts';
 import { loadConfig } from '../config/load.ts';
 import { systemClock } from '../kit/clock.ts';
-import { checkToken } from '../rotation/check.ts';
-import { rotateToken } from '../rotation/rotate.ts';
-import { RotationError } from '../rotation/rotation-error.ts';
 
 interface Options {
   readonly config: string;
@@ -43,13 +41,13 @@ async function run({ config: file, account, out, yes, check }: Options): Promise
     throw new RotationError('there is no terminal to ask for confirmation; --yes goes without', { isUsage: true });
   }
   const loaded = loadConfig(file, process.env);
-  const deps = { env: process.env, clock: systemClock, random: Math.random };
+  const deps = { env: process.env, clock: systemClock, random: Math.random, out };
   const say = (line: string) => void process.stdout.write(`${line}\n`);
   if (!check) {
     const confirm = yes ? async () => true : ask;
-    return rotateToken(loaded, { account, out }, { ...deps, confirm, uninterrupted, say });
+    return rotateToken(loaded, account, { ...deps, confirm, uninterrupted, say });
   }
-  const { isWell, ...report } = await checkToken(loaded, { account, out }, deps);
+  const { isWell, ...report } = await checkToken(loaded, account, deps);
   say(`account      ${report.account}`);
   say(`token        ${report.fingerprint}, in ${report.place}`);
   say(`age          ${report.age}`);
@@ -62,12 +60,12 @@ export function rotateTokenCommand(): Command {
   return new Command('rotate-token')
     .description("reset an account's token; the answer is stored before anything else is done with it")
     .requiredOption('--config <file>', 'configuration file')
-    .requiredOption('--account <name>', 'whose token')
-    .option('--out <file>', 'new file for the answer; by default one beside the token, or in the working folder')
-    .option('--yes', 'do not ask')
+    .requiredOption('--account <name>', 'account whose token is reset')
+    .option('--out <file>', 'new file for the answer; default: beside the token file, or in the working folder')
+    .option('--yes', 'do not ask for confirmation')
     .option(
       '--check',
-      'reset nothing; say which token it is, how old, whether it works and whether a reset is unfinished',
+      'reset nothing; report the token, its age, whether the service takes it and whether a reset is unfinished',
     )
     .action(async (options: Options, command: Command) => {
       try {

@@ -37,9 +37,12 @@ function coverageLines(coverage: Coverage): string[] {
 
 function testCommand(): Command {
   return new Command('test')
-    .description('run test cases of auto-cancel rules; exit 1 when a rule says something else than is expected')
-    .argument('<file...>', 'files with a case each')
-    .option('--config <file>', 'configuration whose rules are tested where a case has none; its secrets are not needed')
+    .description('run offline test cases of auto-cancel rules; exit 1 if a verdict is not the expected one')
+    .argument('<file...>', 'test case files')
+    .option(
+      '--config <file>',
+      'configuration whose rules are tested where a case brings none; its secrets are not needed',
+    )
     .action((files: string[], { config: file }: { config?: string }) => {
       const loaded = file === undefined ? undefined : loadConfig(file);
       for (const warning of loaded?.warnings ?? []) process.stderr.write(`warning: ${formatFault(warning)}\n`);

@@ -3,7 +3,7 @@ import { Command } from 'commander';
 import { startAgent } from '../app/agent.ts';
 import { loadConfig } from '../config/load.ts';
 import { endWithin, systemClock } from '../kit/clock.ts';
-import { durationOption } from './duration-option.ts';
+import { durationOption } from './option-values.ts';
 import { untilStopped } from './until-stopped.ts';
 
 /** From here on it is no sidecar. */
@@ -18,7 +18,7 @@ export function serveCommand(): Command {
     .requiredOption('--config <file>', 'configuration file')
     .option(
       '--backfill <duration>',
-      'how far back to read the event log at the very first start, so that messages on their way are known; counters begin at 0 all the same',
+      'how much of the event log to read at the very first start, so that messages in flight are known; counters still start at 0',
       durationOption,
     )
     .action(async ({ config: file, backfill }: { config: string; backfill?: number }) => {

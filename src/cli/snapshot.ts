@@ -4,7 +4,7 @@ import { loadConfig } from '../config/load.ts';
 import { systemClock } from '../kit/clock.ts';
 import { printable } from '../kit/printable.ts';
 import { toTable } from './table.ts';
-import { untilStopped } from './until-stopped.ts';
+import { stopSignal } from './until-stopped.ts';
 
 const BAR = 24;
 
@@ -36,21 +36,19 @@ function toText({ samples, accounts }: Snapshot): string {
 
 export function snapshotCommand(): Command {
   return new Command('snapshot')
-    .description('read everything once and print it; exit 1 when an account failed')
+    .description('read everything once and print it; exit 1 if an account fails')
     .requiredOption('--config <file>', 'configuration file')
     .addOption(new Option('--json', 'print JSON').conflicts('prometheus'))
     .addOption(new Option('--prometheus', 'print the Prometheus text format').conflicts('json'))
     .action(async ({ config: file, json, prometheus }: { config: string; json?: boolean; prometheus?: boolean }) => {
       const loaded = loadConfig(file, process.env);
-      const stop = new AbortController();
-      void untilStopped().then(signal => stop.abort(new Error(`stopped by ${signal}`)));
       const terminal = process.stderr.isTTY;
       const snapshot = await collectOnce(
         // What fails is in the answer; a log beside it would say it twice.
         { ...loaded, config: { ...loaded.config, log: { ...loaded.config.log, level: 'silent' } } },
         { env: process.env, clock: systemClock, random: Math.random },
         {
-          signal: stop.signal,
+          signal: stopSignal(),
           onProgress: progress => {
             if (terminal) process.stderr.write(progressLine(progress));
           },

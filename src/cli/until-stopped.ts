@@ -9,3 +9,10 @@ export function untilStopped(): Promise<NodeJS.Signals> {
     for (const signal of signals) process.on(signal, onSignal);
   });
 }
+
+/** Aborted by the first SIGTERM or SIGINT. */
+export function stopSignal(): AbortSignal {
+  const stop = new AbortController();
+  void untilStopped().then(signal => stop.abort(new Error(`stopped by ${signal}`)));
+  return stop.signal;
+}

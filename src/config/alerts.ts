@@ -13,13 +13,13 @@ import {
 } from '../alerts/options.ts';
 import { dataSources, roundsOf as roundsOfAccount } from '../collectors/index.ts';
 import { formatDuration } from '../kit/duration.ts';
+import { secret } from '../kit/secret.ts';
 import { accountFamilies } from '../metrics/account-families.ts';
 import type { Family } from '../metrics/family.ts';
-import { secret } from '../upstream/options.ts';
 import { accountMayAct } from './auto-cancel.ts';
+import type { Known, Tell } from './faults.ts';
 import { neverIs } from './label-values.ts';
 import type { Config } from './schema.ts';
-import type { Known, Tell } from './tell.ts';
 
 const notifier = z
   .strictObject({

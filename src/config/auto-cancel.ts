@@ -1,6 +1,6 @@
 import { type AutoCancelOptions, type Rule, rulesFor } from '../auto-cancel/options.ts';
+import type { Known, Tell } from './faults.ts';
 import type { Config } from './schema.ts';
-import type { Known, Tell } from './tell.ts';
 
 /** Rules that may ever send something for an account. */
 const actingRules = (autoCancel: AutoCancelOptions, account: string): readonly Rule[] =>

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { ConfigInput } from './schema.ts';
 
 export interface JsonSchema {
-  readonly type?: string;
+  readonly type?: string | readonly string[];
   readonly description?: string;
   readonly default?: unknown;
   readonly enum?: readonly unknown[];

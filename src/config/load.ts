@@ -2,34 +2,19 @@ import { createHash } from 'node:crypto';
 import { globSync, readFileSync } from 'node:fs';
 import { dirname, isAbsolute, join, resolve } from 'node:path';
 import { systemClock } from '../kit/clock.ts';
-import { printable } from '../kit/printable.ts';
+import type { Env } from '../kit/secret.ts';
+import { type StoreOptions, storeOptions } from '../store/options.ts';
 import { checkAlerts } from './alerts.ts';
 import { checkAutoCancel } from './auto-cancel.ts';
-import { expansions } from './expansions.ts';
-import { toFaults } from './issue-words.ts';
+import { ConfigError, type Fault, formatFault, formatPath, type Place, type Tell, toFaults } from './faults.ts';
 import { allowedKeys, configJsonSchema, type JsonSchema } from './json-schema.ts';
 import { parseAll, valueAt } from './parse-all.ts';
-import { plainHttpWarnings } from './plain-http.ts';
 import { Config } from './schema.ts';
-import { checkSecrets, checkTwins } from './secrets.ts';
+import { checkPlainHttp, checkSecrets, checkTwins, expansions } from './secrets.ts';
 import { checkSettings } from './settings.ts';
-import { DECIDING, INDEPENDENT, standIn } from './stand-ins.ts';
-import type { Tell } from './tell.ts';
-import { type Fault, type Place, readYaml, type YamlFile } from './yaml-file.ts';
+import { readYaml, type YamlFile } from './yaml-file.ts';
 
-/** A configuration that can't be used. The message has one line per fault, `FILE:line:column: path: what is allowed`. */
-export class ConfigError extends Error {
-  override readonly name = 'ConfigError';
-  readonly faults: readonly Fault[];
-  /** What would have been warned of. */
-  readonly warnings: readonly Fault[];
-
-  constructor(faults: readonly Fault[], warnings: readonly Fault[] = []) {
-    super(faults.map(formatFault).join('\n'));
-    this.faults = faults;
-    this.warnings = warnings;
-  }
-}
+export { ConfigError, formatFault } from './faults.ts';
 
 export interface LoadedConfig {
   readonly file: string;
@@ -40,18 +25,7 @@ export interface LoadedConfig {
   readonly warnings: readonly Fault[];
 }
 
-type Env = Readonly<Record<string, string | undefined>>;
-
-export function formatFault({ file, line, column, path, message }: Fault): string {
-  return printable(`${file}:${line}:${column}: ${path === '' ? '' : `${path}: `}${message}`);
-}
-
-export function formatPath(path: readonly PropertyKey[]): string {
-  return path
-    .map(step => (typeof step === 'number' ? `[${step}]` : `.${String(step)}`))
-    .join('')
-    .replace(/^\./, '');
-}
+type Path = readonly PropertyKey[];
 
 /** Throws ConfigError when the file can't be read. */
 export function readText(file: string): string {
@@ -65,13 +39,11 @@ export function readText(file: string): string {
 
 /**
  * Reads and checks a configuration file. Throws ConfigError with every fault. `env` holds what `{ env: NAME }` names;
- * without it nothing is looked for there, for those who need no secret.
+ * without it no secret is looked for.
  */
 export function loadConfig(file: string, env?: Env, now?: number): LoadedConfig {
   return parseConfig(readText(file), file, env, now);
 }
-
-type Path = readonly PropertyKey[];
 
 /** All files of a configuration as one value, and where each part of it stands. */
 interface Gathered {
@@ -104,7 +76,7 @@ export function gather(text: string, file: string): Gathered {
   const { content } = main;
   const isMapping = typeof content === 'object' && content !== null && !Array.isArray(content);
   const raw: Record<string, unknown> = isMapping ? { ...content } : {};
-  /** Whose account each is, and its number there. */
+  /** Which file each account is in, and its number there. */
   const owners: { yaml: YamlFile; index: number }[] = [];
   if (Array.isArray(raw.accounts)) for (const index of raw.accounts.keys()) owners.push({ yaml: main, index });
 
@@ -188,7 +160,7 @@ export function parseConfig(text: string, file: string, env?: Env, now = systemC
   for (const { path, message } of expanded) faults.push({ ...gathered.place(path), message });
   const isExpanded = (path: Path) => expanded.some(each => formatPath(each.path) === formatPath(path));
 
-  const parsed = parseAll(Config, raw, { standIn, deciding: DECIDING, independent: INDEPENDENT });
+  const parsed = parseAll(Config, raw);
   const { data: config } = parsed;
   // Made at the first unknown key: it takes longer than all the rest.
   let schema: JsonSchema | undefined;
@@ -220,7 +192,7 @@ export function parseConfig(text: string, file: string, env?: Env, now = systemC
     if (env) checkSecrets(config, env, tell);
     checkTwins(config, env, tell);
     checkSettings(config, now, tell);
-    for (const { path, message } of plainHttpWarnings(config)) tell.warn(path, message);
+    checkPlainHttp(config, tell);
     // What is named elsewhere may stand where nothing could be read.
     if (gathered.isWhole) {
       const known = {
@@ -234,4 +206,30 @@ export function parseConfig(text: string, file: string, env?: Env, now = systemC
   }
   if (faults.length > 0 || !config) throw new ConfigError(sorted(faults), sorted(warnings));
   return { file, config, hash, warnings: sorted(warnings) };
+}
+
+/** What is needed to speak with an agent through its store, and to read what it left there. */
+export interface StoreSettings {
+  readonly store: StoreOptions;
+  /** Names of the accounts, as they stand there. */
+  readonly accounts: readonly string[];
+}
+
+/**
+ * Reads the section `store` and the names of accounts, and nothing else: a brake must hold whatever else is wrong with the
+ * file, and it needs no token. Throws ConfigError where that section can't be read; with `needsAccounts`, also where names may
+ * stand in what is no YAML.
+ */
+export function loadStoreSettings(file: string, needsAccounts = false): StoreSettings {
+  const { raw, faults, mayBeThere, isSure, place } = gather(readText(file), file);
+  // What breaks the file below the section says nothing of it.
+  const isThere = valueAt(raw, ['store']) !== undefined && isSure(['store']);
+  const isBroken = mayBeThere(['store', 'path']);
+  if (isBroken && (needsAccounts || !isThere)) throw new ConfigError(faults);
+  const parsed = parseAll(storeOptions.prefault({}), valueAt(raw, ['store']));
+  if (parsed.issues.length > 0 || !parsed.data) {
+    const found = parsed.issues.map(issue => ({ ...issue, path: ['store', ...issue.path] }));
+    throw new ConfigError(found.flatMap(issue => toFaults(issue, place, allowedKeys, path => valueAt(raw, path))));
+  }
+  return { store: parsed.data, accounts: namesAt(raw, ['accounts']) };
 }

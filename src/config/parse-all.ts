@@ -13,40 +13,62 @@ export interface ParsedAll<T> {
   isLeftOut(path: Path): boolean;
 }
 
+/** By path, `*` for the number of an item. */
+const STAND_INS: Readonly<Record<string, (number: PropertyKey) => unknown>> = {
+  'accounts.*.name': number => `account-${String(number)}-without-a-name`,
+  'accounts.*.baseUrl': number => `https://stand-in-${String(number)}.invalid`,
+  'accounts.*.region': () => 'stand-in',
+  'accounts.*.token': number => ({ env: `STAND_IN_${String(number)}` }),
+  'autoCancel.rules.*.name': number => `rule-${String(number)}-without-a-name`,
+  'autoCancel.rules.*.match': () => ({ label: { in: ['stand-in'] } }),
+  'autoCancel.rules.*.expires': () => '2999-12-31',
+  'autoCancel.rules.*.acceptUnverified': () => true,
+  'autoCancel.rules.*.stuckWhen.inProgressFor': () => '366d',
+  'autoCancel.rules.*.stuckWhen.seenFor': () => '366d',
+  'alerts.rules.*.name': number => `AlertWithoutName${String(number)}`,
+  'alerts.rules.*.when': () => ({ above: { metric: 'delivery_up', value: 1 } }),
+  'alerts.notifiers.*.name': number => `notifier-${String(number)}-without-a-name`,
+  'alerts.notifiers.*.webhook.url': () => 'https://stand-in.invalid',
+};
+
+/** What takes the place of something that is required and wrong, so that the rest of its item is checked all the same. */
+function standIn(path: Path): unknown {
+  const id = path.map(step => (typeof step === 'number' ? '*' : String(step))).join('.');
+  const number = path.find(step => typeof step === 'number') ?? 0;
+  return Object.hasOwn(STAND_INS, id) ? STAND_INS[id]?.(number) : undefined;
+}
+
+/** Keys whose checks go by nothing that may have been left out beside them: a name by other items, an end by the mode. */
+const INDEPENDENT: readonly string[] = ['name', 'expires'];
+
+/** Keys by whose values checks of other keys in the same item go: where one is wrong, its default says nothing of them. */
+const DECIDING: readonly string[] = [
+  'alertmanager',
+  'assumeMaxRetries',
+  'enabled',
+  'evidence',
+  'from',
+  'inProgressFor',
+  'regionalBaseUrl',
+  'seenFor',
+  'stuckWhen',
+  'webhook',
+];
+
 const idOf = (path: Path) => JSON.stringify(path);
 const isWithin = (path: Path, outer: Path) => outer.every((step, index) => path[index] === step);
 
 /** The item of a list, or the section, that a path is in. */
 function itemOf(path: Path): Path {
-  return path.slice(
-    0,
-    1 +
-      Math.max(
-        0,
-        path.findLastIndex(step => typeof step === 'number'),
-      ),
-  );
-}
-
-/** What a schema does not say of itself. */
-interface Hints {
-  /** What takes the place of something required; undefined: nothing does, and its whole item is left out. */
-  standIn(path: Path): unknown;
-  /** Keys by whose values checks of other keys in the same item go. */
-  readonly deciding: readonly PropertyKey[];
-  /** Keys whose own checks go by none of these. */
-  readonly independent: readonly PropertyKey[];
+  const number = path.findLastIndex(step => typeof step === 'number');
+  return path.slice(0, 1 + Math.max(0, number));
 }
 
 /**
  * Reads a value of which anything may be wrong, and finds everything that is. Most checks of a schema run only where the
  * types below are right; so what is wrong is left out, and the rest read again, until nothing is.
  */
-export function parseAll<T>(
-  schema: z.ZodType<T>,
-  value: unknown,
-  { standIn, deciding, independent }: Hints,
-): ParsedAll<T> {
+export function parseAll<T>(schema: z.ZodType<T>, value: unknown): ParsedAll<T> {
   /** By the identifier of its path: what stands there instead. */
   const leftOut = new Map<string, { readonly path: Path; readonly instead: unknown }>();
   /** Of lists that are shorter now: which items are left. */
@@ -96,8 +118,10 @@ export function parseAll<T>(
   function isConsequence(issue: z.core.$ZodIssue, path: Path): boolean {
     const outs = [...leftOut.values()];
     if (outs.some(out => isWithin(out.path, path))) return true;
-    const decides = (out: Path) => deciding.includes(out.at(-1) ?? '') && isWithin(out, itemOf(path));
-    return issue.code === 'custom' && !independent.includes(path.at(-1) ?? '') && outs.some(out => decides(out.path));
+    const decides = (out: Path) => DECIDING.includes(String(out.at(-1) ?? '')) && isWithin(out, itemOf(path));
+    return (
+      issue.code === 'custom' && !INDEPENDENT.includes(String(path.at(-1) ?? '')) && outs.some(out => decides(out.path))
+    );
   }
 
   /** Leaves a place out, or what it is in, where that would not do. */

@@ -1,11 +1,11 @@
 import { z } from 'zod';
 import { autoCancelOptions, autoCancelRules } from '../auto-cancel/options.ts';
 import { Duration, parseDuration } from '../kit/duration.ts';
-import { toFaults } from './issue-words.ts';
+import { ConfigError, type Fault, formatPath, toFaults } from './faults.ts';
 import { allowedKeys, type JsonSchema } from './json-schema.ts';
-import { ConfigError, formatPath, readText } from './load.ts';
+import { readText } from './load.ts';
 import { valueAt } from './parse-all.ts';
-import { type Fault, readYaml } from './yaml-file.ts';
+import { readYaml } from './yaml-file.ts';
 
 const MOMENT = z.iso.datetime({ offset: true });
 const moment = z

@@ -7,15 +7,14 @@ import { storeOptions } from '../store/options.ts';
 import { logOptions, tracingOptions } from '../telemetry/options.ts';
 import { accountOptions, upstreamOptions } from '../upstream/options.ts';
 import { alertsOptions } from './alerts.ts';
-import { merge, overridesOf } from './overrides.ts';
 
 const accountWithOverrides = accountOptions.safeExtend({
   collect: overridesOf(collectOptions)
     .optional()
-    .describe('Overrides of `collect` for this account, same shape: what is left out is as it stands there.'),
+    .describe('Overrides of `collect` for this account, same shape; keys left out are inherited.'),
   upstream: overridesOf(upstreamOptions)
     .optional()
-    .describe('Overrides of `upstream` for this account, same shape: what is left out is as it stands there.'),
+    .describe('Overrides of `upstream` for this account, same shape; keys left out are inherited.'),
 });
 
 const enabledIn = (collect: CollectOptions) => Object.values(collect).some(({ enabled }) => enabled);
@@ -23,15 +22,15 @@ const NONE_ENABLED = 'must have at least one collector enabled';
 
 /** The configuration as it is written: each section is its room's own. */
 export const ConfigInput = z.strictObject({
-  server: serverOptions.prefault({}).describe('The port that serves metrics and status.'),
-  upstream: upstreamOptions.prefault({}).describe('How the service is reached, for all accounts.'),
-  log: logOptions.prefault({}).describe('What the process says.'),
-  store: storeOptions.prefault({}).describe('What is kept.'),
+  server: serverOptions.prefault({}).describe('The HTTP server for metrics, status and probes.'),
+  upstream: upstreamOptions.prefault({}).describe('Connections to the service, for all accounts.'),
+  log: logOptions.prefault({}).describe('Log of the process.'),
+  store: storeOptions.prefault({}).describe('Where state is kept across restarts.'),
   accountFiles: z
     .array(z.string().min(1))
     .default([])
     .describe(
-      'Files with more accounts, each a list: paths from the folder of this file, `*` for any characters: `[accounts.d/*.yaml]`.',
+      'Glob patterns of files that each hold a list of further accounts, relative to this file: `[accounts.d/*.yaml]`.',
     ),
   accounts: z
     .array(accountWithOverrides, { error: 'must be a list of accounts' })
@@ -49,17 +48,17 @@ export const ConfigInput = z.strictObject({
         names.add(name);
       }
     })
-    .describe('The accounts to watch. One entry per region: each has its own token, queue and log.'),
+    .describe('Accounts to watch. One entry per region: each has its own token, dead-letter queue and event log.'),
   collect: collectOptions
     .refine(enabledIn, { error: NONE_ENABLED })
     .prefault({})
-    .describe('What is read, and how often.'),
+    .describe('What to collect, and how often.'),
   staleness: stalenessOptions
     .prefault({})
-    .describe('When data that can no longer be refreshed is marked, and withdrawn.'),
-  tracing: tracingOptions.prefault({}).describe('Traces of what the agent does, and of every message.'),
-  alerts: alertsOptions.prefault({}).describe('Alerts of the agent itself, for those who run no Prometheus.'),
-  autoCancel: autoCancelOptions.prefault({}).describe('Which failure callbacks are stuck, and may be cancelled.'),
+    .describe('When data that cannot be refreshed is marked stale, and when it is withdrawn.'),
+  tracing: tracingOptions.prefault({}).describe('OpenTelemetry traces of the agent itself and of messages.'),
+  alerts: alertsOptions.prefault({}).describe('Alerts evaluated by the agent itself, for setups without Prometheus.'),
+  autoCancel: autoCancelOptions.prefault({}).describe('Rules that find stuck failure callbacks and may cancel them.'),
 });
 
 /** The whole configuration; each account has its own `collect` and `upstream`, complete. */
@@ -75,3 +74,30 @@ export const Config = ConfigInput.transform((config, context) => {
 });
 
 export type Config = z.output<typeof Config>;
+
+/** The field without its default. */
+function bare(field: z.core.$ZodType): z.core.$ZodType {
+  return field instanceof z.ZodDefault || field instanceof z.ZodPrefault ? bare(field.unwrap()) : field;
+}
+
+/** The same shape with every key optional and no defaults, however deep. */
+function overridesOf(section: z.ZodObject): z.ZodObject {
+  const fields = Object.entries(section.shape).map(([key, field]) => {
+    const inner = bare(field);
+    const override = inner instanceof z.ZodObject ? overridesOf(inner) : (inner as z.ZodType);
+    const { description } = field as z.ZodType;
+    return [key, description === undefined ? override.optional() : override.optional().describe(description)];
+  });
+  return z.strictObject(Object.fromEntries(fields));
+}
+
+/** A section's value `base` with what `overrides` says instead, key by key where the section has sections. */
+function merge<T extends object>(section: z.ZodObject, base: T, overrides: object): T {
+  const merged = { ...base } as Record<string, unknown>;
+  for (const [key, value] of Object.entries(overrides)) {
+    if (value === undefined) continue;
+    const inner = bare(section.shape[key] as z.core.$ZodType);
+    merged[key] = inner instanceof z.ZodObject ? merge(inner, merged[key] as object, value as object) : value;
+  }
+  return merged as T;
+}

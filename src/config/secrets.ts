@@ -1,13 +1,13 @@
 import { accessSync, constants, readFileSync, realpathSync, statSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { Secret } from '../kit/secret.ts';
+import { type Env, faultOfSecret, Secret, type SecretSetting, secret } from '../kit/secret.ts';
 import { faultOfHeader } from '../telemetry/options.ts';
-import { addressesOf, faultOfProxy, faultOfSecret, type SecretSetting, secret } from '../upstream/options.ts';
+import { addressesOf, faultOfProxy } from '../upstream/options.ts';
 import { accountMayAct } from './auto-cancel.ts';
+import type { Tell } from './faults.ts';
 import type { Config } from './schema.ts';
-import type { Tell } from './tell.ts';
 
-type Env = Readonly<Record<string, string | undefined>>;
+type Path = readonly PropertyKey[];
 type Account = Config['accounts'][number];
 
 const ELSEWHERE = '{ env: NAME } or { file: PATH } keep it out';
@@ -43,7 +43,7 @@ function realPath(file: string): string {
 }
 
 /** A secret that is there, or may come to be there: what is wrong with it now. */
-function checkSecret(setting: SecretSetting, path: readonly PropertyKey[], what: string, env: Env, tell: Tell): void {
+function checkSecret(setting: SecretSetting, path: Path, what: string, env: Env, tell: Tell): void {
   const wrong = faultOfSecret(setting, env);
   if (wrong) tell.fault(path, wrong);
   if ('file' in setting && !isReadable(setting.file)) tell.warn(path, `${setting.file} can't be read now`);
@@ -145,4 +145,70 @@ export function checkTwins(config: Config, env: Env | undefined, tell: Tell): vo
       tell.fault(path, `${same}: auto-cancel may act on ${acting.name}, and would act twice, with twice its limits`);
     } else tell.warn(path, `${same}: everything is counted twice, and costs twice`);
   }
+}
+
+/** What comes to this machine's own addresses leaves it on no wire. */
+function isLoopback(hostname: string): boolean {
+  if (/^(.+\.)?localhost\.?$/.test(hostname) || hostname === '[::1]') return true;
+  return /^127(\.\d+){3}$/.test(hostname);
+}
+
+/** Whether what is sent to an address can be read on its way. */
+function isPlain(address: string): boolean {
+  const url = URL.parse(address);
+  return url?.protocol === 'http:' && !isLoopback(url.hostname);
+}
+
+/** Warns of addresses to which secrets go in clear. */
+export function checkPlainHttp({ accounts, alerts, tracing }: Config, tell: Tell): void {
+  const sent: [path: PropertyKey[], address: string | null | undefined, what: string][] = [
+    ...accounts.flatMap(({ baseUrl, regionalBaseUrl, region, management }, index): typeof sent => {
+      const at = ['accounts', index];
+      return [
+        [[...at, 'baseUrl'], baseUrl, 'the token'],
+        [[...at, 'regionalBaseUrl'], regionalBaseUrl?.replace('{region}', region ?? 'region'), 'the token'],
+        [[...at, 'management', 'baseUrl'], management?.baseUrl, 'user name and password'],
+      ];
+    }),
+    ...alerts.notifiers.flatMap(({ alertmanager, webhook }, index): typeof sent => {
+      const at = ['alerts', 'notifiers', index];
+      return [
+        [[...at, 'webhook', 'url'], webhook?.url.reveal(), 'every alert'],
+        ...(alertmanager?.urls ?? []).map((url, number): (typeof sent)[number] => [
+          [...at, 'alertmanager', 'urls', number],
+          url.reveal(),
+          'every alert',
+        ]),
+      ];
+    }),
+    [
+      ['tracing', 'endpoint'],
+      tracing.enabled && Object.keys(tracing.headers).length > 0 ? tracing.endpoint : undefined,
+      'what is in tracing.headers',
+    ],
+  ];
+  for (const [path, address, what] of sent) {
+    if (isPlain(address ?? '')) tell.warn(path, `is http to another host: ${what} can be read on the way; use https`);
+  }
+}
+
+/** Text of any kind may stand here. */
+const FREE: readonly string[] = ['match', 'except', 'annotations', 'labels', 'include', 'exclude', 'watch', 'reason'];
+const SECRET: readonly PropertyKey[] = ['token', 'actionToken', 'password', 'secret', 'proxy', 'headers'];
+/** `${NAME}`, also with a default, and `$NAME` alone. */
+const VARIABLE = /\$\{([A-Za-z_]\w*)[^}]*\}|^\$([A-Z_][A-Z0-9_]*)$/;
+
+/** Where text looks as if a variable of the environment was to stand for it: that is never so. */
+export function expansions(value: unknown, path: Path = []): { readonly path: Path; readonly message: string }[] {
+  if (typeof value === 'string') {
+    const [, braced, bare] = VARIABLE.exec(value) ?? [];
+    const name = braced ?? bare;
+    if (name === undefined) return [];
+    const instead = path.some(key => SECRET.includes(key)) ? `write { env: ${name} }` : 'write the value itself';
+    return [{ path, message: `variables are not expanded here; ${instead}` }];
+  }
+  if (typeof value !== 'object' || value === null) return [];
+  return Object.entries(value).flatMap(([key, inner]) =>
+    FREE.includes(key) ? [] : expansions(inner, [...path, Array.isArray(value) ? Number(key) : key]),
+  );
 }

@@ -1,8 +1,8 @@
 import { askedSpan } from '../auto-cancel/options.ts';
 import { formatDuration } from '../kit/duration.ts';
+import type { Tell } from './faults.ts';
 import { overBudget } from './forecast.ts';
 import type { Config } from './schema.ts';
-import type { Tell } from './tell.ts';
 
 type Path = readonly PropertyKey[];
 type Rule = Config['autoCancel']['rules'][number];
@@ -28,11 +28,14 @@ function checkInterval(ms: number, path: Path, tell: Tell): void {
   else if (ms < USUAL_INTERVAL) tell.warn(path, `is ${formatDuration(ms)}: that is more often than once a second`);
 }
 
+function checkTimeouts({ connectTimeout, timeout }: Config['upstream'], path: Path, tell: Tell): void {
+  if (connectTimeout > timeout)
+    tell.warn([...path, 'connectTimeout'], `is longer than timeout, ${formatDuration(timeout)}`);
+}
+
 function checkCollect({ flowControl, dlq, events }: Collected, at: (...keys: PropertyKey[]) => Path, tell: Tell): void {
-  checkInterval(flowControl.every, at('flowControl', 'every'), tell);
-  checkInterval(flowControl.watchEvery, at('flowControl', 'watchEvery'), tell);
-  checkInterval(dlq.every, at('dlq', 'every'), tell);
-  checkInterval(dlq.rescanEvery, at('dlq', 'rescanEvery'), tell);
+  for (const key of ['every', 'watchEvery'] as const) checkInterval(flowControl[key], at('flowControl', key), tell);
+  for (const key of ['every', 'rescanEvery'] as const) checkInterval(dlq[key], at('dlq', key), tell);
   checkInterval(events.every, at('events', 'every'), tell);
   if (events.overlap > events.lateSweep) {
     const [overlap, lateSweep] = [formatDuration(events.overlap), formatDuration(events.lateSweep)];
@@ -106,20 +109,13 @@ export function checkSettings(config: Config, now: number, tell: Tell): void {
     // What an account does not override is said where it stands.
     const at = (...keys: PropertyKey[]) => (tell.isGiven([...own, ...keys]) ? [...own, ...keys] : ['collect', ...keys]);
     if (tell.isGiven(own)) checkCollect(account.collect as unknown as Collected, at, tell);
-    const dear = overBudget(account);
-    if (dear) tell.warn(['accounts', index, 'budget', 'requestsPerDay'], dear);
-    const { connectTimeout, timeout } = account.upstream;
-    if (tell.isGiven(['accounts', index, 'upstream']) && connectTimeout > timeout) {
-      tell.warn(
-        ['accounts', index, 'upstream', 'connectTimeout'],
-        `is longer than timeout, ${formatDuration(timeout)}`,
-      );
-    }
+    const warning = overBudget(account);
+    if (warning) tell.warn(['accounts', index, 'budget', 'requestsPerDay'], warning);
+    const upstream = ['accounts', index, 'upstream'];
+    if (tell.isGiven(upstream)) checkTimeouts(account.upstream, upstream, tell);
   }
   const { upstream, staleness, alerts, autoCancel } = config;
-  if (upstream.connectTimeout > upstream.timeout) {
-    tell.warn(['upstream', 'connectTimeout'], `is longer than timeout, ${formatDuration(upstream.timeout)}`);
-  }
+  checkTimeouts(upstream, ['upstream'], tell);
   if (staleness.withdrawAfter < staleness.markAfter) {
     tell.warn(
       ['staleness', 'withdrawAfter'],

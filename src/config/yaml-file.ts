@@ -12,21 +12,7 @@ import {
   stringify,
   visit,
 } from 'yaml';
-import { HARMLESS, yamlWords } from './yaml-words.ts';
-
-/** A place in a file; both count from 1. */
-export interface Place {
-  readonly file: string;
-  readonly line: number;
-  readonly column: number;
-}
-
-/** One fault of a configuration, with its place. */
-export interface Fault extends Place {
-  /** Key path such as `accounts[0].token`; empty for the whole file. */
-  readonly path: string;
-  readonly message: string;
-}
+import type { Fault, Place } from './faults.ts';
 
 export interface YamlFile {
   /** As far as it could be read. */
@@ -45,6 +31,113 @@ export interface YamlFile {
 export function writeYaml(value: object): string {
   return stringify(value, { lineWidth: 0 });
 }
+
+/** Where a fault of YAML really is, and what to write instead. `at`: offset in the text. */
+interface Told {
+  readonly at: number;
+  readonly message: string;
+}
+
+const QUOTES = 'text that begins with { [ ] } , # & * ! | > \' " % @ or ` goes in quotes';
+const COLUMN =
+  'begins in another column than what it belongs to: the keys of a section, and the items of a list, begin in the same column';
+
+/** The line at an offset: where it begins, its indentation, and the first line after it that is not blank. */
+function lineAt(text: string, offset: number) {
+  const start = text.lastIndexOf('\n', offset - 1) + 1;
+  const indent = /^ */.exec(text.slice(start))?.[0].length ?? 0;
+  const end = text.indexOf('\n', offset);
+  const next = end === -1 ? null : /^(?:[ \t]*\n)*( *)\S/.exec(text.slice(end + 1));
+  const nextStart = next ? end + 1 + next[0].length - 1 : undefined;
+  return {
+    start,
+    indent,
+    next: next && nextStart !== undefined ? { at: nextStart, indent: (next[1] ?? '').length } : undefined,
+  };
+}
+
+/** A key that goes on in the next line: that line is indented too far, or this one has no colon. */
+function ofManyLines(text: string, at: number): Told {
+  const { indent, next } = lineAt(text, at);
+  if (next && next.indent > indent) {
+    return {
+      at: next.at,
+      message: `is indented by ${next.indent}, deeper than the line above, which has its value already; the keys of a section begin in the same column`,
+    };
+  }
+  return { at, message: 'must be a key: a name, a colon and a blank' };
+}
+
+/**
+ * What the parser finds, for people. Its own words speak of YAML's grammar, and may quote the file, which may hold a secret:
+ * of them only their kind is used.
+ */
+function yamlWords(code: string, said: string, text: string, range: readonly [number, number]): Told {
+  const [at] = range;
+  const tell = (message: string): Told => ({ at, message });
+  const isOfLines = text.slice(...range).includes('\n');
+  // In braces and brackets those of a variable are taken for more of them.
+  const [, variable] = /^\$\{([A-Za-z_]\w*)/.exec(text.slice(at - 1)) ?? [];
+  if (variable !== undefined) {
+    return {
+      at: at - 1,
+      message: `variables are not expanded here; a secret is { env: ${variable} }, anything else the value itself`,
+    };
+  }
+  switch (code) {
+    case 'BLOCK_AS_IMPLICIT_KEY': {
+      const { indent, start, next } = lineAt(text, at);
+      const isAlone = !/:\s.*:(\s|$)/.test(text.slice(start, text.indexOf('\n', at) >>> 0));
+      if (isAlone && next && next.indent > indent) return ofManyLines(text, at);
+      return tell('must be one value: text that holds a colon and a blank goes in quotes');
+    }
+    case 'MULTILINE_IMPLICIT_KEY':
+      return isOfLines || !text.slice(at).startsWith('-') ? ofManyLines(text, at) : tell(COLUMN);
+    case 'MISSING_CHAR':
+      if (said.includes('quote')) return tell('must end with the quote that it begins with');
+      if (said.includes('Sequence item')) {
+        const { indent } = lineAt(text, at);
+        return tell(
+          `is indented by ${indent}, which fits no line above: an item of a list begins with "- ", and its keys begin in the same column`,
+        );
+      }
+      if (said.includes('map values')) return tell('must be a key: a name, a colon and a blank');
+      return tell('must have a comma between what stands in { } or [ ], and a colon and a blank after a key');
+    case 'BAD_INDENT':
+      return tell(said.startsWith('Flow') ? 'a { or [ that is begun above is not closed' : COLUMN);
+    case 'BLOCK_IN_FLOW':
+      return tell(
+        'must have a comma between what stands in { } or [ ]; text that holds a colon and a blank goes in quotes',
+      );
+    case 'TAB_AS_INDENT':
+      return tell('must be indented by blanks, not tabs');
+    case 'DUPLICATE_KEY':
+      return tell('this key is there already');
+    case 'BAD_SCALAR_START':
+    case 'UNEXPECTED_TOKEN':
+      return tell(`is not expected here: ${QUOTES}`);
+    case 'TAG_RESOLVE_FAILED':
+      return tell('tags are not allowed; put text that begins with ! in quotes');
+    case 'MULTIPLE_DOCS':
+      return tell('must be one document: --- begins another');
+    case 'BAD_DQ_ESCAPE':
+      return tell('must be an escape such as \\n: in double quotes \\ begins one, in single quotes it does not');
+    case 'NON_STRING_KEY':
+      return tell('must be text as a key');
+    default:
+      return tell(`not valid YAML here: ${code.toLowerCase().replaceAll('_', ' ')}`);
+  }
+}
+
+/** Codes after which the rest of the file is read as it was meant. */
+const HARMLESS: readonly string[] = [
+  'DUPLICATE_KEY',
+  'TAG_RESOLVE_FAILED',
+  'MULTIPLE_DOCS',
+  'BAD_DQ_ESCAPE',
+  'NON_STRING_KEY',
+  'BAD_SCALAR_START',
+];
 
 /** Where the text in quotes begins that goes on to `end`. */
 function openQuote(document: Document, end: number): number {

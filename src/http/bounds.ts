@@ -32,10 +32,10 @@ export const BOUNDS: Bounds = {
 /** Milliseconds without a case after which the next is an onset. */
 const QUIET = 60_000;
 
-/** Says that a bound holds: at its onset, not at every case. */
-export type SayHeld = (bound: string, fields: object, message: string) => void;
+/** Logs that a bound holds: at its onset, not at every case. */
+export type LogBound = (bound: string, fields: object, message: string) => void;
 
-export function createSayHeld(log: Log, clock: Clock): SayHeld {
+export function createBoundLog(log: Log, clock: Clock): LogBound {
   const last = new Map<string, number>();
   return (bound, fields, message) => {
     const now = clock.monotonic();

@@ -2,8 +2,8 @@ import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'n
 import type { Socket } from 'node:net';
 import { withDeadline } from '../kit/clock.ts';
 import { type Answers, whenOver } from './answers.ts';
-import type { Bounds, SayHeld } from './bounds.ts';
-import { hostOf } from './host.ts';
+import type { Bounds, LogBound } from './bounds.ts';
+import { hostOf } from './options.ts';
 
 /** Statuses of requests that can't be read; any other fault is 400. */
 const UNREADABLE: Readonly<Record<string, string>> = {
@@ -12,34 +12,38 @@ const UNREADABLE: Readonly<Record<string, string>> = {
   ERR_HTTP_REQUEST_TIMEOUT: '408 Request Timeout',
 };
 
-/** Says of a connection that it is cut, and which route was meant: no query. */
-export function sayCut(sayHeld: SayHeld, { url = '', socket }: IncomingMessage): void {
+/** Logs that a connection is cut, with its route: no query. */
+export function logCut(logBound: LogBound, { url = '', socket }: IncomingMessage): void {
   const path = url.split('?', 1)[0]?.slice(0, 100);
-  sayHeld('answers', { path, address: socket.remoteAddress }, 'answers that clients do not take are cut');
+  logBound(
+    'answers',
+    { path, address: socket.remoteAddress },
+    'clients that do not read their response in time are disconnected',
+  );
 }
 
 /** Lets a server refuse connections beyond the bound, and those that take too long to say what they want. */
-export function guardConnections(server: Server, bounds: Bounds, sayHeld: SayHeld): void {
+export function guardConnections(server: Server, bounds: Bounds, logBound: LogBound): void {
   server.maxConnections = bounds.maxConnections;
   server.keepAliveTimeout = bounds.keepAliveFor;
   // Each request listens for the end of its connection, three times, and Node.js itself.
   const listeners = 10 + 3 * bounds.pipelined;
   server.on('connection', (socket: Socket) => void socket.setMaxListeners(listeners));
   server.on('drop', () => {
-    sayHeld(
+    logBound(
       'connections',
       { limit: bounds.maxConnections },
-      'connections beyond server.maxConnections are refused, and those that wait for a request are closed',
+      'server.maxConnections is reached: new connections are refused, idle ones are closed',
     );
     server.closeIdleConnections();
   });
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
     const { code = '' } = error;
     if (code === 'ERR_HTTP_REQUEST_TIMEOUT') {
-      sayHeld(
+      logBound(
         'requests',
         { address: socket.remoteAddress },
-        'connections that do not finish a request in time are cut',
+        'clients that do not send a complete request in time are disconnected',
       );
     }
     // Behind a first answer it would be taken for a part of it.
@@ -69,7 +73,7 @@ export interface GateOptions {
 /** What every request passes on its way to the routes, whichever it is for. */
 export function createGate(
   { bounds, answers, allowedHosts }: GateOptions,
-  sayHeld: SayHeld,
+  logBound: LogBound,
   routes: RequestListener,
 ): RequestListener {
   const hosts = new Set(allowedHosts);
@@ -83,7 +87,7 @@ export function createGate(
   function setDeadline(request: IncomingMessage, response: ServerResponse): void {
     void withDeadline(bounds.answerWithin, new AbortController().signal, signal => {
       signal.addEventListener('abort', () => {
-        sayCut(sayHeld, request);
+        logCut(logBound, request);
         request.socket.destroy();
       });
       return new Promise<void>(resolve => whenOver(request, response, resolve));
@@ -91,7 +95,7 @@ export function createGate(
   }
 
   /** Every body that a route ends its answer with goes by `answers`. From then on it is the client that has to take it. */
-  function sendByTurns(request: IncomingMessage, response: ServerResponse): void {
+  function sendBounded(request: IncomingMessage, response: ServerResponse): void {
     const end = response.end.bind(response) as (...args: unknown[]) => ServerResponse;
     response.end = ((...args: unknown[]) => {
       response.end = end as ServerResponse['end'];
@@ -109,7 +113,11 @@ export function createGate(
     if (socket.destroyed) return;
     const open = (unanswered.get(socket) ?? 0) + 1;
     if (open > bounds.pipelined) {
-      sayHeld('pipelined', { address: socket.remoteAddress }, 'connections that ask on without an answer are cut');
+      logBound(
+        'pipelined',
+        { address: socket.remoteAddress },
+        'clients that pipeline too many requests are disconnected',
+      );
       cutReading(socket);
       return;
     }
@@ -119,7 +127,7 @@ export function createGate(
     // No route reads a body, and its end is not waited for.
     const { 'transfer-encoding': chunked, 'content-length': length = '0' } = request.headers;
     if (chunked !== undefined || length !== '0') response.setHeader('Connection', 'close');
-    sendByTurns(request, response);
+    sendBounded(request, response);
     if (!isAllowed(request)) {
       response.writeHead(421, { 'Content-Type': 'text/plain; charset=utf-8' }).end('not a host of this server\n');
       return;

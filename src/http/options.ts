@@ -1,7 +1,6 @@
 import { isIPv6 } from 'node:net';
 import { z } from 'zod';
 import { BOUNDS } from './bounds.ts';
-import { hostOf } from './host.ts';
 
 /** `host:port`; an IPv6 host in brackets; port 0 takes any free one. */
 export const ListenAddress = z
@@ -12,6 +11,16 @@ export const ListenAddress = z
   .refine(text => Number(text.slice(text.lastIndexOf(':') + 1)) <= 65_535, {
     error: 'must have a port of at most 65535',
   });
+
+/**
+ * The host that a Host header names: lower case, without its port and the dot of the root, an IPv6 address in brackets and as short as can be;
+ * undefined where it names none.
+ */
+export function hostOf(header: string | undefined): string | undefined {
+  // A Host header is only ever a host: what else it brings would end up in an address.
+  if (!/^[\w.:[\]-]+$/.test(header ?? '')) return undefined;
+  return URL.parse(`http://${header}`)?.hostname.replace(/\.$/, '') || undefined;
+}
 
 /** A host as it is compared: see `hostOf`. */
 const allowedHost = z.string().transform((text, context) => {
@@ -27,25 +36,29 @@ const allowedHost = z.string().transform((text, context) => {
 });
 
 export const serverOptions = z.strictObject({
-  listen: ListenAddress.default('0.0.0.0:10922').describe('Address and port of all routes.'),
+  listen: ListenAddress.default('0.0.0.0:10922').describe(
+    '`host:port` that all routes listen on; an IPv6 host in brackets.',
+  ),
   externalUrl: z
     .url({ protocol: /^https?$/, error: 'must be an http or https address' })
     .nullable()
     .default(null)
-    .describe('The address others reach this at: for service discovery. Default: the host a request names.'),
+    .describe(
+      'URL under which others reach this agent, for links and service discovery (`/api/v1/sd`). Default: the Host header of the request.',
+    ),
   maxConnections: z
     .int()
     .min(1)
     .max(100_000)
     .default(BOUNDS.maxConnections)
     .describe(
-      'Connections at the same time; more are refused. An answer that a client does not take within 30 s is cut: see docs/bounds.md.',
+      'Maximum number of open connections; further ones are refused. A client that does not read its response within 30 s is disconnected: see docs/bounds.md.',
     ),
   allowedHosts: z
     .array(allowedHost)
     .default([])
     .describe(
-      'Host names and addresses, without port, that requests to any route must name as their Host, such as `[dw.example.com]`; others are answered with 421. It keeps web pages from reading this port by a name of their own (DNS rebinding). Kubernetes probes name the address of the pod: set `httpHeaders` there. The health check of the Docker image names `127.0.0.1`. Default: any host.',
+      'Host names and addresses, without port, that a request may have in its Host header, such as `[dw.example.com]`; any other Host gets 421. Protects against DNS rebinding. Kubernetes probes send the address of the pod: set `httpHeaders` there. The health check of the Docker image sends `127.0.0.1`. Default: any.',
     ),
 });
 

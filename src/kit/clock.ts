@@ -1,3 +1,5 @@
+import { setTimeout as timer } from 'node:timers/promises';
+
 /** Time as a dependency. This file is the only place that touches the process's own clocks and timers. */
 export interface Clock {
   /** Wall time, milliseconds since the Unix epoch. May step; use it for what other programs shall compare. */
@@ -11,30 +13,19 @@ export interface Clock {
 /** setTimeout fires at once for anything longer than a signed 32-bit number of milliseconds (24.8 days). */
 const LONGEST_TIMER = 2 ** 31 - 1;
 
-function timer(ms: number, signal?: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    if (signal?.aborted) return reject(signal.reason);
-    const onAbort = () => {
-      clearTimeout(handle);
-      reject(signal?.reason);
-    };
-    const handle = setTimeout(() => {
-      signal?.removeEventListener('abort', onAbort);
-      resolve();
-    }, ms);
-    signal?.addEventListener('abort', onAbort, { once: true });
-  });
-}
-
 export const systemClock: Clock = {
   now: () => Date.now(),
   monotonic: () => performance.now(),
   async sleep(ms, signal) {
     let left = Math.max(0, ms);
-    do {
-      await timer(Math.min(left, LONGEST_TIMER), signal);
-      left -= LONGEST_TIMER;
-    } while (left > 0);
+    try {
+      do {
+        await timer(Math.min(left, LONGEST_TIMER), undefined, signal ? { signal } : {});
+        left -= LONGEST_TIMER;
+      } while (left > 0);
+    } catch {
+      throw signal?.reason;
+    }
   },
 };
 

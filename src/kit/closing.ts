@@ -23,3 +23,13 @@ export function createClosing(): Closing {
     },
   };
 }
+
+/** Runs `work`, then closes what it has opened, also when it fails. */
+export async function withClosing<T>(work: (closing: Closing) => Promise<T>): Promise<T> {
+  const closing = createClosing();
+  try {
+    return await work(closing);
+  } finally {
+    await closing.close();
+  }
+}

@@ -73,10 +73,10 @@ export function behindLinks(path: string): string {
 }
 
 /**
- * Puts `content` in the place of a file in one step: whoever opens it, at whatever time, finds the old or the new. It keeps
- * its mode, and its owner where this user may give it away; one that was not there, or may be planted, is this user's and
- * gets `mode`. A link stays, and the file that it names is replaced. What a process that was killed has left half-done is cleared away by the next; two at
- * the same time are the caller's to prevent.
+ * Puts `content` in the place of a file in one step: a reader finds the old or the new. It keeps its mode,
+ * and its owner where this user may give it away; one that was not there, or may be planted, is this user's and gets
+ * `mode`. A link stays, and the file that it names is replaced. What a killed process has left half-done, the next clears
+ * away; two at the same time are the caller's to prevent.
  */
 export function replaceFile(path: string, content: string | Buffer, mode = 0o600): void {
   const file = behindLinks(path);

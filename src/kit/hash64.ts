@@ -17,7 +17,7 @@ function join(a: number, b: number): bigint {
 
 /**
  * 64 bits that stand for a text: the chance that any two of a million differ only in the text is 3 in 100 million. Stable
- * across processes, for it is stored. No protection against somebody who looks for two texts that collide.
+ * across processes, for it is stored. No protection against texts that are made to collide.
  */
 export function hash64(text: string): bigint {
   let a = 0x811c9dc5;

@@ -1,5 +1,9 @@
 import { createHash } from 'node:crypto';
 import { inspect } from 'node:util';
+import { z } from 'zod';
+
+/** Variables of the environment. */
+export type Env = Readonly<Record<string, string | undefined>>;
 
 const REDACTED = '<secret>';
 
@@ -31,4 +35,35 @@ export class Secret {
 /** Tells one long random secret from another, and shows nothing of it: the first 48 bits of its SHA-256. */
 export function fingerprint(secret: Secret): string {
   return `sha256:${createHash('sha256').update(secret.reveal()).digest('hex').slice(0, 12)}`;
+}
+
+/** A token or password as an HTTP header can carry it, surrounding blanks removed; undefined when the text is none. */
+export function toToken(text: string): Secret | undefined {
+  const trimmed = text.trim();
+  return /^[\x21-\x7e]+$/.test(trimmed) ? new Secret(trimmed) : undefined;
+}
+
+const NO_TOKEN = 'must be visible ASCII characters, without blanks inside';
+
+/** A configuration value: where a secret comes from. Text given in place is hidden at once, so that no print of the configuration shows it. */
+export const secret = z
+  .union([z.strictObject({ env: z.string().min(1) }), z.strictObject({ file: z.string().min(1) }), z.string().min(1)], {
+    error: 'must be { env: NAME }, { file: PATH } or the secret itself as text',
+  })
+  .transform((value, context) => {
+    if (typeof value !== 'string') return value;
+    const literal = toToken(value);
+    if (literal) return { literal };
+    context.addIssue({ code: 'custom', message: NO_TOKEN });
+    return z.NEVER;
+  });
+
+export type SecretSetting = z.output<typeof secret>;
+
+/** Why a setting can't give a secret now; undefined when it can. Files are not looked at: they are read when they are needed. */
+export function faultOfSecret(setting: SecretSetting, env: Env): string | undefined {
+  if (!('env' in setting)) return undefined;
+  const text = env[setting.env];
+  if (!text) return `the environment variable ${setting.env} is not set`;
+  return toToken(text) ? undefined : `the environment variable ${setting.env} ${NO_TOKEN}`;
 }

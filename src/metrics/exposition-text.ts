@@ -1,7 +1,5 @@
+import type { Format } from '../model/exposition.ts';
 import type { Exemplar, Family, Sample } from './family.ts';
-
-/** Prometheus text format 0.0.4 and OpenMetrics 1.0.0. Sample lines are the same in both but for exemplars; what stands round them differs. */
-export type Format = 'text' | 'openmetrics';
 
 /** Label value that Prometheus 3 and client_golang make of a bucket's upper bound: `300.0`, `0.25`, `1e+06`, `+Inf`. */
 export function formatLe(bound: number): string {

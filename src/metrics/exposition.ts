@@ -1,18 +1,17 @@
 import { setImmediate } from 'node:timers/promises';
+import type { Format, Scope } from '../model/exposition.ts';
 import { type Body, createBody, createSlot, fillSlot, type Slot } from './exposition-body.ts';
 import { checkFamilies } from './exposition-check.ts';
-import { type Format, renderHeader, renderSamples } from './exposition-text.ts';
+import { renderHeader, renderSamples } from './exposition-text.ts';
 import type { Sample, Source } from './family.ts';
 
-export { type Format, formatLe } from './exposition-text.ts';
+export type { Format, Scope } from '../model/exposition.ts';
+export { formatLe } from './exposition-text.ts';
 
 export const CONTENT_TYPES: Readonly<Record<Format, string>> = {
   text: 'text/plain; version=0.0.4; charset=utf-8',
   openmetrics: 'application/openmetrics-text; version=1.0.0; charset=utf-8',
 };
-
-/** Every source, the sources of one account, or those without an account. */
-export type Scope = 'everything' | 'agent' | { readonly account: string };
 
 export interface Exposition {
   /**

@@ -1,10 +1,7 @@
 import { statSync } from 'node:fs';
-import { readAccountFile } from '../app/account-file.ts';
-import type { LoadedConfig } from '../config/load.ts';
-import { createClosing } from '../kit/closing.ts';
 import { fingerprint } from '../kit/secret.ts';
 import { readIntent } from './intent.ts';
-import { prepareCheck, type RotationDeps, type RotationRequest, type TokenSetup } from './setup.ts';
+import { type CheckedAccount, prepareCheck, type RotationDeps, type TokenSetup } from './setup.ts';
 
 /** What is known of a token, in sentences. */
 export interface TokenReport {
@@ -26,8 +23,8 @@ function sayAge(since: number, now: number): string {
   return `${age}, since ${new Date(since).toISOString()}`;
 }
 
-async function ageOf({ token, accountFile }: TokenSetup, now: number): Promise<string> {
-  const recorded = (await readAccountFile(accountFile).catch(() => undefined)) as
+async function ageOf({ token, planFile }: TokenSetup, now: number): Promise<string> {
+  const recorded = (await planFile.read().catch(() => undefined)) as
     | { readonly token?: unknown; readonly resetAt?: unknown }
     | undefined;
   const isRecorded = recorded?.token === fingerprint(token.present) && typeof recorded.resetAt === 'number';
@@ -37,30 +34,19 @@ async function ageOf({ token, accountFile }: TokenSetup, now: number): Promise<s
 }
 
 /** Looks at an account's token, and changes nothing. */
-export async function checkToken(
-  loaded: LoadedConfig,
-  request: RotationRequest,
-  deps: RotationDeps,
-): Promise<TokenReport> {
-  const closing = createClosing();
-  try {
-    const setup = prepareCheck(loaded, request, deps, closing);
-    const { account, token, intentFile } = setup;
-    const verdict = await setup.check(token.present);
-    const intent = readIntent(intentFile);
-    const isKnown = verdict === 'accepted' || verdict === 'refused';
-    return {
-      account,
-      fingerprint: fingerprint(token.present),
-      place: token.name,
-      age: await ageOf(setup, deps.clock.now()),
-      service: isKnown
-        ? `${verdict === 'accepted' ? 'takes' : 'refuses'} it`
-        : `could not be asked: ${verdict.message}`,
-      unfinished: intent ? `one that began at ${intent.startedAt}; rotate-token finishes it` : 'none',
-      isWell: verdict === 'accepted' && !intent,
-    };
-  } finally {
-    await closing.close();
-  }
+export async function checkToken(account: CheckedAccount, deps: RotationDeps): Promise<TokenReport> {
+  const setup = prepareCheck(account, deps);
+  const { token, intentFile } = setup;
+  const verdict = await setup.check(token.present);
+  const intent = readIntent(intentFile);
+  const isKnown = verdict === 'accepted' || verdict === 'refused';
+  return {
+    account: account.name,
+    fingerprint: fingerprint(token.present),
+    place: token.name,
+    age: await ageOf(setup, deps.clock.now()),
+    service: isKnown ? `${verdict === 'accepted' ? 'takes' : 'refuses'} it` : `could not be asked: ${verdict.message}`,
+    unfinished: intent ? `one that began at ${intent.startedAt}; rotate-token finishes it` : 'none',
+    isWell: verdict === 'accepted' && !intent,
+  };
 }

@@ -1,7 +1,6 @@
-import { writeAccountFile } from '../app/account-file.ts';
 import { removeFile, replaceFile } from '../kit/durable-file.ts';
 import { fingerprint, type Secret } from '../kit/secret.ts';
-import type { AccountAnswer } from '../upstream/account-record.ts';
+import type { AccountAnswer } from '../upstream/rotator.ts';
 import type { Intent } from './intent.ts';
 import { codeOf, RotationError } from './rotation-error.ts';
 import type { RotationSetup } from './setup.ts';
@@ -9,7 +8,7 @@ import type { RotationSetup } from './setup.ts';
 /** Where the password that a reset replaces is kept. */
 export const previousOf = (file: string) => `${file}.previous`;
 
-/** What was done with a secret, and what is left to somebody else; `failed`: to whom it should not have been left. */
+/** What was done with a secret, and what is left to the operator; `failed`: that was not asked for. */
 interface Placed {
   readonly done?: string;
   readonly left?: string;
@@ -41,12 +40,12 @@ function place(
 }
 
 /** The limits and the plan, for the agent. Says what became of them. */
-function leaveRecord({ record, token }: AccountAnswer, resetAt: number, { accountFile }: RotationSetup): string {
+function leaveRecord({ record, token }: AccountAnswer, resetAt: number, { planFile }: RotationSetup): string {
   try {
-    writeAccountFile(accountFile, { ...record, resetAt, token: fingerprint(token) });
-    return `Plan and limits are in ${accountFile}, for the agent to show.`;
+    planFile.write({ ...record, resetAt, token: fingerprint(token) });
+    return `Plan and limits are in ${planFile.path}, for the agent to show.`;
   } catch (error) {
-    return `Plan and limits were not left for the agent: ${accountFile} can't be written (${codeOf(error)}).`;
+    return `Plan and limits were not left for the agent: ${planFile.path} can't be written (${codeOf(error)}).`;
   }
 }
 

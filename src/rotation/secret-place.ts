@@ -1,8 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { behindLinks, replaceFile } from '../kit/durable-file.ts';
-import type { Secret } from '../kit/secret.ts';
-import { faultOfSecret, type SecretSetting } from '../upstream/options.ts';
-import { toToken } from '../upstream/token.ts';
+import { type Env, faultOfSecret, type Secret, type SecretSetting, toToken } from '../kit/secret.ts';
 import { codeOf, RotationError } from './rotation-error.ts';
 
 /** Where the configuration has a secret from. */
@@ -28,11 +26,7 @@ export function nameOf(setting: SecretSetting, key: string): string {
 }
 
 /** Throws RotationError when there is no such secret now. `key` is the setting's, for sentences. */
-export function findSecret(
-  setting: SecretSetting,
-  env: Readonly<Record<string, string | undefined>>,
-  key: string,
-): SecretPlace {
+export function findSecret(setting: SecretSetting, env: Env, key: string): SecretPlace {
   const broken = (why: string) => new RotationError(`${key}: ${why}; nothing was sent`, { isUsage: true });
   if (!('file' in setting)) {
     const wrong = faultOfSecret(setting, env);

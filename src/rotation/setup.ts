@@ -1,41 +1,62 @@
 import { accessSync, constants } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
-import { accountFile } from '../app/account-file.ts';
-import { createDispatchers } from '../app/dispatchers.ts';
-import type { LoadedConfig } from '../config/load.ts';
 import type { Clock } from '../kit/clock.ts';
-import type { Closing } from '../kit/closing.ts';
-import { StoreError } from '../store/errors.ts';
-import { lockForProcess } from '../store/lock.ts';
-import { addressesOf } from '../upstream/options.ts';
-import { createRotator, type Rotator } from '../upstream/rotator.ts';
-import { resetMark } from '../upstream/token.ts';
-import { createTokenCheck, type TokenCheck } from '../upstream/token-check.ts';
+import type { Env, SecretSetting } from '../kit/secret.ts';
+import type { RecordedAccount } from '../model/account.ts';
+import {
+  type Addresses,
+  type Connection,
+  createRotator,
+  createTokenCheck,
+  type Rotator,
+  resetMark,
+  type TokenCheck,
+} from '../upstream/rotator.ts';
 import { codeOf, RotationError } from './rotation-error.ts';
 import { findSecret, nameOf, notReplaceable, type SecretPlace } from './secret-place.ts';
 
-export interface RotationRequest {
-  /** Name of the account. */
-  readonly account: string;
+/** Where the agent finds what a reset has told of the account's plan. */
+export interface PlanFile {
+  readonly path: string;
+  /** What is in it, unchecked; undefined when there is no such file. Rejects when it can't be read. */
+  read(): Promise<unknown>;
+  write(record: RecordedAccount): void;
+}
+
+/** An account whose token is looked at. */
+export interface CheckedAccount {
+  readonly name: string;
+  readonly token: SecretSetting;
+  readonly addresses: Addresses;
+  /** Connections of their own each time: no request of a reset takes one that another has left open. */
+  connect(): Connection;
+  readonly planFile: PlanFile;
+}
+
+/** An account whose token is reset. */
+export interface ResetAccount extends CheckedAccount {
+  readonly actionToken: SecretSetting | null;
+  readonly management: { readonly baseUrl: string; readonly username: string; readonly password: SecretSetting };
+  /** Keeps other processes from locking the same path while this command runs. Throws RotationError when one has it. */
+  lock(path: string): void;
+}
+
+export interface RotationDeps {
+  readonly env: Env;
+  readonly clock: Clock;
+  readonly random: () => number;
   /** Where the answer goes, where that is not beside the token. */
   readonly out?: string | undefined;
 }
 
-export interface RotationDeps {
-  readonly env: Readonly<Record<string, string | undefined>>;
-  readonly clock: Clock;
-  readonly random: () => number;
-}
-
-/** What is known of an account's token without asking anybody. */
+/** What is known of an account's token before any request. */
 export interface TokenSetup {
   readonly account: string;
   readonly token: SecretPlace;
   readonly check: TokenCheck;
   /** Stands there while a reset is unfinished. */
   readonly intentFile: string;
-  /** Where what a reset tells of the account is left for the agent. */
-  readonly accountFile: string;
+  readonly planFile: PlanFile;
 }
 
 /** All that resetting takes. */
@@ -59,98 +80,57 @@ function isWritable(folder: string): boolean {
   }
 }
 
-function findAccount({ config, file }: LoadedConfig, name: string): LoadedConfig['config']['accounts'][number] {
-  const found = config.accounts.find(account => account.name === name);
-  if (found) return found;
-  const names = config.accounts.map(({ name }) => name).join(', ');
-  throw new RotationError(`${file} has no account '${name}'; it has ${names}`, { isUsage: true });
-}
-
 /** Beside the token where that can be written, else in the folder of `out`, else in the working folder. */
-function intentFileOf({ file }: SecretPlace, { account, out }: RotationRequest): string {
+function intentFileOf({ file }: SecretPlace, account: string, out: string | undefined): string {
   if (file && isWritable(dirname(file.real))) return resetMark(file.real);
   return resetMark(join(out === undefined ? process.cwd() : dirname(resolve(out)), account));
 }
 
-/** Throws RotationError where the configuration is not enough. `closing` learns what to close. */
-export function prepareCheck(
-  loaded: LoadedConfig,
-  request: RotationRequest,
-  { env, clock, random }: RotationDeps,
-  closing: Closing,
-): TokenSetup {
-  const account = findAccount(loaded, request.account);
-  const token = findSecret(account.token, env, `the token of ${account.name}`);
-  const dispatchers = createDispatchers(env);
-  closing.add('connections', () => dispatchers.destroy());
+/** Throws RotationError where the configuration is not enough. */
+export function prepareCheck(account: CheckedAccount, { env, clock, random, out }: RotationDeps): TokenSetup {
+  const { name, addresses, planFile } = account;
+  const token = findSecret(account.token, env, `the token of ${name}`);
   return {
-    account: account.name,
+    account: name,
     token,
-    check: createTokenCheck({
-      addresses: addressesOf(account),
-      dispatcher: dispatchers.for(account.upstream),
-      timeout: account.upstream.timeout,
-      clock,
-      random,
-    }),
-    intentFile: intentFileOf(token, request),
-    accountFile: accountFile(loaded.config.store, account.name),
+    check: createTokenCheck({ ...account.connect(), addresses, clock, random }),
+    intentFile: intentFileOf(token, name, out),
+    planFile,
   };
 }
 
-/** Keeps other runs from the same reset. */
-function lock(intentFile: string): () => void {
+function lock(account: ResetAccount, intentFile: string): void {
   try {
-    return lockForProcess(intentFile);
+    account.lock(intentFile);
   } catch (error) {
-    if (error instanceof StoreError && error.reason === 'locked') {
-      throw new RotationError('another rotate-token of this account is running; nothing was sent');
-    }
+    if (error instanceof RotationError) throw error;
     throw new RotationError(
       `${dirname(intentFile)} can't be written (${codeOf(error)}); nothing was sent. --out FILE names a file in another folder`,
     );
   }
 }
 
-/** As `prepareCheck`, and sees to it that nobody else resets the token meanwhile. */
-export function prepareReset(
-  loaded: LoadedConfig,
-  request: RotationRequest,
-  deps: RotationDeps,
-  closing: Closing,
-): RotationSetup {
-  const { management, upstream, actionToken } = findAccount(loaded, request.account);
-  if (!management) {
-    throw new RotationError(
-      `${loaded.file}: ${request.account} has no management section; rotate-token needs { baseUrl, username, password } there`,
-      { isUsage: true },
-    );
-  }
-  const setup = prepareCheck(loaded, request, deps, closing);
-  const { account, token } = setup;
-  const password = findSecret(management.password, deps.env, `the management password of ${account}`);
-  const out = request.out === undefined ? undefined : resolve(request.out);
+/** As `prepareCheck`, and keeps other runs from the same reset. */
+export function prepareReset(account: ResetAccount, deps: RotationDeps): RotationSetup {
+  const { name, management, actionToken } = account;
+  const setup = prepareCheck(account, deps);
+  const { token } = setup;
+  const password = findSecret(management.password, deps.env, `the management password of ${name}`);
+  const out = deps.out === undefined ? undefined : resolve(deps.out);
   for (const { file } of [token, password]) {
     if (file && out === undefined && !isWritable(dirname(file.real))) throw notReplaceable(file.path, 'not writable');
   }
-  closing.add('lock', lock(setup.intentFile));
-  const dispatchers = createDispatchers(deps.env);
-  closing.add('connections to the account management', () => dispatchers.destroy());
+  lock(account, setup.intentFile);
   return {
     ...setup,
     out,
     managementUrl: management.baseUrl,
     password,
-    actionToken: actionToken ? nameOf(actionToken, `the action token of ${account}`) : undefined,
-    rotator: createRotator({
-      ...management,
-      password: password.present,
-      dispatcher: dispatchers.for(upstream),
-      timeout: upstream.timeout,
-    }),
+    actionToken: actionToken ? nameOf(actionToken, `the action token of ${name}`) : undefined,
+    rotator: createRotator({ ...management, ...account.connect(), password: password.present }),
     newRecord(now) {
       const time = new Date(now).toISOString().replaceAll(/[-:]/g, '');
-      return out ?? `${resolve(token.file?.path ?? account)}.rotated-${time}.json`;
+      return out ?? `${resolve(token.file?.path ?? name)}.rotated-${time}.json`;
     },
   };
 }

@@ -1,20 +1,12 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { removeFile } from '../kit/durable-file.ts';
 import { fingerprint } from '../kit/secret.ts';
-import { toAccountAnswer } from '../upstream/account-record.ts';
-import type { ResetEnd } from '../upstream/rotator.ts';
-import type { TokenVerdict } from '../upstream/token-check.ts';
+import { type ResetEnd, type TokenVerdict, toAccountAnswer } from '../upstream/rotator.ts';
+import { received } from './answer-file.ts';
 import { finish, previousOf } from './finish.ts';
 import type { Intent } from './intent.ts';
 import { RotationError } from './rotation-error.ts';
 import type { RotationSetup } from './setup.ts';
-
-/** What is in the file that takes the answer, without the blanks that hold its place. */
-function received(record: string): Buffer {
-  if (!existsSync(record)) return Buffer.alloc(0);
-  const bytes = readFileSync(record);
-  return bytes.subarray(0, bytes.findLastIndex(byte => byte !== 0x20) + 1);
-}
 
 /** Nothing was reset: nothing is unfinished any more. */
 function forget({ intentFile }: RotationSetup, { record }: Intent, isKept: boolean): void {

@@ -1,8 +1,7 @@
 import { z } from 'zod';
 import { boundText } from '../kit/bounded-text.ts';
-import type { Secret } from '../kit/secret.ts';
+import { type Secret, toToken } from '../kit/secret.ts';
 import type { AccountLimit, AccountRecord } from '../model/account.ts';
-import { toToken } from './token.ts';
 
 /** The account record, as a token reset answers with it. Knows its field names as `wire.ts` knows those of the lists. */
 

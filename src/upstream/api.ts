@@ -2,8 +2,15 @@ import type { DeliveryEvent, DlqEntry, FlowControlEntry } from '../model/message
 import type { Call, Endpoint, Priority } from './call.ts';
 import { UpstreamError } from './errors.ts';
 import { Rows, type RowsOf } from './json-reader.ts';
-import { eventsPath, type ListPath, listPath } from './list-path.ts';
-import { type CursorPage, type ListPage, type Page, paginate } from './paginate.ts';
+import {
+  type CursorPage,
+  eventsPath,
+  type ListPage,
+  type ListPath,
+  listPath,
+  type Page,
+  paginate,
+} from './paginate.ts';
 import * as wire from './wire.ts';
 
 /** The door of this room: what may be asked of the service. */

@@ -1,26 +1,14 @@
 import type { Clock } from '../kit/clock.ts';
 import { type Call, PRIORITIES, type Priority } from './call.ts';
 import { UpstreamError } from './errors.ts';
-import { mostForReading } from './options.ts';
-
-/** What one account may cost. */
-export interface BudgetOptions {
-  readonly requestsPerSecond: number;
-  /** Requests that may go at once after a quiet time. */
-  readonly burst: number;
-  /** Requests under way at the same time. */
-  readonly concurrency: number;
-  /** Requests in one UTC day, spread over what is left of it. */
-  readonly requestsPerDay: number;
-}
+import { type BudgetOptions, mostForReading } from './options.ts';
 
 /** One account's share of the service, the same for everything that calls on its behalf. */
 export interface Budget {
   /**
-   * Runs `work` when it is this caller's turn: by priority, then first come first served; who has waited for long is
-   * preferred.
-   * Throws UpstreamError `refused` when the day's requests are used up (all but a tenth, which is kept for `action`), `rate_limited` while the service has asked for a
-   * long wait, and the signal's reason when that is aborted first.
+   * Runs `work` when it is this caller's turn: by priority, with aging, then first come first served. Throws UpstreamError
+   * `refused` when the day's requests are used up (all but a tenth, which is kept for `action`), `rate_limited` while the
+   * service has asked for a long wait, and the signal's reason when that is aborted first.
    */
   run<T>(priority: Priority, signal: AbortSignal, work: () => Promise<T>): Promise<T>;
   /** Starts nothing for `ms` milliseconds, 15 minutes at most: the service asked for it. */
@@ -42,7 +30,7 @@ const LONGEST_PAUSE = 900_000;
 /** A longer wait than this is not worth holding a round for. */
 const LONGEST_HELD = 30_000;
 /** A request goes before one of the next rank, unless that has waited so much longer, milliseconds. */
-const PATIENCE = 5000;
+const AGING_MS = 5000;
 
 interface Waiter {
   readonly rank: number;
@@ -66,7 +54,7 @@ export function createBudget(
   let day = Math.floor(clock.now() / DAY);
   let usedToday = before?.day === day ? before.requests : 0;
   let pausedUntil = Number.NEGATIVE_INFINITY;
-  /** Ends the wait for the next token once nobody wants it, so that nothing keeps the process alive. */
+  /** Ends the wait for the next token once no request waits, so that nothing keeps the process alive. */
   let refilling: AbortController | undefined;
 
   /** Tokens in a millisecond: slower than allowed where the day's requests would not last the day. */
@@ -107,19 +95,19 @@ export function createBudget(
     clock.sleep(Math.min(ms, DAY), controller.signal).then(
       () => {
         refilling = undefined;
-        startWhoMay();
+        startNext();
       },
       () => undefined,
     );
   }
 
-  /** Index of whose turn it is. */
+  /** Index of the next to start. */
   function first(): number {
     let best = 0;
     let bestTurn = Number.POSITIVE_INFINITY;
     for (const [index, { rank, since }] of waiting.entries()) {
-      // Nobody waits for ever: each rank is worth so much waiting. Actions are before all.
-      const turn = rank === 0 ? Number.NEGATIVE_INFINITY : since + rank * PATIENCE;
+      // No request waits for ever: a rank is worth so much waiting. Actions go before all.
+      const turn = rank === 0 ? Number.NEGATIVE_INFINITY : since + rank * AGING_MS;
       if (turn >= bestTurn) continue;
       best = index;
       bestTurn = turn;
@@ -127,7 +115,7 @@ export function createBudget(
     return best;
   }
 
-  function startWhoMay(): void {
+  function startNext(): void {
     refill();
     while (waiting.length > 0 && underWay < options.concurrency && tokens >= 1 && pauseLeft() === 0) {
       tokens -= 1;
@@ -163,7 +151,7 @@ export function createBudget(
       };
       signal.addEventListener('abort', onAbort, { once: true });
       waiting.push(waiter);
-      startWhoMay();
+      startNext();
     });
   }
 
@@ -172,7 +160,7 @@ export function createBudget(
       refill();
       const most = priority === 'action' ? options.requestsPerDay : forReading;
       if (usedToday >= most) {
-        throw new UpstreamError('refused', `the day's ${most} requests are used up until 00:00 UTC`);
+        throw new UpstreamError('refused', `the daily budget of ${most} requests is used up until 00:00 UTC`);
       }
       const tooLong = longPause();
       if (tooLong) throw tooLong;
@@ -187,7 +175,7 @@ export function createBudget(
         return await work();
       } finally {
         underWay -= 1;
-        startWhoMay();
+        startNext();
       }
     },
     pause(ms) {

@@ -3,15 +3,13 @@ import type { Clock } from '../kit/clock.ts';
 import type { Counter } from '../kit/counter.ts';
 import type { Tracer } from '../kit/tracer.ts';
 import { createPageSizes, createReader, type Reader } from './api.ts';
-import { withBearer } from './auth.ts';
 import { type Budget, withBudget } from './budget.ts';
-import type { Priority } from './call.ts';
+import { type Priority, withRetry } from './call.ts';
 import { createLargeBodies, type LargeBodies } from './large-bodies.ts';
-import { eventsPath } from './list-path.ts';
 import { type RequestMeter, withObservation } from './observed.ts';
-import { withRetry } from './retry.ts';
+import { eventsPath } from './paginate.ts';
 import { type Addresses, createSend } from './send.ts';
-import type { TokenSource } from './token.ts';
+import { type TokenSource, withBearer } from './token.ts';
 
 export interface ClientDeps {
   readonly addresses: Addresses;

@@ -5,7 +5,7 @@ import type { Secret } from '../kit/secret.ts';
 export interface DispatcherOptions {
   /** Milliseconds to connect. */
   readonly connectTimeout: number;
-  /** Address of a proxy, which may hold a user and password; undefined for none. The process's environment is not asked. */
+  /** Address of a proxy, which may hold a user and password; undefined for none. HTTP_PROXY and HTTPS_PROXY are ignored. */
   readonly proxy?: Secret | undefined;
   /** Hosts that are reached without it: `host`, `.domain`, `host:port` or `*`. */
   readonly noProxy?: readonly string[];

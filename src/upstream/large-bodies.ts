@@ -1,7 +1,4 @@
-/**
- * A process's turns at holding an answer of unusual size. Without them a few services that send as much as is read at most,
- * all at the same time, would take the memory of all accounts.
- */
+/** Bounds how many large answers the process holds at a time: a few services that send as much as is read would take all memory. */
 export interface LargeBodies {
   turn(): Turn;
 }
@@ -14,48 +11,50 @@ interface Turn {
   end(): void;
 }
 
-/** From so many bytes on an answer is large. Others never wait: a service that is slow within it holds up nobody. */
+/** From so many bytes on an answer is large. Smaller ones never wait: a service that is slow to send one holds up no other. */
 export const LARGE = 4 * 1024 * 1024;
 const AT_A_TIME = 4;
 
 export function createLargeBodies(): LargeBodies {
-  const waiting: (() => void)[] = [];
+  const waiting = new Set<() => void>();
   let free = AT_A_TIME;
 
   function leave(): void {
-    const next = waiting.shift();
-    if (next) next();
-    else free += 1;
+    const [next] = waiting;
+    if (!next) free += 1;
+    else {
+      waiting.delete(next);
+      next();
+    }
   }
 
-  function enter(signal: AbortSignal): Promise<void> {
+  async function enter(signal: AbortSignal): Promise<void> {
     if (free > 0) {
       free -= 1;
-      return Promise.resolve();
+      return;
     }
-    return new Promise((resolve, reject) => {
-      const onAbort = () => {
-        waiting.splice(waiting.indexOf(start), 1);
-        reject(signal.reason);
-      };
-      const start = () => {
-        signal.removeEventListener('abort', onAbort);
-        resolve();
-      };
-      if (signal.aborted) return reject(signal.reason);
-      signal.addEventListener('abort', onAbort, { once: true });
-      waiting.push(start);
-    });
+    signal.throwIfAborted();
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    const onAbort = () => {
+      waiting.delete(resolve);
+      reject(signal.reason);
+    };
+    waiting.add(resolve);
+    signal.addEventListener('abort', onAbort, { once: true });
+    await promise.finally(() => signal.removeEventListener('abort', onAbort));
   }
 
   return {
     turn() {
       let isMine = false;
+      // One place for one answer, though its packed and its unpacked bytes may ask at the same time.
+      let entering: Promise<void> | undefined;
       return {
-        async take(signal) {
-          if (isMine) return;
-          await enter(signal);
-          isMine = true;
+        take(signal) {
+          entering ??= enter(signal).then(() => {
+            isMine = true;
+          });
+          return entering;
         },
         end() {
           if (isMine) leave();

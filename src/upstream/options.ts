@@ -1,11 +1,7 @@
 import { z } from 'zod';
 import { Duration } from '../kit/duration.ts';
 import { LABEL_NAME } from '../kit/label-name.ts';
-import { Secret } from '../kit/secret.ts';
-import { toToken } from './token.ts';
-
-/** What is said of text that can't be a token. */
-const NO_TOKEN = 'must be visible ASCII characters, without blanks inside';
+import { type Env, Secret, secret } from '../kit/secret.ts';
 
 const httpUrl = z.string().refine(
   text => {
@@ -21,32 +17,6 @@ const REGION = '{region}';
 const regionalUrl = z.string().refine(text => httpUrl.safeParse(text.replace(REGION, 'region')).success, {
   error: 'must be an http or https address without user, query or fragment, which may hold {region}',
 });
-
-/** Where a secret comes from. Text given in place is hidden at once, so that no print of the configuration shows it. */
-export const secret = z
-  .union([z.strictObject({ env: z.string().min(1) }), z.strictObject({ file: z.string().min(1) }), z.string().min(1)], {
-    error: 'must be { env: NAME }, { file: PATH } or the secret itself as text',
-  })
-  .transform((value, context) => {
-    if (typeof value !== 'string') return value;
-    const literal = toToken(value);
-    if (literal) return { literal };
-    context.addIssue({ code: 'custom', message: NO_TOKEN });
-    return z.NEVER;
-  });
-
-export type SecretSetting = z.output<typeof secret>;
-
-/** Why a setting can't give a secret now; undefined when it can. Files are read when they are needed. */
-export function faultOfSecret(
-  setting: SecretSetting,
-  env: Readonly<Record<string, string | undefined>>,
-): string | undefined {
-  if (!('env' in setting)) return undefined;
-  const text = env[setting.env];
-  if (!text) return `the environment variable ${setting.env} is not set`;
-  return toToken(text) ? undefined : `the environment variable ${setting.env} ${NO_TOKEN}`;
-}
 
 /** Whether text is the address of a proxy. */
 const isProxy = (text: string) => /^https?:$/.test(URL.parse(text)?.protocol ?? '');
@@ -65,10 +35,7 @@ const proxy = z
 export type ProxySetting = z.output<typeof proxy>;
 
 /** Why a setting can't give a proxy now; undefined when it can. */
-export function faultOfProxy(
-  setting: ProxySetting,
-  env: Readonly<Record<string, string | undefined>>,
-): string | undefined {
+export function faultOfProxy(setting: ProxySetting, env: Env): string | undefined {
   if ('literal' in setting) return undefined;
   const text = env[setting.env];
   if (!text) return `the environment variable ${setting.env} is not set`;
@@ -80,20 +47,20 @@ export const upstreamOptions = z.strictObject({
     .nullable()
     .default(null)
     .describe(
-      'Address of an HTTP proxy, which may hold user and password: `{ env: HTTPS_PROXY }` or the text. The environment is not asked without it.',
+      'URL of an HTTP proxy, with user and password if needed: `{ env: HTTPS_PROXY }` or the URL itself. The environment variables HTTP_PROXY and HTTPS_PROXY are ignored unless referenced here.',
     ),
   noProxy: z
     .array(z.string().min(1))
     .default([])
-    .describe('Hosts that are reached without the proxy: `host`, `.domain`, `host:port` or `*`.'),
+    .describe('Hosts to connect to directly, without the proxy: `host`, `.domain`, `host:port` or `*`.'),
   caFile: z
     .string()
     .min(1)
     .nullable()
     .default(null)
-    .describe('Certificates (PEM) to trust beside those that Node.js trusts. Read at start.'),
-  connectTimeout: Duration.prefault('5s').describe('Longest time to connect to the service.'),
-  timeout: Duration.prefault('30s').describe('Longest time for one whole request.'),
+    .describe('PEM file of CA certificates to trust in addition to those of Node.js. Read at start.'),
+  connectTimeout: Duration.prefault('5s').describe('Timeout for connecting to the service.'),
+  timeout: Duration.prefault('30s').describe('Timeout for a whole request, connecting included.'),
 });
 
 export type UpstreamOptions = z.output<typeof upstreamOptions>;
@@ -106,18 +73,26 @@ export function mostForReading({ requestsPerDay }: { readonly requestsPerDay: nu
   return Math.max(1, Math.floor(requestsPerDay * (1 - KEPT_FOR_ACTIONS)));
 }
 
-export const budgetOptions = z.strictObject({
-  requestsPerSecond: z.number().positive().max(10_000).default(5).describe('Steady rate of requests to the service.'),
-  burst: z.int().min(1).max(10_000).default(10).describe('Requests that may go at once after a quiet time.'),
-  concurrency: z.int().min(1).max(1000).default(4).describe('Requests under way at the same time.'),
+const budgetOptions = z.strictObject({
+  requestsPerSecond: z.number().positive().max(10_000).default(5).describe('Sustained request rate.'),
+  burst: z
+    .int()
+    .min(1)
+    .max(10_000)
+    .default(10)
+    .describe('Requests that may be sent at once after a quiet time (token bucket).'),
+  concurrency: z.int().min(1).max(1000).default(4).describe('Maximum number of requests in flight.'),
   requestsPerDay: z
     .int()
     .min(1)
     .default(200_000)
     .describe(
-      'Requests in one UTC day. The rate falls where they would not last the day; a tenth is kept for actions; when the others are used up, collecting pauses until 00:00 UTC.',
+      'Maximum number of requests per UTC day. The rate is lowered so that they last the day. A tenth is reserved for auto-cancel; when the rest is used up, collecting pauses until 00:00 UTC.',
     ),
 });
+
+/** What one account may cost. */
+export type BudgetOptions = z.output<typeof budgetOptions>;
 
 const KEY = '{flowControlKey}';
 
@@ -141,26 +116,28 @@ const pathOptions = z.strictObject({
   events: eventsPath
     .default('auto')
     .describe(
-      'Path of the event log. `auto`: `/v2/events`, or `/v2/logs` where the service does not know that (404 or 405); the one that answered is asked first until the agent ends.',
+      'Path of the event log. `auto`: `/v2/events`, or `/v2/logs` if the service answers 404 or 405; the path that worked is remembered until the agent restarts.',
     ),
   flowControlKey: keyPath
     .default(`/v2/flowControl/${KEY}`)
-    .describe(`Path of a single flow-control key. Some documentation has \`/v2/keys/rotate/${KEY}\`.`),
+    .describe(`Path of a single flow-control key. Some documents of the service name \`/v2/keys/rotate/${KEY}\`.`),
 });
 
 const retentionOptions = z.strictObject({
-  dlq: Duration.nullable().default(null).describe('How long the plan keeps messages in the dead-letter queue.'),
-  events: Duration.nullable().default(null).describe('How long the plan keeps events in the log.'),
+  dlq: Duration.nullable()
+    .default(null)
+    .describe('Retention of the dead-letter queue on your plan. Enables time-to-expiry metrics.'),
+  events: Duration.nullable().default(null).describe('Retention of the event log on your plan.'),
 });
 
 const managementOptions = z.strictObject({
-  baseUrl: httpUrl.describe('Address of the account management, without `/svc`.'),
+  baseUrl: httpUrl.describe('Base URL of the account management API, without `/svc`.'),
   username: z
     .string()
     .regex(/^[\x21-\x39\x3b-\x7e]+$/, { error: 'must be visible ASCII characters, without blanks and colons' })
-    .describe('Name to log in with.'),
+    .describe('User name of the login.'),
   password: secret.describe(
-    'Password to log in with: `{ env: NAME }`, `{ file: PATH }` (replaced when a reset brings a new one) or the text itself (works, and warns).',
+    'Password of the login: `{ env: NAME }`, `{ file: PATH }` (the file is rewritten when a reset returns a new password) or the text itself (works, with a warning).',
   ),
 });
 
@@ -178,37 +155,41 @@ export const accountOptions = z
     name: z
       .string()
       .regex(/^[A-Za-z0-9_-]{1,64}$/, { error: 'must be 1 to 64 of A-Z a-z 0-9 _ -' })
-      .describe('Value of the label `account`; unique.'),
-    baseUrl: httpUrl.describe("The service's base address, without `/v2`."),
+      .describe('Value of the `account` label; must be unique.'),
+    baseUrl: httpUrl.describe('Base URL of the service, without `/v2`.'),
     regionalBaseUrl: regionalUrl
       .nullable()
       .default(null)
-      .describe('Address of the operations that belong to a region, with `{region}` in it or not. Default: `baseUrl`.'),
+      .describe(
+        'Base URL of the regional operations (single flow-control keys, cancelling); `{region}` in it is replaced. Default: `baseUrl`.',
+      ),
     region: z
       .string()
       .regex(/^[A-Za-z0-9-]{1,64}$/, { error: 'must be 1 to 64 of A-Z a-z 0-9 -' })
       .nullable()
       .default(null)
-      .describe('What stands for `{region}`.'),
+      .describe('Replaces `{region}` in `regionalBaseUrl`.'),
     token: secret.describe(
-      'Bearer token: `{ env: NAME }`, `{ file: PATH }` (read again when it changes) or the text itself (works, and warns).',
+      'Bearer token: `{ env: NAME }`, `{ file: PATH }` (re-read when it changes) or the text itself (works, with a warning).',
     ),
     actionToken: secret
       .nullable()
       .default(null)
       .describe(
-        'Token that may write, as `token`, where that one may only read. Used to cancel alone, and read only when a rule may do so. Default: `token`.',
+        'Token with write permission, written like `token`, if `token` is read-only. Used only to cancel, and loaded only if a rule may enforce. Default: `token`.',
       ),
     management: managementOptions
       .nullable()
       .default(null)
-      .describe('Login to the account management, for `rotate-token` alone: the agent never uses it.'),
+      .describe('Login to the account management API, used only by `rotate-token`, never by the agent.'),
     labels: labelsOptions
       .default({})
-      .describe('Labels of `delivery_account_info`, to join with: `{ team: payments }`.'),
-    retention: retentionOptions.prefault({}).describe('What the plan of the account keeps, where you know it.'),
-    budget: budgetOptions.prefault({}).describe('What this account may cost, shared by all that is read for it.'),
-    paths: pathOptions.prefault({}).describe('Where an operation is found, where that differs.'),
+      .describe('Extra labels on `delivery_account_info`, to join with in PromQL: `{ team: payments }`.'),
+    retention: retentionOptions.prefault({}).describe('Retention of your plan, if you know it.'),
+    budget: budgetOptions
+      .prefault({})
+      .describe('Request budget of this account, shared by all its collectors and by auto-cancel.'),
+    paths: pathOptions.prefault({}).describe('Paths of operations, where your service differs.'),
   })
   .superRefine(({ regionalBaseUrl, region }, context) => {
     if (region === null && regionalBaseUrl?.includes(REGION)) {

@@ -1,8 +1,15 @@
 import { type Dispatcher, request as undiciRequest } from 'undici';
-import { withDeadline } from '../kit/clock.ts';
+import { type Clock, withDeadline } from '../kit/clock.ts';
 import type { Secret } from '../kit/secret.ts';
+import { LARGEST_SINGLE } from './api.ts';
+import { withRetry } from './call.ts';
 import { type Reason, reasonOfStatus, UpstreamError } from './errors.ts';
-import { toUpstreamError, untilAborted } from './send.ts';
+import { type Addresses, createSend, toUpstreamError, untilAborted } from './send.ts';
+
+/** The door of this room for rotation/ alone: how a token is reset, and whether the service takes one. */
+export { type AccountAnswer, toAccountAnswer } from './account-record.ts';
+export type { Addresses } from './send.ts';
+export { resetMark } from './token.ts';
 
 /** Bytes of an answer that are kept. A record is some 1,000. */
 export const LARGEST_RECORD = 1024 * 1024;
@@ -28,14 +35,18 @@ export interface Rotator {
   reset(keep: (bytes: Buffer) => void): Promise<ResetEnd>;
 }
 
-export interface RotatorDeps {
+/** How a service is reached. */
+export interface Connection {
+  readonly dispatcher: Dispatcher;
+  /** Milliseconds for a whole request, connecting included. */
+  readonly timeout: number;
+}
+
+export interface RotatorDeps extends Connection {
   /** Address of the account management, without a path of the operation. */
   readonly baseUrl: string;
   readonly username: string;
   readonly password: Secret;
-  readonly dispatcher: Dispatcher;
-  /** Milliseconds for the whole request, connecting included. */
-  readonly timeout: number;
 }
 
 const WHAT = 'POST /svc/user/rotatetoken';
@@ -91,5 +102,46 @@ export function createRotator({ baseUrl, username, password, dispatcher, timeout
         return endOf(toUpstreamError(error, WHAT));
       }
     },
+  };
+}
+
+/** What the service says of a token; an error where it could not be asked, or said nothing that tells. */
+export type TokenVerdict = 'accepted' | 'refused' | UpstreamError;
+
+/** Asks the service whether it takes a token, by the smallest read there is, tried again when it fails for a passing reason. */
+export type TokenCheck = (token: Secret) => Promise<TokenVerdict>;
+
+export interface TokenCheckDeps extends Connection {
+  readonly addresses: Addresses;
+  readonly clock: Clock;
+  readonly random: () => number;
+}
+
+export function createTokenCheck({ clock, random, ...deps }: TokenCheckDeps): TokenCheck {
+  const send = createSend({ ...deps, now: clock.now, onBytes: () => undefined });
+  const call = withRetry(clock, random)(send);
+  return async token => {
+    try {
+      await call(
+        {
+          endpoint: 'dlq',
+          method: 'GET',
+          address: 'base',
+          path: '/v2/dlq',
+          template: '/v2/dlq',
+          query: new URLSearchParams({ count: '1' }),
+          priority: 'background',
+          largest: LARGEST_SINGLE,
+          signal: new AbortController().signal,
+        },
+        { authorization: `Bearer ${token.reveal()}` },
+      );
+      return 'accepted';
+    } catch (error) {
+      if (!(error instanceof UpstreamError)) throw error;
+      if (error.reason === 'unauthorized') return 'refused';
+      // A token without this permission is known all the same.
+      return error.reason === 'forbidden' ? 'accepted' : error;
+    }
   };
 }

@@ -1,13 +1,9 @@
-import { pipeline } from 'node:stream/promises';
-import { createGunzip } from 'node:zlib';
 import { type Dispatcher, errors as undiciErrors, request as undiciRequest } from 'undici';
 import { withDeadline } from '../kit/clock.ts';
-import { askedWait } from './asked-wait.ts';
+import { bounded, readBody } from './body.ts';
 import type { Call, Endpoint, Request } from './call.ts';
-import { reasonOfStatus, UpstreamError } from './errors.ts';
-import { readJson } from './json-body.ts';
-import { JsonFault } from './json-reader.ts';
-import { createLargeBodies, LARGE, type LargeBodies } from './large-bodies.ts';
+import { askedWait, reasonOfStatus, UpstreamError } from './errors.ts';
+import { createLargeBodies, type LargeBodies } from './large-bodies.ts';
 
 /** Base addresses of one account, by the word that requests use. */
 export type Addresses = Readonly<Record<Request['address'], string>>;
@@ -21,12 +17,9 @@ export interface SendDeps {
   readonly now: () => number;
   /** Told the bytes of bodies as they come over the wire, whatever becomes of the answer. */
   readonly onBytes: (endpoint: Endpoint, bytes: number) => void;
-  /** Shared by whoever is sent to in this process; default: its own. */
+  /** Shared by all accounts of this process; default: its own. */
   readonly largeBodies?: LargeBodies;
 }
-
-/** Each piece costs a turn of the event loop, which in a busy process comes late. */
-const UNPACKED_AT_A_TIME = 128 * 1024;
 
 /** While a connection is made, a signal is not heard: what is waited for is then left behind, and closed should it come. */
 export async function untilAborted(
@@ -46,42 +39,6 @@ export async function untilAborted(
     throw error;
   } finally {
     signal.removeEventListener('abort', onAbort);
-  }
-}
-
-function tooLarge(what: string, largest: number, cause?: unknown): UpstreamError {
-  return new UpstreamError('invalid_response', `${what}: answer above ${largest} bytes`, { cause, tooLarge: true });
-}
-
-/** The pieces of a body as they come, up to so many bytes. */
-async function* bounded(
-  pieces: AsyncIterable<Buffer>,
-  what: string,
-  largest: number,
-  mayBeLarge: () => Promise<void>,
-): AsyncGenerator<Buffer, void, void> {
-  let size = 0;
-  for await (const piece of pieces) {
-    size += piece.length;
-    if (size > largest) throw tooLarge(what, largest);
-    if (size > LARGE) await mayBeLarge();
-    yield piece;
-  }
-}
-
-/** The same unpacked, as it comes. */
-async function* unpacked(packed: AsyncIterable<Buffer>, what: string): AsyncGenerator<Buffer, void, void> {
-  const gunzip = createGunzip({ chunkSize: UNPACKED_AT_A_TIME });
-  const feeding = pipeline(packed, gunzip);
-  // It is thrown here, too.
-  feeding.catch(() => undefined);
-  try {
-    yield* gunzip as AsyncIterable<Buffer>;
-  } catch (cause) {
-    const isZlib = cause instanceof Error && 'code' in cause && String(cause.code).startsWith('Z_');
-    throw isZlib ? new UpstreamError('invalid_response', `${what}: gzip damaged`, { cause }) : cause;
-  } finally {
-    gunzip.destroy();
   }
 }
 
@@ -127,31 +84,18 @@ export function createSend({ addresses, dispatcher, timeout, now, onBytes, ...de
           signal: deadline,
         });
         const answer = await untilAborted(request, deadline);
-        const mayBeLarge = () => turn.take(deadline);
-        const packed = bounded(
-          counted(answer.body, bytes => onBytes(endpoint, bytes)),
-          what,
-          largest,
-          mayBeLarge,
-        );
-        const reason = reasonOfStatus(answer.statusCode);
-        const wait = askedWait(answer.statusCode, answer.headers, now());
+        const { statusCode: status, headers: received } = answer;
+        const bounds = { what, largest, mayBeLarge: () => turn.take(deadline) };
+        const packed = bounded(answer.body, bounds, bytes => onBytes(endpoint, bytes));
+        const reason = reasonOfStatus(status);
+        const wait = askedWait(status, received, now());
         if (reason) {
           // To its end, so that the connection can be used again.
           for await (const _piece of packed);
-          throw new UpstreamError(reason, `${what}: status ${answer.statusCode}`, {
-            retryAfter: wait,
-            status: answer.statusCode,
-          });
+          throw new UpstreamError(reason, `${what}: status ${status}`, { retryAfter: wait, status });
         }
-        const encoding = String(answer.headers['content-encoding'] ?? 'identity').toLowerCase();
-        const pieces = decoded(packed, encoding, what, largest, mayBeLarge);
-        const body = await readJson(pieces, rowsOf, own).catch((error: unknown) => {
-          if (!(error instanceof JsonFault)) throw error;
-          if (error.kind === 'many') throw tooLarge(`${what}: ${error.message}`, largest);
-          throw new UpstreamError('invalid_response', `${what}: not JSON`);
-        });
-        return { status: answer.statusCode, body, wait };
+        const encoding = String(received['content-encoding'] ?? 'identity');
+        return { status, body: await readBody(packed, encoding, bounds, rowsOf, own), wait };
       });
     } catch (error) {
       // Stopping is no failure of the service: the reason goes up as it is.
@@ -161,25 +105,4 @@ export function createSend({ addresses, dispatcher, timeout, now, onBytes, ...de
       turn.end();
     }
   };
-}
-
-async function* counted(body: AsyncIterable<Buffer>, onBytes: (bytes: number) => void) {
-  for await (const piece of body) {
-    onBytes(piece.length);
-    yield piece;
-  }
-}
-
-function decoded(
-  packed: AsyncIterable<Buffer>,
-  encoding: string,
-  what: string,
-  largest: number,
-  mayBeLarge: () => Promise<void>,
-): AsyncIterable<Buffer> {
-  if (encoding === 'identity') return packed;
-  if (encoding === 'gzip' || encoding === 'x-gzip') {
-    return bounded(unpacked(packed, what), what, largest, mayBeLarge);
-  }
-  throw new UpstreamError('invalid_response', `${what}: unasked content encoding`);
 }

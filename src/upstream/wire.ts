@@ -18,7 +18,7 @@ import { Rows, type RowsOf } from './json-reader.ts';
 const Text = z.union([z.string(), z.number()]);
 const Maybe = <T extends z.ZodType>(type: T) => type.nullish();
 
-/** A field that may be absent, null or of a type that nobody expects; it then counts as absent, and the row stays. */
+/** A field that may be absent, null or of an unexpected type; it then counts as absent, and the row stays. */
 const Loose = <T extends z.ZodType>(type: T) => Maybe(type).catch(undefined);
 
 const DlqRow = z.object({ dlqId: Maybe(Text), messageId: Maybe(Text) });

@@ -2,9 +2,8 @@ import type { Dispatcher } from 'undici';
 import { type Clock, withDeadline } from '../kit/clock.ts';
 import type { Span, Tracer } from '../kit/tracer.ts';
 import type { CancelAnswer } from '../model/journal.ts';
-import { askedWait } from './asked-wait.ts';
 import type { Budget } from './budget.ts';
-import { type Outcome, reasonOfStatus, UpstreamError } from './errors.ts';
+import { askedWait, type Outcome, reasonOfStatus, UpstreamError } from './errors.ts';
 import type { RequestMeter } from './observed.ts';
 import { type Addresses, toUpstreamError } from './send.ts';
 import type { TokenSource } from './token.ts';
@@ -110,7 +109,7 @@ function exchange(
           size += chunk.length;
           onBytes(chunk.length);
           if (size <= LARGEST_BODY) return;
-          // Its status is known, the rest is nobody's.
+          // Its status is known, and nothing reads the rest.
           end();
           controller.abort(new UpstreamError('invalid_response', `${WHAT}: answer above ${LARGEST_BODY} bytes`));
         },
@@ -129,7 +128,7 @@ function meaningOf(status: number, retryAfter: number | undefined): CancelAnswer
   if (status === 400) return { kind: 'refused', status };
   if (status === 404) return { kind: 'missing', status };
   if (status === 429) return { kind: 'limited', status, retryAfter };
-  // 408 is a timeout that somebody on the way tells of.
+  // 408 may come from a proxy.
   return { kind: status > 400 && status < 500 && status !== 408 ? 'denied' : 'unknown', status };
 }
 

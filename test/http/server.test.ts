@@ -1,7 +1,7 @@
 import { request } from 'node:http';
 import { afterEach, describe, expect, it } from 'vitest';
-import { negotiateFormat } from '../../src/http/negotiate.ts';
 import { parseListen, serverOptions } from '../../src/http/options.ts';
+import { negotiateFormat } from '../../src/http/routes/metrics.ts';
 import { type HttpServer, type Served, type ServerSettings, startHttpServer } from '../../src/http/server.ts';
 import { systemClock } from '../../src/kit/clock.ts';
 import type { AccountStatus, RoundStatus } from '../../src/model/status.ts';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { readJson } from '../../src/upstream/json-body.ts';
+import { readJson } from '../../src/upstream/body.ts';
 import { createJsonReader, JsonFault, type RowsOf } from '../../src/upstream/json-reader.ts';
 
 const keepAll: RowsOf = () => (element, put) => put(element);

@@ -31,6 +31,13 @@ it('lets four at a time be large, in the order in which they ask', async () => {
   await Promise.all(taking);
 });
 
+it('takes one place for one answer, however often it asks', async () => {
+  const largeBodies = createLargeBodies();
+  const held = Array.from({ length: 4 }, () => largeBodies.turn());
+  await Promise.all(held.flatMap(turn => (turn === held[3] ? [] : [turn.take(signal()), turn.take(signal())])));
+  await held[3]?.take(signal());
+});
+
 it('gives no turn to one that has stopped waiting', async () => {
   const largeBodies = createLargeBodies();
   const held = Array.from({ length: 4 }, () => largeBodies.turn());

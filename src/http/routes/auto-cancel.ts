@@ -1,6 +1,6 @@
 import { type Request, type Response, Router } from 'express';
 import { parseDuration } from '../../kit/duration.ts';
-import type { Served } from '../server.ts';
+import type { Served } from '../served.ts';
 
 /** One parameter of the query; undefined when it is missing or given more than once. */
 const parameter = (value: unknown) => (typeof value === 'string' && value !== '' ? value : undefined);
@@ -12,14 +12,14 @@ function timeOf(text: string, now: number): number | undefined {
   return Number.isFinite(time) ? time : undefined;
 }
 
-/** How far back the journal is given where nobody says. */
+/** How far back the journal is given by default. */
 const SINCE = '24h';
 
 /** GET /api/v1/explain?id=…[&account=…] and /api/v1/journal[?since=…], JSON. */
 export function autoCancelRoutes({ explain, journal, clock }: Served): Router {
   /** One at a time: each may hold thousands of lines, and a crowd of them all the memory. */
   let last: Promise<unknown> = Promise.resolve();
-  const inTurn = <T>(work: () => Promise<T>): Promise<T> => {
+  const serially = <T>(work: () => Promise<T>): Promise<T> => {
     const answer = last.then(work);
     last = answer.catch(() => undefined);
     return answer;
@@ -41,6 +41,6 @@ export function autoCancelRoutes({ explain, journal, clock }: Served): Router {
       const since = typeof text === 'string' ? timeOf(text, clock.now()) : undefined;
       if (since === undefined)
         response.status(400).json({ error: 'since must be one duration such as 24h, or one time' });
-      else await inTurn(async () => !response.destroyed && response.json(await journal(since)));
+      else await serially(async () => !response.destroyed && response.json(await journal(since)));
     });
 }

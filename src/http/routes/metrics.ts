@@ -1,18 +1,82 @@
+import { setImmediate } from 'node:timers/promises';
 import { type Request, type Response, Router } from 'express';
+import type { Clock } from '../../kit/clock.ts';
+import type { Format, Scope } from '../../model/exposition.ts';
 import type { Answers } from '../answers.ts';
-import { createInTurn } from '../in-turn.ts';
-import { negotiateFormat } from '../negotiate.ts';
-import type { Scope, Served } from '../server.ts';
+import type { Served } from '../served.ts';
+
+/** Which of our formats one element of an Accept header asks for. */
+function formatOf(type: string, version: string | undefined): Format | undefined {
+  if (type === 'application/openmetrics-text' && (version ?? '1.0.0') === '1.0.0') return 'openmetrics';
+  if (type === 'text/plain' && (version ?? '0.0.4') === '0.0.4') return 'text';
+  if (type === '*/*' || type === 'text/*') return 'text';
+  return undefined;
+}
+
+/**
+ * The exposition format for an Accept header: OpenMetrics only where it is asked for with the highest weight,
+ * else text, which every scraper reads. Of equal weights the first named wins.
+ */
+export function negotiateFormat(accept: string | undefined): Format {
+  let best: { format: Format; weight: number } | undefined;
+  for (const element of (accept ?? '').split(',')) {
+    const [type = '', ...parameters] = element.split(';').map(part => part.trim().toLowerCase());
+    const values = new Map(
+      parameters.map(parameter => parameter.replaceAll('"', '').split('=', 2) as [string, string]),
+    );
+    const weight = values.has('q') ? Number(values.get('q')) : 1;
+    const format = formatOf(type, values.get('version'));
+    if (format && weight > (best?.weight ?? 0)) best = { format, weight };
+  }
+  return best?.format ?? 'text';
+}
+
+/** Answers by `work`, or by what another call of the same key is about to find. */
+type SingleFlight<T> = (key: string, work: () => Promise<T>) => Promise<T>;
+
+/** Time between two beginnings of the same work while it is crowded, milliseconds. */
+const SPACING = 250;
+
+/**
+ * One answer for all who ask the same while an earlier one is worked on: work begins after they asked, so that it is as
+ * fresh as if each had its own. While `isCrowded`, the same work begins four times a second.
+ */
+function createSingleFlight<T>(isCrowded: () => boolean, clock: Clock): SingleFlight<T> {
+  const waiting = new Map<string, Promise<T>>();
+  const working = new Map<string, Promise<unknown>>();
+  const begun = new Map<string, number>();
+
+  async function take(key: string, work: () => Promise<T>): Promise<T> {
+    // Requests of other connections that have arrived already join.
+    await setImmediate();
+    await working.get(key);
+    const wait = (begun.get(key) ?? Number.NEGATIVE_INFINITY) + SPACING - clock.monotonic();
+    if (wait > 0 && isCrowded()) await clock.sleep(wait);
+    waiting.delete(key);
+    begun.set(key, clock.monotonic());
+    const answer = work();
+    const over = () => working.delete(key);
+    working.set(key, answer.then(over, over));
+    return answer;
+  }
+
+  return (key, work) => {
+    const answer = waiting.get(key) ?? take(key, work);
+    // Set before anything was waited for: `take` has not come to its end yet.
+    waiting.set(key, answer);
+    return answer;
+  };
+}
 
 /** GET /metrics, /probe?account=NAME and /metrics/agent. */
 export function metricsRoutes({ accounts, exposition, clock }: Served, { isCrowded }: Answers): Router {
-  const inTurn = createInTurn<Awaited<ReturnType<Served['exposition']>>>(isCrowded, clock);
+  const shared = createSingleFlight<Awaited<ReturnType<Served['exposition']>>>(isCrowded, clock);
 
   async function send(request: Request, response: Response, scope: Scope): Promise<void> {
     const gzip = request.acceptsEncodings('gzip') === 'gzip';
     const format = negotiateFormat(request.headers.accept);
     const key = JSON.stringify([scope, format, gzip]);
-    const { contentType, body } = await inTurn(key, () => exposition(scope, format, gzip));
+    const { contentType, body } = await shared(key, () => exposition(scope, format, gzip));
     response.writeHead(200, {
       'Content-Type': contentType,
       'Content-Length': body.length,

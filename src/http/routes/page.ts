@@ -1,7 +1,7 @@
 import { Router } from 'express';
 import { formatDuration } from '../../kit/duration.ts';
 import type { AccountStatus, RoundStatus } from '../../model/status.ts';
-import type { Served, ShownAlert } from '../server.ts';
+import type { Served, ShownAlert } from '../served.ts';
 
 const ENTITIES: Readonly<Record<string, string>> = {
   '&': '&amp;',

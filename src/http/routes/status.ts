@@ -1,10 +1,16 @@
 import { Router } from 'express';
-import { hostOf } from '../host.ts';
-import type { Served } from '../server.ts';
+import { hostOf } from '../options.ts';
+import type { Served } from '../served.ts';
 
-/** GET /api/v1/status and /api/v1/sd, JSON. */
-export function statusRoutes({ version, externalUrl, accounts, status, clock }: Served): Router {
+/**
+ * GET /-/healthy and /-/ready; /api/v1/status, /alerts and /sd, JSON. Routes are served only once configuration, store and
+ * port are there, and readiness never waits for the service: an unready sidecar would take its application out of service.
+ */
+export function statusRoutes({ version, externalUrl, accounts, status, alerts, clock }: Served): Router {
   return Router()
+    .get('/-/healthy', (_request, response) => void response.type('text').send('delivery-watch is healthy\n'))
+    .get('/-/ready', (_request, response) => void response.type('text').send('delivery-watch is ready\n'))
+    .get('/api/v1/alerts', (_request, response) => void response.json(alerts()))
     .get('/api/v1/status', (_request, response) => {
       response.json({ version, now: new Date(clock.now()).toISOString(), accounts: status() });
     })

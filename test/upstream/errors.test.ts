@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { askedWait } from '../../src/upstream/asked-wait.ts';
+import { askedWait } from '../../src/upstream/errors.ts';
 
 const NOW = Date.UTC(2026, 0, 1);
 const date = (ms: number) => new Date(NOW + ms).toUTCString();

@@ -1,7 +1,62 @@
 import type { z } from 'zod';
-import type { Fault, Place } from './yaml-file.ts';
+import { printable } from '../kit/printable.ts';
 
 type Path = readonly PropertyKey[];
+
+/** A place in a file; both count from 1. */
+export interface Place {
+  readonly file: string;
+  readonly line: number;
+  readonly column: number;
+}
+
+/** One fault of a configuration, with its place. */
+export interface Fault extends Place {
+  /** Key path such as `accounts[0].token`; empty for the whole file. */
+  readonly path: string;
+  readonly message: string;
+}
+
+export function formatFault({ file, line, column, path, message }: Fault): string {
+  return printable(`${file}:${line}:${column}: ${path === '' ? '' : `${path}: `}${message}`);
+}
+
+export function formatPath(path: readonly PropertyKey[]): string {
+  return path
+    .map(step => (typeof step === 'number' ? `[${step}]` : `.${String(step)}`))
+    .join('')
+    .replace(/^\./, '');
+}
+
+/** A configuration that can't be used. The message has one line per fault, `FILE:line:column: path: what is allowed`. */
+export class ConfigError extends Error {
+  override readonly name = 'ConfigError';
+  readonly faults: readonly Fault[];
+  /** What would have been warned of. */
+  readonly warnings: readonly Fault[];
+
+  constructor(faults: readonly Fault[], warnings: readonly Fault[] = []) {
+    super(faults.map(formatFault).join('\n'));
+    this.faults = faults;
+    this.warnings = warnings;
+  }
+}
+
+/** Takes what the checks find, each with the path of where it stands. */
+export interface Tell {
+  fault(path: readonly PropertyKey[], message: string): void;
+  /** Works, and should be otherwise. */
+  warn(path: readonly PropertyKey[], message: string): void;
+  /** Whether something stands at the path: what is merged from elsewhere does not. */
+  isGiven(path: readonly PropertyKey[]): boolean;
+}
+
+/** Names that may be used elsewhere. */
+export interface Known {
+  readonly accounts: readonly string[];
+  readonly alerts: readonly string[];
+  readonly notifiers: readonly string[];
+}
 
 const KINDS: Readonly<Record<string, string>> = {
   string: 'text',

@@ -1,0 +1,32 @@
+import { InvalidArgumentError } from 'commander';
+import { Duration } from '../kit/duration.ts';
+
+/** Reads a duration such as `6h` as milliseconds. */
+export function durationOption(text: string): number {
+  const { data, error } = Duration.safeParse(text);
+  if (data === undefined) throw new InvalidArgumentError(`${error?.issues[0]?.message}.`);
+  return data;
+}
+
+/** Reads a command-line number from `least` to `most`. */
+export const numberOption =
+  (least: number, most: number) =>
+  (text: string): number => {
+    const value = Number(text);
+    if (text.trim() === '' || !(value >= least && value <= most)) {
+      throw new InvalidArgumentError(`must be a number from ${least} to ${most}.`);
+    }
+    return value;
+  };
+
+/** Reads a whole command-line number from `least` to `most`. */
+export const integerOption =
+  (least: number, most: number) =>
+  (text: string): number => {
+    const value = numberOption(least, most)(text);
+    if (!Number.isInteger(value)) throw new InvalidArgumentError('must be a whole number.');
+    return value;
+  };
+
+/** Collects the values of an option that may be repeated. */
+export const repeated = (value: string, before: readonly string[] = []): readonly string[] => [...before, value];

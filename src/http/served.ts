@@ -1,0 +1,33 @@
+import type { Clock } from '../kit/clock.ts';
+import type { Format, Scope } from '../model/exposition.ts';
+import type { AccountStatus } from '../model/status.ts';
+
+/** What the routes serve, as functions over what is in memory: no request here ever asks the service. */
+export interface Served {
+  readonly version: string;
+  readonly externalUrl: string | null;
+  readonly accounts: readonly string[];
+  /** The exposition: everything, one account's families, or the agent's own. */
+  exposition(scope: Scope, format: Format, gzip: boolean): Promise<{ contentType: string; body: Buffer }>;
+  status(): readonly AccountStatus[];
+  /** Why a failure callback is or is not acted upon, by every account that tracks it; JSON. */
+  explain(id: string, account: string | undefined): readonly unknown[];
+  /** Lines of the journal from a time on (milliseconds since the Unix epoch), the oldest first; JSON. */
+  journal(since: number): Promise<readonly unknown[]>;
+  /** Alerts of the agent itself that are pending, firing, or were resolved lately. */
+  alerts(): readonly ShownAlert[];
+  readonly clock: Clock;
+}
+
+/** An alert, as JSON. */
+export interface ShownAlert {
+  readonly state: 'pending' | 'firing' | 'resolved';
+  /** `alertname` and `account` included. */
+  readonly labels: Readonly<Record<string, string>>;
+  readonly annotations: Readonly<Record<string, string>>;
+  /** By which it was last judged true. */
+  readonly value: number;
+  /** Times, as ISO 8601. */
+  readonly startsAt?: string;
+  readonly endsAt?: string;
+}

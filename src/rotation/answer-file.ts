@@ -1,0 +1,72 @@
+import { existsSync, mkdtempSync, readFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { basename, join } from 'node:path';
+import { replaceFile, reserveFile, syncFolder } from '../kit/durable-file.ts';
+import { codeOf, RotationError } from './rotation-error.ts';
+
+/** Bytes of disk that are taken before anything is sent. An answer has some 1,000. */
+const RESERVED = 64 * 1024;
+
+/** Proves that the answer can be stored. */
+export function probe(record: string): void {
+  try {
+    reserveFile(record, RESERVED).discard();
+  } catch (error) {
+    const code = codeOf(error);
+    throw new RotationError(
+      code === 'EEXIST'
+        ? `${record} is there already, and is never written over; nothing was sent`
+        : `${record} would have to take the new credentials, and can't be written (${code}); nothing was sent. --out FILE names another`,
+    );
+  }
+}
+
+/** Stores an answer's bytes as they come. */
+export interface Keeper {
+  /** Never throws. */
+  keep(bytes: Buffer): void;
+  /** What came, and the file that it is in: should the disk have failed after all, one in the system's folder for temporary files. */
+  end(): { readonly bytes: Buffer; readonly record: string };
+}
+
+/** Takes the room for the answer; throws when it can't. */
+export function createKeeper(record: string): Keeper {
+  const chunks: Buffer[] = [];
+  const file = reserveFile(record, RESERVED);
+  let failure: unknown;
+  const attempt = (work: () => void) => {
+    try {
+      if (failure === undefined) work();
+    } catch (error) {
+      failure = error;
+    }
+  };
+  return {
+    keep(bytes) {
+      chunks.push(bytes);
+      attempt(() => file.append(bytes));
+    },
+    end() {
+      const bytes = Buffer.concat(chunks);
+      attempt(() => file.complete());
+      if (failure === undefined) return { bytes, record };
+      failure = undefined;
+      let other = record;
+      attempt(() => {
+        // A folder of its own, that no other user can enter: in the common one, another user may have put such a file.
+        const path = join(mkdtempSync(join(tmpdir(), 'delivery-watch-')), basename(record));
+        replaceFile(path, bytes);
+        syncFolder(tmpdir());
+        other = path;
+      });
+      return { bytes, record: other };
+    },
+  };
+}
+
+/** What an earlier run has stored of an answer, without the blanks that hold its place. */
+export function received(record: string): Buffer {
+  if (!existsSync(record)) return Buffer.alloc(0);
+  const bytes = readFileSync(record);
+  return bytes.subarray(0, bytes.findLastIndex(byte => byte !== 0x20) + 1);
+}

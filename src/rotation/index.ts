@@ -1,0 +1,92 @@
+import { removeFile } from '../kit/durable-file.ts';
+import { fingerprint } from '../kit/secret.ts';
+import { toAccountAnswer } from '../upstream/rotator.ts';
+import { createKeeper, type Keeper, probe } from './answer-file.ts';
+import { finish } from './finish.ts';
+import { type Intent, readIntent, writeIntent } from './intent.ts';
+import { codeOf, RotationError } from './rotation-error.ts';
+import { prepareReset, type ResetAccount, type RotationDeps, type RotationSetup } from './setup.ts';
+import { explain, settle } from './unfinished.ts';
+
+/** The door of this room: an account token's reset, step by step. */
+export { checkToken, type TokenReport } from './check.ts';
+export { RotationError } from './rotation-error.ts';
+export type { CheckedAccount, ResetAccount, RotationDeps } from './setup.ts';
+
+export interface RotateDeps extends RotationDeps {
+  /** Asks the operator. */
+  confirm(question: string): Promise<boolean>;
+  /** Runs `work` so that no signal that can be caught ends it. */
+  uninterrupted<T>(work: () => Promise<T>): Promise<T>;
+  /** Prints a line. */
+  say(line: string): void;
+}
+
+/**
+ * Resets an account's token, and loses nothing: whatever happens at whatever time, the answer is on the disk as soon as it
+ * is here, and what is unfinished is finished by the next run. Throws RotationError with what happened and what to do.
+ */
+export async function rotateToken(account: ResetAccount, deps: RotateDeps): Promise<void> {
+  const say = (lines: readonly string[]) => {
+    for (const line of lines) deps.say(line);
+  };
+  const setup = prepareReset(account, deps);
+  const unfinished = readIntent(setup.intentFile);
+  if (unfinished) {
+    const { isOver, lines } = await settle(unfinished, setup);
+    say(lines);
+    if (isOver) return;
+  }
+  const intent = await agree(setup, deps);
+  say(await deps.uninterrupted(() => reset(intent, setup)));
+}
+
+/** Makes sure that the new secrets can be put in place; with `out`, that is left to the operator. */
+function rehearse({ token, password, out }: RotationSetup): void {
+  for (const place of [token, password].filter(({ file }) => file)) {
+    try {
+      place.rehearse();
+    } catch (error) {
+      if (out === undefined) throw error;
+    }
+  }
+}
+
+/** Tries whatever can be tried without sending anything, then asks. */
+async function agree(setup: RotationSetup, { clock, confirm }: RotateDeps): Promise<Intent> {
+  const { account, token, managementUrl } = setup;
+  const now = clock.now();
+  const record = setup.newRecord(now);
+  probe(record);
+  rehearse(setup);
+  const present = fingerprint(token.present);
+  const worked = (await setup.check(token.present)) !== 'refused';
+  const fate = worked ? 'stops working at once' : 'is refused by the service even now';
+  const question = `Reset the token of ${account} at ${managementUrl}? The present one, ${present} in ${token.name}, ${fate}.`;
+  if (!(await confirm(question))) throw new RotationError('Not confirmed; nothing was sent.');
+  return { startedAt: new Date(now).toISOString(), account, token: present, worked, record };
+}
+
+/** Writes down what is going to be done, and takes the room for the answer. */
+function begin(intent: Intent, { intentFile }: RotationSetup): Keeper {
+  try {
+    writeIntent(intentFile, intent);
+    return createKeeper(intent.record);
+  } catch (error) {
+    removeFile(intentFile);
+    throw new RotationError(`${intent.record} can't be written (${codeOf(error)}); nothing was sent`);
+  }
+}
+
+async function reset(planned: Intent, setup: RotationSetup): Promise<readonly string[]> {
+  const keeper = begin(planned, setup);
+  const end = await setup.rotator.reset(keeper.keep);
+  const { bytes, record } = keeper.end();
+  const intent = { ...planned, record };
+  if (record !== planned.record) writeIntent(setup.intentFile, intent);
+  const answer = end.end === 'not_done' ? undefined : toAccountAnswer(bytes);
+  if (answer && (end.end === 'answered' || (await setup.check(answer.token)) !== 'refused')) {
+    return finish(answer, intent, setup);
+  }
+  throw await explain(end, bytes, intent, setup);
+}
