@@ -3,7 +3,7 @@ import type { Fields } from './message.ts';
 
 interface Key {
   readonly waiting: (() => void)[];
-  /** Of whoever entered last. */
+  /** Of the message that entered last. */
   fields: Fields;
   running: number;
   /** Slots that nothing runs in. */
@@ -81,7 +81,7 @@ export class FlowControl {
   }
 
   /** Takes this many slots of a key for nothing; false when there is no such key. */
-  haunt(name: string, slots: number): boolean {
+  takeSlots(name: string, slots: number): boolean {
     const key = this.#keys.get(name);
     if (!key) return false;
     key.ghosts = slots;
@@ -89,7 +89,7 @@ export class FlowControl {
     return true;
   }
 
-  /** Forgets every key and whoever waits. */
+  /** Forgets every key and all that waits. */
   clear(): void {
     this.#keys.clear();
   }

@@ -1,8 +1,16 @@
 import { STATUS_CODES } from 'node:http';
-import { dlqIdOf, messageOf, runOf } from './dead-letter.ts';
 import type { Dialect } from './dialect.ts';
 import type { CallbackState, FailedRun } from './failure-callback.ts';
-import type { DlqEntry, EventState, Fields, LoggedEvent, Message } from './message.ts';
+import {
+  type DlqEntry,
+  dlqIdOf,
+  type EventState,
+  type Fields,
+  type LoggedEvent,
+  type Message,
+  messageOf,
+  runOf,
+} from './message.ts';
 import type { Position } from './timeline.ts';
 
 /** An element of `messages` in the answer of the DLQ list. Times: milliseconds since the Unix epoch. */

@@ -1,11 +1,9 @@
 import { type DlqSeed, type EventSeed, eventFrom, type FailedRunSeed, failedRunFrom, messageFrom } from './added.ts';
-import { dlqIdOf, positionOf, runOf } from './dead-letter.ts';
 import type { Dialect } from './dialect.ts';
-import type { CountRange, EventLog, StateCounts } from './event-log.ts';
+import type { CountRange, EventLog, LogView, StateCounts } from './event-log.ts';
 import { CALLBACK_STATES, type CallbackState } from './failure-callback.ts';
 import type { KeyDetail } from './flow-control.ts';
-import type { LogView } from './log-view.ts';
-import type { DlqEntry } from './message.ts';
+import { type DlqEntry, dlqIdOf, fieldsOf, positionOf, runOf } from './message.ts';
 import { messageId } from './random.ts';
 import { type DlqRow, dlqRow, type EventRow, eventRow } from './rows.ts';
 import { Tally } from './tally.ts';
@@ -177,7 +175,7 @@ export class EmulatorState {
   /** Takes slots of a flow-control key of the workload that nothing runs in; false when there is no such key. */
   setGhostSlots(key: string, slots: number): boolean {
     this.current();
-    return this.#world.workload.haunt(key, slots);
+    return this.#world.workload.takeSlots(key, slots);
   }
 
   /** Stops a flow-control key of the workload, or lets it go on; false when there is no such key. */
@@ -204,7 +202,7 @@ export class EmulatorState {
   /** Publishes the message of a dead letter again, as the service does when it is retried, and gives the new id. */
   republish([entry, position]: Place): string {
     this.removeDlqEntry(dlqIdOf(position));
-    return this.#world.workload.publish('message' in entry ? entry.message.fields : entry.fields);
+    return this.#world.workload.publish(fieldsOf(entry));
   }
 
   /** Cancels the failure callback of a dead letter: refused when none is in progress, unknown when there is no dead letter. */

@@ -6,7 +6,7 @@ export interface CancelCall {
   readonly at: number;
   /** As it stood in the path. */
   readonly dlqId: string;
-  /** What became of it, whatever was answered; undefined when it was refused or spoilt before it could take effect. */
+  /** What became of it, whatever was answered; undefined when it was refused, or struck by a fault, before it took effect. */
   verdict?: Verdict;
 }
 
@@ -26,8 +26,8 @@ export class Tally {
     this.calls.set(endpoint, (this.calls.get(endpoint) ?? 0) + 1);
   }
 
-  /** A request to cancel has come; what comes back is for its verdict. */
-  hearCancel(at: number, dlqId: string): CancelCall {
+  /** Records a request to cancel; its verdict is to be set. */
+  recordCancel(at: number, dlqId: string): CancelCall {
     const call: CancelCall = { at, dlqId };
     this.cancelCalls.push(call);
     if (this.cancelCalls.length > MOST_CALLS) this.cancelCalls.shift();

@@ -1,12 +1,10 @@
 import { Agenda } from './agenda.ts';
-import { dlqIdOf, positionOf, runOf } from './dead-letter.ts';
-import { CALLERS } from './destinations.ts';
+import { retryDelay } from './delivery.ts';
+import { CALLERS, type Workflow, workflows } from './destinations.ts';
 import { FailureCallback } from './failure-callback.ts';
-import type { DeadLetter, DlqEntry } from './message.ts';
+import { type DeadLetter, type DlqEntry, dlqIdOf, positionOf, runOf } from './message.ts';
 import { createRandom, messageId, type Random } from './random.ts';
-import { retryDelay } from './retry-delay.ts';
 import { type Position, Timeline } from './timeline.ts';
-import { type Workflow, workflows } from './workflow.ts';
 
 export interface WorkflowParts {
   /** When runs begin to fail, milliseconds since the Unix epoch. */

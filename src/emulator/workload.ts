@@ -1,11 +1,10 @@
 import { Agenda } from './agenda.ts';
-import { fieldsOf } from './dead-letter.ts';
 import { createDelivery } from './delivery.ts';
 import { type Destination, destinations } from './destinations.ts';
 import { FlowControl, type KeyDetail } from './flow-control.ts';
-import type { DlqEntry, Fields, LoggedEvent } from './message.ts';
+import { type DlqEntry, type Fields, fieldsOf, type LoggedEvent } from './message.ts';
 import { createRandom } from './random.ts';
-import type { Scenario } from './scenarios/scenario.ts';
+import type { Scenario } from './scenarios.ts';
 import type { Timeline } from './timeline.ts';
 
 export interface WorkloadParts {
@@ -30,7 +29,7 @@ export interface Workload {
   /** Lets nothing of a key start, or lets it start again; false when there is no such key. */
   pause(key: string, paused: boolean): boolean;
   /** Takes this many slots of a key for nothing; false when there is no such key. */
-  haunt(key: string, slots: number): boolean;
+  takeSlots(key: string, slots: number): boolean;
   /** Publishes a message with these fields and gives its id. Unlike all else it changes what the seed would make happen next. */
   publish(fields: Fields): string;
 }
@@ -60,7 +59,7 @@ export function createWorkload({ start, seed, scenario, log, dlq, expire, isIdle
 
   function arrive(destination: Destination): void {
     const [least, most] = destination.burst ?? [1, 1];
-    const share = scenario.doomed(destination.doomed, agenda.now - start);
+    const share = scenario.doomed?.(destination.doomed, agenda.now - start) ?? destination.doomed;
     for (let left = random.between(least, most); left > 0; left--) publish(destination, random.chance(share));
     planArrival(destination);
   }
@@ -93,7 +92,7 @@ export function createWorkload({ start, seed, scenario, log, dlq, expire, isIdle
   function begin(): void {
     if (isIdle) return;
     for (const destination of destinations) planArrival(destination);
-    if (scenario.attended) planVisit();
+    if (!scenario.unattended) planVisit();
   }
   begin();
 
@@ -109,7 +108,7 @@ export function createWorkload({ start, seed, scenario, log, dlq, expire, isIdle
     },
     keys: () => flow.keys(),
     pause: (key, paused) => flow.pause(key, paused),
-    haunt: (key, slots) => flow.haunt(key, slots),
+    takeSlots: (key, slots) => flow.takeSlots(key, slots),
     publish: fields => publish(destinationOf.get(fields) ?? { fields, ...UNKNOWN_DESTINATION }, false),
   };
 }

@@ -1,10 +1,10 @@
 import type { EmulatedClock } from './clock.ts';
+import { CALLERS, destinations } from './destinations.ts';
 import { type Dialect, dialectWith } from './dialect.ts';
-import { EventLog } from './event-log.ts';
-import { createLogView, type LogView } from './log-view.ts';
-import type { DlqEntry } from './message.ts';
-import { fillPast } from './past.ts';
-import { scenarioNamed } from './scenarios/index.ts';
+import { createLogView, EventLog, type LogView } from './event-log.ts';
+import type { DlqEntry, SharedDeadLetter } from './message.ts';
+import { createRandom } from './random.ts';
+import { scenarioNamed } from './scenarios.ts';
 import { Timeline } from './timeline.ts';
 import { Workflows } from './workflows.ts';
 import { createWorkload, LONGEST_CATCH_UP_MS, type Workload } from './workload.ts';
@@ -67,7 +67,7 @@ export function createWorld(options: WorldOptions): World {
     log.dropEarliest(time - LOG_RETENTION_MS, mostEvents);
     dlq.dropEarliest(time - DLQ_RETENTION_MS, MOST_DEAD_LETTERS + dlqEntries);
   };
-  fillPast({ seed, entries: dlqEntries, from: now - DLQ_RETENTION_MS, to: start, dlq });
+  fillPast(dlq, seed, dlqEntries, now - DLQ_RETENTION_MS, start);
   const isIdle = options.workload === false;
   const workload = createWorkload({ start, seed, scenario, log, dlq, expire, isIdle });
   const workflows = new Workflows({
@@ -76,7 +76,7 @@ export function createWorld(options: WorldOptions): World {
     seed,
     everyMs: isIdle ? Number.MAX_SAFE_INTEGER : (scenario.runFailsEveryMs ?? RUN_FAILS_EVERY_MS),
     stuck: time => scenario.stuck?.(time - start) ?? 0,
-    attended: scenario.attended,
+    attended: !scenario.unattended,
     retentionMs: DLQ_RETENTION_MS,
   });
   const advanceTo = (time: number) => {
@@ -85,4 +85,26 @@ export function createWorld(options: WorldOptions): World {
   };
   advanceTo(now);
   return { dialect, clock, dlq, log, logView, workload, workflows, advanceTo };
+}
+
+/** Dead letters older than this are only those that no operator clears. */
+const NEGLECTED_AFTER_MS = 12 * 3_600_000;
+
+/** Adds dead letters from before the workload, few old ones, more recent ones: from `from` to below `to`, in milliseconds since the Unix epoch. */
+function fillPast(dlq: Timeline<DlqEntry>, seed: number, entries: number, from: number, to: number): void {
+  const random = createRandom(seed + 1);
+  const templates = (neglected: boolean): SharedDeadLetter[] =>
+    destinations
+      .filter(each => (each.neglected ?? false) === neglected)
+      .flatMap(each => each.statuses.map(responseStatus => ({ fields: each.fields, responseStatus })))
+      .flatMap(each =>
+        CALLERS.map(callerIP => ({ ...each, callerIP, seed, lifetimeMs: random.between(5000, 2_000_000) })),
+      );
+  const recent = templates(false);
+  const old = templates(true);
+  for (let index = 0; index < entries; index++) {
+    // Ages fall with the cube of the index, so they come out sorted: earliest first.
+    const age = (to - from) * (1 - (index + random.fraction()) / entries) ** 3;
+    dlq.add(Math.min(to - 1, Math.floor(to - age)), random.pick(age > NEGLECTED_AFTER_MS ? old : recent));
+  }
 }

@@ -1,17 +1,15 @@
 import type { Request } from 'express';
-import { callerOf, dlqIdOf, fieldsOf, messageIdOf, runOf } from '../dead-letter.ts';
-import type { DlqEntry } from '../message.ts';
-import { type Page, page } from '../page.ts';
-import { BadRequest, type Filters, matcher, pageRequest } from '../query.ts';
+import { callerOf, type DlqEntry, dlqIdOf, fieldsOf, messageIdOf, messageOf, runOf } from '../message.ts';
+import { BadRequest, type Filters, matcher, type Page, page, pageRequest, parametersOf } from '../paging.ts';
 import { dlqRow } from '../rows.ts';
 import type { EmulatorState } from '../state.ts';
-import type { Endpoint } from './endpoint.ts';
-import { parametersOf } from './request.ts';
+import type { Position } from '../timeline.ts';
+import type { Answer } from './endpoint.ts';
 
 const DEFAULTS = { count: 100, order: 'earliestFirst' } as const;
 
 /** Dead letters without a workflow or, depending on the dialect, all of them; or those of failed workflow runs. */
-export type Source = 'messages' | 'workflows';
+type Source = 'messages' | 'workflows';
 
 const callbackStateOf = (entry: DlqEntry) => runOf(entry)?.callback?.state;
 
@@ -43,7 +41,7 @@ function expand(name: string, values: readonly string[]): readonly string[] {
 }
 
 /** The dead letters that a request asks for; their date is the time at which they entered the queue. */
-export function deadLettersOf(state: EmulatorState, request: Request, source: Source): Page<DlqEntry> {
+function deadLettersOf(state: EmulatorState, request: Request, source: Source): Page<DlqEntry> {
   const parameters = parametersOf(request);
   const { dlq, workflows } = state.current();
   const isWorkflows = source === 'workflows' || parameters.get('source') === 'workflow';
@@ -52,10 +50,95 @@ export function deadLettersOf(state: EmulatorState, request: Request, source: So
   return page(isWorkflows ? [workflows] : messages, asked, matcher(parameters, FILTERS, expand));
 }
 
-export function listDlq(state: EmulatorState, source: Source): Endpoint['answer'] {
-  return (request, response) => {
+export const listDlq =
+  (source: Source): Answer =>
+  (state, request, response) => {
     const { callbackState, lastCursor } = state.dialect;
     const { rows, cursor = lastCursor === 'empty' ? '' : undefined } = deadLettersOf(state, request, source);
     response.json({ cursor, messages: rows.map(row => dlqRow(row.value, row, callbackState)) });
   };
+
+const NOT_FOUND = { error: 'message not found in the dead-letter queue' } as const;
+
+export const getEntry: Answer = (state, _request, response, dlqId) => {
+  const [entry, position] = state.findDlqEntry(dlqId) ?? [];
+  if (entry && position) response.json(dlqRow(entry, position, state.dialect.callbackState));
+  else response.status(404).json(NOT_FOUND);
+};
+
+export const deleteEntry: Answer = (state, _request, response, dlqId) => {
+  if (state.removeDlqEntry(dlqId)) response.status(200).end();
+  else response.status(404).json(NOT_FOUND);
+};
+
+/** Deletes the page of dead letters that the filters give: without any filter, the first hundred of all. */
+export const deleteEntries =
+  (source: Source): Answer =>
+  (state, request, response) => {
+    const { rows, cursor = '' } = deadLettersOf(state, request, source);
+    for (const row of rows) state.removeDlqEntry(dlqIdOf(row));
+    response.json({ cursor, deleted: rows.length });
+  };
+
+export const retryEntry: Answer = (state, _request, response, dlqId) => {
+  const place = state.findDlqEntry(dlqId);
+  if (place) response.status(201).json({ messageId: state.republish(place), url: fieldsOf(place[0]).url });
+  else response.status(404).json(NOT_FOUND);
+};
+
+/** Publishes the page of dead letters that the filters give again. */
+export const retryEntries: Answer = (state, request, response) => {
+  const { rows, cursor = '' } = deadLettersOf(state, request, 'messages');
+  const responses = rows.map(row => ({
+    messageId: state.republish([row.value, row]),
+    url: fieldsOf(row.value).url,
+  }));
+  response.status(201).json({ cursor, responses });
+};
+
+/** Starts the runs of the page of failed workflow runs that the filters give again; all we do is to take them away. */
+export const restartRuns: Answer = (state, request, response) => {
+  const { rows, cursor = '' } = deadLettersOf(state, request, 'workflows');
+  const workflowRuns = rows.map(row => {
+    state.removeDlqEntry(dlqIdOf(row));
+    return { workflowRunId: runOf(row.value)?.workflowRunId, workflowCreatedAt: state.current().now };
+  });
+  response.json({ cursor, workflowRuns });
+};
+
+/** The run of a dead letter as the workflow log has it: here alone one sees when a callback is tried next. */
+function runRow(entry: DlqEntry, position: Position, isShown: boolean): object {
+  const run = runOf(entry);
+  const { callback } = run ?? {};
+  return {
+    workflowRunId: run?.workflowRunId,
+    workflowUrl: run?.workflowUrl,
+    workflowState: 'RUN_FAILED',
+    workflowRunCreatedAt: run?.workflowCreatedAt,
+    workflowRunCompletedAt: position.time,
+    steps: [],
+    dlqId: dlqIdOf(position),
+    ...(callback &&
+      isShown && {
+        failureFunction: {
+          messageId: callback.messageId,
+          url: callback.url,
+          state: callback.state,
+          failStatus: entry.responseStatus,
+          failResponse: '',
+          maxRetries: callback.maxRetries,
+          dlqId: dlqIdOf(position),
+          responseStatus: callback.responseStatus,
+          nextDeliveryTime: callback.nextDeliveryTime,
+          headers: messageOf(entry, position).fields.header,
+        },
+      }),
+  };
 }
+
+/** Failed workflow runs; runs that fare well are not emulated. */
+export const listRuns: Answer = (state, request, response) => {
+  const isShown = state.dialect.callbackState !== 'absent';
+  const { rows, cursor } = deadLettersOf(state, request, 'workflows');
+  response.json({ cursor: cursor ?? '', runs: rows.map(row => runRow(row.value, row, isShown)) });
+};

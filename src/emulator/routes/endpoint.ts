@@ -1,4 +1,8 @@
 import type { Request, Response } from 'express';
+import type { EmulatorState } from '../state.ts';
+
+/** Answers a request; `parameter` is that of the path, decoded, empty when it has none. */
+export type Answer = (state: EmulatorState, request: Request, response: Response, parameter: string) => void;
 
 /** One operation of the service. */
 export interface Endpoint {
@@ -7,19 +11,7 @@ export interface Endpoint {
   readonly path: string;
   /** Bearer token of the data addresses, or the Basic authentication of the account-management address. */
   readonly login: 'bearer' | 'account';
-  /** Answers; `parameter` is that of the path, decoded, empty when it has none. */
-  readonly answer: (request: Request, response: Response, parameter: string) => void;
-}
-
-interface Found {
-  readonly endpoint: Endpoint;
-  /** As it stands in the path. */
-  readonly encoded: string;
-}
-
-export interface Routing {
-  /** The endpoint of a request, or `wrongMethod` when its path has others, or undefined. */
-  find(method: string, path: string): Found | 'wrongMethod' | undefined;
+  readonly answer: Answer;
 }
 
 /** Such as `GET /v2/dlq`. */
@@ -33,18 +25,16 @@ const patternOf = (path: string) =>
       .replace(/\{\w+\}/, '([^/]+)')}$`,
   );
 
-/** The first endpoint that fits is taken. */
-export function createRouting(endpoints: readonly Endpoint[]): Routing {
+/**
+ * Finds the endpoint of a request, the first that fits, with the parameter as it stands in the path; `wrongMethod` when the
+ * path has others only.
+ */
+export function createRouting(endpoints: readonly Endpoint[]) {
   const patterns = endpoints.map(endpoint => ({ endpoint, pattern: patternOf(endpoint.path) }));
-  return {
-    find(method, path) {
-      let pathIsKnown = false;
-      for (const { endpoint, pattern } of patterns) {
-        const match = pattern.exec(path);
-        if (match && endpoint.method === method) return { endpoint, encoded: match[1] ?? '' };
-        pathIsKnown ||= match !== null;
-      }
-      return pathIsKnown ? 'wrongMethod' : undefined;
-    },
+  return ({ method, path }: Pick<Request, 'method' | 'path'>) => {
+    const fitting = patterns.filter(({ pattern }) => pattern.test(path));
+    const found = fitting.find(({ endpoint }) => endpoint.method === method);
+    if (found) return { endpoint: found.endpoint, encoded: found.pattern.exec(path)?.[1] ?? '' };
+    return fitting.length > 0 ? 'wrongMethod' : undefined;
   };
 }
