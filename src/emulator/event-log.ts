@@ -64,97 +64,88 @@ export function lateBy(
   return Math.ceil((1 - fractionOf(seed, `delay ${event}`)) * mostMs);
 }
 
-/** Some events are listed later than others of their time. Times: milliseconds since the Unix epoch. */
-function createLateness(seed: number, dialect: Dialect) {
-  const rules: (LateRule & { readonly after: number })[] = [];
-  return {
-    /** The options of now hold for events after `horizon`; earlier events may be listed already, and stay listed. */
-    follow(horizon: number): void {
-      const { logLateShare: share, logLateMs: mostMs } = dialect;
-      const last = rules.at(-1);
-      if (last?.share === share && last.mostMs === mostMs) return;
-      if (last?.after === horizon) rules.pop();
-      rules.push({ share, mostMs, after: horizon });
-    },
-    /** Whether an event is held back while others are listed up to `until`; undefined when none is. */
-    holding(until: number): EventTest | undefined {
-      const longest = Math.max(0, ...rules.map(({ share, mostMs }) => (share > 0 ? mostMs : 0)));
-      if (longest === 0) return undefined;
-      return (event, time) => {
-        // Most events are too old to ask what was drawn for them.
-        if (time + longest <= until) return false;
-        const rule = rules.findLast(({ after }) => time > after);
-        return rule !== undefined && time + lateBy(seed, event, time, rule) > until;
-      };
-    },
-  };
-}
-
 /**
  * What of the event log is listed: the service writes it apart from the deliveries, late, out of order, some of it twice, and
  * in an incident not at all. Times: milliseconds since the Unix epoch.
  */
-export interface LogView {
-  /** The latest time of which events are listed when it is `now`. Never goes back: what was listed stays listed. */
-  until(now: number): number;
-  /** Whether an event up to that time is nevertheless not listed; undefined when all of them are. */
-  unlisted(now: number): EventTest | undefined;
-  /** How often an event is listed; undefined when each is once. */
-  readonly copies: ((event: LoggedEvent, time: number) => number) | undefined;
-  /** Whether an event of this time was never written; undefined when none is lost. */
-  readonly lost: ((time: number) => boolean) | undefined;
-  /** Whether events are written. */
-  readonly on: boolean;
-  /** From this time on, events are lost. */
-  stop(now: number): void;
-  /** From this time on, events are written again. */
-  resume(now: number): void;
-}
+export class LogView {
+  readonly #seed: number;
+  readonly #dialect: Dialect;
+  readonly #latest: (now: number) => number;
+  /** What was listed stays listed: a rule holds for events after the horizon at which it was set. */
+  readonly #lateRules: (LateRule & { readonly after: number })[] = [];
+  readonly #gaps: { readonly from: number; to: number }[] = [];
+  #horizon = Number.NEGATIVE_INFINITY;
 
-interface LogViewParts {
-  readonly seed: number;
-  readonly dialect: Dialect;
-  /** Up to when events would be listed by lag and scenario. Lateness comes on top: an event waits for both. */
-  readonly latest: (now: number) => number;
-}
-
-export function createLogView({ seed, dialect, latest }: LogViewParts): LogView {
-  let horizon = Number.NEGATIVE_INFINITY;
-  const lateness = createLateness(seed, dialect);
-  const gaps: { readonly from: number; to: number }[] = [];
-  const lost = (time: number) => gaps.some(({ from, to }) => time >= from && time < to);
-  const copies = ({ message, state }: LoggedEvent, time: number) =>
-    fractionOf(seed, `twice ${message.messageId} ${state} ${time}`) < dialect.logDuplicates ? 2 : 1;
-  const isOn = () => gaps.at(-1)?.to !== Number.POSITIVE_INFINITY;
-
-  function until(now: number): number {
-    lateness.follow(horizon);
-    horizon = Math.max(horizon, latest(now));
-    return horizon;
+  /** `latest`: up to when events would be listed by lag and scenario. Lateness comes on top: an event waits for both. */
+  constructor(seed: number, dialect: Dialect, latest: (now: number) => number) {
+    this.#seed = seed;
+    this.#dialect = dialect;
+    this.#latest = latest;
   }
 
-  return {
-    until,
-    unlisted(now) {
-      const held = lateness.holding(until(now));
-      if (gaps.length === 0) return held;
-      return held ? (event, time) => lost(time) || held(event, time) : (_, time) => lost(time);
-    },
-    get copies() {
-      return dialect.logDuplicates > 0 ? copies : undefined;
-    },
-    get lost() {
-      return gaps.length > 0 ? lost : undefined;
-    },
-    get on() {
-      return isOn();
-    },
-    stop(now) {
-      if (isOn()) gaps.push({ from: now, to: Number.POSITIVE_INFINITY });
-    },
-    resume(now) {
-      const last = gaps.at(-1);
-      if (last && !isOn()) last.to = now;
-    },
-  };
+  /** The latest time of which events are listed when it is `now`. Never goes back: what was listed stays listed. */
+  until(now: number): number {
+    this.#followDialect();
+    this.#horizon = Math.max(this.#horizon, this.#latest(now));
+    return this.#horizon;
+  }
+
+  /** Whether an event up to that time is nevertheless not listed; undefined when all of them are. */
+  unlisted(now: number): EventTest | undefined {
+    const { lost } = this;
+    const held = this.#heldBack(this.until(now));
+    if (!lost) return held;
+    return held ? (event, time) => lost(time) || held(event, time) : (_, time) => lost(time);
+  }
+
+  /** How often an event is listed; undefined when each is once. */
+  get copies(): ((event: LoggedEvent, time: number) => number) | undefined {
+    const { logDuplicates } = this.#dialect;
+    if (logDuplicates === 0) return undefined;
+    return ({ message, state }, time) =>
+      fractionOf(this.#seed, `twice ${message.messageId} ${state} ${time}`) < logDuplicates ? 2 : 1;
+  }
+
+  /** Whether an event of this time was never written; undefined when none is lost. */
+  get lost(): ((time: number) => boolean) | undefined {
+    if (this.#gaps.length === 0) return undefined;
+    return time => this.#gaps.some(({ from, to }) => time >= from && time < to);
+  }
+
+  /** Whether events are written. */
+  get on(): boolean {
+    return this.#gaps.at(-1)?.to !== Number.POSITIVE_INFINITY;
+  }
+
+  /** From this time on, events are lost. */
+  stop(now: number): void {
+    if (this.on) this.#gaps.push({ from: now, to: Number.POSITIVE_INFINITY });
+  }
+
+  /** From this time on, events are written again. */
+  resume(now: number): void {
+    const last = this.#gaps.at(-1);
+    if (last && !this.on) last.to = now;
+  }
+
+  #followDialect(): void {
+    const { logLateShare: share, logLateMs: mostMs } = this.#dialect;
+    const last = this.#lateRules.at(-1);
+    if (last?.share === share && last.mostMs === mostMs) return;
+    if (last?.after === this.#horizon) this.#lateRules.pop();
+    this.#lateRules.push({ share, mostMs, after: this.#horizon });
+  }
+
+  /** Whether an event is held back while others are listed up to `until`; undefined when none is. */
+  #heldBack(until: number): EventTest | undefined {
+    const longest = Math.max(0, ...this.#lateRules.map(({ share, mostMs }) => (share > 0 ? mostMs : 0)));
+    if (longest === 0) return undefined;
+    return (event, time) => {
+      // Most events are too old to ask what was drawn for them.
+      if (time + longest <= until) return false;
+      const rule = this.#lateRules.findLast(({ after }) => time > after);
+      return rule !== undefined && time + lateBy(this.#seed, event, time, rule) > until;
+    };
+  }
 }

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { type Clock, systemClock } from '../kit/clock.ts';
 import { createAccount, type EmulatedAccount } from './account.ts';
 import { createEmulatedClock, type EmulatedClock } from './clock.ts';
-import { createCredentials } from './credentials.ts';
+import { Credentials } from './credentials.ts';
 import type { Dialect } from './dialect.ts';
 import type { FaultSeed } from './faults.ts';
 import { fractionOf } from './random.ts';
@@ -82,30 +82,21 @@ export async function startEmulator(options: EmulatorOptions = {}): Promise<Emul
       seed: number === 1 ? seed : Math.floor(fractionOf(seed, `account ${number}`) * 2 ** 31),
       credentials:
         number === 1
-          ? createCredentials('owner@example.com', options.token, options.readOnlyToken)
-          : createCredentials(`owner-${number}@example.com`),
+          ? new Credentials('owner@example.com', options.token, options.readOnlyToken)
+          : new Credentials(`owner-${number}@example.com`),
     });
   const first = account(1);
   const accounts = [first, ...Array.from({ length: count - 1 }, (_, index) => account(index + 2))] as const;
-  const { state, faults: firstFaults, dialect: firstDialect } = first;
+  // Built at once, so that an option that makes no sense is refused here.
+  first.state.advanceTo(emulated.now());
   const server = createServer(dispatch(accounts));
   server.listen(port, host);
   await once(server, 'listening');
   const bound = server.address() as AddressInfo;
   const name = bound.family === 'IPv6' ? `[${bound.address}]` : bound.address;
   let closed: Promise<void> | undefined;
-  return {
+  return Object.assign(first, {
     url: `http://${name}:${bound.port}`,
-    get token() {
-      return first.token;
-    },
-    get readOnlyToken() {
-      return first.readOnlyToken;
-    },
-    credentials: first.credentials,
-    state,
-    dialect: firstDialect,
-    faults: firstFaults,
     clock: emulated,
     accounts,
     close() {
@@ -113,7 +104,7 @@ export async function startEmulator(options: EmulatorOptions = {}): Promise<Emul
       closed ??= closeServer(server, clock);
       return closed;
     },
-  };
+  });
 }
 
 type Account = ReturnType<typeof createAccount>;

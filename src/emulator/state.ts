@@ -1,14 +1,13 @@
 import { type DlqSeed, type EventSeed, eventFrom, type FailedRunSeed, failedRunFrom, messageFrom } from './added.ts';
 import type { Dialect } from './dialect.ts';
 import type { CountRange, EventLog, LogView, StateCounts } from './event-log.ts';
-import { CALLBACK_STATES, type CallbackState } from './failure-callback.ts';
+import { CALLBACK_STATES, type CallbackState, type FailureCallback } from './failure-callback.ts';
 import type { KeyDetail } from './flow-control.ts';
 import { type DlqEntry, dlqIdOf, fieldsOf, positionOf, runOf } from './message.ts';
 import { messageId } from './random.ts';
 import { type DlqRow, dlqRow, type EventRow, eventRow } from './rows.ts';
-import { Tally } from './tally.ts';
+import { Tally, type Verdict } from './tally.ts';
 import type { Position, Timeline } from './timeline.ts';
-import type { Verdict } from './workflows.ts';
 import { createWorld, type World, type WorldOptions } from './world.ts';
 
 export { DLQ_RETENTION_MS, LOG_RETENTION_MS } from './world.ts';
@@ -57,7 +56,7 @@ export class EmulatorState {
   /** Flow-control keys: those of the workload in the order of their names, and those that a test set. */
   keys(): Map<string, KeyDetail> {
     this.current();
-    const keys = this.#world.workload.keys();
+    const keys = this.#world.workload.flow.keys();
     for (const [key, waiting] of this.#setWaitlists) {
       keys.set(key, {
         ...SET_KEY,
@@ -141,14 +140,12 @@ export class EmulatorState {
     const { workflows, clock } = this.#world;
     const enteredAt = seed.enteredAt ?? clock.now();
     const ids = { messageId: this.#nextId(), callbackId: workflows.nextMessageId() };
-    return workflows.add(enteredAt, failedRunFrom(seed, ids, enteredAt));
+    return dlqIdOf(workflows.entries.add(enteredAt, failedRunFrom(seed, ids, enteredAt)));
   }
 
   /** Lets the failure callback of a dead letter become this. Throws a RangeError when it cannot, or when there is none. */
   setCallback(dlqId: string, state: CallbackState): void {
-    this.current();
-    const entry = this.#world.workflows.find(dlqId);
-    const callback = entry && runOf(entry)?.callback;
+    const callback = this.#callbackOf(dlqId);
     if (!callback) throw new RangeError(`there is no failure callback of ${dlqId}`);
     callback.become(state);
   }
@@ -175,13 +172,13 @@ export class EmulatorState {
   /** Takes slots of a flow-control key of the workload that nothing runs in; false when there is no such key. */
   setGhostSlots(key: string, slots: number): boolean {
     this.current();
-    return this.#world.workload.takeSlots(key, slots);
+    return this.#world.workload.flow.takeSlots(key, slots);
   }
 
   /** Stops a flow-control key of the workload, or lets it go on; false when there is no such key. */
   pauseKey(key: string, paused: boolean): boolean {
     this.current();
-    return this.#world.workload.pause(key, paused);
+    return this.#world.workload.flow.pause(key, paused);
   }
 
   /** The dead letter of this dlqId and its place. */
@@ -208,15 +205,18 @@ export class EmulatorState {
   /** Cancels the failure callback of a dead letter: refused when none is in progress, unknown when there is no dead letter. */
   cancelCallback(dlqId: string): Verdict {
     if (!this.findDlqEntry(dlqId)) return 'unknown';
-    const verdict = this.#world.workflows.cancel(dlqId, this.dialect.cancelTakesMs);
-    return verdict === 'unknown' ? 'refused' : verdict;
+    return this.#world.workflows.cancel(this.#callbackOf(dlqId), this.dialect.cancelTakesMs) ? 'done' : 'refused';
   }
 
   /** Runs the failed failure callback of a dead letter again: refused when it has not failed. */
   retryCallback(dlqId: string): Verdict {
     if (!this.findDlqEntry(dlqId)) return 'unknown';
-    const verdict = this.#world.workflows.retry(dlqId);
-    return verdict === 'unknown' ? 'refused' : verdict;
+    return this.#world.workflows.retry(this.#callbackOf(dlqId)) ? 'done' : 'refused';
+  }
+
+  #callbackOf(dlqId: string): FailureCallback | undefined {
+    const [entry] = this.findDlqEntry(dlqId) ?? [];
+    return entry && runOf(entry)?.callback;
   }
 
   #eachDeadLetter(visit: (...place: Place) => void): void {

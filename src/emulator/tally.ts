@@ -1,4 +1,5 @@
-import type { Verdict } from './workflows.ts';
+/** What became of a request to cancel a failure callback, or to run it again. */
+export type Verdict = 'done' | 'refused' | 'unknown';
 
 /** A request to cancel a failure callback. */
 export interface CancelCall {

@@ -1,7 +1,7 @@
 import { Agenda } from './agenda.ts';
 import { createDelivery } from './delivery.ts';
 import { type Destination, destinations } from './destinations.ts';
-import { FlowControl, type KeyDetail } from './flow-control.ts';
+import { FlowControl } from './flow-control.ts';
 import { type DlqEntry, type Fields, fieldsOf, type LoggedEvent } from './message.ts';
 import { createRandom } from './random.ts';
 import type { Scenario } from './scenarios.ts';
@@ -16,37 +16,31 @@ export interface WorkloadParts {
   readonly dlq: Timeline<DlqEntry>;
   /** Drops rows whose retention has ended at this time. */
   readonly expire: (now: number) => void;
-  /** Nothing arrives, and nobody comes by. */
+  /** Nothing arrives, and no operator clears dead letters. */
   readonly isIdle: boolean;
 }
 
-/** Publishers, destinations and people, all driven by one seed: what happens until a time does not depend on how often one asks. */
+/** Publishers, destinations and operators, all driven by one seed: what happens until a time does not depend on how often it is asked for. */
 export interface Workload {
   /** Lets everything happen until `now`. */
   advanceTo(now: number): void;
-  /** Flow-control keys in the order of their names. */
-  keys(): Map<string, KeyDetail>;
-  /** Lets nothing of a key start, or lets it start again; false when there is no such key. */
-  pause(key: string, paused: boolean): boolean;
-  /** Takes this many slots of a key for nothing; false when there is no such key. */
-  takeSlots(key: string, slots: number): boolean;
+  readonly flow: FlowControl;
   /** Publishes a message with these fields and gives its id. Unlike all else it changes what the seed would make happen next. */
   publish(fields: Fields): string;
 }
 
 /**
- * The longest time, in milliseconds, that is made up for after nobody asked for long: messages on their way before it are
- * forgotten, for making up for days would block the process. The event log must not go back further, or it would hold
- * messages without an end.
+ * The longest time, in milliseconds, that is caught up with after a long pause: days would block the process, so messages on
+ * their way before it are forgotten. The event log must not go back further, or it would hold messages without an end.
  */
 export const LONGEST_CATCH_UP_MS = 6 * 3_600_000;
 
-/** Mean time between two visits of somebody who looks after the dead letters, and how many of them a visit deals with. */
+/** Mean time between two visits of an operator to the dead letters, and how many of them a visit deals with. */
 const VISIT_EVERY_MS = 12 * 60_000;
 const VISITED_SHARE = 0.1;
 const VISITED_AT_MOST = 25;
 
-/** How a destination behaves that is none of the workload's: it takes every message. */
+/** A destination that is none of the workload's takes every message. */
 const UNKNOWN_DESTINATION = { everyMs: 0, takesMs: 200, flaky: 0, doomed: 0, statuses: [500] } as const;
 
 export function createWorkload({ start, seed, scenario, log, dlq, expire, isIdle }: WorkloadParts): Workload {
@@ -70,9 +64,9 @@ export function createWorkload({ start, seed, scenario, log, dlq, expire, isIdle
     agenda.at(agenda.now + wait, () => arrive(destination));
   }
 
-  /** Half of the entries that somebody deals with are published again, as new messages. */
+  /** Half of the entries that an operator deals with are published again, as new messages. */
   function visit(): void {
-    // Which row is drawn must not depend on when somebody last asked, so expired rows and tombstones go first.
+    // Which row is drawn must not depend on when the state was last asked for, so expired rows and tombstones go first.
     expire(agenda.now);
     dlq.compact();
     for (let left = Math.min(VISITED_AT_MOST, Math.ceil(dlq.size * VISITED_SHARE)); left > 0; left--) {
@@ -106,9 +100,7 @@ export function createWorkload({ start, seed, scenario, log, dlq, expire, isIdle
       agenda.runUntil(now);
       expire(agenda.now);
     },
-    keys: () => flow.keys(),
-    pause: (key, paused) => flow.pause(key, paused),
-    takeSlots: (key, slots) => flow.takeSlots(key, slots),
+    flow,
     publish: fields => publish(destinationOf.get(fields) ?? { fields, ...UNKNOWN_DESTINATION }, false),
   };
 }

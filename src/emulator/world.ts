@@ -1,13 +1,13 @@
 import type { EmulatedClock } from './clock.ts';
 import { CALLERS, destinations } from './destinations.ts';
 import { type Dialect, dialectWith } from './dialect.ts';
-import { createLogView, EventLog, type LogView } from './event-log.ts';
+import { EventLog, LogView } from './event-log.ts';
 import type { DlqEntry, SharedDeadLetter } from './message.ts';
 import { createRandom } from './random.ts';
 import { scenarioNamed } from './scenarios.ts';
 import { Timeline } from './timeline.ts';
 import { Workflows } from './workflows.ts';
-import { createWorkload, LONGEST_CATCH_UP_MS, type Workload } from './workload.ts';
+import { createWorkload, LONGEST_CATCH_UP_MS } from './workload.ts';
 
 export interface WorldOptions {
   readonly clock: EmulatedClock;
@@ -31,26 +31,16 @@ export const LOG_RETENTION_MS = LONGEST_CATCH_UP_MS;
 /** How long a dead letter is kept, in milliseconds: three days, as in the service's free plan. */
 export const DLQ_RETENTION_MS = 72 * 3_600_000;
 
-/** Keeps memory bounded when nobody clears the dead letters, or a test adds events without end. */
+/** Keeps memory bounded when dead letters are never cleared, or a test adds events without end. */
 const MOST_DEAD_LETTERS = 200_000;
 const MOST_EVENTS = 1_000_000;
 
 const RUN_FAILS_EVERY_MS = 12 * 60_000;
 
-/** What happens: the lists, whatever changes them, and their retention. It moves on when it is asked, and not by itself. */
-export interface World {
-  readonly dialect: Dialect;
-  readonly clock: EmulatedClock;
-  readonly dlq: Timeline<DlqEntry>;
-  readonly log: EventLog;
-  readonly logView: LogView;
-  readonly workload: Workload;
-  readonly workflows: Workflows;
-  /** Lets everything happen until this emulated time; an earlier time does nothing. */
-  advanceTo(now: number): void;
-}
+export type World = ReturnType<typeof createWorld>;
 
-export function createWorld(options: WorldOptions): World {
+/** What happens: the lists, the workload that changes them, and their retention. It moves on only when asked. */
+export function createWorld(options: WorldOptions) {
   const { clock, seed, scenario: name, history, dlqEntries, mostEvents = MOST_EVENTS, dialect: given } = options;
   const now = clock.now();
   const start = now - Math.min(Math.max(0, history), LOG_RETENTION_MS);
@@ -62,7 +52,7 @@ export function createWorld(options: WorldOptions): World {
     const listed = scenario.listedUntil?.(time - now) ?? time - now;
     return Math.min(now + listed, time - dialect.logLagMs);
   };
-  const logView = createLogView({ seed, dialect, latest });
+  const logView = new LogView(seed, dialect, latest);
   const expire = (time: number) => {
     log.dropEarliest(time - LOG_RETENTION_MS, mostEvents);
     dlq.dropEarliest(time - DLQ_RETENTION_MS, MOST_DEAD_LETTERS + dlqEntries);
@@ -79,6 +69,7 @@ export function createWorld(options: WorldOptions): World {
     attended: !scenario.unattended,
     retentionMs: DLQ_RETENTION_MS,
   });
+  /** Lets everything happen until this emulated time; an earlier time does nothing. */
   const advanceTo = (time: number) => {
     workload.advanceTo(time);
     workflows.advanceTo(time);

@@ -1,8 +1,7 @@
 import type { Request, RequestHandler, Response } from 'express';
 import { dlqIdOf, runOf } from '../message.ts';
 import type { EmulatorState } from '../state.ts';
-import type { CancelCall } from '../tally.ts';
-import type { Verdict } from '../workflows.ts';
+import type { CancelCall, Verdict } from '../tally.ts';
 import type { Answer } from './endpoint.ts';
 
 /** The texts are those of the public documentation; what the service itself says is not known. */
