@@ -8,7 +8,7 @@ import {
   type Command,
   takeCommands,
 } from '../../src/auto-cancel/commands.ts';
-import { openStore, openStoreBeside } from '../../src/store/open.ts';
+import { attachStore, openStore } from '../../src/store/open.ts';
 import type { Store } from '../../src/store/store.ts';
 import { useTempFolders } from '../store/temp-folder.ts';
 import { createManualClock } from '../support/manual-clock.ts';
@@ -34,7 +34,7 @@ describe.each(['memory', 'sqlite'] as const)('commands through the %s store', ki
   beforeEach(async () => {
     const options = { kind, path: join(newFolder(), 'rows.db') };
     agent = await openStore(options);
-    asker = kind === 'memory' ? agent : await openStoreBeside(options);
+    asker = kind === 'memory' ? agent : await attachStore(options);
     clock = createManualClock();
     log = createTestLog();
   });

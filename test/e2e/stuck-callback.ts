@@ -8,7 +8,7 @@ import type { CallbackState } from '../../src/emulator/failure-callback.ts';
 import { runOf } from '../../src/emulator/message.ts';
 import { type EmulatorOptions, startEmulator } from '../../src/emulator/server.ts';
 import type { JournalEntry } from '../../src/model/journal.ts';
-import { openSqliteStore, openSqliteStoreBeside } from '../../src/store/sqlite.ts';
+import { attachSqliteStore, openSqliteStore } from '../../src/store/sqlite.ts';
 import { toDlqEntry } from '../../src/upstream/wire.ts';
 import { type CliProcess, startCli } from '../support/cli.ts';
 import { type FrontHooks, type FrontRequest, startFront } from '../support/front.ts';
@@ -83,7 +83,7 @@ export async function setStage(onEnd: (close: () => Promise<unknown>) => void, s
 
   /** Read by a connection of its own, as another process would. */
   async function readLines(): Promise<JournalEntry[]> {
-    const store = await openSqliteStoreBeside({ path });
+    const store = await attachSqliteStore({ path });
     try {
       return await readJournal(store, ACCOUNT);
     } finally {
