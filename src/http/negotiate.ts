@@ -1,5 +1,4 @@
-/** `text`: Prometheus text 0.0.4. `openmetrics`: OpenMetrics 1.0.0. */
-export type Format = 'text' | 'openmetrics';
+import type { Format } from '../model/scrape.ts';
 
 /** Which of our formats one element of an Accept header asks for. */
 function formatOf(type: string, version: string | undefined): Format | undefined {

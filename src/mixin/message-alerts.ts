@@ -1,7 +1,7 @@
 import { dlq } from '../collectors/dlq/dlq.ts';
 import { events } from '../collectors/events/events.ts';
 import { flowControl } from '../collectors/flow-control.ts';
-import { formatLe } from '../metrics/exposition.ts';
+import { formatLe } from '../metrics/family.ts';
 import type { Alert, RecordingRule } from './alert.ts';
 import { highest, increase, latest, rate, series, total } from './promql.ts';
 
