@@ -1,4 +1,5 @@
-import type { Format } from '../model/scrape.ts';
+/** `text`: Prometheus text 0.0.4. `openmetrics`: OpenMetrics 1.0.0. */
+export type Format = 'text' | 'openmetrics';
 
 /** Which of our formats one element of an Accept header asks for. */
 function formatOf(type: string, version: string | undefined): Format | undefined {

@@ -3,11 +3,11 @@ import type { AddressInfo } from 'node:net';
 import express, { type NextFunction, type Request, type Response } from 'express';
 import type { Clock } from '../kit/clock.ts';
 import type { Log } from '../kit/log.ts';
-import type { Format, Scope } from '../model/scrape.ts';
 import type { AccountStatus } from '../model/status.ts';
 import { type Answers, createAnswers } from './answers.ts';
 import { BOUNDS, type Bounds, createSayHeld } from './bounds.ts';
 import { createGate, guardConnections, sayCut } from './gate.ts';
+import type { Format } from './negotiate.ts';
 import { alertsRoutes } from './routes/alerts.ts';
 import { autoCancelRoutes } from './routes/auto-cancel.ts';
 import { healthRoutes } from './routes/health.ts';
@@ -44,6 +44,8 @@ export interface ShownAlert {
   readonly startsAt?: string;
   readonly endsAt?: string;
 }
+
+export type Scope = 'everything' | 'agent' | { readonly account: string };
 
 export interface HttpServer {
   /** `http://host:port` of the open port. */

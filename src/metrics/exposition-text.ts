@@ -1,4 +1,4 @@
-import type { Format } from '../model/scrape.ts';
+import type { Format } from '../model/exposition.ts';
 import { type Exemplar, type Family, formatValue, type Sample } from './family.ts';
 
 const ESCAPES: Readonly<Record<string, string>> = { '\\': '\\\\', '"': '\\"', '\n': '\\n' };

@@ -1,5 +1,5 @@
 import { setImmediate } from 'node:timers/promises';
-import type { Format, Scope } from '../model/scrape.ts';
+import type { Format, Scope } from '../model/exposition.ts';
 import { type Body, createBody, createFragment, type Fragment, fillFragment } from './exposition-body.ts';
 import { checkFamilies } from './exposition-check.ts';
 import { renderHeader, renderSamples } from './exposition-text.ts';

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { createExposition } from '../../src/metrics/exposition.ts';
 import { counter, gauge, type Sample } from '../../src/metrics/family.ts';
-import type { Format, Scope } from '../../src/model/scrape.ts';
+import type { Format, Scope } from '../../src/model/exposition.ts';
 import { parseExposition } from '../support/parse-exposition.ts';
 import { anyNumber, createFakeSource, hostileText } from './sources.ts';
 

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { CONTENT_TYPES, createExposition } from '../../src/metrics/exposition.ts';
 import { counter, formatLe, gauge, histogram, info } from '../../src/metrics/family.ts';
-import type { Format } from '../../src/model/scrape.ts';
+import type { Format } from '../../src/model/exposition.ts';
 import { type Prometheus, requireProgram, startPrometheus } from '../support/prometheus.ts';
 import { createFakeSource } from './sources.ts';
 

@@ -1,9 +1,8 @@
 import { type Request, type Response, Router } from 'express';
-import type { Scope } from '../../model/scrape.ts';
 import type { Answers } from '../answers.ts';
 import { createInTurn } from '../in-turn.ts';
 import { negotiateFormat } from '../negotiate.ts';
-import type { Served } from '../server.ts';
+import type { Scope, Served } from '../server.ts';
 
 /** GET /metrics, /probe?account=NAME and /metrics/agent. */
 export function metricsRoutes({ accounts, exposition, clock }: Served, { isCrowded }: Answers): Router {
