@@ -1,5 +1,5 @@
 import { type CallbackState, FailureCallback } from './failure-callback.ts';
-import type { DeadLetter, Fields, LoggedEvent, Message } from './message.ts';
+import { type DlqEntry, deadLetter, type Fields, type LoggedEvent, type Message } from './message.ts';
 
 type MessageSeed = Partial<Omit<Message, 'fields'>> & Partial<Fields>;
 
@@ -74,7 +74,7 @@ export function failedRunFrom(
   seed: FailedRunSeed,
   ids: { readonly messageId: string; readonly callbackId: string },
   time: number,
-): DeadLetter {
+): DlqEntry {
   const { workflowRunId, workflowUrl, workflowCreatedAt, callbackState = 'CALLBACK_INPROGRESS', ...others } = seed;
   const { callbackRetries = 3, callbackStatus, nextDeliveryTime, enteredAt: _, responseStatus = 500, ...row } = others;
   const message = messageFrom(row, ids.messageId, time);
@@ -97,5 +97,5 @@ export function failedRunFrom(
     workflowCreatedAt: workflowCreatedAt ?? message.createdAt,
     callback,
   };
-  return { message, responseStatus, run };
+  return deadLetter(message, responseStatus, run);
 }

@@ -1,7 +1,7 @@
 import type { Agenda } from './agenda.ts';
 import { CALLERS, type Destination } from './destinations.ts';
 import type { FlowControl } from './flow-control.ts';
-import type { DlqEntry, EventState, LoggedEvent, Message } from './message.ts';
+import { type DlqEntry, deadLetter, type EventState, type LoggedEvent, type Message } from './message.ts';
 import { messageId, type Random } from './random.ts';
 import type { Timeline } from './timeline.ts';
 
@@ -66,7 +66,7 @@ export function createDelivery({ seed, random, agenda, flow, log, dlq, takesMs }
     if (retried >= message.fields.maxRetries || responseStatus === 489) {
       record(message, 'error', { responseStatus, error });
       record(message, 'failed', { responseStatus, error });
-      dlq.add(agenda.now, { message, responseStatus });
+      dlq.add(agenda.now, deadLetter(message, responseStatus));
       return;
     }
     const nextDeliveryTime = agenda.now + retryDelay(retried + 1);

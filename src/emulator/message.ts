@@ -64,52 +64,39 @@ export interface LoggedEvent {
 }
 
 /** A message that failed; the time of its failing is its place in the timeline. */
-export interface DeadLetter {
-  readonly message: Message;
+export interface DlqEntry {
+  readonly fields: Fields;
+  readonly callerIP: string;
   /** Of the last attempt; 0 when the destination did not answer. */
   readonly responseStatus: number;
   /** Only when the message was a step of a workflow. */
-  readonly run?: FailedRun;
+  readonly run?: FailedRun | undefined;
+  /** The message of the entry at this place of the timeline. */
+  messageAt(place: Position): Message;
+}
+
+export function deadLetter(message: Message, responseStatus: number, run?: FailedRun): DlqEntry {
+  return { fields: message.fields, callerIP: message.callerIP, responseStatus, run, messageAt: () => message };
 }
 
 /**
- * A dead letter of the made-up past, shared by many places of the timeline: its message follows from its place.
- * A million of them take no memory but their places.
+ * A dead letter from before the workload, shared by many places of the timeline, from which its message follows: a million
+ * of them take no memory but their places. `lifetimeMs`: from creation to failing.
  */
-export interface SharedDeadLetter {
-  readonly fields: Fields;
-  readonly callerIP: string;
-  readonly responseStatus: number;
-  /** What its message ids are made from. */
-  readonly seed: number;
-  /** Milliseconds from creation to failing. */
-  readonly lifetimeMs: number;
-}
-
-export type DlqEntry = DeadLetter | SharedDeadLetter;
-
-export function fieldsOf(entry: DlqEntry): Fields {
-  return 'message' in entry ? entry.message.fields : entry.fields;
-}
-
-export function callerOf(entry: DlqEntry): string {
-  return 'message' in entry ? entry.message.callerIP : entry.callerIP;
-}
-
-export function runOf(entry: DlqEntry): FailedRun | undefined {
-  return 'message' in entry ? entry.run : undefined;
-}
-
-export function messageIdOf(entry: DlqEntry, seq: number): string {
-  return 'message' in entry ? entry.message.messageId : messageId(entry.seed, 'p', seq);
-}
-
-/** The message of an entry at this place of the timeline. */
-export function messageOf(entry: DlqEntry, { time, seq }: Position): Message {
-  if ('message' in entry) return entry.message;
-  const createdAt = time - entry.lifetimeMs;
-  const { fields, callerIP } = entry;
-  return { fields, callerIP, createdAt, notBefore: createdAt, messageId: messageIdOf(entry, seq) };
+export function sharedDeadLetter(
+  { fields, callerIP, responseStatus }: Pick<DlqEntry, 'fields' | 'callerIP' | 'responseStatus'>,
+  seed: number,
+  lifetimeMs: number,
+): DlqEntry {
+  return {
+    fields,
+    callerIP,
+    responseStatus,
+    messageAt({ time, seq }) {
+      const createdAt = time - lifetimeMs;
+      return { fields, callerIP, createdAt, notBefore: createdAt, messageId: messageId(seed, 'p', seq) };
+    },
+  };
 }
 
 /** The identifier of an entry: its time of entry in milliseconds, and a number that tells it from others of that millisecond. */

@@ -3,7 +3,7 @@ import type { Dialect } from './dialect.ts';
 import type { CountRange, EventLog, LogView, StateCounts } from './event-log.ts';
 import { CALLBACK_STATES, type CallbackState, type FailureCallback } from './failure-callback.ts';
 import type { KeyDetail } from './flow-control.ts';
-import { type DlqEntry, dlqIdOf, fieldsOf, positionOf, runOf } from './message.ts';
+import { type DlqEntry, deadLetter, dlqIdOf, positionOf } from './message.ts';
 import { messageId } from './random.ts';
 import { type DlqRow, dlqRow, type EventRow, eventRow } from './rows.ts';
 import { Tally, type Verdict } from './tally.ts';
@@ -13,7 +13,15 @@ import { createWorld, type World, type WorldOptions } from './world.ts';
 export { DLQ_RETENTION_MS, LOG_RETENTION_MS } from './world.ts';
 
 /** A key that a test listed. */
-const SET_KEY = { running: 0, paused: false, started: 0, periodStart: 0 } as const;
+const SET_KEY = {
+  running: 0,
+  paused: false,
+  parallelism: undefined,
+  rate: undefined,
+  period: undefined,
+  started: 0,
+  periodStart: 0,
+} as const;
 
 type Place = readonly [entry: DlqEntry, position: Position];
 
@@ -58,14 +66,7 @@ export class EmulatorState {
     this.current();
     const keys = this.#world.workload.flow.keys();
     for (const [key, waiting] of this.#setWaitlists) {
-      keys.set(key, {
-        ...SET_KEY,
-        parallelism: undefined,
-        rate: undefined,
-        period: undefined,
-        ...keys.get(key),
-        waiting,
-      });
+      keys.set(key, { ...SET_KEY, ...keys.get(key), waiting });
     }
     return keys;
   }
@@ -98,7 +99,7 @@ export class EmulatorState {
   countCallbacks(): Record<CallbackState, number> {
     const counts = Object.fromEntries(CALLBACK_STATES.map(state => [state, 0])) as Record<CallbackState, number>;
     this.current().workflows.forEach(entry => {
-      const state = runOf(entry)?.callback?.state;
+      const state = entry.run?.callback?.state;
       if (state) counts[state]++;
     });
     return counts;
@@ -131,7 +132,7 @@ export class EmulatorState {
   /** Adds a dead letter, entered now unless said otherwise, and gives its dlqId. Nothing but its retention removes it. */
   addDlqEntry({ enteredAt = this.#world.clock.now(), responseStatus = 500, ...row }: DlqSeed = {}): string {
     const message = messageFrom(row, this.#nextId(), enteredAt);
-    return dlqIdOf(this.current().dlq.add(enteredAt, { message, responseStatus }));
+    return dlqIdOf(this.current().dlq.add(enteredAt, deadLetter(message, responseStatus)));
   }
 
   /** Adds a dead letter of a workflow run and gives its dlqId. Its failure callback changes only by requests and `setCallback`. */
@@ -199,7 +200,7 @@ export class EmulatorState {
   /** Publishes the message of a dead letter again, as the service does when it is retried, and gives the new id. */
   republish([entry, position]: Place): string {
     this.removeDlqEntry(dlqIdOf(position));
-    return this.#world.workload.publish(fieldsOf(entry));
+    return this.#world.workload.publish(entry.fields);
   }
 
   /** Cancels the failure callback of a dead letter: refused when none is in progress, unknown when there is no dead letter. */
@@ -216,7 +217,7 @@ export class EmulatorState {
 
   #callbackOf(dlqId: string): FailureCallback | undefined {
     const [entry] = this.findDlqEntry(dlqId) ?? [];
-    return entry && runOf(entry)?.callback;
+    return entry?.run?.callback;
   }
 
   #eachDeadLetter(visit: (...place: Place) => void): void {

@@ -2,7 +2,7 @@ import { Agenda } from './agenda.ts';
 import { retryDelay } from './delivery.ts';
 import { CALLERS, type Workflow, workflows } from './destinations.ts';
 import { FailureCallback } from './failure-callback.ts';
-import { type DlqEntry, runOf } from './message.ts';
+import { type DlqEntry, deadLetter } from './message.ts';
 import { createRandom, messageId, type Random } from './random.ts';
 import { type Position, Timeline } from './timeline.ts';
 
@@ -106,17 +106,15 @@ export class Workflows {
     const workflowCreatedAt = now - random.between(10_000, 3_000_000);
     const id = messageId(seed, 'f', number);
     const callback = sends && new FailureCallback({ ...sends, messageId: messageId(seed, 'c', number) });
-    const position = this.entries.add(now, {
-      message: {
-        fields: callback ? { ...fields, failureCallback: callback.url } : fields,
-        messageId: id,
-        createdAt: workflowCreatedAt + random.between(0, 5000),
-        notBefore: workflowCreatedAt,
-        callerIP: random.pick(CALLERS),
-      },
-      responseStatus: random.pick(workflow.statuses),
-      run: { workflowRunId: `wfr_${id.slice(4)}`, workflowUrl: fields.url, workflowCreatedAt, callback },
-    });
+    const message = {
+      fields: callback ? { ...fields, failureCallback: callback.url } : fields,
+      messageId: id,
+      createdAt: workflowCreatedAt + random.between(0, 5000),
+      notBefore: workflowCreatedAt,
+      callerIP: random.pick(CALLERS),
+    };
+    const run = { workflowRunId: `wfr_${id.slice(4)}`, workflowUrl: fields.url, workflowCreatedAt, callback };
+    const position = this.entries.add(now, deadLetter(message, random.pick(workflow.statuses), run));
     if (callback) {
       const hangs = random.chance(stuck(now));
       this.#courses.set(callback, { random, workflow, hangsAt: hangs ? random.between(0, 1) : undefined });
@@ -162,7 +160,7 @@ export class Workflows {
     this.#agenda.at(this.#agenda.now + random.exponential(LOOKED_AT_AFTER_MS), () => {
       const entry = this.entries.get(position);
       if (!entry) return;
-      if (runOf(entry)?.callback?.inProgress) this.#planLook(position, random);
+      if (entry.run?.callback?.inProgress) this.#planLook(position, random);
       else this.entries.remove(position);
     });
   }

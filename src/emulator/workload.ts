@@ -2,7 +2,7 @@ import { Agenda } from './agenda.ts';
 import { createDelivery } from './delivery.ts';
 import { type Destination, destinations } from './destinations.ts';
 import { FlowControl } from './flow-control.ts';
-import { type DlqEntry, type Fields, fieldsOf, type LoggedEvent } from './message.ts';
+import type { DlqEntry, Fields, LoggedEvent } from './message.ts';
 import { createRandom } from './random.ts';
 import type { Scenario } from './scenarios.ts';
 import type { Timeline } from './timeline.ts';
@@ -71,7 +71,7 @@ export function createWorkload({ start, seed, scenario, log, dlq, expire, isIdle
     dlq.compact();
     for (let left = Math.min(VISITED_AT_MOST, Math.ceil(dlq.size * VISITED_SHARE)); left > 0; left--) {
       const entry = dlq.at(random.fraction());
-      const destination = entry && destinationOf.get(fieldsOf(entry.value));
+      const destination = entry && destinationOf.get(entry.value.fields);
       if (!destination || destination.neglected) continue;
       dlq.remove(entry);
       if (random.chance(0.5)) publish(destination, random.chance(0.1));

@@ -2,7 +2,7 @@ import type { EmulatedClock } from './clock.ts';
 import { CALLERS, destinations } from './destinations.ts';
 import { type Dialect, dialectWith } from './dialect.ts';
 import { EventLog, LogView } from './event-log.ts';
-import type { DlqEntry, SharedDeadLetter } from './message.ts';
+import { type DlqEntry, sharedDeadLetter } from './message.ts';
 import { createRandom } from './random.ts';
 import { scenarioNamed } from './scenarios.ts';
 import { Timeline } from './timeline.ts';
@@ -84,12 +84,12 @@ const NEGLECTED_AFTER_MS = 12 * 3_600_000;
 /** Adds dead letters from before the workload, few old ones, more recent ones: from `from` to below `to`, in milliseconds since the Unix epoch. */
 function fillPast(dlq: Timeline<DlqEntry>, seed: number, entries: number, from: number, to: number): void {
   const random = createRandom(seed + 1);
-  const templates = (neglected: boolean): SharedDeadLetter[] =>
+  const templates = (neglected: boolean) =>
     destinations
       .filter(each => (each.neglected ?? false) === neglected)
-      .flatMap(each => each.statuses.map(responseStatus => ({ fields: each.fields, responseStatus })))
+      .flatMap(({ fields, statuses }) => statuses.map(responseStatus => ({ fields, responseStatus })))
       .flatMap(each =>
-        CALLERS.map(callerIP => ({ ...each, callerIP, seed, lifetimeMs: random.between(5000, 2_000_000) })),
+        CALLERS.map(callerIP => sharedDeadLetter({ ...each, callerIP }, seed, random.between(5000, 2_000_000))),
       );
   const recent = templates(false);
   const old = templates(true);

@@ -5,7 +5,6 @@ import { readJournal } from '../../src/auto-cancel/journal.ts';
 import { emptyJournal, foldEntry } from '../../src/auto-cancel/journal-state.ts';
 import { createTracker } from '../../src/collectors/dlq/callbacks.ts';
 import type { CallbackState } from '../../src/emulator/failure-callback.ts';
-import { runOf } from '../../src/emulator/message.ts';
 import { type EmulatorOptions, startEmulator } from '../../src/emulator/server.ts';
 import type { JournalEntry } from '../../src/model/journal.ts';
 import { attachSqliteStore, openSqliteStore } from '../../src/store/sqlite.ts';
@@ -110,7 +109,7 @@ export async function setStage(onEnd: (close: () => Promise<unknown>) => void, s
 
   const messageOf = (dlqId: string) => {
     const [entry] = state.findDlqEntry(dlqId) ?? [];
-    return entry && runOf(entry)?.callback?.messageId;
+    return entry?.run?.callback?.messageId;
   };
   function withMessages(body: Buffer): Buffer {
     const list = JSON.parse(body.toString()) as { messages: { dlqId: string; failureCallbackInfo?: object }[] };

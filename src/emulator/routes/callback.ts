@@ -1,5 +1,5 @@
 import type { Request, RequestHandler, Response } from 'express';
-import { dlqIdOf, runOf } from '../message.ts';
+import { dlqIdOf } from '../message.ts';
 import type { EmulatorState } from '../state.ts';
 import type { CancelCall, Verdict } from '../tally.ts';
 import type { Answer } from './endpoint.ts';
@@ -68,6 +68,6 @@ export const retryCallback: Answer = (state, _request, response, dlqId) => {
   const verdict = state.retryCallback(dlqId);
   if (verdict !== 'done') return refuse(response, verdict, RETRY_ERRORS);
   const [entry] = state.findDlqEntry(dlqId) ?? [];
-  const run = entry && runOf(entry);
+  const run = entry?.run;
   response.json({ workflowRunId: run?.workflowRunId, workflowCreatedAt: run?.workflowCreatedAt });
 };

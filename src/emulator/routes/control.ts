@@ -3,7 +3,6 @@ import { z } from 'zod';
 import type { Credentials } from '../credentials.ts';
 import { changeDialect } from '../dialect.ts';
 import { type Faults, readFaults } from '../faults.ts';
-import { fieldsOf } from '../message.ts';
 import type { EmulatorState } from '../state.ts';
 
 export interface About {
@@ -132,7 +131,7 @@ function showState({ state, credentials, faults, about }: ControlParts): Request
     const count = (counts: Map<string, number>, key: string) => counts.set(key, (counts.get(key) ?? 0) + 1);
     for (const timeline of [dlq, workflows])
       timeline.forEach(entry => {
-        count(byQueue, fieldsOf(entry).queueName ?? '(no queue)');
+        count(byQueue, entry.fields.queueName ?? '(no queue)');
         count(byResponseStatus, String(entry.responseStatus));
       });
     response.json({

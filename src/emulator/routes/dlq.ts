@@ -1,5 +1,5 @@
 import type { Request } from 'express';
-import { callerOf, type DlqEntry, dlqIdOf, fieldsOf, messageIdOf, messageOf, runOf } from '../message.ts';
+import { type DlqEntry, dlqIdOf } from '../message.ts';
 import { BadRequest, type Filters, matcher, type Page, page, pageRequest, parametersOf } from '../paging.ts';
 import { dlqRow } from '../rows.ts';
 import type { EmulatorState } from '../state.ts';
@@ -11,24 +11,24 @@ const DEFAULTS = { count: 100, order: 'earliestFirst' } as const;
 /** Dead letters without a workflow or, depending on the dialect, all of them; or those of failed workflow runs. */
 type Source = 'messages' | 'workflows';
 
-const callbackStateOf = (entry: DlqEntry) => runOf(entry)?.callback?.state;
+const callbackStateOf = (entry: DlqEntry) => entry.run?.callback?.state;
 
 /** Those behind label are not in the interface document; the official clients send them. */
 const FILTERS: Filters<DlqEntry> = {
-  messageId: (entry, _, seq) => messageIdOf(entry, seq),
-  url: entry => fieldsOf(entry).url,
-  topicName: entry => fieldsOf(entry).topicName,
-  scheduleId: entry => fieldsOf(entry).scheduleId,
-  queueName: entry => fieldsOf(entry).queueName,
-  api: entry => fieldsOf(entry).api,
+  messageId: (entry, time, seq) => entry.messageAt({ time, seq }).messageId,
+  url: entry => entry.fields.url,
+  topicName: entry => entry.fields.topicName,
+  scheduleId: entry => entry.fields.scheduleId,
+  queueName: entry => entry.fields.queueName,
+  api: entry => entry.fields.api,
   responseStatus: entry => String(entry.responseStatus),
-  callerIp: callerOf,
-  label: entry => fieldsOf(entry).labels,
-  flowControlKey: entry => fieldsOf(entry).flowControlKey,
+  callerIp: entry => entry.callerIP,
+  label: entry => entry.fields.labels,
+  flowControlKey: entry => entry.fields.flowControlKey,
   dlqIds: (_, time, seq) => dlqIdOf({ time, seq }),
-  workflowRunId: entry => runOf(entry)?.workflowRunId,
-  workflowUrl: entry => runOf(entry)?.workflowUrl,
-  workflowCreatedAt: entry => runOf(entry)?.workflowCreatedAt.toString(),
+  workflowRunId: entry => entry.run?.workflowRunId,
+  workflowUrl: entry => entry.run?.workflowUrl,
+  workflowCreatedAt: entry => entry.run?.workflowCreatedAt.toString(),
   failureFunctionState: callbackStateOf,
   failureCallbackState: callbackStateOf,
 };
@@ -82,7 +82,7 @@ export const deleteEntries =
 
 export const retryEntry: Answer = (state, _request, response, dlqId) => {
   const place = state.findDlqEntry(dlqId);
-  if (place) response.status(201).json({ messageId: state.republish(place), url: fieldsOf(place[0]).url });
+  if (place) response.status(201).json({ messageId: state.republish(place), url: place[0].fields.url });
   else response.status(404).json(NOT_FOUND);
 };
 
@@ -91,7 +91,7 @@ export const retryEntries: Answer = (state, request, response) => {
   const { rows, cursor = '' } = deadLettersOf(state, request, 'messages');
   const responses = rows.map(row => ({
     messageId: state.republish([row.value, row]),
-    url: fieldsOf(row.value).url,
+    url: row.value.fields.url,
   }));
   response.status(201).json({ cursor, responses });
 };
@@ -101,14 +101,14 @@ export const restartRuns: Answer = (state, request, response) => {
   const { rows, cursor = '' } = deadLettersOf(state, request, 'workflows');
   const workflowRuns = rows.map(row => {
     state.removeDlqEntry(dlqIdOf(row));
-    return { workflowRunId: runOf(row.value)?.workflowRunId, workflowCreatedAt: state.current().now };
+    return { workflowRunId: row.value.run?.workflowRunId, workflowCreatedAt: state.current().now };
   });
   response.json({ cursor, workflowRuns });
 };
 
 /** The run of a dead letter as the workflow log has it: here alone one sees when a callback is tried next. */
 function runRow(entry: DlqEntry, position: Position, isShown: boolean): object {
-  const run = runOf(entry);
+  const run = entry.run;
   const { callback } = run ?? {};
   return {
     workflowRunId: run?.workflowRunId,
@@ -130,7 +130,7 @@ function runRow(entry: DlqEntry, position: Position, isShown: boolean): object {
           dlqId: dlqIdOf(position),
           responseStatus: callback.responseStatus,
           nextDeliveryTime: callback.nextDeliveryTime,
-          headers: messageOf(entry, position).fields.header,
+          headers: entry.fields.header,
         },
       }),
   };
