@@ -119,7 +119,7 @@ function panelOf(kind: PanelSpec['kind']) {
 }
 
 function toPanel(spec: PanelSpec, width: number) {
-  const { kind, title, description, unit, queries } = spec;
+  const { kind, title, description, unit = 'short', queries } = spec;
   const panel = panelOf(kind).title(title).description(description).unit(unit).span(width).datasource(DATASOURCE);
   queries.forEach(({ expr, legend }, index) => {
     const query = new DataqueryBuilder()
