@@ -27,7 +27,7 @@ const page = (rows: number, bytes: number) =>
 async function watched(work: () => Promise<unknown>) {
   globalThis.gc?.();
   const before = process.memoryUsage.rss();
-  // Of this thread alone: whatever else the machine does is no block of ours.
+  // Of this thread alone: other work of the machine is no block of ours.
   const used = () => {
     const { user, system } = process.threadCpuUsage();
     return (user + system) / 1000;

@@ -3,7 +3,7 @@ import { type DlqEntry, deadLetter, type Fields, type LoggedEvent, type Message 
 
 type MessageSeed = Partial<Omit<Message, 'fields'>> & Partial<Fields>;
 
-/** A dead letter to add: fields of its row; whatever is left out gets a plain value. */
+/** A dead letter to add: fields of its row; those left out get a plain value. */
 export interface DlqSeed extends MessageSeed {
   /** When it entered the queue, milliseconds since the Unix epoch. */
   readonly enteredAt?: number;
@@ -26,7 +26,7 @@ export interface FailedRunSeed extends DlqSeed {
   readonly nextDeliveryTime?: number;
 }
 
-/** An event to add: fields of its row; whatever is left out gets a plain value. */
+/** An event to add: fields of its row; those left out get a plain value. */
 export interface EventSeed extends MessageSeed, Partial<Omit<LoggedEvent, 'message'>> {
   /** Milliseconds since the Unix epoch. */
   readonly time?: number;

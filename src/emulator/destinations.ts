@@ -15,7 +15,7 @@ export interface Destination {
   readonly doomed: number;
   /** What a failing attempt is answered; 0 is no answer, 489 says that it is no use to retry. */
   readonly statuses: readonly number[];
-  /** Nobody looks after its dead letters: they stay until their retention ends. */
+  /** No operator clears its dead letters: they stay until their retention ends. */
   readonly neglected?: boolean;
 }
 

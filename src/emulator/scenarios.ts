@@ -35,10 +35,10 @@ const MOST_DOOMED = 0.12;
 /** Every scenario, by the name to ask for it. */
 export const scenarios: Readonly<Record<string, Scenario>> = {
   steady: {
-    description: 'a service in good health: few messages fail, and people clear the dead letters now and then',
+    description: 'a service in good health: few messages fail, and operators clear the dead letters now and then',
   },
   'dlq-growth': {
-    description: 'more and more messages fail, and nobody clears the dead letters',
+    description: 'more and more messages fail, and no operator clears the dead letters',
     // The usual share is added once more every ten minutes.
     doomed: (usual, elapsedMs) => Math.min(MOST_DOOMED, usual * (1 + elapsedMs / (10 * MINUTE_MS))),
     unattended: true,

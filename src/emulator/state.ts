@@ -26,15 +26,15 @@ const SET_KEY = {
 type Place = readonly [entry: DlqEntry, position: Position];
 
 /**
- * Everything the emulator knows. It moves on when it is asked, up to the time of its clock, and not by itself. What it
- * counts for tests it counts row by row, without the code that answers requests.
+ * Everything the emulator holds of an account. It moves on only when asked, up to the time of its clock. What it counts for
+ * tests it counts row by row, without the code that answers requests.
  */
 export class EmulatorState {
   /** How it answers; may be changed at any time. */
   readonly dialect: Dialect;
   /** What of the event log is listed. Rows and counts that tests ask for show all of it. */
   readonly logView: LogView;
-  /** What it was asked to do. */
+  /** Requests so far. */
   readonly tally = new Tally();
   readonly #world: World;
   readonly #setWaitlists = new Map<string, number>();
@@ -53,7 +53,7 @@ export class EmulatorState {
     this.#world.advanceTo(now);
   }
 
-  /** The rows as of now, for whoever answers requests; `workflows` are the dead letters of failed workflow runs. */
+  /** The rows as of now; `workflows` are the dead letters of failed workflow runs. */
   current(): { now: number; dlq: Timeline<DlqEntry>; workflows: Timeline<DlqEntry>; log: EventLog } {
     const now = this.#world.clock.now();
     this.advanceTo(now);
@@ -76,12 +76,12 @@ export class EmulatorState {
     return new Map([...this.keys()].map(([key, { waiting }]) => [key, waiting]));
   }
 
-  /** Requests so far by endpoint, such as `GET /v2/dlq`; whatever is none counts as `other`. */
+  /** Requests so far by endpoint, such as `GET /v2/dlq`; unknown paths count as `other`. */
   calls(): Readonly<Record<string, number>> {
     return Object.fromEntries(this.tally.calls);
   }
 
-  /** Requests to cancel a failure callback by the dlqId that they named, whatever they were answered. */
+  /** Requests to cancel a failure callback by the dlqId that they named, with any answer. */
   cancels(): Readonly<Record<string, number>> {
     return Object.fromEntries(this.tally.cancels);
   }
@@ -164,7 +164,7 @@ export class EmulatorState {
     log.addAll(Array.from(rows, row => eventFrom(row, this.#nextId(), now, shared)));
   }
 
-  /** Lists a flow-control key with this many waiting, whatever the workload does; undefined ends that. */
+  /** Lists a flow-control key with this many waiting, in place of the workload's number; undefined ends that. */
   setWaitlist(key: string, size: number | undefined): void {
     if (size === undefined) this.#setWaitlists.delete(key);
     else this.#setWaitlists.set(key, size);

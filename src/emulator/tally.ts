@@ -7,7 +7,7 @@ export interface CancelCall {
   readonly at: number;
   /** As it stood in the path. */
   readonly dlqId: string;
-  /** What became of it, whatever was answered; undefined when it was refused, or struck by a fault, before it took effect. */
+  /** What became of it; undefined when it was refused, or struck by a fault, before it took effect. */
   verdict?: Verdict;
 }
 
@@ -16,9 +16,9 @@ const MOST_CALLS = 1000;
 
 /** What was asked of the emulator, for tests to look at. */
 export class Tally {
-  /** Requests by endpoint, such as `GET /v2/dlq`; whatever is none counts as `other`. */
+  /** Requests by endpoint, such as `GET /v2/dlq`; unknown paths count as `other`. */
   readonly calls = new Map<string, number>();
-  /** Requests to cancel a failure callback by dlqId that were let in, whatever they were answered. */
+  /** Requests to cancel a failure callback by dlqId that were let in, with any answer. */
   readonly cancels = new Map<string, number>();
   /** The latest of all that came, the earliest first. */
   readonly cancelCalls: CancelCall[] = [];

@@ -196,7 +196,8 @@ export const agentDashboard: readonly RowSpec[] = [
       {
         kind: 'stack',
         title: 'Notifications',
-        description: 'Is somebody told? failed is tried again, dropped is not. Needs alerts.enabled and a notifier.',
+        description:
+          'Do notifications arrive? failed is tried again, dropped is not. Needs alerts.enabled and a notifier.',
         unit: 'cps',
         queries: each(
           '{{notifier}} {{outcome}}',

@@ -31,7 +31,7 @@ export class StoreError extends Error {
   override readonly name = 'StoreError';
   readonly reason: StoreReason;
 
-  /** `subject` is the file, or whatever else failed; `detail` stands in brackets behind what is wrong. */
+  /** `subject` is what failed, mostly the file; `detail` stands in brackets behind what is wrong. */
   constructor(reason: StoreReason, subject: string, detail = '', options: { cause?: unknown } = {}) {
     const [wrong, remedy] = WORDS[reason];
     super(`${subject} ${wrong}${detail === '' ? '' : ` (${detail})`}: ${remedy}`, options);

@@ -80,7 +80,7 @@ export const rotateKeys =
 
 /**
  * What the interface document calls "Get Flow Control Key" at this path: it does not say where the key goes, so a
- * parameter is taken. Nothing rotates, whatever the real service may do.
+ * parameter is taken. Nothing rotates; the real service may differ.
  */
 export const keyInsteadOfKeys: Answer = (state, request, response) => {
   const parameters = parametersOf(request);
