@@ -85,12 +85,8 @@ function build(parts: AccountParts, start: number) {
     const endpoint = endpointOf(request);
     return endpoint ? nameOf(endpoint) : 'other';
   };
-  const enter = access({
-    credentials,
-    dialect: state.dialect,
-    now: () => realClock.now(),
-    loginOf: request => endpointOf(request)?.login ?? 'bearer',
-  });
+  const loginOf = (request: Request) => endpointOf(request)?.login ?? 'bearer';
+  const enter = access(credentials, state.dialect, () => realClock.now(), loginOf);
   const { description } = scenario;
   const about = { scenario: parts.scenario, description, seed, speed: clock.speed, accounts };
   const app = express();

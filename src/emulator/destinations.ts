@@ -21,6 +21,7 @@ export interface Destination {
 
 const HEADER = { 'Content-Type': ['application/json'], 'User-Agent': ['emulated-publisher/1.0'] } as const;
 const COMMON = { method: 'POST', header: HEADER, maxRetries: 3, topicId: '' } as const;
+const labelled = (label: string, ...others: readonly string[]) => ({ labels: [label, ...others], label });
 const ORDERS = { ...COMMON, topicName: 'orders', topicId: 'top_4Qk9orders' } as const;
 
 /** About 6,000 messages an hour. Some flow-control keys are legal but awkward on purpose: clients put them in labels and URLs. */
@@ -30,8 +31,7 @@ export const destinations: readonly Destination[] = [
       ...COMMON,
       url: 'https://mail.example.com/v1/send',
       queueName: 'emails',
-      labels: ['newsletter', 'bulk'],
-      label: 'newsletter',
+      ...labelled('newsletter', 'bulk'),
       failureCallback: 'https://app.example.com/hooks/mail-failed',
       flowControlKey: 'mail/send',
       parallelism: 2,
@@ -78,8 +78,7 @@ export const destinations: readonly Destination[] = [
     fields: {
       ...COMMON,
       url: 'https://app.example.com/api/onboarding',
-      labels: ['onboarding'],
-      label: 'onboarding',
+      ...labelled('onboarding'),
       flowControlKey: 'tenant/acme, inc. {eu="1"}',
       parallelism: 2,
       callback: 'https://app.example.com/hooks/done',
@@ -96,8 +95,7 @@ export const destinations: readonly Destination[] = [
       ...COMMON,
       url: 'https://media.example.com/thumbnails',
       queueName: 'media',
-      labels: ['media'],
-      label: 'media',
+      ...labelled('media'),
       flowControlKey: 'снимки 🖼',
       rate: 2,
       period: 5,
@@ -123,8 +121,7 @@ export const destinations: readonly Destination[] = [
       ...COMMON,
       url: 'https://llm.example.com/v1/chat/completions',
       api: 'llm',
-      labels: ['assistant'],
-      label: 'assistant',
+      ...labelled('assistant'),
       flowControlKey: 'llm',
       parallelism: 2,
       rate: 30,
@@ -142,8 +139,7 @@ export const destinations: readonly Destination[] = [
       ...COMMON,
       url: 'https://app.example.com/api/month-end',
       scheduleId: 'scd_9monthend',
-      labels: ['billing', 'onboarding'],
-      label: 'billing',
+      ...labelled('billing', 'onboarding'),
       flowControlKey: 'billing: 100% / tenant?',
       parallelism: 1,
     },
@@ -182,7 +178,7 @@ const STEP = {
 /** By default a callback may be under way for half an hour (3 retries), with 4 for 6.7 hours, with 5 for 30.7 hours. */
 export const workflows: readonly Workflow[] = [
   {
-    fields: { ...STEP, url: 'https://app.example.com/api/workflows/signup', label: 'signup', labels: ['signup'] },
+    fields: { ...STEP, url: 'https://app.example.com/api/workflows/signup', ...labelled('signup') },
     statuses: [500, 502],
     callback: { url: 'https://app.example.com/api/workflows/signup', maxRetries: 3 },
     callbackTakesMs: 1500,
@@ -207,7 +203,7 @@ export const workflows: readonly Workflow[] = [
     callbackFails: 0.7,
   },
   {
-    fields: { ...STEP, url: 'https://sync.example.org/workflows/contacts', label: 'sync', labels: ['sync', 'crm'] },
+    fields: { ...STEP, url: 'https://sync.example.org/workflows/contacts', ...labelled('sync', 'crm') },
     statuses: [429, 500],
     callbackTakesMs: 1,
     callbackFails: 0,

@@ -1,10 +1,10 @@
 import { Agenda } from './agenda.ts';
-import { retryDelay } from './delivery.ts';
 import { CALLERS, type Workflow, workflows } from './destinations.ts';
 import { FailureCallback } from './failure-callback.ts';
 import { type DlqEntry, deadLetter } from './message.ts';
 import { createRandom, messageId, type Random } from './random.ts';
 import { type Position, Timeline } from './timeline.ts';
+import { retryDelay } from './workload.ts';
 
 export interface WorkflowParts {
   /** When runs begin to fail, milliseconds since the Unix epoch. */

@@ -1,9 +1,8 @@
 import { Agenda } from './agenda.ts';
-import { createDelivery } from './delivery.ts';
-import { type Destination, destinations } from './destinations.ts';
+import { CALLERS, type Destination, destinations } from './destinations.ts';
 import { FlowControl } from './flow-control.ts';
-import type { DlqEntry, Fields, LoggedEvent } from './message.ts';
-import { createRandom } from './random.ts';
+import { type DlqEntry, deadLetter, type EventState, type Fields, type LoggedEvent, type Message } from './message.ts';
+import { createRandom, messageId, type Random } from './random.ts';
 import type { Scenario } from './scenarios.ts';
 import type { Timeline } from './timeline.ts';
 
@@ -43,13 +42,14 @@ const VISITED_AT_MOST = 25;
 /** A destination that is none of the workload's takes every message. */
 const UNKNOWN_DESTINATION = { everyMs: 0, takesMs: 200, flaky: 0, doomed: 0, statuses: [500] } as const;
 
-export function createWorkload({ start, seed, scenario, log, dlq, expire, isIdle }: WorkloadParts): Workload {
+export function createWorkload(parts: WorkloadParts): Workload {
+  const { start, seed, scenario, dlq, expire, isIdle } = parts;
   const random = createRandom(seed);
   const agenda = new Agenda(start);
   const destinationOf = new Map<Fields, Destination>(destinations.map(each => [each.fields, each]));
   const flow = new FlowControl(agenda);
   const takesMs = (usual: number) => scenario.takesMs?.(usual, agenda.now - start) ?? usual;
-  const publish = createDelivery({ seed, random, agenda, flow, log, dlq, takesMs });
+  const publish = createDelivery(parts, random, agenda, flow, takesMs);
 
   function arrive(destination: Destination): void {
     const [least, most] = destination.burst ?? [1, 1];
@@ -102,5 +102,88 @@ export function createWorkload({ start, seed, scenario, log, dlq, expire, isIdle
     },
     flow,
     publish: fields => publish(destinationOf.get(fields) ?? { fields, ...UNKNOWN_DESTINATION }, false),
+  };
+}
+
+/** Share of messages that are published with a delay and cancelled before it is over, and of retries that are cancelled. */
+const CANCELLED_MESSAGES = 0.004;
+const CANCELLED_RETRIES = 0.02;
+
+/** The service's default delay in milliseconds before retry `attempt`, 1 and up: 12 s, 148 s, 30 min, 6 h, a day. */
+export const retryDelay = (attempt: number) => Math.round(Math.min(86_400, Math.exp(2.5 * attempt)) * 1000);
+
+const errorOf = (status: number) =>
+  status === 0 ? 'connect: connection refused' : `the destination answered with status ${status}`;
+
+/**
+ * The life of a message: CREATED, ACTIVE, DELIVERED; or ACTIVE, ERROR, RETRY until it is DELIVERED or FAILED, and then a
+ * dead letter from that millisecond on; or CANCEL_REQUESTED while it waits, and CANCELLED when its time would have come.
+ */
+function createDelivery(
+  { seed, log, dlq }: WorkloadParts,
+  random: Random,
+  agenda: Agenda,
+  flow: FlowControl,
+  /** Mean duration in milliseconds of an attempt that begins now, from the usual one. */
+  takesMs: (usual: number) => number,
+) {
+  let published = 0;
+
+  function record(message: Message, state: EventState, details?: Omit<LoggedEvent, 'message' | 'state'>): void {
+    log.add(agenda.now, { message, state, ...details });
+  }
+
+  function cancelWhileWaiting(message: Message, until: number): void {
+    agenda.at(agenda.now + Math.ceil((until - agenda.now) * random.fraction()), () => {
+      record(message, 'cancel_requested');
+      agenda.at(until, () => record(message, 'cancelled'));
+    });
+  }
+
+  function attempt(message: Message, destination: Destination, doomed: boolean, retried: number): void {
+    flow.enter(message.fields, () => {
+      record(message, 'active');
+      const fails = doomed || random.chance(destination.flaky);
+      agenda.at(agenda.now + random.exponential(takesMs(destination.takesMs)), () => {
+        if (fails) afterError(message, destination, doomed, retried);
+        else record(message, 'delivered', { responseStatus: 200 });
+        // Only now, so that the log of a key never shows more at work than its parallelism.
+        flow.leave(message.fields);
+      });
+    });
+  }
+
+  function afterError(message: Message, destination: Destination, doomed: boolean, retried: number): void {
+    const responseStatus = random.pick(destination.statuses);
+    const error = errorOf(responseStatus);
+    if (retried >= message.fields.maxRetries || responseStatus === 489) {
+      record(message, 'error', { responseStatus, error });
+      record(message, 'failed', { responseStatus, error });
+      dlq.add(agenda.now, deadLetter(message, responseStatus));
+      return;
+    }
+    const nextDeliveryTime = agenda.now + retryDelay(retried + 1);
+    record(message, 'error', { responseStatus, error, nextDeliveryTime });
+    record(message, 'retry', { nextDeliveryTime });
+    if (random.chance(CANCELLED_RETRIES)) cancelWhileWaiting(message, nextDeliveryTime);
+    else agenda.at(nextDeliveryTime, () => attempt(message, destination, doomed, retried + 1));
+  }
+
+  /** Publishes a message at the agenda's time and gives its id; it fails at every attempt when `doomed`. */
+  return (destination: Destination, doomed: boolean): string => {
+    const createdAt = agenda.now;
+    const isCancelled = random.chance(CANCELLED_MESSAGES);
+    const notBefore = isCancelled ? createdAt + random.between(20_000, 300_000) : createdAt;
+    const message: Message = {
+      fields: destination.fields,
+      messageId: messageId(seed, 'w', published++),
+      createdAt,
+      notBefore,
+      callerIP: random.pick(CALLERS),
+    };
+    record(message, 'created');
+    if (isCancelled) cancelWhileWaiting(message, notBefore);
+    else agenda.at(createdAt + random.between(1, 20), () => attempt(message, destination, doomed, 0));
+    return message.messageId;
   };
 }

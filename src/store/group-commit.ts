@@ -34,7 +34,7 @@ export function createGroupCommit<T>(
   let scheduled = false;
   /** The group that is written in part. */
   let partly: { readonly group: readonly Waiting<T>[]; readonly steps: Iterator<void> } | undefined;
-  let onSettled: (() => void)[] = [];
+  let settled = Promise.withResolvers<void>();
 
   function take(): Waiting<T>[] {
     let count = 0;
@@ -70,8 +70,8 @@ export function createGroupCommit<T>(
 
   function end(): void {
     partly = undefined;
-    for (const resolve of onSettled) resolve();
-    onSettled = [];
+    settled.resolve();
+    settled = Promise.withResolvers();
   }
 
   const isIdle = () => waiting.length === 0 && !partly;
@@ -96,7 +96,7 @@ export function createGroupCommit<T>(
       while (!isIdle()) writeStep();
     },
     async settled() {
-      while (partly) await new Promise<void>(resolve => onSettled.push(resolve));
+      while (partly) await settled.promise;
     },
   };
 }

@@ -3,16 +3,14 @@ import type { Credentials } from '../credentials.ts';
 import type { Dialect } from '../dialect.ts';
 import type { Endpoint } from './endpoint.ts';
 
-export interface AccessParts {
-  readonly credentials: Credentials;
-  readonly dialect: Dialect;
-  /** Real milliseconds since the Unix epoch. */
-  readonly now: () => number;
-  readonly loginOf: (request: Request) => Endpoint['login'];
-}
-
 /** Lets a request pass that bears the right token, may do what it asks for, and keeps within the account's burst limit. */
-export function access({ credentials, dialect, now, loginOf }: AccessParts): RequestHandler {
+export function access(
+  credentials: Credentials,
+  dialect: Dialect,
+  /** Real milliseconds since the Unix epoch. */
+  now: () => number,
+  loginOf: (request: Request) => Endpoint['login'],
+): RequestHandler {
   const take = createBurst(now);
   return (request, response, next) => {
     const right = credentials.rightOf(request.headers.authorization, loginOf(request));
