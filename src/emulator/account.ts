@@ -7,7 +7,7 @@ import { createFaults, type FaultSeed, type Faults } from './faults.ts';
 import { access } from './routes/access.ts';
 import { recordCancels } from './routes/callback.ts';
 import { createControl } from './routes/control.ts';
-import { createRouting, nameOf } from './routes/endpoint.ts';
+import { createRouting } from './routes/endpoint.ts';
 import { createEndpoints } from './routes/endpoints.ts';
 import { injectFaults } from './routes/inject-faults.ts';
 import { scenarioNamed } from './scenarios.ts';
@@ -81,10 +81,7 @@ function build(parts: AccountParts, start: number) {
     const match = find(request);
     return typeof match === 'object' ? match.endpoint : undefined;
   };
-  const endpointName = (request: Request) => {
-    const endpoint = endpointOf(request);
-    return endpoint ? nameOf(endpoint) : 'other';
-  };
+  const endpointName = (request: Request) => endpointOf(request)?.name ?? 'other';
   const loginOf = (request: Request) => endpointOf(request)?.login ?? 'bearer';
   const enter = access(credentials, state.dialect, () => realClock.now(), loginOf);
   const { description } = scenario;
@@ -92,7 +89,9 @@ function build(parts: AccountParts, start: number) {
   const app = express();
   app.disable('x-powered-by');
   app.disable('etag');
-  app.use(createControl({ state, credentials, faults, about: { ...about, endpoints: endpoints.map(nameOf) } }));
+  app.use(
+    createControl({ state, credentials, faults, about: { ...about, endpoints: endpoints.map(({ name }) => name) } }),
+  );
   app.use((request, _response, next) => {
     state.tally.countCall(endpointName(request));
     next();

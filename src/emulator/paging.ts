@@ -23,11 +23,10 @@ export interface PageRequest {
   readonly range: Range & { readonly after?: ListPlace | undefined };
 }
 
-/** Reads the value of a row that a filter looks at; undefined when the row has none. */
-type Reads<T> = (value: T, time: number, seq: number) => string | readonly string[] | undefined;
-
-/** The filters of a list by parameter name. */
-export type Filters<T> = Readonly<Record<string, Reads<T>>>;
+/** The filters of a list by parameter name: each reads the values of a row that it looks at; undefined when the row has none. */
+export type Filters<T> = Readonly<
+  Record<string, (value: T, time: number, seq: number) => string | readonly string[] | undefined>
+>;
 
 /** The query of a request, each parameter with all its values. */
 export function parametersOf({ url }: { readonly url: string }): URLSearchParams {

@@ -6,35 +6,33 @@ export type Answer = (state: EmulatorState, request: Request, response: Response
 
 /** One operation of the service. */
 export interface Endpoint {
-  readonly method: 'GET' | 'POST' | 'DELETE';
-  /** With at most one parameter: `{id}` is a segment, `{+key}` all the rest of the path. */
-  readonly path: string;
+  /** Such as `GET /v2/dlq/{dlqId}`. */
+  readonly name: string;
+  readonly method: string;
+  /** Of the path. */
+  readonly pattern: RegExp;
   /** Bearer token of the data addresses, or the Basic authentication of the account-management address. */
   readonly login: 'bearer' | 'account';
   readonly answer: Answer;
 }
 
-/** Such as `GET /v2/dlq`. */
-export const nameOf = ({ method, path }: Endpoint) => `${method} ${path.replace('{+', '{')}`;
-
-const patternOf = (path: string) =>
-  new RegExp(
-    `^${path
-      .replaceAll('.', '\\.')
-      .replace(/\{\+\w+\}/, '(.+)')
-      .replace(/\{\w+\}/, '([^/]+)')}$`,
-  );
+/** Answers by method and path, which has at most one parameter: `{id}` is a segment, `{+key}` all the rest of the path. */
+export const endpointsOf = (login: Endpoint['login'], answers: Readonly<Record<string, Answer>>): Endpoint[] =>
+  Object.entries(answers).map(([route, answer]) => {
+    const [method = '', path = ''] = route.split(' ');
+    const pattern = path.replace(/\{\+\w+\}/, '(.+)').replace(/\{\w+\}/, '([^/]+)');
+    return { name: route.replace('{+', '{'), method, pattern: new RegExp(`^${pattern}$`), login, answer };
+  });
 
 /**
  * Finds the endpoint of a request, the first that fits, with the parameter as it stands in the path; `wrongMethod` when the
  * path has others only.
  */
-export function createRouting(endpoints: readonly Endpoint[]) {
-  const patterns = endpoints.map(endpoint => ({ endpoint, pattern: patternOf(endpoint.path) }));
-  return ({ method, path }: Pick<Request, 'method' | 'path'>) => {
-    const fitting = patterns.filter(({ pattern }) => pattern.test(path));
-    const found = fitting.find(({ endpoint }) => endpoint.method === method);
-    if (found) return { endpoint: found.endpoint, encoded: found.pattern.exec(path)?.[1] ?? '' };
+export const createRouting =
+  (endpoints: readonly Endpoint[]) =>
+  ({ method, path }: Pick<Request, 'method' | 'path'>) => {
+    const fitting = endpoints.filter(({ pattern }) => pattern.test(path));
+    const endpoint = fitting.find(endpoint => endpoint.method === method);
+    if (endpoint) return { endpoint, encoded: endpoint.pattern.exec(path)?.[1] ?? '' };
     return fitting.length > 0 ? 'wrongMethod' : undefined;
   };
-}

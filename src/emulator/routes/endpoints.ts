@@ -11,47 +11,43 @@ import {
   retryEntries,
   retryEntry,
 } from './dlq.ts';
-import type { Answer, Endpoint } from './endpoint.ts';
+import { type Endpoint, endpointsOf } from './endpoint.ts';
 import { listEvents } from './events.ts';
 import { getFlowControlKey, globalParallelism, listFlowControl, pauseFlowControlKey } from './flow-control.ts';
 
-type Row = readonly [method: Endpoint['method'], path: string, answer: Answer];
-
 /** Every operation that is emulated; where two fit, the first counts. */
 export function createEndpoints(credentials: Credentials): Endpoint[] {
-  const data: readonly Row[] = [
-    ['GET', '/v2/dlq', listDlq('messages')],
-    ['DELETE', '/v2/dlq', deleteEntries('messages')],
-    ['POST', '/v2/dlq/retry', retryEntries],
-    ['POST', '/v2/dlq/retry/{dlqId}', retryEntry],
-    ['GET', '/v2/dlq/{dlqId}', getEntry],
-    ['DELETE', '/v2/dlq/{dlqId}', deleteEntry],
-    ['GET', '/v2/events', listEvents('eventsList')],
-    ['GET', '/v2/logs', listEvents('logsList')],
-    ['GET', '/v2/flowControl', listFlowControl],
-    ['GET', '/v2/flowControl/{+flowControlKey}', getFlowControlKey],
-    ['POST', '/v2/flowControl/{+flowControlKey}', pauseFlowControlKey],
-    ['GET', '/v2/globalParallelism', globalParallelism],
-    ['POST', '/v2/keys/rotate', rotateKeys(credentials)],
-    ['GET', '/v2/keys/rotate', keyInsteadOfKeys],
-    ['GET', '/v2/keys/rotate/{+flowControlKey}', getFlowControlKey],
-    ['GET', '/v2/workflows/dlq', listDlq('workflows')],
-    ['DELETE', '/v2/workflows/dlq', deleteEntries('workflows')],
-    ['POST', '/v2/workflows/dlq/restart', restartRuns],
-    ['POST', '/v2/workflows/dlq/resume', restartRuns],
-    ['DELETE', '/v2/workflows/dlq/callback/{dlqId}', cancelCallback],
-    ['POST', '/v2/workflows/dlq/callback/{dlqId}', retryCallback],
-    ['GET', '/v2/workflows/dlq/{dlqId}', getEntry],
-    ['DELETE', '/v2/workflows/dlq/{dlqId}', deleteEntry],
-    ['GET', '/v2/workflows/events', listRuns],
-    ['GET', '/v2/workflows/logs', listRuns],
+  return [
+    ...endpointsOf('bearer', {
+      'GET /v2/dlq': listDlq('messages'),
+      'DELETE /v2/dlq': deleteEntries('messages'),
+      'POST /v2/dlq/retry': retryEntries,
+      'POST /v2/dlq/retry/{dlqId}': retryEntry,
+      'GET /v2/dlq/{dlqId}': getEntry,
+      'DELETE /v2/dlq/{dlqId}': deleteEntry,
+      'GET /v2/events': listEvents('eventsList'),
+      'GET /v2/logs': listEvents('logsList'),
+      'GET /v2/flowControl': listFlowControl,
+      'GET /v2/flowControl/{+flowControlKey}': getFlowControlKey,
+      'POST /v2/flowControl/{+flowControlKey}': pauseFlowControlKey,
+      'GET /v2/globalParallelism': globalParallelism,
+      'POST /v2/keys/rotate': rotateKeys(credentials),
+      'GET /v2/keys/rotate': keyInsteadOfKeys,
+      'GET /v2/keys/rotate/{+flowControlKey}': getFlowControlKey,
+      'GET /v2/workflows/dlq': listDlq('workflows'),
+      'DELETE /v2/workflows/dlq': deleteEntries('workflows'),
+      'POST /v2/workflows/dlq/restart': restartRuns,
+      'POST /v2/workflows/dlq/resume': restartRuns,
+      'DELETE /v2/workflows/dlq/callback/{dlqId}': cancelCallback,
+      'POST /v2/workflows/dlq/callback/{dlqId}': retryCallback,
+      'GET /v2/workflows/dlq/{dlqId}': getEntry,
+      'DELETE /v2/workflows/dlq/{dlqId}': deleteEntry,
+      'GET /v2/workflows/events': listRuns,
+      'GET /v2/workflows/logs': listRuns,
+    }),
+    ...endpointsOf('account', {
+      'POST /svc/user/rotatetoken': resetToken(credentials),
+      'POST /v2/qstash/rotate-token/{id}': resetTokenById(credentials),
+    }),
   ];
-  const account: readonly Row[] = [
-    ['POST', '/svc/user/rotatetoken', resetToken(credentials)],
-    ['POST', '/v2/qstash/rotate-token/{id}', resetTokenById(credentials)],
-  ];
-  const endpoint =
-    (login: Endpoint['login']) =>
-    ([method, path, answer]: Row): Endpoint => ({ method, path, login, answer });
-  return [...data.map(endpoint('bearer')), ...account.map(endpoint('account'))];
 }
