@@ -1,9 +1,7 @@
-import { fork, spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readdirSync, readlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { table, timeGet, timingsOf } from './measure.ts';
+import { memoryOf, startAgent, startEmulator } from './processes.ts';
 
 const ACCOUNTS = 1000;
 /** How the first accounts are ill, so many of each; the others are well. */
@@ -39,14 +37,7 @@ function byAccount(text: string, name: string, isMeant = (_line: string) => true
   return values;
 }
 
-/** MiB that the kernel's `name` says of a process. */
-function memoryOf(pid: number | undefined, name: 'VmRSS' | 'VmHWM'): string {
-  const [, kib = ''] =
-    new RegExp(`^${name}:\\s+(\\d+) kB$`, 'm').exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
-  return (Number(kib) / 1024).toFixed(0);
-}
-
-function socketsOf(pid: number | undefined): number {
+function socketsOf(pid: number): number {
   const folder = `/proc/${pid}/fd`;
   const isSocket = (file: string) => {
     try {
@@ -60,11 +51,8 @@ function socketsOf(pid: number | undefined): number {
 
 /** A thousand accounts in one process with the usual intervals, each with a token and rows of its own, some of them ill. */
 export async function run(): Promise<string> {
-  const options = { accounts: ACCOUNTS, dlqEntries: 300, history: 600_000 };
-  const emulator = fork(new URL('./emulator-server.ts', import.meta.url), [JSON.stringify(options)], {
-    execArgv: ['--max-old-space-size=4096'],
-  });
-  const [{ url, tokens }] = (await once(emulator, 'message')) as [{ url: string; tokens: string[] }];
+  const emulator = await startEmulator({ accounts: ACCOUNTS, dlqEntries: 300, history: 600_000 });
+  const { url, tokens } = emulator;
   for (const [index, { fault }] of ILLNESSES.entries()) {
     if (!fault) continue;
     const body = JSON.stringify(fault);
@@ -72,47 +60,31 @@ export async function run(): Promise<string> {
     const { status } = await fetch(`${url}/_emulator/accounts/${index + 1}/faults`, { method: 'POST', headers, body });
     if (status !== 200) throw new Error(`the emulator does not take ${body}: ${status}`);
   }
-  const folder = mkdtempSync(join(tmpdir(), 'delivery-watch-bench-'));
-  const file = join(folder, 'config.yaml');
-  writeFileSync(
-    file,
-    JSON.stringify({
-      server: { listen: '127.0.0.1:0' },
-      store: { path: join(folder, 'store.db') },
-      accounts: tokens.map((_, index) => ({
-        name: `production-${index}`,
-        baseUrl: ILLNESSES[index]?.isDead ? 'http://127.0.0.1:1' : url,
-        token: { env: `TOKEN_${index}` },
-      })),
-    }),
+  const accounts = tokens.map((_, index) => ({
+    name: `production-${index}`,
+    baseUrl: ILLNESSES[index]?.isDead ? 'http://127.0.0.1:1' : url,
+    token: { env: `TOKEN_${index}` },
+  }));
+  const agent = await startAgent(
+    { accounts },
+    Object.fromEntries(tokens.map((token, index) => [`TOKEN_${index}`, token])),
   );
-  const main = new URL('../dist/main.js', import.meta.url).pathname;
-  const agent = spawn(process.execPath, [main, 'serve', '--config', file], {
-    env: Object.fromEntries(tokens.map((token, index) => [`TOKEN_${index}`, token])),
-    stdio: ['ignore', 'ignore', 'pipe'],
-  });
   try {
-    let said = '';
-    agent.stderr.on('data', (chunk: Buffer) => {
-      said += chunk;
-    });
-    while (!/"url":"/.test(said)) await new Promise(resolve => setTimeout(resolve, 20));
-    const [, page = ''] = /"url":"([^"]+)"/.exec(said) ?? [];
     await new Promise(resolve => setTimeout(resolve, WARM_UP));
     // Asking resets the histogram of the event loop's delay.
-    await timeGet(`${page}/metrics/agent`, {});
+    await timeGet(`${agent.url}/metrics/agent`, {});
     const times: number[] = [];
     const delays: number[] = [];
     let bytes = 0;
     for (const end = performance.now() + MEASURED; performance.now() < end; ) {
       await new Promise(resolve => setTimeout(resolve, 5000));
-      const scrape = await timeGet(`${page}/metrics`, { 'accept-encoding': 'gzip' });
+      const scrape = await timeGet(`${agent.url}/metrics`, { 'accept-encoding': 'gzip' });
       times.push(scrape.ms);
       bytes = scrape.bytes;
-      const text = await (await fetch(`${page}/metrics/agent`)).text();
+      const text = await (await fetch(`${agent.url}/metrics/agent`)).text();
       delays.push(Number(/^nodejs_eventloop_lag_p99_seconds (\S+)$/m.exec(text)?.[1] ?? Number.NaN) * 1000);
     }
-    const text = await (await fetch(`${page}/metrics`)).text();
+    const text = await (await fetch(`${agent.url}/metrics`)).text();
     const series = text.split('\n').filter(line => line !== '' && !line.startsWith('#')).length;
     const isWell = ([account]: readonly [number, number]) => account >= ILLNESSES.length;
     const well = (name: string, isMeant?: (line: string) => boolean) =>
@@ -132,15 +104,13 @@ export async function run(): Promise<string> {
       ['series', String(series), '–'],
       ['bytes, gzip', String(bytes), '–'],
       ['sockets', String(socketsOf(agent.pid)), '–'],
-      ['resident memory, MiB', memoryOf(agent.pid, 'VmRSS'), '–'],
-      ['resident memory at its height, MiB', memoryOf(agent.pid, 'VmHWM'), '–'],
+      ['resident memory, MiB', memoryOf(agent.pid, 'VmRSS').toFixed(0), '–'],
+      ['resident memory at its height, MiB', memoryOf(agent.pid, 'VmHWM').toFixed(0), '–'],
     ];
     const ill = ILL.map(({ what, count }) => `${count} ${what}`).join(', ');
     return `${ACCOUNTS} accounts in one process for ${(WARM_UP + MEASURED) / 1000} s with the usual intervals, each with a token, a queue and a log of its own, beside the emulator that serves them on the same cores. Ill are ${ill}. Scraped every 5 s.\n\n${table(['what', 'is', 'wanted'], rows)}`;
   } finally {
-    agent.kill('SIGTERM');
-    await once(agent, 'exit');
-    emulator.kill();
-    rmSync(folder, { recursive: true });
+    await agent.stop();
+    await emulator.stop();
   }
 }

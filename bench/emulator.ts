@@ -1,4 +1,4 @@
-import { table, timeGet, timingsOf } from './measure.ts';
+import { load, table, timeGet, timingsOf } from './measure.ts';
 
 type EmulatorRoom = typeof import('../src/emulator/server.ts');
 
@@ -7,7 +7,7 @@ const REQUESTS = 200;
 
 /** Pages of the emulator's lists with a million dead letters, over loopback. */
 export async function run(): Promise<string> {
-  const { startEmulator } = (await import(new URL('../dist/emulator/server.js', import.meta.url).href)) as EmulatorRoom;
+  const { startEmulator } = await load<EmulatorRoom>('emulator/server.js');
   const start = performance.now();
   const emulator = await startEmulator({ dlqEntries: ENTRIES, speed: 0 });
   const started = performance.now() - start;

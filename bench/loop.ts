@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { table, timingsOf } from './measure.ts';
+import { load, table, targets, timingsOf } from './measure.ts';
 
 type Collectors = typeof import('../src/collectors/index.ts');
 type Api = typeof import('../src/upstream/api.ts');
@@ -12,8 +12,6 @@ const REPEATS = 5;
 /** Milliseconds that nothing may hold the main thread. */
 const LONGEST = 50;
 const MIB = 1024 * 1024;
-
-const load = async <T>(path: string) => (await import(new URL(`../dist/${path}`, import.meta.url).href)) as T;
 
 const keys = (count: number) =>
   JSON.stringify(
@@ -29,7 +27,7 @@ const page = (rows: number, bytes: number) =>
 async function watched(work: () => Promise<unknown>) {
   globalThis.gc?.();
   const before = process.memoryUsage.rss();
-  // Of this thread alone: whatever else the machine does is no block of ours.
+  // Of this thread alone: other work of the machine is no block of ours.
   const used = () => {
     const { user, system } = process.threadCpuUsage();
     return (user + system) / 1000;
@@ -121,10 +119,12 @@ export async function run(): Promise<string> {
     await dispatcher.destroy();
   }
   const [block, memoryAdded] = [Math.max(...longest), Math.max(...added)];
-  const isMet = (met: boolean) => (met ? 'yes' : 'no');
   return [
     `Answers over loopback, read, mapped and folded in one process that serves them, too: its main thread is held by either. Blocks are processor time of that thread between two turns. Median of ${REPEATS}; memory is the most of them, garbage included.`,
     table(['what', 'JSON.parse alone, ms', 'ms', 'longest block ms', 'p99 ms', 'MiB added at most'], rows),
-    `| target | is | wanted | met |\n|---|--:|--:|--:|\n| longest block, ms | ${block.toFixed(0)} | ≤ ${LONGEST} | ${isMet(block <= LONGEST)} |\n| memory that an answer adds, MiB | ${memoryAdded.toFixed(0)} | ≤ 150 | ${isMet(memoryAdded <= 150)} |`,
+    targets([
+      ['longest block, ms', block.toFixed(0), `≤ ${LONGEST}`, block <= LONGEST],
+      ['memory that an answer adds, MiB', memoryAdded.toFixed(0), '≤ 150', memoryAdded <= 150],
+    ]),
   ].join('\n\n');
 }

@@ -1,6 +1,9 @@
 import { Agent, get } from 'node:http';
 import { availableParallelism, cpus, loadavg } from 'node:os';
 
+/** A module of the built agent. */
+export const load = async <T>(path: string) => (await import(new URL(`../dist/${path}`, import.meta.url).href)) as T;
+
 export interface Timings {
   readonly median: number;
   readonly p99: number;
@@ -56,3 +59,10 @@ export function table(head: readonly string[], rows: readonly (readonly string[]
   const rule = `|${widths.map((width, column) => (column === 0 ? '-'.repeat(width + 2) : `${'-'.repeat(width + 1)}:`)).join('|')}|`;
   return [line(head), rule, ...rows.map(line)].join('\n');
 }
+
+/** A markdown table of what is, what was wanted, and whether that is met. */
+export const targets = (rows: readonly (readonly [what: string, is: string, wanted: string, met: boolean])[]) =>
+  table(
+    ['target', 'is', 'wanted', 'met'],
+    rows.map(([what, is, wanted, met]) => [what, is, wanted, met ? 'yes' : 'no']),
+  );

@@ -1,4 +1,4 @@
-import { table, timingsOf } from './measure.ts';
+import { load, table, timingsOf } from './measure.ts';
 import { createChangingSource } from './series.ts';
 
 type Writer = typeof import('../src/metrics/exposition.ts');
@@ -17,7 +17,7 @@ const STATES = ['in_progress', 'success', 'fail', 'canceled', 'unknown'];
 
 /** A thousand accounts with thirty small families each: what a scrape costs this process, without HTTP. */
 export async function run(): Promise<string> {
-  const writer = (await import(new URL('../dist/metrics/exposition.js', import.meta.url).href)) as Writer;
+  const writer = await load<Writer>('metrics/exposition.js');
   const accounts = Array.from({ length: ACCOUNTS }, (_, account) =>
     createChangingSource(
       `production-${account}`,

@@ -3,11 +3,12 @@ import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import express from 'express';
 import { Counter, Gauge, Registry } from 'prom-client';
+import { load } from './measure.ts';
 import { ACCOUNTS, accountName, createChangingSource, families, samplesOf } from './series.ts';
 
 type Writer = typeof import('../src/metrics/exposition.ts');
 
-const writer = (await import(new URL('../dist/metrics/exposition.js', import.meta.url).href)) as Writer;
+const writer = await load<Writer>('metrics/exposition.js');
 
 function createExposition() {
   const accounts = Array.from({ length: ACCOUNTS }, (_, account) =>

@@ -1,17 +1,15 @@
-import { type ChildProcess, fork, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { table, timingsOf } from './measure.ts';
+import { memoryOf, startAgent, startEmulator } from './processes.ts';
 
 /** Milliseconds in which rounds follow one another as fast as they can, and how often each kind of agent has a turn. */
 const MEASURED = 6000;
 const TURNS = 3;
 /** Milliseconds between rounds: less than a round takes. */
-const EVERY = '1ms';
+const EVERY = '10ms';
 
 const KINDS = {
   off: { enabled: false },
@@ -25,11 +23,6 @@ interface Run {
   readonly memoryMiB: number;
 }
 
-async function stop(child: ChildProcess): Promise<void> {
-  child.kill('SIGTERM');
-  await once(child, 'exit');
-}
-
 /** Ticks of 10 ms that a process has had of the processor. */
 function cpuOf(pid: number): number {
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? [];
@@ -37,53 +30,34 @@ function cpuOf(pid: number): number {
 }
 
 async function measure(service: { url: string; token: string }, tracing: object): Promise<Run> {
-  const folder = mkdtempSync(join(tmpdir(), 'delivery-watch-bench-'));
-  const file = join(folder, 'config.yaml');
   const budget = { requestsPerSecond: 10_000, burst: 10_000, requestsPerDay: 100_000_000 };
   // A full page of the last minutes each time, which is what a busy account has.
   const events = { every: EVERY, window: '5m', overlap: '5m', lateSweep: '5m' };
   const collect = { flowControl: { enabled: false }, dlq: { enabled: false }, events };
   const accounts = [{ name: 'a', baseUrl: service.url, token: { env: 'TOKEN' }, budget }];
-  const server = { listen: '127.0.0.1:0' };
-  writeFileSync(file, JSON.stringify({ server, store: { kind: 'memory' }, accounts, collect, tracing }));
-  const main = new URL('../dist/main.js', import.meta.url).pathname;
   const began = performance.now();
-  const agent = spawn(process.execPath, [main, 'serve', '--config', file], {
-    env: { TOKEN: service.token },
-    stdio: ['ignore', 'ignore', 'pipe'],
-  });
+  const agent = await startAgent({ store: { kind: 'memory' }, accounts, collect, tracing }, { TOKEN: service.token });
   try {
-    let said = '';
-    agent.stderr.on('data', (chunk: Buffer) => {
-      said += chunk;
-    });
-    while (!/"url":"/.test(said)) await new Promise(resolve => setTimeout(resolve, 5));
-    const [, page = ''] = /"url":"([^"]+)"/.exec(said) ?? [];
     const rounds = async () => {
-      const text = await (await fetch(`${page}/metrics`)).text();
+      const text = await (await fetch(`${agent.url}/metrics`)).text();
       return Number(/^delivery_api_requests_total\{.*"events",outcome="ok"\} (\d+)$/m.exec(text)?.[1]);
     };
     await rounds();
     const startMs = performance.now() - began;
     await new Promise(resolve => setTimeout(resolve, 1000));
-    const pid = agent.pid as number;
+    const { pid } = agent;
     const [before, cpuBefore] = [await rounds(), cpuOf(pid)];
     await new Promise(resolve => setTimeout(resolve, MEASURED));
     const [after, cpuAfter] = [await rounds(), cpuOf(pid)];
-    const memory = /VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1];
-    return { startMs, msPerRound: ((cpuAfter - cpuBefore) * 10) / (after - before), memoryMiB: Number(memory) / 1024 };
+    return { startMs, msPerRound: ((cpuAfter - cpuBefore) * 10) / (after - before), memoryMiB: memoryOf(pid, 'VmRSS') };
   } finally {
-    await stop(agent);
-    rmSync(folder, { recursive: true });
+    await agent.stop();
   }
 }
 
 /** What tracing costs: rounds of a page of events as fast as they go, by processor time, beside a receiver that takes all. */
 export async function run(): Promise<string> {
-  const emulator = fork(new URL('./emulator-server.ts', import.meta.url), [
-    JSON.stringify({ dlqEntries: 0, history: 600_000 }),
-  ]);
-  const [service] = (await once(emulator, 'message')) as [{ url: string; token: string }];
+  const emulator = await startEmulator({ dlqEntries: 0, history: 600_000 });
   const receiver = createServer((request, response) => {
     request.resume().on('end', () => response.end());
   }).listen(0, '127.0.0.1');
@@ -93,12 +67,12 @@ export async function run(): Promise<string> {
   try {
     for (let turn = 0; turn < TURNS; turn += 1) {
       for (const [kind, tracing] of Object.entries(KINDS)) {
-        runs.get(kind)?.push(await measure(service, { ...tracing, endpoint }));
+        runs.get(kind)?.push(await measure(emulator, { ...tracing, endpoint }));
       }
     }
   } finally {
     receiver.close();
-    await stop(emulator);
+    await emulator.stop();
   }
   const median = (kind: string, of: keyof Run) => timingsOf((runs.get(kind) ?? []).map(run => run[of])).median;
   const rows = Object.keys(KINDS).map(kind => [

@@ -1,60 +1,27 @@
-import { fork } from 'node:child_process';
-import { once } from 'node:events';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
-import { table, timingsOf } from './measure.ts';
+import { CONCURRENCY, createBenchClient } from './client.ts';
+import { load, table, targets, timingsOf } from './measure.ts';
+import { startEmulator } from './processes.ts';
 
 type Collectors = typeof import('../src/collectors/index.ts');
 
 const LATENCY = 20;
-const CONCURRENCY = 8;
 const PAGE = 100;
 const LARGE = 100_000;
 const HUGE = 1_000_000;
 
-const load = async <T>(path: string) => (await import(new URL(`../dist/${path}`, import.meta.url).href)) as T;
-
 /** An emulator with so many dead letters, whose every answer takes so long. */
-async function startQueue(entries: { dlqEntries: number; spread?: number }, latencyMs: number) {
-  const options = { ...entries, history: 0, workload: false, ...(latencyMs > 0 ? { faults: [{ latencyMs }] } : {}) };
-  const child = fork(new URL('./emulator-server.ts', import.meta.url), [JSON.stringify(options)], {
-    execArgv: ['--max-old-space-size=4096'],
-  });
-  const [{ url, token }] = (await once(child, 'message')) as [{ url: string; token: string }];
-  return { url, token, stop: () => child.kill() };
-}
+const startQueue = (entries: { dlqEntries: number; spread?: number }, latencyMs: number) =>
+  startEmulator({ ...entries, history: 0, workload: false, ...(latencyMs > 0 ? { faults: [{ latencyMs }] } : {}) });
 
 /** The collector on the real client, without a store. */
 async function createWatcher({ url, token }: { url: string; token: string }) {
-  const { createClient } = await load<typeof import('../src/upstream/client.ts')>('upstream/client.js');
-  const { createDispatcher } = await load<typeof import('../src/upstream/dispatcher.ts')>('upstream/dispatcher.js');
-  const { createBudget } = await load<typeof import('../src/upstream/budget.ts')>('upstream/budget.js');
-  const { fixedToken } = await load<typeof import('../src/upstream/token.ts')>('upstream/token.js');
-  const { Secret } = await load<typeof import('../src/kit/secret.ts')>('kit/secret.js');
-  const { systemClock } = await load<typeof import('../src/kit/clock.ts')>('kit/clock.js');
   const { collectOptions, createDlq } = await load<Collectors>('collectors/index.js');
   let calls = 0;
-  const none = { inc: () => undefined, observe: () => undefined };
-  const count = {
+  const { client } = await createBenchClient(url, token, {
     inc: () => {
       calls += 1;
     },
-  };
-  const limits = { requestsPerSecond: 100_000, burst: 100_000, concurrency: CONCURRENCY, requestsPerDay: 1e9 };
-  const client = createClient({
-    addresses: { base: url, regional: url },
-    flowControlKeyPath: '',
-    token: fixedToken(new Secret(token)),
-    budget: createBudget(limits, systemClock, () => undefined),
-    dispatcher: createDispatcher({ connectTimeout: 1000 }),
-    timeout: 30_000,
-    meter: { requests: count, seconds: none, bytes: none, rowsRejected: none, listsMissing: none },
-    clock: systemClock,
-    random: () => 0,
-    tracer: {
-      span: (_name, _attributes, work) => work({ set: () => undefined, fail: () => undefined }),
-      headers: () => ({}),
-    },
-    onTokenRejected: () => undefined,
   });
   const api = client.at('background');
   const dlq = createDlq(collectOptions.parse({}).dlq);
@@ -107,7 +74,7 @@ export async function run(): Promise<string> {
   const learnt = [await watcher.round('full'), await watcher.round('full'), await watcher.round('full')];
   await watcher.round('new');
   const quiet = [await watcher.round('new'), await watcher.round('new'), await watcher.round('new')];
-  large.stop();
+  await large.stop();
 
   const least = LARGE / PAGE;
   const median = (pick: (each: (typeof learnt)[0]) => number) => timingsOf(learnt.map(pick)).median;
@@ -138,7 +105,7 @@ export async function run(): Promise<string> {
   clearInterval(sampling);
   await settle();
   const after = process.memoryUsage();
-  huge.stop();
+  await huge.stop();
   const kept = mib(after.heapUsed + after.arrayBuffers - before.heapUsed - before.arrayBuffers);
 
   const ratios: [string, string, string, boolean][] = [
@@ -152,7 +119,7 @@ export async function run(): Promise<string> {
   return [
     `A queue of ${LARGE} entries of two days in an emulator of its own process, ${LATENCY} ms a call, ${CONCURRENCY} calls at a time. Event-loop delay is that of the watching process.`,
     table(['what', 'ms', 'calls', 'p99 delay ms'], rows),
-    `| target | is | wanted | met |\n|---|--:|--:|--:|\n${ratios.map(([what, is, wanted, met]) => `| ${what} | ${is} | ${wanted} | ${met ? 'yes' : 'no'} |`).join('\n')}`,
+    targets(ratios),
     `A first walk of ${HUGE} entries without latency took ${(walked.ms / 1000).toFixed(1)} s, ${walked.calls} calls, with an event-loop delay of ${walked.delayP99.toFixed(1)} ms (p99); at its height the process had ${mib(peak - before.rss).toFixed(0)} MiB more than before, garbage included${globalThis.gc ? '' : ' (run with --expose-gc to measure what is kept without it)'}.`,
   ].join('\n\n');
 }

@@ -1,7 +1,7 @@
 import { type Answer, ask, type Command } from '../auto-cancel/index.ts';
 import type { StoreSettings } from '../config/load.ts';
 import type { Clock } from '../kit/clock.ts';
-import { openStoreBeside } from '../store/open.ts';
+import { attachStore } from '../store/open.ts';
 import type { Store } from '../store/store.ts';
 import { type JournalLine, readJournals } from './auto-cancel.ts';
 
@@ -13,7 +13,7 @@ export type { JournalLine } from './auto-cancel.ts';
 const WAIT = 10_000;
 
 async function withStore<T>({ store: options }: StoreSettings, work: (store: Store) => Promise<T>): Promise<T> {
-  const store = await openStoreBeside(options);
+  const store = await attachStore(options);
   try {
     return await work(store);
   } finally {

@@ -1,10 +1,16 @@
 import type { RequestListener } from 'node:http';
-import { type AppParts, createApp } from './app.ts';
+import express, { type ErrorRequestHandler, type Request } from 'express';
+import type { Clock } from '../kit/clock.ts';
 import type { Credentials } from './credentials.ts';
 import { type Dialect, dialectWith } from './dialect.ts';
-import type { FaultSeed } from './fault.ts';
-import { createFaults, type Faults } from './faults.ts';
-import { scenarioNamed } from './scenarios/index.ts';
+import { createFaults, type FaultSeed, type Faults } from './faults.ts';
+import { access } from './routes/access.ts';
+import { recordCancels } from './routes/callback.ts';
+import { createControl } from './routes/control.ts';
+import { createRouting } from './routes/endpoint.ts';
+import { createEndpoints } from './routes/endpoints.ts';
+import { injectFaults } from './routes/inject-faults.ts';
+import { scenarioNamed } from './scenarios.ts';
 import { EmulatorState } from './state.ts';
 import type { WorldOptions } from './world.ts';
 
@@ -15,40 +21,30 @@ export interface EmulatedAccount {
   readonly readOnlyToken: string;
   readonly credentials: Credentials;
   readonly state: EmulatorState;
-  /** How it is answered; may be changed at any time. */
+  /** How the service answers; may be changed at any time. */
   readonly dialect: Dialect;
   readonly faults: Faults;
 }
 
-export interface AccountParts
-  extends Omit<WorldOptions, 'dialect'>,
-    Pick<AppParts, 'credentials' | 'closing'>,
-    Pick<AppParts['about'], 'accounts'> {
-  /** Real time. */
-  readonly realClock: AppParts['clock'];
-  /** How the service speaks, where that is not as usual in the scenario. */
+export interface AccountParts extends Omit<WorldOptions, 'dialect'> {
+  readonly credentials: Credentials;
+  readonly realClock: Clock;
+  readonly closing: AbortSignal;
+  /** How many accounts the emulator has. */
+  readonly accounts: number;
+  /** What differs from the scenario's dialect. */
   readonly dialect: Partial<Dialect>;
-  /** What goes wrong from the start. */
+  /** Faults from the start. */
   readonly faults: readonly FaultSeed[];
 }
 
-/** An account whose world begins when somebody first asks for it, so that a thousand are made at once. */
+/** An account whose world begins at the first request for it, so that a thousand are made at once. */
 export function createAccount(parts: AccountParts): EmulatedAccount & { readonly answer: RequestListener } {
-  const { credentials, clock, seed, scenario: name, accounts } = parts;
+  const { credentials, clock } = parts;
   const start = clock.now();
-  function build() {
-    const scenario = scenarioNamed(name);
-    const dialect = dialectWith({ ...scenario.dialect, ...parts.dialect });
-    const state = new EmulatorState({ ...parts, dialect });
-    const faults = createFaults(seed, () => scenario.fault?.(clock.now() - start));
-    faults.replace(parts.faults);
-    const about = { scenario: name, description: scenario.description, seed, speed: clock.speed, accounts };
-    const answer = createApp({ state, credentials, faults, clock: parts.realClock, closing: parts.closing, about });
-    return { dialect, state, faults, answer };
-  }
   let built: ReturnType<typeof build> | undefined;
   const world = () => {
-    built ??= build();
+    built ??= build(parts, start);
     return built;
   };
   return {
@@ -63,7 +59,7 @@ export function createAccount(parts: AccountParts): EmulatedAccount & { readonly
       return world().state;
     },
     get dialect() {
-      return world().dialect;
+      return world().state.dialect;
     },
     get faults() {
       return world().faults;
@@ -71,3 +67,64 @@ export function createAccount(parts: AccountParts): EmulatedAccount & { readonly
     answer: (request, response) => world().answer(request, response),
   };
 }
+
+/** A request is counted, struck by a fault, let in, and answered, in this order. */
+function build(parts: AccountParts, start: number) {
+  const { credentials, clock, realClock, seed, accounts } = parts;
+  const scenario = scenarioNamed(parts.scenario);
+  const state = new EmulatorState({ ...parts, dialect: dialectWith({ ...scenario.dialect, ...parts.dialect }) });
+  const faults = createFaults(seed, () => scenario.fault?.(clock.now() - start));
+  faults.replace(parts.faults);
+  const endpoints = createEndpoints(credentials);
+  const find = createRouting(endpoints);
+  const endpointOf = (request: Request) => {
+    const match = find(request);
+    return typeof match === 'object' ? match.endpoint : undefined;
+  };
+  const endpointName = (request: Request) => endpointOf(request)?.name ?? 'other';
+  const loginOf = (request: Request) => endpointOf(request)?.login ?? 'bearer';
+  const enter = access(credentials, state.dialect, () => realClock.now(), loginOf);
+  const { description } = scenario;
+  const about = { scenario: parts.scenario, description, seed, speed: clock.speed, accounts };
+  const app = express();
+  app.disable('x-powered-by');
+  app.disable('etag');
+  app.use(
+    createControl({ state, credentials, faults, about: { ...about, endpoints: endpoints.map(({ name }) => name) } }),
+  );
+  app.use((request, _response, next) => {
+    state.tally.countCall(endpointName(request));
+    next();
+  });
+  app.use(recordCancels(state));
+  app.use(injectFaults(faults, realClock, parts.closing, endpointName));
+  app.use((request, response, next) => {
+    if (request.path.startsWith('/v2/') || endpointOf(request)) enter(request, response, next);
+    else next();
+  });
+  app.use((request, response) => {
+    const match = find(request);
+    if (match === undefined) response.status(404).json({ error: `not found: ${request.path}` });
+    else if (match === 'wrongMethod') response.status(405).type('text/plain').send('Method Not Allowed\n');
+    else {
+      const parameter = decode(match.encoded);
+      if (parameter === undefined) response.status(400).json({ error: `invalid encoding: ${request.path}` });
+      else match.endpoint.answer(state, request, response, parameter);
+    }
+  });
+  app.use(answerError);
+  return { state, faults, answer: app };
+}
+
+function decode(text: string): string | undefined {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return undefined;
+  }
+}
+
+const answerError: ErrorRequestHandler = (error, _request, response, _next) => {
+  const status = error instanceof Error && 'status' in error ? Number(error.status) : 500;
+  response.status(status).json({ error: error instanceof Error ? error.message : String(error) });
+};

@@ -1,9 +1,9 @@
 import { type CallbackState, FailureCallback } from './failure-callback.ts';
-import type { DeadLetter, Fields, LoggedEvent, Message } from './message.ts';
+import { type DlqEntry, deadLetter, type Fields, type LoggedEvent, type Message } from './message.ts';
 
 type MessageSeed = Partial<Omit<Message, 'fields'>> & Partial<Fields>;
 
-/** A dead letter to add: fields of its row; whatever is left out gets a plain value. */
+/** A dead letter to add: fields of its row; those left out get a plain value. */
 export interface DlqSeed extends MessageSeed {
   /** When it entered the queue, milliseconds since the Unix epoch. */
   readonly enteredAt?: number;
@@ -26,7 +26,7 @@ export interface FailedRunSeed extends DlqSeed {
   readonly nextDeliveryTime?: number;
 }
 
-/** An event to add: fields of its row; whatever is left out gets a plain value. */
+/** An event to add: fields of its row; those left out get a plain value. */
 export interface EventSeed extends MessageSeed, Partial<Omit<LoggedEvent, 'message'>> {
   /** Milliseconds since the Unix epoch. */
   readonly time?: number;
@@ -74,7 +74,7 @@ export function failedRunFrom(
   seed: FailedRunSeed,
   ids: { readonly messageId: string; readonly callbackId: string },
   time: number,
-): DeadLetter {
+): DlqEntry {
   const { workflowRunId, workflowUrl, workflowCreatedAt, callbackState = 'CALLBACK_INPROGRESS', ...others } = seed;
   const { callbackRetries = 3, callbackStatus, nextDeliveryTime, enteredAt: _, responseStatus = 500, ...row } = others;
   const message = messageFrom(row, ids.messageId, time);
@@ -97,5 +97,5 @@ export function failedRunFrom(
     workflowCreatedAt: workflowCreatedAt ?? message.createdAt,
     callback,
   };
-  return { message, responseStatus, run };
+  return deadLetter(message, responseStatus, run);
 }

@@ -15,12 +15,13 @@ export interface Destination {
   readonly doomed: number;
   /** What a failing attempt is answered; 0 is no answer, 489 says that it is no use to retry. */
   readonly statuses: readonly number[];
-  /** Nobody looks after its dead letters: they stay until their retention ends. */
+  /** No operator clears its dead letters: they stay until their retention ends. */
   readonly neglected?: boolean;
 }
 
 const HEADER = { 'Content-Type': ['application/json'], 'User-Agent': ['emulated-publisher/1.0'] } as const;
 const COMMON = { method: 'POST', header: HEADER, maxRetries: 3, topicId: '' } as const;
+const labelled = (label: string, ...others: readonly string[]) => ({ labels: [label, ...others], label });
 const ORDERS = { ...COMMON, topicName: 'orders', topicId: 'top_4Qk9orders' } as const;
 
 /** About 6,000 messages an hour. Some flow-control keys are legal but awkward on purpose: clients put them in labels and URLs. */
@@ -30,8 +31,7 @@ export const destinations: readonly Destination[] = [
       ...COMMON,
       url: 'https://mail.example.com/v1/send',
       queueName: 'emails',
-      labels: ['newsletter', 'bulk'],
-      label: 'newsletter',
+      ...labelled('newsletter', 'bulk'),
       failureCallback: 'https://app.example.com/hooks/mail-failed',
       flowControlKey: 'mail/send',
       parallelism: 2,
@@ -78,8 +78,7 @@ export const destinations: readonly Destination[] = [
     fields: {
       ...COMMON,
       url: 'https://app.example.com/api/onboarding',
-      labels: ['onboarding'],
-      label: 'onboarding',
+      ...labelled('onboarding'),
       flowControlKey: 'tenant/acme, inc. {eu="1"}',
       parallelism: 2,
       callback: 'https://app.example.com/hooks/done',
@@ -96,8 +95,7 @@ export const destinations: readonly Destination[] = [
       ...COMMON,
       url: 'https://media.example.com/thumbnails',
       queueName: 'media',
-      labels: ['media'],
-      label: 'media',
+      ...labelled('media'),
       flowControlKey: 'снимки 🖼',
       rate: 2,
       period: 5,
@@ -123,8 +121,7 @@ export const destinations: readonly Destination[] = [
       ...COMMON,
       url: 'https://llm.example.com/v1/chat/completions',
       api: 'llm',
-      labels: ['assistant'],
-      label: 'assistant',
+      ...labelled('assistant'),
       flowControlKey: 'llm',
       parallelism: 2,
       rate: 30,
@@ -142,8 +139,7 @@ export const destinations: readonly Destination[] = [
       ...COMMON,
       url: 'https://app.example.com/api/month-end',
       scheduleId: 'scd_9monthend',
-      labels: ['billing', 'onboarding'],
-      label: 'billing',
+      ...labelled('billing', 'onboarding'),
       flowControlKey: 'billing: 100% / tenant?',
       parallelism: 1,
     },
@@ -158,3 +154,58 @@ export const destinations: readonly Destination[] = [
 
 /** Addresses that publish (documentation ranges). */
 export const CALLERS = ['192.0.2.10', '192.0.2.11', '198.51.100.7', '2001:db8::25'] as const;
+
+/** A workflow of which a run fails now and then, and how its failure callback fares. */
+export interface Workflow {
+  readonly fields: Fields;
+  /** What the failing step was answered, and a failing callback is; 0 is no answer. */
+  readonly statuses: readonly number[];
+  /** Undefined when the workflow has no failure function. */
+  readonly callback?: { readonly url: string; readonly maxRetries: number };
+  /** Mean milliseconds of an attempt of the callback. */
+  readonly callbackTakesMs: number;
+  /** Share (0 to 1) of attempts of the callback that fail. */
+  readonly callbackFails: number;
+}
+
+const STEP = {
+  method: 'POST',
+  header: { 'Content-Type': ['application/json'], 'Upstash-Workflow-Init': ['false'] },
+  maxRetries: 3,
+  topicId: '',
+} as const;
+
+/** By default a callback may be under way for half an hour (3 retries), with 4 for 6.7 hours, with 5 for 30.7 hours. */
+export const workflows: readonly Workflow[] = [
+  {
+    fields: { ...STEP, url: 'https://app.example.com/api/workflows/signup', ...labelled('signup') },
+    statuses: [500, 502],
+    callback: { url: 'https://app.example.com/api/workflows/signup', maxRetries: 3 },
+    callbackTakesMs: 1500,
+    callbackFails: 0.25,
+  },
+  {
+    fields: {
+      ...STEP,
+      url: 'https://app.example.com/api/workflows/invoice',
+      flowControlKey: 'billing: 100% / tenant?',
+    },
+    statuses: [500, 503, 0],
+    callback: { url: 'https://billing.example.net/failed-run', maxRetries: 4 },
+    callbackTakesMs: 9000,
+    callbackFails: 0.6,
+  },
+  {
+    fields: { ...STEP, url: 'https://reports.example.com/workflows/nightly' },
+    statuses: [504, 0],
+    callback: { url: 'https://reports.example.com/workflows/nightly', maxRetries: 5 },
+    callbackTakesMs: 40_000,
+    callbackFails: 0.7,
+  },
+  {
+    fields: { ...STEP, url: 'https://sync.example.org/workflows/contacts', ...labelled('sync', 'crm') },
+    statuses: [429, 500],
+    callbackTakesMs: 1,
+    callbackFails: 0,
+  },
+];

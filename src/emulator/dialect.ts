@@ -117,7 +117,7 @@ export function dialectWith(changes: Readonly<Record<string, unknown>>): Dialect
   return { ...Object.fromEntries(usual), ...changes };
 }
 
-/** Changes a dialect as an object that somebody wrote says; all of it or, with a RangeError that says what is wrong, nothing. */
+/** Applies the options in `changes`: all of them or, with a RangeError that says what is wrong, none. */
 export function changeDialect(dialect: Dialect, changes: unknown): void {
   if (typeof changes !== 'object' || changes === null || Array.isArray(changes)) {
     throw new RangeError('invalid dialect: it must be an object of options and their values');

@@ -1,36 +1,87 @@
-import { type FaultSeed, readFaults } from './fault.ts';
+import { z } from 'zod';
 import { createRandom } from './random.ts';
 
-/** A fault, and how often it has struck. */
-interface Struck {
+/** Something that goes wrong with requests; what is left out does not go wrong. Times are real milliseconds. */
+export const FaultSeed = z.strictObject({
+  endpoint: z
+    .string()
+    .optional()
+    .describe('as `GET /v2/dlq` or `DELETE /v2/workflows/dlq/callback/{dlqId}`; every one when left out'),
+  share: z.coerce.number().min(0).max(1).optional().describe('of the requests it strikes; 1 when left out'),
+  times: z.coerce.number().int().min(1).optional().describe('it strikes so often, then never again'),
+  latencyMs: z.coerce.number().min(0).max(3_600_000).optional().describe('wait before anything else'),
+  jitterMs: z.coerce.number().min(0).max(3_600_000).optional().describe('up to so much more wait, at random'),
+  kind: z
+    .enum(['status', 'hang', 'reset', 'truncate', 'drip', 'html'])
+    .optional()
+    .describe(
+      'an error status; no answer; a connection reset; half a body; a body byte by byte; a page instead of the answer',
+    ),
+  status: z.coerce.number().int().min(200).max(599).optional().describe('for status (503) and html (200)'),
+  retryAfter: z.coerce.number().int().min(0).optional().describe('seconds in the header Retry-After, for status'),
+  dripMs: z.coerce.number().min(1).max(60_000).optional().describe('between two bytes of a drip; 100 when left out'),
+  acts: z
+    .union([z.boolean(), z.stringbool()])
+    .optional()
+    .describe('the request takes effect although its answer is lost or wrong; always so for truncate and drip'),
+});
+
+export type FaultSeed = Readonly<z.infer<typeof FaultSeed>>;
+
+/** Reads a fault, or a list of them. Throws a RangeError that says what is wrong. */
+export function readFaults(value: unknown): FaultSeed[] {
+  return (Array.isArray(value) ? value : [value]).map(each => {
+    const { data, error } = FaultSeed.safeParse(each);
+    if (data) return data;
+    const wrong = error.issues.map(({ path, message }) => [...path, message].join(': '));
+    throw new RangeError(`invalid fault: ${wrong.join('; ')}`);
+  });
+}
+
+/** Reads `name=value,name=value`, as it stands on a command line. Throws a RangeError that says what is wrong. */
+export function readFault(text: string): FaultSeed {
+  const pairs = text.split(',').map(pair => {
+    const [name = '', ...rest] = pair.split('=');
+    return [name, rest.join('=')];
+  });
+  return readFaults(Object.fromEntries(pairs))[0] as FaultSeed;
+}
+
+/** One line for each field of a fault. */
+export function faultHelp(): string[] {
+  return Object.entries(FaultSeed.shape).map(([name, field]) => `${name}\n      ${field.description}`);
+}
+
+/** A fault, and the number of requests that it struck. */
+interface ActiveFault {
   readonly fault: FaultSeed;
   struck: number;
 }
 
 /** The faults that requests meet, in the order in which they were added; the first that strikes is the only one. */
 export interface Faults {
-  /** Adds a fault; the function that comes back takes it away. */
+  /** Adds a fault; gives a function that removes it. */
   add(fault: FaultSeed): () => void;
   /** These and no others. */
   replace(faults: readonly FaultSeed[]): void;
   clear(): void;
-  list(): readonly Readonly<Struck>[];
-  /** The fault that strikes a request to this endpoint, and its delay in milliseconds. */
-  strike(endpoint: string): { readonly fault: FaultSeed; readonly delayMs: number } | undefined;
+  list(): readonly Readonly<ActiveFault>[];
+  /** Draws the fault of a request to this endpoint, and its delay in milliseconds. */
+  draw(endpoint: string): { readonly fault: FaultSeed; readonly delayMs: number } | undefined;
 }
 
-/** `standing` is a fault of the scenario, asked for at each request; it comes last. */
-export function createFaults(seed: number, standing: () => FaultSeed | undefined): Faults {
+/** `ofScenario` is asked for the scenario's fault at each request; it comes last. */
+export function createFaults(seed: number, ofScenario: () => FaultSeed | undefined): Faults {
   const random = createRandom(seed + 3);
-  let all: Struck[] = [];
+  let all: ActiveFault[] = [];
 
-  function strikes({ fault, struck }: Struck, endpoint: string): boolean {
+  function strikes({ fault, struck }: ActiveFault, endpoint: string): boolean {
     if (fault.endpoint !== undefined && fault.endpoint !== endpoint) return false;
     if (fault.times !== undefined && struck >= fault.times) return false;
     return random.chance(fault.share ?? 1);
   }
 
-  const checked = (fault: FaultSeed): Struck => ({ fault: readFaults(fault)[0] as FaultSeed, struck: 0 });
+  const checked = (fault: FaultSeed): ActiveFault => ({ fault: readFaults(fault)[0] as FaultSeed, struck: 0 });
 
   return {
     add(fault) {
@@ -47,8 +98,8 @@ export function createFaults(seed: number, standing: () => FaultSeed | undefined
       all = [];
     },
     list: () => all.map(each => ({ ...each })),
-    strike(endpoint) {
-      const now = standing();
+    draw(endpoint) {
+      const now = ofScenario();
       const found = [...all, ...(now ? [{ fault: now, struck: 0 }] : [])].find(each => strikes(each, endpoint));
       if (!found) return undefined;
       found.struck++;

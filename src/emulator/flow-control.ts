@@ -3,7 +3,7 @@ import type { Fields } from './message.ts';
 
 interface Key {
   readonly waiting: (() => void)[];
-  /** Of whoever entered last. */
+  /** Of the message that entered last. */
   fields: Fields;
   running: number;
   /** Slots that nothing runs in. */
@@ -35,7 +35,7 @@ export interface KeyDetail {
   readonly periodStart: number;
 }
 
-/** A key that nobody has used for so long is no longer listed: clients of the service have met idle keys that were gone. */
+/** A key that was not used for so long is no longer listed: clients of the service have met idle keys that were gone. */
 const IDLE_MS = 10 * 60_000;
 
 /** Lets deliveries of a key start as its parallelism and rate allow; the others wait, first come first served. */
@@ -73,23 +73,15 @@ export class FlowControl {
 
   /** Lets nothing of a key start, or lets it start again; false when there is no such key. */
   pause(name: string, paused: boolean): boolean {
-    const key = this.#keys.get(name);
-    if (!key) return false;
-    key.paused = paused;
-    this.#admit(key);
-    return true;
+    return this.#change(name, { paused });
   }
 
-  /** Takes this many slots of a key for nothing; false when there is no such key. */
-  haunt(name: string, slots: number): boolean {
-    const key = this.#keys.get(name);
-    if (!key) return false;
-    key.ghosts = slots;
-    this.#admit(key);
-    return true;
+  /** Takes this many slots of a key that nothing runs in; false when there is no such key. */
+  takeSlots(name: string, ghosts: number): boolean {
+    return this.#change(name, { ghosts });
   }
 
-  /** Forgets every key and whoever waits. */
+  /** Forgets every key and all that waits. */
   clear(): void {
     this.#keys.clear();
   }
@@ -102,6 +94,12 @@ export class FlowControl {
     }
     const sorted = [...this.#keys].sort(([a], [b]) => (a < b ? -1 : 1));
     return new Map(sorted.map(([name, key]) => [name, this.#detail(key)]));
+  }
+
+  #change(name: string, change: Partial<Pick<Key, 'paused' | 'ghosts'>>): boolean {
+    const key = this.#keys.get(name);
+    if (key) this.#admit(Object.assign(key, change));
+    return key !== undefined;
   }
 
   #detail(key: Key): KeyDetail {

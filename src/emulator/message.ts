@@ -1,4 +1,6 @@
 import type { FailedRun } from './failure-callback.ts';
+import { messageId } from './random.ts';
+import type { Position } from './timeline.ts';
 
 /** States of the event log, as its rows spell them. */
 export const STATES = [
@@ -62,26 +64,48 @@ export interface LoggedEvent {
 }
 
 /** A message that failed; the time of its failing is its place in the timeline. */
-export interface DeadLetter {
-  readonly message: Message;
+export interface DlqEntry {
+  readonly fields: Fields;
+  readonly callerIP: string;
   /** Of the last attempt; 0 when the destination did not answer. */
   readonly responseStatus: number;
   /** Only when the message was a step of a workflow. */
-  readonly run?: FailedRun;
+  readonly run?: FailedRun | undefined;
+  /** The message of the entry at this place of the timeline. */
+  messageAt(place: Position): Message;
+}
+
+export function deadLetter(message: Message, responseStatus: number, run?: FailedRun): DlqEntry {
+  return { fields: message.fields, callerIP: message.callerIP, responseStatus, run, messageAt: () => message };
 }
 
 /**
- * A dead letter of the made-up past, shared by many places of the timeline: its message follows from its place.
- * A million of them take no memory but their places.
+ * A dead letter from before the workload, shared by many places of the timeline, from which its message follows: a million
+ * of them take no memory but their places. `lifetimeMs`: from creation to failing.
  */
-export interface SharedDeadLetter {
-  readonly fields: Fields;
-  readonly callerIP: string;
-  readonly responseStatus: number;
-  /** What its message ids are made from. */
-  readonly seed: number;
-  /** Milliseconds from creation to failing. */
-  readonly lifetimeMs: number;
+export function sharedDeadLetter(
+  { fields, callerIP, responseStatus }: Pick<DlqEntry, 'fields' | 'callerIP' | 'responseStatus'>,
+  seed: number,
+  lifetimeMs: number,
+): DlqEntry {
+  return {
+    fields,
+    callerIP,
+    responseStatus,
+    messageAt({ time, seq }) {
+      const createdAt = time - lifetimeMs;
+      return { fields, callerIP, createdAt, notBefore: createdAt, messageId: messageId(seed, 'p', seq) };
+    },
+  };
 }
 
-export type DlqEntry = DeadLetter | SharedDeadLetter;
+/** The identifier of an entry: its time of entry in milliseconds, and a number that tells it from others of that millisecond. */
+export function dlqIdOf({ time, seq }: Position): string {
+  return `${time}-${seq}`;
+}
+
+/** Where the entry of this identifier is; undefined when the text is no identifier. */
+export function positionOf(dlqId: string): Position | undefined {
+  const match = /^(\d{1,16})-(\d{1,16})$/.exec(dlqId);
+  return match ? { time: Number(match[1]), seq: Number(match[2]) } : undefined;
+}

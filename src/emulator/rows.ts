@@ -1,8 +1,7 @@
 import { STATUS_CODES } from 'node:http';
-import { dlqIdOf, messageOf, runOf } from './dead-letter.ts';
 import type { Dialect } from './dialect.ts';
 import type { CallbackState, FailedRun } from './failure-callback.ts';
-import type { DlqEntry, EventState, Fields, LoggedEvent, Message } from './message.ts';
+import { type DlqEntry, dlqIdOf, type EventState, type Fields, type LoggedEvent, type Message } from './message.ts';
 import type { Position } from './timeline.ts';
 
 /** An element of `messages` in the answer of the DLQ list. Times: milliseconds since the Unix epoch. */
@@ -70,13 +69,11 @@ function runFields(run: FailedRun, callbackState: Dialect['callbackState']) {
 
 export function dlqRow(
   entry: DlqEntry,
-  { time, seq }: Position,
+  place: Position,
   callbackState: Dialect['callbackState'] = 'failureCallbackInfo',
 ): DlqRow {
-  const place = { time, seq };
-  const message = messageOf(entry, place);
-  const { responseStatus } = entry;
-  const run = runOf(entry);
+  const message = entry.messageAt(place);
+  const { responseStatus, run } = entry;
   return {
     dlqId: dlqIdOf(place),
     messageId: message.messageId,

@@ -1,26 +1,25 @@
 import { once } from 'node:events';
-import { createServer, type Server } from 'node:http';
+import { createServer, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type Clock, systemClock } from '../kit/clock.ts';
 import { createAccount, type EmulatedAccount } from './account.ts';
 import { createEmulatedClock, type EmulatedClock } from './clock.ts';
-import { createCredentials } from './credentials.ts';
+import { Credentials } from './credentials.ts';
 import type { Dialect } from './dialect.ts';
-import type { FaultSeed } from './fault.ts';
+import type { FaultSeed } from './faults.ts';
 import { fractionOf } from './random.ts';
-import { answerFor } from './reception.ts';
 
 export type { EmulatedAccount } from './account.ts';
 export { type Dialect, dialectHelp, readDialectOption } from './dialect.ts';
-export { type FaultSeed, faultHelp, readFault } from './fault.ts';
-export { scenarios } from './scenarios/index.ts';
+export { type FaultSeed, faultHelp, readFault } from './faults.ts';
+export { scenarios } from './scenarios.ts';
 
 export interface EmulatorOptions {
   /** 0, the default, takes any free port. */
   readonly port?: number;
   /** Default 127.0.0.1. */
   readonly host?: string;
-  /** Decides everything that the workload makes up; default 1. */
+  /** Decides every draw of the workload; default 1. */
   readonly seed?: number;
   /** How many accounts there are, each with tokens and rows of its own; default 1. */
   readonly accounts?: number;
@@ -28,23 +27,23 @@ export interface EmulatorOptions {
   readonly speed?: number;
   /** One of `scenarios`; default `steady`. */
   readonly scenario?: string;
-  /** What requests to the first account must bear; made up when left out, as it is for all others. */
+  /** Token of the first account; random when left out, as it is for all others. */
   readonly token?: string;
-  /** What requests to it that change nothing may bear; made up when left out. */
+  /** Its read-only token; random when left out. */
   readonly readOnlyToken?: string;
   /** Real time; default the system's. */
   readonly clock?: Clock;
   /** Milliseconds of workload that have happened at the start; default an hour, five minutes for each of several accounts, at most six hours. 0 means that nothing has. */
   readonly history?: number;
-  /** Whether anything happens that nobody asked for; default true. Without it there is only what is added. */
+  /** Whether the workload runs; default true. Without it there are only rows that tests add. */
   readonly workload?: boolean;
   /** How many dead letters of each account are older than the history; default 200. */
   readonly dlqEntries?: number;
   /** How many events of each account are kept, the latest; default its share of a million, at least 5,000. None is kept for more than six hours. */
   readonly mostEvents?: number;
-  /** How the service speaks, where that is not as usual. */
+  /** What differs from the scenario's dialect. */
   readonly dialect?: Partial<Dialect>;
-  /** What goes wrong for every account from the start. */
+  /** Faults of every account from the start. */
   readonly faults?: readonly FaultSeed[];
 }
 
@@ -52,16 +51,16 @@ export interface Emulator extends EmulatedAccount {
   /** Base address of every account, without a slash at its end; also that of the account-management interface. */
   readonly url: string;
   readonly clock: EmulatedClock;
-  /** All accounts; the first is the emulator itself, and answers whoever bears no account's secret. */
+  /** All accounts; the first is the emulator itself, and answers requests that bear no account's secret. */
   readonly accounts: readonly [EmulatedAccount, ...EmulatedAccount[]];
-  /** Answers what is under way, then lets go of port and connections. */
+  /** Ends requests under way, then closes port and connections. */
   close(): Promise<void>;
 }
 
 /** Real milliseconds that requests under way get when the emulator is closed. */
 const CLOSING_MS = 1000;
 
-/** A thousand accounts shall fit into memory: each has its share of these events, and at least so many. */
+/** So that a thousand accounts fit into memory, each keeps its share of these events, and at least so many. */
 const MOST_EVENTS = 1_000_000;
 const LEAST_SHARE = 5000;
 
@@ -83,30 +82,21 @@ export async function startEmulator(options: EmulatorOptions = {}): Promise<Emul
       seed: number === 1 ? seed : Math.floor(fractionOf(seed, `account ${number}`) * 2 ** 31),
       credentials:
         number === 1
-          ? createCredentials('owner@example.com', options.token, options.readOnlyToken)
-          : createCredentials(`owner-${number}@example.com`),
+          ? new Credentials('owner@example.com', options.token, options.readOnlyToken)
+          : new Credentials(`owner-${number}@example.com`),
     });
   const first = account(1);
   const accounts = [first, ...Array.from({ length: count - 1 }, (_, index) => account(index + 2))] as const;
-  const { state, faults: firstFaults, dialect: firstDialect } = first;
-  const server = createServer(answerFor(accounts));
+  // Built at once, so that an option that makes no sense is refused here.
+  first.state.advanceTo(emulated.now());
+  const server = createServer(dispatch(accounts));
   server.listen(port, host);
   await once(server, 'listening');
   const bound = server.address() as AddressInfo;
   const name = bound.family === 'IPv6' ? `[${bound.address}]` : bound.address;
   let closed: Promise<void> | undefined;
-  return {
+  return Object.assign(first, {
     url: `http://${name}:${bound.port}`,
-    get token() {
-      return first.token;
-    },
-    get readOnlyToken() {
-      return first.readOnlyToken;
-    },
-    credentials: first.credentials,
-    state,
-    dialect: firstDialect,
-    faults: firstFaults,
     clock: emulated,
     accounts,
     close() {
@@ -114,6 +104,36 @@ export async function startEmulator(options: EmulatorOptions = {}): Promise<Emul
       closed ??= closeServer(server, clock);
       return closed;
     },
+  });
+}
+
+type Account = ReturnType<typeof createAccount>;
+
+/** The control API of one account; `/_emulator/…` without a number is that of the first. */
+const CONTROL = /^\/_emulator\/accounts\/([^/?]+)(?=\/)/;
+
+/**
+ * Hands each request to its account, by the secret that it bears or the number in its path. One that bears no account's
+ * secret goes to the first, which counts it and refuses it.
+ */
+function dispatch(accounts: readonly [Account, ...Account[]]): RequestListener {
+  return (request, response) => {
+    const { url = '', headers } = request;
+    const [prefix = '', number] = CONTROL.exec(url) ?? [];
+    if (number === undefined) {
+      const owner = accounts.find(
+        ({ credentials }) =>
+          credentials.rightOf(headers.authorization, 'bearer') ?? credentials.rightOf(headers.authorization, 'account'),
+      );
+      return (owner ?? accounts[0]).answer(request, response);
+    }
+    const account = /^[1-9]\d*$/.test(number) ? accounts[Number(number) - 1] : undefined;
+    if (account) {
+      request.url = `/_emulator${url.slice(prefix.length)}`;
+      return account.answer(request, response);
+    }
+    response.writeHead(404, { 'content-type': 'application/json' });
+    response.end(JSON.stringify({ error: `there is no account ${number}; there are 1 to ${accounts.length}` }));
   };
 }
 

@@ -1,35 +1,40 @@
 import { type DlqSeed, type EventSeed, eventFrom, type FailedRunSeed, failedRunFrom, messageFrom } from './added.ts';
-import { dlqIdOf, positionOf, runOf } from './dead-letter.ts';
 import type { Dialect } from './dialect.ts';
-import type { CountRange, EventLog, StateCounts } from './event-log.ts';
-import { CALLBACK_STATES, type CallbackState } from './failure-callback.ts';
+import type { CountRange, EventLog, LogView, StateCounts } from './event-log.ts';
+import { CALLBACK_STATES, type CallbackState, type FailureCallback } from './failure-callback.ts';
 import type { KeyDetail } from './flow-control.ts';
-import type { LogView } from './log-view.ts';
-import type { DlqEntry } from './message.ts';
+import { type DlqEntry, deadLetter, dlqIdOf, positionOf } from './message.ts';
 import { messageId } from './random.ts';
 import { type DlqRow, dlqRow, type EventRow, eventRow } from './rows.ts';
-import { Tally } from './tally.ts';
+import { Tally, type Verdict } from './tally.ts';
 import type { Position, Timeline } from './timeline.ts';
-import type { Verdict } from './workflows.ts';
 import { createWorld, type World, type WorldOptions } from './world.ts';
 
 export { DLQ_RETENTION_MS, LOG_RETENTION_MS } from './world.ts';
 
 /** A key that a test listed. */
-const SET_KEY = { running: 0, paused: false, started: 0, periodStart: 0 } as const;
+const SET_KEY = {
+  running: 0,
+  paused: false,
+  parallelism: undefined,
+  rate: undefined,
+  period: undefined,
+  started: 0,
+  periodStart: 0,
+} as const;
 
 type Place = readonly [entry: DlqEntry, position: Position];
 
 /**
- * Everything the emulator knows. It moves on when it is asked, up to the time of its clock, and not by itself. What it
- * counts for tests it counts row by row, without the code that answers requests.
+ * Everything the emulator holds of an account. It moves on only when asked, up to the time of its clock. What it counts for
+ * tests it counts row by row, without the code that answers requests.
  */
 export class EmulatorState {
   /** How it answers; may be changed at any time. */
   readonly dialect: Dialect;
   /** What of the event log is listed. Rows and counts that tests ask for show all of it. */
   readonly logView: LogView;
-  /** What it was asked to do. */
+  /** Requests so far. */
   readonly tally = new Tally();
   readonly #world: World;
   readonly #setWaitlists = new Map<string, number>();
@@ -48,7 +53,7 @@ export class EmulatorState {
     this.#world.advanceTo(now);
   }
 
-  /** The rows as of now, for whoever answers requests; `workflows` are the dead letters of failed workflow runs. */
+  /** The rows as of now; `workflows` are the dead letters of failed workflow runs. */
   current(): { now: number; dlq: Timeline<DlqEntry>; workflows: Timeline<DlqEntry>; log: EventLog } {
     const now = this.#world.clock.now();
     this.advanceTo(now);
@@ -59,16 +64,9 @@ export class EmulatorState {
   /** Flow-control keys: those of the workload in the order of their names, and those that a test set. */
   keys(): Map<string, KeyDetail> {
     this.current();
-    const keys = this.#world.workload.keys();
+    const keys = this.#world.workload.flow.keys();
     for (const [key, waiting] of this.#setWaitlists) {
-      keys.set(key, {
-        ...SET_KEY,
-        parallelism: undefined,
-        rate: undefined,
-        period: undefined,
-        ...keys.get(key),
-        waiting,
-      });
+      keys.set(key, { ...SET_KEY, ...keys.get(key), waiting });
     }
     return keys;
   }
@@ -78,12 +76,12 @@ export class EmulatorState {
     return new Map([...this.keys()].map(([key, { waiting }]) => [key, waiting]));
   }
 
-  /** Requests so far by endpoint, such as `GET /v2/dlq`; whatever is none counts as `other`. */
+  /** Requests so far by endpoint, such as `GET /v2/dlq`; unknown paths count as `other`. */
   calls(): Readonly<Record<string, number>> {
     return Object.fromEntries(this.tally.calls);
   }
 
-  /** Requests to cancel a failure callback by the dlqId that they named, whatever they were answered. */
+  /** Requests to cancel a failure callback by the dlqId that they named, with any answer. */
   cancels(): Readonly<Record<string, number>> {
     return Object.fromEntries(this.tally.cancels);
   }
@@ -101,7 +99,7 @@ export class EmulatorState {
   countCallbacks(): Record<CallbackState, number> {
     const counts = Object.fromEntries(CALLBACK_STATES.map(state => [state, 0])) as Record<CallbackState, number>;
     this.current().workflows.forEach(entry => {
-      const state = runOf(entry)?.callback?.state;
+      const state = entry.run?.callback?.state;
       if (state) counts[state]++;
     });
     return counts;
@@ -134,7 +132,7 @@ export class EmulatorState {
   /** Adds a dead letter, entered now unless said otherwise, and gives its dlqId. Nothing but its retention removes it. */
   addDlqEntry({ enteredAt = this.#world.clock.now(), responseStatus = 500, ...row }: DlqSeed = {}): string {
     const message = messageFrom(row, this.#nextId(), enteredAt);
-    return dlqIdOf(this.current().dlq.add(enteredAt, { message, responseStatus }));
+    return dlqIdOf(this.current().dlq.add(enteredAt, deadLetter(message, responseStatus)));
   }
 
   /** Adds a dead letter of a workflow run and gives its dlqId. Its failure callback changes only by requests and `setCallback`. */
@@ -143,14 +141,12 @@ export class EmulatorState {
     const { workflows, clock } = this.#world;
     const enteredAt = seed.enteredAt ?? clock.now();
     const ids = { messageId: this.#nextId(), callbackId: workflows.nextMessageId() };
-    return workflows.add(enteredAt, failedRunFrom(seed, ids, enteredAt));
+    return dlqIdOf(workflows.entries.add(enteredAt, failedRunFrom(seed, ids, enteredAt)));
   }
 
   /** Lets the failure callback of a dead letter become this. Throws a RangeError when it cannot, or when there is none. */
   setCallback(dlqId: string, state: CallbackState): void {
-    this.current();
-    const entry = this.#world.workflows.find(dlqId);
-    const callback = entry && runOf(entry)?.callback;
+    const callback = this.#callbackOf(dlqId);
     if (!callback) throw new RangeError(`there is no failure callback of ${dlqId}`);
     callback.become(state);
   }
@@ -168,7 +164,7 @@ export class EmulatorState {
     log.addAll(Array.from(rows, row => eventFrom(row, this.#nextId(), now, shared)));
   }
 
-  /** Lists a flow-control key with this many waiting, whatever the workload does; undefined ends that. */
+  /** Lists a flow-control key with this many waiting, in place of the workload's number; undefined ends that. */
   setWaitlist(key: string, size: number | undefined): void {
     if (size === undefined) this.#setWaitlists.delete(key);
     else this.#setWaitlists.set(key, size);
@@ -177,13 +173,13 @@ export class EmulatorState {
   /** Takes slots of a flow-control key of the workload that nothing runs in; false when there is no such key. */
   setGhostSlots(key: string, slots: number): boolean {
     this.current();
-    return this.#world.workload.haunt(key, slots);
+    return this.#world.workload.flow.takeSlots(key, slots);
   }
 
   /** Stops a flow-control key of the workload, or lets it go on; false when there is no such key. */
   pauseKey(key: string, paused: boolean): boolean {
     this.current();
-    return this.#world.workload.pause(key, paused);
+    return this.#world.workload.flow.pause(key, paused);
   }
 
   /** The dead letter of this dlqId and its place. */
@@ -204,21 +200,24 @@ export class EmulatorState {
   /** Publishes the message of a dead letter again, as the service does when it is retried, and gives the new id. */
   republish([entry, position]: Place): string {
     this.removeDlqEntry(dlqIdOf(position));
-    return this.#world.workload.publish('message' in entry ? entry.message.fields : entry.fields);
+    return this.#world.workload.publish(entry.fields);
   }
 
   /** Cancels the failure callback of a dead letter: refused when none is in progress, unknown when there is no dead letter. */
   cancelCallback(dlqId: string): Verdict {
     if (!this.findDlqEntry(dlqId)) return 'unknown';
-    const verdict = this.#world.workflows.cancel(dlqId, this.dialect.cancelTakesMs);
-    return verdict === 'unknown' ? 'refused' : verdict;
+    return this.#world.workflows.cancel(this.#callbackOf(dlqId), this.dialect.cancelTakesMs) ? 'done' : 'refused';
   }
 
   /** Runs the failed failure callback of a dead letter again: refused when it has not failed. */
   retryCallback(dlqId: string): Verdict {
     if (!this.findDlqEntry(dlqId)) return 'unknown';
-    const verdict = this.#world.workflows.retry(dlqId);
-    return verdict === 'unknown' ? 'refused' : verdict;
+    return this.#world.workflows.retry(this.#callbackOf(dlqId)) ? 'done' : 'refused';
+  }
+
+  #callbackOf(dlqId: string): FailureCallback | undefined {
+    const [entry] = this.findDlqEntry(dlqId) ?? [];
+    return entry?.run?.callback;
   }
 
   #eachDeadLetter(visit: (...place: Place) => void): void {

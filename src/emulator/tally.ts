@@ -1,4 +1,5 @@
-import type { Verdict } from './workflows.ts';
+/** What became of a request to cancel a failure callback, or to run it again. */
+export type Verdict = 'done' | 'refused' | 'unknown';
 
 /** A request to cancel a failure callback. */
 export interface CancelCall {
@@ -6,7 +7,7 @@ export interface CancelCall {
   readonly at: number;
   /** As it stood in the path. */
   readonly dlqId: string;
-  /** What became of it, whatever was answered; undefined when it was refused or spoilt before it could take effect. */
+  /** What became of it; undefined when it was refused, or struck by a fault, before it took effect. */
   verdict?: Verdict;
 }
 
@@ -15,9 +16,9 @@ const MOST_CALLS = 1000;
 
 /** What was asked of the emulator, for tests to look at. */
 export class Tally {
-  /** Requests by endpoint, such as `GET /v2/dlq`; whatever is none counts as `other`. */
+  /** Requests by endpoint, such as `GET /v2/dlq`; unknown paths count as `other`. */
   readonly calls = new Map<string, number>();
-  /** Requests to cancel a failure callback by dlqId that were let in, whatever they were answered. */
+  /** Requests to cancel a failure callback by dlqId that were let in, with any answer. */
   readonly cancels = new Map<string, number>();
   /** The latest of all that came, the earliest first. */
   readonly cancelCalls: CancelCall[] = [];
@@ -26,8 +27,8 @@ export class Tally {
     this.calls.set(endpoint, (this.calls.get(endpoint) ?? 0) + 1);
   }
 
-  /** A request to cancel has come; what comes back is for its verdict. */
-  hearCancel(at: number, dlqId: string): CancelCall {
+  /** Records a request to cancel; its verdict is to be set. */
+  recordCancel(at: number, dlqId: string): CancelCall {
     const call: CancelCall = { at, dlqId };
     this.cancelCalls.push(call);
     if (this.cancelCalls.length > MOST_CALLS) this.cancelCalls.shift();

@@ -1,12 +1,10 @@
 import { Agenda } from './agenda.ts';
-import { dlqIdOf, positionOf, runOf } from './dead-letter.ts';
-import { CALLERS } from './destinations.ts';
+import { CALLERS, type Workflow, workflows } from './destinations.ts';
 import { FailureCallback } from './failure-callback.ts';
-import type { DeadLetter, DlqEntry } from './message.ts';
+import { type DlqEntry, deadLetter } from './message.ts';
 import { createRandom, messageId, type Random } from './random.ts';
-import { retryDelay } from './retry-delay.ts';
 import { type Position, Timeline } from './timeline.ts';
-import { type Workflow, workflows } from './workflow.ts';
+import { retryDelay } from './workload.ts';
 
 export interface WorkflowParts {
   /** When runs begin to fail, milliseconds since the Unix epoch. */
@@ -16,19 +14,16 @@ export interface WorkflowParts {
   readonly everyMs: number;
   /** Share of failure callbacks that never end, at this time. */
   readonly stuck: (now: number) => number;
-  /** Whether people remove entries whose callback is done. */
+  /** Whether operators remove entries whose callback is done. */
   readonly attended: boolean;
   /** Milliseconds that an entry is kept. */
   readonly retentionMs: number;
 }
 
-/** What became of a request to cancel or to run again a failure callback. */
-export type Verdict = 'done' | 'refused' | 'unknown';
-
 /** Dead letters of workflow runs are numbered from here, so that no other dead letter has the identifier of one. */
 const FIRST_SEQ = 1_000_000_000;
 
-/** How long somebody lets a failed run lie, on average; in milliseconds. */
+/** Mean milliseconds until an operator looks at a failed run. */
 const LOOKED_AT_AFTER_MS = 10 * 3_600_000;
 
 /** How the callback of a run fares. */
@@ -70,49 +65,25 @@ export class Workflows {
     this.entries.dropEarliest(forgotten, Number.POSITIVE_INFINITY);
   }
 
-  find(dlqId: string): DlqEntry | undefined {
-    const position = positionOf(dlqId);
-    return position && this.entries.get(position);
-  }
-
-  /** Adds an entry whose callback moves only when told to. */
-  add(time: number, entry: DeadLetter): string {
-    return dlqIdOf(this.entries.add(time, entry));
-  }
-
-  remove(dlqId: string): boolean {
-    const position = positionOf(dlqId);
-    return position !== undefined && this.entries.remove(position);
-  }
-
-  /** Cancels a callback that is in progress; it says so `takesMs` later, unless it has ended by then. */
-  cancel(dlqId: string, takesMs: number): Verdict {
-    const entry = this.find(dlqId);
-    const callback = entry && runOf(entry)?.callback;
-    if (!callback?.inProgress) return entry ? 'refused' : 'unknown';
+  /** Cancels a callback that is in progress; it says so `takesMs` later, unless it has ended by then. False when it is not. */
+  cancel(callback: FailureCallback | undefined, takesMs: number): boolean {
+    if (!callback?.inProgress) return false;
     if (takesMs === 0) callback.become('CALLBACK_CANCELED');
-    else {
-      const { messageId } = callback;
-      this.#agenda.at(this.#agenda.now + takesMs, () => {
-        if (callback.inProgress && callback.messageId === messageId) callback.become('CALLBACK_CANCELED');
-      });
-    }
-    return 'done';
+    else this.#whileInProgress(callback, this.#agenda.now + takesMs, () => callback.become('CALLBACK_CANCELED'));
+    return true;
   }
 
-  /** Runs a failed callback again. */
-  retry(dlqId: string): Verdict {
-    const entry = this.find(dlqId);
-    const callback = entry && runOf(entry)?.callback;
-    if (callback?.state !== 'CALLBACK_FAIL') return entry ? 'refused' : 'unknown';
+  /** Runs a failed callback again; false when it has not failed. */
+  retry(callback: FailureCallback | undefined): boolean {
+    if (callback?.state !== 'CALLBACK_FAIL') return false;
     callback.become('CALLBACK_INPROGRESS');
     callback.messageId = this.nextMessageId();
     callback.retried = 0;
     this.#attempt(callback);
-    return 'done';
+    return true;
   }
 
-  /** The identifier of a callback that somebody asked for. */
+  /** The identifier of a callback that was sent by request. */
   nextMessageId(): string {
     return messageId(this.#parts.seed, 'c', FIRST_SEQ + this.#asked++);
   }
@@ -128,24 +99,22 @@ export class Workflows {
     const { seed, stuck, attended } = this.#parts;
     const now = this.#agenda.now;
     const number = this.#failed++;
-    // Draws of its own, so that whatever is done to this run leaves the next ones as they would be.
+    // Draws of its own, so that changes to this run do not change the next ones.
     const random = createRandom(seed + 1_000_003 * (number + 1));
     const workflow = random.pick(workflows);
     const { fields, callback: sends } = workflow;
     const workflowCreatedAt = now - random.between(10_000, 3_000_000);
     const id = messageId(seed, 'f', number);
     const callback = sends && new FailureCallback({ ...sends, messageId: messageId(seed, 'c', number) });
-    const position = this.entries.add(now, {
-      message: {
-        fields: callback ? { ...fields, failureCallback: callback.url } : fields,
-        messageId: id,
-        createdAt: workflowCreatedAt + random.between(0, 5000),
-        notBefore: workflowCreatedAt,
-        callerIP: random.pick(CALLERS),
-      },
-      responseStatus: random.pick(workflow.statuses),
-      run: { workflowRunId: `wfr_${id.slice(4)}`, workflowUrl: fields.url, workflowCreatedAt, callback },
-    });
+    const message = {
+      fields: callback ? { ...fields, failureCallback: callback.url } : fields,
+      messageId: id,
+      createdAt: workflowCreatedAt + random.between(0, 5000),
+      notBefore: workflowCreatedAt,
+      callerIP: random.pick(CALLERS),
+    };
+    const run = { workflowRunId: `wfr_${id.slice(4)}`, workflowUrl: fields.url, workflowCreatedAt, callback };
+    const position = this.entries.add(now, deadLetter(message, random.pick(workflow.statuses), run));
     if (callback) {
       const hangs = random.chance(stuck(now));
       this.#courses.set(callback, { random, workflow, hangsAt: hangs ? random.between(0, 1) : undefined });
@@ -158,11 +127,9 @@ export class Workflows {
     const course = this.#courses.get(callback);
     if (!course || course.hangsAt === callback.retried) return;
     const { random, workflow } = course;
-    const { messageId } = callback;
     callback.nextDeliveryTime = undefined;
-    this.#agenda.at(this.#agenda.now + random.exponential(workflow.callbackTakesMs), () => {
-      if (callback.inProgress && callback.messageId === messageId) this.#answered(callback, course);
-    });
+    const answeredAt = this.#agenda.now + random.exponential(workflow.callbackTakesMs);
+    this.#whileInProgress(callback, answeredAt, () => this.#answered(callback, course));
   }
 
   #answered(callback: FailureCallback, { random, workflow, hangsAt }: Course): void {
@@ -177,10 +144,15 @@ export class Workflows {
       return;
     }
     callback.retried++;
-    const { messageId } = callback;
     callback.nextDeliveryTime = this.#agenda.now + retryDelay(callback.retried);
-    this.#agenda.at(callback.nextDeliveryTime, () => {
-      if (callback.inProgress && callback.messageId === messageId) this.#attempt(callback);
+    this.#whileInProgress(callback, callback.nextDeliveryTime, () => this.#attempt(callback));
+  }
+
+  /** Runs `then` at `due`, unless the callback has ended or was sent again by then. */
+  #whileInProgress(callback: FailureCallback, due: number, then: () => void): void {
+    const { messageId } = callback;
+    this.#agenda.at(due, () => {
+      if (callback.inProgress && callback.messageId === messageId) then();
     });
   }
 
@@ -188,7 +160,7 @@ export class Workflows {
     this.#agenda.at(this.#agenda.now + random.exponential(LOOKED_AT_AFTER_MS), () => {
       const entry = this.entries.get(position);
       if (!entry) return;
-      if (runOf(entry)?.callback?.inProgress) this.#planLook(position, random);
+      if (entry.run?.callback?.inProgress) this.#planLook(position, random);
       else this.entries.remove(position);
     });
   }

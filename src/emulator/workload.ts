@@ -1,11 +1,9 @@
 import { Agenda } from './agenda.ts';
-import { fieldsOf } from './dead-letter.ts';
-import { createDelivery } from './delivery.ts';
-import { type Destination, destinations } from './destinations.ts';
-import { FlowControl, type KeyDetail } from './flow-control.ts';
-import type { DlqEntry, Fields, LoggedEvent } from './message.ts';
-import { createRandom } from './random.ts';
-import type { Scenario } from './scenarios/scenario.ts';
+import { CALLERS, type Destination, destinations } from './destinations.ts';
+import { FlowControl } from './flow-control.ts';
+import { type DlqEntry, deadLetter, type EventState, type Fields, type LoggedEvent, type Message } from './message.ts';
+import { createRandom, messageId, type Random } from './random.ts';
+import type { Scenario } from './scenarios.ts';
 import type { Timeline } from './timeline.ts';
 
 export interface WorkloadParts {
@@ -17,50 +15,45 @@ export interface WorkloadParts {
   readonly dlq: Timeline<DlqEntry>;
   /** Drops rows whose retention has ended at this time. */
   readonly expire: (now: number) => void;
-  /** Nothing arrives, and nobody comes by. */
+  /** Nothing arrives, and no operator clears dead letters. */
   readonly isIdle: boolean;
 }
 
-/** Publishers, destinations and people, all driven by one seed: what happens until a time does not depend on how often one asks. */
+/** Publishers, destinations and operators, all driven by one seed: what happens until a time does not depend on how often it is asked for. */
 export interface Workload {
   /** Lets everything happen until `now`. */
   advanceTo(now: number): void;
-  /** Flow-control keys in the order of their names. */
-  keys(): Map<string, KeyDetail>;
-  /** Lets nothing of a key start, or lets it start again; false when there is no such key. */
-  pause(key: string, paused: boolean): boolean;
-  /** Takes this many slots of a key for nothing; false when there is no such key. */
-  haunt(key: string, slots: number): boolean;
+  readonly flow: FlowControl;
   /** Publishes a message with these fields and gives its id. Unlike all else it changes what the seed would make happen next. */
   publish(fields: Fields): string;
 }
 
 /**
- * The longest time, in milliseconds, that is made up for after nobody asked for long: messages on their way before it are
- * forgotten, for making up for days would block the process. The event log must not go back further, or it would hold
- * messages without an end.
+ * The longest time, in milliseconds, that is caught up with after a long pause: days would block the process, so messages on
+ * their way before it are forgotten. The event log must not go back further, or it would hold messages without an end.
  */
 export const LONGEST_CATCH_UP_MS = 6 * 3_600_000;
 
-/** Mean time between two visits of somebody who looks after the dead letters, and how many of them a visit deals with. */
+/** Mean time between two visits of an operator to the dead letters, and how many of them a visit deals with. */
 const VISIT_EVERY_MS = 12 * 60_000;
 const VISITED_SHARE = 0.1;
 const VISITED_AT_MOST = 25;
 
-/** How a destination behaves that is none of the workload's: it takes every message. */
+/** A destination that is none of the workload's takes every message. */
 const UNKNOWN_DESTINATION = { everyMs: 0, takesMs: 200, flaky: 0, doomed: 0, statuses: [500] } as const;
 
-export function createWorkload({ start, seed, scenario, log, dlq, expire, isIdle }: WorkloadParts): Workload {
+export function createWorkload(parts: WorkloadParts): Workload {
+  const { start, seed, scenario, dlq, expire, isIdle } = parts;
   const random = createRandom(seed);
   const agenda = new Agenda(start);
   const destinationOf = new Map<Fields, Destination>(destinations.map(each => [each.fields, each]));
   const flow = new FlowControl(agenda);
   const takesMs = (usual: number) => scenario.takesMs?.(usual, agenda.now - start) ?? usual;
-  const publish = createDelivery({ seed, random, agenda, flow, log, dlq, takesMs });
+  const publish = createDelivery(parts, random, agenda, flow, takesMs);
 
   function arrive(destination: Destination): void {
     const [least, most] = destination.burst ?? [1, 1];
-    const share = scenario.doomed(destination.doomed, agenda.now - start);
+    const share = scenario.doomed?.(destination.doomed, agenda.now - start) ?? destination.doomed;
     for (let left = random.between(least, most); left > 0; left--) publish(destination, random.chance(share));
     planArrival(destination);
   }
@@ -71,14 +64,14 @@ export function createWorkload({ start, seed, scenario, log, dlq, expire, isIdle
     agenda.at(agenda.now + wait, () => arrive(destination));
   }
 
-  /** Half of the entries that somebody deals with are published again, as new messages. */
+  /** Half of the entries that an operator deals with are published again, as new messages. */
   function visit(): void {
-    // Which row is drawn must not depend on when somebody last asked, so expired rows and tombstones go first.
+    // Which row is drawn must not depend on when the state was last asked for, so expired rows and tombstones go first.
     expire(agenda.now);
     dlq.compact();
     for (let left = Math.min(VISITED_AT_MOST, Math.ceil(dlq.size * VISITED_SHARE)); left > 0; left--) {
       const entry = dlq.at(random.fraction());
-      const destination = entry && destinationOf.get(fieldsOf(entry.value));
+      const destination = entry && destinationOf.get(entry.value.fields);
       if (!destination || destination.neglected) continue;
       dlq.remove(entry);
       if (random.chance(0.5)) publish(destination, random.chance(0.1));
@@ -93,7 +86,7 @@ export function createWorkload({ start, seed, scenario, log, dlq, expire, isIdle
   function begin(): void {
     if (isIdle) return;
     for (const destination of destinations) planArrival(destination);
-    if (scenario.attended) planVisit();
+    if (!scenario.unattended) planVisit();
   }
   begin();
 
@@ -107,9 +100,90 @@ export function createWorkload({ start, seed, scenario, log, dlq, expire, isIdle
       agenda.runUntil(now);
       expire(agenda.now);
     },
-    keys: () => flow.keys(),
-    pause: (key, paused) => flow.pause(key, paused),
-    haunt: (key, slots) => flow.haunt(key, slots),
+    flow,
     publish: fields => publish(destinationOf.get(fields) ?? { fields, ...UNKNOWN_DESTINATION }, false),
+  };
+}
+
+/** Share of messages that are published with a delay and cancelled before it is over, and of retries that are cancelled. */
+const CANCELLED_MESSAGES = 0.004;
+const CANCELLED_RETRIES = 0.02;
+
+/** The service's default delay in milliseconds before retry `attempt`, 1 and up: 12 s, 148 s, 30 min, 6 h, a day. */
+export const retryDelay = (attempt: number) => Math.round(Math.min(86_400, Math.exp(2.5 * attempt)) * 1000);
+
+const errorOf = (status: number) =>
+  status === 0 ? 'connect: connection refused' : `the destination answered with status ${status}`;
+
+/**
+ * The life of a message: CREATED, ACTIVE, DELIVERED; or ACTIVE, ERROR, RETRY until it is DELIVERED or FAILED, and then a
+ * dead letter from that millisecond on; or CANCEL_REQUESTED while it waits, and CANCELLED when its time would have come.
+ */
+function createDelivery(
+  { seed, log, dlq }: WorkloadParts,
+  random: Random,
+  agenda: Agenda,
+  flow: FlowControl,
+  /** Mean duration in milliseconds of an attempt that begins now, from the usual one. */
+  takesMs: (usual: number) => number,
+) {
+  let published = 0;
+
+  function record(message: Message, state: EventState, details?: Omit<LoggedEvent, 'message' | 'state'>): void {
+    log.add(agenda.now, { message, state, ...details });
+  }
+
+  function cancelWhileWaiting(message: Message, until: number): void {
+    agenda.at(agenda.now + Math.ceil((until - agenda.now) * random.fraction()), () => {
+      record(message, 'cancel_requested');
+      agenda.at(until, () => record(message, 'cancelled'));
+    });
+  }
+
+  function attempt(message: Message, destination: Destination, doomed: boolean, retried: number): void {
+    flow.enter(message.fields, () => {
+      record(message, 'active');
+      const fails = doomed || random.chance(destination.flaky);
+      agenda.at(agenda.now + random.exponential(takesMs(destination.takesMs)), () => {
+        if (fails) afterError(message, destination, doomed, retried);
+        else record(message, 'delivered', { responseStatus: 200 });
+        // Only now, so that the log of a key never shows more at work than its parallelism.
+        flow.leave(message.fields);
+      });
+    });
+  }
+
+  function afterError(message: Message, destination: Destination, doomed: boolean, retried: number): void {
+    const responseStatus = random.pick(destination.statuses);
+    const error = errorOf(responseStatus);
+    if (retried >= message.fields.maxRetries || responseStatus === 489) {
+      record(message, 'error', { responseStatus, error });
+      record(message, 'failed', { responseStatus, error });
+      dlq.add(agenda.now, deadLetter(message, responseStatus));
+      return;
+    }
+    const nextDeliveryTime = agenda.now + retryDelay(retried + 1);
+    record(message, 'error', { responseStatus, error, nextDeliveryTime });
+    record(message, 'retry', { nextDeliveryTime });
+    if (random.chance(CANCELLED_RETRIES)) cancelWhileWaiting(message, nextDeliveryTime);
+    else agenda.at(nextDeliveryTime, () => attempt(message, destination, doomed, retried + 1));
+  }
+
+  /** Publishes a message at the agenda's time and gives its id; it fails at every attempt when `doomed`. */
+  return (destination: Destination, doomed: boolean): string => {
+    const createdAt = agenda.now;
+    const isCancelled = random.chance(CANCELLED_MESSAGES);
+    const notBefore = isCancelled ? createdAt + random.between(20_000, 300_000) : createdAt;
+    const message: Message = {
+      fields: destination.fields,
+      messageId: messageId(seed, 'w', published++),
+      createdAt,
+      notBefore,
+      callerIP: random.pick(CALLERS),
+    };
+    record(message, 'created');
+    if (isCancelled) cancelWhileWaiting(message, notBefore);
+    else agenda.at(createdAt + random.between(1, 20), () => attempt(message, destination, doomed, 0));
+    return message.messageId;
   };
 }

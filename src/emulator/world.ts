@@ -1,13 +1,13 @@
 import type { EmulatedClock } from './clock.ts';
+import { CALLERS, destinations } from './destinations.ts';
 import { type Dialect, dialectWith } from './dialect.ts';
-import { EventLog } from './event-log.ts';
-import { createLogView, type LogView } from './log-view.ts';
-import type { DlqEntry } from './message.ts';
-import { fillPast } from './past.ts';
-import { scenarioNamed } from './scenarios/index.ts';
+import { EventLog, LogView } from './event-log.ts';
+import { type DlqEntry, sharedDeadLetter } from './message.ts';
+import { createRandom } from './random.ts';
+import { scenarioNamed } from './scenarios.ts';
 import { Timeline } from './timeline.ts';
 import { Workflows } from './workflows.ts';
-import { createWorkload, LONGEST_CATCH_UP_MS, type Workload } from './workload.ts';
+import { createWorkload, LONGEST_CATCH_UP_MS } from './workload.ts';
 
 export interface WorldOptions {
   readonly clock: EmulatedClock;
@@ -31,26 +31,16 @@ export const LOG_RETENTION_MS = LONGEST_CATCH_UP_MS;
 /** How long a dead letter is kept, in milliseconds: three days, as in the service's free plan. */
 export const DLQ_RETENTION_MS = 72 * 3_600_000;
 
-/** Keeps memory bounded when nobody clears the dead letters, or a test adds events without end. */
+/** Keeps memory bounded when dead letters are never cleared, or a test adds events without end. */
 const MOST_DEAD_LETTERS = 200_000;
 const MOST_EVENTS = 1_000_000;
 
 const RUN_FAILS_EVERY_MS = 12 * 60_000;
 
-/** What happens: the lists, whatever changes them, and their retention. It moves on when it is asked, and not by itself. */
-export interface World {
-  readonly dialect: Dialect;
-  readonly clock: EmulatedClock;
-  readonly dlq: Timeline<DlqEntry>;
-  readonly log: EventLog;
-  readonly logView: LogView;
-  readonly workload: Workload;
-  readonly workflows: Workflows;
-  /** Lets everything happen until this emulated time; an earlier time does nothing. */
-  advanceTo(now: number): void;
-}
+export type World = ReturnType<typeof createWorld>;
 
-export function createWorld(options: WorldOptions): World {
+/** What happens: the lists, the workload that changes them, and their retention. It moves on only when asked. */
+export function createWorld(options: WorldOptions) {
   const { clock, seed, scenario: name, history, dlqEntries, mostEvents = MOST_EVENTS, dialect: given } = options;
   const now = clock.now();
   const start = now - Math.min(Math.max(0, history), LOG_RETENTION_MS);
@@ -62,12 +52,12 @@ export function createWorld(options: WorldOptions): World {
     const listed = scenario.listedUntil?.(time - now) ?? time - now;
     return Math.min(now + listed, time - dialect.logLagMs);
   };
-  const logView = createLogView({ seed, dialect, latest });
+  const logView = new LogView(seed, dialect, latest);
   const expire = (time: number) => {
     log.dropEarliest(time - LOG_RETENTION_MS, mostEvents);
     dlq.dropEarliest(time - DLQ_RETENTION_MS, MOST_DEAD_LETTERS + dlqEntries);
   };
-  fillPast({ seed, entries: dlqEntries, from: now - DLQ_RETENTION_MS, to: start, dlq });
+  fillPast(dlq, seed, dlqEntries, now - DLQ_RETENTION_MS, start);
   const isIdle = options.workload === false;
   const workload = createWorkload({ start, seed, scenario, log, dlq, expire, isIdle });
   const workflows = new Workflows({
@@ -76,13 +66,36 @@ export function createWorld(options: WorldOptions): World {
     seed,
     everyMs: isIdle ? Number.MAX_SAFE_INTEGER : (scenario.runFailsEveryMs ?? RUN_FAILS_EVERY_MS),
     stuck: time => scenario.stuck?.(time - start) ?? 0,
-    attended: scenario.attended,
+    attended: !scenario.unattended,
     retentionMs: DLQ_RETENTION_MS,
   });
+  /** Lets everything happen until this emulated time; an earlier time does nothing. */
   const advanceTo = (time: number) => {
     workload.advanceTo(time);
     workflows.advanceTo(time);
   };
   advanceTo(now);
   return { dialect, clock, dlq, log, logView, workload, workflows, advanceTo };
+}
+
+/** Dead letters older than this are only those that no operator clears. */
+const NEGLECTED_AFTER_MS = 12 * 3_600_000;
+
+/** Adds dead letters from before the workload, few old ones, more recent ones: from `from` to below `to`, in milliseconds since the Unix epoch. */
+function fillPast(dlq: Timeline<DlqEntry>, seed: number, entries: number, from: number, to: number): void {
+  const random = createRandom(seed + 1);
+  const templates = (neglected: boolean) =>
+    destinations
+      .filter(each => (each.neglected ?? false) === neglected)
+      .flatMap(({ fields, statuses }) => statuses.map(responseStatus => ({ fields, responseStatus })))
+      .flatMap(each =>
+        CALLERS.map(callerIP => sharedDeadLetter({ ...each, callerIP }, seed, random.between(5000, 2_000_000))),
+      );
+  const recent = templates(false);
+  const old = templates(true);
+  for (let index = 0; index < entries; index++) {
+    // Ages fall with the cube of the index, so they come out sorted: earliest first.
+    const age = (to - from) * (1 - (index + random.fraction()) / entries) ** 3;
+    dlq.add(Math.min(to - 1, Math.floor(to - age)), random.pick(age > NEGLECTED_AFTER_MS ? old : recent));
+  }
 }

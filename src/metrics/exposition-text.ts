@@ -1,20 +1,5 @@
 import type { Format } from '../model/exposition.ts';
-import type { Exemplar, Family, Sample } from './family.ts';
-
-/** Label value that Prometheus 3 and client_golang make of a bucket's upper bound: `300.0`, `0.25`, `1e+06`, `+Inf`. */
-export function formatLe(bound: number): string {
-  if (!Number.isFinite(bound)) return formatValue(bound);
-  // Go's strconv.FormatFloat(bound, 'g', -1, 64): exponents below -4 and from 6 are written, with two digits at least.
-  const [digits = '', exponent = ''] = bound.toExponential().split('e');
-  if (Number(exponent) >= -4 && Number(exponent) < 6) return Number.isInteger(bound) ? `${bound}.0` : String(bound);
-  return `${digits}e${exponent[0]}${exponent.slice(1).padStart(2, '0')}`;
-}
-
-function formatValue(value: number): string {
-  if (value === Number.POSITIVE_INFINITY) return '+Inf';
-  if (value === Number.NEGATIVE_INFINITY) return '-Inf';
-  return String(value);
-}
+import { type Exemplar, type Family, formatValue, type Sample } from './family.ts';
 
 const ESCAPES: Readonly<Record<string, string>> = { '\\': '\\\\', '"': '\\"', '\n': '\\n' };
 const escapeOne = (character: string) => ESCAPES[character] as string;

@@ -1,12 +1,9 @@
 import { setImmediate } from 'node:timers/promises';
 import type { Format, Scope } from '../model/exposition.ts';
-import { type Body, createBody, createSlot, fillSlot, type Slot } from './exposition-body.ts';
+import { type Body, createBody, createFragment, type Fragment, fillFragment } from './exposition-body.ts';
 import { checkFamilies } from './exposition-check.ts';
 import { renderHeader, renderSamples } from './exposition-text.ts';
 import type { Sample, Source } from './family.ts';
-
-export type { Format, Scope } from '../model/exposition.ts';
-export { formatLe } from './exposition-text.ts';
 
 export const CONTENT_TYPES: Readonly<Record<Format, string>> = {
   text: 'text/plain; version=0.0.4; charset=utf-8',
@@ -21,8 +18,8 @@ export interface Exposition {
    */
   render(options: RenderOptions): Buffer;
   /**
-   * The same, a few milliseconds at a time, so that whatever else the process does goes on meanwhile. What changes
-   * meanwhile may be in it or not, family by family.
+   * The same, a few milliseconds a turn of the event loop, so that other work goes on. What changes meanwhile may be in it
+   * or not, family by family.
    */
   renderInSlices(options: RenderOptions): Promise<Buffer>;
 }
@@ -33,25 +30,29 @@ interface RenderOptions {
   readonly gzip: boolean;
 }
 
-/** Sources that are rendered, or parts that are deflated, before others have their turn: some milliseconds. */
-const SLICE = 16;
+/** Sources rendered, or chunks deflated, in one turn of the event loop: some milliseconds. */
+const STEPS_A_TURN = 16;
 
 /** A source and what was last rendered of it. */
 interface Shown {
   readonly source: Source;
-  readonly slots: ReadonlyMap<string, Slot>;
+  readonly fragments: ReadonlyMap<string, Fragment>;
   /** In OpenMetrics, of families whose samples may have exemplars; those of the others are as in the text format. */
-  readonly exemplified: ReadonlyMap<string, Slot>;
+  readonly exemplified: ReadonlyMap<string, Fragment>;
   asked: boolean;
   revision: unknown;
-  /** Of the slot that changed last. */
+  /** Of the fragment that changed last. */
   version: number;
 }
 
-/** What a scope looks like in one format: for each family a header and a slot for every source. */
+/** What a scope looks like in one format: for each family a header and a fragment for every source. */
 interface View {
   readonly shown: readonly Shown[];
-  readonly groups: readonly { readonly header: Slot; readonly text: string; readonly samples: readonly Slot[] }[];
+  readonly groups: readonly {
+    readonly header: Fragment;
+    readonly text: string;
+    readonly samples: readonly Fragment[];
+  }[];
   readonly body: Body;
   version: number;
 }
@@ -70,9 +71,9 @@ export function createExposition(
   const everything = sources.map(
     (source): Shown => ({
       source,
-      slots: new Map(source.families.map(family => [family.name, createSlot()])),
+      fragments: new Map(source.families.map(family => [family.name, createFragment()])),
       exemplified: new Map(
-        source.families.filter(({ type }) => type === 'histogram').map(({ name }) => [name, createSlot()]),
+        source.families.filter(({ type }) => type === 'histogram').map(({ name }) => [name, createFragment()]),
       ),
       asked: false,
       revision: undefined,
@@ -87,14 +88,14 @@ export function createExposition(
   const views = new Map<readonly Shown[], Map<Format, View>>();
   let version = 0;
 
-  /** Bodies of all sources, as long as nothing changes. Those of one account are soon joined, and their texts add up. */
-  const kept = new Map<string, Buffer>();
-  let keptVersion = -1;
+  /** Bodies of all sources, as long as nothing changes. One account's are quickly joined, and a copy each would add up. */
+  const cache = new Map<string, Buffer>();
+  let cachedVersion = -1;
 
-  function checkedSamples({ source, slots }: Shown): ReadonlyMap<string, readonly Sample[]> {
+  function checkedSamples({ source, fragments }: Shown): ReadonlyMap<string, readonly Sample[]> {
     const samples = source.samples();
     for (const name of samples.keys()) {
-      if (!slots.has(name)) throw new Error(`samples of ${name}, which their source does not list`);
+      if (!fragments.has(name)) throw new Error(`samples of ${name}, which their source does not list`);
     }
     return samples;
   }
@@ -113,15 +114,15 @@ export function createExposition(
     version++;
     for (const family of owned) {
       const own = samples.get(family.name) ?? [];
-      const slot = shown.slots.get(family.name) as Slot;
+      const fragment = shown.fragments.get(family.name) as Fragment;
       const text = renderSamples(family, account, own, 'text');
-      if (fillSlot(slot, text, version)) shown.version = version;
+      if (fillFragment(fragment, text, version)) shown.version = version;
       const exemplified = shown.exemplified.get(family.name);
       if (!exemplified) continue;
       if (own.every(({ exemplar }) => exemplar === undefined)) {
-        exemplified.content = slot.content;
-        exemplified.version = slot.version;
-      } else if (fillSlot(exemplified, renderSamples(family, account, own, 'openmetrics'), version)) {
+        exemplified.content = fragment.content;
+        exemplified.version = fragment.version;
+      } else if (fillFragment(exemplified, renderSamples(family, account, own, 'openmetrics'), version)) {
         shown.version = version;
       }
     }
@@ -133,18 +134,18 @@ export function createExposition(
   function createView(shown: readonly Shown[], format: Format): View {
     const groups = families
       .map((family, index) => ({
-        header: createSlot(),
+        header: createFragment(),
         text: headers[format][index] as string,
         samples: shown.flatMap(
-          ({ slots, exemplified }) =>
-            (format === 'openmetrics' ? exemplified.get(family.name) : undefined) ?? slots.get(family.name) ?? [],
+          ({ fragments, exemplified }) =>
+            (format === 'openmetrics' ? exemplified.get(family.name) : undefined) ?? fragments.get(family.name) ?? [],
         ),
       }))
       .filter(({ samples }) => samples.length > 0);
-    const end = createSlot();
-    if (format === 'openmetrics') fillSlot(end, '# EOF\n', 0);
-    const slots = [...groups.flatMap(({ header, samples }) => [header, ...samples]), end];
-    return { shown, groups, body: createBody(slots), version: -1 };
+    const end = createFragment();
+    if (format === 'openmetrics') fillFragment(end, '# EOF\n', 0);
+    const fragments = [...groups.flatMap(({ header, samples }) => [header, ...samples]), end];
+    return { shown, groups, body: createBody(fragments), version: -1 };
   }
 
   function viewOf(scope: Scope, format: Format): View {
@@ -152,7 +153,7 @@ export function createExposition(
       scope === 'everything' ? everything : (byAccount.get(scope === 'agent' ? undefined : scope.account) ?? []);
     const known = views.get(chosen) ?? new Map<Format, View>();
     const view = known.get(format) ?? createView(chosen, format);
-    // A name that no source has is not remembered: it would let whoever asks fill the memory.
+    // An unknown account is not remembered: requests could fill the memory with names.
     if (chosen.length > 0) views.set(chosen, known.set(format, view));
     return view;
   }
@@ -162,7 +163,7 @@ export function createExposition(
     const latest = view.shown.reduce((latest, shown) => Math.max(latest, shown.version), 0);
     if (latest === view.version) return;
     for (const { header, text, samples } of view.groups) {
-      fillSlot(header, samples.some(slot => slot.content !== '') ? text : '', latest);
+      fillFragment(header, samples.some(fragment => fragment.content !== '') ? text : '', latest);
     }
     view.version = latest;
   }
@@ -171,14 +172,14 @@ export function createExposition(
     const view = viewOf(scope, format);
     yield* update(view);
     const { version } = view;
-    if (keptVersion !== version && scope === 'everything') kept.clear();
+    if (cachedVersion !== version && scope === 'everything') cache.clear();
     const key = `${format} ${gzip}`;
-    const known = scope === 'everything' ? kept.get(key) : undefined;
+    const known = scope === 'everything' ? cache.get(key) : undefined;
     if (known) return known;
-    if (scope === 'everything') keptVersion = version;
+    if (scope === 'everything') cachedVersion = version;
     const body = gzip ? yield* view.body.gzip() : view.body.plain();
     // Others may have rendered something newer meanwhile.
-    if (scope === 'everything' && keptVersion === version && view.version === version) kept.set(key, body);
+    if (scope === 'everything' && cachedVersion === version && view.version === version) cache.set(key, body);
     return body;
   }
 
@@ -195,7 +196,7 @@ export function createExposition(
       for (let turn = 1; ; turn += 1) {
         const { done, value } = steps.next();
         if (done) return value;
-        if (turn % SLICE === 0) await setImmediate();
+        if (turn % STEPS_A_TURN === 0) await setImmediate();
       }
     },
   };

@@ -1,7 +1,4 @@
-import type { Exemplar } from './histogram.ts';
-
 /** The door of this room: what a metric family is, and what its samples are. */
-export { createHistogram, type Exemplar, type HistogramState, histogramSamples, observeValue } from './histogram.ts';
 
 export type FamilyType = 'gauge' | 'counter' | 'histogram' | 'info';
 
@@ -23,6 +20,15 @@ export interface Sample<L extends string = string> {
   readonly suffix?: '_bucket' | '_sum' | '_count';
   /** Of a bucket: one of the traces in it. Only OpenMetrics has a place for it. */
   readonly exemplar?: Exemplar;
+}
+
+/** A trace that shows how one value came about. */
+export interface Exemplar {
+  /** 32 hexadecimal digits. */
+  readonly traceId: string;
+  readonly value: number;
+  /** When the value was observed, milliseconds since the Unix epoch. */
+  readonly time: number;
 }
 
 export type Families = Readonly<Record<string, Family>>;
@@ -48,7 +54,7 @@ export const info = define('info');
 
 /**
  * One source of samples: a collector's facts of one account, or the agent's own numbers.
- * Two sources may own the same family; their samples then differ in account or labels, which nobody checks here.
+ * Two sources may own the same family; their samples must then differ in account or labels, which is not checked.
  */
 export interface Source {
   /** Written as the first label of each sample when present. */
@@ -58,4 +64,70 @@ export interface Source {
   revision(): unknown;
   /** Samples by name of the family; families without samples are not shown for this source. */
   samples(): ReadonlyMap<string, readonly Sample[]>;
+}
+
+/** A histogram's state. `counts` has one number more than there are bounds: that above the last. Not cumulative. */
+export interface HistogramState {
+  readonly counts: number[];
+  sum: number;
+  /** The latest trace of each bucket, where there is one. */
+  exemplars?: (Exemplar | null)[];
+}
+
+export function createHistogram(bounds: readonly number[]): HistogramState {
+  return { counts: Array(bounds.length + 1).fill(0), sum: 0 };
+}
+
+/** Adds one value to the histogram with these upper bounds, which are inclusive and rise. */
+export function observeValue(
+  histogram: HistogramState,
+  bounds: readonly number[],
+  value: number,
+  exemplar?: Omit<Exemplar, 'value'>,
+): void {
+  let index = 0;
+  while (index < bounds.length && value > (bounds[index] as number)) index += 1;
+  (histogram.counts[index] as number) += 1;
+  histogram.sum += value;
+  if (!exemplar) return;
+  histogram.exemplars ??= bounds.map(() => null);
+  histogram.exemplars[index] = { ...exemplar, value };
+}
+
+/** The lines of one series of a histogram. */
+export function histogramSamples<L extends string>(
+  labels: Sample<L>['labels'],
+  bounds: readonly number[],
+  { counts, sum, exemplars }: Readonly<HistogramState>,
+): Sample<L>[] {
+  const samples: Sample<L>[] = [];
+  let below = 0;
+  for (const [index, count] of counts.entries()) {
+    below += count;
+    const le = formatLe(bounds[index] ?? Number.POSITIVE_INFINITY);
+    const exemplar = exemplars?.[index];
+    const sample = { labels: { ...labels, le }, value: below, suffix: '_bucket' } as const;
+    samples.push(exemplar ? { ...sample, exemplar } : sample);
+  }
+  samples.push(
+    // To a millionth, which adding up floating-point numbers would spoil.
+    { labels, value: Math.round(sum * 1e6) / 1e6, suffix: '_sum' },
+    { labels, value: below, suffix: '_count' },
+  );
+  return samples;
+}
+
+/** Label value that Prometheus 3 and client_golang make of a bucket's upper bound: `300.0`, `0.25`, `1e+06`, `+Inf`. */
+export function formatLe(bound: number): string {
+  if (!Number.isFinite(bound)) return formatValue(bound);
+  // Go's strconv.FormatFloat(bound, 'g', -1, 64): exponents below -4 and from 6 are written, with two digits at least.
+  const [digits = '', exponent = ''] = bound.toExponential().split('e');
+  if (Number(exponent) >= -4 && Number(exponent) < 6) return Number.isInteger(bound) ? `${bound}.0` : String(bound);
+  return `${digits}e${exponent[0]}${exponent.slice(1).padStart(2, '0')}`;
+}
+
+export function formatValue(value: number): string {
+  if (value === Number.POSITIVE_INFINITY) return '+Inf';
+  if (value === Number.NEGATIVE_INFINITY) return '-Inf';
+  return String(value);
 }

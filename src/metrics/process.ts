@@ -6,8 +6,7 @@ import {
   Registry,
 } from 'prom-client';
 import type { Counter, Histogram } from '../kit/counter.ts';
-import { formatLe } from './exposition.ts';
-import type { FamilyType, Sample, Source } from './family.ts';
+import { type FamilyType, formatLe, type Sample, type Source } from './family.ts';
 
 /** What this process says of itself: process_*, nodejs_*, delivery_watch_* and what is not split by account. */
 export interface ProcessMetrics {

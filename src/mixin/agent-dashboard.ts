@@ -19,7 +19,6 @@ export const agentDashboard: readonly RowSpec[] = [
         kind: 'stat',
         title: 'Agents',
         description: 'How many agents are there?',
-        unit: 'short',
         queries: one(`count(${ofAgent('delivery_watch_build_info')})`),
       },
       {
@@ -34,7 +33,6 @@ export const agentDashboard: readonly RowSpec[] = [
         kind: 'stat',
         title: 'Stale rounds',
         description: 'How many rounds have not come through for so long that what they read is stale?',
-        unit: 'short',
         queries: one(`sum(${lowest(chosen(own.dataStale))})`),
         thresholds: { warning: 1, critical: 2 },
       },
@@ -42,7 +40,6 @@ export const agentDashboard: readonly RowSpec[] = [
         kind: 'stat',
         title: 'Tokens refused',
         description: 'How many accounts have a token that the service refuses?',
-        unit: 'short',
         queries: one(level(own.tokenRejected)),
         thresholds: { warning: 1, critical: 1 },
       },
@@ -50,7 +47,6 @@ export const agentDashboard: readonly RowSpec[] = [
         kind: 'stat',
         title: 'Budget left today',
         description: 'How many requests does the tightest account’s budget leave for this UTC day?',
-        unit: 'short',
         queries: one(`min(${chosen(own.budgetRemaining)})`),
       },
       {
@@ -73,24 +69,20 @@ export const agentDashboard: readonly RowSpec[] = [
         queries: each(ROUND, `max by (account, collector, round) (${chosen(own.success)})`),
       },
       {
-        kind: 'graph',
         title: 'Age of the data',
         description: 'How old is what each round last read completely?',
         unit: 'dtdurations',
         queries: each(ROUND, `time() - max by (account, collector, round) (${chosen(own.dataTimestamp)})`),
       },
       {
-        kind: 'graph',
         title: 'Duration of rounds',
         description: 'How long do rounds take?',
         unit: 's',
         queries: each(ROUND, `max by (account, collector, round) (${chosen(own.duration)})`),
       },
       {
-        kind: 'graph',
         title: 'Failures in a row',
         description: 'How many attempts of a round have failed since the last that succeeded?',
-        unit: 'short',
         queries: each(ROUND, `max by (account, collector, round) (${chosen(own.consecutiveFailures)})`),
       },
       {
@@ -105,10 +97,8 @@ export const agentDashboard: readonly RowSpec[] = [
         ],
       },
       {
-        kind: 'graph',
         title: 'Values beyond caps',
         description: 'How many label values are folded into __other__?',
-        unit: 'short',
         queries: each('{{family}}', level(seriesDropped, ['family'])),
       },
     ],
@@ -131,14 +121,12 @@ export const agentDashboard: readonly RowSpec[] = [
         queries: each('{{outcome}}', flow(own.requests, ['outcome'])),
       },
       {
-        kind: 'graph',
         title: 'Limited requests',
         description: 'How many requests are answered with 429?',
         unit: 'reqps',
         queries: each('{{account}}', flow(own.requests, ['account'], { outcome: 'rate_limited' })),
       },
       {
-        kind: 'graph',
         title: 'Duration of requests, p95',
         description: 'How long does the service take to answer, all accounts together?',
         unit: 's',
@@ -148,25 +136,20 @@ export const agentDashboard: readonly RowSpec[] = [
         ),
       },
       {
-        kind: 'graph',
         title: 'Received',
         description: 'How many bytes do answers take on the wire?',
         unit: 'Bps',
         queries: each('{{endpoint}}', flow(own.responseBytes, ['endpoint'])),
       },
       {
-        kind: 'graph',
         title: 'Waiting for the budget',
         description:
           'How many seconds a second do requests wait for their turn? More than their number: the budget is too tight.',
-        unit: 'short',
         queries: each('{{account}}', flow(own.budgetWait, ['account'])),
       },
       {
-        kind: 'graph',
         title: 'Requests left today',
         description: 'Does the day’s budget last the day?',
-        unit: 'short',
         queries: each('{{account}}', `min by (account) (${chosen(own.budgetRemaining)})`),
       },
     ],
@@ -176,7 +159,6 @@ export const agentDashboard: readonly RowSpec[] = [
     isCollapsed: true,
     panels: [
       {
-        kind: 'graph',
         title: 'Age of the newest event',
         description: 'How far is the log behind? An account at rest has old events, too.',
         unit: 'dtdurations',
@@ -207,16 +189,15 @@ export const agentDashboard: readonly RowSpec[] = [
     isCollapsed: true,
     panels: [
       {
-        kind: 'graph',
         title: 'Alerts',
         description: 'Which of the agent’s own rules have alerts? Needs alerts.enabled.',
-        unit: 'short',
         queries: each('{{alert}} {{state}}', level(alertingFamilies.alerts, ['alert', 'state'])),
       },
       {
         kind: 'stack',
         title: 'Notifications',
-        description: 'Is somebody told? failed is tried again, dropped is not. Needs alerts.enabled and a notifier.',
+        description:
+          'Do notifications arrive? failed is tried again, dropped is not. Needs alerts.enabled and a notifier.',
         unit: 'cps',
         queries: each(
           '{{notifier}} {{outcome}}',
@@ -230,7 +211,6 @@ export const agentDashboard: readonly RowSpec[] = [
     isCollapsed: true,
     panels: [
       {
-        kind: 'graph',
         title: 'Memory',
         description: 'How much memory does the agent take, and how much of it is its heap?',
         unit: 'bytes',
@@ -240,38 +220,32 @@ export const agentDashboard: readonly RowSpec[] = [
         ],
       },
       {
-        kind: 'graph',
         title: 'Processor',
         description: 'How many processors does the agent keep busy?',
         unit: 'percentunit',
         queries: each('{{instance}}', rate(ofAgent('process_cpu_seconds_total'))),
       },
       {
-        kind: 'graph',
         title: 'Event-loop delay, p99',
         description: 'For how long does something hold up everything else?',
         unit: 's',
         queries: each('{{instance}}', ofAgent('nodejs_eventloop_lag_p99_seconds')),
       },
       {
-        kind: 'graph',
         title: 'Garbage collection',
         description: 'Which share of the time is spent on collecting garbage?',
         unit: 'percentunit',
         queries: each('{{instance}} {{kind}}', rate(ofAgent('nodejs_gc_duration_seconds', {}, '_sum'))),
       },
       {
-        kind: 'graph',
         title: 'Restarts an hour',
         description: 'Does the agent end and begin again?',
-        unit: 'short',
         queries: each('{{instance}}', `changes(${ofAgent('process_start_time_seconds')}[1h])`),
       },
       {
         kind: 'table',
         title: 'Versions',
         description: 'Which versions run, and do they agree?',
-        unit: 'short',
         queries: each('{{version}}', `count by (version, node_version) (${ofAgent('delivery_watch_build_info')})`),
       },
     ],

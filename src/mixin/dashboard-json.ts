@@ -87,18 +87,10 @@ const STAT_HEIGHT = 4;
 const GRAPH_HEIGHT = 8;
 
 function thresholds({ warning, critical }: NonNullable<PanelSpec['thresholds']>) {
-  const steps =
-    warning > critical
-      ? [
-          { value: null, color: 'red' },
-          { value: critical, color: 'orange' },
-          { value: warning, color: 'green' },
-        ]
-      : [
-          { value: null, color: 'green' },
-          { value: warning, color: 'orange' },
-          { value: critical, color: 'red' },
-        ];
+  const isFalling = warning > critical;
+  const colours = isFalling ? ['red', 'orange', 'green'] : ['green', 'orange', 'red'];
+  const bounds = isFalling ? [null, critical, warning] : [null, warning, critical];
+  const steps = colours.map((color, index) => ({ value: bounds[index] ?? null, color }));
   return new ThresholdsConfigBuilder().mode(ThresholdsMode.Absolute).steps(steps);
 }
 
@@ -119,7 +111,7 @@ function panelOf(kind: PanelSpec['kind']) {
 }
 
 function toPanel(spec: PanelSpec, width: number) {
-  const { kind, title, description, unit, queries } = spec;
+  const { kind, title, description, unit = 'short', queries } = spec;
   const panel = panelOf(kind).title(title).description(description).unit(unit).span(width).datasource(DATASOURCE);
   queries.forEach(({ expr, legend }, index) => {
     const query = new DataqueryBuilder()

@@ -108,7 +108,7 @@ export const dlqDashboard: readonly RowSpec[] = [
         kind: 'stack',
         title: 'Left, by reason',
         description:
-          'Do messages leave because somebody dealt with them, or because they expired? Seen at complete walks.',
+          'Do messages leave because they were retried or removed, or because they expired? Seen at complete walks.',
         unit: 'cps',
         queries: each('{{reason}}', flow(left, ['reason'], ALL)),
       },
@@ -227,7 +227,7 @@ export const dlqDashboard: readonly RowSpec[] = [
       {
         kind: 'states',
         title: 'Brakes',
-        description: 'Is a breaker open, or has somebody paused auto-cancel? 1: nothing is done.',
+        description: 'Is a breaker open, or auto-cancel paused? 1: nothing is cancelled.',
         unit: 'bool',
         queries: [
           {
@@ -240,7 +240,7 @@ export const dlqDashboard: readonly RowSpec[] = [
       {
         kind: 'graph',
         title: 'Oldest cancel without an end',
-        description: 'For how long has nobody known how the oldest cancel ended? Nothing is well.',
+        description: 'For how long has the outcome of the oldest cancel been unknown? Empty when none is.',
         unit: 'dtdurations',
         queries: each('{{account}} {{rule}}', age(oldestUnresolved, ['account', 'rule'])),
       },

@@ -2,7 +2,7 @@ import { highest, increase, latest, type RecordingRule, rate, series, total } fr
 import { dlq } from '../collectors/dlq/dlq.ts';
 import { events } from '../collectors/events/events.ts';
 import { flowControl } from '../collectors/flow-control.ts';
-import { formatLe } from '../metrics/exposition.ts';
+import { formatLe } from '../metrics/family.ts';
 import type { Alert } from './alert.ts';
 
 /** 99 % of messages are to be delivered: shares of failed ones that spend the budget of 30 days 14.4 and 6 times too fast. */

@@ -51,14 +51,12 @@ export const overview: readonly RowSpec[] = [
         kind: 'stat',
         title: 'In flight',
         description: 'How many messages were created and have not ended?',
-        unit: 'short',
         queries: one(level(inFlight)),
       },
       {
         kind: 'stat',
         title: 'Dead letters',
         description: 'How many messages are in the dead-letter queues? The filter all is the whole of each.',
-        unit: 'short',
         queries: one(level(messages, [], { filter: 'all' })),
       },
       {
@@ -73,7 +71,6 @@ export const overview: readonly RowSpec[] = [
         kind: 'stat',
         title: 'Alerts firing',
         description: 'How many of the alerts on delivery-watch fire? Needs the alerting rules.',
-        unit: 'short',
         queries: one(
           'count(ALERTS{alertname=~"Delivery.*", alertstate="firing", job=~"$job", account=~"$account|"}) or vector(0)',
         ),
@@ -84,7 +81,6 @@ export const overview: readonly RowSpec[] = [
         title: 'Rounds blind',
         description:
           'How many rounds of collectors have not come through for so long that their data is stale? With any, other panels show old numbers or none.',
-        unit: 'short',
         queries: one(`sum(${lowest(chosen(ownFamilies.dataStale))})`),
         thresholds: { warning: 1, critical: 2 },
       },
@@ -108,7 +104,6 @@ export const overview: readonly RowSpec[] = [
         queries: each('{{state}}', flow(total, ['state'])),
       },
       {
-        kind: 'graph',
         title: 'Delivered by destination',
         description:
           'Where are messages delivered? The ten busiest; one line without a name where events.destination is none.',
@@ -116,7 +111,6 @@ export const overview: readonly RowSpec[] = [
         queries: each('{{destination}}', `topk(10, ${flow(finished, ['destination'], DELIVERED)})`),
       },
       {
-        kind: 'graph',
         title: 'Failed by destination',
         description:
           'Where do messages fail for good? The ten worst; one line without a name where events.destination is none.',
@@ -129,7 +123,6 @@ export const overview: readonly RowSpec[] = [
     title: 'Errors',
     panels: [
       {
-        kind: 'graph',
         title: 'Failed messages',
         description:
           'Which share of the messages that end fails for good? The lines are the objective of 1 % and the share at which messages are lost fast.',
@@ -138,7 +131,6 @@ export const overview: readonly RowSpec[] = [
         thresholds: { warning: 0.01, critical: 0.05 },
       },
       {
-        kind: 'graph',
         title: 'Attempts that lead to a retry',
         description: 'Which share of the attempts has to be made again? It rises before the dead-letter queue does.',
         unit: 'percentunit',
@@ -161,7 +153,6 @@ export const overview: readonly RowSpec[] = [
         queries: each('{{le}}', rise(timeToDeliver, '$__rate_interval', ['le'], {}, '_bucket')),
       },
       {
-        kind: 'graph',
         title: 'Queue wait',
         description: 'How long do messages wait from when they are due until their first attempt?',
         unit: 's',
@@ -171,31 +162,26 @@ export const overview: readonly RowSpec[] = [
         ],
       },
       {
-        kind: 'graph',
         title: 'Attempts of a message',
         description: 'How many attempts does a message take on average, by how it ends?',
-        unit: 'short',
         queries: each(
           '{{outcome}}',
           `${flow(attempts, ['outcome'], {}, '_sum')} / ${flow(attempts, ['outcome'], {}, '_count')}`,
         ),
       },
       {
-        kind: 'graph',
         title: 'Duration of an attempt, p95',
         description: 'How long do destinations take to answer, by whether they took the message?',
         unit: 's',
         queries: each('{{result}}', quantile(0.95, attempt, ['result'])),
       },
       {
-        kind: 'graph',
         title: 'Overdue messages',
         description: 'How many messages a second have not ended five minutes after they were due?',
         unit: 'cps',
         queries: each('{{account}}', flow(overdue, ['account'])),
       },
       {
-        kind: 'graph',
         title: 'Oldest message in flight',
         description: 'How old is the oldest message that has not ended?',
         unit: 'dtdurations',
@@ -207,14 +193,11 @@ export const overview: readonly RowSpec[] = [
     title: 'Saturation',
     panels: [
       {
-        kind: 'graph',
         title: 'Waitlists',
         description: 'How many messages wait on flow-control keys? The ten longest.',
-        unit: 'short',
         queries: each(KEY, `topk(10, ${level(waitlistSize, perKey)})`),
       },
       {
-        kind: 'graph',
         title: 'Parallelism used',
         description:
           'How much of the parallelism of a flow-control key is used? The ten fullest; only where the service reports it.',
@@ -222,7 +205,6 @@ export const overview: readonly RowSpec[] = [
         queries: each(KEY, `topk(10, ${level(parallelismInUse, perKey)} / (${level(parallelismLimit, perKey)} > 0))`),
       },
       {
-        kind: 'graph',
         title: 'Rate used',
         description:
           'How much of the rate of a flow-control key is used in its present period? The ten fullest; only where the service reports it.',
@@ -230,10 +212,8 @@ export const overview: readonly RowSpec[] = [
         queries: each(KEY, `topk(10, ${level(rateUsed, perKey)} / (${level(rateLimit, perKey)} > 0))`),
       },
       {
-        kind: 'graph',
         title: 'Paused keys',
         description: 'How many flow-control keys are paused? Only where the service reports it.',
-        unit: 'short',
         queries: each('{{account}}', level(paused, ['account'])),
       },
     ],

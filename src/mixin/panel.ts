@@ -13,12 +13,13 @@ export interface Query {
 type Unit = 'short' | 'percentunit' | 's' | 'dtdurations' | 'cps' | 'reqps' | 'Bps' | 'bytes' | 'bool';
 
 export interface PanelSpec {
-  /** `stat` one number; `graph` lines over time; `stack` areas that add up; `states` bands of 0 and 1; `table` the latest values. */
-  readonly kind: 'stat' | 'graph' | 'stack' | 'states' | 'table' | 'heatmap';
+  /** Default `graph`, lines over time. `stat` one number; `stack` areas that add up; `states` bands of 0 and 1; `table` the latest values. */
+  readonly kind?: 'stat' | 'graph' | 'stack' | 'states' | 'table' | 'heatmap';
   readonly title: string;
   /** The question that the panel answers, and how to read it. */
   readonly description: string;
-  readonly unit: Unit;
+  /** Default `short`: a plain number. */
+  readonly unit?: Unit;
   readonly queries: readonly Query[];
   /** Where it turns amber and red, or, upside down, green. */
   readonly thresholds?: { readonly warning: number; readonly critical: number };

@@ -16,8 +16,8 @@ export interface Database {
   close(): void;
 }
 
-/** Milliseconds to wait, blocking, for another program's lock. Readers never make this one wait, other writers should not exist. */
-const PATIENCE = 500;
+/** To wait, blocking, for another program's lock. Readers never hold one that counts, other writers should not exist. */
+const BUSY_TIMEOUT_MS = 500;
 
 /**
  * Bytes up to which a file is checked whole at the start: 70 ms of a core when it is in memory. Every collector reads its
@@ -79,7 +79,7 @@ function assertUsable(file: string): void {
 function inspect(file: string): void {
   const size = sizeOf(file);
   if (!size) return;
-  const db = new DatabaseSync(file, { readOnly: true, timeout: PATIENCE });
+  const db = new DatabaseSync(file, { readOnly: true, timeout: BUSY_TIMEOUT_MS });
   try {
     checkSchema(db, file);
     if (size > LARGEST_CHECKED) return;
@@ -93,7 +93,7 @@ function inspect(file: string): void {
 }
 
 function connect(file: string): DatabaseSync {
-  const db = new DatabaseSync(file, { timeout: PATIENCE });
+  const db = new DatabaseSync(file, { timeout: BUSY_TIMEOUT_MS });
   try {
     checkSchema(db, file);
     const mode = db.prepare('PRAGMA journal_mode = WAL').get()?.journal_mode;
@@ -106,14 +106,6 @@ function connect(file: string): DatabaseSync {
     db.close();
     throw error;
   }
-}
-
-function openLocked(file: string): Omit<Database, 'close'> {
-  assertUsable(file);
-  createPrivateFile(file);
-  inspect(file);
-  const db = connect(file);
-  return { file, db, assertInPlace: watch([file, `${file}-wal`, `${file}-lock`]) };
 }
 
 /** Gives a function that throws once one of these paths leads to another file than now. */
@@ -134,8 +126,12 @@ export function openDatabase(path: string): Database {
     const file = followLinks(path);
     const unlock = lockForProcess(file);
     try {
-      const opened = openLocked(file);
-      return { ...opened, close: () => close(opened.db, unlock) };
+      assertUsable(file);
+      createPrivateFile(file);
+      inspect(file);
+      const db = connect(file);
+      const assertInPlace = watch([file, `${file}-wal`, `${file}-lock`]);
+      return { file, db, assertInPlace, close: () => close(db, unlock) };
     } catch (error) {
       unlock();
       throw error;
@@ -145,19 +141,19 @@ export function openDatabase(path: string): Database {
   }
 }
 
-/** Milliseconds to wait, blocking, for the agent's transaction: longer than one takes on a slow disk. */
-const PATIENCE_BESIDE = 5000;
+/** To wait, blocking, for the agent's transaction: longer than one takes on a slow disk. */
+const ATTACHED_BUSY_TIMEOUT_MS = 5000;
 
 /**
- * Opens the database at `path` as it is, beside the process whose database it is, whether that runs or not: no lock, no
- * migration, no checkpoint while another has it open. Throws StoreError.
+ * Opens the database at `path` as it is, whether the agent that owns it runs or not: no lock, no migration, no checkpoint
+ * while another process has it open. Throws StoreError.
  */
-export function openDatabaseBeside(path: string): Database {
+export function attachDatabase(path: string): Database {
   try {
     if (!existsSync(path)) throw new StoreError('missing', resolve(path));
     const file = realpathSync(path);
     assertUsable(file);
-    const db = new DatabaseSync(file, { timeout: PATIENCE_BESIDE });
+    const db = new DatabaseSync(file, { timeout: ATTACHED_BUSY_TIMEOUT_MS });
     try {
       requireSchema(db, file);
       // A checkpoint is the agent's work: it would be waited for here, and there by others.

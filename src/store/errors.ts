@@ -1,25 +1,5 @@
-/** Why the store can't do what it was asked. Closed: callers may use it as a log field or a label. */
-export const STORE_REASONS = [
-  'path',
-  'readonly',
-  'locked',
-  'corrupt',
-  'foreign',
-  'newer',
-  'older',
-  'missing',
-  'unshared',
-  'replaced',
-  'full',
-  'io',
-  'invalid',
-  'closed',
-] as const;
-
-export type StoreReason = (typeof STORE_REASONS)[number];
-
-/** What is wrong, and what its reader can do about it. */
-const WORDS: Readonly<Record<StoreReason, readonly [wrong: string, remedy: string]>> = {
+/** Why the store can't do what it was asked, and what the operator can do about it. Closed: reasons are log fields and labels. */
+const WORDS = {
   path: ["can't be opened", 'store.path must name a file in a folder that can be created and written'],
   readonly: ["can't be written", 'give this user write permission for the file, its folder and its file system'],
   locked: ['is in use by another process', 'stop that process, or give each its own store.path'],
@@ -40,14 +20,18 @@ const WORDS: Readonly<Record<StoreReason, readonly [wrong: string, remedy: strin
   io: ["can't be read or written", 'check the disk and its quota; the store goes on by itself once they are well'],
   invalid: ["can't hold this change", 'nothing of it was written'],
   closed: ['is closed', 'nothing was written'],
-};
+} as const;
+
+export type StoreReason = keyof typeof WORDS;
+
+export const STORE_REASONS = Object.keys(WORDS) as readonly StoreReason[];
 
 /** The one error of this room. Its message names the file and what to do, never a key or a value. */
 export class StoreError extends Error {
   override readonly name = 'StoreError';
   readonly reason: StoreReason;
 
-  /** `subject` is the file, or whatever else failed; `detail` stands in brackets behind what is wrong. */
+  /** `subject` is what failed, mostly the file; `detail` stands in brackets behind what is wrong. */
   constructor(reason: StoreReason, subject: string, detail = '', options: { cause?: unknown } = {}) {
     const [wrong, remedy] = WORDS[reason];
     super(`${subject} ${wrong}${detail === '' ? '' : ` (${detail})`}: ${remedy}`, options);

@@ -1,6 +1,5 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { StoreError } from './errors.ts';
-import { transaction } from './transaction.ts';
 
 /** Number n, from 1, takes the schema from n - 1 to n. Only ever append: files in use have run the earlier ones. */
 const MIGRATIONS: readonly string[] = [
@@ -56,4 +55,17 @@ export function migrate(db: DatabaseSync): void {
 /** Writes what is there already, durably: shows at the start that writing works. */
 export function proveWritable(db: DatabaseSync): void {
   transaction(db, () => db.exec(`PRAGMA user_version = ${MIGRATIONS.length}`));
+}
+
+/** Runs `work` in one transaction: when it returns, all is committed; when it throws, nothing was written. */
+function transaction(db: DatabaseSync, work: () => void): void {
+  db.exec('BEGIN IMMEDIATE');
+  try {
+    work();
+    db.exec('COMMIT');
+  } catch (error) {
+    // A full disk or a failed read makes SQLite roll back by itself.
+    if (db.isTransaction) db.exec('ROLLBACK');
+    throw error;
+  }
 }

@@ -1,7 +1,7 @@
 import { checkChanges, checkText, endOfPrefix } from './changes.ts';
-import { type Database, openDatabase, openDatabaseBeside } from './database.ts';
+import { attachDatabase, type Database, openDatabase } from './database.ts';
 import { StoreError, toStoreError } from './errors.ts';
-import { createGathering } from './gathering.ts';
+import { createGroupCommit } from './group-commit.ts';
 import type { Change, Store } from './store.ts';
 
 /** Comparisons, not LIKE: they go by code points, know no wildcards and walk the primary key. */
@@ -10,7 +10,7 @@ export const SCAN_TO_END = 'SELECT key, value FROM rows WHERE account = ? AND ke
 const PUT = 'INSERT INTO rows (account, key, value) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET value = excluded.value';
 const REMOVE = 'DELETE FROM rows WHERE account = ? AND key = ?';
 
-/** Most of what one transaction may gather, and is written of a larger commit at a time, in characters: some 20 ms. */
+/** Characters that one transaction may gather, and that are written of a larger commit in one turn: some 20 ms. */
 const LARGEST_GROUP = 2 ** 19;
 /** What a row costs beside its text, as if it were characters. */
 const ROW_WEIGHT = 200;
@@ -34,7 +34,7 @@ function createSqliteStore({ db, file, assertInPlace, close }: Database): Store 
     if (closed) throw new StoreError('closed', `the store ${file}`);
   }
 
-  /** One transaction, however large: the rows of a commit only make sense together. It lets others go on between its slices. */
+  /** One transaction, however large: the rows of a commit only make sense together. Yields between slices of it. */
   function* write(commits: readonly Commit[]): Generator<void> {
     let weight = 0;
     db.exec('BEGIN IMMEDIATE');
@@ -59,7 +59,7 @@ function createSqliteStore({ db, file, assertInPlace, close }: Database): Store 
     }
   }
 
-  const gathering = createGathering(write, LARGEST_GROUP);
+  const groups = createGroupCommit(write, LARGEST_GROUP);
 
   return {
     async scan(account, prefix) {
@@ -68,7 +68,7 @@ function createSqliteStore({ db, file, assertInPlace, close }: Database): Store 
       checkText(prefix, 'a prefix');
       const end = endOfPrefix(prefix);
       // This connection would see what is not committed yet.
-      await gathering.whole();
+      await groups.settled();
       try {
         const rows = end === undefined ? scanToEnd.all(account, prefix) : scan.all(account, prefix, end);
         return new Map(rows.map(({ key, value }) => [key as string, value as string]));
@@ -81,7 +81,7 @@ function createSqliteStore({ db, file, assertInPlace, close }: Database): Store 
       checkChanges(account, changes);
       try {
         // A copy, because it is written later.
-        await gathering.add({ account, changes: changes.map(change => ({ ...change })) }, weigh(changes));
+        await groups.add({ account, changes: changes.map(change => ({ ...change })) }, weigh(changes));
       } catch (error) {
         throw toStoreError(error, file);
       }
@@ -89,7 +89,7 @@ function createSqliteStore({ db, file, assertInPlace, close }: Database): Store 
     async close() {
       if (closed) return;
       closed = true;
-      gathering.drain();
+      groups.drain();
       try {
         close();
       } catch (error) {
@@ -114,8 +114,8 @@ export async function openSqliteStore({ path }: { path: string }): Promise<Store
  * other committed. Waits up to 5 s, blocking, while the other writes. Makes and changes no file but these rows. Rejects with
  * StoreError when there is no file of this version.
  */
-export async function openSqliteStoreBeside({ path }: { path: string }): Promise<Store> {
-  return open(openDatabaseBeside(path));
+export async function attachSqliteStore({ path }: { path: string }): Promise<Store> {
+  return open(attachDatabase(path));
 }
 
 function open(database: Database): Store {

@@ -6,8 +6,8 @@ import type { TracingOptions } from './options.ts';
 
 type Env = Readonly<Record<string, string | undefined>>;
 
-/** Milliseconds for one export. What it takes longer, the receiver did not take. */
-const TIMEOUT = 5000;
+/** One export; a receiver that takes longer did not take it. */
+const TIMEOUT_MS = 5000;
 
 /** The OTLP exporters by the name of their protocol, of which one is loaded. */
 const PROTOCOLS = {
@@ -42,12 +42,12 @@ export async function createOtlpExporter(
   const OTLPTraceExporter = await load();
   return new OTLPTraceExporter({
     ...(isSet('ENDPOINT') ? {} : { url: `${endpoint.replace(/\/+$/, '')}/v1/traces` }),
-    ...(isSet('TIMEOUT') ? {} : { timeoutMillis: TIMEOUT }),
+    ...(isSet('TIMEOUT') ? {} : { timeoutMillis: TIMEOUT_MS }),
     headers: headersOf(headers, env),
   });
 }
 
-/** What became of an export that failed, without what anybody else wrote. */
+/** Why an export failed: a status or a code, never the receiver's text. */
 function reasonOf(error: Error | undefined): string {
   const { code } = (error ?? {}) as { code?: unknown };
   return typeof code === 'number' ? `status ${code}` : typeof code === 'string' ? code : (error?.name ?? 'error');

@@ -219,13 +219,12 @@ function partsOf(trace: LifecycleTrace): Part[] {
     links: linksOf(trace.traceparent),
     events: life.flatMap(({ state, time }) => (MARKS[state] === undefined ? [] : [{ name: MARKS[state], time }])),
   };
-  const parts = [
+  return [
     root,
     ...waitPart(trace, life, attempts[0]?.start, last.time),
     ...attemptParts(trace, attempts),
     ...backoffParts(life, attempts, all[attempts.length]?.start ?? last.time),
   ];
-  return parts;
 }
 
 /** How many spans `lifecycleSpans` makes. */

@@ -19,7 +19,7 @@ function toJson(line: string): string {
   return line.replace(/[\x7f-\x9f\p{Cf}\p{Zl}\p{Zp}]/gu, found => found.split('').map(escaped).join(''));
 }
 
-/** Characters that wait at most for whoever reads the log; more is dropped. A reader that stalls must not stall the agent. */
+/** Characters that wait at most for the reader of the log; more is dropped. A reader that stalls must not stall the agent. */
 const MOST_WAITING = 1_000_000;
 
 /** Which span a line belongs to; nothing while no SDK is started. */

@@ -81,7 +81,7 @@ export async function startSdk(deps: TracingDeps): Promise<() => Promise<void>> 
     resource: defaultResource().merge(
       resourceFromAttributes({ 'service.name': 'delivery-watch', 'service.version': version }),
     ),
-    // Not the process: its arguments and paths are nobody's business.
+    // Not the process detector: arguments and paths are private.
     ...(env.OTEL_NODE_RESOURCE_DETECTORS
       ? {}
       : { resourceDetectors: [hostDetector, serviceInstanceIdDetector, envDetector] }),
@@ -93,7 +93,7 @@ export async function startSdk(deps: TracingDeps): Promise<() => Promise<void>> 
     logRecordProcessors: [],
     instrumentations: [],
   });
-  // The API keeps whoever came first.
+  // The API keeps the first SDK registered.
   trace.disable();
   context.disable();
   propagation.disable();

@@ -3,23 +3,21 @@ import type { Log } from '../kit/log.ts';
 import type { LifecycleTrace, TraceQueue } from '../model/lifecycle-trace.ts';
 import { countSpans } from './lifecycle-spans.ts';
 
-/** Traces of one account that wait while the receiver takes none; there is no room for more. */
+/** Most traces of one account that wait for the receiver. */
 export const MOST_WAITING = 10_000;
 
-/** Counts what waits of one account. */
+/** Counts the traces of one account that wait. */
 export interface CountedQueue extends TraceQueue {
   /** So many are gone from the store. */
   removed(count: number): void;
 }
 
-export interface QueueDeps {
-  readonly spans: Counter<'about' | 'outcome'>;
-  readonly log: Log;
-}
-
-export function createTraceQueue(account: string, { spans, log }: QueueDeps): CountedQueue {
+export function createTraceQueue(
+  account: string,
+  { spans, log }: { readonly spans: Counter<'about' | 'outcome'>; readonly log: Log },
+): CountedQueue {
   let waiting = 0;
-  /** Said once, until nothing waits any more: a receiver that is merely slow would make it come and go. */
+  /** Logged once, until nothing waits any more: a receiver that is merely slow would repeat it. */
   let isFull = false;
   return {
     restore(count) {

@@ -2,7 +2,7 @@ import { context, propagation, SpanKind, SpanStatusCode, trace } from '@opentele
 import type { Tracer } from '../kit/tracer.ts';
 
 /**
- * Spans through the OpenTelemetry API: they go to whatever SDK is started when this is called, and cost next to nothing
+ * Spans through the OpenTelemetry API: they go to the SDK that is started when this is called, and cost next to nothing
  * where there is none. `propagate`: whether other services are told of them.
  */
 export function createTracer(version: string, propagate: boolean): Tracer {

@@ -11,7 +11,7 @@ import {
 } from '../../src/auto-cancel/commands.ts';
 import { openJournal } from '../../src/auto-cancel/journal.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
-import { openStore, openStoreBeside } from '../../src/store/open.ts';
+import { attachStore, openStore } from '../../src/store/open.ts';
 import type { Store } from '../../src/store/store.ts';
 import { useTempFolders } from '../store/temp-folder.ts';
 import { createManualClock } from '../support/manual-clock.ts';
@@ -37,7 +37,7 @@ describe.each(['memory', 'sqlite'] as const)('commands through the %s store', ki
   beforeEach(async () => {
     const options = { kind, path: join(newFolder(), 'rows.db') };
     agent = await openStore(options);
-    asker = kind === 'memory' ? agent : await openStoreBeside(options);
+    asker = kind === 'memory' ? agent : await attachStore(options);
     clock = createManualClock();
     log = createTestLog();
   });

@@ -3,7 +3,7 @@ import type { Action } from '../../src/auto-cancel/journal-state.ts';
 import { attemptsThatCount } from '../../src/auto-cancel/journal-state.ts';
 import type { Dialect } from '../../src/emulator/dialect.ts';
 import type { CallbackState } from '../../src/emulator/failure-callback.ts';
-import type { FaultSeed } from '../../src/emulator/fault.ts';
+import type { FaultSeed } from '../../src/emulator/faults.ts';
 import type { FinalOutcome } from '../../src/model/journal.ts';
 import { eventually } from '../support/eventually.ts';
 import { startHttpService } from '../support/http-service.ts';

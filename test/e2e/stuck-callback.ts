@@ -4,11 +4,10 @@ import { join } from 'node:path';
 import { readJournal } from '../../src/auto-cancel/journal.ts';
 import { emptyJournal, foldEntry } from '../../src/auto-cancel/journal-state.ts';
 import { createTracker } from '../../src/collectors/dlq/callbacks.ts';
-import { runOf } from '../../src/emulator/dead-letter.ts';
 import type { CallbackState } from '../../src/emulator/failure-callback.ts';
 import { type EmulatorOptions, startEmulator } from '../../src/emulator/server.ts';
 import type { JournalEntry } from '../../src/model/journal.ts';
-import { openSqliteStore, openSqliteStoreBeside } from '../../src/store/sqlite.ts';
+import { attachSqliteStore, openSqliteStore } from '../../src/store/sqlite.ts';
 import { toDlqEntry } from '../../src/upstream/wire.ts';
 import { type CliProcess, startCli } from '../support/cli.ts';
 import { type FrontHooks, type FrontRequest, startFront } from '../support/front.ts';
@@ -83,7 +82,7 @@ export async function setStage(onEnd: (close: () => Promise<unknown>) => void, s
 
   /** Read by a connection of its own, as another process would. */
   async function readLines(): Promise<JournalEntry[]> {
-    const store = await openSqliteStoreBeside({ path });
+    const store = await attachSqliteStore({ path });
     try {
       return await readJournal(store, ACCOUNT);
     } finally {
@@ -110,7 +109,7 @@ export async function setStage(onEnd: (close: () => Promise<unknown>) => void, s
 
   const messageOf = (dlqId: string) => {
     const [entry] = state.findDlqEntry(dlqId) ?? [];
-    return entry && runOf(entry)?.callback?.messageId;
+    return entry?.run?.callback?.messageId;
   };
   function withMessages(body: Buffer): Buffer {
     const list = JSON.parse(body.toString()) as { messages: { dlqId: string; failureCallbackInfo?: object }[] };

@@ -1,7 +1,7 @@
 import { Client } from '@upstash/qstash';
 import { Client as WorkflowClient } from '@upstash/workflow';
 import { describe, expect, test } from 'vitest';
-import type { FaultSeed } from '../../src/emulator/fault.ts';
+import type { FaultSeed } from '../../src/emulator/faults.ts';
 import type { Emulator } from '../../src/emulator/server.ts';
 import { eventually } from '../support/eventually.ts';
 import { ask, emptyEmulator, NOON } from './emulated.ts';
@@ -128,7 +128,7 @@ describe('every request to cancel is known, one by one', () => {
 
   test('and the latest thousand are kept', async () => {
     const emulated = await emptyEmulator();
-    for (let call = 0; call <= 1000; call++) emulated.state.tally.hearCancel(call, String(call));
+    for (let call = 0; call <= 1000; call++) emulated.state.tally.recordCancel(call, String(call));
     expect(emulated.state.tally.cancelCalls).toHaveLength(1000);
     expect(emulated.state.tally.cancelCalls[0]).toEqual({ at: 1, dlqId: '1' });
   });

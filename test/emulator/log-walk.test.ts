@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { lateBy } from '../../src/emulator/lateness.ts';
+import { lateBy } from '../../src/emulator/event-log.ts';
 import { type EventState, STATES } from '../../src/emulator/message.ts';
 import { type Emulator, type EmulatorOptions, startEmulator } from '../../src/emulator/server.ts';
 import { handClock, NOON, type Parameters, pages } from './emulated.ts';

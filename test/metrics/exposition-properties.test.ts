@@ -1,8 +1,9 @@
 import { gunzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { createExposition, type Format, type Scope } from '../../src/metrics/exposition.ts';
+import { createExposition } from '../../src/metrics/exposition.ts';
 import { counter, gauge, type Sample } from '../../src/metrics/family.ts';
+import type { Format, Scope } from '../../src/model/exposition.ts';
 import { parseExposition } from '../support/parse-exposition.ts';
 import { anyNumber, createFakeSource, hostileText } from './sources.ts';
 

@@ -2,8 +2,9 @@ import { execFileSync } from 'node:child_process';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { CONTENT_TYPES, createExposition, type Format, formatLe } from '../../src/metrics/exposition.ts';
-import { counter, gauge, histogram, info } from '../../src/metrics/family.ts';
+import { CONTENT_TYPES, createExposition } from '../../src/metrics/exposition.ts';
+import { counter, formatLe, gauge, histogram, info } from '../../src/metrics/family.ts';
+import type { Format } from '../../src/model/exposition.ts';
 import { type Prometheus, requireProgram, startPrometheus } from '../support/prometheus.ts';
 import { createFakeSource } from './sources.ts';
 

@@ -1,7 +1,8 @@
 import { gunzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
-import { CONTENT_TYPES, createExposition, type Format, formatLe, type Scope } from '../../src/metrics/exposition.ts';
-import { counter, type Family, gauge, histogram, info } from '../../src/metrics/family.ts';
+import { CONTENT_TYPES, createExposition } from '../../src/metrics/exposition.ts';
+import { counter, type Family, formatLe, gauge, histogram, info } from '../../src/metrics/family.ts';
+import type { Format, Scope } from '../../src/model/exposition.ts';
 import { parseExposition } from '../support/parse-exposition.ts';
 import { createFakeSource } from './sources.ts';
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { createHistogram, histogramSamples, observeValue } from '../../src/metrics/histogram.ts';
+import { createHistogram, histogramSamples, observeValue } from '../../src/metrics/family.ts';
 
 /** The values of a histogram's lines by what is written before them. */
 function linesOf(bounds: readonly number[], values: readonly number[]): Record<string, number> {

@@ -1,6 +1,6 @@
 import { rmSync, writeFileSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
-import { openStoreBeside } from '../../src/store/open.ts';
+import { attachStore } from '../../src/store/open.ts';
 import { openSqliteStore } from '../../src/store/sqlite.ts';
 import type { Change, Store } from '../../src/store/store.ts';
 
@@ -34,7 +34,7 @@ export function createRemoteCalls(): RemoteCalls {
       store = await openSqliteStore({ path });
     },
     async openBeside(path) {
-      store = await openStoreBeside({ kind: 'sqlite', path });
+      store = await attachStore({ kind: 'sqlite', path });
     },
     scan: async (account, prefix) => [...(await opened().scan(account, prefix))],
     commit: (account, changes) => opened().commit(account, changes),

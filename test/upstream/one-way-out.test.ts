@@ -39,7 +39,7 @@ describe('the one way out', () => {
     const text = sources.find(({ path }) => path === 'app/post.ts')?.text ?? '';
     const used = [...text.matchAll(/from '(\.[^']+)'/g)].map(([, path]) => path);
     expect(used.sort()).toEqual([
-      '../alerts/notifiers/index.ts',
+      '../alerts/notifiers/receiver.ts',
       '../kit/clock.ts',
       '../upstream/dispatcher.ts',
       '../upstream/send.ts',

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Dialect } from '../../src/emulator/dialect.ts';
-import type { FaultSeed } from '../../src/emulator/fault.ts';
+import type { FaultSeed } from '../../src/emulator/faults.ts';
 import { type Emulator, startEmulator } from '../../src/emulator/server.ts';
 import { systemClock } from '../../src/kit/clock.ts';
 import { Secret } from '../../src/kit/secret.ts';

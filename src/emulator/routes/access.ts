@@ -1,19 +1,16 @@
 import type { Request, RequestHandler } from 'express';
-import { createBurst } from '../burst.ts';
 import type { Credentials } from '../credentials.ts';
 import type { Dialect } from '../dialect.ts';
 import type { Endpoint } from './endpoint.ts';
 
-export interface AccessParts {
-  readonly credentials: Credentials;
-  readonly dialect: Dialect;
-  /** Real milliseconds since the Unix epoch. */
-  readonly now: () => number;
-  readonly loginOf: (request: Request) => Endpoint['login'];
-}
-
 /** Lets a request pass that bears the right token, may do what it asks for, and keeps within the account's burst limit. */
-export function access({ credentials, dialect, now, loginOf }: AccessParts): RequestHandler {
+export function access(
+  credentials: Credentials,
+  dialect: Dialect,
+  /** Real milliseconds since the Unix epoch. */
+  now: () => number,
+  loginOf: (request: Request) => Endpoint['login'],
+): RequestHandler {
   const take = createBurst(now);
   return (request, response, next) => {
     const right = credentials.rightOf(request.headers.authorization, loginOf(request));
@@ -34,5 +31,23 @@ export function access({ credentials, dialect, now, loginOf }: AccessParts): Req
       const error = 'the read-only token cannot be used for this request';
       response.status(Number(dialect.readOnlyWrite)).json({ error });
     } else next();
+  };
+}
+
+const WINDOW_MS = 1000;
+
+/** Counts requests in windows of a real second, the documented burst limit of an account. `resetAt`: when the window ends. */
+function createBurst(now: () => number) {
+  let start = Number.NEGATIVE_INFINITY;
+  let taken = 0;
+  return (limit: number) => {
+    const time = now();
+    if (time >= start + WINDOW_MS || time < start) {
+      start = time;
+      taken = 0;
+    }
+    const allowed = taken < limit;
+    if (allowed) taken++;
+    return { allowed, remaining: Math.max(0, limit - taken), resetAt: start + WINDOW_MS };
   };
 }

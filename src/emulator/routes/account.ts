@@ -1,6 +1,8 @@
 import type { Credentials } from '../credentials.ts';
+import { parametersOf } from '../paging.ts';
 import type { EmulatorState } from '../state.ts';
-import type { Endpoint } from './endpoint.ts';
+import type { Answer } from './endpoint.ts';
+import { getFlowControlKey } from './flow-control.ts';
 
 const DAY_S = 86_400;
 
@@ -39,16 +41,17 @@ function record(state: EmulatorState, { accountId, login, token }: Credentials) 
   };
 }
 
-export function resetToken(state: EmulatorState, credentials: Credentials): Endpoint['answer'] {
-  return (_request, response) => {
+export const resetToken =
+  (credentials: Credentials): Answer =>
+  (state, _request, response) => {
     credentials.reset();
     response.json({ ...record(state, credentials), password: credentials.password });
   };
-}
 
 /** The later form of the same operation: no password any more, but a second token. */
-export function resetTokenById(state: EmulatorState, credentials: Credentials): Endpoint['answer'] {
-  return (_request, response, id) => {
+export const resetTokenById =
+  (credentials: Credentials): Answer =>
+  (state, _request, response, id) => {
     if (id !== credentials.accountId) {
       response.status(404).json({ error: 'user not found' });
       return;
@@ -66,4 +69,22 @@ export function resetTokenById(state: EmulatorState, credentials: Credentials): 
       enterprise: { enabled: false },
     });
   };
-}
+
+/** Makes the next signing key the current one: a receiver that misses two rotations rejects every message. */
+export const rotateKeys =
+  (credentials: Credentials): Answer =>
+  (_state, _request, response) => {
+    credentials.rotateKeys();
+    response.json(credentials.signingKeys);
+  };
+
+/**
+ * What the interface document calls "Get Flow Control Key" at this path: it does not say where the key goes, so a
+ * parameter is taken. Nothing rotates; the real service may differ.
+ */
+export const keyInsteadOfKeys: Answer = (state, request, response) => {
+  const parameters = parametersOf(request);
+  const key = parameters.get('flowControlKey') || parameters.get('key');
+  if (key) getFlowControlKey(state, request, response, key);
+  else response.status(400).json({ error: 'flowControlKey is missing' });
+};

@@ -1,9 +1,8 @@
 import type { Request, RequestHandler, Response } from 'express';
-import { dlqIdOf, runOf } from '../dead-letter.ts';
+import { dlqIdOf } from '../message.ts';
 import type { EmulatorState } from '../state.ts';
-import type { CancelCall } from '../tally.ts';
-import type { Verdict } from '../workflows.ts';
-import type { Endpoint } from './endpoint.ts';
+import type { CancelCall, Verdict } from '../tally.ts';
+import type { Answer } from './endpoint.ts';
 
 /** The texts are those of the public documentation; what the service itself says is not known. */
 const CANCEL_ERRORS = {
@@ -42,37 +41,33 @@ function locationOf(state: EmulatorState, request: Request, dlqId: string): stri
 
 const CANCEL = /^\/v2\/workflows\/dlq\/callback\/([^/]+)$/;
 
-/** Notes each request to cancel as it comes, so that those which are spoilt or refused are known too. */
-export function hearCancels(state: EmulatorState): RequestHandler {
+/** Records each request to cancel as it comes, so that those that a fault strikes or that are refused are known too. */
+export function recordCancels(state: EmulatorState): RequestHandler {
   return (request, response, next) => {
     const [, dlqId] = (request.method === 'DELETE' && CANCEL.exec(request.path)) || [];
-    if (dlqId !== undefined) response.locals.heard = state.tally.hearCancel(state.current().now, dlqId);
+    if (dlqId !== undefined) response.locals.cancelCall = state.tally.recordCancel(state.current().now, dlqId);
     next();
   };
 }
 
 /** Documented is 302 without a word about where to. */
-export function cancelCallback(state: EmulatorState): Endpoint['answer'] {
-  return (request, response, dlqId) => {
-    state.tally.countCancel(dlqId);
-    const { cancelAnswer } = state.dialect;
-    // What the documentation calls invalid information of a callback that is in progress.
-    const isInvalid = cancelAnswer === '400' && state.findDlqEntry(dlqId) !== undefined;
-    const verdict = isInvalid ? 'refused' : state.cancelCallback(dlqId);
-    (response.locals.heard as CancelCall).verdict = verdict;
-    if (verdict !== 'done') return refuse(response, verdict, CANCEL_ERRORS);
-    const location = locationOf(state, request, dlqId);
-    if (location !== undefined) response.setHeader('Location', location);
-    response.status(Number.parseInt(cancelAnswer, 10)).end();
-  };
-}
+export const cancelCallback: Answer = (state, request, response, dlqId) => {
+  state.tally.countCancel(dlqId);
+  const { cancelAnswer } = state.dialect;
+  // What the documentation calls invalid information of a callback that is in progress.
+  const isInvalid = cancelAnswer === '400' && state.findDlqEntry(dlqId) !== undefined;
+  const verdict = isInvalid ? 'refused' : state.cancelCallback(dlqId);
+  (response.locals.cancelCall as CancelCall).verdict = verdict;
+  if (verdict !== 'done') return refuse(response, verdict, CANCEL_ERRORS);
+  const location = locationOf(state, request, dlqId);
+  if (location !== undefined) response.setHeader('Location', location);
+  response.status(Number.parseInt(cancelAnswer, 10)).end();
+};
 
-export function retryCallback(state: EmulatorState): Endpoint['answer'] {
-  return (_request, response, dlqId) => {
-    const verdict = state.retryCallback(dlqId);
-    if (verdict !== 'done') return refuse(response, verdict, RETRY_ERRORS);
-    const [entry] = state.findDlqEntry(dlqId) ?? [];
-    const run = entry && runOf(entry);
-    response.json({ workflowRunId: run?.workflowRunId, workflowCreatedAt: run?.workflowCreatedAt });
-  };
-}
+export const retryCallback: Answer = (state, _request, response, dlqId) => {
+  const verdict = state.retryCallback(dlqId);
+  if (verdict !== 'done') return refuse(response, verdict, RETRY_ERRORS);
+  const [entry] = state.findDlqEntry(dlqId) ?? [];
+  const run = entry?.run;
+  response.json({ workflowRunId: run?.workflowRunId, workflowCreatedAt: run?.workflowCreatedAt });
+};

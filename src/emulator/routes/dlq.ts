@@ -1,36 +1,34 @@
 import type { Request } from 'express';
-import { callerOf, dlqIdOf, fieldsOf, messageIdOf, runOf } from '../dead-letter.ts';
-import type { DlqEntry } from '../message.ts';
-import { type Page, page } from '../page.ts';
-import { BadRequest, type Filters, matcher, pageRequest } from '../query.ts';
+import { type DlqEntry, dlqIdOf } from '../message.ts';
+import { BadRequest, type Filters, matcher, type Page, page, pageRequest, parametersOf } from '../paging.ts';
 import { dlqRow } from '../rows.ts';
 import type { EmulatorState } from '../state.ts';
-import type { Endpoint } from './endpoint.ts';
-import { parametersOf } from './request.ts';
+import type { Position } from '../timeline.ts';
+import type { Answer } from './endpoint.ts';
 
 const DEFAULTS = { count: 100, order: 'earliestFirst' } as const;
 
 /** Dead letters without a workflow or, depending on the dialect, all of them; or those of failed workflow runs. */
-export type Source = 'messages' | 'workflows';
+type Source = 'messages' | 'workflows';
 
-const callbackStateOf = (entry: DlqEntry) => runOf(entry)?.callback?.state;
+const callbackStateOf = (entry: DlqEntry) => entry.run?.callback?.state;
 
 /** Those behind label are not in the interface document; the official clients send them. */
 const FILTERS: Filters<DlqEntry> = {
-  messageId: (entry, _, seq) => messageIdOf(entry, seq),
-  url: entry => fieldsOf(entry).url,
-  topicName: entry => fieldsOf(entry).topicName,
-  scheduleId: entry => fieldsOf(entry).scheduleId,
-  queueName: entry => fieldsOf(entry).queueName,
-  api: entry => fieldsOf(entry).api,
+  messageId: (entry, time, seq) => entry.messageAt({ time, seq }).messageId,
+  url: entry => entry.fields.url,
+  topicName: entry => entry.fields.topicName,
+  scheduleId: entry => entry.fields.scheduleId,
+  queueName: entry => entry.fields.queueName,
+  api: entry => entry.fields.api,
   responseStatus: entry => String(entry.responseStatus),
-  callerIp: callerOf,
-  label: entry => fieldsOf(entry).labels,
-  flowControlKey: entry => fieldsOf(entry).flowControlKey,
+  callerIp: entry => entry.callerIP,
+  label: entry => entry.fields.labels,
+  flowControlKey: entry => entry.fields.flowControlKey,
   dlqIds: (_, time, seq) => dlqIdOf({ time, seq }),
-  workflowRunId: entry => runOf(entry)?.workflowRunId,
-  workflowUrl: entry => runOf(entry)?.workflowUrl,
-  workflowCreatedAt: entry => runOf(entry)?.workflowCreatedAt.toString(),
+  workflowRunId: entry => entry.run?.workflowRunId,
+  workflowUrl: entry => entry.run?.workflowUrl,
+  workflowCreatedAt: entry => entry.run?.workflowCreatedAt.toString(),
   failureFunctionState: callbackStateOf,
   failureCallbackState: callbackStateOf,
 };
@@ -43,7 +41,7 @@ function expand(name: string, values: readonly string[]): readonly string[] {
 }
 
 /** The dead letters that a request asks for; their date is the time at which they entered the queue. */
-export function deadLettersOf(state: EmulatorState, request: Request, source: Source): Page<DlqEntry> {
+function deadLettersOf(state: EmulatorState, request: Request, source: Source): Page<DlqEntry> {
   const parameters = parametersOf(request);
   const { dlq, workflows } = state.current();
   const isWorkflows = source === 'workflows' || parameters.get('source') === 'workflow';
@@ -52,10 +50,95 @@ export function deadLettersOf(state: EmulatorState, request: Request, source: So
   return page(isWorkflows ? [workflows] : messages, asked, matcher(parameters, FILTERS, expand));
 }
 
-export function listDlq(state: EmulatorState, source: Source): Endpoint['answer'] {
-  return (request, response) => {
+export const listDlq =
+  (source: Source): Answer =>
+  (state, request, response) => {
     const { callbackState, lastCursor } = state.dialect;
     const { rows, cursor = lastCursor === 'empty' ? '' : undefined } = deadLettersOf(state, request, source);
     response.json({ cursor, messages: rows.map(row => dlqRow(row.value, row, callbackState)) });
   };
+
+const NOT_FOUND = { error: 'message not found in the dead-letter queue' } as const;
+
+export const getEntry: Answer = (state, _request, response, dlqId) => {
+  const [entry, position] = state.findDlqEntry(dlqId) ?? [];
+  if (entry && position) response.json(dlqRow(entry, position, state.dialect.callbackState));
+  else response.status(404).json(NOT_FOUND);
+};
+
+export const deleteEntry: Answer = (state, _request, response, dlqId) => {
+  if (state.removeDlqEntry(dlqId)) response.status(200).end();
+  else response.status(404).json(NOT_FOUND);
+};
+
+/** Deletes the page of dead letters that the filters give: without any filter, the first hundred of all. */
+export const deleteEntries =
+  (source: Source): Answer =>
+  (state, request, response) => {
+    const { rows, cursor = '' } = deadLettersOf(state, request, source);
+    for (const row of rows) state.removeDlqEntry(dlqIdOf(row));
+    response.json({ cursor, deleted: rows.length });
+  };
+
+export const retryEntry: Answer = (state, _request, response, dlqId) => {
+  const place = state.findDlqEntry(dlqId);
+  if (place) response.status(201).json({ messageId: state.republish(place), url: place[0].fields.url });
+  else response.status(404).json(NOT_FOUND);
+};
+
+/** Publishes the page of dead letters that the filters give again. */
+export const retryEntries: Answer = (state, request, response) => {
+  const { rows, cursor = '' } = deadLettersOf(state, request, 'messages');
+  const responses = rows.map(row => ({
+    messageId: state.republish([row.value, row]),
+    url: row.value.fields.url,
+  }));
+  response.status(201).json({ cursor, responses });
+};
+
+/** Starts the runs of the page of failed workflow runs that the filters give again; all we do is to take them away. */
+export const restartRuns: Answer = (state, request, response) => {
+  const { rows, cursor = '' } = deadLettersOf(state, request, 'workflows');
+  const workflowRuns = rows.map(row => {
+    state.removeDlqEntry(dlqIdOf(row));
+    return { workflowRunId: row.value.run?.workflowRunId, workflowCreatedAt: state.current().now };
+  });
+  response.json({ cursor, workflowRuns });
+};
+
+/** The run of a dead letter as the workflow log has it: here alone one sees when a callback is tried next. */
+function runRow(entry: DlqEntry, position: Position, isShown: boolean): object {
+  const run = entry.run;
+  const { callback } = run ?? {};
+  return {
+    workflowRunId: run?.workflowRunId,
+    workflowUrl: run?.workflowUrl,
+    workflowState: 'RUN_FAILED',
+    workflowRunCreatedAt: run?.workflowCreatedAt,
+    workflowRunCompletedAt: position.time,
+    steps: [],
+    dlqId: dlqIdOf(position),
+    ...(callback &&
+      isShown && {
+        failureFunction: {
+          messageId: callback.messageId,
+          url: callback.url,
+          state: callback.state,
+          failStatus: entry.responseStatus,
+          failResponse: '',
+          maxRetries: callback.maxRetries,
+          dlqId: dlqIdOf(position),
+          responseStatus: callback.responseStatus,
+          nextDeliveryTime: callback.nextDeliveryTime,
+          headers: entry.fields.header,
+        },
+      }),
+  };
 }
+
+/** Failed workflow runs; runs that fare well are not emulated. */
+export const listRuns: Answer = (state, request, response) => {
+  const isShown = state.dialect.callbackState !== 'absent';
+  const { rows, cursor } = deadLettersOf(state, request, 'workflows');
+  response.json({ cursor: cursor ?? '', runs: rows.map(row => runRow(row.value, row, isShown)) });
+};

@@ -1,50 +1,38 @@
 import type { Request, Response } from 'express';
+import type { EmulatorState } from '../state.ts';
+
+/** Answers a request; `parameter` is that of the path, decoded, empty when it has none. */
+export type Answer = (state: EmulatorState, request: Request, response: Response, parameter: string) => void;
 
 /** One operation of the service. */
 export interface Endpoint {
-  readonly method: 'GET' | 'POST' | 'DELETE';
-  /** With at most one parameter: `{id}` is a segment, `{+key}` all the rest of the path. */
-  readonly path: string;
+  /** Such as `GET /v2/dlq/{dlqId}`. */
+  readonly name: string;
+  readonly method: string;
+  /** Of the path. */
+  readonly pattern: RegExp;
   /** Bearer token of the data addresses, or the Basic authentication of the account-management address. */
   readonly login: 'bearer' | 'account';
-  /** Answers; `parameter` is that of the path, decoded, empty when it has none. */
-  readonly answer: (request: Request, response: Response, parameter: string) => void;
+  readonly answer: Answer;
 }
 
-interface Found {
-  readonly endpoint: Endpoint;
-  /** As it stands in the path. */
-  readonly encoded: string;
-}
+/** Answers by method and path, which has at most one parameter: `{id}` is a segment, `{+key}` all the rest of the path. */
+export const endpointsOf = (login: Endpoint['login'], answers: Readonly<Record<string, Answer>>): Endpoint[] =>
+  Object.entries(answers).map(([route, answer]) => {
+    const [method = '', path = ''] = route.split(' ');
+    const pattern = path.replace(/\{\+\w+\}/, '(.+)').replace(/\{\w+\}/, '([^/]+)');
+    return { name: route.replace('{+', '{'), method, pattern: new RegExp(`^${pattern}$`), login, answer };
+  });
 
-export interface Routing {
-  /** The endpoint of a request, or `wrongMethod` when its path has others, or undefined. */
-  find(method: string, path: string): Found | 'wrongMethod' | undefined;
-}
-
-/** Such as `GET /v2/dlq`. */
-export const nameOf = ({ method, path }: Endpoint) => `${method} ${path.replace('{+', '{')}`;
-
-const patternOf = (path: string) =>
-  new RegExp(
-    `^${path
-      .replaceAll('.', '\\.')
-      .replace(/\{\+\w+\}/, '(.+)')
-      .replace(/\{\w+\}/, '([^/]+)')}$`,
-  );
-
-/** The first endpoint that fits is taken. */
-export function createRouting(endpoints: readonly Endpoint[]): Routing {
-  const patterns = endpoints.map(endpoint => ({ endpoint, pattern: patternOf(endpoint.path) }));
-  return {
-    find(method, path) {
-      let pathIsKnown = false;
-      for (const { endpoint, pattern } of patterns) {
-        const match = pattern.exec(path);
-        if (match && endpoint.method === method) return { endpoint, encoded: match[1] ?? '' };
-        pathIsKnown ||= match !== null;
-      }
-      return pathIsKnown ? 'wrongMethod' : undefined;
-    },
+/**
+ * Finds the endpoint of a request, the first that fits, with the parameter as it stands in the path; `wrongMethod` when the
+ * path has others only.
+ */
+export const createRouting =
+  (endpoints: readonly Endpoint[]) =>
+  ({ method, path }: Pick<Request, 'method' | 'path'>) => {
+    const fitting = endpoints.filter(({ pattern }) => pattern.test(path));
+    const endpoint = fitting.find(endpoint => endpoint.method === method);
+    if (endpoint) return { endpoint, encoded: endpoint.pattern.exec(path)?.[1] ?? '' };
+    return fitting.length > 0 ? 'wrongMethod' : undefined;
   };
-}

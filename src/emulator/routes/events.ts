@@ -1,10 +1,7 @@
 import { type EventState, type LoggedEvent, STATES } from '../message.ts';
-import { page } from '../page.ts';
-import { BadRequest, type Filters, matcher, pageRequest } from '../query.ts';
+import { BadRequest, type Filters, matcher, page, pageRequest, parametersOf } from '../paging.ts';
 import { eventRow } from '../rows.ts';
-import type { EmulatorState } from '../state.ts';
-import type { Endpoint } from './endpoint.ts';
-import { parametersOf } from './request.ts';
+import type { Answer } from './endpoint.ts';
 
 /** Those behind queueName are not documented; the official clients send them. */
 const FILTERS: Filters<LoggedEvent> = {
@@ -39,8 +36,9 @@ function expand(name: string, values: readonly string[]): readonly string[] {
 }
 
 /** The event log as far as it is listed; `list` is the option that names the list in the answer. */
-export function listEvents(state: EmulatorState, list: 'eventsList' | 'logsList'): Endpoint['answer'] {
-  return (request, response) => {
+export const listEvents =
+  (list: 'eventsList' | 'logsList'): Answer =>
+  (state, request, response) => {
     const { dialect, logView } = state;
     if (dialect.eventPaths !== 'both' && dialect.eventPaths !== list.replace('List', '')) {
       response.status(404).json({ error: `not found: ${request.path}` });
@@ -70,4 +68,3 @@ export function listEvents(state: EmulatorState, list: 'eventsList' | 'logsList'
       response.json({ cursor, messages });
     }
   };
-}

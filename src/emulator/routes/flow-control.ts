@@ -1,6 +1,6 @@
 import type { KeyDetail } from '../flow-control.ts';
 import type { EmulatorState } from '../state.ts';
-import type { Endpoint } from './endpoint.ts';
+import type { Answer } from './endpoint.ts';
 
 /** A key as answers have it; `size` names its waitlist size. */
 function keyRow({ dialect }: EmulatorState, flowControlKey: string, key: KeyDetail, size: string): object {
@@ -23,38 +23,30 @@ function keyRow({ dialect }: EmulatorState, flowControlKey: string, key: KeyDeta
 }
 
 /** All flow-control keys; the service has no pages here. */
-export function listFlowControl(state: EmulatorState): Endpoint['answer'] {
-  return (_request, response) => {
-    const { flowControlList, flowControlListSize } = state.dialect;
-    const rows = [...state.keys()].map(([name, key]) => keyRow(state, name, key, flowControlListSize));
-    response.json(flowControlList === 'array' ? rows : { flowControls: rows });
-  };
-}
+export const listFlowControl: Answer = (state, _request, response) => {
+  const { flowControlList, flowControlListSize } = state.dialect;
+  const rows = [...state.keys()].map(([name, key]) => keyRow(state, name, key, flowControlListSize));
+  response.json(flowControlList === 'array' ? rows : { flowControls: rows });
+};
 
-export function getFlowControlKey(state: EmulatorState): Endpoint['answer'] {
-  return (_request, response, name) => {
-    const { flowControlKeySize, idleKey } = state.dialect;
-    const key = state.keys().get(name);
-    const isIdle = key?.waiting === 0 && key.running === 0;
-    if (key && !(isIdle && idleKey === 'missing')) response.json(keyRow(state, name, key, flowControlKeySize));
-    else response.status(404).json({ error: 'Flow Control key not found' });
-  };
-}
+export const getFlowControlKey: Answer = (state, _request, response, name) => {
+  const { flowControlKeySize, idleKey } = state.dialect;
+  const key = state.keys().get(name);
+  const isIdle = key?.waiting === 0 && key.running === 0;
+  if (key && !(isIdle && idleKey === 'missing')) response.json(keyRow(state, name, key, flowControlKeySize));
+  else response.status(404).json({ error: 'Flow Control key not found' });
+};
 
 /** `POST /v2/flowControl/{key}/pause` and `/resume`. */
-export function pauseFlowControlKey(state: EmulatorState): Endpoint['answer'] {
-  return (_request, response, path) => {
-    const [, name = '', action] = /^(.+)\/(pause|resume)$/s.exec(path) ?? [];
-    if (action === undefined) response.status(404).json({ error: `not found: ${path}` });
-    else if (state.pauseKey(name, action === 'pause')) response.status(200).end();
-    else response.status(400).json({ error: 'Flow Control key not found' });
-  };
-}
+export const pauseFlowControlKey: Answer = (state, _request, response, path) => {
+  const [, name = '', action] = /^(.+)\/(pause|resume)$/s.exec(path) ?? [];
+  if (action === undefined) response.status(404).json({ error: `not found: ${path}` });
+  else if (state.pauseKey(name, action === 'pause')) response.status(200).end();
+  else response.status(400).json({ error: 'Flow Control key not found' });
+};
 
 /** Parallelism over all keys. */
-export function globalParallelism(state: EmulatorState): Endpoint['answer'] {
-  return (_request, response) => {
-    const parallelismCount = [...state.keys().values()].reduce((sum, { running }) => sum + running, 0);
-    response.json({ parallelismMax: 100, parallelismCount });
-  };
-}
+export const globalParallelism: Answer = (state, _request, response) => {
+  const parallelismCount = [...state.keys().values()].reduce((sum, { running }) => sum + running, 0);
+  response.json({ parallelismMax: 100, parallelismCount });
+};

@@ -2,10 +2,8 @@ import { json, type RequestHandler, Router } from 'express';
 import { z } from 'zod';
 import type { Credentials } from '../credentials.ts';
 import { changeDialect } from '../dialect.ts';
-import { readFaults } from '../fault.ts';
-import type { Faults } from '../faults.ts';
+import { type Faults, readFaults } from '../faults.ts';
 import type { EmulatorState } from '../state.ts';
-import { showState } from './inside-state.ts';
 
 export interface About {
   readonly scenario: string;
@@ -18,14 +16,14 @@ export interface About {
   readonly endpoints: readonly string[];
 }
 
-export interface InsideParts {
+interface ControlParts {
   readonly state: EmulatorState;
   readonly credentials: Credentials;
   readonly faults: Faults;
   readonly about: About;
 }
 
-/** Something of the emulator that can be looked at and changed while it runs. */
+/** A setting of the emulator that can be read and changed while it runs. */
 interface Setting {
   readonly path: string;
   readonly help: string;
@@ -36,8 +34,8 @@ interface Setting {
   clear?(): void;
 }
 
-/** What the service does not have: a page about the emulator, what it really holds, and its settings. Wants no token. */
-export function createInside(parts: InsideParts): Router {
+/** The control API, which the service does not have: a page about the emulator, what it holds, and its settings. Needs no token. */
+export function createControl(parts: ControlParts): Router {
   const all = settings(parts);
   const router = Router({ strict: true, caseSensitive: true });
   router.get('/', showHome(parts.about, all));
@@ -66,7 +64,7 @@ export function createInside(parts: InsideParts): Router {
 
 const LogSwitch = z.strictObject({ on: z.boolean() });
 
-function settings({ state, faults }: InsideParts): Setting[] {
+function settings({ state, faults }: ControlParts): Setting[] {
   const { logView } = state;
   return [
     {
@@ -117,5 +115,57 @@ function showHome({ scenario, description, accounts, endpoints }: About, all: re
   ].join('\n');
   return (_request, response) => {
     response.type('text/plain').send(text);
+  };
+}
+
+const RECENT_MS = 5 * 60_000;
+
+/** What the emulator holds, counted row by row, without the code that answers the service's requests. */
+function showState({ state, credentials, faults, about }: ControlParts): RequestHandler {
+  const { scenario, seed, speed } = about;
+  return (_request, response) => {
+    const { now, dlq, workflows, log } = state.current();
+    const { lost } = state.logView;
+    const byQueue = new Map<string, number>();
+    const byResponseStatus = new Map<string, number>();
+    const count = (counts: Map<string, number>, key: string) => counts.set(key, (counts.get(key) ?? 0) + 1);
+    for (const timeline of [dlq, workflows])
+      timeline.forEach(entry => {
+        count(byQueue, entry.fields.queueName ?? '(no queue)');
+        count(byResponseStatus, String(entry.responseStatus));
+      });
+    response.json({
+      now,
+      scenario,
+      seed,
+      speed,
+      dialect: state.dialect,
+      calls: state.calls(),
+      dlq: {
+        total: dlq.size + workflows.size,
+        ofWorkflows: workflows.size,
+        byQueue: Object.fromEntries(byQueue),
+        byResponseStatus: Object.fromEntries(byResponseStatus),
+      },
+      callbacks: {
+        byState: state.countCallbacks(),
+        cancels: state.cancels(),
+        cancelCalls: state.tally.cancelCalls,
+      },
+      events: {
+        windowMs: RECENT_MS,
+        byState: state.countEvents({ from: now - RECENT_MS, to: now }),
+        // Those that are kept, each once, listed or not; those that are never listed; and with those kept no more.
+        logged: { byState: state.countEvents() },
+        lost: { byState: state.countEvents({ within: lost ?? (() => false) }) },
+        total: { byState: log.total },
+      },
+      eventsListedUntil: state.logView.until(now),
+      log: { on: state.logView.on },
+      waitlists: Object.fromEntries(state.waitlists()),
+      tokenResets: credentials.resets,
+      keyRotations: credentials.keyRotations,
+      faults: faults.list(),
+    });
   };
 }

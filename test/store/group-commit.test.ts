@@ -1,13 +1,13 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { createGathering } from '../../src/store/gathering.ts';
+import { createGroupCommit } from '../../src/store/group-commit.ts';
 
 /** A gathering whose writes are listed; a write with one of the `bad` items fails. */
 function setUp(limit = 100, bad: readonly string[] = []) {
   const writes: string[][] = [];
   const failed: string[][] = [];
-  const gathering = createGathering<string>(items => {
+  const gathering = createGroupCommit<string>(items => {
     if (items.some(item => bad.includes(item))) {
       failed.push([...items]);
       throw new Error(`bad ${items}`);

@@ -1,5 +1,5 @@
 /** Writes together what is asked for together. */
-export interface Gathering<T> {
+export interface GroupCommit<T> {
   /**
    * Resolves once `item` is written, rejects with the error of the write that held it alone. Items are written in the
    * order in which they were added. `weight` is its share of `limit`.
@@ -8,7 +8,7 @@ export interface Gathering<T> {
   /** Writes everything that waits, now. */
   drain(): void;
   /** Resolves once no group is written in part. */
-  whole(): Promise<void>;
+  settled(): Promise<void>;
 }
 
 interface Waiting<T> {
@@ -20,18 +20,21 @@ interface Waiting<T> {
 
 /**
  * Group commit: everything added within one turn of the event loop goes into one `write`, so that it costs one fsync.
- * `write` blocks, and writes all of its items or throws; what takes long is written in steps, one a turn. A group ends where it would weigh more than `limit` (one item
- * always fits); the next has to wait for another turn, so that other work gets in between. When a group fails, each of its items
- * is written alone, a turn each: a bad one fails by itself.
+ * `write` blocks, and writes all of its items or throws; a long one gives steps, one a turn. A group weighs at most `limit`
+ * (one item always fits); the next waits for another turn, so that other work gets in between. When a group fails, each of
+ * its items is written alone, a turn each: a bad one fails by itself.
  */
-export function createGathering<T>(write: (items: readonly T[]) => Iterable<void> | void, limit: number): Gathering<T> {
+export function createGroupCommit<T>(
+  write: (items: readonly T[]) => Iterable<void> | void,
+  limit: number,
+): GroupCommit<T> {
   let waiting: Waiting<T>[] = [];
   /** How many of those in front failed together and are to be written alone. */
   let alone = 0;
   let scheduled = false;
   /** The group that is written in part. */
   let partly: { readonly group: readonly Waiting<T>[]; readonly steps: Iterator<void> } | undefined;
-  let onWhole: (() => void)[] = [];
+  let settled = Promise.withResolvers<void>();
 
   function take(): Waiting<T>[] {
     let count = 0;
@@ -67,8 +70,8 @@ export function createGathering<T>(write: (items: readonly T[]) => Iterable<void
 
   function end(): void {
     partly = undefined;
-    for (const resolve of onWhole) resolve();
-    onWhole = [];
+    settled.resolve();
+    settled = Promise.withResolvers();
   }
 
   const isIdle = () => waiting.length === 0 && !partly;
@@ -92,8 +95,8 @@ export function createGathering<T>(write: (items: readonly T[]) => Iterable<void
     drain() {
       while (!isIdle()) writeStep();
     },
-    async whole() {
-      while (partly) await new Promise<void>(resolve => onWhole.push(resolve));
+    async settled() {
+      while (partly) await settled.promise;
     },
   };
 }

@@ -12,7 +12,7 @@ import {
 import { dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
-import { openStoreBeside } from '../../src/store/open.ts';
+import { attachStore } from '../../src/store/open.ts';
 import { openSqliteStore } from '../../src/store/sqlite.ts';
 import { makeStore } from './damage.ts';
 import { startRemote } from './remote.ts';
@@ -28,7 +28,7 @@ const row = (key: string, value = 'v') => [{ key, value }];
 const inode = (file: string) => statSync(file).ino;
 
 async function openBeside() {
-  const store = await openStoreBeside({ kind: 'sqlite', path });
+  const store = await attachStore({ kind: 'sqlite', path });
   onTestFinished(() => store.close());
   return store;
 }
@@ -53,7 +53,7 @@ describe('a store beside the running agent', () => {
     const before = [path, `${path}-wal`, `${path}-lock`].map(inode);
     const { mtimeMs, size } = statSync(path);
     for (let time = 0; time < 3; time += 1) {
-      const beside = await openStoreBeside({ kind: 'sqlite', path });
+      const beside = await attachStore({ kind: 'sqlite', path });
       // More than the pages after which SQLite would copy the WAL by itself.
       await beside.commit('a', row(String(time), 'x'.repeat(5 * 2 ** 20)));
       await beside.close();
@@ -152,7 +152,7 @@ describe('killed with SIGKILL', () => {
     await agent.kill();
     await living.commit('a', row('living'));
     await living.close();
-    const later = await openStoreBeside({ kind: 'sqlite', path });
+    const later = await attachStore({ kind: 'sqlite', path });
     expect((await later.scan('a', '')).size).toBe(2);
     await later.commit('a', row('later'));
     await later.close();
@@ -167,7 +167,7 @@ describe('beside, these are refused and left as they are:', () => {
 
   async function expectRefusal(reason: string, words: RegExp): Promise<void> {
     const before = contents();
-    await expect(openStoreBeside({ kind: 'sqlite', path })).rejects.toMatchObject({
+    await expect(attachStore({ kind: 'sqlite', path })).rejects.toMatchObject({
       reason,
       message: expect.stringMatching(words),
     });
@@ -182,7 +182,7 @@ describe('beside, these are refused and left as they are:', () => {
   };
 
   it('memory', async () => {
-    await expect(openStoreBeside({ kind: 'memory', path })).rejects.toMatchObject({
+    await expect(attachStore({ kind: 'memory', path })).rejects.toMatchObject({
       reason: 'unshared',
       message:
         'the store of kind memory is inside the agent, where no other process reaches it: set store.kind to sqlite',
@@ -192,13 +192,13 @@ describe('beside, these are refused and left as they are:', () => {
   it('a file that is not there, and a folder that is not', async () => {
     await expectRefusal('missing', /rows\.db does not exist: start the agent with it first/);
     path = join(dirname(path), 'new', 'rows.db');
-    await expect(openStoreBeside({ kind: 'sqlite', path })).rejects.toMatchObject({ reason: 'missing' });
+    await expect(attachStore({ kind: 'sqlite', path })).rejects.toMatchObject({ reason: 'missing' });
     expect(existsSync(dirname(path))).toBe(false);
   });
 
   it('a link to nothing, a folder, a text', async () => {
     symlinkSync(join(dirname(path), 'nothing'), path);
-    await expect(openStoreBeside({ kind: 'sqlite', path })).rejects.toMatchObject({ reason: 'missing' });
+    await expect(attachStore({ kind: 'sqlite', path })).rejects.toMatchObject({ reason: 'missing' });
     path = join(dirname(path), 'folder');
     mkdirSync(path);
     await expectRefusal('path', /not a regular file/);
@@ -225,7 +225,7 @@ it('is the same file by a link', async () => {
   onTestFinished(() => agent.close());
   const link = `${path}-link`;
   symlinkSync(path, link);
-  const beside = await openStoreBeside({ kind: 'sqlite', path: link });
+  const beside = await attachStore({ kind: 'sqlite', path: link });
   onTestFinished(() => beside.close());
   await beside.commit('', row('k'));
   expect((await agent.scan('', '')).size).toBe(1);

@@ -1,24 +1,19 @@
 import type { Request, RequestHandler, Response } from 'express';
 import type { Clock } from '../../kit/clock.ts';
-import type { FaultSeed } from '../fault.ts';
-import type { Faults } from '../faults.ts';
+import type { FaultSeed, Faults } from '../faults.ts';
 
 const PAGE = '<!DOCTYPE html><html><head><title>502</title></head><body><h1>Bad gateway</h1></body></html>\n';
 const DRIP_MS = 100;
 
-export interface SpoilParts {
-  readonly faults: Faults;
-  /** Real time. */
-  readonly clock: Clock;
-  /** Aborted when the emulator is closed: whoever waits for an answer gets none. */
-  readonly closing: AbortSignal;
-  readonly endpointOf: (request: Request) => string;
-}
-
-/** Lets faults happen to requests, on the wire. */
-export function spoil({ faults, clock, closing, endpointOf }: SpoilParts): RequestHandler {
+/** Strikes requests with faults, on the wire. Once `closing` is aborted, requests that wait get no answer. `clock` is real time. */
+export function injectFaults(
+  faults: Faults,
+  clock: Clock,
+  closing: AbortSignal,
+  endpointOf: (request: Request) => string,
+): RequestHandler {
   return async (request, response, next) => {
-    const struck = faults.strike(endpointOf(request));
+    const struck = faults.draw(endpointOf(request));
     if (!struck) return next();
     const { fault, delayMs } = struck;
     const gone = new AbortController();
@@ -27,19 +22,16 @@ export function spoil({ faults, clock, closing, endpointOf }: SpoilParts): Reque
     if (delayMs > 0) await clock.sleep(delayMs, gone.signal).catch(() => {});
     if (gone.signal.aborted) return;
     if (fault.kind === undefined) return next();
-    const spoilt = () => answerWrong(fault, response);
     if (fault.kind === 'truncate') truncate(response);
     else if (fault.kind === 'drip') drip(response, () => clock.sleep(fault.dripMs ?? DRIP_MS, gone.signal));
-    else if (fault.acts) replaceEnd(response, spoilt);
-    else return spoilt();
+    else if (fault.acts) replaceEnd(response, () => answerWrong(fault, response));
+    else return answerWrong(fault, response);
     next();
   };
 }
 
-type End = (chunk: Buffer) => void;
-
 /** Calls `end` with the whole body instead of sending it. Every answer of ours is one chunk. */
-function replaceEnd(response: Response, end: End): void {
+function replaceEnd(response: Response, end: (chunk: Buffer) => void): void {
   const original = response.end;
   const replacement = (chunk?: unknown) => {
     response.end = original;

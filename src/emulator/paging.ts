@@ -1,7 +1,7 @@
 import type { Dialect } from './dialect.ts';
-import type { Order, Position, Range } from './timeline.ts';
+import type { Order, Position, Range, Timeline } from './timeline.ts';
 
-/** A request that cannot be answered; its message is for whoever sent it. Answered with status 400. */
+/** A request that cannot be answered: status 400 with this message. */
 export class BadRequest extends Error {
   readonly status = 400;
 }
@@ -23,11 +23,16 @@ export interface PageRequest {
   readonly range: Range & { readonly after?: ListPlace | undefined };
 }
 
-/** Reads the value of a row that a filter looks at; undefined when the row has none. */
-type Reads<T> = (value: T, time: number, seq: number) => string | readonly string[] | undefined;
+/** The filters of a list by parameter name: each reads the values of a row that it looks at; undefined when the row has none. */
+export type Filters<T> = Readonly<
+  Record<string, (value: T, time: number, seq: number) => string | readonly string[] | undefined>
+>;
 
-/** The filters of a list by parameter name. */
-export type Filters<T> = Readonly<Record<string, Reads<T>>>;
+/** The query of a request, each parameter with all its values. */
+export function parametersOf({ url }: { readonly url: string }): URLSearchParams {
+  const start = url.indexOf('?');
+  return new URLSearchParams(start === -1 ? '' : url.slice(start));
+}
 
 /** The one value of a parameter; an empty one counts as left out. */
 function single(parameters: URLSearchParams, name: string): string | undefined {
@@ -101,4 +106,60 @@ export function matcher<T>(
       if (found === undefined) return false;
       return typeof found === 'string' ? wanted.has(found) : found.some(each => wanted.has(each));
     });
+}
+
+export interface Page<T> {
+  readonly rows: (ListPlace & { readonly value: T })[];
+  /** Absent at the end of the list. */
+  readonly cursor?: string;
+}
+
+/** How a list may repeat rows. */
+interface Repetition<T> {
+  /** How often a row is listed, next to itself; once when absent. */
+  readonly copies?: ((value: T, time: number) => number) | undefined;
+  /** A page begins with the row that its cursor names, the last of the page before, and not after it. */
+  readonly repeats?: boolean;
+}
+
+/**
+ * The next rows of a list that consists of several timelines. It looks one match further than the page, so a last page
+ * never comes with a cursor.
+ */
+export function page<T extends object>(
+  timelines: readonly Timeline<T>[],
+  { count, range }: PageRequest,
+  matches: ((value: T, time: number, seq: number) => boolean) | undefined,
+  { copies, repeats = false }: Repetition<T> = {},
+): Page<T> {
+  const { after } = range;
+  // A page of one row that repeats the one before would never end.
+  const most = repeats && after ? Math.max(count, 2) : count;
+  const found = timelines.map(timeline => {
+    const rows: Page<T>['rows'] = [];
+    timeline.walk(withFirst(range), (value, time, seq) => {
+      if (matches && !matches(value, time, seq)) return true;
+      const isFirst = after !== undefined && time === after.time && seq === after.seq;
+      const end = copies?.(value, time) ?? 1;
+      for (let copy = isFirst ? after.copy + (repeats ? 0 : 1) : 0; copy < end; copy++)
+        rows.push({ value, time, seq, copy });
+      return rows.length <= most;
+    });
+    return rows;
+  });
+  const rows = found.flat();
+  if (found.length > 1) {
+    const sign = range.order === 'earliestFirst' ? 1 : -1;
+    rows.sort((a, b) => sign * (a.time - b.time || a.seq - b.seq));
+  }
+  if (rows.length <= most) return { rows };
+  rows.length = most;
+  return { rows, cursor: cursorAt(rows[most - 1] as ListPlace) };
+}
+
+/** The range with the row that the cursor names at its beginning: it may be listed again, or have a copy that was not listed. */
+function withFirst({ after, ...range }: PageRequest['range']): Range {
+  if (!after) return range;
+  const before = range.order === 'earliestFirst' ? -1 : 1;
+  return { ...range, after: { time: after.time, seq: after.seq + before } };
 }

@@ -1,0 +1,53 @@
+import { type ChildProcess, fork, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+async function stop(child: ChildProcess): Promise<void> {
+  child.kill('SIGTERM');
+  await once(child, 'exit');
+}
+
+/** The emulator in a process of its own; `options` are those of `emulator-server.ts`. */
+export async function startEmulator(options: object) {
+  const child = fork(new URL('./emulator-server.ts', import.meta.url), [JSON.stringify(options)], {
+    execArgv: ['--max-old-space-size=4096'],
+  });
+  const [said] = (await once(child, 'message')) as [{ url: string; token: string; tokens: string[] }];
+  return { ...said, stop: () => stop(child) };
+}
+
+/** `delivery-watch serve` from dist/, on any free port, in a folder of its own. */
+export async function startAgent(config: object, env: Readonly<Record<string, string>>) {
+  const folder = mkdtempSync(join(tmpdir(), 'delivery-watch-bench-'));
+  writeFileSync(join(folder, 'config.yaml'), JSON.stringify({ server: { listen: '127.0.0.1:0' }, ...config }));
+  const main = new URL('../dist/main.js', import.meta.url).pathname;
+  const child = spawn(process.execPath, [main, 'serve', '--config', 'config.yaml'], {
+    cwd: folder,
+    env,
+    stdio: ['ignore', 'ignore', 'pipe'],
+  });
+  let log = '';
+  child.stderr.on('data', (chunk: Buffer) => {
+    log += chunk;
+  });
+  while (!/"url":"/.test(log)) {
+    if (child.exitCode !== null) throw new Error(`the agent did not start: ${log}`);
+    await new Promise(resolve => setTimeout(resolve, 5));
+  }
+  return {
+    url: /"url":"([^"]+)"/.exec(log)?.[1] ?? '',
+    pid: child.pid as number,
+    async stop() {
+      await stop(child);
+      rmSync(folder, { recursive: true });
+    },
+  };
+}
+
+/** Memory of a process in MiB, now or at its height. */
+export function memoryOf(pid: number, name: 'VmRSS' | 'VmHWM'): number {
+  const status = readFileSync(`/proc/${pid}/status`, 'utf8');
+  return Number(new RegExp(`^${name}:\\s+(\\d+) kB$`, 'm').exec(status)?.[1]) / 1024;
+}

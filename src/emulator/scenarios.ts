@@ -1,0 +1,73 @@
+import type { Dialect } from './dialect.ts';
+import type { FaultSeed } from './faults.ts';
+
+/**
+ * A course of events. Times in milliseconds; `elapsedMs` counts from the beginning of the workload, which is a while before
+ * the emulator starts, and is below zero for the time before that.
+ */
+export interface Scenario {
+  /** One line of help. */
+  readonly description: string;
+  /** Share (0 to 1) of messages to a destination that fail for good, from its usual share; default the usual share. */
+  doomed?(usual: number, elapsedMs: number): number;
+  /** No operator retries or removes dead letters. */
+  readonly unattended?: boolean;
+  /** Mean duration of an attempt, from the usual one. */
+  takesMs?(usual: number, elapsedMs: number): number;
+  /** Share (0 to 1) of failure callbacks that never end. */
+  stuck?(elapsedMs: number): number;
+  /** Mean time between failed workflow runs; default 12 minutes. */
+  readonly runFailsEveryMs?: number;
+  /** The time up to which events are listed when it is `now`; both count from the emulator's start. Never goes back. */
+  listedUntil?(now: number): number;
+  /** The fault of every request now; `now` counts from the emulator's start. */
+  fault?(now: number): FaultSeed | undefined;
+  /** How the service speaks in this scenario unless the options say otherwise. */
+  readonly dialect?: Partial<Dialect>;
+}
+
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
+
+/** With more failures than this, retries would overload some flow-control keys, and their waitlists would grow for ever. */
+const MOST_DOOMED = 0.12;
+
+/** Every scenario, by the name to ask for it. */
+export const scenarios: Readonly<Record<string, Scenario>> = {
+  steady: {
+    description: 'a service in good health: few messages fail, and operators clear the dead letters now and then',
+  },
+  'dlq-growth': {
+    description: 'more and more messages fail, and no operator clears the dead letters',
+    // The usual share is added once more every ten minutes.
+    doomed: (usual, elapsedMs) => Math.min(MOST_DOOMED, usual * (1 + elapsedMs / (10 * MINUTE_MS))),
+    unattended: true,
+  },
+  'stuck-callback': {
+    description: 'more workflow runs fail, and one failure callback in eight hangs and never ends',
+    runFailsEveryMs: 4 * MINUTE_MS,
+    stuck: elapsedMs => (elapsedMs < -12 * HOUR_MS ? 0 : 0.125),
+  },
+  'flow-control-pileup': {
+    description: 'for half of every hour deliveries take twice as long, and messages pile up behind flow-control keys',
+    takesMs: (usual, elapsedMs) => (elapsedMs % HOUR_MS < HOUR_MS / 2 ? 2 * usual : usual),
+  },
+  'log-lag': {
+    description: 'events are listed 20 s late, and for 5 of every 15 minutes new ones are held back',
+    listedUntil: now => now - Math.max(0, (now % (15 * MINUTE_MS)) - 10 * MINUTE_MS) - 20_000,
+  },
+  'rate-limited': {
+    description: 'the account may ask twice a second; what is more gets 429',
+    dialect: { requestsPerSecond: 2 },
+  },
+  outage: {
+    description: 'for 3 of every 10 minutes the service answers every request with 503; deliveries go on',
+    fault: now => (now % (10 * MINUTE_MS) >= 7 * MINUTE_MS ? { kind: 'status', status: 503 } : undefined),
+  },
+};
+
+export function scenarioNamed(name: string): Scenario {
+  const scenario = Object.hasOwn(scenarios, name) ? scenarios[name] : undefined;
+  if (!scenario) throw new RangeError(`no scenario "${name}"; there are: ${Object.keys(scenarios).join(', ')}`);
+  return scenario;
+}
