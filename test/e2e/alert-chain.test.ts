@@ -3,12 +3,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { type Emulator, startEmulator } from '../../src/emulator/server.ts';
+import type { Emulator } from '../../src/emulator/server.ts';
 import { ALERTMANAGER, type Alertmanager, startAlertmanager } from '../support/alertmanager.ts';
 import { startCli } from '../support/cli.ts';
 import { afterThisTest } from '../support/client.ts';
+import { emulate } from '../support/emulate.ts';
 import { eventually } from '../support/eventually.ts';
-import { startHttpService } from '../support/http-service.ts';
+import { serve } from '../support/http-service.ts';
 import { requireProgram, startPrometheus } from '../support/prometheus.ts';
 
 interface Told {
@@ -20,7 +21,7 @@ interface Told {
 /** What a receiver behind Alertmanager is told. */
 async function startReceiver() {
   const told: Told[] = [];
-  const service = await startHttpService((request, response) => {
+  const service = await serve((request, response) => {
     let text = '';
     request.setEncoding('utf8').on('data', chunk => {
       text += chunk;
@@ -30,14 +31,12 @@ async function startReceiver() {
       response.end();
     });
   });
-  afterThisTest(() => service.close());
   return { url: service.url, of: (name: string) => told.filter(({ labels }) => labels.alertname === name) };
 }
 
 /** The scenario dlq-growth, ten minutes of it a second, until it is healed. */
 async function startGrowth() {
-  const emulator = await startEmulator({ scenario: 'dlq-growth', speed: 0, history: 0, dlqEntries: 0 });
-  afterThisTest(() => emulator.close());
+  const emulator = await emulate({ scenario: 'dlq-growth', speed: 0, history: 0, dlqEntries: 0 });
   let grows = true;
   const growing = (async () => {
     while (grows) {

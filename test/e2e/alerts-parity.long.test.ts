@@ -3,10 +3,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { startEmulator } from '../../src/emulator/server.ts';
 import type { ShownAlert } from '../../src/http/server.ts';
 import { runCli, startCli } from '../support/cli.ts';
 import { afterThisTest } from '../support/client.ts';
+import { emulateEmpty } from '../support/emulate.ts';
 import { requireProgram, startPrometheus } from '../support/prometheus.ts';
 
 const SECOND = 1000;
@@ -70,8 +70,7 @@ function nameOf({ alertname = '', job: _job, ...labels }: Readonly<Record<string
 
 describe.skipIf(!requireProgram('prometheus'))('the agent and a Prometheus with the rules that it prints', () => {
   it('see the same alerts begin and end within two intervals', async () => {
-    const emulator = await startEmulator({ history: 0, workload: false, dlqEntries: 0 });
-    afterThisTest(() => emulator.close());
+    const emulator = await emulateEmpty();
     const { state } = emulator;
     const folder = mkdtempSync(join(tmpdir(), 'delivery-watch-parity-'));
     afterThisTest(async () => rmSync(folder, { recursive: true }));

@@ -8,15 +8,16 @@ import { createAlertmanager } from '../../src/alerts/notifiers/alertmanager.ts';
 import type { Receiver } from '../../src/alerts/notifiers/index.ts';
 import { createRepeating } from '../../src/alerts/repeating.ts';
 import { createPost } from '../../src/app/post.ts';
-import { type Emulator, startEmulator } from '../../src/emulator/server.ts';
+import type { Emulator } from '../../src/emulator/server.ts';
 import { systemClock } from '../../src/kit/clock.ts';
 import { Secret } from '../../src/kit/secret.ts';
 import { createCounts, notice } from '../alerts/alerting-scene.ts';
 import { ALERTMANAGER, startAlertmanager } from '../support/alertmanager.ts';
 import { startCli } from '../support/cli.ts';
 import { afterThisTest } from '../support/client.ts';
+import { emulateEmpty } from '../support/emulate.ts';
 import { eventually } from '../support/eventually.ts';
-import { startHttpService } from '../support/http-service.ts';
+import { serve } from '../support/http-service.ts';
 import { parseExposition } from '../support/parse-exposition.ts';
 import { requireProgram } from '../support/prometheus.ts';
 import { createTestLog } from '../support/silent.ts';
@@ -55,8 +56,7 @@ async function startHook() {
       response.writeHead(isOurs ? hook.status : 401).end();
     });
   }
-  const service = await startHttpService(handle);
-  afterThisTest(() => service.close());
+  const service = await serve(handle);
   hook.url = `${service.url}/url-canary`;
   return hook;
 }
@@ -115,8 +115,7 @@ function createAgent(emulator: Emulator, notifiers: readonly object[], more: obj
 }
 
 const startEmulated = async () => {
-  const emulator = await startEmulator({ history: 0, workload: false, dlqEntries: 0 });
-  afterThisTest(() => emulator.close());
+  const emulator = await emulateEmpty();
   return emulator;
 };
 
@@ -233,7 +232,7 @@ describe.skipIf(!requireProgram(ALERTMANAGER))('a real Alertmanager', () => {
     const [emulator, hook] = [await startEmulated(), await startHook()];
     // It does not sign.
     const taken: { status: string; alerts: Delivery[] }[] = [];
-    const service = await startHttpService((request, response) => {
+    const service = await serve((request, response) => {
       let text = '';
       request.setEncoding('utf8').on('data', chunk => {
         text += chunk;
@@ -243,7 +242,6 @@ describe.skipIf(!requireProgram(ALERTMANAGER))('a real Alertmanager', () => {
         response.end();
       });
     });
-    afterThisTest(() => service.close());
     const alertmanager = await startAlertmanager(service.url);
     afterThisTest(() => alertmanager.stop());
     const urls = ['http://127.0.0.1:1', alertmanager.url];

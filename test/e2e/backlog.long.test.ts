@@ -3,10 +3,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from 'vitest';
-import { startEmulator } from '../../src/emulator/server.ts';
 import { openSqliteStore } from '../../src/store/sqlite.ts';
 import { startCli } from '../support/cli.ts';
 import { afterThisTest } from '../support/client.ts';
+import { emulateEmpty } from '../support/emulate.ts';
 import { parseExposition } from '../support/parse-exposition.ts';
 
 const EVENTS = 1_000_000;
@@ -20,8 +20,7 @@ function residentMiB(pid: number): number {
 }
 
 it('drains a backlog of a million events with bounded memory, while it is scraped', async () => {
-  const emulator = await startEmulator({ workload: false, history: 0, dlqEntries: 0 });
-  afterThisTest(() => emulator.close());
+  const emulator = await emulateEmpty();
   const now = Date.now();
   const start = now - 3 * HOUR;
   emulator.state.addEvents(

@@ -8,7 +8,7 @@ import { WELL, wellAnswer } from '../hostile/well-service.ts';
 import { startCli } from '../support/cli.ts';
 import { afterThisTest } from '../support/client.ts';
 import { eventually } from '../support/eventually.ts';
-import { json, startHttpService } from '../support/http-service.ts';
+import { json, serve } from '../support/http-service.ts';
 import { parseExposition } from '../support/parse-exposition.ts';
 
 const PATIENCE = 60_000;
@@ -61,13 +61,12 @@ const RULES = [
 /** The agent, in a process of its own, and a service whose answers a test may spoil. */
 async function setUp() {
   let spoil = well;
-  const service = await startHttpService((request, response) => {
+  const service = await serve((request, response) => {
     const { pathname, searchParams: query } = new URL(request.url ?? '', 'http://service');
     const list = PATHS[pathname];
     if (list) json(response, spoil(wellAnswer({ list, query }) as Row, list));
     else json(response, { error: 'not found' }, 404);
   });
-  afterThisTest(() => service.close());
   const folder = mkdtempSync(join(tmpdir(), 'delivery-watch-broken-'));
   afterThisTest(async () => rmSync(folder, { recursive: true }));
   const every = '200ms';

@@ -6,7 +6,7 @@ import { expect, it } from 'vitest';
 import { runCli, startCli } from '../support/cli.ts';
 import { afterThisTest } from '../support/client.ts';
 import { eventually } from '../support/eventually.ts';
-import { startHttpService } from '../support/http-service.ts';
+import { serve } from '../support/http-service.ts';
 
 /** Planted wherever a secret, a header value or a body can stand. */
 const CANARY = 'canary-7f3a';
@@ -43,11 +43,10 @@ const ANSWERS: readonly ((response: ServerResponse) => void)[] = [
 
 it('nothing secret leaves by any way out', async () => {
   let calls = 0;
-  const service = await startHttpService((_request, response) => {
+  const service = await serve((_request, response) => {
     calls += 1;
     ANSWERS[Math.floor(calls / 6) % ANSWERS.length]?.(response);
   });
-  afterThisTest(() => service.close());
   const folder = mkdtempSync(join(tmpdir(), 'delivery-watch-'));
   afterThisTest(async () => rmSync(folder, { recursive: true }));
   const file = join(folder, 'config.yaml');
@@ -129,11 +128,10 @@ it('nothing secret leaves by resetting a token, whatever the answer', async () =
   });
   let calls = 0;
   const answers = [...ANSWERS, (response: ServerResponse) => response.end(record)];
-  const service = await startHttpService((request, response) => {
+  const service = await serve((request, response) => {
     if (request.method === 'POST') answers[calls++]?.(response);
     else response.writeHead(request.headers.authorization === `Bearer ${CANARY}-new` ? 200 : 401).end(page);
   });
-  afterThisTest(() => service.close());
   const [token, file] = [join(folder, 'token'), join(folder, 'config.yaml')];
   const management = { baseUrl: service.url, username: 'owner', password: { env: 'PASSWORD' } };
   const store = { path: join(folder, 'store.db') };

@@ -3,10 +3,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from 'vitest';
-import { startEmulator } from '../../src/emulator/server.ts';
 import { createChance } from '../support/chance.ts';
 import { startCli } from '../support/cli.ts';
 import { afterThisTest } from '../support/client.ts';
+import { emulateEmpty } from '../support/emulate.ts';
 import { eventually } from '../support/eventually.ts';
 import { parseExposition } from '../support/parse-exposition.ts';
 
@@ -14,8 +14,7 @@ const chance = createChance();
 const upTo = (most: number) => chance.between(0, most - 1);
 
 async function setUp(dlq: object, entries: number) {
-  const emulator = await startEmulator({ workload: false, history: 0, dlqEntries: 0 });
-  afterThisTest(() => emulator.close());
+  const emulator = await emulateEmpty();
   const add = (age: number) => {
     const enteredAt = Date.now() - age;
     const queueName = upTo(2) === 0 ? 'emails' : 'payments';

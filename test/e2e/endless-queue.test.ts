@@ -5,7 +5,7 @@ import { expect, it } from 'vitest';
 import { startCli } from '../support/cli.ts';
 import { afterThisTest } from '../support/client.ts';
 import { eventually } from '../support/eventually.ts';
-import { startHttpService } from '../support/http-service.ts';
+import { serve } from '../support/http-service.ts';
 import { parseExposition } from '../support/parse-exposition.ts';
 
 const PATIENCE = 240_000;
@@ -23,14 +23,13 @@ it(
       listed += 1000;
       return `{"messages":[${rows}],"cursor":"${listed}"}`;
     };
-    const service = await startHttpService((request, response) => {
+    const service = await serve((request, response) => {
       const isWorkflows = request.url?.includes('source=') === true;
       if (isEndless && !isWorkflows) response.end(page());
       // What began while it had no end does not come to one.
       else if (request.url?.includes('cursor=')) response.writeHead(400).end();
       else response.end(`{"messages":[${isWorkflows ? '' : [...ids].map(id => row(id))}]}`);
     });
-    afterThisTest(() => service.close());
     const folder = mkdtempSync(join(tmpdir(), 'delivery-watch-'));
     afterThisTest(async () => rmSync(folder, { recursive: true }));
     const file = join(folder, 'config.yaml');

@@ -4,10 +4,10 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import { BOUNDS } from '../../src/collectors/events/tally.ts';
-import { startEmulator } from '../../src/emulator/server.ts';
 import { createChance } from '../support/chance.ts';
 import { startCli } from '../support/cli.ts';
 import { afterThisTest } from '../support/client.ts';
+import { emulate } from '../support/emulate.ts';
 import { bucketsOf, truthOf } from '../support/event-truth.ts';
 import { eventually } from '../support/eventually.ts';
 import { parseExposition } from '../support/parse-exposition.ts';
@@ -49,7 +49,7 @@ function traffic(start: number) {
 }
 
 it(`counts every event and every life exactly, killed ${KILLS} times by SIGKILL`, async () => {
-  const emulator = await startEmulator({
+  const emulator = await emulate({
     workload: false,
     history: 0,
     dlqEntries: 0,
@@ -62,7 +62,6 @@ it(`counts every event and every life exactly, killed ${KILLS} times by SIGKILL`
       highCount: 'refused',
     },
   });
-  afterThisTest(() => emulator.close());
   const folder = mkdtempSync(join(tmpdir(), 'delivery-watch-'));
   afterThisTest(async () => rmSync(folder, { recursive: true }));
   const file = join(folder, 'config.yaml');

@@ -2,9 +2,9 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { startEmulator } from '../../src/emulator/server.ts';
 import { startCli } from '../support/cli.ts';
 import { afterThisTest } from '../support/client.ts';
+import { emulateEmpty } from '../support/emulate.ts';
 import { eventually } from '../support/eventually.ts';
 import { parseExposition } from '../support/parse-exposition.ts';
 
@@ -12,8 +12,7 @@ const PATIENCE = 40_000;
 
 /** The agent on an emulated service that has its event log at some of the paths. */
 async function setUp(eventPaths: 'both' | 'events' | 'logs', paths: object = {}) {
-  const emulator = await startEmulator({ workload: false, history: 0, dlqEntries: 0, dialect: { eventPaths } });
-  afterThisTest(() => emulator.close());
+  const emulator = await emulateEmpty({ dialect: { eventPaths } });
   const folder = mkdtempSync(join(tmpdir(), 'delivery-watch-path-'));
   afterThisTest(async () => rmSync(folder, { recursive: true }));
   const file = join(folder, 'config.yaml');

@@ -2,24 +2,24 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { type Emulator, startEmulator } from '../../src/emulator/server.ts';
+import type { Emulator } from '../../src/emulator/server.ts';
 import { startCli } from '../support/cli.ts';
 import { afterThisTest } from '../support/client.ts';
+import { emulateEmpty } from '../support/emulate.ts';
 import { eventually } from '../support/eventually.ts';
-import { startHttpService } from '../support/http-service.ts';
+import { serve } from '../support/http-service.ts';
 
 const PATIENCE = 60_000;
 
 async function startEmulated(): Promise<Emulator> {
-  const emulator = await startEmulator({ history: 0, workload: false, dlqEntries: 0 });
-  afterThisTest(() => emulator.close());
+  const emulator = await emulateEmpty();
   return emulator;
 }
 
 /** A receiver of webhooks: what it was told, the same news once. */
 async function startHook() {
   const told = new Map<unknown, string>();
-  const service = await startHttpService((request, response) => {
+  const service = await serve((request, response) => {
     let text = '';
     request.setEncoding('utf8').on('data', chunk => {
       text += chunk;
@@ -31,7 +31,6 @@ async function startHook() {
       response.end();
     });
   });
-  afterThisTest(() => service.close());
   return { url: `${service.url}/hook`, told: () => [...told.values()].sort() };
 }
 

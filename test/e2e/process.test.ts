@@ -7,7 +7,7 @@ import { describe, expect, it } from 'vitest';
 import { runCli, startCli } from '../support/cli.ts';
 import { afterThisTest } from '../support/client.ts';
 import { eventually } from '../support/eventually.ts';
-import { json, startHttpService } from '../support/http-service.ts';
+import { json, serve } from '../support/http-service.ts';
 import { parseExposition } from '../support/parse-exposition.ts';
 import { freePort } from '../support/prometheus.ts';
 
@@ -55,8 +55,7 @@ describe('serve', () => {
       const reached = new Promise<void>(resolve => {
         asked = resolve;
       });
-      const service = await startHttpService(() => asked());
-      afterThisTest(() => service.close());
+      const service = await serve(() => asked());
       const slow = { ...account(service.url), upstream: { timeout: '10m' } };
       const { agent, url } = await startServe({ accounts: [slow] });
       await reached;
@@ -71,8 +70,7 @@ describe('serve', () => {
   );
 
   it('ends as fast while a request waits for a budget that is nearly nothing', async () => {
-    const service = await startHttpService((_request, response) => json(response, { messages: [], events: [] }));
-    afterThisTest(() => service.close());
+    const service = await serve((_request, response) => json(response, { messages: [], events: [] }));
     const budget = { requestsPerSecond: 0.001, burst: 1 };
     const { agent, value } = await startServe({ accounts: [{ ...account(service.url), budget }] });
     await eventually(async () => expect(await value('delivery_api_budget_remaining')).toBeLessThan(199_999));
@@ -83,8 +81,7 @@ describe('serve', () => {
   });
 
   it('checks its configuration file at a SIGHUP, says what is wrong with it and where, and goes on', async () => {
-    const service = await startHttpService((_request, response) => json(response, []));
-    afterThisTest(() => service.close());
+    const service = await serve((_request, response) => json(response, []));
     const file = configFile({
       server: { listen: '127.0.0.1:0' },
       accounts: [account(service.url)],
@@ -120,8 +117,7 @@ describe('serve', () => {
   });
 
   it('goes on serving when nobody reads its log', async () => {
-    const service = await startHttpService((_request, response) => json(response, [], 403));
-    afterThisTest(() => service.close());
+    const service = await serve((_request, response) => json(response, [], 403));
     const file = configFile({
       server: { listen: '127.0.0.1:0' },
       log: { level: 'debug' },
@@ -157,14 +153,13 @@ describe('serve', () => {
 
   it('keeps the last good data of a service that fails, marks it, withdraws it, and recovers', async () => {
     let status = 200;
-    const service = await startHttpService((_request, response) =>
+    const service = await serve((_request, response) =>
       json(
         response,
         status === 200 ? { flowControls: [{ flowControlKey: 'k', waitListSize: 7 }] } : { error: 'body-canary' },
         status,
       ),
     );
-    afterThisTest(() => service.close());
     const { agent, value } = await startServe({
       accounts: [{ ...account(service.url), budget: { requestsPerSecond: 1000, burst: 1000 } }],
       collect: onlyFlowControl('200ms'),
@@ -203,8 +198,7 @@ describe('serve', () => {
       { flowControlKey: 'stays', waitListSize: 1 },
       { flowControlKey: 'goes', waitListSize: 2 },
     ];
-    const service = await startHttpService((_request, response) => json(response, { flowControls: keys }));
-    afterThisTest(() => service.close());
+    const service = await serve((_request, response) => json(response, { flowControls: keys }));
     const { value } = await startServe({ accounts: [account(service.url)], collect: onlyFlowControl('200ms') });
     const size = (key: string) => value('delivery_flow_control_waitlist_size', { flow_control_key: key });
     await eventually(async () => expect([await size('stays'), await size('goes')]).toEqual([1, 2]));
@@ -214,13 +208,12 @@ describe('serve', () => {
 
   it('never replaces data by half a list', async () => {
     let broken = false;
-    const service = await startHttpService((request, response) => {
+    const service = await serve((request, response) => {
       const second = request.url?.includes('cursor=');
       if (second && broken) json(response, { error: 'x' }, 404);
       else if (second) json(response, { messages: [{ dlqId: '2-0' }] });
       else json(response, { cursor: 'next', messages: broken ? [{ dlqId: '9-0' }] : [{ dlqId: '1-0' }] });
     });
-    afterThisTest(() => service.close());
     const { value } = await startServe({
       accounts: [{ ...account(service.url), budget: { requestsPerSecond: 1000, burst: 1000 } }],
       collect: { flowControl: { enabled: false }, dlq: { every: '100ms' }, events: { enabled: false } },
@@ -234,12 +227,8 @@ describe('serve', () => {
   });
 
   it('does not let one dead account delay another, nor a scrape', async () => {
-    const well = await startHttpService((_request, response) =>
-      json(response, [{ flowControlKey: 'k', waitListSize: 1 }]),
-    );
-    const dead = await startHttpService(() => undefined);
-    afterThisTest(() => well.close());
-    afterThisTest(() => dead.close());
+    const well = await serve((_request, response) => json(response, [{ flowControlKey: 'k', waitListSize: 1 }]));
+    const dead = await serve(() => undefined);
     const { value, url } = await startServe({
       accounts: [account(dead.url), { ...account(well.url), name: 'well' }],
       collect: onlyFlowControl('100ms'),
@@ -285,14 +274,12 @@ describe('output', () => {
 
 describe('snapshot', () => {
   async function services() {
-    const well = await startHttpService((request, response) => {
+    const well = await serve((request, response) => {
       if (request.url?.startsWith('/v2/flowControl'))
         json(response, [{ flowControlKey: 'a\u001b[2J', waitListSize: 3 }]);
       else json(response, { messages: [{ dlqId: '1-0', createdAt: 0 }], events: [] });
     });
-    const refusing = await startHttpService((_request, response) => json(response, {}, 401));
-    afterThisTest(() => well.close());
-    afterThisTest(() => refusing.close());
+    const refusing = await serve((_request, response) => json(response, {}, 401));
     return { well: account(well.url), refusing: { ...account(refusing.url), name: 'refused' } };
   }
   const run = (accounts: object[], ...options: string[]) =>
@@ -365,8 +352,7 @@ describe('commands', () => {
     expect(await runCli(['serve', '--config', 'test/config/bad/unknown-key.yaml'], { TOKEN: 'x' })).toMatchObject({
       code: 2,
     });
-    const taken = await startHttpService(() => undefined);
-    afterThisTest(() => taken.close());
+    const taken = await serve(() => undefined);
     const listen = new URL(taken.url).host;
     const file = configFile({ server: { listen }, accounts: [account('http://127.0.0.1:1')] });
     const { code, stderr } = await runCli(['serve', '--config', file], { DELIVERY_TOKEN: 'x' });

@@ -3,9 +3,9 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { startEmulator } from '../../src/emulator/server.ts';
 import { startCli } from '../support/cli.ts';
 import { afterThisTest } from '../support/client.ts';
+import { emulate } from '../support/emulate.ts';
 import { eventually } from '../support/eventually.ts';
 import { requireProgram, startPrometheus } from '../support/prometheus.ts';
 
@@ -64,8 +64,7 @@ describe.skipIf(!requireProgram('prometheus'))('a real Prometheus', () => {
 
   it('finds accounts by service discovery and reads exactly what the service holds, hostile names included', async () => {
     // Frozen, so that truth stands still while it is compared.
-    const emulator = await startEmulator({ speed: 0, seed: 11 });
-    afterThisTest(() => emulator.close());
+    const emulator = await emulate({ speed: 0, seed: 11 });
     emulator.state.setWaitlist('a "quoted"\nkey\\ with\u0000 \u{1f600} all', 42);
     const folder = mkdtempSync(join(tmpdir(), 'delivery-watch-'));
     afterThisTest(async () => rmSync(folder, { recursive: true }));

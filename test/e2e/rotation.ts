@@ -1,10 +1,11 @@
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type EmulatorOptions, startEmulator } from '../../src/emulator/server.ts';
+import type { EmulatorOptions } from '../../src/emulator/server.ts';
 import { fingerprint, Secret } from '../../src/kit/secret.ts';
 import { runCli, startCli } from '../support/cli.ts';
 import { afterThisTest } from '../support/client.ts';
+import { emulateEmpty } from '../support/emulate.ts';
 
 const ENDPOINT = 'POST /svc/user/rotatetoken';
 
@@ -28,8 +29,7 @@ interface Differing {
 
 /** An emulated service, a folder with the secrets of its account in files, and the real command against both. */
 export async function startRotation(differing: Differing = {}) {
-  const emulator = await startEmulator({ history: 0, workload: false, dlqEntries: 0, ...differing.emulator });
-  afterThisTest(() => emulator.close());
+  const emulator = await emulateEmpty({ ...differing.emulator });
   const folder = mkdtempSync(join(tmpdir(), 'delivery-watch-rotate-'));
   afterThisTest(async () => rmSync(folder, { recursive: true, force: true }));
   const secrets = join(folder, 'secrets');

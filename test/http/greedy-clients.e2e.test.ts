@@ -9,7 +9,7 @@ import { describe, expect, it } from 'vitest';
 import type { Bounds } from '../../src/http/bounds.ts';
 import { afterThisTest } from '../support/client.ts';
 import { eventually } from '../support/eventually.ts';
-import { json, startHttpService } from '../support/http-service.ts';
+import { json, serve } from '../support/http-service.ts';
 
 const MB = 1024 * 1024;
 
@@ -43,8 +43,7 @@ async function startLargeAgent(bounds: Partial<Bounds>): Promise<AgentProcess> {
     rateCount: 7,
     ratePeriod: 60,
   }));
-  const service = await startHttpService((_request, response) => json(response, keys));
-  afterThisTest(() => service.close());
+  const service = await serve((_request, response) => json(response, keys));
   const folder = mkdtempSync(join(tmpdir(), 'delivery-watch-'));
   afterThisTest(async () => rmSync(folder, { recursive: true }));
   const file = join(folder, 'config.yaml');

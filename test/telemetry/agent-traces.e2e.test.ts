@@ -3,11 +3,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { startEmulator } from '../../src/emulator/server.ts';
 import { startCli } from '../support/cli.ts';
 import { afterThisTest } from '../support/client.ts';
+import { emulate } from '../support/emulate.ts';
 import { eventually } from '../support/eventually.ts';
-import { startHttpService } from '../support/http-service.ts';
+import { serve } from '../support/http-service.ts';
 import { type OtlpReceiver, startOtlpReceiver } from '../support/otlp-receiver.ts';
 
 const KEY = 'tenant-4711';
@@ -59,9 +59,8 @@ async function receive(): Promise<OtlpReceiver> {
   return receiver;
 }
 
-async function emulate() {
-  const emulator = await startEmulator({ seed: 5 });
-  afterThisTest(() => emulator.close());
+async function emulateWithKey() {
+  const emulator = await emulate({ seed: 5 });
   emulator.state.setWaitlist(KEY, 3);
   return emulator;
 }
@@ -82,7 +81,7 @@ async function spansCounted(url: string): Promise<Record<string, number>> {
 
 describe('traces of the agent', () => {
   it.each(['http/protobuf', 'http/json'])('are one a round, with its requests in it, by %s', async protocol => {
-    const [emulator, receiver] = [await emulate(), await receive()];
+    const [emulator, receiver] = [await emulateWithKey(), await receive()];
     const agent = startTraced(
       emulator.url,
       emulator.token,
@@ -145,7 +144,7 @@ describe('traces of the agent', () => {
   });
 
   it('go where the environment says, as often as it says', async () => {
-    const [emulator, receiver, other] = [await emulate(), await receive(), await receive()];
+    const [emulator, receiver, other] = [await emulateWithKey(), await receive(), await receive()];
     const agent = startTraced(
       emulator.url,
       emulator.token,
@@ -164,7 +163,7 @@ describe('traces of the agent', () => {
   });
 
   it('are not exported where their share is 0, and make nothing at all where OTEL_SDK_DISABLED is true', async () => {
-    const [emulator, receiver] = [await emulate(), await receive()];
+    const [emulator, receiver] = [await emulateWithKey(), await receive()];
     const unsampled = startTraced(emulator.url, emulator.token, { endpoint: receiver.url, sampleRatio: 0 });
     const disabled = startTraced(
       emulator.url,
@@ -188,12 +187,11 @@ describe('traces of the agent', () => {
   ])('propagate: %s: %s', async propagate => {
     const receiver = await receive();
     const asked: string[] = [];
-    const service = await startHttpService((request, response) => {
+    const service = await serve((request, response) => {
       asked.push(String(request.headers.traceparent ?? ''));
       expect(request.headers.baggage).toBeUndefined();
       response.end('{"messages":[],"events":[],"flowControls":[]}');
     });
-    afterThisTest(() => service.close());
     startTraced(service.url, 'token', { endpoint: receiver.url, propagate });
     await eventually(async () => {
       const clients = receiver.spans.filter(({ kind }) => kind === 'client');
@@ -205,10 +203,7 @@ describe('traces of the agent', () => {
 
   it('mark what fails by a closed word, and quote nothing', async () => {
     const receiver = await receive();
-    const service = await startHttpService((_request, response) =>
-      response.writeHead(403, { 'x-secret': HEADER }).end(HEADER),
-    );
-    afterThisTest(() => service.close());
+    const service = await serve((_request, response) => response.writeHead(403, { 'x-secret': HEADER }).end(HEADER));
     startTraced(service.url, 'token', { endpoint: receiver.url });
     await eventually(async () => {
       const failed = receiver.spans.filter(({ isError }) => isError);
@@ -224,7 +219,7 @@ describe('traces of the agent', () => {
 
 describe('a receiver that does not receive', () => {
   it('keeps nobody from ending in time', async () => {
-    const [emulator, receiver] = [await emulate(), await receive()];
+    const [emulator, receiver] = [await emulateWithKey(), await receive()];
     receiver.answer('hang');
     const lifecycle = { enabled: true, sampleRatio: 1 };
     const patient = { OTEL_EXPORTER_OTLP_TIMEOUT: '600000' };
@@ -242,7 +237,7 @@ describe('a receiver that does not receive', () => {
     ['hangs', 'hang'],
     ['is down', undefined],
   ] as const)('and %s costs no round, and is counted', async (_what, answer) => {
-    const [emulator, receiver] = [await emulate(), await receive()];
+    const [emulator, receiver] = [await emulateWithKey(), await receive()];
     if (answer === undefined) await receiver.close();
     else receiver.answer(answer);
     const agent = startTraced(

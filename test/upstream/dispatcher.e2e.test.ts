@@ -10,7 +10,7 @@ import { Secret } from '../../src/kit/secret.ts';
 import { createDispatcher, type DispatcherOptions } from '../../src/upstream/dispatcher.ts';
 import { UpstreamError } from '../../src/upstream/errors.ts';
 import { afterThisTest, createTestClient } from '../support/client.ts';
-import { json, startHttpService } from '../support/http-service.ts';
+import { json, serve } from '../support/http-service.ts';
 
 async function listening(server: ReturnType<typeof createServer>): Promise<number> {
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
@@ -75,8 +75,7 @@ const KEYS = [{ flowControlKey: 'k', waitListSize: 3 }];
 
 describe('proxy', () => {
   it('is asked, with its user and password, and not for the hosts that do without', async () => {
-    const service = await startHttpService((_request, response) => json(response, KEYS));
-    afterThisTest(() => service.close());
+    const service = await serve((_request, response) => json(response, KEYS));
     const proxy = await startProxy();
     const address = new Secret(`http://user:pass@127.0.0.1:${proxy.port}`);
     expect(await read(service.url, { proxy: address })).toEqual(ANSWER);
@@ -96,8 +95,7 @@ describe('proxy', () => {
   });
 
   it('that can not be reached is a failure of the network', async () => {
-    const service = await startHttpService((_request, response) => json(response, KEYS));
-    afterThisTest(() => service.close());
+    const service = await serve((_request, response) => json(response, KEYS));
     await expect(read(service.url, { proxy: new Secret('http://127.0.0.1:1') })).rejects.toMatchObject({
       reason: 'network',
     });
