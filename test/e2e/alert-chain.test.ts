@@ -9,6 +9,7 @@ import { startCli } from '../support/cli.ts';
 import { afterThisTest } from '../support/client.ts';
 import { emulate } from '../support/emulate.ts';
 import { eventually } from '../support/eventually.ts';
+import { newFolder } from '../support/folder.ts';
 import { serve } from '../support/http-service.ts';
 import { requireProgram, startPrometheus } from '../support/prometheus.ts';
 
@@ -117,8 +118,7 @@ describe.skipIf(!requireProgram('prometheus') || !requireProgram(ALERTMANAGER))(
     afterThisTest(() => alertmanager.stop());
     const { emulator, heal } = await startGrowth();
     const target = await startAgent(emulator);
-    const folder = mkdtempSync(join(tmpdir(), 'delivery-watch-rules-'));
-    afterThisTest(async () => rmSync(folder, { recursive: true }));
+    const folder = newFolder();
     for (const name of ['recording.yaml', 'alerting.yaml']) {
       writeFileSync(join(folder, name), inFastMotion(readFileSync(`dashboards/rules/${name}`, 'utf8')));
     }

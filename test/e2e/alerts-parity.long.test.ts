@@ -1,5 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
@@ -7,6 +6,7 @@ import type { ShownAlert } from '../../src/http/server.ts';
 import { runCli, startCli } from '../support/cli.ts';
 import { afterThisTest } from '../support/client.ts';
 import { emulateEmpty } from '../support/emulate.ts';
+import { newFolder } from '../support/folder.ts';
 import { requireProgram, startPrometheus } from '../support/prometheus.ts';
 
 const SECOND = 1000;
@@ -72,8 +72,7 @@ describe.skipIf(!requireProgram('prometheus'))('the agent and a Prometheus with 
   it('see the same alerts begin and end within two intervals', async () => {
     const emulator = await emulateEmpty();
     const { state } = emulator;
-    const folder = mkdtempSync(join(tmpdir(), 'delivery-watch-parity-'));
-    afterThisTest(async () => rmSync(folder, { recursive: true }));
+    const folder = newFolder();
     const [file, ruleFile] = [join(folder, 'config.yaml'), join(folder, 'rules.yaml')];
     writeFileSync(
       file,

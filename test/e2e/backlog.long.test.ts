@@ -1,5 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from 'vitest';
@@ -7,6 +6,7 @@ import { openSqliteStore } from '../../src/store/sqlite.ts';
 import { startCli } from '../support/cli.ts';
 import { afterThisTest } from '../support/client.ts';
 import { emulateEmpty } from '../support/emulate.ts';
+import { newFolder } from '../support/folder.ts';
 import { parseExposition } from '../support/parse-exposition.ts';
 
 const EVENTS = 1_000_000;
@@ -31,8 +31,7 @@ it('drains a backlog of a million events with bounded memory, while it is scrape
       }
     })(),
   );
-  const folder = mkdtempSync(join(tmpdir(), 'delivery-watch-'));
-  afterThisTest(async () => rmSync(folder, { recursive: true }));
+  const folder = newFolder();
   // As it would be left by an agent that stopped three hours ago, when nothing had happened yet.
   const path = join(folder, 'store.db');
   const store = await openSqliteStore({ path });

@@ -1,5 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { FIELD } from '../hostile/answer-services.ts';
@@ -8,6 +7,7 @@ import { WELL, wellAnswer } from '../hostile/well-service.ts';
 import { startCli } from '../support/cli.ts';
 import { afterThisTest } from '../support/client.ts';
 import { eventually } from '../support/eventually.ts';
+import { newFolder } from '../support/folder.ts';
 import { json, serve } from '../support/http-service.ts';
 import { parseExposition } from '../support/parse-exposition.ts';
 
@@ -67,8 +67,7 @@ async function setUp() {
     if (list) json(response, spoil(wellAnswer({ list, query }) as Row, list));
     else json(response, { error: 'not found' }, 404);
   });
-  const folder = mkdtempSync(join(tmpdir(), 'delivery-watch-broken-'));
-  afterThisTest(async () => rmSync(folder, { recursive: true }));
+  const folder = newFolder();
   const every = '200ms';
   const config = {
     server: { listen: '127.0.0.1:0' },

@@ -1,11 +1,11 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { runCli, startCli } from '../support/cli.ts';
 import { afterThisTest } from '../support/client.ts';
 import { eventually } from '../support/eventually.ts';
+import { newFolder } from '../support/folder.ts';
 import { serve } from '../support/http-service.ts';
 
 /** Planted wherever a secret, a header value or a body can stand. */
@@ -47,8 +47,7 @@ it('nothing secret leaves by any way out', async () => {
     calls += 1;
     ANSWERS[Math.floor(calls / 6) % ANSWERS.length]?.(response);
   });
-  const folder = mkdtempSync(join(tmpdir(), 'delivery-watch-'));
-  afterThisTest(async () => rmSync(folder, { recursive: true }));
+  const folder = newFolder();
   const file = join(folder, 'config.yaml');
   writeFileSync(join(folder, 'token'), CANARY);
   const budget = { requestsPerSecond: 1000, burst: 1000 };
@@ -118,8 +117,7 @@ it('nothing secret leaves by any way out', async () => {
 });
 
 it('nothing secret leaves by resetting a token, whatever the answer', async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'delivery-watch-'));
-  afterThisTest(async () => rmSync(folder, { recursive: true }));
+  const folder = newFolder();
   const record = JSON.stringify({
     token: `${CANARY}-new`,
     password: `${CANARY}-new`,

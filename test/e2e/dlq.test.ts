@@ -1,5 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from 'vitest';
@@ -8,6 +7,7 @@ import { startCli } from '../support/cli.ts';
 import { afterThisTest } from '../support/client.ts';
 import { emulateEmpty } from '../support/emulate.ts';
 import { eventually } from '../support/eventually.ts';
+import { newFolder } from '../support/folder.ts';
 import { parseExposition } from '../support/parse-exposition.ts';
 
 const chance = createChance();
@@ -21,8 +21,7 @@ async function setUp(dlq: object, entries: number) {
     return emulator.state.addDlqEntry({ enteredAt, createdAt: enteredAt - 3000 - upTo(60_000), queueName });
   };
   const ids = Array.from({ length: entries }, () => add(upTo(60 * 3_600_000)));
-  const folder = mkdtempSync(join(tmpdir(), 'delivery-watch-'));
-  afterThisTest(async () => rmSync(folder, { recursive: true }));
+  const folder = newFolder();
   const file = join(folder, 'config.yaml');
   const budget = { requestsPerSecond: 5000, burst: 5000, concurrency: 8, requestsPerDay: 10_000_000 };
   writeFileSync(

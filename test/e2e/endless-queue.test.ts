@@ -1,10 +1,10 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { startCli } from '../support/cli.ts';
 import { afterThisTest } from '../support/client.ts';
 import { eventually } from '../support/eventually.ts';
+import { newFolder } from '../support/folder.ts';
 import { serve } from '../support/http-service.ts';
 import { parseExposition } from '../support/parse-exposition.ts';
 
@@ -30,8 +30,7 @@ it(
       else if (request.url?.includes('cursor=')) response.writeHead(400).end();
       else response.end(`{"messages":[${isWorkflows ? '' : [...ids].map(id => row(id))}]}`);
     });
-    const folder = mkdtempSync(join(tmpdir(), 'delivery-watch-'));
-    afterThisTest(async () => rmSync(folder, { recursive: true }));
+    const folder = newFolder();
     const file = join(folder, 'config.yaml');
     const budget = { requestsPerSecond: 10_000, burst: 10_000, concurrency: 4, requestsPerDay: 10_000_000 };
     const config = {

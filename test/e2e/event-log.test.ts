@@ -1,5 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from 'vitest';
@@ -10,6 +9,7 @@ import { afterThisTest } from '../support/client.ts';
 import { emulate } from '../support/emulate.ts';
 import { bucketsOf, truthOf } from '../support/event-truth.ts';
 import { eventually } from '../support/eventually.ts';
+import { newFolder } from '../support/folder.ts';
 import { parseExposition } from '../support/parse-exposition.ts';
 
 const KILLS = 20;
@@ -62,8 +62,7 @@ it(`counts every event and every life exactly, killed ${KILLS} times by SIGKILL`
       highCount: 'refused',
     },
   });
-  const folder = mkdtempSync(join(tmpdir(), 'delivery-watch-'));
-  afterThisTest(async () => rmSync(folder, { recursive: true }));
+  const folder = newFolder();
   const file = join(folder, 'config.yaml');
   writeFileSync(
     file,

@@ -1,11 +1,11 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { startCli } from '../support/cli.ts';
 import { afterThisTest } from '../support/client.ts';
 import { emulateEmpty } from '../support/emulate.ts';
 import { eventually } from '../support/eventually.ts';
+import { newFolder } from '../support/folder.ts';
 import { parseExposition } from '../support/parse-exposition.ts';
 
 const PATIENCE = 40_000;
@@ -13,8 +13,7 @@ const PATIENCE = 40_000;
 /** The agent on an emulated service that has its event log at some of the paths. */
 async function setUp(eventPaths: 'both' | 'events' | 'logs', paths: object = {}) {
   const emulator = await emulateEmpty({ dialect: { eventPaths } });
-  const folder = mkdtempSync(join(tmpdir(), 'delivery-watch-path-'));
-  afterThisTest(async () => rmSync(folder, { recursive: true }));
+  const folder = newFolder();
   const file = join(folder, 'config.yaml');
   const budget = { requestsPerSecond: 500, burst: 100, requestsPerDay: 10_000_000 };
   writeFileSync(

@@ -1,19 +1,18 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { runCli, startCli } from '../support/cli.ts';
 import { afterThisTest } from '../support/client.ts';
 import { eventually } from '../support/eventually.ts';
+import { newFolder } from '../support/folder.ts';
 import { json, serve } from '../support/http-service.ts';
 import { parseExposition } from '../support/parse-exposition.ts';
 import { freePort } from '../support/prometheus.ts';
 
 function configFile(config: object): string {
-  const folder = mkdtempSync(join(tmpdir(), 'delivery-watch-'));
-  afterThisTest(async () => rmSync(folder, { recursive: true }));
+  const folder = newFolder();
   const file = join(folder, 'config.yaml');
   writeFileSync(file, JSON.stringify({ store: { kind: 'memory' }, ...config }));
   return file;

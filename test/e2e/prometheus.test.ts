@@ -1,12 +1,12 @@
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { startCli } from '../support/cli.ts';
 import { afterThisTest } from '../support/client.ts';
 import { emulate } from '../support/emulate.ts';
 import { eventually } from '../support/eventually.ts';
+import { newFolder } from '../support/folder.ts';
 import { requireProgram, startPrometheus } from '../support/prometheus.ts';
 
 /** What the emulator says of itself, read from its state and not through its lists. */
@@ -66,8 +66,7 @@ describe.skipIf(!requireProgram('prometheus'))('a real Prometheus', () => {
     // Frozen, so that truth stands still while it is compared.
     const emulator = await emulate({ speed: 0, seed: 11 });
     emulator.state.setWaitlist('a "quoted"\nkey\\ with\u0000 \u{1f600} all', 42);
-    const folder = mkdtempSync(join(tmpdir(), 'delivery-watch-'));
-    afterThisTest(async () => rmSync(folder, { recursive: true }));
+    const folder = newFolder();
     const file = join(folder, 'config.yaml');
     writeFileSync(join(folder, 'token'), `${emulator.token}\n`);
     writeFileSync(

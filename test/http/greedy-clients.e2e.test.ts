@@ -1,14 +1,14 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import type { Bounds } from '../../src/http/bounds.ts';
 import { afterThisTest } from '../support/client.ts';
 import { eventually } from '../support/eventually.ts';
+import { newFolder } from '../support/folder.ts';
 import { json, serve } from '../support/http-service.ts';
 
 const MB = 1024 * 1024;
@@ -44,8 +44,7 @@ async function startLargeAgent(bounds: Partial<Bounds>): Promise<AgentProcess> {
     ratePeriod: 60,
   }));
   const service = await serve((_request, response) => json(response, keys));
-  const folder = mkdtempSync(join(tmpdir(), 'delivery-watch-'));
-  afterThisTest(async () => rmSync(folder, { recursive: true }));
+  const folder = newFolder();
   const file = join(folder, 'config.yaml');
   writeFileSync(
     file,
