@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { startAgent } from '../support/agent.ts';
 import { runCli, startCli } from '../support/cli.ts';
 import { afterThisTest } from '../support/client.ts';
 import { eventually } from '../support/eventually.ts';
@@ -19,20 +20,7 @@ function configFile(config: object): string {
 }
 
 async function startServe(config: object) {
-  const agent = startCli(['serve', '--config', configFile({ server: { listen: '127.0.0.1:0' }, ...config })], {
-    DELIVERY_TOKEN: 'token-canary',
-  });
-  afterThisTest(async () => {
-    agent.kill('SIGKILL');
-    await agent.ended;
-  });
-  const [, url = ''] = await agent.says(/"url":"([^"]+)"/);
-  const value = async (name: string, labels: Record<string, string> = {}) => {
-    const families = parseExposition(await (await fetch(`${url}/metrics`)).text(), 'text');
-    const samples = families.find(family => family.name === name)?.samples ?? [];
-    return samples.find(sample => Object.entries(labels).every(([label, text]) => sample.labels[label] === text))
-      ?.value;
-  };
+  const { process: agent, url, value } = await startAgent({ store: { kind: 'memory' }, ...config });
   return { agent, url, value };
 }
 
@@ -81,17 +69,8 @@ describe('serve', () => {
 
   it('checks its configuration file at a SIGHUP, says what is wrong with it and where, and goes on', async () => {
     const service = await serve((_request, response) => json(response, []));
-    const file = configFile({
-      server: { listen: '127.0.0.1:0' },
-      accounts: [account(service.url)],
-      collect: onlyFlowControl('1s'),
-    });
-    const agent = startCli(['serve', '--config', file], { DELIVERY_TOKEN: 'token-canary' });
-    afterThisTest(async () => {
-      agent.kill('SIGKILL');
-      await agent.ended;
-    });
-    const [, url = ''] = await agent.says(/"url":"([^"]+)"/);
+    const config = { accounts: [account(service.url)], collect: onlyFlowControl('1s') };
+    const { process: agent, url, configFile: file } = await startAgent(config);
     const before = readFileSync(file, 'utf8');
     agent.kill('SIGHUP');
     await agent.says(/the configuration file is the one in use/);
