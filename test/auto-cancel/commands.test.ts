@@ -10,7 +10,7 @@ import {
 } from '../../src/auto-cancel/commands.ts';
 import { openStore, openStoreBeside } from '../../src/store/open.ts';
 import type { Store } from '../../src/store/store.ts';
-import { useTempFolders } from '../store/temp-folder.ts';
+import { newFolder } from '../support/folder.ts';
 import { createManualClock } from '../support/manual-clock.ts';
 import { createTestLog } from '../support/silent.ts';
 
@@ -26,7 +26,6 @@ const EVERY: readonly Command[] = [
 ];
 
 describe.each(['memory', 'sqlite'] as const)('commands through the %s store', kind => {
-  const newFolder = useTempFolders();
   let agent: Store;
   let asker: Store;
   let clock: ReturnType<typeof createManualClock>;

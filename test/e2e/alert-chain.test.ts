@@ -1,11 +1,10 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import type { Emulator } from '../../src/emulator/server.ts';
+import { startAgent, unlimited } from '../support/agent.ts';
 import { ALERTMANAGER, type Alertmanager, startAlertmanager } from '../support/alertmanager.ts';
-import { startCli } from '../support/cli.ts';
 import { afterThisTest } from '../support/client.ts';
 import { emulate } from '../support/emulate.ts';
 import { eventually } from '../support/eventually.ts';
@@ -60,14 +59,9 @@ async function startGrowth() {
   };
 }
 
-async function startAgent(emulator: Emulator, more: object = {}): Promise<string> {
-  const folder = mkdtempSync(join(tmpdir(), 'delivery-watch-chain-'));
-  const file = join(folder, 'config.yaml');
-  const budget = { requestsPerSecond: 500, burst: 100, requestsPerDay: 10_000_000 };
+async function watch(emulator: Emulator, more: object = {}): Promise<string> {
   const config = {
-    store: { path: join(folder, 'store.db') },
-    server: { listen: '127.0.0.1:0' },
-    accounts: [{ name: 'shop', baseUrl: emulator.url, token: { env: 'DELIVERY_TOKEN' }, budget }],
+    accounts: [unlimited('shop', emulator.url)],
     collect: {
       flowControl: { every: '1s' },
       dlq: { every: '500ms', rescanEvery: '1s' },
@@ -75,15 +69,7 @@ async function startAgent(emulator: Emulator, more: object = {}): Promise<string
     },
     ...more,
   };
-  writeFileSync(file, JSON.stringify(config));
-  const agent = startCli(['serve', '--config', file], { DELIVERY_TOKEN: emulator.token });
-  afterThisTest(async () => {
-    agent.kill('SIGKILL');
-    await agent.ended;
-    rmSync(folder, { recursive: true });
-  });
-  const [, url = ''] = await agent.says(/"url":"([^"]+)"/);
-  return new URL(url).host;
+  return new URL((await startAgent(config, emulator.token)).url).host;
 }
 
 const SECONDS: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3600, d: 86_400 };
@@ -117,7 +103,7 @@ describe.skipIf(!requireProgram('prometheus') || !requireProgram(ALERTMANAGER))(
     const alertmanager = await startAlertmanager(receiver.url);
     afterThisTest(() => alertmanager.stop());
     const { emulator, heal } = await startGrowth();
-    const target = await startAgent(emulator);
+    const target = await watch(emulator);
     const folder = newFolder();
     for (const name of ['recording.yaml', 'alerting.yaml']) {
       writeFileSync(join(folder, name), inFastMotion(readFileSync(`dashboards/rules/${name}`, 'utf8')));
@@ -149,7 +135,7 @@ describe.skipIf(!requireProgram('prometheus') || !requireProgram(ALERTMANAGER))(
     afterThisTest(() => alertmanager.stop());
     const { emulator, heal } = await startGrowth();
     const growth = { metric: 'delivery_dlq_messages', labels: { filter: 'all' }, over: '5s', atLeast: 10 };
-    await startAgent(emulator, {
+    await watch(emulator, {
       alerts: {
         enabled: true,
         evaluateEvery: '500ms',

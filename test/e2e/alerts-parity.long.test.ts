@@ -3,10 +3,10 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import type { ShownAlert } from '../../src/http/server.ts';
-import { runCli, startCli } from '../support/cli.ts';
+import { createAgent } from '../support/agent.ts';
+import { runCli } from '../support/cli.ts';
 import { afterThisTest } from '../support/client.ts';
 import { emulateEmpty } from '../support/emulate.ts';
-import { newFolder } from '../support/folder.ts';
 import { requireProgram, startPrometheus } from '../support/prometheus.ts';
 
 const SECOND = 1000;
@@ -72,13 +72,9 @@ describe.skipIf(!requireProgram('prometheus'))('the agent and a Prometheus with 
   it('see the same alerts begin and end within two intervals', async () => {
     const emulator = await emulateEmpty();
     const { state } = emulator;
-    const folder = newFolder();
-    const [file, ruleFile] = [join(folder, 'config.yaml'), join(folder, 'rules.yaml')];
-    writeFileSync(
-      file,
-      JSON.stringify({
+    const agent = createAgent(
+      {
         store: { kind: 'memory' },
-        server: { listen: '127.0.0.1:0' },
         accounts: [
           {
             name: 'a',
@@ -94,17 +90,14 @@ describe.skipIf(!requireProgram('prometheus'))('the agent and a Prometheus with 
         },
         staleness: { markAfter: 5, withdrawAfter: 10 },
         alerts: { enabled: true, evaluateEvery: `${INTERVAL}ms`, rules: RULES },
-      }),
+      },
+      { DELIVERY_TOKEN: emulator.token },
     );
-    const printed = await runCli(['rules', 'print', '--config', file]);
+    const printed = await runCli(['rules', 'print', '--config', agent.configFile]);
+    const ruleFile = join(agent.folder, 'rules.yaml');
     expect(printed.code).toBe(0);
     writeFileSync(ruleFile, printed.stdout);
-    const agent = startCli(['serve', '--config', file], { DELIVERY_TOKEN: emulator.token });
-    afterThisTest(async () => {
-      agent.kill('SIGKILL');
-      await agent.ended;
-    });
-    const [, page = ''] = await agent.says(/"url":"([^"]+)"/);
+    const page = await agent.start();
     const prometheus = await startPrometheus({
       config: { rule_files: [ruleFile], global: { scrape_interval: '500ms', evaluation_interval: '1s' } },
       scrapeConfigs: [{ job_name: 'x', scrape_interval: '500ms', static_configs: [{ targets: [new URL(page).host] }] }],

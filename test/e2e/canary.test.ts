@@ -2,8 +2,8 @@ import { readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node
 import type { ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
+import { createAgent } from '../support/agent.ts';
 import { runCli, startCli } from '../support/cli.ts';
-import { afterThisTest } from '../support/client.ts';
 import { eventually } from '../support/eventually.ts';
 import { newFolder } from '../support/folder.ts';
 import { serve } from '../support/http-service.ts';
@@ -47,31 +47,18 @@ it('nothing secret leaves by any way out', async () => {
     calls += 1;
     ANSWERS[Math.floor(calls / 6) % ANSWERS.length]?.(response);
   });
-  const folder = newFolder();
-  const file = join(folder, 'config.yaml');
-  writeFileSync(join(folder, 'token'), CANARY);
+  const tokenFile = join(newFolder(), 'token');
+  writeFileSync(tokenFile, CANARY);
   const budget = { requestsPerSecond: 1000, burst: 1000 };
   const collect = { flowControl: { every: '20ms' }, dlq: { every: '20ms' }, events: { every: '20ms' } };
   const accounts = [
     { name: 'in-place', baseUrl: service.url, token: CANARY, budget },
     { name: 'from-env', baseUrl: service.url, token: { env: 'SECRET' }, budget },
-    { name: 'from-file', baseUrl: service.url, token: { file: join(folder, 'token') }, budget },
+    { name: 'from-file', baseUrl: service.url, token: { file: tokenFile }, budget },
   ];
-  const config = {
-    server: { listen: '127.0.0.1:0' },
-    log: { level: 'debug' },
-    store: { path: join(folder, 'store.db') },
-    accounts,
-    collect,
-  };
-  writeFileSync(file, JSON.stringify(config));
-
-  const agent = startCli(['serve', '--config', file], { SECRET: CANARY });
-  afterThisTest(async () => {
-    agent.kill('SIGKILL');
-    await agent.ended;
-  });
-  const [, url = ''] = await agent.says(/"url":"([^"]+)"/);
+  const agent = createAgent({ log: { level: 'debug' }, accounts, collect }, { SECRET: CANARY });
+  const { folder, configFile: file } = agent;
+  const url = await agent.start();
   const paths = [
     '/',
     '/metrics',
@@ -95,12 +82,11 @@ it('nothing secret leaves by any way out', async () => {
   for (const name of readdirSync(folder).filter(name => name.startsWith('store.db'))) {
     expect(readFileSync(join(folder, name)).includes(CANARY), name).toBe(false);
   }
-  agent.kill('SIGTERM');
-  expect(await agent.ended).toBe(0);
+  expect(await agent.end('SIGTERM')).toBe(0);
   // Every fault was really met, and told of.
   expect([...seen].sort()).toEqual(['forbidden', 'invalid_response', 'network', 'refused']);
-  expect(agent.stderr()).toContain('collecting failed');
-  expect(agent.stderr() + agent.stdout()).not.toContain(CANARY);
+  expect(agent.process.stderr()).toContain('collecting failed');
+  expect(agent.process.stderr() + agent.process.stdout()).not.toContain(CANARY);
 
   for (const command of [
     ['check-config', file],

@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { startAgent } from '../support/agent.ts';
 import { startCli } from '../support/cli.ts';
 import { afterThisTest } from '../support/client.ts';
 import { emulate } from '../support/emulate.ts';
@@ -66,14 +67,11 @@ describe.skipIf(!requireProgram('prometheus'))('a real Prometheus', () => {
     // Frozen, so that truth stands still while it is compared.
     const emulator = await emulate({ speed: 0, seed: 11 });
     emulator.state.setWaitlist('a "quoted"\nkey\\ with\u0000 \u{1f600} all', 42);
-    const folder = newFolder();
-    const file = join(folder, 'config.yaml');
-    writeFileSync(join(folder, 'token'), `${emulator.token}\n`);
-    writeFileSync(
-      file,
-      JSON.stringify({
+    const tokenFile = join(newFolder(), 'token');
+    writeFileSync(tokenFile, `${emulator.token}\n`);
+    const { url: page } = await startAgent(
+      {
         store: { kind: 'memory' },
-        server: { listen: '127.0.0.1:0' },
         accounts: [
           {
             name: 'real',
@@ -84,7 +82,7 @@ describe.skipIf(!requireProgram('prometheus'))('a real Prometheus', () => {
           {
             name: 'from-file',
             baseUrl: emulator.url,
-            token: { file: join(folder, 'token') },
+            token: { file: tokenFile },
             budget: { requestsPerSecond: 500, requestsPerDay: 10_000_000 },
           },
         ],
@@ -99,14 +97,9 @@ describe.skipIf(!requireProgram('prometheus'))('a real Prometheus', () => {
           },
           events: { every: '500ms', window: '30m' },
         },
-      }),
+      },
+      emulator.token,
     );
-    const agent = startCli(['serve', '--config', file], { DELIVERY_TOKEN: emulator.token });
-    afterThisTest(async () => {
-      agent.kill('SIGKILL');
-      await agent.ended;
-    });
-    const [, page = ''] = await agent.says(/"url":"([^"]+)"/);
     const prometheus = await startPrometheus({
       scrapeConfigs: [
         { job_name: 'accounts', http_sd_configs: [{ url: `${page}/api/v1/sd`, refresh_interval: '1s' }] },
@@ -174,7 +167,7 @@ describe.skipIf(!requireProgram('prometheus'))('a real Prometheus', () => {
         expect(found.map(({ metric: { instance, replica } }) => [instance, replica]).sort()).toEqual(
           replicas.map(replica => ['delivery-watch/demo', replica]),
         );
-      }, 30_000);
+      });
     }
   });
 });

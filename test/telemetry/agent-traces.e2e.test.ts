@@ -1,12 +1,10 @@
-import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { startCli } from '../support/cli.ts';
+import { createAgent } from '../support/agent.ts';
+import type { startCli } from '../support/cli.ts';
 import { afterThisTest } from '../support/client.ts';
 import { emulate } from '../support/emulate.ts';
 import { eventually } from '../support/eventually.ts';
-import { newFolder } from '../support/folder.ts';
 import { serve } from '../support/http-service.ts';
 import { type OtlpReceiver, startOtlpReceiver } from '../support/otlp-receiver.ts';
 
@@ -15,14 +13,9 @@ const HEADER = 'canary-header';
 
 /** An agent on a service, with its log at the finest. */
 function startTraced(baseUrl: string, token: string, tracing: object, env: Readonly<Record<string, string>> = {}) {
-  const folder = newFolder();
-  const file = join(folder, 'config.yaml');
-  writeFileSync(
-    file,
-    JSON.stringify({
-      server: { listen: '127.0.0.1:0' },
+  const agent = createAgent(
+    {
       log: { level: 'debug' },
-      store: { path: join(folder, 'store.db') },
       accounts: [
         {
           name: 'a',
@@ -38,18 +31,10 @@ function startTraced(baseUrl: string, token: string, tracing: object, env: Reado
         events: { every: '200ms' },
       },
       tracing: { enabled: true, sampleRatio: 1, ...tracing },
-    }),
+    },
+    { DELIVERY_TOKEN: token, OTEL_BSP_SCHEDULE_DELAY: '100', ...env },
   );
-  const agent = startCli(['serve', '--config', file], {
-    DELIVERY_TOKEN: token,
-    OTEL_BSP_SCHEDULE_DELAY: '100',
-    ...env,
-  });
-  afterThisTest(async () => {
-    agent.kill('SIGKILL');
-    await agent.ended;
-  });
-  return agent;
+  return agent.launch();
 }
 
 async function receive(): Promise<OtlpReceiver> {
