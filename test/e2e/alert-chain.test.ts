@@ -101,7 +101,6 @@ describe.skipIf(!requireProgram('prometheus') || !requireProgram(ALERTMANAGER))(
   it('goes from the service through agent, Prometheus with our rules and Alertmanager to who is told, and so does its end', async () => {
     const receiver = await startReceiver();
     const alertmanager = await startAlertmanager(receiver.url);
-    afterThisTest(() => alertmanager.stop());
     const { emulator, heal } = await startGrowth();
     const target = await watch(emulator);
     const folder = newFolder();
@@ -132,7 +131,6 @@ describe.skipIf(!requireProgram('prometheus') || !requireProgram(ALERTMANAGER))(
   it('goes from the agent itself to Alertmanager where there is no Prometheus, and so does its end', async () => {
     const receiver = await startReceiver();
     const alertmanager = await startAlertmanager(receiver.url);
-    afterThisTest(() => alertmanager.stop());
     const { emulator, heal } = await startGrowth();
     const growth = { metric: 'delivery_dlq_messages', labels: { filter: 'all' }, over: '5s', atLeast: 10 };
     await watch(emulator, {

@@ -207,7 +207,6 @@ describe.skipIf(!requireProgram(ALERTMANAGER))('a real Alertmanager', () => {
       });
     });
     const alertmanager = await startAlertmanager(service.url);
-    afterThisTest(() => alertmanager.stop());
     const urls = ['http://127.0.0.1:1', alertmanager.url];
     const agent = createAlerting(emulator, [{ name: 'ops', alertmanager: { urls } }, hookAt(hook.url)]);
     const id = emulator.state.addDlqEntry();
@@ -250,7 +249,6 @@ describe.skipIf(!requireProgram(ALERTMANAGER))('a real Alertmanager', () => {
   it('stores what is good of a batch that has something bad in it, which alone is dropped', async () => {
     const hook = await startHook();
     const alertmanager = await startAlertmanager(hook.url);
-    afterThisTest(() => alertmanager.stop());
     const { post, close } = createPost();
     afterThisTest(close);
     const deps = { notifier: 'ops', post, now: Date.now, holdsFor: 240_000, generatorUrl: '' };

@@ -1,5 +1,4 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
@@ -10,8 +9,9 @@ import { RECHECK_AFTER } from '../../src/upstream/auth.ts';
 import { type Budget, createBudget } from '../../src/upstream/budget.ts';
 import { UpstreamError } from '../../src/upstream/errors.ts';
 import { fileToken } from '../../src/upstream/token.ts';
-import { afterThisTest, allRows, createTestClient, TOKEN } from '../support/client.ts';
+import { allRows, createTestClient, TOKEN } from '../support/client.ts';
 import { emulate } from '../support/emulate.ts';
+import { newFolder } from '../support/folder.ts';
 import { json, serve } from '../support/http-service.ts';
 import { createManualClock } from '../support/manual-clock.ts';
 
@@ -372,9 +372,7 @@ describe('a refused token', () => {
 
 describe('token file', () => {
   it('is read again when it changes, and says unauthorized while it is missing or empty', async () => {
-    const folder = await mkdtemp(join(tmpdir(), 'delivery-watch-'));
-    afterThisTest(() => rm(folder, { recursive: true }));
-    const path = join(folder, 'token');
+    const path = join(newFolder(), 'token');
     const token = fileToken(path);
     await expect(token()).rejects.toMatchObject({ reason: 'unauthorized' });
     await writeFile(path, 'first\n');

@@ -1,14 +1,11 @@
-import { execFileSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { createServer, request as httpRequest } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import { type AddressInfo, connect } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { Secret } from '../../src/kit/secret.ts';
 import { createDispatcher, type DispatcherOptions } from '../../src/upstream/dispatcher.ts';
 import { UpstreamError } from '../../src/upstream/errors.ts';
+import { createCertificate } from '../hostile/certificate.ts';
 import { afterThisTest, createTestClient } from '../support/client.ts';
 import { json, serve } from '../support/http-service.ts';
 
@@ -50,20 +47,6 @@ async function startProxy() {
   return { port: await listening(server), asked, credentials };
 }
 
-/** A certificate for localhost that nobody has signed but itself. */
-function selfSigned(): { key: Buffer; cert: Buffer } {
-  const folder = mkdtempSync(join(tmpdir(), 'delivery-watch-tls-'));
-  const [key, cert] = [join(folder, 'key.pem'), join(folder, 'cert.pem')];
-  const subject = ['-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost,IP:127.0.0.1'];
-  const curve = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1'];
-  execFileSync('openssl', ['req', '-x509', ...curve, '-nodes', '-keyout', key, '-out', cert, ...subject], {
-    stdio: 'ignore',
-  });
-  const pair = { key: readFileSync(key), cert: readFileSync(cert) };
-  rmSync(folder, { recursive: true });
-  return pair;
-}
-
 async function read(url: string, options: Omit<DispatcherOptions, 'connectTimeout'>) {
   const dispatcher = createDispatcher({ connectTimeout: 1000, ...options });
   afterThisTest(() => dispatcher.destroy());
@@ -86,7 +69,7 @@ describe('proxy', () => {
   });
 
   it('carries TLS through a tunnel, with the certificates that are trusted in addition', async () => {
-    const { key, cert } = selfSigned();
+    const { key, cert } = createCertificate();
     const port = await listening(createTlsServer({ key, cert }, (_request, response) => json(response, KEYS)));
     const proxy = await startProxy();
     const address = new Secret(`http://127.0.0.1:${proxy.port}`);
@@ -105,7 +88,7 @@ describe('proxy', () => {
 
 describe('TLS', () => {
   it('takes a certificate that nobody trusts for a failure of the network, and one that is trusted in addition', async () => {
-    const { key, cert } = selfSigned();
+    const { key, cert } = createCertificate();
     const port = await listening(createTlsServer({ key, cert }, (_request, response) => json(response, KEYS)));
     const error = await read(`https://localhost:${port}`, {}).catch((error: unknown) => error);
     expect(error).toBeInstanceOf(UpstreamError);
