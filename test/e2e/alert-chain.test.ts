@@ -89,8 +89,8 @@ function inFastMotion(rules: string): string {
 
 /** Alertmanager dies once it has told of the alert, and comes back after all is well. */
 async function dieAndComeBack(alertmanager: Alertmanager, heal: () => Promise<void>): Promise<void> {
-  // It writes down whom it told every second.
-  await sleep(2500);
+  const told = Date.now();
+  await eventually(() => expect(alertmanager.savedAt()).toBeGreaterThan(told));
   await alertmanager.kill();
   await heal();
   await sleep(3000);

@@ -90,7 +90,8 @@ it('costs one call a round while nothing is new, and finds what is new at the ne
   await eventually(async () => expect(sizes(await scrape())).toEqual(truth()));
   const rounds = async () => (await scrape())('delivery_api_requests_total', { endpoint: 'dlq', outcome: 'ok' }) ?? 0;
   // The first looks may still be on their way; then each round is one call of one page.
-  await sleep(600);
+  const settled = (await rounds()) + 2;
+  await eventually(async () => expect(await rounds()).toBeGreaterThan(settled));
   const calls = () => emulator.state.calls()['GET /v2/dlq'] ?? 0;
   const [before, start] = [calls(), performance.now()];
   await eventually(() => expect(calls() - before).toBeGreaterThan(10));

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { writeFileSync } from 'node:fs';
+import { statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterThisTest } from './client.ts';
 import { eventually } from './eventually.ts';
@@ -22,6 +22,8 @@ export interface Alertmanager {
   readonly url: string;
   /** Alerts that fire. */
   alerts(): Promise<AlertmanagerAlert[]>;
+  /** When it last wrote down whom it has told of what, milliseconds since the Unix epoch. */
+  savedAt(): number;
   /** Kills the process; its data and its address stay. */
   kill(): Promise<void>;
   /** Starts it again after a kill. */
@@ -73,6 +75,7 @@ export async function startAlertmanager(webhookUrl: string): Promise<Alertmanage
       const answer = await fetch(`${url}/api/v2/alerts?active=true`);
       return (await answer.json()) as AlertmanagerAlert[];
     },
+    savedAt: () => statSync(join(folder, 'data', 'nflog')).mtimeMs,
     kill,
     startAgain: start,
   };
