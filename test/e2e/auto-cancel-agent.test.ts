@@ -1,7 +1,7 @@
 import { existsSync, rmSync, writeFileSync } from 'node:fs';
 import { describe, expect, it, type TestContext } from 'vitest';
 import type { JournalEntry } from '../../src/model/journal.ts';
-import { atThisLoad, eventually } from '../support/eventually.ts';
+import { eventually } from '../support/eventually.ts';
 import { parseExposition } from '../support/parse-exposition.ts';
 import { isLook, type Scene, type Stage, setStage } from './stuck-callback.ts';
 
@@ -249,7 +249,7 @@ describe.concurrent('the agent', () => {
     agent.kill('SIGTERM');
     expect(await agent.ended).toBe(0);
     // The answer would be waited for ten minutes.
-    expect(performance.now() - start).toBeLessThan(atThisLoad(60_000));
+    expect(performance.now() - start).toBeLessThan(300_000);
     expect(steps((await stage.journal()).lines)).toEqual(['intent', 'answered']);
     stage.startAgent();
     const { lines } = await journalWhen(stage, ({ actions }) => expect(actions[0]?.ended).toBe('confirmed'));
