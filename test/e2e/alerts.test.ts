@@ -80,7 +80,7 @@ function createAlerting(emulator: Emulator, notifiers: readonly object[], more: 
     await agent.end();
     return agent.process.stderr();
   }
-  return { ...agent, kill };
+  return { start: agent.start, end: agent.end, get: agent.get, kill };
 }
 
 const hookAt = (url: string) => ({ name: 'hook', webhook: { url, secret: { env: 'HOOK_SECRET' } } });

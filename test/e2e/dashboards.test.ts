@@ -52,8 +52,7 @@ async function startDemo(scenario: string): Promise<string> {
 /** An agent that acts on callbacks which are stuck. Gives its host. */
 async function startActing(scene: Scene): Promise<string> {
   const stage = await setStage(close => afterThisTest(async () => void (await close())), scene);
-  const [, host = ''] = await stage.startAgent().says(/"url":"http:\/\/([^"]+)"/);
-  return host;
+  return new URL(await stage.startAgent().listensAt()).host;
 }
 
 /** Cancels one callback after another, for minutes: the slower the machine, the longer. */

@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { BOUNDS } from '../../src/collectors/events/tally.ts';
 import { createAgent } from '../support/agent.ts';
 import { createChance } from '../support/chance.ts';
-import { emulate } from '../support/emulate.ts';
+import { emulateEmpty } from '../support/emulate.ts';
 import { bucketsOf, truthOf } from '../support/event-truth.ts';
 import { eventually } from '../support/eventually.ts';
 
@@ -44,10 +44,7 @@ function traffic(start: number) {
 }
 
 it(`counts every event and every life exactly, killed ${KILLS} times by SIGKILL`, async () => {
-  const emulator = await emulate({
-    workload: false,
-    history: 0,
-    dlqEntries: 0,
+  const emulator = await emulateEmpty({
     dialect: {
       logLateShare: 0.3,
       logLateMs: LATE,
@@ -108,7 +105,7 @@ it(`counts every event and every life exactly, killed ${KILLS} times by SIGKILL`
     agent.launch();
   }
 
-  await agent.process.says(/"url":/);
+  await agent.process.listensAt();
   const truth = truthOf(all, Number.POSITIVE_INFINITY);
   const totalOf = (counts: Record<string, number>) => Object.values(counts).reduce((a, b) => a + b, 0);
   await eventually(async () => {

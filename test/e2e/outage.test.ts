@@ -38,7 +38,8 @@ function createWatching(accounts: Readonly<Record<string, Emulator>>, sections: 
   );
   let before = '';
   return {
-    ...agent,
+    start: agent.start,
+    get: agent.get,
     async end(signal: NodeJS.Signals): Promise<void> {
       await agent.end(signal);
       before += agent.process.stderr();

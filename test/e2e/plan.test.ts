@@ -7,7 +7,7 @@ import { systemClock } from '../../src/kit/clock.ts';
 import { createChance } from '../support/chance.ts';
 import { runCli } from '../support/cli.ts';
 import { afterThisTest } from '../support/client.ts';
-import { emulate } from '../support/emulate.ts';
+import { emulateEmpty } from '../support/emulate.ts';
 import { newFolder } from '../support/folder.ts';
 import { startFront } from '../support/front.ts';
 import { createManualClock, settle } from '../support/manual-clock.ts';
@@ -23,10 +23,7 @@ function configFile(config: object): string {
 
 it('plan predicts within a tenth what the service then counts', async () => {
   const clock = createManualClock(Date.now());
-  const emulator = await emulate({
-    workload: false,
-    history: 0,
-    dlqEntries: 0,
+  const emulator = await emulateEmpty({
     clock: { ...clock, sleep: systemClock.sleep },
   });
   for (let index = 0; index < 450; index += 1) {

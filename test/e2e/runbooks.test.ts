@@ -104,7 +104,7 @@ describe('commands in runbooks', () => {
     chmodSync(bin, 0o755);
     env = { PATH: [folder, process.env.PATH].join(delimiter), TOKEN: emulator.token, PASSWORD: 'p' };
     agent = startCli(['serve', '--config', config], env);
-    const [, url = ''] = await agent.says(/"url":"(http:\/\/[^"]+)"/);
+    const url = await agent.listensAt();
     values = {
       FILE: config,
       DLQ_ID: dlqId,

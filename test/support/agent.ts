@@ -38,8 +38,9 @@ export interface Scrape {
   sum(name: string, labels?: Labels): number | undefined;
 }
 
-function toScrape(text: string): Scrape {
-  const families = parseExposition(text, 'text');
+/** What /metrics of the agent at this address shows. */
+export async function scrape(url: string): Promise<Scrape> {
+  const families = parseExposition(await (await fetch(`${url}/metrics`)).text(), 'text');
   const all = families.flatMap(({ samples }) => samples);
   const samples: Scrape['samples'] = (name, labels = {}) =>
     all
@@ -77,14 +78,13 @@ export function createAgent(config: object, env: Readonly<Record<string, string>
   }
   const addressOf = (agent: CliProcess) => /"url":"([^"]+)"/.exec(agent.stderr())?.[1] ?? '';
   const get = async (path: string) => (await fetch(addressOf(current()) + path)).text();
-  const scrape = async () => toScrape(await get('/metrics'));
   return {
     folder,
     configFile,
     store,
     get,
-    scrape,
-    value: async (name, labels) => (await scrape()).samples(name, labels)[0]?.value,
+    scrape: () => scrape(addressOf(current())),
+    value: async (name, labels) => (await scrape(addressOf(current()))).samples(name, labels)[0]?.value,
     get url() {
       return addressOf(current());
     },
@@ -92,8 +92,7 @@ export function createAgent(config: object, env: Readonly<Record<string, string>
       return current();
     },
     async start() {
-      await launch().says(/"url":"[^"]+"/);
-      return addressOf(current());
+      return launch().listensAt();
     },
     launch,
     end,

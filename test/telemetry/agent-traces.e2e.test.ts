@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { createAgent } from '../support/agent.ts';
-import type { startCli } from '../support/cli.ts';
 import { afterThisTest } from '../support/client.ts';
 import { emulate } from '../support/emulate.ts';
 import { eventually } from '../support/eventually.ts';
@@ -47,11 +46,6 @@ async function emulateWithKey() {
   const emulator = await emulate({ seed: 5 });
   emulator.state.setWaitlist(KEY, 3);
   return emulator;
-}
-
-async function urlOf(agent: ReturnType<typeof startCli>): Promise<string> {
-  const [, url = ''] = await agent.says(/"url":"([^"]+)"/);
-  return url;
 }
 
 async function spansCounted(url: string): Promise<Record<string, number>> {
@@ -230,7 +224,7 @@ describe('a receiver that does not receive', () => {
       { endpoint: receiver.url },
       { OTEL_EXPORTER_OTLP_TIMEOUT: '300', OTEL_BSP_MAX_QUEUE_SIZE: '4', OTEL_BSP_MAX_EXPORT_BATCH_SIZE: '4' },
     );
-    const url = await urlOf(agent);
+    const url = await agent.listensAt();
     await eventually(async () => {
       const counted = await spansCounted(url);
       expect(counted.failed).toBeGreaterThan(3);
