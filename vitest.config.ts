@@ -1,4 +1,6 @@
 import { defineConfig } from 'vitest/config';
+import { BaseSequencer } from 'vitest/node';
+import { atThisLoad } from './test/support/eventually.ts';
 
 /** By folder and name, so that a new file lands where it belongs. */
 const PROCESSES = ['test/{e2e,hostile,mixin,store}/**/*.test.ts', 'test/**/*.e2e.test.ts'];
@@ -6,13 +8,43 @@ const LONG = ['test/**/*.long.test.ts'];
 
 /** A test says itself how long it may wait for what (see test/support/eventually.ts); this ends only what hangs. */
 const MINUTE = 60_000;
-const limits = { testTimeout: 20 * MINUTE, hookTimeout: 20 * MINUTE };
+const limits = { testTimeout: atThisLoad(20 * MINUTE), hookTimeout: atThisLoad(20 * MINUTE) };
+
+/** They take longest, this one first. */
+const SLOW = [
+  'hostile/hostile',
+  'e2e/auto-cancel-crash',
+  'e2e/rotate-token-killed',
+  'e2e/process',
+  'e2e/alert-chain',
+  'e2e/alerts',
+  'e2e/event-log',
+  'e2e/dashboards',
+  'e2e/auto-cancel-agent',
+  'e2e/rotate-token-failing',
+  'mixin/alerts',
+  'e2e/message-traces',
+  'e2e/package',
+  'e2e/outage',
+].map(name => `test/${name}.test.ts`);
+
+/** Begins with the slow files, so that none of them is left alone at the end. */
+class SlowFirst extends BaseSequencer {
+  override async sort(files: Parameters<BaseSequencer['sort']>[0]) {
+    const place = ({ moduleId }: (typeof files)[number]) => {
+      const at = SLOW.findIndex(file => moduleId.endsWith(file));
+      return at < 0 ? SLOW.length : at;
+    };
+    return (await super.sort(files)).sort((one, other) => place(one) - place(other));
+  }
+}
 
 export default defineConfig({
   test: {
     pool: 'forks',
     // Most of them wait for other processes: more than there are cores.
     maxWorkers: 4,
+    sequence: { sequencer: SlowFirst },
     globalSetup: 'test/support/compile-cache.ts',
     projects: [
       {
@@ -22,7 +54,7 @@ export default defineConfig({
           include: ['test/**/*.test.ts'],
           exclude: [...PROCESSES, ...LONG],
           setupFiles: 'test/support/no-processes.ts',
-          testTimeout: 2 * MINUTE,
+          testTimeout: atThisLoad(2 * MINUTE),
         },
       },
       { extends: true, test: { name: 'e2e', include: PROCESSES, exclude: LONG, ...limits } },

@@ -8,15 +8,13 @@ import { parseConfig } from '../../src/config/load.ts';
 import type { CallbackSighting } from '../../src/model/callback.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
 import { toDlqEntry } from '../../src/upstream/wire.ts';
-import { useTempFolders } from '../store/temp-folder.ts';
+import { newFolder } from '../support/folder.ts';
 import { createManualClock } from '../support/manual-clock.ts';
 import { createTestLog, createTestTracer, noOutbox } from '../support/silent.ts';
 
 const HOUR = 3_600_000;
 const NOW = Date.UTC(2027, 0, 10);
 const never = new AbortController().signal;
-const newFolder = useTempFolders();
-
 /** Auto-cancel of agents on one store, which only plans; `row` is what each account's queue lists, in progress for days. */
 function setUp(row: object = {}) {
   const store = createMemoryStore();

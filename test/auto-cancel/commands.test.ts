@@ -13,7 +13,7 @@ import { openJournal } from '../../src/auto-cancel/journal.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
 import { attachStore, openStore } from '../../src/store/open.ts';
 import type { Store } from '../../src/store/store.ts';
-import { useTempFolders } from '../store/temp-folder.ts';
+import { newFolder } from '../support/folder.ts';
 import { createManualClock } from '../support/manual-clock.ts';
 import { createTestLog } from '../support/silent.ts';
 
@@ -29,7 +29,6 @@ const EVERY: readonly Command[] = [
 ];
 
 describe.each(['memory', 'sqlite'] as const)('commands through the %s store', kind => {
-  const newFolder = useTempFolders();
   let agent: Store;
   let asker: Store;
   let clock: ReturnType<typeof createManualClock>;

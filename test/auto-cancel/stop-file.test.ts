@@ -2,9 +2,7 @@ import { chmodSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { mayBeThere } from '../../src/auto-cancel/moments.ts';
-import { useTempFolders } from '../store/temp-folder.ts';
-
-const newFolder = useTempFolders();
+import { newFolder } from '../support/folder.ts';
 
 it('is there, or surely not', () => {
   const folder = newFolder();

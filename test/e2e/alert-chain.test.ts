@@ -1,14 +1,15 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { type Emulator, startEmulator } from '../../src/emulator/server.ts';
+import type { Emulator } from '../../src/emulator/server.ts';
+import { startAgent, unlimited } from '../support/agent.ts';
 import { ALERTMANAGER, type Alertmanager, startAlertmanager } from '../support/alertmanager.ts';
-import { startCli } from '../support/cli.ts';
 import { afterThisTest } from '../support/client.ts';
+import { emulate } from '../support/emulate.ts';
 import { eventually } from '../support/eventually.ts';
-import { startHttpService } from '../support/http-service.ts';
+import { newFolder } from '../support/folder.ts';
+import { serve } from '../support/http-service.ts';
 import { requireProgram, startPrometheus } from '../support/prometheus.ts';
 
 interface Told {
@@ -20,7 +21,7 @@ interface Told {
 /** What a receiver behind Alertmanager is told. */
 async function startReceiver() {
   const told: Told[] = [];
-  const service = await startHttpService((request, response) => {
+  const service = await serve((request, response) => {
     let text = '';
     request.setEncoding('utf8').on('data', chunk => {
       text += chunk;
@@ -30,14 +31,12 @@ async function startReceiver() {
       response.end();
     });
   });
-  afterThisTest(() => service.close());
   return { url: service.url, of: (name: string) => told.filter(({ labels }) => labels.alertname === name) };
 }
 
 /** The scenario dlq-growth, ten minutes of it a second, until it is healed. */
 async function startGrowth() {
-  const emulator = await startEmulator({ scenario: 'dlq-growth', speed: 0, history: 0, dlqEntries: 0 });
-  afterThisTest(() => emulator.close());
+  const emulator = await emulate({ scenario: 'dlq-growth', speed: 0, history: 0, dlqEntries: 0 });
   let grows = true;
   const growing = (async () => {
     while (grows) {
@@ -60,14 +59,9 @@ async function startGrowth() {
   };
 }
 
-async function startAgent(emulator: Emulator, more: object = {}): Promise<string> {
-  const folder = mkdtempSync(join(tmpdir(), 'delivery-watch-chain-'));
-  const file = join(folder, 'config.yaml');
-  const budget = { requestsPerSecond: 500, burst: 100, requestsPerDay: 10_000_000 };
+async function watch(emulator: Emulator, more: object = {}): Promise<string> {
   const config = {
-    store: { path: join(folder, 'store.db') },
-    server: { listen: '127.0.0.1:0' },
-    accounts: [{ name: 'shop', baseUrl: emulator.url, token: { env: 'DELIVERY_TOKEN' }, budget }],
+    accounts: [unlimited('shop', emulator.url)],
     collect: {
       flowControl: { every: '1s' },
       dlq: { every: '500ms', rescanEvery: '1s' },
@@ -75,15 +69,7 @@ async function startAgent(emulator: Emulator, more: object = {}): Promise<string
     },
     ...more,
   };
-  writeFileSync(file, JSON.stringify(config));
-  const agent = startCli(['serve', '--config', file], { DELIVERY_TOKEN: emulator.token });
-  afterThisTest(async () => {
-    agent.kill('SIGKILL');
-    await agent.ended;
-    rmSync(folder, { recursive: true });
-  });
-  const [, url = ''] = await agent.says(/"url":"([^"]+)"/);
-  return new URL(url).host;
+  return new URL((await startAgent(config, emulator.token)).url).host;
 }
 
 const SECONDS: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3600, d: 86_400 };
@@ -103,8 +89,8 @@ function inFastMotion(rules: string): string {
 
 /** Alertmanager dies once it has told of the alert, and comes back after all is well. */
 async function dieAndComeBack(alertmanager: Alertmanager, heal: () => Promise<void>): Promise<void> {
-  // It writes down whom it told every second.
-  await sleep(2500);
+  const told = Date.now();
+  await eventually(() => expect(alertmanager.savedAt()).toBeGreaterThan(told));
   await alertmanager.kill();
   await heal();
   await sleep(3000);
@@ -115,11 +101,9 @@ describe.skipIf(!requireProgram('prometheus') || !requireProgram(ALERTMANAGER))(
   it('goes from the service through agent, Prometheus with our rules and Alertmanager to who is told, and so does its end', async () => {
     const receiver = await startReceiver();
     const alertmanager = await startAlertmanager(receiver.url);
-    afterThisTest(() => alertmanager.stop());
     const { emulator, heal } = await startGrowth();
-    const target = await startAgent(emulator);
-    const folder = mkdtempSync(join(tmpdir(), 'delivery-watch-rules-'));
-    afterThisTest(async () => rmSync(folder, { recursive: true }));
+    const target = await watch(emulator);
+    const folder = newFolder();
     for (const name of ['recording.yaml', 'alerting.yaml']) {
       writeFileSync(join(folder, name), inFastMotion(readFileSync(`dashboards/rules/${name}`, 'utf8')));
     }
@@ -147,10 +131,9 @@ describe.skipIf(!requireProgram('prometheus') || !requireProgram(ALERTMANAGER))(
   it('goes from the agent itself to Alertmanager where there is no Prometheus, and so does its end', async () => {
     const receiver = await startReceiver();
     const alertmanager = await startAlertmanager(receiver.url);
-    afterThisTest(() => alertmanager.stop());
     const { emulator, heal } = await startGrowth();
     const growth = { metric: 'delivery_dlq_messages', labels: { filter: 'all' }, over: '5s', atLeast: 10 };
-    await startAgent(emulator, {
+    await watch(emulator, {
       alerts: {
         enabled: true,
         evaluateEvery: '500ms',

@@ -1,27 +1,24 @@
 import { createHmac } from 'node:crypto';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { createAlertmanager } from '../../src/alerts/notifiers/alertmanager.ts';
 import type { Receiver } from '../../src/alerts/notifiers/receiver.ts';
 import { createRepeating } from '../../src/alerts/repeating.ts';
 import { createPost } from '../../src/app/post.ts';
-import { type Emulator, startEmulator } from '../../src/emulator/server.ts';
+import type { Emulator } from '../../src/emulator/server.ts';
 import { systemClock } from '../../src/kit/clock.ts';
 import { Secret } from '../../src/kit/secret.ts';
 import { createCounts, notice } from '../alerts/alerting-scene.ts';
+import { createAgent, unlimited } from '../support/agent.ts';
 import { ALERTMANAGER, startAlertmanager } from '../support/alertmanager.ts';
-import { startCli } from '../support/cli.ts';
 import { afterThisTest } from '../support/client.ts';
+import { emulateEmpty } from '../support/emulate.ts';
 import { eventually } from '../support/eventually.ts';
-import { startHttpService } from '../support/http-service.ts';
+import { serve } from '../support/http-service.ts';
 import { parseExposition } from '../support/parse-exposition.ts';
 import { requireProgram } from '../support/prometheus.ts';
 import { createTestLog } from '../support/silent.ts';
 
-const PATIENCE = 40_000;
 const SECRET = 'hook-secret-canary';
 
 interface Delivery {
@@ -55,34 +52,16 @@ async function startHook() {
       response.writeHead(isOurs ? hook.status : 401).end();
     });
   }
-  const service = await startHttpService(handle);
-  afterThisTest(() => service.close());
+  const service = await serve(handle);
   hook.url = `${service.url}/url-canary`;
   return hook;
 }
 
-/** The agent with two rules about the dead-letter queue, in a process that can be killed and begun again. */
-function createAgent(emulator: Emulator, notifiers: readonly object[], more: object = {}) {
-  const folder = mkdtempSync(join(tmpdir(), 'delivery-watch-alerts-'));
-  const file = join(folder, 'config.yaml');
-  let agent: ReturnType<typeof startCli> | undefined;
-  afterThisTest(async () => {
-    agent?.kill('SIGKILL');
-    await agent?.ended;
-    rmSync(folder, { recursive: true });
-  });
+/** The agent with two rules about the dead-letter queue. */
+function createAlerting(emulator: Emulator, notifiers: readonly object[], more: object = {}) {
   const above = (value: number) => ({ above: { metric: 'delivery_dlq_messages', labels: { filter: 'all' }, value } });
   const config = {
-    store: { path: join(folder, 'store.db') },
-    server: { listen: '127.0.0.1:0' },
-    accounts: [
-      {
-        name: 'a',
-        baseUrl: emulator.url,
-        token: { env: 'DELIVERY_TOKEN' },
-        budget: { requestsPerSecond: 500, burst: 100, requestsPerDay: 10_000_000 },
-      },
-    ],
+    accounts: [unlimited('a', emulator.url)],
     collect: { dlq: { every: '200ms', rescanEvery: '500ms' } },
     alerts: {
       enabled: true,
@@ -95,37 +74,21 @@ function createAgent(emulator: Emulator, notifiers: readonly object[], more: obj
     },
     ...more,
   };
-  writeFileSync(file, JSON.stringify(config));
-  return {
-    async start(): Promise<string> {
-      agent = startCli(['serve', '--config', file], { DELIVERY_TOKEN: emulator.token, HOOK_SECRET: SECRET });
-      const [, url = ''] = await agent.says(/"url":"([^"]+)"/);
-      return url;
-    },
-    async kill(): Promise<string> {
-      agent?.kill('SIGKILL');
-      await agent?.ended;
-      return agent?.stderr() ?? '';
-    },
-    async stop(): Promise<number | NodeJS.Signals | undefined> {
-      agent?.kill('SIGTERM');
-      return agent?.ended;
-    },
-  };
+  const agent = createAgent(config, { DELIVERY_TOKEN: emulator.token, HOOK_SECRET: SECRET });
+  /** Gives what it has said. */
+  async function kill(): Promise<string> {
+    await agent.end();
+    return agent.process.stderr();
+  }
+  return { start: agent.start, end: agent.end, get: agent.get, kill };
 }
-
-const startEmulated = async () => {
-  const emulator = await startEmulator({ history: 0, workload: false, dlqEntries: 0 });
-  afterThisTest(() => emulator.close());
-  return emulator;
-};
 
 const hookAt = (url: string) => ({ name: 'hook', webhook: { url, secret: { env: 'HOOK_SECRET' } } });
 
 describe('alerts of an agent that is killed again and again', () => {
   it('are told at least once each, as the same alert, in order, and never begin anew', async () => {
-    const [emulator, hook] = [await startEmulated(), await startHook()];
-    const agent = createAgent(emulator, [hookAt(hook.url)]);
+    const [emulator, hook] = [await emulateEmpty(), await startHook()];
+    const agent = createAlerting(emulator, [hookAt(hook.url)]);
     let said = '';
     for (let round = 0; round < 3; round += 1) {
       const id = emulator.state.addDlqEntry();
@@ -160,11 +123,11 @@ describe('alerts of an agent that is killed again and again', () => {
   });
 
   it('are shown on the port, counted, and end with the agent in time', async () => {
-    const [emulator, hook] = [await startEmulated(), await startHook()];
+    const [emulator, hook] = [await emulateEmpty(), await startHook()];
     for (let count = 0; count < 6; count += 1) emulator.state.addDlqEntry();
-    const agent = createAgent(emulator, [hookAt(hook.url)]);
-    const url = await agent.start();
-    const text = (path: string) => fetch(url + path).then(answer => answer.text());
+    const agent = createAlerting(emulator, [hookAt(hook.url)]);
+    await agent.start();
+    const text = agent.get;
     await eventually(() => expect(hook.taken).toHaveLength(1));
     await eventually(async () => {
       const alerts = JSON.parse(await text('/api/v1/alerts'));
@@ -197,13 +160,13 @@ describe('alerts of an agent that is killed again and again', () => {
       expect.objectContaining({ labels: { notifier: 'hook', outcome: 'failed' }, value: 0 }),
       expect.objectContaining({ labels: { notifier: 'hook', outcome: 'dropped' }, value: 0 }),
     ]);
-    expect(await agent.stop()).toBe(0);
+    expect(await agent.end('SIGTERM')).toBe(0);
   });
 
   it('stand still while the service can not be read', async () => {
-    const [emulator, hook] = [await startEmulated(), await startHook()];
+    const [emulator, hook] = [await emulateEmpty(), await startHook()];
     emulator.state.addDlqEntry();
-    const agent = createAgent(emulator, [hookAt(hook.url)], { staleness: { markAfter: 1, withdrawAfter: 1 } });
+    const agent = createAlerting(emulator, [hookAt(hook.url)], { staleness: { markAfter: 1, withdrawAfter: 1 } });
     const url = await agent.start();
     await eventually(() => expect(hook.taken).toHaveLength(1));
     emulator.faults.add({ endpoint: 'GET /v2/dlq', kind: 'status', status: 500 });
@@ -213,7 +176,7 @@ describe('alerts of an agent that is killed again and again', () => {
         const text = await (await fetch(`${at}/metrics`)).text();
         expect(text).not.toContain('delivery_dlq_messages{');
         expect(Number(/requests_total{.*"dlq",outcome="server"} (\d+)/.exec(text)?.[1])).toBeGreaterThan(8);
-      }, PATIENCE);
+      });
       const alerts = (await (await fetch(`${at}/api/v1/alerts`)).json()) as { state: string }[];
       expect(alerts.map(({ state }) => state)).toEqual(['firing']);
     }
@@ -230,10 +193,10 @@ describe('alerts of an agent that is killed again and again', () => {
 
 describe.skipIf(!requireProgram(ALERTMANAGER))('a real Alertmanager', () => {
   it('is told what fires and what is resolved, beside a member that is down, with our fingerprints', async () => {
-    const [emulator, hook] = [await startEmulated(), await startHook()];
+    const [emulator, hook] = [await emulateEmpty(), await startHook()];
     // It does not sign.
     const taken: { status: string; alerts: Delivery[] }[] = [];
-    const service = await startHttpService((request, response) => {
+    const service = await serve((request, response) => {
       let text = '';
       request.setEncoding('utf8').on('data', chunk => {
         text += chunk;
@@ -243,18 +206,16 @@ describe.skipIf(!requireProgram(ALERTMANAGER))('a real Alertmanager', () => {
         response.end();
       });
     });
-    afterThisTest(() => service.close());
     const alertmanager = await startAlertmanager(service.url);
-    afterThisTest(() => alertmanager.stop());
     const urls = ['http://127.0.0.1:1', alertmanager.url];
-    const agent = createAgent(emulator, [{ name: 'ops', alertmanager: { urls } }, hookAt(hook.url)]);
+    const agent = createAlerting(emulator, [{ name: 'ops', alertmanager: { urls } }, hookAt(hook.url)]);
     const id = emulator.state.addDlqEntry();
     await agent.start();
     const [firing] = await eventually(async () => {
       const alerts = await alertmanager.alerts();
       expect(alerts).toHaveLength(1);
       return alerts;
-    }, PATIENCE);
+    });
     await eventually(() => expect(hook.taken).toHaveLength(1));
     const [direct] = hook.taken;
     expect(firing).toMatchObject({
@@ -288,7 +249,6 @@ describe.skipIf(!requireProgram(ALERTMANAGER))('a real Alertmanager', () => {
   it('stores what is good of a batch that has something bad in it, which alone is dropped', async () => {
     const hook = await startHook();
     const alertmanager = await startAlertmanager(hook.url);
-    afterThisTest(() => alertmanager.stop());
     const { post, close } = createPost();
     afterThisTest(close);
     const deps = { notifier: 'ops', post, now: Date.now, holdsFor: 240_000, externalUrl: '' };

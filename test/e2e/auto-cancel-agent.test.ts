@@ -1,8 +1,8 @@
 import { existsSync, rmSync, writeFileSync } from 'node:fs';
 import { describe, expect, it, type TestContext } from 'vitest';
 import type { JournalEntry } from '../../src/model/journal.ts';
+import { scrape } from '../support/agent.ts';
 import { eventually } from '../support/eventually.ts';
-import { parseExposition } from '../support/parse-exposition.ts';
 import { isLook, type Scene, type Stage, setStage } from './stuck-callback.ts';
 
 const CANCEL = 'DELETE /v2/workflows/dlq/callback/{dlqId}';
@@ -35,11 +35,10 @@ async function killedBy(stage: Stage, crash: string): Promise<void> {
 
 /** Gives a function that reads for which reasons the agent has left callbacks alone. */
 async function skipsOf(agent: ReturnType<Stage['startAgent']>): Promise<() => Promise<string[]>> {
-  const [, url = ''] = await agent.says(/"url":"([^"]+)"/);
+  const url = await agent.listensAt();
   return async () => {
-    const text = await (await fetch(`${url}/metrics`)).text();
-    const family = parseExposition(text, 'text').find(({ name }) => name === 'delivery_auto_cancel_skipped_total');
-    return (family?.samples ?? []).flatMap(({ labels, value }) => (value > 0 ? [labels.reason ?? ''] : []));
+    const skipped = (await scrape(url)).samples('delivery_auto_cancel_skipped_total');
+    return skipped.flatMap(({ labels, value }) => (value > 0 ? [labels.reason ?? ''] : []));
   };
 }
 
@@ -249,7 +248,7 @@ describe.concurrent('the agent', () => {
     agent.kill('SIGTERM');
     expect(await agent.ended).toBe(0);
     // The answer would be waited for ten minutes.
-    expect(performance.now() - start).toBeLessThan(60_000);
+    expect(performance.now() - start).toBeLessThan(300_000);
     expect(steps((await stage.journal()).lines)).toEqual(['intent', 'answered']);
     stage.startAgent();
     const { lines } = await journalWhen(stage, ({ actions }) => expect(actions[0]?.ended).toBe('confirmed'));

@@ -4,7 +4,6 @@ import { eventually } from '../support/eventually.ts';
 import type { FrontHooks, FrontRequest } from '../support/front.ts';
 import { type Scene, type Stage, setStage } from './stuck-callback.ts';
 
-const PATIENCE = 100_000;
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 
@@ -15,7 +14,7 @@ const setUp = ({ onTestFinished }: Test, scene: Scene) =>
 /** Waits until that many complete walks more have been made. */
 async function afterWalks({ walks }: Stage, count: number): Promise<void> {
   const from = walks();
-  await eventually(() => expect(walks()).toBeGreaterThanOrEqual(from + count), PATIENCE);
+  await eventually(() => expect(walks()).toBeGreaterThanOrEqual(from + count));
 }
 
 /** When whatever hangs was last heard of. */
@@ -56,17 +55,17 @@ async function setLog(
   return { stage, hanging, asked: () => asked };
 }
 
-describe.concurrent('what the event log says', { timeout: 240_000 }, () => {
+describe.concurrent('what the event log says', () => {
   it.concurrent('is as old as when it was asked, however long the answer takes', async test => {
     const { stage, hanging, asked } = await setLog(test, async ({ now }, messageId) => {
       const time = now() - MINUTE;
-      await eventually(() => expect(now()).toBeGreaterThan(time + 6 * MINUTE), PATIENCE);
+      await eventually(() => expect(now()).toBeGreaterThan(time + 6 * MINUTE));
       return [{ messageId, state: 'ACTIVE', time }];
     });
     stage.startAgent();
-    await eventually(() => expect(stage.deletes).toContain(hanging), PATIENCE);
+    await eventually(() => expect(stage.deletes).toContain(hanging));
     const before = asked();
-    await eventually(() => expect(asked()).toBeGreaterThan(before + 1), PATIENCE);
+    await eventually(() => expect(asked()).toBeGreaterThan(before + 1));
     expect(stage.deletes).toEqual([hanging]);
     expect(stage.violations).toEqual([]);
   });
@@ -77,9 +76,9 @@ describe.concurrent('what the event log says', { timeout: 240_000 }, () => {
       { messageId, state: 'ACTIVE', time: LONG_AGO },
     ]);
     stage.startAgent();
-    await eventually(() => expect(stage.deletes).toContain(hanging), PATIENCE);
+    await eventually(() => expect(stage.deletes).toContain(hanging));
     const before = asked();
-    await eventually(() => expect(asked()).toBeGreaterThan(before + 2), PATIENCE);
+    await eventually(() => expect(asked()).toBeGreaterThan(before + 2));
     expect(stage.deletes).toEqual([hanging]);
   });
 
@@ -89,13 +88,13 @@ describe.concurrent('what the event log says', { timeout: 240_000 }, () => {
       { messageId, state: 'ACTIVE', time: asked % 2 === 1 ? LONG_AGO : now() - 1000 },
     ]);
     stage.startAgent();
-    await eventually(() => expect(stage.deletes).toContain(hanging), PATIENCE);
-    await eventually(() => expect(asked()).toBeGreaterThan(3), PATIENCE);
+    await eventually(() => expect(stage.deletes).toContain(hanging));
+    await eventually(() => expect(asked()).toBeGreaterThan(3));
     expect(stage.deletes).toEqual([hanging]);
   });
 });
 
-describe.concurrent('what the last look lists', { timeout: 240_000 }, () => {
+describe.concurrent('what the last look lists', () => {
   it.concurrent('beside a row that can not be read is not known', async test => {
     let [isBroken, looks] = [true, 0];
     const hooks: FrontHooks = {
@@ -108,20 +107,20 @@ describe.concurrent('what the last look lists', { timeout: 240_000 }, () => {
     };
     const stage = await setUp(test, { hooks });
     stage.startAgent();
-    await eventually(() => expect(looks).toBeGreaterThan(2), PATIENCE);
+    await eventually(() => expect(looks).toBeGreaterThan(2));
     expect([stage.deletes, (await stage.journal()).lines]).toEqual([[], []]);
     isBroken = false;
-    await eventually(() => expect(stage.deletes).toEqual(stage.stuck), PATIENCE);
+    await eventually(() => expect(stage.deletes).toEqual(stage.stuck));
   });
 });
 
-describe.concurrent('an approval', { timeout: 240_000 }, () => {
+describe.concurrent('an approval', () => {
   it.concurrent('for one rule is none for another, and does not end its grace', async test => {
     const stage = await setUp(test, { rule: { name: 'ask', mode: 'approve' } });
     const [id = ''] = stage.stuck;
     const first = stage.startAgent();
     const steps = async () => (await stage.journal()).lines.map(({ step }) => step);
-    await eventually(async () => expect(await steps()).toEqual(['awaiting_approval']), PATIENCE);
+    await eventually(async () => expect(await steps()).toEqual(['awaiting_approval']));
     writeFileSync(stage.stopFile, '');
     expect(await stage.cli('approve', id, '--by', 'ann')).toMatchObject({ code: 0 });
     first.kill('SIGKILL');
@@ -129,17 +128,14 @@ describe.concurrent('an approval', { timeout: 240_000 }, () => {
     stage.configure({ rule: { name: 'other', grace: '30m' } });
     rmSync(stage.stopFile);
     stage.startAgent();
-    await eventually(
-      async () => expect(await steps()).toEqual(['awaiting_approval', 'approved', 'cleared', 'marked']),
-      PATIENCE,
-    );
+    await eventually(async () => expect(await steps()).toEqual(['awaiting_approval', 'approved', 'cleared', 'marked']));
     await afterWalks(stage, 4);
     expect(stage.deletes).toEqual([]);
     expect((await stage.journal()).actions).toMatchObject([{ rule: 'other', approvedBy: undefined }]);
   });
 });
 
-describe.concurrent('the retries of the failed message', { timeout: 240_000 }, () => {
+describe.concurrent('the retries of the failed message', () => {
   it.concurrent('make those of its callback no fewer', async test => {
     const hooks: FrontHooks = {
       after({ path }, answer) {
@@ -157,7 +153,7 @@ describe.concurrent('the retries of the failed message', { timeout: 240_000 }, (
       hooks,
     });
     stage.startAgent();
-    await eventually(() => expect(stage.deletes).toEqual(stage.stuck), PATIENCE);
+    await eventually(() => expect(stage.deletes).toEqual(stage.stuck));
     await afterWalks(stage, 4);
     expect(stage.deletes).toEqual(stage.stuck);
     expect(stage.callbackOf(stage.healthy)).toBe('CALLBACK_INPROGRESS');

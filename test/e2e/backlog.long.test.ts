@@ -1,12 +1,10 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from 'vitest';
-import { startEmulator } from '../../src/emulator/server.ts';
 import { openSqliteStore } from '../../src/store/sqlite.ts';
-import { startCli } from '../support/cli.ts';
-import { afterThisTest } from '../support/client.ts';
+import { createAgent, unlimited } from '../support/agent.ts';
+import { emulateEmpty } from '../support/emulate.ts';
+import { atThisLoad } from '../support/eventually.ts';
 import { parseExposition } from '../support/parse-exposition.ts';
 
 const EVENTS = 1_000_000;
@@ -20,8 +18,7 @@ function residentMiB(pid: number): number {
 }
 
 it('drains a backlog of a million events with bounded memory, while it is scraped', async () => {
-  const emulator = await startEmulator({ workload: false, history: 0, dlqEntries: 0 });
-  afterThisTest(() => emulator.close());
+  const emulator = await emulateEmpty();
   const now = Date.now();
   const start = now - 3 * HOUR;
   emulator.state.addEvents(
@@ -32,45 +29,27 @@ it('drains a backlog of a million events with bounded memory, while it is scrape
       }
     })(),
   );
-  const folder = mkdtempSync(join(tmpdir(), 'delivery-watch-'));
-  afterThisTest(async () => rmSync(folder, { recursive: true }));
+  const agent = createAgent(
+    {
+      accounts: [unlimited('a', emulator.url)],
+      collect: { flowControl: { enabled: false }, dlq: { enabled: false } },
+    },
+    { DELIVERY_TOKEN: emulator.token },
+  );
   // As it would be left by an agent that stopped three hours ago, when nothing had happened yet.
-  const path = join(folder, 'store.db');
-  const store = await openSqliteStore({ path });
+  const store = await openSqliteStore({ path: agent.store });
   const times = { floor: start, newest: start, readTo: start, judgedLast: start, sweptTo: start };
   const checkpoint = { ...times, rememberedFrom: start - 60_000, judgedTo: start - 60_000, nextChunk: 0 };
   await store.commit('a', [{ key: 'events/checkpoint', value: JSON.stringify(checkpoint) }]);
   await store.close();
-  const file = join(folder, 'config.yaml');
-  writeFileSync(
-    file,
-    JSON.stringify({
-      server: { listen: '127.0.0.1:0' },
-      store: { path },
-      accounts: [
-        {
-          name: 'a',
-          baseUrl: emulator.url,
-          token: { env: 'DELIVERY_TOKEN' },
-          budget: { requestsPerSecond: 2000, burst: 2000, requestsPerDay: 10_000_000 },
-        },
-      ],
-      collect: { flowControl: { enabled: false }, dlq: { enabled: false } },
-    }),
-  );
-  const agent = startCli(['serve', '--config', file], { DELIVERY_TOKEN: emulator.token });
-  afterThisTest(async () => {
-    agent.kill('SIGKILL');
-    await agent.ended;
-  });
-  const [, url = ''] = await agent.says(/"url":"([^"]+)"/);
+  const url = await agent.start();
   const seen: number[] = [];
   let [most, slowest] = [0, 0];
-  for (const patience = performance.now() + 200_000; performance.now() < patience; ) {
+  for (const patience = performance.now() + atThisLoad(200_000); performance.now() < patience; ) {
     const before = performance.now();
     const text = await (await fetch(`${url}/metrics`)).text();
     slowest = Math.max(slowest, performance.now() - before);
-    most = Math.max(most, residentMiB(agent.pid));
+    most = Math.max(most, residentMiB(agent.process.pid));
     const families = parseExposition(text, 'text');
     const totals = families.find(({ name }) => name === 'delivery_events_total')?.samples ?? [];
     seen.push(totals.reduce((sum, { value }) => sum + value, 0));

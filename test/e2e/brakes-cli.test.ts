@@ -1,21 +1,20 @@
-import { appendFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { appendFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
-import { expect, it, type TestContext } from 'vitest';
+import { expect, it } from 'vitest';
 import { createCommandHandler } from '../../src/auto-cancel/commands.ts';
 import type { Explanation } from '../../src/auto-cancel/explain.ts';
 import { openJournal } from '../../src/auto-cancel/journal.ts';
 import { systemClock } from '../../src/kit/clock.ts';
 import { openStore } from '../../src/store/open.ts';
 import { runCli } from '../support/cli.ts';
+import { afterThisTest } from '../support/client.ts';
+import { newFolder } from '../support/folder.ts';
 import { createTestLog } from '../support/silent.ts';
 
-const PATIENCE = 120_000;
-
 /** A store with an agent at it, and the command line beside it: without a token, and with a file that has other faults. */
-async function setUp({ onTestFinished }: Pick<TestContext, 'onTestFinished'>) {
-  const folder = mkdtempSync(join(tmpdir(), 'delivery-watch-brakes-'));
+async function setUp() {
+  const folder = newFolder();
   const path = join(folder, 'watch.db');
   const config = join(folder, 'config.yaml');
   writeFileSync(
@@ -57,11 +56,10 @@ store: { path: ${path} }
       await setTimeout(20);
     }
   })();
-  onTestFinished(async () => {
+  afterThisTest(async () => {
     stop.abort();
     await serving;
     await store.close();
-    rmSync(folder, { recursive: true });
   });
   const cli = async (...args: string[]) => {
     const { code, stdout, stderr } = await runCli(['auto-cancel', ...args, '--config', config]);
@@ -70,8 +68,8 @@ store: { path: ${path} }
   return { cli, journals, config };
 }
 
-it('the brakes need the store alone, and say what was so before', { timeout: PATIENCE }, async test => {
-  const { cli, journals } = await setUp(test);
+it('the brakes need the store alone, and say what was so before', async () => {
+  const { cli, journals } = await setUp();
   const done = (said: string) => ({ code: 0, said });
   const as = (by: string, reason: string) => ['--by', by, '--reason', reason];
   expect(await cli('resume', ...as('ann', 'over'))).toEqual(done('it was not paused: nothing has changed'));
@@ -109,17 +107,16 @@ it('the brakes need the store alone, and say what was so before', { timeout: PAT
   ]);
 });
 
-it('the brakes hold where the file is no YAML below the store', { timeout: PATIENCE }, async test => {
-  const { cli, config } = await setUp(test);
+it('the brakes hold where the file is no YAML below the store', async () => {
+  const { cli, config } = await setUp();
   appendFileSync(config, 'alerts: { enabled: true\ntracing: {}\n');
   expect(await cli('pause', '--by', 'ann', '--reason', 'incident')).toEqual({ code: 0, said: 'paused' });
   // Accounts may stand where nothing could be read.
   expect(await cli('journal')).toMatchObject({ code: 2, said: expect.stringContaining('is not closed') });
 });
 
-it('a store that can’t be found is said with its place', { timeout: PATIENCE }, async ({ onTestFinished }) => {
-  const folder = mkdtempSync(join(tmpdir(), 'delivery-watch-brakes-'));
-  onTestFinished(() => rmSync(folder, { recursive: true }));
+it('a store that can’t be found is said with its place', async () => {
+  const folder = newFolder();
   const file = join(folder, 'config.yaml');
   const pause = async (text: string) => {
     writeFileSync(file, text);

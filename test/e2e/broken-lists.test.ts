@@ -1,17 +1,10 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { FIELD } from '../hostile/answer-services.ts';
 import { LISTS, type List } from '../hostile/service.ts';
 import { WELL, wellAnswer } from '../hostile/well-service.ts';
-import { startCli } from '../support/cli.ts';
-import { afterThisTest } from '../support/client.ts';
+import { startAgent } from '../support/agent.ts';
 import { eventually } from '../support/eventually.ts';
-import { json, startHttpService } from '../support/http-service.ts';
-import { parseExposition } from '../support/parse-exposition.ts';
-
-const PATIENCE = 60_000;
+import { json, serve } from '../support/http-service.ts';
 
 type Row = Readonly<Record<string, unknown>>;
 
@@ -61,19 +54,14 @@ const RULES = [
 /** The agent, in a process of its own, and a service whose answers a test may spoil. */
 async function setUp() {
   let spoil = well;
-  const service = await startHttpService((request, response) => {
+  const service = await serve((request, response) => {
     const { pathname, searchParams: query } = new URL(request.url ?? '', 'http://service');
     const list = PATHS[pathname];
     if (list) json(response, spoil(wellAnswer({ list, query }) as Row, list));
     else json(response, { error: 'not found' }, 404);
   });
-  afterThisTest(() => service.close());
-  const folder = mkdtempSync(join(tmpdir(), 'delivery-watch-broken-'));
-  afterThisTest(async () => rmSync(folder, { recursive: true }));
   const every = '200ms';
   const config = {
-    server: { listen: '127.0.0.1:0' },
-    store: { path: join(folder, 'store.db') },
     accounts: [
       {
         name: 'a',
@@ -91,26 +79,10 @@ async function setUp() {
     staleness: { withdrawAfter: 10_000, withdrawAtMost: '1h' },
     alerts: { enabled: true, evaluateEvery: '100ms', rules: RULES },
   };
-  const file = join(folder, 'config.yaml');
-  writeFileSync(file, JSON.stringify(config));
-  const agent = startCli(['serve', '--config', file], { DELIVERY_TOKEN: 'secret' });
-  afterThisTest(async () => {
-    agent.kill('SIGKILL');
-    await agent.ended;
-  });
-  const [, url = ''] = await agent.says(/"url":"([^"]+)"/);
-
-  async function scrape() {
-    const families = parseExposition(await (await fetch(`${url}/metrics`)).text(), 'text');
-    return (name: string, labels: Readonly<Record<string, string>> = {}) =>
-      families
-        .flatMap(family => family.samples)
-        .filter(sample => sample.name === name)
-        .filter(sample => Object.entries(labels).every(([label, value]) => sample.labels[label] === value))
-        .reduce<number | undefined>((sum, { value }) => (sum ?? 0) + value, undefined);
-  }
+  const agent = await startAgent(config);
+  const scrape = async () => (await agent.scrape()).sum;
   async function alerts() {
-    const shown = (await (await fetch(`${url}/api/v1/alerts`)).json()) as readonly {
+    const shown = JSON.parse(await agent.get('/api/v1/alerts')) as readonly {
       readonly state: string;
       readonly startsAt: string;
       readonly labels: Row;
@@ -141,12 +113,12 @@ function expectWell(value: Values): void {
 const eachRound = (value: Values, family: string) =>
   LISTS.map(collector => value(`delivery_collector_${family}`, { collector, round: DECIDING[collector] }));
 
-it('takes nothing from a list that is not whole, and resolves no alert on it', { timeout: 120_000 }, async () => {
+it('takes nothing from a list that is not whole, and resolves no alert on it', async () => {
   const { scrape, alerts, answer } = await setUp();
   await eventually(async () => {
     expectWell(await scrape());
     expect((await alerts()).filter(alert => alert.includes('firing'))).toHaveLength(RULES.length);
-  }, PATIENCE);
+  });
   const firing = await alerts();
   for (const [how, spoil] of Object.entries(BROKEN)) {
     const missing = eachMissing(await scrape());
@@ -154,7 +126,7 @@ it('takes nothing from a list that is not whole, and resolves no alert on it', {
     await eventually(async () => {
       const value = await scrape();
       for (const failures of eachRound(value, 'consecutive_failures')) expect(failures, how).toBeGreaterThan(1);
-    }, PATIENCE);
+    });
     const value = await scrape();
     expectWell(value);
     expect(value('delivery_events_recent', { state: 'failed' }), how).toBeGreaterThan(8);
@@ -166,7 +138,7 @@ it('takes nothing from a list that is not whole, and resolves no alert on it', {
     await eventually(async () => {
       const value = await scrape();
       expect(eachRound(value, 'consecutive_failures'), how).toEqual([0, 0, 0]);
-    }, PATIENCE);
+    });
     expectWell(await scrape());
     expect(await alerts(), how).toEqual(firing);
   }
@@ -175,24 +147,24 @@ it('takes nothing from a list that is not whole, and resolves no alert on it', {
 const eachMissing = (value: Values) =>
   LISTS.map(collector => value('delivery_lists_missing_total', { collector }) ?? 0);
 
-it('shows a list of which some rows can not be read, and calls it incomplete', { timeout: 120_000 }, async () => {
+it('shows a list of which some rows can not be read, and calls it incomplete', async () => {
   const { scrape, alerts, answer } = await setUp();
   await eventually(async () => {
     expectWell(await scrape());
     expect(eachRound(await scrape(), 'data_complete')).toEqual([1, 1, 1]);
     expect((await alerts()).filter(alert => alert.includes('firing'))).toHaveLength(RULES.length);
-  }, PATIENCE);
+  });
   const firing = await alerts();
   answer(withRows(rows => rows.map((row, index) => (index % 3 > 0 ? renamed(row) : row))));
   await eventually(async () => {
     const value = await scrape();
     expect(eachRound(value, 'data_complete')).toEqual([0, 0, 0]);
     for (const collector of LISTS) expect(value('delivery_rows_rejected_total', { collector })).toBeGreaterThan(0);
-  }, PATIENCE);
+  });
   const rejected = (await scrape())('delivery_rows_rejected_total', { collector: 'dlq' }) ?? 0;
   await eventually(async () => {
     expect((await scrape())('delivery_rows_rejected_total', { collector: 'dlq' })).toBeGreaterThan(2 * rejected);
-  }, PATIENCE);
+  });
   const value = await scrape();
   expectWell(value);
   expect(eachRound(value, 'success')).toEqual([1, 1, 1]);
@@ -200,7 +172,7 @@ it('shows a list of which some rows can not be read, and calls it incomplete', {
   expect(eachMissing(value)).toEqual([0, 0, 0]);
   expect(await alerts()).toEqual(firing);
   answer(well);
-  await eventually(async () => expect(eachRound(await scrape(), 'data_complete')).toEqual([1, 1, 1]), PATIENCE);
+  await eventually(async () => expect(eachRound(await scrape(), 'data_complete')).toEqual([1, 1, 1]));
   expectWell(await scrape());
   expect(await alerts()).toEqual(firing);
 });

@@ -1,12 +1,12 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
+import { createAgent } from '../support/agent.ts';
 import { runCli, startCli } from '../support/cli.ts';
-import { afterThisTest } from '../support/client.ts';
 import { eventually } from '../support/eventually.ts';
-import { startHttpService } from '../support/http-service.ts';
+import { newFolder } from '../support/folder.ts';
+import { serve } from '../support/http-service.ts';
 
 /** Planted wherever a secret, a header value or a body can stand. */
 const CANARY = 'canary-7f3a';
@@ -43,37 +43,22 @@ const ANSWERS: readonly ((response: ServerResponse) => void)[] = [
 
 it('nothing secret leaves by any way out', async () => {
   let calls = 0;
-  const service = await startHttpService((_request, response) => {
+  const service = await serve((_request, response) => {
     calls += 1;
     ANSWERS[Math.floor(calls / 6) % ANSWERS.length]?.(response);
   });
-  afterThisTest(() => service.close());
-  const folder = mkdtempSync(join(tmpdir(), 'delivery-watch-'));
-  afterThisTest(async () => rmSync(folder, { recursive: true }));
-  const file = join(folder, 'config.yaml');
-  writeFileSync(join(folder, 'token'), CANARY);
+  const tokenFile = join(newFolder(), 'token');
+  writeFileSync(tokenFile, CANARY);
   const budget = { requestsPerSecond: 1000, burst: 1000 };
   const collect = { flowControl: { every: '20ms' }, dlq: { every: '20ms' }, events: { every: '20ms' } };
   const accounts = [
     { name: 'in-place', baseUrl: service.url, token: CANARY, budget },
     { name: 'from-env', baseUrl: service.url, token: { env: 'SECRET' }, budget },
-    { name: 'from-file', baseUrl: service.url, token: { file: join(folder, 'token') }, budget },
+    { name: 'from-file', baseUrl: service.url, token: { file: tokenFile }, budget },
   ];
-  const config = {
-    server: { listen: '127.0.0.1:0' },
-    log: { level: 'debug' },
-    store: { path: join(folder, 'store.db') },
-    accounts,
-    collect,
-  };
-  writeFileSync(file, JSON.stringify(config));
-
-  const agent = startCli(['serve', '--config', file], { SECRET: CANARY });
-  afterThisTest(async () => {
-    agent.kill('SIGKILL');
-    await agent.ended;
-  });
-  const [, url = ''] = await agent.says(/"url":"([^"]+)"/);
+  const agent = createAgent({ log: { level: 'debug' }, accounts, collect }, { SECRET: CANARY });
+  const { folder, configFile: file } = agent;
+  const url = await agent.start();
   const paths = [
     '/',
     '/metrics',
@@ -97,12 +82,11 @@ it('nothing secret leaves by any way out', async () => {
   for (const name of readdirSync(folder).filter(name => name.startsWith('store.db'))) {
     expect(readFileSync(join(folder, name)).includes(CANARY), name).toBe(false);
   }
-  agent.kill('SIGTERM');
-  expect(await agent.ended).toBe(0);
+  expect(await agent.end('SIGTERM')).toBe(0);
   // Every fault was really met, and told of.
   expect([...seen].sort()).toEqual(['forbidden', 'invalid_response', 'network', 'refused']);
-  expect(agent.stderr()).toContain('collecting failed');
-  expect(agent.stderr() + agent.stdout()).not.toContain(CANARY);
+  expect(agent.process.stderr()).toContain('collecting failed');
+  expect(agent.process.stderr() + agent.process.stdout()).not.toContain(CANARY);
 
   for (const command of [
     ['check-config', file],
@@ -119,8 +103,7 @@ it('nothing secret leaves by any way out', async () => {
 });
 
 it('nothing secret leaves by resetting a token, whatever the answer', async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'delivery-watch-'));
-  afterThisTest(async () => rmSync(folder, { recursive: true }));
+  const folder = newFolder();
   const record = JSON.stringify({
     token: `${CANARY}-new`,
     password: `${CANARY}-new`,
@@ -129,11 +112,10 @@ it('nothing secret leaves by resetting a token, whatever the answer', async () =
   });
   let calls = 0;
   const answers = [...ANSWERS, (response: ServerResponse) => response.end(record)];
-  const service = await startHttpService((request, response) => {
+  const service = await serve((request, response) => {
     if (request.method === 'POST') answers[calls++]?.(response);
     else response.writeHead(request.headers.authorization === `Bearer ${CANARY}-new` ? 200 : 401).end(page);
   });
-  afterThisTest(() => service.close());
   const [token, file] = [join(folder, 'token'), join(folder, 'config.yaml')];
   const management = { baseUrl: service.url, username: 'owner', password: { env: 'PASSWORD' } };
   const store = { path: join(folder, 'store.db') };

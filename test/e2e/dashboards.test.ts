@@ -1,11 +1,11 @@
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { startEmulator } from '../../src/emulator/server.ts';
 import { alertGroups, records } from '../../src/mixin/rules.ts';
 import { createAgent, unlimited } from '../support/agent.ts';
 import { startCli } from '../support/cli.ts';
 import { afterThisTest } from '../support/client.ts';
+import { emulate } from '../support/emulate.ts';
 import { eventually } from '../support/eventually.ts';
 import { newFolder } from '../support/folder.ts';
 import { type Prometheus, requireProgram, startPrometheus } from '../support/prometheus.ts';
@@ -13,8 +13,7 @@ import { isDelete, type Scene, setStage } from './stuck-callback.ts';
 
 /** An agent that watches everything, with destinations, a retention and an alert that can't be delivered. Gives its host. */
 async function startWatching(): Promise<string> {
-  const emulator = await startEmulator({ seed: 3, dialect: { flowControlFields: 'all' } });
-  afterThisTest(() => emulator.close());
+  const emulator = await emulate({ seed: 3, dialect: { flowControlFields: 'all' } });
   const metric = 'delivery_dlq_messages';
   const agent = createAgent(
     {
@@ -53,8 +52,7 @@ async function startDemo(scenario: string): Promise<string> {
 /** An agent that acts on callbacks which are stuck. Gives its host. */
 async function startActing(scene: Scene): Promise<string> {
   const stage = await setStage(close => afterThisTest(async () => void (await close())), scene);
-  const [, host = ''] = await stage.startAgent().says(/"url":"http:\/\/([^"]+)"/);
-  return host;
+  return new URL(await stage.startAgent().listensAt()).host;
 }
 
 /** Cancels one callback after another, for minutes: the slower the machine, the longer. */

@@ -1,54 +1,37 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from 'vitest';
-import { startEmulator } from '../../src/emulator/server.ts';
+import { createAgent } from '../support/agent.ts';
 import { createChance } from '../support/chance.ts';
-import { startCli } from '../support/cli.ts';
-import { afterThisTest } from '../support/client.ts';
+import { emulateEmpty } from '../support/emulate.ts';
 import { eventually } from '../support/eventually.ts';
-import { parseExposition } from '../support/parse-exposition.ts';
 
 const chance = createChance();
 const upTo = (most: number) => chance.between(0, most - 1);
 
 async function setUp(dlq: object, entries: number) {
-  const emulator = await startEmulator({ workload: false, history: 0, dlqEntries: 0 });
-  afterThisTest(() => emulator.close());
+  const emulator = await emulateEmpty();
   const add = (age: number) => {
     const enteredAt = Date.now() - age;
     const queueName = upTo(2) === 0 ? 'emails' : 'payments';
     return emulator.state.addDlqEntry({ enteredAt, createdAt: enteredAt - 3000 - upTo(60_000), queueName });
   };
   const ids = Array.from({ length: entries }, () => add(upTo(60 * 3_600_000)));
-  const folder = mkdtempSync(join(tmpdir(), 'delivery-watch-'));
-  afterThisTest(async () => rmSync(folder, { recursive: true }));
-  const file = join(folder, 'config.yaml');
   const budget = { requestsPerSecond: 5000, burst: 5000, concurrency: 8, requestsPerDay: 10_000_000 };
-  writeFileSync(
-    file,
-    JSON.stringify({
-      server: { listen: '127.0.0.1:0' },
-      store: { path: join(folder, 'store.db') },
+  const agent = createAgent(
+    {
       accounts: [{ name: 'a', baseUrl: emulator.url, token: { env: 'DELIVERY_TOKEN' }, budget }],
       collect: {
         flowControl: { enabled: false },
         events: { enabled: false },
         dlq: { filters: [{ name: 'emails', match: { queueName: 'emails' } }], ...dlq },
       },
-    }),
+    },
+    { DELIVERY_TOKEN: emulator.token },
   );
-  const start = () => startCli(['serve', '--config', file], { DELIVERY_TOKEN: emulator.token });
-  let agent = start();
-  afterThisTest(async () => {
-    agent.kill('SIGKILL');
-    await agent.ended;
-  });
+  await agent.start();
   const highest = new Map<string, number>();
   async function scrape() {
-    const [, url = ''] = await agent.says(/"url":"([^"]+)"/);
-    const families = parseExposition(await (await fetch(`${url}/metrics`)).text(), 'text');
+    const { families, sum } = await agent.scrape();
     for (const { name, type, samples } of families) {
       if (type !== 'counter' || !name.startsWith('delivery_dlq')) continue;
       for (const { labels, value } of samples) {
@@ -57,12 +40,7 @@ async function setUp(dlq: object, entries: number) {
         highest.set(series, value);
       }
     }
-    return (name: string, labels: Record<string, string> = {}) =>
-      families
-        .flatMap(family => family.samples)
-        .filter(sample => sample.name === name)
-        .filter(sample => Object.entries(labels).every(([label, value]) => sample.labels[label] === value))
-        .reduce<number | undefined>((sum, { value }) => (sum ?? 0) + value, undefined);
+    return sum;
   }
   const isEmail = ({ queueName }: { queueName?: string }) => queueName === 'emails';
   const truth = () => ({ all: emulator.state.countDlq(), emails: emulator.state.countDlq(isEmail) });
@@ -71,9 +49,8 @@ async function setUp(dlq: object, entries: number) {
     emails: value('delivery_dlq_messages', { filter: 'emails' }),
   });
   async function kill() {
-    agent.kill('SIGKILL');
-    expect(await agent.ended).toBe('SIGKILL');
-    agent = start();
+    expect(await agent.end()).toBe('SIGKILL');
+    await agent.start();
   }
   return { emulator, ids, add, scrape, truth, sizes, kill };
 }
@@ -113,7 +90,8 @@ it('costs one call a round while nothing is new, and finds what is new at the ne
   await eventually(async () => expect(sizes(await scrape())).toEqual(truth()));
   const rounds = async () => (await scrape())('delivery_api_requests_total', { endpoint: 'dlq', outcome: 'ok' }) ?? 0;
   // The first looks may still be on their way; then each round is one call of one page.
-  await sleep(600);
+  const settled = (await rounds()) + 2;
+  await eventually(async () => expect(await rounds()).toBeGreaterThan(settled));
   const calls = () => emulator.state.calls()['GET /v2/dlq'] ?? 0;
   const [before, start] = [calls(), performance.now()];
   await eventually(() => expect(calls() - before).toBeGreaterThan(10));

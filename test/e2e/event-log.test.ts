@@ -1,16 +1,11 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import { BOUNDS } from '../../src/collectors/events/tally.ts';
-import { startEmulator } from '../../src/emulator/server.ts';
+import { createAgent } from '../support/agent.ts';
 import { createChance } from '../support/chance.ts';
-import { startCli } from '../support/cli.ts';
-import { afterThisTest } from '../support/client.ts';
+import { emulateEmpty } from '../support/emulate.ts';
 import { bucketsOf, truthOf } from '../support/event-truth.ts';
 import { eventually } from '../support/eventually.ts';
-import { parseExposition } from '../support/parse-exposition.ts';
 
 const KILLS = 20;
 const MESSAGES = 4000;
@@ -49,10 +44,7 @@ function traffic(start: number) {
 }
 
 it(`counts every event and every life exactly, killed ${KILLS} times by SIGKILL`, async () => {
-  const emulator = await startEmulator({
-    workload: false,
-    history: 0,
-    dlqEntries: 0,
+  const emulator = await emulateEmpty({
     dialect: {
       logLateShare: 0.3,
       logLateMs: LATE,
@@ -62,16 +54,8 @@ it(`counts every event and every life exactly, killed ${KILLS} times by SIGKILL`
       highCount: 'refused',
     },
   });
-  afterThisTest(() => emulator.close());
-  const folder = mkdtempSync(join(tmpdir(), 'delivery-watch-'));
-  afterThisTest(async () => rmSync(folder, { recursive: true }));
-  const file = join(folder, 'config.yaml');
-  writeFileSync(
-    file,
-    JSON.stringify({
-      server: { listen: '127.0.0.1:0' },
-      log: { level: 'info' },
-      store: { path: join(folder, 'data', 'store.db') },
+  const agent = createAgent(
+    {
       accounts: [
         {
           name: 'a',
@@ -85,19 +69,13 @@ it(`counts every event and every life exactly, killed ${KILLS} times by SIGKILL`
         dlq: { enabled: false },
         events: { every: '150ms', overlap: `${OVERLAP}ms` },
       },
-    }),
+    },
+    { DELIVERY_TOKEN: emulator.token },
   );
-
-  const start = () => startCli(['serve', '--config', file], { DELIVERY_TOKEN: emulator.token });
-  let agent = start();
-  afterThisTest(async () => {
-    agent.kill('SIGKILL');
-    await agent.ended;
-  });
   /** What never may fall, by name and labels; compared with every scrape before. */
   const highest = new Map<string, number>();
-  async function scrape(url: string) {
-    const families = parseExposition(await (await fetch(`${url}/metrics`)).text(), 'text');
+  async function scrape() {
+    const { families } = await agent.scrape();
     const samples = families
       .filter(({ name }) => /^delivery_(events_total|message|attempt|event_log)/.test(name))
       .flatMap(({ name, type, samples }) => samples.map(sample => ({ family: name, type, ...sample })));
@@ -109,37 +87,36 @@ it(`counts every event and every life exactly, killed ${KILLS} times by SIGKILL`
     }
     return samples;
   }
-  const [, firstUrl = ''] = await agent.says(/"url":"([^"]+)"/);
+  await agent.start();
   // Counting begins with the first read; the traffic comes after it.
-  await eventually(async () => expect(await scrape(firstUrl).then(all => all.length)).toBeGreaterThan(0));
+  await eventually(async () => expect(await scrape().then(all => all.length)).toBeGreaterThan(0));
   await eventually(async () => {
-    const text = await (await fetch(`${firstUrl}/metrics`)).text();
-    expect(text).toContain('delivery_collector_success{account="a",collector="events",round="tail"} 1');
+    expect(await agent.get('/metrics')).toContain(
+      'delivery_collector_success{account="a",collector="events",round="tail"} 1',
+    );
   });
   const all = traffic(Date.now() + 2000);
   emulator.state.addEvents(all as never);
 
   for (let kill = 0; kill < KILLS; kill += 1) {
     await sleep(100 + upTo(1800));
-    const url = /"url":"([^"]+)"/.exec(agent.stderr())?.[1];
-    if (url) await scrape(url);
-    agent.kill('SIGKILL');
-    expect(await agent.ended).toBe('SIGKILL');
-    agent = start();
+    if (agent.url) await scrape();
+    expect(await agent.end()).toBe('SIGKILL');
+    agent.launch();
   }
 
-  const [, url = ''] = await agent.says(/"url":"([^"]+)"/);
+  await agent.process.listensAt();
   const truth = truthOf(all, Number.POSITIVE_INFINITY);
   const totalOf = (counts: Record<string, number>) => Object.values(counts).reduce((a, b) => a + b, 0);
   await eventually(async () => {
-    const samples = await scrape(url);
+    const samples = await scrape();
     const sum = (family: string) =>
       samples.filter(({ name }) => name === family).reduce((sum, { value }) => sum + value, 0);
     expect(sum('delivery_events_total')).toBe(totalOf(truth.events));
     expect(sum('delivery_messages_finished_total')).toBe(totalOf(truth.finished));
   });
 
-  const samples = await scrape(url);
+  const samples = await scrape();
   const by = (name: string, label: string) =>
     Object.fromEntries(
       samples

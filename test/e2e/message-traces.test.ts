@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { startEmulator } from '../../src/emulator/server.ts';
 import { openSqliteStore } from '../../src/store/sqlite.ts';
 import { createAgent, unlimited } from '../support/agent.ts';
 import { createChance } from '../support/chance.ts';
 import { afterThisTest } from '../support/client.ts';
+import { emulateEmpty } from '../support/emulate.ts';
 import { eventually } from '../support/eventually.ts';
 import { startOtlpReceiver } from '../support/otlp-receiver.ts';
 import { parseExposition } from '../support/parse-exposition.ts';
@@ -16,8 +16,7 @@ const TRACEPARENT = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01';
 
 /** An emulated service without a life of its own, a receiver, and how to start an agent between them. */
 async function setUp() {
-  const emulator = await startEmulator({ workload: false, history: 0, dlqEntries: 0 });
-  afterThisTest(() => emulator.close());
+  const emulator = await emulateEmpty();
   const receiver = await startOtlpReceiver();
   afterThisTest(() => receiver.close());
   const agent = createAgent(

@@ -3,11 +3,11 @@ import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { startAgent } from '../../src/app/agent.ts';
 import { parseConfig } from '../../src/config/load.ts';
-import { startEmulator } from '../../src/emulator/server.ts';
 import { systemClock } from '../../src/kit/clock.ts';
 import { createChance } from '../support/chance.ts';
 import { runCli } from '../support/cli.ts';
 import { afterThisTest } from '../support/client.ts';
+import { emulateEmpty } from '../support/emulate.ts';
 import { newFolder } from '../support/folder.ts';
 import { startFront } from '../support/front.ts';
 import { createManualClock, settle } from '../support/manual-clock.ts';
@@ -23,13 +23,9 @@ function configFile(config: object): string {
 
 it('plan predicts within a tenth what the service then counts', async () => {
   const clock = createManualClock(Date.now());
-  const emulator = await startEmulator({
-    workload: false,
-    history: 0,
-    dlqEntries: 0,
+  const emulator = await emulateEmpty({
     clock: { ...clock, sleep: systemClock.sleep },
   });
-  afterThisTest(() => emulator.close());
   for (let index = 0; index < 450; index += 1) {
     const enteredAt = clock.now() - index * 60_000;
     emulator.state.addDlqEntry({ enteredAt, createdAt: enteredAt - 5000 });

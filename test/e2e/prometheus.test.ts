@@ -1,12 +1,13 @@
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { startEmulator } from '../../src/emulator/server.ts';
+import { startAgent } from '../support/agent.ts';
 import { startCli } from '../support/cli.ts';
 import { afterThisTest } from '../support/client.ts';
+import { emulate } from '../support/emulate.ts';
 import { eventually } from '../support/eventually.ts';
+import { newFolder } from '../support/folder.ts';
 import { requireProgram, startPrometheus } from '../support/prometheus.ts';
 
 /** What the emulator says of itself, read from its state and not through its lists. */
@@ -64,18 +65,13 @@ describe.skipIf(!requireProgram('prometheus'))('a real Prometheus', () => {
 
   it('finds accounts by service discovery and reads exactly what the service holds, hostile names included', async () => {
     // Frozen, so that truth stands still while it is compared.
-    const emulator = await startEmulator({ speed: 0, seed: 11 });
-    afterThisTest(() => emulator.close());
+    const emulator = await emulate({ speed: 0, seed: 11 });
     emulator.state.setWaitlist('a "quoted"\nkey\\ with\u0000 \u{1f600} all', 42);
-    const folder = mkdtempSync(join(tmpdir(), 'delivery-watch-'));
-    afterThisTest(async () => rmSync(folder, { recursive: true }));
-    const file = join(folder, 'config.yaml');
-    writeFileSync(join(folder, 'token'), `${emulator.token}\n`);
-    writeFileSync(
-      file,
-      JSON.stringify({
+    const tokenFile = join(newFolder(), 'token');
+    writeFileSync(tokenFile, `${emulator.token}\n`);
+    const { url: page } = await startAgent(
+      {
         store: { kind: 'memory' },
-        server: { listen: '127.0.0.1:0' },
         accounts: [
           {
             name: 'real',
@@ -86,7 +82,7 @@ describe.skipIf(!requireProgram('prometheus'))('a real Prometheus', () => {
           {
             name: 'from-file',
             baseUrl: emulator.url,
-            token: { file: join(folder, 'token') },
+            token: { file: tokenFile },
             budget: { requestsPerSecond: 500, requestsPerDay: 10_000_000 },
           },
         ],
@@ -101,14 +97,9 @@ describe.skipIf(!requireProgram('prometheus'))('a real Prometheus', () => {
           },
           events: { every: '500ms', window: '30m' },
         },
-      }),
+      },
+      emulator.token,
     );
-    const agent = startCli(['serve', '--config', file], { DELIVERY_TOKEN: emulator.token });
-    afterThisTest(async () => {
-      agent.kill('SIGKILL');
-      await agent.ended;
-    });
-    const [, page = ''] = await agent.says(/"url":"([^"]+)"/);
     const prometheus = await startPrometheus({
       scrapeConfigs: [
         { job_name: 'accounts', http_sd_configs: [{ url: `${page}/api/v1/sd`, refresh_interval: '1s' }] },
@@ -176,7 +167,7 @@ describe.skipIf(!requireProgram('prometheus'))('a real Prometheus', () => {
         expect(found.map(({ metric: { instance, replica } }) => [instance, replica]).sort()).toEqual(
           replicas.map(replica => ['delivery-watch/demo', replica]),
         );
-      }, 30_000);
+      });
     }
   });
 });

@@ -1,10 +1,10 @@
 import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
+import { scrape } from '../support/agent.ts';
 import { startCli } from '../support/cli.ts';
 import { afterThisTest } from '../support/client.ts';
 import { eventually } from '../support/eventually.ts';
-import { parseExposition } from '../support/parse-exposition.ts';
 import { type Rotation, startRotation } from './rotation.ts';
 
 /** A real agent with the configuration of `rotation`. */
@@ -14,17 +14,9 @@ async function startAgent({ configFile }: Rotation) {
     agent.kill('SIGKILL');
     await agent.ended;
   });
-  const [, url = ''] = await agent.says(/"url":"([^"]+)"/);
-  const samples = async (name: string) => {
-    const families = parseExposition(await (await fetch(`${url}/metrics`)).text(), 'text');
-    return families.find(family => family.name === name)?.samples ?? [];
-  };
-  const sum = async (name: string, labels: Readonly<Record<string, string>> = {}) => {
-    const matching = (await samples(name)).filter(sample =>
-      Object.entries(labels).every(([label, text]) => sample.labels[label] === text),
-    );
-    return matching.length === 0 ? undefined : matching.reduce((sum, { value }) => sum + value, 0);
-  };
+  const url = await agent.listensAt();
+  const samples = async (name: string) => (await scrape(url)).samples(name);
+  const sum = async (name: string, labels?: Readonly<Record<string, string>>) => (await scrape(url)).sum(name, labels);
   return { agent, samples, sum };
 }
 

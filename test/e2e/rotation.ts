@@ -1,10 +1,10 @@
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { type EmulatorOptions, startEmulator } from '../../src/emulator/server.ts';
+import type { EmulatorOptions } from '../../src/emulator/server.ts';
 import { fingerprint, Secret } from '../../src/kit/secret.ts';
 import { runCli, startCli } from '../support/cli.ts';
-import { afterThisTest } from '../support/client.ts';
+import { emulateEmpty } from '../support/emulate.ts';
+import { newFolder } from '../support/folder.ts';
 
 const ENDPOINT = 'POST /svc/user/rotatetoken';
 
@@ -28,10 +28,8 @@ interface Differing {
 
 /** An emulated service, a folder with the secrets of its account in files, and the real command against both. */
 export async function startRotation(differing: Differing = {}) {
-  const emulator = await startEmulator({ history: 0, workload: false, dlqEntries: 0, ...differing.emulator });
-  afterThisTest(() => emulator.close());
-  const folder = mkdtempSync(join(tmpdir(), 'delivery-watch-rotate-'));
-  afterThisTest(async () => rmSync(folder, { recursive: true, force: true }));
+  const emulator = await emulateEmpty({ ...differing.emulator });
+  const folder = newFolder();
   const secrets = join(folder, 'secrets');
   mkdirSync(secrets);
   const [tokenFile, passwordFile] = [join(secrets, 'token'), join(secrets, 'password')];

@@ -36,8 +36,7 @@ export async function startAgentProcess(accounts: readonly FleetAccount[], secon
     rmSync(folder, { recursive: true, force: true });
   }
   try {
-    const [, url = ''] = await agent.says(/"url":"([^"]+)"/);
-    return { ...agent, url, close };
+    return { ...agent, url: await agent.listensAt(), close };
   } catch (error) {
     await close();
     throw error;

@@ -1,5 +1,6 @@
 import { Agent, get } from 'node:http';
 import { gunzipSync } from 'node:zlib';
+import { atThisLoad } from '../support/eventually.ts';
 import { type ParsedFamily, parseExposition } from '../support/parse-exposition.ts';
 
 /** One whole answer of an HTTP route. */
@@ -41,7 +42,7 @@ const ACCEPT = {
 const agent = new Agent({ keepAlive: true });
 
 /** Longest wait for an answer, milliseconds. */
-const PATIENCE = 120_000;
+const PATIENCE = atThisLoad(120_000);
 
 /** GET `url`. Gzip is undone strictly: with its checksum and length. */
 export function read(url: string, headers: Readonly<Record<string, string>> = {}): Promise<Reading> {

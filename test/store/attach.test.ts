@@ -14,11 +14,10 @@ import { DatabaseSync } from 'node:sqlite';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { attachStore } from '../../src/store/open.ts';
 import { openSqliteStore } from '../../src/store/sqlite.ts';
+import { newFolder } from '../support/folder.ts';
 import { makeStore } from './damage.ts';
 import { startRemote } from './remote.ts';
-import { useTempFolders } from './temp-folder.ts';
 
-const newFolder = useTempFolders();
 let path: string;
 beforeEach(() => {
   path = join(newFolder(), 'rows.db');

@@ -2,11 +2,10 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { openStore } from '../../src/store/open.ts';
 import type { Store } from '../../src/store/store.ts';
-import { useTempFolders } from './temp-folder.ts';
+import { newFolder } from '../support/folder.ts';
 
 /** What every store must do, whatever it keeps its rows in. */
 describe.each(['memory', 'sqlite'] as const)('%s store', kind => {
-  const newFolder = useTempFolders();
   let path: string;
   let store: Store;
   beforeEach(async () => {

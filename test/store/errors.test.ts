@@ -4,10 +4,9 @@ import { DatabaseSync } from 'node:sqlite';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { STORE_REASONS, StoreError, toStoreError } from '../../src/store/errors.ts';
 import { openSqliteStore } from '../../src/store/sqlite.ts';
+import { newFolder } from '../support/folder.ts';
 import { makeStore, spoilPage } from './damage.ts';
-import { useTempFolders } from './temp-folder.ts';
 
-const newFolder = useTempFolders();
 let folder: string;
 let path: string;
 beforeEach(() => {

@@ -1,8 +1,8 @@
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { openSqliteStore } from '../../src/store/sqlite.ts';
+import { newFolder } from '../support/folder.ts';
 import { startRemote, UNSHARED, whyNoMounts } from './remote.ts';
-import { useTempFolders } from './temp-folder.ts';
 
 const row = (key: string, length: number) => [
   { key: `${key}/left`, value: 'x'.repeat(length) },
@@ -11,7 +11,6 @@ const row = (key: string, length: number) => [
 const MB = 2 ** 20;
 
 describe('the sqlite store, when the disk takes no more,', () => {
-  const newFolder = useTempFolders();
   let folder: string;
   let path: string;
   beforeEach(() => {

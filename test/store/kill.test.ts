@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { openSqliteStore } from '../../src/store/sqlite.ts';
 import { createChance } from '../support/chance.ts';
-import { useTempFolders } from './temp-folder.ts';
+import { newFolder } from '../support/folder.ts';
 
 const CHILD = fileURLToPath(new URL('./kill-child.ts', import.meta.url));
 
@@ -32,8 +32,6 @@ async function runAndKill(
 }
 
 describe('a process killed with SIGKILL', () => {
-  const newFolder = useTempFolders();
-
   it('leaves every commit that it acknowledged, and none half', async () => {
     const path = join(newFolder(), 'rows.db');
     const chance = createChance();

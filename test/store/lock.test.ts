@@ -1,8 +1,8 @@
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { openSqliteStore } from '../../src/store/sqlite.ts';
+import { newFolder } from '../support/folder.ts';
 import { startRemote } from './remote.ts';
-import { useTempFolders } from './temp-folder.ts';
 
 const LOCKED = {
   reason: 'locked',
@@ -11,7 +11,6 @@ const LOCKED = {
 const ROW = [{ key: 'k', value: 'v' }];
 
 describe('a file of the sqlite store', () => {
-  const newFolder = useTempFolders();
   let path: string;
   beforeEach(() => {
     path = join(newFolder(), 'new', 'rows.db');

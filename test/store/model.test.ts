@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { endOfPrefix } from '../../src/store/changes.ts';
 import { openStore } from '../../src/store/open.ts';
 import type { Change } from '../../src/store/store.ts';
-import { useTempFolders } from './temp-folder.ts';
+import { newFolder } from '../support/folder.ts';
 
 /** Few keys that share prefixes, made of the characters where orders and wildcards differ; some of any characters. */
 const key = fc.oneof(
@@ -34,8 +34,6 @@ const step = fc.oneof(
 );
 
 describe.each(['memory', 'sqlite'] as const)('%s store', kind => {
-  const newFolder = useTempFolders();
-
   it('does what a plain map does', async () => {
     const folder = newFolder();
     await fc.assert(

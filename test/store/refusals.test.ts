@@ -15,11 +15,10 @@ import { DatabaseSync } from 'node:sqlite';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { StoreError } from '../../src/store/errors.ts';
 import { openSqliteStore } from '../../src/store/sqlite.ts';
+import { newFolder } from '../support/folder.ts';
 import { makeStore, spoilPage } from './damage.ts';
 import { startRemote, UNSHARED, whyNoMounts } from './remote.ts';
-import { useTempFolders } from './temp-folder.ts';
 
-const newFolder = useTempFolders();
 let folder: string;
 let path: string;
 beforeEach(() => {

@@ -17,9 +17,8 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { openDatabase } from '../../src/store/database.ts';
 import { openSqliteStore, SCAN, SCAN_TO_END } from '../../src/store/sqlite.ts';
 import type { Store } from '../../src/store/store.ts';
-import { useTempFolders } from './temp-folder.ts';
+import { newFolder } from '../support/folder.ts';
 
-const newFolder = useTempFolders();
 const stores: Store[] = [];
 afterEach(async () => {
   for (const store of stores.splice(0)) await store.close();

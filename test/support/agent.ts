@@ -3,14 +3,15 @@ import { join } from 'node:path';
 import { type CliProcess, startCli } from './cli.ts';
 import { afterThisTest } from './client.ts';
 import { newFolder } from './folder.ts';
+import { type ParsedFamily, parseExposition } from './parse-exposition.ts';
 
 export interface Agent {
   /** Of configuration and store. */
   readonly folder: string;
   readonly configFile: string;
   readonly store: string;
-  /** Its address, as its log tells it; undefined until then. */
-  readonly url: string | undefined;
+  /** Its address, as its log tells it; empty until then. */
+  readonly url: string;
   /** The process that was started last. */
   readonly process: CliProcess;
   /** Starts it, also once more after its end; gives its address. */
@@ -19,6 +20,38 @@ export interface Agent {
   launch(): CliProcess;
   /** Ends it; gives the exit code, or the signal that ended it. */
   end(signal?: NodeJS.Signals): Promise<number | NodeJS.Signals>;
+  /** The body of an answer of its port. */
+  get(path: string): Promise<string>;
+  /** What /metrics shows. */
+  scrape(): Promise<Scrape>;
+  /** The value that /metrics shows of the first sample with this name and these labels, among others. */
+  value(name: string, labels?: Labels): Promise<number | undefined>;
+}
+
+type Labels = Readonly<Record<string, string>>;
+
+export interface Scrape {
+  readonly families: readonly ParsedFamily[];
+  /** The samples with this name and these labels, among others. */
+  samples(name: string, labels?: Labels): ParsedFamily['samples'];
+  /** The sum of their values; undefined when there are none. */
+  sum(name: string, labels?: Labels): number | undefined;
+}
+
+/** What /metrics of the agent at this address shows. */
+export async function scrape(url: string): Promise<Scrape> {
+  const families = parseExposition(await (await fetch(`${url}/metrics`)).text(), 'text');
+  const all = families.flatMap(({ samples }) => samples);
+  const samples: Scrape['samples'] = (name, labels = {}) =>
+    all
+      .filter(sample => sample.name === name)
+      .filter(sample => Object.entries(labels).every(([label, value]) => sample.labels[label] === value));
+  return {
+    families,
+    samples,
+    sum: (name, labels) =>
+      samples(name, labels).reduce<number | undefined>((sum, { value }) => (sum ?? 0) + value, undefined),
+  };
 }
 
 /**
@@ -43,23 +76,34 @@ export function createAgent(config: object, env: Readonly<Record<string, string>
     running = startCli(['serve', '--config', configFile], env);
     return running;
   }
+  const addressOf = (agent: CliProcess) => /"url":"([^"]+)"/.exec(agent.stderr())?.[1] ?? '';
+  const get = async (path: string) => (await fetch(addressOf(current()) + path)).text();
   return {
     folder,
     configFile,
     store,
+    get,
+    scrape: () => scrape(addressOf(current())),
+    value: async (name, labels) => (await scrape(addressOf(current()))).samples(name, labels)[0]?.value,
     get url() {
-      return /"url":"([^"]+)"/.exec(current().stderr())?.[1];
+      return addressOf(current());
     },
     get process() {
       return current();
     },
     async start() {
-      const [, url = ''] = await launch().says(/"url":"([^"]+)"/);
-      return url;
+      return launch().listensAt();
     },
     launch,
     end,
   };
+}
+
+/** Starts it, with this token in DELIVERY_TOKEN, and waits until it listens. */
+export async function startAgent(config: object, token = 'token-canary'): Promise<Agent> {
+  const agent = createAgent(config, { DELIVERY_TOKEN: token });
+  await agent.start();
+  return agent;
 }
 
 /** An account of the configuration whose budget limits nothing; its token is in DELIVERY_TOKEN. */

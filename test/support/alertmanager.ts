@@ -1,9 +1,10 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { afterThisTest } from './client.ts';
 import { eventually } from './eventually.ts';
+import { newFolder } from './folder.ts';
 import { freePort } from './prometheus.ts';
 
 /** Debian's name of the program. */
@@ -21,17 +22,17 @@ export interface Alertmanager {
   readonly url: string;
   /** Alerts that fire. */
   alerts(): Promise<AlertmanagerAlert[]>;
+  /** When it last wrote down whom it has told of what, milliseconds since the Unix epoch. */
+  savedAt(): number;
   /** Kills the process; its data and its address stay. */
   kill(): Promise<void>;
   /** Starts it again after a kill. */
   startAgain(): Promise<void>;
-  /** Ends the process and removes its data. */
-  stop(): Promise<void>;
 }
 
-/** Starts a real Alertmanager, alone and with an empty store. Its webhook is told at once. */
+/** Starts a real Alertmanager, alone and with an empty store, until the test ends. Its webhook is told at once. */
 export async function startAlertmanager(webhookUrl: string): Promise<Alertmanager> {
-  const folder = mkdtempSync(join(tmpdir(), 'delivery-watch-alertmanager-'));
+  const folder = newFolder();
   const file = join(folder, 'alertmanager.yml');
   const route = { receiver: 'hook', group_by: ['...'], group_wait: '0s', group_interval: '1s' };
   const hook = { url: webhookUrl, send_resolved: true };
@@ -63,6 +64,10 @@ export async function startAlertmanager(webhookUrl: string): Promise<Alertmanage
       if (!answer.ok) throw new Error(`Alertmanager is not ready: ${answer.status}`);
     });
   }
+  afterThisTest(async () => {
+    await kill();
+    process.off('exit', killNow);
+  });
   await start();
   return {
     url,
@@ -70,12 +75,8 @@ export async function startAlertmanager(webhookUrl: string): Promise<Alertmanage
       const answer = await fetch(`${url}/api/v2/alerts?active=true`);
       return (await answer.json()) as AlertmanagerAlert[];
     },
+    savedAt: () => statSync(join(folder, 'data', 'nflog')).mtimeMs,
     kill,
     startAgain: start,
-    async stop() {
-      await kill();
-      process.off('exit', killNow);
-      rmSync(folder, { recursive: true, force: true });
-    },
   };
 }

@@ -7,6 +7,8 @@ export interface CliProcess {
   stderr(): string;
   /** Resolves with the match once standard output or standard error has it; rejects when the process ends without it. */
   says(pattern: RegExp): Promise<RegExpExecArray>;
+  /** The address that an agent tells in its log, once it listens. */
+  listensAt(): Promise<string>;
   kill(signal: NodeJS.Signals): void;
   /** The exit code, or the signal that ended it. */
   readonly ended: Promise<number | NodeJS.Signals>;
@@ -38,26 +40,31 @@ export function startCli(
     process.off('exit', killNow);
     return (code ?? signal) as number | NodeJS.Signals;
   });
+  const says = (pattern: RegExp) =>
+    new Promise<RegExpExecArray>((resolve, reject) => {
+      const look = () => {
+        const match = pattern.exec(`${out}\n${err}`);
+        if (match) resolve(match);
+      };
+      child.stdout.on('data', look);
+      child.stderr.on('data', look);
+      void ended.then(end => {
+        look();
+        reject(new Error(`ended with ${end} without saying ${pattern}:\n${out}\n${err}`));
+      });
+      look();
+    });
   return {
     pid: child.pid as number,
     stdout: () => out,
     stderr: () => err,
     kill: signal => void child.kill(signal),
     ended,
-    says: pattern =>
-      new Promise((resolve, reject) => {
-        const look = () => {
-          const match = pattern.exec(`${out}\n${err}`);
-          if (match) resolve(match);
-        };
-        child.stdout.on('data', look);
-        child.stderr.on('data', look);
-        void ended.then(end => {
-          look();
-          reject(new Error(`ended with ${end} without saying ${pattern}:\n${out}\n${err}`));
-        });
-        look();
-      }),
+    says,
+    async listensAt() {
+      const [, url = ''] = await says(/"url":"([^"]+)"/);
+      return url;
+    },
   };
 }
 

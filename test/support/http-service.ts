@@ -1,5 +1,6 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { afterThisTest } from './client.ts';
 
 export interface HttpService {
   readonly url: string;
@@ -30,6 +31,13 @@ export async function startHttpService(
       return new Promise(resolve => server.close(() => resolve()));
     },
   };
+}
+
+/** Starts a service that is closed after the test. */
+export async function serve(handle: Parameters<typeof startHttpService>[0] = () => undefined): Promise<HttpService> {
+  const service = await startHttpService(handle);
+  afterThisTest(service.close);
+  return service;
 }
 
 export function json(response: ServerResponse, body: unknown, status = 200): void {

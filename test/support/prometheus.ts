@@ -5,6 +5,7 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { atThisLoad } from './eventually.ts';
 
 /**
  * Whether the program is on PATH. When it is not, says on stderr that what needs it is skipped, or, where REQUIRE_E2E is 1, throws.
@@ -59,15 +60,15 @@ const PATIENCE = 20_000;
 
 async function end(child: ChildProcess): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return;
-  const killer = setTimeout(() => child.kill('SIGKILL'), PATIENCE);
+  const killer = setTimeout(() => child.kill('SIGKILL'), atThisLoad(PATIENCE));
   child.kill('SIGTERM');
   await once(child, 'exit');
   clearTimeout(killer);
 }
 
 async function isReady(child: ChildProcess, url: string): Promise<boolean> {
-  const deadline = performance.now() + PATIENCE;
-  while (child.exitCode === null && performance.now() < deadline) {
+  const start = performance.now();
+  while (child.exitCode === null && performance.now() - start < atThisLoad(PATIENCE)) {
     const answer = await fetch(`${url}/-/ready`).catch(() => undefined);
     if (answer?.ok) return true;
     await sleep(50);

@@ -4,7 +4,7 @@ import { createLifecycleExport } from '../../src/telemetry/lifecycle.ts';
 import { tracingOptions } from '../../src/telemetry/options.ts';
 import { afterThisTest } from '../support/client.ts';
 import { eventually } from '../support/eventually.ts';
-import { startHttpService } from '../support/http-service.ts';
+import { serve } from '../support/http-service.ts';
 import { createManualClock } from '../support/manual-clock.ts';
 import { startOtlpReceiver } from '../support/otlp-receiver.ts';
 import { createTestLog } from '../support/silent.ts';
@@ -113,11 +113,10 @@ describe('what waits in the outbox', () => {
 
   it('is marked when the receiver takes it while the agent ends', async () => {
     const answer = Promise.withResolvers<void>();
-    const service = await startHttpService(async (_request, response) => {
+    const service = await serve(async (_request, response) => {
       await answer.promise;
       response.end();
     });
-    afterThisTest(() => service.close());
     const { rows, run, close } = await setUp(1, service.url);
     const controller = new AbortController();
     const running = run(controller.signal);

@@ -3,13 +3,7 @@ import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
 import { afterThisTest, allRows, createTestClient } from '../support/client.ts';
-import { json, startHttpService } from '../support/http-service.ts';
-
-async function serve(handle: Parameters<typeof startHttpService>[0]) {
-  const service = await startHttpService(handle);
-  afterThisTest(() => service.close());
-  return service;
-}
+import { json, serve } from '../support/http-service.ts';
 
 const signal = () => new AbortController().signal;
 

@@ -1,26 +1,18 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
-import { startEmulator } from '../../src/emulator/server.ts';
 import { systemClock } from '../../src/kit/clock.ts';
 import { Secret } from '../../src/kit/secret.ts';
 import { LARGEST_SINGLE } from '../../src/upstream/api.ts';
 import { type Budget, createBudget } from '../../src/upstream/budget.ts';
 import { UpstreamError } from '../../src/upstream/errors.ts';
 import { fileToken, RECHECK_AFTER } from '../../src/upstream/token.ts';
-import { afterThisTest, allRows, createTestClient, TOKEN } from '../support/client.ts';
-import { json, startHttpService } from '../support/http-service.ts';
+import { allRows, createTestClient, TOKEN } from '../support/client.ts';
+import { emulate } from '../support/emulate.ts';
+import { newFolder } from '../support/folder.ts';
+import { json, serve } from '../support/http-service.ts';
 import { createManualClock } from '../support/manual-clock.ts';
-
-type Handler = Parameters<typeof startHttpService>[0];
-
-async function serve(handle: Handler) {
-  const service = await startHttpService(handle);
-  afterThisTest(() => service.close());
-  return service;
-}
 
 const signal = () => new AbortController().signal;
 
@@ -306,7 +298,7 @@ describe('client', () => {
   it('calls refused and reset connections network faults', async () => {
     const reset = await serve(request => request.socket.resetAndDestroy());
     expect((await failure(reset.url)).error.reason).toBe('network');
-    const gone = await startHttpService(() => undefined);
+    const gone = await serve();
     await gone.close();
     const { error, counts } = await failure(gone.url);
     expect(error.message).toBe('GET /v2/flowControl: ECONNREFUSED');
@@ -379,9 +371,7 @@ describe('a refused token', () => {
 
 describe('token file', () => {
   it('is read again when it changes, and says unauthorized while it is missing or empty', async () => {
-    const folder = await mkdtemp(join(tmpdir(), 'delivery-watch-'));
-    afterThisTest(() => rm(folder, { recursive: true }));
-    const path = join(folder, 'token');
+    const path = join(newFolder(), 'token');
     const token = fileToken(path);
     await expect(token()).rejects.toMatchObject({ reason: 'unauthorized' });
     await writeFile(path, 'first\n');
@@ -407,8 +397,7 @@ describe('token file', () => {
 });
 
 it("keeps to the service's own limit: what the emulator allows a second is never exceeded twice", async () => {
-  const emulator = await startEmulator({ dialect: { requestsPerSecond: 3, burstReset: 'milliseconds' } });
-  afterThisTest(() => emulator.close());
+  const emulator = await emulate({ dialect: { requestsPerSecond: 3, burstReset: 'milliseconds' } });
   const limits = { requestsPerSecond: 1000, burst: 1000, concurrency: 1, requestsPerDay: 1_000_000 };
   const { reader, counts } = createTestClient(emulator.url, {
     token: async () => new Secret(emulator.token),

@@ -1,16 +1,13 @@
-import { execFileSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { createServer, request as httpRequest } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import { type AddressInfo, connect } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { Secret } from '../../src/kit/secret.ts';
 import { createDispatcher, type DispatcherOptions } from '../../src/upstream/dispatcher.ts';
 import { UpstreamError } from '../../src/upstream/errors.ts';
+import { createCertificate } from '../hostile/certificate.ts';
 import { afterThisTest, createTestClient } from '../support/client.ts';
-import { json, startHttpService } from '../support/http-service.ts';
+import { json, serve } from '../support/http-service.ts';
 
 async function listening(server: ReturnType<typeof createServer>): Promise<number> {
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
@@ -50,20 +47,6 @@ async function startProxy() {
   return { port: await listening(server), asked, credentials };
 }
 
-/** A certificate for localhost that nobody has signed but itself. */
-function selfSigned(): { key: Buffer; cert: Buffer } {
-  const folder = mkdtempSync(join(tmpdir(), 'delivery-watch-tls-'));
-  const [key, cert] = [join(folder, 'key.pem'), join(folder, 'cert.pem')];
-  const subject = ['-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost,IP:127.0.0.1'];
-  const curve = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1'];
-  execFileSync('openssl', ['req', '-x509', ...curve, '-nodes', '-keyout', key, '-out', cert, ...subject], {
-    stdio: 'ignore',
-  });
-  const pair = { key: readFileSync(key), cert: readFileSync(cert) };
-  rmSync(folder, { recursive: true });
-  return pair;
-}
-
 async function read(url: string, options: Omit<DispatcherOptions, 'connectTimeout'>) {
   const dispatcher = createDispatcher({ connectTimeout: 1000, ...options });
   afterThisTest(() => dispatcher.destroy());
@@ -75,8 +58,7 @@ const KEYS = [{ flowControlKey: 'k', waitListSize: 3 }];
 
 describe('proxy', () => {
   it('is asked, with its user and password, and not for the hosts that do without', async () => {
-    const service = await startHttpService((_request, response) => json(response, KEYS));
-    afterThisTest(() => service.close());
+    const service = await serve((_request, response) => json(response, KEYS));
     const proxy = await startProxy();
     const address = new Secret(`http://user:pass@127.0.0.1:${proxy.port}`);
     expect(await read(service.url, { proxy: address })).toEqual(ANSWER);
@@ -87,7 +69,7 @@ describe('proxy', () => {
   });
 
   it('carries TLS through a tunnel, with the certificates that are trusted in addition', async () => {
-    const { key, cert } = selfSigned();
+    const { key, cert } = createCertificate();
     const port = await listening(createTlsServer({ key, cert }, (_request, response) => json(response, KEYS)));
     const proxy = await startProxy();
     const address = new Secret(`http://127.0.0.1:${proxy.port}`);
@@ -96,8 +78,7 @@ describe('proxy', () => {
   });
 
   it('that can not be reached is a failure of the network', async () => {
-    const service = await startHttpService((_request, response) => json(response, KEYS));
-    afterThisTest(() => service.close());
+    const service = await serve((_request, response) => json(response, KEYS));
     await expect(read(service.url, { proxy: new Secret('http://127.0.0.1:1') })).rejects.toMatchObject({
       reason: 'network',
     });
@@ -107,7 +88,7 @@ describe('proxy', () => {
 
 describe('TLS', () => {
   it('takes a certificate that nobody trusts for a failure of the network, and one that is trusted in addition', async () => {
-    const { key, cert } = selfSigned();
+    const { key, cert } = createCertificate();
     const port = await listening(createTlsServer({ key, cert }, (_request, response) => json(response, KEYS)));
     const error = await read(`https://localhost:${port}`, {}).catch((error: unknown) => error);
     expect(error).toBeInstanceOf(UpstreamError);

@@ -1,19 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { startEmulator } from '../../src/emulator/server.ts';
 import { Secret } from '../../src/kit/secret.ts';
 import { fixedToken } from '../../src/upstream/token.ts';
-import { afterThisTest, createTestClient } from '../support/client.ts';
-import { json, startHttpService } from '../support/http-service.ts';
+import { createTestClient } from '../support/client.ts';
+import { emulate } from '../support/emulate.ts';
+import { json, serve } from '../support/http-service.ts';
 
 const signal = () => new AbortController().signal;
 const ROTATION = '/v2/keys/rotate';
-
-async function serve(handle: Parameters<typeof startHttpService>[0]) {
-  const service = await startHttpService(handle);
-  afterThisTest(() => service.close());
-  return service;
-}
 
 describe('a single flow-control key', () => {
   it.each(['/v2/flowControl/{flowControlKey}', '/v2/keys/rotate/{flowControlKey}'])(
@@ -90,8 +84,7 @@ describe('a single flow-control key', () => {
   });
 
   it('is what the emulator answers, by both paths, and no signing key is ever rotated', async () => {
-    const emulator = await startEmulator({ history: 0, dlqEntries: 0, speed: 0, dialect: { idleKey: 'missing' } });
-    afterThisTest(() => emulator.close());
+    const emulator = await emulate({ history: 0, dlqEntries: 0, speed: 0, dialect: { idleKey: 'missing' } });
     emulator.state.setWaitlist('a/b c?d', 9);
     for (const flowControlKeyPath of ['/v2/flowControl/{flowControlKey}', `${ROTATION}/{flowControlKey}`]) {
       const { reader } = createTestClient(emulator.url, {

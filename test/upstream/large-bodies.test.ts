@@ -1,8 +1,8 @@
 import { gzipSync } from 'node:zlib';
 import { expect, it } from 'vitest';
 import { createLargeBodies, LARGE } from '../../src/upstream/large-bodies.ts';
-import { afterThisTest, createTestClient } from '../support/client.ts';
-import { json, startHttpService } from '../support/http-service.ts';
+import { createTestClient } from '../support/client.ts';
+import { json, serve } from '../support/http-service.ts';
 import { settle } from '../support/manual-clock.ts';
 
 const signal = () => new AbortController().signal;
@@ -65,12 +65,11 @@ it.each(['identity', 'gzip'])(
   async encoding => {
     const text = JSON.stringify({ messages: [{ dlqId: '1-0', body: 'x'.repeat(LARGE) }] });
     const body = encoding === 'gzip' ? gzipSync(text) : Buffer.from(text);
-    const service = await startHttpService((request, response) => {
+    const service = await serve((request, response) => {
       if (request.url?.startsWith('/v2/events')) json(response, { events: [] });
       else if (request.url?.includes('damaged')) response.end(Buffer.alloc(LARGE + 1, ' '));
       else response.writeHead(200, { 'content-encoding': encoding }).end(body);
     });
-    afterThisTest(() => service.close());
     const largeBodies = createLargeBodies();
     const held = Array.from({ length: 4 }, () => largeBodies.turn());
     for (const turn of held) await turn.take(signal());
@@ -97,10 +96,9 @@ it.each(['identity', 'gzip'])(
 it.each(['identity', 'gzip'])('a large answer (%s) that never gets its turn ends with its timeout', async encoding => {
   const text = JSON.stringify({ messages: [], rest: 'x'.repeat(LARGE) });
   const body = encoding === 'gzip' ? gzipSync(text) : Buffer.from(text);
-  const service = await startHttpService(
+  const service = await serve(
     (_request, response) => void response.writeHead(200, { 'content-encoding': encoding }).end(body),
   );
-  afterThisTest(() => service.close());
   const largeBodies = createLargeBodies();
   for (let held = 0; held < 4; held += 1) await largeBodies.turn().take(signal());
   const { reader } = createTestClient(service.url, { largeBodies, timeout: 300 });

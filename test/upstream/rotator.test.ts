@@ -4,12 +4,11 @@ import { Secret } from '../../src/kit/secret.ts';
 import { createDispatcher } from '../../src/upstream/dispatcher.ts';
 import { createRotator, LARGEST_RECORD } from '../../src/upstream/rotator.ts';
 import { afterThisTest } from '../support/client.ts';
-import { startHttpService } from '../support/http-service.ts';
+import { serve } from '../support/http-service.ts';
 
 /** Asks a service that answers like this. */
 async function reset(answer: (response: ServerResponse) => void, { path = '', timeout = 60_000 } = {}) {
-  const service = await startHttpService((_request, response) => answer(response));
-  afterThisTest(() => service.close());
+  const service = await serve((_request, response) => answer(response));
   const dispatcher = createDispatcher({ connectTimeout: 60_000 });
   afterThisTest(() => dispatcher.destroy());
   const rotator = createRotator({

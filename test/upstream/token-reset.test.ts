@@ -1,21 +1,19 @@
-import { mkdtempSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { fileToken, resetMark } from '../../src/upstream/token.ts';
-import { afterThisTest, createTestClient } from '../support/client.ts';
-import { json, startHttpService } from '../support/http-service.ts';
+import { createTestClient } from '../support/client.ts';
+import { newFolder } from '../support/folder.ts';
+import { json, serve } from '../support/http-service.ts';
 
 /** A service that takes the token `new`, a token file that holds `old`, and a client of both. */
 async function startReset() {
-  const folder = mkdtempSync(join(tmpdir(), 'token-reset-'));
-  afterThisTest(async () => rmSync(folder, { recursive: true }));
+  const folder = newFolder();
   const file = join(folder, 'token');
   writeFileSync(file, 'old');
-  const service = await startHttpService((request, response) =>
+  const service = await serve((request, response) =>
     json(response, [], request.headers.authorization === 'Bearer new' ? 200 : 401),
   );
-  afterThisTest(() => service.close());
   return { folder, file, service };
 }
 

@@ -1,27 +1,27 @@
 import { describe, expect, it } from 'vitest';
 import type { Dialect } from '../../src/emulator/dialect.ts';
 import type { FaultSeed } from '../../src/emulator/faults.ts';
-import { type Emulator, startEmulator } from '../../src/emulator/server.ts';
+import type { Emulator } from '../../src/emulator/server.ts';
 import { systemClock } from '../../src/kit/clock.ts';
 import { Secret } from '../../src/kit/secret.ts';
 import { createBudget } from '../../src/upstream/budget.ts';
 import { UpstreamError } from '../../src/upstream/errors.ts';
 import { fixedToken } from '../../src/upstream/token.ts';
-import { afterThisTest, TOKEN } from '../support/client.ts';
-import { startHttpService } from '../support/http-service.ts';
+import { TOKEN } from '../support/client.ts';
+import { emulate } from '../support/emulate.ts';
+import { serve } from '../support/http-service.ts';
 import { createTestWriter, ID } from './writing.ts';
 
 const ENDPOINT = 'DELETE /v2/workflows/dlq/callback/{dlqId}';
 
-async function emulate(dialect: Partial<Dialect> = {}, fault?: FaultSeed) {
-  const emulated = await startEmulator({
+async function emulateFailedRun(dialect: Partial<Dialect> = {}, fault?: FaultSeed) {
+  const emulated = await emulate({
     speed: 0,
     history: 0,
     dlqEntries: 0,
     dialect,
     ...(fault && { faults: [{ endpoint: ENDPOINT, ...fault }] }),
   });
-  afterThisTest(() => emulated.close());
   const token = fixedToken(new Secret(emulated.token));
   const dlqId = emulated.state.addFailedRun();
   return { emulated, dlqId, token };
@@ -36,17 +36,11 @@ function expectOneDelete({ state }: Emulator, dlqId: string): void {
   expect(state.tally.cancelCalls).toMatchObject([{ dlqId }]);
 }
 
-async function serve(handle: Parameters<typeof startHttpService>[0]) {
-  const service = await startHttpService(handle);
-  afterThisTest(() => service.close());
-  return service;
-}
-
 describe('a cancel that the emulator does', () => {
   it.each(['302', '302-location', '302-self', '302-foreign', '200', '202', '204'] as const)(
     'is accepted by %s, and goes nowhere else',
     async cancelAnswer => {
-      const { emulated, dlqId, token } = await emulate({ cancelAnswer });
+      const { emulated, dlqId, token } = await emulateFailedRun({ cancelAnswer });
       emulated.state.addDlqEntry();
       const { cancel, seen } = createTestWriter(emulated.url, { token });
       const status = Number.parseInt(cancelAnswer, 10);
@@ -61,7 +55,7 @@ describe('a cancel that the emulator does', () => {
 
 describe('a cancel that the emulator does not do', () => {
   it('is refused when none is in progress, and when it calls one that is invalid', async () => {
-    const { emulated, dlqId, token } = await emulate({ cancelAnswer: '400' });
+    const { emulated, dlqId, token } = await emulateFailedRun({ cancelAnswer: '400' });
     const { cancel, seen } = createTestWriter(emulated.url, { token });
     expect(await cancel(dlqId)).toEqual({ kind: 'refused', status: 400 });
     expect(stateOf(emulated, dlqId)).toBe('CALLBACK_INPROGRESS');
@@ -72,14 +66,14 @@ describe('a cancel that the emulator does not do', () => {
   });
 
   it('is missing when there is no such entry', async () => {
-    const { emulated, token } = await emulate();
+    const { emulated, token } = await emulateFailedRun();
     const { cancel, seen } = createTestWriter(emulated.url, { token });
     expect(await cancel('5-5')).toEqual({ kind: 'missing', status: 404 });
     expect(seen.requests).toEqual({ 'cancel not_found': 1 });
   });
 
   it.each(['403', '401'] as const)('is denied with the read-only token and a wrong one, once (%s)', async status => {
-    const { emulated, dlqId } = await emulate({ readOnlyWrite: status });
+    const { emulated, dlqId } = await emulateFailedRun({ readOnlyWrite: status });
     const reading = createTestWriter(emulated.url, { token: fixedToken(new Secret(emulated.readOnlyToken)) });
     expect(await reading.cancel(dlqId)).toEqual({ kind: 'denied', status: Number(status) });
     expectOneDelete(emulated, dlqId);
@@ -90,7 +84,7 @@ describe('a cancel that the emulator does not do', () => {
   });
 
   it('is limited, and all of the account waits as long as it asks', async () => {
-    const { emulated, dlqId, token } = await emulate({}, { kind: 'status', status: 429, retryAfter: 7 });
+    const { emulated, dlqId, token } = await emulateFailedRun({}, { kind: 'status', status: 429, retryAfter: 7 });
     const { cancel, seen, pauses } = createTestWriter(emulated.url, { token });
     expect(await cancel(dlqId)).toEqual({ kind: 'limited', status: 429, retryAfter: 7000 });
     expectOneDelete(emulated, dlqId);
@@ -100,7 +94,7 @@ describe('a cancel that the emulator does not do', () => {
   });
 
   it('is limited by the burst, until its reset', async () => {
-    const { emulated, dlqId, token } = await emulate({ requestsPerSecond: 1, burstReset: 'milliseconds' });
+    const { emulated, dlqId, token } = await emulateFailedRun({ requestsPerSecond: 1, burstReset: 'milliseconds' });
     const { cancel, pauses } = createTestWriter(emulated.url, { token });
     expect(await cancel(dlqId)).toMatchObject({ kind: 'accepted' });
     expect(await cancel(dlqId)).toMatchObject({ kind: 'limited', retryAfter: expect.any(Number) });
@@ -117,7 +111,7 @@ describe('a cancel whose answer is lost', () => {
     [{ kind: 'html' }, 200, 'ok'],
   ] as const)('by %j is unknown, done or not', async (fault, status, outcome) => {
     for (const acts of [false, true]) {
-      const { emulated, dlqId, token } = await emulate({}, { ...fault, acts });
+      const { emulated, dlqId, token } = await emulateFailedRun({}, { ...fault, acts });
       const { cancel, seen } = createTestWriter(emulated.url, { token, timeout: fault.kind === 'hang' ? 200 : 60_000 });
       // A page with a status of success can't be told from success: its body is not looked at.
       expect(await cancel(dlqId)).toEqual({ kind: fault.kind === 'html' ? 'accepted' : 'unknown', status });

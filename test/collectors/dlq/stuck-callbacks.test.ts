@@ -9,8 +9,8 @@ import { type CollectorState, createCollectorState } from '../../../src/schedule
 import { createRunner, type RunRound } from '../../../src/scheduler/runner.ts';
 import { openSqliteStore } from '../../../src/store/sqlite.ts';
 import type { Store } from '../../../src/store/store.ts';
-import { useTempFolders } from '../../store/temp-folder.ts';
 import { afterThisTest, createTestClient, TOKEN } from '../../support/client.ts';
+import { newFolder } from '../../support/folder.ts';
 import { createManualClock } from '../../support/manual-clock.ts';
 import { createTestLog, createTestTracer } from '../../support/silent.ts';
 
@@ -18,8 +18,6 @@ const MINUTE = 60_000;
 const WALKS = 50;
 const EVERY = 10 * MINUTE;
 const LONG = 5 * 60 * MINUTE;
-
-const newFolder = useTempFolders();
 
 /** An agent as a process is one: killed, only its store is left, in whatever state it was. */
 async function createAgent(emulator: Emulator) {

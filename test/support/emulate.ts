@@ -1,0 +1,13 @@
+import { type Emulator, type EmulatorOptions, startEmulator } from '../../src/emulator/server.ts';
+import { afterThisTest } from './client.ts';
+
+/** An emulated service that is closed after the test. */
+export async function emulate(options: EmulatorOptions = {}): Promise<Emulator> {
+  const emulator = await startEmulator(options);
+  afterThisTest(() => emulator.close());
+  return emulator;
+}
+
+/** One without a past and a life of its own: it holds what the test adds. */
+export const emulateEmpty = (options: EmulatorOptions = {}): Promise<Emulator> =>
+  emulate({ history: 0, workload: false, dlqEntries: 0, ...options });
