@@ -11,11 +11,12 @@ export function generateCommand(): Command {
     .option('--check', 'write nothing; fail when a file differs')
     .action(async ({ check }: { check?: boolean }) => {
       // Only here: it needs what is installed for development.
-      const { generatedFiles } = await import('../mixin/generated.ts');
+      const { generatedFiles, withRenamed } = await import('../mixin/generated.ts');
       const schema = configJsonSchema();
       const files: Readonly<Record<string, string>> = {
         'config.schema.json': `${JSON.stringify(schema, null, 2)}\n`,
         'docs/config.md': configReference(schema),
+        'docs/upgrading.md': withRenamed(readFileSync('docs/upgrading.md', 'utf8')),
         ...generatedFiles(),
       };
       const stale = Object.entries(files).filter(

@@ -11,4 +11,5 @@ export type { AccountFacts } from './account.ts';
 export type { Cadence, Collector } from './collector.ts';
 export type { CallbackOptions } from './dlq/dlq.ts';
 export type { DlqFacts } from './dlq/facts.ts';
+export { breakdownFamilies, filterFamilies } from './dlq/families.ts';
 export { LABEL_VALUES } from './label-values.ts';

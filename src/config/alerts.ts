@@ -3,11 +3,11 @@ import { alertingRule, alertmanagerOptions, evaluateEvery, notifierName, webhook
 import { type AlertCondition, alertCondition, type Selector } from '../auto-cancel/rule-options.ts';
 import { collectors } from '../collectors/index.ts';
 import { formatDuration } from '../kit/duration.ts';
-import { accountFamilies } from '../metrics/account-families.ts';
+import { accountFamilies, namesNow } from '../metrics/account-families.ts';
 import type { Family } from '../metrics/family.ts';
 import { secret } from '../upstream/options.ts';
 import { accountMayAct } from './auto-cancel.ts';
-import { neverIs } from './label-values.ts';
+import { neverIs, neverShown } from './label-values.ts';
 import type { Config } from './schema.ts';
 import type { Known, Tell } from './tell.ts';
 
@@ -119,8 +119,14 @@ function histogramOf(metric: string): string | undefined {
 }
 
 /** Why a metric can't be judged so; undefined when it can. */
-function faultOfMetric(metric: string, must: 'any' | 'counter' | 'time', accounts: Accounts): string | undefined {
+function faultOfMetric(
+  { metric, labels }: Selector,
+  must: 'any' | 'counter' | 'time',
+  accounts: Accounts,
+): string | undefined {
   const found = alertFamilies.get(metric);
+  const now = found ? [] : namesNow(metric, labels);
+  if (now.length > 0) return `is not called ${metric} any more: write ${now.join(' or ')} (docs/upgrading.md)`;
   const histogram = histogramOf(metric);
   if (!found && histogram !== undefined) {
     return `must be a gauge or counter; ${histogram} is a histogram, which only Prometheus can judge`;
@@ -134,18 +140,19 @@ function faultOfMetric(metric: string, must: 'any' | 'counter' | 'time', account
   if (collector !== undefined && roundsOf(collector, accounts).length === 0) {
     return `is of the collector ${collector}, which is not enabled for any account`;
   }
-  return undefined;
+  return neverShown(metric, accounts);
 }
 
 function checkSelector(
-  { metric, labels }: Selector,
+  selector: Selector,
   must: 'any' | 'counter' | 'time',
   ruleLabels: readonly string[],
   { config, known, tell }: Checking,
   path: Path,
 ): void {
+  const { metric, labels } = selector;
   const { accounts } = config;
-  const wrong = faultOfMetric(metric, must, accounts);
+  const wrong = faultOfMetric(selector, must, accounts);
   if (wrong) tell.fault([...path, 'metric'], wrong);
   for (const name of labels.account ?? []) {
     if (known.accounts.includes(name)) continue;
@@ -157,7 +164,12 @@ function checkSelector(
   const allowed = ['account', ...family.labels];
   for (const label of Object.keys(labels)) {
     if (allowed.includes(label)) continue;
-    tell.fault([...path, 'labels', label], `${metric} has no such label; it has ${allowed.join(', ')}`);
+    const now = namesNow(metric, labels, label);
+    const message =
+      now.length > 0
+        ? `${metric} does not have it any more: write ${now.join(' or ')} (docs/upgrading.md)`
+        : `${metric} has no such label; it has ${allowed.join(', ')}`;
+    tell.fault([...path, 'labels', label], message);
   }
   const taken = ruleLabels.find(label => family.labels.includes(label));
   if (taken !== undefined) {

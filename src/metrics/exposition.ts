@@ -6,9 +6,10 @@ import type { Sample, Source } from './family.ts';
 
 export { type Format, formatLe } from './exposition-text.ts';
 
+/** The formats of version 1.0.0 must name an escaping; names with none to escape read the same by each of them. */
 export const CONTENT_TYPES: Readonly<Record<Format, string>> = {
   text: 'text/plain; version=0.0.4; charset=utf-8',
-  openmetrics: 'application/openmetrics-text; version=1.0.0; charset=utf-8',
+  openmetrics: 'application/openmetrics-text; version=1.0.0; charset=utf-8; escaping=underscores',
 };
 
 /** Every source, the sources of one account, or those without an account. */

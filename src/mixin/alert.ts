@@ -63,7 +63,7 @@ export const oneOf = (values: readonly string[]) => new RegExp(values.join('|'))
 export const blind: RecordingRule = (() => {
   const stale = series(ownFamilies.dataStale, { round: oneOf(decidingRounds) });
   return {
-    record: 'account_collector:delivery_blind:min',
+    record: 'account_collector:delivery_collector_data_stale:min',
     expr: lowest(
       `max without (round) (${stale} > 0 or (${stale} unless ${series(ownFamilies.dataTimestamp)}) + 1 or ${stale})`,
     ),
@@ -77,7 +77,7 @@ export const blind: RecordingRule = (() => {
 export const partial: RecordingRule = (() => {
   const of = (family: Family<'collector' | 'round'>) => series(family, { round: oneOf(decidingRounds) });
   return {
-    record: 'account_collector:delivery_partial:min',
+    record: 'account_collector:delivery_collector_success_minus_data_complete:min',
     expr: lowest(`max without (round) (${of(ownFamilies.success)} - ${of(ownFamilies.dataComplete)})`),
   };
 })();

@@ -7,7 +7,7 @@ import { highest, latest, lowest, series } from './promql.ts';
 const { messages, oldestEntered, callbacks, suspected } = dlq.families;
 const size = series(messages);
 
-/** What waits in the dead-letter queue, one series for each filter: they overlap, so nothing sums over them. */
+/** What waits in the whole dead-letter queue. */
 export const dlqAlerts: readonly Alert[] = [
   {
     name: 'DeliveryDlqFirstEntry',
@@ -16,7 +16,7 @@ export const dlqAlerts: readonly Alert[] = [
     expr: `${highest(latest(size))} > 0\nand ${lowest(`min_over_time(${size}[1h])`)} == 0`,
     summary: 'The dead-letter queue of {{ $labels.account }} was empty and is not any more.',
     description:
-      'Messages in the dead-letter queue of {{ $labels.account }} (filter {{ $labels.filter }}), which was empty within the last hour: {{ $value | printf "%.0f" }}.',
+      'Messages in the dead-letter queue of {{ $labels.account }}, which was empty within the last hour: {{ $value | printf "%.0f" }}.',
     dashboard: 'dlq',
   },
   {
@@ -28,7 +28,7 @@ export const dlqAlerts: readonly Alert[] = [
     for: '30m',
     summary: 'The dead-letter queue of {{ $labels.account }} grows.',
     description:
-      'The dead-letter queue of {{ $labels.account }} (filter {{ $labels.filter }}) grows by {{ $value | printf "%.0f" }} messages an hour.',
+      'The dead-letter queue of {{ $labels.account }} grows by {{ $value | printf "%.0f" }} messages an hour.',
     dashboard: 'dlq',
   },
   {
@@ -39,7 +39,7 @@ export const dlqAlerts: readonly Alert[] = [
     for: '15m',
     summary: 'Messages in the dead-letter queue of {{ $labels.account }} are about to expire.',
     description:
-      'The oldest message in the dead-letter queue of {{ $labels.account }} (filter {{ $labels.filter }}) came into it {{ $value | humanizeDuration }} ago, more than 80% of how long the service keeps it.',
+      'The oldest message in the dead-letter queue of {{ $labels.account }} came into it {{ $value | humanizeDuration }} ago, more than 80% of how long the service keeps it.',
     dashboard: 'dlq',
   },
   {

@@ -137,7 +137,7 @@ describe.skipIf(!requireProgram('prometheus') || !requireProgram(ALERTMANAGER))(
     const [growing] = receiver.of('DeliveryDlqGrowing');
     expect(growing).toMatchObject({
       status: 'firing',
-      labels: { account: 'shop', filter: 'all', severity: 'warning', job: 'delivery-watch' },
+      labels: { account: 'shop', severity: 'warning', job: 'delivery-watch' },
       annotations: { summary: 'The dead-letter queue of shop grows.' },
     });
     await dieAndComeBack(alertmanager, heal);
@@ -149,7 +149,7 @@ describe.skipIf(!requireProgram('prometheus') || !requireProgram(ALERTMANAGER))(
     const alertmanager = await startAlertmanager(receiver.url);
     afterThisTest(() => alertmanager.stop());
     const { emulator, heal } = await startGrowth();
-    const growth = { metric: 'delivery_dlq_messages', labels: { filter: 'all' }, over: '5s', atLeast: 10 };
+    const growth = { metric: 'delivery_dlq_messages', over: '5s', atLeast: 10 };
     await startAgent(emulator, {
       alerts: {
         enabled: true,
@@ -161,7 +161,7 @@ describe.skipIf(!requireProgram('prometheus') || !requireProgram(ALERTMANAGER))(
     await eventually(() => expect(receiver.of('DlqGrowing')).not.toEqual([]));
     expect(receiver.of('DlqGrowing')[0]).toMatchObject({
       status: 'firing',
-      labels: { account: 'shop', filter: 'all' },
+      labels: { account: 'shop' },
     });
     await dieAndComeBack(alertmanager, heal);
     await eventually(() => expect(receiver.of('DlqGrowing').at(-1)?.status).toBe('resolved'));

@@ -20,8 +20,8 @@ export interface SelectionFacts {
 export interface DlqFacts {
   readonly selections: ReadonlyMap<string, SelectionFacts>;
   readonly breakdowns: ReadonlyMap<Dimension, ReadonlyMap<string, number>>;
-  /** Values beyond the caps, all dimensions together. */
-  readonly beyondCap: number;
+  /** Values beyond the cap. */
+  readonly beyondCap: ReadonlyMap<Dimension, number>;
   /** Undefined when no entry has one. */
   readonly callbacks: ReadonlyMap<CallbackState, number> | undefined;
   readonly foundByRescan: number;
@@ -75,10 +75,12 @@ export function toFacts(memory: Memory, most: number, isSuspected: IsSuspected |
   const breakdowns = new Map(
     [...values].map(([dimension, counts]) => [dimension, cut(counts, members.get(dimension) ?? new Map())]),
   );
-  let beyondCap = 0;
-  for (const [dimension, counts] of values) {
-    beyondCap += Math.max(0, counts.size - (members.get(dimension)?.size ?? 0));
-  }
+  const beyondCap = new Map(
+    [...values].map(([dimension, counts]) => [
+      dimension,
+      Math.max(0, counts.size - (members.get(dimension)?.size ?? 0)),
+    ]),
+  );
   return {
     selections: new Map([all, ...filters].map(selection => [selection.name, factsOf(selection)])),
     breakdowns,
