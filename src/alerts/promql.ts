@@ -61,7 +61,7 @@ export function promqlOf(condition: AlertCondition, labelsOf: (metric: string) =
 }
 
 /** Name of the recording rule that says which collectors are blind in which accounts. */
-export const BLIND = 'account_collector:delivery_collector_data_stale:min_configured';
+export const BLIND = 'account_collector:delivery_collector_data_stale:min';
 
 /**
  * The expression of that rule: 1 where no replica can tell what a collector reads, because in each some of these rounds is
@@ -75,7 +75,7 @@ export function blindness(rounds: readonly string[]): string {
 }
 
 /** Name of the recording rule that says of which collectors rows could not be read in which accounts. */
-export const PARTIAL = 'account_collector:delivery_collector_success_minus_data_complete:min_configured';
+export const PARTIAL = 'account_collector:delivery_collector_success_minus_data_complete:min';
 
 /** The expression of that rule: 1 where each replica met such rows when one of these rounds last came to its end; else less. */
 export function partiality(rounds: readonly string[]): string {

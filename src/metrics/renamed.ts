@@ -57,7 +57,7 @@ export const RENAMED: readonly Renamed[] = [
     'notifications_total',
   ].map(name => ({ old: `delivery_${name}`, now: `delivery_watch_${name}` })),
   { old: 'account_collector:delivery_blind:min', now: BLIND },
-  { old: 'account_collector:delivery_alerts_blind:min', now: `${BLIND}_configured` },
+  { old: 'account_collector:delivery_alerts_blind:min', now: BLIND },
   ...['5m', '30m', '1h', '6h'].map(window => ({
     old: `account:delivery_error_ratio:rate${window}`,
     now: `account:delivery_messages_failed_per_finished:ratio_rate${window}`,
