@@ -91,7 +91,7 @@ export async function run(): Promise<string> {
       [...byAccount(text, name, isMeant)].filter(isWell);
     const up = well('delivery_up').filter(([, value]) => value === 1).length;
     const stale = well('delivery_collector_data_stale').filter(([, rounds]) => rounds > 0).length;
-    const failed = well('delivery_api_requests_total', line => !line.includes('outcome="ok"'));
+    const failed = well('delivery_watch_api_requests_total', line => !line.includes('outcome="ok"'));
     const { median } = timingsOf(times);
     const p99 = timingsOf(delays).median;
     const rows = [

@@ -14,13 +14,13 @@ const FAMILIES = {
     labels: ['flow_control_key'],
   },
   breakdown: {
-    name: 'delivery_dlq_breakdown_messages',
+    name: 'delivery_dlq_messages_by_url_host',
     type: 'gauge',
-    help: 'Entries of the unfiltered dead-letter queue by one dimension; read in the background, not at scrape time.',
-    labels: ['dimension', 'value'],
+    help: 'Entries of the unfiltered dead-letter queue by host; read in the background, not at scrape time.',
+    labels: ['url_host'],
   },
   entered: {
-    name: 'delivery_dlq_entered_total',
+    name: 'delivery_dlq_filter_entered_total',
     type: 'counter',
     help: 'Entries of the dead-letter queue first seen.',
     labels: ['filter'],
@@ -60,7 +60,7 @@ export function samplesOf(account: number, version: number): Map<string, readonl
   const host = (index: number) => `${TOPICS[index % TOPICS.length]}-${mix(index) % 1000}.example.com`;
   return new Map([
     [FAMILIES.waiting.name, make(KEYS, index => ({ flow_control_key: key(index) }), 2500)],
-    [FAMILIES.breakdown.name, make(VALUES, index => ({ dimension: 'urlHost', value: host(index) }), 400)],
+    [FAMILIES.breakdown.name, make(VALUES, index => ({ url_host: host(index) }), 400)],
     [
       FAMILIES.entered.name,
       make(SERIES - KEYS - VALUES, index => ({ filter: `${TOPICS[index % TOPICS.length]}-${index}` }), 1e6),

@@ -40,7 +40,7 @@ async function measure(service: { url: string; token: string }, tracing: object)
   try {
     const rounds = async () => {
       const text = await (await fetch(`${agent.url}/metrics`)).text();
-      return Number(/^delivery_api_requests_total\{.*"events",outcome="ok"\} (\d+)$/m.exec(text)?.[1]);
+      return Number(/^delivery_watch_api_requests_total\{.*"events",outcome="ok"\} (\d+)$/m.exec(text)?.[1]);
     };
     await rounds();
     const startMs = performance.now() - began;

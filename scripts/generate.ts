@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { withStages } from '../src/auto-cancel/reference.ts';
 import { configJsonSchema, type JsonSchema, withoutNull } from '../src/config/json-schema.ts';
-import { generatedFiles } from '../src/mixin/generated.ts';
+import { generatedFiles, withRenamed } from '../src/mixin/generated.ts';
 
 /**
  * Writes the files of this repository that are derived from the code; with `--check` writes nothing and fails when one
@@ -49,6 +49,7 @@ const files: Readonly<Record<string, string>> = {
   'config.schema.json': `${JSON.stringify(schema, null, 2)}\n`,
   'docs/config.md': configReference(schema),
   'docs/auto-cancel.md': withStages(readFileSync('docs/auto-cancel.md', 'utf8')),
+  'docs/upgrading.md': withRenamed(readFileSync('docs/upgrading.md', 'utf8')),
   ...generatedFiles(),
 };
 const stale = Object.entries(files).filter(([file, text]) => !existsSync(file) || readFileSync(file, 'utf8') !== text);

@@ -78,8 +78,11 @@ export type HealthFamilies = Readonly<
 >;
 
 /** Names of the recording rules by which alerts are held. */
-const BLIND = { name: 'account_collector:delivery_blind:min', labels: ['collector'] } as const;
-const PARTIAL = { name: 'account_collector:delivery_partial:min', labels: ['collector'] } as const;
+const BLIND = { name: 'account_collector:delivery_collector_data_stale:min', labels: ['collector'] } as const;
+const PARTIAL = {
+  name: 'account_collector:delivery_collector_success_minus_data_complete:min',
+  labels: ['collector'],
+} as const;
 
 /**
  * Two rules about each collector of each account. Blind: 1 where no replica reads it, because in each some of these rounds is

@@ -3,7 +3,8 @@ import { z } from 'zod';
 import { EVENT_STATES } from '../model/message.ts';
 import { accountPlan } from './account-plan.ts';
 import type { CollectorKind, ConfiguredKind, Rounds } from './collector.ts';
-import { CALLBACK_STATES, dlq } from './dlq/dlq.ts';
+import { dlq } from './dlq/dlq.ts';
+import { CALLBACK_STATES } from './dlq/families.ts';
 import { LEFT_REASONS } from './dlq/selection.ts';
 import { events } from './events/events.ts';
 import { OUTCOMES, UNTRACKED } from './events/tally.ts';
@@ -43,6 +44,7 @@ export const roundsOf = (collect: CollectOptions): ReadonlyMap<string, Rounds> =
 export const LABEL_VALUES: ReadonlyMap<string, Readonly<Record<string, readonly string[]>>> = new Map([
   [dlq.families.callbacks.name, { state: CALLBACK_STATES }],
   [dlq.families.left.name, { reason: LEFT_REASONS }],
+  [dlq.families.filterLeft.name, { reason: LEFT_REASONS }],
   [events.families.recent.name, { state: EVENT_STATES }],
   [events.families.total.name, { state: EVENT_STATES }],
   [events.families.finished.name, { outcome: OUTCOMES }],
@@ -53,5 +55,6 @@ export { accountPlan, createAccountPlan } from './account-plan.ts';
 export { type Collector, withReader } from './collector.ts';
 export { type CallbackOptions, createDlq } from './dlq/dlq.ts';
 export type { DlqFacts } from './dlq/facts.ts';
+export { breakdownFamilies, filterFamilies } from './dlq/families.ts';
 export { createEvents } from './events/events.ts';
 export { createFlowControl } from './flow-control.ts';

@@ -14,11 +14,11 @@ import {
 import { dataSources, roundsOf as roundsOfAccount } from '../collectors/index.ts';
 import { formatDuration } from '../kit/duration.ts';
 import { secret } from '../kit/secret.ts';
-import { accountFamilies } from '../metrics/account-families.ts';
+import { accountFamilies, namesNow } from '../metrics/account-families.ts';
 import type { Family } from '../metrics/family.ts';
 import { accountMayAct } from './auto-cancel.ts';
 import type { Known, Tell } from './faults.ts';
-import { neverIs } from './label-values.ts';
+import { neverIs, neverShown } from './label-values.ts';
 import type { Config } from './schema.ts';
 
 const notifier = z
@@ -122,11 +122,13 @@ function histogramOf(metric: string): string | undefined {
 
 /** Why a metric can't be judged so; undefined when it can. */
 function faultOfMetric(
-  metric: string,
+  { metric, labels }: Selector,
   must: 'any' | 'counter' | 'time',
   accounts: Config['accounts'],
 ): string | undefined {
   const found = alertFamilies.get(metric);
+  const now = found ? [] : namesNow(metric, labels);
+  if (now.length > 0) return `is not called ${metric} any more: write ${now.join(' or ')} (docs/upgrading.md)`;
   const histogram = histogramOf(metric);
   if (!found && histogram !== undefined) {
     return `must be a gauge or counter; ${histogram} is a histogram, which only Prometheus can judge`;
@@ -140,18 +142,19 @@ function faultOfMetric(
   if (collector !== undefined && roundsOf(collector, accounts).length === 0) {
     return `is of the collector ${collector}, which is not enabled for any account`;
   }
-  return undefined;
+  return neverShown(metric, accounts);
 }
 
 function checkSelector(
-  { metric, labels }: Selector,
+  selector: Selector,
   must: 'any' | 'counter' | 'time',
   ruleLabels: readonly string[],
   { config, known, tell }: Checking,
   path: readonly PropertyKey[],
 ): void {
+  const { metric, labels } = selector;
   const { accounts } = config;
-  const wrong = faultOfMetric(metric, must, accounts);
+  const wrong = faultOfMetric(selector, must, accounts);
   if (wrong) tell.fault([...path, 'metric'], wrong);
   for (const name of labels.account ?? []) {
     if (known.accounts.includes(name)) continue;
@@ -163,7 +166,12 @@ function checkSelector(
   const allowed = ['account', ...family.labels];
   for (const label of Object.keys(labels)) {
     if (allowed.includes(label)) continue;
-    tell.fault([...path, 'labels', label], `${metric} has no such label; it has ${allowed.join(', ')}`);
+    const now = namesNow(metric, labels, label);
+    const message =
+      now.length > 0
+        ? `${metric} does not have it any more: write ${now.join(' or ')} (docs/upgrading.md)`
+        : `${metric} has no such label; it has ${allowed.join(', ')}`;
+    tell.fault([...path, 'labels', label], message);
   }
   const taken = ruleLabels.find(label => family.labels.includes(label));
   if (taken !== undefined) {

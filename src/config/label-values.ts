@@ -1,4 +1,4 @@
-import { LABEL_VALUES, roundsOf } from '../collectors/index.ts';
+import { breakdownFamilies, filterFamilies, LABEL_VALUES, roundsOf } from '../collectors/index.ts';
 import { createGlob } from '../kit/glob.ts';
 import type { Config } from './schema.ts';
 
@@ -24,12 +24,7 @@ function valuesOf(
   if (closed) return closed;
   switch (label) {
     case 'filter':
-      return unique([
-        'all',
-        ...accounts.flatMap(account => account.collect.dlq.filters.map(({ name }) => name.toWellFormed())),
-      ]);
-    case 'dimension':
-      return unique(accounts.flatMap(account => account.collect.dlq.breakdowns));
+      return unique(accounts.flatMap(({ collect }) => collect.dlq.filters.map(({ name }) => name.toWellFormed())));
     case 'collector':
       return unique(accounts.flatMap(({ collect }) => [...roundsOf(collect).keys()]));
     case 'round':
@@ -39,6 +34,21 @@ function valuesOf(
     default:
       return undefined;
   }
+}
+
+/** Why these accounts never have a series of the family; undefined when they may. */
+export function neverShown(family: string, accounts: readonly Account[]): string | undefined {
+  const [dimension] = Object.entries(breakdownFamilies).find(([, { name }]) => name === family) ?? [];
+  if (
+    dimension !== undefined &&
+    !accounts.some(({ collect }) => collect.dlq.breakdowns.some(each => each === dimension))
+  ) {
+    return `is never there: collect.dlq.breakdowns does not have ${dimension}`;
+  }
+  const isOfFilters = Object.values(filterFamilies).some(({ name }) => name === family);
+  return isOfFilters && accounts.every(({ collect }) => collect.dlq.filters.length === 0)
+    ? 'is never there: collect.dlq.filters is empty'
+    : undefined;
 }
 
 /** Why no series of these accounts ever has this value, and what it may be; undefined when one may. */

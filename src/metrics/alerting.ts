@@ -3,13 +3,13 @@ import { counter, gauge, type Sample, type Source } from './family.ts';
 import { createCounter } from './own.ts';
 
 const alerts = gauge(
-  'delivery_alerts',
+  'delivery_watch_alerts',
   'Alerts of the agent itself, by state, at the last evaluation; 0 where there is none. beyond_cap: series that one alert with the label overflow stands for, as a rule has at most 100 of its own. Shown while `alerts.enabled` is true.',
   ['alert', 'state'],
 );
 
 const notifications = counter(
-  'delivery_notifications_total',
+  'delivery_watch_notifications_total',
   'Alerts that were handed to a notifier, each address and repetition counted, since this process began: failed is tried again, dropped is not.',
   ['notifier', 'outcome'],
 );

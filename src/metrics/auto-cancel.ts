@@ -30,7 +30,11 @@ export const autoCancelFamilies = {
   ),
   budgetRemaining: gauge(
     'delivery_auto_cancel_budget_remaining',
-    'Cancels that the limits of hour and day leave: with a rule those of its own hour, without one those of the account.',
+    'Cancels that the limits of hour and day leave to the account.',
+  ),
+  ruleBudgetRemaining: gauge(
+    'delivery_auto_cancel_rule_budget_remaining',
+    'Cancels that the limit of the hour leaves to the rule.',
     ['rule'],
   ),
 } as const;
@@ -54,6 +58,10 @@ export interface AutoCancelNumbers {
 
 export function autoCancelSamples(numbers: AutoCancelNumbers): ReadonlyMap<string, readonly Sample[]> {
   const { candidates, actions, skips, breakers, isPaused, unresolved, budget } = numbers;
+  const [ofAccount, ofRules] = [
+    budget.filter(({ rule }) => rule === undefined),
+    budget.filter(({ rule }) => rule !== undefined),
+  ];
   const samples: readonly (readonly [Family, readonly Sample[]])[] = [
     [autoCancelFamilies.candidates, [...candidates].map(([rule, value]) => ({ labels: { rule }, value }))],
     [autoCancelFamilies.actions, actions.map(({ count, ...labels }) => ({ labels, value: count }))],
@@ -67,7 +75,8 @@ export function autoCancelSamples(numbers: AutoCancelNumbers): ReadonlyMap<strin
       autoCancelFamilies.oldestUnresolved,
       [...unresolved].map(([rule, at]) => ({ labels: { rule }, value: at / 1000 })),
     ],
-    [autoCancelFamilies.budgetRemaining, budget.map(({ rule, left }) => ({ labels: { rule }, value: left }))],
+    [autoCancelFamilies.budgetRemaining, ofAccount.map(({ left }) => ({ labels: {}, value: left }))],
+    [autoCancelFamilies.ruleBudgetRemaining, ofRules.map(({ rule, left }) => ({ labels: { rule }, value: left }))],
   ];
   return new Map(samples.map(([family, each]) => [family.name, each]));
 }

@@ -5,9 +5,10 @@ import { checkFamilies } from './exposition-check.ts';
 import { renderHeader, renderSamples } from './exposition-text.ts';
 import type { Sample, Source } from './family.ts';
 
+/** The formats of version 1.0.0 must name an escaping; names with none to escape read the same by each of them. */
 export const CONTENT_TYPES: Readonly<Record<Format, string>> = {
   text: 'text/plain; version=0.0.4; charset=utf-8',
-  openmetrics: 'application/openmetrics-text; version=1.0.0; charset=utf-8',
+  openmetrics: 'application/openmetrics-text; version=1.0.0; charset=utf-8; escaping=underscores',
 };
 
 export interface Exposition {

@@ -1,6 +1,6 @@
 import type { Counter } from '../kit/counter.ts';
 import type { AccountStatus, RoundStatus } from '../model/status.ts';
-import { counter, type Family, gauge, type Sample } from './family.ts';
+import { counter, type Family, gauge, info, type Sample } from './family.ts';
 
 /** Every family about an account that no collector owns: how true the data is, and what reading it costs. */
 export const ownFamilies = {
@@ -56,21 +56,21 @@ export const ownFamilies = {
     ['collector'],
   ),
   requests: counter(
-    'delivery_api_requests_total',
+    'delivery_watch_api_requests_total',
     'Requests sent to the service, every try counted, by how they ended.',
     ['endpoint', 'outcome'],
   ),
   responseBytes: counter(
-    'delivery_api_response_bytes_total',
+    'delivery_watch_api_response_bytes_total',
     'Bytes of answer bodies as they came over the wire, compressed where the service compresses.',
     ['endpoint'],
   ),
   budgetWait: counter(
-    'delivery_api_budget_wait_seconds_total',
+    'delivery_watch_api_budget_wait_seconds_total',
     "Time requests waited for their turn in the account's budget.",
   ),
   budgetRemaining: gauge(
-    'delivery_api_budget_remaining',
+    'delivery_watch_api_budget_remaining',
     "Requests left of the account's configured budget for this UTC day. The count outlasts the process, to within 15 seconds.",
   ),
 } as const;
@@ -79,7 +79,7 @@ export const ownFamilies = {
 export function accountInfoFamily(labels: readonly Readonly<Record<string, string>>[]): Family {
   const help =
     'Plan and state of the account, from the record of the last token reset, and its labels, as configured. Always 1.';
-  return gauge('delivery_account_info', help, [
+  return info('delivery_account_info', help, [
     'plan',
     'state',
     ...new Set(labels.flatMap(each => Object.keys(each)).sort()),

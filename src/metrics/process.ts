@@ -83,7 +83,7 @@ export function createProcessMetrics(info: ProcessInfo): ProcessMetrics {
     info.configLoadedAt / 1000,
   );
   const requestSeconds = new PromHistogram({
-    name: 'delivery_api_request_duration_seconds',
+    name: 'delivery_watch_api_request_duration_seconds',
     help: 'How long requests to the service took, every try, all accounts together.',
     labelNames: ['endpoint'],
     buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
@@ -114,7 +114,13 @@ export function createProcessMetrics(info: ProcessInfo): ProcessMetrics {
     spans: { inc: (labels, by = 1) => spans.inc(labels, by) },
     refresh,
     source: {
-      families: exposed.map(({ name, help, type, labelNames }) => ({ name, help, type, labels: labelNames })),
+      families: exposed.map(({ name, help, type, labelNames }) => ({
+        name,
+        help,
+        // prom-client has no such type.
+        type: name.endsWith('_info') ? 'info' : type,
+        labels: labelNames,
+      })),
       revision: () => samples,
       samples: () => samples,
     },

@@ -132,7 +132,7 @@ export const agentDashboard: readonly RowSpec[] = [
         unit: 's',
         queries: each(
           '{{endpoint}}',
-          `histogram_quantile(0.95, sum by (endpoint, le) (${rate(ofAgent('delivery_api_request_duration_seconds', {}, '_bucket'))}))`,
+          `histogram_quantile(0.95, sum by (endpoint, le) (${rate(ofAgent('delivery_watch_api_request_duration_seconds', {}, '_bucket'))}))`,
         ),
       },
       {

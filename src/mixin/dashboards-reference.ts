@@ -38,7 +38,7 @@ export function dashboardsReference(): string {
     'Grafana: import `dashboards/*.json`, or put them where its file provisioning looks. The variables choose data source, job, instance and account.',
     '## Alerts',
     'Data that can not be read any more is withdrawn, and counters stand still: to a rule both look like recovery. So `DeliveryBlind` fires before the first data is withdrawn, and an alert that fires on it then goes on firing, its description says so, until the data can be judged again. Alerts go on for 15 minutes when what they are about has ended or the agent can not be scraped, longer than it takes `DeliveryAgentDown` to fire.',
-    'Replicas count the same twice: rules take the highest of them and never add them up. Filters of the dead-letter queue overlap: each has an alert of its own, with the label `filter`.',
+    'Replicas count the same twice: rules take the highest of them and never add them up. Alerts on the dead-letter queue are about the whole of it; named filters (`delivery_dlq_filter_*`) have none.',
     ...alerts,
     '## Recorded',
     table(

@@ -8,7 +8,11 @@ const {
   messages,
   newest,
   oldestEntered,
-  breakdown,
+  urlHost,
+  responseStatus,
+  filterMessages,
+  filterNewest,
+  filterOldestEntered,
   callbacks,
   suspected,
   oldestInProgress,
@@ -16,13 +20,13 @@ const {
   left,
   foundByRescan,
 } = dlq.families;
-const { candidates, actions, skipped, breakerOpen, paused, oldestUnresolved, budgetRemaining } = autoCancelFamilies;
+const { candidates, actions, skipped, breakerOpen, paused, oldestUnresolved, budgetRemaining, ruleBudgetRemaining } =
+  autoCancelFamilies;
 
-const ALL = { filter: 'all' };
 const perFilter = ['account', 'filter'] as const;
+const WHOLE = '{{account}}';
 const FILTER = '{{account}} {{filter}}';
 const retention = `max by (account) (${chosen(ownFamilies.dlqRetention)})`;
-const breakdownOf = (dimension: string) => level(breakdown, ['value'], { dimension });
 
 /** The dead-letter queue, failure callbacks, and what auto-cancel does about them. */
 export const dlqDashboard: readonly RowSpec[] = [
@@ -32,16 +36,16 @@ export const dlqDashboard: readonly RowSpec[] = [
       {
         kind: 'stat',
         title: 'Dead letters',
-        description: 'How many messages are in the dead-letter queues? The filter all is the whole of each.',
+        description: 'How many messages are in the dead-letter queues?',
         unit: 'short',
-        queries: one(level(messages, [], ALL)),
+        queries: one(level(messages)),
       },
       {
         kind: 'stat',
         title: 'Entered (24 h)',
         description: 'How many messages came into the dead-letter queues in the last 24 hours?',
         unit: 'short',
-        queries: one(rise(entered, '24h', [], ALL)),
+        queries: one(rise(entered, '24h')),
       },
       {
         kind: 'stat',
@@ -49,14 +53,14 @@ export const dlqDashboard: readonly RowSpec[] = [
         description:
           'How many messages left the dead-letter queues in the last 24 hours: retried, removed, or expired?',
         unit: 'short',
-        queries: one(rise(left, '24h', [], ALL)),
+        queries: one(rise(left, '24h')),
       },
       {
         kind: 'stat',
         title: 'Oldest dead letter',
         description: 'How long ago did the dead letter that is in its queue longest come into it?',
         unit: 'dtdurations',
-        queries: one(`time() - min(${chosen(oldestEntered, ALL)})`),
+        queries: one(`time() - min(${chosen(oldestEntered)})`),
       },
       {
         kind: 'stat',
@@ -64,7 +68,7 @@ export const dlqDashboard: readonly RowSpec[] = [
         description:
           'How much of the time that the service keeps dead letters has the oldest been there? At 100 % it is deleted. Needs retention.dlq, or the record of a token reset.',
         unit: 'percentunit',
-        queries: one(`max((${age(oldestEntered, ['account'], ALL)}) / on (account) ${retention})`),
+        queries: one(`max((${age(oldestEntered, ['account'])}) / on (account) ${retention})`),
         thresholds: { warning: 0.6, critical: 0.8 },
       },
       {
@@ -83,16 +87,23 @@ export const dlqDashboard: readonly RowSpec[] = [
       {
         kind: 'graph',
         title: 'Size',
-        description: 'How many messages are in the queue? Filters overlap: their lines do not add up.',
+        description:
+          'How many messages are in the whole queue, and in each filter? Filters overlap: they do not add up.',
         unit: 'short',
-        queries: each(FILTER, level(messages, perFilter)),
+        queries: [
+          { legend: WHOLE, expr: level(messages, ['account']) },
+          { legend: FILTER, expr: level(filterMessages, perFilter) },
+        ],
       },
       {
         kind: 'graph',
         title: 'Net change an hour',
         description: 'Does the queue grow or shrink, over the last hour?',
         unit: 'short',
-        queries: each(FILTER, `max by (account, filter) (deriv(${chosen(messages)}[1h])) * 3600`),
+        queries: [
+          { legend: WHOLE, expr: `max by (account) (deriv(${chosen(messages)}[1h])) * 3600` },
+          { legend: FILTER, expr: `max by (account, filter) (deriv(${chosen(filterMessages)}[1h])) * 3600` },
+        ],
       },
       {
         kind: 'graph',
@@ -100,8 +111,8 @@ export const dlqDashboard: readonly RowSpec[] = [
         description: 'Do more messages come into the queue than leave it?',
         unit: 'cps',
         queries: [
-          { legend: '{{account}} entered', expr: flow(entered, ['account'], ALL) },
-          { legend: '{{account}} left', expr: flow(left, ['account'], ALL) },
+          { legend: '{{account}} entered', expr: flow(entered, ['account']) },
+          { legend: '{{account}} left', expr: flow(left, ['account']) },
         ],
       },
       {
@@ -110,7 +121,7 @@ export const dlqDashboard: readonly RowSpec[] = [
         description:
           'Do messages leave because they were retried or removed, or because they expired? Seen at complete walks.',
         unit: 'cps',
-        queries: each('{{reason}}', flow(left, ['reason'], ALL)),
+        queries: each('{{reason}}', flow(left, ['reason'])),
       },
       {
         kind: 'graph',
@@ -118,8 +129,10 @@ export const dlqDashboard: readonly RowSpec[] = [
         description: 'How old are the oldest and the newest message in the queue?',
         unit: 'dtdurations',
         queries: [
-          { legend: `${FILTER} oldest`, expr: age(oldestEntered, perFilter) },
-          { legend: `${FILTER} newest`, expr: `time() - max by (account, filter) (${chosen(newest)})` },
+          { legend: `${WHOLE} oldest`, expr: age(oldestEntered, ['account']) },
+          { legend: `${WHOLE} newest`, expr: `time() - max by (account) (${chosen(newest)})` },
+          { legend: `${FILTER} oldest`, expr: age(filterOldestEntered, perFilter) },
+          { legend: `${FILTER} newest`, expr: `time() - max by (account, filter) (${chosen(filterNewest)})` },
         ],
       },
       {
@@ -128,7 +141,13 @@ export const dlqDashboard: readonly RowSpec[] = [
         description:
           'How long until the service deletes the oldest message? Needs retention.dlq, or the record of a token reset.',
         unit: 'dtdurations',
-        queries: each(FILTER, `${retention} - on (account) group_right () (${age(oldestEntered, perFilter)})`),
+        queries: [
+          { legend: WHOLE, expr: `${retention} - on (account) (${age(oldestEntered, ['account'])})` },
+          {
+            legend: FILTER,
+            expr: `${retention} - on (account) group_right () (${age(filterOldestEntered, perFilter)})`,
+          },
+        ],
       },
     ],
   },
@@ -140,21 +159,21 @@ export const dlqDashboard: readonly RowSpec[] = [
         title: 'Dead letters by host',
         description: 'For which hosts are they? Needs the breakdown urlHost.',
         unit: 'short',
-        queries: each('{{value}}', `topk(20, ${breakdownOf('urlHost')})`),
+        queries: each('{{url_host}}', `topk(20, ${level(urlHost, ['url_host'])})`),
       },
       {
         kind: 'table',
         title: 'Dead letters by status',
         description: 'What did the destinations answer at last? 0: nothing. Needs the breakdown responseStatus.',
         unit: 'short',
-        queries: each('{{value}}', `topk(20, ${breakdownOf('responseStatus')})`),
+        queries: each('{{response_status}}', `topk(20, ${level(responseStatus, ['response_status'])})`),
       },
       {
         kind: 'stack',
         title: 'Status over time',
         description: 'Do destinations fail in another way than before? Needs the breakdown responseStatus.',
         unit: 'short',
-        queries: each('{{value}}', breakdownOf('responseStatus')),
+        queries: each('{{response_status}}', level(responseStatus, ['response_status'])),
       },
       {
         kind: 'stack',
@@ -220,9 +239,12 @@ export const dlqDashboard: readonly RowSpec[] = [
       {
         kind: 'graph',
         title: 'Cancels left',
-        description: 'How many cancels do the limits of hour and day leave? Without a name: those of the account.',
+        description: 'How many cancels do the limits of hour and day leave, to the account and to each rule?',
         unit: 'short',
-        queries: each('{{account}} {{rule}}', `min by (account, rule) (${chosen(budgetRemaining)})`),
+        queries: [
+          { legend: WHOLE, expr: `min by (account) (${chosen(budgetRemaining)})` },
+          { legend: '{{account}} {{rule}}', expr: `min by (account, rule) (${chosen(ruleBudgetRemaining)})` },
+        ],
       },
       {
         kind: 'states',

@@ -1,3 +1,4 @@
+import { renamedTable } from '../metrics/renamed.ts';
 import { DASHBOARDS } from './alert.ts';
 import { toDashboard } from './dashboard-json.ts';
 import { dashboardsReference } from './dashboards-reference.ts';
@@ -16,3 +17,7 @@ export function generatedFiles(): Readonly<Record<string, string>> {
     ),
   };
 }
+
+/** docs/upgrading.md, written by hand, with the table of what was renamed in its place. */
+export const withRenamed = (page: string): string =>
+  page.replace(/(?<=<!-- renamed:.*-->\n)[\s\S]*(?=<!-- \/renamed -->)/, `\n${renamedTable()}\n\n`);

@@ -18,12 +18,12 @@ const failed = (of: (selector: string) => string) => total(finished, of, { where
 const judged = (of: (selector: string) => string) => total(finished, of, { where: { outcome: /delivered|failed/ } });
 
 const errorRatio = (window: string): RecordingRule => ({
-  record: `account:delivery_error_ratio:rate${window}`,
+  record: `account:delivery_messages_failed_per_finished:ratio_rate${window}`,
   expr: `${failed(rate(window))} / ${judged(rate(window))}`,
 });
 
 const finishedInAnHour: RecordingRule = {
-  record: 'account:delivery_finished:increase1h',
+  record: 'account:delivery_messages_finished:increase1h',
   expr: judged(increase('1h')),
 };
 const ratios = { '5m': errorRatio('5m'), '30m': errorRatio('30m'), '1h': errorRatio('1h'), '6h': errorRatio('6h') };
@@ -137,7 +137,7 @@ export const messageAlerts: readonly Alert[] = [
     severity: 'warning',
     collector: 'events',
     // Entries and waitlists move only because messages do, and then there are events; an account at rest has neither.
-    expr: `time() - ${highest(latest(series(newest)))} > 900\nand on (job, account) (${highest(increase('15m')(series(dlq.families.entered, { filter: 'all' })))} > 0 or max without (instance, pod, replica, flow_control_key) (changes(${series(flowControl.families.waitlistSize)}[15m])) > 0)`,
+    expr: `time() - ${highest(latest(series(newest)))} > 900\nand on (job, account) (${highest(increase('15m')(series(dlq.families.entered)))} > 0 or max without (instance, pod, replica, flow_control_key) (changes(${series(flowControl.families.waitlistSize)}[15m])) > 0)`,
     for: '5m',
     summary: 'The event log of {{ $labels.account }} has no new events although messages move.',
     description:

@@ -56,8 +56,8 @@ export const overview: readonly RowSpec[] = [
       {
         kind: 'stat',
         title: 'Dead letters',
-        description: 'How many messages are in the dead-letter queues? The filter all is the whole of each.',
-        queries: one(level(messages, [], { filter: 'all' })),
+        description: 'How many messages are in the dead-letter queues?',
+        queries: one(level(messages)),
       },
       {
         kind: 'stat',
@@ -65,7 +65,7 @@ export const overview: readonly RowSpec[] = [
         description:
           'How long ago did the dead letter that is in its queue longest come into it? The service deletes it when its retention is over.',
         unit: 'dtdurations',
-        queries: one(`time() - min(${chosen(oldestEntered, { filter: 'all' })})`),
+        queries: one(`time() - min(${chosen(oldestEntered)})`),
       },
       {
         kind: 'stat',

@@ -7,7 +7,7 @@ import type { Alert } from './alert.ts';
 const { messages, oldestEntered, callbacks, suspected } = dlq.families;
 const size = series(messages);
 
-/** What waits in the dead-letter queue, one series for each filter: they overlap, so nothing sums over them. */
+/** What waits in the whole dead-letter queue. */
 export const dlqAlerts: readonly Alert[] = [
   {
     name: 'DeliveryDlqFirstEntry',
@@ -16,7 +16,7 @@ export const dlqAlerts: readonly Alert[] = [
     expr: `${highest(latest(size))} > 0\nand ${lowest(`min_over_time(${size}[1h])`)} == 0`,
     summary: 'First messages in the dead-letter queue of {{ $labels.account }}.',
     description:
-      'Messages in the dead-letter queue of {{ $labels.account }} (filter {{ $labels.filter }}), which was empty within the last hour: {{ $value | printf "%.0f" }}.',
+      'Messages in the dead-letter queue of {{ $labels.account }}, which was empty within the last hour: {{ $value | printf "%.0f" }}.',
     dashboard: 'dlq',
   },
   {
@@ -28,7 +28,7 @@ export const dlqAlerts: readonly Alert[] = [
     for: '30m',
     summary: 'The dead-letter queue of {{ $labels.account }} is growing.',
     description:
-      'The dead-letter queue of {{ $labels.account }} (filter {{ $labels.filter }}) is growing by {{ $value | printf "%.0f" }} messages per hour.',
+      'The dead-letter queue of {{ $labels.account }} is growing by {{ $value | printf "%.0f" }} messages per hour.',
     dashboard: 'dlq',
   },
   {
@@ -39,7 +39,7 @@ export const dlqAlerts: readonly Alert[] = [
     for: '15m',
     summary: 'Messages in the dead-letter queue of {{ $labels.account }} are about to expire.',
     description:
-      'The oldest message in the dead-letter queue of {{ $labels.account }} (filter {{ $labels.filter }}) entered it {{ $value | humanizeDuration }} ago, more than 80% of its retention.',
+      'The oldest message in the dead-letter queue of {{ $labels.account }} entered it {{ $value | humanizeDuration }} ago, more than 80% of its retention.',
     dashboard: 'dlq',
   },
   {

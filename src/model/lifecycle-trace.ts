@@ -21,6 +21,8 @@ export interface LifecycleTrace {
   /** In any order, repeated or not. */
   readonly events: readonly TracedEvent[];
   readonly host?: string | undefined;
+  /** Scheme, host and port of the destination. */
+  readonly origin?: string | undefined;
   readonly method?: string | undefined;
   readonly topic?: string | undefined;
   readonly queue?: string | undefined;

@@ -2,6 +2,7 @@ import { type Attributes, type HrTime, type Link, SpanKind, SpanStatusCode, Trac
 import type { Resource } from '@opentelemetry/resources';
 import type { ReadableSpan } from '@opentelemetry/sdk-trace';
 import { hashedId } from '../kit/hashed-id.ts';
+import { serverAttributes } from '../kit/server-attributes.ts';
 import type { LifecycleTrace, TracedEvent } from '../model/lifecycle-trace.ts';
 
 /** Attempts of one message that are shown. */
@@ -16,7 +17,6 @@ const ENDINGS: ReadonlySet<string> = new Set(['delivered', 'failed', 'cancelled'
 const ATTRIBUTES = {
   system: 'messaging.system',
   operation: 'messaging.operation.name',
-  operationType: 'messaging.operation.type',
   messageId: 'messaging.message.id',
   destination: 'messaging.destination.name',
   server: 'server.address',
@@ -116,6 +116,7 @@ function attemptParts(trace: LifecycleTrace, attempts: readonly Attempt[]): Part
     attributes: defined({
       [ATTRIBUTES.method]: trace.method,
       [ATTRIBUTES.server]: trace.host,
+      ...(URL.canParse(trace.origin ?? '') ? serverAttributes(trace.origin ?? '', '/{path}') : {}),
       [ATTRIBUTES.status]: status || undefined,
       [ATTRIBUTES.resend]: ordinal > 0 ? ordinal : undefined,
       'delivery.time.estimated': isEstimated || undefined,
@@ -197,13 +198,14 @@ function partsOf(trace: LifecycleTrace): Part[] {
     kind: 'deliver',
     ordinal: 0,
     name: destination === undefined ? 'deliver' : `deliver ${destination}`,
-    spanKind: SpanKind.PRODUCER,
+    // No operation type fits: the publisher's `send` ended when the service took the message, and `process` is the destination's.
+    // A PRODUCER would have receivers look for a consumer's span, which never comes.
+    spanKind: SpanKind.INTERNAL,
     start: first.time,
     end: last.time,
     attributes: defined({
       [ATTRIBUTES.system]: 'message_delivery',
       [ATTRIBUTES.operation]: 'deliver',
-      [ATTRIBUTES.operationType]: 'send',
       [ATTRIBUTES.messageId]: trace.messageId,
       [ATTRIBUTES.destination]: destination,
       [ATTRIBUTES.server]: trace.host,

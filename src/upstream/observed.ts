@@ -1,5 +1,6 @@
 import type { Clock } from '../kit/clock.ts';
 import type { Counter, Histogram } from '../kit/counter.ts';
+import { serverAttributes } from '../kit/server-attributes.ts';
 import type { Span, Tracer } from '../kit/tracer.ts';
 import type { Call } from './call.ts';
 import { outcomeOf, UpstreamError } from './errors.ts';
@@ -16,11 +17,11 @@ export const withObservation =
   (clock: Clock, meter: RequestMeter, tracer: Tracer, addresses: Addresses) =>
   (call: Call): Call =>
   (request, headers) => {
-    const { endpoint, method, address, template, signal } = request;
+    const { endpoint, method, address, template, query, signal } = request;
     const attributes = {
       'http.request.method': method,
       'url.template': template,
-      'server.address': new URL(addresses[address]).hostname,
+      ...serverAttributes(addresses[address], template, query),
     };
     const observed = async (span: Span) => {
       const start = clock.monotonic();

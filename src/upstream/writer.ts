@@ -1,5 +1,6 @@
 import type { Dispatcher } from 'undici';
 import { type Clock, withDeadline } from '../kit/clock.ts';
+import { serverAttributes } from '../kit/server-attributes.ts';
 import type { Span, Tracer } from '../kit/tracer.ts';
 import type { CancelAnswer } from '../model/journal.ts';
 import type { Budget } from './budget.ts';
@@ -167,7 +168,7 @@ export function createWriter(deps: WriterDeps): Writer {
   const attributes = {
     'http.request.method': 'DELETE',
     'url.template': TEMPLATE,
-    'server.address': new URL(base).hostname,
+    ...serverAttributes(base, TEMPLATE),
   };
 
   const observed = (

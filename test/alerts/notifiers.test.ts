@@ -18,7 +18,7 @@ const never = new AbortController().signal;
 
 const firing: Notice = {
   status: 'firing',
-  labels: { alertname: 'DlqGrowing', account: 'production', filter: 'all', severity: 'warning' },
+  labels: { alertname: 'DlqGrowing', account: 'production', severity: 'warning' },
   annotations: { summary: 'It grows.' },
   startsAt: NOW - 60_000,
 };

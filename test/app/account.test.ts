@@ -90,7 +90,7 @@ it('closes and opens one account again while another runs: its counters go on, a
   }
   await count(first, 1);
   await first.close();
-  const [spent, remaining] = [first.spent().requests, sum(first, 'delivery_api_budget_remaining')];
+  const [spent, remaining] = [first.spent().requests, sum(first, 'delivery_watch_api_budget_remaining')];
   const asked = other.spent().requests;
   await eventually(async () => {
     await clock.advance(20 * SECOND);
@@ -105,7 +105,7 @@ it('closes and opens one account again while another runs: its counters go on, a
   const again = await open('a');
   expect(again.spent().requests).toBe(0);
   expect(sum(again, 'delivery_events_total')).toBe(1);
-  expect(sum(again, 'delivery_api_budget_remaining')).toBe(remaining);
+  expect(sum(again, 'delivery_watch_api_budget_remaining')).toBe(remaining);
   expect(again.dlqFacts()).toBeUndefined();
   await start(again);
   expect(again.dlqFacts()?.selections.get('all')?.messages).toBe(3);

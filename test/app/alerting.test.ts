@@ -9,7 +9,7 @@ import { openJournal } from '../../src/auto-cancel/journal.ts';
 import { createNotices } from '../../src/auto-cancel/notices.ts';
 import { parseConfig } from '../../src/config/load.ts';
 import { writeYaml } from '../../src/config/yaml-file.ts';
-import type { Source } from '../../src/metrics/family.ts';
+import type { Sample, Source } from '../../src/metrics/family.ts';
 import type { JournalEntry, JournalTarget } from '../../src/model/journal.ts';
 import { createCollectorState } from '../../src/scheduler/board.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
@@ -27,7 +27,7 @@ const WEIRD = 'weird "label" \\ | .*';
 
 function configWith(sections: object) {
   const accounts = ['a', 'b'].map(name => ({ name, baseUrl: 'http://127.0.0.1:1', token: 'x' }));
-  const filters = ['payments', 'x', 'odd \ud800', '\n"', WEIRD].map(name => ({
+  const filters = ['large', 'payments', 'x', 'odd \ud800', '\n"', WEIRD].map(name => ({
     name,
     match: { url: `https://${name.length}` },
   }));
@@ -46,14 +46,18 @@ function createTestAccount(config: ReturnType<typeof configWith>, clock: ReturnT
   let size = 0;
   const source: Source = {
     account: 'a',
-    families: [{ name: 'delivery_dlq_messages', type: 'gauge', help: '', labels: ['filter'] }],
+    families: [
+      { name: 'delivery_dlq_messages', type: 'gauge', help: '', labels: [] },
+      { name: 'delivery_dlq_filter_messages', type: 'gauge', help: '', labels: ['filter'] },
+    ],
     revision: () => size,
     samples: () =>
-      new Map([
+      new Map<string, readonly Sample[]>([
+        ['delivery_dlq_messages', [{ labels: {}, value: size }]],
         [
-          'delivery_dlq_messages',
+          'delivery_dlq_filter_messages',
           [
-            { labels: { filter: 'all' }, value: size },
+            { labels: { filter: 'large' }, value: size },
             { labels: { filter: 'payments' }, value: 0 },
             { labels: { filter: 'odd \ud800' }, value: 0 },
           ],
@@ -77,15 +81,18 @@ function createTestAccount(config: ReturnType<typeof configWith>, clock: ReturnT
 }
 
 const above = (value: number, labels: object = {}) => ({ above: { metric: 'delivery_dlq_messages', labels, value } });
+const aboveOfFilter = (value: number, filter: readonly string[]) => ({
+  above: { metric: 'delivery_dlq_filter_messages', labels: { filter }, value },
+});
 const rule = (name: string, when: object, more: object = {}) => ({ name, when, ...more });
 
 describe('evidence', () => {
-  const growth = { growth: { metric: 'delivery_dlq_messages', labels: { filter: 'all' }, over: '2m', atLeast: 5 } };
-  const odd = { below: { metric: 'delivery_dlq_messages', labels: { filter: 'odd \ufffd' }, value: 1 } };
+  const growth = { growth: { metric: 'delivery_dlq_messages', over: '2m', atLeast: 5 } };
+  const odd = { below: { metric: 'delivery_dlq_filter_messages', labels: { filter: 'odd \ufffd' }, value: 1 } };
   const config = configWith({
     alerts: {
       enabled: true,
-      rules: [rule('Some', above(0, { filter: ['all', 'x'] })), rule('Grows', growth), rule('Odd', odd)],
+      rules: [rule('Some', aboveOfFilter(0, ['large', 'x'])), rule('Grows', growth), rule('Odd', odd)],
     },
   });
   function setUp() {
@@ -98,7 +105,7 @@ describe('evidence', () => {
       const judged = condition && judgeAlert(condition, evidence);
       if (judged === undefined || judged === 'unknown') return judged;
       const said = (holding: readonly Holding[]) =>
-        holding.map(({ labels, value }) => `${labels.filter} ${value}`).join();
+        holding.map(({ labels, value }) => `${labels.filter ?? 'whole'} ${value}`).join();
       return 'atLeast' in judged ? `at least ${said(judged.atLeast)}` : said(judged);
     };
     return { clock, evidence, judge, slot, read };
@@ -110,7 +117,7 @@ describe('evidence', () => {
     read(3, ['new']);
     expect(judge(0)).toBe('unknown');
     read(3, ['full']);
-    expect(judge(0)).toBe('all 3');
+    expect(judge(0)).toBe('large 3');
     // As Prometheus knows it.
     expect(judge(2)).toBe('odd \ufffd 0');
     await clock.advance(91_000);
@@ -127,9 +134,9 @@ describe('evidence', () => {
     const succeed = (partial: boolean) => slot.succeeded('full', { durationSeconds: 1, partial });
     read(3);
     succeed(true);
-    expect([judge(0), judge(1)]).toEqual(['at least all 3', 'unknown']);
+    expect([judge(0), judge(1)]).toEqual(['at least large 3', 'unknown']);
     slot.failed('full', { durationSeconds: 1, complete: false, reason: 'server', message: 'status 500' });
-    expect(judge(0)).toBe('at least all 3');
+    expect(judge(0)).toBe('at least large 3');
     read(0);
     expect(judge(0)).toBe('at least ');
     for (let second = 0; second <= 120; second += 30) {
@@ -139,7 +146,7 @@ describe('evidence', () => {
     }
     read(9);
     succeed(false);
-    expect([judge(0), judge(1)]).toEqual(['all 9', 'unknown']);
+    expect([judge(0), judge(1)]).toEqual(['large 9', 'unknown']);
   });
 
   it('of the past is what was recorded, not what nobody knew', async () => {
@@ -156,7 +163,7 @@ describe('evidence', () => {
     await clock.advance(30 * SECOND);
     read(200);
     evidence.record();
-    expect(judge(1)).toBe('all 190');
+    expect(judge(1)).toBe('whole 190');
   });
 });
 
@@ -186,7 +193,7 @@ describe('alerts of an account', () => {
     const evaluations = alerting.evaluations([]);
     const evaluate = async () => {
       for (const body of evaluations) await body();
-      return alerting.alerts().map(({ state, labels }) => `${state} ${labels.alertname} ${labels.filter}`);
+      return alerting.alerts().map(({ state, labels }) => `${state} ${labels.alertname} ${labels.account}`);
     };
     // Nothing was evaluated: it is not known that an alert does not fire.
     expect([...alerting.states('a')]).toEqual([
@@ -194,14 +201,14 @@ describe('alerts of an account', () => {
       ['Pending', 'unknown'],
     ]);
     read(1);
-    expect(await evaluate()).toEqual(['firing Some all', 'pending Pending all']);
+    expect(await evaluate()).toEqual(['firing Some a', 'pending Pending a']);
     expect([...alerting.states('a')]).toEqual([['Some', 'firing']]);
     expect(alerting.states('b').size).toBe(0);
     const [source] = alerting.sources;
     expect(
       source
         ?.samples()
-        .get('delivery_alerts')
+        .get('delivery_watch_alerts')
         ?.map(({ labels, value }) => `${labels.alert} ${labels.state} ${value}`),
     ).toEqual([
       'Some pending 0',
@@ -212,9 +219,9 @@ describe('alerts of an account', () => {
       'Pending beyond_cap 0',
     ]);
     await clock.advance(10 * MINUTE);
-    expect(await evaluate()).toEqual(['firing Some all', 'pending Pending all']);
+    expect(await evaluate()).toEqual(['firing Some a', 'pending Pending a']);
     read(0);
-    expect(await evaluate()).toEqual(['resolved Some all']);
+    expect(await evaluate()).toEqual(['resolved Some a']);
     expect(alerting.states('a').size).toBe(0);
   });
 });
@@ -338,7 +345,7 @@ describe('auto-cancel', () => {
 
 describe('rules as Prometheus reads them', () => {
   const metric = 'delivery_dlq_messages';
-  const counter = { metric: 'delivery_dlq_entered_total', labels: { filter: ['payments', WEIRD] } };
+  const counter = { metric: 'delivery_dlq_filter_entered_total', labels: { filter: ['payments', WEIRD] } };
   const config = configWith({
     server: { externalUrl: 'https://dw.example' },
     alerts: {
@@ -357,7 +364,7 @@ describe('rules as Prometheus reads them', () => {
           ratio: { part: counter, whole: { metric: 'delivery_messages_overdue_total' }, over: '15m', above: 0.05 },
         }),
         rule('Stale', { stale: { collector: 'dlq', round: 'full' } }),
-        rule('Absent', { absent: { metric, labels: { account: 'a', filter: '\n"' } } }),
+        rule('Absent', { absent: { metric: 'delivery_dlq_filter_messages', labels: { account: 'a', filter: '\n"' } } }),
       ],
     },
   });

@@ -19,7 +19,7 @@ describe.skipIf(!requireProgram('promtool'))('the rules that the agent prints', 
     const folder = newFolder();
     copyFileSync(RULES, join(folder, 'rules.yaml'));
     const oldest = (instance: string) =>
-      `delivery_dlq_oldest_message_timestamp_seconds{job="x",instance="${instance}",account="a",filter="all"}`;
+      `delivery_dlq_oldest_message_timestamp_seconds{job="x",instance="${instance}",account="a"}`;
     const test = {
       interval: '1h',
       input_series: [

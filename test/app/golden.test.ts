@@ -55,7 +55,7 @@ async function startBoth(more: object[] = []): Promise<Agent> {
 function withoutRuntime(text: string): string {
   const lines = text
     .split('\n')
-    .filter(line => !/^(# \w+ )?(process|nodejs)_|^delivery_api_response_bytes_total{.* [1-9]/.test(line));
+    .filter(line => !/^(# \w+ )?(process|nodejs)_|^delivery_watch_api_response_bytes_total{.* [1-9]/.test(line));
   return lines.join('\n').replaceAll(process.version, 'vX').replaceAll(`version="${version}"`, 'version="X"');
 }
 

@@ -63,7 +63,7 @@ store: { path: '${path}' }
 accounts: [{ name: main, baseUrl: '${service.url}', token: of-no-use }]
 alerts:
   enabled: true
-  rules: [{ name: DeadLetters, when: { above: { metric: delivery_dlq_messages, labels: { filter: all }, value: 0 } } }]
+  rules: [{ name: DeadLetters, when: { above: { metric: delivery_dlq_messages, value: 0 } } }]
   notifiers: [{ name: hook, webhook: { url: '${hook.url}' } }]
 autoCancel:
   mode: plan

@@ -19,7 +19,7 @@ const good = () => ({
     rules: [
       {
         name: 'Payments',
-        when: { above: { metric: 'delivery_dlq_messages', labels: { filter: 'payments' }, value: 0 } },
+        when: { above: { metric: 'delivery_dlq_filter_messages', labels: { filter: 'payments' }, value: 0 } },
       },
       { name: 'Stale', when: { stale: { collector: 'dlq' } } },
       { name: 'Blind', when: { stale: { collector: 'events' } } },

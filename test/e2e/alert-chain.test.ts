@@ -132,7 +132,7 @@ describe.skipIf(!requireProgram('prometheus') || !requireProgram(ALERTMANAGER))(
     const receiver = await startReceiver();
     const alertmanager = await startAlertmanager(receiver.url);
     const { emulator, heal } = await startGrowth();
-    const growth = { metric: 'delivery_dlq_messages', labels: { filter: 'all' }, over: '5s', atLeast: 10 };
+    const growth = { metric: 'delivery_dlq_messages', over: '5s', atLeast: 10 };
     await watch(emulator, {
       alerts: {
         enabled: true,
@@ -144,7 +144,7 @@ describe.skipIf(!requireProgram('prometheus') || !requireProgram(ALERTMANAGER))(
     await eventually(() => expect(receiver.of('DlqGrowing')).not.toEqual([]));
     expect(receiver.of('DlqGrowing')[0]).toMatchObject({
       status: 'firing',
-      labels: { account: 'shop', filter: 'all' },
+      labels: { account: 'shop' },
     });
     await dieAndComeBack(alertmanager, heal);
     await eventually(() => expect(receiver.of('DlqGrowing').at(-1)?.status).toBe('resolved'));

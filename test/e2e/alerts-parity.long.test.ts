@@ -12,7 +12,7 @@ import { requireProgram, startPrometheus } from '../support/prometheus.ts';
 const SECOND = 1000;
 const INTERVAL = 2 * SECOND;
 
-const dlq = { metric: 'delivery_dlq_messages', labels: { filter: 'all' } };
+const dlq = { metric: 'delivery_dlq_messages' };
 const RULES = [
   { name: 'Growing', when: { growth: { ...dlq, over: '10s', atLeast: 5 } }, for: '2s' },
   {
@@ -25,7 +25,7 @@ const RULES = [
   { name: 'Few', when: { below: { ...dlq, value: 3 } } },
   {
     name: 'Old',
-    when: { age: { metric: 'delivery_dlq_oldest_message_timestamp_seconds', labels: { filter: 'all' }, above: '1h' } },
+    when: { age: { metric: 'delivery_dlq_oldest_message_timestamp_seconds', above: '1h' } },
   },
   {
     name: 'Failing',

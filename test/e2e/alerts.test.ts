@@ -59,7 +59,7 @@ async function startHook() {
 
 /** The agent with two rules about the dead-letter queue. */
 function createAlerting(emulator: Emulator, notifiers: readonly object[], more: object = {}) {
-  const above = (value: number) => ({ above: { metric: 'delivery_dlq_messages', labels: { filter: 'all' }, value } });
+  const above = (value: number) => ({ above: { metric: 'delivery_dlq_messages', value } });
   const config = {
     accounts: [unlimited('a', emulator.url)],
     collect: { dlq: { every: '200ms', rescanEvery: '500ms' } },
@@ -116,7 +116,7 @@ describe('alerts of an agent that is killed again and again', () => {
       const [begin, end] = hook.taken.slice(2 * round) as [Delivery, Delivery];
       expect(end.startsAt).toBe(begin.startsAt);
       expect(begin.key).toBe(`${begin.fingerprint}:firing:${begin.startsAt}`);
-      expect(begin.labels).toEqual({ alertname: 'Any', account: 'a', filter: 'all' });
+      expect(begin.labels).toEqual({ alertname: 'Any', account: 'a' });
     }
     expect(new Set(hook.taken.map(({ key }) => key)).size).toBe(6);
     expect(said).not.toContain('canary');
@@ -134,20 +134,18 @@ describe('alerts of an agent that is killed again and again', () => {
       expect(alerts).toEqual([
         {
           state: 'firing',
-          labels: { alertname: 'Any', account: 'a', filter: 'all' },
+          labels: { alertname: 'Any', account: 'a' },
           annotations: { summary: '6 in a' },
           value: 6,
           startsAt: hook.taken[0]?.startsAt,
         },
-        { state: 'pending', labels: { alertname: 'Many', account: 'a', filter: 'all' }, annotations: {}, value: 6 },
+        { state: 'pending', labels: { alertname: 'Many', account: 'a' }, annotations: {}, value: 6 },
       ]);
     });
-    expect(await text('/')).toMatch(
-      /firing<\/span> Any since .*\(filter=&quot;all&quot;, account=&quot;a&quot;\) 6 in a/,
-    );
+    expect(await text('/')).toMatch(/firing<\/span> Any since .*\(account=&quot;a&quot;\) 6 in a/);
     const metrics = await text('/metrics');
     const families = new Map(parseExposition(metrics, 'text').map(({ name, samples }) => [name, samples]));
-    expect(families.get('delivery_alerts')).toEqual([
+    expect(families.get('delivery_watch_alerts')).toEqual([
       expect.objectContaining({ labels: { account: 'a', alert: 'Any', state: 'pending' }, value: 0 }),
       expect.objectContaining({ labels: { account: 'a', alert: 'Any', state: 'firing' }, value: 1 }),
       expect.objectContaining({ labels: { account: 'a', alert: 'Any', state: 'beyond_cap' }, value: 0 }),
@@ -155,7 +153,7 @@ describe('alerts of an agent that is killed again and again', () => {
       expect.objectContaining({ labels: { account: 'a', alert: 'Many', state: 'firing' }, value: 0 }),
       expect.objectContaining({ labels: { account: 'a', alert: 'Many', state: 'beyond_cap' }, value: 0 }),
     ]);
-    expect(families.get('delivery_notifications_total')).toEqual([
+    expect(families.get('delivery_watch_notifications_total')).toEqual([
       expect.objectContaining({ labels: { notifier: 'hook', outcome: 'sent' }, value: 1 }),
       expect.objectContaining({ labels: { notifier: 'hook', outcome: 'failed' }, value: 0 }),
       expect.objectContaining({ labels: { notifier: 'hook', outcome: 'dropped' }, value: 0 }),
@@ -219,7 +217,7 @@ describe.skipIf(!requireProgram(ALERTMANAGER))('a real Alertmanager', () => {
     await eventually(() => expect(hook.taken).toHaveLength(1));
     const [direct] = hook.taken;
     expect(firing).toMatchObject({
-      labels: { alertname: 'Any', account: 'a', filter: 'all' },
+      labels: { alertname: 'Any', account: 'a' },
       annotations: { summary: '1 in a' },
       fingerprint: direct?.fingerprint,
     });

@@ -42,10 +42,10 @@ const above = (metric: string, labels: Readonly<Record<string, string>>, value: 
 });
 /** Each fires on a service that is well, and would be resolved by a list that is empty, or half of it. */
 const RULES = [
-  { name: 'Dead', when: above('delivery_dlq_messages', { filter: 'all' }, WELL.deadLetters - 1) },
+  { name: 'Dead', when: above('delivery_dlq_messages', {}, WELL.deadLetters - 1) },
   {
     name: 'Status',
-    when: above('delivery_dlq_breakdown_messages', { dimension: 'responseStatus', value: '500' }, WELL.deadLetters - 1),
+    when: above('delivery_dlq_messages_by_response_status', { response_status: '500' }, WELL.deadLetters - 1),
   },
   { name: 'Waiting', when: above('delivery_flow_control_waitlist_size', { flow_control_key: 'a\\b' }, 2) },
   { name: 'Failing', when: above('delivery_events_recent', { state: 'failed' }, 8) },
@@ -102,9 +102,9 @@ type Values = Awaited<ReturnType<Awaited<ReturnType<typeof setUp>>['scrape']>>;
 
 /** What must be shown of a service that is, or was, well. */
 function expectWell(value: Values): void {
-  expect(value('delivery_dlq_messages', { filter: 'all' })).toBe(WELL.deadLetters);
-  expect(value('delivery_dlq_left_total', { filter: 'all' })).toBe(0);
-  expect(value('delivery_dlq_entered_total', { filter: 'all' })).toBe(0);
+  expect(value('delivery_dlq_messages')).toBe(WELL.deadLetters);
+  expect(value('delivery_dlq_left_total')).toBe(0);
+  expect(value('delivery_dlq_entered_total')).toBe(0);
   expect(value('delivery_flow_control_keys')).toBe(3);
   expect(value('delivery_flow_control_waitlist_size', { flow_control_key: 'orders' })).toBe(7);
   expect(value('delivery_flow_control_waitlist_size', { flow_control_key: 'a\\b' })).toBe(3);

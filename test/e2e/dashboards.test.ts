@@ -26,7 +26,7 @@ async function startWatching(): Promise<string> {
       alerts: {
         enabled: true,
         evaluateEvery: '1s',
-        rules: [{ name: 'SomeDeadLetters', when: { above: { metric, labels: { filter: 'all' }, value: 0 } } }],
+        rules: [{ name: 'SomeDeadLetters', when: { above: { metric, value: 0 } } }],
         notifiers: [{ name: 'nobody', webhook: { url: 'http://127.0.0.1:9/' } }],
       },
     },

@@ -45,8 +45,8 @@ async function setUp(dlq: object, entries: number) {
   const isEmail = ({ queueName }: { queueName?: string }) => queueName === 'emails';
   const truth = () => ({ all: emulator.state.countDlq(), emails: emulator.state.countDlq(isEmail) });
   const sizes = (value: Awaited<ReturnType<typeof scrape>>) => ({
-    all: value('delivery_dlq_messages', { filter: 'all' }),
-    emails: value('delivery_dlq_messages', { filter: 'emails' }),
+    all: value('delivery_dlq_messages'),
+    emails: value('delivery_dlq_filter_messages', { filter: 'emails' }),
   });
   async function kill() {
     expect(await agent.end()).toBe('SIGKILL');
@@ -76,19 +76,20 @@ it('knows who came and who left, killed ten times by SIGKILL while they do', asy
   await eventually(async () => {
     const value = await scrape();
     expect(sizes(value)).toEqual(truth());
-    expect(value('delivery_dlq_entered_total', { filter: 'all' })).toBe(added);
-    expect(value('delivery_dlq_left_total', { filter: 'all' })).toBe(removed);
+    expect(value('delivery_dlq_entered_total')).toBe(added);
+    expect(value('delivery_dlq_left_total')).toBe(removed);
   });
   expect(added).toBeGreaterThan(300);
   expect(removed).toBeGreaterThan(50);
   const value = await scrape();
-  expect(value('delivery_dlq_breakdown_messages', { dimension: 'responseStatus' })).toBe(truth().all);
+  expect(value('delivery_dlq_messages_by_response_status')).toBe(truth().all);
 });
 
 it('costs one call a round while nothing is new, and finds what is new at the next', async () => {
   const { emulator, add, scrape, truth, sizes } = await setUp({ every: '250ms', rescanEvery: '1h' }, 1500);
   await eventually(async () => expect(sizes(await scrape())).toEqual(truth()));
-  const rounds = async () => (await scrape())('delivery_api_requests_total', { endpoint: 'dlq', outcome: 'ok' }) ?? 0;
+  const rounds = async () =>
+    (await scrape())('delivery_watch_api_requests_total', { endpoint: 'dlq', outcome: 'ok' }) ?? 0;
   // The first looks may still be on their way; then each round is one call of one page.
   const settled = (await rounds()) + 2;
   await eventually(async () => expect(await rounds()).toBeGreaterThan(settled));
@@ -101,7 +102,7 @@ it('costs one call a round while nothing is new, and finds what is new at the ne
   for (let count = 0; count < 30; count += 1) add(0);
   await eventually(async () => expect(sizes(await scrape())).toEqual(truth()));
   const value = await scrape();
-  expect(value('delivery_dlq_entered_total', { filter: 'all' })).toBe(30);
+  expect(value('delivery_dlq_entered_total')).toBe(30);
   expect(value('delivery_dlq_found_by_rescan_total')).toBe(0);
   expect(await rounds()).toBeGreaterThan(10);
 });
@@ -111,5 +112,5 @@ it('finds removals of a small queue at once', async () => {
   await eventually(async () => expect(sizes(await scrape())).toEqual(truth()));
   for (const id of ids.slice(0, 15)) emulator.state.removeDlqEntry(id);
   await eventually(async () => expect(sizes(await scrape())).toEqual(truth()));
-  expect((await scrape())('delivery_dlq_left_total', { filter: 'all', reason: 'unknown' })).toBe(15);
+  expect((await scrape())('delivery_dlq_left_total', { reason: 'unknown' })).toBe(15);
 });

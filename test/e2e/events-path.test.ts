@@ -27,7 +27,7 @@ async function setUp(eventPaths: 'both' | 'events' | 'logs', paths: object = {})
 type Agent = Awaited<ReturnType<typeof setUp>>;
 
 const events = (value: Agent['value'], outcome: string) =>
-  value('delivery_api_requests_total', { endpoint: 'events', outcome });
+  value('delivery_watch_api_requests_total', { endpoint: 'events', outcome });
 const TAIL = { collector: 'events', round: 'tail' };
 
 it('finds the event log under its newer name, and remembers it', async () => {

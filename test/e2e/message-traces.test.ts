@@ -87,7 +87,7 @@ describe('traces of messages', () => {
       isError,
     ]);
     expect(of).toEqual([
-      ['deliver api.example.com', 'producer', 0, 150, true],
+      ['deliver api.example.com', 'internal', 0, 150, true],
       ['wait', 'internal', 0, 10, false],
       ['POST', 'client', 10, 60, true],
       ['POST', 'client', 110, 150, true],

@@ -64,7 +64,7 @@ function valueIn(text: string, series: string): number | undefined {
 }
 
 const failed = (text: string, account: string, outcome: string) =>
-  valueIn(text, `delivery_api_requests_total{account="${account}",endpoint="dlq",outcome="${outcome}"}`) ?? 0;
+  valueIn(text, `delivery_watch_api_requests_total{account="${account}",endpoint="dlq",outcome="${outcome}"}`) ?? 0;
 
 describe('an outage with restarts in the middle', () => {
   it('resolves nothing and tells nothing twice until there is data again', async () => {

@@ -60,7 +60,7 @@ describe('serve', () => {
     const service = await serve((_request, response) => json(response, { messages: [], events: [] }));
     const budget = { requestsPerSecond: 0.001, burst: 1 };
     const { agent, value } = await startServe({ accounts: [{ ...account(service.url), budget }] });
-    await eventually(async () => expect(await value('delivery_api_budget_remaining')).toBeLessThan(199_999));
+    await eventually(async () => expect(await value('delivery_watch_api_budget_remaining')).toBeLessThan(199_999));
     const start = performance.now();
     agent.kill('SIGTERM');
     expect(await agent.ended).toBe(0);
@@ -157,7 +157,7 @@ describe('serve', () => {
     expect(await value('delivery_collector_consecutive_failures')).toBeGreaterThan(3);
     expect(await value('delivery_collector_data_timestamp_seconds')).toBeGreaterThan(1_700_000_000);
     expect(
-      await value('delivery_api_requests_total', { endpoint: 'flow_control', outcome: 'forbidden' }),
+      await value('delivery_watch_api_requests_total', { endpoint: 'flow_control', outcome: 'forbidden' }),
     ).toBeGreaterThan(3);
 
     status = 200;
@@ -212,14 +212,14 @@ describe('serve', () => {
       collect: onlyFlowControl('100ms'),
     });
     await eventually(async () => expect(await value('delivery_up', { account: 'well' })).toBe(1));
-    const rounds = await value('delivery_api_requests_total', {
+    const rounds = await value('delivery_watch_api_requests_total', {
       account: 'well',
       endpoint: 'flow_control',
       outcome: 'ok',
     });
     await eventually(async () =>
       expect(
-        await value('delivery_api_requests_total', { account: 'well', endpoint: 'flow_control', outcome: 'ok' }),
+        await value('delivery_watch_api_requests_total', { account: 'well', endpoint: 'flow_control', outcome: 'ok' }),
       ).toBeGreaterThan((rounds ?? 0) + 3),
     );
     const probe = await fetch(`${url}/probe?account=a`);
@@ -267,15 +267,15 @@ describe('snapshot', () => {
     const { well } = await services();
     const table = await run([well]);
     expect(table).toMatchObject({ code: 0, stderr: '' });
-    expect(table.stdout).toMatch(/^a {8}dlq_messages +all +1$/m);
-    expect(table.stdout).toMatch(/dlq_oldest_message_timestamp_seconds +all +1970-01-01T00:00:00.000Z$/m);
+    expect(table.stdout).toMatch(/^a {8}dlq_messages +1$/m);
+    expect(table.stdout).toMatch(/dlq_oldest_message_timestamp_seconds +1970-01-01T00:00:00.000Z$/m);
     expect(table.stdout).toContain('a\u{fffd}[2J');
     const parsed = JSON.parse((await run([well], '--json')).stdout);
     expect(parsed.accounts).toMatchObject([{ account: 'a', up: true }]);
     expect(parsed.samples).toContainEqual({
       account: 'a',
       metric: 'delivery_dlq_messages',
-      labels: { filter: 'all' },
+      labels: {},
       value: 1,
     });
     const text = (await run([well], '--prometheus')).stdout;

@@ -52,8 +52,8 @@ describe.skipIf(!requireProgram('prometheus'))('a real Prometheus', () => {
     // Both sides move in real time, so they are compared until one look finds them at the same moment.
     await eventually(async () => {
       const before = (await (await fetch(`${emulator}/_emulator/state`)).json()) as EmulatorTruth;
-      const [all] = await prometheus.query('delivery_dlq_messages{filter="all"}');
-      const by500 = await prometheus.query('delivery_dlq_messages{filter="status-500"}');
+      const [all] = await prometheus.query('delivery_dlq_messages');
+      const by500 = await prometheus.query('delivery_dlq_filter_messages{filter="status-500"}');
       const keys = await prometheus.query('delivery_flow_control_waitlist_size');
       expect(all?.value).toBe(before.dlq.total);
       expect(by500[0]?.value).toBe(before.dlq.byResponseStatus['500']);
@@ -115,14 +115,13 @@ describe.skipIf(!requireProgram('prometheus'))('a real Prometheus', () => {
       expect(await values(`delivery_flow_control_waitlist_size{account="${account}"}`, 'flow_control_key')).toEqual(
         Object.fromEntries(emulator.state.waitlists()),
       );
-      expect(await values(`delivery_dlq_messages{account="${account}"}`, 'filter')).toEqual({
-        all: emulator.state.countDlq(),
+      const [whole] = await prometheus.query(`delivery_dlq_messages{account="${account}"}`);
+      expect(whole?.value).toBe(emulator.state.countDlq());
+      expect(await values(`delivery_dlq_filter_messages{account="${account}"}`, 'filter')).toEqual({
         'status-500': emulator.state.countDlq(({ responseStatus }) => responseStatus === 500),
         emails: emulator.state.countDlq(({ queueName }) => queueName === 'emails'),
       });
-      const [oldest] = await prometheus.query(
-        `delivery_dlq_oldest_message_timestamp_seconds{account="${account}",filter="all"}`,
-      );
+      const [oldest] = await prometheus.query(`delivery_dlq_oldest_message_timestamp_seconds{account="${account}"}`);
       expect(oldest?.value).toBeCloseTo(
         Math.min(...emulator.state.dlqRows().map(({ createdAt }) => createdAt)) / 1000,
         3,
@@ -144,7 +143,7 @@ describe.skipIf(!requireProgram('prometheus'))('a real Prometheus', () => {
     );
     // What we say we sent is what the service received.
     const emulatorCalls = Object.values(emulator.state.calls()).reduce((sum, calls) => sum + calls, 0);
-    const [sent] = await prometheus.query('sum(delivery_api_requests_total)');
+    const [sent] = await prometheus.query('sum(delivery_watch_api_requests_total)');
     expect(sent?.value).toBeGreaterThan(10);
     expect(sent?.value).toBeLessThanOrEqual(emulatorCalls);
   });
@@ -161,7 +160,7 @@ describe.skipIf(!requireProgram('prometheus'))('a real Prometheus', () => {
     });
     afterThisTest(() => prometheus.stop());
     const replicas = [one, two].map(({ page }) => new URL(page).host).sort();
-    for (const metric of ['up', 'delivery_up', 'delivery_dlq_messages{filter="all"}']) {
+    for (const metric of ['up', 'delivery_up', 'delivery_dlq_messages']) {
       await eventually(async () => {
         const found = await prometheus.query(metric);
         expect(found.map(({ metric: { instance, replica } }) => [instance, replica]).sort()).toEqual(

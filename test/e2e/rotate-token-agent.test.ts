@@ -33,12 +33,12 @@ it('a running agent takes the new token without one failed round, however long t
   // Reset at once, and the answer comes byte by byte: for a second the service takes a token that nobody has.
   rotation.fault({ kind: 'drip', dripMs: 1 });
   expect((await rotation.run()).code).toBe(0);
-  const answered = await sum('delivery_api_requests_total', { outcome: 'ok' });
+  const answered = await sum('delivery_watch_api_requests_total', { outcome: 'ok' });
   await eventually(async () =>
-    expect(await sum('delivery_api_requests_total', { outcome: 'ok' })).toBeGreaterThan((answered ?? 0) + 50),
+    expect(await sum('delivery_watch_api_requests_total', { outcome: 'ok' })).toBeGreaterThan((answered ?? 0) + 50),
   );
   // It did meet the refusal …
-  expect(await sum('delivery_api_requests_total', { outcome: 'unauthorized' })).toBeGreaterThan(0);
+  expect(await sum('delivery_watch_api_requests_total', { outcome: 'unauthorized' })).toBeGreaterThan(0);
   // … and nobody saw anything of it.
   expect(await sum('delivery_up')).toBe(1);
   expect(await sum('delivery_collector_consecutive_failures')).toBe(0);

@@ -57,7 +57,7 @@ describe('PromQL in runbooks', () => {
       for (const [label, matcher] of Object.entries(matchers)) {
         const values =
           LABEL_VALUES.get(name)?.[label] ??
-          (name === 'delivery_api_requests_total' && label === 'outcome' ? OUTCOMES : undefined);
+          (name === 'delivery_watch_api_requests_total' && label === 'outcome' ? OUTCOMES : undefined);
         const [, value = ''] = /^="(.*)"$/.exec(matcher) ?? [];
         if (values && value) expect(values).toContain(value);
       }

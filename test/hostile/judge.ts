@@ -28,9 +28,9 @@ export function faultsOfWell(scrape: Scrape, account: string): string[] {
   expect('delivery_token_rejected', [0]);
   for (const collector of LISTS) expect('delivery_collector_data_stale', [0], { collector });
   for (const collector of LISTS) expect('delivery_rows_rejected_total', [0], { collector });
-  expect('delivery_dlq_messages', [WELL.deadLetters], { filter: 'all' });
-  expect('delivery_dlq_oldest_message_timestamp_seconds', [WELL.oldest], { filter: 'all' });
-  expect('delivery_dlq_newest_message_timestamp_seconds', [WELL.newest], { filter: 'all' });
+  expect('delivery_dlq_messages', [WELL.deadLetters]);
+  expect('delivery_dlq_oldest_message_timestamp_seconds', [WELL.oldest]);
+  expect('delivery_dlq_newest_message_timestamp_seconds', [WELL.newest]);
   expect('delivery_flow_control_keys', [Object.keys(WELL.waiting).length]);
   for (const [key, size] of Object.entries(WELL.waiting)) {
     expect('delivery_flow_control_waitlist_size', [size], { flow_control_key: key });
@@ -82,7 +82,7 @@ export function createWellWatch(accounts: readonly string[], patience: number): 
 
 /** Requests that ended as a bug of the agent. */
 export function bugsOf(scrape: Scrape): string[] {
-  const counted = scrape.families.filter(({ name }) => /^delivery_api_requests(_total)?$/.test(name));
+  const counted = scrape.families.filter(({ name }) => /^delivery_watch_api_requests(_total)?$/.test(name));
   return counted
     .flatMap(({ samples }) => samples)
     .filter(({ labels, value }) => labels.outcome === 'bug' && value > 0)
@@ -94,7 +94,7 @@ export function missingOf(service: HostileService, scrape: Scrape, status: Statu
   const { name: account, counted = 'each', shows = {} } = service;
   const missing: string[] = [];
   const requests = (endpoint: string, outcome: string) =>
-    scrape.value('delivery_api_requests_total', { account, endpoint, outcome }) ?? 0;
+    scrape.value('delivery_watch_api_requests_total', { account, endpoint, outcome }) ?? 0;
   const endings = endingsOf(service);
   for (const list of LISTS) {
     const ending = endings[list];

@@ -60,7 +60,7 @@ export function createTally(): Tally {
 
   function requests(): string[][] {
     const sums = new Map<string, { well: number; hostile: number }>();
-    for (const { labels, value } of last?.families.find(({ name }) => name.startsWith('delivery_api_requests'))
+    for (const { labels, value } of last?.families.find(({ name }) => name.startsWith('delivery_watch_api_requests'))
       ?.samples ?? []) {
       const sum = sums.get(labels.outcome ?? '') ?? { well: 0, hostile: 0 };
       sum[labels.account?.startsWith('well-') ? 'well' : 'hostile'] += value;

@@ -47,8 +47,8 @@ describe('soak', () => {
     const shown = scraped(
       [
         '# HELP delivery_up x\n# TYPE delivery_up gauge\ndelivery_up{account="well-1"} 0',
-        '# HELP delivery_api_requests_total x\n# TYPE delivery_api_requests_total counter',
-        'delivery_api_requests_total{account="well-1",endpoint="dlq",outcome="bug"} 1\n',
+        '# HELP delivery_watch_api_requests_total x\n# TYPE delivery_watch_api_requests_total counter',
+        'delivery_watch_api_requests_total{account="well-1",endpoint="dlq",outcome="bug"} 1\n',
       ].join('\n'),
     );
     expect(faultsOfWell(shown, 'well-1')).toContain('well-1: delivery_up[] is 0, not 1');

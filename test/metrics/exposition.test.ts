@@ -59,7 +59,9 @@ describe('the exposition', () => {
   });
 
   test('of everything in OpenMetrics 1.0.0', async () => {
-    expect(CONTENT_TYPES.openmetrics).toBe('application/openmetrics-text; version=1.0.0; charset=utf-8');
+    expect(CONTENT_TYPES.openmetrics).toBe(
+      'application/openmetrics-text; version=1.0.0; charset=utf-8; escaping=underscores',
+    );
     await expect(text('everything', 'openmetrics')).toMatchFileSnapshot('exposition.openmetrics');
   });
 

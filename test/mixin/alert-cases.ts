@@ -49,14 +49,14 @@ const finished = (outcome: string, destination?: string) =>
 const events = (state: string, destination?: string) =>
   `delivery_events_total{state="${state}"${destination ? `,destination="${destination}"` : ''}}`;
 const requests = (outcome: string, endpoint = 'dlq') =>
-  `delivery_api_requests_total{endpoint="${endpoint}",outcome="${outcome}"}`;
+  `delivery_watch_api_requests_total{endpoint="${endpoint}",outcome="${outcome}"}`;
 const notified = (outcome: string, notifier = 'ops') =>
-  `delivery_notifications_total{notifier="${notifier}",outcome="${outcome}"}`;
+  `delivery_watch_notifications_total{notifier="${notifier}",outcome="${outcome}"}`;
 const IN_TIME = 'delivery_message_time_to_deliver_seconds_bucket{le="300.0"}';
 const DELIVERED = 'delivery_message_time_to_deliver_seconds_count';
-const DLQ = 'delivery_dlq_messages{filter="all"}';
-const ENTERED = 'delivery_dlq_entered_total{filter="all"}';
-const OLDEST = 'delivery_dlq_oldest_entered_timestamp_seconds{filter="all"}';
+const DLQ = 'delivery_dlq_messages';
+const ENTERED = 'delivery_dlq_entered_total';
+const OLDEST = 'delivery_dlq_oldest_entered_timestamp_seconds';
 const NEWEST = 'delivery_event_log_newest_timestamp_seconds';
 const WAITLIST = 'delivery_flow_control_waitlist_size{flow_control_key="mail"}';
 const PAUSED = 'delivery_flow_control_paused{flow_control_key="mail"}';
@@ -299,10 +299,9 @@ export const alertCases: readonly AlertCase[] = [
   },
   {
     alert: 'DeliveryDlqFirstEntry',
-    labels: { filter: 'all' },
     fires: { [DLQ]: from(10, 1) },
     at: 10,
-    says: 'Messages in the dead-letter queue of a (filter all), which was empty within the last hour: 1.',
+    says: 'Messages in the dead-letter queue of a, which was empty within the last hour: 1.',
     below: {
       'more where there were some': { [DLQ]: minute => 1 + minute },
       'some at the first sight': { [DLQ]: minute => (minute < 10 ? undefined : 7) },
@@ -311,10 +310,9 @@ export const alertCases: readonly AlertCase[] = [
   },
   {
     alert: 'DeliveryDlqGrowing',
-    labels: { filter: 'all' },
     fires: { [DLQ]: minute => 100 + Math.floor(minute / 5) },
     at: 90,
-    says: 'The dead-letter queue of a (filter all) is growing by 12 messages per hour.',
+    says: 'The dead-letter queue of a is growing by 12 messages per hour.',
     below: {
       'nine an hour': { [DLQ]: minute => Math.floor((minute * 9) / 60) },
       'one step': { [DLQ]: from(100, 30) },
@@ -328,10 +326,9 @@ export const alertCases: readonly AlertCase[] = [
   },
   {
     alert: 'DeliveryDlqExpiringSoon',
-    labels: { filter: 'all' },
     fires: { [OLDEST]: flat(60), delivery_dlq_retention_seconds: flat(10_000) },
     at: 150,
-    says: 'The oldest message in the dead-letter queue of a (filter all) entered it 2h 29m 0s ago, more than 80% of its retention.',
+    says: 'The oldest message in the dead-letter queue of a entered it 2h 29m 0s ago, more than 80% of its retention.',
     below: {
       '80 %': { [OLDEST]: ago(8000), delivery_dlq_retention_seconds: flat(10_000) },
       'nobody knows how long they are kept': { [OLDEST]: flat(0) },

@@ -80,7 +80,7 @@ describe('the checks of expressions', () => {
     ['sum(delivery_dlq_messages)', ['delivery_dlq_messages is summed over filter']],
     ['sum without (filter) (delivery_dlq_messages)', ['delivery_dlq_messages is summed over filter']],
     ['sum by (filter) (delivery_dlq_messages)', []],
-    ['sum(delivery_dlq_messages{filter="all"})', []],
+    ['sum(delivery_dlq_messages)', []],
     [
       'max without (instance) (delivery_dlq_message)',
       [

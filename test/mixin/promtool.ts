@@ -108,7 +108,7 @@ export function testRules(alerts: readonly string[], tests: readonly RuleTest[])
 
 export const JOB = 'delivery-watch';
 
-const isOfAgent = (family: string) => family === 'delivery_notifications_total';
+const isOfAgent = (family: string) => family === 'delivery_watch_notifications_total';
 
 /** Series of one replica, each changed. */
 export function replica(

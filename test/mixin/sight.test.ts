@@ -72,9 +72,14 @@ describe.skipIf(!requireProgram('promtool'))('what is known of sight, by promtoo
     const input = { ...replica(state), ...replica(sees, 'two:10922') };
     const both = { ...replica(state), ...replica(state, 'two:10922') };
     const blind = (value: number) => ({
-      expr: 'account_collector:delivery_blind:min',
+      expr: 'account_collector:delivery_collector_data_stale:min',
       minute: 60,
-      expected: [{ labels: `account_collector:delivery_blind:min{job="${JOB}",account="a",collector="dlq"}`, value }],
+      expected: [
+        {
+          labels: `account_collector:delivery_collector_data_stale:min{job="${JOB}",account="a",collector="dlq"}`,
+          value,
+        },
+      ],
     });
     const alerts = ['DeliveryBlind', 'DeliveryDlqGrowing'];
     expect(
@@ -155,7 +160,7 @@ describe.skipIf(!requireProgram('promtool'))('what is known of sight, by promtoo
       'delivery_messages_finished_total{outcome="delivered",destination="a"}': minute => 3 * minute,
       'delivery_messages_finished_total{outcome="failed",destination="b"}': minute => minute,
     };
-    const labels = `account:delivery_finished:increase1h{job="${JOB}",account="a"}`;
+    const labels = `account:delivery_messages_finished:increase1h{job="${JOB}",account="a"}`;
     expect(
       testRules(
         ['DeliveryErrorBudgetFastBurn'],
@@ -165,11 +170,16 @@ describe.skipIf(!requireProgram('promtool'))('what is known of sight, by promtoo
             input: { ...replica(input), ...replica(input, 'two:10922') },
             minutes: 60,
             queries: [
-              { expr: 'account:delivery_finished:increase1h', minute: 60, expected: [{ labels, value: 240 }] },
+              { expr: 'account:delivery_messages_finished:increase1h', minute: 60, expected: [{ labels, value: 240 }] },
               {
-                expr: 'account:delivery_error_ratio:rate1h',
+                expr: 'account:delivery_messages_failed_per_finished:ratio_rate1h',
                 minute: 60,
-                expected: [{ labels: labels.replace(/^[^{]*/, 'account:delivery_error_ratio:rate1h'), value: 0.25 }],
+                expected: [
+                  {
+                    labels: labels.replace(/^[^{]*/, 'account:delivery_messages_failed_per_finished:ratio_rate1h'),
+                    value: 0.25,
+                  },
+                ],
               },
             ],
           },

@@ -163,26 +163,25 @@ const STATES: Readonly<Record<string, string>> = {
   canceled: 'CANCELED',
 };
 
+/** The series of the whole queue, or of the filter. */
+function seriesOf(selection: Selection, name: string, more = ''): string {
+  const labels = [...(selection === 'all' ? [] : [`filter="${selection}"`]), ...(more === '' ? [] : [more])].join(',');
+  return `delivery_dlq_${selection === 'all' ? '' : 'filter_'}${name}${labels === '' ? '' : `{${labels}}`}`;
+}
+
 function checkQueue(world: NumberWorld, { samples }: Scrape, into: { wrong: string[]; count: number }): void {
   const { truth, shape } = world;
   const get = (series: string) => samples.get(series);
   for (const selection of ['all', 'errors'] as const) {
-    const series = `delivery_dlq_messages{filter="${selection}"}`;
-    checkCount(
-      world,
-      selection,
-      series,
-      get(series) ?? (selection === 'all' ? get('delivery_dlq_messages') : undefined),
-      () => true,
-      into,
-    );
+    const series = seriesOf(selection, 'messages');
+    checkCount(world, selection, series, get(series), () => true, into);
     const walks = walksOf(world, selection);
     for (const [name, time] of [
       ['oldest_message', (entry: Entry) => entry.createdAt],
       ['newest_message', (entry: Entry) => entry.createdAt],
       ['oldest_entered', (entry: Entry) => entry.enteredAt],
     ] as const) {
-      const series = `delivery_dlq_${name}_timestamp_seconds{filter="${selection}"}`;
+      const series = seriesOf(selection, `${name}_timestamp_seconds`);
       const value = get(series);
       if (value === undefined) continue;
       into.count += 1;
@@ -200,10 +199,9 @@ function checkQueue(world: NumberWorld, { samples }: Scrape, into: { wrong: stri
     }
   }
   for (const [series, value] of samples) {
-    const [, dimension, shown] =
-      /^delivery_dlq_breakdown_messages\{dimension="(\w+)",value="([^"]*)"\}/.exec(series) ?? [];
-    if (dimension === 'urlHost') checkCount(world, 'all', series, value, ({ host }) => host === shown, into);
-    if (dimension === 'responseStatus')
+    const [, dimension, shown] = /^delivery_dlq_messages_by_(\w+)\{\w+="([^"]*)"\}/.exec(series) ?? [];
+    if (dimension === 'url_host') checkCount(world, 'all', series, value, ({ host }) => host === shown, into);
+    if (dimension === 'response_status')
       checkCount(world, 'all', series, value, ({ status }) => String(status) === shown, into);
     const [, state = ''] = /^delivery_dlq_failure_callbacks\{state="(\w+)"\}/.exec(series) ?? [];
     if (STATES[state] && shape.source !== 'apart' && !shape.isMute)
@@ -314,10 +312,10 @@ function checkCounts(
     const gone = of.filter(({ leftAt }) => leftAt !== undefined && leftAt <= now).length;
     let left = 0;
     for (const reason of ['expired', 'removed', 'unknown'])
-      left += rising.get(`delivery_dlq_left_total{filter="${selection}",reason="${reason}"}`) ?? 0;
+      left += rising.get(seriesOf(selection, 'left_total', `reason="${reason}"`)) ?? 0;
     into.count += 2;
     if (left > gone + hiddenOnce) into.wrong.push(`${left} of ${selection} are counted as left, and ${gone} have`);
-    const entered = rising.get(`delivery_dlq_entered_total{filter="${selection}"}`) ?? 0;
+    const entered = rising.get(seriesOf(selection, 'entered_total')) ?? 0;
     if (entered > of.length + hiddenOnce)
       into.wrong.push(`${entered} of ${selection} are counted as entered, and ${of.length} have`);
   }

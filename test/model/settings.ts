@@ -123,7 +123,7 @@ alerts:
   enabled: true
   evaluateEvery: 2m
   rules:
-    - { name: DlqHigh, when: { above: { metric: delivery_dlq_messages, labels: { filter: all }, value: 6 } } }
+    - { name: DlqHigh, when: { above: { metric: delivery_dlq_messages, value: 6 } } }
     - { name: FlowWaiting, when: { above: { metric: delivery_flow_control_waitlist_size, labels: { flow_control_key: tenant-0 }, value: 5 } } }
     - { name: TokenRefused, when: { above: { metric: delivery_token_rejected, value: 0 } } }
     - { name: DlqStale, when: { stale: { collector: dlq, round: full } } }

@@ -98,6 +98,10 @@ describe('traces of the agent', () => {
         expect(span.attributes).toMatchObject({
           'http.request.method': 'GET',
           'server.address': '127.0.0.1',
+          'server.port': Number(new URL(emulator.url).port),
+          'url.full': expect.stringMatching(
+            /^http:\/\/127\.0\.0\.1:\d+\/v2\/\w+(\/REDACTED)?(\?\w+=REDACTED(&\w+=REDACTED)*)?$/,
+          ),
           'http.response.status_code': 200,
           outcome: 'ok',
         });

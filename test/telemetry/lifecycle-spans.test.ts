@@ -15,6 +15,7 @@ const traceOf = (events: readonly TracedEvent[], more: Partial<LifecycleTrace> =
   messageId: 'msg_1',
   events,
   host: 'api.example.com',
+  origin: 'https://api.example.com',
   method: 'POST',
   hasFlowControlKey: false,
   lateEvents: 0,
@@ -47,11 +48,10 @@ describe('the life of a message', () => {
   it('that was delivered at once', () => {
     const { lines, root, spans } = show('created@0 active@20 delivered@150=200');
     expect(lines).toEqual(['deliver api.example.com 0-150', 'wait 0-20', 'POST 20-150']);
-    expect(spans.map(({ kind }) => kind)).toEqual([SpanKind.PRODUCER, SpanKind.INTERNAL, SpanKind.CLIENT]);
+    expect(spans.map(({ kind }) => kind)).toEqual([SpanKind.INTERNAL, SpanKind.INTERNAL, SpanKind.CLIENT]);
     expect(root.attributes).toEqual({
       'messaging.system': 'message_delivery',
       'messaging.operation.name': 'deliver',
-      'messaging.operation.type': 'send',
       'messaging.message.id': 'msg_1',
       'messaging.destination.name': 'api.example.com',
       'server.address': 'api.example.com',
@@ -61,6 +61,8 @@ describe('the life of a message', () => {
     expect(spans[2]?.attributes).toEqual({
       'http.request.method': 'POST',
       'server.address': 'api.example.com',
+      'server.port': 443,
+      'url.full': 'https://api.example.com/REDACTED',
       'http.response.status_code': 200,
     });
     expect(root.status.code).toBe(SpanStatusCode.UNSET);

@@ -166,6 +166,8 @@ describe('what is sent', () => {
         'http.request.method': 'DELETE',
         'http.response.status_code': 302,
         'server.address': '127.0.0.1',
+        'server.port': Number(new URL(service.url).port),
+        'url.full': `${service.url}/eu/v2/workflows/dlq/callback/REDACTED`,
         'url.template': '/v2/workflows/dlq/callback/{dlqId}',
         outcome: 'ok',
       },

@@ -1,12 +1,12 @@
 import { z } from 'zod';
 import { Duration } from '../../kit/duration.ts';
-import { counter, gauge } from '../../metrics/family.ts';
 import { DLQ_FILTERS } from '../../upstream/api.ts';
-import { OTHER, seriesDropped } from '../cap.ts';
+import { OTHER } from '../cap.ts';
 import { type Collector, defineKind, type Observation, type ObserveContext, type Rounds } from '../collector.ts';
 import { DIMENSIONS, type Dimension } from './aggregate.ts';
 import type { TrackerOptions } from './callbacks.ts';
-import { chooseValues, type DlqFacts, type IsSuspected, type SelectionFacts, toFacts } from './facts.ts';
+import { chooseValues, type DlqFacts, type IsSuspected, toFacts } from './facts.ts';
+import { families, samples } from './families.ts';
 import { type Memory, restoreMemory, takeChanges } from './memory.ts';
 import { type Failure, MOST_OF_A_LOOK } from './reading.ts';
 import {
@@ -20,7 +20,6 @@ import {
   startSince,
   type Walk,
 } from './rounds.ts';
-import { LEFT_REASONS } from './selection.ts';
 import { foldWorkflows, readWorkflows, startWorkflows, type WorkflowReading } from './workflows.ts';
 
 const RESERVED = ['all', OTHER];
@@ -105,104 +104,15 @@ interface RoundWalk {
   readonly workflows?: WorkflowReading;
 }
 
-const WALKED = 'from the last complete walk in the background and what entered since';
-
 /** The dead-letter queue. It has no count operation, so it is walked; pages are folded and forgotten. */
 export const dlq = defineKind({
   name: 'dlq',
   configKey: 'dlq',
   options,
-  families: {
-    messages: gauge(
-      'delivery_dlq_messages',
-      `Messages in the dead-letter queue that match the filter, ${WALKED}. The filter all is the whole queue and overlaps the others: do not sum over filter.`,
-      ['filter'],
-    ),
-    oldest: gauge(
-      'delivery_dlq_oldest_message_timestamp_seconds',
-      `Creation time (createdAt) of the oldest message that matches the filter, ${WALKED}. Absent when there is none.`,
-      ['filter'],
-    ),
-    newest: gauge(
-      'delivery_dlq_newest_message_timestamp_seconds',
-      `Creation time (createdAt) of the newest message that matches the filter, ${WALKED}. Absent when there is none.`,
-      ['filter'],
-    ),
-    oldestEntered: gauge(
-      'delivery_dlq_oldest_entered_timestamp_seconds',
-      `When the message that matches the filter and is in the queue longest came into it (from its dlqId, else when it was first seen), ${WALKED}: what expiry counts from. Absent when there is none.`,
-      ['filter'],
-    ),
-    breakdown: gauge(
-      'delivery_dlq_breakdown_messages',
-      `Messages in the whole dead-letter queue by one dimension, ${WALKED}. __none__ is what has no such value, __other__ the sum of the values beyond dlq.maxSeriesPerBreakdown. Each dimension adds up to the whole.`,
-      ['dimension', 'value'],
-    ),
-    callbacks: gauge(
-      'delivery_dlq_failure_callbacks',
-      `Failed workflows in the dead-letter queue by the state of their failure callback, ${WALKED}. Only where the service reports it.`,
-      ['state'],
-    ),
-    suspected: gauge(
-      'delivery_dlq_failure_callbacks_suspected',
-      'Failure callbacks that complete walks in the background saw in progress, by this agent’s own clock, for longer than their retries can take: they seem stuck. Only where the service reports the state of failure callbacks.',
-      [],
-    ),
-    oldestInProgress: gauge(
-      'delivery_dlq_failure_callback_oldest_in_progress_timestamp_seconds',
-      'When, by this agent’s own clock, a complete walk in the background first saw the failure callback in progress that has been in progress longest without a break. Absent when there is none.',
-      [],
-    ),
-    entered: counter(
-      'delivery_dlq_entered_total',
-      'Messages that match the filter and were first seen after its first complete walk, read in the background. What comes and goes between two looks is not seen.',
-      ['filter'],
-    ),
-    left: counter(
-      'delivery_dlq_left_total',
-      'Messages that match the filter and were no longer listed at a complete walk in the background: expired when they were in the queue for longer than retention.dlq, else removed; unknown where the retention is not configured.',
-      ['filter', 'reason'],
-    ),
-    foundByRescan: counter(
-      'delivery_dlq_found_by_rescan_total',
-      'Messages that only a complete walk in the background found, though a look for new entries had come after them.',
-    ),
-    seriesDropped,
-  },
+  families,
   rounds: (options: DlqOptions) => cadences(options, options.rescanEvery),
-  samples({ selections, breakdowns, beyondCap, callbacks, foundByRescan, tracked, suspected }: DlqFacts) {
-    const each = (pick: (facts: SelectionFacts) => number | undefined) =>
-      [...selections].flatMap(([filter, facts]) => {
-        const value = pick(facts);
-        return value === undefined ? [] : [{ labels: { filter }, value }];
-      });
-    const inProgress = tracked?.sightings.filter(({ entry }) => entry.callbackState === 'in_progress') ?? [];
-    const sinceWhen = Math.min(...inProgress.map(({ firstSeenAt }) => firstSeenAt));
-    const seconds = (ms: number | undefined) => (ms === undefined ? undefined : ms / 1000);
-    return {
-      messages: each(({ messages }) => messages),
-      oldest: each(({ oldest }) => seconds(oldest)),
-      newest: each(({ newest }) => seconds(newest)),
-      oldestEntered: each(({ oldestEntered }) => seconds(oldestEntered)),
-      breakdown: [...breakdowns].flatMap(([dimension, counts]) =>
-        [...counts].map(([value, count]) => ({ labels: { dimension, value }, value: count })),
-      ),
-      callbacks: callbacks
-        ? CALLBACK_STATES.map(state => ({ labels: { state }, value: callbacks.get(state) ?? 0 }))
-        : [],
-      suspected: suspected === undefined ? [] : [{ labels: {}, value: suspected }],
-      oldestInProgress: inProgress.length > 0 ? [{ labels: {}, value: sinceWhen / 1000 }] : [],
-      entered: each(({ entered }) => entered),
-      left: [...selections].flatMap(([filter, { left }]) =>
-        LEFT_REASONS.map(reason => ({ labels: { filter, reason }, value: left[reason] })),
-      ),
-      foundByRescan: [{ labels: {}, value: foundByRescan }],
-      seriesDropped: [{ labels: { family: 'delivery_dlq_breakdown_messages' }, value: beyondCap }],
-    };
-  },
+  samples,
 });
-
-export const CALLBACK_STATES = ['in_progress', 'success', 'fail', 'canceled', 'unknown'] as const;
 
 function cadences({ every, filters }: DlqOptions, walkEvery: number): Rounds {
   return {

@@ -20,8 +20,8 @@ export interface SelectionFacts {
 export interface DlqFacts {
   readonly selections: ReadonlyMap<string, SelectionFacts>;
   readonly breakdowns: ReadonlyMap<Dimension, ReadonlyMap<string, number>>;
-  /** Values beyond the caps, all dimensions together. */
-  readonly beyondCap: number;
+  /** Values beyond the cap. */
+  readonly beyondCap: ReadonlyMap<Dimension, number>;
   /** Undefined when no entry has one. */
   readonly callbacks: ReadonlyMap<CallbackState, number> | undefined;
   readonly foundByRescan: number;
@@ -80,7 +80,7 @@ export function toFacts(memory: Memory, isSuspected: IsSuspected | undefined): D
   return {
     selections: new Map([all, ...filters].map(selection => [selection.name, factsOf(selection)])),
     breakdowns: new Map(values.map(([dimension, counts, shown]) => [dimension, cut(counts, shown)])),
-    beyondCap: values.reduce((sum, [, counts, shown]) => sum + Math.max(0, counts.size - shown.size), 0),
+    beyondCap: new Map(values.map(([dimension, counts, shown]) => [dimension, Math.max(0, counts.size - shown.size)])),
     callbacks: all.shown && all.shown.callbacks.size > 0 ? new Map(all.shown.callbacks) : undefined,
     foundByRescan,
     tracked: memory.callbacks.facts(),

@@ -72,11 +72,13 @@ export function createTraces(
   function create({ messageId, url, topic, queue, detail }: DeliveryEvent): OpenTrace {
     const short = (text: string | undefined) => (text === undefined ? undefined : boundText(text, LONGEST));
     const id = boundText(messageId, LONGEST);
+    const address = url === undefined ? undefined : URL.parse(url);
     return {
       traceId: hashedId(['message', account, id], 32),
       messageId: id,
       events: [],
-      host: short(url === undefined ? undefined : URL.parse(url)?.hostname),
+      host: short(address?.hostname),
+      origin: address?.hostname ? short(`${address.protocol}//${address.host}`) : undefined,
       method: short(detail?.method),
       topic: short(topic),
       queue: short(queue),

@@ -103,15 +103,17 @@ function createAgent(emulator: Emulator, account: EmulatedAccount, inner: Store)
     gauges(slot: Awaited<ReturnType<typeof boot>>['slot']) {
       const { now } = slot.visible();
       const samples = now === undefined ? undefined : dlq.samples(now);
-      const of = (filter: string) => samples?.messages?.find(({ labels }) => labels.filter === filter)?.value;
-      return { all: of('all'), emails: of('emails'), broken: sum(samples?.breakdown ?? []) };
+      const emails = samples?.filterMessages?.find(({ labels }) => labels.filter === 'emails')?.value;
+      return {
+        all: samples?.messages?.[0]?.value,
+        emails,
+        broken: sum([...(samples?.urlHost ?? []), ...(samples?.responseStatus ?? [])]),
+      };
     },
     counters(slot: Awaited<ReturnType<typeof boot>>['slot']) {
       const { committed } = slot.visible();
       const { entered = [], left = [] } = committed ? dlq.samples(committed) : {};
-      const ofAll = (samples: typeof entered | typeof left) =>
-        sum(samples.filter(each => each.labels.filter === 'all'));
-      return { entered: ofAll(entered), left: ofAll(left) };
+      return { entered: sum(entered), left: sum(left) };
     },
   };
 }

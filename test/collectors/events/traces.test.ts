@@ -102,6 +102,7 @@ describe('what is told of a message', () => {
           { state: 'failed', time: time + 1, dueAt: 0, status: 500 },
         ].reverse(),
         host: 'api.example.com',
+        origin: 'https://api.example.com',
         method: 'POST',
         queue: 'q',
         schedule: 's',

@@ -1,0 +1,179 @@
+import { counter, type Family, gauge, type SamplesOf } from '../../metrics/family.ts';
+import { seriesDropped } from '../cap.ts';
+import type { Dimension } from './aggregate.ts';
+import type { DlqFacts, SelectionFacts } from './facts.ts';
+import { LEFT_REASONS } from './selection.ts';
+
+export const CALLBACK_STATES = ['in_progress', 'success', 'fail', 'canceled', 'unknown'] as const;
+
+const WALKED = 'from the last complete walk in the background and what entered since';
+const REASONS =
+  'expired when they were in the queue for longer than retention.dlq, else removed; unknown where the retention is not configured';
+
+const breakdownOf = (label: string, what: string): Family =>
+  gauge(
+    `delivery_dlq_messages_by_${label}`,
+    `Messages in the whole dead-letter queue by ${what}, ${WALKED}. __none__: without one; __other__: those beyond dlq.maxSeriesPerBreakdown, summed. Adds up to delivery_dlq_messages. Shown where collect.dlq.breakdowns has it.`,
+    [label],
+  );
+
+/** One family for each dimension; its only label is the dimension's name in snake_case. */
+export const breakdownFamilies = {
+  urlHost: breakdownOf('url_host', 'host of the destination'),
+  method: breakdownOf('method', 'HTTP method'),
+  state: breakdownOf('state', 'state'),
+  topic: breakdownOf('topic', 'topic (URL group)'),
+  queue: breakdownOf('queue', 'queue'),
+  schedule: breakdownOf('schedule', 'schedule'),
+  label: breakdownOf('label', 'first label'),
+  responseStatus: breakdownOf('response_status', 'HTTP status of the last answer'),
+  api: breakdownOf('api', 'API'),
+  callbackState: breakdownOf('callback_state', 'state of the failure callback'),
+} as const satisfies Readonly<Record<Dimension, Family>>;
+
+/** What is shown of each named filter. */
+export const filterFamilies = {
+  filterMessages: gauge(
+    'delivery_dlq_filter_messages',
+    `Messages in the dead-letter queue that match the filter, ${WALKED}. Filters overlap: do not sum over them.`,
+    ['filter'],
+  ),
+  filterOldest: gauge(
+    'delivery_dlq_filter_oldest_message_timestamp_seconds',
+    `Creation time (createdAt) of the oldest message that matches the filter, ${WALKED}. Absent when there is none.`,
+    ['filter'],
+  ),
+  filterNewest: gauge(
+    'delivery_dlq_filter_newest_message_timestamp_seconds',
+    `Creation time (createdAt) of the newest message that matches the filter, ${WALKED}. Absent when there is none.`,
+    ['filter'],
+  ),
+  filterOldestEntered: gauge(
+    'delivery_dlq_filter_oldest_entered_timestamp_seconds',
+    `When the message that matches the filter and is in the queue longest entered it (from its dlqId, else when it was first seen), ${WALKED}. Absent when there is none.`,
+    ['filter'],
+  ),
+  filterEntered: counter(
+    'delivery_dlq_filter_entered_total',
+    'Messages that match the filter, first seen after its first complete walk, read in the background. A filter with another `match` counts anew.',
+    ['filter'],
+  ),
+  filterLeft: counter(
+    'delivery_dlq_filter_left_total',
+    `Messages that match the filter and that a complete walk in the background no longer listed: ${REASONS}. A filter with another \`match\` counts anew.`,
+    ['filter', 'reason'],
+  ),
+} as const;
+
+/** What is shown of the queue. The whole has no label: a total is no value of a label. */
+export const families = {
+  messages: gauge('delivery_dlq_messages', `Messages in the whole dead-letter queue, ${WALKED}.`),
+  oldest: gauge(
+    'delivery_dlq_oldest_message_timestamp_seconds',
+    `Creation time (createdAt) of the oldest message in the dead-letter queue, ${WALKED}. Absent when it is empty.`,
+  ),
+  newest: gauge(
+    'delivery_dlq_newest_message_timestamp_seconds',
+    `Creation time (createdAt) of the newest message in the dead-letter queue, ${WALKED}. Absent when it is empty.`,
+  ),
+  oldestEntered: gauge(
+    'delivery_dlq_oldest_entered_timestamp_seconds',
+    `When the message that is in the dead-letter queue longest entered it (from its dlqId, else when it was first seen), ${WALKED}: what expiry counts from. Absent when the queue is empty.`,
+  ),
+  ...breakdownFamilies,
+  callbacks: gauge(
+    'delivery_dlq_failure_callbacks',
+    `Failed workflows in the dead-letter queue by the state of their failure callback, ${WALKED}. Only where the service reports it.`,
+    ['state'],
+  ),
+  suspected: gauge(
+    'delivery_dlq_failure_callbacks_suspected',
+    'Failure callbacks that complete walks in the background saw in progress, by this agent’s own clock, for longer than their retries can take: they seem stuck. Only where the service reports the state of failure callbacks.',
+    [],
+  ),
+  oldestInProgress: gauge(
+    'delivery_dlq_failure_callback_oldest_in_progress_timestamp_seconds',
+    'When, by this agent’s own clock, a complete walk in the background first saw the failure callback in progress that has been in progress longest without a break. Absent when there is none.',
+    [],
+  ),
+  entered: counter(
+    'delivery_dlq_entered_total',
+    'Messages first seen in the dead-letter queue after its first complete walk, read in the background. What enters and leaves between two looks is not seen.',
+  ),
+  left: counter(
+    'delivery_dlq_left_total',
+    `Messages that a complete walk in the background no longer listed: ${REASONS}.`,
+    ['reason'],
+  ),
+  ...filterFamilies,
+  foundByRescan: counter(
+    'delivery_dlq_found_by_rescan_total',
+    'Messages that only a complete walk in the background found, though a look for new entries had come after them.',
+  ),
+  seriesDropped,
+} as const;
+
+/** The whole queue, or a filter of it, with the labels of its series. */
+interface Labelled<L> {
+  readonly labels: L;
+  readonly facts: SelectionFacts;
+}
+
+const seconds = (ms: number | undefined) => (ms === undefined ? undefined : ms / 1000);
+
+function valuesOf<L>(selections: readonly Labelled<L>[], pick: (facts: SelectionFacts) => number | undefined) {
+  return selections.flatMap(({ labels, facts }) => {
+    const value = pick(facts);
+    return value === undefined ? [] : [{ labels, value }];
+  });
+}
+
+const leftOf = <L>(selections: readonly Labelled<L>[]) =>
+  selections.flatMap(({ labels, facts }) =>
+    LEFT_REASONS.map(reason => ({ labels: { ...labels, reason }, value: facts.left[reason] })),
+  );
+
+export function samples({
+  selections,
+  breakdowns,
+  beyondCap,
+  callbacks,
+  foundByRescan,
+  tracked,
+  suspected,
+}: DlqFacts): SamplesOf<typeof families> {
+  const whole = [...selections].filter(([name]) => name === 'all').map(([, facts]) => ({ labels: {}, facts }));
+  const filters = [...selections]
+    .filter(([name]) => name !== 'all')
+    .map(([filter, facts]) => ({ labels: { filter }, facts }));
+  const inProgress = tracked?.sightings.filter(({ entry }) => entry.callbackState === 'in_progress') ?? [];
+  const sinceWhen = Math.min(...inProgress.map(({ firstSeenAt }) => firstSeenAt));
+  return {
+    messages: valuesOf(whole, ({ messages }) => messages),
+    oldest: valuesOf(whole, ({ oldest }) => seconds(oldest)),
+    newest: valuesOf(whole, ({ newest }) => seconds(newest)),
+    oldestEntered: valuesOf(whole, ({ oldestEntered }) => seconds(oldestEntered)),
+    entered: valuesOf(whole, ({ entered }) => entered),
+    left: leftOf(whole),
+    filterMessages: valuesOf(filters, ({ messages }) => messages),
+    filterOldest: valuesOf(filters, ({ oldest }) => seconds(oldest)),
+    filterNewest: valuesOf(filters, ({ newest }) => seconds(newest)),
+    filterOldestEntered: valuesOf(filters, ({ oldestEntered }) => seconds(oldestEntered)),
+    filterEntered: valuesOf(filters, ({ entered }) => entered),
+    filterLeft: leftOf(filters),
+    ...Object.fromEntries(
+      [...breakdowns].map(([dimension, counts]) => {
+        const [label = ''] = breakdownFamilies[dimension].labels;
+        return [dimension, [...counts].map(([value, count]) => ({ labels: { [label]: value }, value: count }))];
+      }),
+    ),
+    callbacks: callbacks ? CALLBACK_STATES.map(state => ({ labels: { state }, value: callbacks.get(state) ?? 0 })) : [],
+    suspected: suspected === undefined ? [] : [{ labels: {}, value: suspected }],
+    oldestInProgress: inProgress.length > 0 ? [{ labels: {}, value: sinceWhen / 1000 }] : [],
+    foundByRescan: [{ labels: {}, value: foundByRescan }],
+    seriesDropped: [...beyondCap].map(([dimension, value]) => ({
+      labels: { family: breakdownFamilies[dimension].name },
+      value,
+    })),
+  };
+}

@@ -1,0 +1,18 @@
+/**
+ * What OpenTelemetry's semantic conventions say of the server on an HTTP client span. `template`: the path with `{names}` where
+ * it has values; those and the values of `query` are redacted, and user, password and fragment left out.
+ */
+export function serverAttributes(
+  base: string,
+  template: string,
+  query?: URLSearchParams,
+): { 'server.address': string; 'server.port': number; 'url.full': string } {
+  const { protocol, hostname, host, port, pathname } = new URL(base);
+  const path = `${pathname.replace(/\/+$/, '')}${template.replace(/\{\w+\}/g, 'REDACTED')}`;
+  const names = [...new Set(query?.keys())].map(name => `${name}=REDACTED`).join('&');
+  return {
+    'server.address': hostname,
+    'server.port': port === '' ? (protocol === 'http:' ? 80 : 443) : Number(port),
+    'url.full': `${protocol}//${host}${path}${names === '' ? '' : `?${names}`}`,
+  };
+}
