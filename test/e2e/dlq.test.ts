@@ -28,9 +28,10 @@ async function setUp(dlq: object, entries: number) {
     },
     { DELIVERY_TOKEN: emulator.token },
   );
-  await agent.start();
+  agent.launch();
   const highest = new Map<string, number>();
   async function scrape() {
+    await agent.process.listensAt();
     const { families, sum } = await agent.scrape();
     for (const { name, type, samples } of families) {
       if (type !== 'counter' || !name.startsWith('delivery_dlq')) continue;
@@ -50,7 +51,7 @@ async function setUp(dlq: object, entries: number) {
   });
   async function kill() {
     expect(await agent.end()).toBe('SIGKILL');
-    await agent.start();
+    agent.launch();
   }
   return { emulator, ids, add, scrape, truth, sizes, kill };
 }
