@@ -110,7 +110,8 @@ export async function createAutoCancel(
   const { mode, rules } = config.autoCancel;
   if (mode === 'off' || rules.length === 0) return undefined;
   const opened = await Promise.all(deps.accounts.map(account => openAccountAutoCancel(account, deps)));
-  const commandAccounts = opened.map(({ account, journal, explain }) => ({ name: account, journal, explain }));
+  const policy = policyOf(config);
+  const commandAccounts = opened.map(({ account, journal, explain }) => ({ name: account, policy, journal, explain }));
   const handler = createCommandHandler({ store, accounts: () => commandAccounts, clock, log });
   const quietly = (what: string, work: (signal: AbortSignal) => Promise<void>) => async (signal: AbortSignal) => {
     try {
@@ -122,7 +123,6 @@ export async function createAutoCancel(
   const commands = quietly('commands could not be obeyed', () => handler.serve());
   // What was asked while no agent ran comes before anything else.
   await commands(new AbortController().signal);
-  const policy = policyOf(config);
   for (const rule of rules) {
     log.info({ rule: rule.name, mode: modeOf(rule, mode, clock.now()), policy }, 'a rule of auto-cancel is in force');
   }

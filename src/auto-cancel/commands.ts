@@ -150,6 +150,8 @@ export function answerChanges({ id }: Taken, answer: Answer, now: number): Chang
 /** One account as commands see it. */
 export interface CommandAccount {
   readonly name: string;
+  /** Hash of the rules in force. */
+  readonly policy: string;
   readonly journal: Journal;
   explain(id: string): Explanation | undefined;
 }
@@ -209,9 +211,11 @@ export function createCommandHandler({ store, accounts: current, clock, log }: C
   }
 
   async function approve(prefix: string, by: string): Promise<Answer> {
-    const waiting = current().flatMap(({ name, journal }) =>
+    const waiting = current().flatMap(({ name, policy, journal }) =>
       [...journal.state.actions.values()].flatMap(action =>
-        action.approvalUntil !== undefined && clock.now() < action.approvalUntil ? [{ name, journal, action }] : [],
+        action.approvalUntil !== undefined && clock.now() < action.approvalUntil
+          ? [{ name, policy, journal, action }]
+          : [],
       ),
     );
     const found = waiting.filter(
@@ -220,7 +224,14 @@ export function createCommandHandler({ store, accounts: current, clock, log }: C
     const [one, another] = found;
     if (!one) return { ok: false, why: `nothing waits for approval under ${prefix}` };
     if (another) return { ok: false, why: `${found.length} actions begin with ${prefix}` };
-    const { id, rule, approvedBy } = one.action;
+    const { id, rule, asker, approvedBy } = one.action;
+    // Its operator saw another rule, or another policy, than would act on the approval.
+    if (asker?.policy !== one.policy) {
+      return {
+        ok: false,
+        why: `the rules have changed since ${prefix} was asked about; it is asked about again if it is still stuck`,
+      };
+    }
     if (approvedBy === undefined) {
       await one.journal.append([{ at: clock.now(), action: id, step: 'approved', by }]);
     }

@@ -229,7 +229,12 @@ describe.each(['memory', 'sqlite'] as const)('commands through the %s store', ki
 
 it('a pause is of accounts, too, that are opened while the agent runs, and nothing is done in them before', async () => {
   const store = createMemoryStore();
-  const open = async (name: string) => ({ name, journal: await openJournal(store, name), explain: () => undefined });
+  const open = async (name: string) => ({
+    name,
+    policy: 'p',
+    journal: await openJournal(store, name),
+    explain: () => undefined,
+  });
   const accounts = [await open('a')];
   const handler = createCommandHandler({
     store,
@@ -245,4 +250,43 @@ it('a pause is of accounts, too, that are opened while the agent runs, and nothi
   expect(ready()).toEqual(['a']);
   await handler.serve();
   expect([ready(), accounts[1]?.journal.state.paused]).toEqual([['a', 'b'], { at: 1, by: 'ann', reason: 'r' }]);
+});
+
+it('an approval is of what was asked by the rules in force, and refused where others asked', async () => {
+  const store = createMemoryStore();
+  const clock = createManualClock();
+  const log = createTestLog();
+  const journal = await openJournal(store, 'a');
+  const target = { account: 'a', dlqId: 'd1', evidence: 'reported' } as never;
+  const until = clock.now() + 60_000;
+  await journal.append([
+    {
+      at: 1,
+      step: 'awaiting_approval',
+      action: 'action-1',
+      rule: 'r',
+      mode: 'approve',
+      policy: 'old',
+      target,
+      until,
+      evidence: [],
+    },
+  ]);
+  async function approve(policy: string) {
+    const accounts = () => [{ name: 'a', policy, journal, explain: () => undefined }];
+    const handler = createCommandHandler({ store, accounts, clock, log });
+    const options = { waitMs: 10_000, clock, signal: new AbortController().signal };
+    const answer = ask(store, { kind: 'approve', action: 'd1', by: 'ann' }, options);
+    await clock.advance(1);
+    await handler.serve();
+    await clock.advance(1000);
+    return answer;
+  }
+  expect(await approve('new')).toEqual({
+    ok: false,
+    why: 'the rules have changed since d1 was asked about; it is asked about again if it is still stuck',
+  });
+  expect(journal.state.actions.get('action-1')?.approvedBy).toBeUndefined();
+  expect(await approve('old')).toMatchObject({ ok: true });
+  expect(journal.state.actions.get('action-1')?.approvedBy).toBe('ann');
 });

@@ -45,7 +45,7 @@ store: { path: ${path} }
   });
   const commands = createCommandHandler({
     store,
-    accounts: () => journals.map(each => ({ ...each, explain: id => explanation(each.name, id) })),
+    accounts: () => journals.map(each => ({ ...each, policy: 'p', explain: id => explanation(each.name, id) })),
     clock: systemClock,
     log: createTestLog(),
   });

@@ -296,7 +296,8 @@ export async function createScene(section: object): Promise<Scene> {
       tracer: createTestTracer(),
     });
     const { journal, explain } = autoCancel;
-    commands = createCommandHandler({ store, accounts: () => [{ name: ACCOUNT, journal, explain }], clock, log });
+    const accounts = [{ name: ACCOUNT, policy: scene.policy, journal, explain }];
+    commands = createCommandHandler({ store, accounts: () => accounts, clock, log });
   }
 
   let read = 0;
