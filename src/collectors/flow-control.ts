@@ -84,6 +84,7 @@ export const flowControl = defineKind({
     ...(watch.length > 0 && { watch: { every: watchEvery, requests: watch.length, priority: 'flow_control' } }),
   }),
   auxiliary: ['watch'],
+  create: createFlowControl,
   samples({ keys, shown, beyondCap, beyondCapWaiting }: FlowControlFacts) {
     const each = (pick: (entry: FlowControlEntry) => number | undefined) =>
       shown.flatMap(entry => {

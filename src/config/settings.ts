@@ -12,15 +12,12 @@ const SHORTEST_INTERVAL = 10;
 /** What asks more often is likely a mistake. */
 const USUAL_INTERVAL = 1000;
 
-/** The sections of `collect` as far as their values depend on each other. */
-interface Collected {
-  readonly flowControl: { readonly every: number; readonly watchEvery: number };
+/** The sections of `collect` as far as their values depend on each other. Keys that end in `every` are intervals, in any section. */
+interface Collected extends Readonly<Record<string, object>> {
   readonly dlq: {
-    readonly every: number;
-    readonly rescanEvery: number;
     readonly filters: readonly { readonly name: string; readonly match: Readonly<Record<string, string | number>> }[];
   };
-  readonly events: { readonly every: number; readonly overlap: number; readonly lateSweep: number };
+  readonly events: { readonly overlap: number; readonly lateSweep: number };
 }
 
 function checkInterval(ms: number, path: Path, tell: Tell): void {
@@ -33,10 +30,13 @@ function checkTimeouts({ connectTimeout, timeout }: Config['upstream'], path: Pa
     tell.warn([...path, 'connectTimeout'], `is longer than timeout, ${formatDuration(timeout)}`);
 }
 
-function checkCollect({ flowControl, dlq, events }: Collected, at: (...keys: PropertyKey[]) => Path, tell: Tell): void {
-  for (const key of ['every', 'watchEvery'] as const) checkInterval(flowControl[key], at('flowControl', key), tell);
-  for (const key of ['every', 'rescanEvery'] as const) checkInterval(dlq[key], at('dlq', key), tell);
-  checkInterval(events.every, at('events', 'every'), tell);
+function checkCollect(collected: Collected, at: (...keys: PropertyKey[]) => Path, tell: Tell): void {
+  const { dlq, events } = collected;
+  for (const [section, options] of Object.entries(collected)) {
+    for (const [key, value] of Object.entries(options)) {
+      if (/^every$|Every$/.test(key) && typeof value === 'number') checkInterval(value, at(section, key), tell);
+    }
+  }
   if (events.overlap > events.lateSweep) {
     const [overlap, lateSweep] = [formatDuration(events.overlap), formatDuration(events.lateSweep)];
     tell.fault(at('events', 'overlap'), `is ${overlap}, and must be at most lateSweep, ${lateSweep}`);
@@ -103,12 +103,12 @@ function checkRule(rule: Rule, { accounts }: Config, now: number, path: Path, te
 
 /** Values that each may be, and together are not what they look like. */
 export function checkSettings(config: Config, now: number, tell: Tell): void {
-  checkCollect(config.collect as unknown as Collected, (...keys) => ['collect', ...keys], tell);
+  checkCollect(config.collect, (...keys) => ['collect', ...keys], tell);
   for (const [index, account] of config.accounts.entries()) {
     const own = ['accounts', index, 'collect'];
     // What an account does not override is said where it stands.
     const at = (...keys: PropertyKey[]) => (tell.isGiven([...own, ...keys]) ? [...own, ...keys] : ['collect', ...keys]);
-    if (tell.isGiven(own)) checkCollect(account.collect as unknown as Collected, at, tell);
+    if (tell.isGiven(own)) checkCollect(account.collect, at, tell);
     const warning = overBudget(account);
     if (warning) tell.warn(['accounts', index, 'budget', 'requestsPerDay'], warning);
     const upstream = ['accounts', index, 'upstream'];
