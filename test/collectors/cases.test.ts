@@ -34,9 +34,10 @@ const fileName = (name: string) => name.replaceAll('_', '-');
 function create(name: string, options: object, recorded: object | undefined): Collector {
   const key = collectors.find(kind => kind.name === name)?.configKey;
   if (key === undefined) return createAccountPlan(async () => recorded);
-  const off = Object.fromEntries(collectors.map(({ configKey }) => [configKey, { enabled: false }]));
+  const off = Object.fromEntries(Object.keys(collectOptions.shape).map(section => [section, { enabled: false }]));
+  if (!(key in off)) throw new Error(`collectOptions in src/collectors/index.ts has no section ${key}`);
   const [collector] = createCollectors(collectOptions.parse({ ...off, [key]: { ...options, enabled: true } }), {});
-  if (!collector) throw new Error(`collectOptions in src/collectors/index.ts has no section ${key}`);
+  if (!collector) throw new Error(`no collector ${name}`);
   return collector;
 }
 
