@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createFlowControl, flowControl } from '../../src/collectors/flow-control.ts';
-import type { FlowControlFacts } from '../../src/model/facts.ts';
+import { createFlowControl, type FlowControlFacts, flowControl } from '../../src/collectors/flow-control.ts';
 import { afterThisTest, createTestClient } from '../support/client.ts';
 import { json, startHttpService } from '../support/http-service.ts';
 
