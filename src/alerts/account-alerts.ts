@@ -125,7 +125,8 @@ export async function openAccountAlerts(deps: AccountAlertsDeps): Promise<Accoun
         await save();
         isStoreFailing = false;
       } catch (error) {
-        if (!isStoreFailing) log.error({ account, error: String(error) }, 'alerts go on, but are not stored');
+        if (!isStoreFailing)
+          log.error({ account, error: String(error) }, 'alerts are evaluated and sent, but not stored');
         isStoreFailing = true;
         // What was sent meanwhile needs no row any more.
         postings = postings.filter(each => each.changes().length > 0);

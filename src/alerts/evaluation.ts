@@ -58,7 +58,7 @@ export function createEvaluation(deps: EvaluationDeps): () => Promise<void> {
 
   /** The one alert of what is beyond the cap. */
   function overflow({ name, labels }: AlertRule, value: number): Candidate {
-    const summary = `${value} more series have the alert ${name} than the ${MOST_ALERTS} that are sent one by one.`;
+    const summary = `${name} has ${value} more series than the ${MOST_ALERTS} that get individual alerts.`;
     const identity = withoutEmpty({ ...labels, alertname: name, account, overflow: 'true' });
     return { rule: name, labels: identity, annotations: { summary }, value };
   }

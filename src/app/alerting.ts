@@ -63,7 +63,7 @@ function createReceivers({ config, env, clock, tracer }: AlertingDeps, post: Pos
   return receivers.map(receiver => traced(receiver, tracer));
 }
 
-/** Rules that can say something of an account: the others would for ever be unknown there. */
+/** Rules that apply to an account: all others would stay unknown there. */
 function rulesFor({ name, state }: Account, { alerts }: Config): readonly AlertRule[] {
   return alerts.rules.filter(
     ({ when }) => isAbout(when, name) && collectorsOf(when).every(collector => state(collector) !== undefined),
@@ -122,7 +122,7 @@ export async function openAlerting(deps: AlertingDeps): Promise<Alerting> {
       await close();
       const saved = await Promise.allSettled(opened.map(({ alerts }) => alerts.save()));
       const failed = saved.find(each => each.status === 'rejected');
-      if (failed) log.warn({ error: String(failed.reason) }, 'the last changes of alerts are not stored');
+      if (failed) log.warn({ error: String(failed.reason) }, 'the latest alert changes could not be stored');
     },
   };
 }

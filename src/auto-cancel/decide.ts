@@ -76,7 +76,10 @@ export function createDecider(deps: DecideDeps): Decider {
   }
 
   function logOpened(breaker: Breaker, reason: string | undefined): void {
-    log.error({ account, breaker, reason }, 'a breaker of auto-cancel has opened; reset-breaker closes it');
+    log.error(
+      { account, breaker, reason },
+      'auto-cancel breaker opened: nothing is cancelled until an operator runs reset-breaker',
+    );
   }
 
   async function openBreaker(breaker: Breaker, reason: string): Promise<void> {
@@ -144,7 +147,7 @@ export function createDecider(deps: DecideDeps): Decider {
       if (done.reason !== NEWER_WALK) decisions.skipped(judged, done.reason);
       return;
     }
-    log.info({ account, action, rule: rule.name, answer: done.answer.kind }, 'a cancel was answered');
+    log.info({ account, action, rule: rule.name, answer: done.answer.kind }, 'the service answered a cancel');
     if (done.outcome) decisions.ended(ref, done.outcome);
     if (done.outcome === 'rejected') logOpened('errors', state.breakers.get('errors')?.reason);
     await checkCancels();

@@ -133,7 +133,7 @@ function isError(answer: CancelAnswer): boolean {
   return answer.kind === 'unknown' || answer.kind === 'denied';
 }
 
-function foldBrake(state: JournalState, entry: JournalEntry): void {
+function foldStop(state: JournalState, entry: JournalEntry): void {
   const { at } = entry;
   if (entry.step === 'paused') state.paused = { at, by: entry.by, reason: entry.reason };
   else if (entry.step === 'resumed') state.paused = undefined;
@@ -173,7 +173,7 @@ function foldEnd(state: JournalState, action: Action, entry: Extract<JournalEntr
 export function foldEntry(state: JournalState, entry: JournalEntry): void {
   state.lastAt = entry.at;
   if (entry.action === undefined) {
-    foldBrake(state, entry);
+    foldStop(state, entry);
     return;
   }
   const { at, action: id } = entry;

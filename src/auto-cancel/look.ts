@@ -12,7 +12,7 @@ export class TooManyPages extends Error {
   override readonly name = 'TooManyPages';
 }
 
-/** The service answered, and what it answered does not tell what was asked. */
+/** The service answered, but the answer does not settle the question. */
 export class Unreadable extends Error {
   override readonly name = 'Unreadable';
 }

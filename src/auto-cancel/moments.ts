@@ -58,13 +58,16 @@ export function createMoments(deps: MomentsDeps): Moments {
   if (behind > 0) {
     log.warn(
       { account, seconds: behind / 1000 },
-      'the last line of the journal is of the future: limits count from it',
+      'the newest journal entry is in the future: limits count from its time',
     );
   }
   const time = createLimitClock(clock, state.lastAt, ms => {
     // More may have come than was seen.
     walksNeeded = (deps.walk().facts?.walks ?? walks) + WALKS_BEFORE;
-    log.warn({ account, seconds: ms / 1000 }, 'the clock was set: nothing is cancelled for some walks');
+    log.warn(
+      { account, seconds: ms / 1000 },
+      'the system clock was changed: nothing is cancelled before three more complete walks',
+    );
   });
 
   function accountMoment(walkAt?: number): AccountMoment {

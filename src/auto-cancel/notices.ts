@@ -19,11 +19,11 @@ function wordsOf(entry: Told): { readonly name: string; readonly summary: string
     return entry.step === 'marked'
       ? {
           name: 'DeliveryAutoCancelMarked',
-          summary: `A failure callback of ${account} looks stuck, and is judged again after ${until}.`,
+          summary: `A failure callback of ${account} seems stuck; a walk after ${until} judges it again.`,
         }
       : {
           name: 'DeliveryAutoCancelAwaitingApproval',
-          summary: `A stuck failure callback of ${account} may be cancelled if an operator approves until ${until}.`,
+          summary: `A stuck failure callback of ${account} waits for approval by an operator until ${until}.`,
         };
   }
   return entry.outcome === 'planned'
@@ -33,11 +33,11 @@ function wordsOf(entry: Told): { readonly name: string; readonly summary: string
       }
     : {
         name: 'DeliveryAutoCancelEnded',
-        summary: `The cancel of a failure callback of ${account} has ended: ${entry.outcome}.`,
+        summary: `The cancel of a failure callback of ${account} ended: ${entry.outcome}.`,
       };
 }
 
-/** What the callback would have told its owner. */
+/** What the callback would have reported to its owner. */
 function annotationsOf({ workflowRunId, workflowUrl, url, responseStatus, dlqId, messageId }: JournalTarget) {
   const all = {
     workflow_run_id: workflowRunId,

@@ -79,7 +79,7 @@ export function createCommitQueue({ account, collector, store, log }: CommitQueu
         for (const { key, value } of changes) if (value === null) put(key, value);
       }
       const why = cause instanceof Error ? `: ${cause.message}` : '';
-      throw new CommitError(`the store did not commit${why}`, { cause });
+      throw new CommitError(`the store could not commit${why}`, { cause });
     }
     // Nothing was added meanwhile: rounds of one collector commit one after the other.
     clear();
@@ -97,7 +97,7 @@ export function createCommitQueue({ account, collector, store, log }: CommitQueu
       const isFull = weight > MOST_WAITING;
       if (isFull && !isHeld) {
         const fields = { account, collector, rows: rows.size };
-        log.warn(fields, 'too many rows wait for the store; nothing more is taken in until it commits');
+        log.warn(fields, 'too many rows wait for the store; new data is not processed until it commits');
       }
       isHeld = isFull;
       if (!isFull) return;

@@ -57,7 +57,7 @@ async function* unpacked(packed: AsyncIterable<Buffer>, what: string): AsyncGene
 function decoded(packed: AsyncIterable<Buffer>, encoding: string, bounds: BodyBounds): AsyncIterable<Buffer> {
   if (encoding === 'identity') return packed;
   if (encoding === 'gzip' || encoding === 'x-gzip') return bounded(unpacked(packed, bounds.what), bounds);
-  throw new UpstreamError('invalid_response', `${bounds.what}: unasked content encoding`);
+  throw new UpstreamError('invalid_response', `${bounds.what}: unexpected content encoding`);
 }
 
 /** The JSON value of a body that was sent with this Content-Encoding; see `readJson`. Throws UpstreamError. */

@@ -106,7 +106,7 @@ export function createBudget(
     let best = 0;
     let bestTurn = Number.POSITIVE_INFINITY;
     for (const [index, { rank, since }] of waiting.entries()) {
-      // No request waits for ever: a rank is worth so much waiting. Actions go before all.
+      // No request starves: waiting raises its rank. Actions go before all.
       const turn = rank === 0 ? Number.NEGATIVE_INFINITY : since + rank * AGING_MS;
       if (turn >= bestTurn) continue;
       best = index;

@@ -56,7 +56,7 @@ const LONGEST_RESET = 60_000;
 const LOOK_EVERY = 50;
 
 /**
- * Each request carries the account's bearer token, asked for anew each time because it may have been changed on disk.
+ * Each request carries the account's bearer token, read for each request because it may have changed on disk.
  * Once the service refuses it (401) nothing more is sent with that token but one request every five minutes; another
  * token is tried at once, and one that is just being reset is waited for. `onRejected` hears of every change.
  */
@@ -82,7 +82,7 @@ export const withBearer =
         const sent = (await token()).reveal();
         if (refused?.token === sent) {
           if (clock.monotonic() - refused.at < RECHECK_AFTER) {
-            throw new UpstreamError('unauthorized', 'the service refuses the token; it is retried every 5 minutes');
+            throw new UpstreamError('unauthorized', 'the service rejects the token; it is retried every 5 minutes');
           }
           // Taken before the answer, so that one request asks and not all that wait.
           refused.at = clock.monotonic();

@@ -102,12 +102,12 @@ describe('what stops everything', () => {
 describe('the breaker of candidates', () => {
   it.each([
     [25, 1000, undefined],
-    [26, 1000, '26 callbacks look stuck, more than 25'],
+    [26, 1000, '26 callbacks seem stuck, more than 25'],
     [3, 10, undefined],
-    [4, 10, '4 of 10 callbacks look stuck, more than 30 %'],
+    [4, 10, '4 of 10 callbacks seem stuck, more than 30 %'],
     [9, 9, undefined],
     [6, 20, undefined],
-    [7, 20, '7 of 20 callbacks look stuck, more than 30 %'],
+    [7, 20, '7 of 20 callbacks seem stuck, more than 30 %'],
   ])('with %i of %i: %s', (candidates, population, expected) => {
     const { breaker } = optionsOf({ breaker: {} });
     expect(tooMany(breaker.candidates, candidates, population)).toBe(expected);
@@ -117,7 +117,7 @@ describe('the breaker of candidates', () => {
     const section = { breaker: { candidates: { max: 3, percent: 100 } }, rules: [rule('jobs')] };
     const scene = await warmScene(section);
     const told = await scene.walk(many(4));
-    expect(told.split('\n')[0]).toBe('opened candidates (4 callbacks look stuck, more than 3)');
+    expect(told.split('\n')[0]).toBe('opened candidates (4 callbacks seem stuck, more than 3)');
     expect(reasonsIn(told)).toEqual(['breaker_candidates']);
     expect(await scene.walk(many(1))).toBe('');
     await scene.restart();
@@ -140,7 +140,7 @@ describe('the breaker of candidates', () => {
     await scene.wait(0);
     // 4 of 13.
     const told = await scene.walk(`${many(4, '', 50)} ${many(9, ':idle_for', 100)}`);
-    expect(told).toContain('opened candidates (4 of 13 callbacks look stuck, more than 30 %)');
+    expect(told).toContain('opened candidates (4 of 13 callbacks seem stuck, more than 30 %)');
   });
 
   it('is not opened by evidence that is not to be trusted', async () => {
@@ -193,7 +193,7 @@ describe('the breaker of errors', () => {
     const scene = await warmScene(section);
     scene.answers = ['500', 'timeout'];
     const told = await scene.walk('a b c');
-    expect(told).toContain('opened errors (2 cancels went wrong within 15 minutes)\nleft c breaker_errors');
+    expect(told).toContain('opened errors (2 cancels failed within 15 minutes)\nleft c breaker_errors');
     expect(scene.sent).toEqual(['a', 'b']);
     await scene.restart();
     await scene.wait(DAY);

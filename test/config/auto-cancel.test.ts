@@ -122,7 +122,7 @@ const account = (name: string, actionToken = '') =>
 it('warns where the reading token would act, and only there', () => {
   const accounts = `accounts: [${account('a')}, ${account('b')}]\n`;
   expect(load(acting('enforce'), accounts).warnings.map(formatFault)).toEqual([
-    'x.yaml:1:12: accounts[0].actionToken: is not set: the reading token is used to act',
+    'x.yaml:1:12: accounts[0].actionToken: is not set: auto-cancel uses `token` to cancel',
   ]);
   expect(load(acting('plan'), accounts).warnings).toEqual([]);
 });

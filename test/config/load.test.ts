@@ -104,7 +104,7 @@ describe('good configurations', () => {
     expect(warningsOf('token-canary\n')).toEqual([]);
     for (const content of ['', ' \n', 'two words', '\u0000']) {
       expect(warningsOf(content)).toEqual([
-        `x.yaml:2:52: accounts[0].token: ${folder}/token holds no token now: visible ASCII characters, without blanks inside`,
+        `x.yaml:2:52: accounts[0].token: ${folder}/token holds no token now: visible ASCII characters, without spaces`,
       ]);
     }
   });

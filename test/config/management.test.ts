@@ -32,7 +32,7 @@ it('what is wrong is said with its place, and what is allowed there', () => {
     [
       'x.yaml:3:19: accounts[0].management.password: is required: must be { env: NAME }, { file: PATH } or the secret itself as text',
       'x.yaml:3:30: accounts[0].management.baseUrl: must be an http or https address without user, query or fragment',
-      'x.yaml:3:49: accounts[0].management.username: must be visible ASCII characters, without blanks and colons',
+      'x.yaml:3:49: accounts[0].management.username: must be visible ASCII characters, without spaces and colons',
       'x.yaml:3:56: accounts[0].management.pasword: unknown key; allowed here: baseUrl, username, password',
     ].join('\n'),
   );

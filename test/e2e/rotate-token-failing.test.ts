@@ -37,7 +37,7 @@ describe('a reset that does not come through', () => {
     const { rotation, said, unfinished } = await failing({ kind: 'html' });
     const [record = ''] = rotation.records();
     expect(said).toBe(
-      `The account management answered with something else than a record. The token was not reset: ${print(rotation.first)} still works. What came of the answer is in ${record}: if it holds a "token", that is the new one.\n`,
+      `The response of the account management is not an account record. The token was not reset: ${print(rotation.first)} still works. The received part of the response is in ${record}: if it contains a "token", that is the new one.\n`,
     );
     expect(readFileSync(record, 'utf8')).toContain('<!DOCTYPE html>');
     expect([rotation.resets(), unfinished]).toEqual([0, false]);
@@ -63,7 +63,7 @@ describe('a reset that does not come through', () => {
     );
     await rotation.emulator.close();
     expect((await rotation.run()).stderr).toBe(
-      `POST /svc/user/rotatetoken: ECONNREFUSED. The token was not reset: ${print(rotation.first)} is as it was, though the service could not be asked whether it takes it (GET /v2/dlq: ECONNREFUSED).\n`,
+      `POST /svc/user/rotatetoken: ECONNREFUSED. The token was not reset: ${print(rotation.first)} is as it was, though the service could not be asked whether it accepts it (GET /v2/dlq: ECONNREFUSED).\n`,
     );
     expect(rotation.names()).toEqual(['password', 'token', 'token.rotating.json-lock']);
   });
@@ -83,7 +83,7 @@ describe('a reset that does not come through', () => {
     const { rotation, said, unfinished } = await failing(fault);
     expect(said).toContain(cause);
     expect(said).toContain(
-      `The token was reset: the service no longer takes ${print(rotation.first)}, and the new one did not arrive.`,
+      `The old token is revoked: the service no longer accepts ${print(rotation.first)}, and the new one was lost.`,
     );
     expect(said).toContain('To recover, take the token from the service');
     expect([rotation.resets(), unfinished]).toEqual([1, true]);
@@ -134,7 +134,7 @@ describe('a reset that does not come through', () => {
     writeFileSync(rotation.tokenFile, 'long-gone');
     rotation.fault({ kind: 'hang' });
     const { stderr } = await rotation.run();
-    expect(stderr).toContain("and did not before, so whether it was reset can't be told.");
+    expect(stderr).toContain("and did not before, so it is unknown whether the token was reset.");
   });
 
   it('finishes what a disk kept from being finished', async () => {

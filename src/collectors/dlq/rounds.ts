@@ -103,7 +103,7 @@ export async function readStep(walk: Walk, { all, filters }: Memory): Promise<St
   if (held.length > 0) {
     const known = [all, ...filters].reduce((sum, { roster }) => sum + roster.size, 0);
     if (known > 2 * MOST_OF_A_WALK.entries) {
-      throw new Implausible(`${known} entries are known: no more are taken in before a complete walk`);
+      throw new Implausible(`${known} entries are known: no more are added before a complete walk`);
     }
     return goesOn(held.splice(0, PAGES_A_STEP));
   }

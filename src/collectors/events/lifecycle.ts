@@ -29,8 +29,8 @@ const EVIDENCE = 10;
 const SILENCE = 60_000;
 
 /**
- * Follows the lives of messages through all events until the watermark, in the order of their times. Events before the floor
- * move lives on and count nothing.
+ * Tracks message lifecycles through all events until the watermark, in the order of their times. Events before the floor
+ * advance lifecycles and count nothing.
  */
 export function advanceTo(memory: Memory, watermark: number, limits: Limits): void {
   const { checkpoint } = memory;

@@ -53,7 +53,7 @@ export interface Checkpoint {
   readTo: number;
   /** The last read that found anything new asked for events until here, by our clock. */
   foundAt: number;
-  /** The lives of messages are followed until here; later events may still be joined by earlier ones. */
+  /** Message lifecycles are tracked until here; later events may still be joined by earlier ones. */
   watermark: number;
   /** Time of the last event through which a life was followed. */
   lastFollowed: number;
