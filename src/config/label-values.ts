@@ -60,7 +60,7 @@ export function neverIs(
   accounts: readonly Account[],
 ): string | undefined {
   if (label === 'flow_control_key' && !accounts.some(account => showsKey(account, value))) {
-    return `${value} is not shown: collect.flowControl.include and exclude exclude it`;
+    return `${value} is not shown: collect.flowControl.include and exclude filter it out`;
   }
   if (label === 'destination' && accounts.every(account => account.collect.events.destination === 'none')) {
     return 'there is no such label while collect.events.destination is none';

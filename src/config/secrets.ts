@@ -191,7 +191,7 @@ export function checkPlainHttp({ accounts, alerts, tracing }: Config, tell: Tell
     ],
   ];
   for (const [path, address, what] of sent) {
-    if (isPlain(address ?? '')) tell.warn(path, `is http to another host: ${what} is sent unencrypted; use https`);
+    if (isPlain(address ?? '')) tell.warn(path, `is http to another host: it sends ${what} unencrypted; use https`);
   }
 }
 

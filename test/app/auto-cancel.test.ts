@@ -81,7 +81,7 @@ autoCancel:
   }
   const left = () =>
     log.lines.flatMap(({ fields, message }) =>
-      message.endsWith('left alone') ? [(fields as { reason: string }).reason] : [],
+      message.endsWith('skipped') ? [(fields as { reason: string }).reason] : [],
     );
   return { store, log, stopFile, start, left, priorities };
 }

@@ -211,7 +211,9 @@ describe('the breaker of errors', () => {
       'intent a jobs 1\nanswered a 1 denied\nended a rejected answer_denied\nopened errors (the service refused a cancel with 401)\nleft b breaker_errors',
     );
     expect(
-      scene.log.lines.filter(({ level, message }) => level === 'error' && message.startsWith('a breaker')),
+      scene.log.lines.filter(
+        ({ level, message }) => level === 'error' && message.startsWith('auto-cancel breaker opened'),
+      ),
     ).toHaveLength(1);
   });
 
@@ -254,7 +256,7 @@ describe('the breaker of lost races', () => {
     expect(await scene.wait(0)).toBe('ended a superseded read_success');
     scene.onSend = () => undefined;
     expect(await scene.walk('b')).toBe(
-      'opened lost_races (1 of the last 10 were not stuck after all)\nleft b breaker_lost_races',
+      'opened lost_races (1 of the last 10 cancels came too late: the callbacks were not stuck)\nleft b breaker_lost_races',
     );
     await scene.restart();
     await scene.warm();

@@ -22,7 +22,7 @@ it('the login to the account management is no duty of the agent, which may run w
 it('a password in the file is hidden, and warned of', () => {
   const management = '{ baseUrl: http://127.0.0.1:2, username: u, password: password-canary }';
   expect(warningsOf(management)).toEqual([
-    'x.yaml:3:73: accounts[0].management.password: the password stands in the file; { env: NAME } or { file: PATH } keep it out',
+    'x.yaml:3:73: accounts[0].management.password: the password is written in this file; { env: NAME } or { file: PATH } keep it out',
   ]);
   expect(JSON.stringify(load(management))).not.toContain('canary');
 });

@@ -12,7 +12,7 @@ describe('faults of YAML say what to write, where it is to be written', () => {
     [
       'a key of a list item that is indented too little',
       'accounts:\n  - name: a\n    token: x\n   baseUrl: y\n',
-      '4:1: is indented by 3, which fits no line above',
+      '4:1: is indented by 3, which matches no line above',
     ],
     ['a key that is indented too far', 'server:\n  listen: a\n   externalUrl: b\n', `3:4: ${deeper(3)}`],
     ['the same after a blank line', 'server:\n  listen: a\n\n   externalUrl: b\n', `4:4: ${deeper(3)}`],
@@ -27,7 +27,7 @@ describe('faults of YAML say what to write, where it is to be written', () => {
     [
       'a variable in braces',
       `a: { b: $${'{L}'}, c: 1 }`,
-      '1:9: variables are not expanded here; a secret is { env: L }',
+      '1:9: variables are not expanded here; write a secret as { env: L }',
     ],
     ['a variable in brackets', `a: [$${'{L}'}]`, '1:5: variables are not expanded here'],
     ['a key twice', 'a: 1\na: 2', '2:1: duplicate key'],

@@ -84,13 +84,11 @@ it('the brakes need the store alone, and say what was so before', async () => {
   expect(await cli('reset-breaker', 'errors', ...as('ann', 'mended'))).toEqual(
     done('the breaker errors was not open: nothing changed'),
   );
-  await journals[1]?.journal.append([
-    { at: 1, step: 'breaker_opened', breaker: 'errors', reason: '3 cancels went wrong' },
-  ]);
+  await journals[1]?.journal.append([{ at: 1, step: 'breaker_opened', breaker: 'errors', reason: '3 cancels failed' }]);
   expect(await cli('reset-breaker', 'errors', ...as('ann', 'mended'))).toEqual(
-    done('the breaker errors is reset; it was open since TIME: 3 cancels went wrong'),
+    done('breaker errors reset; it was open since TIME: 3 cancels failed'),
   );
-  expect(await cli('approve', 'none')).toEqual({ code: 1, said: 'nothing waits for approval under none' });
+  expect(await cli('approve', 'none')).toEqual({ code: 1, said: 'no action none waits for approval' });
   // What changed nothing is no line of the journal.
   const steps = (await cli('journal', '--json')).said.split('\n').map(line => JSON.parse(line));
   expect(steps.filter(({ account }) => account === 'b').map(({ step }) => step)).toEqual([

@@ -95,7 +95,7 @@ describe('a reset that does not come through', () => {
     rotation.emulator.faults.clear();
     const again = await rotation.run();
     expect([again.code, rotation.resets()]).toEqual([1, 1]);
-    expect(again.stderr).toContain('is unfinished. The token was reset:');
+    expect(again.stderr).toContain('is unfinished. The old token is revoked:');
     // What it says helps: the token from elsewhere …
     writeFileSync(rotation.tokenFile, rotation.emulator.token);
     const settled = await rotation.run();
@@ -120,9 +120,9 @@ describe('a reset that does not come through', () => {
     ]);
     const open = await rotation.run();
     expect(open.code).toBe(1);
-    expect(open.stderr).toContain('Whether the token was reset is not known');
+    expect(open.stderr).toContain('It is unknown whether the token was reset');
     const again = await rotation.run();
-    expect(again.stderr).toContain('Whether the token was reset is not known');
+    expect(again.stderr).toContain('It is unknown whether the token was reset');
     rotation.emulator.faults.clear();
     const settled = await rotation.run();
     expect([settled.code, rotation.resets(), rotation.token()]).toEqual([0, 1, rotation.emulator.token]);
@@ -134,7 +134,7 @@ describe('a reset that does not come through', () => {
     writeFileSync(rotation.tokenFile, 'long-gone');
     rotation.fault({ kind: 'hang' });
     const { stderr } = await rotation.run();
-    expect(stderr).toContain("and did not before, so it is unknown whether the token was reset.");
+    expect(stderr).toContain('and did not before, so it is unknown whether the token was reset.');
   });
 
   it('finishes what a disk kept from being finished', async () => {

@@ -79,7 +79,7 @@ describe('nothing is sent', () => {
     expect(readFileSync(rotation.passwordFile, 'utf8')).toBe(rotation.password);
   });
 
-  it('over a file that is there already', async () => {
+  it('over a file that exists already', async () => {
     const rotation = await startRotation();
     const out = join(rotation.folder, 'out.json');
     writeFileSync(out, 'mine');
