@@ -16,7 +16,7 @@ export interface DecisionLog {
    * decided, so nothing else would say why nothing happens. To be called often.
    */
   stale(reason: string | undefined): void;
-  /** Callbacks that are no longer tracked are reported anew should they come back. */
+  /** Callbacks that are no longer tracked are reported again should they come back. */
   forgetAllBut(actions: ReadonlySet<string>): void;
   /** Decisions to do nothing, since this process began. */
   skips(): readonly { readonly rule: string; readonly reason: string; readonly count: number }[];

@@ -71,7 +71,7 @@ export interface JournalState {
   paused: { readonly at: number; readonly by: string; readonly reason: string } | undefined;
 }
 
-/** After these the action is open to another attempt, judged anew. */
+/** After these the action is open to another attempt, judged again. */
 const REOPENS: readonly FinalOutcome[] = ['planned', 'expired', 'not_in_progress'];
 /** Races that are remembered: more than any configuration asks for. */
 const MOST_RACES = 1000;

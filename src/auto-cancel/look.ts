@@ -94,7 +94,7 @@ async function newestEvent(
   return newest === Number.NEGATIVE_INFINITY ? 'none' : newest;
 }
 
-/** What the event log says of an entry's message, and of its callback's where that is known. Nothing where it can't be told. */
+/** What the event log says of an entry's message, and of its callback's where that is known. Nothing where that is unknown. */
 export async function lookForEvents(
   reader: Reader,
   { messageId, callbackMessageId }: DlqEntry,

@@ -27,7 +27,7 @@ export interface MomentsDeps {
 /** Which decision a callback is judged by, and how far its attempt has come. */
 export type Progress = Pick<CallbackMoment, 'walkAt' | 'usesBefore'> & Partial<Pick<CallbackMoment, 'look' | 'isLate'>>;
 
-/** What the stages are asked about, as it is at this very moment: to be taken anew after each wait, up to the request itself. */
+/** What the stages are asked about, as it is at this very moment: to be read again after each wait, up to the request itself. */
 export interface Moments {
   readonly time: LimitClock;
   /** `walkAt`: begin of the walk that is decided upon. To be called often: sees walks come, and the clock being set. */
@@ -72,7 +72,7 @@ export function createMoments(deps: MomentsDeps): Moments {
 
   function accountMoment(walkAt?: number): AccountMoment {
     const walk = deps.walk();
-    // What is not shown now has not begun anew.
+    // What is not shown now has not started over.
     walks = walk.facts?.walks ?? walks;
     const times = { elapsed: time.elapsed(), latest: time.latest(), wall: clock.now() };
     return {

@@ -33,7 +33,7 @@ export interface AccountMoment {
   readonly time: { readonly wall: number; readonly elapsed: number; readonly latest: number };
 }
 
-/** What the last look right before a cancel has found. */
+/** What the final read right before a cancel found. */
 export interface LastLook {
   readonly state: CallbackState | 'unreported' | 'gone';
   readonly callbackMessageId: string | undefined;
@@ -49,9 +49,9 @@ export interface CallbackMoment extends AccountMoment {
   readonly own: Action | undefined;
   /** Uses in the journal when the decisions upon this walk began. */
   readonly usesBefore: number;
-  /** Undefined before the last look. */
+  /** Undefined before the final read. */
   readonly look: LastLook | 'failed' | undefined;
-  /** The last look, or the intent, is too old to send anything upon it. */
+  /** The final read, or the intent, is too old to send anything upon it. */
   readonly isLate: boolean;
 }
 
@@ -133,7 +133,7 @@ const ACCOUNT_STAGES: readonly AccountStage[] = [
   },
 ];
 
-/** Why the last look forbids the cancel, as one word; undefined when the callback is as it was judged. */
+/** Why the final read forbids the cancel, as one word; undefined when the callback is as it was judged. */
 export function changeSince({ rule, sighting, target, silence: before }: Judged, look: LastLook): string | undefined {
   if (look.state !== (rule.evidence === 'blind' ? 'unreported' : 'in_progress')) return `now_${look.state}`;
   if (look.callbackMessageId !== sighting.entry.callbackMessageId) return 'another_episode';

@@ -179,7 +179,7 @@ async function toList(
   for (const entry of staying) listed.set(entry.key, entry);
   const isShown = keyFilter(options);
   const isWanted = (key: string) => watched.has(key) || isShown(key);
-  // A key that bears the name of the rest is part of the rest, or it could not be told from it.
+  // A key with the name of the rest (__other__) is part of the rest: they would be indistinguishable.
   const isRanked = (key: string) => key !== OTHER && !watched.has(key) && isShown(key);
   const cap = Math.max(0, options.maxSeries - watched.size);
   const ranking = createRanking(cap);

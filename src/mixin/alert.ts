@@ -1,6 +1,6 @@
 import { collectors, dataSources } from '../collectors/index.ts';
 
-/** `critical`: look now; `warning`: today; `info`: worth knowing. */
+/** `critical`: act now; `warning`: today; `info`: worth knowing. */
 export type Severity = 'critical' | 'warning' | 'info';
 
 /** The dashboards' uids: fixed, so that links to them stay good. */

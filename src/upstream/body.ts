@@ -86,7 +86,7 @@ const BYTE_ORDER_MARK = Buffer.from('\ufeff');
 
 /**
  * The JSON body that comes in these pieces. A short one is as JSON.parse gives it; of a long one, the elements of lists
- * become what `rowsOf` makes of them while it comes, and other work gets in between, which `own` is told of. Throws
+ * become what `rowsOf` makes of them while it comes, and other work gets in between, which `own` is notified of. Throws
  * JsonFault, and what `pieces` and `rowsOf` throw.
  */
 export async function readJson(

@@ -24,7 +24,7 @@ async function beingReplacedSince(path: string): Promise<number | undefined> {
   try {
     return (await stat(resetMark(await realpath(path)))).mtimeMs;
   } catch {
-    // Not there, which is the rule. What else keeps it from being read keeps the token too, and is told there.
+    // Usually absent. Any other reason fails the read of the token, too, and is reported there.
     return undefined;
   }
 }

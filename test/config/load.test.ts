@@ -171,7 +171,7 @@ accounts:
     ]);
     const notLists = load({ '1.yaml': 'accounts: []', '2.yaml': 'a: [' });
     expect(faultsOf(notLists.load).replaceAll(`${notLists.folder}/accounts.d/`, '')).toMatch(
-      /^1\.yaml:1:1: must be a list of accounts\n2\.yaml:1:\d+: a { or \[ that is begun above is not closed$/,
+      /^1\.yaml:1:1: must be a list of accounts\n2\.yaml:1:\d+: a { or \[ opened above is not closed$/,
     );
   });
 

@@ -7,9 +7,9 @@ import { createRoster } from './roster.ts';
 export interface TrackerOptions {
   /** Whether an entry is tracked of whose failure callback the service says nothing. */
   track(entry: DlqEntry): boolean;
-  /** Milliseconds between the beginnings of two complete walks; after more than that, every sighting starts anew. */
+  /** Milliseconds between the beginnings of two complete walks; after more than that, every sighting starts over. */
   readonly maxGap: number;
-  /** Wall time less monotonic time, milliseconds. Where it jumps, the time between two walks is not what it seems: every sighting starts anew. */
+  /** Wall time less monotonic time, milliseconds. Where it jumps, the time between two walks is not what it seems: every sighting starts over. */
   readonly clockOffset?: () => number;
 }
 

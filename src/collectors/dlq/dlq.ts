@@ -208,7 +208,7 @@ function nextWalk(
     return { stage: 'all', walk: look };
   }
   if (walk.stage === 'filters' || walk.walk.changes === 0 || filters.length === 0) return undefined;
-  // A complete walk of them that is under way goes on; a look beside it takes nothing from it.
+  // A complete walk of them that is under way goes on; a read for new entries beside it takes nothing from it.
   const isWhole = walk.walk.isComplete && !filters.some(selection => selection.walk);
   const look = isWhole
     ? startComplete(filters, context, MOST_OF_A_LOOK)

@@ -35,7 +35,7 @@ export interface Walk {
   /** Whether all of each selection is read: an entry that is missing has left. */
   readonly isComplete: boolean;
   hasBegun: boolean;
-  /** What a look has read, until it is read to its end: of one that fails nothing is taken in. */
+  /** What a read for new entries has found, until it is complete: a failed one adds nothing. */
   held: Read[];
   isRead: boolean;
   /** Entries that came or went, as far as it is folded. */
@@ -60,7 +60,7 @@ function start(
   return { reading, selections, isComplete, ...progress, probe: undefined, callbacks: undefined };
 }
 
-/** The whole of some selections, which are small where it is a look for new entries. */
+/** The whole of some selections, which are small where it is a read for new entries. */
 export function startComplete(selections: readonly Selection[], context: RoundContext, most = MOST_OF_A_WALK): Walk {
   return start(selections.flatMap(planWalk), true, most, context);
 }
@@ -90,7 +90,7 @@ const goesOn = (reads: readonly Read[]): Step => ({ reads, isLast: false });
 
 export async function readStep(walk: Walk, { all, filters }: Memory): Promise<Step> {
   const { reading, selections, isComplete, held } = walk;
-  // Marks are cleared before anything is read: what a look finds from now on is there, whether this lists it or not.
+  // Marks are cleared before anything is read: what a read for new entries finds from now on is there, whether this lists it or not.
   if (isComplete && !walk.hasBegun) return goesOn([]);
   if (!walk.isRead) {
     const taken = await reading.take(PAGES_A_STEP);

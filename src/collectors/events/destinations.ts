@@ -68,7 +68,7 @@ export interface StoredTally extends DestinationTally {
   readonly heard: number;
 }
 
-/** More names than this are not told apart. */
+/** Maximum number of distinct names. */
 const MOST_BEYOND = 10_000;
 
 /** `stored`: rows from before this process. */

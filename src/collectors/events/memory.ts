@@ -47,7 +47,7 @@ export interface Checkpoint {
   floor: number;
   /** Time of the newest event ever seen. */
   newest: number | undefined;
-  /** Every identity after this is remembered. What is older can't be told from new, and is not read again. */
+  /** Every identity after this is remembered. Older events are indistinguishable from new ones and are not read again. */
   dedupeFrom: number;
   /** The last read that was complete asked for events until here, by our clock. */
   readTo: number;
