@@ -19,7 +19,7 @@ export interface DecideDeps extends MomentsDeps {
   readonly lookUps: EventLookUps;
   readonly settling: Settling;
   readonly decisions: DecisionLog;
-  /** For the final read right before a cancel. */
+  /** For the final check right before a cancel. */
   readonly lastReader: Reader;
   /** Undefined where no rule may act: nothing can be sent then. */
   readonly writer: Writer | undefined;
@@ -67,7 +67,7 @@ export function createDecider(deps: DecideDeps): Decider {
     await journal.append(cleared.map(each => ({ at: stamp(), step: 'cleared', ...each })));
   }
 
-  /** Those that are left to decide about. One whose final read outlasts each walk must not keep the others from their turn. */
+  /** Those that are left to decide about. One whose final check outlasts each walk must not keep the others from their turn. */
   function inTurn(found: readonly Judged[]): readonly Judged[] {
     const due = found.filter(each => !isDecided(each));
     tried = new Map(due.map(({ action }) => [action, tried.get(action) ?? -1]));

@@ -31,7 +31,7 @@ export interface AutoCancelDeps extends Omit<MomentsDeps, 'journal'> {
   readonly outbox: Pick<Outbox, 'post'>;
   /** For look-ups and reading back. */
   readonly reader: Reader;
-  /** For the final read right before a cancel. */
+  /** For the final check right before a cancel. */
   readonly lastReader: Reader;
   /** Undefined where no rule may act: nothing can be sent then. */
   readonly writer: Writer | undefined;

@@ -33,7 +33,7 @@ export interface AccountMoment {
   readonly time: { readonly wall: number; readonly elapsed: number; readonly latest: number };
 }
 
-/** What the final read right before a cancel found. */
+/** What the final check right before a cancel found. */
 export interface LastLook {
   readonly state: CallbackState | 'unreported' | 'gone';
   readonly callbackMessageId: string | undefined;
@@ -49,9 +49,9 @@ export interface CallbackMoment extends AccountMoment {
   readonly own: Action | undefined;
   /** Uses in the journal when the decisions upon this walk began. */
   readonly usesBefore: number;
-  /** Undefined before the final read. */
+  /** Undefined before the final check. */
   readonly look: LastLook | 'failed' | undefined;
-  /** The final read, or the intent, is too old to send anything upon it. */
+  /** The final check, or the intent, is too old to send anything upon it. */
   readonly isLate: boolean;
 }
 
@@ -133,7 +133,7 @@ const ACCOUNT_STAGES: readonly AccountStage[] = [
   },
 ];
 
-/** Why the final read forbids the cancel, as one word; undefined when the callback is as it was judged. */
+/** Why the final check forbids the cancel, as one word; undefined when the callback is as it was judged. */
 export function changeSince({ rule, sighting, target, silence: before }: Judged, look: LastLook): string | undefined {
   if (look.state !== (rule.evidence === 'blind' ? 'unreported' : 'in_progress')) return `now_${look.state}`;
   if (look.callbackMessageId !== sighting.entry.callbackMessageId) return 'another_episode';
@@ -204,7 +204,7 @@ const CALLBACK_STAGES: readonly CallbackStage[] = [
       exhaustedLimit(judged, options, journal, time.elapsed, usesBefore),
   },
   {
-    name: 'final read',
+    name: 'final check',
     reasons: [
       ...['success', 'fail', 'canceled', 'unknown', 'in_progress', 'unreported', 'gone'].map(state => `now_${state}`),
       'another_episode',
@@ -224,7 +224,7 @@ const CALLBACK_STAGES: readonly CallbackStage[] = [
   {
     name: 'deadline',
     reasons: ['too_late'],
-    description: 'the final read is more than two minutes old, or the intent more than 30 s',
+    description: 'the final check is more than two minutes old, or the intent more than 30 s',
     asked: ALWAYS,
     check: ({ isLate }) => (isLate ? 'too_late' : undefined),
   },

@@ -8,7 +8,7 @@ export const ENDPOINTS = ['dlq', 'events', 'flow_control', 'flow_control_key', '
 export type Endpoint = (typeof ENDPOINTS)[number];
 
 /**
- * Priorities when an account's budget is short, the highest first. `action`: a cancel and the final read before it, which
+ * Priorities when an account's budget is short, the highest first. `action`: a cancel and the final check before it, which
  * alone may use the reserve of the day. `look`: all other requests of auto-cancel.
  */
 export const PRIORITIES = ['action', 'flow_control', 'dlq', 'events', 'background', 'look'] as const;

@@ -100,12 +100,12 @@ const SHOWN: Readonly<Record<string, { readonly scenario: Scenario; readonly abo
   'Longest in progress': { scenario: 'stuck-callback', above: Number.NEGATIVE_INFINITY },
   'Oldest unresolved cancel': { scenario: 'unresolved', above: Number.NEGATIVE_INFINITY },
   'Suspected stuck callbacks': { scenario: 'unresolved', above: 0 },
-  'Seem stuck': { scenario: 'unresolved', above: 0 },
+  'Suspected stuck': { scenario: 'unresolved', above: 0 },
   Candidates: { scenario: 'stuck-callback', above: 0 },
   'Actions by outcome': { scenario: 'stuck-callback', above: 0 },
   'Skipped, by reason': { scenario: 'stuck-callback', above: -1 },
   'Cancels left': { scenario: 'stuck-callback', above: 0 },
-  Brakes: { scenario: 'stuck-callback', above: -1 },
+  'Breakers and pauses': { scenario: 'stuck-callback', above: -1 },
 };
 
 interface Panel {
