@@ -38,7 +38,7 @@ function read(judged: AlertJudgement): { readonly listed: readonly Holding[]; re
 /** Alertmanager takes empty labels away, and with them they would be another alert. */
 const withoutEmpty = (labels: Labels) => Object.fromEntries(Object.entries(labels).filter(([, value]) => value !== ''));
 
-/** A series of which a condition holds, as an alert. */
+/** A series for which a condition holds, as an alert. */
 type Candidate = Omit<Alert, 'state'> & Pick<Holding, 'heldFor'>;
 
 /** Gives a function that judges every rule of an account and updates its alerts. It never rejects. */

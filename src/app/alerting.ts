@@ -24,7 +24,7 @@ import { createPost } from './post.ts';
 /** The agent's own alerts, and what sends them. */
 export interface Alerting {
   readonly outbox: Outbox;
-  /** Alerts that fire in an account, and those of which it is not known, by name. */
+  /** Alerts that are firing or of unknown state in an account, by name. */
   states(account: string): ReadonlyMap<string, 'firing' | 'unknown'>;
   /** Bodies of loops that evaluate, one an account, by its sources and `more` of them; none rejects. */
   evaluations(more: readonly Source[]): readonly (() => Promise<void>)[];
@@ -32,7 +32,7 @@ export interface Alerting {
   readonly senders: readonly ((signal: AbortSignal) => Promise<void>)[];
   readonly sources: readonly Source[];
   alerts(): readonly ShownAlert[];
-  /** Commits what is not yet, and closes connections. */
+  /** Commits pending changes, and closes connections. */
   close(): Promise<void>;
 }
 

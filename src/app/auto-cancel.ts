@@ -45,7 +45,7 @@ export interface AutoCancelDeps {
   readonly tracer: Tracer;
   /** Takes the notices of rules. */
   readonly outbox: Pick<Outbox, 'post'>;
-  /** Alerts that fire in an account, and those of which it is not known, by name. */
+  /** Alerts that are firing or of unknown state in an account, by name. */
   readonly alertStates: (account: string) => ReadonlyMap<string, 'firing' | 'unknown'>;
 }
 

@@ -44,7 +44,7 @@ export interface Parts {
 /** Where the collector of events leaves the traces of messages. */
 const TRACE_OUTBOX = 'events/outbox/';
 
-/** What waits for the receiver of spans at the end is sent within so many milliseconds, or not at all. */
+/** Milliseconds in which pending spans are sent at shutdown; after that they are dropped. */
 const LONGEST_FLUSH = 3000;
 
 async function flush(work: () => Promise<void>, clock: Clock): Promise<void> {

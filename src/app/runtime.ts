@@ -33,10 +33,10 @@ const STARTING = 8;
 /** A service that does not answer holds up the accounts behind it for no longer than this, milliseconds. */
 const LONGEST_START = 1000;
 
-/** What is spent of the budgets is stored so often, milliseconds. */
+/** Interval at which budget use is stored, milliseconds. */
 const SAVE_EVERY = 15_000;
 
-/** Traces of messages that have ended are sent so often, milliseconds. */
+/** Interval at which traces of ended messages are sent, milliseconds. */
 const LIFECYCLES_EVERY = 2000;
 
 /** Milliseconds between two checks of auto-cancel for due work; an idle check is free. */

@@ -48,7 +48,7 @@ const COMMAND = 'command/';
 const ANSWER = 'answer/';
 /** Milliseconds between two looks for the answer. */
 const LOOK_EVERY = 100;
-/** Milliseconds from taking a command to its committed answer: the asking process waits so much longer before giving up. */
+/** Milliseconds from taking a command to its committed answer: the asking process waits this much longer before it gives up. */
 const SETTLE = 1000;
 /** Milliseconds after which an answer that was not fetched is removed. */
 const STALE = 3_600_000;

@@ -18,7 +18,7 @@ export interface MomentsDeps {
   walk(): WalkView;
   /** Whether the stop file is there, or may be. */
   isStopped(): boolean;
-  /** Alerts of the account that fire, and those of which it is not known, by name. */
+  /** Alerts of the account that are firing or of unknown state, by name. */
   alertStates(): ReadonlyMap<string, 'firing' | 'unknown'>;
   readonly clock: Clock;
   readonly log: Log;

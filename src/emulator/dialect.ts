@@ -15,7 +15,7 @@ const choice = <const V extends string>(help: string, ...values: [V, ...V[]]): C
 const amount = (help: string, usual: number, least: number, most: number): Amount => ({ help, usual, least, most });
 
 const DAY_MS = 86_400_000;
-/** Events are kept for so long; one that is later than this would never be listed. */
+/** Retention of events; a later one would never be listed. */
 const LATEST_MS = 6 * 3_600_000;
 
 /**

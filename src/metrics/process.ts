@@ -8,7 +8,7 @@ import {
 import type { Counter, Histogram } from '../kit/counter.ts';
 import { type FamilyType, formatLe, type Sample, type Source } from './family.ts';
 
-/** What this process says of itself: process_*, nodejs_*, delivery_watch_* and what is not split by account. */
+/** Metrics of this process: process_*, nodejs_*, delivery_watch_* and families without the label account. */
 export interface ProcessMetrics {
   readonly requestSeconds: Histogram<'endpoint'>;
   readonly spans: Counter<'about' | 'outcome'>;

@@ -41,7 +41,7 @@ export function createCommitQueue({ account, collector, store, log }: CommitQueu
   let weight = 0;
   /** Keys that the store has; known from when it refused something until it takes it. */
   let stored: ReadonlySet<string> | undefined;
-  /** Whether the store refuses rows, and whether so many wait that nothing is folded. */
+  /** Whether the store refuses rows, and whether the queue is full so that nothing is folded. */
   let [isRefused, isHeld] = [false, false];
 
   const weightOf = (key: string, value: string | null) => ROW_WEIGHT + key.length + (value?.length ?? 0);

@@ -19,7 +19,7 @@ function tooLarge(what: string, largest: number, cause?: unknown): UpstreamError
   return new UpstreamError('invalid_response', `${what}: answer above ${largest} bytes`, { cause, tooLarge: true });
 }
 
-/** The pieces of a body as they come, up to so many bytes; `onBytes` hears of each. */
+/** The pieces of a body as they come, up to `largest` bytes; `onBytes` is called for each. */
 export async function* bounded(
   pieces: AsyncIterable<Buffer>,
   { what, largest, mayBeLarge }: BodyBounds,

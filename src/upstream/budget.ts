@@ -29,7 +29,7 @@ const DAY = 86_400_000;
 const LONGEST_PAUSE = 900_000;
 /** A longer wait than this is not worth holding a round for. */
 const LONGEST_HELD = 30_000;
-/** A request goes before one of the next rank, unless that has waited so much longer, milliseconds. */
+/** A request goes before one of the next rank unless that has waited this much longer, milliseconds. */
 const AGING_MS = 5000;
 
 interface Waiter {

@@ -176,7 +176,7 @@ export const accountOptions = z
       .nullable()
       .default(null)
       .describe(
-        'Token with write permission, written like `token`, if `token` is read-only. Used only to cancel, and loaded only if a rule may enforce. Default: `token`.',
+        'Token with write permission, written like `token`, if `token` is read-only. Used only to cancel, and loaded only if a rule may cancel (`approve` or `enforce`). Default: `token`.',
       ),
     management: managementOptions
       .nullable()

@@ -51,7 +51,7 @@ export function fileToken(path: string): TokenSource {
 /** A refused token is tried again after this many milliseconds: it may have been allowed meanwhile. */
 export const RECHECK_AFTER = 300_000;
 
-/** A reset of the token that is under way is waited for so long, milliseconds, looking this often whether it is done. */
+/** How long a token reset in progress is waited for, and the polling interval, milliseconds. */
 const LONGEST_RESET = 60_000;
 const LOOK_EVERY = 50;
 

@@ -77,7 +77,7 @@ describe('a reset that does not come through', () => {
       'status 500',
       '{"error":"service unavailable"}',
     ],
-    ['a page with success', { kind: 'html', acts: true }, 'something else than a record', '<!DOCTYPE html>'],
+    ['a page with success', { kind: 'html', acts: true }, 'not an account record', '<!DOCTYPE html>'],
     ['half an answer', { kind: 'truncate' }, '', '{"customer_id":"owner@example.com"'],
   ])('%s: the token was reset, which is found out, told, and not done again', async (_name, fault, cause, kept) => {
     const { rotation, said, unfinished } = await failing(fault);
@@ -89,7 +89,7 @@ describe('a reset that does not come through', () => {
     expect([rotation.resets(), unfinished]).toEqual([1, true]);
     const [record = ''] = rotation.records();
     expect(readFileSync(record, 'utf8').trimEnd().startsWith(kept)).toBe(true);
-    if (kept !== '') expect(said).toContain(`What came of the answer is in ${record}`);
+    if (kept !== '') expect(said).toContain(`The received part of the response is in ${record}`);
 
     // Again: told again, with what can be done, and nothing is reset.
     rotation.emulator.faults.clear();

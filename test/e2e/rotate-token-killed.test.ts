@@ -86,6 +86,6 @@ describe('killed with SIGKILL', () => {
     rotation.emulator.faults.clear();
     const { code, stderr } = await rotation.run();
     expect([code, came()]).toEqual([1, begun]);
-    expect(stderr).toContain(`What came of the answer is in ${rotation.records()[0]}`);
+    expect(stderr).toContain(`The received part of the response is in ${rotation.records()[0]}`);
   });
 });

@@ -64,7 +64,7 @@ describe('nothing is sent', () => {
     ],
     [
       'rename token EBUSY',
-      "/secrets/token can't be replaced (EBUSY): its folder must be writable, and it must be no mount of its own",
+      "/secrets/token can't be replaced (EBUSY): its folder must be writable, and the file must not be a mount",
     ],
     ['fsync token.being ENOSPC', "/secrets/token can't be replaced (ENOSPC)"],
     ['write password ENOSPC', "/secrets/password can't be replaced (ENOSPC)"],

@@ -41,7 +41,7 @@ export interface CallbackWalk {
   end(at: number): CallbackFacts;
 }
 
-/** Wall time that gains or loses so much on the monotonic clock between two walks, milliseconds, has been set. */
+/** Difference between wall and monotonic time between two walks, milliseconds, above which the clock was set. */
 const CLOCK_STEP = 30_000;
 /** Sightings of one account: a service that lists more has worse trouble than stuck callbacks, or is hostile. */
 export const MOST_SIGHTINGS = 10_000;

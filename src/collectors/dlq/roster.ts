@@ -32,7 +32,7 @@ export interface Roster {
   chunk(number: number): string | undefined;
 }
 
-/** Rows of the store hold so many entries: small enough to be written again when one of them goes. */
+/** Entries per row of the store: small enough to be rewritten when one of them goes. */
 const CHUNK = 4096;
 const SMALLEST = 64;
 /** Numbers of 32 bits that an entry has in a chunk: its hash, low half first, and seconds since the Unix epoch. */

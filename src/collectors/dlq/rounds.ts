@@ -199,7 +199,7 @@ export const ONE_PAGE = 100;
  * queue would not fit into one page.
  */
 const ENTRY_OVERLAP = 60_000;
-/** What the service's default retries take together (30.7 h), and a little: an entry may be so much older than its entry. */
+/** What the service's default retries take together (30.7 h), and a little: an entry's creation may be this much earlier than its entry into the queue. */
 const LONGEST_RETRIES = 31 * 3_600_000;
 /** Pages that a quiet round may cost where `fromDate` means creation. */
 const FEW_PAGES = 5;

@@ -18,9 +18,9 @@ import { createRecent, type Recent } from './recent.ts';
 
 /** Times: milliseconds. */
 export interface TailOptions {
-  /** Recent events are counted for so long. */
+  /** Window of recent events. */
   readonly window: number;
-  /** What came so long ago is read again, for the log is late. */
+  /** Span that is read again, because the log is late. */
   readonly overlap: number;
   /** History to read at the very first start. */
   readonly backfill: number;
@@ -132,7 +132,7 @@ export function foldTail(memory: Memory, walk: TailWalk, range: RangeRead, optio
   touched.add('log').add('checkpoint');
 }
 
-/** The checkpoint of a quiet log is committed so often, milliseconds: it tells later how long the log was not read. */
+/** Interval at which the checkpoint of a quiet log is committed, milliseconds: it shows later how long the log was not read. */
 const SAVE_EVERY = 60_000;
 
 function firstCheckpoint(now: number, from: number, destination: string): Checkpoint {
