@@ -18,7 +18,7 @@ export interface TraceOptions {
   readonly account: string;
   /** Share of messages whose traces are kept although nothing was the matter with them. */
   readonly sampleRatio: number;
-  /** Maximum number of traces that wait for export. */
+  /** Bounded queue of the traces that wait for export. */
   readonly queue: TraceQueue;
 }
 
