@@ -37,7 +37,7 @@ export const dialectOptions = {
   eventCancelled: choice('spelling of the state of a cancelled message', 'cancelled', 'canceled'),
   lastCursor: choice('the cursor of a last page', 'absent', 'empty'),
   highCount: choice('count above the maximum', 'lowered', 'refused'),
-  order: choice('whether the lists obey the parameter order', 'obeyed', 'ignored'),
+  order: choice('whether the lists honour the parameter order', 'obeyed', 'ignored'),
   dlqWorkflows: choice('whether /v2/dlq lists failed workflow runs without being asked', 'included', 'separate'),
   callbackState: choice(
     'field with the state of an entry’s failure callback; absent: no field reports it',

@@ -220,7 +220,7 @@ export function createReader(deps: ReaderDeps): Reader {
       if (page.rows.length > sizes[endpoint] * TOLERATED) {
         throw new UpstreamError(
           'invalid_response',
-          `GET ${path}: ${page.rows.length} rows where ${sizes[endpoint]} were asked for`,
+          `GET ${path}: ${page.rows.length} rows where ${sizes[endpoint]} were requested`,
         );
       }
       return { ...toRows(endpoint, page, toRow), cursor: page.cursor };

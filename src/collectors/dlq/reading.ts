@@ -86,7 +86,7 @@ export function startReading(
       sum.entries += entries;
       sum.pages += 1;
       const unit = (['entries', 'pages'] as const).find(each => sum[each] > most[each] * times);
-      if (unit) throw new Implausible(`the queue goes on after ${most[unit] * times} ${unit}: reading stops`);
+      if (unit) throw new Implausible(`the queue has more than ${most[unit] * times} ${unit}: reading stops`);
     }
   }
 
