@@ -66,7 +66,7 @@ it('a queue without an end takes neither memory nor disk for good, and no count 
   for (const round of ['new', 'full']) {
     const warnings = (agent.stdout() + agent.stderr())
       .split('\n')
-      .filter(line => line.includes(`"round":"${round}"`) && line.includes('goes on after'));
+      .filter(line => line.includes(`"round":"${round}"`) && line.includes('the queue has more than'));
     expect(warnings).toHaveLength(1);
   }
 });
