@@ -5,14 +5,14 @@ import type { Rule } from './options.ts';
 /** Milliseconds for which Alertmanager holds such a notice: longer than it usually waits before it tells of a group again. */
 const LASTS = 15 * 60_000;
 
-type Told = Extract<JournalEntry, { step: 'marked' | 'awaiting_approval' | 'ended' }>;
+type Notified = Extract<JournalEntry, { step: 'marked' | 'awaiting_approval' | 'ended' }>;
 
-function isTold(entry: JournalEntry): entry is Told {
+function isNotified(entry: JournalEntry): entry is Notified {
   return entry.step === 'marked' || entry.step === 'awaiting_approval' || entry.step === 'ended';
 }
 
 /** The decision as the name of an alert, and as a sentence. */
-function wordsOf(entry: Told): { readonly name: string; readonly summary: string } {
+function wordsOf(entry: Notified): { readonly name: string; readonly summary: string } {
   const { account } = entry.target;
   if (entry.step !== 'ended') {
     const until = new Date(entry.until).toISOString();
@@ -53,7 +53,7 @@ function annotationsOf({ workflowRunId, workflowUrl, url, responseStatus, dlqId,
 
 /** The notice that a line of the journal makes, and the rule whose notifiers get it; undefined where it makes none. */
 function noticeOf(entry: JournalEntry): { readonly rule: string; readonly notice: Notice } | undefined {
-  if (!isTold(entry)) return undefined;
+  if (!isNotified(entry)) return undefined;
   const { rule, action, at, target } = entry;
   const { name, summary } = wordsOf(entry);
   const { outcome, reason } = entry.step === 'ended' ? entry : {};

@@ -53,7 +53,7 @@ export const RECHECK_AFTER = 300_000;
 
 /** How long a token reset in progress is waited for, and the polling interval, milliseconds. */
 const LONGEST_RESET = 60_000;
-const LOOK_EVERY = 50;
+const POLL_EVERY = 50;
 
 /**
  * Each request carries the account's bearer token, read for each request because it may have changed on disk.
@@ -73,7 +73,7 @@ export const withBearer =
         const since = await token.beingReplacedSince?.();
         if ((await token()).reveal() !== sent) return true;
         if (since === undefined || clock.now() - since > LONGEST_RESET) return false;
-        await clock.sleep(LOOK_EVERY, signal);
+        await clock.sleep(POLL_EVERY, signal);
       }
     }
 

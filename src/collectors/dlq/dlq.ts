@@ -8,7 +8,7 @@ import type { TrackerOptions } from './callbacks.ts';
 import { chooseValues, type DlqFacts, type IsSuspected, toFacts } from './facts.ts';
 import { families, samples } from './families.ts';
 import { type Memory, restoreMemory, takeChanges } from './memory.ts';
-import { type Failure, MOST_OF_A_LOOK } from './reading.ts';
+import { type Failure, MOST_OF_A_READ } from './reading.ts';
 import {
   detectFromDateField,
   foldStep,
@@ -203,7 +203,7 @@ function nextWalk(
     if (!all.shown) return undefined;
     const isSmall = all.roster.size < ONE_PAGE && !all.walk;
     const look = isSmall
-      ? startComplete([all], context, MOST_OF_A_LOOK)
+      ? startComplete([all], context, MOST_OF_A_READ)
       : startSince([all], since(memory, now, context.meaning), context);
     return { stage: 'all', walk: look };
   }
@@ -211,7 +211,7 @@ function nextWalk(
   // A complete walk of them that is under way goes on; a read for new entries beside it takes nothing from it.
   const isWhole = walk.walk.isComplete && !filters.some(selection => selection.walk);
   const look = isWhole
-    ? startComplete(filters, context, MOST_OF_A_LOOK)
+    ? startComplete(filters, context, MOST_OF_A_READ)
     : startSince(filters, since(memory, now, context.meaning), context);
   return { stage: 'filters', walk: look };
 }

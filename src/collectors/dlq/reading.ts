@@ -43,7 +43,7 @@ export interface Bound {
  */
 export const MOST_OF_A_WALK: Bound = { entries: 2_000_000, pages: 40_000 };
 /** Of a read for new entries, which are kept until the last is read. More than that is left to the next complete walk. */
-export const MOST_OF_A_LOOK: Bound = { entries: 100_000, pages: 2000 };
+export const MOST_OF_A_READ: Bound = { entries: 100_000, pages: 2000 };
 
 /** Requests that wait or are under way at the same time; the account's budget says how many are. */
 const READERS = 16;

@@ -7,7 +7,7 @@ import type { Memory } from './memory.ts';
 import {
   type Bound,
   type Failure,
-  MOST_OF_A_LOOK,
+  MOST_OF_A_READ,
   MOST_OF_A_WALK,
   type Read,
   type Reading,
@@ -70,7 +70,7 @@ export function startSince(selections: readonly Selection[], from: number, conte
   return start(
     selections.map(selection => ({ selection, from })),
     false,
-    MOST_OF_A_LOOK,
+    MOST_OF_A_READ,
     context,
   );
 }

@@ -35,7 +35,7 @@ export function destinationReader(option: DestinationOption): (event: DeliveryEv
 
 /** Idle time after which a destination gives its place to another, milliseconds. */
 const IDLE_AFTER = 86_400_000;
-const LOOK_EVERY = 60_000;
+const CHECK_EVERY = 60_000;
 /** How long a total that may be resumed is kept, milliseconds. */
 const KEPT = 30 * IDLE_AFTER;
 
@@ -113,7 +113,7 @@ export function createDestinations(
       .filter(([name, { heard }]) => name !== OTHER && time - heard >= IDLE_AFTER)
       .sort(([, a], [, b]) => a.heard - b.heard);
     if (idlest) placed.delete(idlest[0]);
-    else nextLook = time + LOOK_EVERY;
+    else nextLook = time + CHECK_EVERY;
     return idlest !== undefined;
   }
 
