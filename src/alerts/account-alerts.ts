@@ -19,9 +19,9 @@ export interface Alert {
 export interface Evaluated {
   /** By fingerprint. */
   readonly alerts: ReadonlyMap<string, Alert>;
-  /** Names of rules of which not every series could be judged. */
+  /** Rules with series that could not be judged. */
   readonly unknown: ReadonlySet<string>;
-  /** By rule: series of which its condition holds and that have no alert of their own, for there are too many. */
+  /** By rule: number of series beyond the cap: their condition holds, but they have no alert of their own. */
   readonly beyondCap: ReadonlyMap<string, number>;
 }
 
@@ -29,7 +29,7 @@ export interface Evaluated {
 export interface AccountAlerts {
   readonly account: string;
   current(): Evaluated;
-  /** Rules of which an alert fires, or of which it is not known whether one does: all before the first evaluation. */
+  /** Rules with an alert that is firing or of unknown state: all before the first evaluation. */
   states(): ReadonlyMap<string, 'firing' | 'unknown'>;
   /** Of what fires, and of what was resolved lately. */
   notices(): readonly Notice[];
@@ -125,7 +125,8 @@ export async function openAccountAlerts(deps: AccountAlertsDeps): Promise<Accoun
         await save();
         isStoreFailing = false;
       } catch (error) {
-        if (!isStoreFailing) log.error({ account, error: String(error) }, 'alerts go on, but are not stored');
+        if (!isStoreFailing)
+          log.error({ account, error: String(error) }, 'alerts are evaluated and sent, but not stored');
         isStoreFailing = true;
         // What was sent meanwhile needs no row any more.
         postings = postings.filter(each => each.changes().length > 0);

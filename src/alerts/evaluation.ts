@@ -38,7 +38,7 @@ function read(judged: AlertJudgement): { readonly listed: readonly Holding[]; re
 /** Alertmanager takes empty labels away, and with them they would be another alert. */
 const withoutEmpty = (labels: Labels) => Object.fromEntries(Object.entries(labels).filter(([, value]) => value !== ''));
 
-/** A series of which a condition holds, as an alert. */
+/** A series for which a condition holds, as an alert. */
 type Candidate = Omit<Alert, 'state'> & Pick<Holding, 'heldFor'>;
 
 /** Gives a function that judges every rule of an account and updates its alerts. It never rejects. */
@@ -58,7 +58,7 @@ export function createEvaluation(deps: EvaluationDeps): () => Promise<void> {
 
   /** The one alert of what is beyond the cap. */
   function overflow({ name, labels }: AlertRule, value: number): Candidate {
-    const summary = `${value} more series have the alert ${name} than the ${MOST_ALERTS} that are sent one by one.`;
+    const summary = `${name} has ${value} more series than the ${MOST_ALERTS} that get individual alerts.`;
     const identity = withoutEmpty({ ...labels, alertname: name, account, overflow: 'true' });
     return { rule: name, labels: identity, annotations: { summary }, value };
   }

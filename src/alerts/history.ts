@@ -1,6 +1,6 @@
 import type { FirstValue } from './judge.ts';
 
-/** Series of one kind as they were, over a window that moves on. In memory: it begins anew with the process. */
+/** Series of one kind as they were, over a window that moves on. In memory: it starts empty with the process. */
 export interface History {
   /** Takes what is known at `at` (monotonic, milliseconds), by key; undefined: nothing is. */
   record(at: number, values: ReadonlyMap<string, number> | undefined): void;

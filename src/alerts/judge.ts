@@ -28,7 +28,7 @@ export interface AlertEvidence {
   firsts(selector: Selector, over: number): ReadonlyMap<string, FirstValue> | undefined;
 }
 
-/** A series of which a condition holds, with the value that it is judged by, in base units. */
+/** A series for which a condition holds, with its value, in base units. */
 export interface Holding {
   readonly labels: Readonly<Record<string, string>>;
   readonly value: number;

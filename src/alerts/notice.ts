@@ -9,7 +9,7 @@ export interface Notice {
   readonly startsAt: number;
   /** When it was resolved. */
   readonly endsAt?: number | undefined;
-  /** Of one that ends by itself after so many milliseconds, and whose end is not sent. */
+  /** Milliseconds after which a notice ends by itself; its end is not sent. */
   readonly lasts?: number | undefined;
 }
 

@@ -5,7 +5,7 @@ import { Secret } from '../kit/secret.ts';
 
 const text = z
   .union([z.string(), z.array(z.string()).min(1, { error: 'must not be empty' })], {
-    error: 'must be text, or a list of texts of which any will do',
+    error: 'must be text or a list of texts; any of them matches',
   })
   .transform(value => (typeof value === 'string' ? [value] : value));
 
@@ -25,8 +25,12 @@ const over = Duration.describe(
 );
 
 const kinds = {
-  above: selector.safeExtend({ value: z.number().describe('Holds above this.') }).describe('A high value.'),
-  below: selector.safeExtend({ value: z.number().describe('Holds below this.') }).describe('A low value.'),
+  above: selector
+    .safeExtend({ value: z.number().describe('Holds while the value is above this.') })
+    .describe('A value above a limit.'),
+  below: selector
+    .safeExtend({ value: z.number().describe('Holds while the value is below this.') })
+    .describe('A value below a limit.'),
   growth: selector
     .safeExtend({
       over,
@@ -37,11 +41,11 @@ const kinds = {
     })
     .describe('Growth over a window.'),
   age: selector
-    .safeExtend({ above: Duration.describe('Holds while it is longer ago than this.') })
-    .describe('Age of a timestamp: of a metric that ends in `_timestamp_seconds`.'),
+    .safeExtend({ above: Duration.describe('Holds while the timestamp is older than this.') })
+    .describe('Age of a timestamp metric, whose name ends in `_timestamp_seconds`.'),
   ratio: z
     .strictObject({
-      part: selector.describe('A counter; its series of an account are summed.'),
+      part: selector.describe('A counter; all its series of an account are summed.'),
       whole: selector.describe('As `part`: the total.'),
       over,
       above: z.number().min(0).describe('Holds while the share is above this; 0.05 is 5 %.'),
@@ -51,10 +55,10 @@ const kinds = {
   stale: z
     .strictObject({
       collector: z.string().describe('Value of the label `collector`, such as dlq.'),
-      round: z.string().optional().describe('Only this round of it. Default: any.'),
+      round: z.string().optional().describe('Only this round of the collector. Default: any round.'),
     })
     .describe('Holds while no complete round has ended for longer than `staleness.markAfter`.'),
-  absent: selector.describe('Holds while an account whose data is fresh has no such series.'),
+  absent: selector.describe('Holds while an account has fresh data but no such series.'),
 };
 
 type Kind = keyof typeof kinds;
@@ -122,11 +126,11 @@ export const alertRule = z.strictObject({
     .record(
       z.string().regex(LABEL_NAME, { error: 'must be a label name' }),
       z.string().refine(text => !text.replaceAll(PLACEHOLDER, '').includes('{{'), {
-        error: 'may hold {{ $value }} and {{ $labels.NAME }}, and no other {{',
+        error: 'may contain {{ $value }} and {{ $labels.NAME }}, but no other {{',
       }),
     )
     .default({})
-    .describe('Texts for people, with `{{ $value }}` and `{{ $labels.NAME }}`.'),
+    .describe('Annotations, such as `summary`; may use `{{ $value }}` and `{{ $labels.NAME }}`.'),
   when: alertCondition.describe('The condition: exactly one of these.'),
 });
 
@@ -158,12 +162,14 @@ export const alertmanagerOptions = z.strictObject({
   urls: z
     .array(address(({ search }) => search === '', 'must be an http or https address without user, query or fragment'))
     .min(1, { error: 'must have at least one address' })
-    .describe('Every member of a cluster, without `/api/v2`: each gets every alert. Not a load balancer.'),
+    .describe(
+      'URLs of all members of a cluster, without `/api/v2`: each gets every alert. Do not name a load balancer.',
+    ),
 });
 
 export const webhookOptions = z.strictObject({
   url: address(() => true, 'must be an http or https address without user or fragment').describe(
-    'Gets a POST of JSON as Alertmanager sends it (version 4), once when an alert begins to fire and once when it is resolved.',
+    'URL that gets a POST with Alertmanager’s webhook JSON (version 4), once when an alert starts firing and once when it resolves.',
   ),
 });
 

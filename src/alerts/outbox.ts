@@ -86,13 +86,13 @@ export function createOutbox(deps: OutboxDeps): Outbox {
     item.isDone = true;
     notifications.inc({ notifier, outcome: 'dropped' });
     const fields = { account, notifier, alert: notice.labels.alertname, status: notice.status, why };
-    log.error(fields, 'a notice is not sent');
+    log.error(fields, 'a notification is dropped');
   }
 
   function enqueue(queue: Item[], item: Item): void {
     queue.push(item);
     const waiting = queue.filter(({ isDone }) => !isDone);
-    if (waiting.length > MOST_WAITING) drop(waiting[0] as Item, 'too many wait');
+    if (waiting.length > MOST_WAITING) drop(waiting[0] as Item, 'queue full');
   }
 
   async function remove({ account, key }: Pick<Item, 'account' | 'key'>): Promise<boolean> {
@@ -100,7 +100,7 @@ export function createOutbox(deps: OutboxDeps): Outbox {
       await store.commit(account, [{ key, value: null }]);
       return true;
     } catch (error) {
-      log.debug({ account, error: String(error) }, 'a notice that was sent is not removed from the store yet');
+      log.debug({ account, error: String(error) }, 'a sent notification is not removed from the store yet');
       return false;
     }
   }
@@ -125,8 +125,8 @@ export function createOutbox(deps: OutboxDeps): Outbox {
     retry.failed();
     notifications.inc({ notifier, outcome: 'failed' });
     const fields = { notifier, why: answer.why, attempts: retry.failures };
-    if (retry.failures === 1) log.warn(fields, 'a notice could not be sent and is tried again');
-    else log.debug(fields, 'a notice still can not be sent');
+    if (retry.failures === 1) log.warn(fields, 'a notification could not be sent; retrying');
+    else log.debug(fields, 'a notification still cannot be sent');
     return !answer.isDown;
   }
 
@@ -164,7 +164,7 @@ export function createOutbox(deps: OutboxDeps): Outbox {
         const { notifier, member } = item;
         const found = [...queues].find(([each]) => each.notifier === notifier && each.member === member);
         if (!found) {
-          log.warn({ account, notifier }, 'a notice waits for a notifier that is not configured any more');
+          log.warn({ account, notifier }, 'a notification waits for a notifier that is no longer configured');
           await remove(item);
           continue;
         }

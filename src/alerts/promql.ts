@@ -42,7 +42,7 @@ export function series<L extends string>({ name }: Family<L>, matchers: Matchers
   return `${name}${suffix}${texts.length === 0 ? '' : `{${texts.join(', ')}}`}`;
 }
 
-/** The latest value of a gauge, though a scrape or a few failed: else one failed scrape would begin every `for` anew. */
+/** The latest value of a gauge, though a scrape or a few failed: else one failed scrape would restart every `for`. */
 export const latest = (selector: string, offset = '') => `last_over_time(${selector}[5m]${offset})`;
 
 /** The highest of the replicas: one that restarted or sees less does not pull it down. */

@@ -62,8 +62,8 @@ export function createRepeating(deps: RepeatingDeps): (signal: AbortSignal) => P
       retry.failed();
       notifications.inc({ notifier, outcome: 'failed' }, batch.length);
       const fields = { notifier, member, why: answer.why, alerts: batch.length };
-      if (retry.failures === 1) log.warn(fields, 'alerts could not be sent and are tried again');
-      else log.debug(fields, 'alerts still can not be sent');
+      if (retry.failures === 1) log.warn(fields, 'alerts could not be sent; retrying');
+      else log.debug(fields, 'alerts still cannot be sent');
       return false;
     }
     if (retry.failures > 0) log.info({ notifier, member }, 'alerts can be sent again');
@@ -75,7 +75,7 @@ export function createRepeating(deps: RepeatingDeps): (signal: AbortSignal) => P
     }
     if (answer.kind === 'refused') {
       const fields = { notifier, member, labels: batch[0]?.labels, why: answer.why };
-      log.error(fields, 'an alert is refused and not sent again');
+      log.error(fields, 'the receiver rejects an alert; it is not sent again');
     }
     remember(batch, answer.kind === 'refused');
     return true;

@@ -22,9 +22,9 @@ export type AlertState =
 
 /** How long a condition must hold or be clear, milliseconds. */
 export interface Durations {
-  /** It fires when its condition has held for so long. */
+  /** It fires when its condition has held this long. */
   readonly for: number;
-  /** It goes on firing for so long when its condition no longer holds. */
+  /** It keeps firing this long after its condition stops holding. */
   readonly keepFiringFor: number;
 }
 
@@ -39,7 +39,7 @@ export interface Evaluation {
   readonly monotonic: number;
 }
 
-/** A resolved alert is sent again for so long, milliseconds, as Prometheus does: a receiver may have missed it. */
+/** How long a resolved alert is sent again, milliseconds, as Prometheus does: a receiver may have missed it. */
 const RESOLVED_RETENTION = 15 * 60_000;
 
 const since = (seenAt: number | undefined, now: number) => (seenAt === undefined ? 0 : now - seenAt);

@@ -41,7 +41,7 @@ export interface AccountClient extends Pick<AccountMeter, 'spent'> {
   at(priority: Priority): Reader;
   /** Cancels, on the same budget, with the token for acting. Only for auto-cancel, which keeps a journal. */
   createWriter(): Writer;
-  /** The service's last answer that tells, also one to an earlier process; undefined before the first. */
+  /** The service's last conclusive answer, also to an earlier process; undefined before the first. */
   isTokenRejected(): boolean | undefined;
   /** Whether the service has taken or refused the token since this process began. */
   isTokenKnown(): boolean;
@@ -71,8 +71,8 @@ export function createAccountClient(
   let { tokenRejected } = before;
   let isTokenKnown = false;
   function onTokenRejected(isRejected: boolean): void {
-    if (isRejected) log.error({ account: name }, 'the service refuses the token; nothing is read until it takes one');
-    else if (tokenRejected) log.info({ account: name }, 'the service takes the token again');
+    if (isRejected) log.error({ account: name }, 'the service rejects the token; reading stops until it accepts one');
+    else if (tokenRejected) log.info({ account: name }, 'the service accepts the token again');
     tokenRejected = isRejected;
     isTokenKnown = true;
   }

@@ -11,7 +11,7 @@ export interface LastKnown {
   readonly spent?: Spent | undefined;
   /** By collector. */
   readonly freshness?: Readonly<Record<string, StoredRounds>> | undefined;
-  /** By the service's last answer that tells. */
+  /** By the service's last conclusive answer. */
   readonly tokenRejected?: boolean | undefined;
 }
 
@@ -75,10 +75,10 @@ export function createUpkeep({ account, states, rows, known, clock, log }: Upkee
       const fields = { account, collector: state.collector };
       if (isWithdrawn) {
         withdrawn.add(state);
-        log.warn(fields, 'data is too old and no longer shown');
+        log.warn(fields, 'stale data is withdrawn: its gauges are no longer shown');
       } else {
         withdrawn.delete(state);
-        log.info(fields, 'data is shown again');
+        log.info(fields, 'data is fresh again: its gauges are shown');
       }
     }
   }

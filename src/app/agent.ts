@@ -11,7 +11,7 @@ export interface Agent {
   /** `http://host:port` of the status page. */
   readonly url: string;
   status(): readonly AccountStatus[];
-  /** Reads the configuration file anew and logs whether it could be used; changes nothing. */
+  /** Reads the configuration file again and logs whether it is usable; changes nothing. */
   recheck(): void;
   /** Ends the loops, aborting what is under way, and closes everything in reverse order. */
   close(): Promise<void>;
@@ -48,7 +48,7 @@ export async function startAgent(loaded: LoadedConfig, deps: PartsDeps): Promise
         else for (const { message, ...place } of error.faults) log.error(place, message);
         log.error(
           { file: loaded.file },
-          'the configuration file can not be used; the agent goes on with what it read at its start',
+          'the configuration file cannot be used; the agent keeps the configuration that it started with',
         );
       }
     },

@@ -30,7 +30,7 @@ export function createAlertFacts(
   sources: readonly Source[],
 ): AlertFacts {
   const own = sources.filter(source => source.account === account.name);
-  /** Samples are made anew only when they are other ones. */
+  /** Samples are rebuilt only when they change. */
   const made = new Map<Source, { readonly revision: unknown; readonly samples: ReturnType<Source['samples']> }>();
 
   function samplesOf(source: Source): ReturnType<Source['samples']> {

@@ -24,7 +24,7 @@ import { createPost } from './post.ts';
 /** The agent's own alerts, and what sends them. */
 export interface Alerting {
   readonly outbox: Outbox;
-  /** Alerts that fire in an account, and those of which it is not known, by name. */
+  /** Alerts that are firing or of unknown state in an account, by name. */
   states(account: string): ReadonlyMap<string, 'firing' | 'unknown'>;
   /** Bodies of loops that evaluate, one an account, by its sources and `more` of them; none rejects. */
   evaluations(more: readonly Source[]): readonly (() => Promise<void>)[];
@@ -32,7 +32,7 @@ export interface Alerting {
   readonly senders: readonly ((signal: AbortSignal) => Promise<void>)[];
   readonly sources: readonly Source[];
   alerts(): readonly ShownAlert[];
-  /** Commits what is not yet, and closes connections. */
+  /** Commits pending changes, and closes connections. */
   close(): Promise<void>;
 }
 
@@ -63,7 +63,7 @@ function createReceivers({ config, env, clock, tracer }: AlertingDeps, post: Pos
   return receivers.map(receiver => traced(receiver, tracer));
 }
 
-/** Rules that can say something of an account: the others would for ever be unknown there. */
+/** Rules that apply to an account: all others would stay unknown there. */
 function rulesFor({ name, state }: Account, { alerts }: Config): readonly AlertRule[] {
   return alerts.rules.filter(
     ({ when }) => isAbout(when, name) && collectorsOf(when).every(collector => state(collector) !== undefined),
@@ -122,7 +122,7 @@ export async function openAlerting(deps: AlertingDeps): Promise<Alerting> {
       await close();
       const saved = await Promise.allSettled(opened.map(({ alerts }) => alerts.save()));
       const failed = saved.find(each => each.status === 'rejected');
-      if (failed) log.warn({ error: String(failed.reason) }, 'the last changes of alerts are not stored');
+      if (failed) log.warn({ error: String(failed.reason) }, 'the latest alert changes could not be stored');
     },
   };
 }

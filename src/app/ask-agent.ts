@@ -5,11 +5,11 @@ import { attachStore } from '../store/open.ts';
 import type { Store } from '../store/store.ts';
 import { type JournalLine, readJournals } from './auto-cancel.ts';
 
-export type { BrakeResult, Command, Explanation } from '../auto-cancel/index.ts';
+export type { Command, Explanation, StopResult } from '../auto-cancel/index.ts';
 export { BREAKERS } from '../model/journal.ts';
 export type { JournalLine } from './auto-cancel.ts';
 
-/** Milliseconds in which a running agent answers: it looks every second, and may be busy. */
+/** Milliseconds in which a running agent answers: it polls every second, and may be busy. */
 const WAIT = 10_000;
 
 async function withStore<T>({ store: options }: StoreSettings, work: (store: Store) => Promise<T>): Promise<T> {

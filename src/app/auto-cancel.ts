@@ -45,7 +45,7 @@ export interface AutoCancelDeps {
   readonly tracer: Tracer;
   /** Takes the notices of rules. */
   readonly outbox: Pick<Outbox, 'post'>;
-  /** Alerts that fire in an account, and those of which it is not known, by name. */
+  /** Alerts that are firing or of unknown state in an account, by name. */
   readonly alertStates: (account: string) => ReadonlyMap<string, 'firing' | 'unknown'>;
 }
 
@@ -120,11 +120,11 @@ export async function createAutoCancel(
       if (!signal.aborted) log.error({ error: String(error) }, what);
     }
   };
-  const commands = quietly('commands could not be obeyed', () => handler.serve());
+  const commands = quietly('operator commands could not be processed', () => handler.serve());
   // What was asked while no agent ran comes before anything else.
   await commands(new AbortController().signal);
   for (const rule of rules) {
-    log.info({ rule: rule.name, mode: modeOf(rule, mode, clock.now()), policy }, 'a rule of auto-cancel is in force');
+    log.info({ rule: rule.name, mode: modeOf(rule, mode, clock.now()), policy }, 'auto-cancel rule is active');
   }
   return {
     sources: opened.map(createSource),
@@ -133,7 +133,7 @@ export async function createAutoCancel(
       ...opened
         .filter(({ isUsed }) => isUsed)
         .map(each =>
-          quietly('auto-cancel could not go on', async signal => {
+          quietly('auto-cancel failed; it retries', async signal => {
             if (handler.isReady(each.account)) await each.run(signal);
           }),
         ),

@@ -11,7 +11,7 @@ export function rulesOf({ autoCancel }: Config, account: string): readonly Judgi
   return autoCancel.mode === 'off' ? [] : rulesFor(autoCancel, account);
 }
 
-/** What the rules ask of the walks that look for failure callbacks. */
+/** What the rules require of the walks that track failure callbacks. */
 export function callbackOptions(
   rules: readonly JudgingRule[],
   rescanEvery: number,

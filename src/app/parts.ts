@@ -35,7 +35,7 @@ export interface Parts {
   readonly accounts: readonly Account[];
   readonly store: Store;
   readonly tracer: Tracer;
-  /** Sends what the lives of messages have become, where that is configured. Rejects with StoreError; then it is tried again. */
+  /** Exports message traces, where that is configured. Rejects with StoreError; then it is tried again. */
   exportLifecycles(): Promise<((signal: AbortSignal) => Promise<void>) | undefined>;
   /** Puts what outlasts the process and belongs to no round into the store. Never throws. */
   save(): Promise<void>;
@@ -44,7 +44,7 @@ export interface Parts {
 /** Where the collector of events leaves the traces of messages. */
 const TRACE_OUTBOX = 'events/outbox/';
 
-/** What waits for the receiver of spans at the end is sent within so many milliseconds, or not at all. */
+/** Milliseconds in which pending spans are sent at shutdown; after that they are dropped. */
 const LONGEST_FLUSH = 3000;
 
 async function flush(work: () => Promise<void>, clock: Clock): Promise<void> {
@@ -62,11 +62,7 @@ const isTraced = ({ tracing }: LoadedConfig['config'], env: PartsDeps['env']) =>
 /** Waits for accounts that save what they leave to the next process. Never throws. */
 async function settle(saving: readonly Promise<void>[], log: Log): Promise<void> {
   const failed = (await Promise.allSettled(saving)).find(each => each.status === 'rejected');
-  if (failed)
-    log.warn(
-      { error: String(failed.reason) },
-      'what was spent of the budgets, and how fresh the data is, are not stored',
-    );
+  if (failed) log.warn({ error: String(failed.reason) }, 'budget use and data freshness could not be stored');
 }
 
 /** Builds the parts that a configuration asks for; `closing` learns how to close them. */

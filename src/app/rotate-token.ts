@@ -56,7 +56,7 @@ function lock(path: string): () => void {
   }
 }
 
-/** Looks at the token of a configured account, and changes nothing. Throws RotationError. */
+/** Checks the token of a configured account, and changes nothing. Throws RotationError. */
 export function checkToken(loaded: LoadedConfig, name: string, deps: RotationDeps): Promise<TokenReport> {
   return withClosing(async closing =>
     check(checkedAccount(loaded, findAccount(loaded, name), deps.env, closing), deps),

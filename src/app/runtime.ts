@@ -33,16 +33,16 @@ const STARTING = 8;
 /** A service that does not answer holds up the accounts behind it for no longer than this, milliseconds. */
 const LONGEST_START = 1000;
 
-/** What is spent of the budgets is stored so often, milliseconds. */
+/** Interval at which budget use is stored, milliseconds. */
 const SAVE_EVERY = 15_000;
 
-/** Traces of messages that have ended are sent so often, milliseconds. */
+/** Interval at which traces of ended messages are sent, milliseconds. */
 const LIFECYCLES_EVERY = 2000;
 
-/** Auto-cancel looks so often whether something is due, milliseconds: it costs nothing when nothing is. */
+/** Milliseconds between two checks of auto-cancel for due work; an idle check is free. */
 const ACT_EVERY = 1000;
 
-/** Senders of alerts look so often whether there is something to send, milliseconds: that costs nothing either. */
+/** Milliseconds between two checks of the alert senders for due work; an idle check is free. */
 const SEND_EVERY = 1000;
 
 /** Everything that requests are answered from. */
@@ -118,9 +118,7 @@ export async function createRuntime(loaded: LoadedConfig, deps: PartsDeps): Prom
         loops.start(SAVE_EVERY, SAVE_EVERY, save);
         if (lifecycles) {
           loops.start(LIFECYCLES_EVERY, LIFECYCLES_EVERY, signal =>
-            lifecycles(signal).catch(error =>
-              log.warn({ error: String(error) }, 'traces of messages wait for the store'),
-            ),
+            lifecycles(signal).catch(error => log.warn({ error: String(error) }, 'message traces wait for the store')),
           );
         }
         for (const act of autoCancel?.loops ?? []) loops.start(ACT_EVERY, ACT_EVERY, act);

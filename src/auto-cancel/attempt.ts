@@ -12,7 +12,7 @@ import { abortReason, changeSince, type LastLook, skipReason } from './stages.ts
 export interface AttemptDeps {
   readonly journal: Journal;
   readonly moments: Moments;
-  /** For the last look. */
+  /** For the final check. */
   readonly lastReader: Reader;
   readonly writer: Writer;
   readonly clock: Clock;
@@ -29,7 +29,7 @@ export type Attempted =
 /** Milliseconds after its intent in which a cancel may be sent: it goes at once or not at all. */
 const SEND_WITHIN = 30_000;
 
-/** Milliseconds after the last look began in which the cancel may be sent: what is older shows what was. */
+/** Milliseconds after the final check began in which the cancel may be sent: older data may be outdated. */
 const LOOK_HOLDS = 120_000;
 
 /** Reads the entry once more, and where that is as it was judged and events count, its newest event. Throws only when the signal is aborted. */
@@ -61,7 +61,7 @@ function outcomeOf({ kind }: CancelAnswer, isBlind: boolean): FinalOutcome | und
 }
 
 /**
- * One attempt to cancel: a last look, the intent committed, one request at most, its answer committed. What was asked before
+ * One attempt to cancel: a final check, the intent committed, one request at most, its answer committed. What was asked before
  * is asked again after each wait. Whatever kills the
  * process in between, an intent without an end is left, which is read back and never sent again. Throws StoreError before
  * anything is sent; a StoreError after it leaves the intent.

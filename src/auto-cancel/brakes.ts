@@ -6,15 +6,15 @@ import type { AutoCancelOptions } from './options.ts';
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
 
-/** Why too many callbacks look stuck to believe it; undefined when they do not. `population`: those that some rule matches. */
+/** Why too many callbacks seem stuck to believe it; undefined when they do not. `population`: those that some rule matches. */
 export function tooMany(
   { max, percent, minPopulation }: AutoCancelOptions['breaker']['candidates'],
   candidates: number,
   population: number,
 ): string | undefined {
-  if (candidates > max) return `${candidates} callbacks look stuck, more than ${max}`;
+  if (candidates > max) return `${candidates} callbacks seem stuck, more than ${max}`;
   if (population < minPopulation || candidates * 100 <= percent * population) return undefined;
-  return `${candidates} of ${population} callbacks look stuck, more than ${percent} %`;
+  return `${candidates} of ${population} callbacks seem stuck, more than ${percent} %`;
 }
 
 /** The breaker that what is in the journal opens, and why; undefined when none. */
@@ -26,11 +26,14 @@ export function tripped(
   // Of the future, too: a clock that was set back forgives nothing.
   const failed = state.errors.filter(at => at > now - errors.within).length;
   if (failed >= errors.max && !state.breakers.has('errors')) {
-    return { breaker: 'errors', reason: `${failed} cancels went wrong within ${errors.within / 60_000} minutes` };
+    return { breaker: 'errors', reason: `${failed} cancels failed within ${errors.within / 60_000} minutes` };
   }
   const lost = state.races.slice(-lostRaces.ofLast).filter(isLost => isLost).length;
   if (lost > 0 && lost * 100 >= lostRaces.percent * lostRaces.ofLast && !state.breakers.has('lost_races')) {
-    return { breaker: 'lost_races', reason: `${lost} of the last ${lostRaces.ofLast} were not stuck after all` };
+    return {
+      breaker: 'lost_races',
+      reason: `${lost} of the last ${lostRaces.ofLast} cancels came too late: the callbacks were not stuck`,
+    };
   }
   return undefined;
 }

@@ -48,12 +48,12 @@ const COMMAND = 'command/';
 const ANSWER = 'answer/';
 /** Milliseconds between two looks for the answer. */
 const LOOK_EVERY = 100;
-/** Milliseconds from taking a command to its committed answer: the asking process waits so much longer before giving up. */
+/** Milliseconds from taking a command to its committed answer: the asking process waits this much longer before it gives up. */
 const SETTLE = 1000;
 /** Milliseconds after which an answer that was not fetched is removed. */
 const STALE = 3_600_000;
 
-/** A brake counts for the next agent, too; an approval or an explanation only for the operator who waits for it. */
+/** A pause, resume or reset counts for the next agent, too; an approval or an explanation only for the operator who waits for it. */
 const isQueued = ({ kind }: Command) => kind !== 'approve' && kind !== 'explain';
 
 /** The row's value in its shape; undefined when it is anything else: another version wrote it, or something is wrong. */
@@ -89,7 +89,12 @@ export async function ask(
     if (value === undefined) return undefined;
     // What can't be removed now the agent removes later.
     await store.commit(COMMAND_ACCOUNT, [{ key: answered, value: null }]).catch(() => undefined);
-    return read(answerRow, value)?.answer ?? { ok: false, why: 'the agent, of another version, gave no clear answer' };
+    return (
+      read(answerRow, value)?.answer ?? {
+        ok: false,
+        why: 'the running agent has another version: its answer is not readable',
+      }
+    );
   }
 
   const end = clock.monotonic() + waitMs + (isQueued(command) ? 0 : SETTLE);
@@ -127,7 +132,7 @@ export async function takeCommands(
     }
     removed.push({ key, value: null });
     if (row) log.info({ kind: row.command.kind }, 'an expired command was dropped');
-    else log.warn({ bytes: value.length }, 'a row that is no command of this version was dropped');
+    else log.warn({ bytes: value.length }, 'a command that this version does not know was dropped');
   }
   for (const [key, value] of await store.scan(COMMAND_ACCOUNT, ANSWER)) {
     const at = read(answerRow, value)?.at ?? Number.NEGATIVE_INFINITY;
@@ -164,7 +169,7 @@ export interface CommandHandlerDeps {
   readonly log: Log;
 }
 
-/** What a brake was like before a command: the pause that lasted, or why the breaker was open. `at`: milliseconds since the Unix epoch. */
+/** The state before a command: the pause that lasted, or why the breaker was open. `at`: milliseconds since the Unix epoch. */
 interface Before {
   readonly at: number;
   readonly by?: string;
@@ -172,7 +177,7 @@ interface Before {
 }
 
 /** The result of `pause`, `resume` and `reset-breaker`. Without `before`: there was no pause, and the breaker was not open. */
-export interface BrakeResult {
+export interface StopResult {
   readonly accounts: readonly string[];
   readonly before?: Before;
 }
@@ -206,7 +211,7 @@ export function createCommandHandler({ store, accounts: current, clock, log }: C
     for (const { journal } of accounts) {
       if (!ends || was(journal.state)) await journal.append([entry]);
     }
-    const result: BrakeResult = { accounts: accounts.map(({ name }) => name), ...(before ? { before } : {}) };
+    const result: StopResult = { accounts: accounts.map(({ name }) => name), ...(before ? { before } : {}) };
     return { ok: true, result };
   }
 
@@ -222,14 +227,14 @@ export function createCommandHandler({ store, accounts: current, clock, log }: C
       ({ action: { id, target } }) => target.dlqId === prefix || (prefix.length >= SHORTEST && id.startsWith(prefix)),
     );
     const [one, another] = found;
-    if (!one) return { ok: false, why: `nothing waits for approval under ${prefix}` };
-    if (another) return { ok: false, why: `${found.length} actions begin with ${prefix}` };
+    if (!one) return { ok: false, why: `no action ${prefix} waits for approval` };
+    if (another) return { ok: false, why: `${found.length} actions begin with ${prefix}: give more characters` };
     const { id, rule, asker, approvedBy } = one.action;
     // Its operator saw another rule, or another policy, than would act on the approval.
     if (asker?.policy !== one.policy) {
       return {
         ok: false,
-        why: `the rules have changed since ${prefix} was asked about; it is asked about again if it is still stuck`,
+        why: `the rules have changed since approval of ${prefix} was requested; the agent requests it again if the callback is still stuck`,
       };
     }
     if (approvedBy === undefined) {
@@ -271,7 +276,7 @@ export function createCommandHandler({ store, accounts: current, clock, log }: C
     const given = await obey(taken.command);
     await store.commit(COMMAND_ACCOUNT, answerChanges(taken, given, clock.now()));
     const { kind } = taken.command;
-    if (kind !== 'explain') log.warn({ ...taken.command, ok: given.ok }, 'a command was obeyed');
+    if (kind !== 'explain') log.warn({ ...taken.command, ok: given.ok }, 'operator command executed');
   }
 
   return {

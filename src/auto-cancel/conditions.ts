@@ -12,8 +12,8 @@ function alternatives<T extends z.ZodType<string>>(text: T) {
   const list = z.array(text).min(1, { error: 'must not be empty' });
   return z
     .strictObject({
-      in: list.optional().describe('It is one of these.'),
-      prefix: list.optional().describe('It begins with one of these.'),
+      in: list.optional().describe('The value equals one of these.'),
+      prefix: list.optional().describe('The value begins with one of these.'),
       matches: z
         .string()
         .min(1)
@@ -24,9 +24,7 @@ function alternatives<T extends z.ZodType<string>>(text: T) {
           return z.NEVER;
         })
         .optional()
-        .describe(
-          'The whole of it matches this regular expression: the dialect of Prometheus (RE2), `.` matches line breaks.',
-        ),
+        .describe('The whole value matches this regular expression: Prometheus syntax (RE2); `.` matches line breaks.'),
     })
     .refine(ways => Object.values(ways).some(way => way !== undefined), { error: ALTERNATIVES });
 }
@@ -41,8 +39,8 @@ const digits = z
   .transform(String);
 
 export const conditions = z.strictObject({
-  url: text.optional().describe('Address that the message was sent to: any of these ways is enough.'),
-  workflowUrl: text.optional().describe('As `url`: address of the workflow.'),
+  url: text.optional().describe('URL that the message was sent to: one of `in`, `prefix`, `matches` is enough.'),
+  workflowUrl: text.optional().describe('As `url`: URL of the workflow.'),
   label: text.optional().describe('As `url`: any of the labels.'),
   queue: text.optional().describe('As `url`: queue.'),
   topic: text.optional().describe('As `url`: topic (URL group).'),
@@ -56,7 +54,7 @@ export const conditions = z.strictObject({
 export type Conditions = z.output<typeof conditions>;
 export const CONDITION_KEYS = Object.keys(conditions.shape) as (keyof Conditions)[];
 
-export const NO_MATCH = `must name at least one of ${CONDITION_KEYS.join(', ')}: an empty match would be everything`;
+export const NO_MATCH = `must name at least one of ${CONDITION_KEYS.join(', ')}: an empty match would match everything`;
 
 /** What an entry says of each key; nothing where it does not report it. */
 const VALUES: Readonly<Record<keyof Conditions, (entry: DlqEntry) => readonly (string | number | undefined)[]>> = {

@@ -19,7 +19,7 @@ export interface DecideDeps extends MomentsDeps {
   readonly lookUps: EventLookUps;
   readonly settling: Settling;
   readonly decisions: DecisionLog;
-  /** For the last look right before a cancel. */
+  /** For the final check right before a cancel. */
   readonly lastReader: Reader;
   /** Undefined where no rule may act: nothing can be sent then. */
   readonly writer: Writer | undefined;
@@ -67,7 +67,7 @@ export function createDecider(deps: DecideDeps): Decider {
     await journal.append(cleared.map(each => ({ at: stamp(), step: 'cleared', ...each })));
   }
 
-  /** Those that are left to decide about. One whose last look outlasts each walk must not keep the others from their turn. */
+  /** Those that are left to decide about. One whose final check outlasts each walk must not keep the others from their turn. */
   function inTurn(found: readonly Judged[]): readonly Judged[] {
     const due = found.filter(each => !isDecided(each));
     tried = new Map(due.map(({ action }) => [action, tried.get(action) ?? -1]));
@@ -76,7 +76,10 @@ export function createDecider(deps: DecideDeps): Decider {
   }
 
   function logOpened(breaker: Breaker, reason: string | undefined): void {
-    log.error({ account, breaker, reason }, 'a breaker of auto-cancel has opened; reset-breaker closes it');
+    log.error(
+      { account, breaker, reason },
+      'auto-cancel breaker opened: nothing is cancelled until an operator runs reset-breaker',
+    );
   }
 
   async function openBreaker(breaker: Breaker, reason: string): Promise<void> {
@@ -144,7 +147,7 @@ export function createDecider(deps: DecideDeps): Decider {
       if (done.reason !== NEWER_WALK) decisions.skipped(judged, done.reason);
       return;
     }
-    log.info({ account, action, rule: rule.name, answer: done.answer.kind }, 'a cancel was answered');
+    log.info({ account, action, rule: rule.name, answer: done.answer.kind }, 'the service answered a cancel');
     if (done.outcome) decisions.ended(ref, done.outcome);
     if (done.outcome === 'rejected') logOpened('errors', state.breakers.get('errors')?.reason);
     await checkCancels();

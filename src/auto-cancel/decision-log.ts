@@ -16,7 +16,7 @@ export interface DecisionLog {
    * decided, so nothing else would say why nothing happens. To be called often.
    */
   stale(reason: string | undefined): void;
-  /** Callbacks that are no longer tracked are reported anew should they come back. */
+  /** Callbacks that are no longer tracked are reported again should they come back. */
   forgetAllBut(actions: ReadonlySet<string>): void;
   /** Decisions to do nothing, since this process began. */
   skips(): readonly { readonly rule: string; readonly reason: string; readonly count: number }[];
@@ -53,8 +53,8 @@ export function createDecisionLog(deps: {
       mark(fields);
       const line = { ...fields, dlqId: target.dlqId };
       // Most callbacks are healthy.
-      if (finding.verdict === 'stuck') log.info(line, 'a stuck failure callback is left alone');
-      else log.debug(line, 'a failure callback is left alone');
+      if (finding.verdict === 'stuck') log.info(line, 'stuck failure callback skipped');
+      else log.debug(line, 'failure callback skipped');
     },
     ended({ action, rule, mode, target }, outcome) {
       last.set(action, outcome);
@@ -62,13 +62,13 @@ export function createDecisionLog(deps: {
       mark(fields);
       const { dlqId, workflowRunId, workflowUrl, url, responseStatus } = target;
       const line = { ...fields, dlqId, workflowRunId, url: workflowUrl ?? url, responseStatus };
-      if (outcome === 'planned') log.info(line, 'a stuck failure callback would be cancelled');
-      else if (outcome === 'gave_up' || outcome === 'rejected') log.error(line, 'a failure callback was not cancelled');
-      else log.info(line, 'an action of auto-cancel has ended');
+      if (outcome === 'planned') log.info(line, 'stuck failure callback would be cancelled');
+      else if (outcome === 'gave_up' || outcome === 'rejected') log.error(line, 'failure callback was not cancelled');
+      else log.info(line, 'auto-cancel action ended');
     },
     stale(reason) {
       if (reason === undefined) {
-        if (loggedReason !== undefined) log.info({ account }, 'the data of auto-cancel is complete and fresh again');
+        if (loggedReason !== undefined) log.info({ account }, 'auto-cancel data is complete and fresh again');
         staleSince = loggedReason = undefined;
         return;
       }
@@ -77,10 +77,7 @@ export function createDecisionLog(deps: {
       if (lasted < LOG_STALE_AFTER || loggedReason === reason) return;
       loggedReason = reason;
       const fields = { account, reason, seconds: Math.floor(lasted / 1000) };
-      log.warn(
-        fields,
-        'the data of auto-cancel is stale or incomplete: nothing is cancelled until a walk reads everything',
-      );
+      log.warn(fields, 'auto-cancel data is stale or incomplete: nothing is cancelled until a complete walk');
     },
     forgetAllBut(actions) {
       for (const action of last.keys()) if (!actions.has(action)) last.delete(action);

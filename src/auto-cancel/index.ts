@@ -18,7 +18,7 @@ import { createSettling } from './settle.ts';
 import { accountReason, skipReason, staleReason } from './stages.ts';
 
 /** The door of this room: auto-cancel of one account, and the commands that operators give it. */
-export { type Answer, ask, type BrakeResult, type Command, createCommandHandler } from './commands.ts';
+export { type Answer, ask, type Command, createCommandHandler, type StopResult } from './commands.ts';
 export type { Explanation } from './explain.ts';
 export { readJournal } from './journal.ts';
 export { modeOf } from './judge.ts';
@@ -31,7 +31,7 @@ export interface AutoCancelDeps extends Omit<MomentsDeps, 'journal'> {
   readonly outbox: Pick<Outbox, 'post'>;
   /** For look-ups and reading back. */
   readonly reader: Reader;
-  /** For the last look right before a cancel. */
+  /** For the final check right before a cancel. */
   readonly lastReader: Reader;
   /** Undefined where no rule may act: nothing can be sent then. */
   readonly writer: Writer | undefined;

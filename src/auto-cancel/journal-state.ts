@@ -71,7 +71,7 @@ export interface JournalState {
   paused: { readonly at: number; readonly by: string; readonly reason: string } | undefined;
 }
 
-/** After these the action is open to another attempt, judged anew. */
+/** After these the action is open to another attempt, judged again. */
 const REOPENS: readonly FinalOutcome[] = ['planned', 'expired', 'not_in_progress'];
 /** Races that are remembered: more than any configuration asks for. */
 const MOST_RACES = 1000;
@@ -133,7 +133,7 @@ function isError(answer: CancelAnswer): boolean {
   return answer.kind === 'unknown' || answer.kind === 'denied';
 }
 
-function foldBrake(state: JournalState, entry: JournalEntry): void {
+function foldStop(state: JournalState, entry: JournalEntry): void {
   const { at } = entry;
   if (entry.step === 'paused') state.paused = { at, by: entry.by, reason: entry.reason };
   else if (entry.step === 'resumed') state.paused = undefined;
@@ -173,7 +173,7 @@ function foldEnd(state: JournalState, action: Action, entry: Extract<JournalEntr
 export function foldEntry(state: JournalState, entry: JournalEntry): void {
   state.lastAt = entry.at;
   if (entry.action === undefined) {
-    foldBrake(state, entry);
+    foldStop(state, entry);
     return;
   }
   const { at, action: id } = entry;

@@ -185,7 +185,7 @@ const shortestGap = (rules: Walked) =>
   Math.min(...rules.map(({ stuckWhen }) => stuckWhen.maxGap ?? Number.POSITIVE_INFINITY));
 
 /**
- * The longest pause between two complete walks of an account, in milliseconds, after which every episode begins anew: the
+ * The longest pause between two complete walks of an account, in milliseconds, after which every episode starts over: the
  * shortest that one of its rules names, else half an hour, or three walks where that is longer.
  */
 export function allowedGap(rules: Walked, rescanEvery: number): number {

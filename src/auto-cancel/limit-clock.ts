@@ -10,12 +10,12 @@ export interface LimitClock {
   stamp(): number;
 }
 
-/** Wall time that gains or loses so much on the monotonic clock, milliseconds, has been set. */
+/** Difference between wall and monotonic time, milliseconds, above which the clock was set. */
 export const CLOCK_STEP = 30_000;
 /** The longest window. What was done before the clock was set forward is as old as that by then, and the wall clock counts again. */
 const LONGEST_WINDOW = 24 * 3_600_000;
 
-/** `lastAt`: of the journal's last line. `onStep`: told by how many milliseconds the clock was set, as soon as that is seen. */
+/** `lastAt`: of the journal's last line. `onStep`: called with the milliseconds by which the clock was set, as soon as that is seen. */
 export function createLimitClock(
   clock: Pick<Clock, 'now' | 'monotonic'>,
   lastAt: number,

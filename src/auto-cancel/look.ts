@@ -12,7 +12,7 @@ export class TooManyPages extends Error {
   override readonly name = 'TooManyPages';
 }
 
-/** The service answered, and what it answered does not tell what was asked. */
+/** The service answered, but the answer does not settle the question. */
 export class Unreadable extends Error {
   override readonly name = 'Unreadable';
 }
@@ -94,7 +94,7 @@ async function newestEvent(
   return newest === Number.NEGATIVE_INFINITY ? 'none' : newest;
 }
 
-/** What the event log says of an entry's message, and of its callback's where that is known. Nothing where it can't be told. */
+/** What the event log says of an entry's message, and of its callback's where that is known. Nothing where that is unknown. */
 export async function lookForEvents(
   reader: Reader,
   { messageId, callbackMessageId }: DlqEntry,

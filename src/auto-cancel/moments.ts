@@ -18,7 +18,7 @@ export interface MomentsDeps {
   walk(): WalkView;
   /** Whether the stop file is there, or may be. */
   isStopped(): boolean;
-  /** Alerts of the account that fire, and those of which it is not known, by name. */
+  /** Alerts of the account that are firing or of unknown state, by name. */
   alertStates(): ReadonlyMap<string, 'firing' | 'unknown'>;
   readonly clock: Clock;
   readonly log: Log;
@@ -27,7 +27,7 @@ export interface MomentsDeps {
 /** Which decision a callback is judged by, and how far its attempt has come. */
 export type Progress = Pick<CallbackMoment, 'walkAt' | 'usesBefore'> & Partial<Pick<CallbackMoment, 'look' | 'isLate'>>;
 
-/** What the stages are asked about, as it is at this very moment: to be taken anew after each wait, up to the request itself. */
+/** What the stages are asked about, as it is at this very moment: to be read again after each wait, up to the request itself. */
 export interface Moments {
   readonly time: LimitClock;
   /** `walkAt`: begin of the walk that is decided upon. To be called often: sees walks come, and the clock being set. */
@@ -58,18 +58,21 @@ export function createMoments(deps: MomentsDeps): Moments {
   if (behind > 0) {
     log.warn(
       { account, seconds: behind / 1000 },
-      'the last line of the journal is of the future: limits count from it',
+      'the newest journal entry is in the future: limits count from its time',
     );
   }
   const time = createLimitClock(clock, state.lastAt, ms => {
     // More may have come than was seen.
     walksNeeded = (deps.walk().facts?.walks ?? walks) + WALKS_BEFORE;
-    log.warn({ account, seconds: ms / 1000 }, 'the clock was set: nothing is cancelled for some walks');
+    log.warn(
+      { account, seconds: ms / 1000 },
+      'the system clock was changed: nothing is cancelled before three more complete walks',
+    );
   });
 
   function accountMoment(walkAt?: number): AccountMoment {
     const walk = deps.walk();
-    // What is not shown now has not begun anew.
+    // What is not shown now has not started over.
     walks = walk.facts?.walks ?? walks;
     const times = { elapsed: time.elapsed(), latest: time.latest(), wall: clock.now() };
     return {

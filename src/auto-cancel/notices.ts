@@ -5,25 +5,25 @@ import type { Rule } from './options.ts';
 /** Milliseconds for which Alertmanager holds such a notice: longer than it usually waits before it tells of a group again. */
 const LASTS = 15 * 60_000;
 
-type Told = Extract<JournalEntry, { step: 'marked' | 'awaiting_approval' | 'ended' }>;
+type Notified = Extract<JournalEntry, { step: 'marked' | 'awaiting_approval' | 'ended' }>;
 
-function isTold(entry: JournalEntry): entry is Told {
+function isNotified(entry: JournalEntry): entry is Notified {
   return entry.step === 'marked' || entry.step === 'awaiting_approval' || entry.step === 'ended';
 }
 
 /** The decision as the name of an alert, and as a sentence. */
-function wordsOf(entry: Told): { readonly name: string; readonly summary: string } {
+function wordsOf(entry: Notified): { readonly name: string; readonly summary: string } {
   const { account } = entry.target;
   if (entry.step !== 'ended') {
     const until = new Date(entry.until).toISOString();
     return entry.step === 'marked'
       ? {
           name: 'DeliveryAutoCancelMarked',
-          summary: `A failure callback of ${account} looks stuck, and is judged again after ${until}.`,
+          summary: `A failure callback of ${account} seems stuck; a walk after ${until} judges it again.`,
         }
       : {
           name: 'DeliveryAutoCancelAwaitingApproval',
-          summary: `A stuck failure callback of ${account} may be cancelled if an operator approves until ${until}.`,
+          summary: `A stuck failure callback of ${account} waits for approval by an operator until ${until}.`,
         };
   }
   return entry.outcome === 'planned'
@@ -33,11 +33,11 @@ function wordsOf(entry: Told): { readonly name: string; readonly summary: string
       }
     : {
         name: 'DeliveryAutoCancelEnded',
-        summary: `The cancel of a failure callback of ${account} has ended: ${entry.outcome}.`,
+        summary: `The cancel of a failure callback of ${account} ended: ${entry.outcome}.`,
       };
 }
 
-/** What the callback would have told its owner. */
+/** What the callback would have reported to its owner. */
 function annotationsOf({ workflowRunId, workflowUrl, url, responseStatus, dlqId, messageId }: JournalTarget) {
   const all = {
     workflow_run_id: workflowRunId,
@@ -53,7 +53,7 @@ function annotationsOf({ workflowRunId, workflowUrl, url, responseStatus, dlqId,
 
 /** The notice that a line of the journal makes, and the rule whose notifiers get it; undefined where it makes none. */
 function noticeOf(entry: JournalEntry): { readonly rule: string; readonly notice: Notice } | undefined {
-  if (!isTold(entry)) return undefined;
+  if (!isNotified(entry)) return undefined;
   const { rule, action, at, target } = entry;
   const { name, summary } = wordsOf(entry);
   const { outcome, reason } = entry.step === 'ended' ? entry : {};

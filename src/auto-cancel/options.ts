@@ -32,8 +32,10 @@ const allowed = z.strictObject({
       const message = faultOfCron(cron);
       if (message) context.addIssue({ code: 'custom', message });
     })
-    .describe("When it opens, five fields: minute, hour, day of the month, month, day of the week: `'0 8 * * 1-5'`."),
-  for: Duration.describe('How long it stays open.'),
+    .describe(
+      "When the window opens, as five cron fields: minute, hour, day of month, month, day of week: `'0 8 * * 1-5'`.",
+    ),
+  for: Duration.describe('How long the window stays open.'),
   tz: z
     .string()
     .refine(isTimeZone, { error: 'must be a time zone such as Europe/Amsterdam' })
@@ -43,12 +45,12 @@ const allowed = z.strictObject({
 
 const denied = z
   .strictObject({
-    from: moment.describe('Closed from then on.'),
-    to: moment.describe('Until right before then.'),
+    from: moment.describe('Start, inclusive.'),
+    to: moment.describe('End, exclusive.'),
     reason: z
       .string()
       .min(1)
-      .describe('Why, for readers of this file. A rule that it holds back is told as `window_denied`.'),
+      .describe('Reason, as a comment. Skipped callbacks are counted with reason `window_denied`.'),
   })
   .refine(({ from, to }) => from < to, { error: 'must be after from', path: ['to'] });
 
@@ -64,72 +66,76 @@ const actingRule = z.strictObject({
   mode: z
     .enum(MODES, { error: `must be ${MODES.join(', ')}` })
     .default('plan')
-    .describe('`plan` says what it would do, `approve` asks first, `enforce` does it. Capped by `autoCancel.mode`.'),
+    .describe(
+      '`plan` records what it would cancel, `approve` waits for an operator, `enforce` cancels. Capped by `autoCancel.mode`.',
+    ),
   expires: end
     .nullable()
     .default(null)
-    .describe('After it (a day ends in UTC) the rule only plans; `enforce` needs it, so that no rule is forgotten.'),
+    .describe('After this time the rule only plans. A date includes that whole day, UTC. Required with `enforce`.'),
   accounts: z
     .array(z.string())
     .min(1, { error: 'must not be empty' })
     .nullable()
     .default(null)
-    .describe('Accounts that the rule is for. Default: all.'),
+    .describe('Accounts that the rule applies to. Default: all.'),
   grace: DurationOrZero.prefault('30m').describe(
-    'Time between telling that something is stuck and acting, after which it is judged again.',
+    'Wait between marking a callback as stuck and cancelling it. Afterwards a new walk judges it again.',
   ),
   limits: z
     .strictObject({
-      perRun: count.default(2).describe('Cancels at one time.'),
-      perHour: count.default(6).describe('Cancels in one hour.'),
+      perRun: count.default(2).describe('Maximum cancels per walk.'),
+      perHour: count.default(6).describe('Maximum cancels per hour.'),
     })
     .prefault({})
-    .describe('The most that this rule may do, within `autoCancel.limits`.'),
+    .describe('Limits of this rule for each account, within `autoCancel.limits`.'),
   cooldown: z
     .strictObject({
-      perUrl: DurationOrZero.prefault('10m').describe('Time between two cancels of callbacks of the same address.'),
+      perUrl: DurationOrZero.prefault('10m').describe('Minimum time between two cancels with the same URL.'),
     })
     .prefault({})
-    .describe('How long the rule leaves things alone after it acted.'),
+    .describe('Minimum time between cancels.'),
   windows: z
     .strictObject({
       allow: z
         .array(allowed)
         .max(100)
         .default([])
-        .describe('The rule acts only while one of these is open. Default: always.'),
+        .describe('The rule cancels only while one of these windows is open. Default: always.'),
       deny: z
         .array(denied)
         .max(100)
         .default([])
-        .describe('The rule does not act while one of these lasts, whatever is allowed.'),
+        .describe('The rule never cancels in these windows; they override `allow`.'),
     })
     .prefault({})
-    .describe('When the rule may act.'),
-  notify: z.array(z.string()).default([]).describe('Notifiers that are told.'),
+    .describe('When the rule may cancel.'),
+  notify: z.array(z.string()).default([]).describe('Notifiers that get notifications of this rule.'),
   recheckAfter: Duration.prefault('24h').describe(
-    'With `blind`: how long an entry is left alone of which the service said that nothing was in progress.',
+    'With `blind`: how long an entry is skipped after the service answered that no callback was in progress.',
   ),
 });
 
 const judgingShape = z.strictObject({
   match: conditions
     .refine(match => Object.values(match).some(way => way !== undefined), { error: NO_MATCH })
-    .describe('What the rule is about: every key must match. An entry that lacks a field is left alone.'),
+    .describe('Entries that the rule applies to: every key must match. An entry without the field does not match.'),
   except: conditions
     .prefault({})
-    .describe('As `match`: what is left alone. Any key is enough, and an entry that lacks a field is left alone, too.'),
+    .describe(
+      'As `match`: entries to exclude. One matching key is enough. An entry without the field is excluded, too.',
+    ),
   evidence: z
     .enum(['reported', 'blind'], { error: 'must be reported or blind' })
     .default('reported')
     .describe(
-      '`reported`: the service says that the failure callback is in progress. `blind`: it says nothing, and time alone counts.',
+      '`reported`: the service reports the failure callback as in progress. `blind`: the service reports no state; only time counts.',
     ),
   acceptUnverified: z
     .boolean()
     .default(false)
-    .describe('With `blind`: acting without knowing whether a callback is in progress is accepted.'),
-  stuckWhen: stuckWhen.prefault({}).describe('When it is stuck: all of these.'),
+    .describe('With `blind`: confirms that the rule may cancel without knowing whether a callback is in progress.'),
+  stuckWhen: stuckWhen.prefault({}).describe('Conditions for stuck: all must hold.'),
 });
 
 /** Each evidence has a time of its own. */
@@ -178,7 +184,7 @@ const rule = actingRule.safeExtend(judgingRule.shape).superRefine((rule, context
       code: 'custom',
       path: ['acceptUnverified'],
       message:
-        'must be true with mode: enforce and evidence: blind: the service does not tell whether a callback is in progress, or was run again by hand',
+        'must be true with mode: enforce and evidence: blind: the service does not report whether a callback is in progress, or whether an operator ran it again',
     });
   }
 });
@@ -187,7 +193,7 @@ export const autoCancelRules = z.array(rule).superRefine((rules, context) => {
   const names = new Set<string>();
   for (const [index, { name }] of rules.entries()) {
     if (names.has(name)) {
-      context.addIssue({ code: 'custom', path: [index, 'name'], message: `must be unique; ${name} is there already` });
+      context.addIssue({ code: 'custom', path: [index, 'name'], message: `must be unique; ${name} exists already` });
     }
     names.add(name);
   }
@@ -198,17 +204,17 @@ export const autoCancelOptions = z.strictObject({
   mode: z
     .enum(['off', 'plan', 'enforce'], { error: 'must be off, plan or enforce' })
     .default('off')
-    .describe('`off`: rules are not judged. `plan`: every rule only plans. `enforce`: each as its own mode says.'),
-  stopFile: z.string().min(1).default('./data/STOP').describe('While this file is there, nothing is sent.'),
+    .describe('`off`: rules are not evaluated. `plan`: every rule only plans. `enforce`: each rule uses its own mode.'),
+  stopFile: z.string().min(1).default('./data/STOP').describe('Nothing is cancelled while this file exists.'),
   limits: z
     .strictObject({
-      perRun: count.default(5).describe('Cancels at one time.'),
-      perHour: count.default(20).describe('Cancels in one hour.'),
-      perDay: count.default(50).describe('Cancels in one day.'),
-      spacing: DurationOrZero.prefault('2s').describe('Time between two cancels.'),
+      perRun: count.default(5).describe('Maximum cancels per walk.'),
+      perHour: count.default(20).describe('Maximum cancels per hour.'),
+      perDay: count.default(50).describe('Maximum cancels per day.'),
+      spacing: DurationOrZero.prefault('2s').describe('Minimum time between two cancels.'),
     })
     .prefault({})
-    .describe('The most that all rules together may do for one account.'),
+    .describe('Limits of all rules together, for each account.'),
   breaker: z
     .strictObject({
       candidates: z
@@ -217,45 +223,45 @@ export const autoCancelOptions = z.strictObject({
           percent: percent
             .default(30)
             .describe(
-              'Opens the breaker when a larger share (in percent) of the callbacks that the rules match are candidates.',
+              'Opens the breaker when candidates are more than this percentage of the callbacks that the rules match.',
             ),
-          minPopulation: count.default(10).describe('Callbacks that the rules must match before `percent` counts.'),
+          minPopulation: count.default(10).describe('Minimum number of matched callbacks before `percent` applies.'),
         })
         .prefault({})
-        .describe('Too many candidates mean that a rule or the service is wrong.'),
+        .describe('Too many candidates: a rule or the service is probably wrong.'),
       errors: z
         .strictObject({
-          max: count.min(1).default(3).describe('Opens the breaker after so many failed cancels.'),
-          within: Duration.prefault('15m').describe('Time in which they are counted.'),
+          max: count.min(1).default(3).describe('Opens the breaker after this many failed cancels.'),
+          within: Duration.prefault('15m').describe('Window in which failed cancels are counted.'),
         })
         .prefault({})
-        .describe('Cancels that failed.'),
+        .describe('Failed cancels.'),
       lostRaces: z
         .strictObject({
           percent: percent
             .default(50)
-            .describe('Opens the breaker when so large a share (in percent) of cancels came too late.'),
-          ofLast: count.min(1).max(1000).default(10).describe('How many of the latest cancels are counted.'),
+            .describe('Opens the breaker when at least this percentage of cancels came too late.'),
+          ofLast: count.min(1).max(1000).default(10).describe('Number of latest cancels that are counted.'),
         })
         .prefault({})
-        .describe('Cancels of callbacks that ended by themselves: they were not stuck.'),
+        .describe('Cancels that came too late: the callback had ended by itself, so it was not stuck.'),
     })
     .prefault({})
     .describe('Breakers: each stops all cancels of the account until an operator resets it.'),
   pauseWhileAlerts: z
     .array(z.string())
     .default([])
-    .describe(
-      'Nothing is cancelled in an account while any of these alerts fires there, or while it is not known whether it does.',
-    ),
+    .describe('Nothing is cancelled in an account while any of these alerts is firing there, or its state is unknown.'),
   idFrom: z
     .enum(['dlqId', 'messageId'], { error: 'must be dlqId or messageId' })
     .default('dlqId')
-    .describe('Which field of an entry is the id to cancel. An entry without it is never acted on.'),
+    .describe(
+      'Field of an entry whose value identifies the callback to cancel. An entry without it is never cancelled.',
+    ),
   rules: autoCancelRules
     .default([])
     .describe(
-      'What is stuck. Of several rules that match a callback the one with the most cautious mode counts, and of two such the first.',
+      'Rules that define stuck callbacks. If several rules match, the one with the most cautious mode applies, then the first in the list.',
     ),
 });
 

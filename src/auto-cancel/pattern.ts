@@ -24,7 +24,7 @@ export function faultOfPattern(pattern: string): string | undefined {
   } catch (error) {
     if (!(error instanceof RE2JSException)) throw error;
     const why = error instanceof RE2JSSyntaxException ? error.getDescription() : 'too large';
-    return `must be a regular expression as Prometheus has them (RE2: no look-around, no back-references): ${why.replace(/^error parsing regexp: /, '').replace(/: `.*$/su, '')}`;
+    return `must be a Prometheus regular expression (RE2: no lookaround, no backreferences): ${why.replace(/^error parsing regexp: /, '').replace(/: `.*$/su, '')}`;
   }
 }
 

@@ -10,7 +10,9 @@ export function withStages(text: string): string {
     const words = reasons.map(reason => `\`${reason}\``).join(', ');
     return `| ${name} | ${words} | ${description} | ${asked.map(when => ASKED[when]).join(', ')} |`;
   });
-  const table = ['| stage | reasons | nothing is done because | asked |', '|---|---|---|---|', ...rows].join('\n');
+  const table = ['| stage | reasons | nothing is cancelled because | checked |', '|---|---|---|---|', ...rows].join(
+    '\n',
+  );
   const [before, rest] = text.split(BEGIN);
   const after = rest?.slice(rest.indexOf(END));
   if (after === undefined || !after.startsWith(END)) throw new Error('docs/auto-cancel.md has no marks for its stages');

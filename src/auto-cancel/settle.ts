@@ -19,7 +19,7 @@ export interface SettleDeps {
 export interface Settling {
   /** Looks at each open action whose look is due. `isWalked`: a complete walk has begun after the last look. */
   readBack(isWalked: boolean, signal: AbortSignal): Promise<void>;
-  /** Whether every look at an open action said that it is still in progress: it may be attempted once more, judged anew. */
+  /** Whether every look at an open action said that it is still in progress: it may be attempted once more, judged again. */
   mayRetry(action: string): boolean;
   /** Gives up those that may be attempted once more, and whose episode is not among `judged`: it is over, so what is in progress now is another run. */
   giveUpLost(judged: ReadonlySet<string>): Promise<void>;

@@ -33,7 +33,7 @@ export interface AccountMoment {
   readonly time: { readonly wall: number; readonly elapsed: number; readonly latest: number };
 }
 
-/** What the last look right before a cancel has found. */
+/** What the final check right before a cancel found. */
 export interface LastLook {
   readonly state: CallbackState | 'unreported' | 'gone';
   readonly callbackMessageId: string | undefined;
@@ -49,9 +49,9 @@ export interface CallbackMoment extends AccountMoment {
   readonly own: Action | undefined;
   /** Uses in the journal when the decisions upon this walk began. */
   readonly usesBefore: number;
-  /** Undefined before the last look. */
+  /** Undefined before the final check. */
   readonly look: LastLook | 'failed' | undefined;
-  /** The last look, or the intent, is too old to send anything upon it. */
+  /** The final check, or the intent, is too old to send anything upon it. */
   readonly isLate: boolean;
 }
 
@@ -82,7 +82,7 @@ const walkStage: AccountStage = {
   name: 'walk',
   reasons: ['no_data', NEWER_WALK, 'stale', 'partial', 'too_early'],
   description:
-    'the last complete walk is missing (`no_data`), another one has come meanwhile and is decided upon next (`newer_walk`), it is too old (`stale`), it could not read every row, track every callback, or read the list of workflow runs to its end (`partial`), or fewer than three have ended since the agent started or since its clock was set by more than 30 s (`too_early`). Logged when it lasts ten minutes',
+    'there is no complete walk yet (`no_data`), a newer one has completed and is decided on next (`newer_walk`), the last one is too old (`stale`), it could not read every row, track every callback, or read the whole list of workflow runs (`partial`), or fewer than three have completed since the agent started or since the system clock was changed by more than 30 s (`too_early`). Logged when it lasts ten minutes',
   asked: ALWAYS,
   check({ walk: { facts, isFresh }, walkAt, walksNeeded }) {
     if (!facts) return 'no_data';
@@ -99,22 +99,21 @@ const ACCOUNT_STAGES: readonly AccountStage[] = [
   {
     name: 'pause',
     reasons: ['paused'],
-    description: 'an operator paused it',
+    description: 'an operator paused auto-cancel',
     asked: ALWAYS,
     check: ({ journal }) => (journal.paused ? 'paused' : undefined),
   },
   {
     name: 'stop file',
     reasons: ['stop_file'],
-    description:
-      'the file `autoCancel.stopFile` is there, or it can’t be looked at: a folder that may not be read, a link that goes in circles',
+    description: 'the file `autoCancel.stopFile` exists, or the agent can’t check it: unreadable folder, circular link',
     asked: ALWAYS,
     check: ({ isStopped }) => (isStopped ? 'stop_file' : undefined),
   },
   {
     name: 'alerts',
     reasons: ['alert_firing', 'alert_unknown'],
-    description: 'an alert of `pauseWhileAlerts` fires, or it is not known whether it does, as right after the start',
+    description: 'an alert of `pauseWhileAlerts` is firing, or its state is unknown, as right after the start',
     asked: ALWAYS,
     check({ options, alerts }) {
       const states = options.pauseWhileAlerts.map(name => alerts.get(name));
@@ -125,7 +124,7 @@ const ACCOUNT_STAGES: readonly AccountStage[] = [
   {
     name: 'breakers',
     reasons: ['breaker_candidates', 'breaker_errors', 'breaker_lost_races'],
-    description: 'a breaker has opened',
+    description: 'a breaker is open',
     asked: ALWAYS,
     check({ journal }) {
       const [open] = journal.breakers.keys();
@@ -134,7 +133,7 @@ const ACCOUNT_STAGES: readonly AccountStage[] = [
   },
 ];
 
-/** Why the last look forbids the cancel, as one word; undefined when the callback is as it was judged. */
+/** Why the final check forbids the cancel, as one word; undefined when the callback is as it was judged. */
 export function changeSince({ rule, sighting, target, silence: before }: Judged, look: LastLook): string | undefined {
   if (look.state !== (rule.evidence === 'blind' ? 'unreported' : 'in_progress')) return `now_${look.state}`;
   if (look.callbackMessageId !== sighting.entry.callbackMessageId) return 'another_episode';
@@ -148,8 +147,7 @@ const CALLBACK_STAGES: readonly CallbackStage[] = [
   {
     name: 'wait',
     reasons: ['grace', 'awaiting_approval'],
-    description:
-      'it waits for the end of `grace`, or for approval, and is judged again by a walk that begins after that',
+    description: 'it waits for the end of `grace` or for approval; a walk that begins after that judges it again',
     asked: BEFORE_INTENT,
     check({ journal, judged, own, walkAt, time }) {
       // What was sent has waited.
@@ -167,21 +165,22 @@ const CALLBACK_STAGES: readonly CallbackStage[] = [
   {
     name: 'events',
     reasons: ['unknown_idle_for'],
-    description: 'the rule names `idleFor`, and the event log is not followed now',
+    description: 'the rule has `idleFor`, and the event log data is not fresh',
     asked: ALWAYS,
     check: ({ judged, walk }) => (judged.silence && !walk.eventsAreFresh ? 'unknown_idle_for' : undefined),
   },
   {
     name: 'windows',
     reasons: ['window_closed', 'window_denied'],
-    description: '`windows`; a denial wins',
+    description:
+      'no window in `windows.allow` is open (`window_closed`), or a window in `windows.deny` is (`window_denied`)',
     asked: ALWAYS,
     check: ({ judged: { rule }, time }) => closedBy(rule.windows, time.wall),
   },
   {
     name: 'approval',
     reasons: ['approval_expired'],
-    description: 'the approval has ended between the intent and the request',
+    description: 'the approval expired between the intent and the request',
     asked: ['send'],
     check({ journal, judged: { action, mode }, time }) {
       const known = journal.actions.get(action);
@@ -192,20 +191,20 @@ const CALLBACK_STAGES: readonly CallbackStage[] = [
     name: 'earlier cancels',
     reasons: ['unresolved', 'sent_before', 'not_in_progress_lately', 'rate_limited'],
     description:
-      '`unresolved`: a cancel of an earlier episode of the same callback is still being read back. `sent_before`: a cancel was sent in this episode under the entry’s other id (`idFrom` was changed); blind: a cancel of this id was sent, in this episode or an earlier one. `not_in_progress_lately`: blind, the service said within `recheckAfter` that nothing was in progress. `rate_limited`: the service answered 429 to two cancels of it or more: ten minutes are waited, and twice as long after each further one',
+      '`unresolved`: a cancel of an earlier episode of the same callback still has no confirmed outcome. `sent_before`: a cancel was sent in this episode under the entry’s other id (`idFrom` was changed); blind: a cancel of this id was sent, in this episode or an earlier one. `not_in_progress_lately`: blind, the service said within `recheckAfter` that nothing was in progress. `rate_limited`: the service answered 429 to two cancels of it or more: the agent waits ten minutes, and twice as long after each further 429',
     asked: BEFORE_INTENT,
     check: ({ journal, judged, time }) => earlierCancel(judged, journal, time.elapsed),
   },
   {
     name: 'limits',
     reasons: ['cooldown', 'limit_run', 'limit_hour', 'limit_day'],
-    description: 'enough has been done: computed from the journal, so a restart gives nothing back',
+    description: 'a limit or `cooldown` is used up; computed from the journal, so a restart does not reset it',
     asked: BEFORE_INTENT,
     check: ({ options, journal, judged, time, usesBefore }) =>
       exhaustedLimit(judged, options, journal, time.elapsed, usesBefore),
   },
   {
-    name: 'last look',
+    name: 'final check',
     reasons: [
       ...['success', 'fail', 'canceled', 'unknown', 'in_progress', 'unreported', 'gone'].map(state => `now_${state}`),
       'another_episode',
@@ -215,7 +214,7 @@ const CALLBACK_STAGES: readonly CallbackStage[] = [
       'look_failed',
     ],
     description:
-      'the entry, or the event log, read once more right before the cancel, says something else, or could not be read in full (`look_failed`)',
+      'the agent reads the entry and the event log once more right before the cancel: the state has changed, or not everything could be read (`look_failed`)',
     asked: BEFORE_INTENT,
     check({ judged, look }) {
       if (look === 'failed') return 'look_failed';
@@ -225,7 +224,7 @@ const CALLBACK_STAGES: readonly CallbackStage[] = [
   {
     name: 'deadline',
     reasons: ['too_late'],
-    description: 'the last look is older than two minutes, or the intent than 30 s',
+    description: 'the final check is more than two minutes old, or the intent more than 30 s',
     asked: ALWAYS,
     check: ({ isLate }) => (isLate ? 'too_late' : undefined),
   },

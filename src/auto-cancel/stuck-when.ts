@@ -33,30 +33,32 @@ function roundedUp(ms: number): string {
 export const stuckWhen = z
   .strictObject({
     inProgressFor: Duration.optional().describe(
-      `\`reported\`: complete walks have seen it in progress for at least so long, without a gap. Default: ${DEFAULT_IN_PROGRESS}. Not below what \`assumeMaxRetries\` and \`assumeTimeout\` allow a healthy callback.`,
+      `\`reported\`: complete walks have seen it in progress for at least this long, without a gap. Default: ${DEFAULT_IN_PROGRESS}. Must not be below what \`assumeMaxRetries\` and \`assumeTimeout\` allow a healthy callback.`,
     ),
     seenFor: Duration.optional().describe(
-      '`blind`, which needs it: complete walks have listed it for at least so long, without a gap. Not below what `assumeMaxRetries` and `assumeTimeout` allow a healthy callback.',
+      'Required with `blind`: complete walks have listed it for at least this long, without a gap. Must not be below what `assumeMaxRetries` and `assumeTimeout` allow a healthy callback.',
     ),
-    snapshots: z.int().min(1).optional().describe('At least so many complete walks have seen it.'),
+    snapshots: z.int().min(1).optional().describe('Minimum number of complete walks that have seen it.'),
     maxGap: Duration.optional().describe(
-      'No two of these walks are further apart. Default: 30m or three times `rescanEvery`, the longer. The shortest of an account’s rules holds for all of them, and the queue is walked at least twice in it.',
+      'Maximum time between two of these walks. Default: 30m or three times `rescanEvery`, whichever is longer. The shortest value of an account’s rules applies to all of them, and the agent walks the queue at least twice in that time.',
     ),
     pastRetryWindow: z
       .number()
       .min(1)
       .max(100)
       .default(1.5)
-      .describe('Seen for longer than so many times what all retries and attempts may take.'),
+      .describe('Seen for longer than this multiple of the time that all retries and attempts may take.'),
     assumeMaxRetries: z
       .int()
       .min(0)
       .max(100)
       .default(5)
-      .describe('Retries that a callback may have. More count where the service reports more, fewer never.'),
-    assumeTimeout: Duration.prefault('15m').describe('Longest time that one attempt of the callback may take.'),
+      .describe(
+        'Retries that a callback may have. A higher number reported by the service overrides this, a lower one does not.',
+      ),
+    assumeTimeout: Duration.prefault('15m').describe('Maximum duration of one attempt of the callback.'),
     idleFor: Duration.optional().describe(
-      'The event log is silent for at least so long about the message and its callback.',
+      'The event log has had no event of the message or its callback for at least this long.',
     ),
   })
   .superRefine((stuckWhen, context) => {
@@ -68,7 +70,7 @@ export const stuckWhen = z
       context.addIssue({
         code: 'custom',
         path: [key],
-        message: `is ${formatDuration(asked)} and must be at least ${roundedUp(floor)}: ${assumeMaxRetries} retries (assumeMaxRetries) with attempts of ${formatDuration(assumeTimeout)} (assumeTimeout) may take so long, and a callback that is retried is healthy`,
+        message: `is ${formatDuration(asked)} and must be at least ${roundedUp(floor)}: ${assumeMaxRetries} retries (assumeMaxRetries) with attempts of ${formatDuration(assumeTimeout)} (assumeTimeout) may take that long, and a callback with retries left is healthy`,
       });
     }
   });

@@ -44,7 +44,7 @@ export function waitLine(
       ? { ...line, step: 'awaiting_approval', until: stamp + APPROVE_WITHIN }
       : undefined;
   }
-  // By the clock that walks count by: where it is set, their episodes begin anew.
+  // By the clock that walks count by: where it is set, their episodes start over.
   return own?.graceUntil === undefined ? { ...line, step: 'marked', until: wall + rule.grace } : undefined;
 }
 

@@ -3,11 +3,11 @@ import { Argument, Command } from 'commander';
 import {
   askAgent,
   BREAKERS,
-  type BrakeResult,
   type Explanation,
   type JournalLine,
   journalOf,
   type Command as Order,
+  type StopResult,
 } from '../app/ask-agent.ts';
 import { loadStoreSettings } from '../config/load.ts';
 import { systemClock } from '../kit/clock.ts';
@@ -46,7 +46,7 @@ async function order(file: string, command: Order): Promise<unknown> {
   if (answer === 'no_agent') {
     if (!QUEUED.includes(command.kind))
       throw new Error('no agent answered: is one running with this store, and autoCancel.mode not off?');
-    print('no agent answered: the next one obeys before it does anything else');
+    print('no agent answered: the next one to start executes this before anything else');
     return undefined;
   }
   if (!answer.ok) throw new Error(answer.why);
@@ -57,9 +57,9 @@ async function order(file: string, command: Order): Promise<unknown> {
 const wordsOf = ({ at, by, reason }: { readonly at: number; readonly by?: string; readonly reason: string }) =>
   `since ${iso(at)}${by === undefined ? '' : ` by ${printable(by)}`}: ${printable(reason)}`;
 
-/** Gives a command to the brakes, and prints what it changed. What is so already is no failure. */
-async function brake(file: string, command: Order, say: (before: string | undefined) => string): Promise<void> {
-  const done = (await order(file, command)) as BrakeResult | undefined;
+/** Sends pause, resume or reset-breaker, and prints what it changed. A command that changes nothing succeeds. */
+async function orderStop(file: string, command: Order, say: (before: string | undefined) => string): Promise<void> {
+  const done = (await order(file, command)) as StopResult | undefined;
   if (done) print(say(done.before && wordsOf(done.before)));
 }
 
@@ -78,8 +78,8 @@ function explanationText(found: Explanation): string {
     const rows = predicates.map(({ name, holds, found, asked }) => [SIGNS[`${holds}`], name, found, asked]);
     lines.push(toTable(['holds', 'predicate', 'found', 'asked'], rows));
   }
-  if (findings.length === 0) lines.push('', 'no rule matches it: nothing will be done');
-  if (held !== undefined) lines.push('', `nothing is done now: ${held}`);
+  if (findings.length === 0) lines.push('', 'no rule matches it: it is never cancelled');
+  if (held !== undefined) lines.push('', `not cancelled now: ${held}`);
   if (paused) lines.push('', `auto-cancel is paused ${wordsOf(paused)}`);
   if (attempts > 0 || outcome) lines.push('', `attempts: ${attempts}, outcome: ${outcome ?? 'none yet'}`);
   return lines.join('\n');
@@ -120,35 +120,35 @@ function journalRow(line: JournalLine): string[] {
 const sub = (name: string, description: string) =>
   new Command(name).description(description).requiredOption('--config <file>', 'configuration file of the agent');
 
-const braking = (name: string, description: string) =>
+const stopping = (name: string, description: string) =>
   sub(name, description)
-    .requiredOption('--reason <text>', 'why; it goes into the journal')
-    .option('--by <name>', 'who; by default the user of the system');
+    .requiredOption('--reason <text>', 'reason for the journal')
+    .option('--by <name>', 'operator for the journal; default: the system user');
 
 export function autoCancelCommand(): Command {
   const command = new Command('auto-cancel')
-    .description('why a failure callback is or is not acted on, the journal, and the brakes of the running agent')
+    .description('explain decisions, print the journal, approve actions, pause, resume and reset breakers')
     .exitOverride();
   const commands = [
-    sub('explain', 'each predicate of each rule for one entry, and what holds it back; exit 1 when it is not tracked')
+    sub('explain', 'show how every rule judges one entry and what prevents its cancel; exit 1 if it is not tracked')
       .argument('<dlqId>', 'dlqId or messageId of the entry')
-      .option('--account <name>', 'ask about this account alone')
+      .option('--account <name>', 'only this account')
       .option('--json', 'as JSON')
       .action(async (dlqId: string, { config, account, json }: Options) => {
         const found = (await order(config, { kind: 'explain', dlqId, account })) as Explanation[];
         if (found.length === 0) {
           throw new Error(
-            `no failure callback of ${dlqId} is tracked: it was not in progress at the last complete walk, there is no such walk yet (the log of the agent says why), or no rule asks for it`,
+            `no failure callback of ${dlqId} is tracked: it was not in progress at the last complete walk, no walk has completed yet (see the log of the agent), or no rule tracks it`,
           );
         }
         print(json ? JSON.stringify(found, null, 2) : found.map(explanationText).join('\n\n'));
       }),
     sub(
       'journal',
-      'everything that was marked, planned, sent and answered; read from the store, whether an agent runs or not',
+      'print what was marked, planned, sent and answered; read from the store, with or without a running agent',
     )
       .option('--since <duration>', 'only entries from the last DURATION, such as 24h', durationOption)
-      .option('--json', 'a JSON object a line, with the evidence')
+      .option('--json', 'one JSON object per line, with the evidence')
       .action(async ({ config, since, json }: Options) => {
         const from = since === undefined ? Number.NEGATIVE_INFINITY : systemClock.now() - since;
         const lines = await journalOf(loadStoreSettings(config, true), from);
@@ -156,33 +156,35 @@ export function autoCancelCommand(): Command {
         else if (lines.length === 0) print('the journal is empty');
         else print(toTable(['time', 'account', 'step', 'rule', 'action', 'id', ''], lines.map(journalRow)));
       }),
-    sub('approve', 'let an action go ahead that waits for approval')
-      .argument('<action>', 'its identifier, or the first 6 characters or more of it, or the dlqId')
-      .option('--by <name>', 'who; by default the user of the system')
+    sub('approve', 'approve an action that waits for approval')
+      .argument('<action>', 'action id, at least its first 6 characters, or the dlqId')
+      .option('--by <name>', 'operator for the journal; default: the system user')
       .action(async (action: string, { config, by = whoAmI() }: Options) => {
         const answer = await order(config, { kind: 'approve', action, by });
         const { account, action: found, rule } = answer as { account: string; action: string; rule: string };
-        print(
-          `${account}: ${found} is approved for the rule ${rule}; it is judged once more by the next complete walk`,
-        );
+        print(`${account}: ${found} is approved for the rule ${rule}; the next complete walk judges it again`);
       }),
-    braking('pause', 'send nothing until resume').action(async ({ config, reason = '', by = whoAmI() }: Options) => {
-      await brake(config, { kind: 'pause', by, reason }, before =>
-        before === undefined ? 'paused' : `paused; it was paused before, ${before}`,
-      );
-    }),
-    braking('resume', 'end a pause').action(async ({ config, reason = '', by = whoAmI() }: Options) => {
-      await brake(config, { kind: 'resume', by, reason }, before =>
-        before === undefined ? 'it was not paused: nothing has changed' : `resumed; it was paused ${before}`,
-      );
-    }),
-    braking('reset-breaker', 'close a breaker that has opened')
-      .addArgument(new Argument('<breaker>', 'which').choices(BREAKERS))
+    stopping('pause', 'stop all cancels until resume').action(
+      async ({ config, reason = '', by = whoAmI() }: Options) => {
+        await orderStop(config, { kind: 'pause', by, reason }, before =>
+          before === undefined ? 'paused' : `paused; it was paused before, ${before}`,
+        );
+      },
+    ),
+    stopping('resume', 'end a pause: allow cancels again').action(
+      async ({ config, reason = '', by = whoAmI() }: Options) => {
+        await orderStop(config, { kind: 'resume', by, reason }, before =>
+          before === undefined ? 'it was not paused: nothing changed' : `resumed; it was paused ${before}`,
+        );
+      },
+    ),
+    stopping('reset-breaker', 'reset an open breaker')
+      .addArgument(new Argument('<breaker>', 'breaker to reset').choices(BREAKERS))
       .action(async (breaker: (typeof BREAKERS)[number], { config, reason = '', by = whoAmI() }: Options) => {
-        await brake(config, { kind: 'reset-breaker', breaker, by, reason }, before =>
+        await orderStop(config, { kind: 'reset-breaker', breaker, by, reason }, before =>
           before === undefined
-            ? `the breaker ${breaker} was not open: nothing has changed`
-            : `the breaker ${breaker} is reset; it was open ${before}`,
+            ? `the breaker ${breaker} was not open: nothing changed`
+            : `breaker ${breaker} reset; it was open ${before}`,
         );
       }),
   ];

@@ -14,7 +14,7 @@ import { untilStopped } from './until-stopped.ts';
 interface DemoSettings {
   /** Seconds of the demo that pass in a real one, for emulator and agent alike. */
   readonly speed: number;
-  /** What the agent is told beside its account. */
+  /** Configuration of the agent besides its account. */
   readonly config: Readonly<Record<string, unknown>>;
   /** Said when it starts. */
   readonly hint?: string;
@@ -49,7 +49,7 @@ const stuckCallback: DemoSettings = {
     staleness: { withdrawAtMost: '4h' },
     autoCancel: {
       mode: 'plan',
-      // All that hung before the demo began look stuck at the same moment.
+      // All callbacks that were stuck before the demo began count as stuck at the same moment.
       breaker: { candidates: { max: 1000, percent: 100 } },
       limits: { perRun: 100, perHour: 1000, perDay: 1000 },
       rules: [
@@ -113,7 +113,7 @@ export function demoCommand(): Command {
         closing.add('agent', () => agent.close());
         process.stdout.write(
           [
-            `delivery-watch ${version}: an agent watches an emulated service`,
+            `delivery-watch ${version}: the agent watches an emulated service`,
             `  status page  ${agent.url}/`,
             `  metrics      ${agent.url}/metrics`,
             `  emulator     ${emulator.url}/`,

@@ -66,12 +66,12 @@ export function emulateCommand(): Command {
   return (
     new Command('emulate')
       .description("run the service's emulator alone, on loopback, until SIGTERM or SIGINT")
-      .option('--port <n>', 'port; 0 takes any free one', integerOption(0, 65_535), 10_923)
+      .option('--port <n>', 'port; 0: any free port', integerOption(0, 65_535), 10_923)
       .option('--scenario <name>', 'scenario to play', 'steady')
       .option('--seed <n>', 'the same seed gives the same workload', integerOption(0, 2 ** 31), 1)
       .option('--speed <x>', 'emulated seconds per real second; 0 stops the clock', numberOption(0, 10_000), 1)
       .option('--accounts <n>', 'number of accounts, each with its own token and workload', integerOption(1, 10_000), 1)
-      .option('--option <name=value>', 'variant of the interface; may be repeated', repeated)
+      .option('--option <name=value>', 'API variant; may be repeated', repeated)
       .option(
         '--fault <name=value,...>',
         'fault to inject, such as kind=status,share=0.1; may be repeated',
@@ -80,7 +80,7 @@ export function emulateCommand(): Command {
       )
       // Not commander's own: it prints before anything can be loaded, and no list of these names is kept here.
       .helpOption(false)
-      .option('-h, --help', 'display this with all scenarios, options and faults')
+      .option('-h, --help', 'show this help with all scenarios, options and faults')
       .action(async ({ help, option, fault, ...options }: Options, command: Command) => {
         if (help) {
           command.addHelpText('after', await emulatorHelp());

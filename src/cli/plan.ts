@@ -36,7 +36,7 @@ function toText({ account, rounds, allowedPerDay, series, failure }: AccountPlan
       'calls a day',
       'MB a day',
     ]),
-    `${share} % of the ${whole(allowedPerDay)} calls that the budget allows in a day${share > 100 ? ': rounds will wait, and data will be older than configured' : ''}`,
+    `${share} % of the ${whole(allowedPerDay)} calls that the budget allows per day${share > 100 ? ': rounds will wait, and data will be older than configured' : ''}`,
     ...(failure === undefined ? [] : [printable(`not complete: ${failure}`)]),
   ].join('\n');
 }
@@ -44,7 +44,7 @@ function toText({ account, rounds, allowedPerDay, series, failure }: AccountPlan
 export function planCommand(): Command {
   return new Command('plan')
     .description(
-      'run every round twice and print the requests, bytes and series that a configuration costs while nothing is new; exit 1 if an account fails',
+      'run every round twice and print requests, bytes and series per account while there is no new data; exit 1 if an account fails',
     )
     .requiredOption('--config <file>', 'configuration file')
     .action(async ({ config: file }: { config: string }) => {

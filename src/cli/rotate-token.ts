@@ -38,7 +38,7 @@ async function uninterrupted<T>(work: () => Promise<T>): Promise<T> {
 
 async function run({ config: file, account, out, yes, check }: Options): Promise<void> {
   if (!yes && !check && !process.stdin.isTTY) {
-    throw new RotationError('there is no terminal to ask for confirmation; --yes goes without', { isUsage: true });
+    throw new RotationError('no terminal to ask for confirmation; use --yes to skip it', { isUsage: true });
   }
   const loaded = loadConfig(file, process.env);
   const deps = { env: process.env, clock: systemClock, random: Math.random, out };
@@ -58,14 +58,14 @@ async function run({ config: file, account, out, yes, check }: Options): Promise
 
 export function rotateTokenCommand(): Command {
   return new Command('rotate-token')
-    .description("reset an account's token; the answer is stored before anything else is done with it")
+    .description("reset an account's token; saves the response before using it")
     .requiredOption('--config <file>', 'configuration file')
     .requiredOption('--account <name>', 'account whose token is reset')
-    .option('--out <file>', 'new file for the answer; default: beside the token file, or in the working folder')
+    .option('--out <file>', 'new file for the response; default: next to the token file, or in the working directory')
     .option('--yes', 'do not ask for confirmation')
     .option(
       '--check',
-      'reset nothing; report the token, its age, whether the service takes it and whether a reset is unfinished',
+      'reset nothing; report the token, its age, whether the service accepts it and whether a reset is unfinished',
     )
     .action(async (options: Options, command: Command) => {
       try {

@@ -37,12 +37,9 @@ function coverageLines(coverage: Coverage): string[] {
 
 function testCommand(): Command {
   return new Command('test')
-    .description('run offline test cases of auto-cancel rules; exit 1 if a verdict is not the expected one')
+    .description('run offline test cases of auto-cancel rules; exit 1 if a verdict differs')
     .argument('<file...>', 'test case files')
-    .option(
-      '--config <file>',
-      'configuration whose rules are tested where a case brings none; its secrets are not needed',
-    )
+    .option('--config <file>', 'configuration whose rules are tested if a case has none; needs no secrets')
     .action((files: string[], { config: file }: { config?: string }) => {
       const loaded = file === undefined ? undefined : loadConfig(file);
       for (const warning of loaded?.warnings ?? []) process.stderr.write(`warning: ${formatFault(warning)}\n`);
@@ -60,8 +57,8 @@ function testCommand(): Command {
 
 function printCommand(): Command {
   return new Command('print')
-    .description('print the alerts of a configuration as Prometheus rules, YAML')
-    .requiredOption('--config <file>', 'configuration; its secrets are not needed')
+    .description('print the configured alerts as Prometheus rules (YAML)')
+    .requiredOption('--config <file>', 'configuration file; needs no secrets')
     .action(({ config: file }: { config: string }) => {
       const { config, warnings } = loadConfig(file);
       for (const warning of warnings) process.stderr.write(`warning: ${formatFault(warning)}\n`);

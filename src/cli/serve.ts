@@ -18,7 +18,7 @@ export function serveCommand(): Command {
     .requiredOption('--config <file>', 'configuration file')
     .option(
       '--backfill <duration>',
-      'how much of the event log to read at the very first start, so that messages in flight are known; counters still start at 0',
+      'how much of the event log to read at the very first start, to know the messages in flight; counters still start at 0',
       durationOption,
     )
     .action(async ({ config: file, backfill }: { config: string; backfill?: number }) => {

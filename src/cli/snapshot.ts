@@ -39,7 +39,7 @@ export function snapshotCommand(): Command {
     .description('read everything once and print it; exit 1 if an account fails')
     .requiredOption('--config <file>', 'configuration file')
     .addOption(new Option('--json', 'print JSON').conflicts('prometheus'))
-    .addOption(new Option('--prometheus', 'print the Prometheus text format').conflicts('json'))
+    .addOption(new Option('--prometheus', 'print Prometheus text format').conflicts('json'))
     .action(async ({ config: file, json, prometheus }: { config: string; json?: boolean; prometheus?: boolean }) => {
       const loaded = loadConfig(file, process.env);
       const terminal = process.stderr.isTTY;

@@ -21,21 +21,21 @@ const Recorded = z.object({
 });
 
 const WHAT: Readonly<Record<AccountLimit, string>> = {
-  message_size_bytes: 'Largest message',
-  requests_per_day: 'Most requests in a day (soft limit)',
-  requests_per_day_hard: 'Most requests in a day (hard limit)',
-  requests_per_second: 'Most requests in a second',
-  endpoints_per_topic: 'Most endpoints of a topic',
-  dlq_size: 'Most messages in the dead-letter queue',
-  retries: 'Most retries of a message',
-  topics: 'Most topics',
-  schedules: 'Most schedules',
-  events_size: 'Largest event log',
-  delay_seconds: 'Longest delay of a message',
-  parallelism: 'Most deliveries at the same time to one endpoint',
-  global_parallelism: 'Most deliveries at the same time to all endpoints together',
-  queues: 'Most queues',
-  request_timeout_seconds: 'Longest time of a delivery',
+  message_size_bytes: 'Maximum message size',
+  requests_per_day: 'Maximum requests per day (soft limit)',
+  requests_per_day_hard: 'Maximum requests per day (hard limit)',
+  requests_per_second: 'Maximum requests per second',
+  endpoints_per_topic: 'Maximum endpoints per topic',
+  dlq_size: 'Maximum messages in the dead-letter queue',
+  retries: 'Maximum retries per message',
+  topics: 'Maximum topics',
+  schedules: 'Maximum schedules',
+  events_size: 'Maximum event log size',
+  delay_seconds: 'Maximum delay of a message',
+  parallelism: 'Maximum concurrent deliveries to one endpoint',
+  global_parallelism: 'Maximum concurrent deliveries to all endpoints together',
+  queues: 'Maximum queues',
+  request_timeout_seconds: 'Maximum duration of a delivery',
 };
 
 const families: Readonly<Record<string, Family<never>>> = Object.fromEntries(
@@ -43,7 +43,7 @@ const families: Readonly<Record<string, Family<never>>> = Object.fromEntries(
     limit,
     gauge(
       `delivery_account_max_${limit}`,
-      `${WHAT[limit]} that the plan allows, from the record of the last token reset, taken up in the background. Absent when unlimited or not known.`,
+      `${WHAT[limit]} on the account’s plan, from the record of the last token reset, read in the background. Absent when unlimited or unknown.`,
     ),
   ]),
 );
@@ -74,7 +74,7 @@ export function createAccountPlan(recorded: () => Promise<unknown>): Collector<P
     },
     async observe() {
       const { data: read, success } = Recorded.optional().safeParse(await recorded());
-      if (!success) throw new Implausible('what a token reset left of the account is no record');
+      if (!success) throw new Implausible('the account record of the last token reset is invalid');
       return {
         fold(memory) {
           const isNewer = read !== undefined && read.resetAt > (memory.record?.resetAt ?? Number.NEGATIVE_INFINITY);

@@ -6,7 +6,7 @@ export const OTHER = '__other__';
 /** Owned by every collector that caps. */
 export const seriesDropped = gauge(
   'delivery_series_dropped',
-  'Distinct label values of the family that the last complete read in the background found beyond its cap; their sum is shown as __other__.',
+  'Distinct label values of the family beyond its cap, at the last complete read in the background. Their sum is shown as __other__.',
   ['family'],
 );
 

@@ -67,7 +67,7 @@ export interface CollectorKind<Facts = unknown, F extends Families = Families> {
   /** Label value `collector`, prefix of its metrics, name in logs. */
   readonly name: string;
   readonly families: F;
-  /** Rounds without which the gauges stay true: they may fail for ever and nothing is withdrawn. */
+  /** Rounds that no gauge depends on: they may keep failing and nothing is withdrawn. */
   readonly auxiliary?: readonly string[];
   samples(facts: Facts): SamplesOf<F>;
 }

@@ -12,23 +12,25 @@ const globs = z.array(z.string().min(1)).max(1000).default([]);
 
 const options = z.strictObject({
   enabled: z.boolean().default(true).describe('Read the flow-control keys.'),
-  every: Duration.prefault('15s').describe('Time between two reads of the list of keys: one call each.'),
+  every: Duration.prefault('15s').describe('Interval between reads of the key list: one request each.'),
   include: globs.describe('Keys to show, `*` for any characters: `[tenant-*]`. Default: all.'),
-  exclude: globs.describe('Keys not to show, though they are included.'),
+  exclude: globs.describe('Keys not to show, even if `include` matches them.'),
   maxSeries: z
     .int()
     .min(1)
     .max(100_000)
     .default(1000)
-    .describe('Keys shown at most: those with the largest waitlists; the sum of the others is shown as `__other__`.'),
+    .describe(
+      'Maximum number of keys with their own series: those with the largest waitlists. The rest is summed as `__other__`.',
+    ),
   watch: z
     .array(z.string().min(1).max(512))
     .max(100)
     .default([])
     .describe(
-      'Keys to read one by one, more often than the list, and to show whatever `include`, `exclude` and `maxSeries` say. The newest observation of a key wins.',
+      'Keys to read individually, more often than the list; shown regardless of `include`, `exclude` and `maxSeries`. The newest observation of a key wins.',
     ),
-  watchEvery: Duration.prefault('5s').describe('Time between two reads of the keys of `watch`: one call a key.'),
+  watchEvery: Duration.prefault('5s').describe('Interval between reads of the keys in `watch`: one request per key.'),
 });
 
 export type FlowControlOptions = z.output<typeof options>;
@@ -61,7 +63,7 @@ interface Memory {
 const perKey = (name: string, help: string) =>
   gauge(
     `delivery_flow_control_${name}`,
-    `${help}, from the last complete read of the list of keys in the background. Only where the service reports it.`,
+    `${help}, from the last complete read of the key list in the background. Only where the service reports it.`,
     ['flow_control_key'],
   );
 
@@ -73,19 +75,22 @@ export const flowControl = defineKind({
   families: {
     waitlistSize: gauge(
       'delivery_flow_control_waitlist_size',
-      'Messages or steps waiting on the flow-control key, from the last complete read of the list of keys in the background. A key the service no longer lists is gone. __other__ is the sum of all keys beyond flowControl.maxSeries.',
+      'Messages or steps that wait on the flow-control key, from the last complete read of the key list in the background. A key that the service no longer lists has no series. __other__: sum of all keys beyond flowControl.maxSeries.',
       ['flow_control_key'],
     ),
     keys: gauge(
       'delivery_flow_control_keys',
-      'Distinct flow-control keys in the last complete read of the list of keys in the background, before include, exclude and caps; rows that could not be read count, too.',
+      'Distinct flow-control keys in the last complete read of the key list in the background, before include, exclude and caps. Unreadable rows are included.',
     ),
-    parallelismLimit: perKey('parallelism_limit', 'Most deliveries of the key at the same time'),
-    parallelismInUse: perKey('parallelism_in_use', 'Deliveries of the key under way'),
-    rateLimit: perKey('rate_limit', 'Most deliveries of the key to start in one period'),
-    rateUsed: perKey('rate_used', 'Deliveries of the key started in the present period'),
-    ratePeriod: perKey('rate_period_seconds', 'Length of the period of the rate limit of the key'),
-    paused: perKey('paused', '1 while deliveries of the key are paused, else 0'),
+    parallelismLimit: perKey('parallelism_limit', 'Maximum concurrent deliveries of the flow-control key'),
+    parallelismInUse: perKey('parallelism_in_use', 'Deliveries of the flow-control key in progress'),
+    rateLimit: perKey(
+      'rate_limit',
+      'Maximum deliveries of the flow-control key that may start in one rate-limit period',
+    ),
+    rateUsed: perKey('rate_used', 'Deliveries of the flow-control key started in the current rate-limit period'),
+    ratePeriod: perKey('rate_period_seconds', 'Rate-limit period of the flow-control key'),
+    paused: perKey('paused', '1 while deliveries of the flow-control key are paused, else 0'),
     seriesDropped,
   },
   rounds: ({ every, watch, watchEvery }: FlowControlOptions) => ({
@@ -184,7 +189,7 @@ async function toList(
   for (const entry of staying) listed.set(entry.key, entry);
   const isShown = keyFilter(options);
   const isWanted = (key: string) => watched.has(key) || isShown(key);
-  // A key that bears the name of the rest is part of the rest, or it could not be told from it.
+  // A key with the name of the rest (__other__) is part of the rest: they would be indistinguishable.
   const isRanked = (key: string) => key !== OTHER && !watched.has(key) && isShown(key);
   const cap = Math.max(0, options.maxSeries - watched.size);
   const ranking = createRanking(cap);

@@ -24,13 +24,15 @@ import type { Config } from './schema.ts';
 const notifier = z
   .strictObject({
     name: notifierName,
-    alertmanager: alertmanagerOptions.optional().describe('Alertmanager 0.16 or newer, by its API v2.'),
+    alertmanager: alertmanagerOptions.optional().describe('Alertmanager 0.16 or newer, through its API v2.'),
     webhook: webhookOptions
       .safeExtend({
         secret: secret
           .nullable()
           .default(null)
-          .describe('Signs the requests: `{ env: NAME }`, `{ file: PATH }` or the text itself (works, and warns).'),
+          .describe(
+            'Signs the requests: `{ env: NAME }`, `{ file: PATH }` or the text itself (works, with a warning).',
+          ),
       })
       .optional()
       .describe('Any receiver of Alertmanager’s webhook JSON.'),
@@ -42,7 +44,7 @@ const notifier = z
 function uniqueNames(items: readonly { readonly name: string }[], context: z.RefinementCtx): void {
   for (const [index, { name }] of items.entries()) {
     if (items.findIndex(item => item.name === name) === index) continue;
-    context.addIssue({ code: 'custom', path: [index, 'name'], message: `must be unique; ${name} is there already` });
+    context.addIssue({ code: 'custom', path: [index, 'name'], message: `must be unique; ${name} exists already` });
   }
 }
 
@@ -128,7 +130,7 @@ function faultOfMetric(
 ): string | undefined {
   const found = alertFamilies.get(metric);
   const now = found ? [] : namesNow(metric, labels);
-  if (now.length > 0) return `is not called ${metric} any more: write ${now.join(' or ')} (docs/upgrading.md)`;
+  if (now.length > 0) return `names ${metric}, which was renamed: write ${now.join(' or ')} (docs/upgrading.md)`;
   const histogram = histogramOf(metric);
   if (!found && histogram !== undefined) {
     return `must be a gauge or counter; ${histogram} is a histogram, which only Prometheus can judge`;
@@ -169,13 +171,13 @@ function checkSelector(
     const now = namesNow(metric, labels, label);
     const message =
       now.length > 0
-        ? `${metric} does not have it any more: write ${now.join(' or ')} (docs/upgrading.md)`
+        ? `${metric} no longer has this label: write ${now.join(' or ')} (docs/upgrading.md)`
         : `${metric} has no such label; it has ${allowed.join(', ')}`;
     tell.fault([...path, 'labels', label], message);
   }
   const taken = ruleLabels.find(label => family.labels.includes(label));
   if (taken !== undefined) {
-    tell.fault([...path, 'metric'], `has the label ${taken}, which the rule's own labels would take the place of`);
+    tell.fault([...path, 'metric'], `has the label ${taken}, which the rule's own label would replace`);
   }
   const named = accounts.filter(({ name }) => labels.account?.includes(name) ?? true);
   const about = named.length === 0 ? accounts : named;
@@ -207,7 +209,7 @@ function checkCondition({ when, labels }: AlertRule, checking: Checking, path: r
     const { evaluateEvery } = config.alerts;
     if (when.over > LONGEST_WINDOW) {
       const most = formatDuration(LONGEST_WINDOW);
-      tell.fault([...path, 'over'], `must be at most ${most}: what was is remembered from the start of the agent on`);
+      tell.fault([...path, 'over'], `must be at most ${most}: the agent remembers values only since its start`);
     } else if (when.over < evaluateEvery) {
       tell.fault([...path, 'over'], `must be at least alerts.evaluateEvery, ${formatDuration(evaluateEvery)}`);
     }
@@ -237,7 +239,7 @@ function checkPausing({ alerts, autoCancel, accounts }: Config, tell: Tell): voi
       const missing = collectorsOf(when).find(collector => roundsOf(collector, [account]).length === 0);
       if (missing === undefined) continue;
       const why = `whose collector ${missing} is not enabled`;
-      const message = `${alert} says nothing of the account ${account.name}, ${why}: it holds back no cancel there`;
+      const message = `${alert} never fires for the account ${account.name}, ${why}: it prevents no cancel there`;
       tell.warn(['autoCancel', 'pauseWhileAlerts', index], message);
     }
   }

@@ -20,5 +20,5 @@ export function overBudget(account: Config['accounts'][number]): string | undefi
   const most = Math.floor(Math.min(mostForReading(budget), (budget.requestsPerSecond * DAY) / 1000));
   const least = Math.ceil(leastRequestsPerDay(account));
   if (least <= most) return undefined;
-  return `watching costs at least ${least} requests a day, even if nothing is ever new and each list has one page, and the budget allows ${most} for reading: rounds will wait, and data will be older than configured`;
+  return `reading takes at least ${least} requests a day, even with no new data and one page per list, but the budget allows ${most} for reading: rounds will wait, and data will be older than configured`;
 }

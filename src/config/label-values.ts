@@ -43,11 +43,11 @@ export function neverShown(family: string, accounts: readonly Account[]): string
     dimension !== undefined &&
     !accounts.some(({ collect }) => collect.dlq.breakdowns.some(each => each === dimension))
   ) {
-    return `is never there: collect.dlq.breakdowns does not have ${dimension}`;
+    return `has no series: collect.dlq.breakdowns does not list ${dimension}`;
   }
   const isOfFilters = Object.values(filterFamilies).some(({ name }) => name === family);
   return isOfFilters && accounts.every(({ collect }) => collect.dlq.filters.length === 0)
-    ? 'is never there: collect.dlq.filters is empty'
+    ? 'has no series: collect.dlq.filters is empty'
     : undefined;
 }
 
@@ -60,7 +60,7 @@ export function neverIs(
   accounts: readonly Account[],
 ): string | undefined {
   if (label === 'flow_control_key' && !accounts.some(account => showsKey(account, value))) {
-    return `${value} is not shown: collect.flowControl.include and exclude leave it out`;
+    return `${value} is not shown: collect.flowControl.include and exclude filter it out`;
   }
   if (label === 'destination' && accounts.every(account => account.collect.events.destination === 'none')) {
     return 'there is no such label while collect.events.destination is none';
@@ -68,5 +68,5 @@ export function neverIs(
   const values = valuesOf(family, label, config, accounts);
   if (!values || values.includes(value)) return undefined;
   if (values.length === 0) return `there is no ${label} called ${value}`;
-  return `must be one of ${values.join(', ')}; ${value} is never there`;
+  return `must be one of ${values.join(', ')}; ${value} does not occur`;
 }

@@ -216,7 +216,7 @@ export interface StoreSettings {
 }
 
 /**
- * Reads the section `store` and the names of accounts, and nothing else: a brake must hold whatever else is wrong with the
+ * Reads the section `store` and the names of accounts, and nothing else: a pause must work whatever else is wrong with the
  * file, and it needs no token. Throws ConfigError where that section can't be read; with `needsAccounts`, also where names may
  * stand in what is no YAML.
  */

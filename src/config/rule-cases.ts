@@ -37,17 +37,20 @@ const caseFile = z.strictObject({
     .strictObject({ idFrom: autoCancelOptions.shape.idFrom, rules: autoCancelRules })
     .optional()
     .describe('Rules to test, instead of those of --config.'),
-  account: z.string().optional().describe('Whose queue it is: rules for other accounts are left out.'),
-  start: moment.prefault('2027-01-01T00:00:00Z').describe('What times such as +49h count from.'),
-  rescanEvery: Duration.optional().describe('As collect.dlq.rescanEvery. Default: that of the account, else 10m.'),
+  account: z.string().optional().describe('Account of the queue: rules for other accounts are ignored.'),
+  start: moment.prefault('2027-01-01T00:00:00Z').describe('Base of relative times such as +49h.'),
+  rescanEvery: Duration.optional().describe('As collect.dlq.rescanEvery. Default: the account’s value, else 10m.'),
   snapshots: z
     .array(
       z
         .strictObject({
           at: when,
-          every: Duration.optional().describe('Again and again, until right before `until`.'),
+          every: Duration.optional().describe('Interval at which the walk repeats, until before `until`.'),
           until: when.optional(),
-          complete: z.boolean().default(true).describe('A walk that did not come to its end proves nothing.'),
+          complete: z
+            .boolean()
+            .default(true)
+            .describe('Whether the walk is complete; an incomplete one proves nothing.'),
           dlq: z.array(z.looseObject({})).describe('Rows as the service lists them.'),
         })
         .refine(({ every, until }) => (every === undefined) === (until === undefined), {

@@ -42,7 +42,7 @@ export const ConfigInput = z.strictObject({
           context.addIssue({
             code: 'custom',
             path: [index, 'name'],
-            message: `must be unique; ${name} is there already`,
+            message: `must be unique; ${name} exists already`,
           });
         }
         names.add(name);

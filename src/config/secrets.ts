@@ -48,9 +48,9 @@ function checkSecret(setting: SecretSetting, path: Path, what: string, env: Env,
   if (wrong) tell.fault(path, wrong);
   if ('file' in setting && !isReadable(setting.file)) tell.warn(path, `${setting.file} can't be read now`);
   else if ('file' in setting && !inFile(setting.file)) {
-    tell.warn(path, `${setting.file} holds no ${what} now: visible ASCII characters, without blanks inside`);
+    tell.warn(path, `${setting.file} holds no ${what} now: visible ASCII characters, without spaces`);
   }
-  if ('literal' in setting) tell.warn(path, `the ${what} stands in the file; ${ELSEWHERE}`);
+  if ('literal' in setting) tell.warn(path, `the ${what} is written in this file; ${ELSEWHERE}`);
 }
 
 function checkAccount(config: Config, account: Account, index: number, env: Env, tell: Tell): void {
@@ -59,14 +59,14 @@ function checkAccount(config: Config, account: Account, index: number, env: Env,
   checkSecret(token, at('token'), 'token', env, tell);
   if (accountMayAct(config, account.name)) {
     if (actionToken) checkSecret(actionToken, at('actionToken'), 'token', env, tell);
-    else tell.warn(at('actionToken'), 'is not set: the reading token is used to act');
+    else tell.warn(at('actionToken'), 'is not set: auto-cancel uses `token` to cancel');
   }
   if (!management) return;
   // The agent does not need it, and may run where it is not set.
   const noPassword = faultOfSecret(management.password, env);
   const path = at('management', 'password');
   if (noPassword) tell.warn(path, `${noPassword}: rotate-token will need it`);
-  if ('literal' in management.password) tell.warn(path, `the password stands in the file; ${ELSEWHERE}`);
+  if ('literal' in management.password) tell.warn(path, `the password is written in this file; ${ELSEWHERE}`);
 }
 
 function checkProxies({ upstream, accounts }: Config, env: Env, tell: Tell): void {
@@ -78,7 +78,7 @@ function checkProxies({ upstream, accounts }: Config, env: Env, tell: Tell): voi
       const wrong = faultOfProxy(own.proxy, env);
       if (wrong) tell.fault([...path, 'proxy'], wrong);
       if ('literal' in own.proxy && URL.parse(own.proxy.literal.reveal())?.password) {
-        tell.warn([...path, 'proxy'], 'the password of the proxy stands in the file; { env: NAME } keeps it out');
+        tell.warn([...path, 'proxy'], 'the proxy password is written in this file; { env: NAME } keeps it out');
       }
     }
     if (own.caFile !== null && differs('caFile') && !isReadable(own.caFile)) {
@@ -99,7 +99,7 @@ export function checkSecrets(config: Config, env: Env, tell: Tell): void {
     const wrong = config.tracing.enabled ? faultOfHeader(value, env) : undefined;
     if (wrong) tell.fault(path, wrong);
     if (value instanceof Secret && KEY_HEADER.test(name)) {
-      tell.warn(path, 'the value stands in the file; { env: NAME } keeps it out');
+      tell.warn(path, 'the value is written in this file; { env: NAME } keeps it out');
     }
   }
   for (const [index, { webhook }] of config.alerts.notifiers.entries()) {
@@ -142,8 +142,11 @@ export function checkTwins(config: Config, env: Env | undefined, tell: Tell): vo
     const same = `is the token of the account ${twin.name}, at the same address`;
     const acting = [twin, account].find(({ name }) => accountMayAct(config, name));
     if (acting) {
-      tell.fault(path, `${same}: auto-cancel may act on ${acting.name}, and would act twice, with twice its limits`);
-    } else tell.warn(path, `${same}: everything is counted twice, and costs twice`);
+      tell.fault(
+        path,
+        `${same}: auto-cancel may cancel in ${acting.name}, so it would run twice, with twice the limits`,
+      );
+    } else tell.warn(path, `${same}: everything is read and counted twice`);
   }
 }
 
@@ -184,11 +187,11 @@ export function checkPlainHttp({ accounts, alerts, tracing }: Config, tell: Tell
     [
       ['tracing', 'endpoint'],
       tracing.enabled && Object.keys(tracing.headers).length > 0 ? tracing.endpoint : undefined,
-      'what is in tracing.headers',
+      'tracing.headers',
     ],
   ];
   for (const [path, address, what] of sent) {
-    if (isPlain(address ?? '')) tell.warn(path, `is http to another host: ${what} can be read on the way; use https`);
+    if (isPlain(address ?? '')) tell.warn(path, `is http to another host: it sends ${what} unencrypted; use https`);
   }
 }
 

@@ -22,7 +22,7 @@ interface Collected extends Readonly<Record<string, object>> {
 
 function checkInterval(ms: number, path: Path, tell: Tell): void {
   if (ms < SHORTEST_INTERVAL) tell.fault(path, `must be at least ${formatDuration(SHORTEST_INTERVAL)}`);
-  else if (ms < USUAL_INTERVAL) tell.warn(path, `is ${formatDuration(ms)}: that is more often than once a second`);
+  else if (ms < USUAL_INTERVAL) tell.warn(path, `is ${formatDuration(ms)}: more than once a second`);
 }
 
 function checkTimeouts({ connectTimeout, timeout }: Config['upstream'], path: Path, tell: Tell): void {
@@ -39,7 +39,7 @@ function checkCollect(collected: Collected, at: (...keys: PropertyKey[]) => Path
   }
   if (events.overlap > events.lateSweep) {
     const [overlap, lateSweep] = [formatDuration(events.overlap), formatDuration(events.lateSweep)];
-    tell.fault(at('events', 'overlap'), `is ${overlap}, and must be at most lateSweep, ${lateSweep}`);
+    tell.fault(at('events', 'overlap'), `is ${overlap} but must be at most lateSweep, ${lateSweep}`);
   }
   const asked = new Map<string, string>();
   for (const [index, { name, match }] of dlq.filters.entries()) {
@@ -52,7 +52,7 @@ function checkCollect(collected: Collected, at: (...keys: PropertyKey[]) => Path
     if (same !== undefined) {
       tell.warn(
         at('dlq', 'filters', index, 'match'),
-        `is that of the filter ${same}: the same is asked, and counted, twice`,
+        `equals that of the filter ${same}: the same entries are read and counted twice`,
       );
     } else asked.set(query, name);
   }
@@ -70,14 +70,20 @@ function isExcepted({ match, except }: Rule, key: keyof Rule['match']): boolean 
 
 function checkRule(rule: Rule, { accounts }: Config, now: number, path: Path, tell: Tell): void {
   if (rule.expires !== null && rule.expires <= now) {
-    tell.warn([...path, 'expires'], `is past: the rule only plans since ${new Date(rule.expires).toISOString()}`);
+    tell.warn(
+      [...path, 'expires'],
+      `is in the past: the rule only plans since ${new Date(rule.expires).toISOString()}`,
+    );
   }
   for (const key of Object.keys(rule.match) as (keyof Rule['match'])[]) {
     if (isExcepted(rule, key))
-      tell.fault([...path, 'except', key], `excepts all that match.${key} names: nothing is left`);
+      tell.fault(
+        [...path, 'except', key],
+        `excludes everything that match.${key} matches: the rule applies to nothing`,
+      );
   }
   if (rule.limits.perRun === 0 || rule.limits.perHour === 0) {
-    tell.warn([...path, 'limits'], 'holds a 0: the rule never does anything');
+    tell.warn([...path, 'limits'], 'contains a 0: the rule never cancels');
   }
   const own = accounts.filter(({ name }) => rule.accounts?.includes(name) ?? true);
   const { key, ms } = askedSpan(rule);
@@ -87,7 +93,7 @@ function checkRule(rule: Rule, { accounts }: Config, now: number, path: Path, te
       const kept = formatDuration(retention.dlq);
       tell.warn(
         span.path,
-        `is ${formatDuration(span.ms)}, and the account ${name} keeps dead letters for ${kept}: they are gone before`,
+        `is ${formatDuration(span.ms)}, but the account ${name} keeps dead letters only for ${kept}: they expire first`,
       );
     }
     const { idleFor } = rule.stuckWhen;
@@ -95,7 +101,7 @@ function checkRule(rule: Rule, { accounts }: Config, now: number, path: Path, te
       const kept = formatDuration(retention.events);
       tell.warn(
         [...path, 'stuckWhen', 'idleFor'],
-        `is ${formatDuration(idleFor)}, and the account ${name} keeps events for ${kept}: silence for so long is never known`,
+        `is ${formatDuration(idleFor)}, but the account ${name} keeps events only for ${kept}: such a long silence is never known`,
       );
     }
   }

@@ -39,8 +39,7 @@ interface Told {
 }
 
 const QUOTES = 'text that begins with { [ ] } , # & * ! | > \' " % @ or ` goes in quotes';
-const COLUMN =
-  'begins in another column than what it belongs to: the keys of a section, and the items of a list, begin in the same column';
+const COLUMN = 'starts in the wrong column: all keys of a section, and all items of a list, start in the same column';
 
 /** The line at an offset: where it begins, its indentation, and the first line after it that is not blank. */
 function lineAt(text: string, offset: number) {
@@ -62,10 +61,10 @@ function ofManyLines(text: string, at: number): Told {
   if (next && next.indent > indent) {
     return {
       at: next.at,
-      message: `is indented by ${next.indent}, deeper than the line above, which has its value already; the keys of a section begin in the same column`,
+      message: `is indented by ${next.indent}, deeper than the line above, which already has a value; all keys of a section start in the same column`,
     };
   }
-  return { at, message: 'must be a key: a name, a colon and a blank' };
+  return { at, message: 'must be a key: a name, a colon and a space' };
 }
 
 /**
@@ -81,7 +80,7 @@ function yamlWords(code: string, said: string, text: string, range: readonly [nu
   if (variable !== undefined) {
     return {
       at: at - 1,
-      message: `variables are not expanded here; a secret is { env: ${variable} }, anything else the value itself`,
+      message: `variables are not expanded here; write a secret as { env: ${variable} }, anything else as the value itself`,
     };
   }
   switch (code) {
@@ -89,39 +88,39 @@ function yamlWords(code: string, said: string, text: string, range: readonly [nu
       const { indent, start, next } = lineAt(text, at);
       const isAlone = !/:\s.*:(\s|$)/.test(text.slice(start, text.indexOf('\n', at) >>> 0));
       if (isAlone && next && next.indent > indent) return ofManyLines(text, at);
-      return tell('must be one value: text that holds a colon and a blank goes in quotes');
+      return tell('must be one value: put text that contains a colon and a space in quotes');
     }
     case 'MULTILINE_IMPLICIT_KEY':
       return isOfLines || !text.slice(at).startsWith('-') ? ofManyLines(text, at) : tell(COLUMN);
     case 'MISSING_CHAR':
-      if (said.includes('quote')) return tell('must end with the quote that it begins with');
+      if (said.includes('quote')) return tell('must end with the same quote that it starts with');
       if (said.includes('Sequence item')) {
         const { indent } = lineAt(text, at);
         return tell(
-          `is indented by ${indent}, which fits no line above: an item of a list begins with "- ", and its keys begin in the same column`,
+          `is indented by ${indent}, which matches no line above: a list item starts with "- ", and its keys start in the same column`,
         );
       }
-      if (said.includes('map values')) return tell('must be a key: a name, a colon and a blank');
-      return tell('must have a comma between what stands in { } or [ ], and a colon and a blank after a key');
+      if (said.includes('map values')) return tell('must be a key: a name, a colon and a space');
+      return tell('must have a comma between items in { } or [ ], and a colon and a space after a key');
     case 'BAD_INDENT':
-      return tell(said.startsWith('Flow') ? 'a { or [ that is begun above is not closed' : COLUMN);
+      return tell(said.startsWith('Flow') ? 'a { or [ opened above is not closed' : COLUMN);
     case 'BLOCK_IN_FLOW':
       return tell(
-        'must have a comma between what stands in { } or [ ]; text that holds a colon and a blank goes in quotes',
+        'must have a comma between items in { } or [ ]; put text that contains a colon and a space in quotes',
       );
     case 'TAB_AS_INDENT':
-      return tell('must be indented by blanks, not tabs');
+      return tell('must be indented with spaces, not tabs');
     case 'DUPLICATE_KEY':
-      return tell('this key is there already');
+      return tell('duplicate key');
     case 'BAD_SCALAR_START':
     case 'UNEXPECTED_TOKEN':
       return tell(`is not expected here: ${QUOTES}`);
     case 'TAG_RESOLVE_FAILED':
       return tell('tags are not allowed; put text that begins with ! in quotes');
     case 'MULTIPLE_DOCS':
-      return tell('must be one document: --- begins another');
+      return tell('must be one document: --- starts another');
     case 'BAD_DQ_ESCAPE':
-      return tell('must be an escape such as \\n: in double quotes \\ begins one, in single quotes it does not');
+      return tell('must be an escape such as \\n: in double quotes \\ starts one, in single quotes it does not');
     case 'NON_STRING_KEY':
       return tell('must be text as a key');
     default:

@@ -15,7 +15,7 @@ const choice = <const V extends string>(help: string, ...values: [V, ...V[]]): C
 const amount = (help: string, usual: number, least: number, most: number): Amount => ({ help, usual, least, most });
 
 const DAY_MS = 86_400_000;
-/** Events are kept for so long; one that is later than this would never be listed. */
+/** Retention of events; a later one would never be listed. */
 const LATEST_MS = 6 * 3_600_000;
 
 /**
@@ -23,24 +23,24 @@ const LATEST_MS = 6 * 3_600_000;
  * document says; where that is silent, what the official clients read.
  */
 export const dialectOptions = {
-  flowControlList: choice('the flow-control list comes within an object, or bare', 'object', 'array'),
+  flowControlList: choice('flow-control list: inside an object, or bare', 'object', 'array'),
   flowControlListSize: choice('name of the size in the flow-control list', 'waitListSize', 'waitlistSize'),
   flowControlKeySize: choice('name of the size in a single flow-control key', 'waitlistSize', 'waitListSize'),
-  flowControlFields: choice('fields of a flow-control key: size alone, or all newer ones', 'documented', 'all'),
+  flowControlFields: choice('fields of a flow-control key: only the size, or all newer ones', 'documented', 'all'),
   flowControlZeros: choice('fields of a flow-control key that are 0 or false', 'present', 'omitted'),
-  idleKey: choice('reading a flow-control key that nothing waits or runs for', 'found', 'missing'),
-  eventPaths: choice('paths of the event log that there are; the other is not found', 'both', 'events', 'logs'),
-  eventsList: choice('name of the list in the answer of /v2/events', 'events', 'logs'),
-  logsList: choice('name of the list in the answer of /v2/logs', 'logs', 'events'),
+  idleKey: choice('response for an idle flow-control key', 'found', 'missing'),
+  eventPaths: choice('event log paths that exist; the other answers 404', 'both', 'events', 'logs'),
+  eventsList: choice('name of the list in the response of /v2/events', 'events', 'logs'),
+  logsList: choice('name of the list in the response of /v2/logs', 'logs', 'events'),
   eventTime: choice('times of events', 'text', 'number'),
   eventState: choice('states of events', 'lower', 'upper'),
-  eventCancelled: choice('how the state of a cancelled message is spelt', 'cancelled', 'canceled'),
+  eventCancelled: choice('spelling of the state of a cancelled message', 'cancelled', 'canceled'),
   lastCursor: choice('the cursor of a last page', 'absent', 'empty'),
-  highCount: choice('a count above the most', 'lowered', 'refused'),
-  order: choice('whether the lists obey the parameter order', 'obeyed', 'ignored'),
+  highCount: choice('count above the maximum', 'lowered', 'refused'),
+  order: choice('whether the lists honour the parameter order', 'obeyed', 'ignored'),
   dlqWorkflows: choice('whether /v2/dlq lists failed workflow runs without being asked', 'included', 'separate'),
   callbackState: choice(
-    'where an entry has the state of its failure callback; absent: nothing tells whether there is one',
+    'field with the state of an entry’s failure callback; absent: no field reports it',
     'failureCallbackInfo',
     'failureFunctionState',
     'both',
@@ -57,23 +57,23 @@ export const dialectOptions = {
     '204',
     '400',
   ),
-  cancelTakesMs: amount('emulated milliseconds until a cancelled callback says so', 0, 0, DAY_MS),
+  cancelTakesMs: amount('emulated milliseconds until a callback shows that it is cancelled', 0, 0, DAY_MS),
   requestsPerSecond: amount('requests of an account per second before it gets 429', 100_000, 1, 1_000_000),
   burstReset: choice('unit of Burst-RateLimit-Reset', 'seconds', 'milliseconds'),
   retryAfter: choice('Retry-After beside 429', 'absent', 'present'),
-  readOnlyWrite: choice('status of a change that is asked for with the read-only token', '403', '401'),
+  readOnlyWrite: choice('status of a write with the read-only token', '403', '401'),
   logLagMs: amount('emulated milliseconds until an event is listed', 0, 0, DAY_MS),
-  logLateShare: amount('share of events that are listed later still, between events that were listed before', 0, 0, 1),
-  logLateMs: amount('emulated milliseconds that such an event is late at most', 0, 0, LATEST_MS),
+  logLateShare: amount('share of events that are listed late, between events that were already listed', 0, 0, 1),
+  logLateMs: amount('maximum lateness of such an event, in emulated milliseconds', 0, 0, LATEST_MS),
   logDuplicates: amount('share of events that are listed twice in the same list', 0, 0, 1),
   cursorSeam: choice(
-    'a page of events behind the first begins after the last row of the page before, or with it once more',
+    'each further page of events starts after the last row of the previous page, or repeats that row',
     'exact',
     'repeats',
   ),
-  eventsMost: choice('rows of a page of events: the default and the most', '1000', '100'),
+  eventsMost: choice('rows per page of events: default and maximum', '1000', '100'),
   createdDue: choice(
-    'field of a CREATED event with the time at which a message that was published with a delay is due',
+    'field of a CREATED event with the due time of a delayed message',
     'absent',
     'nextDeliveryTime',
     'notBefore',

@@ -6,24 +6,30 @@ export const FaultSeed = z.strictObject({
   endpoint: z
     .string()
     .optional()
-    .describe('as `GET /v2/dlq` or `DELETE /v2/workflows/dlq/callback/{dlqId}`; every one when left out'),
-  share: z.coerce.number().min(0).max(1).optional().describe('of the requests it strikes; 1 when left out'),
-  times: z.coerce.number().int().min(1).optional().describe('it strikes so often, then never again'),
-  latencyMs: z.coerce.number().min(0).max(3_600_000).optional().describe('wait before anything else'),
-  jitterMs: z.coerce.number().min(0).max(3_600_000).optional().describe('up to so much more wait, at random'),
+    .describe('such as `GET /v2/dlq` or `DELETE /v2/workflows/dlq/callback/{dlqId}`; default: every endpoint'),
+  share: z.coerce.number().min(0).max(1).optional().describe('share of the requests that fail; default: 1'),
+  times: z.coerce.number().int().min(1).optional().describe('number of requests that fail; default: no limit'),
+  latencyMs: z.coerce.number().min(0).max(3_600_000).optional().describe('delay before anything else'),
+  jitterMs: z.coerce.number().min(0).max(3_600_000).optional().describe('maximum random extra delay'),
   kind: z
     .enum(['status', 'hang', 'reset', 'truncate', 'drip', 'html'])
     .optional()
     .describe(
-      'an error status; no answer; a connection reset; half a body; a body byte by byte; a page instead of the answer',
+      'error status; no response; connection reset; half a body; body byte by byte; an HTML page instead of the response',
     ),
-  status: z.coerce.number().int().min(200).max(599).optional().describe('for status (503) and html (200)'),
-  retryAfter: z.coerce.number().int().min(0).optional().describe('seconds in the header Retry-After, for status'),
-  dripMs: z.coerce.number().min(1).max(60_000).optional().describe('between two bytes of a drip; 100 when left out'),
+  status: z.coerce
+    .number()
+    .int()
+    .min(200)
+    .max(599)
+    .optional()
+    .describe('status code, for status (default 503) and html (default 200)'),
+  retryAfter: z.coerce.number().int().min(0).optional().describe('seconds in the Retry-After header, for status'),
+  dripMs: z.coerce.number().min(1).max(60_000).optional().describe('delay between two bytes of a drip; default: 100'),
   acts: z
     .union([z.boolean(), z.stringbool()])
     .optional()
-    .describe('the request takes effect although its answer is lost or wrong; always so for truncate and drip'),
+    .describe('the request takes effect although its response is lost or wrong; always true for truncate and drip'),
 });
 
 export type FaultSeed = Readonly<z.infer<typeof FaultSeed>>;

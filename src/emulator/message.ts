@@ -35,9 +35,9 @@ export interface Fields {
   readonly callback?: string;
   readonly failureCallback?: string;
   readonly flowControlKey?: string;
-  /** At most so many deliveries of the key at a time. */
+  /** Maximum concurrent deliveries of the key. */
   readonly parallelism?: number;
-  /** At most so many deliveries of the key per `period` seconds. */
+  /** Maximum deliveries of the key per `period` seconds. */
   readonly rate?: number;
   readonly period?: number;
 }

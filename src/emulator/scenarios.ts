@@ -29,7 +29,7 @@ export interface Scenario {
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 
-/** With more failures than this, retries would overload some flow-control keys, and their waitlists would grow for ever. */
+/** With more failures than this, retries would overload some flow-control keys, and their waitlists would never shrink. */
 const MOST_DOOMED = 0.12;
 
 /** Every scenario, by the name to ask for it. */
@@ -44,7 +44,7 @@ export const scenarios: Readonly<Record<string, Scenario>> = {
     unattended: true,
   },
   'stuck-callback': {
-    description: 'more workflow runs fail, and one failure callback in eight hangs and never ends',
+    description: 'more workflow runs fail, and one failure callback in eight gets stuck and never ends',
     runFailsEveryMs: 4 * MINUTE_MS,
     stuck: elapsedMs => (elapsedMs < -12 * HOUR_MS ? 0 : 0.125),
   },
@@ -57,7 +57,7 @@ export const scenarios: Readonly<Record<string, Scenario>> = {
     listedUntil: now => now - Math.max(0, (now % (15 * MINUTE_MS)) - 10 * MINUTE_MS) - 20_000,
   },
   'rate-limited': {
-    description: 'the account may ask twice a second; what is more gets 429',
+    description: 'the account may send two requests a second; further ones get 429',
     dialect: { requestsPerSecond: 2 },
   },
   outage: {

@@ -60,7 +60,7 @@ export interface Emulator extends EmulatedAccount {
 /** Real milliseconds that requests under way get when the emulator is closed. */
 const CLOSING_MS = 1000;
 
-/** So that a thousand accounts fit into memory, each keeps its share of these events, and at least so many. */
+/** Events kept by all accounts together, so that a thousand fit into memory, and the minimum per account. */
 const MOST_EVENTS = 1_000_000;
 const LEAST_SHARE = 5000;
 

@@ -30,8 +30,8 @@ const LOOKED_AT_AFTER_MS = 10 * 3_600_000;
 interface Course {
   readonly random: Random;
   readonly workflow: Workflow;
-  /** It fails until this attempt (0 is the first), which hangs for ever; undefined when none does. */
-  readonly hangsAt: number | undefined;
+  /** It fails until this attempt (0 is the first), which gets stuck; undefined when none does. */
+  readonly stuckAt: number | undefined;
 }
 
 /**
@@ -116,8 +116,8 @@ export class Workflows {
     const run = { workflowRunId: `wfr_${id.slice(4)}`, workflowUrl: fields.url, workflowCreatedAt, callback };
     const position = this.entries.add(now, deadLetter(message, random.pick(workflow.statuses), run));
     if (callback) {
-      const hangs = random.chance(stuck(now));
-      this.#courses.set(callback, { random, workflow, hangsAt: hangs ? random.between(0, 1) : undefined });
+      const isStuck = random.chance(stuck(now));
+      this.#courses.set(callback, { random, workflow, stuckAt: isStuck ? random.between(0, 1) : undefined });
       this.#attempt(callback);
     }
     if (attended) this.#planLook(position, random);
@@ -125,15 +125,15 @@ export class Workflows {
 
   #attempt(callback: FailureCallback): void {
     const course = this.#courses.get(callback);
-    if (!course || course.hangsAt === callback.retried) return;
+    if (!course || course.stuckAt === callback.retried) return;
     const { random, workflow } = course;
     callback.nextDeliveryTime = undefined;
     const answeredAt = this.#agenda.now + random.exponential(workflow.callbackTakesMs);
     this.#whileInProgress(callback, answeredAt, () => this.#answered(callback, course));
   }
 
-  #answered(callback: FailureCallback, { random, workflow, hangsAt }: Course): void {
-    if (hangsAt === undefined && !random.chance(workflow.callbackFails)) {
+  #answered(callback: FailureCallback, { random, workflow, stuckAt }: Course): void {
+    if (stuckAt === undefined && !random.chance(workflow.callbackFails)) {
       callback.responseStatus = 200;
       callback.become('CALLBACK_SUCCESS');
       return;

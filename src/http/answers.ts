@@ -33,7 +33,7 @@ const FEW = 2;
 
 /**
  * Holds what is not taken to `mostBytes`, each different body counted once, and never less than two: the
- * connections that have taken nothing for the longest time are cut for what comes anew. `onCut` hears of each.
+ * connections that have been idle longest are cut in favour of new responses. `onCut` is called for each.
  */
 export function createAnswers(mostBytes: number, onCut: (request: IncomingMessage) => void): Answers {
   /** In the order in which they took something last. */

@@ -44,7 +44,7 @@ export const serverOptions = z.strictObject({
     .nullable()
     .default(null)
     .describe(
-      'URL under which others reach this agent, for links and service discovery (`/api/v1/sd`). Default: the Host header of the request.',
+      'External URL of this agent, for links and service discovery (`/api/v1/sd`). Default: the Host header of the request.',
     ),
   maxConnections: z
     .int()

@@ -43,7 +43,7 @@ export function toToken(text: string): Secret | undefined {
   return /^[\x21-\x7e]+$/.test(trimmed) ? new Secret(trimmed) : undefined;
 }
 
-const NO_TOKEN = 'must be visible ASCII characters, without blanks inside';
+const NO_TOKEN = 'must be visible ASCII characters, without spaces';
 
 /** A configuration value: where a secret comes from. Text given in place is hidden at once, so that no print of the configuration shows it. */
 export const secret = z

@@ -4,13 +4,13 @@ import { createCounter } from './own.ts';
 
 const alerts = gauge(
   'delivery_watch_alerts',
-  'Alerts of the agent itself, by state, at the last evaluation; 0 where there is none. beyond_cap: series that one alert with the label overflow stands for, as a rule has at most 100 of its own. Shown while `alerts.enabled` is true.',
+  'The agent’s own alerts by state, at the last evaluation. beyond_cap: series beyond the 100 alerts that a rule may have; one alert with the label overflow represents them. Only if `alerts.enabled` is true.',
   ['alert', 'state'],
 );
 
 const notifications = counter(
   'delivery_watch_notifications_total',
-  'Alerts that were handed to a notifier, each address and repetition counted, since this process began: failed is tried again, dropped is not.',
+  'Notifications of alerts by outcome, each receiver address and repetition counted; restarts at 0 with the process. failed: retried; dropped: not retried.',
   ['notifier', 'outcome'],
 );
 

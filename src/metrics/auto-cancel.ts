@@ -4,37 +4,37 @@ import { counter, type Family, gauge, type Sample } from './family.ts';
 export const autoCancelFamilies = {
   candidates: gauge(
     'delivery_auto_cancel_candidates',
-    'Failure callbacks that the rule calls stuck, at the last complete walk of the dead-letter queue; what has been done about them does not count.',
+    'Failure callbacks that the rule calls stuck, at the last complete walk of the dead-letter queue, whatever was done about them.',
     ['rule'],
   ),
   actions: counter(
     'delivery_auto_cancel_actions_total',
-    'Actions by how they ended, across restarts: planned is what would have been cancelled, confirmed what the service then calls cancelled.',
+    'Actions by outcome, across restarts. planned: would have been cancelled; confirmed: the service reports it as cancelled.',
     ['rule', 'mode', 'outcome'],
   ),
   skipped: counter(
     'delivery_auto_cancel_skipped_total',
-    'Decisions to leave a failure callback alone that a rule matches, by why; counted when the reason changes, since this process began.',
+    'Failure callbacks that a rule matches but that were not cancelled, by reason. Counted when the reason changes; restarts at 0 with the process.',
     ['rule', 'reason'],
   ),
   breakerOpen: gauge(
     'delivery_auto_cancel_breaker_open',
-    '1 while the breaker keeps anything from being done, until it is reset by hand.',
+    '1 while the breaker is open: nothing is cancelled until an operator resets it.',
     ['breaker'],
   ),
   paused: gauge('delivery_auto_cancel_paused', '1 while an operator has paused auto-cancel.'),
   oldestUnresolved: gauge(
     'delivery_auto_cancel_oldest_unresolved_timestamp_seconds',
-    'When the oldest cancel whose end is not known yet was intended. Absent when there is none.',
+    'Intent time of the oldest cancel whose outcome is not known yet. Absent when there is none.',
     ['rule'],
   ),
   budgetRemaining: gauge(
     'delivery_auto_cancel_budget_remaining',
-    'Cancels that the limits of hour and day leave to the account.',
+    'Cancels that the account’s hourly and daily limits still allow.',
   ),
   ruleBudgetRemaining: gauge(
     'delivery_auto_cancel_rule_budget_remaining',
-    'Cancels that the limit of the hour leaves to the rule.',
+    'Cancels that the rule’s hourly limit still allows.',
     ['rule'],
   ),
 } as const;

@@ -1,7 +1,7 @@
 import { type GzipBlock, gzipBlock, inflateBlock, joinGzip } from './gzip-block.ts';
 
 /**
- * One place in a body that can be written anew by itself: short text as it is, or long text deflated.
+ * One place in a body that can be rewritten by itself: short text as it is, or long text deflated.
  * `version` rises whenever the content changes.
  */
 export interface Fragment {

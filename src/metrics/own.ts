@@ -6,79 +6,78 @@ import { counter, type Family, gauge, info, type Sample } from './family.ts';
 export const ownFamilies = {
   up: gauge(
     'delivery_up',
-    '1 when the last round of every enabled collector of the account succeeded, else 0; 0 before the first. Rounds that have had nothing to ask yet do not count: the sweep of the event log before anything is old enough, the look for new dead letters before the first complete walk. Rounds run in the background, not at scrape time.',
+    '1 if the last attempt of every round of the account’s enabled collectors succeeded, else 0; 0 before the first. Rounds with nothing to read yet do not count: sweep before any event is old enough, new before the first complete walk. Rounds run in the background, not at scrape time.',
   ),
   success: gauge(
     'delivery_collector_success',
-    '1 when the last attempt of the round that asked something succeeded, else 0. Absent before the first: a round that asks nothing is no success.',
+    '1 if the last attempt of the round that sent a request succeeded, else 0. Absent before the first such attempt.',
     ['collector', 'round'],
   ),
-  duration: gauge('delivery_collector_duration_seconds', 'How long the last attempt of the round took.', [
+  duration: gauge('delivery_collector_duration_seconds', 'Duration of the last attempt of the round.', [
     'collector',
     'round',
   ]),
   dataTimestamp: gauge(
     'delivery_collector_data_timestamp_seconds',
-    'When the last complete round began: the data shown was true then or later. Absent before the first.',
+    'Start of the last complete round: the data shown was read then or later. Absent before the first.',
     ['collector', 'round'],
   ),
   dataComplete: gauge(
     'delivery_collector_data_complete',
-    '1 when the last attempt of the round read every page and every row, else 0. A round that misses a page never replaces data; one with rows that could not be read does.',
+    '1 if the last attempt of the round read every page and every row, else 0. A round that misses a page never replaces data; a round with unreadable rows does.',
     ['collector', 'round'],
   ),
   dataStale: gauge(
     'delivery_collector_data_stale',
-    '1 when the last complete round ended more than staleness.markAfter intervals ago (or as many durations of that round, if longer), else 0. The age goes on through restarts; time in which no agent ran counts once an attempt has failed. While there is nothing to read yet the age stands still. After staleness.withdrawAfter intervals the data is withdrawn.',
+    '1 if the last complete round ended more than staleness.markAfter intervals ago (or as many durations of that round, if longer), else 0. The age survives restarts; downtime of the agent counts once an attempt has failed. The age does not grow while there is nothing to read yet. Data is withdrawn after staleness.withdrawAfter intervals.',
     ['collector', 'round'],
   ),
-  consecutiveFailures: gauge(
-    'delivery_collector_consecutive_failures',
-    'Attempts of the round that failed since the last one that succeeded.',
-    ['collector', 'round'],
-  ),
+  consecutiveFailures: gauge('delivery_collector_consecutive_failures', 'Consecutive failed attempts of the round.', [
+    'collector',
+    'round',
+  ]),
   dlqRetention: gauge(
     'delivery_dlq_retention_seconds',
-    'How long the dead-letter queue of the account keeps messages, as configured, or else as the record of the last token reset says. Absent when neither does.',
+    'Retention of the account’s dead-letter queue: as configured, else from the record of the last token reset. Absent if neither is known.',
   ),
   tokenRejected: gauge(
     'delivery_token_rejected',
-    '1 while the service refuses the token of the account (401), else 0. It is the last answer that counts, also one from before a restart; absent before the first. A refused token is tried again every five minutes, a changed one at once.',
+    '1 while the service rejects the account’s token (401), else 0. The last response decides, also across restarts; absent before the first. A rejected token is retried every five minutes, a changed one immediately.',
   ),
   rowsRejected: counter(
     'delivery_rows_rejected_total',
-    'Rows of list answers that could not be read and were left out, though others of the same page could. The round that met them counts as incomplete.',
+    'Unreadable rows of list responses, skipped; other rows of the same page were readable. The round counts as incomplete.',
     ['collector'],
   ),
   listsMissing: counter(
     'delivery_lists_missing_total',
-    'Answers that should have been a list and could not be read as one: something else, an error beside the list, no row that can be read, pages without end. Nothing was taken from them.',
+    'Responses without a usable list: not a list, an error beside the list, no readable row, or endless pages. They are discarded.',
     ['collector'],
   ),
   requests: counter(
     'delivery_watch_api_requests_total',
-    'Requests sent to the service, every try counted, by how they ended.',
+    'Requests sent to the service, retries included, by outcome.',
     ['endpoint', 'outcome'],
   ),
   responseBytes: counter(
     'delivery_watch_api_response_bytes_total',
-    'Bytes of answer bodies as they came over the wire, compressed where the service compresses.',
+    'Bytes of response bodies as received, compressed if the service compresses.',
     ['endpoint'],
   ),
   budgetWait: counter(
     'delivery_watch_api_budget_wait_seconds_total',
-    "Time requests waited for their turn in the account's budget.",
+    "Time that requests waited for the account's budget.",
   ),
   budgetRemaining: gauge(
     'delivery_watch_api_budget_remaining',
-    "Requests left of the account's configured budget for this UTC day. The count outlasts the process, to within 15 seconds.",
+    "Requests left in the account's configured budget for this UTC day. Survives restarts, to within 15 seconds.",
   ),
 } as const;
 
 /** The family of what is known of each account; its labels are those that the accounts have among them. */
 export function accountInfoFamily(labels: readonly Readonly<Record<string, string>>[]): Family {
   const help =
-    'Plan and state of the account, from the record of the last token reset, and its labels, as configured. Always 1.';
+    'Plan and state of the account, from the record of the last token reset, and its configured labels. Always 1.';
   return info('delivery_account_info', help, [
     'plan',
     'state',

@@ -8,7 +8,7 @@ import {
 import type { Counter, Histogram } from '../kit/counter.ts';
 import { type FamilyType, formatLe, type Sample, type Source } from './family.ts';
 
-/** What this process says of itself: process_*, nodejs_*, delivery_watch_* and what is not split by account. */
+/** Metrics of this process: process_*, nodejs_*, delivery_watch_* and families without the label account. */
 export interface ProcessMetrics {
   readonly requestSeconds: Histogram<'endpoint'>;
   readonly spans: Counter<'about' | 'outcome'>;
@@ -72,7 +72,7 @@ export function createProcessMetrics(info: ProcessInfo): ProcessMetrics {
   gauge('delivery_watch_config_info', 'Digest of the configuration in use; always 1.', { hash: info.configHash }, 1);
   gauge(
     'delivery_watch_config_last_reload_successful',
-    '1 when the last load of the configuration succeeded, else 0.',
+    '1 if the last load of the configuration succeeded, else 0.',
     {},
     1,
   );
@@ -84,7 +84,7 @@ export function createProcessMetrics(info: ProcessInfo): ProcessMetrics {
   );
   const requestSeconds = new PromHistogram({
     name: 'delivery_watch_api_request_duration_seconds',
-    help: 'How long requests to the service took, every try, all accounts together.',
+    help: 'Duration of requests to the service, retries included, all accounts together.',
     labelNames: ['endpoint'],
     buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
     registers,
@@ -92,7 +92,7 @@ export function createProcessMetrics(info: ProcessInfo): ProcessMetrics {
   for (const endpoint of info.endpoints) requestSeconds.zero({ endpoint });
   const spans = new PromCounter({
     name: 'delivery_watch_spans_total',
-    help: 'Spans of the agent and of messages (about) that were exported, that the receiver did not take (failed; those of messages are tried again), or that there was no room for (dropped).',
+    help: 'Spans by subject (about: agent or messages) and outcome: exported; failed: not accepted by the receiver, retried if about messages; dropped: queue full.',
     labelNames: ['about', 'outcome'],
     registers,
   });

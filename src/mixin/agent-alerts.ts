@@ -91,9 +91,9 @@ export const agentAlerts: readonly Alert[] = [
     expr: `${unread(ownFamilies.rowsRejected)} > 0`,
     for: '5m',
     keepFiringFor: '5m',
-    summary: '{{ $labels.collector }} of {{ $labels.account }} rejects rows that it can not parse.',
+    summary: '{{ $labels.collector }} of {{ $labels.account }} rejects rows that it cannot parse.',
     description:
-      '{{ $value | printf "%.0f" }} rows of {{ $labels.collector }} in {{ $labels.account }} could not be parsed in the last 15 minutes. Metrics of it are incomplete: missing entries do not count as gone, firing alerts keep firing, and auto-cancel does not act.',
+      '{{ $value | printf "%.0f" }} rows of {{ $labels.collector }} in {{ $labels.account }} could not be parsed in the last 15 minutes. Its metrics are incomplete: missing entries do not count as removed, firing alerts keep firing, and auto-cancel cancels nothing.',
     dashboard: 'agent',
   },
   {
@@ -121,7 +121,7 @@ export const agentAlerts: readonly Alert[] = [
     severity: 'critical',
     expr: `${notified(/failed|dropped/)} > 0\nunless on (job, notifier) ${notified('sent')} > 0`,
     for: '10m',
-    summary: 'The agent’s own alerts fail to reach {{ $labels.notifier }}.',
+    summary: 'Alerts of the agent do not reach {{ $labels.notifier }}.',
     description:
       '{{ $value | printf "%.0f" }} notifications to {{ $labels.notifier }} failed in the last 15 minutes and none was delivered: its recipients get no alerts.',
     dashboard: 'agent',

@@ -18,13 +18,13 @@ export const agentDashboard: readonly RowSpec[] = [
       {
         kind: 'stat',
         title: 'Agents',
-        description: 'How many agents are there?',
+        description: 'How many agents are scraped?',
         queries: one(`count(${ofAgent('delivery_watch_build_info')})`),
       },
       {
         kind: 'stat',
-        title: 'Accounts that can be read',
-        description: 'For which share of the accounts did the last round of every collector succeed?',
+        title: 'Accounts up',
+        description: 'For which share of accounts did the last round of every collector succeed?',
         unit: 'percentunit',
         queries: one(`avg(${highest(chosen(own.up))})`),
         thresholds: { warning: 1, critical: 0.5 },
@@ -32,64 +32,63 @@ export const agentDashboard: readonly RowSpec[] = [
       {
         kind: 'stat',
         title: 'Stale rounds',
-        description: 'How many rounds have not come through for so long that what they read is stale?',
+        description: 'How many rounds have stale data: no complete round for several intervals?',
         queries: one(`sum(${lowest(chosen(own.dataStale))})`),
         thresholds: { warning: 1, critical: 2 },
       },
       {
         kind: 'stat',
-        title: 'Tokens refused',
-        description: 'How many accounts have a token that the service refuses?',
+        title: 'Tokens rejected',
+        description: 'How many accounts have a token that the service rejects?',
         queries: one(level(own.tokenRejected)),
         thresholds: { warning: 1, critical: 1 },
       },
       {
         kind: 'stat',
-        title: 'Budget left today',
-        description: 'How many requests does the tightest account’s budget leave for this UTC day?',
+        title: 'Requests left today, lowest',
+        description: 'How many requests has the account with the lowest budget left for this UTC day?',
         queries: one(`min(${chosen(own.budgetRemaining)})`),
       },
       {
         kind: 'stat',
-        title: 'Configuration in use since',
-        description: 'For how long has the configuration been in use?',
+        title: 'Configuration age',
+        description: 'How long has the current configuration been in use?',
         unit: 'dtdurations',
         queries: one(`time() - max(${ofAgent('delivery_watch_config_last_reload_success_timestamp_seconds')})`),
       },
     ],
   },
   {
-    title: 'How true the numbers are',
+    title: 'Freshness and completeness',
     panels: [
       {
         kind: 'states',
-        title: 'Rounds that succeed',
+        title: 'Round success',
         description: 'Did the last attempt of each round succeed?',
         unit: 'bool',
         queries: each(ROUND, `max by (account, collector, round) (${chosen(own.success)})`),
       },
       {
         title: 'Age of the data',
-        description: 'How old is what each round last read completely?',
+        description: 'How long ago did the last complete round begin?',
         unit: 'dtdurations',
         queries: each(ROUND, `time() - max by (account, collector, round) (${chosen(own.dataTimestamp)})`),
       },
       {
-        title: 'Duration of rounds',
+        title: 'Round duration',
         description: 'How long do rounds take?',
         unit: 's',
         queries: each(ROUND, `max by (account, collector, round) (${chosen(own.duration)})`),
       },
       {
-        title: 'Failures in a row',
-        description: 'How many attempts of a round have failed since the last that succeeded?',
+        title: 'Consecutive failures',
+        description: 'How many attempts of a round have failed since its last success?',
         queries: each(ROUND, `max by (account, collector, round) (${chosen(own.consecutiveFailures)})`),
       },
       {
         kind: 'stack',
-        title: 'Rows that could not be read',
-        description:
-          'Does the service answer with rows that make no sense, or without the list that belongs there? Should be none.',
+        title: 'Unreadable rows and lists',
+        description: 'How many rows or lists could the agent not parse? Should be none.',
         unit: 'cps',
         queries: [
           { legend: '{{collector}} rows', expr: flow(own.rowsRejected, ['collector']) },
@@ -97,38 +96,38 @@ export const agentDashboard: readonly RowSpec[] = [
         ],
       },
       {
-        title: 'Values beyond caps',
-        description: 'How many label values are folded into __other__?',
+        title: 'Label values beyond caps',
+        description: 'How many label values are summed as __other__?',
         queries: each('{{family}}', level(seriesDropped, ['family'])),
       },
     ],
   },
   {
-    title: 'The service’s interface',
+    title: 'API requests',
     panels: [
       {
         kind: 'stack',
         title: 'Requests by endpoint',
-        description: 'What is asked of the service?',
+        description: 'Which endpoints does the agent call?',
         unit: 'reqps',
         queries: each('{{endpoint}}', flow(own.requests, ['endpoint'])),
       },
       {
         kind: 'stack',
         title: 'Requests by outcome',
-        description: 'What does the service answer? Anything but ok costs the data its freshness.',
+        description: 'How do requests end? Anything but ok delays data.',
         unit: 'reqps',
         queries: each('{{outcome}}', flow(own.requests, ['outcome'])),
       },
       {
-        title: 'Limited requests',
+        title: 'Rate-limited requests',
         description: 'How many requests are answered with 429?',
         unit: 'reqps',
         queries: each('{{account}}', flow(own.requests, ['account'], { outcome: 'rate_limited' })),
       },
       {
-        title: 'Duration of requests, p95',
-        description: 'How long does the service take to answer, all accounts together?',
+        title: 'Request duration, p95',
+        description: 'How long does the service take to respond, all accounts together?',
         unit: 's',
         queries: each(
           '{{endpoint}}',
@@ -136,20 +135,20 @@ export const agentDashboard: readonly RowSpec[] = [
         ),
       },
       {
-        title: 'Received',
-        description: 'How many bytes do answers take on the wire?',
+        title: 'Bytes received',
+        description: 'How many bytes of responses does the agent receive?',
         unit: 'Bps',
         queries: each('{{endpoint}}', flow(own.responseBytes, ['endpoint'])),
       },
       {
-        title: 'Waiting for the budget',
+        title: 'Budget wait',
         description:
-          'How many seconds a second do requests wait for their turn? More than their number: the budget is too tight.',
+          'How many seconds per second do requests wait for the budget? If it exceeds the request rate, the budget is too low.',
         queries: each('{{account}}', flow(own.budgetWait, ['account'])),
       },
       {
         title: 'Requests left today',
-        description: 'Does the day’s budget last the day?',
+        description: 'Does the daily budget last until 00:00 UTC?',
         queries: each('{{account}}', `min by (account) (${chosen(own.budgetRemaining)})`),
       },
     ],
@@ -160,25 +159,25 @@ export const agentDashboard: readonly RowSpec[] = [
     panels: [
       {
         title: 'Age of the newest event',
-        description: 'How far is the log behind? An account at rest has old events, too.',
+        description: 'How far does the log lag? An idle account has old events, too.',
         unit: 'dtdurations',
         queries: each('{{account}}', age(newest, ['account'])),
       },
       {
         kind: 'stack',
-        title: 'What the log did',
+        title: 'Log anomalies',
         description: 'Were events late, listed twice, or missing?',
         unit: 'cps',
         queries: [
           { legend: 'late', expr: flow(late) },
           { legend: 'listed twice', expr: flow(duplicates) },
-          { legend: 'holes', expr: flow(gaps) },
+          { legend: 'gaps', expr: flow(gaps) },
         ],
       },
       {
         kind: 'stack',
-        title: 'Messages that could not be followed',
-        description: 'Of how many messages is the life not known, and why?',
+        title: 'Untracked messages',
+        description: 'For how many messages could the lifecycle not be tracked, and why?',
         unit: 'cps',
         queries: each('{{reason}}', flow(untracked, ['reason'])),
       },
@@ -190,14 +189,14 @@ export const agentDashboard: readonly RowSpec[] = [
     panels: [
       {
         title: 'Alerts',
-        description: 'Which of the agent’s own rules have alerts? Needs alerts.enabled.',
+        description: 'Which alerts of the agent are pending or firing? Needs alerts.enabled.',
         queries: each('{{alert}} {{state}}', level(alertingFamilies.alerts, ['alert', 'state'])),
       },
       {
         kind: 'stack',
         title: 'Notifications',
         description:
-          'Do notifications arrive? failed is tried again, dropped is not. Needs alerts.enabled and a notifier.',
+          'Are notifications delivered? failed: retried; dropped: not retried. Needs alerts.enabled and a notifier.',
         unit: 'cps',
         queries: each(
           '{{notifier}} {{outcome}}',
@@ -212,7 +211,7 @@ export const agentDashboard: readonly RowSpec[] = [
     panels: [
       {
         title: 'Memory',
-        description: 'How much memory does the agent take, and how much of it is its heap?',
+        description: 'How much memory does the agent use, and how much of it is heap?',
         unit: 'bytes',
         queries: [
           { legend: '{{instance}} resident', expr: ofAgent('process_resident_memory_bytes') },
@@ -220,32 +219,32 @@ export const agentDashboard: readonly RowSpec[] = [
         ],
       },
       {
-        title: 'Processor',
-        description: 'How many processors does the agent keep busy?',
+        title: 'CPU',
+        description: 'How much CPU does the agent use? 100 % is one core.',
         unit: 'percentunit',
         queries: each('{{instance}}', rate(ofAgent('process_cpu_seconds_total'))),
       },
       {
         title: 'Event-loop delay, p99',
-        description: 'For how long does something hold up everything else?',
+        description: 'How long is the event loop blocked?',
         unit: 's',
         queries: each('{{instance}}', ofAgent('nodejs_eventloop_lag_p99_seconds')),
       },
       {
         title: 'Garbage collection',
-        description: 'Which share of the time is spent on collecting garbage?',
+        description: 'Which share of time does garbage collection take?',
         unit: 'percentunit',
         queries: each('{{instance}} {{kind}}', rate(ofAgent('nodejs_gc_duration_seconds', {}, '_sum'))),
       },
       {
-        title: 'Restarts an hour',
-        description: 'Does the agent end and begin again?',
+        title: 'Restarts per hour',
+        description: 'How often does the agent restart?',
         queries: each('{{instance}}', `changes(${ofAgent('process_start_time_seconds')}[1h])`),
       },
       {
         kind: 'table',
         title: 'Versions',
-        description: 'Which versions run, and do they agree?',
+        description: 'Which versions are running?',
         queries: each('{{version}}', `count by (version, node_version) (${ofAgent('delivery_watch_build_info')})`),
       },
     ],

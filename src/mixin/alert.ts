@@ -1,6 +1,6 @@
 import { collectors, dataSources } from '../collectors/index.ts';
 
-/** `critical`: look now; `warning`: today; `info`: worth knowing. */
+/** `critical`: act now; `warning`: today; `info`: worth knowing. */
 export type Severity = 'critical' | 'warning' | 'info';
 
 /** The dashboards' uids: fixed, so that links to them stay good. */
@@ -10,11 +10,11 @@ export const DASHBOARDS = {
   agent: 'delivery-watch-agent',
 } as const;
 
-/** One alert as it is thought of; `rules.ts` makes the Prometheus rule. */
+/** One alert; `rules.ts` makes the Prometheus rule. */
 export interface Alert {
   readonly name: `Delivery${string}`;
   readonly severity: Severity;
-  /** PromQL without the holding. Its value is never below zero: that is how what is held is told apart. */
+  /** PromQL without the hold. Its value is never below zero: a held alert has the value -1. */
   readonly expr: string;
   /** How long it must be true, as Prometheus writes durations. Default: fires at once. */
   readonly for?: string;

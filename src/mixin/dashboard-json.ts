@@ -47,17 +47,17 @@ interface DashboardSpec {
 export const dashboardSpecs: Readonly<Record<keyof typeof DASHBOARDS, DashboardSpec>> = {
   overview: {
     title: 'Delivery / Overview',
-    description: 'How deliveries go: rate, errors, duration, and what is full.',
+    description: 'Deliveries: rate, errors, duration, saturation.',
     rows: overview,
   },
   dlq: {
     title: 'Delivery / Dead letters and failure callbacks',
-    description: 'What failed for good, who was told, and what auto-cancel does.',
+    description: 'Permanently failed messages, their failure callbacks, and auto-cancel.',
     rows: dlqDashboard,
   },
   agent: {
     title: 'Delivery / Agent and API',
-    description: 'Whether the numbers are true, what they cost, and how the agent is.',
+    description: 'Freshness of the data, cost in API requests, health of the agent.',
     rows: agentDashboard,
   },
 };
@@ -219,7 +219,7 @@ export function toDashboard(name: keyof typeof DASHBOARDS): Dashboard {
     if (!isCollapsed) for (const panel of built) dashboard.withPanel(panel);
   }
   const json = dashboard.build();
-  // Where the builder would put them, older Grafanas do not look and newer ones hide them in a menu.
+  // Older Grafanas ignore the place where the builder puts them, newer ones hide them in a menu.
   for (const each of [...(json.links ?? []), ...(json.annotations?.list ?? [])]) delete each.placement;
   // Two panels are never of one number, not even in rows.
   let id = 0;

@@ -43,7 +43,7 @@ export const dlqDashboard: readonly RowSpec[] = [
       {
         kind: 'stat',
         title: 'Entered (24 h)',
-        description: 'How many messages came into the dead-letter queues in the last 24 hours?',
+        description: 'How many messages entered the dead-letter queues in the last 24 hours?',
         unit: 'short',
         queries: one(rise(entered, '24h')),
       },
@@ -58,7 +58,7 @@ export const dlqDashboard: readonly RowSpec[] = [
       {
         kind: 'stat',
         title: 'Oldest dead letter',
-        description: 'How long ago did the dead letter that is in its queue longest come into it?',
+        description: 'How long has the longest-queued dead letter been in its queue?',
         unit: 'dtdurations',
         queries: one(`time() - min(${chosen(oldestEntered)})`),
       },
@@ -66,15 +66,15 @@ export const dlqDashboard: readonly RowSpec[] = [
         kind: 'stat',
         title: 'Retention used',
         description:
-          'How much of the time that the service keeps dead letters has the oldest been there? At 100 % it is deleted. Needs retention.dlq, or the record of a token reset.',
+          'How much of its retention has the oldest dead letter used? At 100 % the service deletes it. Needs retention.dlq, or the record of a token reset.',
         unit: 'percentunit',
         queries: one(`max((${age(oldestEntered, ['account'])}) / on (account) ${retention})`),
         thresholds: { warning: 0.6, critical: 0.8 },
       },
       {
         kind: 'stat',
-        title: 'Callbacks that seem stuck',
-        description: 'How many failure callbacks have been in progress for longer than their retries can take?',
+        title: 'Suspected stuck callbacks',
+        description: 'How many failure callbacks have been in progress for longer than all their retries can take?',
         unit: 'short',
         queries: one(level(suspected)),
         thresholds: { warning: 1, critical: 10 },
@@ -88,7 +88,7 @@ export const dlqDashboard: readonly RowSpec[] = [
         kind: 'graph',
         title: 'Size',
         description:
-          'How many messages are in the whole queue, and in each filter? Filters overlap: they do not add up.',
+          'How many messages are in the whole queue, and in each filter? Filters may overlap: do not sum them.',
         unit: 'short',
         queries: [
           { legend: WHOLE, expr: level(messages, ['account']) },
@@ -97,7 +97,7 @@ export const dlqDashboard: readonly RowSpec[] = [
       },
       {
         kind: 'graph',
-        title: 'Net change an hour',
+        title: 'Net change per hour',
         description: 'Does the queue grow or shrink, over the last hour?',
         unit: 'short',
         queries: [
@@ -108,7 +108,7 @@ export const dlqDashboard: readonly RowSpec[] = [
       {
         kind: 'graph',
         title: 'Entered and left',
-        description: 'Do more messages come into the queue than leave it?',
+        description: 'Do more messages enter the queue than leave it?',
         unit: 'cps',
         queries: [
           { legend: '{{account}} entered', expr: flow(entered, ['account']) },
@@ -118,8 +118,7 @@ export const dlqDashboard: readonly RowSpec[] = [
       {
         kind: 'stack',
         title: 'Left, by reason',
-        description:
-          'Do messages leave because they were retried or removed, or because they expired? Seen at complete walks.',
+        description: 'Were messages retried or removed, or did they expire? Counted at complete walks.',
         unit: 'cps',
         queries: each('{{reason}}', flow(left, ['reason'])),
       },
@@ -152,33 +151,34 @@ export const dlqDashboard: readonly RowSpec[] = [
     ],
   },
   {
-    title: 'What is in it',
+    title: 'Contents',
     panels: [
       {
         kind: 'table',
         title: 'Dead letters by host',
-        description: 'For which hosts are they? Needs the breakdown urlHost.',
+        description: 'Which destination hosts do dead letters have? Needs the breakdown urlHost.',
         unit: 'short',
         queries: each('{{url_host}}', `topk(20, ${level(urlHost, ['url_host'])})`),
       },
       {
         kind: 'table',
         title: 'Dead letters by status',
-        description: 'What did the destinations answer at last? 0: nothing. Needs the breakdown responseStatus.',
+        description: 'Which status did destinations last return? 0: no response. Needs the breakdown responseStatus.',
         unit: 'short',
         queries: each('{{response_status}}', `topk(20, ${level(responseStatus, ['response_status'])})`),
       },
       {
         kind: 'stack',
         title: 'Status over time',
-        description: 'Do destinations fail in another way than before? Needs the breakdown responseStatus.',
+        description: 'How do the statuses change over time? Needs the breakdown responseStatus.',
         unit: 'short',
         queries: each('{{response_status}}', level(responseStatus, ['response_status'])),
       },
       {
         kind: 'stack',
         title: 'Found late',
-        description: 'How many messages did only a complete walk find? Should be none: the service listed them late.',
+        description:
+          'How many messages did only a complete walk find? Should be none: the service listed them too late for reads of new entries.',
         unit: 'cps',
         queries: each('{{account}}', flow(foundByRescan, ['account'])),
       },
@@ -191,21 +191,21 @@ export const dlqDashboard: readonly RowSpec[] = [
       {
         kind: 'stack',
         title: 'Failure callbacks by state',
-        description: 'Were those told who asked to be told of failures? Only where the service reports it.',
+        description: 'Did failure callbacks succeed, fail, or are they in progress? Only where the service reports it.',
         unit: 'short',
         queries: each('{{state}}', level(callbacks, ['state'])),
       },
       {
         kind: 'graph',
-        title: 'Seem stuck',
-        description: 'How many failure callbacks have been in progress for longer than their retries can take?',
+        title: 'Suspected stuck',
+        description: 'How many failure callbacks have been in progress for longer than all their retries can take?',
         unit: 'short',
         queries: each('{{account}}', level(suspected, ['account'])),
       },
       {
         kind: 'graph',
         title: 'Longest in progress',
-        description: 'For how long has the agent seen the failure callback in progress that has been so longest?',
+        description: 'How long has the longest-running failure callback been in progress, as seen by the agent?',
         unit: 'dtdurations',
         queries: each('{{account}}', age(oldestInProgress, ['account'])),
       },
@@ -225,21 +225,21 @@ export const dlqDashboard: readonly RowSpec[] = [
       {
         kind: 'stack',
         title: 'Actions by outcome',
-        description: 'What was done, and how did it end? planned: would have been cancelled.',
+        description: 'How did actions end? planned: would have been cancelled.',
         unit: 'cps',
         queries: each('{{rule}} {{mode}} {{outcome}}', `${flow(actions, ['rule', 'mode', 'outcome'])} > 0`),
       },
       {
         kind: 'stack',
-        title: 'Left alone, by reason',
-        description: 'Why was nothing done about failure callbacks that a rule matches?',
+        title: 'Skipped, by reason',
+        description: 'Why were failure callbacks that a rule matches not cancelled?',
         unit: 'cps',
         queries: each('{{rule}} {{reason}}', flow(skipped, ['rule', 'reason'])),
       },
       {
         kind: 'graph',
         title: 'Cancels left',
-        description: 'How many cancels do the limits of hour and day leave, to the account and to each rule?',
+        description: 'How many cancels do the hourly and daily limits still allow, per account and per rule?',
         unit: 'short',
         queries: [
           { legend: WHOLE, expr: `min by (account) (${chosen(budgetRemaining)})` },
@@ -248,7 +248,7 @@ export const dlqDashboard: readonly RowSpec[] = [
       },
       {
         kind: 'states',
-        title: 'Brakes',
+        title: 'Breakers and pauses',
         description: 'Is a breaker open, or auto-cancel paused? 1: nothing is cancelled.',
         unit: 'bool',
         queries: [
@@ -261,8 +261,8 @@ export const dlqDashboard: readonly RowSpec[] = [
       },
       {
         kind: 'graph',
-        title: 'Oldest cancel without an end',
-        description: 'For how long has the outcome of the oldest cancel been unknown? Empty when none is.',
+        title: 'Oldest unresolved cancel',
+        description: 'How long has the outcome of the oldest unresolved cancel been unknown? Empty if there is none.',
         unit: 'dtdurations',
         queries: each('{{account}} {{rule}}', age(oldestUnresolved, ['account', 'rule'])),
       },

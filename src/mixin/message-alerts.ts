@@ -8,7 +8,7 @@ import type { Alert } from './alert.ts';
 /** 99 % of messages are to be delivered: shares of failed ones that spend the budget of 30 days 14.4 and 6 times too fast. */
 const FAST_BURN = 0.144;
 const SLOW_BURN = 0.06;
-/** A message is on time within so many seconds of when it was due. */
+/** Seconds after its due time within which a message is on time. */
 const ON_TIME = 300;
 
 const { finished, total: logged, timeToDeliver, newest, gaps } = events.families;

@@ -16,7 +16,7 @@ const JUDGED = { outcome: /delivered|failed/ };
 const perKey = ['account', 'flow_control_key'] as const;
 const KEY = '{{account}} {{flow_control_key}}';
 
-/** How deliveries go: rate, errors, duration, and what is full. */
+/** Deliveries: rate, errors, duration, saturation. */
 export const overview: readonly RowSpec[] = [
   {
     title: 'At a glance',
@@ -25,7 +25,7 @@ export const overview: readonly RowSpec[] = [
         kind: 'stat',
         title: 'Delivered (24 h)',
         description:
-          'Which share of the messages that ended in the last 24 hours was delivered? Cancelled ones count for neither.',
+          'Which share of the messages that ended in the last 24 hours was delivered? Cancelled messages do not count.',
         unit: 'percentunit',
         queries: one(`${rise(finished, '24h', [], DELIVERED)} / ${rise(finished, '24h', [], JUDGED)}`),
         thresholds: { warning: 0.99, critical: 0.95 },
@@ -34,7 +34,7 @@ export const overview: readonly RowSpec[] = [
         kind: 'stat',
         title: 'Error budget left (30 d)',
         description:
-          'How much of the failures that an objective of 99 % allows in 30 days is left? Below 0 it is missed.',
+          'How much of the 30-day error budget of a 99 % objective is left? Below 0 the objective is missed.',
         unit: 'percentunit',
         queries: one(`1 - ${rise(finished, '30d', [], FAILED)} / ${rise(finished, '30d', [], JUDGED)} / 0.01`),
         thresholds: { warning: 0.5, critical: 0 },
@@ -42,7 +42,7 @@ export const overview: readonly RowSpec[] = [
       {
         kind: 'stat',
         title: 'Time to deliver, p95 (1 h)',
-        description: 'How long did 95 % of the messages delivered in the last hour take at most, retries included?',
+        description: 'Within which time were 95 % of the messages of the last hour delivered, retries included?',
         unit: 's',
         queries: one(`histogram_quantile(0.95, ${rise(timeToDeliver, '1h', ['le'], {}, '_bucket')})`),
         thresholds: { warning: 60, critical: 300 },
@@ -50,7 +50,7 @@ export const overview: readonly RowSpec[] = [
       {
         kind: 'stat',
         title: 'In flight',
-        description: 'How many messages were created and have not ended?',
+        description: 'How many messages are created but not ended?',
         queries: one(level(inFlight)),
       },
       {
@@ -63,14 +63,14 @@ export const overview: readonly RowSpec[] = [
         kind: 'stat',
         title: 'Oldest dead letter',
         description:
-          'How long ago did the dead letter that is in its queue longest come into it? The service deletes it when its retention is over.',
+          'How long has the longest-queued dead letter been in its queue? The service deletes it after the retention.',
         unit: 'dtdurations',
         queries: one(`time() - min(${chosen(oldestEntered)})`),
       },
       {
         kind: 'stat',
         title: 'Alerts firing',
-        description: 'How many of the alerts on delivery-watch fire? Needs the alerting rules.',
+        description: 'How many delivery-watch alerts are firing? Needs the alerting rules.',
         queries: one(
           'count(ALERTS{alertname=~"Delivery.*", alertstate="firing", job=~"$job", account=~"$account|"}) or vector(0)',
         ),
@@ -78,9 +78,8 @@ export const overview: readonly RowSpec[] = [
       },
       {
         kind: 'stat',
-        title: 'Rounds blind',
-        description:
-          'How many rounds of collectors have not come through for so long that their data is stale? With any, other panels show old numbers or none.',
+        title: 'Stale rounds',
+        description: 'How many rounds have stale data? If any, other panels show old numbers or none.',
         queries: one(`sum(${lowest(chosen(ownFamilies.dataStale))})`),
         thresholds: { warning: 1, critical: 2 },
       },
@@ -91,29 +90,28 @@ export const overview: readonly RowSpec[] = [
     panels: [
       {
         kind: 'stack',
-        title: 'Messages that end',
-        description: 'How many messages end a second, and how?',
+        title: 'Ended messages',
+        description: 'How many messages end per second, by outcome?',
         unit: 'cps',
         queries: each('{{outcome}}', flow(finished, ['outcome'])),
       },
       {
         kind: 'stack',
         title: 'Events by state',
-        description: 'What does the event log list? Every event is counted once.',
+        description: 'Which events does the log list? Each event is counted once.',
         unit: 'cps',
         queries: each('{{state}}', flow(total, ['state'])),
       },
       {
         title: 'Delivered by destination',
-        description:
-          'Where are messages delivered? The ten busiest; one line without a name where events.destination is none.',
+        description: 'Which destinations get messages? Top ten; one unnamed line if events.destination is none.',
         unit: 'cps',
         queries: each('{{destination}}', `topk(10, ${flow(finished, ['destination'], DELIVERED)})`),
       },
       {
         title: 'Failed by destination',
         description:
-          'Where do messages fail for good? The ten worst; one line without a name where events.destination is none.',
+          'At which destinations do messages fail permanently? Top ten; one unnamed line if events.destination is none.',
         unit: 'cps',
         queries: each('{{destination}}', `topk(10, ${flow(finished, ['destination'], FAILED)})`),
       },
@@ -125,14 +123,14 @@ export const overview: readonly RowSpec[] = [
       {
         title: 'Failed messages',
         description:
-          'Which share of the messages that end fails for good? The lines are the objective of 1 % and the share at which messages are lost fast.',
+          'Which share of ended messages failed permanently? Lines: the objective of 1 % and the fast-burn threshold.',
         unit: 'percentunit',
         queries: each('{{account}}', `${flow(finished, ['account'], FAILED)} / ${flow(finished, ['account'], JUDGED)}`),
         thresholds: { warning: 0.01, critical: 0.05 },
       },
       {
-        title: 'Attempts that lead to a retry',
-        description: 'Which share of the attempts has to be made again? It rises before the dead-letter queue does.',
+        title: 'Retry ratio',
+        description: 'Which share of delivery attempts leads to a retry? It rises before the dead-letter queue grows.',
         unit: 'percentunit',
         queries: each(
           '{{account}}',
@@ -148,13 +146,13 @@ export const overview: readonly RowSpec[] = [
       {
         kind: 'heatmap',
         title: 'Time to deliver',
-        description: 'How long does it take from when a message is due until it is delivered, retries included?',
+        description: 'How long does delivery take from when a message is due, retries included?',
         unit: 's',
         queries: each('{{le}}', rise(timeToDeliver, '$__rate_interval', ['le'], {}, '_bucket')),
       },
       {
         title: 'Queue wait',
-        description: 'How long do messages wait from when they are due until their first attempt?',
+        description: 'How long do messages wait from when they are due to their first attempt?',
         unit: 's',
         queries: [
           { legend: 'p50', expr: quantile(0.5, queueWait) },
@@ -162,22 +160,22 @@ export const overview: readonly RowSpec[] = [
         ],
       },
       {
-        title: 'Attempts of a message',
-        description: 'How many attempts does a message take on average, by how it ends?',
+        title: 'Attempts per message',
+        description: 'How many attempts does a message take on average, by outcome?',
         queries: each(
           '{{outcome}}',
           `${flow(attempts, ['outcome'], {}, '_sum')} / ${flow(attempts, ['outcome'], {}, '_count')}`,
         ),
       },
       {
-        title: 'Duration of an attempt, p95',
-        description: 'How long do destinations take to answer, by whether they took the message?',
+        title: 'Attempt duration, p95',
+        description: 'How long do destinations take to respond, by result?',
         unit: 's',
         queries: each('{{result}}', quantile(0.95, attempt, ['result'])),
       },
       {
         title: 'Overdue messages',
-        description: 'How many messages a second have not ended five minutes after they were due?',
+        description: 'How many messages per second pass five minutes after they were due without having ended?',
         unit: 'cps',
         queries: each('{{account}}', flow(overdue, ['account'])),
       },
@@ -194,20 +192,20 @@ export const overview: readonly RowSpec[] = [
     panels: [
       {
         title: 'Waitlists',
-        description: 'How many messages wait on flow-control keys? The ten longest.',
+        description: 'How many messages wait on flow-control keys? Top ten.',
         queries: each(KEY, `topk(10, ${level(waitlistSize, perKey)})`),
       },
       {
         title: 'Parallelism used',
         description:
-          'How much of the parallelism of a flow-control key is used? The ten fullest; only where the service reports it.',
+          'How much of a flow-control key’s parallelism is used? Top ten; only where the service reports it.',
         unit: 'percentunit',
         queries: each(KEY, `topk(10, ${level(parallelismInUse, perKey)} / (${level(parallelismLimit, perKey)} > 0))`),
       },
       {
         title: 'Rate used',
         description:
-          'How much of the rate of a flow-control key is used in its present period? The ten fullest; only where the service reports it.',
+          'How much of a flow-control key’s rate limit is used in the current period? Top ten; only where the service reports it.',
         unit: 'percentunit',
         queries: each(KEY, `topk(10, ${level(rateUsed, perKey)} / (${level(rateLimit, perKey)} > 0))`),
       },

@@ -5,7 +5,7 @@ import { createProcessMetrics } from '../metrics/process.ts';
 /** One query of a panel. */
 export interface Query {
   readonly expr: string;
-  /** Grafana's legend format; empty for the only series there is. */
+  /** Grafana's legend format; empty for the only series. */
   readonly legend: string;
 }
 

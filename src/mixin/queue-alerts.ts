@@ -48,7 +48,7 @@ export const dlqAlerts: readonly Alert[] = [
     collector: 'dlq',
     expr: `${highest(latest(series(suspected)))} > 0`,
     for: '15m',
-    summary: 'Failure callbacks of {{ $labels.account }} look stuck.',
+    summary: 'Failure callbacks of {{ $labels.account }} seem stuck.',
     description:
       'Failure callbacks of {{ $labels.account }} in progress for longer than all their retries can take: {{ $value | printf "%.0f" }}.',
     dashboard: 'dlq',

@@ -21,7 +21,7 @@ interface AlertGroup {
 
 /** Every alert there is. */
 export const alertGroups: readonly AlertGroup[] = [
-  { name: 'delivery-agent', about: 'The agent and its sight', alerts: agentAlerts },
+  { name: 'delivery-agent', about: 'Agent and collection', alerts: agentAlerts },
   { name: 'delivery-messages', about: 'Deliveries and the event log', alerts: messageAlerts },
   { name: 'delivery-dlq', about: 'The dead-letter queue and failure callbacks', alerts: dlqAlerts },
   { name: 'delivery-flow-control', about: 'Flow control', alerts: flowControlAlerts },

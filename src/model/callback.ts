@@ -21,7 +21,7 @@ export interface CallbackSighting {
 
 /** What the event log said of the messages of an entry. Times: milliseconds since the Unix epoch. */
 export interface Silence {
-  /** Of the newest event; undefined when that could not be told. */
+  /** Of the newest event; undefined when unknown. */
   readonly lastEventAt: number | 'none' | undefined;
   /** When the log was asked: of what came later it said nothing. */
   readonly askedAt: number;

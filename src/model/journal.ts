@@ -20,7 +20,7 @@ export const FINAL_OUTCOMES = [
   'not_in_progress',
   /** Blind: the service accepted, and nothing can be read back. */
   'accepted_unverified',
-  /** Blind: nobody knows whether the service cancelled. */
+  /** Blind: it is unknown whether the service cancelled. */
   'unknown_final',
 ] as const;
 
@@ -33,7 +33,7 @@ export type CancelAnswer =
   /** Surely nothing reached the service. */
   | { readonly kind: 'not_sent'; readonly why: string };
 
-/** What an entry is, without anything that it carries: enough to tell its owner what the callback would have told. */
+/** What an entry is, without anything that it carries: enough to notify its owner of what the callback would have reported. */
 export interface JournalTarget {
   readonly account: string;
   /** What was, or would be, sent as the id. */
@@ -94,12 +94,12 @@ export type JournalStep =
       readonly target: JournalTarget;
       /** Of a plan, which has no intent. */
       readonly evidence?: readonly Predicate[] | undefined;
-      /** The answer was lost, so somebody else may have cancelled. */
+      /** The answer was lost: another client may have cancelled. */
       readonly unproven?: boolean | undefined;
     };
 
-/** The brakes that people and the agent itself pull. */
-export type BrakeStep =
+/** Pause, resume, breaker opened, breaker reset. */
+export type StopStep =
   | { readonly step: 'paused' | 'resumed'; readonly by: string; readonly reason: string }
   | { readonly step: 'breaker_opened'; readonly breaker: Breaker; readonly reason: string }
   | { readonly step: 'breaker_reset'; readonly breaker: Breaker; readonly by: string; readonly reason: string };
@@ -110,5 +110,5 @@ export type Breaker = (typeof BREAKERS)[number];
 /** One line of the journal: never changed, never taken away. `at`: milliseconds since the Unix epoch. */
 export type JournalEntry = { readonly at: number } & (
   | ({ readonly action: string } & JournalStep)
-  | ({ readonly action?: undefined } & BrakeStep)
+  | ({ readonly action?: undefined } & StopStep)
 );

@@ -13,7 +13,7 @@ export interface TracedEvent {
   readonly status?: number | undefined;
 }
 
-/** What the event log told of one message, ready to be exported as a trace. */
+/** The lifecycle of one message by the event log, ready to be exported as a trace. */
 export interface LifecycleTrace {
   /** 32 hexadecimal digits, from the account and the message alone. */
   readonly traceId: string;

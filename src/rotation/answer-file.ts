@@ -15,8 +15,8 @@ export function probe(record: string): void {
     const code = codeOf(error);
     throw new RotationError(
       code === 'EEXIST'
-        ? `${record} is there already, and is never written over; nothing was sent`
-        : `${record} would have to take the new credentials, and can't be written (${code}); nothing was sent. --out FILE names another`,
+        ? `${record} exists already and is never overwritten; nothing was sent`
+        : `${record} must take the new credentials but can't be written (${code}); nothing was sent. --out FILE names another`,
     );
   }
 }

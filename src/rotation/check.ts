@@ -33,7 +33,7 @@ async function ageOf({ token, planFile }: TokenSetup, now: number): Promise<stri
   return `${sayAge(statSync(token.file.real).mtimeMs, now)}, when ${token.file.path} was last written`;
 }
 
-/** Looks at an account's token, and changes nothing. */
+/** Checks an account's token, and changes nothing. */
 export async function checkToken(account: CheckedAccount, deps: RotationDeps): Promise<TokenReport> {
   const setup = prepareCheck(account, deps);
   const { token, intentFile } = setup;
@@ -45,7 +45,9 @@ export async function checkToken(account: CheckedAccount, deps: RotationDeps): P
     fingerprint: fingerprint(token.present),
     place: token.name,
     age: await ageOf(setup, deps.clock.now()),
-    service: isKnown ? `${verdict === 'accepted' ? 'takes' : 'refuses'} it` : `could not be asked: ${verdict.message}`,
+    service: isKnown
+      ? `${verdict === 'accepted' ? 'accepts' : 'rejects'} it`
+      : `could not be asked: ${verdict.message}`,
     unfinished: intent ? `one that began at ${intent.startedAt}; rotate-token finishes it` : 'none',
     isWell: verdict === 'accepted' && !intent,
   };

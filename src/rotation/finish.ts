@@ -45,7 +45,7 @@ function leaveRecord({ record, token }: AccountAnswer, resetAt: number, { planFi
     planFile.write({ ...record, resetAt, token: fingerprint(token) });
     return `Plan and limits are in ${planFile.path}, for the agent to show.`;
   } catch (error) {
-    return `Plan and limits were not left for the agent: ${planFile.path} can't be written (${codeOf(error)}).`;
+    return `Plan and limits were not saved for the agent: ${planFile.path} can't be written (${codeOf(error)}).`;
   }
 }
 
@@ -64,20 +64,21 @@ export async function finish(
   const lines = [
     `The token of ${setup.account} was reset: it is now ${fingerprint(answer.token)}, it was ${old}.`,
     ...placed.flatMap(({ done }) => done ?? []),
-    `The whole answer, with every new credential,${more} is in ${record}, which only this user can read. Remove it once nothing needs it any more.`,
+    `The whole answer, with every new credential,${more} is in ${record}, which only this user can read. Remove it when you no longer need it.`,
     leaveRecord(answer, Date.parse(startedAt), setup),
     ...placed.flatMap(({ left }) => left ?? []),
     ...(setup.actionToken === undefined
       ? []
-      : [`The action token may be void too: put the value of "token" in ${record} into ${setup.actionToken}.`]),
+      : [`The action token may be revoked, too: put the value of "token" in ${record} into ${setup.actionToken}.`]),
   ];
   const fail = (why: string) => new RotationError([...lines, why].join('\n'));
   if (placed.some(({ failed }) => failed)) {
-    throw fail('Or run this command again once that is mended: it finishes this reset.');
+    throw fail('Or fix that and run this command again: it finishes this reset.');
   }
   removeFile(setup.intentFile);
   const verdict = await setup.check(answer.token);
-  if (verdict === 'refused') throw fail('But the service does not take the new token.');
-  const asked = verdict === 'accepted' ? 'takes it.' : `could not be asked whether it takes it (${verdict.message}).`;
+  if (verdict === 'refused') throw fail('But the service does not accept the new token.');
+  const asked =
+    verdict === 'accepted' ? 'accepts it.' : `could not be asked whether it accepts it (${verdict.message}).`;
   return [...lines, `The service ${asked}`];
 }

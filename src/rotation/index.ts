@@ -61,7 +61,7 @@ async function agree(setup: RotationSetup, { clock, confirm }: RotateDeps): Prom
   rehearse(setup);
   const present = fingerprint(token.present);
   const worked = (await setup.check(token.present)) !== 'refused';
-  const fate = worked ? 'stops working at once' : 'is refused by the service even now';
+  const fate = worked ? 'stops working at once' : 'is already rejected by the service';
   const question = `Reset the token of ${account} at ${managementUrl}? The present one, ${present} in ${token.name}, ${fate}.`;
   if (!(await confirm(question))) throw new RotationError('Not confirmed; nothing was sent.');
   return { startedAt: new Date(now).toISOString(), account, token: present, worked, record };

@@ -28,7 +28,7 @@ export function readIntent(file: string): Intent | undefined {
     const code = codeOf(error);
     if (code === 'ENOENT') return undefined;
     throw new RotationError(
-      `${file} tells of an unfinished reset and can't be read (${error instanceof SyntaxError ? 'not JSON' : code}): see whether the token works, and whether there is a file *.rotated-*.json with a new one, then remove it`,
+      `${file} records an unfinished reset but can't be read (${error instanceof SyntaxError ? 'not JSON' : code}): check whether the token works and whether a file *.rotated-*.json holds a new one, then remove it`,
     );
   }
 }

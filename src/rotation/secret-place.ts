@@ -47,7 +47,7 @@ export function findSecret(setting: SecretSetting, env: Env, key: string): Secre
   } catch (error) {
     throw broken(`${path} can't be read (${codeOf(error)})`);
   }
-  if (!present) throw broken(`${path} must hold visible ASCII characters, without blanks inside`);
+  if (!present) throw broken(`${path} must hold visible ASCII characters, without spaces`);
   return {
     name: real === path ? path : `${path} (a link to ${real}, which is replaced)`,
     file: { path, real },
@@ -70,6 +70,6 @@ export function findSecret(setting: SecretSetting, env: Env, key: string): Secre
 /** What is said of a file that no new secret can be put into, before anything is sent. */
 export function notReplaceable(path: string, why: string): RotationError {
   return new RotationError(
-    `${path} can't be replaced (${why}): its folder must be writable, and it must be no mount of its own. Nothing was sent. With --out FILE the new credentials go to a file in another folder, and putting them in place is left to you`,
+    `${path} can't be replaced (${why}): its folder must be writable, and the file must not be a mount. Nothing was sent. With --out FILE the new credentials go to a file in another folder, and you put them in place`,
   );
 }

@@ -15,7 +15,7 @@ import {
 import { codeOf, RotationError } from './rotation-error.ts';
 import { findSecret, nameOf, notReplaceable, type SecretPlace } from './secret-place.ts';
 
-/** Where the agent finds what a reset has told of the account's plan. */
+/** Where the agent finds the account's plan as a reset reported it. */
 export interface PlanFile {
   readonly path: string;
   /** What is in it, unchecked; undefined when there is no such file. Rejects when it can't be read. */

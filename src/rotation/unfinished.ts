@@ -15,7 +15,9 @@ function forget({ intentFile }: RotationSetup, { record }: Intent, isKept: boole
 }
 
 const sayKept = (bytes: Buffer, { record }: Intent) =>
-  bytes.length > 0 ? ` What came of the answer is in ${record}: if it holds a "token", that is the new one.` : '';
+  bytes.length > 0
+    ? ` The received part of the response is in ${record}: if it contains a "token", that is the new one.`
+    : '';
 
 /** What is known when the service does not take the old token, or could not be asked, and there is no new one. */
 function sayOpen(
@@ -26,12 +28,12 @@ function sayOpen(
 ): string {
   const kept = sayKept(bytes, intent);
   if (verdict !== 'refused') {
-    return `Whether the token was reset is not known, for the service could not be asked (${verdict.message}). Run this command again when it can be: it resets nothing twice.${kept}`;
+    return `It is unknown whether the token was reset: the service could not be reached (${verdict.message}). Run this command again when the service is reachable: it does not reset the token twice.${kept}`;
   }
   const { token, worked } = intent;
   const state = worked
-    ? `The token was reset: the service no longer takes ${token}, and the new one did not arrive.`
-    : `The service does not take ${token}, and did not before, so whether it was reset can't be told.`;
+    ? `The old token is revoked: the service no longer accepts ${token}, and the new one was lost.`
+    : `The service does not accept ${token}, and did not before, so it is unknown whether the token was reset.`;
   return `${state}${kept} To recover, take the token from the service's own console and put it into ${setup.token.name}. Or, while the management login still works, remove ${setup.intentFile} and run this command again: that resets the token once more.`;
 }
 
@@ -52,7 +54,7 @@ export async function settle(
     const isKnown = [intent.token, fingerprint(answer.token)].includes(present);
     if (token.file && !isKnown) {
       throw new RotationError(
-        `${began} ${token.name} holds ${present}, which is neither the token that was reset, ${intent.token}, nor the one that came, ${fingerprint(answer.token)}; it was left as it is. The answer is in ${intent.record}. Remove ${intentFile} once the right token is in place.`,
+        `${began} ${token.name} holds ${present}, which is neither the token that was reset, ${intent.token}, nor the new one, ${fingerprint(answer.token)}; the file was not changed. The answer is in ${intent.record}. Remove ${intentFile} once the right token is in place.`,
       );
     }
     return { isOver: true, lines: [began, ...(await finish(answer, intent, setup))] };
@@ -69,7 +71,7 @@ export async function settle(
 
 /** What is wrong, as far as the account management says it. */
 function sayCause(end: ResetEnd, { password }: RotationSetup): string {
-  if (end.end === 'answered') return 'The account management answered with something else than a record.';
+  if (end.end === 'answered') return 'The response of the account management is not an account record.';
   const { message, reason } = end.error;
   if (reason !== 'unauthorized') return `${message}.`;
   const previous = password.file && previousOf(password.file.real);
@@ -93,12 +95,12 @@ export async function explain(
   // An answer of success is kept whatever it is.
   const isKept = bytes.length > 0 && end.end === 'answered';
   forget(setup, intent, isKept);
-  const others = worked ? 'which something else has reset' : 'as before';
+  const others = worked ? 'because another client has reset it' : 'as before';
   const state =
     verdict === 'accepted'
       ? `${token} still works`
       : verdict === 'refused'
-        ? `the service does not take ${token}, ${others}`
-        : `${token} is as it was, though the service could not be asked whether it takes it (${verdict.message})`;
+        ? `the service does not accept ${token}, ${others}`
+        : `${token} is as it was, though the service could not be asked whether it accepts it (${verdict.message})`;
   return new RotationError(`${cause} The token was not reset: ${state}.${isKept ? sayKept(bytes, intent) : ''}`);
 }

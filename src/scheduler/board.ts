@@ -52,7 +52,7 @@ interface RoundState extends Omit<RoundStatus, 'stale'> {
 }
 
 interface StateOptions extends Pick<CollectorState, 'account' | 'collector'> {
-  /** Rounds that may fail for ever without the facts becoming too old. */
+  /** Rounds that may keep failing without the facts becoming stale. */
   readonly auxiliary?: readonly string[] | undefined;
   /** What an earlier process left, by round. */
   readonly restored?: Readonly<Record<string, Freshness>> | undefined;

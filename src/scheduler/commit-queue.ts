@@ -41,7 +41,7 @@ export function createCommitQueue({ account, collector, store, log }: CommitQueu
   let weight = 0;
   /** Keys that the store has; known from when it refused something until it takes it. */
   let stored: ReadonlySet<string> | undefined;
-  /** Whether the store refuses rows, and whether so many wait that nothing is folded. */
+  /** Whether the store refuses rows, and whether the queue is full so that nothing is folded. */
   let [isRefused, isHeld] = [false, false];
 
   const weightOf = (key: string, value: string | null) => ROW_WEIGHT + key.length + (value?.length ?? 0);
@@ -79,7 +79,7 @@ export function createCommitQueue({ account, collector, store, log }: CommitQueu
         for (const { key, value } of changes) if (value === null) put(key, value);
       }
       const why = cause instanceof Error ? `: ${cause.message}` : '';
-      throw new CommitError(`the store did not commit${why}`, { cause });
+      throw new CommitError(`the store could not commit${why}`, { cause });
     }
     // Nothing was added meanwhile: rounds of one collector commit one after the other.
     clear();
@@ -97,7 +97,7 @@ export function createCommitQueue({ account, collector, store, log }: CommitQueu
       const isFull = weight > MOST_WAITING;
       if (isFull && !isHeld) {
         const fields = { account, collector, rows: rows.size };
-        log.warn(fields, 'too many rows wait for the store; nothing more is taken in until it commits');
+        log.warn(fields, 'too many rows wait for the store; new data is not processed until it commits');
       }
       isHeld = isFull;
       if (!isFull) return;

@@ -8,16 +8,16 @@ export const stalenessOptions = z.strictObject({
     .max(1000)
     .default(3)
     .describe(
-      'Data is marked stale when no complete round has ended for this many of the round’s intervals, or of the last one’s duration where that is longer.',
+      'Data is marked stale when no complete round has ended for this many intervals of the round, or this many durations of its last complete run if that is longer.',
     ),
   withdrawAfter: z
     .number()
     .min(1)
     .max(10_000)
     .default(20)
-    .describe('Data is no longer shown when no complete round has ended for this many of the round’s intervals …'),
+    .describe('Data is withdrawn when no complete round has ended for this many intervals of the round …'),
   withdrawAtMost: Duration.prefault('30m').describe(
-    '… or for this long, whichever is shorter; never before it is marked stale.',
+    '… or for this long, whichever is shorter, but never before it is marked stale.',
   ),
 });
 

@@ -15,7 +15,7 @@ interface RoundLogDeps {
   readonly clock: Pick<Clock, 'monotonic'>;
 }
 
-/** What still fails for the same reason is logged again after so many milliseconds. */
+/** Milliseconds after which a continuing failure with the same reason is logged again. */
 const REPEAT_AFTER = 300_000;
 
 export function createRoundLog({ account, collector, log, clock }: RoundLogDeps): RoundLog {

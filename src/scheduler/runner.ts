@@ -103,7 +103,7 @@ export async function createRunner<Facts, Memory, Walk>({
   ): Promise<void> {
     const turn = committing.then(async () => {
       await reloadFromStore();
-      if (readIn !== generation) throw new CommitError('memory went back to what is committed while this was read');
+      if (readIn !== generation) throw new CommitError('memory was reloaded from the store during this read');
       await queue.makeRoom();
       memoryDirty = true;
       const folded = fold(memory);

@@ -5,19 +5,19 @@ const WORDS = {
   locked: ['is in use by another process', 'stop that process, or give each its own store.path'],
   corrupt: [
     'is damaged or not a database',
-    'it was left as it is; put a copy in its place, or move it away together with its -wal and -shm to begin anew',
+    'it was left as it is; put a copy in its place, or move it away together with its -wal and -shm to start with an empty store',
   ],
   foreign: ['is a database of another program', 'set store.path to a file of its own'],
   newer: ['was written by a newer version', 'run that version, or set store.path to another file'],
-  older: [
-    'was written by an older version',
-    'start the agent of this version with it first, which brings it up to date',
+  older: ['was written by an older version', 'start the agent of this version with it first: it upgrades the file'],
+  missing: ['does not exist', 'start the agent with it first, or set store.path to the file of the running agent'],
+  unshared: ['is in the memory of the agent, where no other process can reach it', 'set store.kind to sqlite'],
+  replaced: [
+    'was removed or replaced while in use',
+    'restart the agent to use the file that is there now; that file was not changed',
   ],
-  missing: ['does not exist', 'start the agent with it first, or set store.path to the file of the one that runs'],
-  unshared: ['is inside the agent, where no other process reaches it', 'set store.kind to sqlite'],
-  replaced: ['was removed or replaced while in use', 'start again to use what is there now; nothing there was changed'],
-  full: ["can't be written: the disk is full", 'free space; the store then goes on by itself'],
-  io: ["can't be read or written", 'check the disk and its quota; the store goes on by itself once they are well'],
+  full: ["can't be written: the disk is full", 'free space; the store then recovers by itself'],
+  io: ["can't be read or written", 'check the disk and its quota; the store then recovers by itself'],
   invalid: ["can't hold this change", 'nothing of it was written'],
   closed: ['is closed', 'nothing was written'],
 } as const;

@@ -66,8 +66,8 @@ export function watchExporter(
         const failed = result.code !== 0;
         spans.inc({ about, outcome: failed ? 'failed' : 'exported' }, batch.length);
         if (failed && !isFailing)
-          log.warn({ about, reason: reasonOf(result.error) }, 'the receiver does not take spans');
-        if (!failed && isFailing) log.info({ about }, 'the receiver takes spans again');
+          log.warn({ about, reason: reasonOf(result.error) }, 'the trace receiver does not accept spans');
+        if (!failed && isFailing) log.info({ about }, 'the trace receiver accepts spans again');
         isFailing = failed;
         done(result);
       });

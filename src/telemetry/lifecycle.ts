@@ -29,7 +29,7 @@ export interface LifecycleDeps {
   readonly random: () => number;
 }
 
-/** Exports the lives of messages as traces. */
+/** Exports message lifecycles as traces. */
 export interface LifecycleExport {
   /** Sends what waits and then marks it as sent. Rejects with StoreError; what the receiver does not take waits on. */
   run(signal: AbortSignal): Promise<void>;

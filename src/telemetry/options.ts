@@ -5,11 +5,11 @@ export const logOptions = z.strictObject({
   level: z
     .enum(['debug', 'info', 'warn', 'error', 'silent'], { error: 'must be one of debug, info, warn, error, silent' })
     .default('info')
-    .describe('The least important lines that are written.'),
+    .describe('Minimum severity of log lines.'),
   format: z
     .enum(['json', 'text'], { error: 'must be json or text' })
     .default('json')
-    .describe('`json`: one object a line, on standard error. `text`: for people.'),
+    .describe('Format on standard error. `json`: one object per line. `text`: human-readable.'),
 });
 
 export type LogOptions = z.output<typeof logOptions>;
@@ -42,35 +42,32 @@ export const tracingOptions = z.strictObject({
   enabled: z
     .boolean()
     .default(false)
-    .describe('Whether spans are made and exported: one trace a round. See docs/tracing.md.'),
+    .describe('Whether spans are created and exported: one trace per round. See docs/tracing.md.'),
   endpoint: otlpUrl
     .default('http://localhost:4318')
     .describe(
-      'Where spans go, by OTLP over HTTP: the address without `/v1/traces`. The `OTEL_*` environment variables go before this section.',
+      'OTLP/HTTP endpoint for spans, without `/v1/traces`. `OTEL_*` environment variables override this section.',
     ),
   headers: z
     .record(z.string().regex(/^[\w!#$%&'*+.^`|~-]+$/, { error: 'must be the name of a header' }), headerValue)
     .default({})
-    .describe('Headers sent along, such as a key of the receiver: `{ env: NAME }` or the value itself.'),
-  sampleRatio: ratio.default(0.1).describe('Share of the rounds, from 0 to 1, whose traces are exported.'),
-  propagate: z
-    .boolean()
-    .default(false)
-    .describe('Whether the service is told of the span that asks it, in the header `traceparent`.'),
+    .describe('Headers of the export requests, such as an API key: `{ env: NAME }` or the value itself.'),
+  sampleRatio: ratio.default(0.1).describe('Share of rounds, 0 to 1, whose traces are exported.'),
+  propagate: z.boolean().default(false).describe('Whether requests to the service carry the header `traceparent`.'),
   lifecycle: z
     .strictObject({
       enabled: z
         .boolean()
         .default(false)
-        .describe('Whether the life of each message is exported as a trace, rebuilt from the event log.'),
+        .describe('Whether the lifecycle of messages is exported as traces, rebuilt from the event log.'),
       sampleRatio: ratio
         .default(0.05)
         .describe(
-          'Share of the messages, from 0 to 1, whose traces are exported beside those that failed, were cancelled, retried or slowest.',
+          'Share of messages, 0 to 1, whose traces are exported, in addition to all failed, cancelled, retried and slowest ones.',
         ),
     })
     .prefault({})
-    .describe('Traces of the messages themselves.'),
+    .describe('Message traces.'),
 });
 
 export type TracingOptions = z.output<typeof tracingOptions>;

@@ -28,7 +28,7 @@ export function createTraceQueue(
         waiting += 1;
         return true;
       }
-      if (!isFull) log.warn({ account, waiting }, 'no room for more traces of messages: new ones are dropped');
+      if (!isFull) log.warn({ account, waiting }, 'the queue of message traces is full: new ones are dropped');
       isFull = true;
       spans.inc({ about: 'messages', outcome: 'dropped' }, countSpans(trace));
       return false;

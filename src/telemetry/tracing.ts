@@ -3,7 +3,7 @@ import type { Tracer } from '../kit/tracer.ts';
 
 /**
  * Spans through the OpenTelemetry API: they go to the SDK that is started when this is called, and cost next to nothing
- * where there is none. `propagate`: whether other services are told of them.
+ * where there is none. `propagate`: whether requests carry them in `traceparent`.
  */
 export function createTracer(version: string, propagate: boolean): Tracer {
   const tracer = trace.getTracer('delivery-watch', version);

@@ -97,9 +97,9 @@ interface ReaderDeps {
   readonly eventsPath?: ListPath;
   /** Path of a single flow-control key, which stands in it as `{flowControlKey}`. */
   readonly flowControlKeyPath: string;
-  /** Told how many rows of a list had to be left out. */
+  /** Called with the number of rows of a list that were skipped. */
   readonly onRejected: (list: List, rows: number) => void;
-  /** Told of an answer that was no list that could be read whole: nothing is taken from it. */
+  /** Called for an answer without a usable list: it is discarded. */
   readonly onMissing: (list: List) => void;
 }
 
@@ -216,11 +216,11 @@ export function createReader(deps: ReaderDeps): Reader {
       if (cursor !== undefined) parameters.set('cursor', cursor);
       const rowsOf = upTo(sizes[endpoint] * TOLERATED, `GET ${path}`, wire.rowsOf(list, toRow));
       const page = wire.toPage(await getPage(endpoint, path, parameters, signal, rowsOf), list);
-      if (!page) throw new UpstreamError('invalid_response', `GET ${path}: no list of ${list} that is whole`);
+      if (!page) throw new UpstreamError('invalid_response', `GET ${path}: no complete list of ${list}`);
       if (page.rows.length > sizes[endpoint] * TOLERATED) {
         throw new UpstreamError(
           'invalid_response',
-          `GET ${path}: ${page.rows.length} rows where ${sizes[endpoint]} were asked for`,
+          `GET ${path}: ${page.rows.length} rows where ${sizes[endpoint]} were requested`,
         );
       }
       return { ...toRows(endpoint, page, toRow), cursor: page.cursor };
@@ -270,7 +270,7 @@ export function createReader(deps: ReaderDeps): Reader {
         });
         const entry = wire.toFlowControlEntry(wire.withKey(body, key));
         if (entry) return entry;
-        throw new UpstreamError('invalid_response', `GET ${path}: not that key`);
+        throw new UpstreamError('invalid_response', `GET ${path}: the response is for another key`);
       } catch (error) {
         // It is not there, or the service does not show keys one by one.
         if (isUnanswerable(error)) return undefined;

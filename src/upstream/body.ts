@@ -19,7 +19,7 @@ function tooLarge(what: string, largest: number, cause?: unknown): UpstreamError
   return new UpstreamError('invalid_response', `${what}: answer above ${largest} bytes`, { cause, tooLarge: true });
 }
 
-/** The pieces of a body as they come, up to so many bytes; `onBytes` hears of each. */
+/** The pieces of a body as they come, up to `largest` bytes; `onBytes` is called for each. */
 export async function* bounded(
   pieces: AsyncIterable<Buffer>,
   { what, largest, mayBeLarge }: BodyBounds,
@@ -57,7 +57,7 @@ async function* unpacked(packed: AsyncIterable<Buffer>, what: string): AsyncGene
 function decoded(packed: AsyncIterable<Buffer>, encoding: string, bounds: BodyBounds): AsyncIterable<Buffer> {
   if (encoding === 'identity') return packed;
   if (encoding === 'gzip' || encoding === 'x-gzip') return bounded(unpacked(packed, bounds.what), bounds);
-  throw new UpstreamError('invalid_response', `${bounds.what}: unasked content encoding`);
+  throw new UpstreamError('invalid_response', `${bounds.what}: unexpected content encoding`);
 }
 
 /** The JSON value of a body that was sent with this Content-Encoding; see `readJson`. Throws UpstreamError. */
@@ -86,7 +86,7 @@ const BYTE_ORDER_MARK = Buffer.from('\ufeff');
 
 /**
  * The JSON body that comes in these pieces. A short one is as JSON.parse gives it; of a long one, the elements of lists
- * become what `rowsOf` makes of them while it comes, and other work gets in between, which `own` is told of. Throws
+ * become what `rowsOf` makes of them while it comes, and other work gets in between, which `own` is notified of. Throws
  * JsonFault, and what `pieces` and `rowsOf` throw.
  */
 export async function readJson(

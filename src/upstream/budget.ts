@@ -29,7 +29,7 @@ const DAY = 86_400_000;
 const LONGEST_PAUSE = 900_000;
 /** A longer wait than this is not worth holding a round for. */
 const LONGEST_HELD = 30_000;
-/** A request goes before one of the next rank, unless that has waited so much longer, milliseconds. */
+/** A request goes before one of the next rank unless that has waited this much longer, milliseconds. */
 const AGING_MS = 5000;
 
 interface Waiter {
@@ -106,7 +106,7 @@ export function createBudget(
     let best = 0;
     let bestTurn = Number.POSITIVE_INFINITY;
     for (const [index, { rank, since }] of waiting.entries()) {
-      // No request waits for ever: a rank is worth so much waiting. Actions go before all.
+      // No request starves: waiting raises its rank. Actions go before all.
       const turn = rank === 0 ? Number.NEGATIVE_INFINITY : since + rank * AGING_MS;
       if (turn >= bestTurn) continue;
       best = index;

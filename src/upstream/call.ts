@@ -8,8 +8,8 @@ export const ENDPOINTS = ['dlq', 'events', 'flow_control', 'flow_control_key', '
 export type Endpoint = (typeof ENDPOINTS)[number];
 
 /**
- * Who goes first when an account's budget is short, the first first. `action`: a cancel and the last look before it, which
- * alone may use what is kept of the day. `look`: what auto-cancel asks besides.
+ * Priorities when an account's budget is short, the highest first. `action`: a cancel and the final check before it, which
+ * alone may use the reserve of the day. `look`: all other requests of auto-cancel.
  */
 export const PRIORITIES = ['action', 'flow_control', 'dlq', 'events', 'background', 'look'] as const;
 export type Priority = (typeof PRIORITIES)[number];

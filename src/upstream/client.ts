@@ -31,7 +31,7 @@ export interface ClientDeps {
   readonly clock: Clock;
   readonly random: () => number;
   readonly tracer: Tracer;
-  /** Told whenever the service begins or ceases to refuse the token. */
+  /** Called when the service starts or stops rejecting the token. */
   readonly onTokenRejected: (rejected: boolean) => void;
 }
 

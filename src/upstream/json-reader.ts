@@ -34,7 +34,7 @@ export interface JsonReader {
   end(): unknown;
 }
 
-/** Elements are parsed together until they have so many bytes or are so many: some milliseconds of work. */
+/** Elements are parsed in batches up to this size in bytes and this count: some milliseconds of work. */
 const BYTES_TOGETHER = 64 * 1024;
 const ELEMENTS_TOGETHER = 500;
 /** Bytes of one element, or of one other member: it has to be there whole. */

@@ -11,7 +11,7 @@ interface Turn {
   end(): void;
 }
 
-/** From so many bytes on an answer is large. Smaller ones never wait: a service that is slow to send one holds up no other. */
+/** Size in bytes from which an answer is large. Smaller ones never wait: a service that is slow to send one holds up no other. */
 export const LARGE = 4 * 1024 * 1024;
 const AT_A_TIME = 4;
 

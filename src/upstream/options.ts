@@ -58,7 +58,7 @@ export const upstreamOptions = z.strictObject({
     .min(1)
     .nullable()
     .default(null)
-    .describe('PEM file of CA certificates to trust in addition to those of Node.js. Read at start.'),
+    .describe('PEM file of CA certificates to trust in addition to those of Node.js. Read only at start.'),
   connectTimeout: Duration.prefault('5s').describe('Timeout for connecting to the service.'),
   timeout: Duration.prefault('30s').describe('Timeout for a whole request, connecting included.'),
 });
@@ -80,14 +80,14 @@ const budgetOptions = z.strictObject({
     .min(1)
     .max(10_000)
     .default(10)
-    .describe('Requests that may be sent at once after a quiet time (token bucket).'),
+    .describe('Requests that may be sent at once after an idle period (size of the token bucket).'),
   concurrency: z.int().min(1).max(1000).default(4).describe('Maximum number of requests in flight.'),
   requestsPerDay: z
     .int()
     .min(1)
     .default(200_000)
     .describe(
-      'Maximum number of requests per UTC day. The rate is lowered so that they last the day. A tenth is reserved for auto-cancel; when the rest is used up, collecting pauses until 00:00 UTC.',
+      'Maximum number of requests per UTC day. The rate is lowered to spread them over the day. A tenth is reserved for auto-cancel; when the rest is used up, collecting pauses until 00:00 UTC.',
     ),
 });
 
@@ -134,7 +134,7 @@ const managementOptions = z.strictObject({
   baseUrl: httpUrl.describe('Base URL of the account management API, without `/svc`.'),
   username: z
     .string()
-    .regex(/^[\x21-\x39\x3b-\x7e]+$/, { error: 'must be visible ASCII characters, without blanks and colons' })
+    .regex(/^[\x21-\x39\x3b-\x7e]+$/, { error: 'must be visible ASCII characters, without spaces and colons' })
     .describe('User name of the login.'),
   password: secret.describe(
     'Password of the login: `{ env: NAME }`, `{ file: PATH }` (the file is rewritten when a reset returns a new password) or the text itself (works, with a warning).',
@@ -176,7 +176,7 @@ export const accountOptions = z
       .nullable()
       .default(null)
       .describe(
-        'Token with write permission, written like `token`, if `token` is read-only. Used only to cancel, and loaded only if a rule may enforce. Default: `token`.',
+        'Token with write permission, written like `token`, if `token` is read-only. Used only to cancel, and loaded only if a rule may cancel (`approve` or `enforce`). Default: `token`.',
       ),
     management: managementOptions
       .nullable()

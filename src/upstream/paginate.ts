@@ -42,7 +42,7 @@ export async function* paginate<Row>(
     if (cursor.length > LONGEST_CURSOR) {
       throw new UpstreamError('invalid_response', `${what}: a cursor of ${cursor.length} characters`);
     }
-    if (seen.has(cursor)) throw new UpstreamError('invalid_response', `${what}: the same cursor came twice`);
+    if (seen.has(cursor)) throw new UpstreamError('invalid_response', `${what}: the service repeated a cursor`);
     seen.set(cursor, true);
   }
   throw new UpstreamError('invalid_response', `${what}: no end after ${MOST_PAGES} pages`);

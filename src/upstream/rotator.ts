@@ -14,7 +14,7 @@ export { resetMark } from './token.ts';
 /** Bytes of an answer that are kept. A record is some 1,000. */
 export const LARGEST_RECORD = 1024 * 1024;
 
-/** How asking for a reset ended. No error tells anything of the answer but its status. */
+/** How asking for a reset ended. Errors contain nothing of the answer but its status. */
 export type ResetEnd =
   /** With success, and the whole answer was handed over. */
   | { readonly end: 'answered' }

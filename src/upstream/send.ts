@@ -15,7 +15,7 @@ export interface SendDeps {
   readonly timeout: number;
   /** Wall time, milliseconds since the Unix epoch. */
   readonly now: () => number;
-  /** Told the bytes of bodies as they come over the wire, whatever becomes of the answer. */
+  /** Called with the bytes of bodies as they arrive, even if the answer fails. */
   readonly onBytes: (endpoint: Endpoint, bytes: number) => void;
   /** Shared by all accounts of this process; default: its own. */
   readonly largeBodies?: LargeBodies;

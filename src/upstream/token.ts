@@ -24,7 +24,7 @@ async function beingReplacedSince(path: string): Promise<number | undefined> {
   try {
     return (await stat(resetMark(await realpath(path)))).mtimeMs;
   } catch {
-    // Not there, which is the rule. What else keeps it from being read keeps the token too, and is told there.
+    // Usually absent. Any other reason fails the read of the token, too, and is reported there.
     return undefined;
   }
 }
@@ -51,12 +51,12 @@ export function fileToken(path: string): TokenSource {
 /** A refused token is tried again after this many milliseconds: it may have been allowed meanwhile. */
 export const RECHECK_AFTER = 300_000;
 
-/** A reset of the token that is under way is waited for so long, milliseconds, looking this often whether it is done. */
+/** How long a token reset in progress is waited for, and the polling interval, milliseconds. */
 const LONGEST_RESET = 60_000;
-const LOOK_EVERY = 50;
+const POLL_EVERY = 50;
 
 /**
- * Each request carries the account's bearer token, asked for anew each time because it may have been changed on disk.
+ * Each request carries the account's bearer token, read for each request because it may have changed on disk.
  * Once the service refuses it (401) nothing more is sent with that token but one request every five minutes; another
  * token is tried at once, and one that is just being reset is waited for. `onRejected` hears of every change.
  */
@@ -73,7 +73,7 @@ export const withBearer =
         const since = await token.beingReplacedSince?.();
         if ((await token()).reveal() !== sent) return true;
         if (since === undefined || clock.now() - since > LONGEST_RESET) return false;
-        await clock.sleep(LOOK_EVERY, signal);
+        await clock.sleep(POLL_EVERY, signal);
       }
     }
 
@@ -82,7 +82,7 @@ export const withBearer =
         const sent = (await token()).reveal();
         if (refused?.token === sent) {
           if (clock.monotonic() - refused.at < RECHECK_AFTER) {
-            throw new UpstreamError('unauthorized', 'the service refuses the token; it is retried every 5 minutes');
+            throw new UpstreamError('unauthorized', 'the service rejects the token; it is retried every 5 minutes');
           }
           // Taken before the answer, so that one request asks and not all that wait.
           refused.at = clock.monotonic();

@@ -165,7 +165,7 @@ export function toDeliveryEvent(row: unknown): DeliveryEvent | undefined {
 
 /** Version 00 of W3C trace context; ids of zeros alone are none. */
 const TRACEPARENT = /^00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/;
-/** Under which the publisher's own comes through, whatever its letters' case. */
+/** Prefix under which the publisher's own headers are forwarded, in any case. */
 const TRACE_HEADER = /^(?:upstash-forward-)?traceparent$/i;
 /** Headers of a message that are looked through. */
 const MOST_HEADERS = 200;

@@ -182,7 +182,7 @@ describe('alerts of an account', () => {
       {
         status: 'firing',
         labels: { alertname: 'Big', account: 'acme', severity: 'warning', overflow: 'true' },
-        annotations: { summary: '900 more series have the alert Big than the 100 that are sent one by one.' },
+        annotations: { summary: 'Big has 900 more series than the 100 that get individual alerts.' },
       },
     ]);
     // A hundred that began, and ended; and the rest.

@@ -89,7 +89,7 @@ describe('telling what fires', () => {
     receiver.answer = () => ACCEPTED;
     expect(await tell(MINUTE, resolved('1'))).toEqual(['resolved 1']);
     expect(log.lines.filter(({ level }) => level !== 'debug').map(({ message }) => message)).toEqual([
-      'alerts could not be sent and are tried again',
+      'alerts could not be sent; retrying',
       'alerts can be sent again',
     ]);
   });

@@ -92,7 +92,7 @@ it('says once that data is withdrawn, and once that it is shown again', async ()
   await succeed();
   const fields = { account: 'a', collector: 'dlq' };
   expect(log.lines).toEqual([
-    { level: 'warn', fields, message: 'data is too old and no longer shown' },
-    { level: 'info', fields, message: 'data is shown again' },
+    { level: 'warn', fields, message: 'stale data is withdrawn: its gauges are no longer shown' },
+    { level: 'info', fields, message: 'data is fresh again: its gauges are shown' },
   ]);
 });

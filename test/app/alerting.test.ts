@@ -317,7 +317,7 @@ describe('auto-cancel', () => {
       ['DeliveryAutoCancelPlanned', 'told', 'planned', 'f00'],
     ]);
     expect(alerts[2]?.annotations).toEqual({
-      summary: 'The cancel of a failure callback of a has ended: confirmed.',
+      summary: 'The cancel of a failure callback of a ended: confirmed.',
       workflow_run_id: 'wfr_1',
       url: 'https://jobs.example/nightly',
       response_status: '500',

@@ -81,7 +81,7 @@ autoCancel:
   }
   const left = () =>
     log.lines.flatMap(({ fields, message }) =>
-      message.endsWith('left alone') ? [(fields as { reason: string }).reason] : [],
+      message.endsWith('skipped') ? [(fields as { reason: string }).reason] : [],
     );
   return { store, log, stopFile, start, left, priorities };
 }
@@ -112,7 +112,7 @@ it('begins with a store that takes nothing, and obeys what waits there before it
   const { commit } = store;
   Object.assign(store, { commit: () => Promise.reject(new Error('the disk is full')) });
   const { loops, run } = await start(['a']);
-  expect(log.lines.map(({ message }) => message)).toContain('commands could not be obeyed');
+  expect(log.lines.map(({ message }) => message)).toContain('operator commands could not be processed');
   // Acting has its turn first, and waits all the same.
   for (const loop of loops.slice(1)) await loop(never);
   expect(left()).toEqual([]);

@@ -171,9 +171,6 @@ describe('a case', () => {
       'snapshots: [{ at: +0h, dlq: [] }]\nexpect: [{ at: +1h, dlqId: a, rule: r, verdict: stuck }]',
       'case.yaml:1:1: there is no rule to test: give autoCancel.rules here, or --config',
     ],
-    [
-      'a: [',
-      expect.stringMatching(/^case\.yaml:1:\d: a { or \[ that is begun above is not closed/) as unknown as string,
-    ],
+    ['a: [', expect.stringMatching(/^case\.yaml:1:\d: a { or \[ opened above is not closed/) as unknown as string],
   ])('that makes no sense is refused with its place: %#', (text, message) => expect(faultOf(text)).toEqual(message));
 });

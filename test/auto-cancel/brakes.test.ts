@@ -102,12 +102,12 @@ describe('what stops everything', () => {
 describe('the breaker of candidates', () => {
   it.each([
     [25, 1000, undefined],
-    [26, 1000, '26 callbacks look stuck, more than 25'],
+    [26, 1000, '26 callbacks seem stuck, more than 25'],
     [3, 10, undefined],
-    [4, 10, '4 of 10 callbacks look stuck, more than 30 %'],
+    [4, 10, '4 of 10 callbacks seem stuck, more than 30 %'],
     [9, 9, undefined],
     [6, 20, undefined],
-    [7, 20, '7 of 20 callbacks look stuck, more than 30 %'],
+    [7, 20, '7 of 20 callbacks seem stuck, more than 30 %'],
   ])('with %i of %i: %s', (candidates, population, expected) => {
     const { breaker } = optionsOf({ breaker: {} });
     expect(tooMany(breaker.candidates, candidates, population)).toBe(expected);
@@ -117,7 +117,7 @@ describe('the breaker of candidates', () => {
     const section = { breaker: { candidates: { max: 3, percent: 100 } }, rules: [rule('jobs')] };
     const scene = await warmScene(section);
     const told = await scene.walk(many(4));
-    expect(told.split('\n')[0]).toBe('opened candidates (4 callbacks look stuck, more than 3)');
+    expect(told.split('\n')[0]).toBe('opened candidates (4 callbacks seem stuck, more than 3)');
     expect(reasonsIn(told)).toEqual(['breaker_candidates']);
     expect(await scene.walk(many(1))).toBe('');
     await scene.restart();
@@ -140,7 +140,7 @@ describe('the breaker of candidates', () => {
     await scene.wait(0);
     // 4 of 13.
     const told = await scene.walk(`${many(4, '', 50)} ${many(9, ':idle_for', 100)}`);
-    expect(told).toContain('opened candidates (4 of 13 callbacks look stuck, more than 30 %)');
+    expect(told).toContain('opened candidates (4 of 13 callbacks seem stuck, more than 30 %)');
   });
 
   it('is not opened by evidence that is not to be trusted', async () => {
@@ -193,7 +193,7 @@ describe('the breaker of errors', () => {
     const scene = await warmScene(section);
     scene.answers = ['500', 'timeout'];
     const told = await scene.walk('a b c');
-    expect(told).toContain('opened errors (2 cancels went wrong within 15 minutes)\nleft c breaker_errors');
+    expect(told).toContain('opened errors (2 cancels failed within 15 minutes)\nleft c breaker_errors');
     expect(scene.sent).toEqual(['a', 'b']);
     await scene.restart();
     await scene.wait(DAY);
@@ -211,7 +211,9 @@ describe('the breaker of errors', () => {
       'intent a jobs 1\nanswered a 1 denied\nended a rejected answer_denied\nopened errors (the service refused a cancel with 401)\nleft b breaker_errors',
     );
     expect(
-      scene.log.lines.filter(({ level, message }) => level === 'error' && message.startsWith('a breaker')),
+      scene.log.lines.filter(
+        ({ level, message }) => level === 'error' && message.startsWith('auto-cancel breaker opened'),
+      ),
     ).toHaveLength(1);
   });
 
@@ -254,7 +256,7 @@ describe('the breaker of lost races', () => {
     expect(await scene.wait(0)).toBe('ended a superseded read_success');
     scene.onSend = () => undefined;
     expect(await scene.walk('b')).toBe(
-      'opened lost_races (1 of the last 10 were not stuck after all)\nleft b breaker_lost_races',
+      'opened lost_races (1 of the last 10 cancels came too late: the callbacks were not stuck)\nleft b breaker_lost_races',
     );
     await scene.restart();
     await scene.warm();

@@ -201,7 +201,7 @@ describe.each(['memory', 'sqlite'] as const)('commands through the %s store', ki
       {
         level: 'warn',
         fields: { bytes: value.length },
-        message: expect.stringContaining('no command of this version'),
+        message: expect.stringContaining('that this version does not know'),
       },
     ]);
     expect(await rows()).toHaveLength(1);
@@ -284,7 +284,7 @@ it('an approval is of what was asked by the rules in force, and refused where ot
   }
   expect(await approve('new')).toEqual({
     ok: false,
-    why: 'the rules have changed since d1 was asked about; it is asked about again if it is still stuck',
+    why: 'the rules have changed since approval of d1 was requested; the agent requests it again if the callback is still stuck',
   });
   expect(journal.state.actions.get('action-1')?.approvedBy).toBeUndefined();
   expect(await approve('old')).toMatchObject({ ok: true });

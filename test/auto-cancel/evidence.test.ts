@@ -26,7 +26,7 @@ describe('evidence that is not to be trusted', () => {
     'is told of though no walk comes upon which to decide: %s',
     async reason => {
       const scene = await warmScene();
-      const told = () => scene.log.lines.filter(({ message }) => message.includes('data of auto-cancel'));
+      const told = () => scene.log.lines.filter(({ message }) => message.includes('auto-cancel data'));
       const before = told().length;
       Object.assign(scene, {
         isFresh: reason !== 'stale',

@@ -35,7 +35,7 @@ describe('look-ups of events, of which there is room for 25 after a walk', () =>
     });
     for (let index = 0; index < 1000; index += 1) scene.events.set(`m-i${index}`, scene.clock.now() - 3 * HOUR);
     const told = await scene.walk(many(1000, ':asks_events'));
-    expect(told).toContain('opened candidates (1000 callbacks look stuck, more than 25)');
+    expect(told).toContain('opened candidates (1000 callbacks seem stuck, more than 25)');
     await scene.again();
     expect(scene.sent).toEqual([]);
   });

@@ -3,7 +3,7 @@ import { RE2JS } from 're2js';
 import { describe, expect, it, vi } from 'vitest';
 import { createPattern, faultOfPattern } from '../../src/auto-cancel/pattern.ts';
 
-const DIALECT = 'must be a regular expression as Prometheus has them (RE2: no look-around, no back-references)';
+const DIALECT = 'must be a Prometheus regular expression (RE2: no lookaround, no backreferences)';
 
 it.each([
   'a',

@@ -95,7 +95,7 @@ describe('approval', () => {
     const action = (await scene.lines()).find(({ action }) => action !== undefined)?.action ?? '';
     expect(await tell(scene, action.slice(0, 5))).toMatchObject({ ok: false });
     expect(await tell(scene, action.slice(0, 6))).toMatchObject({ ok: true });
-    expect(await tell(scene, 'nobody')).toEqual({ ok: false, why: 'nothing waits for approval under nobody' });
+    expect(await tell(scene, 'nobody')).toEqual({ ok: false, why: 'no action nobody waits for approval' });
   });
 
   it('may be given for a day, and no longer', async () => {

@@ -122,7 +122,7 @@ const account = (name: string, actionToken = '') =>
 it('warns where the reading token would act, and only there', () => {
   const accounts = `accounts: [${account('a')}, ${account('b')}]\n`;
   expect(load(acting('enforce'), accounts).warnings.map(formatFault)).toEqual([
-    'x.yaml:1:12: accounts[0].actionToken: is not set: the reading token is used to act',
+    'x.yaml:1:12: accounts[0].actionToken: is not set: auto-cancel uses `token` to cancel',
   ]);
   expect(load(acting('plan'), accounts).warnings).toEqual([]);
 });
@@ -139,7 +139,7 @@ it('warns of an alert that would hold nothing back where a rule may act', () => 
   };
   const acts = (name: string) => acting('enforce').replace('[a]', `[${name}]`);
   expect(warnings(acts('a'))).toEqual([
-    'x.yaml:6:22: autoCancel.pauseWhileAlerts[0]: Busy says nothing of the account a, whose collector flow_control is not enabled: it holds back no cancel there',
+    'x.yaml:6:22: autoCancel.pauseWhileAlerts[0]: Busy never fires for the account a, whose collector flow_control is not enabled: it prevents no cancel there',
   ]);
   expect(warnings(acts('b'))).toEqual([]);
   expect(warnings(acts('a'), ', labels: { account: b }')).toEqual([]);
@@ -154,7 +154,7 @@ it('the token for acting is looked for only where something may act, and never s
   );
   const literal = load(acting('enforce'), `accounts: [${account('a', ', actionToken: action-canary')}]\n`);
   expect(literal.warnings.map(({ path, message }) => `${path}: ${message}`)).toEqual([
-    'accounts[0].actionToken: the token stands in the file; { env: NAME } or { file: PATH } keep it out',
+    'accounts[0].actionToken: the token is written in this file; { env: NAME } or { file: PATH } keep it out',
   ]);
   expect(JSON.stringify(literal)).not.toContain('canary');
   const there = `accounts: [${account('a', ', actionToken: { env: ACTION_TOKEN }')}]\n`;

@@ -86,7 +86,7 @@ describe('good configurations', () => {
     const text = 'accounts:\n  - { name: a, baseUrl: http://127.0.0.1:1, token: token-canary }\n';
     const loaded = parseConfig(text, 'x.yaml', {});
     expect(loaded.warnings.map(warning => formatFault(warning))).toEqual([
-      'x.yaml:2:52: accounts[0].token: the token stands in the file; { env: NAME } or { file: PATH } keep it out',
+      'x.yaml:2:52: accounts[0].token: the token is written in this file; { env: NAME } or { file: PATH } keep it out',
     ]);
     expect(JSON.stringify(loaded)).not.toContain('canary');
   });
@@ -104,7 +104,7 @@ describe('good configurations', () => {
     expect(warningsOf('token-canary\n')).toEqual([]);
     for (const content of ['', ' \n', 'two words', '\u0000']) {
       expect(warningsOf(content)).toEqual([
-        `x.yaml:2:52: accounts[0].token: ${folder}/token holds no token now: visible ASCII characters, without blanks inside`,
+        `x.yaml:2:52: accounts[0].token: ${folder}/token holds no token now: visible ASCII characters, without spaces`,
       ]);
     }
   });
@@ -167,11 +167,11 @@ accounts:
       '1.yaml:2:23: [1].baseUrl: must be an http or https address without user, query or fragment',
       '1.yaml:2:39: [1].token: the environment variable UNSET is not set',
       expect.stringMatching(/^1\.yaml:2:\d+: \[1\]\.colour: unknown key; allowed here: name, /),
-      '2.yaml:1:11: [0].name: must be unique; a is there already',
+      '2.yaml:1:11: [0].name: must be unique; a exists already',
     ]);
     const notLists = load({ '1.yaml': 'accounts: []', '2.yaml': 'a: [' });
     expect(faultsOf(notLists.load).replaceAll(`${notLists.folder}/accounts.d/`, '')).toMatch(
-      /^1\.yaml:1:1: must be a list of accounts\n2\.yaml:1:\d+: a { or \[ that is begun above is not closed$/,
+      /^1\.yaml:1:1: must be a list of accounts\n2\.yaml:1:\d+: a { or \[ opened above is not closed$/,
     );
   });
 
@@ -179,7 +179,7 @@ accounts:
     const warnings = (rest: string) =>
       parseConfig(minimal.replace('token:', `${rest}, token:`), 'x.yaml', ENV).warnings.map(formatFault);
     const warning = (least: number, allowed: number) =>
-      `x.yaml:1:90: accounts[0].budget.requestsPerDay: watching costs at least ${least} requests a day, even if nothing is ever new and each list has one page, and the budget allows ${allowed} for reading: rounds will wait, and data will be older than configured`;
+      `x.yaml:1:90: accounts[0].budget.requestsPerDay: reading takes at least ${least} requests a day, even with no new data and one page per list, but the budget allows ${allowed} for reading: rounds will wait, and data will be older than configured`;
     const leastOf = (rest: string) =>
       Number(/at least (\d+)/.exec(warnings(`budget: { requestsPerDay: 1 }, collect: ${rest}`)[0] ?? '')?.[1]);
 
@@ -195,7 +195,7 @@ accounts:
 
     it('in a second', () => {
       expect(warnings('budget: { requestsPerSecond: 0.1 }')).toEqual([
-        expect.stringContaining('and the budget allows 8640 for reading'),
+        expect.stringContaining('but the budget allows 8640 for reading'),
       ]);
     });
 

@@ -22,7 +22,7 @@ it('the login to the account management is no duty of the agent, which may run w
 it('a password in the file is hidden, and warned of', () => {
   const management = '{ baseUrl: http://127.0.0.1:2, username: u, password: password-canary }';
   expect(warningsOf(management)).toEqual([
-    'x.yaml:3:73: accounts[0].management.password: the password stands in the file; { env: NAME } or { file: PATH } keep it out',
+    'x.yaml:3:73: accounts[0].management.password: the password is written in this file; { env: NAME } or { file: PATH } keep it out',
   ]);
   expect(JSON.stringify(load(management))).not.toContain('canary');
 });
@@ -32,7 +32,7 @@ it('what is wrong is said with its place, and what is allowed there', () => {
     [
       'x.yaml:3:19: accounts[0].management.password: is required: must be { env: NAME }, { file: PATH } or the secret itself as text',
       'x.yaml:3:30: accounts[0].management.baseUrl: must be an http or https address without user, query or fragment',
-      'x.yaml:3:49: accounts[0].management.username: must be visible ASCII characters, without blanks and colons',
+      'x.yaml:3:49: accounts[0].management.username: must be visible ASCII characters, without spaces and colons',
       'x.yaml:3:56: accounts[0].management.pasword: unknown key; allowed here: baseUrl, username, password',
     ].join('\n'),
   );

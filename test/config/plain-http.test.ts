@@ -27,18 +27,18 @@ describe('http to another host', () => {
         tracing: { enabled: true, endpoint: 'http://otlp.example:4318', headers: { authorization: { env: 'T' } } },
       }).map(line => line.replace(/^x\.yaml:\d+:\d+: /, '')),
     ).toEqual([
-      'accounts[0].baseUrl: is http to another host: the token can be read on the way; use https',
-      'accounts[0].regionalBaseUrl: is http to another host: the token can be read on the way; use https',
-      'accounts[0].management.baseUrl: is http to another host: user name and password can be read on the way; use https',
-      'alerts.notifiers[0].alertmanager.urls[1]: is http to another host: every alert can be read on the way; use https',
-      'alerts.notifiers[1].webhook.url: is http to another host: every alert can be read on the way; use https',
-      'tracing.endpoint: is http to another host: what is in tracing.headers can be read on the way; use https',
+      'accounts[0].baseUrl: is http to another host: it sends the token unencrypted; use https',
+      'accounts[0].regionalBaseUrl: is http to another host: it sends the token unencrypted; use https',
+      'accounts[0].management.baseUrl: is http to another host: it sends user name and password unencrypted; use https',
+      'alerts.notifiers[0].alertmanager.urls[1]: is http to another host: it sends every alert unencrypted; use https',
+      'alerts.notifiers[1].webhook.url: is http to another host: it sends every alert unencrypted; use https',
+      'tracing.endpoint: is http to another host: it sends tracing.headers unencrypted; use https',
     ]);
   });
 
   it('says where it stands', () =>
     expect(warningsOf(account({ baseUrl: 'http://h.example' }))).toEqual([
-      'x.yaml:5:18: accounts[0].baseUrl: is http to another host: the token can be read on the way; use https',
+      'x.yaml:5:18: accounts[0].baseUrl: is http to another host: it sends the token unencrypted; use https',
     ]));
 
   it.each([

@@ -1,44 +1,43 @@
 import { describe, expect, it } from 'vitest';
 import { readYaml } from '../../src/config/yaml-file.ts';
 
-const COLUMN =
-  'begins in another column than what it belongs to: the keys of a section, and the items of a list, begin in the same column';
-const KEY = 'must be a key: a name, a colon and a blank';
-const COMMA = 'must have a comma between what stands in { } or [ ]';
+const COLUMN = 'starts in the wrong column: all keys of a section, and all items of a list, start in the same column';
+const KEY = 'must be a key: a name, a colon and a space';
+const COMMA = 'must have a comma between items in { } or [ ]';
 const deeper = (indent: number) =>
-  `is indented by ${indent}, deeper than the line above, which has its value already; the keys of a section begin in the same column`;
+  `is indented by ${indent}, deeper than the line above, which already has a value; all keys of a section start in the same column`;
 
 describe('faults of YAML say what to write, where it is to be written', () => {
   it.each([
     [
       'a key of a list item that is indented too little',
       'accounts:\n  - name: a\n    token: x\n   baseUrl: y\n',
-      '4:1: is indented by 3, which fits no line above',
+      '4:1: is indented by 3, which matches no line above',
     ],
     ['a key that is indented too far', 'server:\n  listen: a\n   externalUrl: b\n', `3:4: ${deeper(3)}`],
     ['the same after a blank line', 'server:\n  listen: a\n\n   externalUrl: b\n', `4:4: ${deeper(3)}`],
     ['a key of a list item that is indented too far', 'accounts:\n- name: a\n   token: x\n', `3:4: ${deeper(3)}`],
-    ['a tab', 'a:\n\tb: 1\n', '2:1: must be indented by blanks, not tabs'],
+    ['a tab', 'a:\n\tb: 1\n', '2:1: must be indented with spaces, not tabs'],
     ['no colon', 'a: 1\nfoo\nb: 2\n', `2:1: ${KEY}`],
     ['no blank after the colon', 'a:1\nb: 2\n', `1:1: ${KEY}`],
-    ['an open brace', 'a: { b: 1\nc: 2\n', '2:1: a { or [ that is begun above is not closed'],
-    ['an open bracket', 'a: [1, 2\nb: 3', '2:1: a { or [ that is begun above is not closed'],
-    ['an open quote', "a: 'x\nb: y\n", '1:4: must end with the quote that it begins with'],
-    ['an open quote in braces', 'a: 1\nb: { c: "x }\nd: 2\n', '2:9: must end with the quote that it begins with'],
+    ['an open brace', 'a: { b: 1\nc: 2\n', '2:1: a { or [ opened above is not closed'],
+    ['an open bracket', 'a: [1, 2\nb: 3', '2:1: a { or [ opened above is not closed'],
+    ['an open quote', "a: 'x\nb: y\n", '1:4: must end with the same quote that it starts with'],
+    ['an open quote in braces', 'a: 1\nb: { c: "x }\nd: 2\n', '2:9: must end with the same quote that it starts with'],
     [
       'a variable in braces',
       `a: { b: $${'{L}'}, c: 1 }`,
-      '1:9: variables are not expanded here; a secret is { env: L }',
+      '1:9: variables are not expanded here; write a secret as { env: L }',
     ],
     ['a variable in brackets', `a: [$${'{L}'}]`, '1:5: variables are not expanded here'],
-    ['a key twice', 'a: 1\na: 2', '2:1: this key is there already'],
-    ['two colons', 'a: b: c\n', '1:4: must be one value: text that holds a colon and a blank goes in quotes'],
+    ['a key twice', 'a: 1\na: 2', '2:1: duplicate key'],
+    ['two colons', 'a: b: c\n', '1:4: must be one value: put text that contains a colon and a space in quotes'],
     ['an at sign', 'a: @x', '1:4: is not expected here: text that begins with'],
     ['a template', 'a: {{x}}/y', 'goes in quotes'],
     ['a mapping as a key', 'a: {{ x }}', '1:5: must be text as a key; text that begins with { or [ goes in quotes'],
     ['a list beside keys', 'a: 1\n- b\n', `2:1: ${COLUMN}`],
     ['no comma', 'a: { b: 1 c: 2 }', COMMA],
-    ['two documents', 'a: 1\n---\nb: 2', '2:1: must be one document: --- begins another'],
+    ['two documents', 'a: 1\n---\nb: 2', '2:1: must be one document: --- starts another'],
     ['an escape', 'a: "\\q"', 'in single quotes it does not'],
     ['a tag', 'a: !x y', '1:4: tags are not allowed'],
     ['an alias', 'a: *x', '1:4: aliases are not allowed'],

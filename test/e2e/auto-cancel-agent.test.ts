@@ -101,7 +101,7 @@ describe.concurrent('a breaker', () => {
     stage.emulator.faults.clear();
     expect(await stage.cli('reset-breaker', 'errors', '--reason', 'it works again', '--by', 'ann')).toEqual({
       code: 0,
-      stdout: expect.stringMatching(/^the breaker errors is reset; it was open since \S+: \d+ cancels went wrong/),
+      stdout: expect.stringMatching(/^breaker errors reset; it was open since \S+: \d+ cancels failed/),
       stderr: '',
     });
     // The two that failed may still be read back, the others are cancelled.
@@ -164,7 +164,7 @@ describe.concurrent('commands', () => {
     expect(pause).toEqual({ code: 0, stdout: 'paused\n', stderr: '' });
     gate.resolve();
     await afterWalks(stage, 5);
-    expect((await stage.cli('explain', id)).stdout).toContain('nothing is done now: paused');
+    expect((await stage.cli('explain', id)).stdout).toContain('not cancelled now: paused');
     expect(steps((await stage.journal()).lines)).toEqual(['paused']);
     expect(await stage.cli('resume', '--reason', 'looked', '--by', 'ann')).toMatchObject({ code: 0 });
     await journalWhen(stage, ({ lines }) => expect(steps(lines).at(-1)).toBe('awaiting_approval'));
@@ -190,7 +190,7 @@ describe.concurrent('commands', () => {
     const stage = await setUp(test, { speed: 3 });
     const [id = ''] = stage.stuck;
     const pause = await stage.cli('pause', '--reason', 'a bad night', '--by', 'ann');
-    expect(pause).toMatchObject({ code: 0, stdout: expect.stringContaining('the next one obeys') });
+    expect(pause).toMatchObject({ code: 0, stdout: expect.stringContaining('the next one to start executes') });
     for (const args of [
       ['explain', id],
       ['approve', id],

@@ -72,7 +72,7 @@ it('the brakes need the store alone, and say what was so before', async () => {
   const { cli, journals } = await setUp();
   const done = (said: string) => ({ code: 0, said });
   const as = (by: string, reason: string) => ['--by', by, '--reason', reason];
-  expect(await cli('resume', ...as('ann', 'over'))).toEqual(done('it was not paused: nothing has changed'));
+  expect(await cli('resume', ...as('ann', 'over'))).toEqual(done('it was not paused: nothing changed'));
   expect(await cli('pause', ...as('ann', 'incident'))).toEqual(done('paused'));
   expect(await cli('pause', ...as('bob', 'another'))).toEqual(
     done('paused; it was paused before, since TIME by ann: incident'),
@@ -82,15 +82,13 @@ it('the brakes need the store alone, and say what was so before', async () => {
   );
   expect(await cli('resume', ...as('ann', 'over'))).toEqual(done('resumed; it was paused since TIME by bob: another'));
   expect(await cli('reset-breaker', 'errors', ...as('ann', 'mended'))).toEqual(
-    done('the breaker errors was not open: nothing has changed'),
+    done('the breaker errors was not open: nothing changed'),
   );
-  await journals[1]?.journal.append([
-    { at: 1, step: 'breaker_opened', breaker: 'errors', reason: '3 cancels went wrong' },
-  ]);
+  await journals[1]?.journal.append([{ at: 1, step: 'breaker_opened', breaker: 'errors', reason: '3 cancels failed' }]);
   expect(await cli('reset-breaker', 'errors', ...as('ann', 'mended'))).toEqual(
-    done('the breaker errors is reset; it was open since TIME: 3 cancels went wrong'),
+    done('breaker errors reset; it was open since TIME: 3 cancels failed'),
   );
-  expect(await cli('approve', 'none')).toEqual({ code: 1, said: 'nothing waits for approval under none' });
+  expect(await cli('approve', 'none')).toEqual({ code: 1, said: 'no action none waits for approval' });
   // What changed nothing is no line of the journal.
   const steps = (await cli('journal', '--json')).said.split('\n').map(line => JSON.parse(line));
   expect(steps.filter(({ account }) => account === 'b').map(({ step }) => step)).toEqual([

@@ -83,12 +83,12 @@ type Scenario = keyof typeof SCENARIOS;
 
 /** Panels that are for something that happens in one scenario, and what they show then. All others show a number in `everything`. */
 const SHOWN: Readonly<Record<string, { readonly scenario: Scenario; readonly above: number }>> = {
-  'Limited requests': { scenario: 'rate-limited', above: 0 },
+  'Rate-limited requests': { scenario: 'rate-limited', above: 0 },
   'Age of the newest event': { scenario: 'log-lag', above: 15 },
-  'Net change an hour': { scenario: 'everything', above: 0 },
+  'Net change per hour': { scenario: 'everything', above: 0 },
   Size: { scenario: 'dlq-growth', above: 0 },
   Waitlists: { scenario: 'flow-control-pileup', above: 0 },
-  'Messages that end': { scenario: 'everything', above: 0 },
+  'Ended messages': { scenario: 'everything', above: 0 },
   'Delivered by destination': { scenario: 'everything', above: 0 },
   'Dead letters': { scenario: 'everything', above: 0 },
   'Dead letters by host': { scenario: 'everything', above: 0 },
@@ -98,14 +98,14 @@ const SHOWN: Readonly<Record<string, { readonly scenario: Scenario; readonly abo
   'Failure callbacks by state': { scenario: 'stuck-callback', above: 0 },
   // Time runs ahead of Prometheus where callbacks are stuck: ages are below zero.
   'Longest in progress': { scenario: 'stuck-callback', above: Number.NEGATIVE_INFINITY },
-  'Oldest cancel without an end': { scenario: 'unresolved', above: Number.NEGATIVE_INFINITY },
-  'Callbacks that seem stuck': { scenario: 'unresolved', above: 0 },
-  'Seem stuck': { scenario: 'unresolved', above: 0 },
+  'Oldest unresolved cancel': { scenario: 'unresolved', above: Number.NEGATIVE_INFINITY },
+  'Suspected stuck callbacks': { scenario: 'unresolved', above: 0 },
+  'Suspected stuck': { scenario: 'unresolved', above: 0 },
   Candidates: { scenario: 'stuck-callback', above: 0 },
   'Actions by outcome': { scenario: 'stuck-callback', above: 0 },
-  'Left alone, by reason': { scenario: 'stuck-callback', above: -1 },
+  'Skipped, by reason': { scenario: 'stuck-callback', above: -1 },
   'Cancels left': { scenario: 'stuck-callback', above: 0 },
-  Brakes: { scenario: 'stuck-callback', above: -1 },
+  'Breakers and pauses': { scenario: 'stuck-callback', above: -1 },
 };
 
 interface Panel {

@@ -161,7 +161,7 @@ describe('traces of messages', () => {
     receiver.answer(503);
     const url = await start();
     fail('msg_waiting');
-    await agent.process.says(/"about":"messages".*the receiver does not take spans/);
+    await agent.process.says(/"about":"messages".*the trace receiver does not accept spans/);
     expect(await (await fetch(`${url}/metrics`)).text()).toContain('delivery_up{account="a"} 1');
     expect(receiver.spans).toEqual([]);
     expect(await agent.end('SIGTERM')).toBe(0);

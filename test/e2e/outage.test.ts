@@ -209,7 +209,7 @@ describe('a token that was never valid', () => {
     const lines = agent
       .said()
       .split('\n')
-      .filter(line => /collecting failed|refuses the token/.test(line));
+      .filter(line => /collecting failed|rejects the token/.test(line));
     expect(lines.length).toBeGreaterThan(0);
     for (const line of lines) expect(JSON.parse(line)).toMatchObject({ account: 'a', host });
   });

@@ -83,7 +83,7 @@ describe('serve', () => {
     );
     agent.kill('SIGHUP');
     await agent.says(
-      /"line":3,"column":11,"path":"server\.listn".*unknown key[\s\S]*goes on with what it read at its start/,
+      /"line":3,"column":11,"path":"server\.listn".*unknown key[\s\S]*keeps the configuration that it started with/,
     );
     rmSync(file);
     agent.kill('SIGHUP');

@@ -45,7 +45,7 @@ it('a running agent takes the new token without one failed round, however long t
   agent.kill('SIGTERM');
   expect(await agent.ended).toBe(0);
   expect(agent.stderr()).not.toContain('collecting failed');
-  expect(agent.stderr()).not.toContain('refuses the token');
+  expect(agent.stderr()).not.toContain('rejects the token');
 });
 
 it('limits, plan and retention of the record come to a running agent, and stay in its store', async () => {

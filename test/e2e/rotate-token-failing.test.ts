@@ -37,7 +37,7 @@ describe('a reset that does not come through', () => {
     const { rotation, said, unfinished } = await failing({ kind: 'html' });
     const [record = ''] = rotation.records();
     expect(said).toBe(
-      `The account management answered with something else than a record. The token was not reset: ${print(rotation.first)} still works. What came of the answer is in ${record}: if it holds a "token", that is the new one.\n`,
+      `The response of the account management is not an account record. The token was not reset: ${print(rotation.first)} still works. The received part of the response is in ${record}: if it contains a "token", that is the new one.\n`,
     );
     expect(readFileSync(record, 'utf8')).toContain('<!DOCTYPE html>');
     expect([rotation.resets(), unfinished]).toEqual([0, false]);
@@ -63,7 +63,7 @@ describe('a reset that does not come through', () => {
     );
     await rotation.emulator.close();
     expect((await rotation.run()).stderr).toBe(
-      `POST /svc/user/rotatetoken: ECONNREFUSED. The token was not reset: ${print(rotation.first)} is as it was, though the service could not be asked whether it takes it (GET /v2/dlq: ECONNREFUSED).\n`,
+      `POST /svc/user/rotatetoken: ECONNREFUSED. The token was not reset: ${print(rotation.first)} is as it was, though the service could not be asked whether it accepts it (GET /v2/dlq: ECONNREFUSED).\n`,
     );
     expect(rotation.names()).toEqual(['password', 'token', 'token.rotating.json-lock']);
   });
@@ -77,25 +77,25 @@ describe('a reset that does not come through', () => {
       'status 500',
       '{"error":"service unavailable"}',
     ],
-    ['a page with success', { kind: 'html', acts: true }, 'something else than a record', '<!DOCTYPE html>'],
+    ['a page with success', { kind: 'html', acts: true }, 'not an account record', '<!DOCTYPE html>'],
     ['half an answer', { kind: 'truncate' }, '', '{"customer_id":"owner@example.com"'],
   ])('%s: the token was reset, which is found out, told, and not done again', async (_name, fault, cause, kept) => {
     const { rotation, said, unfinished } = await failing(fault);
     expect(said).toContain(cause);
     expect(said).toContain(
-      `The token was reset: the service no longer takes ${print(rotation.first)}, and the new one did not arrive.`,
+      `The old token is revoked: the service no longer accepts ${print(rotation.first)}, and the new one was lost.`,
     );
     expect(said).toContain('To recover, take the token from the service');
     expect([rotation.resets(), unfinished]).toEqual([1, true]);
     const [record = ''] = rotation.records();
     expect(readFileSync(record, 'utf8').trimEnd().startsWith(kept)).toBe(true);
-    if (kept !== '') expect(said).toContain(`What came of the answer is in ${record}`);
+    if (kept !== '') expect(said).toContain(`The received part of the response is in ${record}`);
 
     // Again: told again, with what can be done, and nothing is reset.
     rotation.emulator.faults.clear();
     const again = await rotation.run();
     expect([again.code, rotation.resets()]).toEqual([1, 1]);
-    expect(again.stderr).toContain('is unfinished. The token was reset:');
+    expect(again.stderr).toContain('is unfinished. The old token is revoked:');
     // What it says helps: the token from elsewhere …
     writeFileSync(rotation.tokenFile, rotation.emulator.token);
     const settled = await rotation.run();
@@ -120,9 +120,9 @@ describe('a reset that does not come through', () => {
     ]);
     const open = await rotation.run();
     expect(open.code).toBe(1);
-    expect(open.stderr).toContain('Whether the token was reset is not known');
+    expect(open.stderr).toContain('It is unknown whether the token was reset');
     const again = await rotation.run();
-    expect(again.stderr).toContain('Whether the token was reset is not known');
+    expect(again.stderr).toContain('It is unknown whether the token was reset');
     rotation.emulator.faults.clear();
     const settled = await rotation.run();
     expect([settled.code, rotation.resets(), rotation.token()]).toEqual([0, 1, rotation.emulator.token]);
@@ -134,7 +134,7 @@ describe('a reset that does not come through', () => {
     writeFileSync(rotation.tokenFile, 'long-gone');
     rotation.fault({ kind: 'hang' });
     const { stderr } = await rotation.run();
-    expect(stderr).toContain("and did not before, so whether it was reset can't be told.");
+    expect(stderr).toContain('and did not before, so it is unknown whether the token was reset.');
   });
 
   it('finishes what a disk kept from being finished', async () => {

@@ -26,7 +26,7 @@ describe('killed with SIGKILL', () => {
       expect(rotation.resets(), `at ${at}`).toBe(1);
       if (wasSent && !isOnDisk) {
         expect(next.code).toBe(1);
-        expect(next.stderr).toContain('The token was reset: the service no longer takes');
+        expect(next.stderr).toContain('The old token is revoked: the service no longer accepts');
         expect(next.stderr).toContain('To recover,');
         found.push('lost');
         return true;
@@ -67,11 +67,11 @@ describe('killed with SIGKILL', () => {
     const check = await rotation.run(['--check']);
     expect([check.code, check.stdout]).toEqual([
       1,
-      expect.stringMatching(/refuses it\nunfinished {3}one that began at/),
+      expect.stringMatching(/rejects it\nunfinished {3}one that began at/),
     ]);
     const next = await rotation.run();
     expect([next.code, rotation.resets()]).toEqual([1, 1]);
-    expect(next.stderr).toContain(`The token was reset: the service no longer takes ${print(rotation.first)}`);
+    expect(next.stderr).toContain(`The old token is revoked: the service no longer accepts ${print(rotation.first)}`);
   });
 
   it('in the middle of the answer: what came is kept', async () => {
@@ -86,6 +86,6 @@ describe('killed with SIGKILL', () => {
     rotation.emulator.faults.clear();
     const { code, stderr } = await rotation.run();
     expect([code, came()]).toEqual([1, begun]);
-    expect(stderr).toContain(`What came of the answer is in ${rotation.records()[0]}`);
+    expect(stderr).toContain(`The received part of the response is in ${rotation.records()[0]}`);
   });
 });

@@ -22,7 +22,7 @@ describe('nothing is sent', () => {
 
   it('without a terminal and without --yes', async () => {
     expect(await refused(await startRotation(), { args: [], code: 2 })).toBe(
-      'error: there is no terminal to ask for confirmation; --yes goes without\n',
+      'error: no terminal to ask for confirmation; use --yes to skip it\n',
     );
   });
 
@@ -41,7 +41,7 @@ describe('nothing is sent', () => {
     );
     writeFileSync(rotation.passwordFile, 'two words');
     expect(await refused(rotation, { code: 2 })).toBe(
-      'error: the management password of acme: /secrets/password must hold visible ASCII characters, without blanks inside; nothing was sent\n',
+      'error: the management password of acme: /secrets/password must hold visible ASCII characters, without spaces; nothing was sent\n',
     );
     rmSync(rotation.tokenFile);
     expect(await refused(rotation, { code: 2 })).toBe(
@@ -52,19 +52,19 @@ describe('nothing is sent', () => {
   it.each([
     [
       'open token.rotated EDQUOT',
-      "/secrets/token.rotated-T.json would have to take the new credentials, and can't be written (EDQUOT)",
+      "/secrets/token.rotated-T.json must take the new credentials but can't be written (EDQUOT)",
     ],
     [
       'write token.rotated ENOSPC',
-      "/secrets/token.rotated-T.json would have to take the new credentials, and can't be written (ENOSPC)",
+      "/secrets/token.rotated-T.json must take the new credentials but can't be written (ENOSPC)",
     ],
     [
       'fsync token.rotated EIO',
-      "/secrets/token.rotated-T.json would have to take the new credentials, and can't be written (EIO)",
+      "/secrets/token.rotated-T.json must take the new credentials but can't be written (EIO)",
     ],
     [
       'rename token EBUSY',
-      "/secrets/token can't be replaced (EBUSY): its folder must be writable, and it must be no mount of its own",
+      "/secrets/token can't be replaced (EBUSY): its folder must be writable, and the file must not be a mount",
     ],
     ['fsync token.being ENOSPC', "/secrets/token can't be replaced (ENOSPC)"],
     ['write password ENOSPC', "/secrets/password can't be replaced (ENOSPC)"],
@@ -79,12 +79,12 @@ describe('nothing is sent', () => {
     expect(readFileSync(rotation.passwordFile, 'utf8')).toBe(rotation.password);
   });
 
-  it('over a file that is there already', async () => {
+  it('over a file that exists already', async () => {
     const rotation = await startRotation();
     const out = join(rotation.folder, 'out.json');
     writeFileSync(out, 'mine');
     expect(await refused(rotation, { args: ['--yes', '--out', out] })).toBe(
-      '/out.json is there already, and is never written over; nothing was sent\n',
+      '/out.json exists already and is never overwritten; nothing was sent\n',
     );
     expect(readFileSync(out, 'utf8')).toBe('mine');
   });

@@ -38,7 +38,7 @@ describe('rotate-token', () => {
 
     expect(stdout).toContain(`it is now ${print(emulator.token)}, it was ${print(first)}.`);
     expect(stdout).toContain(record);
-    expect(stdout).toContain('The service takes it.');
+    expect(stdout).toContain('The service accepts it.');
     for (const secret of [first, password, emulator.token, emulator.credentials.password]) {
       expect(stdout).not.toContain(secret);
     }
@@ -56,7 +56,7 @@ describe('rotate-token', () => {
     expect(before.code).toBe(0);
     expect(before.stdout).toContain(`token        ${print(rotation.first)}, in ${rotation.tokenFile}\n`);
     expect(before.stdout).toMatch(/age {10}0 hours, since \S+Z, when \S+token was last written\n/);
-    expect(before.stdout).toContain('the service  takes it\nunfinished   none\n');
+    expect(before.stdout).toContain('the service  accepts it\nunfinished   none\n');
     expect([rotation.resets(), rotation.names()]).toEqual([0, ['password', 'token']]);
 
     await rotation.run();
@@ -64,7 +64,7 @@ describe('rotate-token', () => {
     writeFileSync(rotation.tokenFile, 'another');
     const refused = await rotation.run(['--check']);
     expect([refused.code, rotation.resets()]).toEqual([1, 1]);
-    expect(refused.stdout).toContain('the service  refuses it');
+    expect(refused.stdout).toContain('the service  rejects it');
   });
 
   it('says what to set where the secrets are in the environment, and leaves the answer in the working folder', async () => {
@@ -94,7 +94,7 @@ describe('rotate-token', () => {
     const { code, stdout } = await rotation.run(['--yes'], { ACTION: 'a' });
     expect(code).toBe(0);
     expect(stdout).toContain(
-      `The action token may be void too: put the value of "token" in ${rotation.records()[0]} into the environment variable ACTION.`,
+      `The action token may be revoked, too: put the value of "token" in ${rotation.records()[0]} into the environment variable ACTION.`,
     );
   });
 

@@ -141,7 +141,7 @@ export const alertCases: readonly AlertCase[] = [
     labels: { collector: 'dlq' },
     fires: { [REJECTED]: rising(4), 'delivery_rows_rejected_total{collector="events"}': flat(7) },
     at: 6,
-    says: '24 rows of dlq in a could not be parsed in the last 15 minutes. Metrics of it are incomplete: missing entries do not count as gone, firing alerts keep firing, and auto-cancel does not act.',
+    says: '24 rows of dlq in a could not be parsed in the last 15 minutes. Its metrics are incomplete: missing entries do not count as removed, firing alerts keep firing, and auto-cancel cancels nothing.',
     below: { 'none lately': { [REJECTED]: flat(7) } },
     idle: { [REJECTED]: flat(7) },
   },

@@ -102,7 +102,7 @@ describe.skipIf(!requireProgram('promtool'))('what is known of sight, by promtoo
     const expected = {
       exp_labels: { job: JOB, account: 'a', severity: 'warning' },
       exp_annotations: {
-        summary: 'Failure callbacks of a look stuck.',
+        summary: 'Failure callbacks of a seem stuck.',
         description: 'Still firing from before data went stale; current state unknown.',
         runbook_url: 'https://runbooks.example.com/delivery-watch/DeliveryFailureCallbackStuck.md',
         dashboard_url: 'https://grafana.example.com/d/delivery-watch-dlq?var-account=a',

@@ -119,7 +119,7 @@ describe('runner', () => {
     await run();
     await run();
     expect(slot.visible()).toEqual({ now: 'facts 2', committed: undefined });
-    const failure = { reason: 'store', message: 'the store did not commit: disk full' };
+    const failure = { reason: 'store', message: 'the store could not commit: disk full' };
     expect(round()).toMatchObject({ success: false, complete: true, consecutiveFailures: 2, failure });
     expect(round()?.dataAt).toBeDefined();
     full = false;

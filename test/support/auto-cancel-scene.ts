@@ -311,7 +311,7 @@ export async function createScene(section: object): Promise<Scene> {
     const written = lines.slice(read).map(line => told(line, action => names.get(action) ?? action));
     const left = log.lines.slice(logged).flatMap(({ fields, message }) => {
       const { dlqId, reason } = fields as { dlqId?: string; reason?: string };
-      return message.endsWith('left alone') ? [`left ${dlqId} ${reason}`] : [];
+      return message.endsWith('skipped') ? [`left ${dlqId} ${reason}`] : [];
     });
     [read, logged] = [lines.length, log.lines.length];
     return [...written, ...left].join('\n');

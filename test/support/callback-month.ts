@@ -64,23 +64,23 @@ function attemptLasts(random: Random): number {
     : Math.min(LONGEST_ATTEMPT, random.exponential(5000));
 }
 
-/** One message from `from` on. `hangsAt`: the attempt (0 is the first) that never ends. */
+/** One message from `from` on. `stuckAt`: the attempt (0 is the first) that never ends. */
 function course(
   random: Random,
   from: number,
   retries: number,
   fails: number,
-  hangsAt: number | undefined,
+  stuckAt: number | undefined,
   messageId: string,
 ): Run {
   const events: number[] = [];
   let at = from;
   for (let attempt = 0; ; attempt += 1) {
     events.push(Math.floor(at));
-    if (attempt === hangsAt) return { from, to: Number.POSITIVE_INFINITY, end: undefined, messageId, events };
+    if (attempt === stuckAt) return { from, to: Number.POSITIVE_INFINITY, end: undefined, messageId, events };
     at += attemptLasts(random);
     events.push(Math.floor(at));
-    const hasFailed = hangsAt !== undefined || random.chance(fails);
+    const hasFailed = stuckAt !== undefined || random.chance(fails);
     if (!hasFailed) return { from, to: at, end: 'SUCCESS', messageId, events };
     if (attempt === retries) return { from, to: at, end: 'FAIL', messageId, events };
     at += delayBefore(attempt + 1);

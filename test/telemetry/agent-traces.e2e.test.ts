@@ -238,10 +238,10 @@ describe('a receiver that does not receive', () => {
       const text = await (await fetch(`${url}/metrics`)).text();
       expect(text).toContain('delivery_up{account="a"} 1');
     });
-    expect(agent.stderr().match(/the receiver does not take spans/g)).toHaveLength(1);
+    expect(agent.stderr().match(/the trace receiver does not accept spans/g)).toHaveLength(1);
     if (answer !== undefined) {
       receiver.answer(200);
-      await agent.says(/the receiver takes spans again/);
+      await agent.says(/the trace receiver accepts spans again/);
       await eventually(async () => expect((await spansCounted(url)).exported).toBeGreaterThan(0));
     }
     agent.kill('SIGTERM');

@@ -87,7 +87,7 @@ describe('what waits in the outbox', () => {
     }
     expect(waits).toEqual([5, 10, 20, 40, 80, 160, 300, 300]);
     expect(rows.size).toBe(1);
-    expect(log.lines.map(({ message }) => message)).toEqual(['the receiver does not take spans']);
+    expect(log.lines.map(({ message }) => message)).toEqual(['the trace receiver does not accept spans']);
   });
 
   it('is sent again under the same ids when it could not be marked as sent', async () => {

@@ -33,7 +33,7 @@ it('has room for 10,000 traces of an account; what is more is counted by spans, 
   for (let number = 0; number < 100; number += 1) expect(queue.add(TWO_SPANS)).toBe(true);
   expect(queue.add(TWO_SPANS)).toBe(false);
   const said = () => log.lines.map(({ level, fields, message }) => [level, fields, message]);
-  const line = ['warn', { account: 'a', waiting: 10_000 }, 'no room for more traces of messages: new ones are dropped'];
+  const line = ['warn', { account: 'a', waiting: 10_000 }, 'the queue of message traces is full: new ones are dropped'];
   expect(said()).toEqual([line]);
   // All was taken, and the receiver is away again.
   queue.removed(MOST_WAITING);

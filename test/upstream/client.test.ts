@@ -198,7 +198,7 @@ describe('client', () => {
     const { reader } = createTestClient(service.url);
     await expect(allRows(reader.dlqPages({}, signal()))).rejects.toMatchObject({
       reason: 'invalid_response',
-      message: 'GET /v2/dlq: 1001 rows where 100 were asked for',
+      message: 'GET /v2/dlq: 1001 rows where 100 were requested',
     });
   });
 

@@ -38,7 +38,7 @@ describe('paginate', () => {
     );
     await expect(walk).rejects.toMatchObject({
       reason: 'invalid_response',
-      message: 'list: the same cursor came twice',
+      message: 'list: the service repeated a cursor',
     });
     expect(calls).toBe(4);
   });

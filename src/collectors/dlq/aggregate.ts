@@ -21,7 +21,7 @@ export type Dimension = keyof typeof DIMENSIONS;
 /** Stands for what an entry does not have. */
 const NONE = '__none__';
 const LONGEST = 200;
-/** Values that are told apart at most; more would be a hostile service's. */
+/** Maximum number of distinct values; more would be a hostile service's. */
 const MOST_VALUES = 10_000;
 
 /** What is added up over the entries of a selection. Times: milliseconds since the Unix epoch. */

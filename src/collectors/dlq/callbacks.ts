@@ -7,9 +7,9 @@ import { createRoster } from './roster.ts';
 export interface TrackerOptions {
   /** Whether an entry is tracked of whose failure callback the service says nothing. */
   track(entry: DlqEntry): boolean;
-  /** Milliseconds between the beginnings of two complete walks; after more than that, every sighting starts anew. */
+  /** Milliseconds between the beginnings of two complete walks; after more than that, every sighting starts over. */
   readonly maxGap: number;
-  /** Wall time less monotonic time, milliseconds. Where it jumps, the time between two walks is not what it seems: every sighting starts anew. */
+  /** Wall time less monotonic time, milliseconds. Where it jumps, the time between two walks is not what it seems: every sighting starts over. */
   readonly clockOffset?: () => number;
 }
 
@@ -41,7 +41,7 @@ export interface CallbackWalk {
   end(at: number): CallbackFacts;
 }
 
-/** Wall time that gains or loses so much on the monotonic clock between two walks, milliseconds, has been set. */
+/** Difference between wall and monotonic time between two walks, milliseconds, above which the clock was set. */
 const CLOCK_STEP = 30_000;
 /** Sightings of one account: a service that lists more has worse trouble than stuck callbacks, or is hostile. */
 export const MOST_SIGHTINGS = 10_000;

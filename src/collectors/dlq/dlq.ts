@@ -8,7 +8,7 @@ import type { TrackerOptions } from './callbacks.ts';
 import { chooseValues, type DlqFacts, type IsSuspected, toFacts } from './facts.ts';
 import { families, samples } from './families.ts';
 import { type Memory, restoreMemory, takeChanges } from './memory.ts';
-import { type Failure, MOST_OF_A_LOOK } from './reading.ts';
+import { type Failure, MOST_OF_A_READ } from './reading.ts';
 import {
   detectFromDateField,
   foldStep,
@@ -34,7 +34,7 @@ const filter = z.strictObject({
   match: z
     .partialRecord(z.enum(DLQ_FILTERS), z.union([z.string().min(1), z.number()], { error: 'must be text or a number' }))
     .refine(match => Object.keys(match).length > 0, { error: `must name at least one of ${DLQ_FILTERS.join(', ')}` })
-    .describe(`Query parameters of the DLQ list, all of which must match: ${DLQ_FILTERS.join(', ')}.`),
+    .describe(`Query parameters of the DLQ list; all must match: ${DLQ_FILTERS.join(', ')}.`),
 });
 
 const dimensions = Object.keys(DIMENSIONS) as Dimension[];
@@ -42,16 +42,16 @@ const dimensions = Object.keys(DIMENSIONS) as Dimension[];
 const options = z.strictObject({
   enabled: z.boolean().default(true).describe('Read the dead-letter queue.'),
   every: Duration.prefault('30s').describe(
-    'Time between two looks for new entries: one call when nothing is new. Filters are asked only when something is.',
+    'Interval between reads for new entries: one request if there are none. Filters are read only if there are new entries.',
   ),
   rescanEvery: Duration.prefault('10m').describe(
-    'Time between two complete walks of the queue and of each filter, which find removals: a call per 100 entries. A queue of less than 100 entries is read whole at every look.',
+    'Interval between complete walks of the queue and of each filter; walks find removals. One request per 100 entries. A queue of fewer than 100 entries is read completely at every interval `every`.',
   ),
   fromDateMeans: z
     .enum(['auto', 'entry', 'creation'], { error: 'must be auto, entry or creation' })
     .default('auto')
     .describe(
-      'Which time of an entry the service compares with `fromDate`: that of its entry into the queue or of its creation. `auto` asks the service, and takes it for creation until it has shown otherwise.',
+      'Time of an entry that the service compares with `fromDate`: its entry into the queue or its creation. `auto` probes the service and assumes `creation` until the service proves otherwise.',
     ),
   filters: z
     .array(filter)
@@ -60,18 +60,20 @@ const options = z.strictObject({
       error: 'must have a different name in each filter',
     })
     .default([])
-    .describe('Named selections of the queue, each counted by the service’s own filtering.'),
+    .describe('Named selections of the queue; the service does the filtering.'),
   breakdowns: z
     .array(z.enum(dimensions, { error: `must be one of ${dimensions.join(', ')}` }))
     .default(['urlHost', 'responseStatus'])
     .transform(all => [...new Set(all)])
-    .describe(`What the queue is broken down by: ${dimensions.join(', ')}.`),
+    .describe(`Dimensions by which the queue is broken down: ${dimensions.join(', ')}.`),
   maxSeriesPerBreakdown: z
     .int()
     .min(1)
     .max(10_000)
     .default(50)
-    .describe('Values of each dimension with series of their own, the largest; the others are shown as `__other__`.'),
+    .describe(
+      'Maximum number of series per dimension: those with the most entries. The rest is summed as `__other__`.',
+    ),
 });
 
 /** How failure callbacks are watched, as the rules need it. */
@@ -202,15 +204,15 @@ function nextWalk(
     if (!all.shown) return undefined;
     const isSmall = all.roster.size < ONE_PAGE && !all.walk;
     const look = isSmall
-      ? startComplete([all], context, MOST_OF_A_LOOK)
+      ? startComplete([all], context, MOST_OF_A_READ)
       : startSince([all], since(memory, now, context.meaning), context);
     return { stage: 'all', walk: look };
   }
   if (walk.stage === 'filters' || walk.walk.changes === 0 || filters.length === 0) return undefined;
-  // A complete walk of them that is under way goes on; a look beside it takes nothing from it.
+  // A complete walk of them that is under way goes on; a read for new entries beside it takes nothing from it.
   const isWhole = walk.walk.isComplete && !filters.some(selection => selection.walk);
   const look = isWhole
-    ? startComplete(filters, context, MOST_OF_A_LOOK)
+    ? startComplete(filters, context, MOST_OF_A_READ)
     : startSince(filters, since(memory, now, context.meaning), context);
   return { stage: 'filters', walk: look };
 }

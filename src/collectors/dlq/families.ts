@@ -6,14 +6,14 @@ import { LEFT_REASONS } from './selection.ts';
 
 export const CALLBACK_STATES = ['in_progress', 'success', 'fail', 'canceled', 'unknown'] as const;
 
-const WALKED = 'from the last complete walk in the background and what entered since';
+const WALKED = 'from the last complete walk in the background plus entries seen since';
 const REASONS =
-  'expired when they were in the queue for longer than retention.dlq, else removed; unknown where the retention is not configured';
+  'expired if they were in the queue for longer than retention.dlq, else removed; unknown if the retention is not configured';
 
 const breakdownOf = (label: string, what: string): Family =>
   gauge(
     `delivery_dlq_messages_by_${label}`,
-    `Messages in the whole dead-letter queue by ${what}, ${WALKED}. __none__: without one; __other__: those beyond dlq.maxSeriesPerBreakdown, summed. Adds up to delivery_dlq_messages. Shown where collect.dlq.breakdowns has it.`,
+    `Messages in the whole dead-letter queue by ${what}, ${WALKED}. __none__: no value; __other__: sum of all values beyond dlq.maxSeriesPerBreakdown. Sums to delivery_dlq_messages. Only if collect.dlq.breakdowns lists it.`,
     [label],
   );
 
@@ -35,7 +35,7 @@ export const breakdownFamilies = {
 export const filterFamilies = {
   filterMessages: gauge(
     'delivery_dlq_filter_messages',
-    `Messages in the dead-letter queue that match the filter, ${WALKED}. Filters overlap: do not sum over them.`,
+    `Messages in the dead-letter queue that match the filter, ${WALKED}. Filters may overlap: do not sum them.`,
     ['filter'],
   ),
   filterOldest: gauge(
@@ -50,17 +50,17 @@ export const filterFamilies = {
   ),
   filterOldestEntered: gauge(
     'delivery_dlq_filter_oldest_entered_timestamp_seconds',
-    `When the message that matches the filter and is in the queue longest entered it (from its dlqId, else when it was first seen), ${WALKED}. Absent when there is none.`,
+    `Entry time of the longest-queued message that matches the filter (from its dlqId, else when first seen), ${WALKED}. Absent when there is none.`,
     ['filter'],
   ),
   filterEntered: counter(
     'delivery_dlq_filter_entered_total',
-    'Messages that match the filter, first seen after its first complete walk, read in the background. A filter with another `match` counts anew.',
+    'Messages that match the filter and were first seen after its first complete walk in the background. Restarts at 0 when the filter’s `match` changes.',
     ['filter'],
   ),
   filterLeft: counter(
     'delivery_dlq_filter_left_total',
-    `Messages that match the filter and that a complete walk in the background no longer listed: ${REASONS}. A filter with another \`match\` counts anew.`,
+    `Messages that match the filter and that a complete walk in the background no longer found: ${REASONS}. Restarts at 0 when the filter’s \`match\` changes.`,
     ['filter', 'reason'],
   ),
 } as const;
@@ -78,7 +78,7 @@ export const families = {
   ),
   oldestEntered: gauge(
     'delivery_dlq_oldest_entered_timestamp_seconds',
-    `When the message that is in the dead-letter queue longest entered it (from its dlqId, else when it was first seen), ${WALKED}: what expiry counts from. Absent when the queue is empty.`,
+    `Entry time of the longest-queued message in the dead-letter queue (from its dlqId, else when first seen), ${WALKED}: expiry counts from this time. Absent when the queue is empty.`,
   ),
   ...breakdownFamilies,
   callbacks: gauge(
@@ -88,27 +88,27 @@ export const families = {
   ),
   suspected: gauge(
     'delivery_dlq_failure_callbacks_suspected',
-    'Failure callbacks that complete walks in the background saw in progress, by this agent’s own clock, for longer than their retries can take: they seem stuck. Only where the service reports the state of failure callbacks.',
+    'Failure callbacks that seem stuck: complete walks in the background saw them in progress, by the agent’s clock, for longer than all their retries can take. Only where the service reports callback states.',
     [],
   ),
   oldestInProgress: gauge(
     'delivery_dlq_failure_callback_oldest_in_progress_timestamp_seconds',
-    'When, by this agent’s own clock, a complete walk in the background first saw the failure callback in progress that has been in progress longest without a break. Absent when there is none.',
+    'When, by the agent’s clock, a complete walk in the background first saw the failure callback that has been in progress longest without interruption. Absent when none is in progress.',
     [],
   ),
   entered: counter(
     'delivery_dlq_entered_total',
-    'Messages first seen in the dead-letter queue after its first complete walk, read in the background. What enters and leaves between two looks is not seen.',
+    'Messages first seen in the dead-letter queue after its first complete walk in the background. Messages that enter and leave between two reads are not counted.',
   ),
   left: counter(
     'delivery_dlq_left_total',
-    `Messages that a complete walk in the background no longer listed: ${REASONS}.`,
+    `Messages that a complete walk in the background no longer found: ${REASONS}.`,
     ['reason'],
   ),
   ...filterFamilies,
   foundByRescan: counter(
     'delivery_dlq_found_by_rescan_total',
-    'Messages that only a complete walk in the background found, though a look for new entries had come after them.',
+    'Messages that only a complete walk in the background found: an earlier read of new entries should have listed them.',
   ),
   seriesDropped,
 } as const;

@@ -22,7 +22,7 @@ export interface Memory {
   foundByRescan: number;
   /** When the last look for new entries that came to an end began, milliseconds since the Unix epoch. */
   lookedAt: number | undefined;
-  /** Why looks for new entries wait for a complete walk: the last one found more than it may read. */
+  /** Why reads for new entries wait for a complete walk: the last one found more than it may read. */
   tooMuchNew: Implausible | undefined;
   /** Values of each dimension that have series. */
   members: ReadonlyMap<Dimension, Members>;
@@ -45,7 +45,7 @@ interface StoredSelection {
 
 const QUEUE = 'queue';
 
-/** The same name with another `match` is another selection, which counts anew. */
+/** The same name with another `match` is another selection, which counts from 0. */
 function keyOf(name: string, match: DlqQuery): string {
   const sorted = Object.entries(match).sort(([a], [b]) => (a < b ? -1 : 1));
   return `selection/${hash64(JSON.stringify([name, sorted])).toString(16)}`;

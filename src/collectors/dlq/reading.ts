@@ -8,7 +8,7 @@ import { type Meaning, splitTask, type Task } from './windows.ts';
 export interface Read {
   readonly selection: Selection;
   readonly rows: readonly DlqEntry[];
-  /** Rows of that part that could not be read, told with its last page: a part that is cut is read once more. */
+  /** Unreadable rows of that part, reported with its last page: a part that is cut is read once more. */
   readonly rejected: number;
 }
 
@@ -42,8 +42,8 @@ export interface Bound {
  * a hundred of which half may be empty. What is longer is a list that never ends.
  */
 export const MOST_OF_A_WALK: Bound = { entries: 2_000_000, pages: 40_000 };
-/** Of a look for new entries, which are kept until the last is read. More than that is left to the next complete walk. */
-export const MOST_OF_A_LOOK: Bound = { entries: 100_000, pages: 2000 };
+/** Of a read for new entries, which are kept until the last is read. More than that is left to the next complete walk. */
+export const MOST_OF_A_READ: Bound = { entries: 100_000, pages: 2000 };
 
 /** Requests that wait or are under way at the same time; the account's budget says how many are. */
 const READERS = 16;
@@ -86,7 +86,7 @@ export function startReading(
       sum.entries += entries;
       sum.pages += 1;
       const unit = (['entries', 'pages'] as const).find(each => sum[each] > most[each] * times);
-      if (unit) throw new Implausible(`the queue goes on after ${most[unit] * times} ${unit}: no more are read`);
+      if (unit) throw new Implausible(`the queue has more than ${most[unit] * times} ${unit}: reading stops`);
     }
   }
 

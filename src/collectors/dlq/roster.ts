@@ -32,7 +32,7 @@ export interface Roster {
   chunk(number: number): string | undefined;
 }
 
-/** Rows of the store hold so many entries: small enough to be written again when one of them goes. */
+/** Entries per row of the store: small enough to be rewritten when one of them goes. */
 const CHUNK = 4096;
 const SMALLEST = 64;
 /** Numbers of 32 bits that an entry has in a chunk: its hash, low half first, and seconds since the Unix epoch. */
@@ -78,7 +78,7 @@ export function createRoster(stored: ReadonlyMap<number, string> = new Map()): R
     }
   }
 
-  /** The table anew, at most a quarter full. */
+  /** Rebuilds the table, at most a quarter full. */
   function index(): void {
     let length = SMALLEST;
     while (size * 4 > length) length *= 2;
@@ -142,16 +142,16 @@ export function createRoster(stored: ReadonlyMap<number, string> = new Map()): R
     table[hole] = 0;
   }
 
-  /** `isAnew`: the table is made anew afterwards. */
-  function removeAt(number: number, chunk: Chunk, index: number, isAnew: boolean): void {
+  /** `isRebuilt`: the table is rebuilt afterwards. */
+  function removeAt(number: number, chunk: Chunk, index: number, isRebuilt: boolean): void {
     const { words, marks } = chunk;
     const at = index * WIDTH;
-    if (!isAnew) free(slotOf(words[at] as number, words[at + 1] as number));
+    if (!isRebuilt) free(slotOf(words[at] as number, words[at + 1] as number));
     chunk.count -= 1;
     size -= 1;
     const last = chunk.count * WIDTH;
     if (chunk.count !== index) {
-      const slot = isAnew ? undefined : slotOf(words[last] as number, words[last + 1] as number);
+      const slot = isRebuilt ? undefined : slotOf(words[last] as number, words[last + 1] as number);
       words.copyWithin(at, last, last + WIDTH);
       marks[index] = marks[chunk.count] as number;
       if (slot !== undefined) table[slot] = number * CHUNK + index + 1;
@@ -167,16 +167,16 @@ export function createRoster(stored: ReadonlyMap<number, string> = new Map()): R
     }
     if (gone === 0) return;
     // Where many go, it is cheaper to find places for those that stay than to close the gaps one by one.
-    const isAnew = gone * 4 > size;
+    const isRebuilt = gone * 4 > size;
     for (const [number, chunk] of [...chunks]) {
       for (let at = chunk.count - 1; at >= 0; at -= 1) {
         if (!isGone(chunk.marks[at] as number)) continue;
         const seconds = chunk.words[at * WIDTH + 2] as number;
-        removeAt(number, chunk, at, isAnew);
+        removeAt(number, chunk, at, isRebuilt);
         onRemoved(number, seconds);
       }
     }
-    if (isAnew) index();
+    if (isRebuilt) index();
   }
 
   for (const [number, text] of stored) {

@@ -7,7 +7,7 @@ import type { Memory } from './memory.ts';
 import {
   type Bound,
   type Failure,
-  MOST_OF_A_LOOK,
+  MOST_OF_A_READ,
   MOST_OF_A_WALK,
   type Read,
   type Reading,
@@ -35,7 +35,7 @@ export interface Walk {
   /** Whether all of each selection is read: an entry that is missing has left. */
   readonly isComplete: boolean;
   hasBegun: boolean;
-  /** What a look has read, until it is read to its end: of one that fails nothing is taken in. */
+  /** What a read for new entries has found, until it is complete: a failed one adds nothing. */
   held: Read[];
   isRead: boolean;
   /** Entries that came or went, as far as it is folded. */
@@ -60,7 +60,7 @@ function start(
   return { reading, selections, isComplete, ...progress, probe: undefined, callbacks: undefined };
 }
 
-/** The whole of some selections, which are small where it is a look for new entries. */
+/** The whole of some selections, which are small where it is a read for new entries. */
 export function startComplete(selections: readonly Selection[], context: RoundContext, most = MOST_OF_A_WALK): Walk {
   return start(selections.flatMap(planWalk), true, most, context);
 }
@@ -70,7 +70,7 @@ export function startSince(selections: readonly Selection[], from: number, conte
   return start(
     selections.map(selection => ({ selection, from })),
     false,
-    MOST_OF_A_LOOK,
+    MOST_OF_A_READ,
     context,
   );
 }
@@ -90,7 +90,7 @@ const goesOn = (reads: readonly Read[]): Step => ({ reads, isLast: false });
 
 export async function readStep(walk: Walk, { all, filters }: Memory): Promise<Step> {
   const { reading, selections, isComplete, held } = walk;
-  // Marks are cleared before anything is read: what a look finds from now on is there, whether this lists it or not.
+  // Marks are cleared before anything is read: what a read for new entries finds from now on is there, whether this lists it or not.
   if (isComplete && !walk.hasBegun) return goesOn([]);
   if (!walk.isRead) {
     const taken = await reading.take(PAGES_A_STEP);
@@ -103,7 +103,7 @@ export async function readStep(walk: Walk, { all, filters }: Memory): Promise<St
   if (held.length > 0) {
     const known = [all, ...filters].reduce((sum, { roster }) => sum + roster.size, 0);
     if (known > 2 * MOST_OF_A_WALK.entries) {
-      throw new Implausible(`${known} entries are known: no more are taken in before a complete walk`);
+      throw new Implausible(`${known} entries are known: no more are added before a complete walk`);
     }
     return goesOn(held.splice(0, PAGES_A_STEP));
   }
@@ -199,7 +199,7 @@ export const ONE_PAGE = 100;
  * queue would not fit into one page.
  */
 const ENTRY_OVERLAP = 60_000;
-/** What the service's default retries take together (30.7 h), and a little: an entry may be so much older than its entry. */
+/** What the service's default retries take together (30.7 h), and a little: an entry's creation may be this much earlier than its entry into the queue. */
 const LONGEST_RETRIES = 31 * 3_600_000;
 /** Pages that a quiet round may cost where `fromDate` means creation. */
 const FEW_PAGES = 5;

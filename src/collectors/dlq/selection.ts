@@ -47,7 +47,7 @@ export interface Doubt {
 /** Entries kept beyond the rows that may be theirs. So many more have surely left, whichever they are. */
 const MOST_IN_DOUBT = 10_000;
 
-/** How many it holds: of what can't be told apart, the rows that are there count, and not the entries that were. */
+/** How many it holds: of indistinguishable entries, the rows that are there count, and not the entries that were. */
 export const sizeOf = ({ roster, doubt }: Selection) => roster.size + (doubt ? doubt.rows - doubt.entries : 0);
 
 /** When an entry that does not tell when it came was first seen, by this process or one before it. */
@@ -70,7 +70,7 @@ export function dropWalk(selection: Selection, id: WalkId): void {
 
 /**
  * Takes in entries that a complete read listed; gives how many of them were not known. They become known when it ends.
- * `now`: milliseconds since the Unix epoch. `wasMissed`: whether a look should have found the entry.
+ * `now`: milliseconds since the Unix epoch. `wasMissed`: whether a read for new entries should have found the entry.
  */
 export function takeInWalk(
   { roster, walk }: Selection,
@@ -93,7 +93,7 @@ export function takeInWalk(
   return first;
 }
 
-/** Takes in entries that a look listed; gives how many of them were not known. `now`: milliseconds since the Unix epoch. */
+/** Adds entries that a read for new entries listed; gives how many of them were not known. `now`: milliseconds since the Unix epoch. */
 export function takeIn(selection: Selection, entries: readonly DlqEntry[], now: number): number {
   const { roster, walk, shown, doubt } = selection;
   let first = 0;

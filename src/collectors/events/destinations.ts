@@ -33,10 +33,10 @@ export function destinationReader(option: DestinationOption): (event: DeliveryEv
   return event => same(boundText(event[option] ?? NONE, LONGEST));
 }
 
-/** A destination that is not heard of for so long gives its place to another, milliseconds. */
+/** Idle time after which a destination gives its place to another, milliseconds. */
 const IDLE_AFTER = 86_400_000;
-const LOOK_EVERY = 60_000;
-/** A total that would be resumed is kept for so long, milliseconds. */
+const CHECK_EVERY = 60_000;
+/** How long a total that may be resumed is kept, milliseconds. */
 const KEPT = 30 * IDLE_AFTER;
 
 /** What was counted for one destination. */
@@ -50,7 +50,7 @@ export interface Counted {
   copy: DestinationTally | undefined;
 }
 
-/** Tallies by destination. At most so many have a place of their own at a time; what the others do is the remainder's. */
+/** Tallies by destination. At most `cap` have a tally of their own at a time; the others count in the remainder. */
 export interface Destinations {
   /** Tallies of those that have a place, and of the remainder once there is one, as they are now. */
   copies(): ReadonlyMap<string, DestinationTally>;
@@ -68,7 +68,7 @@ export interface StoredTally extends DestinationTally {
   readonly heard: number;
 }
 
-/** More names than this are not told apart. */
+/** Maximum number of distinct names. */
 const MOST_BEYOND = 10_000;
 
 /** `stored`: rows from before this process. */
@@ -113,7 +113,7 @@ export function createDestinations(
       .filter(([name, { heard }]) => name !== OTHER && time - heard >= IDLE_AFTER)
       .sort(([, a], [, b]) => a.heard - b.heard);
     if (idlest) placed.delete(idlest[0]);
-    else nextLook = time + LOOK_EVERY;
+    else nextLook = time + CHECK_EVERY;
     return idlest !== undefined;
   }
 

@@ -15,31 +15,38 @@ import type { TraceOptions } from './traces.ts';
 
 const options = z.strictObject({
   enabled: z.boolean().default(true).describe('Read the event log.'),
-  every: Duration.prefault('15s').describe('Time between two reads of the event log: a call per 1,000 new events.'),
-  window: Duration.prefault('5m').describe('How far back `delivery_events_recent` counts.'),
+  every: Duration.prefault('15s').describe(
+    'Interval between reads of the event log: one request per 1,000 new events.',
+  ),
+  window: Duration.prefault('5m').describe('Window of `delivery_events_recent`.'),
   overlap: Duration.prefault('60s').describe(
-    'How late an event may come into the log and be counted at once. So much is read again each time; lives of messages are followed so far behind.',
+    'How late an event may enter the log and still be counted by the next read. Every read repeats this span, and message lifecycles are computed this far behind the newest event.',
   ),
   lateSweep: Duration.prefault('30m').describe(
-    'How late an event may come into the log and still be counted: when it is so old, each minute is read once more.',
+    'How late an event may enter the log and still be counted. Each minute of the log is read once more when it is this old.',
   ),
   destination: z
     .enum(DESTINATIONS, { error: `must be one of ${DESTINATIONS.join(', ')}` })
     .default('none')
-    .describe('What the label `destination` is made from, if anything.'),
+    .describe('Source of the label `destination`; `none`: no such label.'),
   maxDestinations: z
     .int()
     .min(1)
     .max(10_000)
     .default(100)
-    .describe('Destinations with series of their own at a time; the others are counted as `__other__`.'),
-  destinationHistograms: z.boolean().default(false).describe('Whether the histograms of waits have that label, too.'),
+    .describe('Maximum number of destinations with their own series; the rest is counted as `__other__`.'),
+  destinationHistograms: z
+    .boolean()
+    .default(false)
+    .describe('Whether the wait-time histograms have the label `destination`, too.'),
   maxOpenMessages: z
     .int()
     .min(1)
     .max(10_000_000)
     .default(100_000)
-    .describe('Messages whose lives are followed at a time; beyond it the oldest are given up, and counted.'),
+    .describe(
+      'Maximum number of open messages that are tracked. Beyond it the oldest are dropped and counted in `delivery_messages_untracked_total`.',
+    ),
 });
 
 export type EventsOptions = z.output<typeof options>;
@@ -67,9 +74,9 @@ export interface EventsFacts {
 /** `sweep` is undefined between two ranges. */
 type Walk = { readonly tail: TailWalk } | { readonly sweep: RangeRead | undefined };
 
-const BEHIND = 'Followed through the log in the background, events.overlap behind its newest event.';
+const BEHIND = 'Computed from the log in the background, events.overlap behind its newest event.';
 
-/** The event log as counters of every event, the lives of messages, and recent states. */
+/** The event log as counters of every event, message lifecycles, and recent states. */
 export const events = defineKind({
   name: 'events',
   configKey: 'events',
@@ -77,49 +84,47 @@ export const events = defineKind({
   families: {
     recent: gauge(
       'delivery_events_recent',
-      'Events by state whose time lies in the last delivery_events_window_seconds before the last complete read of the log in the background, exact while they are not more than some 100,000. The log may be late; unknown is any state not listed here.',
+      'Events by state in the delivery_events_window_seconds before the last complete read of the log in the background; exact up to about 100,000 events. The log may lag. unknown: any state without a series of its own.',
       ['state'],
     ),
-    window: gauge(
-      'delivery_events_window_seconds',
-      'Length of the window that delivery_events_recent counts, as configured.',
-    ),
+    window: gauge('delivery_events_window_seconds', 'Window of delivery_events_recent, as configured.'),
     newest: gauge(
       'delivery_event_log_newest_timestamp_seconds',
-      'Time of the newest event ever seen in the log by reads in the background. No events is not the same as healthy: compare with the time now.',
+      'Time of the newest event ever read from the log in the background. An empty log does not prove health: compare with the current time.',
     ),
     total: counter(
       'delivery_events_total',
-      'Events by state, each counted once, from the first start of the agent on and across restarts; read in the background. What comes into the log later than events.lateSweep is not counted, nor what is late among more than two million events of that time.',
+      'Events by state, each counted once since the first start of the agent, across restarts; read in the background. Not counted: events that enter the log later than events.lateSweep, and late events once that span holds more than two million events.',
       ['state', 'destination'],
     ),
-    finished: counter('delivery_messages_finished_total', `Messages that ended, each once, by how. ${BEHIND}`, [
-      'outcome',
-      'destination',
-    ]),
+    finished: counter(
+      'delivery_messages_finished_total',
+      `Messages that ended, each counted once, by outcome. ${BEHIND}`,
+      ['outcome', 'destination'],
+    ),
     timeToDeliver: histogram(
       'delivery_message_time_to_deliver_seconds',
-      `Time from when a message was due (created, or later where its first event says so) until it was delivered, retries included. Only delivered messages whose creation is known. ${BEHIND}`,
+      `Time from when a message was due (its creation, or later if its first event says so) to its delivery, retries included. Only delivered messages whose creation is known. ${BEHIND}`,
       ['destination'],
     ),
     queueWait: histogram(
       'delivery_message_queue_wait_seconds',
-      `Time from when a message was due until its first attempt began. Only messages whose creation is known. ${BEHIND}`,
+      `Time from when a message was due to the start of its first attempt. Only messages whose creation is known. ${BEHIND}`,
       ['destination'],
     ),
     attempt: histogram(
       'delivery_attempt_duration_seconds',
-      `Time from the beginning of an attempt until its answer: success, or error. ${BEHIND}`,
+      `Time from the start of a delivery attempt to its result: success or error. ${BEHIND}`,
       ['result'],
     ),
     attempts: histogram(
       'delivery_message_attempts',
-      `Attempts of messages when they ended, by how they did. Only messages whose creation is known. ${BEHIND}`,
+      `Attempts per ended message, by outcome. Only messages whose creation is known. ${BEHIND}`,
       ['outcome'],
     ),
     inFlight: gauge(
       'delivery_messages_in_flight',
-      'Messages that were created and have not ended, at the last complete read of the log in the background. Those created before the log was read are left out.',
+      'Messages created but not ended, at the last complete read of the log in the background. Messages created before the first read are not included.',
     ),
     oldestInFlight: gauge(
       'delivery_oldest_in_flight_timestamp_seconds',
@@ -127,24 +132,24 @@ export const events = defineKind({
     ),
     overdue: counter(
       'delivery_messages_overdue_total',
-      `Messages that had not ended 300 seconds after they were due, each counted once and as soon as they are. ${BEHIND}`,
+      `Messages that had not ended 300 seconds after they were due, each counted once, at that moment. ${BEHIND}`,
     ),
     untracked: counter(
       'delivery_messages_untracked_total',
-      `Messages whose lives could not be followed: unknown_start ended without their creation being known, evicted were given up beyond events.maxOpenMessages or after 14 days. ${BEHIND}`,
+      `Messages whose lifecycle could not be tracked: unknown_start: ended, but their creation was never read; evicted: dropped beyond events.maxOpenMessages or after 14 days. ${BEHIND}`,
       ['reason'],
     ),
     gaps: counter(
       'delivery_event_log_gaps_total',
-      'Times the log read in the background had a hole, so that events are missing in the counters: it keeps less than the agent was down for, or went silent and then answered attempts that it never showed beginning.',
+      'Gaps found in the log in the background: event counters are too low. Either the log’s retention was shorter than the agent’s downtime, or the log went silent and then showed results of attempts whose start it never listed.',
     ),
     late: counter(
       'delivery_event_log_late_total',
-      'Events that came into the log later than events.overlap, found in the background; most by the sweep. They are in delivery_events_total; of their messages only the end is followed.',
+      'Events that entered the log later than events.overlap, found in the background, most by the sweep. They count in delivery_events_total; of their messages, only the end is tracked.',
     ),
     duplicates: counter(
       'delivery_event_log_duplicates_total',
-      'Rows that the log listed twice within one read in the background. They are not counted twice.',
+      'Rows that the log listed twice within one read in the background. Each is counted once.',
     ),
     seriesDropped,
   },

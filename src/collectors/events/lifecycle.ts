@@ -19,9 +19,9 @@ export interface Limits {
   readonly most: number;
 }
 
-/** A message is late when it has not ended so long after it was due, milliseconds. */
+/** Milliseconds after its due time at which a message that has not ended is late. */
 export const ON_TIME = 300_000;
-/** A message that nothing was heard of for so long after it was due is no longer followed: its end must have been lost. */
+/** Time after its due time at which a message without events is dropped: its end must have been lost. */
 const FORGOTTEN_AFTER = 14 * 86_400_000;
 /** Attempts that the log must have shown from beginning to answer, and nine of ten, before one without a beginning tells. */
 const EVIDENCE = 10;
@@ -29,8 +29,8 @@ const EVIDENCE = 10;
 const SILENCE = 60_000;
 
 /**
- * Follows the lives of messages through all events until the watermark, in the order of their times. Events before the floor
- * move lives on and count nothing.
+ * Tracks message lifecycles through all events until the watermark, in the order of their times. Events before the floor
+ * advance lifecycles and count nothing.
  */
 export function advanceTo(memory: Memory, watermark: number, limits: Limits): void {
   const { checkpoint } = memory;

@@ -47,13 +47,13 @@ export interface Checkpoint {
   floor: number;
   /** Time of the newest event ever seen. */
   newest: number | undefined;
-  /** Every identity after this is remembered. What is older can't be told from new, and is not read again. */
+  /** Every identity after this is remembered. Older events are indistinguishable from new ones and are not read again. */
   dedupeFrom: number;
   /** The last read that was complete asked for events until here, by our clock. */
   readTo: number;
   /** The last read that found anything new asked for events until here, by our clock. */
   foundAt: number;
-  /** The lives of messages are followed until here; later events may still be joined by earlier ones. */
+  /** Message lifecycles are tracked until here; later events may still be joined by earlier ones. */
   watermark: number;
   /** Time of the last event through which a life was followed. */
   lastFollowed: number;

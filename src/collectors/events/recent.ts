@@ -13,7 +13,7 @@ export const MOST_KEPT = 100_000;
 /** More than there are states: a key is a time and a state. */
 const STATES = 16;
 
-/** Exact up to `MOST_KEPT` different times and states; beyond that times are told apart less and less finely. */
+/** Exact up to `MOST_KEPT` different times and states; beyond that the resolution of times decreases. */
 export function createRecent(): Recent {
   let slice = 1;
   let counts = new Map<number, number>();

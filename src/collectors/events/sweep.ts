@@ -48,7 +48,7 @@ export function foldSweep(memory: Memory, range: RangeRead, limits: Limits): voi
     touched.add('log').add(row);
     const listed = range.rows?.get(identity);
     if (listed) memory.traces?.add(event, listed, true);
-    // Its place among the others is past. But an end is an end, and a message without one would be in flight for ever.
+    // Its place among the others is past. But without its end the message would stay in flight.
     if (isEnding(event.state)) follow(memory, event, limits, false);
   }
   checkpoint.sweptTo = Math.max(checkpoint.sweptTo, range.to);

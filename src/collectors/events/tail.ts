@@ -18,9 +18,9 @@ import { createRecent, type Recent } from './recent.ts';
 
 /** Times: milliseconds. */
 export interface TailOptions {
-  /** Recent events are counted for so long. */
+  /** Window of recent events. */
   readonly window: number;
-  /** What came so long ago is read again, for the log is late. */
+  /** Span that is read again, because the log is late. */
   readonly overlap: number;
   /** History to read at the very first start. */
   readonly backfill: number;
@@ -101,7 +101,7 @@ export function foldTail(memory: Memory, walk: TailWalk, range: RangeRead, optio
   for (const [identity, event] of range.events) {
     const isRecent = event.time >= walk.until - options.window;
     if (walk.refill && isRecent) recent?.add(event.state, event.time);
-    // What is too old to be told from new was read for recent events alone.
+    // Events too old to be deduplicated were read for the recent gauge alone.
     if (event.time < checkpoint.dedupeFrom || seen.has(identity)) continue;
     fresh.push(event);
     if (!walk.refill && isRecent) recent?.add(event.state, event.time);
@@ -115,7 +115,7 @@ export function foldTail(memory: Memory, walk: TailWalk, range: RangeRead, optio
   forgetMinutes(memory, checkpoint.sweptTo);
   boundMinutes(memory);
   // When an event is listed, all that are an overlap older are. As time goes by without anything new, those that are
-  // younger come of age, too; how long that was is told by one clock, ours, so that it need not agree with the service's.
+  // younger come of age, too; that time is measured by our clock alone, so that it need not agree with the service's.
   const settled = newest + (isLast ? Math.max(0, walk.until - checkpoint.foundAt) : 0);
   if (checkpoint.newest !== undefined) {
     advanceTo(memory, Math.max(settled - options.overlap, checkpoint.dedupeFrom - 1), options);
@@ -132,7 +132,7 @@ export function foldTail(memory: Memory, walk: TailWalk, range: RangeRead, optio
   touched.add('log').add('checkpoint');
 }
 
-/** The checkpoint of a quiet log is committed so often, milliseconds: it tells later how long the log was not read. */
+/** Interval at which the checkpoint of a quiet log is committed, milliseconds: it shows later how long the log was not read. */
 const SAVE_EVERY = 60_000;
 
 function firstCheckpoint(now: number, from: number, destination: string): Checkpoint {

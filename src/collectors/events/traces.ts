@@ -18,7 +18,7 @@ export interface TraceOptions {
   readonly account: string;
   /** Share of messages whose traces are kept although nothing was the matter with them. */
   readonly sampleRatio: number;
-  /** Has room for so many that are to be exported, and no more. */
+  /** Bounded queue of the traces that wait for export. */
   readonly queue: TraceQueue;
 }
 

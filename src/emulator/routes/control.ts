@@ -69,14 +69,14 @@ function settings({ state, faults }: ControlParts): Setting[] {
   return [
     {
       path: '/_emulator/faults',
-      help: 'what goes wrong: a fault or a list of them, which replaces the others',
+      help: 'active faults: one fault or a list, which replaces all others',
       show: () => ({ faults: faults.list() }),
       change: body => faults.replace(readFaults(body)),
       clear: () => faults.clear(),
     },
     {
       path: '/_emulator/log',
-      help: 'whether the service writes its event log: {"on": false}; what happens meanwhile is never listed',
+      help: 'whether the service writes its event log: {"on": false}; events in that time are never listed',
       show: () => ({ on: logView.on }),
       change(body) {
         const { data } = LogSwitch.safeParse(body);
@@ -89,7 +89,7 @@ function settings({ state, faults }: ControlParts): Setting[] {
     },
     {
       path: '/_emulator/dialect',
-      help: 'how the service speaks, such as {"eventTime": "number"}; options that are not named stay as they are',
+      help: 'API variant, such as {"eventTime": "number"}; options that are not named keep their value',
       show: () => ({ dialect: state.dialect }),
       change: body => changeDialect(state.dialect, body),
     },
@@ -99,14 +99,14 @@ function settings({ state, faults }: ControlParts): Setting[] {
 /** A page that says what this is. */
 function showHome({ scenario, description, accounts, endpoints }: About, all: readonly Setting[]): RequestHandler {
   const text = [
-    'An emulator of a hosted message-delivery service: made-up messages, none of them is ever sent.',
+    'Emulator of a hosted message-delivery service. Its messages are made up and never sent.',
     '',
     `Scenario ${scenario}: ${description}.`,
     '',
-    'With a bearer token, and the last two with the name and password of the account:',
+    'With a bearer token; the last two with user name and password of the account:',
     ...endpoints.map(endpoint => `  ${endpoint}`),
     '',
-    'Without one, what the emulator itself knows, and what can be changed with JSON while it runs:',
+    'Without a token: state and settings of the emulator; change settings with JSON while it runs:',
     '  GET /_emulator/state',
     ...all.flatMap(({ path, help, clear }) => [`  GET, POST${clear ? ', DELETE' : ''} ${path}`, `      ${help}`]),
     '',

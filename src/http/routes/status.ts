@@ -18,7 +18,7 @@ export function statusRoutes({ version, externalUrl, accounts, status, alerts, c
       const { host } = request.headers;
       const url = URL.parse(externalUrl ?? (hostOf(host) === undefined ? '' : `http://${host}`));
       if (!url) {
-        response.status(400).type('text').send('set server.externalUrl, or name a host in the request\n');
+        response.status(400).type('text').send('set server.externalUrl, or send a Host header\n');
         return;
       }
       response.json(
