@@ -1,16 +1,8 @@
 import { observeValue } from '../../metrics/family.ts';
-import { EVENT_STATES } from '../../model/message.ts';
-import {
-  byTime,
-  type Checkpoint,
-  close,
-  type Gauges,
-  isEnding,
-  type KeptEvent,
-  type Memory,
-  type OpenMessage,
-} from './memory.ts';
-import { BOUNDS, isAmongSlowest, type Outcome, observeAttempt, observeWait, type Result } from './tally.ts';
+import { EVENT_STATES, type Outcome } from '../../model/message.ts';
+import { byTime, isEnding, type KeptEvent } from './kept-event.ts';
+import { type Checkpoint, close, type Gauges, type Memory, type OpenMessage } from './memory.ts';
+import { BOUNDS, isAmongSlowest, observeAttempt, observeWait, type Result } from './tally.ts';
 
 export interface Limits {
   /** Milliseconds. */

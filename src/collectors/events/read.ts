@@ -2,7 +2,7 @@ import { hash64 } from '../../kit/hash64.ts';
 import { type DeliveryEvent, EVENT_STATES, type EventState } from '../../model/message.ts';
 import type { ListPage, Reader } from '../../upstream/api.ts';
 import { Implausible } from '../collector.ts';
-import { identityOf, type KeptEvent } from './memory.ts';
+import { identityOf, type KeptEvent } from './kept-event.ts';
 
 /** A range of the log is read whole, in whatever order its pages come; a longer one than this is cut. */
 export const MOST_PAGES = 20;

@@ -1,9 +1,5 @@
 import { createHistogram, type HistogramState, observeValue } from '../../metrics/family.ts';
-import { EVENT_STATES, type EventState } from '../../model/message.ts';
-
-/** How a message ends. */
-export const OUTCOMES = ['delivered', 'failed', 'cancelled'] as const;
-export type Outcome = (typeof OUTCOMES)[number];
+import { EVENT_STATES, type EventState, OUTCOMES, type Outcome } from '../../model/message.ts';
 
 /** How an attempt ends: the destination took the message, or did not. */
 export const RESULTS = ['success', 'error'] as const;
