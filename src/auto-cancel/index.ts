@@ -9,13 +9,12 @@ import { createDecisionLog } from './decision-log.ts';
 import { createEventLookUps } from './event-look-ups.ts';
 import { type Explanation, explain } from './explain.ts';
 import { type Journal, openJournal } from './journal.ts';
-import type { Judged } from './judge.ts';
 import { createMoments, type MomentsDeps } from './moments.ts';
 import { createNotices } from './notices.ts';
 import { journalNumbers } from './numbers.ts';
 import { rulesFor } from './options.ts';
 import { createSettling } from './settle.ts';
-import { accountReason, skipReason, staleReason } from './stages.ts';
+import { skipReason, staleReason } from './stages.ts';
 
 /** The door of this room: auto-cancel of one account, and the commands that operators give it. */
 export { type Answer, ask, type BrakeResult, type Command, createCommandHandler } from './commands.ts';
@@ -46,10 +45,6 @@ export interface AutoCancel {
   readonly isUsed: boolean;
   /** Does what is due: reads back what was sent, and after each complete walk decides. Throws StoreError and UpstreamError. */
   run(signal: AbortSignal): Promise<void>;
-  /** Judges one again, without asking the service. */
-  judge(sighting: CallbackSighting): Judged | undefined;
-  /** Why nothing at all would be done now, as one word; undefined when something would. */
-  holdReason(): string | undefined;
   /** Why the callback with this dlqId or messageId is or is not acted upon; undefined when it is not tracked. */
   explain(id: string): Explanation | undefined;
   /** For metrics. */
@@ -117,8 +112,6 @@ export async function createAutoCancel(deps: AutoCancelDeps): Promise<AutoCancel
         throw error;
       }
     },
-    judge,
-    holdReason: () => accountReason(moments.account()),
     explain: id =>
       explain(id, {
         account,
