@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { bareAddress } from '../kit/bare-address.ts';
+import { bareAddress } from '../kit/text.ts';
 import type { CallbackSighting, Silence } from '../model/callback.ts';
 import type { JournalTarget } from '../model/journal.ts';
 import { isSaneId } from '../upstream/api.ts';

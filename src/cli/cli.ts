@@ -1,7 +1,7 @@
 import { Command, CommanderError } from 'commander';
 import { version } from '../app/version.ts';
 import { ConfigError } from '../config/load.ts';
-import { printable } from '../kit/printable.ts';
+import { printable } from '../kit/text.ts';
 import { autoCancelCommand } from './auto-cancel.ts';
 import { checkConfigCommand } from './check-config.ts';
 import { demoCommand } from './demo.ts';

@@ -12,17 +12,6 @@ const SHORTEST_INTERVAL = 10;
 /** What asks more often is likely a mistake. */
 const USUAL_INTERVAL = 1000;
 
-/** The sections of `collect` as far as their values depend on each other. */
-interface Collected {
-  readonly flowControl: { readonly every: number; readonly watchEvery: number };
-  readonly dlq: {
-    readonly every: number;
-    readonly rescanEvery: number;
-    readonly filters: readonly { readonly name: string; readonly match: Readonly<Record<string, string | number>> }[];
-  };
-  readonly events: { readonly every: number; readonly overlap: number; readonly lateSweep: number };
-}
-
 function checkInterval(ms: number, path: Path, tell: Tell): void {
   if (ms < SHORTEST_INTERVAL) tell.fault(path, `must be at least ${formatDuration(SHORTEST_INTERVAL)}`);
   else if (ms < USUAL_INTERVAL) tell.warn(path, `is ${formatDuration(ms)}: that is more often than once a second`);
@@ -33,7 +22,11 @@ function checkTimeouts({ connectTimeout, timeout }: Config['upstream'], path: Pa
     tell.warn([...path, 'connectTimeout'], `is longer than timeout, ${formatDuration(timeout)}`);
 }
 
-function checkCollect({ flowControl, dlq, events }: Collected, at: (...keys: PropertyKey[]) => Path, tell: Tell): void {
+function checkCollect(
+  { flowControl, dlq, events }: Config['collect'],
+  at: (...keys: PropertyKey[]) => Path,
+  tell: Tell,
+): void {
   for (const key of ['every', 'watchEvery'] as const) checkInterval(flowControl[key], at('flowControl', key), tell);
   for (const key of ['every', 'rescanEvery'] as const) checkInterval(dlq[key], at('dlq', key), tell);
   checkInterval(events.every, at('events', 'every'), tell);
@@ -103,12 +96,12 @@ function checkRule(rule: Rule, { accounts }: Config, now: number, path: Path, te
 
 /** Values that each may be, and together are not what they look like. */
 export function checkSettings(config: Config, now: number, tell: Tell): void {
-  checkCollect(config.collect as unknown as Collected, (...keys) => ['collect', ...keys], tell);
+  checkCollect(config.collect, (...keys) => ['collect', ...keys], tell);
   for (const [index, account] of config.accounts.entries()) {
     const own = ['accounts', index, 'collect'];
     // What an account does not override is said where it stands.
     const at = (...keys: PropertyKey[]) => (tell.isGiven([...own, ...keys]) ? [...own, ...keys] : ['collect', ...keys]);
-    if (tell.isGiven(own)) checkCollect(account.collect as unknown as Collected, at, tell);
+    if (tell.isGiven(own)) checkCollect(account.collect, at, tell);
     const warning = overBudget(account);
     if (warning) tell.warn(['accounts', index, 'budget', 'requestsPerDay'], warning);
     const upstream = ['accounts', index, 'upstream'];

@@ -1,6 +1,6 @@
 import { BoundedMap } from '../../kit/bounded-map.ts';
-import { boundText } from '../../kit/bounded-text.ts';
 import { hashedId } from '../../kit/hashed-id.ts';
+import { boundText } from '../../kit/text.ts';
 import type { LifecycleTrace, PartialReason, TracedEvent, TraceQueue } from '../../model/lifecycle-trace.ts';
 import type { Outcome } from '../../model/message.ts';
 import { type DeliveryEvent, EVENT_STATES } from '../../model/message.ts';
