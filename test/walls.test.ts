@@ -267,6 +267,20 @@ describe('walls', () => {
     expect(loaders.length).toBeGreaterThan(1);
   });
 
+  it('no command is loaded for another, and the emulator for none that does without', () => {
+    const carried = (path: string): string[] => {
+      const found = new Set([path]);
+      for (const each of found) {
+        const text = readFileSync(join('src', each), 'utf8');
+        for (const [, imported = ''] of text.matchAll(/^(?:import|export) (?!type\b)[^;]*?from '(\.[^']+)'/gm))
+          found.add(normalize(join(dirname(each), imported)));
+      }
+      return [...found].filter(file => /^(cli|emulator|mixin)\//.test(file)).sort();
+    };
+    expect(carried('cli/cli.ts')).toEqual(['cli/cli.ts']);
+    expect(carried('cli/serve.ts')).toEqual(['cli/option-values.ts', 'cli/serve.ts', 'cli/until-stopped.ts']);
+  });
+
   it('time is taken only in kit/clock.ts', () => {
     const takers = files.filter(
       path =>

@@ -2,6 +2,7 @@ import type { Dispatcher } from 'undici';
 import { withDeadline } from '../kit/clock.ts';
 import type { CancelAnswer } from '../model/journal.ts';
 import type { Budget } from './budget.ts';
+import { isSaneId } from './call.ts';
 import { askedWait, type Outcome, reasonOfStatus, UpstreamError } from './errors.ts';
 import { type Observing, observeRequest } from './observed.ts';
 import { type Addresses, toUpstreamError } from './send.ts';
@@ -30,12 +31,6 @@ export interface WriterDeps extends Observing {
 const TEMPLATE = '/v2/workflows/dlq/callback/{dlqId}';
 const REQUEST = { endpoint: 'cancel', method: 'DELETE', template: TEMPLATE } as const;
 const WHAT = `${REQUEST.method} ${TEMPLATE}`;
-/** One whole segment of a path that no server, proxy or library could take for another. */
-const SANE_ID = /^[A-Za-z0-9_-]{1,200}$/;
-
-/** Whether an id can be sent. */
-export const isSaneId = (id: string) => SANE_ID.test(id);
-
 /** Bytes of an answer's body that are taken from the wire, so that its connection can be used again. Nothing is made of them. */
 const LARGEST_BODY = 64 * 1024;
 
