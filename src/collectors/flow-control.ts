@@ -3,11 +3,20 @@ import { Duration } from '../kit/duration.ts';
 import { createGlob } from '../kit/glob.ts';
 import { inTurns } from '../kit/turns.ts';
 import { gauge } from '../metrics/family.ts';
-import type { FlowControlFacts } from '../model/facts.ts';
 import type { FlowControlEntry } from '../model/message.ts';
 import type { Page } from '../upstream/api.ts';
 import { chooseRanked, createRanking, type Members, OTHER, seriesDropped } from './cap.ts';
 import { type Collector, defineKind, type Folded } from './collector.ts';
+
+/** What is known of an account's flow-control keys. */
+export interface FlowControlFacts {
+  /** Distinct keys that the service lists; undefined before it has. */
+  readonly keys: number | undefined;
+  readonly shown: readonly FlowControlEntry[];
+  /** Keys that are wanted and beyond the cap, and how many wait on them together. */
+  readonly beyondCap: number;
+  readonly beyondCapWaiting: number;
+}
 
 const globs = z.array(z.string().min(1)).max(1000).default([]);
 

@@ -1,10 +1,12 @@
 import { askedSpan } from '../auto-cancel/options.ts';
+import { enabledRounds } from '../collectors/index.ts';
 import { formatDuration } from '../kit/duration.ts';
+import { mostForReading } from '../upstream/options.ts';
 import type { Tell } from './faults.ts';
-import { overBudget } from './forecast.ts';
 import type { Config } from './schema.ts';
 
 type Path = readonly PropertyKey[];
+type Account = Config['accounts'][number];
 type Rule = Config['autoCancel']['rules'][number];
 
 /** Nothing changes so fast that it had to be asked for more often, and no service likes it. */
@@ -92,6 +94,27 @@ function checkRule(rule: Rule, { accounts }: Config, now: number, path: Path, te
       );
     }
   }
+}
+
+const DAY = 86_400_000;
+
+/**
+ * Requests a day that watching an account costs at least: those of rounds that find nothing new in lists of one page. That
+ * includes the complete walks of the dead-letter queue and of each filter. What it really costs, only the service can tell.
+ */
+function leastRequestsPerDay({ collect }: Account): number {
+  return [...enabledRounds(collect).values()]
+    .flatMap(rounds => Object.values(rounds))
+    .reduce((sum, { every, requests }) => sum + (DAY / every) * requests, 0);
+}
+
+/** What is said of a budget that can't pay for the least; undefined when it can. */
+function overBudget(account: Account): string | undefined {
+  const { budget } = account;
+  const most = Math.floor(Math.min(mostForReading(budget), (budget.requestsPerSecond * DAY) / 1000));
+  const least = Math.ceil(leastRequestsPerDay(account));
+  if (least <= most) return undefined;
+  return `watching costs at least ${least} requests a day, even if nothing is ever new and each list has one page, and the budget allows ${most} for reading: rounds will wait, and data will be older than configured`;
 }
 
 /** Values that each may be, and together are not what they look like. */

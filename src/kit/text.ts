@@ -29,3 +29,6 @@ export function bareAddress(text: string): string {
   if (/@|%(40|3f|23)/i.test(url.pathname)) return `${url.origin}/…`;
   return `${url.origin}${url.pathname}${url.search === '' && url.hash === '' ? '' : '?…'}`;
 }
+
+/** A label name of Prometheus. Those that begin with `__` are its own. */
+export const LABEL_NAME = /^(?!__)[a-zA-Z_][a-zA-Z0-9_]*$/;

@@ -1,7 +1,7 @@
 import { type Attributes, type HrTime, type Link, SpanKind, SpanStatusCode, TraceFlags } from '@opentelemetry/api';
 import type { Resource } from '@opentelemetry/resources';
 import type { ReadableSpan } from '@opentelemetry/sdk-trace';
-import { hashedId } from '../kit/hashed-id.ts';
+import { hashedId } from '../kit/hash.ts';
 import { serverAttributes } from '../kit/server-attributes.ts';
 import type { LifecycleTrace, TracedEvent } from '../model/lifecycle-trace.ts';
 import { EVENT_SEQUENCE, isEnd } from '../model/message.ts';

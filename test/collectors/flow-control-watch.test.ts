@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import type { FlowControlFacts } from '../../src/collectors/flow-control.ts';
 import { createFlowControl, flowControl } from '../../src/collectors/flow-control.ts';
-import type { FlowControlFacts } from '../../src/model/facts.ts';
 import { afterThisTest, createTestClient } from '../support/client.ts';
 import { json, startHttpService } from '../support/http-service.ts';
 

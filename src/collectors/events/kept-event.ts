@@ -1,4 +1,4 @@
-import { extendHash64 } from '../../kit/hash64.ts';
+import { extendHash64 } from '../../kit/hash.ts';
 import { EVENT_SEQUENCE, EVENT_STATES, isEnd } from '../../model/message.ts';
 
 /** One event as it is kept: texts are hashes, times are milliseconds since the Unix epoch. */

@@ -1,4 +1,4 @@
-import { hash64 } from '../../kit/hash64.ts';
+import { hash64 } from '../../kit/hash.ts';
 import { type DeliveryEvent, EVENT_STATES, type EventState } from '../../model/message.ts';
 import type { ListPage, Reader } from '../../upstream/api.ts';
 import { Implausible } from '../collector.ts';

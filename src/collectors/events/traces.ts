@@ -1,5 +1,5 @@
 import { BoundedMap } from '../../kit/bounded-map.ts';
-import { hashedId } from '../../kit/hashed-id.ts';
+import { hashedId } from '../../kit/hash.ts';
 import { boundText } from '../../kit/text.ts';
 import type { LifecycleTrace, PartialReason, TracedEvent, TraceQueue } from '../../model/lifecycle-trace.ts';
 import type { Outcome } from '../../model/message.ts';
