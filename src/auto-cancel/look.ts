@@ -8,12 +8,12 @@ import { type DlqListQuery, isUnanswerable, type ListPage, type Reader } from '.
 const MOST_PAGES = 100;
 
 /** The service went on listing other entries. */
-export class TooManyPages extends Error {
+class TooManyPages extends Error {
   override readonly name = 'TooManyPages';
 }
 
 /** The service answered, and what it answered does not tell what was asked. */
-export class Unreadable extends Error {
+class Unreadable extends Error {
   override readonly name = 'Unreadable';
 }
 

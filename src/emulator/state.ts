@@ -10,8 +10,6 @@ import { Tally, type Verdict } from './tally.ts';
 import type { Position, Timeline } from './timeline.ts';
 import { createWorld, type World, type WorldOptions } from './world.ts';
 
-export { DLQ_RETENTION_MS, LOG_RETENTION_MS } from './world.ts';
-
 /** A key that a test listed. */
 const SET_KEY = {
   running: 0,

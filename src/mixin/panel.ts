@@ -34,7 +34,7 @@ export interface RowSpec {
 const process = createProcessMetrics({ version: '', configHash: '', configLoadedAt: 0, endpoints: [] });
 
 /** A family of the agent itself; prom-client makes them, so there is no object to name. Throws when there is none. */
-export function agentFamily(name: string): Family {
+function agentFamily(name: string): Family {
   const family = process.source.families.find(family => family.name === name);
   if (!family) throw new RangeError(`the agent has no family ${name}`);
   return family;

@@ -12,7 +12,7 @@ export interface Limits {
 }
 
 /** A message is late when it has not ended so long after it was due, milliseconds. */
-export const ON_TIME = 300_000;
+const ON_TIME = 300_000;
 /** A message that nothing was heard of for so long after it was due is no longer followed: its end must have been lost. */
 const FORGOTTEN_AFTER = 14 * 86_400_000;
 /** Attempts that the log must have shown from beginning to answer, and nine of ten, before one without a beginning tells. */
