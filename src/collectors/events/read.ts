@@ -1,5 +1,6 @@
 import { hash64 } from '../../kit/hash.ts';
-import { type DeliveryEvent, EVENT_STATES, type EventState } from '../../model/message.ts';
+import { recordOf } from '../../kit/record.ts';
+import { type DeliveryEvent, EVENT_STATES } from '../../model/message.ts';
 import type { ListPage, Reader } from '../../upstream/api.ts';
 import { Implausible } from '../collector.ts';
 import { identityOf, type KeptEvent } from './kept-event.ts';
@@ -35,7 +36,7 @@ export function startRange(api: Reader, from: number, to: number, isDetailed: bo
   return { from, to, events: new Map(), rows, twice: [], rejected: 0, pages: 0, iterator };
 }
 
-const INDEX = Object.fromEntries(EVENT_STATES.map((state, index) => [state, index])) as Record<EventState, number>;
+const INDEX = recordOf(EVENT_STATES, (_, index) => index);
 
 /** Reads up to `pages` more of a range; says whether it has come to the end. */
 export async function readOn(
