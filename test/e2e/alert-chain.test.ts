@@ -121,7 +121,7 @@ describe.skipIf(!requireProgram('prometheus') || !requireProgram(ALERTMANAGER))(
     const [growing] = receiver.of('DeliveryDlqGrowing');
     expect(growing).toMatchObject({
       status: 'firing',
-      labels: { account: 'shop', filter: 'all', severity: 'warning', job: 'delivery-watch' },
+      labels: { account: 'shop', severity: 'warning', job: 'delivery-watch' },
       annotations: { summary: 'The dead-letter queue of shop is growing.' },
     });
     await dieAndComeBack(alertmanager, heal);

@@ -37,7 +37,7 @@ it('a queue without an end takes neither memory nor disk for good, and no count 
   const { process: agent, folder, scrape } = await startAgent(config);
   async function values(...names: string[]) {
     const { sum } = await scrape();
-    return names.map(name => sum(`delivery_dlq_${name}`, { filter: 'all' }));
+    return names.map(name => sum(`delivery_dlq_${name}`));
   }
   const memory = (name: 'VmRSS' | 'VmHWM') =>
     (Number(new RegExp(`${name}:\\s+(\\d+)`).exec(readFileSync(`/proc/${agent.pid}/status`, 'utf8'))?.[1]) * 1024) /

@@ -77,9 +77,9 @@ function faultsOf(expr: string): string[] {
 
 describe('the checks of expressions', () => {
   it.each([
-    ['sum(delivery_dlq_messages)', ['delivery_dlq_messages is summed over filter']],
-    ['sum without (filter) (delivery_dlq_messages)', ['delivery_dlq_messages is summed over filter']],
-    ['sum by (filter) (delivery_dlq_messages)', []],
+    ['sum(delivery_dlq_filter_messages)', ['delivery_dlq_filter_messages is summed over filter']],
+    ['sum without (filter) (delivery_dlq_filter_messages)', ['delivery_dlq_filter_messages is summed over filter']],
+    ['sum by (filter) (delivery_dlq_filter_messages)', []],
     ['sum(delivery_dlq_messages)', []],
     [
       'max without (instance) (delivery_dlq_message)',

@@ -1,3 +1,6 @@
+import { syncBuiltinESMExports } from 'node:module';
+import timers from 'node:timers/promises';
+
 /**
  * Loaded into a process before its program (`--import`): its clocks and timers run faster. FAST_CLOCK says how much, and since
  * when, in milliseconds since the Unix epoch: `1790000000000 10`. Processes with the same words agree about the time, whenever
@@ -14,3 +17,7 @@ globalThis.setTimeout = Object.assign(
   (callback: (...args: unknown[]) => void, ms = 0, ...args: unknown[]) => later(callback, ms / speed, ...args),
   later,
 ) as typeof setTimeout;
+
+const { setTimeout: sleep } = timers;
+timers.setTimeout = (ms = 0, value, options) => sleep(ms / speed, value, options);
+syncBuiltinESMExports();

@@ -1,7 +1,7 @@
-/** The code in the runbooks, and what kind each is: whoever follows one copies it. */
+/** The code in the runbooks, and what kind each is: operators copy it. */
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { basename } from 'node:path';
-import { collectors, LABEL_VALUES } from '../../src/collectors/index.ts';
+import { accountPlan, collectors, LABEL_VALUES } from '../../src/collectors/index.ts';
 import { configJsonSchema, type JsonSchema, withoutNull } from '../../src/config/json-schema.ts';
 import { BREAKERS } from '../../src/model/journal.ts';
 import { OUTCOMES } from '../../src/upstream/errors.ts';
@@ -33,10 +33,10 @@ const WORDS: ReadonlySet<string> = new Set([
   ...OUTCOMES,
   ...BREAKERS,
   ...rounds,
+  ...Object.keys(accountPlan.rounds),
   ...[...LABEL_VALUES.values()].flatMap(labels => Object.values(labels).flat()),
   ...[...knownSeries.values()].flat(),
-  // The whole queue, the job that scrapes, the status page, and a reason of failed rounds.
-  'all',
+  // The job that scrapes, the status page, and a reason of failed rounds.
   'delivery-watch',
   '/',
   'store',
