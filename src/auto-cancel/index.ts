@@ -1,6 +1,7 @@
 import type { Outbox } from '../alerts/index.ts';
 import type { Tracer } from '../kit/tracer.ts';
 import type { CallbackSighting } from '../model/callback.ts';
+import type { AutoCancelNumbers } from '../model/journal.ts';
 import type { Store } from '../store/store.ts';
 import type { Reader, Writer } from '../upstream/api.ts';
 import { judgeSighting } from './candidates.ts';
@@ -50,13 +51,6 @@ export interface AutoCancel {
   /** For metrics. */
   numbers(): AutoCancelNumbers;
 }
-
-export type AutoCancelNumbers = ReturnType<typeof journalNumbers> & {
-  /** Stuck callbacks at the last decision, by rule. */
-  readonly candidates: ReadonlyMap<string, number>;
-  /** Decisions to do nothing, since this process began. */
-  readonly skips: readonly { readonly rule: string; readonly reason: string; readonly count: number }[];
-};
 
 /** Milliseconds to wait after a run that failed. */
 const RETRY_DELAY_MS = 30_000;
