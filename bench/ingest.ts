@@ -9,6 +9,7 @@ import { load, table, targets, timingsOf } from './measure.ts';
 type Log = import('../src/kit/log.ts').Log;
 type Api = typeof import('../src/upstream/api.ts');
 type Collectors = typeof import('../src/collectors/index.ts');
+type Events = typeof import('../src/collectors/events/events.ts');
 type Sqlite = typeof import('../src/store/sqlite.ts');
 type Runner = typeof import('../src/scheduler/runner.ts');
 type Board = typeof import('../src/scheduler/board.ts');
@@ -71,7 +72,7 @@ const EVENTS = PAGES * ROWS;
 
 async function inMemory() {
   const { createReader, createPageSizes } = await load<Api>('upstream/api.js');
-  const { collectOptions, createEvents } = await load<Collectors>('collectors/index.js');
+  const { createEvents, events: kind } = await load<Events>('collectors/events/events.js');
   const asked: string[] = [];
   const api = createReader({
     sizes: createPageSizes(),
@@ -85,7 +86,7 @@ async function inMemory() {
       return { status: 200, body: JSON.parse(text), wait: undefined };
     },
   });
-  const events = createEvents(collectOptions.parse({ events: { destination: 'host', window: '1m' } }).events);
+  const events = createEvents(kind.options.parse({ destination: 'host', window: '1m' }));
   let memory = events.restore(STORED);
   let walk: Parameters<typeof events.observe>[0]['walk'];
   const signal = new AbortController().signal;
@@ -106,7 +107,8 @@ async function throughEverything(): Promise<{ ms: number; longest: number }> {
   const { openSqliteStore } = await load<Sqlite>('store/sqlite.js');
   const { createRunner } = await load<Runner>('scheduler/runner.js');
   const { createCollectorState } = await load<Board>('scheduler/board.js');
-  const { collectOptions, createEvents, withReader } = await load<Collectors>('collectors/index.js');
+  const { withReader } = await load<Collectors>('collectors/index.js');
+  const { createEvents, events: kind } = await load<Events>('collectors/events/events.js');
   const server = createServer((request, response) =>
     response.end(answer(new URL(request.url ?? '', 'http://x').searchParams)),
   );
@@ -116,7 +118,7 @@ async function throughEverything(): Promise<{ ms: number; longest: number }> {
   const { client, dispatcher, systemClock } = await createBenchClient(url, 'bench');
   const store = await openSqliteStore({ path: join(folder, 'store.db') });
   try {
-    const events = createEvents(collectOptions.parse({ events: { destination: 'host', window: '1m' } }).events);
+    const events = createEvents(kind.options.parse({ destination: 'host', window: '1m' }));
     await store.commit('a', [{ key: 'events/checkpoint', value: STORED.get('checkpoint') ?? null }]);
     const fail = (_fields: object, message: string) => {
       throw new Error(message);

@@ -3,7 +3,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { load, table, targets, timingsOf } from './measure.ts';
 
-type Collectors = typeof import('../src/collectors/index.ts');
+type FlowControl = typeof import('../src/collectors/flow-control.ts');
 type Api = typeof import('../src/upstream/api.ts');
 type Send = typeof import('../src/upstream/send.ts');
 type Dispatchers = typeof import('../src/upstream/dispatcher.ts');
@@ -56,7 +56,7 @@ export async function run(): Promise<string> {
   const { createReader, createPageSizes } = await load<Api>('upstream/api.js');
   const { createSend } = await load<Send>('upstream/send.js');
   const { createDispatcher } = await load<Dispatchers>('upstream/dispatcher.js');
-  const { collectOptions, createFlowControl } = await load<Collectors>('collectors/index.js');
+  const flow = await load<FlowControl>('collectors/flow-control.js');
   let body = Buffer.alloc(0);
   const server = createServer((_request, response) => response.end(body)).listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -78,7 +78,7 @@ export async function run(): Promise<string> {
     onMissing: () => undefined,
   });
   const signal = new AbortController().signal;
-  const flowControl = createFlowControl(collectOptions.parse({}).flowControl);
+  const flowControl = flow.createFlowControl(flow.flowControl.options.parse({}));
   let memory = flowControl.restore(new Map());
   const poll = async () => {
     const context = { api, round: 'list', now: Date.now(), memory, walk: undefined, signal };

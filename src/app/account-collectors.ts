@@ -1,12 +1,4 @@
-import {
-  type Collector,
-  createAccountPlan,
-  createDlq,
-  createEvents,
-  createFlowControl,
-  type DlqFacts,
-  withReader,
-} from '../collectors/index.ts';
+import { type Collector, createAccountPlan, createCollectors, type DlqFacts, withReader } from '../collectors/index.ts';
 import type { Config } from '../config/schema.ts';
 import type { Source } from '../metrics/family.ts';
 import type { RecordedAccount } from '../model/account.ts';
@@ -97,6 +89,8 @@ async function openCollector<Facts, Memory, Walk>(
   };
 }
 
+const isOfDlq = (each: OpenCollector): each is OpenCollector<DlqFacts> => each.state.collector === 'dlq';
+
 /** What an account's configuration enables, and its plan. */
 export async function openCollectors({ name, collect, retention }: AccountSettings, deps: Deps) {
   const { config, clock, backfill } = deps;
@@ -104,13 +98,13 @@ export async function openCollectors({ name, collect, retention }: AccountSettin
   const queue = deps.traceQueue(name);
   const traces = queue && { account: name, sampleRatio: config.tracing.lifecycle.sampleRatio, queue };
   const callbacks = callbackOptions(rulesOf(config, name), collect.dlq.rescanEvery, clock);
-  const services = { retention: retention.dlq ?? undefined, callbacks };
-  const flowControl = collect.flowControl.enabled ? await open(createFlowControl(collect.flowControl)) : undefined;
-  const dlq = collect.dlq.enabled ? await open(createDlq(collect.dlq, services)) : undefined;
-  const events = collect.events.enabled ? await open(createEvents(collect.events, { backfill, traces })) : undefined;
+  const services = { retention: retention.dlq ?? undefined, callbacks, backfill, traces };
+  const opened: OpenCollector[] = [];
+  for (const collector of createCollectors(collect, services)) opened.push(await open(collector));
+  const dlq = opened.find(isOfDlq);
   const plan = await open(createAccountPlan(() => readAccountFile(accountFile(config.store, name))));
   return {
-    all: [flowControl, dlq, events, plan].filter(each => each !== undefined),
+    all: [...opened, plan],
     dlqFacts: (): DlqFacts | undefined => dlq?.state.visible().now,
     plan: (): RecordedAccount | undefined => plan.state.visible().now?.record,
   };

@@ -73,16 +73,20 @@ export interface CollectorKind<Facts = unknown, F extends Families = Families> {
 }
 
 /** A collector that has a section of its own in the configuration. */
-export interface ConfiguredKind<Options = unknown, Facts = unknown, F extends Families = Families>
+export interface ConfiguredKind<Options = unknown, Facts = unknown, F extends Families = Families, Services = unknown>
   extends CollectorKind<Facts, F> {
   /** Its key under `collect`. */
   readonly configKey: string;
   readonly options: z.ZodType<Options & { readonly enabled: boolean }>;
   rounds(options: Options): Rounds;
+  /** For one account. `services`: what it is given of the account beside its options. */
+  create(options: Options, services: Services): Collector<Facts>;
 }
 
 /** Spells out a collector's types from its parts. */
-export const defineKind = <Options, Facts, F extends Families>(kind: ConfiguredKind<Options, Facts, F>) => kind;
+export const defineKind = <Options, Facts, F extends Families, Services>(
+  kind: ConfiguredKind<Options, Facts, F, Services>,
+) => kind;
 
 /**
  * One kind of thing that is watched, for one account. It reads (`observe`, the only IO, which may throw), folds (`fold`)

@@ -43,6 +43,16 @@ const options = z.strictObject({
 
 export type FlowControlOptions = z.output<typeof options>;
 
+/** What is known of an account's flow-control keys. */
+export interface FlowControlFacts {
+  /** Distinct keys that the service lists; undefined before it has. */
+  readonly keys: number | undefined;
+  readonly shown: readonly FlowControlEntry[];
+  /** Keys that are wanted and beyond the cap, and how many wait on them together. */
+  readonly beyondCap: number;
+  readonly beyondCapWaiting: number;
+}
+
 interface Memory {
   /** The keys within the cap in the last rounds. */
   readonly members: Members;
@@ -93,6 +103,7 @@ export const flowControl = defineKind({
     ...(watch.length > 0 && { watch: { every: watchEvery, requests: watch.length, priority: 'flow_control' } }),
   }),
   auxiliary: ['watch'],
+  create: createFlowControl,
   samples({ keys, shown, beyondCap, beyondCapWaiting }: FlowControlFacts) {
     const each = (pick: (entry: FlowControlEntry) => number | undefined) =>
       shown.flatMap(entry => {

@@ -2,11 +2,11 @@
 import { z } from 'zod';
 import { EVENT_STATES, OUTCOMES } from '../model/message.ts';
 import { accountPlan } from './account-plan.ts';
-import type { CollectorKind, ConfiguredKind, Rounds } from './collector.ts';
-import { dlq } from './dlq/dlq.ts';
+import type { Collector, CollectorKind, ConfiguredKind, Rounds } from './collector.ts';
+import { type DlqServices, dlq } from './dlq/dlq.ts';
 import { CALLBACK_STATES } from './dlq/families.ts';
 import { LEFT_REASONS } from './dlq/selection.ts';
-import { events } from './events/events.ts';
+import { type EventsServices, events } from './events/events.ts';
 import { UNTRACKED } from './events/tally.ts';
 import { flowControl } from './flow-control.ts';
 
@@ -25,16 +25,25 @@ export type CollectOptions = z.output<typeof collectOptions>;
 /** Everything whose rounds bring data of an account: the collectors, and its plan, which nothing configures. */
 export const dataSources: readonly CollectorKind[] = [...collectors, accountPlan];
 
-/** Cadences of the collectors that these sections enable, by their names. */
-export function enabledRounds(collect: CollectOptions): ReadonlyMap<string, Rounds> {
+/** The kinds that these sections enable, each with its section, in the order of the table. */
+function enabledKinds(collect: CollectOptions) {
   const sections: Readonly<Record<string, { readonly enabled: boolean }>> = collect;
-  return new Map(
-    collectors.flatMap(({ name, configKey, rounds }): [string, Rounds][] => {
-      const options = sections[configKey];
-      return options?.enabled ? [[name, rounds(options)]] : [];
-    }),
-  );
+  return collectors.flatMap(kind => {
+    const options = sections[kind.configKey];
+    return options?.enabled ? [{ kind, options }] : [];
+  });
 }
+
+/** What collectors are given of their account beside their options. */
+interface Services extends DlqServices, EventsServices {}
+
+/** The collectors that these sections enable, in the order of the table. */
+export const createCollectors = (collect: CollectOptions, services: Services): Collector[] =>
+  enabledKinds(collect).map(({ kind, options }) => kind.create(options, services));
+
+/** Cadences of the collectors that these sections enable, by their names. */
+export const enabledRounds = (collect: CollectOptions): ReadonlyMap<string, Rounds> =>
+  new Map(enabledKinds(collect).map(({ kind, options }) => [kind.name, kind.rounds(options)]));
 
 /** The same, and those of the plan: every value of the labels `collector` and `round` of such an account. */
 export const roundsOf = (collect: CollectOptions): ReadonlyMap<string, Rounds> =>
@@ -56,5 +65,3 @@ export { type Collector, withReader } from './collector.ts';
 export { type CallbackOptions, createDlq } from './dlq/dlq.ts';
 export type { DlqFacts } from './dlq/facts.ts';
 export { breakdownFamilies, filterFamilies } from './dlq/families.ts';
-export { createEvents } from './events/events.ts';
-export { createFlowControl } from './flow-control.ts';

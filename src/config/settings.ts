@@ -24,14 +24,14 @@ function checkTimeouts({ connectTimeout, timeout }: Config['upstream'], path: Pa
     tell.warn([...path, 'connectTimeout'], `is longer than timeout, ${formatDuration(timeout)}`);
 }
 
-function checkCollect(
-  { flowControl, dlq, events }: Config['collect'],
-  at: (...keys: PropertyKey[]) => Path,
-  tell: Tell,
-): void {
-  for (const key of ['every', 'watchEvery'] as const) checkInterval(flowControl[key], at('flowControl', key), tell);
-  for (const key of ['every', 'rescanEvery'] as const) checkInterval(dlq[key], at('dlq', key), tell);
-  checkInterval(events.every, at('events', 'every'), tell);
+function checkCollect(collect: Config['collect'], at: (...keys: PropertyKey[]) => Path, tell: Tell): void {
+  const { dlq, events } = collect;
+  // Keys that end in `every` are intervals, in any section.
+  for (const [section, options] of Object.entries(collect)) {
+    for (const [key, value] of Object.entries(options)) {
+      if (/^every$|Every$/.test(key) && typeof value === 'number') checkInterval(value, at(section, key), tell);
+    }
+  }
   if (events.overlap > events.lateSweep) {
     const [overlap, lateSweep] = [formatDuration(events.overlap), formatDuration(events.lateSweep)];
     tell.fault(at('events', 'overlap'), `is ${overlap}, and must be at most lateSweep, ${lateSweep}`);

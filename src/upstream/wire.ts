@@ -11,7 +11,7 @@ import {
 import { Rows, type RowsOf } from './json-reader.ts';
 
 /**
- * The only file that knows the service's field names. Liberal in spelling and type, because documented and real answers
+ * The only file that knows the field names of what is read; account-record.ts knows those of a token reset. Liberal in spelling and type, because documented and real answers
  * differ; a row it can't use is undefined, which the caller counts.
  */
 

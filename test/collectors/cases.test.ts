@@ -5,9 +5,7 @@ import {
   collectOptions,
   collectors,
   createAccountPlan,
-  createDlq,
-  createEvents,
-  createFlowControl,
+  createCollectors,
   dataSources,
 } from '../../src/collectors/index.ts';
 import { createExposition } from '../../src/metrics/exposition.ts';
@@ -32,15 +30,19 @@ interface Case {
 
 const fileName = (name: string) => name.replaceAll('_', '-');
 
-const create: Readonly<Record<string, (options: object, recorded: object | undefined) => Collector>> = {
-  flow_control: flowControl => createFlowControl(collectOptions.parse({ flowControl }).flowControl),
-  dlq: dlq => createDlq(collectOptions.parse({ dlq }).dlq),
-  events: events => createEvents(collectOptions.parse({ events }).events),
-  account: (_options, recorded) => createAccountPlan(async () => recorded),
-};
+/** The collector of that name, alone. */
+function create(name: string, options: object, recorded: object | undefined): Collector {
+  const key = collectors.find(kind => kind.name === name)?.configKey;
+  if (key === undefined) return createAccountPlan(async () => recorded);
+  const off = Object.fromEntries(Object.keys(collectOptions.shape).map(section => [section, { enabled: false }]));
+  if (!(key in off)) throw new Error(`collectOptions in src/collectors/index.ts has no section ${key}`);
+  const [collector] = createCollectors(collectOptions.parse({ ...off, [key]: { ...options, enabled: true } }), {});
+  if (!collector) throw new Error(`no collector ${name}`);
+  return collector;
+}
 
 async function collect(name: string, { now, options, stored = {}, answers, recorded, ...given }: Case) {
-  const collector = create[name]?.(options, recorded) as Collector;
+  const collector = create(name, options, recorded);
   const left = [...answers];
   const service = await startHttpService((request, response) => {
     // Several may be under way at the same time.
@@ -78,14 +80,15 @@ async function collect(name: string, { now, options, stored = {}, answers, recor
   return { text: exposition.render({ scope: 'everything', format: 'text', gzip: false }).toString(), changes };
 }
 
-describe.each(dataSources.map(({ name, families }) => [name, families] as const))('%s', (name, families) => {
-  const cases = globSync(`test/collectors/${fileName(name)}/*.json`).sort();
+describe.each(dataSources.map(({ name, families }) => [name, families] as const))('%s', (kind, families) => {
+  const folder = `test/collectors/${fileName(kind)}`;
+  const cases = globSync(`${folder}/*.json`).sort();
 
-  it('has cases', () => expect(cases.length).toBeGreaterThanOrEqual(3));
+  it('has cases', () => expect(cases.length, `cases in ${folder}/*.json`).toBeGreaterThanOrEqual(3));
 
   it.each(cases)('%s', async path => {
     const given = JSON.parse(readFileSync(path, 'utf8')) as Case;
-    const { text, changes } = await collect(name, given);
+    const { text, changes } = await collect(kind, given);
     await expect(text).toMatchFileSnapshot(`../../${path.replace(/json$/, 'prom')}`);
     if (given.changes !== 'elsewhere') expect(changes).toEqual(given.changes ?? []);
   });
@@ -93,7 +96,7 @@ describe.each(dataSources.map(({ name, families }) => [name, families] as const)
   it('names its metrics after itself and says in HELP that data is read in the background', () => {
     for (const { name, help } of Object.values(families)) {
       expect(name).toMatch(
-        /^delivery_(account|flow_control|dlq|events?|messages?|attempt|oldest_in_flight|series_dropped)/,
+        new RegExp(`^delivery_(${kind}_|events?_|messages?_|attempt|oldest_in_flight|series_dropped)`),
       );
       expect(help.includes('in the background') || help.includes('as configured'), help).toBe(true);
     }
@@ -103,8 +106,10 @@ describe.each(dataSources.map(({ name, families }) => [name, families] as const)
 it('the table of collectors has every collector there is', () => {
   const notCollectors = ['index.ts', 'collector.ts', 'cap.ts', 'account-plan.ts'];
   const files = readdirSync('src/collectors').filter(file => !notCollectors.includes(file));
-  expect(files.map(file => file.replace('.ts', '')).sort()).toEqual(
+  expect(files.map(file => file.replace('.ts', '')).sort(), 'files of src/collectors, and its table').toEqual(
     collectors.map(({ name }) => fileName(name)).sort(),
   );
-  expect(Object.keys(collectOptions.shape)).toEqual(collectors.map(({ configKey }) => configKey));
+  expect(Object.keys(collectOptions.shape), 'sections of collectOptions in src/collectors/index.ts').toEqual(
+    collectors.map(({ configKey }) => configKey),
+  );
 });

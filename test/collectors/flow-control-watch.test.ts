@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { FlowControlFacts } from '../../src/collectors/flow-control.ts';
-import { createFlowControl, flowControl } from '../../src/collectors/flow-control.ts';
+import { createFlowControl, type FlowControlFacts, flowControl } from '../../src/collectors/flow-control.ts';
 import { afterThisTest, createTestClient } from '../support/client.ts';
 import { json, startHttpService } from '../support/http-service.ts';
 

@@ -149,9 +149,11 @@ function firingCases(each: AlertCase): RuleTest[] {
   ];
 }
 
-/** The round without which a collector can't be read. */
-const roundOf = (collector: 'flow_control' | 'dlq' | 'events') => {
-  const round = { flow_control: 'list', dlq: 'new', events: 'tail' }[collector];
+/** The first or last round without which a collector can't be read: of several, the last reads everything. */
+const roundOf = (collector: string, which: 0 | -1 = 0) => {
+  const kind = collectors.find(({ name }) => name === collector);
+  const rounds = kind ? Object.keys(kind.rounds(kind.options.parse({}))) : [];
+  const round = rounds.filter(round => !kind?.auxiliary?.includes(round)).at(which);
   return `collector="${collector}",round="${round}"`;
 };
 
@@ -236,8 +238,7 @@ function partialCases({ alert, fires: input, at, idle, recovery = idle }: AlertC
   const { collector } = alertNamed(alert);
   if (!collector) return [];
   const [from, whole] = [at + 2, at + 120];
-  const round = { flow_control: 'list', dlq: 'full', events: 'tail' }[collector];
-  const labels = `collector="${collector}",round="${round}"`;
+  const labels = roundOf(collector, -1);
   const state: Input = {
     [`delivery_collector_success{${labels}}`]: () => 1,
     [`delivery_collector_data_complete{${labels}}`]: m => Number(m < from || m >= whole),

@@ -234,7 +234,7 @@ describe('runbooks', () => {
   it.each(alerts)('$name: what it means, how to look, what to do', ({ name }) => {
     const file = `docs/runbooks/${name}.md`;
     const text = existsSync(file) ? readFileSync(file, 'utf8') : '';
-    expect(text).toMatch(new RegExp(`^# ${name}\n`));
+    expect(text, file).toMatch(new RegExp(`^# ${name}\n`));
     const sections = [...text.matchAll(/^## (.*)\n\n([\s\S]*?)(?=\n## |$(?![\s\S]))/gm)];
     expect(sections.map(([, title]) => title)).toEqual(['What it means', 'How to look', 'What to do']);
     for (const [, title, body = ''] of sections) expect(body.trim().length, title).toBeGreaterThan(80);

@@ -81,7 +81,7 @@ export interface CallbackOptions extends TrackerOptions {
   readonly walkEvery?: number | undefined;
 }
 
-interface DlqServices {
+export interface DlqServices {
   /** Milliseconds that the account's plan keeps entries, where that is known. */
   readonly retention?: number | undefined;
   /** Without it, callbacks that are reported in progress are tracked, and none is suspected. */
@@ -111,6 +111,7 @@ export const dlq = defineKind({
   options,
   families,
   rounds: (options: DlqOptions) => cadences(options, options.rescanEvery),
+  create: createDlq,
   samples,
 });
 

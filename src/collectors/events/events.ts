@@ -44,7 +44,7 @@ const options = z.strictObject({
 
 export type EventsOptions = z.output<typeof options>;
 
-interface EventsServices {
+export interface EventsServices {
   /** Milliseconds of history to read at the very first start. */
   readonly backfill?: number | undefined;
   /** Undefined where messages are not traced. */
@@ -155,6 +155,7 @@ export const events = defineKind({
     }),
   }),
   auxiliary: ['sweep'],
+  create: createEvents,
   samples({ gauges, windowMs, log, destinations, labelled, beyondCap }: EventsFacts) {
     const one = (value: number) => [{ labels: {}, value }];
     const time = (ms: number | undefined) => (ms === undefined ? [] : one(ms / 1000));
