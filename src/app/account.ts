@@ -30,7 +30,9 @@ export interface Account extends Pick<AccountClient, 'at' | 'createWriter' | 'is
   start(): Promise<void>;
   /** Puts what was spent of the day's budget, and how fresh the data is, into the store. Rejects with StoreError. */
   save(): Promise<void>;
-  /** Ends its rounds, aborting what is under way, and saves. Nothing is asked afterwards. Rejects with StoreError. */
+  /** Ends its rounds, aborting what is under way. None begins afterwards. */
+  stop(): Promise<void>;
+  /** Stops, and saves. Nothing is asked afterwards. Rejects with StoreError. */
   close(): Promise<void>;
 }
 
@@ -85,6 +87,7 @@ export async function openAccount(settings: AccountSettings, deps: AccountDeps):
       );
     },
     save: upkeep.save,
+    stop: loops.close,
     async close() {
       await loops.close();
       await upkeep.save();

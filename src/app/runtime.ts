@@ -107,9 +107,8 @@ export async function createRuntime(loaded: LoadedConfig, deps: PartsDeps): Prom
     let starting: Promise<void> | undefined;
     async function stop(): Promise<void> {
       stopping.abort();
-      // What the store does not take now is reported when the parts are closed.
-      const closed = accounts.map(account => account.close().catch(() => undefined));
-      await Promise.all([loops.close(), starting, ...closed]);
+      // They save when the parts are closed, once: each time may wait for another process's lock.
+      await Promise.all([loops.close(), starting, ...accounts.map(account => account.stop())]);
     }
     closing.add('loops', stop);
     return {

@@ -22,11 +22,13 @@ interface Waiting<T> {
  * Group commit: everything added within one turn of the event loop goes into one `write`, so that it costs one fsync.
  * `write` blocks, and writes all of its items or throws; a long one gives steps, one a turn. A group weighs at most `limit`
  * (one item always fits); the next waits for another turn, so that other work gets in between. When a group fails, each of
- * its items is written alone, a turn each: a bad one fails by itself.
+ * its items is written alone, a turn each: a bad one fails by itself. `isOfAll`: errors that are no item's, with which all of
+ * a group fail at once.
  */
 export function createGroupCommit<T>(
   write: (items: readonly T[]) => Iterable<void> | void,
   limit: number,
+  isOfAll: (error: unknown) => boolean = () => false,
 ): GroupCommit<T> {
   let waiting: Waiting<T>[] = [];
   /** How many of those in front failed together and are to be written alone. */
@@ -58,7 +60,7 @@ export function createGroupCommit<T>(
       }
     } catch (error) {
       end();
-      if (group.length > 1) {
+      if (group.length > 1 && !isOfAll(error)) {
         waiting = [...group, ...waiting];
         alone = group.length;
       } else for (const { reject } of group) reject(error);

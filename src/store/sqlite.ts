@@ -60,7 +60,12 @@ function createSqliteStore({ db, file, assertInPlace, close }: Database): Store 
     }
   }
 
-  const groups = createGroupCommit(write, LARGEST_GROUP);
+  // Each of many accounts would wait as long, one after the other, and block the process.
+  const isLocked = (error: unknown) => {
+    const known = toStoreError(error, file);
+    return known instanceof StoreError && known.reason === 'locked';
+  };
+  const groups = createGroupCommit(write, LARGEST_GROUP, isLocked);
 
   return {
     async scan(account, prefix) {

@@ -47,18 +47,21 @@ export function createLargeBodies(): LargeBodies {
   return {
     turn() {
       let isMine = false;
+      let isOver = false;
       // One place for one answer, though its packed and its unpacked bytes may ask at the same time.
       let entering: Promise<void> | undefined;
       return {
         take(signal) {
           entering ??= enter(signal).then(() => {
-            isMine = true;
+            // What was read of it was not JSON, or all of it, while the rest of its packed bytes waited.
+            if (isOver) leave();
+            else isMine = true;
           });
           return entering;
         },
         end() {
           if (isMine) leave();
-          isMine = false;
+          [isMine, isOver] = [false, true];
         },
       };
     },

@@ -4,16 +4,20 @@ import { describe, expect, it } from 'vitest';
 import { createGroupCommit } from '../../src/store/group-commit.ts';
 
 /** A gathering whose writes are listed; a write with one of the `bad` items fails. */
-function setUp(limit = 100, bad: readonly string[] = []) {
+function setUp(limit = 100, bad: readonly string[] = [], isOfAll = () => false) {
   const writes: string[][] = [];
   const failed: string[][] = [];
-  const gathering = createGroupCommit<string>(items => {
-    if (items.some(item => bad.includes(item))) {
-      failed.push([...items]);
-      throw new Error(`bad ${items}`);
-    }
-    writes.push([...items]);
-  }, limit);
+  const gathering = createGroupCommit<string>(
+    items => {
+      if (items.some(item => bad.includes(item))) {
+        failed.push([...items]);
+        throw new Error(`bad ${items}`);
+      }
+      writes.push([...items]);
+    },
+    limit,
+    isOfAll,
+  );
   return { gathering, writes, failed };
 }
 
@@ -51,6 +55,17 @@ describe('gathering', () => {
     expect(failed).toEqual([['a', 'b', 'c'], ['b']]);
     await Promise.all(['d', 'e'].map(item => gathering.add(item, 1)));
     expect(writes.at(-1)).toEqual(['d', 'e']);
+  });
+
+  it('tries no item alone where what failed is no fault of one', async () => {
+    const bad = ['b'];
+    const { gathering, writes, failed } = setUp(100, bad, () => true);
+    const results = await Promise.allSettled(['a', 'b', 'c'].map(item => gathering.add(item, 1)));
+    expect(results.map(({ status }) => status)).toEqual(['rejected', 'rejected', 'rejected']);
+    expect([writes, failed]).toEqual([[], [['a', 'b', 'c']]]);
+    bad.pop();
+    await Promise.all(['a', 'b'].map(item => gathering.add(item, 1)));
+    expect(writes).toEqual([['a', 'b']]);
   });
 
   it('drains at once', () => {

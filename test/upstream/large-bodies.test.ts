@@ -38,6 +38,18 @@ it('takes one place for one answer, however often it asks', async () => {
   await held[3]?.take(signal());
 });
 
+it('gets back the place of one that ended while it waited', async () => {
+  const largeBodies = createLargeBodies();
+  const held = Array.from({ length: 4 }, () => largeBodies.turn());
+  for (const turn of held) await turn.take(signal());
+  const ended = largeBodies.turn();
+  const waited = ended.take(signal());
+  ended.end();
+  for (const turn of held) turn.end();
+  await waited;
+  await Promise.all(held.map(() => largeBodies.turn().take(signal())));
+});
+
 it('gives no turn to one that has stopped waiting', async () => {
   const largeBodies = createLargeBodies();
   const held = Array.from({ length: 4 }, () => largeBodies.turn());
