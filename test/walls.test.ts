@@ -149,11 +149,44 @@ function breaches(path: string, text: string): string[] {
   return found;
 }
 
+/** The first files, by path and text, that import each other in a circle, types included; empty where none do. */
+function cycleIn(texts: ReadonlyMap<string, string>): string[] {
+  const done = new Set<string>();
+  function visit(path: string, trail: readonly string[]): string[] {
+    if (trail.includes(path)) return [...trail.slice(trail.indexOf(path)), path];
+    if (done.has(path)) return [];
+    for (const [, imported = ''] of (texts.get(path) ?? '').matchAll(IMPORT)) {
+      if (!imported.startsWith('.')) continue;
+      const found = visit(normalize(join(dirname(path), imported)), [...trail, path]);
+      if (found.length > 0) return found;
+    }
+    done.add(path);
+    return [];
+  }
+  return [...texts.keys()].map(path => visit(path, [])).find(cycle => cycle.length > 0) ?? [];
+}
+
 const files = globSync('**/*.ts', { cwd: 'src' });
 
 describe('walls', () => {
   it.each(files)('%s stays within its walls', path => {
     expect(breaches(path, readFileSync(join('src', path), 'utf8'))).toEqual([]);
+  });
+
+  it('no file imports itself, however far round', () => {
+    expect(cycleIn(new Map(files.map(path => [path, readFileSync(join('src', path), 'utf8')])))).toEqual([]);
+  });
+
+  it('catches a planted cycle, types included', () => {
+    const planted = new Map([
+      ['main.ts', `import { a } from './kit/a.ts';`],
+      ['kit/a.ts', `import type { B } from './b.ts';\nexport const a: B = 1;`],
+      ['kit/b.ts', `export * from '../model/c.ts';`],
+      ['model/c.ts', `export type C = typeof import('../kit/a.ts').a;`],
+    ]);
+    expect(cycleIn(planted)).toEqual(['kit/a.ts', 'kit/b.ts', 'model/c.ts', 'kit/a.ts']);
+    planted.delete('model/c.ts');
+    expect(cycleIn(planted)).toEqual([]);
   });
 
   it('every pure file is there', () => expect([...PURE].filter(path => !files.includes(path))).toEqual([]));
@@ -256,6 +289,20 @@ describe('walls', () => {
     // These load each other; whoever else wants them has to wait for an import() that he asked for.
     expect(loaders.filter(path => !heavy.includes(path))).toEqual([]);
     expect(loaders.length).toBeGreaterThan(1);
+  });
+
+  it('no command is loaded for another, and the emulator for none that does without', () => {
+    const carried = (path: string): string[] => {
+      const found = new Set([path]);
+      for (const each of found) {
+        const text = readFileSync(join('src', each), 'utf8');
+        for (const [, imported = ''] of text.matchAll(/^(?:import|export) (?!type\b)[^;]*?from '(\.[^']+)'/gm))
+          found.add(normalize(join(dirname(each), imported)));
+      }
+      return [...found].filter(file => /^(cli|emulator|mixin)\//.test(file)).sort();
+    };
+    expect(carried('cli/cli.ts')).toEqual(['cli/cli.ts']);
+    expect(carried('cli/serve.ts')).toEqual(['cli/option-values.ts', 'cli/serve.ts', 'cli/until-stopped.ts']);
   });
 
   it('time is taken only in kit/clock.ts', () => {

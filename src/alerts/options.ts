@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { Duration, DurationOrZero } from '../kit/duration.ts';
-import { LABEL_NAME } from '../kit/label-name.ts';
 import { Secret } from '../kit/secret.ts';
+import { LABEL_NAME } from '../kit/text.ts';
 
 const text = z
   .union([z.string(), z.array(z.string()).min(1, { error: 'must not be empty' })], {

@@ -2,7 +2,8 @@ import { createRetry, type Retry } from '../kit/backoff.ts';
 import type { Clock } from '../kit/clock.ts';
 import type { Counter } from '../kit/counter.ts';
 import type { Log } from '../kit/log.ts';
-import type { Change, Store } from '../store/store.ts';
+import type { Change } from '../model/change.ts';
+import type { Store } from '../store/store.ts';
 import { fingerprintOf, type Notice } from './notice.ts';
 import type { Receiver } from './notifiers/receiver.ts';
 

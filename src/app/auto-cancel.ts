@@ -85,7 +85,7 @@ const policyOf = ({ autoCancel }: Config) =>
   createHash('sha256').update(JSON.stringify(autoCancel)).digest('hex').slice(0, 16);
 
 /** Auto-cancel of one account. Rejects with StoreError where its journal can't be read. */
-export function openAccountAutoCancel(account: Account, deps: AutoCancelDeps): Promise<AccountAutoCancel> {
+function openAccountAutoCancel(account: Account, deps: AutoCancelDeps): Promise<AccountAutoCancel> {
   const { config, alertStates } = deps;
   const { name } = account;
   return createAccountAutoCancel({

@@ -1,8 +1,11 @@
+import { prometheusRules } from '../alerts/promql.ts';
 import { allowedGap, judge, wantsUnreported } from '../auto-cancel/judge.ts';
 import { createTracker } from '../collectors/dlq/callbacks.ts';
+import { alertFamilies, collectorsOf, decidingRounds } from '../config/alerts.ts';
 import { ConfigError } from '../config/load.ts';
 import type { RuleCase } from '../config/rule-cases.ts';
 import type { Config } from '../config/schema.ts';
+import { ownFamilies } from '../metrics/own.ts';
 import type { Finding, Holds } from '../model/finding.ts';
 import type { DlqEntry } from '../model/message.ts';
 import { toDlqEntry } from '../upstream/wire.ts';
@@ -125,4 +128,16 @@ export function coverageOf(checks: readonly RuleCheck[]): Coverage {
     for (const { name, holds } of finding.predicates) rule.set(name, (rule.get(name) ?? new Set()).add(holds));
   }
   return coverage;
+}
+
+/** The alerts of a configuration as a Prometheus rule file (2.42 and newer), ready to be written as YAML. */
+export function printedRules(config: Config): object {
+  const { rules, evaluateEvery } = config.alerts;
+  return prometheusRules(rules, evaluateEvery, {
+    health: ownFamilies,
+    family: metric => alertFamilies.get(metric)?.family ?? { name: metric, labels: [] },
+    // That data is stale can be judged while it is.
+    collectorsOf: when => (when.kind === 'stale' ? [] : collectorsOf(when)),
+    roundsOf: collector => decidingRounds(collector, config),
+  });
 }

@@ -1,5 +1,5 @@
 import type { LoadedConfig } from '../config/load.ts';
-import { createClosing } from '../kit/closing.ts';
+import { withClosing } from '../kit/closing.ts';
 import { createExposition } from '../metrics/exposition.ts';
 import type { Source } from '../metrics/family.ts';
 import type { AccountStatus } from '../model/status.ts';
@@ -38,13 +38,12 @@ function gaugesOf(source: Source): Source {
 }
 
 /** Runs every round of every account once. An account that fails is part of the answer. */
-export async function collectOnce(
+export function collectOnce(
   loaded: LoadedConfig,
   deps: PartsDeps,
   options: { readonly signal: AbortSignal; readonly onProgress: (progress: Progress) => void },
 ): Promise<Snapshot> {
-  const closing = createClosing();
-  try {
+  return withClosing(async closing => {
     // It remembers nothing, and shall not keep a running agent's store from it.
     const store = { ...loaded.config.store, kind: 'memory' as const };
     const parts = await createParts({ ...loaded, config: { ...loaded.config, store } }, deps, closing);
@@ -90,7 +89,5 @@ export async function collectOnce(
       ),
       text: createExposition(sources).render({ scope: 'everything', format: 'text', gzip: false }).toString(),
     };
-  } finally {
-    await closing.close();
-  }
+  });
 }

@@ -1,5 +1,5 @@
 import type { LoadedConfig } from '../config/load.ts';
-import { createClosing } from '../kit/closing.ts';
+import { withClosing } from '../kit/closing.ts';
 import { MEAN_INTERVAL } from '../scheduler/loop.ts';
 import { mostForReading } from '../upstream/options.ts';
 import type { Account } from './account.ts';
@@ -61,25 +61,23 @@ async function measure(
 }
 
 function failureOf(account: Account): string | undefined {
-  const failed = account
+  return account
     .status()
     .collectors.flatMap(({ collector, rounds }) =>
       rounds.map(({ failure }) => failure && `${collector}: ${failure.message}`),
     )
     .find(failure => failure !== undefined);
-  return failed;
 }
 
 /**
  * What a configuration will cost, measured: every round is run twice, the first time to learn, the second to see what it
  * costs when nothing is new. Nothing is kept.
  */
-export async function planCosts(loaded: LoadedConfig, deps: PartsDeps, signal: AbortSignal): Promise<AccountPlan[]> {
-  const closing = createClosing();
-  try {
+export function planCosts(loaded: LoadedConfig, deps: PartsDeps, signal: AbortSignal): Promise<AccountPlan[]> {
+  return withClosing(async closing => {
     const config = { ...loaded.config, store: { ...loaded.config.store, kind: 'memory' as const } };
     const { accounts } = await createParts({ ...loaded, config }, deps, closing);
-    return await Promise.all(
+    return Promise.all(
       accounts.map(async (account, index): Promise<AccountPlan> => {
         const { budget } = config.accounts[index] as (typeof config.accounts)[number];
         // In order, so that each request is some round's.
@@ -99,7 +97,5 @@ export async function planCosts(loaded: LoadedConfig, deps: PartsDeps, signal: A
         };
       }),
     );
-  } finally {
-    await closing.close();
-  }
+  });
 }

@@ -1,5 +1,5 @@
-import { createHash } from 'node:crypto';
-import { bareAddress } from '../kit/bare-address.ts';
+import { hashedId } from '../kit/hash.ts';
+import { bareAddress } from '../kit/text.ts';
 import type { CallbackSighting, Silence } from '../model/callback.ts';
 import type { JournalTarget } from '../model/journal.ts';
 import { isSaneId } from '../upstream/api.ts';
@@ -7,12 +7,7 @@ import { type Judged, judge, modeOf } from './judge.ts';
 import { type AutoCancelOptions, MODES } from './options.ts';
 
 /** The same for one episode of one callback, in every process: an action is taken once. */
-function actionOf({ account, id, episode }: JournalTarget): string {
-  return createHash('sha256')
-    .update(JSON.stringify([account, id, episode]))
-    .digest('hex')
-    .slice(0, 32);
-}
+const actionOf = ({ account, id, episode }: JournalTarget) => hashedId([account, id, episode], 32);
 
 function targetOf(account: string, id: string | undefined, { entry, episode }: CallbackSighting): JournalTarget {
   const { dlqId, messageId, workflowRunId, url, workflowUrl, responseStatus } = entry;

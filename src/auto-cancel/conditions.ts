@@ -1,6 +1,5 @@
 import { z } from 'zod';
-import { bareAddress } from '../kit/bare-address.ts';
-import { printable } from '../kit/printable.ts';
+import { bareAddress, printable } from '../kit/text.ts';
 import type { Holds, Predicate } from '../model/finding.ts';
 import type { DlqEntry } from '../model/message.ts';
 import { createPattern, faultOfPattern } from './pattern.ts';

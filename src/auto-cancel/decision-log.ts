@@ -3,6 +3,7 @@ import type { Log } from '../kit/log.ts';
 import type { Tracer } from '../kit/tracer.ts';
 import type { FinalOutcome } from '../model/journal.ts';
 import type { ActionRef } from './journal-state.ts';
+import { urlOf } from './journal-state.ts';
 import type { Judged } from './judge.ts';
 
 /** Reports what was decided about each failure callback, once for each change, as a log line, a span and a count. */
@@ -60,8 +61,8 @@ export function createDecisionLog(deps: {
       last.set(action, outcome);
       const fields = { account, action, rule, mode, outcome };
       mark(fields);
-      const { dlqId, workflowRunId, workflowUrl, url, responseStatus } = target;
-      const line = { ...fields, dlqId, workflowRunId, url: workflowUrl ?? url, responseStatus };
+      const { dlqId, workflowRunId, responseStatus } = target;
+      const line = { ...fields, dlqId, workflowRunId, url: urlOf(target), responseStatus };
       if (outcome === 'planned') log.info(line, 'stuck failure callback would be cancelled');
       else if (outcome === 'gave_up' || outcome === 'rejected') log.error(line, 'failure callback was not cancelled');
       else log.info(line, 'auto-cancel action ended');

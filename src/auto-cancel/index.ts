@@ -1,6 +1,7 @@
 import type { Outbox } from '../alerts/index.ts';
 import type { Tracer } from '../kit/tracer.ts';
 import type { CallbackSighting } from '../model/callback.ts';
+import type { AutoCancelNumbers } from '../model/journal.ts';
 import type { Store } from '../store/store.ts';
 import type { Reader, Writer } from '../upstream/api.ts';
 import { judgeSighting } from './candidates.ts';
@@ -9,13 +10,12 @@ import { createDecisionLog } from './decision-log.ts';
 import { createEventLookUps } from './event-look-ups.ts';
 import { type Explanation, explain } from './explain.ts';
 import { type Journal, openJournal } from './journal.ts';
-import type { Judged } from './judge.ts';
 import { createMoments, type MomentsDeps } from './moments.ts';
 import { createNotices } from './notices.ts';
 import { journalNumbers } from './numbers.ts';
 import { rulesFor } from './options.ts';
 import { createSettling } from './settle.ts';
-import { accountReason, skipReason, staleReason } from './stages.ts';
+import { skipReason, staleReason } from './stages.ts';
 
 /** The door of this room: auto-cancel of one account, and the commands that operators give it. */
 export { type Answer, ask, type Command, createCommandHandler, type StopResult } from './commands.ts';
@@ -46,22 +46,11 @@ export interface AutoCancel {
   readonly isUsed: boolean;
   /** Does what is due: reads back what was sent, and after each complete walk decides. Throws StoreError and UpstreamError. */
   run(signal: AbortSignal): Promise<void>;
-  /** Judges one again, without asking the service. */
-  judge(sighting: CallbackSighting): Judged | undefined;
-  /** Why nothing at all would be done now, as one word; undefined when something would. */
-  holdReason(): string | undefined;
   /** Why the callback with this dlqId or messageId is or is not acted upon; undefined when it is not tracked. */
   explain(id: string): Explanation | undefined;
   /** For metrics. */
   numbers(): AutoCancelNumbers;
 }
-
-export type AutoCancelNumbers = ReturnType<typeof journalNumbers> & {
-  /** Stuck callbacks at the last decision, by rule. */
-  readonly candidates: ReadonlyMap<string, number>;
-  /** Decisions to do nothing, since this process began. */
-  readonly skips: readonly { readonly rule: string; readonly reason: string; readonly count: number }[];
-};
 
 /** Milliseconds to wait after a run that failed. */
 const RETRY_DELAY_MS = 30_000;
@@ -117,8 +106,6 @@ export async function createAutoCancel(deps: AutoCancelDeps): Promise<AutoCancel
         throw error;
       }
     },
-    judge,
-    holdReason: () => accountReason(moments.account()),
     explain: id =>
       explain(id, {
         account,

@@ -11,7 +11,7 @@ export interface LimitClock {
 }
 
 /** Difference between wall and monotonic time, milliseconds, above which the clock was set. */
-export const CLOCK_STEP = 30_000;
+const CLOCK_STEP = 30_000;
 /** The longest window. What was done before the clock was set forward is as old as that by then, and the wall clock counts again. */
 const LONGEST_WINDOW = 24 * 3_600_000;
 

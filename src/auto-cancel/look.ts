@@ -8,12 +8,12 @@ import { type DlqListQuery, isUnanswerable, type ListPage, type Reader } from '.
 const MOST_PAGES = 100;
 
 /** The service went on listing other entries. */
-export class TooManyPages extends Error {
+class TooManyPages extends Error {
   override readonly name = 'TooManyPages';
 }
 
 /** The service answered, but the answer does not settle the question. */
-export class Unreadable extends Error {
+class Unreadable extends Error {
   override readonly name = 'Unreadable';
 }
 

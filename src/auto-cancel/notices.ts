@@ -1,5 +1,6 @@
 import type { Notice, Outbox, Posting } from '../alerts/index.ts';
 import type { JournalEntry, JournalTarget } from '../model/journal.ts';
+import { urlOf } from './journal-state.ts';
 import type { Rule } from './options.ts';
 
 /** Milliseconds for which Alertmanager holds such a notice: longer than it usually waits before it tells of a group again. */
@@ -38,10 +39,11 @@ function wordsOf(entry: Notified): { readonly name: string; readonly summary: st
 }
 
 /** What the callback would have reported to its owner. */
-function annotationsOf({ workflowRunId, workflowUrl, url, responseStatus, dlqId, messageId }: JournalTarget) {
+function annotationsOf(target: JournalTarget) {
+  const { workflowRunId, responseStatus, dlqId, messageId } = target;
   const all = {
     workflow_run_id: workflowRunId,
-    url: workflowUrl ?? url,
+    url: urlOf(target),
     response_status: responseStatus,
     dlq_id: dlqId,
     message_id: messageId,

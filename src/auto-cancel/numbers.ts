@@ -1,12 +1,16 @@
-import { BREAKERS, FINAL_OUTCOMES } from '../model/journal.ts';
+import { type AutoCancelNumbers, BREAKERS, FINAL_OUTCOMES } from '../model/journal.ts';
 import { actionsLeft, ruleActionsLeft } from './brakes.ts';
 import type { JournalState } from './journal-state.ts';
 import { modeOf } from './judge.ts';
 import type { LimitClock } from './limit-clock.ts';
 import type { AutoCancelOptions } from './options.ts';
 
-/** What the journal says of an account's rules, for its metrics. Times: milliseconds since the Unix epoch. */
-export function journalNumbers(options: AutoCancelOptions, state: JournalState, time: LimitClock) {
+/** What the journal says of an account's rules, for its metrics. */
+export function journalNumbers(
+  options: AutoCancelOptions,
+  state: JournalState,
+  time: LimitClock,
+): Omit<AutoCancelNumbers, 'candidates' | 'skips'> {
   const { rules } = options;
   const actions = new Map<string, { rule: string; mode: string; outcome: string; count: number }>();
   for (const rule of rules) {
@@ -26,9 +30,7 @@ export function journalNumbers(options: AutoCancelOptions, state: JournalState, 
     actions: [...actions.values()],
     breakers: new Map(BREAKERS.map(breaker => [breaker, state.breakers.has(breaker)] as const)),
     isPaused: state.paused !== undefined,
-    /** When the oldest cancel of a rule was intended whose end is not known. */
     unresolved,
-    /** Cancels that the limits leave: of all rules, then of each. */
     budget: [
       { rule: undefined, left: actionsLeft(options, state, now) },
       ...rules.map(rule => ({ rule: rule.name, left: ruleActionsLeft(rule, state, now) })),

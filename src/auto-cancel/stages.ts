@@ -94,7 +94,7 @@ const walkStage: AccountStage = {
 };
 
 /** What holds for all callbacks of an account. */
-const ACCOUNT_STAGES: readonly AccountStage[] = [
+export const ACCOUNT_STAGES: readonly AccountStage[] = [
   walkStage,
   {
     name: 'pause',
@@ -255,8 +255,6 @@ const DECIDE_STAGES = STAGES.filter(({ asked }) => asked.includes('decide'));
 
 /** Why the walk that is decided upon can't be relied on. */
 export const staleReason = (moment: AccountMoment) => walkStage.check(moment);
-/** Why nothing at all may be done in the account. */
-export const accountReason = (moment: AccountMoment) => firstReason(ACCOUNT_STAGES, moment);
 /** Why this callback is left alone. */
 export const skipReason = (moment: CallbackMoment) => firstReason(DECIDE_STAGES, moment);
 /** Why a request whose intent is written must not be sent. */

@@ -1,16 +1,27 @@
 import { Command, CommanderError } from 'commander';
 import { version } from '../app/version.ts';
-import { ConfigError } from '../config/load.ts';
-import { printable } from '../kit/printable.ts';
-import { autoCancelCommand } from './auto-cancel.ts';
-import { checkConfigCommand } from './check-config.ts';
-import { demoCommand } from './demo.ts';
-import { emulateCommand } from './emulate.ts';
-import { planCommand } from './plan.ts';
-import { rotateTokenCommand } from './rotate-token.ts';
-import { rulesCommand } from './rules.ts';
-import { serveCommand } from './serve.ts';
-import { snapshotCommand } from './snapshot.ts';
+import { ConfigError } from '../config/faults.ts';
+import { printable } from '../kit/text.ts';
+
+/** Every command, in the order of the help. Only the one that is run is loaded: an agent carries neither demo nor mixin. */
+const COMMANDS: ReadonlyMap<string, () => Promise<Command>> = new Map([
+  ['serve', async () => (await import('./serve.ts')).serveCommand()],
+  ['snapshot', async () => (await import('./snapshot.ts')).snapshotCommand()],
+  ['plan', async () => (await import('./plan.ts')).planCommand()],
+  ['demo', async () => (await import('./demo.ts')).demoCommand()],
+  ['emulate', async () => (await import('./emulate.ts')).emulateCommand()],
+  ['check-config', async () => (await import('./check-config.ts')).checkConfigCommand()],
+  ['auto-cancel', async () => (await import('./auto-cancel.ts')).autoCancelCommand()],
+  ['rules', async () => (await import('./rules.ts')).rulesCommand()],
+  ['rotate-token', async () => (await import('./rotate-token.ts')).rotateTokenCommand()],
+]);
+
+/** The commands that a command line needs: its own; for help, and for what names none, all. */
+async function commandsFor([first = '']: readonly string[]): Promise<Command[]> {
+  if (first === '--version' || first === '-V') return [];
+  const load = COMMANDS.get(first);
+  return load ? [await load()] : Promise.all([...COMMANDS.values()].map(load => load()));
+}
 
 /** Runs one command line. Gives the exit code: 0 done, 1 the work failed, 2 bad usage or configuration. */
 export async function runCli(argv: readonly string[]): Promise<number> {
@@ -24,20 +35,7 @@ export async function runCli(argv: readonly string[]): Promise<number> {
     .description('Prometheus exporter and alerting agent for a hosted message-delivery service')
     .version(version)
     .exitOverride();
-  const commands = [
-    serveCommand(),
-    snapshotCommand(),
-    planCommand(),
-    demoCommand(),
-    emulateCommand(),
-    checkConfigCommand(),
-    autoCancelCommand(),
-    rulesCommand(),
-    rotateTokenCommand(),
-  ];
-  for (const command of commands) {
-    program.addCommand(command.copyInheritedSettings(program));
-  }
+  for (const command of await commandsFor(argv)) program.addCommand(command.copyInheritedSettings(program));
   try {
     await program.parseAsync(argv, { from: 'user' });
     return 0;

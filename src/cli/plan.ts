@@ -3,7 +3,7 @@ import { type AccountPlan, planCosts } from '../app/plan.ts';
 import { loadConfig } from '../config/load.ts';
 import { systemClock } from '../kit/clock.ts';
 import { formatDuration } from '../kit/duration.ts';
-import { printable } from '../kit/printable.ts';
+import { printable } from '../kit/text.ts';
 import { toTable } from './table.ts';
 import { stopSignal } from './until-stopped.ts';
 

@@ -1,6 +1,5 @@
 import { Command } from 'commander';
-import { printedRules } from '../app/alert-rules.ts';
-import { type Coverage, coverageOf, type RuleCheck, testRules } from '../app/offline.ts';
+import { type Coverage, coverageOf, printedRules, type RuleCheck, testRules } from '../app/offline.ts';
 import { formatFault, loadConfig } from '../config/load.ts';
 import { readRuleCase } from '../config/rule-cases.ts';
 import { writeYaml } from '../config/yaml-file.ts';

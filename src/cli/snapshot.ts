@@ -2,7 +2,7 @@ import { Command, Option } from 'commander';
 import { collectOnce, type Progress, type Snapshot } from '../app/once.ts';
 import { loadConfig } from '../config/load.ts';
 import { systemClock } from '../kit/clock.ts';
-import { printable } from '../kit/printable.ts';
+import { printable } from '../kit/text.ts';
 import { toTable } from './table.ts';
 import { stopSignal } from './until-stopped.ts';
 

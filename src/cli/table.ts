@@ -1,4 +1,4 @@
-import { printable } from '../kit/printable.ts';
+import { printable } from '../kit/text.ts';
 
 /** Rows in aligned columns, two blanks apart; columns named in `right` are aligned to the right. */
 export function toTable(

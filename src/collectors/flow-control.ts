@@ -8,6 +8,16 @@ import type { Page } from '../upstream/api.ts';
 import { chooseRanked, createRanking, type Members, OTHER, seriesDropped } from './cap.ts';
 import { type Collector, defineKind, type Folded } from './collector.ts';
 
+/** What is known of an account's flow-control keys. */
+export interface FlowControlFacts {
+  /** Distinct keys that the service lists; undefined before it has. */
+  readonly keys: number | undefined;
+  readonly shown: readonly FlowControlEntry[];
+  /** Keys that are wanted and beyond the cap, and how many wait on them together. */
+  readonly beyondCap: number;
+  readonly beyondCapWaiting: number;
+}
+
 const globs = z.array(z.string().min(1)).max(1000).default([]);
 
 const options = z.strictObject({

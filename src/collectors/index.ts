@@ -1,13 +1,13 @@
 /** The door of this room. */
 import { z } from 'zod';
-import { EVENT_STATES } from '../model/message.ts';
+import { EVENT_STATES, OUTCOMES } from '../model/message.ts';
 import { accountPlan } from './account-plan.ts';
 import type { Collector, CollectorKind, ConfiguredKind, Rounds } from './collector.ts';
 import { type DlqServices, dlq } from './dlq/dlq.ts';
 import { CALLBACK_STATES } from './dlq/families.ts';
 import { LEFT_REASONS } from './dlq/selection.ts';
 import { type EventsServices, events } from './events/events.ts';
-import { OUTCOMES, UNTRACKED } from './events/tally.ts';
+import { UNTRACKED } from './events/tally.ts';
 import { flowControl } from './flow-control.ts';
 
 /** The table: every collector there is. A collector that is not in it does not exist. */

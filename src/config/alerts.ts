@@ -1,67 +1,12 @@
-import { z } from 'zod';
-import {
-  type AlertCondition,
-  type AlertRule,
-  alertmanagerOptions,
-  alertRule,
-  evaluateEvery,
-  isAbout,
-  notifierName,
-  type Selector,
-  selectorsOf,
-  webhookOptions,
-} from '../alerts/options.ts';
+import { type AlertCondition, type AlertRule, isAbout, type Selector, selectorsOf } from '../alerts/options.ts';
 import { dataSources, roundsOf as roundsOfAccount } from '../collectors/index.ts';
 import { formatDuration } from '../kit/duration.ts';
-import { secret } from '../kit/secret.ts';
 import { accountFamilies, namesNow } from '../metrics/account-families.ts';
 import type { Family } from '../metrics/family.ts';
 import { accountMayAct } from './auto-cancel.ts';
 import type { Known, Tell } from './faults.ts';
 import { neverIs, neverShown } from './label-values.ts';
 import type { Config } from './schema.ts';
-
-const notifier = z
-  .strictObject({
-    name: notifierName,
-    alertmanager: alertmanagerOptions.optional().describe('Alertmanager 0.16 or newer, through its API v2.'),
-    webhook: webhookOptions
-      .safeExtend({
-        secret: secret
-          .nullable()
-          .default(null)
-          .describe(
-            'Signs the requests: `{ env: NAME }`, `{ file: PATH }` or the text itself (works, with a warning).',
-          ),
-      })
-      .optional()
-      .describe('Any receiver of Alertmanager’s webhook JSON.'),
-  })
-  .refine(({ alertmanager, webhook }) => (alertmanager === undefined) !== (webhook === undefined), {
-    error: 'must have exactly one of alertmanager, webhook',
-  });
-
-function uniqueNames(items: readonly { readonly name: string }[], context: z.RefinementCtx): void {
-  for (const [index, { name }] of items.entries()) {
-    if (items.findIndex(item => item.name === name) === index) continue;
-    context.addIssue({ code: 'custom', path: [index, 'name'], message: `must be unique; ${name} exists already` });
-  }
-}
-
-/** The section `alerts`: rules, and notifiers. */
-export const alertsOptions = z.strictObject({
-  enabled: z
-    .boolean()
-    .default(false)
-    .describe('Whether `rules` are evaluated. `autoCancel.rules[].notify` works either way.'),
-  evaluateEvery,
-  rules: z
-    .array(alertRule)
-    .superRefine(uniqueNames)
-    .default([])
-    .describe('Alert rules, each evaluated for every account.'),
-  notifiers: z.array(notifier).superRefine(uniqueNames).default([]).describe('Receivers of every alert.'),
-});
 
 /** A family that alerts may be about, and the collector whose data it is; undefined: it is always known. */
 export interface KnownFamily {

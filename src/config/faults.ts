@@ -1,5 +1,5 @@
 import type { z } from 'zod';
-import { printable } from '../kit/printable.ts';
+import { printable } from '../kit/text.ts';
 
 type Path = readonly PropertyKey[];
 

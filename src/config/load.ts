@@ -60,14 +60,14 @@ interface Gathered {
 }
 
 /** Names of the items of a list, whatever else is wrong with them. */
-export function namesAt(raw: unknown, path: Path): string[] {
+function namesAt(raw: unknown, path: Path): string[] {
   const list = valueAt(raw, path);
   const found = (Array.isArray(list) ? list : []).map(item => valueAt(item, ['name']));
   return [...new Set(found.filter(name => typeof name === 'string'))];
 }
 
 /** Reads a file and those that it names. */
-export function gather(text: string, file: string): Gathered {
+function gather(text: string, file: string): Gathered {
   const main = readYaml(text, file);
   const hash = createHash('sha256').update(text);
   const warnings: Fault[] = [];

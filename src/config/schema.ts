@@ -1,12 +1,55 @@
 import { z } from 'zod';
+import { alertmanagerOptions, alertRule, evaluateEvery, notifierName, webhookOptions } from '../alerts/options.ts';
 import { autoCancelOptions } from '../auto-cancel/options.ts';
 import { type CollectOptions, collectOptions } from '../collectors/index.ts';
 import { serverOptions } from '../http/options.ts';
+import { secret } from '../kit/secret.ts';
 import { stalenessOptions } from '../scheduler/options.ts';
 import { storeOptions } from '../store/options.ts';
 import { logOptions, tracingOptions } from '../telemetry/options.ts';
 import { accountOptions, upstreamOptions } from '../upstream/options.ts';
-import { alertsOptions } from './alerts.ts';
+
+const notifier = z
+  .strictObject({
+    name: notifierName,
+    alertmanager: alertmanagerOptions.optional().describe('Alertmanager 0.16 or newer, through its API v2.'),
+    webhook: webhookOptions
+      .safeExtend({
+        secret: secret
+          .nullable()
+          .default(null)
+          .describe(
+            'Signs the requests: `{ env: NAME }`, `{ file: PATH }` or the text itself (works, with a warning).',
+          ),
+      })
+      .optional()
+      .describe('Any receiver of Alertmanager’s webhook JSON.'),
+  })
+  .refine(({ alertmanager, webhook }) => (alertmanager === undefined) !== (webhook === undefined), {
+    error: 'must have exactly one of alertmanager, webhook',
+  });
+
+function uniqueNames(items: readonly { readonly name: string }[], context: z.RefinementCtx): void {
+  for (const [index, { name }] of items.entries()) {
+    if (items.findIndex(item => item.name === name) === index) continue;
+    context.addIssue({ code: 'custom', path: [index, 'name'], message: `must be unique; ${name} exists already` });
+  }
+}
+
+/** The section `alerts`: rules, and notifiers. */
+const alertsOptions = z.strictObject({
+  enabled: z
+    .boolean()
+    .default(false)
+    .describe('Whether `rules` are evaluated. `autoCancel.rules[].notify` works either way.'),
+  evaluateEvery,
+  rules: z
+    .array(alertRule)
+    .superRefine(uniqueNames)
+    .default([])
+    .describe('Alert rules, each evaluated for every account.'),
+  notifiers: z.array(notifier).superRefine(uniqueNames).default([]).describe('Receivers of every alert.'),
+});
 
 const accountWithOverrides = accountOptions.safeExtend({
   collect: overridesOf(collectOptions)
@@ -35,19 +78,7 @@ export const ConfigInput = z.strictObject({
   accounts: z
     .array(accountWithOverrides, { error: 'must be a list of accounts' })
     .min(1, { error: 'must have at least one account' })
-    .superRefine((accounts, context) => {
-      const names = new Set<string>();
-      for (const [index, { name }] of accounts.entries()) {
-        if (names.has(name)) {
-          context.addIssue({
-            code: 'custom',
-            path: [index, 'name'],
-            message: `must be unique; ${name} exists already`,
-          });
-        }
-        names.add(name);
-      }
-    })
+    .superRefine(uniqueNames)
     .describe('Accounts to watch. One entry per region: each has its own token, dead-letter queue and event log.'),
   collect: collectOptions
     .refine(enabledIn, { error: NONE_ENABLED })

@@ -1,24 +1,18 @@
 import { askedSpan } from '../auto-cancel/options.ts';
+import { enabledRounds } from '../collectors/index.ts';
 import { formatDuration } from '../kit/duration.ts';
+import { mostForReading } from '../upstream/options.ts';
 import type { Tell } from './faults.ts';
-import { overBudget } from './forecast.ts';
 import type { Config } from './schema.ts';
 
 type Path = readonly PropertyKey[];
+type Account = Config['accounts'][number];
 type Rule = Config['autoCancel']['rules'][number];
 
 /** Nothing changes so fast that it had to be asked for more often, and no service likes it. */
 const SHORTEST_INTERVAL = 10;
 /** What asks more often is likely a mistake. */
 const USUAL_INTERVAL = 1000;
-
-/** The sections of `collect` as far as their values depend on each other. Keys that end in `every` are intervals, in any section. */
-interface Collected extends Readonly<Record<string, object>> {
-  readonly dlq: {
-    readonly filters: readonly { readonly name: string; readonly match: Readonly<Record<string, string | number>> }[];
-  };
-  readonly events: { readonly overlap: number; readonly lateSweep: number };
-}
 
 function checkInterval(ms: number, path: Path, tell: Tell): void {
   if (ms < SHORTEST_INTERVAL) tell.fault(path, `must be at least ${formatDuration(SHORTEST_INTERVAL)}`);
@@ -30,9 +24,10 @@ function checkTimeouts({ connectTimeout, timeout }: Config['upstream'], path: Pa
     tell.warn([...path, 'connectTimeout'], `is longer than timeout, ${formatDuration(timeout)}`);
 }
 
-function checkCollect(collected: Collected, at: (...keys: PropertyKey[]) => Path, tell: Tell): void {
-  const { dlq, events } = collected;
-  for (const [section, options] of Object.entries(collected)) {
+function checkCollect(collect: Config['collect'], at: (...keys: PropertyKey[]) => Path, tell: Tell): void {
+  const { dlq, events } = collect;
+  // Keys that end in `every` are intervals, in any section.
+  for (const [section, options] of Object.entries(collect)) {
     for (const [key, value] of Object.entries(options)) {
       if (/^every$|Every$/.test(key) && typeof value === 'number') checkInterval(value, at(section, key), tell);
     }
@@ -105,6 +100,27 @@ function checkRule(rule: Rule, { accounts }: Config, now: number, path: Path, te
       );
     }
   }
+}
+
+const DAY = 86_400_000;
+
+/**
+ * Requests a day that watching an account costs at least: those of rounds that find nothing new in lists of one page. That
+ * includes the complete walks of the dead-letter queue and of each filter. What it really costs, only the service can tell.
+ */
+function leastRequestsPerDay({ collect }: Account): number {
+  return [...enabledRounds(collect).values()]
+    .flatMap(rounds => Object.values(rounds))
+    .reduce((sum, { every, requests }) => sum + (DAY / every) * requests, 0);
+}
+
+/** What is said of a budget that can't pay for the least; undefined when it can. */
+function overBudget(account: Account): string | undefined {
+  const { budget } = account;
+  const most = Math.floor(Math.min(mostForReading(budget), (budget.requestsPerSecond * DAY) / 1000));
+  const least = Math.ceil(leastRequestsPerDay(account));
+  if (least <= most) return undefined;
+  return `reading takes at least ${least} requests a day, even with no new data and one page per list, but the budget allows ${most} for reading: rounds will wait, and data will be older than configured`;
 }
 
 /** Values that each may be, and together are not what they look like. */

@@ -1,3 +1,4 @@
+import { recordOf } from '../kit/record.ts';
 import type { Dialect } from './dialect.ts';
 import { type EventState, type LoggedEvent, type Message, STATES } from './message.ts';
 import { fractionOf } from './random.ts';
@@ -13,7 +14,7 @@ export interface CountRange {
   readonly within?: ((time: number) => boolean) | undefined;
 }
 
-const noneOfAny = () => Object.fromEntries(STATES.map(state => [state, 0])) as StateCounts;
+const noneOfAny = (): StateCounts => recordOf(STATES, () => 0);
 
 /** Every event once, listed or not, and how many there were since the log began. */
 export class EventLog extends Timeline<LoggedEvent> {

@@ -74,7 +74,7 @@ export function pageRequest(
 }
 
 /** The cursor of a page that ended with the row at this place. Clients must not read anything into it. */
-export function cursorAt({ time, seq, copy }: ListPlace): string {
+function cursorAt({ time, seq, copy }: ListPlace): string {
   return Buffer.from(copy === 0 ? `${time}-${seq}` : `${time}-${seq}-${copy}`).toString('base64url');
 }
 

@@ -1,3 +1,4 @@
+import { recordOf } from '../kit/record.ts';
 import { type DlqSeed, type EventSeed, eventFrom, type FailedRunSeed, failedRunFrom, messageFrom } from './added.ts';
 import type { Dialect } from './dialect.ts';
 import type { CountRange, EventLog, LogView, StateCounts } from './event-log.ts';
@@ -9,8 +10,6 @@ import { type DlqRow, dlqRow, type EventRow, eventRow } from './rows.ts';
 import { Tally, type Verdict } from './tally.ts';
 import type { Position, Timeline } from './timeline.ts';
 import { createWorld, type World, type WorldOptions } from './world.ts';
-
-export { DLQ_RETENTION_MS, LOG_RETENTION_MS } from './world.ts';
 
 /** A key that a test listed. */
 const SET_KEY = {
@@ -97,7 +96,7 @@ export class EmulatorState {
 
   /** How many failure callbacks there are by state. */
   countCallbacks(): Record<CallbackState, number> {
-    const counts = Object.fromEntries(CALLBACK_STATES.map(state => [state, 0])) as Record<CallbackState, number>;
+    const counts = recordOf(CALLBACK_STATES, () => 0);
     this.current().workflows.forEach(entry => {
       const state = entry.run?.callback?.state;
       if (state) counts[state]++;

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { BOUNDS } from './bounds.ts';
 
 /** `host:port`; an IPv6 host in brackets; port 0 takes any free one. */
-export const ListenAddress = z
+const ListenAddress = z
   .string()
   .regex(/^(\[[0-9A-Fa-f:.]+\]|[^\s:[\]/]+):\d{1,5}$/, {
     error: 'must be host:port, such as 127.0.0.1:10922 or [::]:10922',

@@ -76,6 +76,18 @@ export async function withDeadline<T>(
   }
 }
 
+/** What `work` gives; rejects with the signal's reason as soon as that is aborted, and leaves the work behind. */
+export async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  const aborted = Promise.withResolvers<never>();
+  const onAbort = () => aborted.reject(signal.reason);
+  signal.addEventListener('abort', onAbort, { once: true });
+  try {
+    return await Promise.race([work, aborted.promise]);
+  } finally {
+    signal.removeEventListener('abort', onAbort);
+  }
+}
+
 /** Ends the process after `ms`, where something that is still under way would keep it. */
 export function endWithin(ms: number): void {
   setTimeout(() => process.exit(), ms).unref();

@@ -1,3 +1,4 @@
+import type { AutoCancelNumbers } from '../model/journal.ts';
 import { counter, type Family, gauge, type Sample } from './family.ts';
 
 /** Every family about auto-cancel. They are shown while `autoCancel.mode` is not off. */
@@ -38,23 +39,6 @@ export const autoCancelFamilies = {
     ['rule'],
   ),
 } as const;
-
-export interface AutoCancelNumbers {
-  readonly candidates: ReadonlyMap<string, number>;
-  readonly actions: readonly {
-    readonly rule: string;
-    readonly mode: string;
-    readonly outcome: string;
-    readonly count: number;
-  }[];
-  readonly skips: readonly { readonly rule: string; readonly reason: string; readonly count: number }[];
-  readonly breakers: ReadonlyMap<string, boolean>;
-  readonly isPaused: boolean;
-  /** Milliseconds since the Unix epoch, by rule. */
-  readonly unresolved: ReadonlyMap<string, number>;
-  /** By rule, and without one for all. */
-  readonly budget: readonly { readonly rule: string | undefined; readonly left: number }[];
-}
 
 export function autoCancelSamples(numbers: AutoCancelNumbers): ReadonlyMap<string, readonly Sample[]> {
   const { candidates, actions, skips, breakers, isPaused, unresolved, budget } = numbers;

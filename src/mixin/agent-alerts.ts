@@ -5,7 +5,7 @@ import { ownFamilies } from '../metrics/own.ts';
 import { type Alert, auxiliaryRounds, decidingRounds } from './alert.ts';
 
 /** The job that scrapes the agent, as the README names it. */
-export const JOB = 'delivery-watch';
+const JOB = 'delivery-watch';
 
 const requests = (outcome?: string) =>
   total(ownFamilies.requests, increase('15m'), { where: outcome === undefined ? {} : { outcome } });

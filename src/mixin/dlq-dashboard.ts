@@ -37,14 +37,12 @@ export const dlqDashboard: readonly RowSpec[] = [
         kind: 'stat',
         title: 'Dead letters',
         description: 'How many messages are in the dead-letter queues?',
-        unit: 'short',
         queries: one(level(messages)),
       },
       {
         kind: 'stat',
         title: 'Entered (24 h)',
         description: 'How many messages entered the dead-letter queues in the last 24 hours?',
-        unit: 'short',
         queries: one(rise(entered, '24h')),
       },
       {
@@ -52,7 +50,6 @@ export const dlqDashboard: readonly RowSpec[] = [
         title: 'Left (24 h)',
         description:
           'How many messages left the dead-letter queues in the last 24 hours: retried, removed, or expired?',
-        unit: 'short',
         queries: one(rise(left, '24h')),
       },
       {
@@ -75,7 +72,6 @@ export const dlqDashboard: readonly RowSpec[] = [
         kind: 'stat',
         title: 'Suspected stuck callbacks',
         description: 'How many failure callbacks have been in progress for longer than all their retries can take?',
-        unit: 'short',
         queries: one(level(suspected)),
         thresholds: { warning: 1, critical: 10 },
       },
@@ -85,28 +81,23 @@ export const dlqDashboard: readonly RowSpec[] = [
     title: 'The queue',
     panels: [
       {
-        kind: 'graph',
         title: 'Size',
         description:
           'How many messages are in the whole queue, and in each filter? Filters may overlap: do not sum them.',
-        unit: 'short',
         queries: [
           { legend: WHOLE, expr: level(messages, ['account']) },
           { legend: FILTER, expr: level(filterMessages, perFilter) },
         ],
       },
       {
-        kind: 'graph',
         title: 'Net change per hour',
         description: 'Does the queue grow or shrink, over the last hour?',
-        unit: 'short',
         queries: [
           { legend: WHOLE, expr: `max by (account) (deriv(${chosen(messages)}[1h])) * 3600` },
           { legend: FILTER, expr: `max by (account, filter) (deriv(${chosen(filterMessages)}[1h])) * 3600` },
         ],
       },
       {
-        kind: 'graph',
         title: 'Entered and left',
         description: 'Do more messages enter the queue than leave it?',
         unit: 'cps',
@@ -123,7 +114,6 @@ export const dlqDashboard: readonly RowSpec[] = [
         queries: each('{{reason}}', flow(left, ['reason'])),
       },
       {
-        kind: 'graph',
         title: 'Age',
         description: 'How old are the oldest and the newest message in the queue?',
         unit: 'dtdurations',
@@ -135,7 +125,6 @@ export const dlqDashboard: readonly RowSpec[] = [
         ],
       },
       {
-        kind: 'graph',
         title: 'Time to expiry',
         description:
           'How long until the service deletes the oldest message? Needs retention.dlq, or the record of a token reset.',
@@ -157,21 +146,18 @@ export const dlqDashboard: readonly RowSpec[] = [
         kind: 'table',
         title: 'Dead letters by host',
         description: 'Which destination hosts do dead letters have? Needs the breakdown urlHost.',
-        unit: 'short',
         queries: each('{{url_host}}', `topk(20, ${level(urlHost, ['url_host'])})`),
       },
       {
         kind: 'table',
         title: 'Dead letters by status',
         description: 'Which status did destinations last return? 0: no response. Needs the breakdown responseStatus.',
-        unit: 'short',
         queries: each('{{response_status}}', `topk(20, ${level(responseStatus, ['response_status'])})`),
       },
       {
         kind: 'stack',
         title: 'Status over time',
         description: 'How do the statuses change over time? Needs the breakdown responseStatus.',
-        unit: 'short',
         queries: each('{{response_status}}', level(responseStatus, ['response_status'])),
       },
       {
@@ -192,18 +178,14 @@ export const dlqDashboard: readonly RowSpec[] = [
         kind: 'stack',
         title: 'Failure callbacks by state',
         description: 'Did failure callbacks succeed, fail, or are they in progress? Only where the service reports it.',
-        unit: 'short',
         queries: each('{{state}}', level(callbacks, ['state'])),
       },
       {
-        kind: 'graph',
         title: 'Suspected stuck',
         description: 'How many failure callbacks have been in progress for longer than all their retries can take?',
-        unit: 'short',
         queries: each('{{account}}', level(suspected, ['account'])),
       },
       {
-        kind: 'graph',
         title: 'Longest in progress',
         description: 'How long has the longest-running failure callback been in progress, as seen by the agent?',
         unit: 'dtdurations',
@@ -216,10 +198,8 @@ export const dlqDashboard: readonly RowSpec[] = [
     isCollapsed: true,
     panels: [
       {
-        kind: 'graph',
         title: 'Candidates',
         description: 'How many failure callbacks does each rule call stuck?',
-        unit: 'short',
         queries: each('{{rule}}', level(candidates, ['rule'])),
       },
       {
@@ -237,10 +217,8 @@ export const dlqDashboard: readonly RowSpec[] = [
         queries: each('{{rule}} {{reason}}', flow(skipped, ['rule', 'reason'])),
       },
       {
-        kind: 'graph',
         title: 'Cancels left',
         description: 'How many cancels do the hourly and daily limits still allow, per account and per rule?',
-        unit: 'short',
         queries: [
           { legend: WHOLE, expr: `min by (account) (${chosen(budgetRemaining)})` },
           { legend: '{{account}} {{rule}}', expr: `min by (account, rule) (${chosen(ruleBudgetRemaining)})` },
@@ -260,7 +238,6 @@ export const dlqDashboard: readonly RowSpec[] = [
         ],
       },
       {
-        kind: 'graph',
         title: 'Oldest unresolved cancel',
         description: 'How long has the outcome of the oldest unresolved cancel been unknown? Empty if there is none.',
         unit: 'dtdurations',

@@ -31,11 +31,13 @@ export interface RowSpec {
   readonly panels: readonly PanelSpec[];
 }
 
-const process = createProcessMetrics({ version: '', configHash: '', configLoadedAt: 0, endpoints: [] });
+const { source } = createProcessMetrics({ version: '', configHash: '', configLoadedAt: 0, endpoints: [] });
+/** Families of the agent itself; prom-client makes them, so there are no objects to name. */
+export const agentFamilies = source.families;
 
-/** A family of the agent itself; prom-client makes them, so there is no object to name. Throws when there is none. */
-export function agentFamily(name: string): Family {
-  const family = process.source.families.find(family => family.name === name);
+/** One of them. Throws when there is none. */
+function agentFamily(name: string): Family {
+  const family = agentFamilies.find(family => family.name === name);
   if (!family) throw new RangeError(`the agent has no family ${name}`);
   return family;
 }

@@ -112,3 +112,23 @@ export type JournalEntry = { readonly at: number } & (
   | ({ readonly action: string } & JournalStep)
   | ({ readonly action?: undefined } & StopStep)
 );
+
+/** What metrics show of auto-cancel in an account. */
+export interface AutoCancelNumbers {
+  /** Stuck callbacks at the last decision, by rule. */
+  readonly candidates: ReadonlyMap<string, number>;
+  readonly actions: readonly {
+    readonly rule: string;
+    readonly mode: string;
+    readonly outcome: string;
+    readonly count: number;
+  }[];
+  /** Decisions to do nothing, since this process began. */
+  readonly skips: readonly { readonly rule: string; readonly reason: string; readonly count: number }[];
+  readonly breakers: ReadonlyMap<string, boolean>;
+  readonly isPaused: boolean;
+  /** When the oldest cancel of a rule was intended whose end is not known, milliseconds since the Unix epoch. */
+  readonly unresolved: ReadonlyMap<string, number>;
+  /** Cancels that the limits leave: of all rules, then of each. */
+  readonly budget: readonly { readonly rule: string | undefined; readonly left: number }[];
+}

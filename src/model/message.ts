@@ -16,6 +16,25 @@ export const EVENT_STATES = [
 
 export type EventState = (typeof EVENT_STATES)[number];
 
+/** The states in an order in which they can have happened at the same millisecond. */
+export const EVENT_SEQUENCE: readonly EventState[] = [
+  'created',
+  'active',
+  'error',
+  'retry',
+  'cancel_requested',
+  'failed',
+  'delivered',
+  'cancelled',
+  'unknown',
+];
+
+/** How a message ends. */
+export const OUTCOMES = ['delivered', 'failed', 'cancelled'] as const;
+export type Outcome = (typeof OUTCOMES)[number];
+
+export const isEnd = (state: EventState): boolean => OUTCOMES.some(outcome => outcome === state);
+
 /** One line of the event log. Times: milliseconds since the Unix epoch. */
 export interface DeliveryEvent {
   readonly messageId: string;

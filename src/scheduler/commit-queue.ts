@@ -1,5 +1,6 @@
 import type { Log } from '../kit/log.ts';
-import type { Change, Store } from '../store/store.ts';
+import type { Change } from '../model/change.ts';
+import type { Store } from '../store/store.ts';
 
 /** The store took nothing; what was to be committed waits on. */
 export class CommitError extends Error {

@@ -1,8 +1,9 @@
 import type { Clock } from '../kit/clock.ts';
 import type { Log } from '../kit/log.ts';
 import type { Span, Tracer } from '../kit/tracer.ts';
+import type { Change } from '../model/change.ts';
 import type { Idle } from '../model/status.ts';
-import type { Change, Store } from '../store/store.ts';
+import type { Store } from '../store/store.ts';
 import type { CollectorState } from './board.ts';
 import { CommitError, createCommitQueue } from './commit-queue.ts';
 import { createRoundLog } from './round-log.ts';

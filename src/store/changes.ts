@@ -1,8 +1,8 @@
+import type { Change } from '../model/change.ts';
 import { StoreError } from './errors.ts';
-import type { Change } from './store.ts';
 
 /** Longest key, in UTF-16 code units as `length` counts them. 512 of any character fit into an index row of every database meant here. */
-export const LONGEST_KEY = 512;
+const LONGEST_KEY = 512;
 
 function invalid(detail: string): never {
   throw new StoreError('invalid', 'the store', detail);

@@ -1,5 +1,5 @@
 /** Why the store can't do what it was asked, and what the operator can do about it. Closed: reasons are log fields and labels. */
-const WORDS = {
+export const WORDS = {
   path: ["can't be opened", 'store.path must name a file in a folder that can be created and written'],
   readonly: ["can't be written", 'give this user write permission for the file, its folder and its file system'],
   locked: ['is in use by another process', 'stop that process, or give each its own store.path'],
@@ -23,8 +23,6 @@ const WORDS = {
 } as const;
 
 export type StoreReason = keyof typeof WORDS;
-
-export const STORE_REASONS = Object.keys(WORDS) as readonly StoreReason[];
 
 /** The one error of this room. Its message names the file and what to do, never a key or a value. */
 export class StoreError extends Error {

@@ -1,8 +1,9 @@
+import type { Change } from '../model/change.ts';
 import { checkChanges, checkText, endOfPrefix } from './changes.ts';
 import { attachDatabase, type Database, openDatabase } from './database.ts';
 import { StoreError, toStoreError } from './errors.ts';
 import { createGroupCommit } from './group-commit.ts';
-import type { Change, Store } from './store.ts';
+import type { Store } from './store.ts';
 
 /** Comparisons, not LIKE: they go by code points, know no wildcards and walk the primary key. */
 export const SCAN = 'SELECT key, value FROM rows WHERE account = ? AND key >= ? AND key < ?';

@@ -1,10 +1,6 @@
-/** The door of this room: what survives a restart. */
+import type { Change } from '../model/change.ts';
 
-/** One keyed row to write; `null` deletes it. Keys are at most 512 characters. */
-export interface Change {
-  readonly key: string;
-  readonly value: string | null;
-}
+/** The door of this room: what survives a restart. */
 
 /** Rows of text, by account and key. Every method rejects with StoreError; its `reason` is from a closed list. */
 export interface Store {

@@ -1,17 +1,13 @@
 import { type Attributes, type HrTime, type Link, SpanKind, SpanStatusCode, TraceFlags } from '@opentelemetry/api';
 import type { Resource } from '@opentelemetry/resources';
 import type { ReadableSpan } from '@opentelemetry/sdk-trace';
-import { hashedId } from '../kit/hashed-id.ts';
+import { hashedId } from '../kit/hash.ts';
 import { serverAttributes } from '../kit/server-attributes.ts';
 import type { LifecycleTrace, TracedEvent } from '../model/lifecycle-trace.ts';
+import { EVENT_SEQUENCE, isEnd } from '../model/message.ts';
 
 /** Attempts of one message that are shown. */
 const MOST_ATTEMPTS = 64;
-
-/** In an order in which they can have happened at the same millisecond. */
-const RANK = ['created', 'active', 'error', 'retry', 'cancel_requested', 'failed', 'delivered', 'cancelled', 'unknown'];
-
-const ENDINGS: ReadonlySet<string> = new Set(['delivered', 'failed', 'cancelled']);
 
 /** Names of attributes, of OpenTelemetry's semantic conventions 1.44 where those have one, which is in development. */
 const ATTRIBUTES = {
@@ -64,12 +60,12 @@ interface Attempt {
 function lifeOf(events: readonly TracedEvent[]): TracedEvent[] {
   const seen = new Set<string>();
   const sorted = events
-    .toSorted((a, b) => a.time - b.time || RANK.indexOf(a.state) - RANK.indexOf(b.state))
+    .toSorted((a, b) => a.time - b.time || EVENT_SEQUENCE.indexOf(a.state) - EVENT_SEQUENCE.indexOf(b.state))
     .filter(({ state, time }) => {
       const key = `${state} ${time}`;
       return !seen.has(key) && seen.add(key);
     });
-  const end = sorted.findIndex(({ state }) => ENDINGS.has(state));
+  const end = sorted.findIndex(({ state }) => isEnd(state));
   return end < 0 ? sorted : sorted.slice(0, end + 1);
 }
 
@@ -185,7 +181,7 @@ function partsOf(trace: LifecycleTrace): Part[] {
   if (!first || !last) return [];
   const all = attemptsOf(life);
   const attempts = all.slice(0, MOST_ATTEMPTS);
-  const outcome = ENDINGS.has(last.state) ? last.state : undefined;
+  const outcome = isEnd(last.state) ? last.state : undefined;
   const destination = trace.topic ?? trace.queue ?? trace.host;
   const partial = [
     ...trace.partial,

@@ -1,7 +1,7 @@
 import { resourceFromAttributes } from '@opentelemetry/resources';
 import type { SpanExporter } from '@opentelemetry/sdk-trace';
 import { createRetry } from '../kit/backoff.ts';
-import type { Clock } from '../kit/clock.ts';
+import { type Clock, unlessAborted } from '../kit/clock.ts';
 import type { Counter } from '../kit/counter.ts';
 import type { Log } from '../kit/log.ts';
 import type { LifecycleTrace } from '../model/lifecycle-trace.ts';
@@ -52,18 +52,6 @@ interface Waiting {
 const send = (exporter: SpanExporter, batch: Parameters<SpanExporter['export']>[0]) =>
   new Promise<boolean>(resolve => exporter.export(batch, ({ code }) => resolve(code === 0)));
 
-/** What the work gives; false as soon as the signal says to end. */
-async function untilAborted(work: Promise<boolean>, signal: AbortSignal): Promise<boolean> {
-  const aborted = Promise.withResolvers<boolean>();
-  const onAbort = () => aborted.resolve(false);
-  signal.addEventListener('abort', onAbort, { once: true });
-  try {
-    return await Promise.race([work, aborted.promise]);
-  } finally {
-    signal.removeEventListener('abort', onAbort);
-  }
-}
-
 /** Rejects with an Error where the environment asks for a protocol that is not there. */
 export async function createLifecycleExport(deps: LifecycleDeps): Promise<LifecycleExport> {
   const { options, env, version, outbox, clock, random } = deps;
@@ -98,7 +86,11 @@ export async function createLifecycleExport(deps: LifecycleDeps): Promise<Lifecy
     while (waiting.length > 0 && !signal.aborted) {
       const delivering = deliver(account, waiting.splice(0, BATCH));
       underWay = delivering.catch(() => false);
-      if (!(await untilAborted(delivering, signal))) return false;
+      const isTaken = await unlessAborted(delivering, signal).catch(error => {
+        if (signal.aborted) return false;
+        throw error;
+      });
+      if (!isTaken) return false;
     }
     return true;
   }

@@ -1,7 +1,7 @@
 import { trace } from '@opentelemetry/api';
 import { type DestinationStream, destination, pino } from 'pino';
 import type { Log } from '../kit/log.ts';
-import { printable } from '../kit/printable.ts';
+import { printable } from '../kit/text.ts';
 import type { LogOptions } from './options.ts';
 
 /** One line for people: time, level, message, then the fields as key=value. */

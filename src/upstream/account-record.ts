@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { boundText } from '../kit/bounded-text.ts';
 import { type Secret, toToken } from '../kit/secret.ts';
+import { boundText } from '../kit/text.ts';
 import type { AccountLimit, AccountRecord } from '../model/account.ts';
 
 /** The account record, as a token reset answers with it. Knows its field names as `wire.ts` knows those of the lists. */

@@ -14,6 +14,12 @@ export type Endpoint = (typeof ENDPOINTS)[number];
 export const PRIORITIES = ['action', 'flow_control', 'dlq', 'events', 'background', 'look'] as const;
 export type Priority = (typeof PRIORITIES)[number];
 
+/** One whole segment of a path that no server, proxy or library could take for another. */
+const SANE_ID = /^[A-Za-z0-9_-]{1,200}$/;
+
+/** Whether an id can be sent. */
+export const isSaneId = (id: string) => SANE_ID.test(id);
+
 export interface Request {
   readonly endpoint: Endpoint;
   readonly method: 'GET';

@@ -52,7 +52,7 @@ export function createClient(deps: ClientDeps): Client {
   });
   // From the socket outwards: every try is counted and paid for; a token known to be refused costs nothing.
   const layers = [
-    withObservation(clock, meter, deps.tracer, addresses),
+    withObservation(deps, addresses),
     withBudget(deps.budget),
     withBearer(deps.token, clock, deps.onTokenRejected),
     withRetry(clock, deps.random),

@@ -2,8 +2,8 @@ import type { Clock } from '../kit/clock.ts';
 import type { Counter, Histogram } from '../kit/counter.ts';
 import { serverAttributes } from '../kit/server-attributes.ts';
 import type { Span, Tracer } from '../kit/tracer.ts';
-import type { Call } from './call.ts';
-import { outcomeOf, UpstreamError } from './errors.ts';
+import type { Call, Endpoint } from './call.ts';
+import { type Outcome, outcomeOf, UpstreamError } from './errors.ts';
 import type { Addresses } from './send.ts';
 
 export interface RequestMeter {
@@ -12,33 +12,54 @@ export interface RequestMeter {
   readonly bytes: Counter<'endpoint'>;
 }
 
+export interface Observing {
+  readonly clock: Clock;
+  readonly meter: RequestMeter;
+  readonly tracer: Tracer;
+}
+
+/** Gives one request a span. It is counted and timed when `work` says how it ended, which it does at most once. */
+export function observeRequest<T>(
+  { clock, meter, tracer }: Observing,
+  request: {
+    readonly endpoint: Endpoint;
+    readonly method: string;
+    readonly base: string;
+    readonly template: string;
+    readonly query?: URLSearchParams;
+  },
+  work: (ended: (outcome: Outcome, status: number | undefined) => void, span: Span) => Promise<T>,
+): Promise<T> {
+  const { endpoint, method, base, template, query } = request;
+  const attributes = {
+    'http.request.method': method,
+    'url.template': template,
+    ...serverAttributes(base, template, query),
+  };
+  const observed = (span: Span) => {
+    const start = clock.monotonic();
+    return work((outcome, status) => {
+      meter.requests.inc({ endpoint, outcome });
+      meter.seconds.observe({ endpoint }, (clock.monotonic() - start) / 1000);
+      span.set({ outcome, ...(status === undefined ? {} : { 'http.response.status_code': status }) });
+    }, span);
+  };
+  return tracer.span(`${method} ${template}`, attributes, observed, 'client');
+}
+
 /** Counts and times every request that is really sent, and gives it a span. A request stopped by our own end is not counted. */
 export const withObservation =
-  (clock: Clock, meter: RequestMeter, tracer: Tracer, addresses: Addresses) =>
+  (observing: Observing, addresses: Addresses) =>
   (call: Call): Call =>
-  (request, headers) => {
-    const { endpoint, method, address, template, query, signal } = request;
-    const attributes = {
-      'http.request.method': method,
-      'url.template': template,
-      ...serverAttributes(addresses[address], template, query),
-    };
-    const observed = async (span: Span) => {
-      const start = clock.monotonic();
-      const ended = (outcome: string, status: number | undefined) => {
-        meter.requests.inc({ endpoint, outcome });
-        meter.seconds.observe({ endpoint }, (clock.monotonic() - start) / 1000);
-        span.set({ outcome, ...(status === undefined ? {} : { 'http.response.status_code': status }) });
-      };
+  (request, headers) =>
+    observeRequest(observing, { ...request, base: addresses[request.address] }, async (ended, span) => {
       try {
-        const answer = await call(request, { ...headers, ...tracer.headers() });
+        const answer = await call(request, { ...headers, ...observing.tracer.headers() });
         ended('ok', answer.status);
         return answer;
       } catch (error) {
-        if (signal.aborted) span.set({ outcome: 'stopped' });
+        if (request.signal.aborted) span.set({ outcome: 'stopped' });
         else ended(outcomeOf(error), error instanceof UpstreamError ? error.status : undefined);
         throw error;
       }
-    };
-    return tracer.span(`${method} ${template}`, attributes, observed, 'client');
-  };
+    });

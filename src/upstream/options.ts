@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { Duration } from '../kit/duration.ts';
-import { LABEL_NAME } from '../kit/label-name.ts';
 import { type Env, Secret, secret } from '../kit/secret.ts';
+import { LABEL_NAME } from '../kit/text.ts';
 
 const httpUrl = z.string().refine(
   text => {

@@ -1,5 +1,5 @@
 import { type Dispatcher, errors as undiciErrors, request as undiciRequest } from 'undici';
-import { withDeadline } from '../kit/clock.ts';
+import { unlessAborted, withDeadline } from '../kit/clock.ts';
 import { bounded, readBody } from './body.ts';
 import type { Call, Endpoint, Request } from './call.ts';
 import { askedWait, reasonOfStatus, UpstreamError } from './errors.ts';
@@ -26,19 +26,14 @@ export async function untilAborted(
   request: Promise<Dispatcher.ResponseData>,
   signal: AbortSignal,
 ): Promise<Dispatcher.ResponseData> {
-  const stopped = Promise.withResolvers<never>();
-  const onAbort = () => stopped.reject(signal.reason);
-  signal.addEventListener('abort', onAbort, { once: true });
   try {
-    return await Promise.race([request, stopped.promise]);
+    return await unlessAborted(request, signal);
   } catch (error) {
     request.then(
       ({ body }) => body.destroy(),
       () => undefined,
     );
     throw error;
-  } finally {
-    signal.removeEventListener('abort', onAbort);
   }
 }
 

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { boundText } from '../kit/bounded-text.ts';
+import { boundText } from '../kit/text.ts';
 import {
   type CallbackState,
   type DeliveryEvent,

@@ -1,11 +1,10 @@
 import type { Dispatcher } from 'undici';
-import { type Clock, withDeadline } from '../kit/clock.ts';
-import { serverAttributes } from '../kit/server-attributes.ts';
-import type { Span, Tracer } from '../kit/tracer.ts';
+import { withDeadline } from '../kit/clock.ts';
 import type { CancelAnswer } from '../model/journal.ts';
 import type { Budget } from './budget.ts';
+import { isSaneId } from './call.ts';
 import { askedWait, type Outcome, reasonOfStatus, UpstreamError } from './errors.ts';
-import type { RequestMeter } from './observed.ts';
+import { type Observing, observeRequest } from './observed.ts';
 import { type Addresses, toUpstreamError } from './send.ts';
 import type { TokenSource } from './token.ts';
 
@@ -20,26 +19,18 @@ export interface Writer {
   cancel(id: string, signal: AbortSignal, stop: () => string | undefined): Promise<CancelAnswer>;
 }
 
-export interface WriterDeps {
+export interface WriterDeps extends Observing {
   readonly addresses: Pick<Addresses, 'regional'>;
   readonly token: TokenSource;
   readonly budget: Budget;
   readonly dispatcher: Dispatcher;
   /** Milliseconds for the whole request, connecting included. */
   readonly timeout: number;
-  readonly meter: RequestMeter;
-  readonly clock: Clock;
-  readonly tracer: Tracer;
 }
 
 const TEMPLATE = '/v2/workflows/dlq/callback/{dlqId}';
-const WHAT = `DELETE ${TEMPLATE}`;
-/** One whole segment of a path that no server, proxy or library could take for another. */
-const SANE_ID = /^[A-Za-z0-9_-]{1,200}$/;
-
-/** Whether an id can be sent. */
-export const isSaneId = (id: string) => SANE_ID.test(id);
-
+const REQUEST = { endpoint: 'cancel', method: 'DELETE', template: TEMPLATE } as const;
+const WHAT = `${REQUEST.method} ${TEMPLATE}`;
 /** Bytes of an answer's body that are taken from the wire, so that its connection can be used again. Nothing is made of them. */
 const LARGEST_BODY = 64 * 1024;
 
@@ -88,7 +79,7 @@ function exchange(
     if (signal.aborted) return onAbort();
     signal.addEventListener('abort', onAbort, { once: true });
     dispatcher.dispatch(
-      { origin, path, method: 'DELETE', headers, idempotent: false },
+      { origin, path, method: REQUEST.method, headers, idempotent: false },
       {
         onRequestStart(controller) {
           if (hasEnded || running) {
@@ -165,33 +156,13 @@ export function createWriter(deps: WriterDeps): Writer {
     return [meaning, meaning.kind === 'accepted' ? 'ok' : (failure ?? 'invalid_response')];
   }
 
-  const attributes = {
-    'http.request.method': 'DELETE',
-    'url.template': TEMPLATE,
-    ...serverAttributes(base, TEMPLATE),
-  };
-
-  const observed = (
-    id: string,
-    bearer: string,
-    signal: AbortSignal,
-    stop: () => string | undefined,
-  ): Promise<CancelAnswer> => {
-    const work = async (span: Span) => {
-      const start = clock.monotonic();
+  const observed = (id: string, bearer: string, signal: AbortSignal, stop: () => string | undefined) =>
+    observeRequest(deps, { ...REQUEST, base }, async (ended, span) => {
       const [meaning, outcome] = await send(id, bearer, signal, stop);
-      if (outcome !== undefined) {
-        meter.requests.inc({ endpoint: 'cancel', outcome });
-        meter.seconds.observe({ endpoint: 'cancel' }, (clock.monotonic() - start) / 1000);
-        span.set({ outcome });
-        if (outcome !== 'ok') span.fail(outcome);
-      }
-      if ('status' in meaning && meaning.status !== undefined)
-        span.set({ 'http.response.status_code': meaning.status });
+      if (outcome !== undefined) ended(outcome, 'status' in meaning ? meaning.status : undefined);
+      if (outcome !== undefined && outcome !== 'ok') span.fail(outcome);
       return meaning;
-    };
-    return tracer.span(WHAT, attributes, work, 'client');
-  };
+    });
 
   return {
     async cancel(id, signal, stop) {

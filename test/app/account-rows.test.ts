@@ -1,8 +1,9 @@
 import { expect, it } from 'vitest';
 import { createUpkeep, openAccountRows } from '../../src/app/account-rows.ts';
+import type { Change } from '../../src/model/change.ts';
 import { createCollectorState } from '../../src/scheduler/board.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
-import type { Change, Store } from '../../src/store/store.ts';
+import type { Store } from '../../src/store/store.ts';
 import { createManualClock } from '../support/manual-clock.ts';
 import { createTestLog } from '../support/silent.ts';
 

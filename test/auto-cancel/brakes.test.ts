@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { actionsLeft, tooMany, tripped } from '../../src/auto-cancel/brakes.ts';
 import { emptyJournal, foldEntry, type JournalState } from '../../src/auto-cancel/journal-state.ts';
-import { accountReason } from '../../src/auto-cancel/stages.ts';
+import { ACCOUNT_STAGES, type AccountMoment } from '../../src/auto-cancel/stages.ts';
 import type { JournalEntry } from '../../src/model/journal.ts';
 import { createScene, DAY, HOUR, MINUTE, optionsOf, rule } from '../support/auto-cancel-scene.ts';
 
@@ -12,6 +12,10 @@ async function warmScene(section: object) {
   await scene.warm();
   return scene;
 }
+
+/** Why nothing at all may be done in an account at this moment. */
+const accountReason = (moment: AccountMoment) =>
+  ACCOUNT_STAGES.map(stage => stage.check(moment)).find(reason => reason !== undefined);
 
 /** Ids that a walk lists. */
 const many = (count: number, word = '', from = 0) =>
@@ -75,7 +79,7 @@ describe('what stops everything', () => {
       await scene.restart();
       await scene.warm();
       expect(reasonsIn(await scene.walk('a'))).toEqual([brake]);
-      expect([scene.sent, scene.autoCancel().holdReason()]).toEqual([[], brake]);
+      expect([scene.sent, scene.explain('a')?.held]).toEqual([[], brake]);
     },
   );
 

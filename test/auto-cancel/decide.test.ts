@@ -96,11 +96,9 @@ describe('a decision', () => {
     expect(await scene.walk('a:first=idle_for,second=stuck b:first=no_match,second=stuck')).toBe(
       'intent b second 1\nanswered b 1 accepted\nleft a idle_for',
     );
-    const [judged] = scene.judged();
-    expect([judged?.rule.name, judged?.shadowed.map(({ rule, verdict }) => `${rule} ${verdict}`)]).toEqual([
-      'first',
-      ['second stuck'],
-    ]);
+    const { owner, findings = [] } = scene.explain('a') ?? {};
+    expect(owner?.rule).toBe('first');
+    expect(findings.slice(1).map(({ rule, verdict }) => `${rule} ${verdict}`)).toEqual(['second stuck']);
   });
 
   it('is of rules that are for the account', async () => {
@@ -116,9 +114,9 @@ describe('a decision', () => {
     await scene.restart({ idFrom: 'messageId', rules: [rule('jobs')] });
     await scene.warm();
     await scene.walk('b');
-    const sighting = scene.judged()[0]?.sighting;
+    const [sighting] = scene.sightings();
     Object.assign(sighting?.entry ?? {}, { messageId: undefined });
-    expect(scene.judged()[0]?.finding.reason).toBe('no_id');
+    expect(scene.explain('b')?.findings[0]?.reason).toBe('no_id');
     expect(await scene.wait(MINUTE)).not.toContain('intent');
   });
 

@@ -297,9 +297,11 @@ describe('grace and approval are of the rule, mode and policy that asked', () =>
   it('lines of version 0.1.0, which do not tell, ask anew', async () => {
     const scene = await warmScene({ rules: [rule('jobs', { mode: 'approve', grace: '30m' })] });
     scene.list('a');
-    const [judged] = scene.judged();
-    if (!judged) throw new Error('nothing is judged');
-    const { action, target } = judged;
+    const action = scene.explain('a')?.action ?? '';
+    const [sighting] = scene.sightings();
+    if (!sighting) throw new Error('nothing is listed');
+    const { entry, episode } = sighting;
+    const target = { ...entry, account: 'production', id: 'a', episode };
     const [at, until] = [scene.clock.now(), scene.clock.now() + DAY];
     const line = { at, action, rule: 'jobs', target, evidence: [] };
     await scene.journal().append([

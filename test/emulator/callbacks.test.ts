@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { CallbackState } from '../../src/emulator/failure-callback.ts';
 import type { Emulator, EmulatorOptions } from '../../src/emulator/server.ts';
-import { DLQ_RETENTION_MS } from '../../src/emulator/state.ts';
+import { DLQ_RETENTION_MS } from '../../src/emulator/world.ts';
 import { ask, emptyEmulator, emulator, frozen, HOUR, NOON, walk } from './emulated.ts';
 
 const callbackPath = (dlqId: string) => `/v2/workflows/dlq/callback/${dlqId}`;

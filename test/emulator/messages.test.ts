@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { DLQ_RETENTION_MS } from '../../src/emulator/state.ts';
+import { DLQ_RETENTION_MS } from '../../src/emulator/world.ts';
 import { enteredAt, frozen, HOUR, NOON } from './emulated.ts';
 
 describe.each(['steady', 'dlq-growth'])('messages (%s)', scenario => {

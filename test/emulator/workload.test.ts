@@ -1,7 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { createEmulatedClock } from '../../src/emulator/clock.ts';
-import { DLQ_RETENTION_MS, EmulatorState, LOG_RETENTION_MS } from '../../src/emulator/state.ts';
+import { EmulatorState } from '../../src/emulator/state.ts';
+import { DLQ_RETENTION_MS, LOG_RETENTION_MS } from '../../src/emulator/world.ts';
 import { ask, emulator, enteredAt, frozen, HOUR, handClock, NOON } from './emulated.ts';
 
 const everything = (state: EmulatorState) => ({

@@ -42,13 +42,13 @@ const ACCEPT = {
 const agent = new Agent({ keepAlive: true });
 
 /** Longest wait for an answer, milliseconds. */
-const PATIENCE = atThisLoad(120_000);
+const LONGEST_ANSWER_MS = atThisLoad(120_000);
 
 /** GET `url`. Gzip is undone strictly: with its checksum and length. */
 export function read(url: string, headers: Readonly<Record<string, string>> = {}): Promise<Reading> {
   const start = performance.now();
   return new Promise((resolve, reject) => {
-    const request = get(url, { agent, headers, timeout: PATIENCE }, response => {
+    const request = get(url, { agent, headers, timeout: LONGEST_ANSWER_MS }, response => {
       const chunks: Buffer[] = [];
       response.on('data', chunk => chunks.push(chunk));
       response.on('error', reject);
@@ -68,7 +68,7 @@ export function read(url: string, headers: Readonly<Record<string, string>> = {}
         }
       });
     });
-    request.on('timeout', () => request.destroy(new Error(`no answer within ${PATIENCE} ms`)));
+    request.on('timeout', () => request.destroy(new Error(`no answer within ${LONGEST_ANSWER_MS} ms`)));
     request.on('error', (error: NodeJS.ErrnoException) => {
       // A kept connection may be closed just as it is used again; Prometheus, too, then asks once more.
       if (request.reusedSocket && error.code === 'ECONNRESET') resolve(read(url, headers));

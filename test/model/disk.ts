@@ -1,7 +1,9 @@
 /** What a simulated machine keeps when a process dies: committed rows. */
+
+import type { Change } from '../../src/model/change.ts';
 import { checkChanges } from '../../src/store/changes.ts';
 import { StoreError } from '../../src/store/errors.ts';
-import type { Change, Store } from '../../src/store/store.ts';
+import type { Store } from '../../src/store/store.ts';
 import type { Time } from './time.ts';
 
 export interface Disk {

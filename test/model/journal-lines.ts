@@ -1,7 +1,7 @@
 /** The journal as it was committed, with what was so when it was. */
 
+import type { Change } from '../../src/model/change.ts';
 import type { JournalEntry } from '../../src/model/journal.ts';
-import type { Change } from '../../src/store/store.ts';
 import type { Process } from './agent.ts';
 
 export interface Line {

@@ -2,7 +2,7 @@ import { renameSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
-import { STORE_REASONS, StoreError, toStoreError } from '../../src/store/errors.ts';
+import { StoreError, type StoreReason, toStoreError, WORDS } from '../../src/store/errors.ts';
 import { openSqliteStore } from '../../src/store/sqlite.ts';
 import { newFolder } from '../support/folder.ts';
 import { makeStore, spoilPage } from './damage.ts';
@@ -55,7 +55,7 @@ describe('while it runs the store', () => {
 });
 
 describe('StoreError', () => {
-  it.each(STORE_REASONS)('says for %s what is wrong and what to do', reason => {
+  it.each(Object.keys(WORDS) as StoreReason[])('says for %s what is wrong and what to do', reason => {
     expect(new StoreError(reason, '/x/rows.db', 'why').message).toMatch(/^\/x\/rows\.db [^:]+.* \(why\): .{10,}$/);
   });
 

@@ -2,9 +2,9 @@ import { mkdtempSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import type { Change } from '../../src/model/change.ts';
 import { endOfPrefix } from '../../src/store/changes.ts';
 import { openStore } from '../../src/store/open.ts';
-import type { Change } from '../../src/store/store.ts';
 import { newFolder } from '../support/folder.ts';
 
 /** Few keys that share prefixes, made of the characters where orders and wildcards differ; some of any characters. */

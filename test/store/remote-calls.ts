@@ -1,8 +1,9 @@
 import { rmSync, writeFileSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
+import type { Change } from '../../src/model/change.ts';
 import { attachStore } from '../../src/store/open.ts';
 import { openSqliteStore } from '../../src/store/sqlite.ts';
-import type { Change, Store } from '../../src/store/store.ts';
+import type { Store } from '../../src/store/store.ts';
 
 /** What a test may ask of a process of its own. Everything goes over as JSON. */
 export interface RemoteCalls {

@@ -144,8 +144,8 @@ export interface Scene {
   readonly store: Store;
   journal(): Journal;
   autoCancel(): AutoCancel;
-  /** Everything that the last walk listed, judged now. */
-  judged(): readonly Judging.Judged[];
+  /** Everything that the last walk listed. */
+  sightings(): readonly CallbackSighting[];
   commands(): CommandHandler;
   explain(id: string): Explanation | undefined;
   lines(): Promise<JournalEntry[]>;
@@ -305,7 +305,10 @@ export async function createScene(section: object): Promise<Scene> {
   /** What is new in the journal, then what was left alone and why. */
   async function news(): Promise<string> {
     const lines = await readJournal(store, ACCOUNT);
-    for (const { action, target } of scene.judged()) names.set(action, `${target.dlqId ?? target.messageId}`);
+    for (const { entry } of scene.sightings()) {
+      const name = `${entry.dlqId ?? entry.messageId}`;
+      names.set(autoCancel.explain(name)?.action ?? '', name);
+    }
     for (const line of lines)
       if ('target' in line) names.set(line.action, `${line.target.dlqId ?? line.target.messageId}`);
     const written = lines.slice(read).map(line => told(line, action => names.get(action) ?? action));
@@ -390,7 +393,7 @@ export async function createScene(section: object): Promise<Scene> {
     store,
     journal: () => autoCancel.journal,
     autoCancel: () => autoCancel,
-    judged: () => (scene.hasFacts ? sightings().flatMap(sighting => autoCancel.judge(sighting) ?? []) : []),
+    sightings: () => (scene.hasFacts ? sightings() : []),
     commands: () => commands,
     explain: id => autoCancel.explain(id),
     lines: () => readJournal(store, ACCOUNT),

@@ -56,11 +56,11 @@ export async function freePort(): Promise<number> {
 }
 
 /** How long Prometheus may take to be ready, and to end, in milliseconds. */
-const PATIENCE = 20_000;
+const DEADLINE_MS = 20_000;
 
 async function end(child: ChildProcess): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return;
-  const killer = setTimeout(() => child.kill('SIGKILL'), atThisLoad(PATIENCE));
+  const killer = setTimeout(() => child.kill('SIGKILL'), atThisLoad(DEADLINE_MS));
   child.kill('SIGTERM');
   await once(child, 'exit');
   clearTimeout(killer);
@@ -68,7 +68,7 @@ async function end(child: ChildProcess): Promise<void> {
 
 async function isReady(child: ChildProcess, url: string): Promise<boolean> {
   const start = performance.now();
-  while (child.exitCode === null && performance.now() - start < atThisLoad(PATIENCE)) {
+  while (child.exitCode === null && performance.now() - start < atThisLoad(DEADLINE_MS)) {
     const answer = await fetch(`${url}/-/ready`).catch(() => undefined);
     if (answer?.ok) return true;
     await sleep(50);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { hashedId } from '../../src/kit/hashed-id.ts';
+import { hashedId } from '../../src/kit/hash.ts';
 import { createLifecycleExport } from '../../src/telemetry/lifecycle.ts';
 import { tracingOptions } from '../../src/telemetry/options.ts';
 import { afterThisTest } from '../support/client.ts';

@@ -13,7 +13,7 @@ export interface WebhookDeps extends NotifierDeps {
 const NO_END = '0001-01-01T00:00:00Z';
 
 /** The body that Alertmanager 0.22 and newer send (version 4), of a group of one alert. */
-export function webhookBody(receiver: string, notice: Notice, externalUrl: string): string {
+function webhookBody(receiver: string, notice: Notice, externalUrl: string): string {
   const { status, labels, annotations, startsAt, endsAt, lasts } = notice;
   const end = endsAt ?? (lasts === undefined ? undefined : startsAt + lasts);
   const groupLabels = { account: labels.account ?? '', alertname: labels.alertname ?? '' };
@@ -43,7 +43,7 @@ export function webhookBody(receiver: string, notice: Notice, externalUrl: strin
 }
 
 /** A signature of time and body: the time, in seconds since the Unix epoch, keeps a recorded request from being replayed. */
-export function signatureOf(secret: Secret, timestamp: number, body: string): string {
+function signatureOf(secret: Secret, timestamp: number, body: string): string {
   return `sha256=${createHmac('sha256', secret.reveal()).update(`${timestamp}.${body}`).digest('hex')}`;
 }
 

@@ -1,4 +1,4 @@
-import { hash64 } from '../../kit/hash64.ts';
+import { hash64 } from '../../kit/hash.ts';
 import type { CallbackFacts, CallbackSighting } from '../../model/callback.ts';
 import type { DlqEntry } from '../../model/message.ts';
 import type { Row } from '../collector.ts';

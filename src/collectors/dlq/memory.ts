@@ -1,4 +1,4 @@
-import { hash64 } from '../../kit/hash64.ts';
+import { hash64 } from '../../kit/hash.ts';
 import type { DlqQuery } from '../../upstream/api.ts';
 import type { Members } from '../cap.ts';
 import type { Implausible, Row } from '../collector.ts';

@@ -1,4 +1,4 @@
-import { hash64 } from '../../kit/hash64.ts';
+import { hash64 } from '../../kit/hash.ts';
 import type { DlqEntry } from '../../model/message.ts';
 import type { DlqQuery } from '../../upstream/api.ts';
 import { type Aggregate, addTo, addUnreadable, createAggregate, type Dimension } from './aggregate.ts';

@@ -43,7 +43,7 @@ const DAY = 86_400_000;
 const AGES = [90 * DAY, 30 * DAY, 7 * DAY, 3 * DAY, DAY, DAY / 4];
 
 /** A selection that has more pages than this is read in windows from the first time on. */
-export const SEQUENTIAL_PAGES = 8;
+const SEQUENTIAL_PAGES = 8;
 /** A window that seems to have more pages is cut, into parts of about half as many. */
 const LARGE = 40;
 const MOST_PARTS = 16;

@@ -1,4 +1,4 @@
-import { hash64 } from '../../kit/hash64.ts';
+import { hash64 } from '../../kit/hash.ts';
 import type { DlqEntry } from '../../model/message.ts';
 import { isUnanswerable, type ListPage } from '../../upstream/api.ts';
 import { PAGES_A_STEP } from '../collector.ts';

@@ -1,4 +1,4 @@
-import { boundText } from '../../kit/bounded-text.ts';
+import { boundText } from '../../kit/text.ts';
 import type { DeliveryEvent } from '../../model/message.ts';
 import { OTHER } from '../cap.ts';
 import { createDestinationTally, type DestinationTally } from './tally.ts';

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { Duration } from '../../kit/duration.ts';
 import { counter, gauge, type HistogramState, histogram, histogramSamples } from '../../metrics/family.ts';
-import { EVENT_STATES } from '../../model/message.ts';
+import { EVENT_STATES, OUTCOMES } from '../../model/message.ts';
 import { seriesDropped } from '../cap.ts';
 import { type Collector, defineKind, type Observation, type ObserveContext, PAGES_A_STEP } from '../collector.ts';
 import { DESTINATIONS } from './destinations.ts';
@@ -10,7 +10,7 @@ import { type RangeRead, readOn, startRange } from './read.ts';
 import { restoreMemory, takeChanges } from './rows.ts';
 import { foldSweep, nextRange } from './sweep.ts';
 import { foldTail, readTail, startTail, type TailWalk } from './tail.ts';
-import { BOUNDS, type DestinationTally, type LogTally, OUTCOMES, RESULTS, UNTRACKED } from './tally.ts';
+import { BOUNDS, type DestinationTally, type LogTally, RESULTS, UNTRACKED } from './tally.ts';
 import type { TraceOptions } from './traces.ts';
 
 const options = z.strictObject({

@@ -1,16 +1,8 @@
 import { observeValue } from '../../metrics/family.ts';
-import { EVENT_STATES } from '../../model/message.ts';
-import {
-  byTime,
-  type Checkpoint,
-  close,
-  type Gauges,
-  isEnding,
-  type KeptEvent,
-  type Memory,
-  type OpenMessage,
-} from './memory.ts';
-import { BOUNDS, isAmongSlowest, type Outcome, observeAttempt, observeWait, type Result } from './tally.ts';
+import { EVENT_STATES, type Outcome } from '../../model/message.ts';
+import { byTime, isEnding, type KeptEvent } from './kept-event.ts';
+import { type Checkpoint, close, type Gauges, type Memory, type OpenMessage } from './memory.ts';
+import { BOUNDS, isAmongSlowest, observeAttempt, observeWait, type Result } from './tally.ts';
 
 export interface Limits {
   /** Milliseconds. */
@@ -20,7 +12,7 @@ export interface Limits {
 }
 
 /** Milliseconds after its due time at which a message that has not ended is late. */
-export const ON_TIME = 300_000;
+const ON_TIME = 300_000;
 /** Time after its due time at which a message without events is dropped: its end must have been lost. */
 const FORGOTTEN_AFTER = 14 * 86_400_000;
 /** Attempts that the log must have shown from beginning to answer, and nine of ten, before one without a beginning tells. */

@@ -1,24 +1,9 @@
-import { extendHash64 } from '../../kit/hash64.ts';
-import { type DeliveryEvent, EVENT_STATES, type EventState } from '../../model/message.ts';
+import type { DeliveryEvent, EventState } from '../../model/message.ts';
 import type { Destinations } from './destinations.ts';
+import type { KeptEvent } from './kept-event.ts';
 import type { Recent } from './recent.ts';
-import { type LogTally, OUTCOMES } from './tally.ts';
+import type { LogTally } from './tally.ts';
 import type { Traces } from './traces.ts';
-
-/** One event as it is kept: texts are hashes, times are milliseconds since the Unix epoch. */
-export interface KeptEvent {
-  /** What makes it the same event: its message, state and time. */
-  readonly identity: bigint;
-  readonly message: bigint;
-  /** Index in EVENT_STATES. */
-  readonly state: number;
-  readonly time: number;
-  /** When the message is due, as far as the event says; 0 when it does not. */
-  readonly dueAt: number;
-  readonly destination: string;
-}
-
-export const identityOf = (message: bigint, state: number, time: number) => extendHash64(message, state, time);
 
 /** A message that has not ended. */
 export interface OpenMessage {
@@ -113,17 +98,6 @@ export interface Memory {
 }
 
 export const MINUTE = 60_000;
-
-/** In an order in which they can have happened at the same millisecond. */
-const RANK = ['created', 'active', 'error', 'retry', 'cancel_requested', 'failed', 'delivered', 'cancelled', 'unknown'];
-const ENDINGS: ReadonlySet<string> = new Set(OUTCOMES);
-
-export const isEnding = (state: number) => ENDINGS.has(EVENT_STATES[state] as string);
-
-const RANK_OF = EVENT_STATES.map(state => RANK.indexOf(state));
-
-export const byTime = (a: KeptEvent, b: KeptEvent) =>
-  a.time - b.time || (RANK_OF[a.state] as number) - (RANK_OF[b.state] as number);
 
 /** Forgets a message. */
 export function close({ open, touchedOpen }: Memory, message: bigint, known: OpenMessage): void {

@@ -1,8 +1,9 @@
-import { hash64 } from '../../kit/hash64.ts';
-import { type DeliveryEvent, EVENT_STATES, type EventState } from '../../model/message.ts';
+import { hash64 } from '../../kit/hash.ts';
+import { recordOf } from '../../kit/record.ts';
+import { type DeliveryEvent, EVENT_STATES } from '../../model/message.ts';
 import type { ListPage, Reader } from '../../upstream/api.ts';
 import { Implausible } from '../collector.ts';
-import { identityOf, type KeptEvent } from './memory.ts';
+import { identityOf, type KeptEvent } from './kept-event.ts';
 
 /** A range of the log is read whole, in whatever order its pages come; a longer one than this is cut. */
 export const MOST_PAGES = 20;
@@ -35,7 +36,7 @@ export function startRange(api: Reader, from: number, to: number, isDetailed: bo
   return { from, to, events: new Map(), rows, twice: [], rejected: 0, pages: 0, iterator };
 }
 
-const INDEX = Object.fromEntries(EVENT_STATES.map((state, index) => [state, index])) as Record<EventState, number>;
+const INDEX = recordOf(EVENT_STATES, (_, index) => index);
 
 /** Reads up to `pages` more of a range; says whether it has come to the end. */
 export async function readOn(

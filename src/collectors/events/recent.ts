@@ -1,3 +1,4 @@
+import { recordOf } from '../../kit/record.ts';
 import { EVENT_STATES, type EventState } from '../../model/message.ts';
 
 /** Events of the last while by state. */
@@ -41,7 +42,7 @@ export function createRecent(): Recent {
         else (sums[key % STATES] as number) += count;
       }
       if (counts.size === 0) slice = 1;
-      return Object.fromEntries(EVENT_STATES.map((state, index) => [state, sums[index]])) as Record<EventState, number>;
+      return recordOf(EVENT_STATES, (_, index) => sums[index] as number);
     },
   };
 }

@@ -6,15 +6,8 @@ import {
   NONE,
   type StoredTally,
 } from './destinations.ts';
-import {
-  type Checkpoint,
-  type Chunk,
-  identityOf,
-  isEnding,
-  type KeptEvent,
-  type Memory,
-  type OpenMessage,
-} from './memory.ts';
+import { identityOf, isEnding, type KeptEvent } from './kept-event.ts';
+import type { Checkpoint, Chunk, Memory, OpenMessage } from './memory.ts';
 import { createDestinationTally, createLogTally } from './tally.ts';
 import { createTraces, type OpenTrace, type TraceOptions } from './traces.ts';
 

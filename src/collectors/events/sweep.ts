@@ -1,6 +1,7 @@
 import { EVENT_STATES, type EventState } from '../../model/message.ts';
+import { isEnding } from './kept-event.ts';
 import { follow, type Limits } from './lifecycle.ts';
-import { forgetMinutes, isEnding, type Memory, MINUTE } from './memory.ts';
+import { forgetMinutes, type Memory, MINUTE } from './memory.ts';
 import type { RangeRead } from './read.ts';
 
 /** Minutes that are read at a time, unless they hold very many events. */

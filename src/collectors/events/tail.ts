@@ -1,18 +1,9 @@
 import { type DeliveryEvent, EVENT_STATES, type EventState } from '../../model/message.ts';
 import type { Reader } from '../../upstream/api.ts';
 import { PAGES_A_STEP } from '../collector.ts';
+import { byTime, type KeptEvent } from './kept-event.ts';
 import { advanceTo, follow, inFlight } from './lifecycle.ts';
-import {
-  addToMinutes,
-  boundMinutes,
-  byTime,
-  type Checkpoint,
-  forgetMinutes,
-  type KeptEvent,
-  type Memory,
-  MINUTE,
-  remember,
-} from './memory.ts';
+import { addToMinutes, boundMinutes, type Checkpoint, forgetMinutes, type Memory, MINUTE, remember } from './memory.ts';
 import { MOST_PAGES, type RangeRead, readOn, shorterSpan, startRange } from './read.ts';
 import { createRecent, type Recent } from './recent.ts';
 

@@ -1,9 +1,6 @@
+import { recordOf } from '../../kit/record.ts';
 import { createHistogram, type HistogramState, observeValue } from '../../metrics/family.ts';
-import { EVENT_STATES, type EventState } from '../../model/message.ts';
-
-/** How a message ends. */
-export const OUTCOMES = ['delivered', 'failed', 'cancelled'] as const;
-export type Outcome = (typeof OUTCOMES)[number];
+import { EVENT_STATES, type EventState, OUTCOMES, type Outcome } from '../../model/message.ts';
 
 /** How an attempt ends: the destination took the message, or did not. */
 export const RESULTS = ['success', 'error'] as const;
@@ -44,24 +41,21 @@ export interface LogTally extends Waits {
   duplicates: number;
 }
 
-const each = <K extends string, V>(keys: readonly K[], make: () => V) =>
-  Object.fromEntries(keys.map(key => [key, make()])) as Record<K, V>;
-
 const createWaits = (): Waits => ({
   timeToDeliver: createHistogram(BOUNDS.timeToDeliver),
   queueWait: createHistogram(BOUNDS.queueWait),
 });
 
 export function createDestinationTally(): DestinationTally {
-  return { ...createWaits(), events: each(EVENT_STATES, () => 0), finished: each(OUTCOMES, () => 0) };
+  return { ...createWaits(), events: recordOf(EVENT_STATES, () => 0), finished: recordOf(OUTCOMES, () => 0) };
 }
 
 export function createLogTally(): LogTally {
   return {
     ...createWaits(),
-    attempt: each(RESULTS, () => createHistogram(BOUNDS.attempt)),
-    attempts: each(OUTCOMES, () => createHistogram(BOUNDS.attempts)),
-    untracked: each(UNTRACKED, () => 0),
+    attempt: recordOf(RESULTS, () => createHistogram(BOUNDS.attempt)),
+    attempts: recordOf(OUTCOMES, () => createHistogram(BOUNDS.attempts)),
+    untracked: recordOf(UNTRACKED, () => 0),
     overdue: 0,
     gaps: 0,
     late: 0,

@@ -1,10 +1,10 @@
 import { BoundedMap } from '../../kit/bounded-map.ts';
-import { boundText } from '../../kit/bounded-text.ts';
-import { hashedId } from '../../kit/hashed-id.ts';
+import { hashedId } from '../../kit/hash.ts';
+import { boundText } from '../../kit/text.ts';
 import type { LifecycleTrace, PartialReason, TracedEvent, TraceQueue } from '../../model/lifecycle-trace.ts';
+import type { Outcome } from '../../model/message.ts';
 import { type DeliveryEvent, EVENT_STATES } from '../../model/message.ts';
-import type { KeptEvent } from './memory.ts';
-import type { Outcome } from './tally.ts';
+import type { KeptEvent } from './kept-event.ts';
 
 /** Messages whose events are kept for a trace at a time, and those that are remembered to have been given up. */
 const MOST_OPEN = 10_000;

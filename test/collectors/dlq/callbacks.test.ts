@@ -7,7 +7,7 @@ import {
   MOST_SIGHTINGS,
   type TrackerOptions,
 } from '../../../src/collectors/dlq/callbacks.ts';
-import { hash64 } from '../../../src/kit/hash64.ts';
+import { hash64 } from '../../../src/kit/hash.ts';
 import type { CallbackState, DlqEntry } from '../../../src/model/message.ts';
 import { toDlqEntry } from '../../../src/upstream/wire.ts';
 

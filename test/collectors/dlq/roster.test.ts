@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { createRoster, type Roster } from '../../../src/collectors/dlq/roster.ts';
-import { hash64 } from '../../../src/kit/hash64.ts';
+import { hash64 } from '../../../src/kit/hash.ts';
 
 /** What a store would hold. */
 function save(roster: Roster, rows: Map<number, string>): void {

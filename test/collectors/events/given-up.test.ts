@@ -1,11 +1,6 @@
 import { expect, it } from 'vitest';
-import {
-  addToMinutes,
-  boundMinutes,
-  identityOf,
-  type KeptEvent,
-  MINUTE,
-} from '../../../src/collectors/events/memory.ts';
+import { identityOf, type KeptEvent } from '../../../src/collectors/events/kept-event.ts';
+import { addToMinutes, boundMinutes, MINUTE } from '../../../src/collectors/events/memory.ts';
 import type { RangeRead } from '../../../src/collectors/events/read.ts';
 import { restoreMemory } from '../../../src/collectors/events/rows.ts';
 import { foldSweep } from '../../../src/collectors/events/sweep.ts';

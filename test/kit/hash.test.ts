@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { extendHash64, hash64 } from '../../src/kit/hash64.ts';
+import { extendHash64, hash64 } from '../../src/kit/hash.ts';
 
 const DIGITS = '123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz';
 

@@ -1,3 +1,5 @@
+import { createHash } from 'node:crypto';
+
 const lanes = new Uint32Array(2);
 const whole = new BigUint64Array(lanes.buffer);
 
@@ -41,4 +43,18 @@ export function extendHash64(hash: bigint, first: number, second: number): bigin
     a = Math.imul(a ^ (number / 2 ** 32), 0x01000193);
   }
   return join(a, b);
+}
+
+/**
+ * So many hexadecimal digits (at most 64) that stand for `parts`, the same in every process; never zeros alone, which
+ * trace and span ids must not be.
+ */
+export function hashedId(parts: readonly (string | number)[], digits: number): string {
+  for (let turn = 0; ; turn += 1) {
+    const id = createHash('sha256')
+      .update(JSON.stringify(turn === 0 ? parts : [...parts, turn]))
+      .digest('hex')
+      .slice(0, digits);
+    if (/[^0]/.test(id)) return id;
+  }
 }

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { bareAddress } from '../../src/kit/bare-address.ts';
+import { bareAddress } from '../../src/kit/text.ts';
 
 describe('an address without its secrets', () => {
   it.each([
