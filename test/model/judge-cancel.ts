@@ -57,7 +57,11 @@ function sightingIn({ shown }: Round, entry: Entry, wanted: string | undefined, 
   const isMeant = wanted === undefined ? states.size === 0 : states.size === 1 && states.has(wanted);
   const runs = new Set(rows.map(({ run }) => run));
   const tells = tellsMessage && field === 'failureCallbackInfo' && wanted !== undefined;
-  return { isMeant: isMeant && (!tells || runs.size === 1), run: tells ? rows[0]?.run : undefined };
+  return {
+    isMeant: isMeant && (!tells || runs.size === 1),
+    isTold: states.size > 0,
+    run: tells ? rows[0]?.run : undefined,
+  };
 }
 
 /** Walks to their end, one after the other, that all saw the callback as the rule needs it, the newest first. */
@@ -77,17 +81,18 @@ function evidenceOf(world: CancelWorld, entry: Entry, rule: Rule, wanted: string
     const seen = sightingIn(walk, entry, wanted, world.shape);
     const isHidden = parts.some(({ hidden }) => hidden.has(entry));
     const isCutOff = !walk.success && !walk.isCommitting;
-    // One that did not come to its end changes nothing.
-    if (isCutOff && !seen?.isMeant) continue;
-    if (isHidden && !seen?.isMeant) continue;
-    if (!seen?.isMeant || (chain.length > 0 && seen.run !== run)) break;
-    run = seen.run;
+    // The states of callbacks may be in the list of workflow runs alone.
+    const isUntold = walk.parts.get('workflows')?.hasEnd === false && !seen?.isTold;
     const next = chain.at(-1);
+    // What the store did not take is lost with its process, and stands against nothing that is known.
+    if (next && next.process !== walk.process && !walk.success && !walk.isCommitting) continue;
+    // One that did not come to its end changes nothing.
+    if ((isCutOff || isUntold) && !seen?.isMeant) continue;
+    if (isHidden && !seen?.isMeant) continue;
+    if (!seen?.isMeant || (next && seen.run !== run)) break;
+    run = seen.run;
     if (next) {
       const gap = next.wallAt - walk.wallAt;
-      const isLost = next.process !== walk.process && !walk.success && !walk.isCommitting;
-      // What the store did not take is lost with its process, and stands against nothing that is known.
-      if ((gap < 0 || gap > maxGap) && isLost) continue;
       const steps = next.process === walk.process ? walk.process.steps : next.process.steps;
       const set = sum(
         steps.filter(({ at }) => at > (walk.endedAt ?? 0) && at <= (next.endedAt ?? world.now)).map(({ by }) => by),

@@ -208,6 +208,11 @@ function nextWalk(
       : startSince([all], since(memory, now, context.meaning), context);
     return { stage: 'all', walk: look };
   }
+  // What it found went with its walk: it is read once more, beside the one that goes on.
+  if (walk.walk.isOvertaken) {
+    const { selections } = walk.walk;
+    return { stage: walk.stage, walk: startSince(selections, since(memory, now, context.meaning), context) };
+  }
   if (walk.stage === 'filters' || walk.walk.changes === 0 || filters.length === 0) return undefined;
   // A complete walk of them that is under way goes on; a read for new entries beside it takes nothing from it.
   const isWhole = walk.walk.isComplete && !filters.some(selection => selection.walk);

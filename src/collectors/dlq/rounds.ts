@@ -44,6 +44,8 @@ export interface Walk {
   probe: DlqEntry | undefined;
   /** Rows of the queue, of a filter or of failed workflow runs could not be read. */
   isPartial: boolean;
+  /** Another complete read of one of its selections began meanwhile, and has taken that over. */
+  isOvertaken: boolean;
   /** What it has seen of failure callbacks; undefined where they are not looked at. */
   callbacks: CallbackWalk | undefined;
 }
@@ -56,7 +58,7 @@ function start(
 ): Walk {
   const selections = [...new Set(tasks.map(({ selection }) => selection))];
   const reading = startReading(api, tasks, { now, meaning, most }, signal);
-  const progress = { hasBegun: false, held: [], isRead: false, changes: 0, isPartial: false };
+  const progress = { hasBegun: false, held: [], isRead: false, changes: 0, isPartial: false, isOvertaken: false };
   return { reading, selections, isComplete, ...progress, probe: undefined, callbacks: undefined };
 }
 
@@ -152,6 +154,7 @@ export function foldStep(
   if (!walk.isComplete) return;
   if (round === 'full') memory.tooMuchNew = undefined;
   for (const selection of walk.selections) {
+    walk.isOvertaken ||= selection.walk?.id !== walk;
     const { missed = 0 } = selection.walk?.id === walk ? selection.walk : {};
     memory.foundByRescan += missed;
     memory.isTouched ||= missed > 0;

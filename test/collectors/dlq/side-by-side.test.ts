@@ -7,7 +7,7 @@ import type { DlqQuery, Reader } from '../../../src/upstream/api.ts';
 const NOW = 1_700_000_000_000;
 
 /** An agent whose rounds can be held between a step's reading and its folding. `ids`: the queue, the newest first. */
-function setUp(ids: string[], refuse: (query: DlqQuery) => void = () => {}) {
+function setUp(ids: string[], refuse: (query: DlqQuery) => void = () => {}, filters: object[] = []) {
   async function* dlqPages(query: DlqQuery) {
     refuse(query);
     const listed = ids.filter(id => (query.messageId ?? id) === id);
@@ -28,7 +28,7 @@ function setUp(ids: string[], refuse: (query: DlqQuery) => void = () => {}) {
     }
   }
   const api = { dlqPages } as unknown as Reader;
-  const collector = createDlq(dlq.options.parse({}));
+  const collector = createDlq(dlq.options.parse({ filters }));
   let memory = collector.restore(new Map());
   let facts: DlqFacts | undefined;
   async function* steps(round: string): AsyncGenerator<void, void> {
@@ -48,8 +48,8 @@ function setUp(ids: string[], refuse: (query: DlqQuery) => void = () => {}) {
     async round(name: string) {
       for await (const _step of steps(name));
     },
-    shown() {
-      const { messages, entered, left } = facts?.selections.get('all') ?? {};
+    shown(selection = 'all') {
+      const { messages, entered, left } = facts?.selections.get(selection) ?? {};
       return { messages, entered, left: left && Object.values(left).reduce((a, b) => a + b, 0) };
     },
   };
@@ -85,5 +85,28 @@ it.each([1, 2, 3, 4])(
     expect(agent.shown()).toEqual({ messages: 151, entered: 1, left: 0 });
     await agent.round('full');
     expect(agent.shown()).toEqual({ messages: 151, entered: 1, left: 0 });
+  },
+);
+
+it.each([1, 2, 3, 4, 5, 6, 7, 8])(
+  'shows what a read of a small queue finds in it and in a filter, though a walk begins before its step %d',
+  async step => {
+    const ids = queue(3);
+    const agent = setUp(ids, undefined, [{ name: 'errors', match: { responseStatus: 500 } }]);
+    await agent.round('full');
+    ids.unshift('new');
+    const look = agent.steps('new');
+    for (let count = 1; count < step; count += 1) await look.next();
+    const walk = agent.steps('full');
+    // Its first step, and the fold of it.
+    await walk.next();
+    await walk.next();
+    for await (const _step of look);
+    const found = { messages: 4, entered: 1, left: 0 };
+    expect([agent.shown(), agent.shown('errors')]).toEqual([found, found]);
+    for await (const _step of walk);
+    expect([agent.shown(), agent.shown('errors')]).toEqual([found, found]);
+    await agent.round('full');
+    expect([agent.shown(), agent.shown('errors')]).toEqual([found, found]);
   },
 );
