@@ -24,7 +24,7 @@ describe('while it runs the store', () => {
       renameSync(join(folder, name), join(folder, 'away'));
       await expect(store.commit('a', [{ key: 'k', value: 'after' }])).rejects.toMatchObject({
         reason: 'replaced',
-        message: expect.stringMatching(new RegExp(`${name} was removed or replaced while in use.*start again`)),
+        message: expect.stringMatching(new RegExp(`${name} was removed or replaced while in use.*restart the agent`)),
       });
       expect(await store.scan('a', '')).toEqual(new Map([['k', 'before']]));
       renameSync(join(folder, 'away'), join(folder, name));

@@ -60,7 +60,7 @@ describe('the sqlite store, when the disk takes no more,', () => {
     expect(refusal).toMatchObject({
       reason: 'full',
       message: expect.stringMatching(
-        /rows\.db can't be written: the disk is full .*: free space; the store then goes on/,
+        /rows\.db can't be written: the disk is full .*: free space; the store then recovers/,
       ),
     });
     expect(keys.length).toBeGreaterThan(4);
