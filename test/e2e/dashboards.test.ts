@@ -33,8 +33,9 @@ async function startWatching(): Promise<string> {
     { DELIVERY_TOKEN: emulator.token },
   );
   const { host } = new URL(await agent.start());
-  // One more dead letter every two seconds: the queue grows while it is watched.
-  const growth = setInterval(() => emulator.state.addDlqEntry({ enteredAt: Date.now() }), 2000);
+  // One more dead letter every two seconds: the queue and its filter grow while they are watched.
+  const enter = () => emulator.state.addDlqEntry({ enteredAt: Date.now(), queueName: 'emails' });
+  const growth = setInterval(enter, 2000);
   afterThisTest(async () => clearInterval(growth));
   return host;
 }
