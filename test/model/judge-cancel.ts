@@ -64,8 +64,21 @@ function sightingIn({ shown }: Round, entry: Entry, wanted: string | undefined, 
   };
 }
 
-/** Walks to their end, one after the other, that all saw the callback as the rule needs it, the newest first. */
+/** The longest chain of walks: of those that died with their process it is not known whether the store had taken them. */
 function evidenceOf(world: CancelWorld, entry: Entry, rule: Rule, wanted: string | undefined): Round[] {
+  const [one, other] = [true, false].map(skipsLost => chainOf(world, entry, rule, wanted, skipsLost));
+  const beginOf = (chain: Round[] | undefined) => chain?.at(-1)?.wallAt ?? Number.POSITIVE_INFINITY;
+  return (beginOf(one) < beginOf(other) ? one : other) ?? [];
+}
+
+/** Walks to their end, one after the other, that all saw the callback as the rule needs it, the newest first. */
+function chainOf(
+  world: CancelWorld,
+  entry: Entry,
+  rule: Rule,
+  wanted: string | undefined,
+  skipsLost: boolean,
+): Round[] {
   // Where the store did not take it, a walk was seen all the same.
   const walks = world.record.ended.filter(
     ({ round, success, reason, isCommitting }) =>
@@ -85,7 +98,7 @@ function evidenceOf(world: CancelWorld, entry: Entry, rule: Rule, wanted: string
     const isUntold = walk.parts.get('workflows')?.hasEnd === false && !seen?.isTold;
     const next = chain.at(-1);
     // What the store did not take is lost with its process, and stands against nothing that is known.
-    if (next && next.process !== walk.process && !walk.success && !walk.isCommitting) continue;
+    if (skipsLost && next && next.process !== walk.process && !walk.success && !walk.isCommitting) continue;
     // One that did not come to its end changes nothing.
     if ((isCutOff || isUntold) && !seen?.isMeant) continue;
     if (isHidden && !seen?.isMeant) continue;
@@ -93,6 +106,8 @@ function evidenceOf(world: CancelWorld, entry: Entry, rule: Rule, wanted: string
     run = seen.run;
     if (next) {
       const gap = next.wallAt - walk.wallAt;
+      const isLost = next.process !== walk.process && !walk.success && !walk.isCommitting;
+      if ((gap < 0 || gap > maxGap) && isLost) continue;
       const steps = next.process === walk.process ? walk.process.steps : next.process.steps;
       const set = sum(
         steps.filter(({ at }) => at > (walk.endedAt ?? 0) && at <= (next.endedAt ?? world.now)).map(({ by }) => by),
