@@ -54,11 +54,11 @@ export const routesOption = z
     `Path patterns that name routes: \`:id\` stands for a segment or a part of one, \`*path\` for any number of segments, \`{…}\` for what may be missing; letter case and a slash at the end make no difference. The first pattern that matches the path of a destination is its route; without a match the route is \`${UNMATCHED}\`.`,
   );
 
-/** Names addresses by their path. */
+/** Names paths of addresses. */
 export interface Routes {
   readonly patterns: readonly string[];
-  /** The first pattern that matches; UNMATCHED where none does. */
-  of(url: string): string;
+  /** The path as the address spells it. The first pattern that matches; UNMATCHED where none does. */
+  of(path: string): string;
 }
 
 export const NO_ROUTES: Routes = { patterns: [], of: () => UNMATCHED };
@@ -69,8 +69,7 @@ export function createRoutes(patterns: readonly string[]): Routes {
   const routes = patterns.map(pattern => ({ pattern, expression: compile(pattern) }));
   const remembered = new Map<string, string>();
   let weight = 0;
-  function of(url: string): string {
-    const path = URL.parse(url)?.pathname ?? '';
+  function of(path: string): string {
     if (path.length > LONGEST_PATH) return UNMATCHED;
     const known = remembered.get(path);
     if (known !== undefined) return known;
