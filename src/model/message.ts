@@ -45,6 +45,7 @@ export interface DeliveryEvent {
   readonly url?: string | undefined;
   readonly topic?: string | undefined;
   readonly queue?: string | undefined;
+  readonly schedule?: string | undefined;
   /** The first of the message's labels. */
   readonly label?: string | undefined;
   /** Only where it was asked for. */
@@ -56,7 +57,6 @@ export interface EventDetail {
   /** Of the destination's answer; 0 when there was none. */
   readonly status: number | undefined;
   readonly method: string | undefined;
-  readonly schedule: string | undefined;
   readonly hasFlowControlKey: boolean;
   /** The publisher's W3C trace context, where it is a valid one. No other header is read. */
   readonly traceparent: string | undefined;

@@ -159,6 +159,7 @@ export function toDeliveryEvent(row: unknown): DeliveryEvent | undefined {
     url: text(fields.url),
     topic: text(fields.topicName),
     queue: text(fields.queueName),
+    schedule: text(fields.scheduleId),
     label: labelsOf(fields)[0],
   };
 }
@@ -184,11 +185,10 @@ function traceparentIn(header: unknown): string | undefined {
 export function toDetailedEvent(row: unknown): DeliveryEvent | undefined {
   const event = toDeliveryEvent(row);
   if (!event) return undefined;
-  const { responseStatus, method, scheduleId, flowControlKey, header } = row as Fields;
+  const { responseStatus, method, flowControlKey, header } = row as Fields;
   const detail = {
     status: number(responseStatus),
     method: text(method),
-    schedule: text(scheduleId),
     hasFlowControlKey: text(flowControlKey) !== undefined,
     traceparent: traceparentIn(header),
   };

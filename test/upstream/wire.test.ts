@@ -314,7 +314,6 @@ describe('wire', () => {
     expect(toDetailedEvent({ ...row, scheduleId: 's', body: 'b', error: 'e' })?.detail).toEqual({
       status: 503,
       method: 'PUT',
-      schedule: 's',
       hasFlowControlKey: true,
       traceparent: undefined,
     });

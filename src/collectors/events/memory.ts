@@ -2,6 +2,7 @@ import type { DeliveryEvent, EventState } from '../../model/message.ts';
 import type { Destinations } from './destinations.ts';
 import type { KeptEvent } from './kept-event.ts';
 import type { Recent } from './recent.ts';
+import type { Schedules } from './schedules.ts';
 import type { LogTally } from './tally.ts';
 import type { Traces } from './traces.ts';
 
@@ -70,6 +71,7 @@ export interface Memory {
   readonly destinationOption: string;
   /** Name of the destination of an event, as the configuration says. */
   readonly destinationOf: (event: DeliveryEvent) => string;
+  readonly schedules: Schedules;
   readonly open: Map<bigint, OpenMessage>;
   readonly chunks: Map<number, Chunk>;
   readonly seen: Set<bigint>;
