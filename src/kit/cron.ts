@@ -58,13 +58,16 @@ const SET_BACK = [3_600_000, 1_800_000] as const;
 export function createOccurrences(cron: string, tz: string): (after: number) => Occurrence | undefined {
   const parsed = parseCron(cron, tz);
   const next = (after: number) => parsed.nextRun(new Date(after)) ?? undefined;
+  const clock = new Intl.DateTimeFormat('en', { timeZone: tz, day: 'numeric', hour: 'numeric', minute: 'numeric' });
   return after => {
     let due = next(after);
     // Of a skipped time, the first moment after it is given.
     while (due && !parsed.match(due)) due = next(due.getTime());
     if (!due) return undefined;
     const at = due.getTime();
-    const isRepeat = (time: number) => parsed.match(new Date(time)) && next(time - 1000)?.getTime() !== time;
-    return { at, again: SET_BACK.map(ms => at + ms).find(isRepeat) ?? at };
+    const shown = clock.format(at);
+    const again = SET_BACK.map(ms => at + ms).find(time => clock.format(time) === shown);
+    const isOwn = again !== undefined && next(again - 1000)?.getTime() === again;
+    return { at, again: again === undefined || isOwn ? at : again };
   };
 }

@@ -81,6 +81,8 @@ export interface Memory {
   readonly ended: Map<bigint, number>;
   /** Identities of the events that were counted, by minute: what the sweep compares with. */
   readonly minutes: Map<number, BigUint64Array>;
+  /** Where the last range that was read began, and how many of its rows could not be read. */
+  unreadable: { readonly from: number; readonly rows: number } | undefined;
   /** Undefined until the first read of this process. */
   recent: Recent | undefined;
   /** Undefined until the first complete read of this process. */

@@ -114,6 +114,7 @@ export function restoreMemory(
         .map(({ message, time }) => [message, time]),
     ),
     minutes,
+    unreadable: undefined,
     recent: undefined,
     gauges: undefined,
     span: Number.POSITIVE_INFINITY,

@@ -28,8 +28,8 @@ export interface Schedules {
   row(name: string): string | null;
 }
 
-/** Expectations that are added in one step: after a very long pause, the rest is not judged. */
-const MOST_AT_ONCE = 10_000;
+/** Expectations that are added in one step, so that none takes long after a long pause. */
+const MOST_AT_ONCE = 1000;
 
 const ROW = 'schedule/';
 
@@ -129,7 +129,7 @@ export function createSchedules(
       const allowance: Allowance = { left: MOST_AT_ONCE };
       for (const one of all) {
         const { timetable } = one;
-        change(one, timetable.expectUntil(span.to, allowance), timetable.markUnread(span));
+        change(one, timetable.expectUntil(span.from - 1, allowance), timetable.markUnread(span));
       }
     },
     advanceTo(time) {

@@ -89,7 +89,7 @@ export function foldTail(memory: Memory, walk: TailWalk, range: RangeRead, optio
   const isLast = range.to >= walk.until;
   memory.schedules.begin(walk.until);
   noticeClock(checkpoint, walk.until, options.overlap);
-  if (range.rejected > 0) memory.schedules.markUnread(range);
+  noticeUnreadable(memory, range);
   lookForHole(memory, checkpoint, walk, range, isLast);
   const recent = walk.refill ?? memory.recent;
   const fresh: KeptEvent[] = [];
@@ -114,10 +114,8 @@ export function foldTail(memory: Memory, walk: TailWalk, range: RangeRead, optio
   const settled = newest + (isLast ? Math.max(0, walk.until - checkpoint.foundAt) : 0);
   if (checkpoint.newest !== undefined) {
     advanceTo(memory, Math.max(settled - options.overlap, checkpoint.dedupeFrom - 1), options);
-  } else if (isLast) {
-    // Of a log that never listed anything, our clock alone tells how far it was read.
-    memory.schedules.advanceTo(walk.until - options.overlap);
   }
+  if (isLast) memory.schedules.advanceTo(knownTo(memory, walk.until, options.overlap));
   if (isLast)
     memory.gauges = { recent: (recent ?? createRecent()).since(walk.until - options.window), ...inFlight(memory) };
   if (touched.size > 0 || memory.touchedOpen.size > 0 || walk.until - memory.savedAt >= SAVE_EVERY) {
@@ -128,6 +126,16 @@ export function foldTail(memory: Memory, walk: TailWalk, range: RangeRead, optio
   const isFresh = new Set(fresh.map(({ identity }) => identity));
   log.duplicates += range.twice.filter(identity => isFresh.has(identity)).length;
   touched.add('log').add('checkpoint');
+}
+
+/** Our clock and the service's agree to within this, milliseconds, and the log lags less. */
+const AGREED = 300_000;
+
+/**
+ * Everything until here was followed, also where lives are not: after a long silence, or in a log that never listed anything.
+ */
+function knownTo({ pending }: Memory, until: number, overlap: number): number {
+  return pending.reduce((known, { time }) => Math.min(known, time - 1), until - Math.max(overlap, AGREED));
 }
 
 /** Interval at which the checkpoint of a quiet log is committed, milliseconds: it shows later how long the log was not read. */
@@ -163,6 +171,13 @@ function noticeClock(checkpoint: Checkpoint, until: number, overlap: number): vo
   checkpoint.dedupeFrom = Math.min(checkpoint.dedupeFrom, until + 1);
   checkpoint.sweptTo = Math.min(checkpoint.sweptTo, until);
   checkpoint.readTo = until;
+}
+
+/** Where rows can't be read, no schedule is judged. Those of the read before are known as long as no other joins them. */
+function noticeUnreadable(memory: Memory, { from, to, rejected }: RangeRead): void {
+  const { unreadable } = memory;
+  if (rejected > (unreadable?.from === from ? unreadable.rows : 0)) memory.schedules.markUnread({ from, to });
+  memory.unreadable = { from, rows: rejected };
 }
 
 /** Every service keeps its log for longer than this, milliseconds. */
