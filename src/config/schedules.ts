@@ -39,11 +39,14 @@ function checkTimes(schedule: Schedule, path: readonly PropertyKey[], tell: Tell
 export function checkSchedules({ schedules, accounts }: Config, known: Known, tell: Tell): void {
   for (const [index, schedule] of schedules.entries()) {
     const path = ['schedules', index];
+    checkTimes(schedule, path, tell);
     for (const [number, name] of (schedule.accounts ?? []).entries()) {
       if (known.accounts.includes(name)) continue;
       const message = `there is no account called ${name}; there are: ${known.accounts.join(', ')}`;
       tell.fault([...path, 'accounts', number], message);
     }
+    // Which accounts are meant is not known.
+    if (schedule.accounts === null && tell.isGiven([...path, 'accounts'])) continue;
     const deaf = accounts.find(
       ({ name, collect }) => !collect.events.enabled && schedulesOf([schedule], name).length > 0,
     );
@@ -51,6 +54,5 @@ export function checkSchedules({ schedules, accounts }: Config, known: Known, te
       const message = `needs collect.events, which is not enabled for the account ${deaf.name}`;
       tell.fault(schedule.accounts === null ? path : [...path, 'accounts'], message);
     }
-    checkTimes(schedule, path, tell);
   }
 }
