@@ -102,7 +102,7 @@ const LIBRARIES: Readonly<Record<string, readonly string[]>> = {
     'auto-cancel',
     'alerts',
   ],
-  croner: ['auto-cancel'],
+  croner: ['kit'],
   re2js: ['auto-cancel'],
   '@grafana/grafana-foundation-sdk/common': ['mixin'],
   '@grafana/grafana-foundation-sdk/dashboard': ['mixin'],

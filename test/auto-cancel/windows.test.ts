@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { closedBy, faultOfCron, isTimeZone, type Windows } from '../../src/auto-cancel/windows.ts';
+import { closedBy, type Windows } from '../../src/auto-cancel/windows.ts';
+import { faultOfCron, isTimeZone } from '../../src/kit/cron.ts';
 
 const HOUR = 3_600_000;
 const OFFICE = { cron: '0 8 * * 1-5', for: 9 * HOUR, tz: 'Europe/Amsterdam' };
