@@ -103,6 +103,7 @@ const LIBRARIES: Readonly<Record<string, readonly string[]>> = {
     'alerts',
   ],
   croner: ['kit'],
+  'path-to-regexp': ['collectors'],
   re2js: ['auto-cancel'],
   '@grafana/grafana-foundation-sdk/common': ['mixin'],
   '@grafana/grafana-foundation-sdk/dashboard': ['mixin'],

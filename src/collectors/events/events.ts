@@ -1,10 +1,9 @@
-import { z } from 'zod';
-import { Duration } from '../../kit/duration.ts';
 import { counter, gauge, type HistogramState, histogram, histogramSamples } from '../../metrics/family.ts';
 import { EVENT_STATES, OUTCOMES } from '../../model/message.ts';
 import { seriesDropped } from '../cap.ts';
 import { type Collector, defineKind, type Observation, type ObserveContext, PAGES_A_STEP } from '../collector.ts';
-import { DESTINATIONS } from './destinations.ts';
+import { NO_ROUTES, type Routes } from '../routes.ts';
+import { type EventsOptions, eventsOptions } from './event-options.ts';
 import type { Gauges, Memory } from './memory.ts';
 import { type RangeRead, readOn, startRange } from './read.ts';
 import { restoreMemory, takeChanges } from './rows.ts';
@@ -12,46 +11,16 @@ import type { Schedule } from './schedule-options.ts';
 import { type ScheduleFacts, scheduleFamilies, scheduleSamples } from './schedules.ts';
 import { foldSweep, nextRange } from './sweep.ts';
 import { foldTail, readTail, startTail, type TailWalk } from './tail.ts';
-import { BOUNDS, type DestinationTally, type LogTally, RESULTS, UNTRACKED } from './tally.ts';
+import {
+  BOUNDS,
+  type DestinationTally,
+  type LogTally,
+  RESULTS,
+  STATUS_CLASSES,
+  type StatusClass,
+  UNTRACKED,
+} from './tally.ts';
 import type { TraceOptions } from './traces.ts';
-
-const options = z.strictObject({
-  enabled: z.boolean().default(true).describe('Read the event log.'),
-  every: Duration.prefault('15s').describe(
-    'Interval between reads of the event log: one request per 1,000 new events.',
-  ),
-  window: Duration.prefault('5m').describe('Window of `delivery_events_recent`.'),
-  overlap: Duration.prefault('60s').describe(
-    'How late an event may enter the log and still be counted by the next read. Every read repeats this span, and message lifecycles are computed this far behind the newest event.',
-  ),
-  lateSweep: Duration.prefault('30m').describe(
-    'How late an event may enter the log and still be counted. Each minute of the log is read once more when it is this old.',
-  ),
-  destination: z
-    .enum(DESTINATIONS, { error: `must be one of ${DESTINATIONS.join(', ')}` })
-    .default('none')
-    .describe('Source of the label `destination`; `none`: no such label.'),
-  maxDestinations: z
-    .int()
-    .min(1)
-    .max(10_000)
-    .default(100)
-    .describe('Maximum number of destinations with their own series; the rest is counted as `__other__`.'),
-  destinationHistograms: z
-    .boolean()
-    .default(false)
-    .describe('Whether the wait-time histograms have the label `destination`, too.'),
-  maxOpenMessages: z
-    .int()
-    .min(1)
-    .max(10_000_000)
-    .default(100_000)
-    .describe(
-      'Maximum number of open messages that are tracked. Beyond it the oldest are dropped and counted in `delivery_messages_untracked_total`.',
-    ),
-});
-
-export type EventsOptions = z.output<typeof options>;
 
 export interface EventsServices {
   /** Milliseconds of history to read at the very first start. */
@@ -60,6 +29,8 @@ export interface EventsServices {
   readonly onTimeWithin?: number | undefined;
   /** The account's. */
   readonly schedules?: readonly Schedule[] | undefined;
+  /** Default: no routes. */
+  readonly routes?: Routes | undefined;
   /** Undefined where messages are not traced. */
   readonly traces?: TraceOptions | undefined;
 }
@@ -84,13 +55,19 @@ export interface EventsFacts {
 /** `sweep` is undefined between two ranges. */
 type Walk = { readonly tail: TailWalk } | { readonly sweep: RangeRead | undefined };
 
+/** Series of attempts that are there from the start; the others come with the first such attempt. */
+const EXPECTED: Readonly<Record<(typeof RESULTS)[number], readonly StatusClass[]>> = {
+  success: ['none', '2xx'],
+  error: ['none', '3xx', '4xx', '5xx'],
+};
+
 const BEHIND = 'Computed from the log in the background, events.overlap behind its newest event.';
 
 /** The event log as counters of every event, message lifecycles, and recent states. */
 export const events = defineKind({
   name: 'events',
   configKey: 'events',
-  options,
+  options: eventsOptions,
   families: {
     recent: gauge(
       'delivery_events_recent',
@@ -115,6 +92,11 @@ export const events = defineKind({
       'delivery_messages_finished_total',
       `Messages that ended, each counted once, by outcome. ${BEHIND}`,
       ['outcome', 'destination'],
+    ),
+    answers: counter(
+      'delivery_attempts_total',
+      'Delivery attempts that ended, each counted once with the event that says so (success: delivered, error: error), by the class of the HTTP status in it; read in the background. none: no answer, or the log does not say.',
+      ['result', 'status_class', 'destination'],
     ),
     timeToDeliver: histogram(
       'delivery_message_time_to_deliver_seconds',
@@ -199,6 +181,14 @@ export const events = defineKind({
       finished: tallies.flatMap(([destination, { finished }]) =>
         OUTCOMES.map(outcome => ({ labels: { outcome, destination: named(destination) }, value: finished[outcome] })),
       ),
+      answers: tallies.flatMap(([destination, { answers }]) =>
+        RESULTS.flatMap(result =>
+          STATUS_CLASSES.filter(each => EXPECTED[result].includes(each) || answers[result][each] > 0).map(each => ({
+            labels: { result, status_class: each, destination: named(destination) },
+            value: answers[result][each],
+          })),
+        ),
+      ),
       timeToDeliver: waits('timeToDeliver'),
       queueWait: waits('queueWait'),
       attempt: RESULTS.flatMap(result => histogramSamples({ result }, BOUNDS.attempt, log.attempt[result])),
@@ -221,7 +211,7 @@ type Observed = Promise<Observation<EventsFacts, Memory, Walk>>;
 
 export function createEvents(
   options: EventsOptions,
-  { backfill = 0, onTimeWithin = 300_000, schedules, traces }: EventsServices = {},
+  { backfill = 0, onTimeWithin = 300_000, routes = NO_ROUTES, schedules, traces }: EventsServices = {},
 ): Collector<EventsFacts, Memory, Walk> {
   const limits = { ...options, most: options.maxOpenMessages, onTimeWithin };
   const tailOptions = { ...limits, backfill, isSwept: options.lateSweep > options.overlap };
@@ -272,7 +262,7 @@ export function createEvents(
   return {
     ...events,
     rounds: events.rounds(options),
-    restore: rows => restoreMemory(rows, { ...options, schedules }, traces),
+    restore: rows => restoreMemory(rows, options, { traces, routes, schedules }),
     recall,
     observe: context => (context.round === 'sweep' ? observeSweep(context) : observeTail(context)),
   };

@@ -14,6 +14,8 @@ export interface KeptEvent {
   readonly destination: string;
   /** Identifiers of the schedules that it belongs to; undefined for most. */
   readonly schedules: readonly string[] | undefined;
+  /** Index in STATUS_CLASSES. Of no use once it is counted, and not stored. */
+  readonly statusClass: number;
 }
 
 export const identityOf = (message: bigint, state: number, time: number) => extendHash64(message, state, time);

@@ -5,6 +5,7 @@ import type { ListPage, Reader } from '../../upstream/api.ts';
 import { Implausible } from '../collector.ts';
 import { identityOf, type KeptEvent } from './kept-event.ts';
 import type { Schedules } from './schedules.ts';
+import { statusClassOf } from './tally.ts';
 
 /** A range of the log is read whole, in whatever order its pages come; a longer one than this is cut. */
 export const MOST_PAGES = 20;
@@ -66,8 +67,9 @@ export async function readOn(range: RangeRead, pages: number, { destinationOf, s
         continue;
       }
       if (range.rows && range.rows.size < MOST_ROWS) range.rows.set(identity, event);
-      const [destination, own] = [destinationOf(event), schedules.of(event)];
-      events.set(identity, { identity, message, state: index, time, dueAt, destination, schedules: own });
+      const [destination, own, statusClass] = [destinationOf(event), schedules.of(event), statusClassOf(event.status)];
+      const kept = { identity, message, state: index, time, dueAt, destination, schedules: own, statusClass };
+      events.set(identity, kept);
     }
     if (isOfRange) range.pages += 1;
     if (events.size > MOST_EVENTS) throw new Implausible(`more than ${MOST_EVENTS} events within ${to - from + 1} ms`);

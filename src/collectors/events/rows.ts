@@ -1,4 +1,5 @@
 import type { Row } from '../collector.ts';
+import type { Routes } from '../routes.ts';
 import {
   createDestinations,
   type DestinationOption,
@@ -47,14 +48,19 @@ function writeCheckpoint({ dedupeFrom, watermark, lastFollowed, ...rest }: Check
 interface MemoryOptions {
   readonly destination: DestinationOption;
   readonly maxDestinations: number;
+}
+
+interface MemoryServices {
+  readonly routes: Routes;
   readonly schedules?: readonly Schedule[] | undefined;
+  readonly traces?: TraceOptions | undefined;
 }
 
 /** Memory from its rows. */
 export function restoreMemory(
   rows: ReadonlyMap<string, string>,
-  { destination: option, maxDestinations, schedules = [] }: MemoryOptions,
-  traces?: TraceOptions,
+  { destination: option, maxDestinations }: MemoryOptions,
+  { traces, routes, schedules = [] }: MemoryServices,
 ): Memory {
   const row = rows.get('checkpoint');
   const checkpoint = row === undefined ? undefined : readCheckpoint(row);
@@ -81,7 +87,8 @@ export function restoreMemory(
         const message = parseId(id);
         const destination = isSameOption ? stored : NONE;
         const identity = identityOf(message, state, time);
-        return { identity, message, state, time, dueAt, destination, schedules: own.length > 0 ? own : undefined };
+        const schedules = own.length > 0 ? own : undefined;
+        return { identity, message, state, time, dueAt, destination, schedules, statusClass: 0 };
       });
       chunks.push([Number(name), { events, last: events.reduce((last, { time }) => Math.max(last, time), 0) }]);
     } else if (kind === 'schedule') ofSchedules.set(name, value);
@@ -101,8 +108,8 @@ export function restoreMemory(
     log: { ...createLogTally(), ...JSON.parse(rows.get('log') ?? '{}') },
     destinations: createDestinations(option, maxDestinations, destinations),
     destinationOption: option,
-    destinationOf: destinationReader(option),
-    schedules: createSchedules(schedules, ofSchedules, key => touched.add(key)),
+    destinationOf: destinationReader(option, routes),
+    schedules: createSchedules({ configured: schedules, stored: ofSchedules, routes, touch: key => touched.add(key) }),
     open,
     oldestFirst: open.entries(),
     chunks: new Map(chunks.sort(([a], [b]) => a - b)),

@@ -126,7 +126,7 @@ export function createTraces(
       const word = EVENT_STATES[state] ?? 'unknown';
       const isEnd = word === 'delivered' || word === 'failed' || word === 'cancelled';
       if (trace.events.length < MOST_EVENTS || (isEnd && trace.events.length < MOST_EVENTS * 2)) {
-        trace.events.push({ state: word, time, dueAt, status: row.detail?.status });
+        trace.events.push({ state: word, time, dueAt, status: row.status });
       } else mark(trace, 'too_many_events');
       const [oldest] = open.size > MOST_OPEN ? open.keys() : [];
       if (oldest !== undefined) giveUp(oldest, 'evicted');
