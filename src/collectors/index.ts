@@ -68,9 +68,11 @@ export const LABEL_VALUES: ReadonlyMap<string, Readonly<Record<string, readonly 
   [events.families.untracked.name, { reason: UNTRACKED }],
 ]);
 
-export { accountPlan, createAccountPlan } from './account-plan.ts';
+export { accountPlan, createAccountPlan, type PlanFacts } from './account-plan.ts';
 export { type Collector, withReader } from './collector.ts';
 export { type CallbackOptions, createDlq } from './dlq/dlq.ts';
 export type { DlqFacts } from './dlq/facts.ts';
 export { breakdownFamilies, filterFamilies } from './dlq/families.ts';
 export type { Group as DlqGroup } from './dlq/groups.ts';
+export { type Schedule, schedulesOf, schedulesOptions } from './events/schedule-options.ts';
+export { scheduleFamilies } from './events/schedules.ts';
