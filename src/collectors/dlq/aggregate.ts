@@ -9,7 +9,7 @@ type ValueOf = (entry: DlqEntry, place: Place) => string | undefined;
 /** What the queue can be broken down by, and what an entry has of it. */
 export const DIMENSIONS = {
   urlHost: (_, { address }) => address?.host,
-  route: ({ url }, { address, routes }) => (url === undefined ? undefined : routes.of(address?.pathname ?? '')),
+  route: ({ url }, { address, routes }) => (url === undefined ? undefined : routes.ofPath(address?.pathname ?? '')),
   workflowUrl: ({ workflowUrl }) => (workflowUrl === undefined ? undefined : pathAddress(workflowUrl)),
   method: ({ method }) => method,
   state: ({ state }) => state?.toLowerCase(),

@@ -58,7 +58,7 @@ export function shapeOf(path: string): string {
 
 function placeNames({ address, routes }: Place): { urlHost: string; route: string } {
   if (!address) return { urlHost: NONE, route: NONE };
-  const route = routes.of(address.pathname);
+  const route = routes.ofPath(address.pathname);
   return {
     urlHost: boundText(address.host || NONE, LONGEST),
     route: route === UNMATCHED ? shapeOf(address.pathname) : route,

@@ -31,7 +31,7 @@ export function destinationReader(option: DestinationOption, routes: Routes): (e
     return copy;
   };
   if (option === 'host') return ({ url }) => (url === undefined ? NONE : same(boundText(hostOf(url), LONGEST)));
-  if (option === 'route') return ({ url }) => (url === undefined ? NONE : routes.of(URL.parse(url)?.pathname ?? ''));
+  if (option === 'route') return ({ url }) => (url === undefined ? NONE : routes.of(url));
   if (option === 'workflowUrl') {
     return ({ workflowUrl: url }) => (url === undefined ? NONE : same(boundText(pathAddress(url), LONGEST)));
   }
