@@ -68,7 +68,8 @@ it(`counts every event and every life exactly, killed ${KILLS} times by SIGKILL`
       collect: {
         flowControl: { enabled: false },
         dlq: { enabled: false },
-        events: { every: '150ms', overlap: `${OVERLAP}ms` },
+        events: { every: '150ms', overlap: `${OVERLAP}ms`, destination: 'route' },
+        routes: ['/:kind/:id'],
       },
     },
     { DELIVERY_TOKEN: emulator.token },
@@ -97,7 +98,13 @@ it(`counts every event and every life exactly, killed ${KILLS} times by SIGKILL`
     );
   });
   const all = traffic(Date.now() + 2000);
-  emulator.state.addEvents(all.map(({ status, ...event }) => ({ ...event, responseStatus: status })) as never);
+  emulator.state.addEvents(
+    all.map(({ status, ...event }) => ({
+      ...event,
+      responseStatus: status,
+      url: `https://a.example.com/users/${event.messageId}?token=x`,
+    })) as never,
+  );
 
   for (let kill = 0; kill < KILLS; kill += 1) {
     await sleep(100 + upTo(1800));
@@ -134,6 +141,8 @@ it(`counts every event and every life exactly, killed ${KILLS} times by SIGKILL`
     Object.fromEntries(Object.entries(emulator.state.countEvents()).filter(([, count]) => count > 0)),
   );
   expect(by('delivery_messages_finished_total', 'outcome')).toEqual(truth.finished);
+  const destinations = samples.flatMap(({ labels }) => labels.destination ?? []);
+  expect(new Set(destinations)).toEqual(new Set(['/:kind/:id']));
   const answers = samples.filter(({ name, value }) => name === 'delivery_attempts_total' && value > 0);
   expect(
     Object.fromEntries(answers.map(({ labels, value }) => [`${labels.result} ${labels.status_class}`, value])),
