@@ -1,13 +1,14 @@
 import { z } from 'zod';
 import { alertmanagerOptions, alertRule, evaluateEvery, notifierName, webhookOptions } from '../alerts/options.ts';
 import { autoCancelOptions } from '../auto-cancel/options.ts';
-import { type CollectOptions, collectOptions } from '../collectors/index.ts';
+import { collectOptions, isAnyEnabled, schedulesOptions } from '../collectors/index.ts';
 import { serverOptions } from '../http/options.ts';
 import { secret } from '../kit/secret.ts';
 import { stalenessOptions } from '../scheduler/options.ts';
 import { storeOptions } from '../store/options.ts';
 import { logOptions, tracingOptions } from '../telemetry/options.ts';
 import { accountOptions, upstreamOptions } from '../upstream/options.ts';
+import { objectivesOptions } from './objectives.ts';
 
 const notifier = z
   .strictObject({
@@ -58,9 +59,11 @@ const accountWithOverrides = accountOptions.safeExtend({
   upstream: overridesOf(upstreamOptions)
     .optional()
     .describe('Overrides of `upstream` for this account, same shape; keys left out are inherited.'),
+  objectives: overridesOf(objectivesOptions)
+    .optional()
+    .describe('Overrides of `objectives` for this account, same shape; keys left out are inherited.'),
 });
 
-const enabledIn = (collect: CollectOptions) => Object.values(collect).some(({ enabled }) => enabled);
 const NONE_ENABLED = 'must have at least one collector enabled';
 
 /** The configuration as it is written: each section is its room's own. */
@@ -81,9 +84,16 @@ export const ConfigInput = z.strictObject({
     .superRefine(uniqueNames)
     .describe('Accounts to watch. One entry per region: each has its own token, dead-letter queue and event log.'),
   collect: collectOptions
-    .refine(enabledIn, { error: NONE_ENABLED })
+    .refine(isAnyEnabled, { error: NONE_ENABLED })
     .prefault({})
     .describe('What to collect, and how often.'),
+  objectives: objectivesOptions
+    .prefault({})
+    .describe('What is expected of an account’s messages, for its metrics, the alert rules and the dashboards.'),
+  schedules: schedulesOptions
+    .superRefine(uniqueNames)
+    .default([])
+    .describe('Deliveries that are expected again and again. What the event log shows of each is a metric.'),
   staleness: stalenessOptions
     .prefault({})
     .describe('When data that cannot be refreshed is marked stale, and when it is withdrawn.'),
@@ -92,14 +102,16 @@ export const ConfigInput = z.strictObject({
   autoCancel: autoCancelOptions.prefault({}).describe('Rules that find stuck failure callbacks and may cancel them.'),
 });
 
-/** The whole configuration; each account has its own `collect` and `upstream`, complete. */
+/** The whole configuration; each account has its own `collect`, `upstream` and `objectives`, complete. */
 export const Config = ConfigInput.transform((config, context) => {
   const accounts = config.accounts.map((account, index) => {
     const collect = merge(collectOptions, config.collect, account.collect ?? {});
-    if (!enabledIn(collect)) {
+    if (!isAnyEnabled(collect)) {
       context.addIssue({ code: 'custom', path: ['accounts', index, 'collect'], message: NONE_ENABLED });
     }
-    return { ...account, collect, upstream: merge(upstreamOptions, config.upstream, account.upstream ?? {}) };
+    const upstream = merge(upstreamOptions, config.upstream, account.upstream ?? {});
+    const objectives = merge(objectivesOptions, config.objectives, account.objectives ?? {});
+    return { ...account, collect, upstream, objectives };
   });
   return { ...config, accounts };
 });

@@ -1,59 +1,36 @@
-import { z } from 'zod';
-import { Duration } from '../../kit/duration.ts';
 import { counter, gauge, type HistogramState, histogram, histogramSamples } from '../../metrics/family.ts';
 import { EVENT_STATES, OUTCOMES } from '../../model/message.ts';
 import { seriesDropped } from '../cap.ts';
 import { type Collector, defineKind, type Observation, type ObserveContext, PAGES_A_STEP } from '../collector.ts';
-import { DESTINATIONS } from './destinations.ts';
+import { NO_ROUTES, type Routes } from '../routes.ts';
+import { type EventsOptions, eventsOptions } from './event-options.ts';
 import type { Gauges, Memory } from './memory.ts';
 import { type RangeRead, readOn, startRange } from './read.ts';
 import { restoreMemory, takeChanges } from './rows.ts';
+import type { Schedule } from './schedule-options.ts';
+import { type ScheduleFacts, scheduleFamilies, scheduleSamples } from './schedules.ts';
 import { foldSweep, nextRange } from './sweep.ts';
 import { foldTail, readTail, startTail, type TailWalk } from './tail.ts';
-import { BOUNDS, type DestinationTally, type LogTally, RESULTS, UNTRACKED } from './tally.ts';
+import {
+  BOUNDS,
+  type DestinationTally,
+  type LogTally,
+  RESULTS,
+  STATUS_CLASSES,
+  type StatusClass,
+  UNTRACKED,
+} from './tally.ts';
 import type { TraceOptions } from './traces.ts';
-
-const options = z.strictObject({
-  enabled: z.boolean().default(true).describe('Read the event log.'),
-  every: Duration.prefault('15s').describe(
-    'Interval between reads of the event log: one request per 1,000 new events.',
-  ),
-  window: Duration.prefault('5m').describe('Window of `delivery_events_recent`.'),
-  overlap: Duration.prefault('60s').describe(
-    'How late an event may enter the log and still be counted by the next read. Every read repeats this span, and message lifecycles are computed this far behind the newest event.',
-  ),
-  lateSweep: Duration.prefault('30m').describe(
-    'How late an event may enter the log and still be counted. Each minute of the log is read once more when it is this old.',
-  ),
-  destination: z
-    .enum(DESTINATIONS, { error: `must be one of ${DESTINATIONS.join(', ')}` })
-    .default('none')
-    .describe('Source of the label `destination`; `none`: no such label.'),
-  maxDestinations: z
-    .int()
-    .min(1)
-    .max(10_000)
-    .default(100)
-    .describe('Maximum number of destinations with their own series; the rest is counted as `__other__`.'),
-  destinationHistograms: z
-    .boolean()
-    .default(false)
-    .describe('Whether the wait-time histograms have the label `destination`, too.'),
-  maxOpenMessages: z
-    .int()
-    .min(1)
-    .max(10_000_000)
-    .default(100_000)
-    .describe(
-      'Maximum number of open messages that are tracked. Beyond it the oldest are dropped and counted in `delivery_messages_untracked_total`.',
-    ),
-});
-
-export type EventsOptions = z.output<typeof options>;
 
 export interface EventsServices {
   /** Milliseconds of history to read at the very first start. */
   readonly backfill?: number | undefined;
+  /** Milliseconds after its due time at which a message that has not ended is late. */
+  readonly onTimeWithin?: number | undefined;
+  /** The account's. */
+  readonly schedules?: readonly Schedule[] | undefined;
+  /** Default: no routes. */
+  readonly routes?: Routes | undefined;
   /** Undefined where messages are not traced. */
   readonly traces?: TraceOptions | undefined;
 }
@@ -63,8 +40,12 @@ export interface EventsFacts {
   /** As of the last complete read; undefined before the first of this process. */
   readonly gauges: Gauges | undefined;
   readonly windowMs: number;
+  /** Since when events are counted, milliseconds since the Unix epoch; undefined before the very first read. */
+  readonly since: number | undefined;
   readonly log: LogTally;
   readonly destinations: ReadonlyMap<string, DestinationTally>;
+  /** By name. */
+  readonly schedules: ReadonlyMap<string, ScheduleFacts>;
   /** Destinations that were met beyond the cap. */
   readonly beyondCap: number;
   /** Whether destinations are a label, of counters and of the histograms of waits. */
@@ -74,13 +55,19 @@ export interface EventsFacts {
 /** `sweep` is undefined between two ranges. */
 type Walk = { readonly tail: TailWalk } | { readonly sweep: RangeRead | undefined };
 
+/** Series of attempts that are there from the start; the others come with the first such attempt. */
+const EXPECTED: Readonly<Record<(typeof RESULTS)[number], readonly StatusClass[]>> = {
+  success: ['none', '2xx'],
+  error: ['none', '3xx', '4xx', '5xx'],
+};
+
 const BEHIND = 'Computed from the log in the background, events.overlap behind its newest event.';
 
 /** The event log as counters of every event, message lifecycles, and recent states. */
 export const events = defineKind({
   name: 'events',
   configKey: 'events',
-  options,
+  options: eventsOptions,
   families: {
     recent: gauge(
       'delivery_events_recent',
@@ -92,6 +79,10 @@ export const events = defineKind({
       'delivery_event_log_newest_timestamp_seconds',
       'Time of the newest event ever read from the log in the background. An empty log does not prove health: compare with the current time.',
     ),
+    since: gauge(
+      'delivery_event_log_since_timestamp_seconds',
+      'Since when events are counted: the very first read of the log in the background, across restarts. Never withdrawn.',
+    ),
     total: counter(
       'delivery_events_total',
       'Events by state, each counted once since the first start of the agent, across restarts; read in the background. Not counted: events that enter the log later than events.lateSweep, and late events once that span holds more than two million events.',
@@ -101,6 +92,11 @@ export const events = defineKind({
       'delivery_messages_finished_total',
       `Messages that ended, each counted once, by outcome. ${BEHIND}`,
       ['outcome', 'destination'],
+    ),
+    answers: counter(
+      'delivery_attempts_total',
+      'Delivery attempts that ended, each counted once with the event that says so (success: delivered, error: error), by the class of the HTTP status in it; read in the background. none: no answer, or the log does not say.',
+      ['result', 'status_class', 'destination'],
     ),
     timeToDeliver: histogram(
       'delivery_message_time_to_deliver_seconds',
@@ -132,7 +128,7 @@ export const events = defineKind({
     ),
     overdue: counter(
       'delivery_messages_overdue_total',
-      `Messages that had not ended 300 seconds after they were due, each counted once, at that moment. ${BEHIND}`,
+      `Messages that had not ended delivery_on_time_target_seconds after they were due, each counted once, at that moment. When the target changes, the count goes on: messages in flight are then compared with the new one. ${BEHIND}`,
     ),
     untracked: counter(
       'delivery_messages_untracked_total',
@@ -151,6 +147,7 @@ export const events = defineKind({
       'delivery_event_log_duplicates_total',
       'Rows that the log listed twice within one read in the background. Each is counted once.',
     ),
+    ...scheduleFamilies,
     seriesDropped,
   },
   rounds: ({ every, overlap, lateSweep }: EventsOptions) => ({
@@ -160,8 +157,9 @@ export const events = defineKind({
     }),
   }),
   auxiliary: ['sweep'],
+  lasting: ['since'],
   create: createEvents,
-  samples({ gauges, windowMs, log, destinations, labelled, beyondCap }: EventsFacts) {
+  samples({ gauges, windowMs, since, log, destinations, schedules, labelled, beyondCap }: EventsFacts) {
     const one = (value: number) => [{ labels: {}, value }];
     const time = (ms: number | undefined) => (ms === undefined ? [] : one(ms / 1000));
     const named = (destination: string) => (labelled.counters ? destination : undefined);
@@ -175,12 +173,21 @@ export const events = defineKind({
     return {
       recent: gauges ? EVENT_STATES.map(state => ({ labels: { state }, value: gauges.recent[state] })) : [],
       window: one(windowMs / 1000),
+      since: time(since),
       newest: time(gauges?.newest),
       total: tallies.flatMap(([destination, { events }]) =>
         EVENT_STATES.map(state => ({ labels: { state, destination: named(destination) }, value: events[state] })),
       ),
       finished: tallies.flatMap(([destination, { finished }]) =>
         OUTCOMES.map(outcome => ({ labels: { outcome, destination: named(destination) }, value: finished[outcome] })),
+      ),
+      answers: tallies.flatMap(([destination, { answers }]) =>
+        RESULTS.flatMap(result =>
+          STATUS_CLASSES.filter(each => EXPECTED[result].includes(each) || answers[result][each] > 0).map(each => ({
+            labels: { result, status_class: each, destination: named(destination) },
+            value: answers[result][each],
+          })),
+        ),
       ),
       timeToDeliver: waits('timeToDeliver'),
       queueWait: waits('queueWait'),
@@ -193,6 +200,7 @@ export const events = defineKind({
       gaps: one(log.gaps),
       late: one(log.late),
       duplicates: one(log.duplicates),
+      ...scheduleSamples(schedules),
       seriesDropped: labelled.counters ? [{ labels: { family: 'delivery_events_total' }, value: beyondCap }] : [],
     };
   },
@@ -203,24 +211,26 @@ type Observed = Promise<Observation<EventsFacts, Memory, Walk>>;
 
 export function createEvents(
   options: EventsOptions,
-  { backfill = 0, traces }: EventsServices = {},
+  { backfill = 0, onTimeWithin = 300_000, routes = NO_ROUTES, schedules, traces }: EventsServices = {},
 ): Collector<EventsFacts, Memory, Walk> {
-  const limits = { ...options, most: options.maxOpenMessages };
+  const limits = { ...options, most: options.maxOpenMessages, onTimeWithin };
   const tailOptions = { ...limits, backfill, isSwept: options.lateSweep > options.overlap };
   const counters = options.destination !== 'none';
   const labelled = { counters, histograms: counters && options.destinationHistograms };
-  const recall = ({ gauges, log, destinations }: Memory): EventsFacts => ({
+  const recall = ({ gauges, checkpoint, log, destinations, schedules }: Memory): EventsFacts => ({
     gauges,
     windowMs: options.window,
+    since: checkpoint?.floor,
     log: structuredClone(log),
     destinations: destinations.copies(),
+    schedules: schedules.facts(),
     beyondCap: destinations.beyond,
     labelled,
   });
 
   async function observeTail({ api, now, memory, walk, signal }: Context): Observed {
     const tail = walk && 'tail' in walk ? walk.tail : startTail(api, memory, now, tailOptions, signal);
-    const range = await readTail(api, tail, memory.destinationOf, signal);
+    const range = await readTail(api, tail, memory, signal);
     const isLast = range !== undefined && range.to >= tail.until;
     return {
       fold(memory) {
@@ -237,7 +247,7 @@ export function createEvents(
     const next = nextRange(memory, now, options.lateSweep);
     const underWay = walk && 'sweep' in walk ? walk.sweep : undefined;
     const range = underWay ?? (next && startRange(api, next.from, next.to, memory.traces !== undefined, signal));
-    const isRead = range ? await readOn(range, PAGES_A_STEP, memory.destinationOf) : false;
+    const isRead = range ? await readOn(range, PAGES_A_STEP, memory) : false;
     return {
       fold(memory) {
         if (range && isRead) foldSweep(memory, range, limits);
@@ -252,7 +262,7 @@ export function createEvents(
   return {
     ...events,
     rounds: events.rounds(options),
-    restore: rows => restoreMemory(rows, options, traces),
+    restore: rows => restoreMemory(rows, options, { traces, routes, schedules }),
     recall,
     observe: context => (context.round === 'sweep' ? observeSweep(context) : observeTail(context)),
   };

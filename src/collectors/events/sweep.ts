@@ -1,8 +1,8 @@
-import { EVENT_STATES, type EventState } from '../../model/message.ts';
 import { isEnding } from './kept-event.ts';
 import { follow, type Limits } from './lifecycle.ts';
 import { forgetMinutes, type Memory, MINUTE } from './memory.ts';
 import type { RangeRead } from './read.ts';
+import { countEvent } from './tally.ts';
 
 /** Minutes that are read at a time, unless they hold very many events. */
 const MOST_MINUTES = 5;
@@ -44,13 +44,14 @@ export function foldSweep(memory: Memory, range: RangeRead, limits: Limits): voi
     // Minutes may have been given up meanwhile, and what was known of them forgotten.
     if (known.has(identity) || event.time <= checkpoint.sweptTo) continue;
     const { row, tally } = destinations.of(event.destination, event.time);
-    tally.events[EVENT_STATES[event.state] as EventState] += 1;
+    countEvent(tally, event.state, event.statusClass);
     log.late += 1;
     touched.add('log').add(row);
     const listed = range.rows?.get(identity);
     if (listed) memory.traces?.add(event, listed, true);
     // Its place among the others is past. But without its end the message would stay in flight.
     if (isEnding(event.state)) follow(memory, event, limits, false);
+    else if (event.schedules) memory.schedules.follow(event, undefined);
   }
   checkpoint.sweptTo = Math.max(checkpoint.sweptTo, range.to);
   touched.add('checkpoint');

@@ -3,11 +3,13 @@ import { describe, expect, it } from 'vitest';
 import { OTHER } from '../../../src/collectors/cap.ts';
 import {
   createDestinations,
+  DESTINATIONS,
   destinationReader,
   type StoredTally,
 } from '../../../src/collectors/events/destinations.ts';
 import { events } from '../../../src/collectors/events/events.ts';
 import { createDestinationTally } from '../../../src/collectors/events/tally.ts';
+import { createRoutes, NO_ROUTES, UNMATCHED } from '../../../src/collectors/routes.ts';
 import type { DeliveryEvent } from '../../../src/model/message.ts';
 import { counted, createAgent, createLog, HOUR, SECOND } from './fake-log.ts';
 
@@ -57,7 +59,7 @@ describe('the name of a destination', () => {
     ['https://[::1]:80/', '[::1]:80'],
     ['no address', ''],
     ['', ''],
-  ])('is the host of %j', (url, host) => expect(destinationReader('host')(event({ url }))).toBe(host));
+  ])('is the host of %j', (url, host) => expect(destinationReader('host', NO_ROUTES)(event({ url }))).toBe(host));
 
   it('is the host as an address parser has it, of any plain address', () => {
     const label = fc.stringMatching(/^[a-z0-9-]{1,8}$/);
@@ -65,21 +67,43 @@ describe('the name of a destination', () => {
     fc.assert(
       fc.property(fc.array(label, { minLength: 1, maxLength: 4 }), rest, (labels, rest) => {
         const url = `https://${labels.join('.')}${rest}`;
-        expect(destinationReader('host')(event({ url }))).toBe(URL.parse(url)?.host ?? '');
+        expect(destinationReader('host', NO_ROUTES)(event({ url }))).toBe(URL.parse(url)?.host ?? '');
       }),
       { numRuns: 500 },
     );
   });
 
   it('is what the option says, and empty where the event has none', () => {
-    const whole = event({ url: 'https://a.example/', topic: 'orders', queue: 'slow', label: 'blue' });
-    const names = (['none', 'host', 'topic', 'queue', 'label'] as const).map(option => destinationReader(option));
-    expect(names.map(read => read(whole))).toEqual(['', 'a.example', 'orders', 'slow', 'blue']);
-    expect(names.map(read => read(event({})))).toEqual(['', '', '', '', '']);
+    const workflowUrl = 'https://user:secret@w.example/flow?token=x#y';
+    const names = { topic: 'orders', queue: 'slow', label: 'blue', schedule: 'scd_1', workflowUrl };
+    const whole = event({ url: 'https://a.example/users/7', ...names });
+    const routes = createRoutes(['/users/:id']);
+    const read = (of: DeliveryEvent) =>
+      Object.fromEntries(DESTINATIONS.map(option => [option, destinationReader(option, routes)(of)]));
+    expect(read(whole)).toEqual({
+      none: '',
+      host: 'a.example',
+      route: '/users/:id',
+      workflowUrl: 'https://w.example/flow',
+      topic: 'orders',
+      queue: 'slow',
+      label: 'blue',
+      schedule: 'scd_1',
+    });
+    expect(new Set(Object.values(read(event({}))))).toEqual(new Set(['']));
+    expect(destinationReader('route', routes)(event({ url: 'https://a.example/' }))).toBe(UNMATCHED);
   });
 
+  it.each(['javascript:alert(1)', 'https://', 'a secret?', `data:${'x'.repeat(5000)}`, 'https://w.example/%40x'])(
+    'shows nothing of a workflow with the address %j but what an address may show',
+    workflowUrl => {
+      const name = destinationReader('workflowUrl', NO_ROUTES)(event({ workflowUrl }));
+      expect(name).toMatch(/^(https:\/\/w\.example\/)?…$/);
+    },
+  );
+
   it('is at most 200 long, and still tells long ones apart', () => {
-    const read = destinationReader('topic');
+    const read = destinationReader('topic', NO_ROUTES);
     const names = ['a', 'b'].map(end => read(event({ topic: `${'x'.repeat(5000)}${end}` })));
     expect(names.map(({ length }) => length)).toEqual([200, 200]);
     expect(new Set(names).size).toBe(2);

@@ -1,4 +1,4 @@
-import { createEvents, type EventsFacts, events } from '../../../src/collectors/events/events.ts';
+import { createEvents, type EventsFacts, type EventsServices, events } from '../../../src/collectors/events/events.ts';
 import type { TraceOptions } from '../../../src/collectors/events/traces.ts';
 import type { EventState } from '../../../src/model/message.ts';
 import type { Reader } from '../../../src/upstream/api.ts';
@@ -18,9 +18,12 @@ export interface LoggedEvent extends TrueEvent {
   readonly twice?: boolean;
   readonly url?: string;
   readonly topic?: string;
+  readonly schedule?: string;
+  readonly label?: string;
+  readonly queue?: string;
 }
 
-interface Spacing extends Pick<LoggedEvent, 'twice' | 'url' | 'topic'> {
+interface Spacing extends Pick<LoggedEvent, 'twice' | 'url' | 'topic' | 'schedule' | 'label' | 'queue'> {
   readonly wait?: number;
   readonly late?: number;
 }
@@ -137,7 +140,8 @@ export function createAgent(
   backfill = 0,
   traces?: TraceOptions,
 ) {
-  const create = (options: object) => createEvents(events.options.parse(options), { backfill, traces });
+  const create = (options: object, services: EventsServices = {}) =>
+    createEvents(events.options.parse(options), { backfill, traces, ...services });
   let collector = create(chosen);
   const rows = new Map<string, string>();
   const walks = new Map<string, { now: number; walk: Parameters<typeof collector.observe>[0]['walk'] }>();
@@ -199,8 +203,8 @@ export function createAgent(
     },
     kill: restart,
     /** Starts again with other options. */
-    reconfigure(other: object): void {
-      collector = create(other);
+    reconfigure(other: object, services?: EventsServices): void {
+      collector = create(other, services);
       restart();
     },
   };
@@ -213,6 +217,19 @@ const add = (numbers: Iterable<number>) => [...numbers].reduce((a, b) => a + b, 
 export function counted({ destinations }: EventsFacts, state?: EventState): number {
   const of = (events: Record<EventState, number>) => (state ? events[state] : add(Object.values(events)));
   return add([...destinations.values()].map(({ events }) => of(events)));
+}
+
+/** Attempts that are counted, of all destinations, by result and class of status; those that there were. */
+export function answersOf({ destinations }: EventsFacts): Record<string, number> {
+  const sums: Record<string, number> = {};
+  for (const { answers } of destinations.values()) {
+    for (const [result, classes] of Object.entries(answers)) {
+      for (const [name, count] of Object.entries(classes)) {
+        if (count > 0) sums[`${result} ${name}`] = (sums[`${result} ${name}`] ?? 0) + count;
+      }
+    }
+  }
+  return sums;
 }
 
 /** Messages that are counted as ended. */

@@ -4,12 +4,14 @@ import { addToMinutes, boundMinutes, MINUTE } from '../../../src/collectors/even
 import type { RangeRead } from '../../../src/collectors/events/read.ts';
 import { restoreMemory } from '../../../src/collectors/events/rows.ts';
 import { foldSweep } from '../../../src/collectors/events/sweep.ts';
+import { NO_ROUTES } from '../../../src/collectors/routes.ts';
 
 const START = 28_000_000 * MINUTE;
 
 function eventAt(number: number, time: number): KeptEvent {
   const message = BigInt(number);
-  return { identity: identityOf(message, 0, time), message, state: 0, time, dueAt: 0, destination: '' };
+  const identity = identityOf(message, 0, time);
+  return { identity, message, state: 0, time, dueAt: 0, schedules: undefined, destination: '', statusClass: 0 };
 }
 
 it('counts nothing again in minutes that were given up while the sweep was reading them', () => {
@@ -23,7 +25,7 @@ it('counts nothing again in minutes that were given up while the sweep was readi
     destination: 'none',
   };
   const rows = new Map([['checkpoint', JSON.stringify(checkpoint)]]);
-  const memory = restoreMemory(rows, { destination: 'none', maxDestinations: 1 });
+  const memory = restoreMemory(rows, { destination: 'none', maxDestinations: 1 }, { routes: NO_ROUTES });
   const known = Array.from({ length: 10 }, (_, index) => eventAt(index, START + index));
   addToMinutes(memory, known);
   const late = eventAt(1000, START + MINUTE + 1);
@@ -33,7 +35,7 @@ it('counts nothing again in minutes that were given up while the sweep was readi
   memory.minutes.set(START / MINUTE + 1, new BigUint64Array(2_000_000));
   boundMinutes(memory);
   expect(memory.minutes.has(START / MINUTE)).toBe(false);
-  foldSweep(memory, range, { overlap: 1000, most: 10 });
+  foldSweep(memory, range, { overlap: 1000, onTimeWithin: 300_000, most: 10 });
   expect(memory.log.late).toBe(1);
   expect(memory.destinations.copies().get('')?.events.created).toBe(1);
 });
