@@ -43,6 +43,8 @@ export interface Timetable {
   begin(now: number): boolean;
   /** Adds what is expected until `time`, as far as is allowed; the rest with the next call. */
   expectUntil(time: number, allowance: Allowance): boolean;
+  /** As `expectUntil`, for an event of that time: what is not allowed before it is never judged. */
+  expectFor(time: number, allowance: Allowance): boolean;
   /** A message was created. */
   started(at: number): boolean;
   /** One that was created at `createdAt`, as far as that is known, was delivered. */
@@ -88,20 +90,29 @@ export function createTimetable(
     return true;
   }
 
+  function expectUntil(time: number, allowance: Allowance): boolean {
+    const before = state.expectedTo;
+    for (let next = due(); next && next.at <= time && allowance.left > 0; next = due()) {
+      allowance.left -= 1;
+      state.open.push({ at: next.at, until: next.again + grace });
+      state.expectedTo = next.at;
+    }
+    return state.expectedTo !== before;
+  }
+
   return {
     begin(now) {
       if (state.expectedTo !== undefined) return false;
       state.expectedTo = now;
       return true;
     },
-    expectUntil(time, allowance) {
-      const before = state.expectedTo;
-      for (let next = due(); next && next.at <= time && allowance.left > 0; next = due()) {
-        allowance.left -= 1;
-        state.open.push({ at: next.at, until: next.again + grace });
-        state.expectedTo = next.at;
-      }
-      return state.expectedTo !== before;
+    expectUntil,
+    expectFor(time, allowance) {
+      const isChanged = expectUntil(time, allowance);
+      if (state.expectedTo === undefined || allowance.left > 0) return isChanged;
+      state.expectedTo = Math.max(state.expectedTo, time - grace - 1);
+      expectUntil(time, { left: Number.POSITIVE_INFINITY });
+      return true;
     },
     started(at) {
       let isChanged = false;

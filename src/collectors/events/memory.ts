@@ -39,6 +39,8 @@ export interface Checkpoint {
   readTo: number;
   /** The last read that found anything new asked for events until here, by our clock. */
   foundAt: number;
+  /** The least, in milliseconds, by which the newest event was older than our clock when it was found. */
+  lag?: number;
   /** Message lifecycles are tracked until here; later events may still be joined by earlier ones. */
   watermark: number;
   /** Time of the last event through which a life was followed. */

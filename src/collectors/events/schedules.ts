@@ -131,11 +131,12 @@ export function createSchedules({ configured, stored, routes, touch }: Schedules
       for (const one of all) change(one, one.timetable.begin(now));
     },
     follow(event, createdAt) {
-      const allowance: Allowance = { left: MOST_AT_ONCE };
       for (const id of event.schedules ?? []) {
         const one = byId.get(id);
         // What it belonged to is configured no more.
-        if (one) change(one, one.timetable.expectUntil(event.time, allowance), tell(one, event, createdAt));
+        if (!one) continue;
+        const allowance: Allowance = { left: MOST_AT_ONCE };
+        change(one, one.timetable.expectFor(event.time, allowance), tell(one, event, createdAt));
       }
     },
     markUnread(span) {

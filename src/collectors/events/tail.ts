@@ -128,14 +128,15 @@ export function foldTail(memory: Memory, walk: TailWalk, range: RangeRead, optio
   touched.add('log').add('checkpoint');
 }
 
-/** Our clock and the service's agree to within this, milliseconds, and the log lags less. */
+/** Unless the log shows a greater difference, our clock and the service's agree to within this, milliseconds. */
 const AGREED = 300_000;
 
 /**
  * Everything until here was followed, also where lives are not: after a long silence, or in a log that never listed anything.
  */
-function knownTo({ pending }: Memory, until: number, overlap: number): number {
-  return pending.reduce((known, { time }) => Math.min(known, time - 1), until - Math.max(overlap, AGREED));
+function knownTo({ pending, checkpoint }: Memory, until: number, overlap: number): number {
+  const known = until - Math.max(overlap, AGREED, checkpoint?.lag ?? 0);
+  return pending.reduce((earliest, { time }) => Math.min(earliest, time - 1), known);
 }
 
 /** Interval at which the checkpoint of a quiet log is committed, milliseconds: it shows later how long the log was not read. */
@@ -237,6 +238,8 @@ function countFresh(
     const row = range.rows?.get(event.identity);
     if (row && !memory.ended.has(event.message)) memory.traces?.add(event, row, isLate);
   }
+  const lag = walk.until - (checkpoint.newest ?? walk.until);
+  checkpoint.lag = Math.min(checkpoint.lag ?? lag, lag);
   for (const event of late.sort(byTime)) follow(memory, event, options, false);
   const lateCounted = late.filter(({ time }) => time > checkpoint.floor).length;
   if (lateCounted > 0) {

@@ -274,6 +274,37 @@ it('shows counters of what is configured from the beginning, and times of what w
   });
 });
 
+it('is judged by the time of the service, though our clock is ahead of it', async () => {
+  const scene = await createScene();
+  scene.agent.skew = 20 * MINUTE;
+  scene.add('m0', { created: '12:05:00', delivered: '12:05:01' });
+  await scene.readUntil('12:29:50');
+  expect(scene.counts()).toEqual([0, 0]);
+  scene.add('m1', { created: '12:34:00', delivered: '12:34:01' });
+  await scene.readUntil('12:50:00');
+  expect(scene.counts()).toEqual([0, 0]);
+});
+
+it('takes no start for missed that comes after more expected ones than are looked up at a time', async () => {
+  const scene = await createScene({ ...HALF_HOURLY, cron: '* * * * *', grace: '30s', endsWithin: '1m' });
+  const { service, agent } = scene;
+  const start = service.clock.now;
+  for (let hour = 0; hour < 72; hour += 1) service.add(`other-${hour}`, ['created', 'delivered'], start + hour * HOUR);
+  const end = start + 72 * HOUR;
+  for (let minute = 0; minute < 30; minute += 1) {
+    const time = end + 20 * SECOND + minute * MINUTE;
+    service.add(`m${minute}`, ['created', 'delivered'], time, { schedule: 'scd_1' });
+  }
+  service.clock.now = end + 10 * MINUTE;
+  await agent.run(1);
+  const [missed = Number.NaN] = scene.counts();
+  await agent.run(60);
+  expect(scene.counts()).toEqual([missed, 0]);
+  expect(missed).toBeGreaterThanOrEqual(500);
+  // From the 72 hours without a start.
+  expect(missed).toBeLessThanOrEqual(72 * 60);
+});
+
 it('days without a read cost little, whatever is expected', async () => {
   const everyMinute = Array.from({ length: 200 }, (_, index) => ({
     name: `s${index}`,
