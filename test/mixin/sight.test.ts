@@ -5,7 +5,7 @@ import { decidingRounds } from '../../src/mixin/alert.ts';
 import { createCollectorState } from '../../src/scheduler/board.ts';
 import { stalenessOptions } from '../../src/scheduler/options.ts';
 import { requireProgram } from '../support/prometheus.ts';
-import type { Input } from './alert-cases.ts';
+import type { Input } from './cases/case.ts';
 import { fires, isQuiet, JOB, replica, testRules } from './promtool.ts';
 
 const up = (instance: string) => `up{job="${JOB}",instance="${instance}"}`;
