@@ -59,6 +59,9 @@ export const highestOf = (expr: string, labels: readonly string[] = []) => `max 
 /** The lowest of the replicas, of a vector with labels of its own. */
 export const lowestOf = (expr: string, labels: readonly string[] = []) => `min ${by(labels)} (${expr})`;
 
+/** The accounts of a vector. */
+export const accountsOf = (expr: string) => `group ${by([])} (${expr})`;
+
 type VectorOf = (selector: string) => string;
 
 /** The highest of the replicas: one that restarted or sees less does not pull it down. */
@@ -129,9 +132,12 @@ export function healthRecords(
   ];
 }
 
-/** Replicas that can't read a collector now: to be left out of vectors of all labels of the target and `labels`. */
+/** Replicas that can't read a collector now. */
+export const isBlind = (collector: string) => `${series(BLIND_REPLICA, { collector })} == 1`;
+
+/** Leaves such replicas out of a vector with all labels of the target, and `labels`. */
 export const unlessBlind = (collector: string, labels: readonly string[] = []) =>
-  `unless ignoring (${['collector', ...labels].join(', ')}) ${series(BLIND_REPLICA, { collector })} == 1`;
+  `unless ignoring (${['collector', ...labels].join(', ')}) ${isBlind(collector)}`;
 
 /** What an alert is beside its expression. */
 interface Held {
@@ -146,7 +152,7 @@ interface Held {
   /** A vector of the accounts that can be judged; default: all whose data is read. */
   readonly judged?: string | undefined;
   /** Besides: PromQL of series that go on firing while it gives them, by the account and the `labels`. */
-  readonly heldBy?: { readonly labels: readonly string[]; readonly expr: string } | undefined;
+  readonly heldBy?: string | undefined;
 }
 
 /**
@@ -159,14 +165,15 @@ export function heldExpression({ name, expr, labels, collectors, isCertain, judg
   const firing = highestOf(`ALERTS{alertname=${quoted(name)}, alertstate="firing"}`, labels);
   const held = (on: string, state: string) => `-(${firing} and ${on} ${state})`;
   const isSo = (of: Family<'collector'>) => `${series(of, { collector: collectors })} == 1`;
-  const unjudged = judged === undefined ? [] : [`(${series(BLIND, { collector: collectors })} unless ${onAccount()} ${judged})`];
+  const unjudged =
+    judged === undefined ? [] : [`(${series(BLIND, { collector: collectors })} unless ${onAccount()} ${judged})`];
   const states = [isSo(BLIND), isSo(PARTIAL), ...unjudged];
   const quiet = states.slice(0, isCertain ? 1 : 2).map(state => `\nunless ${onAccount()} ${state}`);
   const can = collectors.length > 0;
   return [
     can ? `(${expr})${quiet.join('')}` : expr,
     ...(can ? [held(onAccount(), `(${states.join(' or ')})`)] : []),
-    ...(heldBy ? [held(onAccount(heldBy.labels), heldBy.expr)] : []),
+    ...(heldBy === undefined ? [] : [held(onAccount(labels), `(${heldBy})`)]),
   ].join('\nor\n');
 }
 
@@ -209,7 +216,7 @@ function expressionOf(condition: AlertCondition, { health, family }: Metrics): s
       return `${lowest(of, asIs, labels)} == 1`;
     case 'absent': {
       const accounts = series(health.up, labels.account ? { account: labels.account } : {});
-      return `group ${by([])} (${accounts}) unless ${onAccount()} ${series(of, labels)}`;
+      return `${accountsOf(accounts)} unless ${onAccount()} ${series(of, labels)}`;
     }
   }
 }
