@@ -61,7 +61,14 @@ function graph({ kind, queries, unit = 'count', thresholds, noValue, hasManyLine
     },
     options: {
       legend: hasManyLines
-        ? { showLegend: true, displayMode: 'table', placement: 'right', calcs: ['lastNotNull', 'max'], sortBy: 'Max', sortDesc: true }
+        ? {
+            showLegend: true,
+            displayMode: 'table',
+            placement: 'right',
+            calcs: ['lastNotNull', 'max'],
+            sortBy: 'Max',
+            sortDesc: true,
+          }
         : { showLegend: true, displayMode: 'list', placement: 'bottom', calcs: [] },
       tooltip: { mode: 'multi', sort: 'desc', hideZeros: isStack },
     },
@@ -95,7 +102,11 @@ const states = ({ queries, words, unit = 'state', noValue }: StatesSpec) => ({
 const heatmap = ({ queries, unit = 'seconds', noValue, links }: HeatmapSpec) => ({
   type: 'heatmap',
   fieldConfig: {
-    defaults: { ...(noValue === undefined ? {} : { noValue }), ...linksOf(links), custom: { scaleDistribution: { type: 'linear' } } },
+    defaults: {
+      ...(noValue === undefined ? {} : { noValue }),
+      ...linksOf(links),
+      custom: { scaleDistribution: { type: 'linear' } },
+    },
     overrides: [],
   },
   options: {

@@ -1,3 +1,4 @@
+import type { Objectives } from '../metrics/objectives.ts';
 import type { Thresholds, Words } from './palette.ts';
 
 /**
@@ -126,19 +127,9 @@ export interface Places {
   readonly traces: string;
 }
 
-/** What the user has set, as far as it is in expressions, titles and thresholds. */
-export interface Expected {
-  /** Shares of messages. */
-  readonly delivered: number;
-  readonly onTime: number;
-  /** Seconds. */
-  readonly onTimeWithin: number;
-  readonly window: number;
-}
-
 export interface Settings {
   readonly places: Places;
-  readonly expected: Expected;
+  readonly expected: Objectives;
 }
 
 export const one = (expr: string): readonly [Query] => [{ expr, legend: '' }];

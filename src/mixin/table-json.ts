@@ -56,7 +56,10 @@ export function table({ labels, columns, sortBy, links, noValue, unit = 'count' 
         thresholds: stepsOf({ warning: 1, critical: 1, calm: 'text' }),
         custom: { align: 'auto', filterable: false, cellOptions: { type: 'auto' } },
       },
-      overrides: [...Object.values(titles).flatMap(title => labelOverride(title, links)), ...columns.map(columnOverride)],
+      overrides: [
+        ...Object.values(titles).flatMap(title => labelOverride(title, links)),
+        ...columns.map(columnOverride),
+      ],
     },
     options: {
       showHeader: true,
