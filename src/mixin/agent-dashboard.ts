@@ -1,4 +1,4 @@
-import { series } from '../alerts/promql.ts';
+import { highestOf, lowestOf, series } from '../alerts/promql.ts';
 import { seriesDropped } from '../collectors/cap.ts';
 import { events } from '../collectors/events/events.ts';
 import { alertingFamilies } from '../metrics/alerting.ts';
@@ -7,19 +7,7 @@ import { ofRow, ofSeries } from './dashboard-links.ts';
 import { blind } from './first-screen.ts';
 import { SUCCEEDED } from './palette.ts';
 import { each, one, type PanelSpec, type RowSpec, type Settings } from './panel.ts';
-import {
-  ACCOUNT_LEGEND,
-  age,
-  chosen,
-  flow,
-  highest,
-  highestTen,
-  least,
-  level,
-  lowest,
-  lowestTen,
-  ofAgent,
-} from './queries.ts';
+import { ACCOUNT_LEGEND, age, chosen, flow, highestTen, least, level, lowestTen, ofAgent } from './queries.ts';
 
 const own = ownFamilies;
 const { newest, gaps, late, duplicates, untracked } = events.families;
@@ -49,7 +37,7 @@ const stats: readonly PanelSpec[] = [
     kind: 'stat',
     title: 'Not up',
     description: 'Of how many accounts did the last round of some collector fail? One failure does not make data old.',
-    queries: one(`sum(1 - ${highest(chosen(own.up))})`),
+    queries: one(`sum(1 - ${highestOf(chosen(own.up))})`),
     thresholds: { warning: 1, critical: Number.MAX_SAFE_INTEGER },
     noValue: 'not scraped',
   },
@@ -65,7 +53,7 @@ const stats: readonly PanelSpec[] = [
     kind: 'stat',
     title: 'Fewest requests left',
     description: 'Which account has the fewest requests of its budget left for this UTC day?',
-    queries: each(ACCOUNT_LEGEND, least(lowest(chosen(own.budgetRemaining)))),
+    queries: each(ACCOUNT_LEGEND, least(lowestOf(chosen(own.budgetRemaining)))),
     thresholds: { warning: 1000, critical: 100, calm: 'text' },
     noValue: 'unknown',
   },
@@ -85,14 +73,14 @@ const freshness = ({ places }: Settings): readonly PanelSpec[] => [
     title: 'Rounds',
     description: 'Did the last attempt of each round succeed? Of many, the ten that fail most.',
     words: SUCCEEDED,
-    queries: each(ROUND, lowestTen(highest(chosen(own.success), round), 'avg')),
+    queries: each(ROUND, lowestTen(highestOf(chosen(own.success), round), 'avg')),
     noValue: 'no round has ended yet',
   },
   {
     title: 'Age of the data',
     description: `How long ago did the last complete round begin? ${PER_TEN}`,
     unit: 'seconds',
-    queries: each(ROUND, highestTen(`time() - ${highest(chosen(own.dataTimestamp), round)}`)),
+    queries: each(ROUND, highestTen(`time() - ${highestOf(chosen(own.dataTimestamp), round)}`)),
     hasManyLines: true,
     links: ofSeries(places, ['agent']),
     noValue: 'no round is complete yet',
@@ -101,7 +89,7 @@ const freshness = ({ places }: Settings): readonly PanelSpec[] => [
     title: 'Round duration',
     description: `How long do rounds take? ${PER_TEN}`,
     unit: 'seconds',
-    queries: each(ROUND, highestTen(highest(chosen(own.duration), round))),
+    queries: each(ROUND, highestTen(highestOf(chosen(own.duration), round))),
     hasManyLines: true,
     links: ofSeries(places, ['agent']),
     noValue: 'no round has ended yet',
@@ -109,7 +97,7 @@ const freshness = ({ places }: Settings): readonly PanelSpec[] => [
   {
     title: 'Consecutive failures',
     description: `How many attempts of a round have failed since its last success? ${PER_TEN}`,
-    queries: each(ROUND, highestTen(highest(chosen(own.consecutiveFailures), round))),
+    queries: each(ROUND, highestTen(highestOf(chosen(own.consecutiveFailures), round))),
     hasManyLines: true,
     links: ofSeries(places, ['agent']),
   },
@@ -186,7 +174,7 @@ const api = ({ places }: Settings): readonly PanelSpec[] => [
   {
     title: 'Requests left today',
     description: 'Does the daily budget last until 00:00 UTC? The ten accounts with the fewest.',
-    queries: each(ACCOUNT_LEGEND, lowestTen(lowest(chosen(own.budgetRemaining)))),
+    queries: each(ACCOUNT_LEGEND, lowestTen(lowestOf(chosen(own.budgetRemaining)))),
     hasManyLines: true,
     links: ofSeries(places, ['agent']),
     width: 24,

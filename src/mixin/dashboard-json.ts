@@ -1,3 +1,4 @@
+import { highestOf } from '../alerts/promql.ts';
 import { autoCancelFamilies } from '../metrics/auto-cancel.ts';
 import { ownFamilies } from '../metrics/own.ts';
 import { agentDashboard } from './agent-dashboard.ts';
@@ -8,7 +9,7 @@ import { DATASOURCE } from './fields.ts';
 import { overview } from './overview.ts';
 import type { PanelSpec, Places, RowSpec, Settings } from './panel.ts';
 import { panelJson } from './panel-json.ts';
-import { chosen, highest, ofAgent } from './queries.ts';
+import { chosen, ofAgent } from './queries.ts';
 
 interface DashboardSpec {
   readonly title: string;
@@ -111,13 +112,13 @@ const annotations = [
   annotation(
     'Catching up',
     'orange',
-    `count(${highest(`max_over_time(${stale}[10m])`)} == 1 unless ${highest(stale)} == 1)`,
+    `count(${highestOf(`max_over_time(${stale}[10m])`)} == 1 unless ${highestOf(stale)} == 1)`,
     'Catching up: rates include what happened while the agent was blind',
   ),
   annotation(
     'Blind',
     'dark-red',
-    `count by (collector) (${highest(chosen(ownFamilies.dataStale), ['collector', 'round'])} == 1)`,
+    `count by (collector) (${highestOf(chosen(ownFamilies.dataStale), ['collector', 'round'])} == 1)`,
     'Blind: {{collector}} reads nothing in some account',
   ),
   annotation(

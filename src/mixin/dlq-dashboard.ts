@@ -1,3 +1,4 @@
+import { highestOf, lowestOf } from '../alerts/promql.ts';
 import { dlq } from '../collectors/dlq/dlq.ts';
 import { autoCancelFamilies } from '../metrics/auto-cancel.ts';
 import { ownFamilies } from '../metrics/own.ts';
@@ -11,11 +12,9 @@ import {
   change,
   chosen,
   flow,
-  highest,
   highestTen,
   inHours,
   level,
-  lowest,
   lowestTen,
   rise,
   worst,
@@ -43,7 +42,7 @@ const account = { keep: ['account'] } as const;
 const perFilter = { keep: ['account', 'filter'] } as const;
 const RULE = `${ACCOUNT_LEGEND} {{rule}}`;
 const PER_TEN = 'The ten with the highest peak.';
-const retention = highest(chosen(ownFamilies.dlqRetention));
+const retention = highestOf(chosen(ownFamilies.dlqRetention));
 const ROUGHLY_A_WALK = 'Counted at complete walks.';
 
 const stats: readonly PanelSpec[] = [
@@ -153,7 +152,7 @@ const queue = ({ places }: Settings): readonly PanelSpec[] => [
     title: 'Newest dead letter',
     description: 'How long ago was the newest message of each queue created? The ten that are newest.',
     unit: 'hours',
-    queries: each(ACCOUNT_LEGEND, lowestTen(inHours(`time() - ${highest(chosen(newest))}`))),
+    queries: each(ACCOUNT_LEGEND, lowestTen(inHours(`time() - ${highestOf(chosen(newest))}`))),
     hasManyLines: true,
     links: ofSeries(places, ['dlq', 'overview']),
     noValue: 'no dead letters',
@@ -279,8 +278,8 @@ const autoCancel: readonly PanelSpec[] = [
     description:
       'How many cancels do the hourly and daily limits still allow, per account and per rule? The ten with the least.',
     queries: [
-      { legend: ACCOUNT_LEGEND, expr: lowestTen(lowest(chosen(budgetRemaining))) },
-      { legend: RULE, expr: lowestTen(lowest(chosen(ruleBudgetRemaining), ['rule'])) },
+      { legend: ACCOUNT_LEGEND, expr: lowestTen(lowestOf(chosen(budgetRemaining))) },
+      { legend: RULE, expr: lowestTen(lowestOf(chosen(ruleBudgetRemaining), ['rule'])) },
     ],
     hasManyLines: true,
     noValue: NOT_ON,
@@ -293,9 +292,9 @@ const autoCancel: readonly PanelSpec[] = [
     queries: [
       {
         legend: `${ACCOUNT_LEGEND} breaker {{breaker}}`,
-        expr: highestTen(highest(chosen(breakerOpen), ['breaker']), 'avg'),
+        expr: highestTen(highestOf(chosen(breakerOpen), ['breaker']), 'avg'),
       },
-      { legend: `${ACCOUNT_LEGEND} pause`, expr: highestTen(highest(chosen(paused)), 'avg') },
+      { legend: `${ACCOUNT_LEGEND} pause`, expr: highestTen(highestOf(chosen(paused)), 'avg') },
     ],
     noValue: 'autoCancel.mode is off',
   },

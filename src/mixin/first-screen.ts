@@ -1,27 +1,14 @@
+import { BLIND, highestOf, lowestOf } from '../alerts/promql.ts';
 import { dlq } from '../collectors/dlq/dlq.ts';
 import { events } from '../collectors/events/events.ts';
 import { ownFamilies } from '../metrics/own.ts';
 import { decidingRounds } from './alert.ts';
-import { budgetLeft, windowOf } from './budget.ts';
+import { budgetDays, budgetLeft, windowOf } from './budget.ts';
 import { ofRow, RUNBOOK } from './dashboard-links.ts';
 import type { Words } from './palette.ts';
 import { READABLE } from './palette.ts';
 import { each, one, type PanelSpec, type Places, type RowSpec, type Settings } from './panel.ts';
-import {
-  ACCOUNT_LEGEND,
-  age,
-  change,
-  chosen,
-  highest,
-  least,
-  level,
-  lowest,
-  quantile,
-  recorded,
-  rise,
-  worst,
-} from './queries.ts';
-import { BLIND } from './records.ts';
+import { ACCOUNT_LEGEND, age, change, chosen, least, level, quantile, recorded, rise, worst } from './queries.ts';
 
 const { finished, timeToDeliver } = events.families;
 const { messages, oldestEntered } = dlq.families;
@@ -32,7 +19,7 @@ const firing = (severity: string) => `ALERTS{${FIRING}, alertstate="firing", sev
 export const blind = (() => {
   const stale = chosen(ownFamilies.dataStale, { round: decidingRounds });
   const replicas = `max without (round) (${stale} > 0 or (${stale} unless ${chosen(ownFamilies.dataTimestamp)}) + 1 or ${stale})`;
-  return highest(lowest(replicas, ['collector']));
+  return highestOf(lowestOf(replicas, ['collector']));
 })();
 
 /** Share of the messages that ended in a window and failed; of accounts without any, nothing. */
@@ -41,7 +28,7 @@ export const failingShare = (window: string) => {
   return `${of('failed')} / (${of(/delivered|failed/)} > 0)`;
 };
 
-const retention = highest(chosen(ownFamilies.dlqRetention));
+const retention = highestOf(chosen(ownFamilies.dlqRetention));
 export const retentionUsed = `(${age(oldestEntered)}) / ${retention}`;
 
 const STATE: Words = {
@@ -57,7 +44,7 @@ const state = [
   when(`count(${firing('critical')})`, 4),
   when(`count(${blind} == 1)`, 3),
   when(`count(${firing('warning')})`, 2),
-  when(`count(${chosen(ownFamilies.up)}) unless count(${recorded(BLIND)})`, 1),
+  when(`count(${chosen(ownFamilies.up)}) unless count(${recorded(BLIND.name)})`, 1),
   when(`count(${chosen(ownFamilies.up)})`, 0),
 ].join('\nor ');
 
@@ -78,7 +65,7 @@ const stats = ({ expected }: Settings): readonly PanelSpec[] => {
       kind: 'stat',
       title: 'Alerts firing',
       description: 'How many alerts on the chosen accounts are firing? A number only if the rules are loaded.',
-      queries: one(`count(${firing('.*')})\nor 0 * count(${recorded(BLIND)})`),
+      queries: one(`count(${firing('.*')})\nor 0 * count(${recorded(BLIND.name)})`),
       thresholds: { warning: 1, critical: 1 },
       noValue: 'no rules loaded',
     },
@@ -107,7 +94,7 @@ const stats = ({ expected }: Settings): readonly PanelSpec[] => {
       unit: 'share',
       queries: each(ACCOUNT_LEGEND, least(budgetLeft(expected))),
       thresholds: { warning: 0.5, critical: 0 },
-      noValue: 'no rules loaded',
+      noValue: 'no full hour yet',
     },
     {
       kind: 'stat',
@@ -165,8 +152,9 @@ const accounts = ({ places, expected }: Settings, late = expected.onTimeWithin /
       thresholds: { warning: 0.5, critical: 0 },
       bar: { full: 1 },
     },
+    { title: 'over', unit: 'days', expr: budgetDays(expected) },
     {
-      title: 'p95 to deliver (1 h)',
+      title: 'p95 (1 h)',
       unit: 'seconds',
       expr: quantile(0.95, timeToDeliver, ['account'], '1h'),
       thresholds: { warning: late / 2, critical: late },

@@ -1,3 +1,4 @@
+import { highestOf } from '../alerts/promql.ts';
 import { accountPlan } from '../collectors/account-plan.ts';
 import { dlq } from '../collectors/dlq/dlq.ts';
 import { events } from '../collectors/events/events.ts';
@@ -6,7 +7,7 @@ import { formatDuration } from '../kit/duration.ts';
 import { ofRow, ofSeries, TRACES } from './dashboard-links.ts';
 import { firstScreen } from './first-screen.ts';
 import { each, type PanelSpec, type RowSpec, type Settings } from './panel.ts';
-import { ACCOUNT_LEGEND, age, chosen, flow, highest, highestTen, inHours, level, quantile, rise } from './queries.ts';
+import { ACCOUNT_LEGEND, age, chosen, flow, highestTen, inHours, level, quantile, rise } from './queries.ts';
 
 const { total, finished, timeToDeliver, queueWait, attempt, attempts, inFlight, oldestInFlight, overdue } =
   events.families;
@@ -150,7 +151,7 @@ const used = (part: string, whole: string) => `${part} / (${whole} > 0)`;
 const limit = (name: string) => {
   const family = accountPlan.families[name];
   if (!family) throw new RangeError(`the plan has no limit ${name}`);
-  return highest(chosen(family));
+  return highestOf(chosen(family));
 };
 const NEARLY = { warning: 0.8, critical: 0.95 };
 

@@ -15,6 +15,7 @@ export const UNITS = {
   share: { unit: 'percentunit', decimals: 1, scale: 0.01 },
   seconds: { unit: 's', decimals: 1, scale: 1 },
   hours: { unit: 'suffix: h', decimals: 1, scale: 1 },
+  days: { unit: 'suffix: d', decimals: 1, scale: 1 },
   bytes: { unit: 'bytes', decimals: 1, scale: 1024 },
   'bytes/s': { unit: 'Bps', decimals: 1, scale: 1024 },
   time: { unit: 'dateTimeAsIso', decimals: 0, scale: 1 },

@@ -1,9 +1,6 @@
-import { type Matchers, series } from '../alerts/promql.ts';
+import { highestOf, lowestOf, type Matchers, series } from '../alerts/promql.ts';
 import type { Family } from '../metrics/family.ts';
 import { createProcessMetrics } from '../metrics/process.ts';
-
-/** Tells one account from another: two namespaces may each watch one of the same name. */
-const ACCOUNT = ['cluster', 'namespace', 'job', 'account'] as const;
 
 /** An account in a legend. What a label of it does not have leaves nothing behind. */
 export const ACCOUNT_LEGEND = '{{cluster}} {{namespace}} {{account}}';
@@ -40,13 +37,6 @@ interface Sum<L extends string> {
   readonly suffix?: Suffix;
 }
 
-/** `max by` what tells accounts apart and `labels`: replicas show the same, so that one that sees less does not count. */
-export const highest = (expr: string, labels: readonly string[] = []) =>
-  `max by (${[...ACCOUNT, ...labels].join(', ')}) (${expr})`;
-/** The lowest of the replicas. */
-export const lowest = (expr: string, labels: readonly string[] = []) =>
-  `min by (${[...ACCOUNT, ...labels].join(', ')}) (${expr})`;
-
 /** In each replica what the labels not kept add up to; the highest of the replicas; and then the sum over accounts unless `account` is kept. */
 function add<L extends string>(of: (selector: string) => string, family: Family<L>, sum: Sum<L> = {}): string {
   const { keep = [], where = {}, suffix = '' } = sum;
@@ -54,7 +44,7 @@ function add<L extends string>(of: (selector: string) => string, family: Family<
   const own: readonly string[] = [...family.labels, ...(suffix === '_bucket' ? ['le'] : [])];
   const gone = own.filter(label => !kept.includes(label));
   const vector = of(chosen(family, where, suffix));
-  const each = highest(gone.length === 0 ? vector : `sum without (${gone.join(', ')}) (${vector})`, kept);
+  const each = highestOf(gone.length === 0 ? vector : `sum without (${gone.join(', ')}) (${vector})`, kept);
   if (keep.includes('account')) return each;
   return kept.length === 0 ? `sum(${each})` : `sum by (${kept.join(', ')}) (${each})`;
 }
@@ -72,7 +62,7 @@ export const rise = <L extends string>(family: Family<L>, window: string, sum?: 
 
 /** By how much a gauge of each account has changed. */
 export const change = (family: Family, window: string) =>
-  `${highest(chosen(family))} - ${highest(`${chosen(family)} offset ${window}`)}`;
+  `${highestOf(chosen(family))} - ${highestOf(`${chosen(family)} offset ${window}`)}`;
 
 /** A quantile of a histogram as it was filled in `window`; of one that was not, no number. */
 export const quantile = <L extends string>(
@@ -84,7 +74,7 @@ export const quantile = <L extends string>(
 
 /** Seconds since a time: in each account the longest. */
 export const age = <L extends string>(family: Family<L>, keep: readonly L[] = [], where: Matchers<L> = {}) =>
-  `time() - ${lowest(chosen(family, where), keep)}`;
+  `time() - ${lowestOf(chosen(family, where), keep)}`;
 
 export const inHours = (seconds: string) => `(${seconds}) / 3600`;
 

@@ -19,7 +19,7 @@ const ofAccounts: readonly Family[] = [
 ];
 
 function seriesOf({ name, type, labels }: Family, more: readonly string[]): [string, readonly string[]][] {
-  const all = ['job', 'instance', 'pod', 'replica', ...more, ...labels];
+  const all = ['job', 'instance', 'pod', 'replica', 'cluster', 'namespace', 'team', 'node', ...more, ...labels];
   // prom-client calls its summaries so, too.
   if (type !== 'histogram' && (type as string) !== 'summary') return [[name, all]];
   return [

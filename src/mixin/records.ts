@@ -1,1 +1,0 @@
-export const BLIND = 'account_collector:delivery_collector_data_stale:min';
