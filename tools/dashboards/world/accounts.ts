@@ -5,7 +5,7 @@ const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 
 /** Milliseconds of the past that are played: the longest window of a panel, and some. */
-export const PAST_MS = 26 * HOUR_MS;
+export const PAST_MS = 25 * HOUR_MS;
 
 /** The emulator's workload begins this long before the emulator, milliseconds. */
 const HEAD_START_MS = HOUR_MS;
@@ -49,9 +49,12 @@ export function faultsAt(msLeft: number): readonly FaultSeed[] {
 
 /** What is configured besides the accounts. */
 export const settings = {
+  // As often as it is scraped: more would only take longer to play.
   collect: {
-    events: { destination: 'host' },
+    flowControl: { every: '30s' },
+    events: { every: '30s', destination: 'host' },
     dlq: {
+      every: '60s',
       filters: [
         { name: 'emails', match: { queueName: 'emails' } },
         { name: 'status-500', match: { responseStatus: 500 } },

@@ -74,7 +74,7 @@ function configOf(emulators: ReadonlyMap<string, Emulator>, webhook: string): Co
   const budget = { requestsPerSecond: 50, burst: 50, concurrency: 8, requestsPerDay: 200_000 };
   return Config.parse({
     server: { listen: '127.0.0.1:0' },
-    log: { level: 'warn', format: 'text' },
+    log: { level: 'error', format: 'text' },
     store: { kind: 'memory' },
     accounts: [...emulators].map(([name, { url, token }]) => ({ name, baseUrl: url, token, budget })),
     ...settings,
