@@ -7,6 +7,7 @@ import type { Config } from './schema.ts';
 
 type Path = readonly PropertyKey[];
 type Account = Config['accounts'][number];
+type Objectives = Config['objectives'];
 type Rule = Config['autoCancel']['rules'][number];
 
 /** Nothing changes so fast that it had to be asked for more often, and no service likes it. */
@@ -104,11 +105,46 @@ function checkRule(rule: Rule, { accounts }: Config, now: number, path: Path, te
 
 const DAY = 86_400_000;
 
+/** Time after its due time at which a message without an end is no longer tracked. */
+const TRACKED = 14 * DAY;
+
+function checkTarget({ onTimeWithin, window }: Objectives, at: (key: keyof Objectives) => Path, tell: Tell): void {
+  if (onTimeWithin > window) {
+    tell.fault(
+      at('onTimeWithin'),
+      `is ${formatDuration(onTimeWithin)} but must be at most window, ${formatDuration(window)}`,
+    );
+  } else if (onTimeWithin >= TRACKED) {
+    tell.fault(
+      at('onTimeWithin'),
+      `is ${formatDuration(onTimeWithin)} but must be below ${formatDuration(TRACKED)}, after which a message without an end is no longer tracked`,
+    );
+  }
+}
+
+/** Objectives that each may be, and together can't be met or measured. */
+function checkObjectives({ objectives, accounts }: Config, tell: Tell): void {
+  checkTarget(objectives, key => ['objectives', key], tell);
+  for (const [index, account] of accounts.entries()) {
+    const own = ['accounts', index, 'objectives'];
+    // What an account does not override is said where it stands.
+    const at = (key: keyof Objectives) => (tell.isGiven([...own, key]) ? [...own, key] : ['objectives', key]);
+    if (tell.isGiven(own)) checkTarget(account.objectives, at, tell);
+    const { dlqMaxAge } = account.objectives;
+    const { dlq } = account.retention;
+    if (dlq === null || dlqMaxAge < dlq) continue;
+    tell.warn(
+      tell.isGiven(at('dlqMaxAge')) ? at('dlqMaxAge') : ['accounts', index, 'retention', 'dlq'],
+      `objectives.dlqMaxAge is ${formatDuration(dlqMaxAge)}, but the account ${account.name} keeps dead letters only for ${formatDuration(dlq)}: they expire first`,
+    );
+  }
+}
+
 /**
  * Requests a day that watching an account costs at least: those of rounds that find nothing new in lists of one page. That
  * includes the complete walks of the dead-letter queue and of each filter. What it really costs, only the service can tell.
  */
-function leastRequestsPerDay({ collect }: Account): number {
+function leastRequestsPerDay({ collect }: Pick<Account, 'collect'>): number {
   return [...enabledRounds(collect).values()]
     .flatMap(rounds => Object.values(rounds))
     .reduce((sum, { every, requests }) => sum + (DAY / every) * requests, 0);
@@ -123,6 +159,29 @@ function overBudget(account: Account): string | undefined {
   return `reading takes at least ${least} requests a day, even with no new data and one page per list, but the budget allows ${most} for reading: rounds will wait, and data will be older than configured`;
 }
 
+/** The budget, and what watching costs at least, against what the account's plan allows. */
+function checkPlan({ name, budget, limits, ...account }: Account, path: Path, tell: Tell): void {
+  const { requests_per_day: perDay, requests_per_second: perSecond } = limits;
+  const least = Math.ceil(leastRequestsPerDay(account));
+  if (perDay !== undefined && least > perDay) {
+    const message = `is ${perDay}, but reading the account ${name} takes at least ${least} requests a day`;
+    tell.warn([...path, 'limits', 'requestsPerDay'], message);
+  }
+  const compared = [
+    ['requestsPerDay', perDay],
+    ['requestsPerSecond', perSecond],
+  ] as const;
+  for (const [key, most] of compared) {
+    if (most === undefined || budget[key] <= most) continue;
+    const isGiven = tell.isGiven([...path, 'budget', key]);
+    const message = `budget.${key} is ${budget[key]}${isGiven ? '' : ' by default'}, more than limits.${key}, ${most}`;
+    tell.warn(
+      [...path, isGiven ? 'budget' : 'limits', key],
+      `${message}: reading alone may use up what the plan allows`,
+    );
+  }
+}
+
 /** Values that each may be, and together are not what they look like. */
 export function checkSettings(config: Config, now: number, tell: Tell): void {
   checkCollect(config.collect, (...keys) => ['collect', ...keys], tell);
@@ -133,9 +192,11 @@ export function checkSettings(config: Config, now: number, tell: Tell): void {
     if (tell.isGiven(own)) checkCollect(account.collect, at, tell);
     const warning = overBudget(account);
     if (warning) tell.warn(['accounts', index, 'budget', 'requestsPerDay'], warning);
+    checkPlan(account, ['accounts', index], tell);
     const upstream = ['accounts', index, 'upstream'];
     if (tell.isGiven(upstream)) checkTimeouts(account.upstream, upstream, tell);
   }
+  checkObjectives(config, tell);
   const { upstream, staleness, alerts, autoCancel } = config;
   checkTimeouts(upstream, ['upstream'], tell);
   if (staleness.withdrawAfter < staleness.markAfter) {

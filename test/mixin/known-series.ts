@@ -2,6 +2,7 @@ import { collectors } from '../../src/collectors/index.ts';
 import { alertingFamilies } from '../../src/metrics/alerting.ts';
 import { autoCancelFamilies } from '../../src/metrics/auto-cancel.ts';
 import type { Family } from '../../src/metrics/family.ts';
+import { objectiveFamilies } from '../../src/metrics/objectives.ts';
 import { accountInfoFamily, ownFamilies } from '../../src/metrics/own.ts';
 import { createProcessMetrics } from '../../src/metrics/process.ts';
 import { records } from '../../src/mixin/rules.ts';
@@ -11,13 +12,14 @@ const { source } = createProcessMetrics({ version: '', configHash: '', configLoa
 const ofAccounts: readonly Family[] = [
   ...collectors.flatMap(({ families }) => Object.values(families)),
   ...Object.values(ownFamilies),
+  ...Object.values(objectiveFamilies),
   ...Object.values(autoCancelFamilies),
   alertingFamilies.alerts,
   accountInfoFamily([]),
 ];
 
 function seriesOf({ name, type, labels }: Family, more: readonly string[]): [string, readonly string[]][] {
-  const all = ['job', 'instance', 'pod', 'replica', ...more, ...labels];
+  const all = ['job', 'instance', 'pod', 'replica', 'cluster', 'namespace', 'team', 'node', ...more, ...labels];
   // prom-client calls its summaries so, too.
   if (type !== 'histogram' && (type as string) !== 'summary') return [[name, all]];
   return [
@@ -27,13 +29,18 @@ function seriesOf({ name, type, labels }: Family, more: readonly string[]): [str
   ];
 }
 
+const OF_ALERTS = ['alertname', 'severity', 'cluster', 'namespace', 'job', 'account'];
+
 /** Every series that rules and dashboards may name, and the labels that it may have. */
 export const knownSeries: ReadonlyMap<string, readonly string[]> = new Map([
   ...ofAccounts.flatMap(family => seriesOf(family, ['account'])),
   ...[...source.families, alertingFamilies.notifications].flatMap(family => seriesOf(family, [])),
   ['up', ['job', 'instance']],
-  ['ALERTS', ['alertname', 'alertstate', 'severity', 'job', 'account']],
-  ...records.map(({ record }) => [record, ['job', 'account', 'collector']] as const),
+  ['ALERTS', [...OF_ALERTS, 'alertstate']],
+  ['ALERTS_FOR_STATE', OF_ALERTS],
+  ...records.map(
+    ({ record }) => [record, ['cluster', 'namespace', 'job', 'instance', 'account', 'collector']] as const,
+  ),
 ]);
 
 export const knownFamilies = new Set(
