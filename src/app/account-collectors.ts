@@ -46,7 +46,7 @@ type Deps = CollectorsDeps & { readonly at: (priority: Priority) => Reader; read
 
 /** A collector's facts as the exposition reads them: gauges are gone while they are too old, what only rises stays. */
 function collectorSource<Facts>(
-  { families, samples }: Pick<Collector<Facts>, 'families' | 'samples'>,
+  { families, lasting = [], samples }: Pick<Collector<Facts>, 'families' | 'lasting' | 'samples'>,
   { account, visible }: CollectorState<Facts>,
 ): Source {
   const named = Object.entries(families);
@@ -60,7 +60,10 @@ function collectorSource<Facts>(
       const gauges = samplesOf(now);
       const others = now === committed ? gauges : samplesOf(committed);
       return new Map(
-        named.map(([key, family]) => [family.name, (family.type === 'gauge' ? gauges : others)[key] ?? []]),
+        named.map(([key, family]) => {
+          const mayVanish = family.type === 'gauge' && !lasting.includes(key);
+          return [family.name, (mayVanish ? gauges : others)[key] ?? []];
+        }),
       );
     },
   };
@@ -92,13 +95,19 @@ async function openCollector<Facts, Memory, Walk>(
 const isOfDlq = (each: OpenCollector): each is OpenCollector<DlqFacts> => each.state.collector === 'dlq';
 
 /** What an account's configuration enables, and its plan. */
-export async function openCollectors({ name, collect, retention }: AccountSettings, deps: Deps) {
+export async function openCollectors({ name, collect, retention, objectives }: AccountSettings, deps: Deps) {
   const { config, clock, backfill } = deps;
   const open = <Facts, Memory, Walk>(collector: Collector<Facts, Memory, Walk>) => openCollector(name, collector, deps);
   const queue = deps.traceQueue(name);
   const traces = queue && { account: name, sampleRatio: config.tracing.lifecycle.sampleRatio, queue };
   const callbacks = callbackOptions(rulesOf(config, name), collect.dlq.rescanEvery, clock);
-  const services = { retention: retention.dlq ?? undefined, callbacks, backfill, traces };
+  const services = {
+    retention: retention.dlq ?? undefined,
+    callbacks,
+    backfill,
+    traces,
+    onTimeWithin: objectives.onTimeWithin,
+  };
   const opened: OpenCollector[] = [];
   for (const collector of createCollectors(collect, services)) opened.push(await open(collector));
   const dlq = opened.find(isOfDlq);

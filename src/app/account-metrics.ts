@@ -1,4 +1,5 @@
 import type { Family, Sample, Source } from '../metrics/family.ts';
+import { objectiveFamilies, objectiveSamples } from '../metrics/objectives.ts';
 import { ownFamilies, statusSamples } from '../metrics/own.ts';
 import type { RecordedAccount } from '../model/account.ts';
 import type { AccountStatus } from '../model/status.ts';
@@ -6,7 +7,7 @@ import type { AccountClient, AccountSettings } from './account-client.ts';
 
 /** What the agent itself says of an account: how true its data is, and what reading it costs. */
 export function createAccountSource({
-  settings: { name, retention, labels },
+  settings: { name, retention, labels, objectives },
   accountInfo,
   client: { budget, meter, isTokenRejected },
   status,
@@ -22,7 +23,7 @@ export function createAccountSource({
   const one = (value: number | undefined): readonly Sample[] => (value === undefined ? [] : [{ labels: {}, value }]);
   return {
     account: name,
-    families: [...Object.values(ownFamilies), accountInfo],
+    families: [...Object.values(ownFamilies), ...Object.values(objectiveFamilies), accountInfo],
     // Freshness changes with time alone, so what is shown of it is part of the identity.
     revision: () =>
       `${meter.revision()} ${isTokenRejected()} ${budget.remaining()} ${plan()?.resetAt} ${JSON.stringify(status())}`,
@@ -32,6 +33,7 @@ export function createAccountSource({
       const samples: readonly (readonly [Family, readonly Sample[]])[] = [
         ...statusSamples(status()),
         ...meter.samples(),
+        ...objectiveSamples(objectives),
         [accountInfo, [{ labels: { plan: bought, state, ...labels }, value: 1 }]],
         [ownFamilies.dlqRetention, one(retention.dlq === null ? dlqRetentionSeconds : retention.dlq / 1000)],
         [ownFamilies.tokenRejected, one(isRejected === undefined ? undefined : Number(isRejected))],

@@ -69,6 +69,8 @@ export interface CollectorKind<Facts = unknown, F extends Families = Families> {
   readonly families: F;
   /** Rounds that no gauge depends on: they may keep failing and nothing is withdrawn. */
   readonly auxiliary?: readonly string[];
+  /** Keys of gauges that say something of its counters: they are shown as those are, of what is committed, and stay. */
+  readonly lasting?: readonly string[];
   samples(facts: Facts): SamplesOf<F>;
 }
 

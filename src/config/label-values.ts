@@ -1,5 +1,6 @@
 import { breakdownFamilies, filterFamilies, LABEL_VALUES, roundsOf } from '../collectors/index.ts';
 import { createGlob } from '../kit/glob.ts';
+import { OBJECTIVES } from '../metrics/account-families.ts';
 import type { Config } from './schema.ts';
 
 type Account = Config['accounts'][number];
@@ -25,6 +26,8 @@ function valuesOf(
   switch (label) {
     case 'filter':
       return unique(accounts.flatMap(({ collect }) => collect.dlq.filters.map(({ name }) => name.toWellFormed())));
+    case 'objective':
+      return OBJECTIVES;
     case 'collector':
       return unique(accounts.flatMap(({ collect }) => [...roundsOf(collect).keys()]));
     case 'round':

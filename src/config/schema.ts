@@ -8,6 +8,7 @@ import { stalenessOptions } from '../scheduler/options.ts';
 import { storeOptions } from '../store/options.ts';
 import { logOptions, tracingOptions } from '../telemetry/options.ts';
 import { accountOptions, upstreamOptions } from '../upstream/options.ts';
+import { objectivesOptions } from './objectives.ts';
 
 const notifier = z
   .strictObject({
@@ -58,6 +59,9 @@ const accountWithOverrides = accountOptions.safeExtend({
   upstream: overridesOf(upstreamOptions)
     .optional()
     .describe('Overrides of `upstream` for this account, same shape; keys left out are inherited.'),
+  objectives: overridesOf(objectivesOptions)
+    .optional()
+    .describe('Overrides of `objectives` for this account, same shape; keys left out are inherited.'),
 });
 
 const enabledIn = (collect: CollectOptions) => Object.values(collect).some(({ enabled }) => enabled);
@@ -84,6 +88,9 @@ export const ConfigInput = z.strictObject({
     .refine(enabledIn, { error: NONE_ENABLED })
     .prefault({})
     .describe('What to collect, and how often.'),
+  objectives: objectivesOptions
+    .prefault({})
+    .describe('What is expected of an account’s messages, for its metrics, the alert rules and the dashboards.'),
   staleness: stalenessOptions
     .prefault({})
     .describe('When data that cannot be refreshed is marked stale, and when it is withdrawn.'),
@@ -92,14 +99,16 @@ export const ConfigInput = z.strictObject({
   autoCancel: autoCancelOptions.prefault({}).describe('Rules that find stuck failure callbacks and may cancel them.'),
 });
 
-/** The whole configuration; each account has its own `collect` and `upstream`, complete. */
+/** The whole configuration; each account has its own `collect`, `upstream` and `objectives`, complete. */
 export const Config = ConfigInput.transform((config, context) => {
   const accounts = config.accounts.map((account, index) => {
     const collect = merge(collectOptions, config.collect, account.collect ?? {});
     if (!enabledIn(collect)) {
       context.addIssue({ code: 'custom', path: ['accounts', index, 'collect'], message: NONE_ENABLED });
     }
-    return { ...account, collect, upstream: merge(upstreamOptions, config.upstream, account.upstream ?? {}) };
+    const upstream = merge(upstreamOptions, config.upstream, account.upstream ?? {});
+    const objectives = merge(objectivesOptions, config.objectives, account.objectives ?? {});
+    return { ...account, collect, upstream, objectives };
   });
   return { ...config, accounts };
 });

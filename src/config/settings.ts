@@ -7,6 +7,7 @@ import type { Config } from './schema.ts';
 
 type Path = readonly PropertyKey[];
 type Account = Config['accounts'][number];
+type Objectives = Config['objectives'];
 type Rule = Config['autoCancel']['rules'][number];
 
 /** Nothing changes so fast that it had to be asked for more often, and no service likes it. */
@@ -104,6 +105,41 @@ function checkRule(rule: Rule, { accounts }: Config, now: number, path: Path, te
 
 const DAY = 86_400_000;
 
+/** Time after its due time at which a message without an end is no longer tracked. */
+const TRACKED = 14 * DAY;
+
+function checkTarget({ onTimeWithin, window }: Objectives, at: (key: keyof Objectives) => Path, tell: Tell): void {
+  if (onTimeWithin > window) {
+    tell.fault(
+      at('onTimeWithin'),
+      `is ${formatDuration(onTimeWithin)} but must be at most window, ${formatDuration(window)}`,
+    );
+  } else if (onTimeWithin >= TRACKED) {
+    tell.fault(
+      at('onTimeWithin'),
+      `is ${formatDuration(onTimeWithin)} but must be below ${formatDuration(TRACKED)}, after which a message without an end is no longer tracked`,
+    );
+  }
+}
+
+/** Objectives that each may be, and together can't be met or measured. */
+function checkObjectives({ objectives, accounts }: Config, tell: Tell): void {
+  checkTarget(objectives, key => ['objectives', key], tell);
+  for (const [index, account] of accounts.entries()) {
+    const own = ['accounts', index, 'objectives'];
+    // What an account does not override is said where it stands.
+    const at = (key: keyof Objectives) => (tell.isGiven([...own, key]) ? [...own, key] : ['objectives', key]);
+    if (tell.isGiven(own)) checkTarget(account.objectives, at, tell);
+    const { dlqMaxAge } = account.objectives;
+    const { dlq } = account.retention;
+    if (dlq === null || dlqMaxAge < dlq) continue;
+    tell.warn(
+      tell.isGiven(at('dlqMaxAge')) ? at('dlqMaxAge') : ['accounts', index, 'retention', 'dlq'],
+      `objectives.dlqMaxAge is ${formatDuration(dlqMaxAge)}, but the account ${account.name} keeps dead letters only for ${formatDuration(dlq)}: they expire first`,
+    );
+  }
+}
+
 /**
  * Requests a day that watching an account costs at least: those of rounds that find nothing new in lists of one page. That
  * includes the complete walks of the dead-letter queue and of each filter. What it really costs, only the service can tell.
@@ -136,6 +172,7 @@ export function checkSettings(config: Config, now: number, tell: Tell): void {
     const upstream = ['accounts', index, 'upstream'];
     if (tell.isGiven(upstream)) checkTimeouts(account.upstream, upstream, tell);
   }
+  checkObjectives(config, tell);
   const { upstream, staleness, alerts, autoCancel } = config;
   checkTimeouts(upstream, ['upstream'], tell);
   if (staleness.withdrawAfter < staleness.markAfter) {

@@ -1,8 +1,14 @@
 import { autoCancelFamilies } from './auto-cancel.ts';
 import type { Family } from './family.ts';
+import { objectiveFamilies } from './objectives.ts';
 import { ownFamilies } from './own.ts';
 
+export { OBJECTIVES } from './objectives.ts';
 export { namesNow } from './renamed.ts';
 
 /** Families about an account that no collector owns, as far as alerts may be about them. */
-export const accountFamilies: readonly Family[] = [...Object.values(ownFamilies), ...Object.values(autoCancelFamilies)];
+export const accountFamilies: readonly Family[] = [
+  ...Object.values(ownFamilies),
+  ...Object.values(objectiveFamilies),
+  ...Object.values(autoCancelFamilies),
+];

@@ -1,39 +1,39 @@
-import { highest, increase, latest, lowest, series, total } from '../alerts/promql.ts';
+import { highest, highestOf, increase, lowest, perReplica, series, total } from '../alerts/promql.ts';
 import { alertingFamilies } from '../metrics/alerting.ts';
 import { autoCancelFamilies } from '../metrics/auto-cancel.ts';
 import { ownFamilies } from '../metrics/own.ts';
 import { type Alert, auxiliaryRounds, decidingRounds } from './alert.ts';
 
-/** The job that scrapes the agent, as the README names it. */
-const JOB = 'delivery-watch';
-
 const requests = (outcome?: string) =>
-  total(ownFamilies.requests, increase('15m'), { where: outcome === undefined ? {} : { outcome } });
+  perReplica(ownFamilies.requests, increase('15m'), { where: outcome === undefined ? {} : { outcome } });
+
+/** Whether a target answered the last scrape: Prometheus' own. */
+const up = { name: 'up', labels: [] } as const;
 
 const notified = (outcome: string | RegExp) =>
   total(alertingFamilies.notifications, increase('15m'), { where: { outcome }, keep: ['notifier'] });
 
 const unread = (family: typeof ownFamilies.rowsRejected) => total(family, increase('15m'), { keep: ['collector'] });
 
-/** The agent itself, and its access to the service. */
-export const agentAlerts: readonly Alert[] = [
+/** The agent itself, scraped by the job of that name, and its access to the service. */
+export const agentAlerts = (job: string): readonly Alert[] => [
   {
     name: 'DeliveryAgentDown',
     severity: 'critical',
-    expr: `absent(up{job="${JOB}"} == 1)`,
+    expr: `absent(${series(up, { job })} == 1)`,
     for: '10m',
     keepFiringFor: '0s',
     // absent() gives no labels of what is not there.
-    labels: { job: JOB },
+    given: { job },
     summary: 'No delivery-watch agent can be scraped.',
-    description: `No target of the job ${JOB} has answered a scrape for 10 minutes. No account is monitored, and no other alert on them can start.`,
+    description: `No target of the job ${job} has answered a scrape for 10 minutes. No account is monitored, and no other alert on them can start.`,
     dashboard: 'agent',
     isOfAgent: true,
   },
   {
     name: 'DeliveryBlind',
     severity: 'critical',
-    expr: `${lowest(latest(series(ownFamilies.dataStale, { round: decidingRounds })))} == 1`,
+    expr: `${lowest(ownFamilies.dataStale, undefined, { round: decidingRounds })} == 1`,
     // Before the first data is withdrawn, with the usual intervals.
     for: '2m',
     keepFiringFor: '5m',
@@ -45,7 +45,7 @@ export const agentAlerts: readonly Alert[] = [
   {
     name: 'DeliveryCollectorStale',
     severity: 'warning',
-    expr: `${lowest(latest(series(ownFamilies.dataStale, { round: auxiliaryRounds })))} == 1`,
+    expr: `${lowest(ownFamilies.dataStale, undefined, { round: auxiliaryRounds })} == 1`,
     for: '15m',
     summary:
       'Secondary collection ({{ $labels.round }}) of {{ $labels.collector }} is failing for {{ $labels.account }}.',
@@ -56,7 +56,7 @@ export const agentAlerts: readonly Alert[] = [
   {
     name: 'DeliveryTokenRejected',
     severity: 'critical',
-    expr: `${highest(latest(series(ownFamilies.tokenRejected)))} == 1`,
+    expr: `${highest(ownFamilies.tokenRejected)} == 1`,
     for: '1m',
     summary: 'The service rejects the token of {{ $labels.account }}.',
     description:
@@ -66,7 +66,7 @@ export const agentAlerts: readonly Alert[] = [
   {
     name: 'DeliveryRateLimited',
     severity: 'warning',
-    expr: `${requests('rate_limited')} / ${requests()} > 0.1\nand ${requests('rate_limited')} >= 5`,
+    expr: highestOf(`${requests('rate_limited')} / ${requests()} > 0.1 and ${requests('rate_limited')} >= 5`),
     for: '10m',
     summary: 'The service rate-limits requests of {{ $labels.account }}.',
     description:
@@ -99,7 +99,7 @@ export const agentAlerts: readonly Alert[] = [
   {
     name: 'DeliveryAutoCancelBreakerOpen',
     severity: 'critical',
-    expr: `${highest(latest(series(autoCancelFamilies.breakerOpen)))} == 1`,
+    expr: `${highest(autoCancelFamilies.breakerOpen)} == 1`,
     keepFiringFor: '5m',
     summary: 'Auto-cancel breaker {{ $labels.breaker }} is open in {{ $labels.account }}.',
     description:
@@ -109,7 +109,7 @@ export const agentAlerts: readonly Alert[] = [
   {
     name: 'DeliveryAutoCancelUnresolved',
     severity: 'critical',
-    expr: `time() - ${lowest(latest(series(autoCancelFamilies.oldestUnresolved)))} > 1800`,
+    expr: `time() - ${lowest(autoCancelFamilies.oldestUnresolved)} > 1800`,
     for: '5m',
     summary: 'A cancel by the rule {{ $labels.rule }} in {{ $labels.account }} has no known outcome.',
     description:
@@ -119,7 +119,7 @@ export const agentAlerts: readonly Alert[] = [
   {
     name: 'DeliveryNotificationsFailing',
     severity: 'critical',
-    expr: `${notified(/failed|dropped/)} > 0\nunless on (job, notifier) ${notified('sent')} > 0`,
+    expr: `${notified(/failed|dropped/)} > 0\nunless ${notified('sent')} > 0`,
     for: '10m',
     summary: 'Alerts of the agent do not reach {{ $labels.notifier }}.',
     description:

@@ -1,4 +1,4 @@
-import { highest, lowest, series } from '../alerts/promql.ts';
+import { highestOf, lowestOf, series } from '../alerts/promql.ts';
 import { seriesDropped } from '../collectors/cap.ts';
 import { events } from '../collectors/events/events.ts';
 import { alertingFamilies } from '../metrics/alerting.ts';
@@ -26,14 +26,14 @@ export const agentDashboard: readonly RowSpec[] = [
         title: 'Accounts up',
         description: 'For which share of accounts did the last round of every collector succeed?',
         unit: 'percentunit',
-        queries: one(`avg(${highest(chosen(own.up))})`),
+        queries: one(`avg(${highestOf(chosen(own.up))})`),
         thresholds: { warning: 1, critical: 0.5 },
       },
       {
         kind: 'stat',
         title: 'Stale rounds',
         description: 'How many rounds have stale data: no complete round for several intervals?',
-        queries: one(`sum(${lowest(chosen(own.dataStale))})`),
+        queries: one(`sum(${lowestOf(chosen(own.dataStale), own.dataStale.labels)})`),
         thresholds: { warning: 1, critical: 2 },
       },
       {

@@ -1,6 +1,6 @@
 import { DASHBOARDS } from './alert.ts';
 import { dashboardSpecs } from './dashboard-json.ts';
-import { alertGroups, PLACES, records } from './rules.ts';
+import { alertGroups, DEFAULTS, records } from './rules.ts';
 
 const cell = (text: string) => text.replace(/\{\{ \$labels\.(\w+) \}\}/g, '*$1*').replaceAll('|', '\\|');
 const table = (head: readonly string[], rows: readonly (readonly string[])[]) =>
@@ -33,8 +33,8 @@ export function dashboardsReference(): string {
     '# Dashboards and alerts',
     '`src/mixin` generates everything in `dashboards/` from the metric families.',
     '## Install',
-    `Prometheus 2.42 or newer: list \`dashboards/rules/*.yaml\` under \`rule_files\`. The rules expect the scrape job \`delivery-watch\`. Links in the alerts point to \`${PLACES.runbooks}\` and \`${PLACES.grafana}\`; replace them with yours:`,
-    `\`\`\`console\n$ sed -i 's#${PLACES.runbooks}#https://wiki.example.org/runbooks#; s#${PLACES.grafana}#https://grafana.example.org#' dashboards/rules/alerting.yaml\n\`\`\``,
+    `Prometheus 2.42 or newer: list \`dashboards/rules/*.yaml\` under \`rule_files\`. The rules expect the scrape job \`delivery-watch\`. Links in the alerts point to \`${DEFAULTS.runbooks}\` and \`${DEFAULTS.grafana}\`; replace them with yours:`,
+    `\`\`\`console\n$ sed -i 's#${DEFAULTS.runbooks}#https://wiki.example.org/runbooks#; s#${DEFAULTS.grafana}#https://grafana.example.org#' dashboards/rules/alerting.yaml\n\`\`\``,
     'Grafana: import `dashboards/*.json`, or copy them to its provisioning folder. Variables select data source, job, instance and account.',
     '## Alerts',
     'Stale data is withdrawn and counters stop: to a rule both look like recovery. So `DeliveryBlind` fires first, and a firing alert keeps firing until data returns. Its description then says so. Unless its rule says otherwise, an alert keeps firing for 15 minutes after its condition ends or scrapes fail: longer than `DeliveryAgentDown` takes to fire.',

@@ -1,4 +1,4 @@
-import { highest } from '../alerts/promql.ts';
+import { highestOf } from '../alerts/promql.ts';
 import { dlq } from '../collectors/dlq/dlq.ts';
 import { autoCancelFamilies } from '../metrics/auto-cancel.ts';
 import { ownFamilies } from '../metrics/own.ts';
@@ -232,9 +232,9 @@ export const dlqDashboard: readonly RowSpec[] = [
         queries: [
           {
             legend: '{{account}} breaker {{breaker}}',
-            expr: `max by (account, breaker) (${highest(chosen(breakerOpen))})`,
+            expr: `max by (account, breaker) (${highestOf(chosen(breakerOpen), breakerOpen.labels)})`,
           },
-          { legend: '{{account}} paused', expr: `max by (account) (${highest(chosen(paused))})` },
+          { legend: '{{account}} paused', expr: `max by (account) (${highestOf(chosen(paused))})` },
         ],
       },
       {

@@ -2,6 +2,7 @@ import { accountPlan, collectors } from '../collectors/index.ts';
 import { alertingFamilies } from '../metrics/alerting.ts';
 import { autoCancelFamilies } from '../metrics/auto-cancel.ts';
 import type { Family } from '../metrics/family.ts';
+import { objectiveFamilies } from '../metrics/objectives.ts';
 import { accountInfoFamily, ownFamilies } from '../metrics/own.ts';
 import { agentFamilies } from './panel.ts';
 
@@ -28,6 +29,8 @@ export function metricsReference(): string {
     metricsTable(Object.values(accountPlan.families), ['account']),
     '## Per account',
     metricsTable([...Object.values(ownFamilies), accountInfoFamily([])], ['account']),
+    '## Objectives',
+    metricsTable(Object.values(objectiveFamilies), ['account']),
     '## Auto-cancel',
     metricsTable(Object.values(autoCancelFamilies), ['account']),
     '## Alerts of the agent',

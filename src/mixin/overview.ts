@@ -1,4 +1,4 @@
-import { lowest } from '../alerts/promql.ts';
+import { lowestOf } from '../alerts/promql.ts';
 import { dlq } from '../collectors/dlq/dlq.ts';
 import { events } from '../collectors/events/events.ts';
 import { flowControl } from '../collectors/flow-control.ts';
@@ -80,7 +80,7 @@ export const overview: readonly RowSpec[] = [
         kind: 'stat',
         title: 'Stale rounds',
         description: 'How many rounds have stale data? If any, other panels show old numbers or none.',
-        queries: one(`sum(${lowest(chosen(ownFamilies.dataStale))})`),
+        queries: one(`sum(${lowestOf(chosen(ownFamilies.dataStale), ownFamilies.dataStale.labels)})`),
         thresholds: { warning: 1, critical: 2 },
       },
     ],

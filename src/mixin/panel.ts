@@ -1,4 +1,4 @@
-import { highest, type Matchers, series } from '../alerts/promql.ts';
+import { highestOf, type Matchers, series } from '../alerts/promql.ts';
 import type { Family } from '../metrics/family.ts';
 import { createProcessMetrics } from '../metrics/process.ts';
 
@@ -52,6 +52,7 @@ export const chosen = <L extends string>(family: Family<L>, where: Matchers<L> =
 export const ofAgent = (name: string, where: Matchers = {}, suffix: Suffix = '') =>
   series(agentFamily(name), { job: /$job/, instance: /$instance/, ...where }, suffix);
 
+const labelsOf = ({ labels }: Family, suffix: Suffix) => (suffix === '_bucket' ? [...labels, 'le'] : labels);
 const by = (labels: readonly string[]) => (labels.length === 0 ? 'sum' : `sum by (${labels.join(', ')})`);
 
 /** A gauge, added up but for the labels that are kept. */
@@ -59,7 +60,7 @@ export const level = <L extends string>(
   family: Family<L>,
   keep: readonly (L | 'account')[] = [],
   where?: Matchers<L>,
-) => `${by(keep)} (${highest(chosen(family, where))})`;
+) => `${by(keep)} (${highestOf(chosen(family, where), family.labels)})`;
 
 /** How fast a counter rises a second. */
 export const flow = <L extends string>(
@@ -67,7 +68,7 @@ export const flow = <L extends string>(
   keep: readonly (L | 'account' | 'le')[] = [],
   where?: Matchers<L>,
   suffix: Suffix = '',
-) => `${by(keep)} (${highest(`rate(${chosen(family, where, suffix)}[$__rate_interval])`)})`;
+) => `${by(keep)} (${highestOf(`rate(${chosen(family, where, suffix)}[$__rate_interval])`, labelsOf(family, suffix))})`;
 
 /** By how much a counter rose. */
 export const rise = <L extends string>(
@@ -76,7 +77,7 @@ export const rise = <L extends string>(
   keep: readonly (L | 'account' | 'le')[] = [],
   where?: Matchers<L>,
   suffix: Suffix = '',
-) => `${by(keep)} (${highest(`increase(${chosen(family, where, suffix)}[${window}])`)})`;
+) => `${by(keep)} (${highestOf(`increase(${chosen(family, where, suffix)}[${window}])`, labelsOf(family, suffix))})`;
 
 /** A quantile of a histogram about the chosen accounts. */
 export const quantile = <L extends string>(q: number, family: Family<L>, keep: readonly L[] = []) =>

@@ -1,11 +1,12 @@
-import { highest, latest, lowest, series } from '../alerts/promql.ts';
+import { highest, latest, lowest } from '../alerts/promql.ts';
 import { dlq } from '../collectors/dlq/dlq.ts';
 import { flowControl } from '../collectors/flow-control.ts';
 import { ownFamilies } from '../metrics/own.ts';
 import type { Alert } from './alert.ts';
 
 const { messages, oldestEntered, callbacks, suspected } = dlq.families;
-const size = series(messages);
+/** How many there were an hour ago. */
+const anHourAgo = (selector: string) => latest(selector, ' offset 1h');
 
 /** What waits in the whole dead-letter queue. */
 export const dlqAlerts: readonly Alert[] = [
@@ -13,7 +14,7 @@ export const dlqAlerts: readonly Alert[] = [
     name: 'DeliveryDlqFirstEntry',
     severity: 'info',
     collector: 'dlq',
-    expr: `${highest(latest(size))} > 0\nand ${lowest(`min_over_time(${size}[1h])`)} == 0`,
+    expr: `${highest(messages)} > 0\nand ${lowest(messages, size => `min_over_time(${size}[1h])`)} == 0`,
     summary: 'First messages in the dead-letter queue of {{ $labels.account }}.',
     description:
       'Messages in the dead-letter queue of {{ $labels.account }}, which was empty within the last hour: {{ $value | printf "%.0f" }}.',
@@ -24,7 +25,7 @@ export const dlqAlerts: readonly Alert[] = [
     severity: 'warning',
     collector: 'dlq',
     // The second term: it still grows. The third: it is more than it was, and not a fit through noise.
-    expr: `${highest(`deriv(${size}[1h])`)} * 3600 > 10\nand ${highest(`deriv(${size}[15m])`)} > 0\nand ${highest(latest(size))} - ${highest(latest(size, ' offset 1h'))} >= 10`,
+    expr: `${highest(messages, size => `deriv(${size}[1h])`)} * 3600 > 10\nand ${highest(messages, size => `deriv(${size}[15m])`)} > 0\nand ${highest(messages)} - ${highest(messages, anHourAgo)} >= 10`,
     for: '30m',
     summary: 'The dead-letter queue of {{ $labels.account }} is growing.',
     description:
@@ -35,7 +36,7 @@ export const dlqAlerts: readonly Alert[] = [
     name: 'DeliveryDlqExpiringSoon',
     severity: 'critical',
     collector: 'dlq',
-    expr: `time() - ${lowest(latest(series(oldestEntered)))} > on (job, account) group_left () 0.8 * ${highest(latest(series(ownFamilies.dlqRetention)))}`,
+    expr: `time() - ${lowest(oldestEntered)} > 0.8 * ${highest(ownFamilies.dlqRetention)}`,
     for: '15m',
     summary: 'Messages in the dead-letter queue of {{ $labels.account }} are about to expire.',
     description:
@@ -46,7 +47,7 @@ export const dlqAlerts: readonly Alert[] = [
     name: 'DeliveryFailureCallbackStuck',
     severity: 'warning',
     collector: 'dlq',
-    expr: `${highest(latest(series(suspected)))} > 0`,
+    expr: `${highest(suspected)} > 0`,
     for: '15m',
     summary: 'Failure callbacks of {{ $labels.account }} seem stuck.',
     description:
@@ -57,7 +58,8 @@ export const dlqAlerts: readonly Alert[] = [
     name: 'DeliveryFailureCallbackFailed',
     severity: 'warning',
     collector: 'dlq',
-    expr: `${highest(latest(series(callbacks, { state: 'fail' })))} > 0`,
+    labels: ['state'],
+    expr: `${highest(callbacks, undefined, { state: 'fail' })} > 0`,
     for: '30m',
     summary: 'Failure callbacks of {{ $labels.account }} failed.',
     description:
@@ -67,8 +69,7 @@ export const dlqAlerts: readonly Alert[] = [
 ];
 
 const { waitlistSize, paused } = flowControl.families;
-const waiting = series(waitlistSize);
-const isPaused = `${highest(latest(series(paused)))} == 1`;
+const isPaused = `${highest(paused)} == 1`;
 
 /** What waits on flow-control keys. */
 export const flowControlAlerts: readonly Alert[] = [
@@ -76,7 +77,8 @@ export const flowControlAlerts: readonly Alert[] = [
     name: 'DeliveryFlowControlBacklogGrowing',
     severity: 'warning',
     collector: 'flow_control',
-    expr: `${highest(`min_over_time(${waiting}[15m])`)} > 100\nand ${highest(`deriv(${waiting}[30m])`)} > 0\nand ${highest(latest(waiting))} > 100`,
+    labels: ['flow_control_key'],
+    expr: `${highest(waitlistSize, waiting => `min_over_time(${waiting}[15m])`)} > 100\nand ${highest(waitlistSize, waiting => `deriv(${waiting}[30m])`)} > 0\nand ${highest(waitlistSize)} > 100`,
     for: '15m',
     summary: 'Growing backlog on a flow-control key of {{ $labels.account }}.',
     description:
@@ -87,8 +89,9 @@ export const flowControlAlerts: readonly Alert[] = [
     name: 'DeliveryWaitlistStalled',
     severity: 'warning',
     collector: 'flow_control',
+    labels: ['flow_control_key'],
     // The same number for half an hour, of a key that is there now and is not paused.
-    expr: `${highest(latest(waiting))} > 0\nand ${highest(latest(waiting))} == ${highest(latest(waiting, ' offset 30m'))}\nand ${highest(`changes(${waiting}[30m])`)} == 0\nunless ${isPaused}`,
+    expr: `${highest(waitlistSize)} > 0\nand ${highest(waitlistSize)} == ${highest(waitlistSize, waiting => latest(waiting, ' offset 30m'))}\nand ${highest(waitlistSize, waiting => `changes(${waiting}[30m])`)} == 0\nunless ${isPaused}`,
     for: '10m',
     summary: 'A flow-control key of {{ $labels.account }} is stalled.',
     description:
@@ -99,7 +102,8 @@ export const flowControlAlerts: readonly Alert[] = [
     name: 'DeliveryDispatchPausedWithBacklog',
     severity: 'warning',
     collector: 'flow_control',
-    expr: `${highest(latest(waiting))} > 0\nand ${isPaused}`,
+    labels: ['flow_control_key'],
+    expr: `${highest(waitlistSize)} > 0\nand ${isPaused}`,
     for: '1h',
     summary: 'A flow-control key of {{ $labels.account }} is paused while messages wait.',
     description:

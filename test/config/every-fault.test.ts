@@ -57,6 +57,8 @@ const PLANTS: readonly Plant[] = [
   ['a token of two kinds', 'accounts.2.token', { env: 'TOKEN', file: 'x' }],
   ['an overlap that is too long', 'accounts.1.collect.events.overlap', '9h'],
   ['a wrong interval beside it', 'accounts.1.collect.events.every', 'soon'],
+  ['an objective without an error budget', 'accounts.2.objectives', { delivered: 1 }],
+  ['a target beyond its window', 'objectives', { onTimeWithin: '2d', window: '1d' }],
   ['a filter without a name', 'accounts.0.collect.dlq.filters.1', { match: { url: 'x' } }],
   ['an unknown label value', 'alerts.rules.0.when.above.labels.filter', 'paymnts'],
   ['an unknown account of an alert', 'alerts.rules.0.when.above.labels.account', 'nobody'],

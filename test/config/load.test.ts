@@ -109,8 +109,9 @@ describe('good configurations', () => {
     }
   });
 
-  it('give each account its own collect and upstream, complete, where it overrides them', () => {
+  it('give each account its own collect, upstream and objectives, complete, where it overrides them', () => {
     const text = `
+objectives: { delivered: 0.9, onTimeWithin: 1m }
 upstream: { timeout: 7s, proxy: http://user:proxy-canary@proxy.example:3128, noProxy: [a.example] }
 collect: { flowControl: { every: 20s, include: [a, b] }, dlq: { every: 40s } }
 accounts:
@@ -119,12 +120,15 @@ accounts:
     baseUrl: http://127.0.0.1:1
     token: { env: TOKEN }
     upstream: { timeout: 9s, proxy: { env: TOKEN_PROXY } }
+    objectives: { onTimeWithin: 2m }
     collect: { flowControl: { include: [c] }, events: { enabled: false } }
 `;
     const { config } = parseConfig(text, 'x.yaml', { ...ENV, TOKEN_PROXY: 'http://127.0.0.1:2' });
     const [a, b] = config.accounts;
     expect(a?.collect).toEqual(config.collect);
     expect(a?.upstream).toEqual(config.upstream);
+    expect(a?.objectives).toEqual(config.objectives);
+    expect(b?.objectives).toEqual({ ...config.objectives, delivered: 0.9, onTimeWithin: 120_000 });
     expect(b?.collect).toEqual({
       ...config.collect,
       flowControl: { ...config.collect.flowControl, include: ['c'] },

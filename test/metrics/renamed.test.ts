@@ -51,7 +51,7 @@ describe('names of 0.1.0', () => {
 it('the prefix of a family says whose it is', () => {
   const ofCollectors = collectors.map(({ name }) => `${name}_`).join('|');
   const prefixes = new RegExp(
-    `^(delivery_(up$|collector_|${ofCollectors}|event|message|attempt|oldest_in_flight_|account_|auto_cancel_|watch_)|process_|nodejs_)`,
+    `^(delivery_(up$|collector_|${ofCollectors}|event|message|attempt|oldest_in_flight_|objective_|on_time_|schedule_|account_|auto_cancel_|watch_)|process_|nodejs_)`,
   );
   const others = [...families.keys()].filter(name => !prefixes.test(name));
   expect(others.sort()).toEqual([

@@ -4,7 +4,7 @@ import { basename } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { DASHBOARDS } from '../../src/mixin/alert.ts';
 import { generatedFiles } from '../../src/mixin/generated.ts';
-import { alertGroups, alertingRule, PLACES, records } from '../../src/mixin/rules.ts';
+import { alertGroups, alertingRule, DEFAULTS, records } from '../../src/mixin/rules.ts';
 import { requireProgram } from '../support/prometheus.ts';
 import { knownFamilies, knownSeries } from './known-series.ts';
 import { parsePromql } from './parse-promql.ts';
@@ -216,9 +216,9 @@ describe('rules', () => {
     const { annotations, labels } = alertingRule(alert);
     expect(['critical', 'warning', 'info']).toContain(labels.severity);
     expect(annotations.summary).not.toContain('$value');
-    expect(annotations.runbook_url).toBe(`${PLACES.runbooks}/${alert.name}.md`);
+    expect(annotations.runbook_url).toBe(`${DEFAULTS.runbooks}/${alert.name}.md`);
     expect(
-      Object.values(DASHBOARDS).some(uid => annotations.dashboard_url.startsWith(`${PLACES.grafana}/d/${uid}`)),
+      Object.values(DASHBOARDS).some(uid => annotations.dashboard_url.startsWith(`${DEFAULTS.grafana}/d/${uid}`)),
     ).toBe(true);
     const values = annotations.description.match(/\{\{ \$value[^}]*\}\}/g) ?? [];
     expect(values.every(value => /\| (humanize\w*|printf "%\.0f") /.test(value))).toBe(true);

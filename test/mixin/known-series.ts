@@ -2,6 +2,7 @@ import { collectors } from '../../src/collectors/index.ts';
 import { alertingFamilies } from '../../src/metrics/alerting.ts';
 import { autoCancelFamilies } from '../../src/metrics/auto-cancel.ts';
 import type { Family } from '../../src/metrics/family.ts';
+import { objectiveFamilies } from '../../src/metrics/objectives.ts';
 import { accountInfoFamily, ownFamilies } from '../../src/metrics/own.ts';
 import { createProcessMetrics } from '../../src/metrics/process.ts';
 import { records } from '../../src/mixin/rules.ts';
@@ -11,13 +12,14 @@ const { source } = createProcessMetrics({ version: '', configHash: '', configLoa
 const ofAccounts: readonly Family[] = [
   ...collectors.flatMap(({ families }) => Object.values(families)),
   ...Object.values(ownFamilies),
+  ...Object.values(objectiveFamilies),
   ...Object.values(autoCancelFamilies),
   alertingFamilies.alerts,
   accountInfoFamily([]),
 ];
 
 function seriesOf({ name, type, labels }: Family, more: readonly string[]): [string, readonly string[]][] {
-  const all = ['job', 'instance', 'pod', 'replica', ...more, ...labels];
+  const all = ['job', 'instance', 'pod', 'replica', 'cluster', 'namespace', 'team', 'node', ...more, ...labels];
   // prom-client calls its summaries so, too.
   if (type !== 'histogram' && (type as string) !== 'summary') return [[name, all]];
   return [

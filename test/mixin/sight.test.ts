@@ -2,10 +2,11 @@ import { describe, expect, it } from 'vitest';
 import { collectors } from '../../src/collectors/index.ts';
 import { agentAlerts } from '../../src/mixin/agent-alerts.ts';
 import { decidingRounds } from '../../src/mixin/alert.ts';
+import { DEFAULTS } from '../../src/mixin/rules.ts';
 import { createCollectorState } from '../../src/scheduler/board.ts';
 import { stalenessOptions } from '../../src/scheduler/options.ts';
 import { requireProgram } from '../support/prometheus.ts';
-import type { Input } from './alert-cases.ts';
+import type { Input } from './cases/case.ts';
 import { fires, isQuiet, JOB, replica, testRules } from './promtool.ts';
 
 const up = (instance: string) => `up{job="${JOB}",instance="${instance}"}`;
@@ -19,7 +20,7 @@ const state: Input = {
 describe.skipIf(!requireProgram('promtool'))('what is known of sight, by promtool test rules', () => {
   it('tells an agent that is down, wherever it went', () => {
     const alert = 'DeliveryAgentDown';
-    const rule = agentAlerts.find(({ name }) => name === alert);
+    const rule = agentAlerts(DEFAULTS.job).find(({ name }) => name === alert);
     const expected = {
       exp_labels: { job: JOB, severity: 'critical' },
       exp_annotations: {
@@ -190,7 +191,11 @@ describe.skipIf(!requireProgram('promtool'))('what is known of sight, by promtoo
 });
 
 it('fires before the first data is withdrawn, whatever collector can not be read', () => {
-  const forMinutes = Number(agentAlerts.find(({ name }) => name === 'DeliveryBlind')?.for?.replace('m', ''));
+  const forMinutes = Number(
+    agentAlerts(DEFAULTS.job)
+      .find(({ name }) => name === 'DeliveryBlind')
+      ?.for?.replace('m', ''),
+  );
   // Scraped and evaluated every 30 seconds, at worst.
   const late = 60_000;
   for (const { name, auxiliary = [], rounds, options } of collectors) {

@@ -54,6 +54,8 @@ export type EventsOptions = z.output<typeof options>;
 export interface EventsServices {
   /** Milliseconds of history to read at the very first start. */
   readonly backfill?: number | undefined;
+  /** Milliseconds after its due time at which a message that has not ended is late. */
+  readonly onTimeWithin?: number | undefined;
   /** Undefined where messages are not traced. */
   readonly traces?: TraceOptions | undefined;
 }
@@ -63,6 +65,8 @@ export interface EventsFacts {
   /** As of the last complete read; undefined before the first of this process. */
   readonly gauges: Gauges | undefined;
   readonly windowMs: number;
+  /** Since when events are counted, milliseconds since the Unix epoch; undefined before the very first read. */
+  readonly since: number | undefined;
   readonly log: LogTally;
   readonly destinations: ReadonlyMap<string, DestinationTally>;
   /** Destinations that were met beyond the cap. */
@@ -91,6 +95,10 @@ export const events = defineKind({
     newest: gauge(
       'delivery_event_log_newest_timestamp_seconds',
       'Time of the newest event ever read from the log in the background. An empty log does not prove health: compare with the current time.',
+    ),
+    since: gauge(
+      'delivery_event_log_since_timestamp_seconds',
+      'Since when events are counted: the very first read of the log in the background, across restarts. Never withdrawn.',
     ),
     total: counter(
       'delivery_events_total',
@@ -132,7 +140,7 @@ export const events = defineKind({
     ),
     overdue: counter(
       'delivery_messages_overdue_total',
-      `Messages that had not ended 300 seconds after they were due, each counted once, at that moment. ${BEHIND}`,
+      `Messages that had not ended delivery_on_time_target_seconds after they were due, each counted once, at that moment. When the target changes, the count goes on: messages in flight are then compared with the new one. ${BEHIND}`,
     ),
     untracked: counter(
       'delivery_messages_untracked_total',
@@ -160,8 +168,9 @@ export const events = defineKind({
     }),
   }),
   auxiliary: ['sweep'],
+  lasting: ['since'],
   create: createEvents,
-  samples({ gauges, windowMs, log, destinations, labelled, beyondCap }: EventsFacts) {
+  samples({ gauges, windowMs, since, log, destinations, labelled, beyondCap }: EventsFacts) {
     const one = (value: number) => [{ labels: {}, value }];
     const time = (ms: number | undefined) => (ms === undefined ? [] : one(ms / 1000));
     const named = (destination: string) => (labelled.counters ? destination : undefined);
@@ -175,6 +184,7 @@ export const events = defineKind({
     return {
       recent: gauges ? EVENT_STATES.map(state => ({ labels: { state }, value: gauges.recent[state] })) : [],
       window: one(windowMs / 1000),
+      since: time(since),
       newest: time(gauges?.newest),
       total: tallies.flatMap(([destination, { events }]) =>
         EVENT_STATES.map(state => ({ labels: { state, destination: named(destination) }, value: events[state] })),
@@ -203,15 +213,16 @@ type Observed = Promise<Observation<EventsFacts, Memory, Walk>>;
 
 export function createEvents(
   options: EventsOptions,
-  { backfill = 0, traces }: EventsServices = {},
+  { backfill = 0, onTimeWithin = 300_000, traces }: EventsServices = {},
 ): Collector<EventsFacts, Memory, Walk> {
-  const limits = { ...options, most: options.maxOpenMessages };
+  const limits = { ...options, most: options.maxOpenMessages, onTimeWithin };
   const tailOptions = { ...limits, backfill, isSwept: options.lateSweep > options.overlap };
   const counters = options.destination !== 'none';
   const labelled = { counters, histograms: counters && options.destinationHistograms };
-  const recall = ({ gauges, log, destinations }: Memory): EventsFacts => ({
+  const recall = ({ gauges, checkpoint, log, destinations }: Memory): EventsFacts => ({
     gauges,
     windowMs: options.window,
+    since: checkpoint?.floor,
     log: structuredClone(log),
     destinations: destinations.copies(),
     beyondCap: destinations.beyond,

@@ -9,10 +9,10 @@ export interface Limits {
   readonly overlap: number;
   /** Messages that are followed at a time. */
   readonly most: number;
+  /** Milliseconds after its due time at which a message that has not ended is late. */
+  readonly onTimeWithin: number;
 }
 
-/** Milliseconds after its due time at which a message that has not ended is late. */
-const ON_TIME = 300_000;
 /** Time after its due time at which a message without events is dropped: its end must have been lost. */
 const FORGOTTEN_AFTER = 14 * 86_400_000;
 /** Attempts that the log must have shown from beginning to answer, and nine of ten, before one without a beginning tells. */
@@ -31,7 +31,7 @@ export function advanceTo(memory: Memory, watermark: number, limits: Limits): vo
   memory.pending = memory.pending.filter(({ time }) => time > watermark);
   checkpoint.watermark = watermark;
   for (const event of due) follow(memory, event, limits);
-  countOverdue(memory, watermark);
+  countOverdue(memory, watermark, limits);
 }
 
 /** Follows one event; `isInOrder`: everything before it was followed. */
@@ -52,7 +52,7 @@ export function follow(memory: Memory, event: KeptEvent, limits: Limits, isInOrd
     memory.touchedOpen.add(message);
     // Of a message without a beginning, only its attempts are followed.
     if (known.createdAt === undefined) close(memory, message, known);
-  } else if (isEnding(event.state)) end(memory, event, known, state as Outcome);
+  } else if (isEnding(event.state)) end(memory, event, known, state as Outcome, limits);
 }
 
 const counts = ({ checkpoint }: Memory, time: number) => checkpoint !== undefined && time > checkpoint.floor;
@@ -111,10 +111,10 @@ function endAttempt(memory: Memory, open: OpenMessage, result: Result, time: num
 }
 
 /** Whether a message was in flight when it became late, and that was after the floor. */
-const wasLate = ({ checkpoint }: Memory, { dueAt }: OpenMessage, time: number) =>
-  checkpoint !== undefined && time > dueAt + ON_TIME && dueAt + ON_TIME > checkpoint.floor;
+const wasLate = ({ checkpoint }: Memory, { dueAt }: OpenMessage, time: number, { onTimeWithin }: Limits) =>
+  checkpoint !== undefined && time > dueAt + onTimeWithin && dueAt + onTimeWithin > checkpoint.floor;
 
-function end(memory: Memory, event: KeptEvent, known: OpenMessage | undefined, outcome: Outcome): void {
+function end(memory: Memory, event: KeptEvent, known: OpenMessage | undefined, outcome: Outcome, limits: Limits): void {
   const { message, time, destination } = event;
   const { log, ended, touched } = memory;
   ended.set(message, time);
@@ -137,18 +137,18 @@ function end(memory: Memory, event: KeptEvent, known: OpenMessage | undefined, o
   const exemplar = traceId === undefined ? undefined : { traceId, time };
   if (waited !== undefined) observeWait([log, tally], 'timeToDeliver', waited, exemplar);
   observeValue(log.attempts[outcome], BOUNDS.attempts, known.attempts, exemplar);
-  if (!known.overdue && wasLate(memory, known, time)) log.overdue += 1;
+  if (!known.overdue && wasLate(memory, known, time, limits)) log.overdue += 1;
 }
 
 /** Counts messages as late as soon as they are, and forgets those that have long been. */
-function countOverdue(memory: Memory, now: number): void {
+function countOverdue(memory: Memory, now: number, limits: Limits): void {
   for (const [message, known] of memory.open) {
     if (now > known.dueAt + FORGOTTEN_AFTER) {
       close(memory, message, known);
       memory.traces?.giveUp(message, 'no_end');
       memory.log.untracked.evicted += 1;
       memory.touched.add('log');
-    } else if (known.createdAt !== undefined && !known.overdue && wasLate(memory, known, now)) {
+    } else if (known.createdAt !== undefined && !known.overdue && wasLate(memory, known, now, limits)) {
       known.overdue = true;
       memory.log.overdue += 1;
       memory.touched.add('log');

@@ -17,6 +17,8 @@ export interface TailOptions {
   readonly backfill: number;
   /** Messages that are followed at a time. */
   readonly most: number;
+  /** Milliseconds after its due time at which a message that has not ended is late. */
+  readonly onTimeWithin: number;
   /** Whether a sweep looks for what is later than the overlap. */
   readonly isSwept: boolean;
 }

@@ -1,4 +1,4 @@
-import { createEvents, type EventsFacts, events } from '../../../src/collectors/events/events.ts';
+import { createEvents, type EventsFacts, type EventsServices, events } from '../../../src/collectors/events/events.ts';
 import type { TraceOptions } from '../../../src/collectors/events/traces.ts';
 import type { EventState } from '../../../src/model/message.ts';
 import type { Reader } from '../../../src/upstream/api.ts';
@@ -137,7 +137,8 @@ export function createAgent(
   backfill = 0,
   traces?: TraceOptions,
 ) {
-  const create = (options: object) => createEvents(events.options.parse(options), { backfill, traces });
+  const create = (options: object, services: EventsServices = {}) =>
+    createEvents(events.options.parse(options), { backfill, traces, ...services });
   let collector = create(chosen);
   const rows = new Map<string, string>();
   const walks = new Map<string, { now: number; walk: Parameters<typeof collector.observe>[0]['walk'] }>();
@@ -199,8 +200,8 @@ export function createAgent(
     },
     kill: restart,
     /** Starts again with other options. */
-    reconfigure(other: object): void {
-      collector = create(other);
+    reconfigure(other: object, services?: EventsServices): void {
+      collector = create(other, services);
       restart();
     },
   };

@@ -1,0 +1,3 @@
+import type { AlertCase } from './case.ts';
+
+export const scheduleCases: readonly AlertCase[] = [];
