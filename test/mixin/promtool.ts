@@ -137,11 +137,18 @@ export function testRules(alerts: readonly string[], tests: readonly RuleTest[])
       encoding: 'utf8',
       maxBuffer: 64 << 20,
     });
-    return status === 0 ? '' : `${stdout}${stderr}`;
+    return status === 0 ? '' : inShort(`${stdout}${stderr}`);
   } finally {
     rmSync(folder, { recursive: true });
   }
 }
+
+/** Of tests that are jobs of their own, a line each: which, when, and what is wrong. */
+const inShort = (output: string) =>
+  output.replaceAll(
+    /expr: ".*?job=\\"([^"\\]+)\\".*", time: (\S+),\s+exp: ?(.*)\s+got: ?(.*)/g,
+    (_, name, time, expected, got) => `${name}: at ${time} ${got}, not ${expected}`,
+  );
 
 function promtoolTest({ name, input, minutes, alerts = [], queries = [] }: RuleTest, step: number, names: Set<string>) {
   return {

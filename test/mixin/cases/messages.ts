@@ -131,6 +131,7 @@ export const messageCases: readonly AlertCase[] = [
     says: 'Gaps in the event log of a in the last hour: 1. Counters of events are too low.',
     below: { none: { delivery_event_log_gaps_total: flat(7) } },
     idle: { delivery_event_log_gaps_total: flat(0) },
+    exempt: { 'low traffic': 'one is enough' },
   },
   {
     alert: 'DeliveryEventLogStale',
