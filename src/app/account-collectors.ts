@@ -1,7 +1,13 @@
-import { type Collector, createAccountPlan, createCollectors, type DlqFacts, withReader } from '../collectors/index.ts';
+import {
+  type Collector,
+  createAccountPlan,
+  createCollectors,
+  type DlqFacts,
+  type PlanFacts,
+  withReader,
+} from '../collectors/index.ts';
 import type { Config } from '../config/schema.ts';
 import type { Source } from '../metrics/family.ts';
-import type { RecordedAccount } from '../model/account.ts';
 import type { TraceQueue } from '../model/lifecycle-trace.ts';
 import { type CollectorState, createCollectorState } from '../scheduler/board.ts';
 import { fromStored } from '../scheduler/freshness.ts';
@@ -95,7 +101,7 @@ async function openCollector<Facts, Memory, Walk>(
 const isOfDlq = (each: OpenCollector): each is OpenCollector<DlqFacts> => each.state.collector === 'dlq';
 
 /** What an account's configuration enables, and its plan. */
-export async function openCollectors({ name, collect, retention, objectives }: AccountSettings, deps: Deps) {
+export async function openCollectors({ name, collect, retention, objectives, limits }: AccountSettings, deps: Deps) {
   const { config, clock, backfill } = deps;
   const open = <Facts, Memory, Walk>(collector: Collector<Facts, Memory, Walk>) => openCollector(name, collector, deps);
   const queue = deps.traceQueue(name);
@@ -111,10 +117,10 @@ export async function openCollectors({ name, collect, retention, objectives }: A
   const opened: OpenCollector[] = [];
   for (const collector of createCollectors(collect, services)) opened.push(await open(collector));
   const dlq = opened.find(isOfDlq);
-  const plan = await open(createAccountPlan(() => readAccountFile(accountFile(config.store, name))));
+  const plan = await open(createAccountPlan(() => readAccountFile(accountFile(config.store, name)), limits));
   return {
     all: [...opened, plan],
     dlqFacts: (): DlqFacts | undefined => dlq?.state.visible().now,
-    plan: (): RecordedAccount | undefined => plan.state.visible().now?.record,
+    plan: (): PlanFacts | undefined => plan.state.visible().now,
   };
 }

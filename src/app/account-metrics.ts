@@ -1,7 +1,7 @@
+import type { PlanFacts } from '../collectors/index.ts';
 import type { Family, Sample, Source } from '../metrics/family.ts';
 import { objectiveFamilies, objectiveSamples } from '../metrics/objectives.ts';
 import { ownFamilies, statusSamples } from '../metrics/own.ts';
-import type { RecordedAccount } from '../model/account.ts';
 import type { AccountStatus } from '../model/status.ts';
 import type { AccountClient, AccountSettings } from './account-client.ts';
 
@@ -17,8 +17,7 @@ export function createAccountSource({
   readonly accountInfo: Family;
   readonly client: AccountClient;
   readonly status: () => AccountStatus;
-  /** Undefined when no token reset left a record. */
-  readonly plan: () => RecordedAccount | undefined;
+  readonly plan: () => PlanFacts | undefined;
 }): Source {
   const one = (value: number | undefined): readonly Sample[] => (value === undefined ? [] : [{ labels: {}, value }]);
   return {
@@ -26,9 +25,9 @@ export function createAccountSource({
     families: [...Object.values(ownFamilies), ...Object.values(objectiveFamilies), accountInfo],
     // Freshness changes with time alone, so what is shown of it is part of the identity.
     revision: () =>
-      `${meter.revision()} ${isTokenRejected()} ${budget.remaining()} ${plan()?.resetAt} ${JSON.stringify(status())}`,
+      `${meter.revision()} ${isTokenRejected()} ${budget.remaining()} ${plan()?.record?.resetAt} ${JSON.stringify(status())}`,
     samples() {
-      const { plan: bought, state, dlqRetentionSeconds } = plan() ?? {};
+      const { plan: bought, state, dlqRetentionSeconds } = plan()?.record ?? {};
       const isRejected = isTokenRejected();
       const samples: readonly (readonly [Family, readonly Sample[]])[] = [
         ...statusSamples(status()),

@@ -1,5 +1,6 @@
 import type { DlqFacts } from '../collectors/index.ts';
 import type { Family, Source } from '../metrics/family.ts';
+import type { AccountLimits } from '../model/account.ts';
 import type { AccountStatus } from '../model/status.ts';
 import { accountStatus, type CollectorState } from '../scheduler/board.ts';
 import { createLoops } from '../scheduler/loop.ts';
@@ -26,6 +27,8 @@ export interface Account extends Pick<AccountClient, 'at' | 'createWriter' | 'is
   state(collector: string): CollectorState | undefined;
   /** What is shown of the dead-letter queue; undefined before the first complete walk, and when it has become too old. */
   dlqFacts(): DlqFacts | undefined;
+  /** What is known of its plan's limits. */
+  limits(): AccountLimits;
   /** Runs its rounds again and again. Resolves when each was run once. */
   start(): Promise<void>;
   /** Puts what was spent of the day's budget, and how fresh the data is, into the store. Rejects with StoreError. */
@@ -73,6 +76,7 @@ export async function openAccount(settings: AccountSettings, deps: AccountDeps):
     status,
     state: collector => states.find(each => each.collector === collector),
     dlqFacts: collectors.dlqFacts,
+    limits: () => collectors.plan()?.limits ?? {},
     at: client.at,
     createWriter: client.createWriter,
     isTokenKnown: client.isTokenKnown,

@@ -25,6 +25,8 @@ export interface AccountPlan {
   readonly rounds: readonly RoundCost[];
   /** What the budget allows for reading in a day. */
   readonly allowedPerDay: number;
+  /** Requests in a day that the account's plan allows, where that is known. */
+  readonly planPerDay: number | undefined;
   /** Series on /metrics. */
   readonly series: number;
   /** Why it can't be said; the rounds are then those that could be measured. */
@@ -89,6 +91,7 @@ export function planCosts(loaded: LoadedConfig, deps: PartsDeps, signal: AbortSi
           account: account.status().account,
           rounds,
           allowedPerDay: Math.min(mostForReading(budget), (budget.requestsPerSecond * DAY) / 1000),
+          planPerDay: account.limits().requests_per_day,
           series: account.sources.reduce(
             (sum, source) => sum + [...source.samples().values()].reduce((sum, samples) => sum + samples.length, 0),
             0,

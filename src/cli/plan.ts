@@ -10,7 +10,7 @@ import { stopSignal } from './until-stopped.ts';
 const whole = (value: number) => Math.ceil(value).toLocaleString('en-US');
 const megabytes = (bytes: number) => (bytes / 1e6).toFixed(1);
 
-function toText({ account, rounds, allowedPerDay, series, failure }: AccountPlan): string {
+function toText({ account, rounds, allowedPerDay, planPerDay, series, failure }: AccountPlan): string {
   // What asks the service nothing costs nothing.
   const asking = rounds.filter(({ requests }) => requests > 0);
   const rows = asking.map(({ collector, round, every, requests, seconds, requestsPerDay, bytesPerDay }) => [
@@ -25,7 +25,8 @@ function toText({ account, rounds, allowedPerDay, series, failure }: AccountPlan
   const perDay = rounds.reduce((sum, { requestsPerDay }) => sum + requestsPerDay, 0);
   const bytes = rounds.reduce((sum, { bytesPerDay }) => sum + bytesPerDay, 0);
   rows.push(['together', '', '', '', whole(perDay / 24), whole(perDay), megabytes(bytes)]);
-  const share = Math.round((perDay / allowedPerDay) * 100);
+  const shareOf = (most: number) => Math.round((perDay / most) * 100);
+  const share = shareOf(allowedPerDay);
   return [
     `${account}: ${whole(series)} series`,
     toTable(['round', 'every', 'calls', 'takes', 'calls an hour', 'calls a day', 'MB a day'], rows, [
@@ -37,6 +38,11 @@ function toText({ account, rounds, allowedPerDay, series, failure }: AccountPlan
       'MB a day',
     ]),
     `${share} % of the ${whole(allowedPerDay)} calls that the budget allows per day${share > 100 ? ': rounds will wait, and data will be older than configured' : ''}`,
+    ...(planPerDay === undefined
+      ? []
+      : [
+          `${shareOf(planPerDay)} % of the ${whole(planPerDay)} requests per day that the account’s plan allows for everything${perDay > planPerDay ? ': reading alone takes more' : ''}`,
+        ]),
     ...(failure === undefined ? [] : [printable(`not complete: ${failure}`)]),
   ].join('\n');
 }

@@ -1,11 +1,14 @@
 import { z } from 'zod';
 import { type Family, gauge } from '../metrics/family.ts';
-import { ACCOUNT_LIMITS, type AccountLimit, type RecordedAccount } from '../model/account.ts';
+import { ACCOUNT_LIMITS, type AccountLimit, type AccountLimits, type RecordedAccount } from '../model/account.ts';
 import { type Collector, type CollectorKind, Implausible, type Rounds } from './collector.ts';
 
-/** What is known of the account's plan; undefined when no record was ever seen. */
-interface PlanFacts {
+/** What is known of the account's plan. */
+export interface PlanFacts {
+  /** Undefined when no record was ever seen. */
   readonly record: RecordedAccount | undefined;
+  /** As recorded, else as configured. */
+  readonly limits: AccountLimits;
 }
 
 const word = z.string().min(1).max(64).optional();
@@ -43,7 +46,7 @@ const families: Readonly<Record<string, Family<never>>> = Object.fromEntries(
     limit,
     gauge(
       `delivery_account_max_${limit}`,
-      `${WHAT[limit]} on the account’s plan, from the record of the last token reset, read in the background. Absent when unlimited or unknown.`,
+      `${WHAT[limit]} on the account’s plan, from the record of the last token reset, read in the background, else as configured. Absent when unlimited or unknown.`,
     ),
   ]),
 );
@@ -51,8 +54,8 @@ const families: Readonly<Record<string, Family<never>>> = Object.fromEntries(
 const ROW = 'record';
 
 /**
- * The account's plan. The service tells of it only when a token is reset, so it is read from what the reset left: there is
- * nothing to configure, and it costs no request.
+ * The account's plan. The service tells of it only when a token is reset, so it is read from what the reset left, which
+ * costs no request; what that does not say may be configured.
  */
 export const accountPlan: CollectorKind<PlanFacts> & { readonly rounds: Rounds } = {
   name: 'account',
@@ -60,17 +63,24 @@ export const accountPlan: CollectorKind<PlanFacts> & { readonly rounds: Rounds }
   rounds: { record: { every: 15_000, requests: 0, priority: 'background' } },
   // What the last reset said stays the last that is known.
   auxiliary: ['record'],
-  samples: ({ record }) =>
-    Object.fromEntries(Object.entries(record?.limits ?? {}).map(([limit, value]) => [limit, [{ labels: {}, value }]])),
+  samples: ({ limits }) =>
+    Object.fromEntries(Object.entries(limits).map(([limit, value]) => [limit, [{ labels: {}, value }]])),
 };
 
 /** `recorded`: gives what a token reset has left for the agent; undefined when there is nothing. */
-export function createAccountPlan(recorded: () => Promise<unknown>): Collector<PlanFacts, PlanFacts, never> {
+export function createAccountPlan(
+  recorded: () => Promise<unknown>,
+  configured: AccountLimits = {},
+): Collector<PlanFacts, PlanFacts, never> {
+  const factsOf = (record: RecordedAccount | undefined): PlanFacts => ({
+    record,
+    limits: { ...configured, ...record?.limits },
+  });
   return {
     ...accountPlan,
     restore(rows) {
       const row = rows.get(ROW);
-      return { record: row === undefined ? undefined : (JSON.parse(row) as RecordedAccount) };
+      return factsOf(row === undefined ? undefined : (JSON.parse(row) as RecordedAccount));
     },
     async observe() {
       const { data: read, success } = Recorded.optional().safeParse(await recorded());
@@ -78,7 +88,7 @@ export function createAccountPlan(recorded: () => Promise<unknown>): Collector<P
       return {
         fold(memory) {
           const isNewer = read !== undefined && read.resetAt > (memory.record?.resetAt ?? Number.NEGATIVE_INFINITY);
-          const facts = isNewer ? { record: read } : memory;
+          const facts = isNewer ? factsOf(read) : memory;
           return { memory: facts, facts, changes: isNewer ? [{ key: ROW, value: JSON.stringify(read) }] : [] };
         },
         more: undefined,

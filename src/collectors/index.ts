@@ -60,7 +60,7 @@ export const LABEL_VALUES: ReadonlyMap<string, Readonly<Record<string, readonly 
   [events.families.untracked.name, { reason: UNTRACKED }],
 ]);
 
-export { accountPlan, createAccountPlan } from './account-plan.ts';
+export { accountPlan, createAccountPlan, type PlanFacts } from './account-plan.ts';
 export { type Collector, withReader } from './collector.ts';
 export { type CallbackOptions, createDlq } from './dlq/dlq.ts';
 export type { DlqFacts } from './dlq/facts.ts';

@@ -144,7 +144,7 @@ function checkObjectives({ objectives, accounts }: Config, tell: Tell): void {
  * Requests a day that watching an account costs at least: those of rounds that find nothing new in lists of one page. That
  * includes the complete walks of the dead-letter queue and of each filter. What it really costs, only the service can tell.
  */
-function leastRequestsPerDay({ collect }: Account): number {
+function leastRequestsPerDay({ collect }: Pick<Account, 'collect'>): number {
   return [...enabledRounds(collect).values()]
     .flatMap(rounds => Object.values(rounds))
     .reduce((sum, { every, requests }) => sum + (DAY / every) * requests, 0);
@@ -159,6 +159,29 @@ function overBudget(account: Account): string | undefined {
   return `reading takes at least ${least} requests a day, even with no new data and one page per list, but the budget allows ${most} for reading: rounds will wait, and data will be older than configured`;
 }
 
+/** The budget, and what watching costs at least, against what the account's plan allows. */
+function checkPlan({ name, budget, limits, ...account }: Account, path: Path, tell: Tell): void {
+  const { requests_per_day: perDay, requests_per_second: perSecond } = limits;
+  const least = Math.ceil(leastRequestsPerDay(account));
+  if (perDay !== undefined && least > perDay) {
+    const message = `is ${perDay}, but reading the account ${name} takes at least ${least} requests a day`;
+    tell.warn([...path, 'limits', 'requestsPerDay'], message);
+  }
+  const compared = [
+    ['requestsPerDay', perDay],
+    ['requestsPerSecond', perSecond],
+  ] as const;
+  for (const [key, most] of compared) {
+    if (most === undefined || budget[key] <= most) continue;
+    const isGiven = tell.isGiven([...path, 'budget', key]);
+    const message = `budget.${key} is ${budget[key]}${isGiven ? '' : ' by default'}, more than limits.${key}, ${most}`;
+    tell.warn(
+      [...path, isGiven ? 'budget' : 'limits', key],
+      `${message}: reading alone may use up what the plan allows`,
+    );
+  }
+}
+
 /** Values that each may be, and together are not what they look like. */
 export function checkSettings(config: Config, now: number, tell: Tell): void {
   checkCollect(config.collect, (...keys) => ['collect', ...keys], tell);
@@ -169,6 +192,7 @@ export function checkSettings(config: Config, now: number, tell: Tell): void {
     if (tell.isGiven(own)) checkCollect(account.collect, at, tell);
     const warning = overBudget(account);
     if (warning) tell.warn(['accounts', index, 'budget', 'requestsPerDay'], warning);
+    checkPlan(account, ['accounts', index], tell);
     const upstream = ['accounts', index, 'upstream'];
     if (tell.isGiven(upstream)) checkTimeouts(account.upstream, upstream, tell);
   }

@@ -19,11 +19,14 @@ export const ACCOUNT_LIMITS = [
 
 export type AccountLimit = (typeof ACCOUNT_LIMITS)[number];
 
+/** What is known of them: what is unlimited, or not known, is absent. */
+export type AccountLimits = Readonly<Partial<Record<AccountLimit, number>>>;
+
 /** What an account's record says, none of it secret. What it does not say, and what is unlimited, is absent. */
 export interface AccountRecord {
   readonly plan?: string | undefined;
   readonly state?: string | undefined;
-  readonly limits: Readonly<Partial<Record<AccountLimit, number>>>;
+  readonly limits: AccountLimits;
   /** How long the dead-letter queue keeps messages. */
   readonly dlqRetentionSeconds?: number | undefined;
 }

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { Duration } from '../kit/duration.ts';
 import { type Env, Secret, secret } from '../kit/secret.ts';
 import { LABEL_NAME } from '../kit/text.ts';
+import { ACCOUNT_LIMITS, type AccountLimit, type AccountLimits } from '../model/account.ts';
 
 const httpUrl = z.string().refine(
   text => {
@@ -130,6 +131,18 @@ const retentionOptions = z.strictObject({
   events: Duration.nullable().default(null).describe('Retention of the event log on your plan.'),
 });
 
+/** Limits by their keys: those of the families, in camel case. */
+const LIMITS: ReadonlyMap<string, AccountLimit> = new Map(
+  ACCOUNT_LIMITS.map(limit => [limit.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase()), limit]),
+);
+
+const limitsOptions = z
+  .partialRecord(z.enum([...LIMITS.keys()]), z.number().nonnegative())
+  .transform(
+    (given): AccountLimits =>
+      Object.fromEntries([...LIMITS].flatMap(([key, limit]) => (key in given ? [[limit, given[key]]] : []))),
+  );
+
 const managementOptions = z.strictObject({
   baseUrl: httpUrl.describe('Base URL of the account management API, without `/svc`.'),
   username: z
@@ -186,6 +199,11 @@ export const accountOptions = z
       .default({})
       .describe('Extra labels on `delivery_account_info`, to join with in PromQL: `{ team: payments }`.'),
     retention: retentionOptions.prefault({}).describe('Retention of your plan, if you know it.'),
+    limits: limitsOptions
+      .prefault({})
+      .describe(
+        'Limits of your plan, if you know them: `{ dlqSize: 10000, requestsPerDay: 500000 }`. They are the metrics `delivery_account_max_*`. What the record of a token reset says takes precedence.',
+      ),
     budget: budgetOptions
       .prefault({})
       .describe('Request budget of this account, shared by all its collectors and by auto-cancel.'),

@@ -89,6 +89,8 @@ autoCancel:
   const counters = linesOf(readFileSync(join(FOLDER, 'counters.prom'), 'utf8'));
   expect(counters.filter(line => !metrics.includes(line))).toEqual([]);
 
+  expect(metrics).toContain('delivery_event_log_since_timestamp_seconds{account="main"} 1795310368.789');
+
   const isJournal = ({ key }: Row) => key.startsWith('auto-cancel/journal/');
   const lines = (await (await fetch(`${agent.url}/api/v1/journal?since=30d`)).json()) as unknown[];
   expect(lines.length).toBe(rows.filter(isJournal).length);

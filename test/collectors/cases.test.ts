@@ -15,7 +15,7 @@ import { json, startHttpService } from '../support/http-service.ts';
 /** Text in: what the service answers to each request. Text out: the file beside it, ending in .prom. */
 interface Case {
   readonly now: string;
-  /** The collector's section of the configuration. */
+  /** The collector's section of the configuration; of the account, its limits. */
   readonly options: object;
   /** Default: the first that the collector has. */
   readonly round?: string;
@@ -33,7 +33,7 @@ const fileName = (name: string) => name.replaceAll('_', '-');
 /** The collector of that name, alone. */
 function create(name: string, options: object, recorded: object | undefined): Collector {
   const key = collectors.find(kind => kind.name === name)?.configKey;
-  if (key === undefined) return createAccountPlan(async () => recorded);
+  if (key === undefined) return createAccountPlan(async () => recorded, options);
   const off = Object.fromEntries(Object.keys(collectOptions.shape).map(section => [section, { enabled: false }]));
   if (!(key in off)) throw new Error(`collectOptions in src/collectors/index.ts has no section ${key}`);
   const [collector] = createCollectors(collectOptions.parse({ ...off, [key]: { ...options, enabled: true } }), {});
