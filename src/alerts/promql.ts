@@ -104,7 +104,7 @@ export type HealthFamilies = Readonly<
 
 /** Names of the recording rules by which alerts are held, the first for each replica. */
 const BLIND_REPLICA = { name: 'replica_collector:delivery_collector_data_stale:max', labels: ['collector'] } as const;
-const BLIND = { name: 'account_collector:delivery_collector_data_stale:min', labels: ['collector'] } as const;
+export const BLIND = { name: 'account_collector:delivery_collector_data_stale:min', labels: ['collector'] } as const;
 const PARTIAL = {
   name: 'account_collector:delivery_collector_success_minus_data_complete:min',
   labels: ['collector'],

@@ -1,6 +1,7 @@
 import { DASHBOARDS } from './alert.ts';
 import { dashboardSpecs } from './dashboard-json.ts';
 import { alertGroups, DEFAULTS, records } from './rules.ts';
+import { SETTINGS } from './settings.ts';
 
 const cell = (text: string) => text.replace(/\{\{ \$labels\.(\w+) \}\}/g, '*$1*').replaceAll('|', '\\|');
 const table = (head: readonly string[], rows: readonly (readonly string[])[]) =>
@@ -25,7 +26,7 @@ export function dashboardsReference(): string {
     `\`dashboards/${name}.json\`, uid \`${DASHBOARDS[name as keyof typeof DASHBOARDS]}\`. ${description}`,
     table(
       ['row', 'panel', 'question'],
-      rows.flatMap(row => row.panels.map(panel => [row.title, panel.title, panel.description])),
+      rows(SETTINGS).flatMap(row => row.panels.map(panel => [row.title, panel.title, panel.description])),
     ),
   ]);
   const sections = [

@@ -4,6 +4,7 @@ import { toDashboard } from './dashboard-json.ts';
 import { dashboardsReference } from './dashboards-reference.ts';
 import { metricsReference } from './metrics-reference.ts';
 import { ruleFiles } from './rules.ts';
+import { SETTINGS } from './settings.ts';
 
 /** Every file that is derived from the metric families, by its path in the repository. */
 export function generatedFiles(): Readonly<Record<string, string>> {
@@ -13,7 +14,7 @@ export function generatedFiles(): Readonly<Record<string, string>> {
     'docs/dashboards.md': dashboardsReference(),
     ...Object.fromEntries(Object.entries(ruleFiles()).map(([name, text]) => [`dashboards/rules/${name}`, text])),
     ...Object.fromEntries(
-      names.map(name => [`dashboards/${name}.json`, `${JSON.stringify(toDashboard(name), null, 2)}\n`]),
+      names.map(name => [`dashboards/${name}.json`, `${JSON.stringify(toDashboard(name, SETTINGS), null, 2)}\n`]),
     ),
   };
 }

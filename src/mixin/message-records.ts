@@ -27,7 +27,8 @@ const minutes: Readonly<Record<Count, string>> = {
 };
 const COUNTS: readonly Count[] = ['failed', 'overdue', 'finished'];
 
-const inReplica = (count: Count, window: string) => `replica:delivery_messages_${count}:increase${window}`;
+/** The record of the number of messages in a window, by replica. */
+export const inReplica = (count: Count, window: string) => `replica:delivery_messages_${count}:increase${window}`;
 
 /** The record of the number of messages in a window, by account. */
 export const counted = (count: Count, window: Window) => `account:delivery_messages_${count}:increase${window}`;

@@ -115,12 +115,16 @@ export function requireKnown(input: Input): void {
   }
 }
 
+/** Names of series, among others, that these alerts are computed from. */
+export const namesInRules = (alerts: readonly string[]): ReadonlySet<string> =>
+  new Set(JSON.stringify(rulesOf(alerts)).match(/\w+/g));
+
 /** Runs `promtool test rules` on rules as they are generated. Gives what it finds wrong; nothing when all is well. */
 export function testRules(alerts: readonly string[], tests: readonly RuleTest[]): string {
   const folder = mkdtempSync(join(tmpdir(), 'delivery-watch-rules-'));
   try {
     const rules = JSON.stringify(rulesOf(alerts));
-    const names = new Set(rules.match(/\w+/g));
+    const names = namesInRules(alerts);
     // JSON is YAML.
     writeFileSync(join(folder, 'rules.yaml'), rules);
     const files = [...Map.groupBy(tests, ({ step = 1 }) => step)].map(([step, tests]) => {
@@ -150,7 +154,11 @@ const inShort = (output: string) =>
     (_, name, time, expected, got) => `${name}: at ${time} ${got}, not ${expected}`,
   );
 
-function promtoolTest({ name, input, minutes, alerts = [], queries = [] }: RuleTest, step: number, names: Set<string>) {
+function promtoolTest(
+  { name, input, minutes, alerts = [], queries = [] }: RuleTest,
+  step: number,
+  names: ReadonlySet<string>,
+) {
   return {
     name,
     interval: `${step}m`,
