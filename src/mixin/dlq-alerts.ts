@@ -1,4 +1,13 @@
-import { highest, highestOf, latest, lowest, type RecordingRule, series, unlessBlind } from '../alerts/promql.ts';
+import {
+  highest,
+  highestOf,
+  increase,
+  latest,
+  lowest,
+  type RecordingRule,
+  series,
+  unlessBlind,
+} from '../alerts/promql.ts';
 import { limitFamily } from '../collectors/account-plan.ts';
 import { dlq } from '../collectors/dlq/dlq.ts';
 import type { LeftReason } from '../collectors/dlq/selection.ts';
@@ -6,7 +15,7 @@ import { type Objectives, objectiveFamilies } from '../metrics/objectives.ts';
 import { ownFamilies } from '../metrics/own.ts';
 import type { Alert } from './alert.ts';
 
-const { messages, oldestEntered, callbacks, suspected, left } = dlq.families;
+const { messages, oldestEntered, callbacks, suspected, left, groupsNew, groupsReturned } = dlq.families;
 
 /** Entries of the whole queue, as replicas say that read it now. */
 const size = 'account:delivery_dlq_messages:max';
@@ -101,6 +110,28 @@ export const dlqAlerts: readonly Alert[] = [
     summary: 'The dead-letter queue of {{ $labels.account }} is nearly full.',
     description:
       'The dead-letter queue of {{ $labels.account }} uses {{ $value | humanizePercentage }} of what the plan allows.',
+    dashboard: 'dlq',
+  },
+  {
+    name: 'DeliveryDlqNewKind',
+    severity: 'info',
+    collector: 'dlq',
+    expr: `${highest(groupsNew, increase('1h'))} > 0`,
+    keepFiringFor: '0s',
+    summary: 'A new kind of message is in the dead-letter queue of {{ $labels.account }}.',
+    description:
+      'Kinds of messages (host and route, status and error) that the agent found for the first time in the dead-letter queue of {{ $labels.account }} in the last hour: {{ $value | printf "%.0f" }}.',
+    dashboard: 'dlq',
+  },
+  {
+    name: 'DeliveryDlqKindReturned',
+    severity: 'info',
+    collector: 'dlq',
+    expr: `${highest(groupsReturned, increase('1h'))} > 0`,
+    keepFiringFor: '0s',
+    summary: 'A kind of message is back in the dead-letter queue of {{ $labels.account }}.',
+    description:
+      'Kinds of messages (host and route, status and error) that the agent found again in the dead-letter queue of {{ $labels.account }} in the last hour, after a day or more without one: {{ $value | printf "%.0f" }}.',
     dashboard: 'dlq',
   },
   {

@@ -17,6 +17,14 @@ const trickle = (perHour: number, before: number): Values => bursts(1, 60 / perH
 /** Entries that operators deal with, as far as can be told. */
 const handled: Input = { [left('removed')]: flat(9), [left('expired')]: flat(3) };
 
+/** What the agent finds is told once, whenever it came. */
+const told = {
+  'low traffic': 'one is enough',
+  'blind hour': 'told when found',
+  'blind day': 'told when found',
+  'behind replica': 'told when found',
+} as const;
+
 export const dlqCases: readonly AlertCase[] = [
   {
     alert: 'DeliveryDlqFirstEntry',
@@ -86,6 +94,24 @@ export const dlqCases: readonly AlertCase[] = [
       'a plan that is not known': { [DLQ]: flat(999) },
     },
     idle: { [DLQ]: flat(0), delivery_account_max_dlq_size: flat(100) },
+  },
+  {
+    alert: 'DeliveryDlqNewKind',
+    fires: { delivery_dlq_groups_new_total: from(30, 2) },
+    at: 30,
+    says: 'Kinds of messages (host and route, status and error) that the agent found for the first time in the dead-letter queue of a in the last hour: 2.',
+    below: { 'kinds that are known': { delivery_dlq_groups_new_total: flat(7) } },
+    idle: { delivery_dlq_groups_new_total: flat(0) },
+    exempt: told,
+  },
+  {
+    alert: 'DeliveryDlqKindReturned',
+    fires: { delivery_dlq_groups_returned_total: from(30, 1) },
+    at: 30,
+    says: 'Kinds of messages (host and route, status and error) that the agent found again in the dead-letter queue of a in the last hour, after a day or more without one: 1.',
+    below: { 'kinds that stay': { delivery_dlq_groups_returned_total: flat(7) } },
+    idle: { delivery_dlq_groups_returned_total: flat(0) },
+    exempt: told,
   },
   {
     alert: 'DeliveryFailureCallbackStuck',
