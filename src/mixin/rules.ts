@@ -4,9 +4,10 @@ import type { Objectives } from '../metrics/objectives.ts';
 import { ownFamilies } from '../metrics/own.ts';
 import { agentAlerts } from './agent-alerts.ts';
 import { type Alert, DASHBOARDS, decidingRounds } from './alert.ts';
+import { dlqAlerts, dlqRecords } from './dlq-alerts.ts';
+import { flowControlAlerts } from './flow-control-alerts.ts';
 import { messageAlerts } from './message-alerts.ts';
 import { longRecords, messageRecords } from './message-records.ts';
-import { dlqAlerts, flowControlAlerts } from './queue-alerts.ts';
 import { readingAlerts } from './reading-alerts.ts';
 
 /** What rules say of the places where they are used. */
@@ -58,6 +59,8 @@ const recordGroupsFor = ({ objectives }: RuleOptions): readonly [RecordGroup, ..
   { name: 'delivery-messages-short', interval: '1m', rules: messageRecords(objectives) },
   // More often than the five minutes for which Prometheus takes a sample for the latest.
   { name: 'delivery-messages-long', interval: '3m', rules: longRecords },
+  // Alerts read a day of them.
+  { name: 'delivery-dlq-records', interval: '1m', rules: dlqRecords(objectives) },
 ];
 export const records: readonly RecordingRule[] = recordGroupsFor(DEFAULTS).flatMap(({ rules }) => rules);
 
