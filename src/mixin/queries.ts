@@ -10,7 +10,7 @@ const { source } = createProcessMetrics({ version: '', configHash: '', configLoa
 export const agentFamilies = source.families;
 
 /** One of them. Throws when there is none. */
-function agentFamily(name: string): Family {
+export function agentFamily(name: string): Family {
   const family = agentFamilies.find(family => family.name === name);
   if (!family) throw new RangeError(`the agent has no family ${name}`);
   return family;
