@@ -144,9 +144,9 @@ async function startReceivers() {
       body += chunk;
     });
     request.on('end', () => {
-      const { groupLabels, alerts }: { groupLabels: Labels; alerts: { labels: Labels }[] } = JSON.parse(body);
+      const { alerts }: { alerts: { labels: Labels }[] } = JSON.parse(body);
       const names = alerts.map(({ labels }) => labels.alertname).sort();
-      told.push({ job: groupLabels.job ?? '', text: `${request.url?.slice(1)}: ${names.join(' ')}` });
+      told.push({ job: alerts[0]?.labels.job ?? '', text: `${request.url?.slice(1)}: ${names.join(' ')}` });
       response.end();
     });
   });
