@@ -192,10 +192,7 @@ describe.skipIf(!requireProgram('promtool'))('what is known of sight, by promtoo
 });
 
 it('fires before the first data is withdrawn, whatever collector can not be read', () => {
-  const forMinutes = Number(
-    readingAlerts.find(({ name }) => name === 'DeliveryBlind')
-      ?.for?.replace('m', ''),
-  );
+  const forMinutes = Number(readingAlerts.find(({ name }) => name === 'DeliveryBlind')?.for?.replace('m', ''));
   // Scraped and evaluated every 30 seconds, at worst.
   const late = 60_000;
   for (const { name, auxiliary = [], rounds, options } of collectors) {
