@@ -73,3 +73,4 @@ export { type Collector, withReader } from './collector.ts';
 export { type CallbackOptions, createDlq } from './dlq/dlq.ts';
 export type { DlqFacts } from './dlq/facts.ts';
 export { breakdownFamilies, filterFamilies } from './dlq/families.ts';
+export type { Group as DlqGroup } from './dlq/groups.ts';

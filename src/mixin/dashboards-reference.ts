@@ -1,7 +1,7 @@
 import { DASHBOARDS } from './alert.ts';
 import { dashboardSpecs } from './dashboard-json.ts';
+import { SETTINGS } from './printed-dashboards.ts';
 import { alertGroups, DEFAULTS, records } from './rules.ts';
-import { SETTINGS } from './settings.ts';
 
 const cell = (text: string) => text.replace(/\{\{ \$labels\.(\w+) \}\}/g, '*$1*').replaceAll('|', '\\|');
 const table = (head: readonly string[], rows: readonly (readonly string[])[]) =>
@@ -36,7 +36,12 @@ export function dashboardsReference(): string {
     '## Install',
     `Prometheus 2.42 or newer: list \`dashboards/rules/*.yaml\` under \`rule_files\`. The rules expect the scrape job \`delivery-watch\`. Links in the alerts point to \`${DEFAULTS.runbooks}\` and \`${DEFAULTS.grafana}\`; replace them with yours:`,
     `\`\`\`console\n$ sed -i 's#${DEFAULTS.runbooks}#https://wiki.example.org/runbooks#; s#${DEFAULTS.grafana}#https://grafana.example.org#' dashboards/rules/alerting.yaml\n\`\`\``,
-    'Grafana: import `dashboards/*.json`, or copy them to its provisioning folder. Variables select data source, job, instance and account.',
+    'Grafana 10 or newer: import `dashboards/*.json`, or copy them to its provisioning folder. Variables select data source, job, instance and account. With your objectives, names and links:',
+    '```console\n$ delivery-watch dashboards print --dir dashboards --config config.yaml --runbooks https://wiki.example.org/runbooks --traces https://tempo.example.org/search\n```',
+    'Without `--dir`, one JSON object with the three dashboards is printed. `--job` chooses a scrape job at first. `--grafana` makes links between dashboards absolute. `--config` gives the objectives: their lines, thresholds and window. The hidden variables `runbooks` and `traces` hold the addresses; change them in the settings of a dashboard.',
+    'To open a trace from a dot of “Time to deliver”, scrape with exemplars (Prometheus: `--enable-feature=exemplar-storage`) and set `exemplarTraceIdDestinations` of the data source to the label `trace_id`.',
+    'The first screen needs the rules: without them State says NO RULES. “Least budget left” adds up recorded hours. Where Prometheus keeps less than the objective’s window, the column “over” of the accounts says how many days it has; set `--storage.tsdb.retention.time` to the window or more.',
+    'Graphs of many lines show the ten with the highest peak in the range that is shown. Single numbers are sums of counts, or the worst account with its name; no number is a mean of accounts.',
     '## Alerts',
     'Stale data is withdrawn and counters stop: to a rule both look like recovery. So `DeliveryBlind` fires first, and a firing alert keeps firing until data returns. Its description then says so. Unless its rule says otherwise, an alert keeps firing for 15 minutes after its condition ends or scrapes fail: longer than `DeliveryAgentDown` takes to fire.',
     'Replicas of the agent count the same messages: rules take the maximum of them, never the sum. Alerts on the dead-letter queue cover the whole queue; named filters (`delivery_dlq_filter_*`) have no alerts.',

@@ -9,10 +9,10 @@ const isPaused = `${highest(paused)} == 1`;
 /** Nothing can go out before the period ends, which may be a day. */
 const isRateUsedUp = `${highest(rateUsed)} >= ${highest(rateLimit)}`;
 
-/** The fewest that waited in a quarter of an hour: what comes and goes is no backlog. */
+/** The fewest that waited in an hour: queues that keep up build up and drain within minutes. */
 const backlog = (offset = '') =>
-  highestOf(`min_over_time(${series(waitlistSize)}[15m]${offset}) ${unlessBlind('flow_control', labels)}`, labels);
-const before = backlog(' offset 30m');
+  highestOf(`min_over_time(${series(waitlistSize)}[1h]${offset}) ${unlessBlind('flow_control', labels)}`, labels);
+const before = backlog(' offset 1h');
 
 /** What waits on flow-control keys. */
 export const flowControlAlerts: readonly Alert[] = [
@@ -21,11 +21,11 @@ export const flowControlAlerts: readonly Alert[] = [
     severity: 'warning',
     collector: 'flow_control',
     labels,
-    expr: `${backlog()} > 100\nand ${backlog()} - ${before} >= clamp(0.2 * ${before}, 20, 50)\nunless ${isPaused}`,
+    expr: `${backlog()} > 100\nand ${backlog()} - ${before} >= clamp(0.5 * ${before}, 100, 500)\nunless ${isPaused}`,
     for: '15m',
     summary: 'Growing backlog on a flow-control key of {{ $labels.account }}.',
     description:
-      'At least {{ $value | printf "%.0f" }} messages have been waiting on {{ $labels.flow_control_key }} in {{ $labels.account }} for 15 minutes, and the number is growing: its limits are below the arrival rate.',
+      'At least {{ $value | printf "%.0f" }} messages have been waiting on {{ $labels.flow_control_key }} in {{ $labels.account }} for an hour, many more than in the hour before: its limits are below the arrival rate.',
     dashboard: 'overview',
   },
   {

@@ -118,8 +118,8 @@ export interface RowSpec {
 
 /** Names and links that a dashboard is printed with. */
 export interface Places {
-  /** The job that is chosen at first; undefined: all. */
-  readonly job: string | undefined;
+  /** The job that is chosen at first; default: all. */
+  readonly job?: string;
   /** Folder of the runbooks: `NAME.md` for each alert. */
   readonly runbooks: string;
   /** Where Grafana is; empty: the one that shows the dashboard. */

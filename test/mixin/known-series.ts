@@ -30,13 +30,18 @@ function seriesOf({ name, type, labels }: Family, more: readonly string[]): [str
   ];
 }
 
+const OF_ALERTS = ['alertname', 'severity', 'cluster', 'namespace', 'job', 'account'];
+
 /** Every series that rules and dashboards may name, and the labels that it may have. */
 export const knownSeries: ReadonlyMap<string, readonly string[]> = new Map([
   ...ofAccounts.flatMap(family => seriesOf(family, ['account'])),
   ...[...source.families, alertingFamilies.notifications].flatMap(family => seriesOf(family, [])),
   ['up', ['job', 'instance']],
-  ['ALERTS', ['alertname', 'alertstate', 'severity', 'job', 'account']],
-  ...records.map(({ record }) => [record, ['job', 'account', 'collector']] as const),
+  ['ALERTS', [...OF_ALERTS, 'alertstate']],
+  ['ALERTS_FOR_STATE', OF_ALERTS],
+  ...records.map(
+    ({ record }) => [record, ['cluster', 'namespace', 'job', 'instance', 'account', 'collector']] as const,
+  ),
 ]);
 
 export const knownFamilies = new Set(

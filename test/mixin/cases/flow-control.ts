@@ -11,17 +11,18 @@ export const flowControlCases: readonly AlertCase[] = [
   {
     alert: 'DeliveryFlowControlBacklogGrowing',
     labels: { flow_control_key: 'mail' },
-    fires: { [WAITLIST]: minute => 101 + 2 * minute, [PAUSED]: flat(0) },
-    at: 45,
-    says: 'At least 161 messages have been waiting on mail in a for 15 minutes, and the number is growing: its limits are below the arrival rate.',
+    fires: { [WAITLIST]: minute => 101 + 10 * minute, [PAUSED]: flat(0) },
+    at: 85,
+    says: 'At least 351 messages have been waiting on mail in a for an hour, many more than in the hour before: its limits are below the arrival rate.',
     below: {
       'a hundred': { [WAITLIST]: minute => Math.min(100, minute) },
       'fewer and fewer': { [WAITLIST]: minute => 5000 - minute },
       'one more a minute where many wait': { [WAITLIST]: minute => 5000 + minute },
-      'many that come and go': { [WAITLIST]: minute => 100 + 100 * (minute % 14) },
-      'a paused key': { [WAITLIST]: minute => 101 + 2 * minute, [PAUSED]: flat(1) },
+      'many that come and go': { [WAITLIST]: minute => 100 + 100 * (minute % 50) },
+      'a paused key': { [WAITLIST]: minute => 101 + 10 * minute, [PAUSED]: flat(1) },
     },
     idle: { [WAITLIST]: flat(0), [PAUSED]: flat(0) },
+    judgedAfter: 120,
   },
   {
     alert: 'DeliveryWaitlistStalled',
