@@ -28,7 +28,9 @@ function faultsOf(expr: string): string[] {
         .map(label => `${name} has no label ${label}`),
     ),
     // What the agent says of itself has none, and rules name it as it is one of the four that tell accounts apart.
-    ...groupedBy.filter(label => label !== 'account' && !labels.has(label)).map(label => `nothing in ${expr} has the label ${label}`),
+    ...groupedBy
+      .filter(label => label !== 'account' && !labels.has(label))
+      .map(label => `nothing in ${expr} has the label ${label}`),
     ...selectors
       .filter(({ name, isSummedOverFilter }) => isSummedOverFilter && knownSeries.get(name)?.includes('filter'))
       .map(({ name }) => `${name} is summed over filter`),
