@@ -105,14 +105,6 @@ const LIBRARIES: Readonly<Record<string, readonly string[]>> = {
   croner: ['kit'],
   'path-to-regexp': ['collectors'],
   re2js: ['auto-cancel'],
-  '@grafana/grafana-foundation-sdk/common': ['mixin'],
-  '@grafana/grafana-foundation-sdk/dashboard': ['mixin'],
-  '@grafana/grafana-foundation-sdk/heatmap': ['mixin'],
-  '@grafana/grafana-foundation-sdk/prometheus': ['mixin'],
-  '@grafana/grafana-foundation-sdk/stat': ['mixin'],
-  '@grafana/grafana-foundation-sdk/statetimeline': ['mixin'],
-  '@grafana/grafana-foundation-sdk/table': ['mixin'],
-  '@grafana/grafana-foundation-sdk/timeseries': ['mixin'],
 };
 
 const IMPORT = /(?:\bfrom\s+|\bimport\s*\(\s*|\bimport\s+)'([^']+)'/g;

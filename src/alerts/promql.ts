@@ -20,8 +20,11 @@ export interface RecordingRule {
   readonly expr: string;
 }
 
-/** What tells the replicas of one agent apart: each counts and shows the same, so that sums over them would double. */
-const REPLICA = 'instance, pod, replica';
+/**
+ * What tells one account from another; a label that is missing is empty. Everything over the replicas of an agent keeps these
+ * labels and those of the family, and no other: a further label of the target must not break a rule.
+ */
+const ACCOUNT = ['cluster', 'namespace', 'job', 'account'] as const;
 
 const quoted = (text: string) => JSON.stringify(text.toWellFormed());
 const escapePattern = (text: string) => text.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&');
@@ -45,49 +48,72 @@ export function series<L extends string>({ name }: Family<L>, matchers: Matchers
 /** The latest value of a gauge, though a scrape or a few failed: else one failed scrape would restart every `for`. */
 export const latest = (selector: string, offset = '') => `last_over_time(${selector}[5m]${offset})`;
 
+const by = (labels: readonly string[], among: readonly string[] = ACCOUNT) =>
+  `by (${[...among, ...labels].join(', ')})`;
+
+/** Of vectors of accounts: which series belong together. `labels`: besides what tells accounts apart. */
+export const onAccount = (labels: readonly string[] = []) => `on (${[...ACCOUNT, ...labels].join(', ')})`;
+
+/** The highest of the replicas, of a vector with labels of its own: a sum over replicas would count everything twice. */
+export const highestOf = (expr: string, labels: readonly string[] = []) => `max ${by(labels)} (${expr})`;
+
+/** The lowest of the replicas, of a vector with labels of its own. */
+export const lowestOf = (expr: string, labels: readonly string[] = []) => `min ${by(labels)} (${expr})`;
+
+/** The accounts of a vector. */
+export const accountsOf = (expr: string) => `group ${by([])} (${expr})`;
+
+type VectorOf = (selector: string) => string;
+
 /** The highest of the replicas: one that restarted or sees less does not pull it down. */
-export const highest = (expr: string) => `max without (${REPLICA}) (${expr})`;
+export const highest = <L extends string>(family: Family<L>, of: VectorOf = latest, where: Matchers<L> = {}) =>
+  highestOf(of(series(family, where)), family.labels);
 
 /** The lowest of the replicas: for times, the oldest; for what must be true of all of them. */
-export const lowest = (expr: string) => `min without (${REPLICA}) (${expr})`;
+export const lowest = <L extends string>(family: Family<L>, of: VectorOf = latest, where: Matchers<L> = {}) =>
+  lowestOf(of(series(family, where)), family.labels);
 
-/**
- * What selected series of a family add up to, in each replica and then the highest of them: `of` makes a vector from the
- * selector. `keep` names labels that the sum is not over.
- */
-export function total<L extends string>(
+interface SumOptions<L extends string> {
+  readonly where?: Matchers<L>;
+  /** Names of labels that the sum is not over. */
+  readonly keep?: readonly L[];
+  readonly suffix?: Suffix;
+}
+
+/** What selected series of a family add up to in each replica, with all labels of its target. */
+export function perReplica<L extends string>(
   family: Family<L>,
-  of: (selector: string) => string,
-  {
-    where = {},
-    keep = [],
-    suffix = '',
-  }: { readonly where?: Matchers<L>; readonly keep?: readonly L[]; readonly suffix?: Suffix } = {},
+  of: VectorOf,
+  { where = {}, keep = [], suffix = '' }: SumOptions<L> = {},
 ): string {
   const gone = [...family.labels.filter(label => !keep.includes(label)), ...(suffix === '_bucket' ? ['le'] : [])];
   const vector = of(series(family, where, suffix));
-  return highest(gone.length === 0 ? vector : `sum without (${gone.join(', ')}) (${vector})`);
+  return gone.length === 0 ? vector : `sum without (${gone.join(', ')}) (${vector})`;
 }
 
+/** What selected series of a family add up to in each replica, and then the highest of them. */
+export const total = <L extends string>(family: Family<L>, of: VectorOf, options: SumOptions<L> = {}): string =>
+  highestOf(perReplica(family, of, options), options.keep);
+
 export const increase = (window: string) => (selector: string) => `increase(${selector}[${window}])`;
-export const rate = (window: string) => (selector: string) => `rate(${selector}[${window}])`;
 
 /** The families that say of each account whether the agent reads it, and of each round how it fares. */
 export type HealthFamilies = Readonly<
   Record<'up' | 'dataStale' | 'dataTimestamp' | 'dataComplete' | 'success', Family>
 >;
 
-/** Names of the recording rules by which alerts are held. */
-const BLIND = { name: 'account_collector:delivery_collector_data_stale:min', labels: ['collector'] } as const;
+/** Names of the recording rules by which alerts are held, the first for each replica. */
+const BLIND_REPLICA = { name: 'replica_collector:delivery_collector_data_stale:max', labels: ['collector'] } as const;
+export const BLIND = { name: 'account_collector:delivery_collector_data_stale:min', labels: ['collector'] } as const;
 const PARTIAL = {
   name: 'account_collector:delivery_collector_success_minus_data_complete:min',
   labels: ['collector'],
 } as const;
 
 /**
- * Two rules about each collector of each account. Blind: 1 where no replica reads it, because in each some of these rounds is
- * stale or, since the agent started, never was complete; else 0. Partial: 1 where each replica met rows that it could not
- * read when one of these rounds last ended, so that what is gone may be among those; else less.
+ * Three rules about each collector. Blind: 1 where a replica, and in the second where no replica, reads it, because some of
+ * these rounds is stale or, since the agent started, never was complete; else 0. Partial: 1 where each replica met rows that
+ * it could not read when one of these rounds last ended, so that what is gone may be among those; else less.
  */
 export function healthRecords(
   { dataStale, dataTimestamp, dataComplete, success }: HealthFamilies,
@@ -95,47 +121,62 @@ export function healthRecords(
 ): readonly RecordingRule[] {
   const of = (family: Family) => series(family, { round: rounds });
   const stale = of(dataStale);
-  const worst = (expr: string) => lowest(`max without (round) (${expr})`);
+  const worst = (expr: string) => `max without (round) (${expr})`;
   return [
     {
-      record: BLIND.name,
+      record: BLIND_REPLICA.name,
       expr: worst(`${stale} > 0 or (${stale} unless ${series(dataTimestamp)}) + 1 or ${stale}`),
     },
-    { record: PARTIAL.name, expr: worst(`${of(success)} - ${of(dataComplete)}`) },
+    { record: BLIND.name, expr: lowestOf(series(BLIND_REPLICA), BLIND.labels) },
+    { record: PARTIAL.name, expr: lowestOf(worst(`${of(success)} - ${of(dataComplete)}`), PARTIAL.labels) },
   ];
 }
+
+/** Replicas that can't read a collector now. */
+export const isBlind = (collector: string) => `${series(BLIND_REPLICA, { collector })} == 1`;
+
+/** Leaves such replicas out of a vector with all labels of the target, and `labels`. */
+export const unlessBlind = (collector: string, labels: readonly string[] = []) =>
+  `unless ignoring (${['collector', ...labels].join(', ')}) ${isBlind(collector)}`;
 
 /** What an alert is beside its expression. */
 interface Held {
   readonly name: string;
   readonly expr: string;
-  /** Names of the labels that the rule adds. */
+  /** Labels by which its alerts are told apart, besides the account's. */
   readonly labels: readonly string[];
+  /** Names of labels that the rule sets: of these, its alerts do not have those of the account. */
+  readonly given: readonly string[];
   /** Whose data the expression judges; empty: it can always be judged. */
   readonly collectors: readonly string[];
   /** What the expression says is true though rows could not be read. */
   readonly isCertain: boolean;
-  /** Besides: PromQL of series that go on firing while it gives them, by the labels `on`. */
-  readonly heldBy?: { readonly on: readonly string[]; readonly expr: string } | undefined;
+  /** A vector of the accounts that can be judged; default: all whose data is read. */
+  readonly judged?: string | undefined;
+  /** Besides: PromQL of series that go on firing while it gives them, by the account and the `labels`. */
+  readonly heldBy?: string | undefined;
 }
 
 /**
  * An alert's expression, and what keeps it firing. When data can't be read, gauges vanish and counters stand still, which
  * looks like recovery, and so does a row that can't be read; so an alert that fires then goes on, with the value -1, until
- * there is data to judge. One that does not fire yet does not begin to: frozen counters go on to say what they said last,
- * and a time goes on getting older.
+ * there is data to judge, or until nothing reads that data any more: the account is gone, or its collector is off. One that
+ * does not fire yet does not begin to: frozen counters go on to say what they said last, and a time goes on getting older.
  */
-export function heldExpression({ name, expr, labels, collectors, isCertain, heldBy }: Held): string {
-  const firing = `max without (${['alertname', 'alertstate', ...labels].join(', ')}) (ALERTS{alertname=${quoted(name)}, alertstate="firing"})`;
-  const held = (on: readonly string[], state: string) => `-(${firing} and on (${on.join(', ')}) ${state})`;
-  const account = ['job', 'account'];
-  const states =
-    collectors.length === 0 ? [] : [BLIND, PARTIAL].map(of => `${series(of, { collector: collectors })} == 1`);
-  const quiet = states.slice(0, isCertain ? 1 : 2).map(state => `\nunless on (${account.join(', ')}) ${state}`);
+export function heldExpression({ name, expr, labels, given, collectors, isCertain, judged, heldBy }: Held): string {
+  const among = ACCOUNT.filter(label => !given.includes(label));
+  const firing = `max ${by(labels, among)} (ALERTS{alertname=${quoted(name)}, alertstate="firing"})`;
+  const held = (on: string, state: string) => `-(${firing} and ${on} ${state})`;
+  const isSo = (of: Family<'collector'>) => `${series(of, { collector: collectors })} == 1`;
+  const unjudged =
+    judged === undefined ? [] : [`(${series(BLIND, { collector: collectors })} unless ${onAccount()} ${judged})`];
+  const states = [isSo(BLIND), isSo(PARTIAL), ...unjudged];
+  const quiet = states.slice(0, isCertain ? 1 : 2).map(state => `\nunless ${onAccount()} ${state}`);
+  const can = collectors.length > 0;
   return [
-    states.length === 0 ? expr : `(${expr})${quiet.join('')}`,
-    ...states.map(state => held(account, state)),
-    ...(heldBy ? [held(heldBy.on, heldBy.expr)] : []),
+    can ? `(${expr})${quiet.join('')}` : expr,
+    ...(can ? [held(`on (${among.join(', ')})`, `(${states.join(' or ')})`)] : []),
+    ...(heldBy === undefined ? [] : [held(`on (${[...among, ...labels].join(', ')})`, `(${heldBy})`)]),
   ].join('\nor\n');
 }
 
@@ -146,8 +187,6 @@ export interface Metrics {
   family(metric: string): Family;
   /** Collectors whose data a condition judges. */
   collectorsOf(condition: AlertCondition): readonly string[];
-  /** Rounds without which a collector's gauges are withdrawn. */
-  roundsOf(collector: string): readonly string[];
 }
 
 /** A condition as PromQL, whose value is that by which the agent judges. What it says while data is stale is another matter. */
@@ -155,44 +194,50 @@ function expressionOf(condition: AlertCondition, { health, family }: Metrics): s
   if (condition.kind === 'ratio') {
     const { part, whole, over, above, atLeast } = condition;
     const risen = ({ metric, labels }: Selector) =>
-      total(family(metric), increase(formatDuration(over)), { where: labels });
-    return `${risen(part)} / ${risen(whole)} > ${above} and ${risen(whole)} >= ${atLeast}`;
+      perReplica(family(metric), increase(formatDuration(over)), { where: labels });
+    return highestOf(`${risen(part)} / ${risen(whole)} > ${above} and ${risen(whole)} >= ${atLeast}`);
   }
   const { metric, labels } = selectorOf(condition);
-  const selected = series({ name: metric, labels: [] }, labels);
+  const of = family(metric);
+  const asIs = (selector: string) => selector;
   switch (condition.kind) {
     case 'above':
-      return `${highest(selected)} > ${condition.value}`;
+      return `${highest(of, asIs, labels)} > ${condition.value}`;
     case 'below':
-      return `${highest(selected)} < ${condition.value}`;
-    case 'growth':
-      return `${highest(selected)} - ${highest(`${selected} offset ${formatDuration(condition.over)}`)} >= ${condition.atLeast}`;
+      return `${highest(of, asIs, labels)} < ${condition.value}`;
+    case 'growth': {
+      const before = highest(of, selector => `${selector} offset ${formatDuration(condition.over)}`, labels);
+      return `${highest(of, asIs, labels)} - ${before} >= ${condition.atLeast}`;
+    }
     case 'age':
       // The oldest that any replica knows, as each of them tells of its own: one that began without a store has seen
       // everything for the first time just now, and the youngest would hide how long the others have known it.
-      return `time() - ${lowest(selected)} > ${condition.above / 1000}`;
+      return `time() - ${lowest(of, asIs, labels)} > ${condition.above / 1000}`;
     case 'stale':
-      return `${lowest(selected)} == 1`;
+      return `${lowest(of, asIs, labels)} == 1`;
     case 'absent': {
       const accounts = series(health.up, labels.account ? { account: labels.account } : {});
-      return `group without (${REPLICA}) (${accounts}) unless on (job, account) ${selected}`;
+      return `${accountsOf(accounts)} unless ${onAccount()} ${series(of, labels)}`;
     }
   }
 }
 
+/** Labels that a condition's alerts have of their own. */
+const labelsOf = (condition: AlertCondition, { family }: Metrics): readonly string[] =>
+  condition.kind === 'ratio' || condition.kind === 'absent' ? [] : family(selectorOf(condition).metric).labels;
+
 const unlessEmpty = <K extends string>(key: K, value: object) =>
   Object.keys(value).length === 0 ? {} : { [key]: value };
 
-/** Rules as the content of a Prometheus rule file (2.42 and newer). `evaluateEvery`: milliseconds. */
-export function prometheusRules(rules: readonly AlertRule[], evaluateEvery: number, metrics: Metrics): object {
-  const collectors = [...new Set(rules.flatMap(({ when }) => metrics.collectorsOf(when)))];
-  const records = collectors.length === 0 ? [] : healthRecords(metrics.health, collectors.flatMap(metrics.roundsOf));
-  const alerts = rules.map(({ name, when, labels, annotations, ...rule }) => ({
+/** Alerts as rules of Prometheus (2.42 and newer), which need the records of `healthRecords` in the same group. */
+export const prometheusRules = (rules: readonly AlertRule[], metrics: Metrics): readonly object[] =>
+  rules.map(({ name, when, labels, annotations, ...rule }) => ({
     alert: name,
     expr: heldExpression({
       name,
       expr: expressionOf(when, metrics),
-      labels: Object.keys(labels),
+      labels: labelsOf(when, metrics),
+      given: Object.keys(labels),
       collectors: metrics.collectorsOf(when),
       isCertain: isCertain(when),
     }),
@@ -201,7 +246,3 @@ export function prometheusRules(rules: readonly AlertRule[], evaluateEvery: numb
     ...unlessEmpty('labels', labels),
     ...unlessEmpty('annotations', annotations),
   }));
-  return {
-    groups: [{ name: 'delivery-watch', interval: formatDuration(evaluateEvery), rules: [...records, ...alerts] }],
-  };
-}

@@ -13,6 +13,7 @@ const COMMANDS: ReadonlyMap<string, () => Promise<Command>> = new Map([
   ['check-config', async () => (await import('./check-config.ts')).checkConfigCommand()],
   ['auto-cancel', async () => (await import('./auto-cancel.ts')).autoCancelCommand()],
   ['rules', async () => (await import('./rules.ts')).rulesCommand()],
+  ['dashboards', async () => (await import('./dashboards.ts')).dashboardsCommand()],
   ['rotate-token', async () => (await import('./rotate-token.ts')).rotateTokenCommand()],
 ]);
 

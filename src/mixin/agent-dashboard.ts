@@ -1,252 +1,308 @@
-import { highest, lowest, series } from '../alerts/promql.ts';
+import { highestOf, lowestOf, series } from '../alerts/promql.ts';
 import { seriesDropped } from '../collectors/cap.ts';
 import { events } from '../collectors/events/events.ts';
 import { alertingFamilies } from '../metrics/alerting.ts';
 import { ownFamilies } from '../metrics/own.ts';
-import { age, chosen, each, flow, level, ofAgent, one, type RowSpec } from './panel.ts';
+import { ofRow, ofSeries } from './dashboard-links.ts';
+import { blind } from './first-screen.ts';
+import { SUCCEEDED } from './palette.ts';
+import { each, one, type PanelSpec, type RowSpec, type Settings } from './panel.ts';
+import { ACCOUNT_LEGEND, age, chosen, flow, highestTen, least, level, lowestTen, ofAgent } from './queries.ts';
 
 const own = ownFamilies;
 const { newest, gaps, late, duplicates, untracked } = events.families;
-const ROUND = '{{account}} {{collector}} {{round}}';
+const ROUND = `${ACCOUNT_LEGEND} {{collector}} {{round}}`;
+const round = ['collector', 'round'] as const;
+const account = { keep: ['account'] } as const;
+const PER_TEN = 'The ten with the highest peak.';
 const rate = (selector: string) => `rate(${selector}[$__rate_interval])`;
 
+const stats: readonly PanelSpec[] = [
+  {
+    kind: 'stat',
+    title: 'Agents',
+    description: 'How many agents are scraped?',
+    queries: one(`count(${ofAgent('delivery_watch_build_info')})`),
+    noValue: 'none',
+  },
+  {
+    kind: 'stat',
+    title: 'Blind accounts',
+    description: 'Of how many accounts is there no current data? Their numbers are old or missing.',
+    queries: one(`sum(${blind})`),
+    thresholds: { warning: 1, critical: 1 },
+    noValue: 'not scraped',
+  },
+  {
+    kind: 'stat',
+    title: 'Not up',
+    description: 'Of how many accounts did the last round of some collector fail? One failure does not make data old.',
+    queries: one(`sum(1 - ${highestOf(chosen(own.up))})`),
+    thresholds: { warning: 1, critical: Number.MAX_SAFE_INTEGER },
+    noValue: 'not scraped',
+  },
+  {
+    kind: 'stat',
+    title: 'Tokens rejected',
+    description: 'How many accounts have a token that the service rejects?',
+    queries: one(level(own.tokenRejected)),
+    thresholds: { warning: 1, critical: 1 },
+    noValue: 'no answer yet',
+  },
+  {
+    kind: 'stat',
+    title: 'Fewest requests left',
+    description: 'Which account has the fewest requests of its budget left for this UTC day?',
+    queries: each(ACCOUNT_LEGEND, least(lowestOf(chosen(own.budgetRemaining)))),
+    thresholds: { warning: 1000, critical: 100, calm: 'text' },
+    noValue: 'unknown',
+  },
+  {
+    kind: 'stat',
+    title: 'Config loaded',
+    description: 'How long ago was the configuration loaded that has been in use longest?',
+    unit: 'seconds',
+    queries: one(`time() - min(${ofAgent('delivery_watch_config_last_reload_success_timestamp_seconds')})`),
+    noValue: 'unknown',
+  },
+];
+
+const freshness = ({ places }: Settings): readonly PanelSpec[] => [
+  {
+    kind: 'states',
+    title: 'Rounds',
+    description: 'Did the last attempt of each round succeed? Of many, the ten that fail most.',
+    words: SUCCEEDED,
+    queries: each(ROUND, lowestTen(highestOf(chosen(own.success), round), 'avg')),
+    noValue: 'no round has ended yet',
+  },
+  {
+    title: 'Age of the data',
+    description: `How long ago did the last complete round begin? ${PER_TEN}`,
+    unit: 'seconds',
+    queries: each(ROUND, highestTen(`time() - ${highestOf(chosen(own.dataTimestamp), round)}`)),
+    hasManyLines: true,
+    links: ofSeries(places, ['agent']),
+    noValue: 'no round is complete yet',
+  },
+  {
+    title: 'Round duration',
+    description: `How long do rounds take? ${PER_TEN}`,
+    unit: 'seconds',
+    queries: each(ROUND, highestTen(highestOf(chosen(own.duration), round))),
+    hasManyLines: true,
+    links: ofSeries(places, ['agent']),
+    noValue: 'no round has ended yet',
+  },
+  {
+    title: 'Consecutive failures',
+    description: `How many attempts of a round have failed since its last success? ${PER_TEN}`,
+    queries: each(ROUND, highestTen(highestOf(chosen(own.consecutiveFailures), round))),
+    hasManyLines: true,
+    links: ofSeries(places, ['agent']),
+  },
+  {
+    kind: 'stack',
+    title: 'Unreadable rows and lists',
+    description: 'How many rows or lists could the agent not parse? Should be none.',
+    unit: '/s',
+    queries: [
+      { legend: '{{collector}} rows', expr: flow(own.rowsRejected, { keep: ['collector'] }) },
+      { legend: '{{collector}} lists', expr: flow(own.listsMissing, { keep: ['collector'] }) },
+    ],
+  },
+  {
+    kind: 'table',
+    title: 'Label values beyond caps',
+    description: 'How many label values are summed as __other__? Not their number is lost, but their names.',
+    labels: { account: 'Account', family: 'Family' },
+    columns: [
+      { title: 'Values', expr: `topk(50, ${level(seriesDropped, { keep: ['account', 'family'] })} > 0)`, bar: {} },
+    ],
+    sortBy: ['Values'],
+    links: { Account: ofRow(places, ['agent', 'overview']) },
+    noValue: 'None: every label value has its series',
+  },
+];
+
+const api = ({ places }: Settings): readonly PanelSpec[] => [
+  {
+    kind: 'stack',
+    title: 'Requests by endpoint',
+    description: 'Which endpoints does the agent call?',
+    unit: 'requests/s',
+    queries: each('{{endpoint}}', flow(own.requests, { keep: ['endpoint'] })),
+  },
+  {
+    kind: 'stack',
+    title: 'Requests by outcome',
+    description: 'How do requests end? Anything but ok delays data.',
+    unit: 'requests/s',
+    queries: each('{{outcome}}', flow(own.requests, { keep: ['outcome'] })),
+  },
+  {
+    title: 'Rate-limited requests',
+    description: `How many requests are answered with 429? ${PER_TEN}`,
+    unit: 'requests/s',
+    queries: each(ACCOUNT_LEGEND, highestTen(flow(own.requests, { ...account, where: { outcome: 'rate_limited' } }))),
+    hasManyLines: true,
+    links: ofSeries(places, ['agent']),
+  },
+  {
+    title: 'Request duration, p95',
+    description: 'How long does the service take to respond, all accounts together?',
+    unit: 'seconds',
+    queries: each(
+      '{{endpoint}}',
+      `histogram_quantile(0.95, sum by (endpoint, le) (${rate(ofAgent('delivery_watch_api_request_duration_seconds', {}, '_bucket'))})) >= 0`,
+    ),
+  },
+  {
+    title: 'Bytes received',
+    description: 'How many bytes of responses does the agent receive?',
+    unit: 'bytes/s',
+    queries: each('{{endpoint}}', flow(own.responseBytes, { keep: ['endpoint'] })),
+  },
+  {
+    title: 'Waiting for the budget',
+    description: `How many requests wait for the budget at a time, on average? Above 1, rounds come late: the budget is too low. ${PER_TEN}`,
+    unit: 'number',
+    queries: each(ACCOUNT_LEGEND, highestTen(flow(own.budgetWait, account))),
+    hasManyLines: true,
+    links: ofSeries(places, ['agent']),
+  },
+  {
+    title: 'Requests left today',
+    description: 'Does the daily budget last until 00:00 UTC? The ten accounts with the fewest.',
+    queries: each(ACCOUNT_LEGEND, lowestTen(lowestOf(chosen(own.budgetRemaining)))),
+    hasManyLines: true,
+    links: ofSeries(places, ['agent']),
+    width: 24,
+  },
+];
+
+const eventLog = ({ places }: Settings): readonly PanelSpec[] => [
+  {
+    title: 'Age of the newest event',
+    description: `How far does the log lag? An idle account has old events, too. ${PER_TEN}`,
+    unit: 'seconds',
+    queries: each(ACCOUNT_LEGEND, highestTen(age(newest))),
+    hasManyLines: true,
+    links: ofSeries(places, ['agent', 'overview']),
+    noValue: 'no event was ever read',
+    width: 24,
+  },
+  {
+    kind: 'stack',
+    title: 'Log anomalies',
+    description: 'Were events late, listed twice, or missing?',
+    unit: '/s',
+    queries: [
+      { legend: 'late', expr: flow(late) },
+      { legend: 'listed twice', expr: flow(duplicates) },
+      { legend: 'gaps', expr: flow(gaps) },
+    ],
+  },
+  {
+    kind: 'stack',
+    title: 'Untracked messages',
+    description: 'For how many messages could the lifecycle not be tracked, and why?',
+    unit: 'messages/s',
+    queries: each('{{reason}}', flow(untracked, { keep: ['reason'] })),
+  },
+];
+
+const alerting: readonly PanelSpec[] = [
+  {
+    title: 'Alerts',
+    description: 'Which alerts of the agent are pending or firing? Needs alerts.enabled.',
+    queries: each('{{alert}} {{state}}', highestTen(level(alertingFamilies.alerts, { keep: ['alert', 'state'] }))),
+    hasManyLines: true,
+    noValue: 'alerts.enabled is false',
+  },
+  {
+    kind: 'stack',
+    title: 'Notifications',
+    description:
+      'How many notifications were delivered in each interval? failed: retried; dropped: not retried. Needs alerts.enabled and a notifier.',
+    queries: each(
+      '{{notifier}} {{outcome}}',
+      highestTen(
+        `sum by (notifier, outcome) (increase(${series(alertingFamilies.notifications, { job: /$job/, instance: /$instance/ })}[$__rate_interval]))`,
+      ),
+    ),
+    hasManyLines: true,
+    noValue: 'alerts.enabled is false, or there is no notifier',
+  },
+];
+
+const processes: readonly PanelSpec[] = [
+  {
+    title: 'Memory',
+    description: `How much memory do agents use? ${PER_TEN}`,
+    unit: 'bytes',
+    queries: each('{{instance}}', highestTen(ofAgent('process_resident_memory_bytes'))),
+    hasManyLines: true,
+  },
+  {
+    title: 'Heap',
+    description: `How much of it is the heap of JavaScript? ${PER_TEN}`,
+    unit: 'bytes',
+    queries: each('{{instance}}', highestTen(ofAgent('nodejs_heap_size_used_bytes'))),
+    hasManyLines: true,
+  },
+  {
+    title: 'CPU',
+    description: `How much CPU do agents use? 100 % is one core. ${PER_TEN}`,
+    unit: 'share',
+    queries: each('{{instance}}', highestTen(rate(ofAgent('process_cpu_seconds_total')))),
+    hasManyLines: true,
+  },
+  {
+    title: 'Event-loop delay, p99',
+    description: `How long is the event loop blocked? ${PER_TEN}`,
+    unit: 'seconds',
+    queries: each('{{instance}}', highestTen(ofAgent('nodejs_eventloop_lag_p99_seconds'))),
+    hasManyLines: true,
+  },
+  {
+    title: 'Garbage collection',
+    description: `Which share of time does garbage collection take? ${PER_TEN}`,
+    unit: 'share',
+    queries: each(
+      '{{instance}}',
+      highestTen(`sum without (kind) (${rate(ofAgent('nodejs_gc_duration_seconds', {}, '_sum'))})`),
+    ),
+    hasManyLines: true,
+  },
+  {
+    kind: 'table',
+    title: 'Versions',
+    description: 'Which versions run, and for how long at most?',
+    labels: { instance: 'Instance', version: 'Version', node_version: 'Node.js' },
+    columns: [
+      {
+        title: 'Up for',
+        unit: 'seconds',
+        expr: `max by (instance, version, node_version) (${ofAgent('delivery_watch_build_info')} * on (job, instance) group_left () (time() - ${ofAgent('process_start_time_seconds')}))`,
+      },
+      {
+        title: 'Starts (24 h)',
+        expr: `max by (instance, version, node_version) (${ofAgent('delivery_watch_build_info')} * on (job, instance) group_left () (1 + changes(${ofAgent('process_start_time_seconds')}[24h])))`,
+        thresholds: { warning: 3, critical: 10, calm: 'text' },
+      },
+    ],
+    sortBy: ['Starts (24 h)'],
+    noValue: 'no agent is scraped',
+  },
+];
+
 /** Whether the numbers are true, what they cost, and how the process is. */
-export const agentDashboard: readonly RowSpec[] = [
-  {
-    title: 'At a glance',
-    panels: [
-      {
-        kind: 'stat',
-        title: 'Agents',
-        description: 'How many agents are scraped?',
-        queries: one(`count(${ofAgent('delivery_watch_build_info')})`),
-      },
-      {
-        kind: 'stat',
-        title: 'Accounts up',
-        description: 'For which share of accounts did the last round of every collector succeed?',
-        unit: 'percentunit',
-        queries: one(`avg(${highest(chosen(own.up))})`),
-        thresholds: { warning: 1, critical: 0.5 },
-      },
-      {
-        kind: 'stat',
-        title: 'Stale rounds',
-        description: 'How many rounds have stale data: no complete round for several intervals?',
-        queries: one(`sum(${lowest(chosen(own.dataStale))})`),
-        thresholds: { warning: 1, critical: 2 },
-      },
-      {
-        kind: 'stat',
-        title: 'Tokens rejected',
-        description: 'How many accounts have a token that the service rejects?',
-        queries: one(level(own.tokenRejected)),
-        thresholds: { warning: 1, critical: 1 },
-      },
-      {
-        kind: 'stat',
-        title: 'Requests left today, lowest',
-        description: 'How many requests has the account with the lowest budget left for this UTC day?',
-        queries: one(`min(${chosen(own.budgetRemaining)})`),
-      },
-      {
-        kind: 'stat',
-        title: 'Configuration age',
-        description: 'How long has the current configuration been in use?',
-        unit: 'dtdurations',
-        queries: one(`time() - max(${ofAgent('delivery_watch_config_last_reload_success_timestamp_seconds')})`),
-      },
-    ],
-  },
-  {
-    title: 'Freshness and completeness',
-    panels: [
-      {
-        kind: 'states',
-        title: 'Round success',
-        description: 'Did the last attempt of each round succeed?',
-        unit: 'bool',
-        queries: each(ROUND, `max by (account, collector, round) (${chosen(own.success)})`),
-      },
-      {
-        title: 'Age of the data',
-        description: 'How long ago did the last complete round begin?',
-        unit: 'dtdurations',
-        queries: each(ROUND, `time() - max by (account, collector, round) (${chosen(own.dataTimestamp)})`),
-      },
-      {
-        title: 'Round duration',
-        description: 'How long do rounds take?',
-        unit: 's',
-        queries: each(ROUND, `max by (account, collector, round) (${chosen(own.duration)})`),
-      },
-      {
-        title: 'Consecutive failures',
-        description: 'How many attempts of a round have failed since its last success?',
-        queries: each(ROUND, `max by (account, collector, round) (${chosen(own.consecutiveFailures)})`),
-      },
-      {
-        kind: 'stack',
-        title: 'Unreadable rows and lists',
-        description: 'How many rows or lists could the agent not parse? Should be none.',
-        unit: 'cps',
-        queries: [
-          { legend: '{{collector}} rows', expr: flow(own.rowsRejected, ['collector']) },
-          { legend: '{{collector}} lists', expr: flow(own.listsMissing, ['collector']) },
-        ],
-      },
-      {
-        title: 'Label values beyond caps',
-        description: 'How many label values are summed as __other__?',
-        queries: each('{{family}}', level(seriesDropped, ['family'])),
-      },
-    ],
-  },
-  {
-    title: 'API requests',
-    panels: [
-      {
-        kind: 'stack',
-        title: 'Requests by endpoint',
-        description: 'Which endpoints does the agent call?',
-        unit: 'reqps',
-        queries: each('{{endpoint}}', flow(own.requests, ['endpoint'])),
-      },
-      {
-        kind: 'stack',
-        title: 'Requests by outcome',
-        description: 'How do requests end? Anything but ok delays data.',
-        unit: 'reqps',
-        queries: each('{{outcome}}', flow(own.requests, ['outcome'])),
-      },
-      {
-        title: 'Rate-limited requests',
-        description: 'How many requests are answered with 429?',
-        unit: 'reqps',
-        queries: each('{{account}}', flow(own.requests, ['account'], { outcome: 'rate_limited' })),
-      },
-      {
-        title: 'Request duration, p95',
-        description: 'How long does the service take to respond, all accounts together?',
-        unit: 's',
-        queries: each(
-          '{{endpoint}}',
-          `histogram_quantile(0.95, sum by (endpoint, le) (${rate(ofAgent('delivery_watch_api_request_duration_seconds', {}, '_bucket'))}))`,
-        ),
-      },
-      {
-        title: 'Bytes received',
-        description: 'How many bytes of responses does the agent receive?',
-        unit: 'Bps',
-        queries: each('{{endpoint}}', flow(own.responseBytes, ['endpoint'])),
-      },
-      {
-        title: 'Budget wait',
-        description:
-          'How many seconds per second do requests wait for the budget? If it exceeds the request rate, the budget is too low.',
-        queries: each('{{account}}', flow(own.budgetWait, ['account'])),
-      },
-      {
-        title: 'Requests left today',
-        description: 'Does the daily budget last until 00:00 UTC?',
-        queries: each('{{account}}', `min by (account) (${chosen(own.budgetRemaining)})`),
-      },
-    ],
-  },
-  {
-    title: 'The event log',
-    isCollapsed: true,
-    panels: [
-      {
-        title: 'Age of the newest event',
-        description: 'How far does the log lag? An idle account has old events, too.',
-        unit: 'dtdurations',
-        queries: each('{{account}}', age(newest, ['account'])),
-      },
-      {
-        kind: 'stack',
-        title: 'Log anomalies',
-        description: 'Were events late, listed twice, or missing?',
-        unit: 'cps',
-        queries: [
-          { legend: 'late', expr: flow(late) },
-          { legend: 'listed twice', expr: flow(duplicates) },
-          { legend: 'gaps', expr: flow(gaps) },
-        ],
-      },
-      {
-        kind: 'stack',
-        title: 'Untracked messages',
-        description: 'For how many messages could the lifecycle not be tracked, and why?',
-        unit: 'cps',
-        queries: each('{{reason}}', flow(untracked, ['reason'])),
-      },
-    ],
-  },
-  {
-    title: 'The agent’s own alerts',
-    isCollapsed: true,
-    panels: [
-      {
-        title: 'Alerts',
-        description: 'Which alerts of the agent are pending or firing? Needs alerts.enabled.',
-        queries: each('{{alert}} {{state}}', level(alertingFamilies.alerts, ['alert', 'state'])),
-      },
-      {
-        kind: 'stack',
-        title: 'Notifications',
-        description:
-          'Are notifications delivered? failed: retried; dropped: not retried. Needs alerts.enabled and a notifier.',
-        unit: 'cps',
-        queries: each(
-          '{{notifier}} {{outcome}}',
-          `sum by (notifier, outcome) (${rate(series(alertingFamilies.notifications, { job: /$job/, instance: /$instance/ }))})`,
-        ),
-      },
-    ],
-  },
-  {
-    title: 'The process',
-    isCollapsed: true,
-    panels: [
-      {
-        title: 'Memory',
-        description: 'How much memory does the agent use, and how much of it is heap?',
-        unit: 'bytes',
-        queries: [
-          { legend: '{{instance}} resident', expr: ofAgent('process_resident_memory_bytes') },
-          { legend: '{{instance}} heap', expr: ofAgent('nodejs_heap_size_used_bytes') },
-        ],
-      },
-      {
-        title: 'CPU',
-        description: 'How much CPU does the agent use? 100 % is one core.',
-        unit: 'percentunit',
-        queries: each('{{instance}}', rate(ofAgent('process_cpu_seconds_total'))),
-      },
-      {
-        title: 'Event-loop delay, p99',
-        description: 'How long is the event loop blocked?',
-        unit: 's',
-        queries: each('{{instance}}', ofAgent('nodejs_eventloop_lag_p99_seconds')),
-      },
-      {
-        title: 'Garbage collection',
-        description: 'Which share of time does garbage collection take?',
-        unit: 'percentunit',
-        queries: each('{{instance}} {{kind}}', rate(ofAgent('nodejs_gc_duration_seconds', {}, '_sum'))),
-      },
-      {
-        title: 'Restarts per hour',
-        description: 'How often does the agent restart?',
-        queries: each('{{instance}}', `changes(${ofAgent('process_start_time_seconds')}[1h])`),
-      },
-      {
-        kind: 'table',
-        title: 'Versions',
-        description: 'Which versions are running?',
-        queries: each('{{version}}', `count by (version, node_version) (${ofAgent('delivery_watch_build_info')})`),
-      },
-    ],
-  },
+export const agentDashboard = (settings: Settings): readonly RowSpec[] => [
+  { title: 'At a glance', panels: stats },
+  { title: 'Freshness and completeness', panels: freshness(settings) },
+  { title: 'API requests', panels: api(settings) },
+  { title: 'The event log', isCollapsed: true, panels: eventLog(settings) },
+  { title: 'The agent’s own alerts', isCollapsed: true, panels: alerting },
+  { title: 'The process', isCollapsed: true, panels: processes },
 ];

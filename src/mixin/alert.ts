@@ -16,16 +16,20 @@ export interface Alert {
   readonly severity: Severity;
   /** PromQL without the hold. Its value is never below zero: a held alert has the value -1. */
   readonly expr: string;
+  /** Labels of the expression, besides those that tell accounts apart. */
+  readonly labels?: readonly string[];
   /** How long it must be true, as Prometheus writes durations. Default: fires at once. */
   readonly for?: string;
   /** How long it goes on firing when it is no longer true. Default `15m`: longer than it takes DeliveryAgentDown to fire. */
   readonly keepFiringFor?: string;
-  /** Whose data it judges. While the agent can't read that, an alert that fires goes on firing. */
+  /** Whose data it judges. While no replica can read that, an alert that fires goes on firing, and none begins. */
   readonly collector?: 'flow_control' | 'dlq' | 'events';
-  /** Besides: PromQL of series that go on firing while it gives them, by the labels `on`. */
-  readonly heldBy?: { readonly on: readonly string[]; readonly expr: string };
+  /** PromQL of the accounts that it can judge now, as far as `collector` is read: an alert on windows needs whole ones. */
+  readonly judged?: string;
+  /** Besides: PromQL of series that go on firing while it gives them, by the account and `labels`. */
+  readonly heldBy?: string;
   /** Labels that the expression can't give. */
-  readonly labels?: Readonly<Record<string, string>>;
+  readonly given?: Readonly<Record<string, string>>;
   /** One line, without numbers: what is wrong, and where. May use `$labels`. */
   readonly summary: string;
   /** A sentence or two with the value, humanised. */

@@ -1,6 +1,7 @@
 import { DASHBOARDS } from './alert.ts';
 import { dashboardSpecs } from './dashboard-json.ts';
-import { alertGroups, PLACES, records } from './rules.ts';
+import { SETTINGS } from './printed-dashboards.ts';
+import { alertGroups, DEFAULTS, records } from './rules.ts';
 
 const cell = (text: string) => text.replace(/\{\{ \$labels\.(\w+) \}\}/g, '*$1*').replaceAll('|', '\\|');
 const table = (head: readonly string[], rows: readonly (readonly string[])[]) =>
@@ -25,7 +26,7 @@ export function dashboardsReference(): string {
     `\`dashboards/${name}.json\`, uid \`${DASHBOARDS[name as keyof typeof DASHBOARDS]}\`. ${description}`,
     table(
       ['row', 'panel', 'question'],
-      rows.flatMap(row => row.panels.map(panel => [row.title, panel.title, panel.description])),
+      rows(SETTINGS).flatMap(row => row.panels.map(panel => [row.title, panel.title, panel.description])),
     ),
   ]);
   const sections = [
@@ -33,14 +34,25 @@ export function dashboardsReference(): string {
     '# Dashboards and alerts',
     '`src/mixin` generates everything in `dashboards/` from the metric families.',
     '## Install',
-    `Prometheus 2.42 or newer: list \`dashboards/rules/*.yaml\` under \`rule_files\`. The rules expect the scrape job \`delivery-watch\`. Links in the alerts point to \`${PLACES.runbooks}\` and \`${PLACES.grafana}\`; replace them with yours:`,
-    `\`\`\`console\n$ sed -i 's#${PLACES.runbooks}#https://wiki.example.org/runbooks#; s#${PLACES.grafana}#https://grafana.example.org#' dashboards/rules/alerting.yaml\n\`\`\``,
-    'Grafana: import `dashboards/*.json`, or copy them to its provisioning folder. Variables select data source, job, instance and account.',
+    'Prometheus 2.42 or newer: print the rules with your objectives, scrape job and links, and list the file under `rule_files`.',
+    '```console\n$ delivery-watch rules print --config config.yaml --job delivery-watch --runbooks https://wiki.example.org/runbooks --grafana https://grafana.example.org > /etc/prometheus/rules/delivery-watch.yaml\n```',
+    `\`dashboards/rules/*.yaml\` is what it prints by default: the job \`${DEFAULTS.job}\`, placeholders for links, an objective of 99 % over 30 days, and no configured alerts. Each alert links to NAME.md in the folder of the runbooks: [runbooks/](runbooks/) has them.`,
+    'Grafana 10 or newer: import `dashboards/*.json`, or copy them to its provisioning folder. Variables select data source, job, instance and account. With your objectives, names and links:',
+    '```console\n$ delivery-watch dashboards print --dir dashboards --config config.yaml --runbooks https://wiki.example.org/runbooks --traces https://tempo.example.org/search\n```',
+    'Without `--dir`, one JSON object with the three dashboards is printed. `--job` chooses a scrape job at first. `--grafana` makes links between dashboards absolute. `--config` gives the objectives: their lines, thresholds and window. The hidden variables `runbooks` and `traces` hold the addresses; change them in the settings of a dashboard.',
+    'To open a trace from a dot of “Time to deliver”, scrape with exemplars (Prometheus: `--enable-feature=exemplar-storage`) and set `exemplarTraceIdDestinations` of the data source to the label `trace_id`.',
+    'The first screen needs the rules: without them State says NO RULES. “Least budget left” adds up recorded hours. Where Prometheus keeps less than the objective’s window, the column “over” of the accounts says how many days it has; set `--storage.tsdb.retention.time` to the window or more.',
+    'Graphs of many lines show the ten with the highest peak in the range that is shown. Single numbers are sums of counts, or the worst account with its name; no number is a mean of accounts.',
     '## Alerts',
-    'Stale data is withdrawn and counters stop: to a rule both look like recovery. So `DeliveryBlind` fires first, and a firing alert keeps firing until data returns. Its description then says so. Unless its rule says otherwise, an alert keeps firing for 15 minutes after its condition ends or scrapes fail: longer than `DeliveryAgentDown` takes to fire.',
-    'Replicas of the agent count the same messages: rules take the maximum of them, never the sum. Alerts on the dead-letter queue cover the whole queue; named filters (`delivery_dlq_filter_*`) have no alerts.',
+    '`critical`: act now. `warning`: today. `info`: worth knowing. [deploy/alertmanager.yml](../deploy/alertmanager.yml) sends one notification per account, and lets a cause silence its consequences.',
+    '**Accounts** are told apart by `cluster`, `namespace`, `job` and `account`, and alerts have these labels and their own, no other. Further labels of targets don’t matter: two environments with an account of the same name need different `cluster`, `namespace` or `job`. Replicas of the agent count the same messages: rules take the highest of them, never the sum.',
+    '**Stale data** is withdrawn, and counters stop: to a rule both look like recovery. So `DeliveryBlind` fires first, no alert begins, and a firing alert keeps firing until data returns. Its description then says so. It ends when the account is removed, or its collector disabled. Unless its rule says otherwise, an alert keeps firing for 15 minutes after its condition ends or scrapes fail: longer than `DeliveryAgentDown` takes to fire.',
+    '**After an outage** the agent counts all that happened meanwhile at once. That is no burst: a window that began in the outage is left out, in each replica by itself, and an alert that needs it neither begins nor ends. A window that holds the whole outage is judged. Nor does Prometheus know how an agent fared before its first scrape: beside an agent that has counted for longer, a new Prometheus judges each window once it is full.',
+    '**Objectives** are those of the agent’s configuration, per account (`delivery_objective_ratio`, `delivery_objective_window_seconds`). Those that the rules were printed with count for agents that show none. Burn rates are of 30 days; a shorter objective has proportionally lower limits, but never below 1.',
+    'Alerts on the dead-letter queue cover the whole queue; named filters (`delivery_dlq_filter_*`) have no alerts.',
     ...alerts,
     '## Recording rules',
+    'Levels: `replica`: all labels of the target; `account`: `cluster`, `namespace`, `job`, `account`. `increase` and `ratio_increase` end with the length of the window. `not_whole` marks replicas in which a window is left out.',
     table(
       ['series', 'expression'],
       records.map(({ record, expr }) => [`\`${record}\``, `\`${expr}\``]),

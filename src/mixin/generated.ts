@@ -1,19 +1,20 @@
 import { renamedTable } from '../metrics/renamed.ts';
-import { DASHBOARDS } from './alert.ts';
-import { toDashboard } from './dashboard-json.ts';
 import { dashboardsReference } from './dashboards-reference.ts';
 import { metricsReference } from './metrics-reference.ts';
+import { printedDashboards } from './printed-dashboards.ts';
 import { ruleFiles } from './rules.ts';
 
 /** Every file that is derived from the metric families, by its path in the repository. */
 export function generatedFiles(): Readonly<Record<string, string>> {
-  const names = Object.keys(DASHBOARDS) as (keyof typeof DASHBOARDS)[];
   return {
     'docs/metrics.md': metricsReference(),
     'docs/dashboards.md': dashboardsReference(),
     ...Object.fromEntries(Object.entries(ruleFiles()).map(([name, text]) => [`dashboards/rules/${name}`, text])),
     ...Object.fromEntries(
-      names.map(name => [`dashboards/${name}.json`, `${JSON.stringify(toDashboard(name), null, 2)}\n`]),
+      Object.entries(printedDashboards()).map(([name, dashboard]) => [
+        `dashboards/${name}`,
+        `${JSON.stringify(dashboard, null, 2)}\n`,
+      ]),
     ),
   };
 }

@@ -1,94 +1,132 @@
-import { highest, increase, latest, type RecordingRule, rate, series, total } from '../alerts/promql.ts';
+import { highest, highestOf, increase, perReplica, series } from '../alerts/promql.ts';
 import { dlq } from '../collectors/dlq/dlq.ts';
 import { events } from '../collectors/events/events.ts';
 import { flowControl } from '../collectors/flow-control.ts';
-import { formatLe } from '../metrics/family.ts';
 import type { Alert } from './alert.ts';
+import { BAD, badRatio, budget, counted, objectiveWindow } from './message-records.ts';
+import { ifWhole, judgedIn, type Window } from './windows.ts';
 
-/** 99 % of messages are to be delivered: shares of failed ones that spend the budget of 30 days 14.4 and 6 times too fast. */
-const FAST_BURN = 0.144;
-const SLOW_BURN = 0.06;
-/** Seconds after its due time within which a message is on time. */
-const ON_TIME = 300;
+const { total: logged, inFlight, newest, gaps } = events.families;
 
-const { finished, total: logged, timeToDeliver, newest, gaps } = events.families;
+/** Fewer bad messages than these in the long window are not told, whatever share they are. */
+const FEWEST = 10;
 
-/** Failed messages, or failed and delivered ones: cancelled ones say nothing of deliveries. */
-const failed = (of: (selector: string) => string) => total(finished, of, { where: { outcome: 'failed' } });
-const judged = (of: (selector: string) => string) => total(finished, of, { where: { outcome: /delivered|failed/ } });
+/**
+ * Two windows in which an error budget burns too fast: the long one says that it matters, the short one that it goes on.
+ * `times`: as fast as the budget of 30 days may burn.
+ */
+interface Burn {
+  readonly times: number;
+  readonly long: Window;
+  readonly short: Window;
+}
+const FAST: readonly Burn[] = [
+  { times: 14.4, long: '1h', short: '5m' },
+  { times: 6, long: '6h', short: '30m' },
+];
+const SLOW: readonly Burn[] = [
+  { times: 3, long: '1d', short: '2h' },
+  { times: 1, long: '3d', short: '6h' },
+];
 
-const errorRatio = (window: string): RecordingRule => ({
-  record: `account:delivery_messages_failed_per_finished:ratio_rate${window}`,
-  expr: `${failed(rate(window))} / ${judged(rate(window))}`,
-});
+const MONTH = 30 * 86_400;
 
-const finishedInAnHour: RecordingRule = {
-  record: 'account:delivery_messages_finished:increase1h',
-  expr: judged(increase('1h')),
-};
-const ratios = { '5m': errorRatio('5m'), '30m': errorRatio('30m'), '1h': errorRatio('1h'), '6h': errorRatio('6h') };
+/**
+ * The share of bad messages above which the budget burns too fast. Of an objective over a shorter time the same share of its
+ * budget is spent at a lower rate, but never at one that it can stand for ever; of a lax one, when nearly all are bad.
+ */
+const limit = (objective: keyof typeof BAD, times: number) =>
+  `clamp_max(clamp_min(${times} * ${objectiveWindow} / ${MONTH}, 1) * ${budget(objective)}, 0.9)`;
 
-export const messageRecords: readonly RecordingRule[] = [...Object.values(ratios), finishedInAnHour];
+function burns(objective: keyof typeof BAD, pairs: readonly Burn[]): Pick<Alert, 'expr' | 'judged' | 'collector'> {
+  const each = pairs.map(({ times, long, short }) => {
+    const [ofLong, ofShort, most] = [badRatio(objective, long), badRatio(objective, short), limit(objective, times)];
+    return {
+      burns: `(${ofLong} > ${most} and ${ofShort} > ${most} and ${counted(BAD[objective], long)} >= ${FEWEST})`,
+      // That it does not go on is certain without the long window.
+      isDecided: `(${ofLong} and ${ofShort} or (${ofShort} unless ${ofShort} > ${most}))`,
+    };
+  });
+  return {
+    collector: 'events',
+    expr: each.map(({ burns }) => burns).join('\nor '),
+    judged: `(${each.map(({ isDecided }) => isDecided).join(' and ')})`,
+  };
+}
 
-const inState = (state: string, of: (selector: string) => string) => total(logged, of, { where: { state } });
-const byDestination = (of: (selector: string) => string, state: RegExp | string) =>
-  total(logged, of, { where: { state, destination: /.+/ }, keep: ['destination'] });
+/** The highest of the replicas that have seen a whole window. `labels`: those of the vector, besides the target's. */
+const whole = (expr: string, window: Window, labels: readonly string[] = []) =>
+  highestOf(`(${expr}) ${ifWhole(window, labels)}`, labels);
 
-const timed = (suffix: '_bucket' | '_count') =>
-  total(timeToDeliver, rate('30m'), { suffix, where: suffix === '_bucket' ? { le: formatLe(ON_TIME) } : {} });
+const inState = (state: string | RegExp, window: Window) => perReplica(logged, increase(window), { where: { state } });
+const byDestination = (state: string | RegExp, window: Window) =>
+  perReplica(logged, increase(window), { where: { state, destination: /.+/ }, keep: ['destination'] });
 
 /** What the event log says of deliveries. */
 export const messageAlerts: readonly Alert[] = [
   {
-    name: 'DeliveryDlqArrivalRatioHigh',
-    severity: 'critical',
-    collector: 'events',
-    expr: `${failed(increase('10m'))} / ${judged(increase('10m'))} > 0.05\nand ${failed(increase('10m'))} >= 10`,
-    for: '5m',
-    summary: 'High failure rate in {{ $labels.account }}: messages go to the dead-letter queue.',
-    description:
-      '{{ $value | humanizePercentage }} of the messages that finished in {{ $labels.account }} in the last 10 minutes failed permanently.',
-    dashboard: 'overview',
-  },
-  {
     name: 'DeliveryErrorBudgetFastBurn',
     severity: 'critical',
-    collector: 'events',
-    expr: `${ratios['1h'].record} > ${FAST_BURN}\nand ${ratios['5m'].record} > ${FAST_BURN}\nand ${finishedInAnHour.record} > 50`,
+    ...burns('delivered', FAST),
     for: '2m',
     keepFiringFor: '12m',
-    summary: '{{ $labels.account }} is burning its 30-day error budget fast: exhausted in two days.',
+    summary: '{{ $labels.account }} is burning its error budget fast: messages fail.',
     description:
-      '{{ $value | humanizePercentage }} of the messages of {{ $labels.account }} failed in the last hour; the objective is 1%.',
+      '{{ $value | humanizePercentage }} of the messages of {{ $labels.account }} failed in the last hour, or six hours. At this rate the error budget of its objective is spent within days.',
     dashboard: 'overview',
   },
   {
     name: 'DeliveryErrorBudgetSlowBurn',
     severity: 'warning',
-    collector: 'events',
-    expr: `${ratios['6h'].record} > ${SLOW_BURN}\nand ${ratios['30m'].record} > ${SLOW_BURN}\nand ${finishedInAnHour.record} > 20`,
+    ...burns('delivered', SLOW),
     for: '15m',
-    summary: '{{ $labels.account }} is burning its 30-day error budget: exhausted in five days.',
+    summary: '{{ $labels.account }} is burning its error budget slowly: messages fail.',
     description:
-      '{{ $value | humanizePercentage }} of the messages of {{ $labels.account }} failed in the last six hours; the objective is 1%.',
+      '{{ $value | humanizePercentage }} of the messages of {{ $labels.account }} failed in the last day, or three days. At this rate it misses its objective.',
     dashboard: 'overview',
   },
   {
-    name: 'DeliveryLatencyHigh',
+    name: 'DeliveryOnTimeBudgetFastBurn',
+    severity: 'critical',
+    ...burns('on_time', FAST),
+    for: '2m',
+    keepFiringFor: '12m',
+    summary: '{{ $labels.account }} is burning its error budget fast: messages are late.',
+    description:
+      'In the last hour, or six hours, {{ $value | humanizePercentage }} as many messages of {{ $labels.account }} missed their on-time target as finished. At this rate the error budget of its objective is spent within days.',
+    dashboard: 'overview',
+  },
+  {
+    name: 'DeliveryOnTimeBudgetSlowBurn',
+    severity: 'warning',
+    ...burns('on_time', SLOW),
+    for: '15m',
+    summary: '{{ $labels.account }} is burning its error budget slowly: messages are late.',
+    description:
+      'In the last day, or three days, {{ $value | humanizePercentage }} as many messages of {{ $labels.account }} missed their on-time target as finished. At this rate it misses its objective.',
+    dashboard: 'overview',
+  },
+  {
+    name: 'DeliveryDlqArrivalRatioHigh',
     severity: 'warning',
     collector: 'events',
-    expr: `1 - ${timed('_bucket')} / ${timed('_count')} > 0.05\nand ${total(timeToDeliver, increase('30m'), { suffix: '_count' })} > 50`,
-    for: '15m',
-    summary: 'High delivery latency in {{ $labels.account }}.',
+    expr: `${badRatio('delivered', '5m')} > 5 * ${budget('delivered')}\nand ${counted('failed', '5m')} >= ${FEWEST}`,
+    judged: badRatio('delivered', '5m'),
+    for: '5m',
+    summary: 'High failure rate in {{ $labels.account }}: messages go to the dead-letter queue.',
     description:
-      '{{ $value | humanizePercentage }} of the messages delivered in {{ $labels.account }} in the last 30 minutes took longer than five minutes.',
+      '{{ $value | humanizePercentage }} of the messages that finished in {{ $labels.account }} in the last five minutes failed permanently.',
     dashboard: 'overview',
   },
   {
     name: 'DeliveryRetryRatioHigh',
     severity: 'warning',
     collector: 'events',
-    expr: `${inState('retry', increase('15m'))} / ${inState('active', increase('15m'))} > 0.25\nand ${inState('active', increase('15m'))} > 40`,
+    expr: whole(
+      `${inState('retry', '15m')} / ${inState('active', '15m')} > 0.25 and ${inState('active', '15m')} > 40`,
+      '15m',
+    ),
+    judged: judgedIn('15m'),
     for: '15m',
     summary: 'High retry rate in {{ $labels.account }}.',
     description:
@@ -99,25 +137,32 @@ export const messageAlerts: readonly Alert[] = [
     name: 'DeliveryStalled',
     severity: 'critical',
     collector: 'events',
-    expr: `${inState('created', increase('30m'))} > 20\nand ${total(finished, increase('30m'))} == 0`,
+    // Messages that wait for their time are not overdue.
+    expr: `${counted('overdue', '30m')} >= ${FEWEST}\nand ${counted('finished', '30m')} == 0`,
+    judged: counted('finished', '30m'),
     for: '10m',
-    summary: '{{ $labels.account }}: messages arriving, none completing.',
+    // When publishers give up, too, no more messages become overdue.
+    heldBy: `${highest(inFlight)} > 0 and ${counted('finished', '30m')} == 0`,
+    summary: '{{ $labels.account }}: messages are due, none completing.',
     description:
-      '{{ $value | printf "%.0f" }} messages were created in {{ $labels.account }} in the last 30 minutes; none was delivered, failed or cancelled.',
+      '{{ $value | printf "%.0f" }} messages of {{ $labels.account }} missed their on-time target in the last 30 minutes; none was delivered or failed.',
     dashboard: 'overview',
   },
   {
     name: 'DeliveryDestinationFailing',
     severity: 'warning',
     collector: 'events',
-    expr: `${byDestination(increase('15m'), 'error')} / ${byDestination(increase('15m'), /delivered|error/)} > 0.5\nand ${byDestination(increase('15m'), 'error')} >= 10`,
+    labels: ['destination'],
+    expr: whole(
+      `${byDestination('error', '15m')} / ${byDestination(/delivered|error/, '15m')} > 0.5 and ${byDestination('error', '15m')} >= ${FEWEST}`,
+      '15m',
+      ['destination'],
+    ),
+    judged: judgedIn('15m'),
     for: '5m',
     // Retries come further and further apart: that nothing is tried is no recovery. A delivery is,
     // and is seen for longer than the alert goes on firing.
-    heldBy: {
-      on: ['job', 'account', 'destination'],
-      expr: `${byDestination(increase('30m'), 'delivered')} == 0`,
-    },
+    heldBy: `${highestOf(byDestination('delivered', '30m'), ['destination'])} == 0`,
     summary: 'Destination {{ $labels.destination }} of {{ $labels.account }} is failing.',
     description:
       '{{ $value | humanizePercentage }} of the delivery attempts to {{ $labels.destination }} in {{ $labels.account }} in the last 15 minutes failed. Resolves when a message is delivered there again.',
@@ -126,7 +171,7 @@ export const messageAlerts: readonly Alert[] = [
   {
     name: 'DeliveryEventLogGap',
     severity: 'warning',
-    expr: `${highest(increase('1h')(series(gaps)))} > 0`,
+    expr: `${highest(gaps, increase('1h'))} > 0`,
     summary: 'Gap in the event log of {{ $labels.account }}.',
     description:
       'Gaps in the event log of {{ $labels.account }} in the last hour: {{ $value | printf "%.0f" }}. Counters of events are too low.',
@@ -137,7 +182,7 @@ export const messageAlerts: readonly Alert[] = [
     severity: 'warning',
     collector: 'events',
     // Entries and waitlists move only because messages do, and then there are events; an account at rest has neither.
-    expr: `time() - ${highest(latest(series(newest)))} > 900\nand on (job, account) (${highest(increase('15m')(series(dlq.families.entered)))} > 0 or max without (instance, pod, replica, flow_control_key) (changes(${series(flowControl.families.waitlistSize)}[15m])) > 0)`,
+    expr: `time() - ${highest(newest)} > 900\nand (${highest(dlq.families.entered, increase('15m'))} > 0 or ${highestOf(`changes(${series(flowControl.families.waitlistSize)}[15m])`)} > 0)`,
     for: '5m',
     summary: 'The event log of {{ $labels.account }} has no new events although messages move.',
     description:

@@ -4,7 +4,7 @@ import { autoCancelFamilies } from '../metrics/auto-cancel.ts';
 import type { Family } from '../metrics/family.ts';
 import { objectiveFamilies } from '../metrics/objectives.ts';
 import { accountInfoFamily, ownFamilies } from '../metrics/own.ts';
-import { agentFamilies } from './panel.ts';
+import { agentFamilies } from './queries.ts';
 
 function metricsTable(families: readonly Family[], lead: readonly string[]): string {
   const rows = families.map(({ name, type, labels, help }) => {

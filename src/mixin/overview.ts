@@ -1,219 +1,239 @@
-import { lowest } from '../alerts/promql.ts';
+import { highestOf } from '../alerts/promql.ts';
+import { accountPlan } from '../collectors/account-plan.ts';
 import { dlq } from '../collectors/dlq/dlq.ts';
 import { events } from '../collectors/events/events.ts';
 import { flowControl } from '../collectors/flow-control.ts';
-import { ownFamilies } from '../metrics/own.ts';
-import { age, chosen, each, flow, level, one, quantile, type RowSpec, rise } from './panel.ts';
+import { formatDuration } from '../kit/duration.ts';
+import { ofRow, ofSeries, TRACES } from './dashboard-links.ts';
+import { firstScreen } from './first-screen.ts';
+import { each, type PanelSpec, type RowSpec, type Settings } from './panel.ts';
+import { ACCOUNT_LEGEND, age, chosen, flow, highestTen, inHours, level, quantile, rise } from './queries.ts';
 
 const { total, finished, timeToDeliver, queueWait, attempt, attempts, inFlight, oldestInFlight, overdue } =
   events.families;
-const { messages, oldestEntered } = dlq.families;
 const { waitlistSize, parallelismInUse, parallelismLimit, rateUsed, rateLimit, paused } = flowControl.families;
 
-const FAILED = { outcome: 'failed' };
-const DELIVERED = { outcome: 'delivered' };
-const JUDGED = { outcome: /delivered|failed/ };
-const perKey = ['account', 'flow_control_key'] as const;
-const KEY = '{{account}} {{flow_control_key}}';
+const outcome = (is: string | RegExp) => ({ keep: ['account'], where: { outcome: is } }) as const;
+const state = (is: string) => ({ keep: ['account'], where: { state: is } }) as const;
+const perKey = { keep: ['account', 'flow_control_key'] } as const;
+const KEY = `${ACCOUNT_LEGEND} {{flow_control_key}}`;
+const PER_TEN = 'The ten with the highest peak.';
 
-/** Deliveries: rate, errors, duration, saturation. */
-export const overview: readonly RowSpec[] = [
+const rate: readonly PanelSpec[] = [
   {
-    title: 'At a glance',
-    panels: [
+    kind: 'stack',
+    title: 'Ended messages',
+    description:
+      'How many messages end per second, by outcome? Shortly after a mark “Catching up”, the rate includes what ended while the agent was blind.',
+    unit: 'messages/s',
+    queries: each('{{outcome}}', flow(finished, { keep: ['outcome'] })),
+  },
+  {
+    kind: 'stack',
+    title: 'Events by state',
+    description: 'Which events does the log list? Each event is counted once.',
+    unit: 'events/s',
+    queries: each('{{state}}', flow(total, { keep: ['state'] })),
+  },
+  {
+    title: 'Delivered by destination',
+    description: `Which destinations get messages? ${PER_TEN} No lines if events.destination is none.`,
+    unit: 'messages/s',
+    queries: each(
+      '{{destination}}',
+      highestTen(flow(finished, { keep: ['destination'], where: { outcome: 'delivered', destination: /.+/ } })),
+    ),
+    hasManyLines: true,
+    noValue: 'events.destination is none, or nothing was delivered',
+  },
+  {
+    title: 'Failed by destination',
+    description: `At which destinations do messages fail permanently? ${PER_TEN} No lines if events.destination is none.`,
+    unit: 'messages/s',
+    queries: each(
+      '{{destination}}',
+      highestTen(flow(finished, { keep: ['destination'], where: { outcome: 'failed', destination: /.+/ } })),
+    ),
+    hasManyLines: true,
+    noValue: 'events.destination is none, or nothing failed',
+  },
+];
+
+const errors = ({ places, expected: { delivered } }: Settings): readonly PanelSpec[] => [
+  {
+    title: 'Failing share',
+    description: `Which share of ended messages failed permanently? ${PER_TEN} Lines: the error budget, and 14.4 times as fast.`,
+    unit: 'share',
+    queries: each(
+      ACCOUNT_LEGEND,
+      highestTen(`${flow(finished, outcome('failed'))} / (${flow(finished, outcome(/delivered|failed/))} > 0)`),
+    ),
+    hasManyLines: true,
+    thresholds: { warning: 1 - delivered, critical: 14.4 * (1 - delivered), calm: 'transparent' },
+    links: ofSeries(places, ['overview', 'dlq']),
+    noValue: 'no message ended',
+  },
+  {
+    title: 'Retry ratio',
+    description: `Which share of delivery attempts leads to a retry? It rises before the dead-letter queue grows. ${PER_TEN}`,
+    unit: 'share',
+    queries: each(ACCOUNT_LEGEND, highestTen(`${flow(total, state('retry'))} / (${flow(total, state('active'))} > 0)`)),
+    hasManyLines: true,
+    thresholds: { warning: 0.1, critical: 0.25, calm: 'transparent' },
+    links: ofSeries(places, ['overview']),
+    noValue: 'no attempt was made',
+  },
+];
+
+const time = ({ places, expected }: Settings): readonly PanelSpec[] => [
+  {
+    kind: 'heatmap',
+    title: 'Time to deliver',
+    description:
+      'How long does delivery take from when a message is due, retries included? Dots are messages with a trace.',
+    unit: 'seconds',
+    queries: each('{{le}}', rise(timeToDeliver, '$__rate_interval', { keep: ['le'], suffix: '_bucket' })),
+    links: [TRACES],
+    noValue: 'no message was delivered',
+  },
+  {
+    title: 'Not on time',
+    description: `Which share of messages had not ended when they were to, by default ${formatDuration(expected.onTimeWithin)} after they were due? Counted when that time is over, so that messages which hang show, too. ${PER_TEN} Line: what the objective allows.`,
+    unit: 'share',
+    queries: each(
+      ACCOUNT_LEGEND,
+      highestTen(`clamp_max(${flow(overdue, { keep: ['account'] })} / (${flow(finished, outcome(/.+/))} > 0), 1)`),
+    ),
+    hasManyLines: true,
+    thresholds: { warning: 1 - expected.onTime, critical: 14.4 * (1 - expected.onTime), calm: 'transparent' },
+    links: [...ofSeries(places, ['overview']), TRACES],
+    noValue: 'no message ended',
+  },
+  {
+    title: 'Queue wait',
+    description: 'How long do messages wait from when they are due to their first attempt?',
+    unit: 'seconds',
+    queries: [
+      { legend: 'p50', expr: quantile(0.5, queueWait) },
+      { legend: 'p95', expr: quantile(0.95, queueWait) },
+    ],
+    noValue: 'no attempt was made',
+  },
+  {
+    title: 'Attempt duration, p95',
+    description: 'How long do destinations take to respond, by result?',
+    unit: 'seconds',
+    queries: each('{{result}}', quantile(0.95, attempt, ['result'])),
+    noValue: 'no attempt ended',
+  },
+  {
+    title: 'Attempts per message',
+    description: 'How many attempts does a message take on average, by outcome?',
+    unit: 'number',
+    queries: each(
+      '{{outcome}}',
+      `${flow(attempts, { keep: ['outcome'], suffix: '_sum' })} / (${flow(attempts, { keep: ['outcome'], suffix: '_count' })} > 0)`,
+    ),
+    noValue: 'no message ended',
+  },
+  {
+    title: 'Oldest in flight',
+    description: `How old is the oldest message that has not ended? Messages may be scheduled for later. ${PER_TEN}`,
+    unit: 'hours',
+    queries: each(ACCOUNT_LEGEND, highestTen(inHours(age(oldestInFlight)))),
+    hasManyLines: true,
+    links: ofSeries(places, ['overview']),
+    noValue: 'nothing is in flight',
+  },
+];
+
+const used = (part: string, whole: string) => `${part} / (${whole} > 0)`;
+const limit = (name: string) => {
+  const family = accountPlan.families[name];
+  if (!family) throw new RangeError(`the plan has no limit ${name}`);
+  return highestOf(chosen(family));
+};
+const NEARLY = { warning: 0.8, critical: 0.95 };
+
+const saturation = ({ places }: Settings): readonly PanelSpec[] => [
+  {
+    title: 'In flight',
+    description: `How many messages are created but not ended? ${PER_TEN}`,
+    queries: each(ACCOUNT_LEGEND, highestTen(level(inFlight, { keep: ['account'] }))),
+    hasManyLines: true,
+    links: ofSeries(places, ['overview']),
+  },
+  {
+    title: 'Waitlists',
+    description: `How many messages wait on flow-control keys? ${PER_TEN}`,
+    queries: each(KEY, highestTen(level(waitlistSize, perKey))),
+    hasManyLines: true,
+    noValue: 'there are no flow-control keys',
+  },
+  {
+    title: 'Parallelism used',
+    description: `How much of a flow-control key’s parallelism is used? ${PER_TEN} Only where the service reports it.`,
+    unit: 'share',
+    queries: each(KEY, highestTen(used(level(parallelismInUse, perKey), level(parallelismLimit, perKey)))),
+    hasManyLines: true,
+    noValue: 'not reported by the service',
+  },
+  {
+    title: 'Rate used',
+    description: `How much of a flow-control key’s rate limit is used in its current period? ${PER_TEN} Only where the service reports it.`,
+    unit: 'share',
+    queries: each(KEY, highestTen(used(level(rateUsed, perKey), level(rateLimit, perKey)))),
+    hasManyLines: true,
+    noValue: 'not reported by the service',
+  },
+  {
+    title: 'Paused keys',
+    description: `How many flow-control keys are paused? ${PER_TEN} Only where the service reports it.`,
+    queries: each(ACCOUNT_LEGEND, highestTen(level(paused, { keep: ['account'] }))),
+    hasManyLines: true,
+    noValue: 'not reported by the service',
+  },
+  {
+    kind: 'table',
+    title: 'Plan limits used',
+    description:
+      'How much of its plan’s limits does each account use? Messages: created in the last 24 hours, of the requests a day. Empty: unlimited, or unknown because the account’s limits are neither configured nor in the record of a token reset.',
+    unit: 'share',
+    labels: { account: 'Account' },
+    columns: [
       {
-        kind: 'stat',
-        title: 'Delivered (24 h)',
-        description:
-          'Which share of the messages that ended in the last 24 hours was delivered? Cancelled messages do not count.',
-        unit: 'percentunit',
-        queries: one(`${rise(finished, '24h', [], DELIVERED)} / ${rise(finished, '24h', [], JUDGED)}`),
-        thresholds: { warning: 0.99, critical: 0.95 },
+        title: 'Messages a day',
+        unit: 'share',
+        expr: used(rise(total, '24h', state('created')), limit('requests_per_day')),
+        thresholds: NEARLY,
+        bar: { full: 1 },
       },
       {
-        kind: 'stat',
-        title: 'Error budget left (30 d)',
-        description:
-          'How much of the 30-day error budget of a 99 % objective is left? Below 0 the objective is missed.',
-        unit: 'percentunit',
-        queries: one(`1 - ${rise(finished, '30d', [], FAILED)} / ${rise(finished, '30d', [], JUDGED)} / 0.01`),
-        thresholds: { warning: 0.5, critical: 0 },
+        title: 'Parallelism',
+        unit: 'share',
+        expr: used(level(parallelismInUse, { keep: ['account'] }), limit('global_parallelism')),
+        thresholds: NEARLY,
+        bar: { full: 1 },
       },
       {
-        kind: 'stat',
-        title: 'Time to deliver, p95 (1 h)',
-        description: 'Within which time were 95 % of the messages of the last hour delivered, retries included?',
-        unit: 's',
-        queries: one(`histogram_quantile(0.95, ${rise(timeToDeliver, '1h', ['le'], {}, '_bucket')})`),
-        thresholds: { warning: 60, critical: 300 },
-      },
-      {
-        kind: 'stat',
-        title: 'In flight',
-        description: 'How many messages are created but not ended?',
-        queries: one(level(inFlight)),
-      },
-      {
-        kind: 'stat',
         title: 'Dead letters',
-        description: 'How many messages are in the dead-letter queues?',
-        queries: one(level(messages)),
-      },
-      {
-        kind: 'stat',
-        title: 'Oldest dead letter',
-        description:
-          'How long has the longest-queued dead letter been in its queue? The service deletes it after the retention.',
-        unit: 'dtdurations',
-        queries: one(`time() - min(${chosen(oldestEntered)})`),
-      },
-      {
-        kind: 'stat',
-        title: 'Alerts firing',
-        description: 'How many delivery-watch alerts are firing? Needs the alerting rules.',
-        queries: one(
-          'count(ALERTS{alertname=~"Delivery.*", alertstate="firing", job=~"$job", account=~"$account|"}) or vector(0)',
-        ),
-        thresholds: { warning: 1, critical: 5 },
-      },
-      {
-        kind: 'stat',
-        title: 'Stale rounds',
-        description: 'How many rounds have stale data? If any, other panels show old numbers or none.',
-        queries: one(`sum(${lowest(chosen(ownFamilies.dataStale))})`),
-        thresholds: { warning: 1, critical: 2 },
+        unit: 'share',
+        expr: used(level(dlq.families.messages, { keep: ['account'] }), limit('dlq_size')),
+        thresholds: NEARLY,
+        bar: { full: 1 },
       },
     ],
+    sortBy: ['Messages a day'],
+    links: { Account: ofRow(places, ['overview', 'dlq']) },
+    noValue: 'the limits of the plan are unknown',
   },
-  {
-    title: 'Rate',
-    panels: [
-      {
-        kind: 'stack',
-        title: 'Ended messages',
-        description: 'How many messages end per second, by outcome?',
-        unit: 'cps',
-        queries: each('{{outcome}}', flow(finished, ['outcome'])),
-      },
-      {
-        kind: 'stack',
-        title: 'Events by state',
-        description: 'Which events does the log list? Each event is counted once.',
-        unit: 'cps',
-        queries: each('{{state}}', flow(total, ['state'])),
-      },
-      {
-        title: 'Delivered by destination',
-        description: 'Which destinations get messages? Top ten; one unnamed line if events.destination is none.',
-        unit: 'cps',
-        queries: each('{{destination}}', `topk(10, ${flow(finished, ['destination'], DELIVERED)})`),
-      },
-      {
-        title: 'Failed by destination',
-        description:
-          'At which destinations do messages fail permanently? Top ten; one unnamed line if events.destination is none.',
-        unit: 'cps',
-        queries: each('{{destination}}', `topk(10, ${flow(finished, ['destination'], FAILED)})`),
-      },
-    ],
-  },
-  {
-    title: 'Errors',
-    panels: [
-      {
-        title: 'Failed messages',
-        description:
-          'Which share of ended messages failed permanently? Lines: the objective of 1 % and the fast-burn threshold.',
-        unit: 'percentunit',
-        queries: each('{{account}}', `${flow(finished, ['account'], FAILED)} / ${flow(finished, ['account'], JUDGED)}`),
-        thresholds: { warning: 0.01, critical: 0.05 },
-      },
-      {
-        title: 'Retry ratio',
-        description: 'Which share of delivery attempts leads to a retry? It rises before the dead-letter queue grows.',
-        unit: 'percentunit',
-        queries: each(
-          '{{account}}',
-          `${flow(total, ['account'], { state: 'retry' })} / ${flow(total, ['account'], { state: 'active' })}`,
-        ),
-        thresholds: { warning: 0.1, critical: 0.25 },
-      },
-    ],
-  },
-  {
-    title: 'Duration',
-    panels: [
-      {
-        kind: 'heatmap',
-        title: 'Time to deliver',
-        description: 'How long does delivery take from when a message is due, retries included?',
-        unit: 's',
-        queries: each('{{le}}', rise(timeToDeliver, '$__rate_interval', ['le'], {}, '_bucket')),
-      },
-      {
-        title: 'Queue wait',
-        description: 'How long do messages wait from when they are due to their first attempt?',
-        unit: 's',
-        queries: [
-          { legend: 'p50', expr: quantile(0.5, queueWait) },
-          { legend: 'p95', expr: quantile(0.95, queueWait) },
-        ],
-      },
-      {
-        title: 'Attempts per message',
-        description: 'How many attempts does a message take on average, by outcome?',
-        queries: each(
-          '{{outcome}}',
-          `${flow(attempts, ['outcome'], {}, '_sum')} / ${flow(attempts, ['outcome'], {}, '_count')}`,
-        ),
-      },
-      {
-        title: 'Attempt duration, p95',
-        description: 'How long do destinations take to respond, by result?',
-        unit: 's',
-        queries: each('{{result}}', quantile(0.95, attempt, ['result'])),
-      },
-      {
-        title: 'Overdue messages',
-        description: 'How many messages per second pass five minutes after they were due without having ended?',
-        unit: 'cps',
-        queries: each('{{account}}', flow(overdue, ['account'])),
-      },
-      {
-        title: 'Oldest message in flight',
-        description: 'How old is the oldest message that has not ended?',
-        unit: 'dtdurations',
-        queries: each('{{account}}', age(oldestInFlight, ['account'])),
-      },
-    ],
-  },
-  {
-    title: 'Saturation',
-    panels: [
-      {
-        title: 'Waitlists',
-        description: 'How many messages wait on flow-control keys? Top ten.',
-        queries: each(KEY, `topk(10, ${level(waitlistSize, perKey)})`),
-      },
-      {
-        title: 'Parallelism used',
-        description:
-          'How much of a flow-control key’s parallelism is used? Top ten; only where the service reports it.',
-        unit: 'percentunit',
-        queries: each(KEY, `topk(10, ${level(parallelismInUse, perKey)} / (${level(parallelismLimit, perKey)} > 0))`),
-      },
-      {
-        title: 'Rate used',
-        description:
-          'How much of a flow-control key’s rate limit is used in the current period? Top ten; only where the service reports it.',
-        unit: 'percentunit',
-        queries: each(KEY, `topk(10, ${level(rateUsed, perKey)} / (${level(rateLimit, perKey)} > 0))`),
-      },
-      {
-        title: 'Paused keys',
-        description: 'How many flow-control keys are paused? Only where the service reports it.',
-        queries: each('{{account}}', level(paused, ['account'])),
-      },
-    ],
-  },
+];
+
+/** Deliveries: is it all right; then rate, errors, time, saturation. */
+export const overview = (settings: Settings): readonly RowSpec[] => [
+  firstScreen(settings),
+  { title: 'Rate', panels: rate },
+  { title: 'Errors', panels: errors(settings) },
+  { title: 'Time', panels: time(settings) },
+  { title: 'Saturation', panels: saturation(settings) },
 ];

@@ -1,6 +1,28 @@
-import { highest, type Matchers, series } from '../alerts/promql.ts';
-import type { Family } from '../metrics/family.ts';
-import { createProcessMetrics } from '../metrics/process.ts';
+import type { Objectives } from '../metrics/objectives.ts';
+import type { Thresholds, Words } from './palette.ts';
+
+/**
+ * How a number is written. `scale`: the least that the axis of a graph shows, so that nothing at all is a line at the bottom
+ * and not at half of 100. Times that axes show are hours or seconds: Grafana's words for durations repeat on neighbouring ticks.
+ */
+export const UNITS = {
+  count: { unit: 'locale', decimals: 0, scale: 5 },
+  number: { unit: 'none', decimals: 1, scale: 2 },
+  'messages/s': { unit: 'suffix: msg/s', decimals: 2, scale: 0.05 },
+  'events/s': { unit: 'suffix: events/s', decimals: 2, scale: 0.05 },
+  'requests/s': { unit: 'reqps', decimals: 2, scale: 0.05 },
+  '/s': { unit: 'suffix: /s', decimals: 2, scale: 0.05 },
+  share: { unit: 'percentunit', decimals: 1, scale: 0.01 },
+  seconds: { unit: 's', decimals: 1, scale: 1 },
+  hours: { unit: 'suffix: h', decimals: 1, scale: 1 },
+  days: { unit: 'suffix: d', decimals: 1, scale: 1 },
+  bytes: { unit: 'bytes', decimals: 1, scale: 1024 },
+  'bytes/s': { unit: 'Bps', decimals: 1, scale: 1024 },
+  time: { unit: 'dateTimeAsIso', decimals: 0, scale: 1 },
+  state: { unit: 'bool', decimals: 0, scale: 1 },
+} as const;
+
+export type Unit = keyof typeof UNITS;
 
 /** One query of a panel. */
 export interface Query {
@@ -9,21 +31,84 @@ export interface Query {
   readonly legend: string;
 }
 
-/** Grafana's identifiers of the units that the panels use. */
-type Unit = 'short' | 'percentunit' | 's' | 'dtdurations' | 'cps' | 'reqps' | 'Bps' | 'bytes' | 'bool';
+/** A link from a series, a row or a panel; Grafana's variables stand in the address. */
+export interface Link {
+  readonly title: string;
+  readonly url: string;
+}
 
-export interface PanelSpec {
-  /** Default `graph`, lines over time. `stat` one number; `stack` areas that add up; `states` bands of 0 and 1; `table` the latest values. */
-  readonly kind?: 'stat' | 'graph' | 'stack' | 'states' | 'table' | 'heatmap';
+interface Base {
   readonly title: string;
   /** The question that the panel answers, and how to read it. */
   readonly description: string;
-  /** Default `short`: a plain number. */
+  /** Default `count`. */
   readonly unit?: Unit;
-  readonly queries: readonly Query[];
-  /** Where it turns amber and red, or, upside down, green. */
-  readonly thresholds?: { readonly warning: number; readonly critical: number };
+  /** What it says where there is nothing to show. */
+  readonly noValue?: string;
+  /** Of 24 columns; by default what the kind has. The last of a line takes what is left. */
+  readonly width?: number;
+  readonly height?: number;
+  readonly thresholds?: Thresholds;
 }
+
+/** One number, or with a legend the name and number of one series. */
+export interface StatSpec extends Base {
+  readonly kind: 'stat';
+  readonly queries: readonly [Query];
+  readonly words?: Words;
+  readonly links?: readonly Link[];
+}
+
+/** Lines over time; `stack`: areas that add up. */
+export interface GraphSpec extends Base {
+  readonly kind?: 'stack';
+  readonly queries: readonly Query[];
+  /** A table at the right instead of a list below: where there may be many lines. */
+  readonly hasManyLines?: true;
+  /** The axis may go below zero. */
+  readonly isSigned?: true;
+  readonly links?: readonly Link[];
+}
+
+/** Bands of words over time. */
+export interface StatesSpec extends Base {
+  readonly kind: 'states';
+  readonly queries: readonly Query[];
+  readonly words: Words;
+}
+
+/** How many there were of each size, over time. */
+export interface HeatmapSpec extends Base {
+  readonly kind: 'heatmap';
+  readonly queries: readonly [Query];
+  readonly links?: readonly Link[];
+}
+
+/** A column of numbers. */
+export interface Column {
+  readonly title: string;
+  readonly expr: string;
+  readonly unit?: Unit;
+  readonly thresholds?: Thresholds;
+  readonly words?: Words;
+  /** A bar of the size: of the column's largest, or of `full`. */
+  readonly bar?: { readonly full?: number };
+  readonly links?: readonly Link[];
+}
+
+/** The latest values: a row for each set of labels, a column for each query. */
+export interface TableSpec extends Base {
+  readonly kind: 'table';
+  /** Labels that are columns, in their order, by their titles. All others are left out. */
+  readonly labels: Readonly<Record<string, string>>;
+  readonly columns: readonly Column[];
+  /** Titles of the columns by which it is sorted, largest first. */
+  readonly sortBy: readonly string[];
+  /** Links of label columns, by the columns' titles. */
+  readonly links?: Readonly<Record<string, readonly Link[]>>;
+}
+
+export type PanelSpec = StatSpec | GraphSpec | StatesSpec | HeatmapSpec | TableSpec;
 
 export interface RowSpec {
   readonly title: string;
@@ -31,60 +116,22 @@ export interface RowSpec {
   readonly panels: readonly PanelSpec[];
 }
 
-const { source } = createProcessMetrics({ version: '', configHash: '', configLoadedAt: 0, endpoints: [] });
-/** Families of the agent itself; prom-client makes them, so there are no objects to name. */
-export const agentFamilies = source.families;
-
-/** One of them. Throws when there is none. */
-function agentFamily(name: string): Family {
-  const family = agentFamilies.find(family => family.name === name);
-  if (!family) throw new RangeError(`the agent has no family ${name}`);
-  return family;
+/** Names and links that a dashboard is printed with. */
+export interface Places {
+  /** The job that is chosen at first; default: all. */
+  readonly job?: string;
+  /** Folder of the runbooks: `NAME.md` for each alert. */
+  readonly runbooks: string;
+  /** Where Grafana is; empty: the one that shows the dashboard. */
+  readonly grafana: string;
+  /** Where traces are searched. */
+  readonly traces: string;
 }
 
-type Suffix = '' | '_bucket' | '_sum' | '_count';
+export interface Settings {
+  readonly places: Places;
+  readonly expected: Objectives;
+}
 
-/** Series about the chosen accounts, of the chosen jobs and instances. */
-export const chosen = <L extends string>(family: Family<L>, where: Matchers<L> = {}, suffix: Suffix = '') =>
-  series(family, { job: /$job/, instance: /$instance/, account: /$account/, ...where } as Matchers<L>, suffix);
-
-/** Series of the agent itself. */
-export const ofAgent = (name: string, where: Matchers = {}, suffix: Suffix = '') =>
-  series(agentFamily(name), { job: /$job/, instance: /$instance/, ...where }, suffix);
-
-const by = (labels: readonly string[]) => (labels.length === 0 ? 'sum' : `sum by (${labels.join(', ')})`);
-
-/** A gauge, added up but for the labels that are kept. */
-export const level = <L extends string>(
-  family: Family<L>,
-  keep: readonly (L | 'account')[] = [],
-  where?: Matchers<L>,
-) => `${by(keep)} (${highest(chosen(family, where))})`;
-
-/** How fast a counter rises a second. */
-export const flow = <L extends string>(
-  family: Family<L>,
-  keep: readonly (L | 'account' | 'le')[] = [],
-  where?: Matchers<L>,
-  suffix: Suffix = '',
-) => `${by(keep)} (${highest(`rate(${chosen(family, where, suffix)}[$__rate_interval])`)})`;
-
-/** By how much a counter rose. */
-export const rise = <L extends string>(
-  family: Family<L>,
-  window: string,
-  keep: readonly (L | 'account' | 'le')[] = [],
-  where?: Matchers<L>,
-  suffix: Suffix = '',
-) => `${by(keep)} (${highest(`increase(${chosen(family, where, suffix)}[${window}])`)})`;
-
-/** A quantile of a histogram about the chosen accounts. */
-export const quantile = <L extends string>(q: number, family: Family<L>, keep: readonly L[] = []) =>
-  `histogram_quantile(${q}, ${flow(family, [...keep, 'le'], {}, '_bucket')})`;
-
-/** How long ago a time was, the longest of what is added up. */
-export const age = <L extends string>(family: Family<L>, keep: readonly (L | 'account')[], where?: Matchers<L>) =>
-  `time() - min by (${keep.join(', ')}) (${chosen(family, where)})`;
-
-export const one = (expr: string): readonly Query[] => [{ expr, legend: '' }];
-export const each = (legend: string, expr: string): readonly Query[] => [{ expr, legend }];
+export const one = (expr: string): readonly [Query] => [{ expr, legend: '' }];
+export const each = (legend: string, expr: string): readonly [Query] => [{ expr, legend }];

@@ -1,4 +1,4 @@
-import { collectors } from '../../src/collectors/index.ts';
+import { accountPlan, collectors } from '../../src/collectors/index.ts';
 import { alertingFamilies } from '../../src/metrics/alerting.ts';
 import { autoCancelFamilies } from '../../src/metrics/auto-cancel.ts';
 import type { Family } from '../../src/metrics/family.ts';
@@ -11,6 +11,7 @@ const { source } = createProcessMetrics({ version: '', configHash: '', configLoa
 
 const ofAccounts: readonly Family[] = [
   ...collectors.flatMap(({ families }) => Object.values(families)),
+  ...Object.values(accountPlan.families),
   ...Object.values(ownFamilies),
   ...Object.values(objectiveFamilies),
   ...Object.values(autoCancelFamilies),
@@ -19,7 +20,7 @@ const ofAccounts: readonly Family[] = [
 ];
 
 function seriesOf({ name, type, labels }: Family, more: readonly string[]): [string, readonly string[]][] {
-  const all = ['job', 'instance', 'pod', 'replica', ...more, ...labels];
+  const all = ['job', 'instance', 'pod', 'replica', 'cluster', 'namespace', 'team', 'node', ...more, ...labels];
   // prom-client calls its summaries so, too.
   if (type !== 'histogram' && (type as string) !== 'summary') return [[name, all]];
   return [
@@ -29,13 +30,18 @@ function seriesOf({ name, type, labels }: Family, more: readonly string[]): [str
   ];
 }
 
+const OF_ALERTS = ['alertname', 'severity', 'cluster', 'namespace', 'job', 'account'];
+
 /** Every series that rules and dashboards may name, and the labels that it may have. */
 export const knownSeries: ReadonlyMap<string, readonly string[]> = new Map([
   ...ofAccounts.flatMap(family => seriesOf(family, ['account'])),
   ...[...source.families, alertingFamilies.notifications].flatMap(family => seriesOf(family, [])),
-  ['up', ['job', 'instance']],
-  ['ALERTS', ['alertname', 'alertstate', 'severity', 'job', 'account']],
-  ...records.map(({ record }) => [record, ['job', 'account', 'collector']] as const),
+  ['up', ['job', 'instance', 'cluster', 'namespace']],
+  ['ALERTS', [...OF_ALERTS, 'alertstate']],
+  ['ALERTS_FOR_STATE', OF_ALERTS],
+  ...records.map(
+    ({ record }) => [record, ['cluster', 'namespace', 'job', 'instance', 'account', 'collector']] as const,
+  ),
 ]);
 
 export const knownFamilies = new Set(

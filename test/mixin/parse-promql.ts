@@ -23,7 +23,10 @@ export interface Parsed {
 
 /** Grafana's variables as Prometheus would see them. */
 export const interpolate = (expr: string) =>
-  expr.replaceAll('$__rate_interval', '1m').replaceAll(/\$(job|instance|account)\b/g, '.+');
+  expr
+    .replaceAll('$__rate_interval', '1m')
+    .replaceAll('$__range', '6h')
+    .replaceAll(/\$(job|instance|account)\b/g, '.+');
 
 const ancestors = (node: SyntaxNode): SyntaxNode[] => (node.parent ? [node.parent, ...ancestors(node.parent)] : []);
 

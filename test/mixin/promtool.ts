@@ -3,7 +3,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { alertGroups, alertingRule, records } from '../../src/mixin/rules.ts';
-import type { Input, Values } from './alert-cases.ts';
+import type { Input, Values } from './cases/case.ts';
+import { knownSeries } from './known-series.ts';
 
 /** Expected alerts at a minute, with everything that they say; or whether, and with which value, an expression has series. */
 export interface RuleTest {
@@ -12,49 +13,78 @@ export interface RuleTest {
   readonly input: Input;
   /** The last minute that the series have samples for. */
   readonly minutes: number;
+  /** Minutes between samples, and between evaluations. Default 1. */
+  readonly step?: number | undefined;
   readonly alerts?: readonly {
     readonly alert: string;
     readonly minute: number;
     readonly expected: readonly object[];
   }[];
-  readonly queries?: readonly {
-    readonly expr: string;
-    readonly minute: number;
-    readonly expected: readonly object[];
-  }[];
+  readonly queries?: readonly Query[];
 }
 
-/** promtool's notation: `_` for no sample, `stale` where a series ends. */
-function samples(values: Values, minutes: number): string {
+export interface Query {
+  readonly expr: string;
+  readonly minute: number;
+  readonly expected: readonly object[];
+}
+
+/** promtool's notation: `a+bxn` for n more samples, each b above the last; `_` for no sample, `stale` where a series ends. */
+export function samples(values: Values, minutes: number, step = 1): string {
+  const written: string[] = [];
+  let run: { first: number; by: number; more: number } | undefined;
   let before: number | undefined;
-  const written = Array.from({ length: minutes + 1 }, (_, minute) => {
+  const end = () => {
+    if (run) written.push(run.more === 0 ? String(run.first) : `${run.first}${signed(run.by)}x${run.more}`);
+    run = undefined;
+  };
+  for (let minute = 0; minute <= minutes; minute += step) {
     const value = values(minute);
-    const text = value === undefined ? (before === undefined ? '_' : 'stale') : String(value);
+    const by = (value ?? 0) - (before ?? 0);
+    if (value === undefined) {
+      end();
+      written.push(before === undefined ? '_' : 'stale');
+    } else if (run && Number.isInteger(by) && Number.isInteger(run.first) && (run.more === 0 || by === run.by)) {
+      run = { ...run, by, more: run.more + 1 };
+    } else {
+      end();
+      run = { first: value, by: 0, more: 0 };
+    }
     before = value;
-    return text;
-  });
+  }
+  end();
   return written.join(' ');
 }
+const signed = (by: number) => (by < 0 ? String(by) : `+${by}`);
 
 /** Some alerts and what they are computed from: all of them would take minutes. */
 function rulesOf(names: readonly string[]) {
   const rules = alertGroups
     .flatMap(({ alerts }) => alerts)
     .filter(({ name }) => names.includes(name))
-    .map(alertingRule);
-  const used = records.filter(({ record }) => rules.some(({ expr }) => expr.includes(record)));
-  return { groups: [{ name: 'tested', rules: [...used, ...rules] }] };
+    .map(each => alertingRule(each));
+  const used = new Set<string>();
+  const use = (expr: string) => {
+    for (const { record, expr: further } of records) {
+      if (used.has(record) || !expr.includes(record)) continue;
+      used.add(record);
+      use(further);
+    }
+  };
+  for (const { expr } of rules) use(expr);
+  return { groups: [{ name: 'tested', rules: [...records.filter(({ record }) => used.has(record)), ...rules] }] };
 }
 
 /**
  * Tests that ask only about ALERTS, as one with a job for each: an evaluation of the rules costs nearly the same for one series
  * and for a hundred.
  */
-export function asJobs(tests: readonly RuleTest[]): RuleTest {
+export function asJobs(tests: readonly RuleTest[]): RuleTest[] {
   const jobs = new Set(tests.map(({ name }) => name));
   if (jobs.size < tests.length) throw new Error(`two tests have one name: ${tests.map(({ name }) => name)}`);
-  return {
-    name: 'each a job of its own',
+  return [...Map.groupBy(tests, ({ step = 1 }) => step)].map(([step, tests]) => ({
+    name: `each a job of its own, every ${step} min`,
+    step,
     input: Object.fromEntries(
       tests.flatMap(({ name, input, minutes }) =>
         Object.entries(input).map(([series, values]) => [
@@ -67,75 +97,141 @@ export function asJobs(tests: readonly RuleTest[]): RuleTest {
     queries: tests.flatMap(({ name, queries = [] }) =>
       queries.map(query => ({ ...query, expr: query.expr.replaceAll('ALERTS{', `ALERTS{job="${name}", `) })),
     ),
-  };
+  }));
 }
+
+const named = (series: string) => {
+  const [, name = '', labels = ''] = /^(\w+)(?:\{(.*)\})?$/.exec(series) ?? [];
+  return { name, labels };
+};
+
+/** Fails for a series that no agent shows. */
+export function requireKnown(input: Input): void {
+  for (const series of Object.keys(input)) {
+    const { name, labels } = named(series);
+    const known = knownSeries.get(name);
+    const unknown = [...labels.matchAll(/(\w+)="/g)].filter(([, label]) => !known?.includes(label ?? ''));
+    if (!known || unknown.length > 0) throw new Error(`no agent has the series ${series}`);
+  }
+}
+
+/** Names of series, among others, that these alerts are computed from. */
+export const namesInRules = (alerts: readonly string[]): ReadonlySet<string> =>
+  new Set(JSON.stringify(rulesOf(alerts)).match(/\w+/g));
 
 /** Runs `promtool test rules` on rules as they are generated. Gives what it finds wrong; nothing when all is well. */
 export function testRules(alerts: readonly string[], tests: readonly RuleTest[]): string {
   const folder = mkdtempSync(join(tmpdir(), 'delivery-watch-rules-'));
   try {
+    const rules = JSON.stringify(rulesOf(alerts));
+    const names = namesInRules(alerts);
     // JSON is YAML.
-    writeFileSync(join(folder, 'rules.yaml'), JSON.stringify(rulesOf(alerts)));
-    const suite = {
-      rule_files: ['rules.yaml'],
-      evaluation_interval: '1m',
-      tests: tests.map(({ name, input, minutes, alerts = [], queries = [] }) => ({
-        name,
-        interval: '1m',
-        input_series: Object.entries(input).map(([series, values]) => ({ series, values: samples(values, minutes) })),
-        alert_rule_test: alerts.map(({ alert, minute, expected }) => ({
-          alertname: alert,
-          eval_time: `${minute}m`,
-          exp_alerts: expected,
-        })),
-        promql_expr_test: queries.map(({ expr, minute, expected }) => ({
-          expr,
-          eval_time: `${minute}m`,
-          exp_samples: expected,
-        })),
-      })),
-    };
-    writeFileSync(join(folder, 'test.yaml'), JSON.stringify(suite));
-    const { status, stdout, stderr } = spawnSync('promtool', ['test', 'rules', 'test.yaml'], {
+    writeFileSync(join(folder, 'rules.yaml'), rules);
+    const files = [...Map.groupBy(tests, ({ step = 1 }) => step)].map(([step, tests]) => {
+      const suite = {
+        rule_files: ['rules.yaml'],
+        evaluation_interval: `${step}m`,
+        tests: tests.map(test => promtoolTest(test, step, names)),
+      };
+      writeFileSync(join(folder, `every-${step}m.yaml`), JSON.stringify(suite));
+      return `every-${step}m.yaml`;
+    });
+    const { status, stdout, stderr } = spawnSync('promtool', ['test', 'rules', ...files], {
       cwd: folder,
       encoding: 'utf8',
+      maxBuffer: 64 << 20,
     });
-    return status === 0 ? '' : `${stdout}${stderr}`;
+    return status === 0 ? '' : inShort(`${stdout}${stderr}`);
   } finally {
     rmSync(folder, { recursive: true });
   }
 }
 
+/** Of tests that are jobs of their own, a line each: which, when, and what is wrong. */
+const inShort = (output: string) =>
+  output.replaceAll(
+    /expr: ".*?job=\\"([^"\\]+)\\".*", time: (\S+),\s+exp: ?(.*)\s+got: ?(.*)/g,
+    (_, name, time, expected, got) => `${name}: at ${time} ${got}, not ${expected}`,
+  );
+
+function promtoolTest(
+  { name, input, minutes, alerts = [], queries = [] }: RuleTest,
+  step: number,
+  names: ReadonlySet<string>,
+) {
+  return {
+    name,
+    interval: `${step}m`,
+    // What no rule names costs time alone.
+    input_series: Object.entries(input)
+      .filter(([series]) => names.has(named(series).name))
+      .map(([series, values]) => ({ series, values: samples(values, minutes, step) })),
+    alert_rule_test: alerts.map(({ alert, minute, expected }) => ({
+      alertname: alert,
+      eval_time: `${minute}m`,
+      exp_alerts: expected,
+    })),
+    promql_expr_test: queries.map(({ expr, minute, expected }) => ({
+      expr,
+      eval_time: `${minute}m`,
+      exp_samples: expected,
+    })),
+  };
+}
+
 export const JOB = 'delivery-watch';
 
-const isOfAgent = (family: string) => family === 'delivery_watch_notifications_total';
+const isOfAgent = (name: string) => name === 'up' || !knownSeries.get(name)?.includes('account');
 
-/** Series of one replica, each changed. */
-export function replica(
-  input: Input,
-  instance = 'one:10922',
-  change: (series: string, values: Values) => Values = (_, v) => v,
-) {
+/** Labels that the scrape adds, besides the job. */
+export interface Target {
+  readonly instance: string;
+  readonly namespace?: string;
+  readonly team?: string;
+  readonly node?: string;
+}
+
+/** Series of one replica, each with all labels. */
+export function replica(input: Input, target: string | Target = 'one:10922'): Input {
+  requireKnown(input);
+  const { instance, ...more } = typeof target === 'string' ? { instance: target } : target;
   return Object.fromEntries(
     Object.entries(input).map(([series, values]) => {
-      const [, name = '', labels = ''] = /^(\w+)(?:\{(.*)\})?$/.exec(series) ?? [];
+      const { name, labels } = named(series);
       const all = [
         `job="${JOB}"`,
         `instance="${instance}"`,
         `replica="${instance}"`,
+        ...Object.entries(more).map(([label, value]) => `${label}="${value}"`),
         ...(isOfAgent(name) ? [] : ['account="a"']),
         ...(labels === '' ? [] : [labels]),
       ];
-      return [`${name}{${all.join(',')}}`, change(series, values)];
+      return [`${name}{${all.join(',')}}`, values];
     }),
-  ) as Input;
+  );
 }
 
 const firing = (alert: string) => `count(ALERTS{alertname="${alert}", alertstate="firing"})`;
 /** It fires at that minute, for one thing. */
-export const fires = (alert: string, minute: number) => ({
+export const fires = (alert: string, minute: number): Query => ({
   expr: firing(alert),
   minute,
   expected: [{ labels: '{}', value: 1 }],
 });
-export const isQuiet = (alert: string, minute: number) => ({ expr: firing(alert), minute, expected: [] });
+export const isQuiet = (alert: string, minute: number): Query => ({ expr: firing(alert), minute, expected: [] });
+
+/** It fires at no minute of these, both included. */
+export const isQuietFrom = (alert: string, from: number, to: number): Query => ({
+  expr: `count(count_over_time(ALERTS{alertname="${alert}", alertstate="firing"}[${to - from}m]))`,
+  minute: to,
+  expected: [],
+});
+/** It has not fired at any time until then. */
+export const neverFired = (alert: string, minute: number): Query => isQuietFrom(alert, -1, minute);
+
+/** It fires in that namespace, for one thing, and in no other. */
+export const firesIn = (alert: string, namespace: string, minute: number): Query => ({
+  expr: `count by (namespace) (ALERTS{alertname="${alert}", alertstate="firing"})`,
+  minute,
+  expected: [{ labels: `{namespace="${namespace}"}`, value: 1 }],
+});

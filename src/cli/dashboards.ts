@@ -1,0 +1,50 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Command } from 'commander';
+import { formatFault, loadConfig } from '../config/load.ts';
+import { printedDashboards } from '../mixin/printed-dashboards.ts';
+
+interface Options {
+  readonly dir?: string;
+  readonly config?: string;
+  readonly job?: string;
+  readonly runbooks?: string;
+  readonly grafana?: string;
+  readonly traces?: string;
+}
+
+function objectivesOf(file: string) {
+  const { config, warnings } = loadConfig(file);
+  for (const warning of warnings) process.stderr.write(`warning: ${formatFault(warning)}\n`);
+  return config.objectives;
+}
+
+function printCommand(): Command {
+  return new Command('print')
+    .description('print the Grafana dashboards as one JSON object, by file name; with --dir write files')
+    .option('--dir <dir>', 'folder to write overview.json, dlq.json and agent.json to')
+    .option('--config <file>', 'configuration file whose objectives the dashboards use; needs no secrets')
+    .option('--job <name>', 'scrape job that is chosen at first (default: all)')
+    .option('--runbooks <url>', 'folder of the runbooks; alerts link to NAME.md in it')
+    .option('--grafana <url>', 'address of Grafana (default: the Grafana that shows the dashboard)')
+    .option('--traces <url>', 'address where traces are searched (default: /explore of that Grafana)')
+    .action(({ dir, config, ...places }: Options) => {
+      const files = printedDashboards(places, config === undefined ? undefined : objectivesOf(config));
+      if (dir === undefined) {
+        process.stdout.write(`${JSON.stringify(files, null, 2)}\n`);
+        return;
+      }
+      mkdirSync(dir, { recursive: true });
+      for (const [name, dashboard] of Object.entries(files)) {
+        writeFileSync(join(dir, name), `${JSON.stringify(dashboard, null, 2)}\n`);
+        process.stdout.write(`${join(dir, name)}\n`);
+      }
+    });
+}
+
+export function dashboardsCommand(): Command {
+  // What its own command inherits must be there before the program's settings come.
+  const dashboards = new Command('dashboards').description('print Grafana dashboards').exitOverride();
+  dashboards.addCommand(printCommand().copyInheritedSettings(dashboards));
+  return dashboards;
+}

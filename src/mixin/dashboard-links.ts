@@ -1,0 +1,46 @@
+import { DASHBOARDS } from './alert.ts';
+import type { Link, Places } from './panel.ts';
+
+type Name = keyof typeof DASHBOARDS;
+
+/** Grafana's own variables, as they stand in the address of a link. */
+const CHOSEN = ['datasource', 'job', 'instance'].map(name => `\${${name}:queryparam}`).join('&');
+// biome-ignore lint/suspicious/noTemplateCurlyInString: Grafana's own variable.
+const RANGE = '${__url_time_range}';
+
+const TITLES: Readonly<Record<Name, string>> = {
+  overview: 'Overview',
+  dlq: 'Dead letters',
+  agent: 'Agent and API',
+};
+
+/** To a dashboard with the account of a row or a series alone; `account`: Grafana's variable for it. */
+function toDashboard(name: Name, { grafana }: Places, account: string): Link {
+  return {
+    title: `${TITLES[name]} of \${${account}}`,
+    url: `${grafana}/d/${DASHBOARDS[name]}?${CHOSEN}&var-account=\${${account}:percentencode}&${RANGE}`,
+  };
+}
+
+/** Links of a table's column `Account`. */
+export const ofRow = (places: Places, names: readonly Name[]): readonly Link[] =>
+  names.map(name => toDashboard(name, places, '__data.fields.Account'));
+
+/** Links of a series with the label `account`. */
+export const ofSeries = (places: Places, names: readonly Name[]): readonly Link[] =>
+  names.map(name => toDashboard(name, places, '__field.labels.account'));
+
+/** A dashboard with everything as it is. */
+export const toAll = ({ grafana }: Places) =>
+  (Object.keys(DASHBOARDS) as Name[]).map(name => ({ title: TITLES[name], url: `${grafana}/d/${DASHBOARDS[name]}` }));
+
+/** The runbook of the alert in a table's column `Alert`. */
+export const RUNBOOK: Link = {
+  title: 'Runbook',
+  // biome-ignore lint/suspicious/noTemplateCurlyInString: Grafana's own variables.
+  url: '${runbooks:raw}/${__data.fields.Alert:percentencode}.md',
+};
+
+/** Where traces of what a panel shows are searched. */
+// biome-ignore lint/suspicious/noTemplateCurlyInString: Grafana's own variable.
+export const TRACES: Link = { title: 'Search traces', url: '${traces:raw}' };

@@ -1,0 +1,185 @@
+import { BLIND, highestOf, lowestOf } from '../alerts/promql.ts';
+import { dlq } from '../collectors/dlq/dlq.ts';
+import { events } from '../collectors/events/events.ts';
+import { ownFamilies } from '../metrics/own.ts';
+import { decidingRounds } from './alert.ts';
+import { budgetDays, budgetLeft, windowOf } from './budget.ts';
+import { ofRow, RUNBOOK } from './dashboard-links.ts';
+import type { Words } from './palette.ts';
+import { READABLE } from './palette.ts';
+import { each, one, type PanelSpec, type Places, type RowSpec, type Settings } from './panel.ts';
+import { ACCOUNT_LEGEND, age, change, chosen, least, level, quantile, recorded, rise, worst } from './queries.ts';
+
+const { finished, timeToDeliver } = events.families;
+const { messages, oldestEntered } = dlq.families;
+const FIRING = 'alertname=~"Delivery.*", job=~"$job|", account=~"$account|"';
+const firing = (severity: string) => `ALERTS{${FIRING}, alertstate="firing", severity=~"${severity}"}`;
+
+/** 1 of each account of which some collector reads nothing in any replica, else 0. Needs no rules. */
+export const blind = (() => {
+  const stale = chosen(ownFamilies.dataStale, { round: decidingRounds });
+  const replicas = `max without (round) (${stale} > 0 or (${stale} unless ${chosen(ownFamilies.dataTimestamp)}) + 1 or ${stale})`;
+  return highestOf(lowestOf(replicas, ['collector']));
+})();
+
+/** Share of the messages that ended in a window and failed; of accounts without any, nothing. */
+export const failingShare = (window: string) => {
+  const of = (outcome: string | RegExp) => rise(finished, window, { keep: ['account'], where: { outcome } });
+  return `${of('failed')} / (${of(/delivered|failed/)} > 0)`;
+};
+
+const retention = highestOf(chosen(ownFamilies.dlqRetention));
+export const retentionUsed = `(${age(oldestEntered)}) / ${retention}`;
+
+const STATE: Words = {
+  0: ['OK', 'green'],
+  1: ['NO RULES', 'purple'],
+  2: ['WARNING', 'orange'],
+  3: ['BLIND', 'dark-red'],
+  4: ['CRITICAL', 'red'],
+};
+const when = (condition: string, state: number) => `0 * (${condition}) + ${state}`;
+/** The first that is so. Without rules there are no alerts, which is not well. */
+const state = [
+  when(`count(${firing('critical')})`, 4),
+  when(`count(${blind} == 1)`, 3),
+  when(`count(${firing('warning')})`, 2),
+  when(`count(${chosen(ownFamilies.up)}) unless count(${recorded(BLIND.name)})`, 1),
+  when(`count(${chosen(ownFamilies.up)})`, 0),
+].join('\nor ');
+
+const stats = ({ expected }: Settings): readonly PanelSpec[] => {
+  const budget = 1 - expected.delivered;
+  const late = expected.onTimeWithin / 1000;
+  return [
+    {
+      kind: 'stat',
+      title: 'State',
+      description:
+        'Is everything all right? CRITICAL, WARNING: alerts of that severity fire. BLIND: of some account there is no current data. NO RULES: Prometheus evaluates no rules of delivery-watch, so that no alert can fire. Not scraped: no agent answers.',
+      queries: one(state),
+      words: STATE,
+      noValue: 'NOT SCRAPED',
+    },
+    {
+      kind: 'stat',
+      title: 'Alerts firing',
+      description: 'How many alerts on the chosen accounts are firing? A number only if the rules are loaded.',
+      queries: one(`count(${firing('.*')})\nor 0 * count(${recorded(BLIND.name)})`),
+      thresholds: { warning: 1, critical: 1 },
+      noValue: 'no rules loaded',
+    },
+    {
+      kind: 'stat',
+      title: 'Blind accounts',
+      description: 'Of how many accounts is there no current data? Their numbers are old or missing.',
+      queries: one(`sum(${blind})`),
+      thresholds: { warning: 1, critical: 1 },
+      noValue: 'not scraped',
+    },
+    {
+      kind: 'stat',
+      title: 'Failing most (1 h)',
+      description:
+        'Which account has the largest share of permanently failed messages among those that ended in the last hour? Cancelled ones do not count.',
+      unit: 'share',
+      queries: each(ACCOUNT_LEGEND, worst(failingShare('1h'))),
+      thresholds: { warning: budget, critical: 5 * budget },
+      noValue: 'no messages',
+    },
+    {
+      kind: 'stat',
+      title: 'Least budget left',
+      description: `Which account has the least of its error budget left? ${windowOf(expected)}`,
+      unit: 'share',
+      queries: each(ACCOUNT_LEGEND, least(budgetLeft(expected))),
+      thresholds: { warning: 0.5, critical: 0 },
+      noValue: 'no full hour yet',
+    },
+    {
+      kind: 'stat',
+      title: 'Slowest p95 (1 h)',
+      description:
+        'Which account took longest to deliver: within which time were 95 % of its messages of the last hour delivered, retries included?',
+      unit: 'seconds',
+      queries: each(ACCOUNT_LEGEND, worst(quantile(0.95, timeToDeliver, ['account'], '1h'))),
+      thresholds: { warning: late / 2, critical: late },
+      noValue: 'no messages',
+    },
+  ];
+};
+
+const group = 'cluster, namespace, account, alertname, severity';
+const alerts = (places: Places): PanelSpec => ({
+  kind: 'table',
+  title: 'Firing alerts',
+  description:
+    'What is wrong, where, and for how long? Click an alert for its runbook, an account for its dashboards. Age counts from when the condition became true.',
+  labels: { severity: 'Severity', alertname: 'Alert', account: 'Account' },
+  columns: [
+    {
+      title: 'Age',
+      unit: 'seconds',
+      expr: `max by (${group}) (time() - ALERTS_FOR_STATE{${FIRING}} and ignoring (alertstate) ${firing('.*')})`,
+    },
+    { title: 'Series', expr: `count by (${group}) (${firing('.*')})` },
+  ],
+  sortBy: ['Age'],
+  links: { Alert: [RUNBOOK], Account: ofRow(places, ['overview', 'dlq', 'agent']) },
+  noValue: 'No alert fires, if State does not say NO RULES',
+  width: 24,
+  height: 6,
+});
+
+const accounts = ({ places, expected }: Settings, late = expected.onTimeWithin / 1000): PanelSpec => ({
+  kind: 'table',
+  title: 'Accounts',
+  description:
+    'Which accounts are in trouble? Unreadable ones first, then those that fail most. Click one for its dashboards. Budget left: see Least budget left. Empty: unknown or no messages.',
+  labels: { account: 'Account' },
+  columns: [
+    { title: 'Data', expr: blind, words: READABLE },
+    {
+      title: 'Failing (1 h)',
+      unit: 'share',
+      expr: failingShare('1h'),
+      thresholds: { warning: 1 - expected.delivered, critical: 5 * (1 - expected.delivered) },
+    },
+    {
+      title: 'Budget left',
+      unit: 'share',
+      expr: budgetLeft(expected),
+      thresholds: { warning: 0.5, critical: 0 },
+      bar: { full: 1 },
+    },
+    { title: 'over', unit: 'days', expr: budgetDays(expected) },
+    {
+      title: 'p95 (1 h)',
+      unit: 'seconds',
+      expr: quantile(0.95, timeToDeliver, ['account'], '1h'),
+      thresholds: { warning: late / 2, critical: late },
+    },
+    { title: 'Dead letters', expr: level(messages, { keep: ['account'] }), bar: {} },
+    { title: '± 1 h', expr: change(messages, '1h'), thresholds: { warning: 1, critical: 50, calm: 'text' } },
+    { title: '± 24 h', expr: change(messages, '24h'), thresholds: { warning: 1, critical: 500, calm: 'text' } },
+    { title: 'Oldest', unit: 'seconds', expr: age(oldestEntered) },
+    {
+      title: 'of retention',
+      unit: 'share',
+      expr: retentionUsed,
+      thresholds: { warning: 0.6, critical: 0.8 },
+      bar: { full: 1 },
+    },
+  ],
+  sortBy: ['Data', 'Failing (1 h)'],
+  links: { Account: ofRow(places, ['overview', 'dlq', 'agent']) },
+  noValue: 'no agent is scraped',
+  width: 24,
+  height: 8,
+});
+
+/** Is it all right, and if not, where? */
+export const firstScreen = (settings: Settings): RowSpec => ({
+  title: 'Is it all right?',
+  panels: [...stats(settings), alerts(settings.places), accounts(settings)],
+});

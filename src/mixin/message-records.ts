@@ -1,0 +1,92 @@
+import { highest, highestOf, perReplica, type RecordingRule, series } from '../alerts/promql.ts';
+import { events } from '../collectors/events/events.ts';
+import { type OBJECTIVES, type Objectives, objectiveFamilies } from '../metrics/objectives.ts';
+import { ownFamilies } from '../metrics/own.ts';
+import { ifWhole, notWholeRecord, range, type Window } from './windows.ts';
+
+const { finished, overdue } = events.families;
+
+type Objective = (typeof OBJECTIVES)[number];
+/** What is counted of messages. Finished: delivered or failed; cancelled ones say nothing of deliveries. */
+type Count = 'failed' | 'overdue' | 'finished';
+
+/** The bad part of an objective's messages. Only a counter of those overdue knows of messages that never end. */
+export const BAD = { delivered: 'failed', on_time: 'overdue' } as const satisfies Record<Objective, Count>;
+
+/** By how much a counter has risen since the sample of a minute ago, or the last one before. */
+const lastMinute = (selector: string) => `clamp_min(${selector} - last_over_time(${selector}[15m] offset 1m), 0)`;
+
+/**
+ * Counters by the minute, per replica. The records of all windows add these up, so that a window of days reads one series per
+ * account and not one per destination, and neither extrapolates nor loses what happens between two reads of a shorter window.
+ */
+const minutes: Readonly<Record<Count, string>> = {
+  failed: perReplica(finished, lastMinute, { where: { outcome: 'failed' } }),
+  overdue: lastMinute(series(overdue)),
+  finished: perReplica(finished, lastMinute, { where: { outcome: /delivered|failed/ } }),
+};
+const COUNTS: readonly Count[] = ['failed', 'overdue', 'finished'];
+
+/** The record of the number of messages in a window, by replica. */
+export const inReplica = (count: Count, window: string) => `replica:delivery_messages_${count}:increase${window}`;
+
+/** The record of the number of messages in a window, by account. */
+export const counted = (count: Count, window: Window) => `account:delivery_messages_${count}:increase${window}`;
+
+/** The record of the share of an objective's messages that are bad in a window, by account. */
+export const badRatio = (objective: Objective, window: Window) =>
+  `account:delivery_messages_${BAD[objective]}_per_finished:ratio_increase${window}`;
+
+/** Overdue messages may be more than those that finished: then all are late. */
+const ratioRecord = (objective: Objective, window: Window): RecordingRule => ({
+  record: badRatio(objective, window),
+  expr: highestOf(
+    `clamp_max(${inReplica(BAD[objective], window)} / ${inReplica('finished', window)}, 1) ${ifWhole(window)}`,
+  ),
+});
+
+const countRecord = (count: Count, window: Window): RecordingRule => ({
+  record: counted(count, window),
+  expr: highestOf(`${inReplica(count, window)} ${ifWhole(window)}`),
+});
+
+/** Everything about one window. */
+function windowRecords(window: Window): readonly RecordingRule[] {
+  const sum = (count: Count) => `sum_over_time(${inReplica(count, '1m')}${range(window)})`;
+  return [
+    notWholeRecord(window),
+    ...COUNTS.map(count => ({ record: inReplica(count, window), expr: sum(count) })),
+    ratioRecord('delivered', window),
+    ratioRecord('on_time', window),
+    ...COUNTS.map(count => countRecord(count, window)),
+  ];
+}
+
+/** The error budget of an objective as a share of messages, and the seconds over which it is meant, by account. */
+export const budget = (objective: Objective) => `account:delivery_error_budget_${objective}:ratio`;
+export const objectiveWindow = 'account:delivery_objective_window_seconds:max';
+
+/** What accounts say of their objectives, and where an agent says nothing, the objectives that rules are printed with. */
+function objectiveRecords({ delivered, onTime, window }: Objectives): readonly RecordingRule[] {
+  const otherwise = (value: number) => `${highest(ownFamilies.up)} * 0 + ${value}`;
+  const ratio = (objective: Objective, value: number): RecordingRule => {
+    const set = `max without (objective) (${highest(objectiveFamilies.ratio, undefined, { objective })})`;
+    return { record: budget(objective), expr: `1 - (${set} or ${otherwise(value)})` };
+  };
+  return [
+    ratio('delivered', delivered),
+    ratio('on_time', onTime),
+    { record: objectiveWindow, expr: `${highest(objectiveFamilies.window)} or ${otherwise(window / 1000)}` },
+  ];
+}
+
+/** Records of minutes and short windows, every minute. */
+export const messageRecords = (objectives: Objectives): readonly RecordingRule[] => [
+  ...objectiveRecords(objectives),
+  ...COUNTS.map(count => ({ record: inReplica(count, '1m'), expr: minutes[count] })),
+  notWholeRecord('15m'),
+  ...(['5m', '30m', '1h'] as const).flatMap(windowRecords),
+];
+
+/** Records of long windows: nothing changes so fast in them that they had to be added up every minute. */
+export const longRecords: readonly RecordingRule[] = (['2h', '6h', '1d', '3d'] as const).flatMap(windowRecords);

@@ -1,0 +1,54 @@
+import { accountsOf, isBlind, latest, onAccount, type RecordingRule, series } from '../alerts/promql.ts';
+import { events } from '../collectors/events/events.ts';
+import { ownFamilies } from '../metrics/own.ts';
+
+/** Lengths of the windows that rules judge, as Prometheus writes them, in seconds. */
+const SECONDS = {
+  '5m': 300,
+  '15m': 900,
+  '30m': 1800,
+  '1h': 3600,
+  '2h': 7200,
+  '6h': 21_600,
+  '1d': 86_400,
+  '3d': 259_200,
+} as const;
+export type Window = keyof typeof SECONDS;
+
+/** The round that reads the event log to its end. */
+const TAIL = { collector: 'events', round: 'tail' };
+
+const notWhole = (window: Window) => ({ name: `replica:delivery_event_log_not_whole:window${window}`, labels: [] });
+
+/**
+ * Replicas that did not see all of a window as it happened: 1 for each. After an outage all that happened meanwhile is counted
+ * at once, and a window that began in the outage would take it for its own; one that holds the whole outage may. So a window is
+ * not whole where the replica is blind, was stale for the five minutes before the window's start, or was not there at the start
+ * though it has counted since before. The last is no fault of a replica with new labels, as of a replaced pod: where one
+ * read the account at the start, and none has been there since, it goes on from that.
+ */
+export function notWholeRecord(window: Window): RecordingRule {
+  const stale = `min_over_time(${series(ownFamilies.dataStale, TAIL)}[5m] offset ${window}) == 1`;
+  const read = series(ownFamilies.dataTimestamp, TAIL);
+  const [before, now] = [latest(read, ` offset ${window}`), latest(read)];
+  const absent = `${latest(series(events.families.since))} < time() - ${SECONDS[window]} unless ignoring (collector, round) ${before}`;
+  const replaced = `${accountsOf(`${before} unless ${stale}`)} unless ${accountsOf(`${before} and ${now}`)}`;
+  return {
+    record: notWhole(window).name,
+    expr: `group without (collector, round) (${isBlind('events')} or ${stale} or ((${absent}) unless ${onAccount()} (${replaced})))`,
+  };
+}
+
+/** Leaves replicas that have not seen a whole window out of a vector with all labels of the target, and `labels`. */
+export const ifWhole = (window: Window, labels: readonly string[] = []) =>
+  `unless${labels.length === 0 ? '' : ` ignoring (${labels.join(', ')})`} ${series(notWhole(window))}`;
+
+/** Accounts of which a replica has seen a whole window. */
+export const judgedIn = (window: Window) =>
+  accountsOf(`${series(ownFamilies.dataStale, TAIL)} unless ignoring (collector, round) ${series(notWhole(window))}`);
+
+/**
+ * A range of `window` without its start: Prometheus before 3 takes a sample there, too.
+ * Of recorded increases that would be one minute too many.
+ */
+export const range = (window: Window) => `[${SECONDS[window] - 1}s]`;

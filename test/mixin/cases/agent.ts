@@ -1,0 +1,121 @@
+import { type AlertCase, ago, flat, from, rising, until } from './case.ts';
+
+const requests = (outcome: string, endpoint = 'dlq') =>
+  `delivery_watch_api_requests_total{endpoint="${endpoint}",outcome="${outcome}"}`;
+const notified = (outcome: string, notifier = 'ops') =>
+  `delivery_watch_notifications_total{notifier="${notifier}",outcome="${outcome}"}`;
+const MISSING = 'delivery_lists_missing_total{collector="dlq"}';
+const REJECTED = 'delivery_rows_rejected_total{collector="dlq"}';
+const STALE = 'delivery_collector_data_stale';
+const REMAINING = 'delivery_watch_api_budget_remaining';
+const UNRESOLVED = 'delivery_auto_cancel_oldest_unresolved_timestamp_seconds{rule="nightly"}';
+
+export const agentCases: readonly AlertCase[] = [
+  {
+    alert: 'DeliveryBlind',
+    fires: { [`${STALE}{collector="dlq",round="new"}`]: from(10, 1) },
+    at: 12,
+    says: 'No current data of a from: dlq. Metrics are stale and will be dropped. Firing alerts keep firing; new ones can’t start until data returns.',
+    below: {
+      'two minutes, and then it comes through': {
+        [`${STALE}{collector="dlq",round="new"}`]: m => Number(m === 10 || m === 11),
+      },
+      'only a lesser round': { [`${STALE}{collector="events",round="sweep"}`]: flat(1) },
+    },
+    idle: { [`${STALE}{collector="dlq",round="new"}`]: flat(0) },
+  },
+  {
+    alert: 'DeliveryCollectorStale',
+    fires: { [`${STALE}{collector="events",round="sweep"}`]: flat(1) },
+    at: 15,
+    says: 'Rounds of a that have not completed for more than 15 minutes: sweep. All other metrics are current; only what these rounds find is missing.',
+    below: {
+      'less than 15 minutes': { [`${STALE}{collector="events",round="sweep"}`]: until(15, 1) },
+      'a round that decides': { [`${STALE}{collector="events",round="tail"}`]: flat(1) },
+    },
+    idle: { [`${STALE}{collector="events",round="sweep"}`]: flat(0) },
+  },
+  {
+    alert: 'DeliveryTokenRejected',
+    fires: { delivery_token_rejected: from(5, 1) },
+    at: 6,
+    says: 'The service has answered 401 to the token of a for more than a minute. Collection for this account is stopped until a token is accepted.',
+    below: { 'one look': { delivery_token_rejected: m => Number(m === 5) } },
+    idle: { delivery_token_rejected: flat(0) },
+  },
+  {
+    alert: 'DeliveryRateLimited',
+    fires: {
+      [requests('rate_limited')]: rising(1),
+      [requests('ok')]: rising(4),
+      [requests('ok', 'events')]: rising(4),
+    },
+    at: 15,
+    says: '11.11% of the requests of a in the last 15 minutes were answered with 429. Data is older than the configured intervals, and other clients of the account may be limited, too.',
+    below: {
+      'one in ten': { [requests('rate_limited')]: rising(1), [requests('ok')]: rising(9) },
+      'too few to say': { [requests('rate_limited')]: rising(1, 4), [requests('ok')]: flat(0) },
+    },
+    idle: { [requests('rate_limited')]: flat(0), [requests('ok')]: rising(4) },
+  },
+  {
+    alert: 'DeliveryRequestBudgetLow',
+    // By minute 100, seven hundredths of the day, nine tenths are used.
+    fires: { [REMAINING]: minute => 1000 - 10 * minute },
+    at: 82,
+    says: 'The share of its requests for this UTC day that a has left for reading: 8%. Rounds wait for requests, and data gets older.',
+    below: { 'a quarter of what is left': { [REMAINING]: minute => Math.max(340, 1000 - 10 * minute) } },
+    idle: { [REMAINING]: flat(1000) },
+    exempt: { 'first hour': 'time of day' },
+  },
+  {
+    alert: 'DeliveryListsMissing',
+    labels: { collector: 'dlq' },
+    fires: { [MISSING]: rising(1), 'delivery_lists_missing_total{collector="events"}': flat(0) },
+    at: 8,
+    says: '8 answers to dlq of a in the last 15 minutes were not a complete, readable list. They were discarded; metrics show the data from before.',
+    below: { 'two answers': { [MISSING]: rising(1, 2) } },
+    idle: { [MISSING]: flat(0) },
+  },
+  {
+    alert: 'DeliveryRowsRejected',
+    labels: { collector: 'dlq' },
+    fires: { [REJECTED]: rising(4), 'delivery_rows_rejected_total{collector="events"}': flat(7) },
+    at: 6,
+    says: '24 rows of dlq in a could not be parsed in the last 15 minutes. Its metrics are incomplete: missing entries do not count as removed, firing alerts keep firing, and auto-cancel cancels nothing.',
+    below: { 'none lately': { [REJECTED]: flat(7) } },
+    idle: { [REJECTED]: flat(7) },
+    exempt: { 'low traffic': 'one is enough' },
+  },
+  {
+    alert: 'DeliveryAutoCancelBreakerOpen',
+    labels: { breaker: 'errors' },
+    fires: { 'delivery_auto_cancel_breaker_open{breaker="errors"}': from(5, 1) },
+    at: 5,
+    says: 'Auto-cancel is stopped in a until an operator resets the breaker errors.',
+    below: { closed: { 'delivery_auto_cancel_breaker_open{breaker="errors"}': flat(0) } },
+    idle: { 'delivery_auto_cancel_breaker_open{breaker="errors"}': flat(0) },
+  },
+  {
+    alert: 'DeliveryAutoCancelUnresolved',
+    labels: { rule: 'nightly' },
+    fires: { [UNRESOLVED]: flat(0) },
+    at: 36,
+    says: 'The oldest cancel by nightly in a without a known outcome was started 36m 0s ago.',
+    below: { 'half an hour': { [UNRESOLVED]: ago(1800) } },
+    idle: {},
+  },
+  {
+    alert: 'DeliveryNotificationsFailing',
+    labels: { notifier: 'ops' },
+    fires: { [notified('failed')]: rising(1), [notified('sent')]: flat(7), [notified('sent', 'hook')]: rising(1) },
+    at: 11,
+    says: '11 notifications to ops failed in the last 15 minutes and none was delivered: its recipients get no alerts.',
+    below: {
+      'some are sent': { [notified('failed')]: rising(9), [notified('sent')]: rising(1) },
+      'one fails and is sent when tried again': { [notified('failed')]: from(20, 1), [notified('sent')]: from(21, 1) },
+    },
+    idle: { [notified('failed')]: flat(0), [notified('sent')]: flat(0) },
+    exempt: { 'low traffic': 'one is enough' },
+  },
+];

@@ -1,0 +1,15 @@
+import { agentCases } from './agent.ts';
+import type { AlertCase } from './case.ts';
+import { dlqCases } from './dlq.ts';
+import { flowControlCases } from './flow-control.ts';
+import { messageCases } from './messages.ts';
+import { scheduleCases } from './schedules.ts';
+
+/** An entry for each alert. */
+export const alertCases: readonly AlertCase[] = [
+  ...agentCases,
+  ...messageCases,
+  ...dlqCases,
+  ...flowControlCases,
+  ...scheduleCases,
+];

@@ -1,0 +1,172 @@
+import { type AlertCase, ago, flat, from, type Input, rising, type Values } from './case.ts';
+
+const finished = (outcome: string, destination?: string) =>
+  `delivery_messages_finished_total{outcome="${outcome}"${destination ? `,destination="${destination}"` : ''}}`;
+const events = (state: string, destination?: string) =>
+  `delivery_events_total{state="${state}"${destination ? `,destination="${destination}"` : ''}}`;
+const noMessages: Input = {
+  [finished('delivered')]: flat(0),
+  [finished('failed')]: flat(0),
+  [events('created')]: flat(0),
+  [events('active')]: flat(0),
+  [events('retry')]: flat(0),
+};
+const ends = (failed: Values, delivered: Values): Input => ({
+  [finished('failed')]: failed,
+  [finished('delivered')]: delivered,
+});
+/** Overdue messages, and those that end. */
+const late = (overdue: Values, delivered: Values): Input => ({
+  delivery_messages_overdue_total: overdue,
+  [finished('delivered')]: delivered,
+  [finished('failed')]: flat(0),
+});
+const ENTERED = 'delivery_dlq_entered_total';
+const NEWEST = 'delivery_event_log_newest_timestamp_seconds';
+const WAITLIST = 'delivery_flow_control_waitlist_size{flow_control_key="mail"}';
+
+export const messageCases: readonly AlertCase[] = [
+  {
+    alert: 'DeliveryDlqArrivalRatioHigh',
+    fires: {
+      [finished('failed', 'one')]: rising(2),
+      [finished('failed', 'two')]: rising(2),
+      [finished('delivered', 'one')]: rising(36),
+      [finished('cancelled', 'one')]: rising(100),
+    },
+    at: 8,
+    says: '10% of the messages that finished in a in the last five minutes failed permanently.',
+    below: {
+      'one in twenty': ends(rising(2), rising(38)),
+      'too few to say': ends(from(20, 9), flat(0)),
+    },
+    idle: noMessages,
+  },
+  {
+    alert: 'DeliveryErrorBudgetFastBurn',
+    fires: ends(rising(3), rising(17)),
+    at: 6,
+    says: '15% of the messages of a failed in the last hour, or six hours. At this rate the error budget of its objective is spent within days.',
+    below: {
+      '5.9 %': ends(rising(59), rising(941)),
+      'too few to say': ends(rising(1, 9), flat(0)),
+    },
+    idle: noMessages,
+    judgedAfter: 90,
+  },
+  {
+    alert: 'DeliveryErrorBudgetSlowBurn',
+    fires: ends(rising(7), rising(193)),
+    at: 20,
+    says: '3.5% of the messages of a failed in the last day, or three days. At this rate it misses its objective.',
+    below: {
+      '0.9 %': ends(rising(9), rising(991)),
+      'too few to say': ends(rising(1, 9), flat(0)),
+    },
+    idle: noMessages,
+    step: 4,
+    memory: 360,
+    judgedAfter: 1440,
+  },
+  {
+    alert: 'DeliveryOnTimeBudgetFastBurn',
+    fires: late(rising(3), rising(17)),
+    at: 6,
+    says: 'In the last hour, or six hours, 17.65% as many messages of a missed their on-time target as finished. At this rate the error budget of its objective is spent within days.',
+    below: {
+      '5.9 %': late(rising(59), rising(1000)),
+      'too few to say': late(rising(1, 9), flat(0)),
+    },
+    idle: { ...noMessages, delivery_messages_overdue_total: flat(0) },
+    judgedAfter: 90,
+  },
+  {
+    alert: 'DeliveryOnTimeBudgetSlowBurn',
+    fires: late(rising(7), rising(200)),
+    at: 20,
+    says: 'In the last day, or three days, 3.5% as many messages of a missed their on-time target as finished. At this rate it misses its objective.',
+    below: {
+      '0.9 %': late(rising(9), rising(1000)),
+      'too few to say': late(rising(1, 9), flat(0)),
+    },
+    idle: { ...noMessages, delivery_messages_overdue_total: flat(0) },
+    step: 4,
+    memory: 360,
+    judgedAfter: 1440,
+  },
+  {
+    alert: 'DeliveryRetryRatioHigh',
+    fires: { [events('retry', 'one')]: rising(13), [events('active', 'one')]: rising(50) },
+    at: 16,
+    says: '26% of the delivery attempts in a in the last 15 minutes led to a retry. Messages that keep failing go to the dead-letter queue once their retries are exhausted.',
+    below: {
+      'one in four': { [events('retry')]: rising(10), [events('active')]: rising(40) },
+      'too few to say': { [events('retry')]: rising(10, 40), [events('active')]: rising(10, 40) },
+    },
+    idle: noMessages,
+  },
+  {
+    alert: 'DeliveryStalled',
+    fires: { ...noMessages, delivery_messages_overdue_total: rising(2), delivery_messages_in_flight: rising(2) },
+    at: 15,
+    says: '30 messages of a missed their on-time target in the last 30 minutes; none was delivered or failed.',
+    below: {
+      'too few to say': { ...noMessages, delivery_messages_overdue_total: rising(1, 9) },
+      'one ends now and then': {
+        ...noMessages,
+        delivery_messages_overdue_total: rising(1),
+        [finished('failed')]: minute => Math.floor(minute / 20),
+      },
+      'delayed messages': { ...noMessages, [events('created')]: rising(20), delivery_messages_in_flight: rising(20) },
+    },
+    idle: { ...noMessages, delivery_messages_overdue_total: flat(0), delivery_messages_in_flight: flat(0) },
+  },
+  {
+    alert: 'DeliveryDestinationFailing',
+    labels: { destination: 'api.example.com' },
+    fires: {
+      [events('error', 'api.example.com')]: rising(2),
+      [events('delivered', 'api.example.com')]: rising(1),
+      [events('delivered', 'mail.example.com')]: rising(100),
+    },
+    at: 10,
+    says: '66.67% of the delivery attempts to api.example.com in a in the last 15 minutes failed. Resolves when a message is delivered there again.',
+    below: {
+      'one in two': {
+        [events('error', 'api.example.com')]: rising(2),
+        [events('delivered', 'api.example.com')]: rising(2),
+      },
+      'too few to say': {
+        [events('error', 'api.example.com')]: rising(1, 9),
+        [events('delivered', 'api.example.com')]: flat(0),
+      },
+      'no destinations': { [events('error')]: rising(10), [events('delivered')]: rising(1) },
+    },
+    idle: { [events('error', 'api.example.com')]: flat(0), [events('delivered', 'api.example.com')]: flat(0) },
+    recovery: {
+      [events('error', 'api.example.com')]: flat(0),
+      [events('delivered', 'api.example.com')]: rising(5),
+    },
+  },
+  {
+    alert: 'DeliveryEventLogGap',
+    fires: { delivery_event_log_gaps_total: from(30, 1) },
+    at: 30,
+    says: 'Gaps in the event log of a in the last hour: 1. Counters of events are too low.',
+    below: { none: { delivery_event_log_gaps_total: flat(7) } },
+    idle: { delivery_event_log_gaps_total: flat(0) },
+    exempt: { 'low traffic': 'one is enough' },
+  },
+  {
+    alert: 'DeliveryEventLogStale',
+    fires: { [NEWEST]: flat(0), [ENTERED]: rising(1) },
+    at: 21,
+    says: 'The newest event of a is 21m 0s old, although dead letters arrive or waitlists change. Metrics from the event log lag.',
+    below: {
+      'a quarter of an hour': { [NEWEST]: ago(900), [ENTERED]: rising(1) },
+      'messages wait, and none moves': { [NEWEST]: flat(0), [ENTERED]: flat(3), [WAITLIST]: flat(5) },
+    },
+    idle: { [NEWEST]: flat(0), [ENTERED]: flat(0), [WAITLIST]: flat(0) },
+    recovery: { [NEWEST]: ago(20), [ENTERED]: rising(1) },
+  },
+];

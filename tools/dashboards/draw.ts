@@ -1,0 +1,101 @@
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { parseArgs } from 'node:util';
+import { bundlePage } from './bundle.ts';
+import { drawPictures, type Picture } from './pictures.ts';
+import { importFiles, importRecords, startPrometheus } from './prometheus.ts';
+import { recordWorld, TARGET_LABELS } from './world/record.ts';
+
+const USAGE = `npm run dashboards:draw -- [options]
+  --out DIR         where the pictures go (docs/images)
+  --dashboards DIR  what is drawn (dashboards)
+  --only NAME       one dashboard alone, such as overview
+  --keep DIR        keep the recorded data there; where there is some already, draw from it instead of recording
+  --live SECONDS    how long Prometheus scrapes the agent and evaluates alerts before "now" (150)
+`;
+
+const root = resolve(import.meta.dirname, '../..');
+const log = (text: string) => void process.stdout.write(`${text}\n`);
+const { values } = parseArgs({
+  options: {
+    out: { type: 'string', default: join(root, 'docs/images') },
+    dashboards: { type: 'string', default: join(root, 'dashboards') },
+    only: { type: 'string' },
+    keep: { type: 'string' },
+    live: { type: 'string', default: '150' },
+    help: { type: 'boolean', short: 'h' },
+  },
+});
+
+/** The overview also as wide as a wall; a dashboard with collapsed rows also with all of them open. */
+async function picturesOf(folder: string): Promise<Picture[]> {
+  const names = (await readdir(folder)).filter(name => name.endsWith('.json')).map(name => name.slice(0, -5));
+  const pictures: Picture[] = [];
+  for (const dashboard of names.filter(name => values.only === undefined || name === values.only)) {
+    const { panels } = JSON.parse(await readFile(join(folder, `${dashboard}.json`), 'utf8'));
+    const collapses = panels.some(({ collapsed }: { collapsed?: boolean }) => collapsed);
+    for (const theme of ['light', 'dark'] as const) {
+      const base = { dashboard, theme, width: 1280, all: false };
+      pictures.push({ ...base, name: `${dashboard}-${theme}` });
+      if (dashboard === 'overview') pictures.push({ ...base, width: 1920, name: `${dashboard}-${theme}-1920` });
+      if (collapses && theme === 'light') pictures.push({ ...base, all: true, name: `${dashboard}-${theme}-all` });
+    }
+  }
+  return pictures;
+}
+
+/** Fills `data` with the past, and gives the milliseconds since the Unix epoch at which it ends. */
+async function record(folder: string, data: string): Promise<number> {
+  const rules = join(values.dashboards, 'rules');
+  const [recording, alerting] = ['recording', 'alerting'].map(name => join(rules, `${name}.yaml`)) as [string, string];
+  const world = await recordWorld(folder, log);
+  try {
+    await importFiles(world.files, data);
+    const past = await startPrometheus(data, { address: undefined, labels: TARGET_LABELS }, []);
+    await importRecords(past.url, recording, world.since, data).finally(past.stop);
+    log('the past is recorded; Prometheus now scrapes the agent and evaluates the rules');
+    const live = await startPrometheus(data, { address: world.target, labels: TARGET_LABELS }, [recording, alerting]);
+    await sleep(Number(values.live) * 1000);
+    await live.stop();
+    return Date.now();
+  } finally {
+    await world.close();
+  }
+}
+
+async function main(): Promise<void> {
+  if (values.help) return log(USAGE);
+  const folder = await mkdtemp(join(tmpdir(), 'delivery-watch-dashboards-'));
+  const kept = values.keep && resolve(values.keep);
+  try {
+    const data = kept ? join(kept, 'data') : join(folder, 'data');
+    await mkdir(data, { recursive: true });
+    const end = join(data, '..', 'to');
+    let to = Number(await readFile(end, 'utf8').catch(() => ''));
+    if (!to) {
+      to = await record(folder, data);
+      await writeFile(end, String(to));
+    }
+    const page = join(folder, 'page');
+    await bundlePage(page);
+    await mkdir(values.out, { recursive: true });
+    const prometheus = await startPrometheus(data, { address: undefined, labels: TARGET_LABELS }, []);
+    const warnings = await drawPictures({
+      pictures: await picturesOf(values.dashboards),
+      page,
+      dashboards: values.dashboards,
+      prometheus: prometheus.url,
+      to,
+      out: values.out,
+      log,
+    }).finally(prometheus.stop);
+    for (const warning of warnings) log(`warning: ${warning}`);
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+await main();
+process.exit();

@@ -1,0 +1,76 @@
+import { isKnownProperty } from './grafana.ts';
+import { type Panel, warn } from './model.ts';
+
+/** Options that the drawing follows, or that a picture cannot show; for each type of panel, besides `COMMON`. */
+const COMMON = [
+  /^(id|type|title|description|transparent|pluginVersion|interval|maxDataPoints)$/,
+  /^(gridPos|datasource|transformations)\b/,
+  /^targets\[\]\.(refId|expr|legendFormat|format|instant|range|interval|hide|datasource\..*|editorMode|intervalFactor|exemplar|queryType)$/,
+  /^fieldConfig\.overrides\[\]\.matcher\./,
+  // How panels repeat, where they do; what only a pointer shows.
+  /^repeatDirection$/,
+  /^options\.tooltip\./,
+  /^links\[\]\./,
+  /^options\.exemplars\./,
+];
+
+const REDUCED = [/^options\.(reduceOptions|text)\b/, /^options\.orientation$/];
+
+const BY_TYPE: Readonly<Record<string, readonly RegExp[]>> = {
+  timeseries: [
+    /^options\.legend\.(showLegend|displayMode|placement|calcs|width|sortBy|sortDesc|limit|isVisible|asTable)\b/,
+  ],
+  stat: [
+    ...REDUCED,
+    /^options\.(colorMode|graphMode|justifyMode|textMode|wideLayout|showPercentChange|percentChangeColorMode)$/,
+  ],
+  bargauge: [
+    ...REDUCED,
+    /^options\.(displayMode|valueMode|namePlacement|showUnfilled|sizing|minVizWidth|minVizHeight|maxVizHeight)$/,
+    /^options\.legend\.showLegend$/,
+  ],
+  table: [
+    /^options\.(frameIndex|showHeader|showTypeIcons|cellHeight)$/,
+    /^options\.(sortBy|frozenColumns)\b/,
+    /^options\.footer\.(show|countRows|reducer)\b/,
+  ],
+  'state-timeline': [
+    /^options\.(mergeValues|showValue|alignValue|rowHeight|perPage)$/,
+    /^options\.legend\.(showLegend|displayMode|placement|calcs)\b/,
+  ],
+  heatmap: [
+    /^options\.(calculate|cellGap|selectionMode|showValue)$/,
+    /^options\.color\.(scheme|steps|reverse|exponent|fill|mode|scale)$/,
+    /^options\.(filterValues\.le|legend\.show|yAxis\..*|rowsFrame\..*|cellValues\..*)$/,
+  ],
+};
+
+function* leaves(value: unknown, path = ''): Generator<[path: string, value: unknown]> {
+  if (Array.isArray(value)) for (const each of value) yield* leaves(each, `${path}[]`);
+  else if (value !== null && typeof value === 'object')
+    for (const [key, each] of Object.entries(value)) yield* leaves(each, path ? `${path}.${key}` : key);
+  else yield [path, value];
+}
+
+/** Warns of everything in a panel that would be left out without a word. */
+export function checkHonoured(panel: Panel): void {
+  const known = [...COMMON, ...(BY_TYPE[panel.type] ?? [])];
+  const say = (what: string) => warn(`${panel.title}: ${what} is not honoured`);
+  const { fieldConfig, ...rest } = panel;
+  if (!BY_TYPE[panel.type]) say(`panel type ${panel.type}`);
+  for (const [path, value] of leaves(rest)) {
+    if (!known.some(pattern => pattern.test(path))) say(`${path} = ${value}`);
+  }
+  const { custom = {}, ...standard } = fieldConfig?.defaults ?? {};
+  const ids = [
+    ...Object.keys(standard),
+    ...Object.keys(custom).map(name => `custom.${name}`),
+    ...(fieldConfig?.overrides ?? []).flatMap(({ properties }) => properties.map(({ id }) => id)),
+  ];
+  for (const id of new Set(ids)) if (!isKnownProperty(panel.type, id)) say(`fieldConfig ${id}`);
+  const { options = {} } = panel;
+  if (options.footer?.show) say('options.footer.show');
+  if (options.showPercentChange) say('options.showPercentChange');
+  if (panel.type === 'heatmap' && options.calculate) say('options.calculate');
+  if (panel.type === 'heatmap' && options.showValue === 'always') say('options.showValue');
+}

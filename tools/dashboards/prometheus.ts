@@ -1,0 +1,89 @@
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { promisify } from 'node:util';
+import { freePort } from '../../test/support/prometheus.ts';
+
+const run = promisify(execFile);
+
+/** How long Prometheus may take to open its blocks, milliseconds. */
+const READY_MS = 120_000;
+
+export interface Target {
+  /** `host:port`, or none when nothing is scraped. */
+  readonly address: string | undefined;
+  readonly labels: Readonly<Record<string, string>>;
+}
+
+export interface Prometheus {
+  readonly url: string;
+  stop(): Promise<void>;
+}
+
+/** Turns files of OpenMetrics into blocks below `data`, and removes them. */
+export async function importFiles(files: readonly string[], data: string): Promise<void> {
+  for (const file of files) {
+    await run('promtool', ['tsdb', 'create-blocks-from', 'openmetrics', file, data]);
+    await rm(file);
+  }
+}
+
+/** Evaluates recording rules over the past, as Prometheus itself would have; alerts have no past. */
+export async function importRecords(url: string, rules: string, since: number, data: string): Promise<void> {
+  const [start, end] = [Math.ceil(since / 1000), Math.floor(Date.now() / 1000)].map(String) as [string, string];
+  const range = ['--start', start, '--end', end, '--url', url, '--output-dir', data, '--eval-interval', '60s'];
+  await run('promtool', ['tsdb', 'create-blocks-from', 'rules', ...range, rules], { maxBuffer: 2 ** 26 });
+}
+
+async function end(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  child.kill('SIGTERM');
+  await once(child, 'exit');
+}
+
+/** Starts Prometheus on `data`, with these rules. */
+export async function startPrometheus(data: string, target: Target, rules: readonly string[]): Promise<Prometheus> {
+  const port = await freePort();
+  const url = `http://127.0.0.1:${port}`;
+  const file = join(data, '..', `prometheus-${port}.json`);
+  const targets = target.address === undefined ? [] : [target.address];
+  const config = {
+    global: { scrape_interval: '15s', evaluation_interval: '15s' },
+    rule_files: rules,
+    scrape_configs: [{ job_name: target.labels.job, static_configs: [{ targets, labels: target.labels }] }],
+  };
+  // JSON is YAML.
+  await writeFile(file, JSON.stringify(config));
+  const child = spawn(
+    'prometheus',
+    [
+      `--config.file=${file}`,
+      `--storage.tsdb.path=${data}`,
+      '--storage.tsdb.retention.time=90d',
+      `--web.listen-address=127.0.0.1:${port}`,
+    ],
+    { stdio: ['ignore', 'ignore', 'pipe'] },
+  );
+  const kill = () => void child.kill('SIGKILL');
+  process.once('exit', kill);
+  let said = '';
+  child.stderr?.on('data', chunk => {
+    said = (said + chunk).slice(-4000);
+  });
+  for (const start = performance.now(); ; await sleep(200)) {
+    const answer = await fetch(`${url}/-/ready`).catch(() => undefined);
+    if (answer?.ok) break;
+    if (child.exitCode === null && performance.now() - start < READY_MS) continue;
+    await end(child);
+    throw new Error(`Prometheus did not become ready:\n${said}`);
+  }
+  return {
+    url,
+    async stop() {
+      await end(child);
+      process.off('exit', kill);
+    },
+  };
+}

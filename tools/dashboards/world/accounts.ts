@@ -1,0 +1,92 @@
+import { type Scenario, scenarios } from '../../../src/emulator/scenarios.ts';
+import type { FaultSeed } from '../../../src/emulator/server.ts';
+
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
+
+/** Milliseconds of the past that are played: the longest window of a panel, and some. */
+export const PAST_MS = 25 * HOUR_MS;
+
+/** The emulator's workload begins this long before the emulator, milliseconds. */
+const HEAD_START_MS = HOUR_MS;
+
+/** Milliseconds left until now. */
+const left = (elapsedMs: number) => PAST_MS + HEAD_START_MS - elapsedMs;
+const isBetween = (ms: number, fromHours: number, toHours: number) =>
+  ms <= fromHours * HOUR_MS && ms > toHours * HOUR_MS;
+
+const growth = scenarios['dlq-growth'] as Scenario;
+
+/**
+ * The shipped scenarios, each in its hour: an account is fine for a day, and in the last six hours it has an incident.
+ * The emulator knows scenarios by name, so these join its own.
+ */
+Object.assign(scenarios, {
+  'slow-afternoon': {
+    description: 'steady; for 50 minutes more messages fail and deliveries take longer',
+    doomed: (usual, elapsedMs) => (isBetween(left(elapsedMs), 4.5, 3.7) ? Math.min(0.12, usual * 15) : usual),
+    takesMs: (usual, elapsedMs) => (isBetween(left(elapsedMs), 4.5, 3.7) ? 2 * usual : usual),
+  },
+  'late-growth': {
+    description: 'steady, then dlq-growth',
+    doomed(usual, elapsedMs) {
+      const since = 5 * HOUR_MS - left(elapsedMs);
+      return since > 0 ? (growth.doomed?.(usual, since) ?? usual) : usual;
+    },
+  },
+} satisfies Record<string, Scenario>);
+
+/** Name and scenario of each account. */
+export const accounts = { orders: 'slow-afternoon', billing: 'late-growth', workflows: 'stuck-callback' } as const;
+
+/** A service that is some way off. */
+const far: FaultSeed = { latencyMs: 30, jitterMs: 60 };
+
+/** The service's own outage, as scenario `outage` has it, once and for all accounts. */
+export function faultsAt(msLeft: number): readonly FaultSeed[] {
+  return isBetween(msLeft, 2, 1.65) ? [{ ...far, kind: 'status', status: 503 }, far] : [far];
+}
+
+/** What is configured besides the accounts. */
+export const settings = {
+  // As often as it is scraped: more would only take longer to play.
+  collect: {
+    flowControl: { every: '30s' },
+    events: { every: '30s', destination: 'host' },
+    dlq: {
+      every: '60s',
+      filters: [
+        { name: 'emails', match: { queueName: 'emails' } },
+        { name: 'status-500', match: { responseStatus: 500 } },
+      ],
+    },
+  },
+  alerts: {
+    enabled: true,
+    rules: [
+      {
+        name: 'DlqGrowing',
+        when: { growth: { metric: 'delivery_dlq_messages', over: '1h', atLeast: 10 } },
+        for: '30m',
+        labels: { severity: 'warning' },
+      },
+      { name: 'Stale', when: { stale: { collector: 'events' } }, for: '5m', labels: { severity: 'warning' } },
+    ],
+  },
+  autoCancel: {
+    mode: 'enforce',
+    breaker: { candidates: { max: 1000, percent: 100 } },
+    limits: { perRun: 5, perHour: 20, perDay: 50 },
+    rules: [
+      {
+        name: 'app-workflows-hung',
+        mode: 'enforce',
+        expires: '9999-12-31',
+        match: { workflowUrl: { prefix: ['https://app.example.com/'] } },
+        stuckWhen: { inProgressFor: '8h', assumeMaxRetries: 4, snapshots: 8 },
+        limits: { perRun: 5, perHour: 20 },
+        cooldown: { perUrl: '0s' },
+      },
+    ],
+  },
+} as const;

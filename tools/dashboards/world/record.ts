@@ -1,0 +1,136 @@
+import { once } from 'node:events';
+import { createWriteStream, type WriteStream } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { type Agent, startAgent } from '../../../src/app/agent.ts';
+import { Config } from '../../../src/config/schema.ts';
+import { type Emulator, startEmulator } from '../../../src/emulator/server.ts';
+import { accounts, faultsAt, PAST_MS, settings } from './accounts.ts';
+import { type CatchUpClock, createCatchUpClock } from './catch-up-clock.ts';
+
+export interface World {
+  /** Where Prometheus scrapes the agent from now on. */
+  readonly target: string;
+  /** OpenMetrics of the past, a file for each of Prometheus's blocks. */
+  readonly files: readonly string[];
+  /** Milliseconds since the Unix epoch. */
+  readonly since: number;
+  close(): Promise<void>;
+}
+
+/** Labels that Prometheus adds to what it scrapes. */
+export const TARGET_LABELS = { job: 'delivery-watch', instance: 'delivery-watch:10922' } as const;
+
+const SCRAPE_MS = 30_000;
+const BLOCK_MS = 2 * 3_600_000;
+
+/** A process that began when its first scrape was: its metrics tell the time at which the past was played. */
+const startedAt = (text: string, since: number) =>
+  text.replace(/^process_start_time_seconds .*$/m, `process_start_time_seconds ${since / 1000}`);
+
+/** Samples as Prometheus would keep them. */
+function toOpenMetrics(text: string, at: number): string {
+  const target = Object.entries(TARGET_LABELS)
+    .map(([name, value]) => `${name}="${value}"`)
+    .join();
+  const time = ` ${(at / 1000).toFixed(3)}\n`;
+  const lines = [`up{${target}} 1${time}`];
+  for (const line of text.split('\n')) {
+    if (line === '' || line.startsWith('#')) continue;
+    const [, name, labels] = /^([^{ ]+)(\{)?/.exec(line) ?? [];
+    if (name === undefined) continue;
+    const rest = line.slice(name.length + (labels ? 1 : 0));
+    lines.push(`${name}{${target}${labels ? `,${rest}` : `}${rest}`}${time}`);
+  }
+  return lines.join('');
+}
+
+/** Writes each scrape to the file of its block. */
+function createRecorder(folder: string) {
+  const files: string[] = [];
+  let block: number | undefined;
+  let file: WriteStream | undefined;
+  async function end(): Promise<void> {
+    file?.end('# EOF\n');
+    if (file) await once(file, 'close');
+  }
+  return {
+    files,
+    end,
+    async write(text: string, at: number) {
+      if (block !== Math.floor(at / BLOCK_MS)) {
+        await end();
+        block = Math.floor(at / BLOCK_MS);
+        files.push(join(folder, `${block}.om`));
+        file = createWriteStream(files.at(-1) as string);
+      }
+      if (!file?.write(toOpenMetrics(text, at)) && file) await once(file, 'drain');
+    },
+  };
+}
+
+function configOf(emulators: ReadonlyMap<string, Emulator>, webhook: string): Config {
+  const budget = { requestsPerSecond: 50, burst: 50, concurrency: 8, requestsPerDay: 200_000 };
+  return Config.parse({
+    server: { listen: '127.0.0.1:0' },
+    log: { level: 'error', format: 'text' },
+    store: { kind: 'memory' },
+    accounts: [...emulators].map(([name, { url, token }]) => ({ name, baseUrl: url, token, budget })),
+    ...settings,
+    alerts: { ...settings.alerts, notifiers: [{ name: 'chat', webhook: { url: webhook } }] },
+  });
+}
+
+async function startEmulators(clock: CatchUpClock): Promise<Map<string, Emulator>> {
+  const emulators = new Map<string, Emulator>();
+  for (const [index, [name, scenario]] of Object.entries(accounts).entries()) {
+    emulators.set(name, await startEmulator({ scenario, seed: index + 3, clock: clock.ofServers }));
+  }
+  return emulators;
+}
+
+/** Plays the past of the accounts as fast as it goes, then stays with them at the system's time. */
+export async function recordWorld(folder: string, log: (text: string) => void): Promise<World> {
+  const clock = createCatchUpClock(PAST_MS);
+  const since = clock.now();
+  const emulators = await startEmulators(clock);
+  // Answers what is sent to it, and what Prometheus scrapes.
+  let scrape = async () => '';
+  const server = createServer(async (request, response) => {
+    response.setHeader('content-type', 'text/plain; version=0.0.4');
+    response.end(request.url === '/metrics' ? await scrape() : '');
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const target = `127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const config = configOf(emulators, `http://${target}/hook`);
+  const agent: Agent = await startAgent(
+    { file: 'demo', config, hash: 'demo', warnings: [] },
+    { env: {}, clock, random: Math.random },
+  );
+  scrape = async () => startedAt(await (await fetch(`${agent.url}/metrics`)).text(), since);
+  const recorder = createRecorder(folder);
+  let told = 0;
+  await clock.catchUp(SCRAPE_MS, async () => {
+    const at = clock.now();
+    for (const { faults } of emulators.values()) faults.replace(faultsAt(Date.now() - at));
+    const text = await scrape();
+    if (at - since - told > 3_600_000) {
+      told = at - since;
+      log(`${Math.round(told / 3_600_000)} h played; ${text.split('\n').length} lines a scrape`);
+    }
+    await recorder.write(text, at);
+  });
+  await recorder.end();
+  return {
+    target,
+    files: recorder.files,
+    since,
+    async close() {
+      await agent.close();
+      server.close();
+      server.closeAllConnections();
+      await Promise.all([...emulators.values()].map(emulator => emulator.close()));
+    },
+  };
+}
