@@ -41,7 +41,10 @@ async function emulatorHelp(): Promise<string> {
   return [
     '',
     'Scenarios:',
-    ...Object.entries(scenarios).map(([name, { description }]) => `  ${name}\n      ${description}`),
+    ...Object.entries(scenarios).flatMap(([name, { description, fires }]) => [
+      `  ${name}\n      ${description}`,
+      ...(fires.length === 0 ? [] : [`      alerts: ${fires.join(', ')}`]),
+    ]),
     '',
     'Options (--option name=value), the default first:',
     ...indent(dialectHelp()),

@@ -45,6 +45,17 @@ const HEALTHY: Pick<Scenario, 'doomed' | 'takesMs' | 'isTidy'> = {
   isTidy: true,
 };
 
+/** What fires where more and more messages fail, are late because of their retries, and stay dead letters. */
+const DLQ_GROWTH = [
+  'DeliveryDlqAgeHigh',
+  'DeliveryDlqArrivalRatioHigh',
+  'DeliveryDlqGrowing',
+  'DeliveryErrorBudgetFastBurn',
+  'DeliveryErrorBudgetSlowBurn',
+  'DeliveryOnTimeBudgetFastBurn',
+  'DeliveryOnTimeBudgetSlowBurn',
+];
+
 /** Every scenario, by the name to ask for it. */
 export const scenarios: Readonly<Record<string, Scenario>> = {
   steady: {
@@ -61,7 +72,7 @@ export const scenarios: Readonly<Record<string, Scenario>> = {
     description: 'more and more messages fail, and no operator clears the dead letters',
     // The usual share is added once more every ten minutes.
     doomed: (usual, elapsedMs) => Math.min(MOST_DOOMED, usual * (1 + elapsedMs / (10 * MINUTE_MS))),
-    fires: [],
+    fires: DLQ_GROWTH,
     unattended: true,
   },
   'stuck-callback': {
@@ -73,7 +84,7 @@ export const scenarios: Readonly<Record<string, Scenario>> = {
   },
   'flow-control-pileup': {
     description: 'for half of every hour deliveries take twice as long, and messages pile up behind flow-control keys',
-    fires: [],
+    fires: ['DeliveryFlowControlBacklogGrowing', 'DeliveryOnTimeBudgetFastBurn', 'DeliveryOnTimeBudgetSlowBurn'],
     ...HEALTHY,
     takesMs: (usual, elapsedMs) => (elapsedMs % HOUR_MS < HOUR_MS / 2 ? 2 * usual : usual),
   },

@@ -186,6 +186,9 @@ const isOfAgent = (name: string) => name === 'up' || !knownSeries.get(name)?.inc
 /** Labels that the scrape adds, besides the job. */
 export interface Target {
   readonly instance: string;
+  /** Default `a`. */
+  readonly account?: string;
+  readonly cluster?: string;
   readonly namespace?: string;
   readonly team?: string;
   readonly node?: string;
@@ -194,7 +197,7 @@ export interface Target {
 /** Series of one replica, each with all labels. */
 export function replica(input: Input, target: string | Target = 'one:10922'): Input {
   requireKnown(input);
-  const { instance, ...more } = typeof target === 'string' ? { instance: target } : target;
+  const { instance, account = 'a', ...more } = typeof target === 'string' ? { instance: target } : target;
   return Object.fromEntries(
     Object.entries(input).map(([series, values]) => {
       const { name, labels } = named(series);
@@ -203,7 +206,7 @@ export function replica(input: Input, target: string | Target = 'one:10922'): In
         `instance="${instance}"`,
         `replica="${instance}"`,
         ...Object.entries(more).map(([label, value]) => `${label}="${value}"`),
-        ...(isOfAgent(name) ? [] : ['account="a"']),
+        ...(isOfAgent(name) ? [] : [`account="${account}"`]),
         ...(labels === '' ? [] : [labels]),
       ];
       return [`${name}{${all.join(',')}}`, values];

@@ -1,9 +1,11 @@
 import { describe, expect, it } from 'vitest';
+import { scenarios } from '../../src/emulator/server.ts';
+import { alertGroups } from '../../src/mixin/rules.ts';
 import { requireProgram } from '../support/prometheus.ts';
 import { wronglyFired } from './fired.ts';
 
 describe.skipIf(!requireProgram('promtool'))('scenarios of the emulator', () => {
-  it('steady: an hour of a service in good health', async () => {
+  it('steady: no alert in an hour of a service in good health', async () => {
     expect(await wronglyFired([], { scenario: 'steady', minutes: 60 })).toBe('');
   });
 
@@ -11,4 +13,10 @@ describe.skipIf(!requireProgram('promtool'))('scenarios of the emulator', () => 
     const fired = ['DeliveryDlqAgeHigh', 'DeliveryDlqGrowing'];
     expect(await wronglyFired(fired, { scenario: 'dlq-growth', minutes: 16 })).toBe('');
   });
+});
+
+it('name alerts that there are', () => {
+  const names = new Set<string>(alertGroups.flatMap(({ alerts }) => alerts.map(({ name }) => name)));
+  const unknown = Object.values(scenarios).flatMap(({ fires }) => fires.filter(name => !names.has(name)));
+  expect(unknown).toEqual([]);
 });

@@ -1,0 +1,20 @@
+import { describe, expect, it } from 'vitest';
+import { scenarios } from '../../src/emulator/server.ts';
+import { requireProgram } from '../support/prometheus.ts';
+import { wronglyFired } from './fired.ts';
+
+/** Rounds as seldom as scrapes: days take minutes. */
+const SELDOM = { collect: { flowControl: { every: '1m' }, dlq: { every: '1m' }, events: { every: '1m' } } };
+
+/** Minutes until everything has shown that there is to see. */
+const MINUTES: Readonly<Record<string, number>> = { 'flow-control-pileup': 240, 'stuck-callback': 720 };
+
+describe.skipIf(!requireProgram('promtool'))('scenarios of the emulator', () => {
+  it('steady: no alert in 48 hours', async () => {
+    expect(await wronglyFired([], { scenario: 'steady', minutes: 48 * 60, config: SELDOM })).toBe('');
+  });
+
+  it.each(Object.entries(scenarios))('%s: exactly the alerts that it names', async (scenario, { fires }) => {
+    expect(await wronglyFired(fires, { scenario, minutes: MINUTES[scenario] ?? 180 })).toBe('');
+  });
+});
