@@ -40,14 +40,21 @@ const TYPES: Record<string, string> = {
   '.json': 'application/json',
   '.svg': 'image/svg+xml',
 };
-const ICONS = join(import.meta.dirname, 'node_modules/@grafana/ui/dist/public');
+const PACKAGES = join(import.meta.dirname, 'node_modules');
+/** Where Grafana serves its fonts; no package of its own holds them. */
+const FONTS: Record<string, string> = {
+  '/public/fonts/inter/Inter-Regular.woff2': '@fontsource/inter/files/inter-latin-400-normal.woff2',
+  '/public/fonts/inter/Inter-Medium.woff2': '@fontsource/inter/files/inter-latin-500-normal.woff2',
+};
 
 /** Serves the page, the dashboards and Grafana's icons. */
 async function serve({ page, dashboards }: DrawOptions) {
   const fileOf = (path: string) => {
     if (path === '/') return join(import.meta.dirname, 'page/index.html');
     if (path.startsWith('/dashboards/')) return join(dashboards, path.slice('/dashboards/'.length));
-    if (path.startsWith('/public/')) return join(ICONS, path.replace(/^\/public\/(build\/)?/, ''));
+    const font = FONTS[path];
+    if (font !== undefined) return join(PACKAGES, font);
+    if (path.startsWith('/public/')) return join(PACKAGES, '@grafana/ui/dist', path.replace('/build/', '/'));
     return join(page, path);
   };
   const server = createServer(async (request, response) => {

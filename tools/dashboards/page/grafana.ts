@@ -90,17 +90,17 @@ export const isKnownProperty = (type: string, id: string) =>
   id.startsWith('custom.') ? customNames(type).includes(id.slice(7)) : STANDARD.some(([each]) => each === id);
 
 export function registerTransformers(): void {
-  standardTransformersRegistry.setInit(
-    () =>
-      Object.values(standardTransformers).map(transformation => ({
-        id: transformation.id,
-        name: transformation.name,
-        transformation: async () => transformation,
-        editor: () => null,
-        imageDark: '',
-        imageLight: '',
-      })) as never,
-  );
+  // Some stand there under two names.
+  const byId = new Map(Object.values(standardTransformers).map(each => [each.id, each]));
+  const items = [...byId.values()].map(transformation => ({
+    id: transformation.id,
+    name: transformation.name,
+    transformation: async () => transformation,
+    editor: () => null,
+    imageDark: '',
+    imageLight: '',
+  }));
+  standardTransformersRegistry.setInit(() => items as never);
 }
 
 /** A panel's field configuration with the defaults of its type. */

@@ -11,8 +11,6 @@ import {
 import { GlobalStyles, PanelChrome, PanelContextProvider } from '@grafana/ui';
 import { type ComponentType, useEffect, useState } from 'react';
 import { createRoot } from 'react-dom/client';
-import '@fontsource/inter/400.css';
-import '@fontsource/inter/500.css';
 import { fieldConfigOf, prepare, registerTransformers } from './grafana.ts';
 import { checkHonoured } from './honoured.ts';
 import { type Annotation, allWarnings, type Dashboard, type Panel, type Range, warn } from './model.ts';
