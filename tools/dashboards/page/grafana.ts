@@ -1,6 +1,7 @@
 /** Registries that Grafana's app fills before it draws, and what its data layer does to frames. */
 import {
   applyFieldOverrides,
+  cacheFieldDisplayNames,
   type DataFrame,
   FieldConfigOptionsRegistry,
   type FieldConfigPropertyItem,
@@ -137,7 +138,7 @@ export async function prepare(
   const transformed = await firstValueFrom(
     transformDataFrame(transformations, frames, { interpolate: text => replaceVariables(text) }),
   );
-  return applyFieldOverrides({
+  const ready = applyFieldOverrides({
     data: transformed,
     fieldConfig: fieldConfigOf(panel),
     fieldConfigRegistry: registryOf(panel.type),
@@ -145,4 +146,7 @@ export async function prepare(
     theme,
     timeZone: 'utc',
   });
+  // Tables show the names that are kept there.
+  cacheFieldDisplayNames(ready);
+  return ready;
 }
