@@ -72,11 +72,13 @@ function createRecorder(folder: string) {
 
 function configOf(emulators: ReadonlyMap<string, Emulator>, webhook: string): Config {
   const budget = { requestsPerSecond: 50, burst: 50, concurrency: 8, requestsPerDay: 200_000 };
+  // As long as the emulator keeps them.
+  const retention = { dlq: '3d' };
   return Config.parse({
     server: { listen: '127.0.0.1:0' },
     log: { level: 'error', format: 'text' },
     store: { kind: 'memory' },
-    accounts: [...emulators].map(([name, { url, token }]) => ({ name, baseUrl: url, token, budget })),
+    accounts: [...emulators].map(([name, { url, token }]) => ({ name, baseUrl: url, token, budget, retention })),
     ...settings,
     alerts: { ...settings.alerts, notifiers: [{ name: 'chat', webhook: { url: webhook } }] },
   });
