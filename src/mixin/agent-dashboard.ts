@@ -6,6 +6,7 @@ import { ofRow, ofSeries } from './dashboard-links.ts';
 import { blind } from './first-screen.ts';
 import { SUCCEEDED } from './palette.ts';
 import { each, one, type PanelSpec, type RowSpec, type Settings } from './panel.ts';
+import { processRows } from './process-rows.ts';
 import { ACCOUNT_LEGEND, age, chosen, flow, highestTen, least, level, lowestTen, ofAgent, PER_TEN } from './queries.ts';
 
 const own = ownFamilies;
