@@ -6,6 +6,7 @@ import { parseArgs } from 'node:util';
 import { bundlePage } from './bundle.ts';
 import { drawPictures, type Picture } from './pictures.ts';
 import { importFiles, importRecords, startPrometheus } from './prometheus.ts';
+import { replayAlerts } from './replay-alerts.ts';
 import { recordWorld, TARGET_LABELS } from './world/record.ts';
 
 const USAGE = `npm run dashboards:draw -- [options]
@@ -46,6 +47,9 @@ async function picturesOf(folder: string): Promise<Picture[]> {
   return pictures;
 }
 
+/** How far back alerts are replayed: the time that a picture shows, and that for which they must be true. */
+const ALERTS_MS = 8 * 3_600_000;
+
 /** Fills `data` with the past, and gives the milliseconds since the Unix epoch at which it ends. */
 async function record(folder: string, data: string): Promise<number> {
   const rules = join(values.dashboards, 'rules');
@@ -53,8 +57,13 @@ async function record(folder: string, data: string): Promise<number> {
   const world = await recordWorld(folder, log);
   try {
     await importFiles(world.files, data);
-    const past = await startPrometheus(data, { address: undefined, labels: TARGET_LABELS }, []);
+    const nothing = { address: undefined, labels: TARGET_LABELS };
+    const past = await startPrometheus(data, nothing, []);
     await importRecords(past.url, recording, world.since, data).finally(past.stop);
+    const alerts = join(folder, 'alerts.om');
+    const withRecords = await startPrometheus(data, nothing, [alerting]);
+    await replayAlerts(withRecords.url, Date.now() - ALERTS_MS, Date.now(), alerts).finally(withRecords.stop);
+    await importFiles([alerts], data);
     log('the past is recorded; Prometheus now scrapes the agent and evaluates the rules');
     const live = await startPrometheus(data, { address: world.target, labels: TARGET_LABELS }, [recording, alerting]);
     await sleep(Number(values.live) * 1000);

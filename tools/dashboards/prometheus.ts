@@ -62,6 +62,8 @@ export async function startPrometheus(data: string, target: Target, rules: reado
       `--config.file=${file}`,
       `--storage.tsdb.path=${data}`,
       '--storage.tsdb.retention.time=90d',
+      // What was true in the replayed past stays true, however short its `for`.
+      '--rules.alert.for-grace-period=0s',
       `--web.listen-address=127.0.0.1:${port}`,
     ],
     { stdio: ['ignore', 'ignore', 'pipe'] },

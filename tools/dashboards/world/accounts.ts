@@ -49,10 +49,10 @@ export function faultsAt(msLeft: number): readonly FaultSeed[] {
 
 /** What is configured besides the accounts. */
 export const settings = {
-  // As often as it is scraped: more would only take longer to play.
+  // As often as it is scraped, and each event about once: more would only take longer to play.
   collect: {
     flowControl: { every: '30s' },
-    events: { every: '30s', destination: 'host' },
+    events: { every: '30s', overlap: '20s', lateSweep: '20s', destination: 'host' },
     dlq: {
       every: '60s',
       filters: [
