@@ -103,6 +103,7 @@ const LIBRARIES: Readonly<Record<string, readonly string[]>> = {
     'alerts',
   ],
   croner: ['auto-cancel'],
+  'path-to-regexp': ['collectors'],
   re2js: ['auto-cancel'],
 };
 

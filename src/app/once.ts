@@ -1,3 +1,4 @@
+import type { DlqGroup } from '../collectors/index.ts';
 import type { LoadedConfig } from '../config/load.ts';
 import { withClosing } from '../kit/closing.ts';
 import { createExposition } from '../metrics/exposition.ts';
@@ -23,6 +24,8 @@ export interface Snapshot {
     readonly labels: Readonly<Record<string, string | undefined>>;
     readonly value: number;
   }[];
+  /** Kinds of dead letters by account, the largest first: what stands behind the label `group`. */
+  readonly groups: readonly (DlqGroup & { readonly account: string })[];
   /** All that /metrics would say of the accounts, as Prometheus text. */
   readonly text: string;
 }
@@ -86,6 +89,9 @@ export function collectOnce(
         [...source.samples()].flatMap(([metric, samples]) =>
           samples.map(({ labels, value }) => ({ metric, account: source.account ?? '', labels, value })),
         ),
+      ),
+      groups: accounts.flatMap(({ name, dlqFacts }) =>
+        (dlqFacts()?.groups.largest ?? []).map(group => ({ account: name, ...group })),
       ),
       text: createExposition(sources).render({ scope: 'everything', format: 'text', gzip: false }).toString(),
     };

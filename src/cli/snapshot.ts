@@ -17,7 +17,21 @@ function formatValue(metric: string, value: number): string {
   return metric.endsWith('_timestamp_seconds') ? new Date(value * 1000).toISOString() : String(value);
 }
 
-function toText({ samples, accounts }: Snapshot): string {
+function groupTable(groups: Snapshot['groups']): string[] {
+  if (groups.length === 0) return [];
+  const rows = groups.map(({ account, id, urlHost, route, responseStatus, messages, sample = '' }) => [
+    account,
+    id,
+    urlHost,
+    route,
+    responseStatus,
+    String(messages),
+    sample,
+  ]);
+  return ['', toTable(['account', 'group', 'host', 'route', 'status', 'messages', 'one of them'], rows, ['messages'])];
+}
+
+function toText({ samples, groups, accounts }: Snapshot): string {
   const rows = samples.map(({ account, metric, labels, value }) => [
     account,
     metric.replace(/^delivery_/, ''),
@@ -31,7 +45,9 @@ function toText({ samples, accounts }: Snapshot): string {
       ),
     ),
   );
-  return [toTable(['account', 'metric', 'of', 'value'], rows, ['value']), ...failures].join('\n');
+  return [toTable(['account', 'metric', 'of', 'value'], rows, ['value']), ...groupTable(groups), ...failures].join(
+    '\n',
+  );
 }
 
 export function snapshotCommand(): Command {
@@ -58,7 +74,7 @@ export function snapshotCommand(): Command {
       if (prometheus) process.stdout.write(snapshot.text);
       else if (json)
         process.stdout.write(
-          `${JSON.stringify({ accounts: snapshot.accounts, samples: snapshot.samples }, null, 2)}\n`,
+          `${JSON.stringify({ accounts: snapshot.accounts, samples: snapshot.samples, groups: snapshot.groups }, null, 2)}\n`,
         );
       else process.stdout.write(`${toText(snapshot)}\n`);
       const failed = snapshot.accounts.filter(({ up }) => !up).map(({ account }) => account);

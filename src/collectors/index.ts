@@ -7,8 +7,9 @@ import { type DlqServices, dlq } from './dlq/dlq.ts';
 import { CALLBACK_STATES } from './dlq/families.ts';
 import { LEFT_REASONS } from './dlq/selection.ts';
 import { type EventsServices, events } from './events/events.ts';
-import { UNTRACKED } from './events/tally.ts';
+import { RESULTS, STATUS_CLASSES, UNTRACKED } from './events/tally.ts';
 import { flowControl } from './flow-control.ts';
+import { createRoutes, routesOption } from './routes.ts';
 
 /** The table: every collector there is. A collector that is not in it does not exist. */
 export const collectors: readonly ConfiguredKind[] = [flowControl, dlq, events];
@@ -18,6 +19,7 @@ export const collectOptions = z.strictObject({
   flowControl: flowControl.options.prefault({}),
   dlq: dlq.options.prefault({}),
   events: events.options.prefault({}),
+  routes: routesOption,
 });
 
 export type CollectOptions = z.output<typeof collectOptions>;
@@ -26,8 +28,8 @@ export type CollectOptions = z.output<typeof collectOptions>;
 export const dataSources: readonly CollectorKind[] = [...collectors, accountPlan];
 
 /** The kinds that these sections enable, each with its section, in the order of the table. */
-function enabledKinds(collect: CollectOptions) {
-  const sections: Readonly<Record<string, { readonly enabled: boolean }>> = collect;
+function enabledKinds({ flowControl, dlq, events }: CollectOptions) {
+  const sections: Readonly<Record<string, { readonly enabled: boolean }>> = { flowControl, dlq, events };
   return collectors.flatMap(kind => {
     const options = sections[kind.configKey];
     return options?.enabled ? [{ kind, options }] : [];
@@ -35,11 +37,16 @@ function enabledKinds(collect: CollectOptions) {
 }
 
 /** What collectors are given of their account beside their options. */
-interface Services extends DlqServices, EventsServices {}
+type Services = Omit<DlqServices & EventsServices, 'routes'>;
 
 /** The collectors that these sections enable, in the order of the table. */
-export const createCollectors = (collect: CollectOptions, services: Services): Collector[] =>
-  enabledKinds(collect).map(({ kind, options }) => kind.create(options, services));
+export function createCollectors(collect: CollectOptions, services: Services): Collector[] {
+  const all = { ...services, routes: createRoutes(collect.routes) };
+  return enabledKinds(collect).map(({ kind, options }) => kind.create(options, all));
+}
+
+/** Whether these sections enable any collector. */
+export const isAnyEnabled = (collect: CollectOptions): boolean => enabledKinds(collect).length > 0;
 
 /** Cadences of the collectors that these sections enable, by their names. */
 export const enabledRounds = (collect: CollectOptions): ReadonlyMap<string, Rounds> =>
@@ -57,6 +64,7 @@ export const LABEL_VALUES: ReadonlyMap<string, Readonly<Record<string, readonly 
   [events.families.recent.name, { state: EVENT_STATES }],
   [events.families.total.name, { state: EVENT_STATES }],
   [events.families.finished.name, { outcome: OUTCOMES }],
+  [events.families.answers.name, { result: RESULTS, status_class: STATUS_CLASSES }],
   [events.families.untracked.name, { reason: UNTRACKED }],
 ]);
 
@@ -65,3 +73,4 @@ export { type Collector, withReader } from './collector.ts';
 export { type CallbackOptions, createDlq } from './dlq/dlq.ts';
 export type { DlqFacts } from './dlq/facts.ts';
 export { breakdownFamilies, filterFamilies } from './dlq/families.ts';
+export type { Group as DlqGroup } from './dlq/groups.ts';

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { alertmanagerOptions, alertRule, evaluateEvery, notifierName, webhookOptions } from '../alerts/options.ts';
 import { autoCancelOptions } from '../auto-cancel/options.ts';
-import { type CollectOptions, collectOptions } from '../collectors/index.ts';
+import { collectOptions, isAnyEnabled } from '../collectors/index.ts';
 import { serverOptions } from '../http/options.ts';
 import { secret } from '../kit/secret.ts';
 import { stalenessOptions } from '../scheduler/options.ts';
@@ -64,7 +64,6 @@ const accountWithOverrides = accountOptions.safeExtend({
     .describe('Overrides of `objectives` for this account, same shape; keys left out are inherited.'),
 });
 
-const enabledIn = (collect: CollectOptions) => Object.values(collect).some(({ enabled }) => enabled);
 const NONE_ENABLED = 'must have at least one collector enabled';
 
 /** The configuration as it is written: each section is its room's own. */
@@ -85,7 +84,7 @@ export const ConfigInput = z.strictObject({
     .superRefine(uniqueNames)
     .describe('Accounts to watch. One entry per region: each has its own token, dead-letter queue and event log.'),
   collect: collectOptions
-    .refine(enabledIn, { error: NONE_ENABLED })
+    .refine(isAnyEnabled, { error: NONE_ENABLED })
     .prefault({})
     .describe('What to collect, and how often.'),
   objectives: objectivesOptions
@@ -103,7 +102,7 @@ export const ConfigInput = z.strictObject({
 export const Config = ConfigInput.transform((config, context) => {
   const accounts = config.accounts.map((account, index) => {
     const collect = merge(collectOptions, config.collect, account.collect ?? {});
-    if (!enabledIn(collect)) {
+    if (!isAnyEnabled(collect)) {
       context.addIssue({ code: 'custom', path: ['accounts', index, 'collect'], message: NONE_ENABLED });
     }
     const upstream = merge(upstreamOptions, config.upstream, account.upstream ?? {});

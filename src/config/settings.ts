@@ -37,6 +37,11 @@ function checkCollect(collect: Config['collect'], at: (...keys: PropertyKey[]) =
     const [overlap, lateSweep] = [formatDuration(events.overlap), formatDuration(events.lateSweep)];
     tell.fault(at('events', 'overlap'), `is ${overlap} but must be at most lateSweep, ${lateSweep}`);
   }
+  if (collect.routes.length === 0) {
+    const why = 'route, but there are no collect.routes: every route is __unmatched__';
+    if (events.destination === 'route') tell.warn(at('events', 'destination'), `is ${why}`);
+    if (dlq.breakdowns.includes('route')) tell.warn(at('dlq', 'breakdowns'), `names ${why}`);
+  }
   const asked = new Map<string, string>();
   for (const [index, { name, match }] of dlq.filters.entries()) {
     const query = JSON.stringify(

@@ -8,6 +8,8 @@ export interface DlqSeed extends MessageSeed {
   /** When it entered the queue, milliseconds since the Unix epoch. */
   readonly enteredAt?: number;
   readonly responseStatus?: number;
+  /** What the destination answered; left out: the words of the status. */
+  readonly responseBody?: string;
 }
 
 /** A dead letter of a failed workflow run to add. */
@@ -76,7 +78,15 @@ export function failedRunFrom(
   time: number,
 ): DlqEntry {
   const { workflowRunId, workflowUrl, workflowCreatedAt, callbackState = 'CALLBACK_INPROGRESS', ...others } = seed;
-  const { callbackRetries = 3, callbackStatus, nextDeliveryTime, enteredAt: _, responseStatus = 500, ...row } = others;
+  const {
+    callbackRetries = 3,
+    callbackStatus,
+    nextDeliveryTime,
+    enteredAt: _,
+    responseStatus = 500,
+    responseBody,
+    ...row
+  } = others;
   const message = messageFrom(row, ids.messageId, time);
   const { url } = message.fields;
   const callback = callbackState
@@ -97,5 +107,5 @@ export function failedRunFrom(
     workflowCreatedAt: workflowCreatedAt ?? message.createdAt,
     callback,
   };
-  return deadLetter(message, responseStatus, run);
+  return deadLetter(message, responseStatus, { run, responseBody });
 }

@@ -34,6 +34,7 @@ export interface Fields {
   readonly labels?: readonly string[];
   readonly callback?: string;
   readonly failureCallback?: string;
+  readonly workflowUrl?: string;
   readonly flowControlKey?: string;
   /** Maximum concurrent deliveries of the key. */
   readonly parallelism?: number;
@@ -69,14 +70,21 @@ export interface DlqEntry {
   readonly callerIP: string;
   /** Of the last attempt; 0 when the destination did not answer. */
   readonly responseStatus: number;
+  /** Absent: the words of the status. */
+  readonly responseBody?: string | undefined;
   /** Only when the message was a step of a workflow. */
   readonly run?: FailedRun | undefined;
   /** The message of the entry at this place of the timeline. */
   messageAt(place: Position): Message;
 }
 
-export function deadLetter(message: Message, responseStatus: number, run?: FailedRun): DlqEntry {
-  return { fields: message.fields, callerIP: message.callerIP, responseStatus, run, messageAt: () => message };
+export function deadLetter(
+  message: Message,
+  responseStatus: number,
+  { run, responseBody }: Pick<DlqEntry, 'run' | 'responseBody'> = {},
+): DlqEntry {
+  const { fields, callerIP } = message;
+  return { fields, callerIP, responseStatus, responseBody, run, messageAt: () => message };
 }
 
 /**

@@ -73,7 +73,7 @@ export function dlqRow(
   callbackState: Dialect['callbackState'] = 'failureCallbackInfo',
 ): DlqRow {
   const message = entry.messageAt(place);
-  const { responseStatus, run } = entry;
+  const { responseStatus, responseBody = responseOf(responseStatus), run } = entry;
   return {
     dlqId: dlqIdOf(place),
     messageId: message.messageId,
@@ -84,7 +84,7 @@ export function dlqRow(
     callerIP: message.callerIP,
     state: 'failed',
     responseStatus,
-    ...(responseStatus === 0 ? {} : { responseHeader: RESPONSE_HEADER, responseBody: responseOf(responseStatus) }),
+    ...(responseStatus === 0 ? {} : { responseHeader: RESPONSE_HEADER, responseBody }),
     ...(run && runFields(run, callbackState)),
   };
 }

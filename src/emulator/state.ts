@@ -129,9 +129,14 @@ export class EmulatorState {
   }
 
   /** Adds a dead letter, entered now unless said otherwise, and gives its dlqId. Nothing but its retention removes it. */
-  addDlqEntry({ enteredAt = this.#world.clock.now(), responseStatus = 500, ...row }: DlqSeed = {}): string {
+  addDlqEntry({
+    enteredAt = this.#world.clock.now(),
+    responseStatus = 500,
+    responseBody,
+    ...row
+  }: DlqSeed = {}): string {
     const message = messageFrom(row, this.#nextId(), enteredAt);
-    return dlqIdOf(this.current().dlq.add(enteredAt, deadLetter(message, responseStatus)));
+    return dlqIdOf(this.current().dlq.add(enteredAt, deadLetter(message, responseStatus, { responseBody })));
   }
 
   /** Adds a dead letter of a workflow run and gives its dlqId. Its failure callback changes only by requests and `setCallback`. */

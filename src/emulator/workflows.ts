@@ -114,7 +114,7 @@ export class Workflows {
       callerIP: random.pick(CALLERS),
     };
     const run = { workflowRunId: `wfr_${id.slice(4)}`, workflowUrl: fields.url, workflowCreatedAt, callback };
-    const position = this.entries.add(now, deadLetter(message, random.pick(workflow.statuses), run));
+    const position = this.entries.add(now, deadLetter(message, random.pick(workflow.statuses), { run }));
     if (callback) {
       const isStuck = random.chance(stuck(now));
       this.#courses.set(callback, { random, workflow, stuckAt: isStuck ? random.between(0, 1) : undefined });

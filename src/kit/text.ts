@@ -30,5 +30,8 @@ export function bareAddress(text: string): string {
   return `${url.origin}${url.pathname}${url.search === '' && url.hash === '' ? '' : '?…'}`;
 }
 
+/** The same, without a word of what was left out: addresses that differ in that alone are one. */
+export const pathAddress = (text: string) => bareAddress(text).replace(/\?…$/, '');
+
 /** A label name of Prometheus. Those that begin with `__` are its own. */
 export const LABEL_NAME = /^(?!__)[a-zA-Z_][a-zA-Z0-9_]*$/;

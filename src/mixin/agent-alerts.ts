@@ -1,11 +1,9 @@
-import { highest, highestOf, increase, lowest, perReplica, series, total } from '../alerts/promql.ts';
+import { accountsOf, highest, increase, latest, lowest, series, total } from '../alerts/promql.ts';
 import { alertingFamilies } from '../metrics/alerting.ts';
 import { autoCancelFamilies } from '../metrics/auto-cancel.ts';
 import { ownFamilies } from '../metrics/own.ts';
-import { type Alert, auxiliaryRounds, decidingRounds } from './alert.ts';
-
-const requests = (outcome?: string) =>
-  perReplica(ownFamilies.requests, increase('15m'), { where: outcome === undefined ? {} : { outcome } });
+import type { Alert } from './alert.ts';
+import { agentFamily } from './queries.ts';
 
 /** Whether a target answered the last scrape: Prometheus' own. */
 const up = { name: 'up', labels: [] } as const;
@@ -13,9 +11,11 @@ const up = { name: 'up', labels: [] } as const;
 const notified = (outcome: string | RegExp) =>
   total(alertingFamilies.notifications, increase('15m'), { where: { outcome }, keep: ['notifier'] });
 
-const unread = (family: typeof ownFamilies.rowsRejected) => total(family, increase('15m'), { keep: ['collector'] });
+/** What there is to say of each process, and of all that a job scrapes. */
+const byInstance = (op: 'max' | 'min', expr: string) => `${op} by (cluster, namespace, job, instance) (${expr})`;
+const byJob = (expr: string) => `max by (cluster, namespace, job) (${expr})`;
 
-/** The agent itself, scraped by the job of that name, and its access to the service. */
+/** The agent itself, which a job of that name scrapes. */
 export const agentAlerts = (job: string): readonly Alert[] => [
   {
     name: 'DeliveryAgentDown',
@@ -31,74 +31,87 @@ export const agentAlerts = (job: string): readonly Alert[] => [
     isOfAgent: true,
   },
   {
-    name: 'DeliveryBlind',
-    severity: 'critical',
-    expr: `${lowest(ownFamilies.dataStale, undefined, { round: decidingRounds })} == 1`,
-    // Before the first data is withdrawn, with the usual intervals.
-    for: '2m',
-    keepFiringFor: '5m',
-    summary: 'Collector {{ $labels.collector }} of {{ $labels.account }} has no current data.',
-    description:
-      'The round {{ $labels.round }} of {{ $labels.collector }} in {{ $labels.account }} has not completed for several intervals. Metrics are stale and will be dropped. Firing alerts keep firing; new ones can’t start until data returns.',
-    dashboard: 'agent',
-  },
-  {
-    name: 'DeliveryCollectorStale',
+    name: 'DeliveryInstanceDown',
     severity: 'warning',
-    expr: `${lowest(ownFamilies.dataStale, undefined, { round: auxiliaryRounds })} == 1`,
-    for: '15m',
-    summary:
-      'Secondary collection ({{ $labels.round }}) of {{ $labels.collector }} is failing for {{ $labels.account }}.',
-    description:
-      'The round {{ $labels.round }} of {{ $labels.collector }} in {{ $labels.account }} has not completed for more than 15 minutes. All other metrics are current; only what this round finds is missing.',
-    dashboard: 'agent',
-  },
-  {
-    name: 'DeliveryTokenRejected',
-    severity: 'critical',
-    expr: `${highest(ownFamilies.tokenRejected)} == 1`,
-    for: '1m',
-    summary: 'The service rejects the token of {{ $labels.account }}.',
-    description:
-      'The service has answered 401 to the token of {{ $labels.account }} for more than a minute. Collection for this account is stopped until a token is accepted.',
-    dashboard: 'agent',
-  },
-  {
-    name: 'DeliveryRateLimited',
-    severity: 'warning',
-    expr: highestOf(`${requests('rate_limited')} / ${requests()} > 0.1 and ${requests('rate_limited')} >= 5`),
+    labels: ['instance'],
+    // Where none is up, DeliveryAgentDown says so.
+    expr: `${byInstance('max', series(up, { job }))} == 0\nand on (cluster, namespace, job) ${byJob(series(up, { job }))} == 1`,
     for: '10m',
-    summary: 'The service rate-limits requests of {{ $labels.account }}.',
+    keepFiringFor: '0s',
+    summary: 'The agent {{ $labels.instance }} can not be scraped; others can.',
     description:
-      '{{ $value | humanizePercentage }} of the requests of {{ $labels.account }} in the last 15 minutes were answered with 429. Data is older than the configured intervals, and other clients of the account may be limited, too.',
+      'The target {{ $labels.instance }} has not answered a scrape for 10 minutes. Accounts that only this agent watches are not monitored.',
+    dashboard: 'agent',
+    isOfAgent: true,
+  },
+  {
+    name: 'DeliveryAgentCrashLooping',
+    severity: 'warning',
+    labels: ['instance'],
+    expr: `${byInstance('max', `changes(${series(agentFamily('process_start_time_seconds'), { job })}[30m])`)} >= 3`,
+    summary: 'The agent {{ $labels.instance }} keeps restarting.',
+    description:
+      'The agent {{ $labels.instance }} restarted {{ $value | printf "%.0f" }} times in the last 30 minutes. Rounds that take longer than it lives never complete.',
+    dashboard: 'agent',
+    isOfAgent: true,
+  },
+  {
+    name: 'DeliveryAccountMissing',
+    severity: 'critical',
+    // For two hours, so that an account that was removed is forgotten.
+    expr: `${accountsOf(`last_over_time(${series(ownFamilies.up)}[2h])`)}\nunless ${accountsOf(latest(series(ownFamilies.up)))}`,
+    for: '5m',
+    keepFiringFor: '0s',
+    summary: 'No agent watches {{ $labels.account }} any more.',
+    description:
+      'For more than 10 minutes no agent has shown any metric of {{ $labels.account }}, which one did within the last two hours. Nothing about it is known, and no alert on it can start. If it was removed on purpose, this alert ends by itself.',
     dashboard: 'agent',
   },
   {
-    name: 'DeliveryListsMissing',
+    name: 'DeliveryConfigReloadFailed',
     severity: 'warning',
-    // One or two are a page that something on the way has answered with.
-    expr: `${unread(ownFamilies.listsMissing)} >= 3`,
+    labels: ['instance'],
+    expr: `${byInstance('min', latest(series(agentFamily('delivery_watch_config_last_reload_successful'), { job })))} == 0`,
     for: '5m',
-    keepFiringFor: '5m',
-    summary: 'Answers to {{ $labels.collector }} of {{ $labels.account }} contain no valid list.',
+    summary: 'The agent {{ $labels.instance }} rejected its changed configuration.',
     description:
-      '{{ $value | printf "%.0f" }} answers to {{ $labels.collector }} of {{ $labels.account }} in the last 15 minutes were not a complete, readable list. They were discarded; metrics show the data from before.',
+      'The agent {{ $labels.instance }} goes on with its previous configuration: the last reload failed. The log says why; a restart would fail.',
     dashboard: 'agent',
+    isOfAgent: true,
   },
   {
-    name: 'DeliveryRowsRejected',
-    severity: 'warning',
-    expr: `${unread(ownFamilies.rowsRejected)} > 0`,
+    name: 'DeliveryStoreFailing',
+    severity: 'critical',
+    labels: ['instance'],
+    // A round that read everything and yet failed could not store what it read.
+    expr: byInstance(
+      'max',
+      `${latest(series(ownFamilies.dataComplete, { job }))} == 1 unless ${latest(series(ownFamilies.success, { job }))} == 1`,
+    ),
     for: '5m',
     keepFiringFor: '5m',
-    summary: '{{ $labels.collector }} of {{ $labels.account }} rejects rows that it cannot parse.',
+    summary: 'The agent {{ $labels.instance }} can not store what it reads.',
     description:
-      '{{ $value | printf "%.0f" }} rows of {{ $labels.collector }} in {{ $labels.account }} could not be parsed in the last 15 minutes. Its metrics are incomplete: missing entries do not count as removed, firing alerts keep firing, and auto-cancel cancels nothing.',
+      'The service answers, but rounds of {{ $labels.instance }} fail because the agent can not write its store. Counters stand still, and auto-cancel cancels nothing.',
     dashboard: 'agent',
+    isOfAgent: true,
+  },
+  {
+    name: 'DeliveryNotificationsFailing',
+    severity: 'critical',
+    labels: ['notifier'],
+    expr: `${notified(/failed|dropped/)} > 0\nunless ${notified('sent')} > 0`,
+    for: '10m',
+    summary: 'Alerts of the agent do not reach {{ $labels.notifier }}.',
+    description:
+      '{{ $value | printf "%.0f" }} notifications to {{ $labels.notifier }} failed in the last 15 minutes and none was delivered: its recipients get no alerts.',
+    dashboard: 'agent',
+    isOfAgent: true,
   },
   {
     name: 'DeliveryAutoCancelBreakerOpen',
-    severity: 'critical',
+    severity: 'warning',
+    labels: ['breaker'],
     expr: `${highest(autoCancelFamilies.breakerOpen)} == 1`,
     keepFiringFor: '5m',
     summary: 'Auto-cancel breaker {{ $labels.breaker }} is open in {{ $labels.account }}.',
@@ -109,22 +122,12 @@ export const agentAlerts = (job: string): readonly Alert[] => [
   {
     name: 'DeliveryAutoCancelUnresolved',
     severity: 'critical',
+    labels: ['rule'],
     expr: `time() - ${lowest(autoCancelFamilies.oldestUnresolved)} > 1800`,
     for: '5m',
     summary: 'A cancel by the rule {{ $labels.rule }} in {{ $labels.account }} has no known outcome.',
     description:
       'The oldest cancel by {{ $labels.rule }} in {{ $labels.account }} without a known outcome was started {{ $value | humanizeDuration }} ago.',
     dashboard: 'dlq',
-  },
-  {
-    name: 'DeliveryNotificationsFailing',
-    severity: 'critical',
-    expr: `${notified(/failed|dropped/)} > 0\nunless ${notified('sent')} > 0`,
-    for: '10m',
-    summary: 'Alerts of the agent do not reach {{ $labels.notifier }}.',
-    description:
-      '{{ $value | printf "%.0f" }} notifications to {{ $labels.notifier }} failed in the last 15 minutes and none was delivered: its recipients get no alerts.',
-    dashboard: 'agent',
-    isOfAgent: true,
   },
 ];

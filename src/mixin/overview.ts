@@ -7,9 +7,9 @@ import { formatDuration } from '../kit/duration.ts';
 import { ofRow, ofSeries, TRACES } from './dashboard-links.ts';
 import { firstScreen } from './first-screen.ts';
 import { each, type PanelSpec, type RowSpec, type Settings } from './panel.ts';
-import { ACCOUNT_LEGEND, age, chosen, flow, highestTen, inHours, level, quantile, rise } from './queries.ts';
+import { ACCOUNT_LEGEND, age, chosen, flow, highestTen, inHours, level, PER_TEN, quantile, rise } from './queries.ts';
 
-const { total, finished, timeToDeliver, queueWait, attempt, attempts, inFlight, oldestInFlight, overdue } =
+const { total, finished, timeToDeliver, queueWait, attempt, attempts, answers, inFlight, oldestInFlight, overdue } =
   events.families;
 const { waitlistSize, parallelismInUse, parallelismLimit, rateUsed, rateLimit, paused } = flowControl.families;
 
@@ -17,7 +17,6 @@ const outcome = (is: string | RegExp) => ({ keep: ['account'], where: { outcome:
 const state = (is: string) => ({ keep: ['account'], where: { state: is } }) as const;
 const perKey = { keep: ['account', 'flow_control_key'] } as const;
 const KEY = `${ACCOUNT_LEGEND} {{flow_control_key}}`;
-const PER_TEN = 'The ten with the highest peak.';
 
 const rate: readonly PanelSpec[] = [
   {
@@ -82,6 +81,26 @@ const errors = ({ places, expected: { delivered } }: Settings): readonly PanelSp
     thresholds: { warning: 0.1, critical: 0.25, calm: 'transparent' },
     links: ofSeries(places, ['overview']),
     noValue: 'no attempt was made',
+  },
+  {
+    kind: 'stack',
+    title: 'Attempts by status class',
+    description: 'How do destinations answer delivery attempts? none: no response, or the log does not tell.',
+    unit: 'attempts/s',
+    queries: each('{{status_class}}', flow(answers, { keep: ['status_class'] })),
+  },
+  {
+    title: 'Failed attempts by destination',
+    description: `Which destinations answer with errors, and with which? ${PER_TEN} No lines if events.destination is none.`,
+    unit: 'attempts/s',
+    queries: each(
+      '{{destination}} {{status_class}}',
+      highestTen(
+        flow(answers, { keep: ['destination', 'status_class'], where: { result: 'error', destination: /.+/ } }),
+      ),
+    ),
+    hasManyLines: true,
+    noValue: 'events.destination is none, or no attempt failed',
   },
 ];
 

@@ -54,6 +54,21 @@ const OF_LABEL: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   },
   result: { success: 'green', error: 'red', failed: 'red', retry: 'orange' },
   status_class: { '2xx': 'green', '3xx': 'light-blue', '4xx': 'orange', '5xx': 'red', none: 'purple' },
+  // Patterns; of several that match, the last counts.
+  response_status: {
+    '2..': 'green',
+    '3..': 'light-blue',
+    '4..': 'light-orange',
+    '5..': 'light-red',
+    '(0)': 'purple',
+    '(401|403)': 'dark-orange',
+    '(404)': 'yellow',
+    '(429)': 'orange',
+    '(500)': 'red',
+    '(503)': 'dark-red',
+    __none__: 'gray',
+    __other__: 'light-purple',
+  },
   reason: {
     expired: 'red',
     removed: 'blue',
@@ -76,7 +91,8 @@ const OF_LINE: Readonly<Record<string, string>> = {
   gaps: 'red',
   rows: 'orange',
   lists: 'red',
-  missed: 'red',
+  new: 'orange',
+  returned: 'yellow',
 };
 
 const fixed = (color: string) => [{ id: 'color', value: { mode: 'fixed', fixedColor: color } }];

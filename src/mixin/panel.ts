@@ -10,6 +10,7 @@ export const UNITS = {
   number: { unit: 'none', decimals: 1, scale: 2 },
   'messages/s': { unit: 'suffix: msg/s', decimals: 2, scale: 0.05 },
   'events/s': { unit: 'suffix: events/s', decimals: 2, scale: 0.05 },
+  'attempts/s': { unit: 'suffix: attempts/s', decimals: 2, scale: 0.05 },
   'requests/s': { unit: 'reqps', decimals: 2, scale: 0.05 },
   '/s': { unit: 'suffix: /s', decimals: 2, scale: 0.05 },
   share: { unit: 'percentunit', decimals: 1, scale: 0.01 },

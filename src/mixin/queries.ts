@@ -10,7 +10,7 @@ const { source } = createProcessMetrics({ version: '', configHash: '', configLoa
 export const agentFamilies = source.families;
 
 /** One of them. Throws when there is none. */
-function agentFamily(name: string): Family {
+export function agentFamily(name: string): Family {
   const family = agentFamilies.find(family => family.name === name);
   if (!family) throw new RangeError(`the agent has no family ${name}`);
   return family;
@@ -83,6 +83,9 @@ export const inHours = (seconds: string) => `(${seconds}) / 3600`;
  * at every step and leaves broken lines.
  */
 export const highestTen = (expr: string, of = 'max') => `(${expr})\nand ${ten('topk', expr, of)}`;
+/** The same, for descriptions. */
+export const PER_TEN = 'The ten with the highest peak.';
+
 /** Those ten that fall lowest. */
 export const lowestTen = (expr: string, of = 'min') => `(${expr})\nand ${ten('bottomk', expr, of)}`;
 const ten = (pick: string, expr: string, of: string) =>

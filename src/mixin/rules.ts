@@ -7,6 +7,7 @@ import { type Alert, DASHBOARDS, decidingRounds } from './alert.ts';
 import { messageAlerts } from './message-alerts.ts';
 import { longRecords, messageRecords } from './message-records.ts';
 import { dlqAlerts, flowControlAlerts } from './queue-alerts.ts';
+import { readingAlerts } from './reading-alerts.ts';
 
 /** What rules say of the places where they are used. */
 export interface RuleOptions {
@@ -36,7 +37,7 @@ interface AlertGroup {
 
 /** Every alert there is. */
 export const alertGroupsFor = ({ job }: RuleOptions): readonly AlertGroup[] => [
-  { name: 'delivery-agent', about: 'Agent and collection', alerts: agentAlerts(job) },
+  { name: 'delivery-agent', about: 'Agent and collection', alerts: [...agentAlerts(job), ...readingAlerts] },
   { name: 'delivery-messages', about: 'Deliveries and the event log', alerts: messageAlerts },
   { name: 'delivery-dlq', about: 'The dead-letter queue and failure callbacks', alerts: dlqAlerts },
   { name: 'delivery-flow-control', about: 'Flow control', alerts: flowControlAlerts },

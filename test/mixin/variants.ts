@@ -9,6 +9,7 @@ import {
   delayed,
   ended,
   health,
+  isCounter,
   oneOfEach,
   type Round,
   reset,
@@ -150,15 +151,18 @@ const firstHour: Generated = ({ each: { alert, fires: ill, at, step }, sees }) =
   },
 ];
 
-const lowTraffic: Generated = ({ each: { alert, fires: ill, at, step }, sees }) => [
-  {
-    name: `${alert} is quiet about one of each`,
-    input: replica(sees(oneOfEach(ill))),
-    minutes: at + HOUR,
-    step,
-    queries: [neverFired(alert, at + HOUR)],
-  },
-];
+const lowTraffic: Generated = ({ each: { alert, fires: ill, at, step }, sees }) =>
+  Object.keys(ill).some(isCounter)
+    ? [
+        {
+          name: `${alert} is quiet about one of each`,
+          input: replica(sees(oneOfEach(ill))),
+          minutes: at + HOUR,
+          step,
+          queries: [neverFired(alert, at + HOUR)],
+        },
+      ]
+    : [];
 
 const namespaces: Generated = ({ each, sees, canBeBlind }) => {
   const { alert, fires: ill, at, idle, recovery = idle, step } = each;

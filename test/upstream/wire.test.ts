@@ -311,10 +311,10 @@ describe('wire', () => {
 
   it('tells of an event with detail what its row says, and nothing that it does not', () => {
     const row = { messageId: 'm', state: 'error', time: 1, responseStatus: 503, method: 'PUT', flowControlKey: 'k' };
-    expect(toDetailedEvent({ ...row, scheduleId: 's', body: 'b', error: 'e' })?.detail).toEqual({
-      status: 503,
+    const event = toDetailedEvent({ ...row, scheduleId: 's', body: 'b', error: 'e' });
+    expect(event).toMatchObject({ status: 503, schedule: 's' });
+    expect(event?.detail).toEqual({
       method: 'PUT',
-      schedule: 's',
       hasFlowControlKey: true,
       traceparent: undefined,
     });

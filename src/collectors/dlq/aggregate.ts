@@ -1,10 +1,16 @@
-import { boundText } from '../../kit/text.ts';
+import { boundText, pathAddress } from '../../kit/text.ts';
 import type { CallbackState, DlqEntry } from '../../model/message.ts';
 import { OTHER } from '../cap.ts';
+import type { Routes } from '../routes.ts';
+import { addToGroups, createGroups, type Groups, NONE } from './groups.ts';
+
+type ValueOf = (entry: DlqEntry, routes: Routes) => string | undefined;
 
 /** What the queue can be broken down by, and what an entry has of it. */
 export const DIMENSIONS = {
   urlHost: ({ url }) => (url === undefined ? undefined : (URL.parse(url)?.host ?? undefined)),
+  route: ({ url }, routes) => (url === undefined ? undefined : routes.of(url)),
+  workflowUrl: ({ workflowUrl }) => (workflowUrl === undefined ? undefined : pathAddress(workflowUrl)),
   method: ({ method }) => method,
   state: ({ state }) => state?.toLowerCase(),
   topic: ({ topic }) => topic,
@@ -14,15 +20,21 @@ export const DIMENSIONS = {
   responseStatus: ({ responseStatus }) => (responseStatus === undefined ? undefined : String(responseStatus)),
   api: ({ api }) => api,
   callbackState: ({ callbackState }) => callbackState,
-} as const satisfies Readonly<Record<string, (entry: DlqEntry) => string | undefined>>;
+} as const satisfies Readonly<Record<string, ValueOf>>;
 
 export type Dimension = keyof typeof DIMENSIONS;
 
-/** Stands for what an entry does not have. */
-const NONE = '__none__';
 const LONGEST = 200;
 /** Maximum number of distinct values; more would be a hostile service's. */
 const MOST_VALUES = 10_000;
+
+/** What a selection is broken down by. */
+export interface Breakdown {
+  readonly dimensions: readonly Dimension[];
+  readonly routes: Routes;
+  /** Whether kinds of dead letters are told apart. */
+  readonly isGrouped: boolean;
+}
 
 /** What is added up over the entries of a selection. Times: milliseconds since the Unix epoch. */
 export interface Aggregate {
@@ -32,16 +44,21 @@ export interface Aggregate {
   /** When the last of them entered, as far as they tell, the earliest first. */
   readonly lastEntered: number[];
   readonly values: ReadonlyMap<Dimension, Map<string, number>>;
+  /** Undefined where kinds are not told apart. */
+  readonly groups: Groups | undefined;
+  readonly routes: Routes;
   readonly callbacks: Map<CallbackState, number>;
 }
 
-export function createAggregate(dimensions: readonly Dimension[]): Aggregate {
+export function createAggregate({ dimensions, routes, isGrouped }: Breakdown): Aggregate {
   return {
     oldest: undefined,
     newest: undefined,
     oldestEntered: undefined,
     lastEntered: [],
     values: new Map(dimensions.map(dimension => [dimension, new Map()])),
+    groups: isGrouped ? createGroups() : undefined,
+    routes,
     callbacks: new Map(),
   };
 }
@@ -65,6 +82,7 @@ function insertLast(times: number[], time: number): void {
 /** Adds entries of which nothing could be read but that they are there; fewer than none takes them away. */
 export function addUnreadable(aggregate: Aggregate, entries: number): void {
   for (const counts of aggregate.values.values()) counts.set(NONE, (counts.get(NONE) ?? 0) + entries);
+  if (aggregate.groups) aggregate.groups.ungrouped += entries;
 }
 
 /** Adds an entry. `firstSeen` stands for the time at which it came into the queue, where the entry does not tell. */
@@ -75,10 +93,12 @@ export function addTo(aggregate: Aggregate, entry: DlqEntry, firstSeen: number):
   aggregate.oldestEntered = least(aggregate.oldestEntered, entered);
   if (entry.enteredAt !== undefined) insertLast(aggregate.lastEntered, entry.enteredAt);
   for (const [dimension, counts] of aggregate.values) {
-    const value = boundText(DIMENSIONS[dimension](entry) ?? NONE, LONGEST);
+    const read: ValueOf = DIMENSIONS[dimension];
+    const value = boundText(read(entry, aggregate.routes) ?? NONE, LONGEST);
     const key = counts.size < MOST_VALUES || counts.has(value) ? value : OTHER;
     counts.set(key, (counts.get(key) ?? 0) + 1);
   }
+  if (aggregate.groups) addToGroups(aggregate.groups, entry, aggregate.routes);
   const { callbackState } = entry;
   if (callbackState) aggregate.callbacks.set(callbackState, (aggregate.callbacks.get(callbackState) ?? 0) + 1);
 }

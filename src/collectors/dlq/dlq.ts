@@ -3,9 +3,10 @@ import { Duration } from '../../kit/duration.ts';
 import { DLQ_FILTERS } from '../../upstream/api.ts';
 import { OTHER } from '../cap.ts';
 import { type Collector, defineKind, type Observation, type ObserveContext, type Rounds } from '../collector.ts';
+import { NO_ROUTES, type Routes } from '../routes.ts';
 import { DIMENSIONS, type Dimension } from './aggregate.ts';
 import type { TrackerOptions } from './callbacks.ts';
-import { chooseValues, type DlqFacts, type IsSuspected, toFacts } from './facts.ts';
+import { chooseGroups, chooseValues, type DlqFacts, type IsSuspected, toFacts } from './facts.ts';
 import { families, samples } from './families.ts';
 import { type Memory, restoreMemory, takeChanges } from './memory.ts';
 import { type Failure, MOST_OF_A_READ } from './reading.ts';
@@ -86,6 +87,8 @@ export interface CallbackOptions extends TrackerOptions {
 export interface DlqServices {
   /** Milliseconds that the account's plan keeps entries, where that is known. */
   readonly retention?: number | undefined;
+  /** Default: no routes. */
+  readonly routes?: Routes | undefined;
   /** Without it, callbacks that are reported in progress are tracked, and none is suspected. */
   readonly callbacks?: CallbackOptions | undefined;
 }
@@ -127,7 +130,7 @@ function cadences({ every, filters }: DlqOptions, walkEvery: number): Rounds {
 
 export function createDlq(
   options: DlqOptions,
-  { retention, callbacks }: DlqServices = {},
+  { retention, callbacks, routes = NO_ROUTES }: DlqServices = {},
 ): Collector<DlqFacts, Memory, RoundWalk> {
   const { rescanEvery, fromDateMeans, maxSeriesPerBreakdown } = options;
   const tracker = callbacks ?? { track: () => false, maxGap: Math.max(USUAL_GAP, 3 * rescanEvery) };
@@ -135,7 +138,7 @@ export function createDlq(
   return {
     ...dlq,
     rounds: cadences(options, callbacks?.walkEvery ?? rescanEvery),
-    restore: rows => restoreMemory(rows, options, tracker),
+    restore: rows => restoreMemory(rows, options, { callbacks: tracker, routes }),
     recall,
     async observe(context) {
       const { memory, round, walk } = context;
@@ -158,7 +161,13 @@ export function createDlq(
           }
           // Before the first complete walk there is nothing to be shown; and which values are shown is chosen once a round.
           const isShown = !next && memory.all.shown !== undefined && memory.filters.every(({ shown }) => shown);
-          if (isShown) memory.members = chooseValues(memory, maxSeriesPerBreakdown);
+          if (isShown) {
+            memory.members = chooseValues(memory, maxSeriesPerBreakdown);
+            memory.groupMembers = chooseGroups(memory);
+            const { shown, doubt } = memory.all;
+            // Of rows that could not be read, any may be of any kind.
+            if (shown?.groups && !doubt) memory.groups.judge(shown.groups, context.now);
+          }
           return { memory, facts: isShown ? recall(memory) : undefined, changes: takeChanges(memory) };
         },
         isPartial: step?.reads.some(({ rejected }) => rejected > 0) ?? false,

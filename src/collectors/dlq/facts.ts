@@ -2,6 +2,7 @@ import type { CallbackFacts, CallbackSighting } from '../../model/callback.ts';
 import type { CallbackState } from '../../model/message.ts';
 import { chooseMembers, type Members, OTHER } from '../cap.ts';
 import type { Dimension } from './aggregate.ts';
+import type { Group } from './groups.ts';
 import type { Memory } from './memory.ts';
 import { type LeftReason, type Selection, sizeOf } from './selection.ts';
 
@@ -16,6 +17,18 @@ export interface SelectionFacts {
   readonly left: Readonly<Record<LeftReason, number>>;
 }
 
+/** Kinds of dead letters. */
+export interface GroupFacts {
+  /** Undefined until the queue was read completely by this process. */
+  readonly count: number | undefined;
+  /** The kinds with the most messages, the largest first. */
+  readonly largest: readonly Readonly<Group>[];
+  /** Messages of all others. */
+  readonly others: number;
+  readonly appeared: number;
+  readonly returned: number;
+}
+
 /** What is shown of one account's queue. Never changed once made. */
 export interface DlqFacts {
   readonly selections: ReadonlyMap<string, SelectionFacts>;
@@ -24,6 +37,7 @@ export interface DlqFacts {
   readonly beyondCap: ReadonlyMap<Dimension, number>;
   /** Undefined when no entry has one. */
   readonly callbacks: ReadonlyMap<CallbackState, number> | undefined;
+  readonly groups: GroupFacts;
   readonly foundByRescan: number;
   /** Undefined before the first complete walk of this process. */
   readonly tracked: CallbackFacts | undefined;
@@ -72,6 +86,30 @@ export function chooseValues({ all, members }: Memory, most: number): Memory['me
   return new Map(values);
 }
 
+/** Kinds that have a series of their own. */
+const MOST_GROUPS_SHOWN = 50;
+
+/** Which kinds of dead letters have series. */
+export function chooseGroups({ all, groupMembers }: Memory): Members {
+  const sizes = [...(all.shown?.groups?.byKey.values() ?? [])].map(({ id, messages }) => [id, messages] as const);
+  return chooseMembers(new Map(sizes), groupMembers, MOST_GROUPS_SHOWN);
+}
+
+function groupFacts({ all, groups, groupMembers }: Memory): GroupFacts {
+  const { appeared, returned } = groups;
+  const found = all.shown?.groups;
+  const each = [...(found?.byKey.values() ?? [])];
+  const largest = each.filter(({ id }) => groupMembers.has(id)).map(group => ({ ...group }));
+  const others = each.filter(({ id }) => !groupMembers.has(id)).reduce((sum, { messages }) => sum + messages, 0);
+  return {
+    count: found && each.length,
+    largest: largest.sort((a, b) => b.messages - a.messages || (a.id < b.id ? -1 : 1)),
+    others: others + (found?.ungrouped ?? 0),
+    appeared,
+    returned,
+  };
+}
+
 export function toFacts(memory: Memory, isSuspected: IsSuspected | undefined): DlqFacts {
   const { all, filters, foundByRescan, members } = memory;
   const values = [...(all.shown?.values ?? [])].map(
@@ -82,6 +120,7 @@ export function toFacts(memory: Memory, isSuspected: IsSuspected | undefined): D
     breakdowns: new Map(values.map(([dimension, counts, shown]) => [dimension, cut(counts, shown)])),
     beyondCap: new Map(values.map(([dimension, counts, shown]) => [dimension, Math.max(0, counts.size - shown.size)])),
     callbacks: all.shown && all.shown.callbacks.size > 0 ? new Map(all.shown.callbacks) : undefined,
+    groups: groupFacts(memory),
     foundByRescan,
     tracked: memory.callbacks.facts(),
     suspected: countSuspected(memory, isSuspected),

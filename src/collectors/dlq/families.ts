@@ -1,5 +1,5 @@
 import { counter, type Family, gauge, type SamplesOf } from '../../metrics/family.ts';
-import { seriesDropped } from '../cap.ts';
+import { OTHER, seriesDropped } from '../cap.ts';
 import type { Dimension } from './aggregate.ts';
 import type { DlqFacts, SelectionFacts } from './facts.ts';
 import { LEFT_REASONS } from './selection.ts';
@@ -20,6 +20,8 @@ const breakdownOf = (label: string, what: string): Family =>
 /** One family for each dimension; its only label is the dimension's name in snake_case. */
 export const breakdownFamilies = {
   urlHost: breakdownOf('url_host', 'host of the destination'),
+  route: breakdownOf('route', 'route of the destination (collect.routes; __unmatched__: no pattern matches)'),
+  workflowUrl: breakdownOf('workflow_url', 'address of the workflow, without its query'),
   method: breakdownOf('method', 'HTTP method'),
   state: breakdownOf('state', 'state'),
   topic: breakdownOf('topic', 'topic (URL group)'),
@@ -30,6 +32,29 @@ export const breakdownFamilies = {
   api: breakdownOf('api', 'API'),
   callbackState: breakdownOf('callback_state', 'state of the failure callback'),
 } as const satisfies Readonly<Record<Dimension, Family>>;
+
+const KIND = 'the same host and route, HTTP status and class of error';
+
+/** What is shown of kinds of dead letters. */
+export const groupFamilies = {
+  groups: gauge(
+    'delivery_dlq_groups',
+    `Kinds of messages (${KIND}) in the dead-letter queue, ${WALKED}; at most 2,000.`,
+  ),
+  groupsNew: counter(
+    'delivery_dlq_groups_new_total',
+    `Kinds of messages (${KIND}) that a complete read in the background found for the first time, after the first one. 10,000 kinds are remembered.`,
+  ),
+  groupsReturned: counter(
+    'delivery_dlq_groups_returned_total',
+    `Kinds of messages (${KIND}) that a complete read in the background found again, after a day or more without one.`,
+  ),
+  groupMessages: gauge(
+    'delivery_dlq_group_messages',
+    `Messages in the dead-letter queue by kind (${KIND}), ${WALKED}: the 50 largest kinds, and the sum of all others as __other__. Sums to delivery_dlq_messages. delivery-watch snapshot tells what each is.`,
+    ['group', 'url_host', 'response_status'],
+  ),
+} as const;
 
 /** What is shown of each named filter. */
 export const filterFamilies = {
@@ -81,6 +106,7 @@ export const families = {
     `Entry time of the longest-queued message in the dead-letter queue (from its dlqId, else when first seen), ${WALKED}: expiry counts from this time. Absent when the queue is empty.`,
   ),
   ...breakdownFamilies,
+  ...groupFamilies,
   callbacks: gauge(
     'delivery_dlq_failure_callbacks',
     `Failed workflows in the dead-letter queue by the state of their failure callback, ${WALKED}. Only where the service reports it.`,
@@ -133,10 +159,28 @@ const leftOf = <L>(selections: readonly Labelled<L>[]) =>
     LEFT_REASONS.map(reason => ({ labels: { ...labels, reason }, value: facts.left[reason] })),
   );
 
+function groupSamples({ count, largest, others, appeared, returned }: DlqFacts['groups']) {
+  const one = (value: number) => [{ labels: {}, value }];
+  const rest = { group: OTHER, url_host: OTHER, response_status: OTHER };
+  return {
+    groups: count === undefined ? [] : one(count),
+    groupsNew: one(appeared),
+    groupsReturned: one(returned),
+    groupMessages: [
+      ...largest.map(({ id, urlHost, responseStatus, messages }) => ({
+        labels: { group: id, url_host: urlHost, response_status: responseStatus },
+        value: messages,
+      })),
+      ...(others > 0 ? [{ labels: rest, value: others }] : []),
+    ],
+  };
+}
+
 export function samples({
   selections,
   breakdowns,
   beyondCap,
+  groups,
   callbacks,
   foundByRescan,
   tracked,
@@ -167,13 +211,19 @@ export function samples({
         return [dimension, [...counts].map(([value, count]) => ({ labels: { [label]: value }, value: count }))];
       }),
     ),
+    ...groupSamples(groups),
     callbacks: callbacks ? CALLBACK_STATES.map(state => ({ labels: { state }, value: callbacks.get(state) ?? 0 })) : [],
     suspected: suspected === undefined ? [] : [{ labels: {}, value: suspected }],
     oldestInProgress: inProgress.length > 0 ? [{ labels: {}, value: sinceWhen / 1000 }] : [],
     foundByRescan: [{ labels: {}, value: foundByRescan }],
-    seriesDropped: [...beyondCap].map(([dimension, value]) => ({
-      labels: { family: breakdownFamilies[dimension].name },
-      value,
-    })),
+    seriesDropped: [
+      ...[...beyondCap].map(([dimension, value]) => ({
+        labels: { family: breakdownFamilies[dimension].name },
+        value,
+      })),
+      ...(groups.count === undefined
+        ? []
+        : [{ labels: { family: groupFamilies.groupMessages.name }, value: groups.count - groups.largest.length }]),
+    ],
   };
 }

@@ -2,8 +2,10 @@ import { hash64 } from '../../kit/hash.ts';
 import type { DlqQuery } from '../../upstream/api.ts';
 import type { Members } from '../cap.ts';
 import type { Implausible, Row } from '../collector.ts';
-import type { Dimension } from './aggregate.ts';
+import type { Routes } from '../routes.ts';
+import type { Breakdown, Dimension } from './aggregate.ts';
 import { type CallbackTracker, createTracker, isTrackerRow, type TrackerOptions } from './callbacks.ts';
+import { createGroupHistory, type GroupHistory, isGroupRow } from './group-history.ts';
 import { createRoster } from './roster.ts';
 import type { LeftReason, Selection } from './selection.ts';
 import type { Meaning } from './windows.ts';
@@ -16,6 +18,8 @@ export interface Memory {
   meaning: Meaning | undefined;
   /** What complete walks saw of failure callbacks. */
   readonly callbacks: CallbackTracker;
+  /** Which kinds of dead letters there were. */
+  readonly groups: GroupHistory;
   /** Complete walks for which failed workflow runs are not asked for by themselves: the service did not know the question. */
   unasked: number;
   /** Entries that only a complete walk found. */
@@ -26,6 +30,8 @@ export interface Memory {
   tooMuchNew: Implausible | undefined;
   /** Values of each dimension that have series. */
   members: ReadonlyMap<Dimension, Members>;
+  /** Kinds of dead letters that have series. */
+  groupMembers: Members;
   /** The queue's own row is to be written with the next commit. */
   isTouched: boolean;
   /** Rows of selections that are no longer configured. */
@@ -35,6 +41,11 @@ export interface Memory {
 interface MemoryOptions {
   readonly filters: readonly { readonly name: string; readonly match: DlqQuery }[];
   readonly breakdowns: readonly Dimension[];
+}
+
+interface MemoryServices {
+  readonly callbacks: TrackerOptions;
+  readonly routes: Routes;
 }
 
 interface StoredSelection {
@@ -55,7 +66,7 @@ function restoreSelection(
   rows: ReadonlyMap<string, string>,
   name: string,
   match: DlqQuery,
-  dimensions: readonly Dimension[],
+  breakdown: Breakdown,
 ): Selection {
   const key = keyOf(name, match);
   const chunks = [...rows].flatMap(([row, value]): [number, string][] =>
@@ -66,7 +77,7 @@ function restoreSelection(
     name,
     match,
     key,
-    dimensions,
+    breakdown,
     roster: createRoster(new Map(chunks)),
     entered: stored.entered ?? 0,
     left: { expired: 0, removed: 0, unknown: 0, ...stored.left },
@@ -83,24 +94,27 @@ function restoreSelection(
 export function restoreMemory(
   rows: ReadonlyMap<string, string>,
   { filters, breakdowns }: MemoryOptions,
-  callbacks: TrackerOptions,
+  { callbacks, routes }: MemoryServices,
 ): Memory {
-  const all = restoreSelection(rows, 'all', {}, breakdowns);
-  const others = filters.map(({ name, match }) => restoreSelection(rows, name, match, []));
+  const all = restoreSelection(rows, 'all', {}, { dimensions: breakdowns, routes, isGrouped: true });
+  const sizeAlone = { dimensions: [], routes, isGrouped: false };
+  const others = filters.map(({ name, match }) => restoreSelection(rows, name, match, sizeAlone));
   const keys = [all, ...others].map(({ key }) => key);
   const isOurs = (row: string) =>
-    row === QUEUE || isTrackerRow(row) || keys.some(key => row === key || row.startsWith(`${key}/`));
+    row === QUEUE || isTrackerRow(row) || isGroupRow(row) || keys.some(key => row === key || row.startsWith(`${key}/`));
   const stored = JSON.parse(rows.get(QUEUE) ?? '{}') as { meaning?: Meaning; foundByRescan?: number };
   return {
     all,
     filters: others,
     meaning: stored.meaning,
     callbacks: createTracker(callbacks, rows),
+    groups: createGroupHistory(routes.patterns, rows),
     unasked: 0,
     foundByRescan: stored.foundByRescan ?? 0,
     lookedAt: undefined,
     tooMuchNew: undefined,
     members: new Map(),
+    groupMembers: new Map(),
     isTouched: false,
     orphans: [...rows.keys()].filter(row => !isOurs(row)),
   };
@@ -109,7 +123,7 @@ export function restoreMemory(
 /** The rows that changed since the last call, as they are now. */
 export function takeChanges(memory: Memory): Row[] {
   const changes: Row[] = memory.orphans.map(key => ({ key, value: null }));
-  changes.push(...memory.callbacks.takeChanges());
+  changes.push(...memory.callbacks.takeChanges(), ...memory.groups.takeChanges());
   memory.orphans = [];
   for (const selection of [memory.all, ...memory.filters]) {
     const { key, roster, entered, left, isCounted } = selection;

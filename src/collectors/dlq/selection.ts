@@ -1,7 +1,7 @@
 import { hash64 } from '../../kit/hash.ts';
 import type { DlqEntry } from '../../model/message.ts';
 import type { DlqQuery } from '../../upstream/api.ts';
-import { type Aggregate, addTo, addUnreadable, createAggregate, type Dimension } from './aggregate.ts';
+import { type Aggregate, addTo, addUnreadable, type Breakdown, createAggregate } from './aggregate.ts';
 import type { Roster } from './roster.ts';
 
 export const LEFT_REASONS = ['expired', 'removed', 'unknown'] as const;
@@ -16,7 +16,7 @@ export interface Selection {
   readonly match: DlqQuery;
   /** Begins the keys of its rows; another `match` is another selection. */
   readonly key: string;
-  readonly dimensions: readonly Dimension[];
+  readonly breakdown: Breakdown;
   readonly roster: Roster;
   entered: number;
   readonly left: Record<LeftReason, number>;
@@ -58,7 +58,7 @@ const firstSeen = (roster: Roster, id: bigint, { enteredAt }: DlqEntry, now: num
 export function beginWalk(selection: Selection, id: WalkId): void {
   selection.roster.dropNewcomers();
   selection.roster.clearMarks();
-  selection.walk = { id, found: createAggregate(selection.dimensions), times: [], missed: 0, rejected: 0 };
+  selection.walk = { id, found: createAggregate(selection.breakdown), times: [], missed: 0, rejected: 0 };
 }
 
 /** A complete read failed: what it saw first may never have been there. */

@@ -1,9 +1,10 @@
-import { boundText } from '../../kit/text.ts';
+import { boundText, pathAddress } from '../../kit/text.ts';
 import type { DeliveryEvent } from '../../model/message.ts';
 import { OTHER } from '../cap.ts';
+import type { Routes } from '../routes.ts';
 import { createDestinationTally, type DestinationTally } from './tally.ts';
 
-export const DESTINATIONS = ['none', 'host', 'topic', 'queue', 'label'] as const;
+export const DESTINATIONS = ['none', 'host', 'route', 'workflowUrl', 'topic', 'queue', 'label', 'schedule'] as const;
 export type DestinationOption = (typeof DESTINATIONS)[number];
 
 /** What stands for a destination that an event does not name. */
@@ -15,7 +16,7 @@ const MOST_KNOWN = 10_000;
 const PLAIN_HOST = /^https?:\/\/([a-z0-9-]+(?:\.[a-z0-9-]+)*\.[a-z][a-z0-9-]*)(?:[/?#]|$)/;
 
 /** Reads the value of the label `destination` from an event, as the option says. */
-export function destinationReader(option: DestinationOption): (event: DeliveryEvent) => string {
+export function destinationReader(option: DestinationOption, routes: Routes): (event: DeliveryEvent) => string {
   const hostOf = (url: string) => PLAIN_HOST.exec(url)?.[1] ?? URL.parse(url)?.host ?? NONE;
   if (option === 'none') return () => NONE;
   // One text for one destination, however many events name it: it is looked up several times for each.
@@ -30,6 +31,10 @@ export function destinationReader(option: DestinationOption): (event: DeliveryEv
     return copy;
   };
   if (option === 'host') return ({ url }) => (url === undefined ? NONE : same(boundText(hostOf(url), LONGEST)));
+  if (option === 'route') return ({ url }) => (url === undefined ? NONE : routes.of(url));
+  if (option === 'workflowUrl') {
+    return ({ workflowUrl: url }) => (url === undefined ? NONE : same(boundText(pathAddress(url), LONGEST)));
+  }
   return event => same(boundText(event[option] ?? NONE, LONGEST));
 }
 

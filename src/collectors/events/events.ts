@@ -4,13 +4,22 @@ import { counter, gauge, type HistogramState, histogram, histogramSamples } from
 import { EVENT_STATES, OUTCOMES } from '../../model/message.ts';
 import { seriesDropped } from '../cap.ts';
 import { type Collector, defineKind, type Observation, type ObserveContext, PAGES_A_STEP } from '../collector.ts';
+import { NO_ROUTES, type Routes } from '../routes.ts';
 import { DESTINATIONS } from './destinations.ts';
 import type { Gauges, Memory } from './memory.ts';
 import { type RangeRead, readOn, startRange } from './read.ts';
 import { restoreMemory, takeChanges } from './rows.ts';
 import { foldSweep, nextRange } from './sweep.ts';
 import { foldTail, readTail, startTail, type TailWalk } from './tail.ts';
-import { BOUNDS, type DestinationTally, type LogTally, RESULTS, UNTRACKED } from './tally.ts';
+import {
+  BOUNDS,
+  type DestinationTally,
+  type LogTally,
+  RESULTS,
+  STATUS_CLASSES,
+  type StatusClass,
+  UNTRACKED,
+} from './tally.ts';
 import type { TraceOptions } from './traces.ts';
 
 const options = z.strictObject({
@@ -28,7 +37,9 @@ const options = z.strictObject({
   destination: z
     .enum(DESTINATIONS, { error: `must be one of ${DESTINATIONS.join(', ')}` })
     .default('none')
-    .describe('Source of the label `destination`; `none`: no such label.'),
+    .describe(
+      'Source of the label `destination`; `none`: no such label. `route` needs `collect.routes`; a `workflowUrl` is shown without its query.',
+    ),
   maxDestinations: z
     .int()
     .min(1)
@@ -56,6 +67,8 @@ export interface EventsServices {
   readonly backfill?: number | undefined;
   /** Milliseconds after its due time at which a message that has not ended is late. */
   readonly onTimeWithin?: number | undefined;
+  /** Default: no routes. */
+  readonly routes?: Routes | undefined;
   /** Undefined where messages are not traced. */
   readonly traces?: TraceOptions | undefined;
 }
@@ -77,6 +90,12 @@ export interface EventsFacts {
 
 /** `sweep` is undefined between two ranges. */
 type Walk = { readonly tail: TailWalk } | { readonly sweep: RangeRead | undefined };
+
+/** Series of attempts that are there from the start; the others come with the first such attempt. */
+const EXPECTED: Readonly<Record<(typeof RESULTS)[number], readonly StatusClass[]>> = {
+  success: ['none', '2xx'],
+  error: ['none', '3xx', '4xx', '5xx'],
+};
 
 const BEHIND = 'Computed from the log in the background, events.overlap behind its newest event.';
 
@@ -109,6 +128,11 @@ export const events = defineKind({
       'delivery_messages_finished_total',
       `Messages that ended, each counted once, by outcome. ${BEHIND}`,
       ['outcome', 'destination'],
+    ),
+    answers: counter(
+      'delivery_attempts_total',
+      'Delivery attempts that ended, each counted once with the event that says so (success: delivered, error: error), by the class of the HTTP status in it; read in the background. none: no answer, or the log does not say.',
+      ['result', 'status_class', 'destination'],
     ),
     timeToDeliver: histogram(
       'delivery_message_time_to_deliver_seconds',
@@ -192,6 +216,14 @@ export const events = defineKind({
       finished: tallies.flatMap(([destination, { finished }]) =>
         OUTCOMES.map(outcome => ({ labels: { outcome, destination: named(destination) }, value: finished[outcome] })),
       ),
+      answers: tallies.flatMap(([destination, { answers }]) =>
+        RESULTS.flatMap(result =>
+          STATUS_CLASSES.filter(each => EXPECTED[result].includes(each) || answers[result][each] > 0).map(each => ({
+            labels: { result, status_class: each, destination: named(destination) },
+            value: answers[result][each],
+          })),
+        ),
+      ),
       timeToDeliver: waits('timeToDeliver'),
       queueWait: waits('queueWait'),
       attempt: RESULTS.flatMap(result => histogramSamples({ result }, BOUNDS.attempt, log.attempt[result])),
@@ -213,7 +245,7 @@ type Observed = Promise<Observation<EventsFacts, Memory, Walk>>;
 
 export function createEvents(
   options: EventsOptions,
-  { backfill = 0, onTimeWithin = 300_000, traces }: EventsServices = {},
+  { backfill = 0, onTimeWithin = 300_000, routes = NO_ROUTES, traces }: EventsServices = {},
 ): Collector<EventsFacts, Memory, Walk> {
   const limits = { ...options, most: options.maxOpenMessages, onTimeWithin };
   const tailOptions = { ...limits, backfill, isSwept: options.lateSweep > options.overlap };
@@ -263,7 +295,7 @@ export function createEvents(
   return {
     ...events,
     rounds: events.rounds(options),
-    restore: rows => restoreMemory(rows, options, traces),
+    restore: rows => restoreMemory(rows, options, { traces, routes }),
     recall,
     observe: context => (context.round === 'sweep' ? observeSweep(context) : observeTail(context)),
   };

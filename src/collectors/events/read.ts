@@ -4,6 +4,7 @@ import { type DeliveryEvent, EVENT_STATES } from '../../model/message.ts';
 import type { ListPage, Reader } from '../../upstream/api.ts';
 import { Implausible } from '../collector.ts';
 import { identityOf, type KeptEvent } from './kept-event.ts';
+import { statusClassOf } from './tally.ts';
 
 /** A range of the log is read whole, in whatever order its pages come; a longer one than this is cut. */
 export const MOST_PAGES = 20;
@@ -63,7 +64,9 @@ export async function readOn(
         continue;
       }
       if (range.rows && range.rows.size < MOST_ROWS) range.rows.set(identity, event);
-      events.set(identity, { identity, message, state: index, time, dueAt, destination: destinationOf(event) });
+      const statusClass = statusClassOf(event.status);
+      const destination = destinationOf(event);
+      events.set(identity, { identity, message, state: index, time, dueAt, destination, statusClass });
     }
     if (isOfRange) range.pages += 1;
     if (events.size > MOST_EVENTS) throw new Implausible(`more than ${MOST_EVENTS} events within ${to - from + 1} ms`);

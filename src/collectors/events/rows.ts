@@ -1,4 +1,5 @@
 import type { Row } from '../collector.ts';
+import type { Routes } from '../routes.ts';
 import {
   createDestinations,
   type DestinationOption,
@@ -47,11 +48,16 @@ interface MemoryOptions {
   readonly maxDestinations: number;
 }
 
+interface MemoryServices {
+  readonly routes: Routes;
+  readonly traces?: TraceOptions | undefined;
+}
+
 /** Memory from its rows. */
 export function restoreMemory(
   rows: ReadonlyMap<string, string>,
   { destination: option, maxDestinations }: MemoryOptions,
-  traces?: TraceOptions,
+  { traces, routes }: MemoryServices,
 ): Memory {
   const row = rows.get('checkpoint');
   const checkpoint = row === undefined ? undefined : readCheckpoint(row);
@@ -76,7 +82,7 @@ export function restoreMemory(
       const events = (JSON.parse(value) as StoredEvent[]).map(([id, state, time, dueAt, stored]) => {
         const message = parseId(id);
         const destination = isSameOption ? stored : NONE;
-        return { identity: identityOf(message, state, time), message, state, time, dueAt, destination };
+        return { identity: identityOf(message, state, time), message, state, time, dueAt, destination, statusClass: 0 };
       });
       chunks.push([Number(name), { events, last: events.reduce((last, { time }) => Math.max(last, time), 0) }]);
     } else if (kind === 'minute') minutes.set(Number(name), readIdentities(value));
@@ -95,7 +101,7 @@ export function restoreMemory(
     log: { ...createLogTally(), ...JSON.parse(rows.get('log') ?? '{}') },
     destinations: createDestinations(option, maxDestinations, destinations),
     destinationOption: option,
-    destinationOf: destinationReader(option),
+    destinationOf: destinationReader(option, routes),
     open,
     oldestFirst: open.entries(),
     chunks: new Map(chunks.sort(([a], [b]) => a - b)),

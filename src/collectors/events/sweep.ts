@@ -1,8 +1,8 @@
-import { EVENT_STATES, type EventState } from '../../model/message.ts';
 import { isEnding } from './kept-event.ts';
 import { follow, type Limits } from './lifecycle.ts';
 import { forgetMinutes, type Memory, MINUTE } from './memory.ts';
 import type { RangeRead } from './read.ts';
+import { countEvent } from './tally.ts';
 
 /** Minutes that are read at a time, unless they hold very many events. */
 const MOST_MINUTES = 5;
@@ -44,7 +44,7 @@ export function foldSweep(memory: Memory, range: RangeRead, limits: Limits): voi
     // Minutes may have been given up meanwhile, and what was known of them forgotten.
     if (known.has(identity) || event.time <= checkpoint.sweptTo) continue;
     const { row, tally } = destinations.of(event.destination, event.time);
-    tally.events[EVENT_STATES[event.state] as EventState] += 1;
+    countEvent(tally, event.state, event.statusClass);
     log.late += 1;
     touched.add('log').add(row);
     const listed = range.rows?.get(identity);

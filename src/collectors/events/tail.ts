@@ -1,4 +1,4 @@
-import { type DeliveryEvent, EVENT_STATES, type EventState } from '../../model/message.ts';
+import type { DeliveryEvent } from '../../model/message.ts';
 import type { Reader } from '../../upstream/api.ts';
 import { PAGES_A_STEP } from '../collector.ts';
 import { byTime, type KeptEvent } from './kept-event.ts';
@@ -6,6 +6,7 @@ import { advanceTo, follow, inFlight } from './lifecycle.ts';
 import { addToMinutes, boundMinutes, type Checkpoint, forgetMinutes, type Memory, MINUTE, remember } from './memory.ts';
 import { MOST_PAGES, type RangeRead, readOn, shorterSpan, startRange } from './read.ts';
 import { createRecent, type Recent } from './recent.ts';
+import { countEvent } from './tally.ts';
 
 /** Times: milliseconds. */
 export interface TailOptions {
@@ -191,9 +192,9 @@ function countFresh(
 ): void {
   const { log, destinations, touched, pending } = memory;
   const counted = fresh.filter(({ time }) => time > checkpoint.floor);
-  for (const { destination, state, time } of counted) {
+  for (const { destination, state, statusClass, time } of counted) {
     const { row, tally } = destinations.of(destination, time);
-    tally.events[EVENT_STATES[state] as EventState] += 1;
+    countEvent(tally, state, statusClass);
     touched.add(row);
   }
   addToMinutes(memory, counted);

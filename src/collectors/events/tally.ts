@@ -6,6 +6,19 @@ import { EVENT_STATES, type EventState, OUTCOMES, type Outcome } from '../../mod
 export const RESULTS = ['success', 'error'] as const;
 export type Result = (typeof RESULTS)[number];
 
+/** How the destination answered an attempt; `none`: not at all, or the log does not say. */
+export const STATUS_CLASSES = ['none', '2xx', '3xx', '4xx', '5xx'] as const;
+export type StatusClass = (typeof STATUS_CLASSES)[number];
+
+/** The index in STATUS_CLASSES of an HTTP status. */
+export function statusClassOf(status: number | undefined): number {
+  const hundreds = status === undefined ? 0 : Math.floor(status / 100);
+  return hundreds >= 2 && hundreds <= 5 ? hundreds - 1 : 0;
+}
+
+/** How an attempt ended, by the event that says so; undefined for an event that ends none. */
+const RESULT_OF: Readonly<Partial<Record<EventState, Result>>> = { delivered: 'success', error: 'error' };
+
 /** Why a message's life could not be followed. */
 export const UNTRACKED = ['unknown_start', 'evicted'] as const;
 
@@ -28,6 +41,7 @@ interface Waits {
 export interface DestinationTally extends Waits {
   readonly events: Record<EventState, number>;
   readonly finished: Record<Outcome, number>;
+  readonly answers: Record<Result, Record<StatusClass, number>>;
 }
 
 /** What only rises, of the whole log. */
@@ -47,7 +61,20 @@ const createWaits = (): Waits => ({
 });
 
 export function createDestinationTally(): DestinationTally {
-  return { ...createWaits(), events: recordOf(EVENT_STATES, () => 0), finished: recordOf(OUTCOMES, () => 0) };
+  return {
+    ...createWaits(),
+    events: recordOf(EVENT_STATES, () => 0),
+    finished: recordOf(OUTCOMES, () => 0),
+    answers: recordOf(RESULTS, () => recordOf(STATUS_CLASSES, () => 0)),
+  };
+}
+
+/** Counts an event, and the attempt that it ends. `state`, `statusClass`: indices. */
+export function countEvent(tally: DestinationTally, state: number, statusClass: number): void {
+  const name = EVENT_STATES[state] as EventState;
+  tally.events[name] += 1;
+  const result = RESULT_OF[name];
+  if (result) tally.answers[result][STATUS_CLASSES[statusClass] as StatusClass] += 1;
 }
 
 export function createLogTally(): LogTally {

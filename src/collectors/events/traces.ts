@@ -69,7 +69,7 @@ export function createTraces(
   const touched = new Set<bigint>();
   const outbox = new Map<string, string>();
 
-  function create({ messageId, url, topic, queue, detail }: DeliveryEvent): OpenTrace {
+  function create({ messageId, url, topic, queue, schedule, detail }: DeliveryEvent): OpenTrace {
     const short = (text: string | undefined) => (text === undefined ? undefined : boundText(text, LONGEST));
     const id = boundText(messageId, LONGEST);
     const address = url === undefined ? undefined : URL.parse(url);
@@ -82,7 +82,7 @@ export function createTraces(
       method: short(detail?.method),
       topic: short(topic),
       queue: short(queue),
-      schedule: short(detail?.schedule),
+      schedule: short(schedule),
       hasFlowControlKey: detail?.hasFlowControlKey ?? false,
       traceparent: detail?.traceparent,
       lateEvents: 0,
@@ -126,7 +126,7 @@ export function createTraces(
       const word = EVENT_STATES[state] ?? 'unknown';
       const isEnd = word === 'delivered' || word === 'failed' || word === 'cancelled';
       if (trace.events.length < MOST_EVENTS || (isEnd && trace.events.length < MOST_EVENTS * 2)) {
-        trace.events.push({ state: word, time, dueAt, status: row.detail?.status });
+        trace.events.push({ state: word, time, dueAt, status: row.status });
       } else mark(trace, 'too_many_events');
       const [oldest] = open.size > MOST_OPEN ? open.keys() : [];
       if (oldest !== undefined) giveUp(oldest, 'evicted');

@@ -8,6 +8,7 @@ import {
 } from '../../../src/collectors/events/destinations.ts';
 import { events } from '../../../src/collectors/events/events.ts';
 import { createDestinationTally } from '../../../src/collectors/events/tally.ts';
+import { NO_ROUTES } from '../../../src/collectors/routes.ts';
 import type { DeliveryEvent } from '../../../src/model/message.ts';
 import { counted, createAgent, createLog, HOUR, SECOND } from './fake-log.ts';
 
@@ -57,7 +58,7 @@ describe('the name of a destination', () => {
     ['https://[::1]:80/', '[::1]:80'],
     ['no address', ''],
     ['', ''],
-  ])('is the host of %j', (url, host) => expect(destinationReader('host')(event({ url }))).toBe(host));
+  ])('is the host of %j', (url, host) => expect(destinationReader('host', NO_ROUTES)(event({ url }))).toBe(host));
 
   it('is the host as an address parser has it, of any plain address', () => {
     const label = fc.stringMatching(/^[a-z0-9-]{1,8}$/);
@@ -65,7 +66,7 @@ describe('the name of a destination', () => {
     fc.assert(
       fc.property(fc.array(label, { minLength: 1, maxLength: 4 }), rest, (labels, rest) => {
         const url = `https://${labels.join('.')}${rest}`;
-        expect(destinationReader('host')(event({ url }))).toBe(URL.parse(url)?.host ?? '');
+        expect(destinationReader('host', NO_ROUTES)(event({ url }))).toBe(URL.parse(url)?.host ?? '');
       }),
       { numRuns: 500 },
     );
@@ -73,13 +74,15 @@ describe('the name of a destination', () => {
 
   it('is what the option says, and empty where the event has none', () => {
     const whole = event({ url: 'https://a.example/', topic: 'orders', queue: 'slow', label: 'blue' });
-    const names = (['none', 'host', 'topic', 'queue', 'label'] as const).map(option => destinationReader(option));
+    const names = (['none', 'host', 'topic', 'queue', 'label'] as const).map(option =>
+      destinationReader(option, NO_ROUTES),
+    );
     expect(names.map(read => read(whole))).toEqual(['', 'a.example', 'orders', 'slow', 'blue']);
     expect(names.map(read => read(event({})))).toEqual(['', '', '', '', '']);
   });
 
   it('is at most 200 long, and still tells long ones apart', () => {
-    const read = destinationReader('topic');
+    const read = destinationReader('topic', NO_ROUTES);
     const names = ['a', 'b'].map(end => read(event({ topic: `${'x'.repeat(5000)}${end}` })));
     expect(names.map(({ length }) => length)).toEqual([200, 200]);
     expect(new Set(names).size).toBe(2);

@@ -4,12 +4,13 @@ import { addToMinutes, boundMinutes, MINUTE } from '../../../src/collectors/even
 import type { RangeRead } from '../../../src/collectors/events/read.ts';
 import { restoreMemory } from '../../../src/collectors/events/rows.ts';
 import { foldSweep } from '../../../src/collectors/events/sweep.ts';
+import { NO_ROUTES } from '../../../src/collectors/routes.ts';
 
 const START = 28_000_000 * MINUTE;
 
 function eventAt(number: number, time: number): KeptEvent {
   const message = BigInt(number);
-  return { identity: identityOf(message, 0, time), message, state: 0, time, dueAt: 0, destination: '' };
+  return { identity: identityOf(message, 0, time), message, state: 0, time, dueAt: 0, destination: '', statusClass: 0 };
 }
 
 it('counts nothing again in minutes that were given up while the sweep was reading them', () => {
@@ -23,7 +24,7 @@ it('counts nothing again in minutes that were given up while the sweep was readi
     destination: 'none',
   };
   const rows = new Map([['checkpoint', JSON.stringify(checkpoint)]]);
-  const memory = restoreMemory(rows, { destination: 'none', maxDestinations: 1 });
+  const memory = restoreMemory(rows, { destination: 'none', maxDestinations: 1 }, { routes: NO_ROUTES });
   const known = Array.from({ length: 10 }, (_, index) => eventAt(index, START + index));
   addToMinutes(memory, known);
   const late = eventAt(1000, START + MINUTE + 1);

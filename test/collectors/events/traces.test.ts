@@ -86,10 +86,11 @@ describe('what is told of a message', () => {
   it('is what its rows say, and of its address the host alone', async () => {
     const { agent, log, clock, exported } = await createTracing(0);
     const traceparent = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01';
-    const detail = { status: 500, method: 'POST', schedule: 's', hasFlowControlKey: true, traceparent };
+    const detail = { method: 'POST', hasFlowControlKey: true, traceparent };
+    const said = { status: 500, schedule: 's', detail };
     const time = clock.now + SECOND;
     for (const [index, state] of ['created', 'failed'].entries()) {
-      const row = { messageId: 'm', state, time: time + index, listedAt: time, queue: 'q', detail };
+      const row = { messageId: 'm', state, time: time + index, listedAt: time, queue: 'q', ...said };
       log.push({ ...row, url: 'https://api.example.com/path?key=secret' });
     }
     await agent.run(2);

@@ -15,8 +15,12 @@ const ends = (failed: Values, delivered: Values): Input => ({
   [finished('failed')]: failed,
   [finished('delivered')]: delivered,
 });
-const IN_TIME = 'delivery_message_time_to_deliver_seconds_bucket{le="300.0"}';
-const DELIVERED = 'delivery_message_time_to_deliver_seconds_count';
+/** Overdue messages, and those that end. */
+const late = (overdue: Values, delivered: Values): Input => ({
+  delivery_messages_overdue_total: overdue,
+  [finished('delivered')]: delivered,
+  [finished('failed')]: flat(0),
+});
 const ENTERED = 'delivery_dlq_entered_total';
 const NEWEST = 'delivery_event_log_newest_timestamp_seconds';
 const WAITLIST = 'delivery_flow_control_waitlist_size{flow_control_key="mail"}';
@@ -25,13 +29,13 @@ export const messageCases: readonly AlertCase[] = [
   {
     alert: 'DeliveryDlqArrivalRatioHigh',
     fires: {
-      [finished('failed', 'one')]: rising(1),
-      [finished('failed', 'two')]: rising(1),
+      [finished('failed', 'one')]: rising(2),
+      [finished('failed', 'two')]: rising(2),
       [finished('delivered', 'one')]: rising(36),
       [finished('cancelled', 'one')]: rising(100),
     },
-    at: 10,
-    says: '5.263% of the messages that finished in a in the last 10 minutes failed permanently.',
+    at: 8,
+    says: '10% of the messages that finished in a in the last five minutes failed permanently.',
     below: {
       'one in twenty': ends(rising(2), rising(38)),
       'too few to say': ends(from(20, 9), flat(0)),
@@ -41,35 +45,54 @@ export const messageCases: readonly AlertCase[] = [
   {
     alert: 'DeliveryErrorBudgetFastBurn',
     fires: ends(rising(3), rising(17)),
-    at: 5,
-    says: '15% of the messages of a failed in the last hour; the objective is 1%.',
+    at: 6,
+    says: '15% of the messages of a failed in the last hour, or six hours. At this rate the error budget of its objective is spent within days.',
     below: {
-      '14 %': ends(rising(7), rising(43)),
-      'too few to say': ends(rising(10, 50), flat(0)),
+      '5.9 %': ends(rising(59), rising(941)),
+      'too few to say': ends(rising(1, 9), flat(0)),
     },
     idle: noMessages,
+    judgedAfter: 90,
   },
   {
     alert: 'DeliveryErrorBudgetSlowBurn',
-    fires: ends(rising(7), rising(93)),
-    at: 16,
-    says: '7% of the messages of a failed in the last six hours; the objective is 1%.',
+    fires: ends(rising(7), rising(193)),
+    at: 20,
+    says: '3.5% of the messages of a failed in the last day, or three days. At this rate it misses its objective.',
     below: {
-      '5.9 %': ends(rising(59), rising(941)),
-      'too few to say': ends(rising(1, 20), flat(0)),
+      '0.9 %': ends(rising(9), rising(991)),
+      'too few to say': ends(rising(1, 9), flat(0)),
     },
     idle: noMessages,
+    step: 4,
+    memory: 360,
+    judgedAfter: 1440,
   },
   {
-    alert: 'DeliveryLatencyHigh',
-    fires: { [IN_TIME]: rising(90), [DELIVERED]: rising(100) },
-    at: 16,
-    says: '10% of the messages delivered in a in the last 30 minutes took longer than five minutes.',
+    alert: 'DeliveryOnTimeBudgetFastBurn',
+    fires: late(rising(3), rising(17)),
+    at: 6,
+    says: 'In the last hour, or six hours, 17.65% as many messages of a missed their on-time target as finished. At this rate the error budget of its objective is spent within days.',
     below: {
-      '4 %': { [IN_TIME]: rising(96), [DELIVERED]: rising(100) },
-      'too few to say': { [IN_TIME]: flat(0), [DELIVERED]: rising(10, 50) },
+      '5.9 %': late(rising(59), rising(1000)),
+      'too few to say': late(rising(1, 9), flat(0)),
     },
-    idle: { [IN_TIME]: flat(0), [DELIVERED]: flat(0) },
+    idle: { ...noMessages, delivery_messages_overdue_total: flat(0) },
+    judgedAfter: 90,
+  },
+  {
+    alert: 'DeliveryOnTimeBudgetSlowBurn',
+    fires: late(rising(7), rising(200)),
+    at: 20,
+    says: 'In the last day, or three days, 3.5% as many messages of a missed their on-time target as finished. At this rate it misses its objective.',
+    below: {
+      '0.9 %': late(rising(9), rising(1000)),
+      'too few to say': late(rising(1, 9), flat(0)),
+    },
+    idle: { ...noMessages, delivery_messages_overdue_total: flat(0) },
+    step: 4,
+    memory: 360,
+    judgedAfter: 1440,
   },
   {
     alert: 'DeliveryRetryRatioHigh',
@@ -84,18 +107,19 @@ export const messageCases: readonly AlertCase[] = [
   },
   {
     alert: 'DeliveryStalled',
-    fires: { ...noMessages, [events('created')]: rising(1) },
-    at: 31,
-    says: '30 messages were created in a in the last 30 minutes; none was delivered, failed or cancelled.',
+    fires: { ...noMessages, delivery_messages_overdue_total: rising(2), delivery_messages_in_flight: rising(2) },
+    at: 15,
+    says: '30 messages of a missed their on-time target in the last 30 minutes; none was delivered or failed.',
     below: {
-      'too few to say': { ...noMessages, [events('created')]: rising(1, 20) },
+      'too few to say': { ...noMessages, delivery_messages_overdue_total: rising(1, 9) },
       'one ends now and then': {
         ...noMessages,
-        [events('created')]: rising(1),
+        delivery_messages_overdue_total: rising(1),
         [finished('failed')]: minute => Math.floor(minute / 20),
       },
+      'delayed messages': { ...noMessages, [events('created')]: rising(20), delivery_messages_in_flight: rising(20) },
     },
-    idle: noMessages,
+    idle: { ...noMessages, delivery_messages_overdue_total: flat(0), delivery_messages_in_flight: flat(0) },
   },
   {
     alert: 'DeliveryDestinationFailing',
@@ -131,6 +155,7 @@ export const messageCases: readonly AlertCase[] = [
     says: 'Gaps in the event log of a in the last hour: 1. Counters of events are too low.',
     below: { none: { delivery_event_log_gaps_total: flat(7) } },
     idle: { delivery_event_log_gaps_total: flat(0) },
+    exempt: { 'low traffic': 'one is enough' },
   },
   {
     alert: 'DeliveryEventLogStale',

@@ -1,0 +1,87 @@
+import { parse, pathToRegexp } from 'path-to-regexp';
+import { z } from 'zod';
+
+/** Stands for a path that no pattern matches. No pattern is written so: they begin with `/`. */
+export const UNMATCHED = '__unmatched__';
+
+/** A pattern is a label's value. */
+const LONGEST_ROUTE = 200;
+const MOST_ROUTES = 100;
+/** Longer paths are matched by no pattern: nothing on the way of a request takes such an address. */
+const LONGEST_PATH = 2048;
+/** What the paths may weigh whose routes are remembered, in characters: those of a walk of a large queue. */
+const MOST_REMEMBERED = 2 ** 20;
+/** What a remembered route weighs beside its path. */
+const ROW_WEIGHT = 64;
+
+/** As an address spells it. */
+const encodePath = (text: string) => text.toWellFormed().replace(/[^\x21-\x7e]+/g, encodeURIComponent);
+
+/** Its time is linear in the length of a path: the library locks what it has matched. */
+const compile = (pattern: string) => pathToRegexp(parse(pattern, { encodePath })).regexp;
+
+/** Why text is no path pattern; undefined when it is one. */
+function faultOf(pattern: string): string | undefined {
+  if (!pattern.startsWith('/')) return 'does not begin with /';
+  try {
+    compile(pattern);
+    return undefined;
+  } catch (error) {
+    if (!(error instanceof TypeError)) throw error;
+    return error.message.replace(/: \/.*$/su, '');
+  }
+}
+
+const route = z
+  .string()
+  .max(LONGEST_ROUTE)
+  .superRefine((pattern, context) => {
+    const fault = faultOf(pattern);
+    if (fault === undefined) return;
+    context.addIssue({
+      code: 'custom',
+      message: `must be a path pattern such as /users/:id or /files/*path: ${fault}`,
+    });
+  });
+
+/** The section `routes`. */
+export const routesOption = z
+  .array(route)
+  .max(MOST_ROUTES)
+  .refine(routes => new Set(routes).size === routes.length, { error: 'must not name a pattern twice' })
+  .default([])
+  .describe(
+    `Path patterns that name routes: \`:id\` stands for a segment or a part of one, \`*path\` for any number of segments, \`{…}\` for what may be missing; letter case and a slash at the end make no difference. The first pattern that matches the path of a destination is its route; without a match the route is \`${UNMATCHED}\`.`,
+  );
+
+/** Names addresses by their path. */
+export interface Routes {
+  readonly patterns: readonly string[];
+  /** The first pattern that matches; UNMATCHED where none does. */
+  of(url: string): string;
+}
+
+export const NO_ROUTES: Routes = { patterns: [], of: () => UNMATCHED };
+
+/** What it says of a path is remembered: a walk shows the same few addresses again and again. */
+export function createRoutes(patterns: readonly string[]): Routes {
+  if (patterns.length === 0) return NO_ROUTES;
+  const routes = patterns.map(pattern => ({ pattern, expression: compile(pattern) }));
+  const remembered = new Map<string, string>();
+  let weight = 0;
+  function of(url: string): string {
+    const path = URL.parse(url)?.pathname ?? '';
+    if (path.length > LONGEST_PATH) return UNMATCHED;
+    const known = remembered.get(path);
+    if (known !== undefined) return known;
+    const found = routes.find(({ expression }) => expression.test(path))?.pattern ?? UNMATCHED;
+    weight += path.length + ROW_WEIGHT;
+    if (weight > MOST_REMEMBERED) {
+      remembered.clear();
+      weight = path.length + ROW_WEIGHT;
+    }
+    remembered.set(path, found);
+    return found;
+  }
+  return { patterns, of };
+}

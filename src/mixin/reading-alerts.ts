@@ -1,0 +1,145 @@
+import {
+  accountsOf,
+  BLIND,
+  highest,
+  highestOf,
+  increase,
+  latest,
+  lowest,
+  lowestOf,
+  onAccount,
+  perReplica,
+  series,
+  total,
+} from '../alerts/promql.ts';
+import { ownFamilies } from '../metrics/own.ts';
+import { type Alert, auxiliaryRounds, decidingRounds } from './alert.ts';
+
+const requests = (outcome?: string) =>
+  perReplica(ownFamilies.requests, increase('15m'), { where: outcome === undefined ? {} : { outcome } });
+
+const unread = (family: typeof ownFamilies.rowsRejected) => total(family, increase('15m'), { keep: ['collector'] });
+
+/** How many there are of each account, and of each job. */
+const countByAccount = (expr: string) => `count by (cluster, namespace, job, account) (${expr})`;
+const countByJob = (expr: string) => `count by (cluster, namespace, job) (${expr})`;
+
+const blind = series(BLIND);
+/** Some round is stale, as the last complete one of any process was long ago. */
+const isStale = `${highestOf(latest(series(ownFamilies.dataStale, { round: decidingRounds })), ['collector'])} == 1`;
+/** Nothing was stale for long enough in any process, and yet none of them has read anything: they restart all the time. */
+const neverReads = `min_over_time(${blind}[30m]) == 1 and last_over_time(${blind}[10m] offset 30m)`;
+/** By account and collector. */
+const unreadable = `${latest(blind)} == 1 and ${onAccount(['collector'])} ${isStale} or ${neverReads}`;
+const blindAccounts = countByAccount(unreadable);
+const accounts = accountsOf(latest(series(ownFamilies.up)));
+
+/** Series of an alert's own account, as its text asks for them. */
+const ofItsAccount = (name: string, more = '') => `${name}{cluster=%q, namespace=%q, job=%q, account=%q${more}}`;
+
+/** In the text of an alert: the values of a label in what an expression gives for its own account. */
+const listed = (label: string, expr: string) =>
+  `{{ range $i, $each := query (printf \`${expr}\` $labels.cluster $labels.namespace $labels.job $labels.account) | sortByLabel "${label}" }}{{ if $i }}, {{ end }}{{ $each.Labels.${label} }}{{ end }}`;
+
+const blindCollectors = listed('collector', `${ofItsAccount(BLIND.name)} == 1`);
+const staleRounds = listed(
+  'round',
+  `max by (round) (${ofItsAccount(ownFamilies.dataStale.name, `, round=~"${auxiliaryRounds.join('|')}"`)}) == 1`,
+);
+
+const remaining = series(ownFamilies.budgetRemaining);
+/** Of a UTC day: how much is left of the requests that reading may use, as a share of all, and of the day. */
+const budgetLeft = `(${latest(remaining)} / max_over_time(${remaining}[1d]) - 0.1)`;
+const dayLeft = '(1 - time() % 86400 / 86400)';
+
+/** Access to the service: whether accounts are read, and what keeps the agent from it. */
+export const readingAlerts: readonly Alert[] = [
+  {
+    name: 'DeliveryBlind',
+    severity: 'critical',
+    expr: blindAccounts,
+    // Before the first data is withdrawn, with the usual intervals.
+    for: '2m',
+    keepFiringFor: '5m',
+    summary: '{{ $labels.account }} can not be read.',
+    description: `No current data of {{ $labels.account }} from: ${blindCollectors}. Metrics are stale and will be dropped. Firing alerts keep firing; new ones can’t start until data returns.`,
+    dashboard: 'agent',
+  },
+  {
+    name: 'DeliveryServiceUnavailable',
+    severity: 'critical',
+    expr: `${countByJob(blindAccounts)} / ${countByJob(accounts)} > 0.5\nand ${countByJob(blindAccounts)} >= 3`,
+    for: '2m',
+    keepFiringFor: '5m',
+    summary: 'Most accounts can not be read.',
+    description:
+      '{{ $value | humanizePercentage }} of the accounts have no current data: the service is unavailable, or the way to it.',
+    dashboard: 'agent',
+    isOfAgent: true,
+  },
+  {
+    name: 'DeliveryCollectorStale',
+    severity: 'warning',
+    expr: `${countByAccount(`${lowest(ownFamilies.dataStale, undefined, { round: auxiliaryRounds })} == 1`)}\nunless ${accountsOf(`${blind} == 1`)}`,
+    for: '15m',
+    summary: 'Secondary collection is failing for {{ $labels.account }}.',
+    description: `Rounds of {{ $labels.account }} that have not completed for more than 15 minutes: ${staleRounds}. All other metrics are current; only what these rounds find is missing.`,
+    dashboard: 'agent',
+  },
+  {
+    name: 'DeliveryTokenRejected',
+    severity: 'critical',
+    expr: `${highest(ownFamilies.tokenRejected)} == 1`,
+    for: '1m',
+    summary: 'The service rejects the token of {{ $labels.account }}.',
+    description:
+      'The service has answered 401 to the token of {{ $labels.account }} for more than a minute. Collection for this account is stopped until a token is accepted.',
+    dashboard: 'agent',
+  },
+  {
+    name: 'DeliveryRateLimited',
+    severity: 'warning',
+    expr: highestOf(`${requests('rate_limited')} / ${requests()} > 0.1 and ${requests('rate_limited')} >= 5`),
+    for: '10m',
+    summary: 'The service rate-limits requests of {{ $labels.account }}.',
+    description:
+      '{{ $value | humanizePercentage }} of the requests of {{ $labels.account }} in the last 15 minutes were answered with 429. Data is older than the configured intervals, and other clients of the account may be limited, too.',
+    dashboard: 'agent',
+  },
+  {
+    name: 'DeliveryRequestBudgetLow',
+    severity: 'warning',
+    // A tenth is kept for auto-cancel. What is left of the rest lasts less than a quarter of what is left of the day.
+    expr: lowestOf(`${budgetLeft} < 0.25 * ${dayLeft}`),
+    for: '15m',
+    summary: 'The requests of {{ $labels.account }} for today are nearly used up.',
+    description:
+      'The share of its requests for this UTC day that {{ $labels.account }} has left for reading: {{ $value | humanizePercentage }}. Rounds wait for requests, and data gets older.',
+    dashboard: 'agent',
+  },
+  {
+    name: 'DeliveryListsMissing',
+    severity: 'warning',
+    labels: ['collector'],
+    // One or two are a page that something on the way has answered with.
+    expr: `${unread(ownFamilies.listsMissing)} >= 3`,
+    for: '5m',
+    keepFiringFor: '5m',
+    summary: 'Answers to {{ $labels.collector }} of {{ $labels.account }} contain no valid list.',
+    description:
+      '{{ $value | printf "%.0f" }} answers to {{ $labels.collector }} of {{ $labels.account }} in the last 15 minutes were not a complete, readable list. They were discarded; metrics show the data from before.',
+    dashboard: 'agent',
+  },
+  {
+    name: 'DeliveryRowsRejected',
+    severity: 'warning',
+    labels: ['collector'],
+    expr: `${unread(ownFamilies.rowsRejected)} > 0`,
+    for: '5m',
+    keepFiringFor: '5m',
+    summary: '{{ $labels.collector }} of {{ $labels.account }} rejects rows that it cannot parse.',
+    description:
+      '{{ $value | printf "%.0f" }} rows of {{ $labels.collector }} in {{ $labels.account }} could not be parsed in the last 15 minutes. Its metrics are incomplete: missing entries do not count as removed, firing alerts keep firing, and auto-cancel cancels nothing.',
+    dashboard: 'agent',
+  },
+];

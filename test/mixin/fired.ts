@@ -1,0 +1,31 @@
+import { alertGroups } from '../../src/mixin/rules.ts';
+import { type CourseOptions, runCourse } from '../support/course.ts';
+import type { Input } from './cases/case.ts';
+import { namesInRules, type Query, replica, testRules } from './promtool.ts';
+
+const everyAlert = alertGroups.flatMap(({ alerts }) => alerts.map(({ name }) => name));
+
+/** Exactly these alerts have fired at some time until then. */
+export const firedUntil = (minute: number, names: readonly string[]): Query => ({
+  expr: `group by (alertname) (count_over_time(ALERTS{alertstate="firing"}[${minute}m]))`,
+  minute,
+  expected: names.map(name => ({ labels: `{alertname="${name}"}`, value: 1 })),
+});
+
+/** What is wrong with the expectation that in a scenario of the emulator exactly these alerts fire; nothing when all is well. */
+export async function wronglyFired(names: readonly string[], options: Omit<CourseOptions, 'keep'>): Promise<string> {
+  const needed = namesInRules(everyAlert);
+  const course = await runCourse({ ...options, keep: name => needed.has(name) });
+  const { minutes } = options;
+  const input: Input = Object.fromEntries(
+    [...course].map(([series, values]) => [series, (minute: number) => values[minute]]),
+  );
+  return testRules(everyAlert, [
+    {
+      name: options.scenario,
+      input: replica({ up: () => 1, ...input }),
+      minutes,
+      queries: [firedUntil(minutes, names)],
+    },
+  ]);
+}
