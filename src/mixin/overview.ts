@@ -117,11 +117,13 @@ const time = ({ places, expected }: Settings): readonly PanelSpec[] => [
   },
   {
     title: 'Not on time',
-    description: `Which share of messages had not ended when they were to, by default ${formatDuration(expected.onTimeWithin)} after they were due? Counted when that time is over, so that messages which hang show, too. ${PER_TEN} Line: what the objective allows.`,
+    description: `Which share of the messages of the 30 minutes before did not end when they were to, by default ${formatDuration(expected.onTimeWithin)} after they were due? Counted when that time is over, so that messages which hang show, too. ${PER_TEN} Lines: what the objective allows, and 14.4 times that.`,
     unit: 'share',
     queries: each(
       ACCOUNT_LEGEND,
-      highestTen(`clamp_max(${flow(overdue, { keep: ['account'] })} / (${flow(finished, outcome(/.+/))} > 0), 1)`),
+      highestTen(
+        `clamp_max(${rise(overdue, '30m', { keep: ['account'] })} / (${rise(finished, '30m', outcome(/.+/))} > 0), 1)`,
+      ),
     ),
     hasManyLines: true,
     thresholds: { warning: 1 - expected.onTime, critical: 14.4 * (1 - expected.onTime), calm: 'transparent' },
