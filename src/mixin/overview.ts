@@ -8,6 +8,7 @@ import { ofRow, ofSeries, TRACES } from './dashboard-links.ts';
 import { firstScreen } from './first-screen.ts';
 import { each, type PanelSpec, type RowSpec, type Settings } from './panel.ts';
 import { ACCOUNT_LEGEND, age, chosen, flow, highestTen, inHours, level, PER_TEN, quantile, rise } from './queries.ts';
+import { schedulesRow } from './schedules-row.ts';
 
 const { total, finished, timeToDeliver, queueWait, attempt, attempts, answers, inFlight, oldestInFlight, overdue } =
   events.families;
@@ -257,4 +258,5 @@ export const overview = (settings: Settings): readonly RowSpec[] => [
   { title: 'Errors', panels: errors(settings) },
   { title: 'Time', panels: time(settings) },
   { title: 'Saturation', panels: saturation(settings) },
+  schedulesRow(settings),
 ];

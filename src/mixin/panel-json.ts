@@ -33,7 +33,7 @@ function stat({ queries, words, unit = 'count', thresholds, noValue, links }: St
 }
 
 /** Pixels: half of a panel on a small screen is left for its lines. */
-const LEGEND_WIDTH = 260;
+const LEGEND_WIDTH = 290;
 
 function graph({ kind, queries, unit = 'count', thresholds, noValue, hasManyLines, isSigned, links }: GraphSpec) {
   const isStack = kind === 'stack';
@@ -55,6 +55,7 @@ function graph({ kind, queries, unit = 'count', thresholds, noValue, hasManyLine
           showPoints: 'auto',
           pointSize: 4,
           spanNulls: false,
+          axisLabel: UNITS[unit].axis ?? '',
           axisSoftMin: 0,
           axisSoftMax: UNITS[unit].scale,
           stacking: { mode: isStack ? 'normal' : 'none', group: 'A' },
