@@ -102,7 +102,7 @@ const LIBRARIES: Readonly<Record<string, readonly string[]>> = {
     'auto-cancel',
     'alerts',
   ],
-  croner: ['auto-cancel'],
+  croner: ['kit'],
   'path-to-regexp': ['collectors'],
   re2js: ['auto-cancel'],
 };

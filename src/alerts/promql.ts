@@ -48,7 +48,8 @@ export function series<L extends string>({ name }: Family<L>, matchers: Matchers
 /** The latest value of a gauge, though a scrape or a few failed: else one failed scrape would restart every `for`. */
 export const latest = (selector: string, offset = '') => `last_over_time(${selector}[5m]${offset})`;
 
-const by = (labels: readonly string[]) => `by (${[...ACCOUNT, ...labels].join(', ')})`;
+const by = (labels: readonly string[], among: readonly string[] = ACCOUNT) =>
+  `by (${[...among, ...labels].join(', ')})`;
 
 /** Of vectors of accounts: which series belong together. `labels`: besides what tells accounts apart. */
 export const onAccount = (labels: readonly string[] = []) => `on (${[...ACCOUNT, ...labels].join(', ')})`;
@@ -145,6 +146,8 @@ interface Held {
   readonly expr: string;
   /** Labels by which its alerts are told apart, besides the account's. */
   readonly labels: readonly string[];
+  /** Names of labels that the rule sets: of these, its alerts do not have those of the account. */
+  readonly given: readonly string[];
   /** Whose data the expression judges; empty: it can always be judged. */
   readonly collectors: readonly string[];
   /** What the expression says is true though rows could not be read. */
@@ -161,8 +164,9 @@ interface Held {
  * there is data to judge, or until nothing reads that data any more: the account is gone, or its collector is off. One that
  * does not fire yet does not begin to: frozen counters go on to say what they said last, and a time goes on getting older.
  */
-export function heldExpression({ name, expr, labels, collectors, isCertain, judged, heldBy }: Held): string {
-  const firing = highestOf(`ALERTS{alertname=${quoted(name)}, alertstate="firing"}`, labels);
+export function heldExpression({ name, expr, labels, given, collectors, isCertain, judged, heldBy }: Held): string {
+  const among = ACCOUNT.filter(label => !given.includes(label));
+  const firing = `max ${by(labels, among)} (ALERTS{alertname=${quoted(name)}, alertstate="firing"})`;
   const held = (on: string, state: string) => `-(${firing} and ${on} ${state})`;
   const isSo = (of: Family<'collector'>) => `${series(of, { collector: collectors })} == 1`;
   const unjudged =
@@ -172,8 +176,8 @@ export function heldExpression({ name, expr, labels, collectors, isCertain, judg
   const can = collectors.length > 0;
   return [
     can ? `(${expr})${quiet.join('')}` : expr,
-    ...(can ? [held(onAccount(), `(${states.join(' or ')})`)] : []),
-    ...(heldBy === undefined ? [] : [held(onAccount(labels), `(${heldBy})`)]),
+    ...(can ? [held(`on (${among.join(', ')})`, `(${states.join(' or ')})`)] : []),
+    ...(heldBy === undefined ? [] : [held(`on (${[...among, ...labels].join(', ')})`, `(${heldBy})`)]),
   ].join('\nor\n');
 }
 
@@ -184,8 +188,6 @@ export interface Metrics {
   family(metric: string): Family;
   /** Collectors whose data a condition judges. */
   collectorsOf(condition: AlertCondition): readonly string[];
-  /** Rounds without which a collector's gauges are withdrawn. */
-  roundsOf(collector: string): readonly string[];
 }
 
 /** A condition as PromQL, whose value is that by which the agent judges. What it says while data is stale is another matter. */
@@ -228,16 +230,15 @@ const labelsOf = (condition: AlertCondition, { family }: Metrics): readonly stri
 const unlessEmpty = <K extends string>(key: K, value: object) =>
   Object.keys(value).length === 0 ? {} : { [key]: value };
 
-/** Rules as a group of a Prometheus rule file (2.42 and newer). `evaluateEvery`: milliseconds. */
-export function prometheusRules(rules: readonly AlertRule[], evaluateEvery: number, metrics: Metrics): object {
-  const collectors = [...new Set(rules.flatMap(({ when }) => metrics.collectorsOf(when)))];
-  const records = collectors.length === 0 ? [] : healthRecords(metrics.health, collectors.flatMap(metrics.roundsOf));
-  const alerts = rules.map(({ name, when, labels, annotations, ...rule }) => ({
+/** Alerts as rules of Prometheus (2.42 and newer), which need the records of `healthRecords` in the same group. */
+export const prometheusRules = (rules: readonly AlertRule[], metrics: Metrics): readonly object[] =>
+  rules.map(({ name, when, labels, annotations, ...rule }) => ({
     alert: name,
     expr: heldExpression({
       name,
       expr: expressionOf(when, metrics),
       labels: labelsOf(when, metrics),
+      given: Object.keys(labels),
       collectors: metrics.collectorsOf(when),
       isCertain: isCertain(when),
     }),
@@ -246,7 +247,3 @@ export function prometheusRules(rules: readonly AlertRule[], evaluateEvery: numb
     ...unlessEmpty('labels', labels),
     ...unlessEmpty('annotations', annotations),
   }));
-  return {
-    groups: [{ name: 'delivery-watch', interval: formatDuration(evaluateEvery), rules: [...records, ...alerts] }],
-  };
-}

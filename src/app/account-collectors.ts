@@ -4,6 +4,7 @@ import {
   createCollectors,
   type DlqFacts,
   type PlanFacts,
+  schedulesOf,
   withReader,
 } from '../collectors/index.ts';
 import type { Config } from '../config/schema.ts';
@@ -108,6 +109,7 @@ export async function openCollectors({ name, collect, retention, objectives, lim
   const traces = queue && { account: name, sampleRatio: config.tracing.lifecycle.sampleRatio, queue };
   const callbacks = callbackOptions(rulesOf(config, name), collect.dlq.rescanEvery, clock);
   const services = {
+    schedules: schedulesOf(config.schedules, name),
     retention: retention.dlq ?? undefined,
     callbacks,
     backfill,

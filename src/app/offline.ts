@@ -1,10 +1,12 @@
+import type { AlertCondition } from '../alerts/options.ts';
 import { prometheusRules } from '../alerts/promql.ts';
 import { allowedGap, judge, wantsUnreported } from '../auto-cancel/judge.ts';
 import { createTracker } from '../collectors/dlq/callbacks.ts';
-import { alertFamilies, collectorsOf, decidingRounds } from '../config/alerts.ts';
+import { alertFamilies, collectorsOf } from '../config/alerts.ts';
 import { ConfigError } from '../config/load.ts';
 import type { RuleCase } from '../config/rule-cases.ts';
 import type { Config } from '../config/schema.ts';
+import { formatDuration } from '../kit/duration.ts';
 import { ownFamilies } from '../metrics/own.ts';
 import type { Finding, Holds } from '../model/finding.ts';
 import type { DlqEntry } from '../model/message.ts';
@@ -130,14 +132,13 @@ export function coverageOf(checks: readonly RuleCheck[]): Coverage {
   return coverage;
 }
 
-/** The alerts of a configuration as a Prometheus rule file (2.42 and newer), ready to be written as YAML. */
-export function printedRules(config: Config): object {
-  const { rules, evaluateEvery } = config.alerts;
-  return prometheusRules(rules, evaluateEvery, {
+/** The alerts of a configuration as rules of Prometheus (2.42 and newer), and how often they are to be evaluated. */
+export function configuredAlerts({ alerts: { rules, evaluateEvery } }: Pick<Config, 'alerts'>) {
+  const metrics = {
     health: ownFamilies,
-    family: metric => alertFamilies.get(metric)?.family ?? { name: metric, labels: [] },
+    family: (metric: string) => alertFamilies.get(metric)?.family ?? { name: metric, labels: [] },
     // That data is stale can be judged while it is.
-    collectorsOf: when => (when.kind === 'stale' ? [] : collectorsOf(when)),
-    roundsOf: collector => decidingRounds(collector, config),
-  });
+    collectorsOf: (when: AlertCondition) => (when.kind === 'stale' ? [] : collectorsOf(when)),
+  };
+  return { interval: formatDuration(evaluateEvery), rules: prometheusRules(rules, metrics) };
 }

@@ -1,8 +1,8 @@
 import { z } from 'zod';
+import { CronText, TimeZone } from '../kit/cron.ts';
 import { Duration, DurationOrZero } from '../kit/duration.ts';
 import { conditions, NO_MATCH } from './conditions.ts';
 import { stuckWhen } from './stuck-when.ts';
-import { faultOfCron, isTimeZone } from './windows.ts';
 
 export { askedSpan } from './stuck-when.ts';
 
@@ -26,21 +26,11 @@ const moment = z
   .transform(text => Date.parse(text));
 
 const allowed = z.strictObject({
-  cron: z
-    .string()
-    .superRefine((cron, context) => {
-      const message = faultOfCron(cron);
-      if (message) context.addIssue({ code: 'custom', message });
-    })
-    .describe(
-      "When the window opens, as five cron fields: minute, hour, day of month, month, day of week: `'0 8 * * 1-5'`.",
-    ),
+  cron: CronText.describe(
+    "When the window opens, as five cron fields: minute, hour, day of month, month, day of week: `'0 8 * * 1-5'`.",
+  ),
   for: Duration.describe('How long the window stays open.'),
-  tz: z
-    .string()
-    .refine(isTimeZone, { error: 'must be a time zone such as Europe/Amsterdam' })
-    .default('UTC')
-    .describe('IANA time zone of `cron`.'),
+  tz: TimeZone.describe('IANA time zone of `cron`.'),
 });
 
 const denied = z

@@ -8,6 +8,15 @@ export function durationOption(text: string): number {
   return data;
 }
 
+/** Reads the first part of links: an http or https address, without a slash at its end. */
+export function linkOption(text: string): string {
+  const url = URL.parse(text);
+  if (!url || !/^https?:$/.test(url.protocol) || /[\s{}]/.test(text) || url.search || url.hash) {
+    throw new InvalidArgumentError('must be an http or https address without query or fragment.');
+  }
+  return text.replace(/\/+$/, '');
+}
+
 /** Reads a command-line number from `least` to `most`. */
 export const numberOption =
   (least: number, most: number) =>

@@ -1,8 +1,10 @@
 import { Command } from 'commander';
-import { type Coverage, coverageOf, printedRules, type RuleCheck, testRules } from '../app/offline.ts';
+import { type Coverage, configuredAlerts, coverageOf, type RuleCheck, testRules } from '../app/offline.ts';
 import { formatFault, loadConfig } from '../config/load.ts';
 import { readRuleCase } from '../config/rule-cases.ts';
 import { writeYaml } from '../config/yaml-file.ts';
+import { DEFAULTS, type RuleOptions, ruleGroups } from '../mixin/rules.ts';
+import { linkOption } from './option-values.ts';
 
 const words = (verdict: string, reason: string | undefined) =>
   reason === undefined || reason === verdict ? verdict : `${verdict} (${reason})`;
@@ -54,14 +56,23 @@ function testCommand(): Command {
     });
 }
 
+interface PrintOptions extends Partial<Pick<RuleOptions, 'job' | 'runbooks' | 'grafana'>> {
+  readonly config?: string;
+}
+
 function printCommand(): Command {
   return new Command('print')
-    .description('print the configured alerts as Prometheus rules (YAML)')
-    .requiredOption('--config <file>', 'configuration file; needs no secrets')
-    .action(({ config: file }: { config: string }) => {
-      const { config, warnings } = loadConfig(file);
-      for (const warning of warnings) process.stderr.write(`warning: ${formatFault(warning)}\n`);
-      process.stdout.write(writeYaml(printedRules(config)));
+    .description('print the shipped rules and the configured alerts as a Prometheus rule file (YAML)')
+    .option('--config <file>', 'configuration file with alerts and objectives; needs no secrets')
+    .option('--job <name>', 'scrape job of the agents', DEFAULTS.job)
+    .option('--runbooks <url>', 'folder of the runbooks: alerts link to NAME.md in it', linkOption, DEFAULTS.runbooks)
+    .option('--grafana <url>', 'address of Grafana: alerts link to its dashboards', linkOption, DEFAULTS.grafana)
+    .action(({ config: file, ...places }: PrintOptions) => {
+      const loaded = file === undefined ? undefined : loadConfig(file);
+      for (const warning of loaded?.warnings ?? []) process.stderr.write(`warning: ${formatFault(warning)}\n`);
+      const options = { ...DEFAULTS, ...places, ...(loaded && { objectives: loaded.config.objectives }) };
+      const groups = ruleGroups(options, loaded && configuredAlerts(loaded.config));
+      process.stdout.write(writeYaml({ groups }));
     });
 }
 

@@ -41,14 +41,15 @@ const WHAT: Readonly<Record<AccountLimit, string>> = {
   request_timeout_seconds: 'Maximum duration of a delivery',
 };
 
+/** The family of one limit. */
+export const limitFamily = (limit: AccountLimit): Family<never> =>
+  gauge(
+    `delivery_account_max_${limit}`,
+    `${WHAT[limit]} on the account’s plan, from the record of the last token reset, read in the background, else as configured. Absent when unlimited or unknown.`,
+  );
+
 const families: Readonly<Record<string, Family<never>>> = Object.fromEntries(
-  ACCOUNT_LIMITS.map(limit => [
-    limit,
-    gauge(
-      `delivery_account_max_${limit}`,
-      `${WHAT[limit]} on the account’s plan, from the record of the last token reset, read in the background, else as configured. Absent when unlimited or unknown.`,
-    ),
-  ]),
+  ACCOUNT_LIMITS.map(limit => [limit, limitFamily(limit)]),
 );
 
 const ROW = 'record';

@@ -74,3 +74,5 @@ export { type CallbackOptions, createDlq } from './dlq/dlq.ts';
 export type { DlqFacts } from './dlq/facts.ts';
 export { breakdownFamilies, filterFamilies } from './dlq/families.ts';
 export type { Group as DlqGroup } from './dlq/groups.ts';
+export { type Schedule, schedulesOf, schedulesOptions } from './events/schedule-options.ts';
+export { scheduleFamilies } from './events/schedules.ts';

@@ -71,8 +71,9 @@ function histogramOf(metric: string): string | undefined {
 function faultOfMetric(
   { metric, labels }: Selector,
   must: 'any' | 'counter' | 'time',
-  accounts: Config['accounts'],
+  config: Config,
 ): string | undefined {
+  const { accounts } = config;
   const found = alertFamilies.get(metric);
   const now = found ? [] : namesNow(metric, labels);
   if (now.length > 0) return `names ${metric}, which was renamed: write ${now.join(' or ')} (docs/upgrading.md)`;
@@ -89,7 +90,7 @@ function faultOfMetric(
   if (collector !== undefined && roundsOf(collector, accounts).length === 0) {
     return `is of the collector ${collector}, which is not enabled for any account`;
   }
-  return neverShown(metric, accounts);
+  return neverShown(metric, config, accounts);
 }
 
 function checkSelector(
@@ -101,7 +102,7 @@ function checkSelector(
 ): void {
   const { metric, labels } = selector;
   const { accounts } = config;
-  const wrong = faultOfMetric(selector, must, accounts);
+  const wrong = faultOfMetric(selector, must, config);
   if (wrong) tell.fault([...path, 'metric'], wrong);
   for (const name of labels.account ?? []) {
     if (known.accounts.includes(name)) continue;

@@ -1,4 +1,11 @@
-import { breakdownFamilies, filterFamilies, LABEL_VALUES, roundsOf } from '../collectors/index.ts';
+import {
+  breakdownFamilies,
+  filterFamilies,
+  LABEL_VALUES,
+  roundsOf,
+  scheduleFamilies,
+  schedulesOf,
+} from '../collectors/index.ts';
 import { createGlob } from '../kit/glob.ts';
 import { OBJECTIVES } from '../metrics/account-families.ts';
 import type { Config } from './schema.ts';
@@ -14,16 +21,25 @@ function showsKey(account: Account, key: string): boolean {
   return key === OTHER || watch.includes(key) || ((include.length === 0 || isAny(include)) && !isAny(exclude));
 }
 
+const isOf = (families: Readonly<Record<string, { readonly name: string }>>, family: string) =>
+  Object.values(families).some(({ name }) => name === family);
+const isOfSchedules = (family: string) => isOf(scheduleFamilies, family);
+
+const namesOfSchedules = (schedules: Config['schedules'], accounts: readonly Account[]) =>
+  accounts.flatMap(account => schedulesOf(schedules, account.name).map(({ name }) => name));
+
 /** Every value that a label may have in these accounts; undefined where any may come. */
 function valuesOf(
   family: string,
   label: string,
-  { autoCancel }: Config,
+  { autoCancel, schedules }: Config,
   accounts: readonly Account[],
 ): readonly string[] | undefined {
   const closed = LABEL_VALUES.get(family)?.[label];
   if (closed) return closed;
   switch (label) {
+    case 'schedule':
+      return isOfSchedules(family) ? unique(namesOfSchedules(schedules, accounts)) : undefined;
     case 'filter':
       return unique(accounts.flatMap(({ collect }) => collect.dlq.filters.map(({ name }) => name.toWellFormed())));
     case 'objective':
@@ -40,7 +56,7 @@ function valuesOf(
 }
 
 /** Why these accounts never have a series of the family; undefined when they may. */
-export function neverShown(family: string, accounts: readonly Account[]): string | undefined {
+export function neverShown(family: string, { schedules }: Config, accounts: readonly Account[]): string | undefined {
   const [dimension] = Object.entries(breakdownFamilies).find(([, { name }]) => name === family) ?? [];
   if (
     dimension !== undefined &&
@@ -48,8 +64,10 @@ export function neverShown(family: string, accounts: readonly Account[]): string
   ) {
     return `has no series: collect.dlq.breakdowns does not list ${dimension}`;
   }
-  const isOfFilters = Object.values(filterFamilies).some(({ name }) => name === family);
-  return isOfFilters && accounts.every(({ collect }) => collect.dlq.filters.length === 0)
+  if (isOfSchedules(family) && namesOfSchedules(schedules, accounts).length === 0) {
+    return 'has no series: schedules is empty';
+  }
+  return isOf(filterFamilies, family) && accounts.every(({ collect }) => collect.dlq.filters.length === 0)
     ? 'has no series: collect.dlq.filters is empty'
     : undefined;
 }

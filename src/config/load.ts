@@ -9,6 +9,7 @@ import { checkAutoCancel } from './auto-cancel.ts';
 import { ConfigError, type Fault, formatFault, formatPath, type Place, type Tell, toFaults } from './faults.ts';
 import { allowedKeys, configJsonSchema, type JsonSchema } from './json-schema.ts';
 import { parseAll, valueAt } from './parse-all.ts';
+import { checkSchedules } from './schedules.ts';
 import { Config } from './schema.ts';
 import { checkPlainHttp, checkSecrets, checkTwins, expansions } from './secrets.ts';
 import { checkSettings } from './settings.ts';
@@ -202,6 +203,7 @@ export function parseConfig(text: string, file: string, env?: Env, now = systemC
       };
       checkAlerts(config, known, tell);
       checkAutoCancel(config, known, tell);
+      checkSchedules(config, known, tell);
     }
   }
   if (faults.length > 0 || !config) throw new ConfigError(sorted(faults), sorted(warnings));

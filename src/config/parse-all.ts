@@ -29,6 +29,9 @@ const STAND_INS: Readonly<Record<string, (number: PropertyKey) => unknown>> = {
   'alerts.rules.*.when': () => ({ above: { metric: 'delivery_up', value: 1 } }),
   'alerts.notifiers.*.name': number => `notifier-${String(number)}-without-a-name`,
   'alerts.notifiers.*.webhook.url': () => 'https://stand-in.invalid',
+  'schedules.*.name': number => `schedule-${String(number)}-without-a-name`,
+  'schedules.*.match': () => ({ label: 'stand-in' }),
+  'schedules.*.cron': () => '0 0 1 1 *',
 };
 
 /** What takes the place of something that is required and wrong, so that the rest of its item is checked all the same. */

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { alertmanagerOptions, alertRule, evaluateEvery, notifierName, webhookOptions } from '../alerts/options.ts';
 import { autoCancelOptions } from '../auto-cancel/options.ts';
-import { collectOptions, isAnyEnabled } from '../collectors/index.ts';
+import { collectOptions, isAnyEnabled, schedulesOptions } from '../collectors/index.ts';
 import { serverOptions } from '../http/options.ts';
 import { secret } from '../kit/secret.ts';
 import { stalenessOptions } from '../scheduler/options.ts';
@@ -90,6 +90,10 @@ export const ConfigInput = z.strictObject({
   objectives: objectivesOptions
     .prefault({})
     .describe('What is expected of an account’s messages, for its metrics, the alert rules and the dashboards.'),
+  schedules: schedulesOptions
+    .superRefine(uniqueNames)
+    .default([])
+    .describe('Deliveries that are expected again and again. What the event log shows of each is a metric.'),
   staleness: stalenessOptions
     .prefault({})
     .describe('When data that cannot be refreshed is marked stale, and when it is withdrawn.'),

@@ -10,6 +10,8 @@ export interface Scenario {
   readonly description: string;
   /** Share (0 to 1) of messages to a destination that fail for good, from its usual share; default the usual share. */
   doomed?(usual: number, elapsedMs: number): number;
+  /** What becomes of the messages of a schedule: as usual when undefined; none is created, or each fails for good. */
+  schedule?(scheduleId: string, elapsedMs: number): 'stops' | 'fails' | undefined;
   /** No operator retries or removes dead letters. */
   readonly unattended?: boolean;
   /** Mean duration of an attempt, from the usual one. */
@@ -59,6 +61,15 @@ export const scenarios: Readonly<Record<string, Scenario>> = {
   'rate-limited': {
     description: 'the account may send two requests a second; further ones get 429',
     dialect: { requestsPerSecond: 2 },
+  },
+  'schedule-missed': {
+    description:
+      'a schedule of every minute (scd_7minutely) does not fire in 5 of every 20 minutes, and in 5 others all its deliveries fail',
+    schedule(scheduleId, elapsedMs) {
+      const minute = (elapsedMs / MINUTE_MS) % 20;
+      if (scheduleId !== 'scd_7minutely' || minute < 5 || (minute >= 10 && minute < 15)) return undefined;
+      return minute < 10 ? 'stops' : 'fails';
+    },
   },
   outage: {
     description: 'for 3 of every 10 minutes the service answers every request with 503; deliveries go on',

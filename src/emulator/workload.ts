@@ -52,15 +52,21 @@ export function createWorkload(parts: WorkloadParts): Workload {
   const publish = createDelivery(parts, random, agenda, flow, takesMs);
 
   function arrive(destination: Destination): void {
-    const [least, most] = destination.burst ?? [1, 1];
-    const share = scenario.doomed?.(destination.doomed, agenda.now - start) ?? destination.doomed;
+    const { scheduleId } = destination.fields;
+    const fate = scheduleId === undefined ? undefined : scenario.schedule?.(scheduleId, agenda.now - start);
+    const [least, most] = fate === 'stops' ? [0, 0] : (destination.burst ?? [1, 1]);
+    const usual = scenario.doomed?.(destination.doomed, agenda.now - start) ?? destination.doomed;
+    const share = fate === 'fails' ? 1 : usual;
     for (let left = random.between(least, most); left > 0; left--) publish(destination, random.chance(share));
     planArrival(destination);
   }
 
   function planArrival(destination: Destination): void {
-    const isExact = destination.fields.scheduleId !== undefined && !destination.burst;
-    const wait = isExact ? destination.everyMs : random.exponential(destination.everyMs);
+    const { fields, everyMs, burst } = destination;
+    const isExact = fields.scheduleId !== undefined && !burst;
+    // Where a scenario is about schedules, they fire when a clock shows their time.
+    const exact = scenario.schedule ? everyMs - (agenda.now % everyMs) : everyMs;
+    const wait = isExact ? exact : random.exponential(everyMs);
     agenda.at(agenda.now + wait, () => arrive(destination));
   }
 

@@ -60,7 +60,7 @@ export const RENAMED: readonly Renamed[] = [
   { old: 'account_collector:delivery_alerts_blind:min', now: BLIND },
   ...['5m', '30m', '1h', '6h'].map(window => ({
     old: `account:delivery_error_ratio:rate${window}`,
-    now: `account:delivery_messages_failed_per_finished:ratio_rate${window}`,
+    now: `account:delivery_messages_failed_per_finished:ratio_increase${window}`,
   })),
   { old: 'account:delivery_finished:increase1h', now: 'account:delivery_messages_finished:increase1h' },
 ];

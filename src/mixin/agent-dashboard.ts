@@ -1,5 +1,6 @@
 import { highestOf, lowestOf } from '../alerts/promql.ts';
 import { seriesDropped } from '../collectors/cap.ts';
+import { dlq } from '../collectors/dlq/dlq.ts';
 import { events } from '../collectors/events/events.ts';
 import { ownFamilies } from '../metrics/own.ts';
 import { ofRow, ofSeries } from './dashboard-links.ts';
@@ -58,8 +59,8 @@ const stats: readonly PanelSpec[] = [
   },
   {
     kind: 'stat',
-    title: 'Config loaded',
-    description: 'How long ago was the configuration loaded that has been in use longest?',
+    title: 'Config age',
+    description: 'For how long has the oldest configuration been in use?',
     unit: 'seconds',
     queries: one(`time() - min(${ofAgent('delivery_watch_config_last_reload_success_timestamp_seconds')})`),
     noValue: 'unknown',
@@ -104,7 +105,7 @@ const freshness = ({ places }: Settings): readonly PanelSpec[] => [
     kind: 'stack',
     title: 'Unreadable rows and lists',
     description: 'How many rows or lists could the agent not parse? Should be none.',
-    unit: '/s',
+    unit: 'rows/s',
     queries: [
       { legend: '{{collector}} rows', expr: flow(own.rowsRejected, { keep: ['collector'] }) },
       { legend: '{{collector}} lists', expr: flow(own.listsMissing, { keep: ['collector'] }) },
@@ -189,13 +190,12 @@ const eventLog = ({ places }: Settings): readonly PanelSpec[] => [
     hasManyLines: true,
     links: ofSeries(places, ['agent', 'overview']),
     noValue: 'no event was ever read',
-    width: 24,
   },
   {
     kind: 'stack',
     title: 'Log anomalies',
     description: 'Were events late, listed twice, or missing?',
-    unit: '/s',
+    unit: 'events/s',
     queries: [
       { legend: 'late', expr: flow(late) },
       { legend: 'listed twice', expr: flow(duplicates) },
@@ -208,6 +208,14 @@ const eventLog = ({ places }: Settings): readonly PanelSpec[] => [
     description: 'For how many messages could the lifecycle not be tracked, and why?',
     unit: 'messages/s',
     queries: each('{{reason}}', flow(untracked, { keep: ['reason'] })),
+  },
+  {
+    kind: 'stack',
+    title: 'Dead letters found late',
+    description: `How many messages did only a complete walk of the dead-letter queue find? Should be none: the service listed them too late for reads of new entries. ${PER_TEN}`,
+    unit: 'messages/s',
+    queries: each(ACCOUNT_LEGEND, highestTen(flow(dlq.families.foundByRescan, account))),
+    hasManyLines: true,
   },
 ];
 

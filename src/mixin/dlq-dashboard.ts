@@ -36,7 +36,6 @@ const {
   suspected,
   entered,
   left,
-  foundByRescan,
 } = dlq.families;
 
 const account = { keep: ['account'] } as const;
@@ -205,6 +204,7 @@ const contents = (settings: Settings): readonly PanelSpec[] => [
     sortBy: ['Messages'],
     links: { Account: ofRow(settings.places, ['dlq', 'overview']) },
     noValue: 'no dead letters',
+    width: 16,
   },
   {
     kind: 'stack',
@@ -214,6 +214,7 @@ const contents = (settings: Settings): readonly PanelSpec[] => [
       { legend: 'new', expr: rise(groupsNew, '$__rate_interval') },
       { legend: 'returned', expr: rise(groupsReturned, '$__rate_interval') },
     ],
+    width: 8,
   },
   breakdown(
     settings,
@@ -255,16 +256,6 @@ const contents = (settings: Settings): readonly PanelSpec[] => [
     queries: each('{{response_status}}', highestTen(level(responseStatus, { keep: ['response_status'] }))),
     hasManyLines: true,
     noValue: 'no dead letters, or dlq.breakdowns lacks responseStatus',
-  },
-  {
-    kind: 'stack',
-    title: 'Found late',
-    description:
-      'How many messages did only a complete walk find? Should be none: the service listed them too late for reads of new entries.',
-    unit: 'messages/s',
-    queries: each(ACCOUNT_LEGEND, highestTen(flow(foundByRescan, account))),
-    hasManyLines: true,
-    width: 24,
   },
 ];
 

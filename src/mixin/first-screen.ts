@@ -126,7 +126,7 @@ const alerts = (places: Places): PanelSpec => ({
   ],
   sortBy: ['Age'],
   links: { Alert: [RUNBOOK], Account: ofRow(places, ['overview', 'dlq', 'agent']) },
-  noValue: 'No alert fires, if State does not say NO RULES',
+  noValue: 'No alert is firing. State says whether rules are loaded.',
   width: 24,
   height: 6,
 });

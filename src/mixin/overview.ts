@@ -8,6 +8,7 @@ import { ofRow, ofSeries, TRACES } from './dashboard-links.ts';
 import { firstScreen } from './first-screen.ts';
 import { each, type PanelSpec, type RowSpec, type Settings } from './panel.ts';
 import { ACCOUNT_LEGEND, age, chosen, flow, highestTen, inHours, level, PER_TEN, quantile, rise } from './queries.ts';
+import { schedulesRow } from './schedules-row.ts';
 
 const { total, finished, timeToDeliver, queueWait, attempt, attempts, answers, inFlight, oldestInFlight, overdue } =
   events.families;
@@ -117,11 +118,13 @@ const time = ({ places, expected }: Settings): readonly PanelSpec[] => [
   },
   {
     title: 'Not on time',
-    description: `Which share of messages had not ended when they were to, by default ${formatDuration(expected.onTimeWithin)} after they were due? Counted when that time is over, so that messages which hang show, too. ${PER_TEN} Line: what the objective allows.`,
+    description: `Which share of the messages of the 30 minutes before did not end when they were to, by default ${formatDuration(expected.onTimeWithin)} after they were due? Counted when that time is over, so that messages which hang show, too. ${PER_TEN} Lines: what the objective allows, and 14.4 times that.`,
     unit: 'share',
     queries: each(
       ACCOUNT_LEGEND,
-      highestTen(`clamp_max(${flow(overdue, { keep: ['account'] })} / (${flow(finished, outcome(/.+/))} > 0), 1)`),
+      highestTen(
+        `clamp_max(${rise(overdue, '30m', { keep: ['account'] })} / (${rise(finished, '30m', outcome(/.+/))} > 0), 1)`,
+      ),
     ),
     hasManyLines: true,
     thresholds: { warning: 1 - expected.onTime, critical: 14.4 * (1 - expected.onTime), calm: 'transparent' },
@@ -255,4 +258,5 @@ export const overview = (settings: Settings): readonly RowSpec[] => [
   { title: 'Errors', panels: errors(settings) },
   { title: 'Time', panels: time(settings) },
   { title: 'Saturation', panels: saturation(settings) },
+  schedulesRow(settings),
 ];

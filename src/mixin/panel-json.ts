@@ -21,15 +21,19 @@ function stat({ queries, words, unit = 'count', thresholds, noValue, links }: St
     options: {
       reduceOptions: { calcs: ['lastNotNull'], fields: '', values: false },
       textMode: isNamed ? 'value_and_name' : 'value',
-      colorMode: words ? 'background' : 'value',
+      colorMode: words ? 'background_solid' : 'value',
       graphMode: 'none',
       justifyMode: 'center',
       orientation: 'auto',
       wideLayout: false,
+      text: { titleSize: 14, valueSize: 28 },
     },
     targets: targetsOf(queries, INSTANT),
   };
 }
+
+/** Pixels: half of a panel on a small screen is left for its lines. */
+const LEGEND_WIDTH = 290;
 
 function graph({ kind, queries, unit = 'count', thresholds, noValue, hasManyLines, isSigned, links }: GraphSpec) {
   const isStack = kind === 'stack';
@@ -51,6 +55,7 @@ function graph({ kind, queries, unit = 'count', thresholds, noValue, hasManyLine
           showPoints: 'auto',
           pointSize: 4,
           spanNulls: false,
+          axisLabel: UNITS[unit].axis ?? '',
           axisSoftMin: 0,
           axisSoftMax: UNITS[unit].scale,
           stacking: { mode: isStack ? 'normal' : 'none', group: 'A' },
@@ -65,6 +70,7 @@ function graph({ kind, queries, unit = 'count', thresholds, noValue, hasManyLine
             showLegend: true,
             displayMode: 'table',
             placement: 'right',
+            width: LEGEND_WIDTH,
             calcs: ['lastNotNull', 'max'],
             sortBy: 'Max',
             sortDesc: true,

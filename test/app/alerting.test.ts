@@ -4,7 +4,7 @@ import { type Holding, judgeAlert } from '../../src/alerts/judge.ts';
 import type { Account } from '../../src/app/account.ts';
 import { createAlertFacts } from '../../src/app/alert-facts.ts';
 import { type Alerting, openAlerting } from '../../src/app/alerting.ts';
-import { printedRules } from '../../src/app/offline.ts';
+import { configuredAlerts } from '../../src/app/offline.ts';
 import { openJournal } from '../../src/auto-cancel/journal.ts';
 import { createNotices } from '../../src/auto-cancel/notices.ts';
 import { parseConfig } from '../../src/config/load.ts';
@@ -370,6 +370,6 @@ describe('rules as Prometheus reads them', () => {
   });
 
   it('are written as they are meant', async () => {
-    await expect(writeYaml(printedRules(config))).toMatchFileSnapshot('golden/alert-rules.yaml');
+    await expect(writeYaml(configuredAlerts(config))).toMatchFileSnapshot('golden/alert-rules.yaml');
   });
 });

@@ -96,7 +96,7 @@ describe.each(dataSources.map(({ name, families }) => [name, families] as const)
   it('names its metrics after itself and says in HELP that data is read in the background', () => {
     for (const { name, help } of Object.values(families)) {
       expect(name).toMatch(
-        new RegExp(`^delivery_(${kind}_|events?_|messages?_|attempt|oldest_in_flight|series_dropped)`),
+        new RegExp(`^delivery_(${kind}_|events?_|messages?_|attempt|oldest_in_flight|schedule_|series_dropped)`),
       );
       expect(help.includes('in the background') || help.includes('as configured'), help).toBe(true);
     }

@@ -27,6 +27,7 @@ const good = () => ({
     ],
     notifiers: [{ name: 'ops', webhook: { url: 'https://hooks.example.com', secret: { env: 'TOKEN' } } }],
   },
+  schedules: [{ name: 'nightly', accounts: ['a'], match: { label: 'x' }, cron: '0 2 * * *' }],
   autoCancel: {
     mode: 'enforce',
     pauseWhileAlerts: ['Stale'],
@@ -59,6 +60,10 @@ const PLANTS: readonly Plant[] = [
   ['a wrong interval beside it', 'accounts.1.collect.events.every', 'soon'],
   ['an objective without an error budget', 'accounts.2.objectives', { delivered: 1 }],
   ['a target beyond its window', 'objectives', { onTimeWithin: '2d', window: '1d' }],
+  ['a schedule without a name', 'schedules.0.name', undefined],
+  ['a schedule that never comes', 'schedules.0.cron', '0 2 31 2 *'],
+  ['a schedule of an unknown account', 'schedules.0.accounts', ['nowhere']],
+  ['a schedule that is known by nothing', 'schedules.0.match', {}],
   ['a filter without a name', 'accounts.0.collect.dlq.filters.1', { match: { url: 'x' } }],
   ['an unknown label value', 'alerts.rules.0.when.above.labels.filter', 'paymnts'],
   ['an unknown account of an alert', 'alerts.rules.0.when.above.labels.account', 'nobody'],

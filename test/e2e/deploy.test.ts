@@ -1,15 +1,28 @@
 import { spawnSync } from 'node:child_process';
-import { existsSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { cpSync, existsSync, readFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { parseConfig } from '../../src/config/load.ts';
+import { newFolder } from '../support/folder.ts';
 import { requireProgram } from '../support/prometheus.ts';
 
-function run(program: string, ...args: string[]): { status: number | null; output: string } {
-  const { status, stdout, stderr } = spawnSync(program, args, { encoding: 'utf8' });
+function runIn(cwd: string | undefined, program: string, ...args: string[]) {
+  const { status, stdout, stderr } = spawnSync(program, args, { cwd, encoding: 'utf8' });
   return { status, output: stdout + stderr };
 }
+const run = (program: string, ...args: string[]) => runIn(undefined, program, ...args);
+
+interface PrometheusConfig {
+  readonly scrape_configs: readonly object[];
+}
+function scrapeJobs(text: string) {
+  const { scrape_configs: jobs }: PrometheusConfig = parse(text);
+  return jobs;
+}
+
+/** A scrape job, whatever host it is of. */
+const ofAnyHost = (job: unknown) => JSON.stringify(job).replaceAll('localhost', 'delivery-watch');
 
 describe('deploy/', () => {
   it.skipIf(!requireProgram('promtool'))('has a configuration that Prometheus takes, rules included', () => {
@@ -18,11 +31,42 @@ describe('deploy/', () => {
     expect(status).toBe(0);
   });
 
-  it.skipIf(!requireProgram('amtool'))('has a configuration that Alertmanager takes', () => {
-    const { status, output } = run('amtool', 'check-config', 'deploy/alertmanager.yml');
-    expect(output).toContain('SUCCESS');
-    expect(status).toBe(0);
+  it.skipIf(!requireProgram('promtool'))('says how to run Prometheus on a host without containers', () => {
+    const text = readFileSync('deploy/prometheus.yml', 'utf8');
+    const [command = ''] = /(?<=^# {3})sed .*$/m.exec(text) ?? [];
+    const folder = newFolder();
+    for (const name of ['deploy', 'dashboards']) cpSync(resolve(name), join(folder, name), { recursive: true });
+    expect(runIn(folder, 'sh', '-c', command)).toEqual({ status: 0, output: '' });
+    const [file = ''] = /\S+$/.exec(command) ?? [];
+    expect(runIn(folder, 'promtool', 'check', 'config', file)).toMatchObject({ status: 0 });
+    const settings = JSON.stringify(parse(readFileSync(join(folder, file), 'utf8')));
+    expect(settings.match(/[\w-]+:\d{4,5}/g)).toEqual(['localhost:9093', 'localhost:10922']);
   });
+
+  it('scrapes as the README does, in both ways', () => {
+    const text = readFileSync('deploy/prometheus.yml', 'utf8');
+    const commentedOut = [...text.matchAll(/^ {2}# ((?:- | {2}).*)$/gm)].map(([, line]) => line);
+    const ways = [scrapeJobs(text), scrapeJobs(['scrape_configs:', ...commentedOut].join('\n'))];
+    const blocks = [...readFileSync('README.md', 'utf8').matchAll(/^```yaml\n(scrape_configs:[\s\S]*?)^```$/gm)];
+    expect(blocks.map(([, block = '']) => scrapeJobs(block).map(ofAnyHost))).toEqual(
+      ways.map(jobs => jobs.map(ofAnyHost)),
+    );
+  });
+
+  it.skipIf(!requireProgram('amtool'))(
+    'has a configuration that Alertmanager takes, and that pages what is critical',
+    () => {
+      const file = 'deploy/alertmanager.yml';
+      const { status, output } = run('amtool', 'check-config', file);
+      expect(output).toContain('SUCCESS');
+      expect(status).toBe(0);
+      const receiver = (severity: string) =>
+        run('amtool', 'config', 'routes', 'test', `--config.file=${file}`, 'account=a', `severity=${severity}`).output;
+      expect(receiver('critical')).toMatch(/^urgent$/m);
+      expect(receiver('warning')).toMatch(/^default$/m);
+      expect(receiver('info')).toMatch(/^default$/m);
+    },
+  );
 
   it('has a configuration that the agent takes', () => {
     const { config } = parseConfig(readFileSync('deploy/config.yaml', 'utf8'), 'deploy/config.yaml', {});

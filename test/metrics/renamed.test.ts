@@ -63,5 +63,5 @@ it('the prefix of a family says whose it is', () => {
 });
 
 it('records are named level:metric:operations', () => {
-  for (const { record } of records) expect(record).toMatch(/^account[a-z_]*:delivery_[a-z_]+:[a-z0-9_]+$/);
+  for (const { record } of records) expect(record).toMatch(/^(account|replica)[a-z_]*:delivery_[a-z_]+:[a-z0-9_]+$/);
 });

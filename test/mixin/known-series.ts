@@ -1,4 +1,4 @@
-import { collectors } from '../../src/collectors/index.ts';
+import { accountPlan, collectors } from '../../src/collectors/index.ts';
 import { alertingFamilies } from '../../src/metrics/alerting.ts';
 import { autoCancelFamilies } from '../../src/metrics/auto-cancel.ts';
 import type { Family } from '../../src/metrics/family.ts';
@@ -11,6 +11,7 @@ const { source } = createProcessMetrics({ version: '', configHash: '', configLoa
 
 const ofAccounts: readonly Family[] = [
   ...collectors.flatMap(({ families }) => Object.values(families)),
+  ...Object.values(accountPlan.families),
   ...Object.values(ownFamilies),
   ...Object.values(objectiveFamilies),
   ...Object.values(autoCancelFamilies),

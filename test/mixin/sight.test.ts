@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { collectors } from '../../src/collectors/index.ts';
 import { agentAlerts } from '../../src/mixin/agent-alerts.ts';
 import { decidingRounds } from '../../src/mixin/alert.ts';
+import { readingAlerts } from '../../src/mixin/reading-alerts.ts';
 import { DEFAULTS } from '../../src/mixin/rules.ts';
 import { createCollectorState } from '../../src/scheduler/board.ts';
 import { stalenessOptions } from '../../src/scheduler/options.ts';
@@ -161,7 +162,7 @@ describe.skipIf(!requireProgram('promtool'))('what is known of sight, by promtoo
       'delivery_messages_finished_total{outcome="delivered",destination="a"}': minute => 3 * minute,
       'delivery_messages_finished_total{outcome="failed",destination="b"}': minute => minute,
     };
-    const labels = `account:delivery_messages_finished:increase1h{job="${JOB}",account="a"}`;
+    const labels = `account:delivery_messages_failed:increase1h{job="${JOB}",account="a"}`;
     expect(
       testRules(
         ['DeliveryErrorBudgetFastBurn'],
@@ -171,13 +172,13 @@ describe.skipIf(!requireProgram('promtool'))('what is known of sight, by promtoo
             input: { ...replica(input), ...replica(input, 'two:10922') },
             minutes: 60,
             queries: [
-              { expr: 'account:delivery_messages_finished:increase1h', minute: 60, expected: [{ labels, value: 240 }] },
+              { expr: 'account:delivery_messages_failed:increase1h', minute: 60, expected: [{ labels, value: 60 }] },
               {
-                expr: 'account:delivery_messages_failed_per_finished:ratio_rate1h',
+                expr: 'account:delivery_messages_failed_per_finished:ratio_increase1h',
                 minute: 60,
                 expected: [
                   {
-                    labels: labels.replace(/^[^{]*/, 'account:delivery_messages_failed_per_finished:ratio_rate1h'),
+                    labels: labels.replace(/^[^{]*/, 'account:delivery_messages_failed_per_finished:ratio_increase1h'),
                     value: 0.25,
                   },
                 ],
@@ -191,11 +192,7 @@ describe.skipIf(!requireProgram('promtool'))('what is known of sight, by promtoo
 });
 
 it('fires before the first data is withdrawn, whatever collector can not be read', () => {
-  const forMinutes = Number(
-    agentAlerts(DEFAULTS.job)
-      .find(({ name }) => name === 'DeliveryBlind')
-      ?.for?.replace('m', ''),
-  );
+  const forMinutes = Number(readingAlerts.find(({ name }) => name === 'DeliveryBlind')?.for?.replace('m', ''));
   // Scraped and evaluated every 30 seconds, at worst.
   const late = 60_000;
   for (const { name, auxiliary = [], rounds, options } of collectors) {

@@ -30,14 +30,21 @@ export interface Alertmanager {
   startAgain(): Promise<void>;
 }
 
-/** Starts a real Alertmanager, alone and with an empty store, until the test ends. Its webhook is told at once. */
-export async function startAlertmanager(webhookUrl: string): Promise<Alertmanager> {
+/** A configuration that tells a webhook of each alert at once. */
+const tellsAtOnce = (webhookUrl: string) => ({
+  route: { receiver: 'hook', group_by: ['...'], group_wait: '0s', group_interval: '1s' },
+  receivers: [{ name: 'hook', webhook_configs: [{ url: webhookUrl, send_resolved: true }] }],
+});
+
+/** Starts a real Alertmanager, alone and with an empty store, until the test ends. Its webhook is told at once, unless a configuration says otherwise. */
+export async function startAlertmanager(
+  webhookUrl: string,
+  config: object = tellsAtOnce(webhookUrl),
+): Promise<Alertmanager> {
   const folder = newFolder();
   const file = join(folder, 'alertmanager.yml');
-  const route = { receiver: 'hook', group_by: ['...'], group_wait: '0s', group_interval: '1s' };
-  const hook = { url: webhookUrl, send_resolved: true };
   // JSON is YAML.
-  writeFileSync(file, JSON.stringify({ route, receivers: [{ name: 'hook', webhook_configs: [hook] }] }));
+  writeFileSync(file, JSON.stringify(config));
   const port = await freePort();
   const url = `http://127.0.0.1:${port}`;
   const flags = [

@@ -9,6 +9,8 @@ import { DESTINATIONS } from './destinations.ts';
 import type { Gauges, Memory } from './memory.ts';
 import { type RangeRead, readOn, startRange } from './read.ts';
 import { restoreMemory, takeChanges } from './rows.ts';
+import type { Schedule } from './schedule-options.ts';
+import { type ScheduleFacts, scheduleFamilies, scheduleSamples } from './schedules.ts';
 import { foldSweep, nextRange } from './sweep.ts';
 import { foldTail, readTail, startTail, type TailWalk } from './tail.ts';
 import {
@@ -69,6 +71,8 @@ export interface EventsServices {
   readonly onTimeWithin?: number | undefined;
   /** Default: no routes. */
   readonly routes?: Routes | undefined;
+  /** The account's. */
+  readonly schedules?: readonly Schedule[] | undefined;
   /** Undefined where messages are not traced. */
   readonly traces?: TraceOptions | undefined;
 }
@@ -82,6 +86,8 @@ export interface EventsFacts {
   readonly since: number | undefined;
   readonly log: LogTally;
   readonly destinations: ReadonlyMap<string, DestinationTally>;
+  /** By name. */
+  readonly schedules: ReadonlyMap<string, ScheduleFacts>;
   /** Destinations that were met beyond the cap. */
   readonly beyondCap: number;
   /** Whether destinations are a label, of counters and of the histograms of waits. */
@@ -183,6 +189,7 @@ export const events = defineKind({
       'delivery_event_log_duplicates_total',
       'Rows that the log listed twice within one read in the background. Each is counted once.',
     ),
+    ...scheduleFamilies,
     seriesDropped,
   },
   rounds: ({ every, overlap, lateSweep }: EventsOptions) => ({
@@ -194,7 +201,7 @@ export const events = defineKind({
   auxiliary: ['sweep'],
   lasting: ['since'],
   create: createEvents,
-  samples({ gauges, windowMs, since, log, destinations, labelled, beyondCap }: EventsFacts) {
+  samples({ gauges, windowMs, since, log, destinations, schedules, labelled, beyondCap }: EventsFacts) {
     const one = (value: number) => [{ labels: {}, value }];
     const time = (ms: number | undefined) => (ms === undefined ? [] : one(ms / 1000));
     const named = (destination: string) => (labelled.counters ? destination : undefined);
@@ -235,6 +242,7 @@ export const events = defineKind({
       gaps: one(log.gaps),
       late: one(log.late),
       duplicates: one(log.duplicates),
+      ...scheduleSamples(schedules),
       seriesDropped: labelled.counters ? [{ labels: { family: 'delivery_events_total' }, value: beyondCap }] : [],
     };
   },
@@ -245,25 +253,26 @@ type Observed = Promise<Observation<EventsFacts, Memory, Walk>>;
 
 export function createEvents(
   options: EventsOptions,
-  { backfill = 0, onTimeWithin = 300_000, routes = NO_ROUTES, traces }: EventsServices = {},
+  { backfill = 0, onTimeWithin = 300_000, routes = NO_ROUTES, schedules, traces }: EventsServices = {},
 ): Collector<EventsFacts, Memory, Walk> {
   const limits = { ...options, most: options.maxOpenMessages, onTimeWithin };
   const tailOptions = { ...limits, backfill, isSwept: options.lateSweep > options.overlap };
   const counters = options.destination !== 'none';
   const labelled = { counters, histograms: counters && options.destinationHistograms };
-  const recall = ({ gauges, checkpoint, log, destinations }: Memory): EventsFacts => ({
+  const recall = ({ gauges, checkpoint, log, destinations, schedules }: Memory): EventsFacts => ({
     gauges,
     windowMs: options.window,
     since: checkpoint?.floor,
     log: structuredClone(log),
     destinations: destinations.copies(),
+    schedules: schedules.facts(),
     beyondCap: destinations.beyond,
     labelled,
   });
 
   async function observeTail({ api, now, memory, walk, signal }: Context): Observed {
     const tail = walk && 'tail' in walk ? walk.tail : startTail(api, memory, now, tailOptions, signal);
-    const range = await readTail(api, tail, memory.destinationOf, signal);
+    const range = await readTail(api, tail, memory, signal);
     const isLast = range !== undefined && range.to >= tail.until;
     return {
       fold(memory) {
@@ -280,7 +289,7 @@ export function createEvents(
     const next = nextRange(memory, now, options.lateSweep);
     const underWay = walk && 'sweep' in walk ? walk.sweep : undefined;
     const range = underWay ?? (next && startRange(api, next.from, next.to, memory.traces !== undefined, signal));
-    const isRead = range ? await readOn(range, PAGES_A_STEP, memory.destinationOf) : false;
+    const isRead = range ? await readOn(range, PAGES_A_STEP, memory) : false;
     return {
       fold(memory) {
         if (range && isRead) foldSweep(memory, range, limits);
@@ -295,7 +304,7 @@ export function createEvents(
   return {
     ...events,
     rounds: events.rounds(options),
-    restore: rows => restoreMemory(rows, options, { traces, routes }),
+    restore: rows => restoreMemory(rows, { ...options, schedules }, { traces, routes }),
     recall,
     observe: context => (context.round === 'sweep' ? observeSweep(context) : observeTail(context)),
   };

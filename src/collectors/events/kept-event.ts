@@ -14,6 +14,8 @@ export interface KeptEvent {
   readonly destination: string;
   /** Index in STATUS_CLASSES. Of no use once it is counted, and not stored. */
   readonly statusClass: number;
+  /** Identifiers of the schedules that it belongs to; undefined for most. */
+  readonly schedules: readonly string[] | undefined;
 }
 
 export const identityOf = (message: bigint, state: number, time: number) => extendHash64(message, state, time);

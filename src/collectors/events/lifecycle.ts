@@ -32,6 +32,7 @@ export function advanceTo(memory: Memory, watermark: number, limits: Limits): vo
   checkpoint.watermark = watermark;
   for (const event of due) follow(memory, event, limits);
   countOverdue(memory, watermark, limits);
+  memory.schedules.advanceTo(watermark);
 }
 
 /** Follows one event; `isInOrder`: everything before it was followed. */
@@ -41,10 +42,15 @@ export function follow(memory: Memory, event: KeptEvent, limits: Limits, isInOrd
   if (isInOrder) lookForGap(memory, checkpoint, event, limits.overlap);
   checkpoint.lastFollowed = Math.max(checkpoint.lastFollowed, event.time);
   const { message, time } = event;
-  // What comes after its end, late or twice, is no new life.
-  if (memory.ended.has(message)) return;
   const known = open.get(message);
   const state = EVENT_STATES[event.state];
+  const hasEnded = memory.ended.has(message);
+  // A creation that is listed late was one all the same.
+  if (event.schedules && (hasEnded ? state === 'created' : known?.createdAt === undefined || state !== 'created')) {
+    memory.schedules.follow(event, known?.createdAt);
+  }
+  // What comes after its end, late or twice, is no new life.
+  if (hasEnded) return;
   if (state === 'created') begin(memory, event, known, limits);
   else if (state === 'active') startAttempt(memory, event, known, limits);
   else if (state === 'error' && known) {
@@ -180,6 +186,7 @@ function lookForGap(
     checkpoint.silence = undefined;
     log.gaps += 1;
     memory.traces?.markGap();
+    memory.schedules.markUnread({ from: silence.from, to: time });
     memory.touched.add('log');
   }
   checkpoint.unstarted += 1;

@@ -2,6 +2,7 @@ import type { DeliveryEvent, EventState } from '../../model/message.ts';
 import type { Destinations } from './destinations.ts';
 import type { KeptEvent } from './kept-event.ts';
 import type { Recent } from './recent.ts';
+import type { Schedules } from './schedules.ts';
 import type { LogTally } from './tally.ts';
 import type { Traces } from './traces.ts';
 
@@ -70,6 +71,7 @@ export interface Memory {
   readonly destinationOption: string;
   /** Name of the destination of an event, as the configuration says. */
   readonly destinationOf: (event: DeliveryEvent) => string;
+  readonly schedules: Schedules;
   readonly open: Map<bigint, OpenMessage>;
   readonly chunks: Map<number, Chunk>;
   readonly seen: Set<bigint>;
@@ -79,6 +81,8 @@ export interface Memory {
   readonly ended: Map<bigint, number>;
   /** Identities of the events that were counted, by minute: what the sweep compares with. */
   readonly minutes: Map<number, BigUint64Array>;
+  /** Where the last range that was read began, and how many of its rows could not be read. */
+  unreadable: { readonly from: number; readonly rows: number } | undefined;
   /** Undefined until the first read of this process. */
   recent: Recent | undefined;
   /** Undefined until the first complete read of this process. */

@@ -4,6 +4,7 @@ import { type DeliveryEvent, EVENT_STATES } from '../../model/message.ts';
 import type { ListPage, Reader } from '../../upstream/api.ts';
 import { Implausible } from '../collector.ts';
 import { identityOf, type KeptEvent } from './kept-event.ts';
+import type { Schedules } from './schedules.ts';
 import { statusClassOf } from './tally.ts';
 
 /** A range of the log is read whole, in whatever order its pages come; a longer one than this is cut. */
@@ -39,12 +40,14 @@ export function startRange(api: Reader, from: number, to: number, isDetailed: bo
 
 const INDEX = recordOf(EVENT_STATES, (_, index) => index);
 
+/** How what an event is counted for is found. */
+export interface Reading {
+  readonly destinationOf: (event: DeliveryEvent) => string;
+  readonly schedules: Pick<Schedules, 'of'>;
+}
+
 /** Reads up to `pages` more of a range; says whether it has come to the end. */
-export async function readOn(
-  range: RangeRead,
-  pages: number,
-  destinationOf: (event: DeliveryEvent) => string,
-): Promise<boolean> {
+export async function readOn(range: RangeRead, pages: number, { destinationOf, schedules }: Reading): Promise<boolean> {
   const { from, to, events, iterator } = range;
   for (let read = 0; read < pages; read += 1) {
     const page = await iterator.next();
@@ -64,9 +67,17 @@ export async function readOn(
         continue;
       }
       if (range.rows && range.rows.size < MOST_ROWS) range.rows.set(identity, event);
-      const statusClass = statusClassOf(event.status);
-      const destination = destinationOf(event);
-      events.set(identity, { identity, message, state: index, time, dueAt, destination, statusClass });
+      const [destination, own, statusClass] = [destinationOf(event), schedules.of(event), statusClassOf(event.status)];
+      events.set(identity, {
+        identity,
+        message,
+        state: index,
+        time,
+        dueAt,
+        destination,
+        statusClass,
+        schedules: own,
+      });
     }
     if (isOfRange) range.pages += 1;
     if (events.size > MOST_EVENTS) throw new Implausible(`more than ${MOST_EVENTS} events within ${to - from + 1} ms`);

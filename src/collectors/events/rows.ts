@@ -9,11 +9,13 @@ import {
 } from './destinations.ts';
 import { identityOf, isEnding, type KeptEvent } from './kept-event.ts';
 import type { Checkpoint, Chunk, Memory, OpenMessage } from './memory.ts';
+import type { Schedule } from './schedule-options.ts';
+import { createSchedules } from './schedules.ts';
 import { createDestinationTally, createLogTally } from './tally.ts';
 import { createTraces, type OpenTrace, type TraceOptions } from './traces.ts';
 
 type StoredOpen = [number | null, number, number | null, number, 0 | 1];
-type StoredEvent = [string, number, number, number, string];
+type StoredEvent = [string, number, number, number, string, ...(readonly string[])];
 /** The checkpoint with the names that its row has had since the first version. */
 type StoredCheckpoint = Omit<Checkpoint, 'dedupeFrom' | 'watermark' | 'lastFollowed'> & {
   readonly rememberedFrom: number;
@@ -46,6 +48,7 @@ function writeCheckpoint({ dedupeFrom, watermark, lastFollowed, ...rest }: Check
 interface MemoryOptions {
   readonly destination: DestinationOption;
   readonly maxDestinations: number;
+  readonly schedules?: readonly Schedule[] | undefined;
 }
 
 interface MemoryServices {
@@ -56,7 +59,7 @@ interface MemoryServices {
 /** Memory from its rows. */
 export function restoreMemory(
   rows: ReadonlyMap<string, string>,
-  { destination: option, maxDestinations }: MemoryOptions,
+  { destination: option, maxDestinations, schedules = [] }: MemoryOptions,
   { traces, routes }: MemoryServices,
 ): Memory {
   const row = rows.get('checkpoint');
@@ -69,6 +72,7 @@ export function restoreMemory(
   const minutes: Memory['minutes'] = new Map();
   const openTraces = new Map<bigint, OpenTrace>();
   const touched = new Set<string>();
+  const ofSchedules = new Map<string, string>();
   let waiting = 0;
   for (const [key, value] of rows) {
     const [, kind = '', name = ''] = /^(\w+)\/?(.*)$/s.exec(key) ?? [];
@@ -79,13 +83,16 @@ export function restoreMemory(
       const state = { createdAt: createdAt ?? undefined, dueAt, activeAt: activeAt ?? undefined };
       opened.push([parseId(name), { ...state, attempts, overdue: overdue === 1, isStored: true }]);
     } else if (kind === 'chunk') {
-      const events = (JSON.parse(value) as StoredEvent[]).map(([id, state, time, dueAt, stored]) => {
+      const events = (JSON.parse(value) as StoredEvent[]).map(([id, state, time, dueAt, stored, ...own]) => {
         const message = parseId(id);
         const destination = isSameOption ? stored : NONE;
-        return { identity: identityOf(message, state, time), message, state, time, dueAt, destination, statusClass: 0 };
+        const identity = identityOf(message, state, time);
+        const kept = own.length > 0 ? own : undefined;
+        return { identity, message, state, time, dueAt, destination, statusClass: 0, schedules: kept };
       });
       chunks.push([Number(name), { events, last: events.reduce((last, { time }) => Math.max(last, time), 0) }]);
-    } else if (kind === 'minute') minutes.set(Number(name), readIdentities(value));
+    } else if (kind === 'schedule') ofSchedules.set(name, value);
+    else if (kind === 'minute') minutes.set(Number(name), readIdentities(value));
     else if (kind === 'trace' && traces) openTraces.set(parseId(name), JSON.parse(value) as OpenTrace);
     else if (kind === 'outbox' && traces) waiting += 1;
     // Messages are no longer traced.
@@ -102,6 +109,7 @@ export function restoreMemory(
     destinations: createDestinations(option, maxDestinations, destinations),
     destinationOption: option,
     destinationOf: destinationReader(option, routes),
+    schedules: createSchedules(schedules, ofSchedules, key => touched.add(key)),
     open,
     oldestFirst: open.entries(),
     chunks: new Map(chunks.sort(([a], [b]) => a - b)),
@@ -113,6 +121,7 @@ export function restoreMemory(
         .map(({ message, time }) => [message, time]),
     ),
     minutes,
+    unreadable: undefined,
     recent: undefined,
     gauges: undefined,
     span: Number.POSITIVE_INFINITY,
@@ -127,6 +136,7 @@ export function restoreMemory(
 function rowOf(memory: Memory, key: string): string | null {
   const [, kind = '', name = ''] = /^(\w+)\/?(.*)$/s.exec(key) ?? [];
   if (kind === 'checkpoint') return memory.checkpoint ? writeCheckpoint(memory.checkpoint) : null;
+  if (kind === 'schedule') return memory.schedules.row(name);
   if (kind === 'log') return JSON.stringify(memory.log);
   if (kind === 'destination') {
     const stored = memory.destinations.stored(name.slice(name.indexOf('/') + 1));
@@ -134,12 +144,13 @@ function rowOf(memory: Memory, key: string): string | null {
   }
   if (kind === 'chunk') {
     const chunk = memory.chunks.get(Number(name));
-    const stored = ({ message, state, time, dueAt, destination }: KeptEvent): StoredEvent => [
+    const stored = ({ message, state, time, dueAt, destination, schedules = [] }: KeptEvent): StoredEvent => [
       idOf(message),
       state,
       time,
       dueAt,
       destination,
+      ...schedules,
     ];
     return chunk ? JSON.stringify(chunk.events.map(stored)) : null;
   }

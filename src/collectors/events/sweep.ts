@@ -51,6 +51,7 @@ export function foldSweep(memory: Memory, range: RangeRead, limits: Limits): voi
     if (listed) memory.traces?.add(event, listed, true);
     // Its place among the others is past. But without its end the message would stay in flight.
     if (isEnding(event.state)) follow(memory, event, limits, false);
+    else if (event.schedules) memory.schedules.follow(event, undefined);
   }
   checkpoint.sweptTo = Math.max(checkpoint.sweptTo, range.to);
   touched.add('checkpoint');

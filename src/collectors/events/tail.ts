@@ -1,10 +1,9 @@
-import type { DeliveryEvent } from '../../model/message.ts';
 import type { Reader } from '../../upstream/api.ts';
 import { PAGES_A_STEP } from '../collector.ts';
 import { byTime, type KeptEvent } from './kept-event.ts';
 import { advanceTo, follow, inFlight } from './lifecycle.ts';
 import { addToMinutes, boundMinutes, type Checkpoint, forgetMinutes, type Memory, MINUTE, remember } from './memory.ts';
-import { MOST_PAGES, type RangeRead, readOn, shorterSpan, startRange } from './read.ts';
+import { MOST_PAGES, type RangeRead, type Reading, readOn, shorterSpan, startRange } from './read.ts';
 import { createRecent, type Recent } from './recent.ts';
 import { countEvent } from './tally.ts';
 
@@ -64,13 +63,13 @@ export function startTail(
 export async function readTail(
   api: Reader,
   walk: TailWalk,
-  destinationOf: (event: DeliveryEvent) => string,
+  reading: Reading,
   signal: AbortSignal,
 ): Promise<RangeRead | undefined> {
   const { range } = walk;
   const { from, to, rows } = range;
   const isDetailed = rows !== undefined;
-  if (await readOn(range, PAGES_A_STEP, destinationOf)) {
+  if (await readOn(range, PAGES_A_STEP, reading)) {
     // The last range is short because the read ends, which teaches nothing.
     if (range.pages < MOST_PAGES / 4 && to - from + 1 >= walk.span) walk.span *= 2;
     if (to < walk.until) walk.range = startRange(api, to + 1, Math.min(walk.until, to + walk.span), isDetailed, signal);
@@ -87,9 +86,11 @@ export async function readTail(
 export function foldTail(memory: Memory, walk: TailWalk, range: RangeRead, options: TailOptions): void {
   memory.checkpoint ??= firstCheckpoint(walk.until, range.from, memory.destinationOption);
   const { checkpoint, log, seen, touched } = memory;
-  noticeClock(checkpoint, walk.until, options.overlap);
-  lookForHole(memory, checkpoint, walk, range);
   const isLast = range.to >= walk.until;
+  memory.schedules.begin(walk.until);
+  noticeClock(checkpoint, walk.until, options.overlap);
+  noticeUnreadable(memory, range);
+  lookForHole(memory, checkpoint, walk, range, isLast);
   const recent = walk.refill ?? memory.recent;
   const fresh: KeptEvent[] = [];
   for (const [identity, event] of range.events) {
@@ -114,6 +115,7 @@ export function foldTail(memory: Memory, walk: TailWalk, range: RangeRead, optio
   if (checkpoint.newest !== undefined) {
     advanceTo(memory, Math.max(settled - options.overlap, checkpoint.dedupeFrom - 1), options);
   }
+  if (isLast) memory.schedules.advanceTo(knownTo(memory, walk.until, options.overlap));
   if (isLast)
     memory.gauges = { recent: (recent ?? createRecent()).since(walk.until - options.window), ...inFlight(memory) };
   if (touched.size > 0 || memory.touchedOpen.size > 0 || walk.until - memory.savedAt >= SAVE_EVERY) {
@@ -124,6 +126,16 @@ export function foldTail(memory: Memory, walk: TailWalk, range: RangeRead, optio
   const isFresh = new Set(fresh.map(({ identity }) => identity));
   log.duplicates += range.twice.filter(identity => isFresh.has(identity)).length;
   touched.add('log').add('checkpoint');
+}
+
+/** Our clock and the service's agree to within this, milliseconds, and the log lags less. */
+const AGREED = 300_000;
+
+/**
+ * Everything until here was followed, also where lives are not: after a long silence, or in a log that never listed anything.
+ */
+function knownTo({ pending }: Memory, until: number, overlap: number): number {
+  return pending.reduce((known, { time }) => Math.min(known, time - 1), until - Math.max(overlap, AGREED));
 }
 
 /** Interval at which the checkpoint of a quiet log is committed, milliseconds: it shows later how long the log was not read. */
@@ -161,20 +173,37 @@ function noticeClock(checkpoint: Checkpoint, until: number, overlap: number): vo
   checkpoint.readTo = until;
 }
 
+/** Where rows can't be read, no schedule is judged. Those of the read before are known as long as no other joins them. */
+function noticeUnreadable(memory: Memory, { from, to, rejected }: RangeRead): void {
+  const { unreadable } = memory;
+  if (rejected > (unreadable?.from === from ? unreadable.rows : 0)) memory.schedules.markUnread({ from, to });
+  memory.unreadable = { from, rows: rejected };
+}
+
+/** Every service keeps its log for longer than this, milliseconds. */
+const SURELY_KEPT = 3_600_000;
+
 /**
  * Is there a hole between what was known and what is found? When nothing as old as what was known is listed any more, the
  * log keeps less than that. When the last read was longer ago than what was known then was old, events may have come and
- * gone unread. An empty answer proves nothing; the first range that lists anything decides.
+ * gone unread. The first range that lists anything decides. An empty answer proves nothing, but of that time no schedule is
+ * judged.
  */
-function lookForHole(memory: Memory, checkpoint: Checkpoint, walk: TailWalk, range: RangeRead): void {
+function lookForHole(memory: Memory, checkpoint: Checkpoint, walk: TailWalk, range: RangeRead, isLast: boolean): void {
   const { before } = walk;
-  if (before?.newest === undefined || range.events.size === 0) return;
+  const isFound = range.events.size > 0;
+  if (!before || !(isFound || isLast)) return;
   walk.before = undefined;
-  const { newest, readTo } = before;
-  for (const { time } of range.events.values()) if (time <= newest) return;
+  const { newest = Number.NEGATIVE_INFINITY, readTo } = before;
+  let oldest = range.to + 1;
+  for (const { time } of range.events.values()) oldest = Math.min(oldest, time);
+  if (oldest <= newest) return;
+  const isProof = isFound && before.newest !== undefined;
+  const kept = Math.max(isProof ? 0 : SURELY_KEPT, before.newest === undefined ? 0 : readTo - newest);
+  if (walk.until - readTo <= kept) return;
+  memory.schedules.markUnread({ from: checkpoint.watermark, to: oldest - 1 });
   // Those as old as what was known may be the ones that could not be read.
-  if (range.rejected > 0) return;
-  if (walk.until - readTo <= Math.max(0, readTo - newest)) return;
+  if (!isProof || range.rejected > 0) return;
   memory.log.gaps += 1;
   memory.traces?.markGap();
   memory.touched.add('log');

@@ -18,9 +18,12 @@ export interface LoggedEvent extends TrueEvent {
   readonly twice?: boolean;
   readonly url?: string;
   readonly topic?: string;
+  readonly schedule?: string;
+  readonly label?: string;
+  readonly queue?: string;
 }
 
-interface Spacing extends Pick<LoggedEvent, 'twice' | 'url' | 'topic'> {
+interface Spacing extends Pick<LoggedEvent, 'twice' | 'url' | 'topic' | 'schedule' | 'label' | 'queue'> {
   readonly wait?: number;
   readonly late?: number;
 }

@@ -7,15 +7,15 @@ const notified = (outcome: string, notifier = 'ops') =>
 const MISSING = 'delivery_lists_missing_total{collector="dlq"}';
 const REJECTED = 'delivery_rows_rejected_total{collector="dlq"}';
 const STALE = 'delivery_collector_data_stale';
+const REMAINING = 'delivery_watch_api_budget_remaining';
 const UNRESOLVED = 'delivery_auto_cancel_oldest_unresolved_timestamp_seconds{rule="nightly"}';
 
 export const agentCases: readonly AlertCase[] = [
   {
     alert: 'DeliveryBlind',
-    labels: { collector: 'dlq', round: 'new' },
     fires: { [`${STALE}{collector="dlq",round="new"}`]: from(10, 1) },
     at: 12,
-    says: 'The round new of dlq in a has not completed for several intervals. Metrics are stale and will be dropped. Firing alerts keep firing; new ones can’t start until data returns.',
+    says: 'No current data of a from: dlq. Metrics are stale and will be dropped. Firing alerts keep firing; new ones can’t start until data returns.',
     below: {
       'two minutes, and then it comes through': {
         [`${STALE}{collector="dlq",round="new"}`]: m => Number(m === 10 || m === 11),
@@ -26,10 +26,9 @@ export const agentCases: readonly AlertCase[] = [
   },
   {
     alert: 'DeliveryCollectorStale',
-    labels: { collector: 'events', round: 'sweep' },
     fires: { [`${STALE}{collector="events",round="sweep"}`]: flat(1) },
     at: 15,
-    says: 'The round sweep of events in a has not completed for more than 15 minutes. All other metrics are current; only what this round finds is missing.',
+    says: 'Rounds of a that have not completed for more than 15 minutes: sweep. All other metrics are current; only what these rounds find is missing.',
     below: {
       'less than 15 minutes': { [`${STALE}{collector="events",round="sweep"}`]: until(15, 1) },
       'a round that decides': { [`${STALE}{collector="events",round="tail"}`]: flat(1) },
@@ -58,6 +57,16 @@ export const agentCases: readonly AlertCase[] = [
       'too few to say': { [requests('rate_limited')]: rising(1, 4), [requests('ok')]: flat(0) },
     },
     idle: { [requests('rate_limited')]: flat(0), [requests('ok')]: rising(4) },
+  },
+  {
+    alert: 'DeliveryRequestBudgetLow',
+    // By minute 100, seven hundredths of the day, nine tenths are used.
+    fires: { [REMAINING]: minute => 1000 - 10 * minute },
+    at: 82,
+    says: 'The share of its requests for this UTC day that a has left for reading: 8%. Rounds wait for requests, and data gets older.',
+    below: { 'a quarter of what is left': { [REMAINING]: minute => Math.max(340, 1000 - 10 * minute) } },
+    idle: { [REMAINING]: flat(1000) },
+    exempt: { 'first hour': 'time of day' },
   },
   {
     alert: 'DeliveryListsMissing',
@@ -106,5 +115,6 @@ export const agentCases: readonly AlertCase[] = [
       'one fails and is sent when tried again': { [notified('failed')]: from(20, 1), [notified('sent')]: from(21, 1) },
     },
     idle: { [notified('failed')]: flat(0), [notified('sent')]: flat(0) },
+    exempt: { 'low traffic': 'one is enough' },
   },
 ];

@@ -25,6 +25,7 @@ export type Variant = keyof typeof VARIANTS;
 export const REASONS = {
   'one is enough': 'a single one is worth telling',
   'told when found': 'it is about what the agent found, whenever it happened',
+  'time of day': 'what it allows depends on how much of the UTC day is left',
   'of no account': 'it has no labels of the target: it is about what is not there',
 } as const;
 export type Reason = keyof typeof REASONS;

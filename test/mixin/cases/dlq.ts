@@ -1,46 +1,117 @@
-import { type AlertCase, ago, flat, from, until } from './case.ts';
+import { type AlertCase, ago, flat, from, type Input, until, type Values } from './case.ts';
 
 const DLQ = 'delivery_dlq_messages';
 const OLDEST = 'delivery_dlq_oldest_entered_timestamp_seconds';
+const RETENTION = 'delivery_dlq_retention_seconds';
+const left = (reason: string) => `delivery_dlq_left_total{reason="${reason}"}`;
+const callbacks = (state: string) => `delivery_dlq_failure_callbacks{state="${state}"}`;
+
+/** So many more every so many minutes, all at once. */
+const bursts =
+  (size: number, every: number, before = 0): Values =>
+  minute =>
+    before + size * Math.floor(minute / every);
+/** So many more an hour. */
+const trickle = (perHour: number, before: number): Values => bursts(1, 60 / perHour, before);
+
+/** Entries that operators deal with, as far as can be told. */
+const handled: Input = { [left('removed')]: flat(9), [left('expired')]: flat(3) };
+
+/** What the agent finds is told once, whenever it came. */
+const told = {
+  'low traffic': 'one is enough',
+  'blind hour': 'told when found',
+  'blind day': 'told when found',
+  'behind replica': 'told when found',
+} as const;
 
 export const dlqCases: readonly AlertCase[] = [
   {
     alert: 'DeliveryDlqFirstEntry',
     fires: { [DLQ]: from(10, 1) },
     at: 10,
-    says: 'Messages in the dead-letter queue of a, which was empty within the last hour: 1.',
+    says: 'Messages in the dead-letter queue of a: 1. It was empty an hour ago, or when it was last read.',
     below: {
       'more where there were some': { [DLQ]: minute => 1 + minute },
       'some at the first sight': { [DLQ]: minute => (minute < 10 ? undefined : 7) },
     },
     idle: { [DLQ]: flat(0) },
+    judgedAfter: 0,
   },
   {
     alert: 'DeliveryDlqGrowing',
-    fires: { [DLQ]: minute => 100 + Math.floor(minute / 5) },
-    at: 90,
-    says: 'The dead-letter queue of a is growing by 12 messages per hour.',
+    fires: { [DLQ]: minute => 100 + 6 * Math.max(0, minute - 30) },
+    at: 36,
+    says: 'The dead-letter queue of a holds 36 messages more than minutes or hours ago, or than when it was last read before.',
     below: {
-      'nine an hour': { [DLQ]: minute => Math.floor((minute * 9) / 60) },
-      'one step': { [DLQ]: from(100, 30) },
+      'one more an hour where there are many': { [DLQ]: trickle(1, 5000) },
+      'one step that is nothing to its size': { [DLQ]: from(30, 329, 280) },
+      'four in all': { [DLQ]: trickle(4, 0) },
       'many that stay': { [DLQ]: flat(900) },
       'fewer and fewer': { [DLQ]: minute => 900 - minute },
-      'as many again as were removed': {
-        [DLQ]: minute => (minute < 60 ? 99 : 60 + Math.floor(Math.min(minute - 60, 58) / 2)),
-      },
+      'as many as are retried, which shows every ten minutes': { [DLQ]: minute => 1000 + 8 * (minute % 10) },
     },
     idle: { [DLQ]: flat(0) },
   },
   {
     alert: 'DeliveryDlqExpiringSoon',
-    fires: { [OLDEST]: flat(60), delivery_dlq_retention_seconds: flat(10_000) },
+    fires: { [OLDEST]: flat(60), [RETENTION]: flat(10_000), ...handled },
     at: 150,
     says: 'The oldest message in the dead-letter queue of a entered it 2h 29m 0s ago, more than 80% of its retention.',
     below: {
-      '80 %': { [OLDEST]: ago(8000), delivery_dlq_retention_seconds: flat(10_000) },
-      'nobody knows how long they are kept': { [OLDEST]: flat(0) },
+      '80 %': { [OLDEST]: ago(8000), [RETENTION]: flat(10_000), ...handled },
+      'it is unknown how long they are kept': { [OLDEST]: flat(0), ...handled },
+      'most are left to expire': {
+        [OLDEST]: ago(9999),
+        [RETENTION]: flat(10_000),
+        [left('removed')]: flat(3),
+        [left('expired')]: minute => 3 + Math.floor(minute / 10),
+      },
+      'none has left yet': { [OLDEST]: ago(9999), [RETENTION]: flat(10_000), [left('removed')]: flat(0) },
     },
-    idle: { delivery_dlq_retention_seconds: flat(10_000) },
+    idle: { [RETENTION]: flat(10_000), ...handled },
+    exempt: { 'low traffic': 'one is enough' },
+  },
+  {
+    alert: 'DeliveryDlqAgeHigh',
+    fires: { [OLDEST]: ago(86_460) },
+    at: 15,
+    says: 'The oldest message in the dead-letter queue of a entered it 1d 0h 1m 0s ago, longer than the objective allows.',
+    below: {
+      'a day': { [OLDEST]: ago(86_400) },
+      'less than 15 minutes': { [OLDEST]: minute => 60 * minute - (minute < 15 ? 86_460 : 60) },
+    },
+    idle: {},
+  },
+  {
+    alert: 'DeliveryDlqNearlyFull',
+    fires: { [DLQ]: flat(81), delivery_account_max_dlq_size: flat(100) },
+    at: 15,
+    says: 'The dead-letter queue of a uses 81% of what the plan allows.',
+    below: {
+      'four fifths': { [DLQ]: flat(80), delivery_account_max_dlq_size: flat(100) },
+      'less than 15 minutes': { [DLQ]: until(15, 99), delivery_account_max_dlq_size: flat(100) },
+      'a plan that is not known': { [DLQ]: flat(999) },
+    },
+    idle: { [DLQ]: flat(0), delivery_account_max_dlq_size: flat(100) },
+  },
+  {
+    alert: 'DeliveryDlqNewKind',
+    fires: { delivery_dlq_groups_new_total: from(30, 2) },
+    at: 30,
+    says: 'Kinds of messages (host and route, status and error) that the agent found for the first time in the dead-letter queue of a in the last hour: 2.',
+    below: { 'kinds that are known': { delivery_dlq_groups_new_total: flat(7) } },
+    idle: { delivery_dlq_groups_new_total: flat(0) },
+    exempt: told,
+  },
+  {
+    alert: 'DeliveryDlqKindReturned',
+    fires: { delivery_dlq_groups_returned_total: from(30, 1) },
+    at: 30,
+    says: 'Kinds of messages (host and route, status and error) that the agent found again in the dead-letter queue of a in the last hour, after a day or more without one: 1.',
+    below: { 'kinds that stay': { delivery_dlq_groups_returned_total: flat(7) } },
+    idle: { delivery_dlq_groups_returned_total: flat(0) },
+    exempt: told,
   },
   {
     alert: 'DeliveryFailureCallbackStuck',
@@ -52,14 +123,14 @@ export const dlqCases: readonly AlertCase[] = [
   },
   {
     alert: 'DeliveryFailureCallbackFailed',
-    labels: { state: 'fail' },
-    fires: { 'delivery_dlq_failure_callbacks{state="fail"}': flat(2) },
+    fires: { [callbacks('fail')]: flat(2), [callbacks('success')]: flat(7), [callbacks('in_progress')]: flat(50) },
     at: 30,
-    says: 'Failed workflows of a that went unreported because their failure callbacks failed, too: 2.',
+    says: 'Failed workflows of a that went unreported because their failure callbacks failed, too: 2, more than a fifth of those whose callback ended.',
     below: {
-      'less than half an hour': { 'delivery_dlq_failure_callbacks{state="fail"}': until(30, 2) },
-      'other states': { 'delivery_dlq_failure_callbacks{state="success"}': flat(9) },
+      'less than half an hour': { [callbacks('fail')]: until(30, 2), [callbacks('success')]: flat(0) },
+      'a fifth': { [callbacks('fail')]: flat(2), [callbacks('success')]: flat(8) },
+      'other states': { [callbacks('fail')]: flat(0), [callbacks('success')]: flat(9) },
     },
-    idle: { 'delivery_dlq_failure_callbacks{state="fail"}': flat(0) },
+    idle: { [callbacks('fail')]: flat(0), [callbacks('success')]: flat(0) },
   },
 ];

@@ -1,31 +1,39 @@
 import { type AlertCase, flat, from, until } from './case.ts';
 
-const WAITLIST = 'delivery_flow_control_waitlist_size{flow_control_key="mail"}';
-const PAUSED = 'delivery_flow_control_paused{flow_control_key="mail"}';
+const ofKey = (name: string) => `delivery_flow_control_${name}{flow_control_key="mail"}`;
+const [WAITLIST, PAUSED] = [ofKey('waitlist_size'), ofKey('paused')];
+const [RATE_LIMIT, RATE_USED] = [ofKey('rate_limit'), ofKey('rate_used')];
 const STALE = 'delivery_collector_data_stale';
+const PARALLELISM = 'delivery_account_max_global_parallelism';
+const inUse = (key: string) => `delivery_flow_control_parallelism_in_use{flow_control_key="${key}"}`;
 
 export const flowControlCases: readonly AlertCase[] = [
   {
     alert: 'DeliveryFlowControlBacklogGrowing',
     labels: { flow_control_key: 'mail' },
-    fires: { [WAITLIST]: minute => 101 + minute },
-    at: 16,
-    says: 'At least 102 messages have been waiting on mail in a for 15 minutes, and the number is growing: its limits are below the arrival rate.',
+    fires: { [WAITLIST]: minute => 101 + 10 * minute, [PAUSED]: flat(0) },
+    at: 85,
+    says: 'At least 351 messages have been waiting on mail in a for an hour, many more than in the hour before: its limits are below the arrival rate.',
     below: {
       'a hundred': { [WAITLIST]: minute => Math.min(100, minute) },
       'fewer and fewer': { [WAITLIST]: minute => 5000 - minute },
+      'one more a minute where many wait': { [WAITLIST]: minute => 5000 + minute },
+      'many that come and go': { [WAITLIST]: minute => 100 + 100 * (minute % 50) },
+      'a paused key': { [WAITLIST]: minute => 101 + 10 * minute, [PAUSED]: flat(1) },
     },
-    idle: { [WAITLIST]: flat(0) },
+    idle: { [WAITLIST]: flat(0), [PAUSED]: flat(0) },
+    judgedAfter: 120,
   },
   {
     alert: 'DeliveryWaitlistStalled',
     labels: { flow_control_key: 'mail' },
-    fires: { [WAITLIST]: flat(5), [PAUSED]: flat(0) },
+    fires: { [WAITLIST]: flat(5), [PAUSED]: flat(0), [RATE_LIMIT]: flat(10), [RATE_USED]: flat(9) },
     at: 40,
-    says: 'The waitlist of mail in a has not changed for 30 minutes, although the key is not paused. Waiting messages: 5.',
+    says: 'The waitlist of mail in a has not changed for 30 minutes, although the key is not paused and its rate is not used up. Waiting messages: 5.',
     below: {
       'a change now and then': { [WAITLIST]: minute => 5 + (Math.floor(minute / 25) % 2) },
       'a paused key': { [WAITLIST]: flat(5), [PAUSED]: flat(1) },
+      'a day’s rate that is used up': { [WAITLIST]: flat(5), [RATE_LIMIT]: flat(1000), [RATE_USED]: flat(1000) },
       'half an hour': { [WAITLIST]: until(40, 5) },
       'a number that is not read any more': {
         [WAITLIST]: minute => Math.min(20, minute),
@@ -47,5 +55,17 @@ export const flowControlCases: readonly AlertCase[] = [
       'nothing waits': { [WAITLIST]: flat(0), [PAUSED]: flat(1) },
     },
     idle: { [WAITLIST]: flat(0), [PAUSED]: flat(0) },
+  },
+  {
+    alert: 'DeliveryParallelismNearlyUsed',
+    fires: { [inUse('mail')]: flat(60), [inUse('llm')]: flat(31), [PARALLELISM]: flat(100) },
+    at: 15,
+    says: 'For 15 minutes, deliveries in a with a flow-control key alone have used 91% of the concurrent deliveries that the plan allows. Messages wait.',
+    below: {
+      'nine of ten': { [inUse('mail')]: flat(60), [inUse('llm')]: flat(30), [PARALLELISM]: flat(100) },
+      'less than 15 minutes': { [inUse('mail')]: until(15, 99), [PARALLELISM]: flat(100) },
+      'a plan that is not known': { [inUse('mail')]: flat(999) },
+    },
+    idle: { [inUse('mail')]: flat(0), [PARALLELISM]: flat(100) },
   },
 ];

@@ -1,0 +1,61 @@
+import { z } from 'zod';
+import { CronText, TimeZone } from '../../kit/cron.ts';
+import { Duration } from '../../kit/duration.ts';
+import type { DeliveryEvent } from '../../model/message.ts';
+
+/** What a schedule's messages are known by: the keys of `match`, and the field of an event that each is compared with. */
+export const MATCH_FIELDS = {
+  scheduleId: 'schedule',
+  label: 'label',
+  queue: 'queue',
+  topic: 'topic',
+} as const satisfies Readonly<Record<string, keyof DeliveryEvent>>;
+
+export type MatchKey = keyof typeof MATCH_FIELDS;
+
+const text = z.string().min(1).max(500).optional();
+
+const match = z
+  .strictObject({
+    scheduleId: text.describe('Id of the schedule in the service.'),
+    label: text.describe('First label of the messages.'),
+    queue: text.describe('Queue of the messages.'),
+    topic: text.describe('Topic (URL group) of the messages.'),
+  })
+  .refine(match => Object.values(match).some(value => value !== undefined), {
+    error: `must have at least one of ${Object.keys(MATCH_FIELDS).join(', ')}`,
+  });
+
+const schedule = z.strictObject({
+  name: z
+    .string()
+    .regex(/^[A-Za-z0-9_.-]{1,64}$/, { error: 'must be 1 to 64 of A-Z a-z 0-9 _ . -' })
+    .describe('Value of the label `schedule`; unique.'),
+  accounts: z
+    .array(z.string())
+    .min(1, { error: 'must not be empty' })
+    .nullable()
+    .default(null)
+    .describe('Accounts that have this schedule. Default: all.'),
+  match: match.describe('The schedule’s messages: every key must match.'),
+  cron: CronText.describe(
+    "When a message is expected to be created, as five cron fields: minute, hour, day of month, month, day of week: `'0 2 * * *'`. A time that the clocks skip is not expected; one that they show twice is expected once, at either.",
+  ),
+  tz: TimeZone.describe('IANA time zone of `cron`.'),
+  grace: Duration.prefault('15m').describe(
+    'How long after it was expected a message may be created. Then the start counts as missed.',
+  ),
+  endsWithin: Duration.prefault('1h').describe(
+    'How long after its creation a message may take until it is delivered, retries included. Then the delivery counts as late.',
+  ),
+});
+
+/** What is to start, and when. Times: milliseconds. */
+export type Schedule = z.output<typeof schedule>;
+
+/** Those that an account has. */
+export const schedulesOf = (schedules: readonly Schedule[], account: string): readonly Schedule[] =>
+  schedules.filter(({ accounts }) => accounts?.includes(account) ?? true);
+
+/** The section `schedules`. */
+export const schedulesOptions = z.array(schedule).max(200, { error: 'must have at most 200 schedules' });

@@ -1,0 +1,208 @@
+import { hashedId } from '../../kit/hash.ts';
+import { counter, gauge, type Sample } from '../../metrics/family.ts';
+import { type DeliveryEvent, EVENT_STATES } from '../../model/message.ts';
+import { type Allowance, createTimetable, type ScheduleState, type Span, type Timetable } from './expectations.ts';
+import type { KeptEvent } from './kept-event.ts';
+import { MATCH_FIELDS, type MatchKey, type Schedule } from './schedule-options.ts';
+
+/** What is shown of one schedule. Times: milliseconds since the Unix epoch. */
+export interface ScheduleFacts extends Readonly<Omit<ScheduleState, 'open' | 'expectedTo'>> {
+  /** When the next start is expected. */
+  readonly next: number | undefined;
+}
+
+/** An account's schedules: which events are theirs, and what became of what was expected. */
+export interface Schedules {
+  /** Identifiers of the schedules that an event belongs to; undefined when there are none, or it tells nothing of them. */
+  of(event: DeliveryEvent): readonly string[] | undefined;
+  /** What is new is expected from now on. */
+  begin(now: number): void;
+  /** An event of such a message, of which it is known when it was created, or not. In the order of time unless it is late. */
+  follow(event: KeptEvent, createdAt: number | undefined): void;
+  /** What the log has of this span may not have been read whole. */
+  markUnread(span: Span): void;
+  /** Everything until `time` was followed. */
+  advanceTo(time: number): void;
+  facts(): ReadonlyMap<string, ScheduleFacts>;
+  /** The row of a schedule as it is now; null for one that is not configured. */
+  row(name: string): string | null;
+}
+
+/** Expectations that are added in one step, so that none takes long after a long pause. */
+const MOST_AT_ONCE = 1000;
+
+const ROW = 'schedule/';
+
+/** Of what other events tell, nothing is asked. */
+const TELLING: ReadonlySet<string> = new Set(['created', 'delivered', 'failed']);
+
+interface One {
+  readonly id: string;
+  readonly schedule: Schedule;
+  readonly state: ScheduleState;
+  readonly timetable: Timetable;
+}
+
+/** A schedule with what was stored of it; of another one of that name, nothing is taken over. */
+function open(schedule: Schedule, row: string | undefined): One {
+  const { name, match, cron, tz } = schedule;
+  const id = hashedId([name, JSON.stringify(match), cron, tz], 16);
+  const { id: storedId, ...stored } = JSON.parse(row ?? '{}') as ScheduleState & { readonly id?: string };
+  const state: ScheduleState = storedId === id ? stored : { missed: 0, late: 0, open: [] };
+  return { id, schedule, state, timetable: createTimetable(schedule, state) };
+}
+
+const keyOf = (match: Schedule['match']) => (Object.keys(MATCH_FIELDS) as MatchKey[]).find(key => match[key]);
+
+/** Finds schedules by one of the fields that each is known by; the others are compared. */
+function createFinder(all: readonly One[]): Schedules['of'] {
+  const byKey = Map.groupBy(all, ({ schedule: { match } }) => keyOf(match));
+  const tables = [...byKey].flatMap(([key, ones]) =>
+    key === undefined ? [] : [[key, Map.groupBy(ones, ({ schedule: { match } }) => match[key])] as const],
+  );
+  const matches = (match: Schedule['match'], event: DeliveryEvent) =>
+    Object.entries(MATCH_FIELDS).every(([key, field]) => {
+      const wanted = match[key as MatchKey];
+      return wanted === undefined || wanted === event[field];
+    });
+  return event => {
+    if (!TELLING.has(event.state)) return undefined;
+    let ids: string[] | undefined;
+    for (const [key, table] of tables) {
+      for (const { id, schedule } of table.get(event[MATCH_FIELDS[key]]) ?? []) {
+        if (matches(schedule.match, event)) ids = [...(ids ?? []), id];
+      }
+    }
+    return ids;
+  };
+}
+
+/** `stored`: rows by the names of schedules; `touch`: the row of this key is to be written. */
+export function createSchedules(
+  configured: readonly Schedule[],
+  stored: ReadonlyMap<string, string>,
+  touch: (key: string) => void,
+): Schedules {
+  const all = configured.map(schedule => open(schedule, stored.get(schedule.name)));
+  const byName = new Map(all.map(one => [one.schedule.name, one]));
+  const byId = new Map(all.map(one => [one.id, one]));
+  for (const name of stored.keys()) if (!byName.has(name)) touch(`${ROW}${name}`);
+
+  function change({ schedule: { name } }: One, ...changes: readonly boolean[]): void {
+    if (changes.includes(true)) touch(`${ROW}${name}`);
+  }
+
+  function tell({ state, timetable }: One, event: KeptEvent, createdAt: number | undefined): boolean {
+    const { time } = event;
+    const later = (last: number | undefined) => Math.max(last ?? 0, time);
+    switch (EVENT_STATES[event.state]) {
+      case 'created':
+        state.lastStarted = later(state.lastStarted);
+        timetable.started(time);
+        return true;
+      case 'delivered':
+        state.lastDelivered = later(state.lastDelivered);
+        timetable.delivered(time, createdAt);
+        return true;
+      case 'failed':
+        state.lastFailed = later(state.lastFailed);
+        return true;
+      default:
+        return false;
+    }
+  }
+
+  return {
+    of: createFinder(all),
+    begin(now) {
+      for (const one of all) change(one, one.timetable.begin(now));
+    },
+    follow(event, createdAt) {
+      const allowance: Allowance = { left: MOST_AT_ONCE };
+      for (const id of event.schedules ?? []) {
+        const one = byId.get(id);
+        // What it belonged to is configured no more.
+        if (one) change(one, one.timetable.expectUntil(event.time, allowance), tell(one, event, createdAt));
+      }
+    },
+    markUnread(span) {
+      const allowance: Allowance = { left: MOST_AT_ONCE };
+      for (const one of all) {
+        const { timetable } = one;
+        change(one, timetable.expectUntil(span.from - 1, allowance), timetable.markUnread(span));
+      }
+    },
+    advanceTo(time) {
+      const allowance: Allowance = { left: MOST_AT_ONCE };
+      for (const one of all) {
+        change(one, one.timetable.expectUntil(time, allowance), one.timetable.judge(time));
+      }
+    },
+    facts: () =>
+      new Map(
+        all.map(({ schedule: { name }, state: { open: _open, expectedTo: _to, ...state }, timetable }) => [
+          name,
+          { ...state, next: timetable.next() },
+        ]),
+      ),
+    row(name) {
+      const one = byName.get(name);
+      return one ? JSON.stringify({ id: one.id, ...one.state }) : null;
+    },
+  };
+}
+
+const SEEN = 'of the schedule, from the event log read in the background. Absent until one is seen.';
+const RESTARTS =
+  'Not counted: starts that were expected while the log was not read whole. Restarts at 0 when the schedule’s match, cron or tz changes. Judged from the event log in the background, events.overlap behind its newest event.';
+
+export const scheduleFamilies = {
+  scheduleStarted: gauge(
+    'delivery_schedule_last_started_timestamp_seconds',
+    `Creation time of the latest message ${SEEN}`,
+    ['schedule'],
+  ),
+  scheduleDelivered: gauge(
+    'delivery_schedule_last_delivered_timestamp_seconds',
+    `Time of the latest delivery ${SEEN}`,
+    ['schedule'],
+  ),
+  scheduleFailed: gauge(
+    'delivery_schedule_last_failed_timestamp_seconds',
+    `Time at which the latest failed message went to the dead-letter queue, ${SEEN}`,
+    ['schedule'],
+  ),
+  scheduleNext: gauge(
+    'delivery_schedule_next_expected_timestamp_seconds',
+    'When the schedule is expected to start next, by its cron and tz as configured, after what was read of the event log in the background.',
+    ['schedule'],
+  ),
+  scheduleMissed: counter(
+    'delivery_schedule_missed_total',
+    `Expected starts of the schedule without a message created within grace, each counted once. ${RESTARTS}`,
+    ['schedule'],
+  ),
+  scheduleLate: counter(
+    'delivery_schedule_late_total',
+    `Expected starts of the schedule that were made, but no message of them was delivered within endsWithin of the first one’s creation, each counted once. ${RESTARTS}`,
+    ['schedule'],
+  ),
+};
+
+/** Samples by the keys of `scheduleFamilies`. */
+export function scheduleSamples(facts: ReadonlyMap<string, ScheduleFacts>) {
+  const each = (value: (facts: ScheduleFacts) => number | undefined): Sample<'schedule'>[] =>
+    [...facts].flatMap(([schedule, facts]) => {
+      const shown = value(facts);
+      return shown === undefined ? [] : [{ labels: { schedule }, value: shown }];
+    });
+  const seconds = (ms: number | undefined) => (ms === undefined ? undefined : ms / 1000);
+  return {
+    scheduleStarted: each(({ lastStarted }) => seconds(lastStarted)),
+    scheduleDelivered: each(({ lastDelivered }) => seconds(lastDelivered)),
+    scheduleFailed: each(({ lastFailed }) => seconds(lastFailed)),
+    scheduleNext: each(({ next }) => seconds(next)),
+    scheduleMissed: each(({ missed }) => missed),
+    scheduleLate: each(({ late }) => late),
+  };
+}

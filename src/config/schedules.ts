@@ -1,0 +1,58 @@
+import { type Schedule, schedulesOf } from '../collectors/index.ts';
+import { createOccurrences } from '../kit/cron.ts';
+import { formatDuration } from '../kit/duration.ts';
+import type { Known, Tell } from './faults.ts';
+import type { Config } from './schema.ts';
+
+/** Starts that may be expected, and not judged, at the same time. */
+const MOST_OPEN = 1000;
+/** Any day will do, and always the same; so many of its starts show how close they come. */
+const FIRST = Date.UTC(2026, 0, 1);
+const LOOKED_AT = 30;
+
+/** The shortest time between two starts, milliseconds, as far as it shows. */
+function shortestInterval({ cron, tz }: Schedule): number {
+  const after = createOccurrences(cron, tz);
+  let shortest = Number.POSITIVE_INFINITY;
+  let last = after(FIRST)?.at;
+  for (let seen = 1; seen < LOOKED_AT && last !== undefined; seen += 1) {
+    const next = after(last)?.at;
+    if (next !== undefined) shortest = Math.min(shortest, next - last);
+    last = next;
+  }
+  return shortest;
+}
+
+function checkTimes(schedule: Schedule, path: readonly PropertyKey[], tell: Tell): void {
+  const { grace, endsWithin } = schedule;
+  const interval = shortestInterval(schedule);
+  if ((grace + endsWithin) / interval > MOST_OPEN) {
+    const message = `must end, with grace, before ${MOST_OPEN} more starts are expected: within ${formatDuration(MOST_OPEN * interval)}`;
+    tell.fault([...path, 'endsWithin'], message);
+  } else if (grace >= interval) {
+    const message = `is ${formatDuration(grace)}, but starts are expected every ${formatDuration(interval)}: one start counts for several, and a single missed one is not seen`;
+    tell.warn([...path, tell.isGiven([...path, 'grace']) ? 'grace' : 'cron'], `grace ${message}`);
+  }
+}
+
+/** Schedules that name what is not there, or can't be judged. */
+export function checkSchedules({ schedules, accounts }: Config, known: Known, tell: Tell): void {
+  for (const [index, schedule] of schedules.entries()) {
+    const path = ['schedules', index];
+    checkTimes(schedule, path, tell);
+    for (const [number, name] of (schedule.accounts ?? []).entries()) {
+      if (known.accounts.includes(name)) continue;
+      const message = `there is no account called ${name}; there are: ${known.accounts.join(', ')}`;
+      tell.fault([...path, 'accounts', number], message);
+    }
+    // Which accounts are meant is not known.
+    if (schedule.accounts === null && tell.isGiven([...path, 'accounts'])) continue;
+    const deaf = accounts.find(
+      ({ name, collect }) => !collect.events.enabled && schedulesOf([schedule], name).length > 0,
+    );
+    if (deaf) {
+      const message = `needs collect.events, which is not enabled for the account ${deaf.name}`;
+      tell.fault(schedule.accounts === null ? path : [...path, 'accounts'], message);
+    }
+  }
+}

@@ -1,0 +1,73 @@
+import { Cron } from 'croner';
+import { z } from 'zod';
+
+/** A cron expression of five fields. Without a function it starts no timer. */
+const parseCron = (cron: string, tz: string) => new Cron(cron, { mode: '5-part', timezone: tz });
+
+/** The first time after `at` when the expression is due; undefined when it never is. Throws when it is none. */
+export function nextDue(cron: string, tz: string, at: number): number | undefined {
+  return parseCron(cron, tz).nextRun(new Date(at))?.getTime();
+}
+
+/** Why text is no cron expression that is ever due; undefined when it is one. */
+export function faultOfCron(cron: string): string | undefined {
+  try {
+    // Dates and nicknames would pass, too; other programs do not know them.
+    if (cron.trim().split(/\s+/).length === 5) return nextDue(cron, 'UTC', 0) === undefined ? NEVER : undefined;
+  } catch {}
+  return "must be a cron expression of five fields, such as '0 8 * * 1-5'";
+}
+
+const NEVER = 'never comes';
+
+export function isTimeZone(tz: string): boolean {
+  try {
+    new Intl.DateTimeFormat('en', { timeZone: tz });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** A configuration value: five cron fields. */
+export const CronText = z.string().superRefine((cron, context) => {
+  const message = faultOfCron(cron);
+  if (message) context.addIssue({ code: 'custom', message });
+});
+
+/** A configuration value: the time zone of a cron expression. */
+export const TimeZone = z
+  .string()
+  .refine(isTimeZone, { error: 'must be a time zone such as Europe/Amsterdam' })
+  .default('UTC');
+
+/** One time that a cron expression names. Milliseconds since the Unix epoch. */
+export interface Occurrence {
+  readonly at: number;
+  /** When the clocks, set back, show the same time once more and that is no occurrence of its own; else `at`. */
+  readonly again: number;
+}
+
+/** By how much clocks are set back, milliseconds. */
+const SET_BACK = [3_600_000, 1_800_000] as const;
+
+/**
+ * Gives the first occurrence after a time; undefined when there is none. Programs disagree on a time that the clocks skip
+ * or show twice: what they skip is no occurrence here, and what they show twice is one.
+ */
+export function createOccurrences(cron: string, tz: string): (after: number) => Occurrence | undefined {
+  const parsed = parseCron(cron, tz);
+  const next = (after: number) => parsed.nextRun(new Date(after)) ?? undefined;
+  const clock = new Intl.DateTimeFormat('en', { timeZone: tz, day: 'numeric', hour: 'numeric', minute: 'numeric' });
+  return after => {
+    let due = next(after);
+    // Of a skipped time, the first moment after it is given.
+    while (due && !parsed.match(due)) due = next(due.getTime());
+    if (!due) return undefined;
+    const at = due.getTime();
+    const shown = clock.format(at);
+    const again = SET_BACK.map(ms => at + ms).find(time => clock.format(time) === shown);
+    const isOwn = again !== undefined && next(again - 1000)?.getTime() === again;
+    return { at, again: again === undefined || isOwn ? at : again };
+  };
+}

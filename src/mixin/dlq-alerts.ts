@@ -1,0 +1,160 @@
+import {
+  highest,
+  highestOf,
+  increase,
+  latest,
+  lowest,
+  type RecordingRule,
+  series,
+  unlessBlind,
+} from '../alerts/promql.ts';
+import { limitFamily } from '../collectors/account-plan.ts';
+import { dlq } from '../collectors/dlq/dlq.ts';
+import type { LeftReason } from '../collectors/dlq/selection.ts';
+import { type Objectives, objectiveFamilies } from '../metrics/objectives.ts';
+import { ownFamilies } from '../metrics/own.ts';
+import type { Alert } from './alert.ts';
+
+const { messages, oldestEntered, callbacks, suspected, left, groupsNew, groupsReturned } = dlq.families;
+
+/** Entries of the whole queue, as replicas say that read it now. */
+const size = 'account:delivery_dlq_messages:max';
+/** The least of the last 15 minutes. Removals show only with the next complete walk, so that the size is a saw. */
+const settledSize = 'account:delivery_dlq_messages:min15m';
+const maxAge = 'account:delivery_dlq_max_age_seconds:max';
+
+/** Records of the dead-letter queue. `dlqMaxAge`: of accounts whose agent does not tell it. */
+export const dlqRecords = ({ dlqMaxAge }: Objectives): readonly RecordingRule[] => [
+  { record: size, expr: highestOf(`${latest(series(messages))} ${unlessBlind('dlq')}`) },
+  { record: settledSize, expr: `min_over_time(${size}[15m]) and ${size}` },
+  {
+    record: maxAge,
+    expr: `${highest(objectiveFamilies.dlqMaxAge)} or ${highest(ownFamilies.up)} * 0 + ${dlqMaxAge / 1000}`,
+  },
+];
+
+/** As it was so long ago, or, where it could not be read then, when it was read last, up to a day before. */
+const lastKnown = (record: string, ago: string) => `last_over_time(${record}[1d] offset ${ago})`;
+
+/** By how much a size exceeds one of before, if by a share of that: at least by `fewest`, and never more than `many`. */
+const grown = (now: string, before: string, share: number, fewest: number, many: number) =>
+  `${now} - ${before} >= clamp(${share} * ${before}, ${fewest}, ${many})`;
+
+/** Entries that left within a week for a reason. After a reset of the counter: since then. */
+function leftInWeek(reason: LeftReason): string {
+  const until = (offset = '') => highestOf(latest(series(left, { reason }), offset));
+  return `(${until()} - ${until(' offset 7d')} >= 0 or ${until()})`;
+}
+
+/** Failure callbacks in a state. */
+const callbacksIn = (state: string) => highestOf(latest(series(callbacks, { state })));
+
+/** What waits in the whole dead-letter queue. */
+export const dlqAlerts: readonly Alert[] = [
+  {
+    name: 'DeliveryDlqFirstEntry',
+    severity: 'info',
+    collector: 'dlq',
+    // What came while it could not be read is told when it can be again.
+    expr: `${size} > 0\nand (min_over_time(${size}[1h]) == 0 or ${lastKnown(size, '1h')} == 0)`,
+    summary: 'First messages in the dead-letter queue of {{ $labels.account }}.',
+    description:
+      'Messages in the dead-letter queue of {{ $labels.account }}: {{ $value | printf "%.0f" }}. It was empty an hour ago, or when it was last read.',
+    dashboard: 'dlq',
+  },
+  {
+    name: 'DeliveryDlqGrowing',
+    severity: 'warning',
+    collector: 'dlq',
+    // At once, by the hour, and for as long as it goes on over six hours. Less than that comes and goes in a healthy queue.
+    expr: [
+      grown(size, `max_over_time(${size}[20m] offset 10m)`, 0.2, 10, 50),
+      `or ${grown(settledSize, lastKnown(settledSize, '1h'), 0.4, 5, 100)}`,
+      `or (${grown(settledSize, lastKnown(settledSize, '6h'), 0.75, 10, 200)} and ${settledSize} > ${lastKnown(settledSize, '1h')})`,
+    ].join('\n'),
+    for: '2m',
+    summary: 'The dead-letter queue of {{ $labels.account }} is growing.',
+    description:
+      'The dead-letter queue of {{ $labels.account }} holds {{ $value | printf "%.0f" }} messages more than minutes or hours ago, or than when it was last read before.',
+    dashboard: 'dlq',
+  },
+  {
+    name: 'DeliveryDlqExpiringSoon',
+    severity: 'critical',
+    collector: 'dlq',
+    // Where most are left to expire, it is no emergency that they do.
+    expr: `time() - ${lowest(oldestEntered)} > 0.8 * ${highest(ownFamilies.dlqRetention)}\nand ${leftInWeek('removed')} > ${leftInWeek('expired')}`,
+    for: '15m',
+    summary: 'Messages in the dead-letter queue of {{ $labels.account }} are about to expire.',
+    description:
+      'The oldest message in the dead-letter queue of {{ $labels.account }} entered it {{ $value | humanizeDuration }} ago, more than 80% of its retention.',
+    dashboard: 'dlq',
+  },
+  {
+    name: 'DeliveryDlqAgeHigh',
+    severity: 'warning',
+    collector: 'dlq',
+    expr: `time() - ${lowest(oldestEntered)} > ${maxAge}`,
+    for: '15m',
+    summary: 'Messages have been in the dead-letter queue of {{ $labels.account }} for too long.',
+    description:
+      'The oldest message in the dead-letter queue of {{ $labels.account }} entered it {{ $value | humanizeDuration }} ago, longer than the objective allows.',
+    dashboard: 'dlq',
+  },
+  {
+    name: 'DeliveryDlqNearlyFull',
+    severity: 'warning',
+    collector: 'dlq',
+    expr: `${size} / ${highest(limitFamily('dlq_size'))} > 0.8`,
+    for: '15m',
+    summary: 'The dead-letter queue of {{ $labels.account }} is nearly full.',
+    description:
+      'The dead-letter queue of {{ $labels.account }} uses {{ $value | humanizePercentage }} of what the plan allows.',
+    dashboard: 'dlq',
+  },
+  {
+    name: 'DeliveryDlqNewKind',
+    severity: 'info',
+    collector: 'dlq',
+    expr: `${highest(groupsNew, increase('1h'))} > 0`,
+    keepFiringFor: '0s',
+    summary: 'A new kind of message is in the dead-letter queue of {{ $labels.account }}.',
+    description:
+      'Kinds of messages (host and route, status and error) that the agent found for the first time in the dead-letter queue of {{ $labels.account }} in the last hour: {{ $value | printf "%.0f" }}.',
+    dashboard: 'dlq',
+  },
+  {
+    name: 'DeliveryDlqKindReturned',
+    severity: 'info',
+    collector: 'dlq',
+    expr: `${highest(groupsReturned, increase('1h'))} > 0`,
+    keepFiringFor: '0s',
+    summary: 'A kind of message is back in the dead-letter queue of {{ $labels.account }}.',
+    description:
+      'Kinds of messages (host and route, status and error) that the agent found again in the dead-letter queue of {{ $labels.account }} in the last hour, after a day or more without one: {{ $value | printf "%.0f" }}.',
+    dashboard: 'dlq',
+  },
+  {
+    name: 'DeliveryFailureCallbackStuck',
+    severity: 'warning',
+    collector: 'dlq',
+    expr: `${highest(suspected)} > 0`,
+    for: '15m',
+    summary: 'Failure callbacks of {{ $labels.account }} seem stuck.',
+    description:
+      'Failure callbacks of {{ $labels.account }} in progress for longer than all their retries can take: {{ $value | printf "%.0f" }}.',
+    dashboard: 'dlq',
+  },
+  {
+    name: 'DeliveryFailureCallbackFailed',
+    severity: 'warning',
+    collector: 'dlq',
+    // More than a fifth of those that ended. A few fail where callbacks work.
+    expr: `${callbacksIn('fail')} > 0.25 * ${callbacksIn('success')}`,
+    for: '30m',
+    summary: 'Failure callbacks of {{ $labels.account }} fail.',
+    description:
+      'Failed workflows of {{ $labels.account }} that went unreported because their failure callbacks failed, too: {{ $value | printf "%.0f" }}, more than a fifth of those whose callback ended.',
+    dashboard: 'dlq',
+  },
+];

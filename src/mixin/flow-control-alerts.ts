@@ -1,0 +1,67 @@
+import { highest, highestOf, latest, series, total, unlessBlind } from '../alerts/promql.ts';
+import { limitFamily } from '../collectors/account-plan.ts';
+import { flowControl } from '../collectors/flow-control.ts';
+import type { Alert } from './alert.ts';
+
+const { waitlistSize, paused, parallelismInUse, rateLimit, rateUsed } = flowControl.families;
+const labels = waitlistSize.labels;
+const isPaused = `${highest(paused)} == 1`;
+/** Nothing can go out before the period ends, which may be a day. */
+const isRateUsedUp = `${highest(rateUsed)} >= ${highest(rateLimit)}`;
+
+/** The fewest that waited in an hour: queues that keep up build up and drain within minutes. */
+const backlog = (offset = '') =>
+  highestOf(`min_over_time(${series(waitlistSize)}[1h]${offset}) ${unlessBlind('flow_control', labels)}`, labels);
+const before = backlog(' offset 1h');
+
+/** What waits on flow-control keys. */
+export const flowControlAlerts: readonly Alert[] = [
+  {
+    name: 'DeliveryFlowControlBacklogGrowing',
+    severity: 'warning',
+    collector: 'flow_control',
+    labels,
+    expr: `${backlog()} > 100\nand ${backlog()} - ${before} >= clamp(0.5 * ${before}, 100, 500)\nunless ${isPaused}`,
+    for: '15m',
+    summary: 'Growing backlog on a flow-control key of {{ $labels.account }}.',
+    description:
+      'At least {{ $value | printf "%.0f" }} messages have been waiting on {{ $labels.flow_control_key }} in {{ $labels.account }} for an hour, many more than in the hour before: its limits are below the arrival rate.',
+    dashboard: 'overview',
+  },
+  {
+    name: 'DeliveryWaitlistStalled',
+    severity: 'warning',
+    collector: 'flow_control',
+    labels,
+    // The same number for half an hour, of a key that is there now and may send.
+    expr: `${highest(waitlistSize)} > 0\nand ${highest(waitlistSize)} == ${highest(waitlistSize, waiting => latest(waiting, ' offset 30m'))}\nand ${highest(waitlistSize, waiting => `changes(${waiting}[30m])`)} == 0\nunless ${isPaused}\nunless ${isRateUsedUp}`,
+    for: '10m',
+    summary: 'A flow-control key of {{ $labels.account }} is stalled.',
+    description:
+      'The waitlist of {{ $labels.flow_control_key }} in {{ $labels.account }} has not changed for 30 minutes, although the key is not paused and its rate is not used up. Waiting messages: {{ $value | printf "%.0f" }}.',
+    dashboard: 'overview',
+  },
+  {
+    name: 'DeliveryDispatchPausedWithBacklog',
+    severity: 'warning',
+    collector: 'flow_control',
+    labels,
+    expr: `${highest(waitlistSize)} > 0\nand ${isPaused}`,
+    for: '1h',
+    summary: 'A flow-control key of {{ $labels.account }} is paused while messages wait.',
+    description:
+      'The key {{ $labels.flow_control_key }} in {{ $labels.account }} has been paused for more than an hour. Waiting messages: {{ $value | printf "%.0f" }}.',
+    dashboard: 'overview',
+  },
+  {
+    name: 'DeliveryParallelismNearlyUsed',
+    severity: 'warning',
+    collector: 'flow_control',
+    expr: `${total(parallelismInUse, latest)} / ${highest(limitFamily('global_parallelism'))} > 0.9`,
+    for: '15m',
+    summary: 'The plan of {{ $labels.account }} allows hardly more concurrent deliveries.',
+    description:
+      'For 15 minutes, deliveries in {{ $labels.account }} with a flow-control key alone have used {{ $value | humanizePercentage }} of the concurrent deliveries that the plan allows. Messages wait.',
+    dashboard: 'overview',
+  },
+];

@@ -1,0 +1,87 @@
+import fc from 'fast-check';
+import { expect, it } from 'vitest';
+import { schedulesOptions } from '../../../src/collectors/events/schedule-options.ts';
+import { createAgent, createLog, HOUR, MINUTE, SECOND } from './fake-log.ts';
+
+const EVERY = 10 * MINUTE;
+const OVERLAP = 30 * SECOND;
+/** Starts are expected and made in the first two hours, and everything is judged half an hour later. */
+const BUSY = 2 * HOUR;
+const JUDGED = BUSY + 29 * MINUTE;
+
+interface Life {
+  readonly created: number;
+  /** Undefined: it fails. */
+  readonly delivered: number | undefined;
+  readonly late: number;
+  readonly isOther: boolean;
+}
+
+/** Every expectation by itself, from all there is to know. */
+function truthOf(lives: readonly Life[], grace: number, endsWithin: number) {
+  const counts = { missed: 0, late: 0 };
+  for (let at = EVERY; at + grace <= JUDGED; at += EVERY) {
+    const its = lives.filter(({ created, isOther }) => !isOther && created >= at && created <= at + grace);
+    const first = Math.min(...its.map(({ created }) => created));
+    if (its.length === 0) counts.missed += 1;
+    else if (!its.some(({ delivered }) => delivered !== undefined && delivered <= first + endsWithin)) counts.late += 1;
+  }
+  return counts;
+}
+
+const life: fc.Arbitrary<Life> = fc
+  .record({
+    expected: fc.integer({ min: 1, max: BUSY / EVERY - 1 }),
+    after: fc.oneof(fc.constantFrom(0, MINUTE, 3 * MINUTE), fc.integer({ min: -SECOND, max: 9 * MINUTE })),
+    takes: fc.option(fc.oneof(fc.constant(5 * MINUTE), fc.integer({ min: 1, max: 12 * MINUTE })), { nil: undefined }),
+    late: fc.nat(OVERLAP - SECOND),
+    isOther: fc.boolean(),
+  })
+  .map(({ expected, after, takes, late, isOther }) => {
+    const created = expected * EVERY + after;
+    return { created, delivered: takes === undefined ? undefined : created + takes, late, isOther };
+  });
+
+it('agrees with a look at each expectation by itself, however the log is read', async () => {
+  const property = fc.asyncProperty(
+    fc.array(life, { maxLength: 15 }),
+    fc.constantFrom(MINUTE, 3 * MINUTE, 4 * MINUTE),
+    fc.constantFrom(MINUTE, 5 * MINUTE, 8 * MINUTE),
+    fc.array(fc.record({ wait: fc.integer({ min: SECOND, max: 25 * MINUTE }), killAfter: fc.option(fc.nat(2)) }), {
+      maxLength: 20,
+    }),
+    fc.constantFrom('up', 'down', 'mixed'),
+    async (lives, grace, endsWithin, reads, order) => {
+      const service = createLog({ page: 3, order });
+      const { clock } = service;
+      const start = Date.parse('2026-06-01T00:00:00Z');
+      clock.now = start;
+      // What is always listed shows that the log has forgotten nothing.
+      service.add('before', ['created', 'delivered'], start - MINUTE);
+      for (const [index, { created, delivered, late, isOther }] of lives.entries()) {
+        const of = { schedule: isOther ? 'other' : 'scd', late };
+        service.add(`m${index}`, ['created'], start + created, of);
+        const [state, end] = delivered === undefined ? ['failed', created + 1] : ['delivered', delivered];
+        service.add(`m${index}`, [state], start + end, { ...of, late: (late * 7) % OVERLAP });
+      }
+      const [schedule] = schedulesOptions.parse([
+        { name: 's', match: { scheduleId: 'scd' }, cron: '*/10 * * * *', grace: '1m', endsWithin: '1m' },
+      ]);
+      const agent = createAgent(service);
+      const options = { overlap: `${OVERLAP}ms` };
+      agent.reconfigure(options, { schedules: [{ ...schedule, grace, endsWithin } as never] });
+      await agent.round('tail');
+      for (const { wait, killAfter } of reads) {
+        clock.now += wait;
+        await agent.round('tail', killAfter ?? undefined);
+      }
+      while (clock.now < start + JUDGED + 30 * SECOND) {
+        clock.now = Math.min(clock.now + 2 * MINUTE, start + JUDGED + 30 * SECOND);
+        await agent.round('tail');
+      }
+      const { missed, late } = agent.shown().schedules.get('s') ?? {};
+      expect({ missed, late }).toEqual(truthOf(lives, grace, endsWithin));
+    },
+  );
+  await fc.assert(property, { numRuns: 60 });
+});

@@ -1,0 +1,288 @@
+import { describe, expect, it } from 'vitest';
+import { type EventsServices, events } from '../../../src/collectors/events/events.ts';
+import { schedulesOptions } from '../../../src/collectors/events/schedule-options.ts';
+import { createAgent, createLog, HOUR, MINUTE, SECOND } from './fake-log.ts';
+
+const HALF_HOURLY = {
+  name: 'reports',
+  match: { scheduleId: 'scd_1' },
+  cron: '*/30 * * * *',
+  grace: '5m',
+  endsWithin: '10m',
+};
+
+/** An agent that has read the log once, at 40 s past a full half hour, and knows these schedules. */
+async function createScene(...chosen: object[]) {
+  const service = createLog();
+  const { clock } = service;
+  clock.now = Date.parse('2026-06-01T12:00:40Z');
+  const agent = createAgent(service);
+  const services = (schedules: object[]): EventsServices => ({ schedules: schedulesOptions.parse(schedules) });
+  agent.reconfigure({}, services(chosen.length === 0 ? [HALF_HOURLY] : chosen));
+  await agent.round('tail');
+  const at = (time: string) => Date.parse(`2026-06-01T${time}Z`);
+  return {
+    service,
+    agent,
+    at,
+    reconfigure: (...schedules: object[]) => agent.reconfigure({}, services(schedules)),
+    /** A message of the schedule: its events, and when each happens. */
+    add(id: string, course: Readonly<Record<string, string>>, of: object = { schedule: 'scd_1' }, late = 0) {
+      for (const [state, time] of Object.entries(course)) service.add(id, [state], at(time), { ...of, late });
+    },
+    async readUntil(time: string, every = 15 * SECOND) {
+      while (clock.now < at(time)) await agent.run(1, every);
+    },
+    counts(name = 'reports') {
+      const { missed, late } = agent.shown().schedules.get(name) ?? { missed: Number.NaN, late: Number.NaN };
+      return [missed, late];
+    },
+  };
+}
+
+type Scene = Awaited<ReturnType<typeof createScene>>;
+
+const DELIVERED = { created: '12:30:02', active: '12:30:03', delivered: '12:31:00' };
+
+describe('an expected start', () => {
+  it('is fulfilled by a message that is created within grace', async () => {
+    const scene = await createScene();
+    scene.add('m1', DELIVERED);
+    scene.add('m2', { created: '13:05:00', delivered: '13:05:01' });
+    await scene.readUntil('13:20:00');
+    expect(scene.counts()).toEqual([0, 0]);
+    expect(scene.agent.shown().schedules.get('reports')).toEqual({
+      missed: 0,
+      late: 0,
+      lastStarted: scene.at('13:05:00'),
+      lastDelivered: scene.at('13:05:01'),
+      next: scene.at('13:30:00'),
+    });
+  });
+
+  it('is missed once when none is, as soon as the log is read past it', async () => {
+    const scene = await createScene();
+    scene.add('early', { created: '12:29:59', delivered: '12:30:00' });
+    scene.add('late', { created: '12:35:01', delivered: '12:35:02' });
+    scene.add('other', { created: '12:31:00', delivered: '12:31:01' }, { schedule: 'scd_2' });
+    scene.add('none', { created: '12:31:00', delivered: '12:31:01' }, {});
+    await scene.readUntil('12:35:55');
+    expect(scene.counts()).toEqual([0, 0]);
+    await scene.readUntil('12:36:30');
+    expect(scene.counts()).toEqual([1, 0]);
+    await scene.readUntil('12:59:00');
+    expect(scene.counts()).toEqual([1, 0]);
+  });
+
+  it('is missed in a log that never listed anything', async () => {
+    const scene = await createScene();
+    await scene.readUntil('13:40:00');
+    expect(scene.counts()).toEqual([3, 0]);
+  });
+
+  it('is met by any of several messages', async () => {
+    const scene = await createScene();
+    for (const number of [1, 2, 3]) scene.add(`failing-${number}`, { created: '12:30:01', failed: '12:30:30' });
+    scene.add('good', { created: '12:34:00', delivered: '12:40:00' });
+    await scene.readUntil('13:00:00');
+    expect(scene.counts()).toEqual([0, 0]);
+    expect(scene.agent.shown().schedules.get('reports')?.lastFailed).toBe(scene.at('12:30:30'));
+  });
+
+  it('is late once when what was started is not delivered in time', async () => {
+    const scene = await createScene();
+    scene.add('m1', { created: '12:30:01', active: '12:30:02', error: '12:30:03', delivered: '12:40:02' });
+    scene.add('m2', { created: '13:00:01', active: '13:00:02', error: '13:00:03', delivered: '13:10:01' });
+    scene.add('m3', { created: '13:30:01', failed: '13:30:02' });
+    scene.add('m4', { created: '14:00:01', cancelled: '14:00:02' });
+    await scene.readUntil('12:40:30');
+    expect(scene.counts()).toEqual([0, 0]);
+    await scene.readUntil('14:25:00');
+    expect(scene.counts()).toEqual([0, 3]);
+  });
+
+  it('counts by its creation, not by a retry or by its end', async () => {
+    const scene = await createScene();
+    scene.add('m1', { created: '12:10:00', active: '12:31:00', error: '12:31:01', delivered: '12:32:00' });
+    await scene.readUntil('12:50:00');
+    expect(scene.counts()).toEqual([1, 0]);
+  });
+
+  it('may be listed late, and out of order', async () => {
+    const scene = await createScene();
+    scene.add('m1', { created: '12:30:02' }, { schedule: 'scd_1' }, 4 * MINUTE);
+    scene.add('m1', { delivered: '12:30:05' });
+    await scene.readUntil('12:50:00');
+    expect(scene.counts()).toEqual([0, 0]);
+    expect(scene.agent.shown().log.late).toBe(1);
+  });
+
+  it('may be found by the sweep alone', async () => {
+    const scene = await createScene({ ...HALF_HOURLY, grace: '29m', endsWithin: '1h' });
+    scene.add('m1', { created: '12:30:02' }, { schedule: 'scd_1' }, 4 * MINUTE);
+    scene.add('m1', { delivered: '12:30:05' });
+    scene.agent.reconfigure(
+      { overlap: '10s', lateSweep: '10m' },
+      { schedules: schedulesOptions.parse([{ ...HALF_HOURLY, grace: '29m', endsWithin: '1h' }]) },
+    );
+    for (let minute = 31; minute < 59; minute += 1) {
+      scene.service.add(`other-${minute}`, ['created', 'delivered'], scene.at(`12:${minute}:00`));
+      await scene.readUntil(`12:${minute}:30`);
+      await scene.agent.round('sweep');
+    }
+    await scene.readUntil('13:10:00');
+    expect(scene.counts()).toEqual([0, 0]);
+  });
+});
+
+it.each([
+  ['scheduleId', { schedule: 'x' }],
+  ['label', { label: 'x' }],
+  ['queue', { queue: 'x' }],
+  ['topic', { topic: 'x' }],
+])('messages are known by their %s', async (key, fields) => {
+  const scene = await createScene({ ...HALF_HOURLY, match: { [key]: 'x' } }, { ...HALF_HOURLY, name: 'other' });
+  scene.add('m1', DELIVERED, fields);
+  await scene.readUntil('12:50:00');
+  expect([scene.counts(), scene.counts('other')]).toEqual([
+    [0, 0],
+    [1, 0],
+  ]);
+});
+
+it('every key of match must match, and one message may belong to several schedules', async () => {
+  const scene = await createScene(
+    { ...HALF_HOURLY, match: { queue: 'q', label: 'l' } },
+    { ...HALF_HOURLY, name: 'other', match: { queue: 'q' } },
+  );
+  scene.add('m1', DELIVERED, { queue: 'q', label: 'k' });
+  scene.add('m2', { created: '13:00:00', delivered: '13:00:10' }, { queue: 'q', label: 'l' });
+  await scene.readUntil('13:20:00');
+  expect([scene.counts(), scene.counts('other')]).toEqual([
+    [1, 0],
+    [0, 0],
+  ]);
+});
+
+describe('what was not read', () => {
+  const away = (scene: Scene) => {
+    scene.service.service.isReadable = () => true;
+    scene.service.service.failsAt = scene.service.service.requests + 1;
+  };
+
+  it('is not judged while nothing can be read, and from the log itself afterwards', async () => {
+    const scene = await createScene();
+    scene.add('m0', { created: '12:01:00', delivered: '12:01:01' });
+    await scene.readUntil('12:20:00');
+    scene.add('m1', DELIVERED);
+    scene.add('m3', { created: '13:30:01', delivered: '13:30:02' });
+    scene.service.clock.now = scene.at('13:50:00');
+    away(scene);
+    await expect(scene.agent.round('tail')).rejects.toThrow('away');
+    expect(scene.counts()).toEqual([0, 0]);
+    await scene.readUntil('13:51:00');
+    // That of 13:00 was missed, as the log shows; the others were not.
+    expect(scene.counts()).toEqual([1, 0]);
+  });
+
+  it('is not judged where the log has forgotten it', async () => {
+    const scene = await createScene();
+    scene.add('m0', { created: '12:01:00', delivered: '12:01:01' });
+    await scene.readUntil('12:20:00');
+    scene.service.service.keeps = 2 * HOUR;
+    for (const time of ['16:00:01', '16:30:01', '17:30:01']) scene.add(time, { created: time, delivered: time });
+    scene.service.clock.now = scene.at('17:50:00');
+    await scene.readUntil('17:51:00');
+    // From 16:00 on the log shows what was: 17:00 was missed. Of 12:30 to 15:30 nothing is known.
+    expect(scene.agent.shown().log.gaps).toBe(1);
+    expect(scene.counts()).toEqual([1, 0]);
+  });
+
+  it('is not judged after a long time, where the log lists nothing at all', async () => {
+    const scene = await createScene();
+    scene.service.clock.now = scene.at('17:50:00');
+    await scene.readUntil('17:58:00');
+    expect(scene.counts()).toEqual([0, 0]);
+    await scene.readUntil('18:10:30');
+    expect(scene.counts()).toEqual([1, 0]);
+  });
+
+  it('is not judged where rows can not be read', async () => {
+    const scene = await createScene();
+    scene.service.service.isReadable = ({ messageId }) => messageId !== 'bad';
+    scene.add('bad', { created: '12:30:05', delivered: '12:30:20' });
+    scene.add('m2', { created: '13:00:05' });
+    scene.service.add('bad', ['delivered'], scene.at('13:00:20'));
+    await scene.readUntil('13:20:00');
+    expect(scene.counts()).toEqual([0, 0]);
+    await scene.readUntil('13:36:30');
+    expect(scene.counts()).toEqual([1, 0]);
+  });
+});
+
+describe('a restart', () => {
+  it('loses nothing and counts nothing twice, whenever it comes', async () => {
+    const scene = await createScene();
+    scene.add('m1', DELIVERED);
+    scene.add('m2', { created: '13:00:01' });
+    scene.add('m4', { created: '14:00:01', delivered: '14:00:02' });
+    while (scene.service.clock.now < scene.at('14:10:00')) {
+      await scene.agent.run(1);
+      scene.agent.kill();
+    }
+    expect(scene.counts()).toEqual([1, 1]);
+    expect(scene.agent.shown().schedules.get('reports')?.lastDelivered).toBe(scene.at('14:00:02'));
+  });
+
+  it('drops what is configured no more, and begins anew with what has changed', async () => {
+    const scene = await createScene(HALF_HOURLY, { ...HALF_HOURLY, name: 'same' });
+    await scene.readUntil('12:40:00');
+    expect([scene.counts(), scene.counts('same')]).toEqual([
+      [1, 0],
+      [1, 0],
+    ]);
+    expect(scene.agent.rowsOf('schedule')).toEqual(['schedule/reports', 'schedule/same']);
+    scene.reconfigure({ ...HALF_HOURLY, name: 'renamed' }, { ...HALF_HOURLY, name: 'same', grace: '6m' });
+    expect(scene.counts('same')).toEqual([1, 0]);
+    expect(scene.counts('renamed')).toEqual([0, 0]);
+    await scene.readUntil('12:50:00');
+    expect(scene.agent.rowsOf('schedule')).toEqual(['schedule/same', 'schedule/renamed']);
+    scene.reconfigure({ ...HALF_HOURLY, name: 'same', cron: '*/15 * * * *' });
+    // What was to start before the change is not expected.
+    scene.service.clock.now = scene.at('13:05:00');
+    await scene.readUntil('13:14:00');
+    expect(scene.counts('same')).toEqual([0, 0]);
+    await scene.readUntil('13:25:30');
+    expect(scene.counts('same')).toEqual([1, 0]);
+  });
+});
+
+it('shows counters of what is configured from the beginning, and times of what was seen', async () => {
+  const scene = await createScene();
+  const { agent } = scene;
+  const labels = { schedule: 'reports' };
+  expect(events.samples(agent.shown())).toMatchObject({
+    scheduleStarted: [],
+    scheduleDelivered: [],
+    scheduleFailed: [],
+    scheduleNext: [{ labels, value: scene.at('12:30:00') / 1000 }],
+    scheduleMissed: [{ labels, value: 0 }],
+    scheduleLate: [{ labels, value: 0 }],
+  });
+});
+
+it('days without a read cost little, whatever is expected', async () => {
+  const everyMinute = Array.from({ length: 200 }, (_, index) => ({
+    name: `s${index}`,
+    match: { scheduleId: `scd_${index}` },
+    cron: '* * * * *',
+    grace: '30s',
+    endsWithin: '1m',
+  }));
+  const scene = await createScene(...everyMinute);
+  scene.service.clock.now += 30 * 24 * HOUR;
+  await scene.agent.round('tail');
+  expect(scene.agent.rowsOf('schedule')).toHaveLength(200);
+  const row = scene.agent.rows.get('schedule/s199') ?? '';
+  expect(row.length).toBeLessThan(500);
+});

@@ -1,0 +1,159 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { parse } from 'yaml';
+import { alertGroups } from '../../src/mixin/rules.ts';
+import { ALERTMANAGER, startAlertmanager } from '../support/alertmanager.ts';
+import { eventually } from '../support/eventually.ts';
+import { serve } from '../support/http-service.ts';
+import { requireProgram } from '../support/prometheus.ts';
+
+interface Config {
+  readonly route: object;
+  readonly inhibit_rules: readonly Readonly<Record<'source_matchers' | 'target_matchers', readonly string[]>>[];
+  readonly receivers: readonly { readonly name: string; readonly webhook_configs: readonly { url: string }[] }[];
+}
+const shipped = (): Config => parse(readFileSync('deploy/alertmanager.yml', 'utf8'));
+
+const severities = new Map<string, string>(
+  alertGroups.flatMap(({ alerts }) => alerts.map(({ name, severity }) => [name, severity])),
+);
+type Labels = Readonly<Record<string, string>>;
+/** Labels of a shipped alert, with its severity. */
+function shippedAlert(alertname: string, labels: Labels): Labels {
+  const severity = severities.get(alertname);
+  if (severity === undefined) throw new Error(`there is no alert ${alertname}`);
+  return { alertname, severity, ...labels };
+}
+const ofAccount = (account: string, names: readonly string[], more: Labels = {}) =>
+  names.map(name => shippedAlert(name, { cluster: 'eu', namespace: 'shop', account, ...more }));
+
+const ACCOUNTS = ['one', 'two', 'three'];
+const COLLECTORS = ['dlq', 'events', 'flow_control'];
+const blind = (account: string) =>
+  COLLECTORS.flatMap(collector => ofAccount(account, ['DeliveryBlind'], { collector }));
+
+/** What fires in an incident, and whom it must tell, each once, and of which alerts. */
+const incidents: Readonly<Record<string, { readonly fires: readonly Labels[]; readonly told: readonly string[] }>> = {
+  'a refused token': {
+    fires: [
+      ...ofAccount('one', ['DeliveryTokenRejected', 'DeliveryDlqGrowing', 'DeliveryLatencyHigh']),
+      ...ofAccount('one', ['DeliveryCollectorStale'], { collector: 'events', round: 'sweep' }),
+      ...blind('one'),
+    ],
+    told: ['urgent: DeliveryTokenRejected'],
+  },
+  'an outage of all accounts': {
+    fires: [
+      shippedAlert('DeliveryServiceUnavailable', { cluster: 'eu', namespace: 'shop' }),
+      ...ACCOUNTS.flatMap(blind),
+      ...ACCOUNTS.flatMap(account =>
+        ofAccount(account, ['DeliveryCollectorStale'], { collector: 'events', round: 'sweep' }),
+      ),
+      ...ofAccount('two', ['DeliveryErrorBudgetFastBurn', 'DeliveryDlqGrowing']),
+    ],
+    told: ['urgent: DeliveryServiceUnavailable'],
+  },
+  'no agent': {
+    fires: [
+      // absent() gives no labels of targets.
+      shippedAlert('DeliveryAgentDown', { cluster: 'eu' }),
+      ...ACCOUNTS.flatMap(account => ofAccount(account, ['DeliveryAccountMissing'])),
+      ...ofAccount('two', ['DeliveryErrorBudgetFastBurn', 'DeliveryDlqGrowing']),
+    ],
+    told: ['urgent: DeliveryAgentDown'],
+  },
+  'an account that is not read': {
+    fires: [...blind('one'), ...ofAccount('one', ['DeliveryListsMissing'], { collector: 'dlq' })],
+    told: ['urgent: DeliveryBlind DeliveryBlind DeliveryBlind'],
+  },
+  'many failures': {
+    fires: ofAccount('one', ['DeliveryErrorBudgetFastBurn', 'DeliveryErrorBudgetSlowBurn']),
+    told: ['urgent: DeliveryErrorBudgetFastBurn'],
+  },
+  'dead letters that four filters match': {
+    fires: [
+      ...ofAccount('one', ['DeliveryDlqGrowing']),
+      ...['payments', 'mails', 'status-500', 'nightly'].map(filter => ({
+        ...{ alertname: 'FilterGrowing', severity: 'warning' },
+        ...{ cluster: 'eu', namespace: 'shop', account: 'one', filter },
+      })),
+    ],
+    told: ['default: DeliveryDlqGrowing FilterGrowing FilterGrowing FilterGrowing FilterGrowing'],
+  },
+  'two accounts, each with its own': {
+    fires: [...ofAccount('one', ['DeliveryTokenRejected']), ...blind('two')],
+    told: ['urgent: DeliveryBlind DeliveryBlind DeliveryBlind', 'urgent: DeliveryTokenRejected'],
+  },
+  'an account of the same name elsewhere': {
+    fires: [
+      ...ofAccount('one', ['DeliveryTokenRejected']),
+      ...ofAccount('one', ['DeliveryDlqGrowing'], { namespace: 'stage' }),
+    ],
+    told: ['default: DeliveryDlqGrowing', 'urgent: DeliveryTokenRejected'],
+  },
+};
+
+/** The shipped configuration, whose receivers are at a webhook, by their names. It does not wait for minutes. */
+function inFastMotion(url: string): object {
+  const { route, receivers, ...config } = shipped();
+  return {
+    ...config,
+    route: { ...route, group_wait: '1s', group_interval: '1s' },
+    receivers: receivers.map(({ name }) => ({ name, webhook_configs: [{ url: `${url}/${name}` }] })),
+  };
+}
+
+/** What receivers are told, as `receiver: names of alerts`, by job. */
+async function startReceivers() {
+  const told: { readonly job: string; readonly text: string }[] = [];
+  const service = await serve((request, response) => {
+    let body = '';
+    request.setEncoding('utf8').on('data', chunk => {
+      body += chunk;
+    });
+    request.on('end', () => {
+      const { groupLabels, alerts }: { groupLabels: Labels; alerts: { labels: Labels }[] } = JSON.parse(body);
+      const names = alerts.map(({ labels }) => labels.alertname).sort();
+      told.push({ job: groupLabels.job ?? '', text: `${request.url?.slice(1)}: ${names.join(' ')}` });
+      response.end();
+    });
+  });
+  return {
+    url: service.url,
+    of: (incident: string) => told.flatMap(({ job, text }) => (job === incident ? [text] : [])).sort(),
+  };
+}
+
+describe('deploy/alertmanager.yml', () => {
+  it('names only alerts that there are', () => {
+    const named = shipped()
+      .inhibit_rules.flatMap(({ source_matchers: source, target_matchers: target }) => [...source, ...target])
+      .flatMap(matcher => matcher.match(/Delivery\w+/g) ?? []);
+    expect(named.length).toBeGreaterThan(10);
+    expect(named.filter(name => !severities.has(name))).toEqual([]);
+  });
+
+  it.skipIf(!requireProgram(ALERTMANAGER))('tells of one incident once', async () => {
+    const receivers = await startReceivers();
+    const { url } = await startAlertmanager(receivers.url, inFastMotion(receivers.url));
+    const post = async (alerts: readonly Labels[]) => {
+      const answer = await fetch(`${url}/api/v2/alerts`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify(alerts.map(labels => ({ labels }))),
+      });
+      expect(answer.status).toBe(200);
+    };
+    // Each incident is a job of its own: labels of different jobs are never equal.
+    await post(Object.entries(incidents).flatMap(([job, { fires }]) => fires.map(labels => ({ ...labels, job }))));
+    // Groups notify when they have waited: those of this one do so after all of the others, twice.
+    await eventually(() => expect(receivers.of('a refused token')).not.toEqual([]));
+    for (const job of ['once more', 'and again']) {
+      await post([{ alertname: 'Last', severity: 'critical', job }]);
+      await eventually(() => expect(receivers.of(job)).toEqual(['urgent: Last']));
+    }
+    expect(Object.fromEntries(Object.keys(incidents).map(name => [name, receivers.of(name)]))).toEqual(
+      Object.fromEntries(Object.entries(incidents).map(([name, { told }]) => [name, told])),
+    );
+  });
+});

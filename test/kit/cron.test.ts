@@ -1,0 +1,63 @@
+import { describe, expect, it } from 'vitest';
+import { createOccurrences, faultOfCron, isTimeZone } from '../../src/kit/cron.ts';
+
+/** So many occurrences after a time; `/` and what the clocks show once more, where they do. */
+function list(cron: string, after: string, count: number, tz = 'Europe/Berlin'): string[] {
+  const next = createOccurrences(cron, tz);
+  const short = (time: number) => new Date(time).toISOString().slice(5, 16);
+  const found: string[] = [];
+  let at = Date.parse(after);
+  while (found.length < count) {
+    const due = next(at);
+    if (!due) break;
+    found.push(due.again === due.at ? short(due.at) : `${short(due.at)} / ${short(due.again)}`);
+    at = due.at;
+  }
+  return found;
+}
+
+describe('occurrences', () => {
+  it('come one after another', () =>
+    expect(list('*/20 3 * * *', '2026-06-01T00:00:00Z', 4)).toEqual([
+      '06-01T01:00',
+      '06-01T01:20',
+      '06-01T01:40',
+      '06-02T01:00',
+    ]));
+
+  it('leave out a time that the clocks skip', () => {
+    expect(list('30 2 * * *', '2026-03-27T12:00:00Z', 3)).toEqual(['03-28T01:30', '03-30T00:30', '03-31T00:30']);
+    expect(list('15 * * * *', '2026-03-29T00:00:00Z', 3)).toEqual(['03-29T00:15', '03-29T01:15', '03-29T02:15']);
+  });
+
+  it('are one where the clocks show a time twice, unless both are meant', () => {
+    expect(list('30 2 * * *', '2026-10-24T12:00:00Z', 2)).toEqual(['10-25T00:30 / 10-25T01:30', '10-26T01:30']);
+    expect(list('0,30 * * * *', '2026-10-25T00:00:00Z', 4)).toEqual([
+      '10-25T00:30',
+      '10-25T01:00',
+      '10-25T01:30',
+      '10-25T02:00',
+    ]);
+    expect(list('45 1 * * *', '2026-04-04T00:00:00Z', 2, 'Australia/Lord_Howe')).toEqual([
+      '04-04T14:45 / 04-04T15:15',
+      '04-05T15:15',
+    ]);
+  });
+});
+
+it('only five fields that come are a cron expression', () => {
+  for (const good of ['0 8 * * 1-5', '*/10 * * * *', '0 0 29 2 *', ' 0 8  * * MON ']) {
+    expect(faultOfCron(good)).toBeUndefined();
+  }
+  for (const bad of ['', '0 8 * *', '0 0 8 * * 1', '@daily', '2027-01-01T00:00:00', '0 25 * * *', 'a b c d e']) {
+    expect(faultOfCron(bad)).toMatch(/^must be a cron expression/);
+  }
+  expect(faultOfCron('0 0 31 2 *')).toBe('never comes');
+});
+
+it('knows time zones', () => {
+  expect(isTimeZone('Europe/Amsterdam')).toBe(true);
+  expect(isTimeZone('UTC')).toBe(true);
+  expect(isTimeZone('Mars/Olympus')).toBe(false);
+  expect(isTimeZone('')).toBe(false);
+});

@@ -1,0 +1,183 @@
+import { describe, expect, it } from 'vitest';
+import { requireProgram } from '../support/prometheus.ts';
+import type { Input, Values } from './cases/case.ts';
+import { fires, isQuiet, JOB, neverFired, type RuleTest, testRules } from './promtool.ts';
+
+/** What is told of agents and not of one account: each alert with what makes it fire, and what does not. */
+
+const HOUR = 60;
+const minutes = 4 * HOUR;
+const of = (name: string, instance: string, labels = '') =>
+  `${name}{job="${JOB}",instance="${instance}"${labels === '' ? '' : `,${labels}`}}`;
+const up = (instance: string) => of('up', instance);
+const account = (name: string, instance = 'one') => of('delivery_up', instance, `account="${name}"`);
+const always = () => 1;
+const until =
+  (end: number): Values =>
+  minute =>
+    minute < end ? 1 : undefined;
+
+const blind = (name: string, from: number, instance = 'one'): Input => {
+  const round = `account="${name}",collector="dlq",round="new"`;
+  return {
+    [account(name, instance)]: minute => Number(minute < from),
+    [of('delivery_collector_data_stale', instance, round)]: minute => Number(minute >= from),
+    [of('delivery_collector_data_timestamp_seconds', instance, round)]: minute => 60 * Math.min(minute, from),
+  };
+};
+
+/** It restarts every other minute, and does not read anything before it does. */
+const crashing: Input = {
+  [up('one')]: minute => minute % 2,
+  [of('process_start_time_seconds', 'one')]: minute => (minute % 2 === 1 ? 60 * minute : undefined),
+  [account('a')]: minute => (minute % 2 === 1 ? 0 : undefined),
+  [of('delivery_collector_data_stale', 'one', 'account="a",collector="dlq",round="new"')]: minute =>
+    minute % 2 === 1 ? 0 : undefined,
+};
+
+const CASES: Readonly<Record<string, readonly (Omit<RuleTest, 'minutes'> & { readonly minutes?: number })[]>> = {
+  DeliveryInstanceDown: [
+    {
+      name: 'one of two, for ten minutes',
+      input: { [up('one')]: minute => Number(minute < 20), [up('two')]: always },
+      queries: [isQuiet('DeliveryInstanceDown', 29), fires('DeliveryInstanceDown', 30)],
+    },
+    {
+      name: 'all: that is another alert',
+      input: { [up('one')]: () => 0, [up('two')]: () => 0 },
+      queries: [neverFired('DeliveryInstanceDown', minutes)],
+    },
+    {
+      name: 'a blip, and a target that is gone',
+      input: {
+        [up('one')]: minute => Number(minute < 20 || minute > 27),
+        [up('two')]: until(30),
+        [up('three')]: always,
+      },
+      queries: [neverFired('DeliveryInstanceDown', minutes)],
+    },
+  ],
+  DeliveryAgentCrashLooping: [
+    {
+      name: 'three restarts in half an hour',
+      input: { [of('process_start_time_seconds', 'one')]: minute => 600 * Math.floor(Math.max(0, minute - 20) / 10) },
+      queries: [isQuiet('DeliveryAgentCrashLooping', 49), fires('DeliveryAgentCrashLooping', 50)],
+    },
+    {
+      name: 'two restarts, and all of a deployment once',
+      input: {
+        [of('process_start_time_seconds', 'one')]: minute => (minute < 30 ? 0 : minute < 35 ? 1800 : 2100),
+        [of('process_start_time_seconds', 'two')]: minute => (minute < 31 ? 0 : 1860),
+      },
+      queries: [neverFired('DeliveryAgentCrashLooping', minutes)],
+    },
+  ],
+  DeliveryAccountMissing: [
+    {
+      name: 'the only agent that watched it is down; forgotten two hours later',
+      input: { [account('a', 'one')]: until(30), [account('b', 'two')]: always },
+      queries: [
+        isQuiet('DeliveryAccountMissing', 39),
+        fires('DeliveryAccountMissing', 40),
+        fires('DeliveryAccountMissing', 140),
+        isQuiet('DeliveryAccountMissing', 155),
+      ],
+    },
+    {
+      name: 'another agent watches it, too, or is replaced',
+      input: {
+        [account('a', 'one')]: until(30),
+        [account('a', 'two')]: always,
+        [account('b', 'one')]: until(30),
+        [account('b', 'three')]: minute => (minute < 33 ? undefined : 1),
+      },
+      queries: [neverFired('DeliveryAccountMissing', minutes)],
+    },
+    {
+      name: 'in one namespace, though there is one of that name in another',
+      input: {
+        [of('delivery_up', 'one', 'account="a",namespace="prod"')]: until(30),
+        [of('delivery_up', 'two', 'account="a",namespace="stage"')]: always,
+      },
+      queries: [fires('DeliveryAccountMissing', 40)],
+    },
+  ],
+  DeliveryConfigReloadFailed: [
+    {
+      name: 'in one of two',
+      input: {
+        [of('delivery_watch_config_last_reload_successful', 'one')]: minute => Number(minute < 10),
+        [of('delivery_watch_config_last_reload_successful', 'two')]: always,
+      },
+      queries: [isQuiet('DeliveryConfigReloadFailed', 14), fires('DeliveryConfigReloadFailed', 15)],
+    },
+    {
+      name: 'mended at once',
+      input: {
+        [of('delivery_watch_config_last_reload_successful', 'one')]: minute => Number(minute < 10 || minute > 13),
+      },
+      queries: [neverFired('DeliveryConfigReloadFailed', minutes)],
+    },
+  ],
+  DeliveryStoreFailing: ['0', '1'].map(complete => ({
+    name: `rounds fail; read to the end: ${complete}`,
+    input: {
+      [of('delivery_collector_success', 'one', 'account="a",collector="dlq",round="new"')]: () => 0,
+      [of('delivery_collector_data_complete', 'one', 'account="a",collector="dlq",round="new"')]: () =>
+        Number(complete),
+      [of('delivery_collector_success', 'one', 'account="b",collector="dlq",round="new"')]: () => 1,
+      [of('delivery_collector_data_complete', 'one', 'account="b",collector="dlq",round="new"')]: () => 1,
+    },
+    queries:
+      complete === '1'
+        ? [isQuiet('DeliveryStoreFailing', 4), fires('DeliveryStoreFailing', 5)]
+        : [neverFired('DeliveryStoreFailing', minutes)],
+  })),
+  DeliveryServiceUnavailable: [
+    {
+      name: 'three of five accounts',
+      input: Object.assign({}, ...['a', 'b', 'c'].map(name => blind(name, 10)), blind('d', 9999), blind('e', 9999)),
+      queries: [isQuiet('DeliveryServiceUnavailable', 11), fires('DeliveryServiceUnavailable', 12)],
+    },
+    {
+      name: 'three of six',
+      input: Object.assign(
+        {},
+        ...['a', 'b', 'c'].map(name => blind(name, 10)),
+        ...['d', 'e', 'f'].map(name => blind(name, 9999)),
+      ),
+      queries: [
+        neverFired('DeliveryServiceUnavailable', minutes),
+        { ...fires('DeliveryBlind', 20), expected: [{ labels: '{}', value: 3 }] },
+      ],
+    },
+    {
+      name: 'both of two',
+      input: { ...blind('a', 10), ...blind('b', 10) },
+      queries: [neverFired('DeliveryServiceUnavailable', minutes)],
+    },
+  ],
+  DeliveryBlind: [
+    {
+      name: 'an agent that restarts all the time',
+      input: crashing,
+      queries: [isQuiet('DeliveryBlind', 30), fires('DeliveryBlind', 40), fires('DeliveryBlind', minutes)],
+    },
+    {
+      name: 'an agent whose first complete round takes twenty minutes',
+      input: {
+        ...blind('a', 9999),
+        [of('delivery_collector_data_timestamp_seconds', 'one', 'account="a",collector="dlq",round="new"')]: minute =>
+          minute < 20 ? undefined : 60 * minute,
+      },
+      queries: [neverFired('DeliveryBlind', minutes)],
+    },
+  ],
+};
+
+describe.skipIf(!requireProgram('promtool'))('alerts on agents, by promtool test rules', () => {
+  it.each(Object.entries(CASES))('%s', (alert, cases) => {
+    const tests = cases.map(test => ({ minutes, ...test, name: `${alert}: ${test.name}` }));
+    expect(testRules([alert, 'DeliveryBlind'], tests)).toBe('');
+  });
+});
