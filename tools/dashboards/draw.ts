@@ -5,8 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { bundlePage } from './bundle.ts';
 import { drawPictures, type Picture } from './pictures.ts';
-import { importFiles, importRecords, startPrometheus } from './prometheus.ts';
-import { replayAlerts } from './replay-alerts.ts';
+import { importFiles, startPrometheus } from './prometheus.ts';
 import { recordWorld, TARGET_LABELS } from './world/record.ts';
 
 const USAGE = `npm run dashboards:draw -- [options]
@@ -14,6 +13,7 @@ const USAGE = `npm run dashboards:draw -- [options]
   --dashboards DIR  what is drawn (dashboards)
   --only NAME       one dashboard alone, such as overview
   --keep DIR        keep the recorded data there; where there is some already, draw from it instead of recording
+  --hours N         how much of the past is played (25: the longest window of a panel, and one)
   --live SECONDS    how long Prometheus scrapes the agent and evaluates alerts before "now" (150)
 `;
 
@@ -25,6 +25,7 @@ const { values } = parseArgs({
     dashboards: { type: 'string', default: join(root, 'dashboards') },
     only: { type: 'string' },
     keep: { type: 'string' },
+    hours: { type: 'string', default: '25' },
     live: { type: 'string', default: '150' },
     help: { type: 'boolean', short: 'h' },
   },
@@ -53,23 +54,15 @@ async function picturesOf(folder: string): Promise<Picture[]> {
   return pictures;
 }
 
-/** How far back alerts are replayed: the time that a picture shows, and that for which they must be true. */
-const ALERTS_MS = 8 * 3_600_000;
-
 /** Fills `data` with the past, and gives the milliseconds since the Unix epoch at which it ends. */
 async function record(folder: string, data: string): Promise<number> {
   const rules = join(values.dashboards, 'rules');
   const [recording, alerting] = ['recording', 'alerting'].map(name => join(rules, `${name}.yaml`)) as [string, string];
-  const world = await recordWorld(folder, log);
+  const world = await recordWorld(Number(values.hours) * 3_600_000, folder, log);
   try {
     await importFiles(world.files, data);
-    const nothing = { address: undefined, labels: TARGET_LABELS };
-    const past = await startPrometheus(data, nothing, []);
-    await importRecords(past.url, recording, world.since, data).finally(past.stop);
-    const alerts = join(folder, 'alerts.om');
-    const withRecords = await startPrometheus(data, nothing, [alerting]);
-    await replayAlerts(withRecords.url, Date.now() - ALERTS_MS, Date.now(), alerts).finally(withRecords.stop);
-    await importFiles([alerts], data);
+    const { replayRules } = await import('./replay-rules.ts');
+    await replayRules({ data, folder, recording, alerting, since: world.since });
     log('the past is recorded; Prometheus now scrapes the agent and evaluates the rules');
     const live = await startPrometheus(data, { address: world.target, labels: TARGET_LABELS }, [recording, alerting]);
     await sleep(Number(values.live) * 1000);
