@@ -123,6 +123,10 @@ async function draw(browser: Browser, url: string, picture: Picture, options: Dr
   for (const each of vars) query.append('var', each);
   await page.goto(`${url}?${query}`);
   const panels = await settled(page);
+  // What is out of sight is not painted.
+  const height = await page.evaluate(() => document.documentElement.scrollHeight);
+  await page.setViewportSize({ width, height });
+  await settled(page);
   const warnings = await page.evaluate(() => (window as unknown as { allWarnings(): string[] }).allWarnings());
   const clip = picture.height === undefined ? {} : { clip: { x: 0, y: 0, width, height: picture.height } };
   const png = await page.screenshot({ animations: 'disabled', fullPage: true, ...clip });
