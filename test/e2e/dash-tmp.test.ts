@@ -1,0 +1,213 @@
+import { readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { alertGroups, records } from '../../src/mixin/rules.ts';
+import { createAgent, unlimited } from '../support/agent.ts';
+import { startCli } from '../support/cli.ts';
+import { afterThisTest } from '../support/client.ts';
+import { emulate } from '../support/emulate.ts';
+import { eventually } from '../support/eventually.ts';
+import { newFolder } from '../support/folder.ts';
+import { type Prometheus, requireProgram, startPrometheus } from '../support/prometheus.ts';
+import { isDelete, type Scene, setStage } from './stuck-callback.ts';
+
+/** An agent that watches everything, with destinations, a retention and an alert that can't be delivered. Gives its host. */
+async function startWatching(): Promise<string> {
+  const emulator = await emulate({ seed: 3, dialect: { flowControlFields: 'all' } });
+  const metric = 'delivery_dlq_messages';
+  const agent = createAgent(
+    {
+      accounts: [{ ...unlimited('a', emulator.url), retention: { dlq: '7d' } }],
+      collect: {
+        flowControl: { every: '1s' },
+        dlq: { every: '1s', rescanEvery: '5s', filters: [{ name: 'emails', match: { queueName: 'emails' } }] },
+        events: { every: '1s', overlap: '2s', destination: 'host' },
+      },
+      alerts: {
+        enabled: true,
+        evaluateEvery: '1s',
+        rules: [{ name: 'SomeDeadLetters', when: { above: { metric, value: 0 } } }],
+        notifiers: [{ name: 'nobody', webhook: { url: 'http://127.0.0.1:9/' } }],
+      },
+    },
+    { DELIVERY_TOKEN: emulator.token },
+  );
+  const { host } = new URL(await agent.start());
+  // One more dead letter every two seconds: the queue and its filter grow while they are watched.
+  const enter = () => emulator.state.addDlqEntry({ enteredAt: Date.now(), queueName: 'emails' });
+  const growth = setInterval(enter, 2000);
+  afterThisTest(async () => clearInterval(growth));
+  return host;
+}
+
+async function startDemo(scenario: string): Promise<string> {
+  const demo = startCli(['demo', '--listen', '127.0.0.1:0', '--scenario', scenario]);
+  afterThisTest(async () => {
+    demo.kill('SIGKILL');
+    await demo.ended;
+  });
+  const [, host = ''] = await demo.says(/status page\s+http:\/\/(\S+)\//);
+  return host;
+}
+
+/** An agent that acts on callbacks which are stuck. Gives its host. */
+async function startActing(scene: Scene): Promise<string> {
+  const stage = await setStage(close => afterThisTest(async () => void (await close())), scene);
+  return new URL(await stage.startAgent().listensAt()).host;
+}
+
+/** Cancels one callback after another, for minutes: the slower the machine, the longer. */
+const startCancelling = () => startActing({ stuck: 60, autoCancel: { limits: { spacing: '1m' } } });
+
+/** Its cancels are cut off, so that it is not known how they end. */
+const startUnresolved = () =>
+  startActing({
+    hooks: {
+      before(request) {
+        if (isDelete(request)) throw new Error('cut off');
+      },
+    },
+  });
+
+/** Each has a job of its own. */
+const SCENARIOS = {
+  everything: startWatching,
+  'rate-limited': () => startDemo('rate-limited'),
+  'log-lag': () => startDemo('log-lag'),
+  'dlq-growth': () => startDemo('dlq-growth'),
+  'flow-control-pileup': () => startDemo('flow-control-pileup'),
+  'stuck-callback': startCancelling,
+  unresolved: startUnresolved,
+} as const;
+
+type Scenario = keyof typeof SCENARIOS;
+
+/** Panels that are for something that happens in one scenario, and what they show then. All others show a number in `everything`. */
+const SHOWN: Readonly<Record<string, { readonly scenario: Scenario; readonly above: number }>> = {
+  'Rate-limited requests': { scenario: 'rate-limited', above: 0 },
+  'Age of the newest event': { scenario: 'log-lag', above: 15 },
+  'Change in an hour': { scenario: 'everything', above: 0 },
+  Size: { scenario: 'dlq-growth', above: 0 },
+  Waitlists: { scenario: 'flow-control-pileup', above: 0 },
+  'Ended messages': { scenario: 'everything', above: 0 },
+  'Delivered by destination': { scenario: 'everything', above: 0 },
+  'Dead letters': { scenario: 'everything', above: 0 },
+  Filters: { scenario: 'everything', above: 0 },
+  'Dead letters by host': { scenario: 'everything', above: 0 },
+  'Retention used': { scenario: 'everything', above: 0 },
+  Notifications: { scenario: 'everything', above: 0 },
+  Alerts: { scenario: 'everything', above: 0 },
+  'Failure callbacks by state': { scenario: 'stuck-callback', above: 0 },
+  // Time runs ahead of Prometheus where callbacks are stuck: ages are below zero.
+  'Longest in progress': { scenario: 'stuck-callback', above: Number.NEGATIVE_INFINITY },
+  'Oldest unresolved cancel': { scenario: 'unresolved', above: Number.NEGATIVE_INFINITY },
+  'Stuck callbacks': { scenario: 'unresolved', above: 0 },
+  'Suspected stuck': { scenario: 'unresolved', above: 0 },
+  Candidates: { scenario: 'stuck-callback', above: 0 },
+  'Actions by outcome': { scenario: 'stuck-callback', above: 0 },
+  'Skipped, by reason': { scenario: 'stuck-callback', above: -1 },
+  'Cancels left': { scenario: 'stuck-callback', above: 0 },
+  'Breakers and pauses': { scenario: 'stuck-callback', above: -1 },
+};
+
+interface Panel {
+  readonly title: string;
+  readonly type: string;
+  readonly targets?: readonly { readonly refId: string; readonly expr: string }[];
+  readonly panels?: readonly Panel[];
+}
+
+interface Dashboard {
+  readonly panels: readonly Panel[];
+  readonly annotations: { readonly list: readonly { readonly name: string; readonly expr: string }[] };
+  readonly templating: { readonly list: readonly { readonly query: string | { readonly query: string } }[] };
+}
+
+const read = (name: string) => JSON.parse(readFileSync(`dashboards/${name}.json`, 'utf8')) as Dashboard;
+
+/** As Grafana would ask, but for the hours that a test has no time for. */
+const inJob = (expr: string, job: string) =>
+  expr
+    .replaceAll('$__rate_interval', '30s')
+    .replaceAll('$__range', '5m')
+    .replaceAll(':1h]', ':15s]')
+    .replace(/offset (1h|24h)/g, 'offset 15s')
+    .replaceAll('$job', job)
+    .replaceAll(/\$(instance|account)\b/g, '.+');
+
+const queriesOf = ({ panels }: Dashboard) =>
+  panels
+    .flatMap(panel => [panel, ...(panel.panels ?? [])])
+    .flatMap(({ title, targets = [] }) =>
+      targets.map(({ refId, expr }) => {
+        const { scenario, above } = SHOWN[title] ?? { scenario: 'everything', above: Number.NEGATIVE_INFINITY };
+        return { name: `${title} ${refId} in ${scenario}`, expr: inJob(expr, scenario), above };
+      }),
+    );
+
+async function shows(prometheus: Prometheus, expr: string, above: number): Promise<boolean> {
+  const series = await prometheus.query(expr);
+  return series.some(({ value }) => Number.isFinite(value) && value > above);
+}
+
+async function labelValues(prometheus: Prometheus, query: string, job: string): Promise<unknown> {
+  const [, selector = '', label = ''] = /^label_values\((.*), (\w+)\)$/.exec(query) ?? [];
+  return prometheus.get(`/api/v1/label/${label}/values?${new URLSearchParams({ 'match[]': inJob(selector, job) })}`);
+}
+
+describe.skipIf(!requireProgram('prometheus'))('dashboards and rules in a real Prometheus', () => {
+  it('every panel has data in the scenario that it is for, and every rule can be evaluated', async () => {
+    // Prometheus first: a scenario is scraped from when it starts, however long the others take to start.
+    const folder = newFolder();
+    const targetsOf = (job: string) => join(folder, `${job}.json`);
+    const prometheus = await startPrometheus({
+      scrapeConfigs: Object.keys(SCENARIOS).map(job => ({
+        job_name: job,
+        // As long as a scrape may take, too: a busy machine misses those of a second.
+        scrape_interval: '5s',
+        file_sd_configs: [{ files: [targetsOf(job)], refresh_interval: '1s' }],
+      })),
+      config: { rule_files: ['recording', 'alerting'].map(name => resolve(`dashboards/rules/${name}.yaml`)) },
+    });
+    afterThisTest(() => prometheus.stop());
+    await Promise.all(
+      Object.entries(SCENARIOS).map(async ([job, start]) => {
+        const target = await start();
+        writeFileSync(`${targetsOf(job)}.new`, JSON.stringify([{ targets: [target] }]));
+        renameSync(`${targetsOf(job)}.new`, targetsOf(job));
+      }),
+    );
+
+    const dashboards = ['overview', 'dlq', 'agent'].map(read);
+    let missing = dashboards.flatMap(queriesOf);
+    expect(missing.length).toBeGreaterThan(70);
+    // Panels are seen one by one: what one needs may be over when another has it.
+    await eventually(async () => {
+      const seen = await Promise.all(missing.map(({ expr, above }) => shows(prometheus, expr, above)));
+      missing = missing.filter((_, index) => !seen[index]);
+      expect(missing.map(({ name }) => name)).toEqual([]);
+    }, 15_000);
+
+    for (const { annotations, templating } of dashboards) {
+      for (const { expr } of annotations.list) await prometheus.query(inJob(expr, 'everything'));
+      const [, job, instance, account] = templating.list.map(({ query }) =>
+        typeof query === 'string' ? query : query.query,
+      );
+      expect(await labelValues(prometheus, job ?? '', '')).toEqual(Object.keys(SCENARIOS).sort());
+      expect(await labelValues(prometheus, instance ?? '', 'everything')).toHaveLength(1);
+      expect(await labelValues(prometheus, account ?? '', 'everything')).toEqual(['a']);
+    }
+
+    const { groups } = (await prometheus.get('/api/v1/rules')) as {
+      groups: { rules: { name: string; health: string; lastError?: string }[] }[];
+    };
+    const rules = groups.flatMap(({ rules }) => rules);
+    expect(rules.filter(({ health }) => health !== 'ok')).toEqual([]);
+    expect(rules.map(({ name }) => name).sort()).toEqual(
+      [
+        ...records.map(({ record }) => record),
+        ...alertGroups.flatMap(({ alerts }) => alerts.map(({ name }) => name)),
+      ].sort(),
+    );
+  });
+});
