@@ -30,6 +30,9 @@ const { values } = parseArgs({
   },
 });
 
+/** Pixels. */
+const FIRST_SCREEN = 800;
+
 /** The overview also as wide as a wall; a dashboard with collapsed rows also with all of them open. */
 async function picturesOf(folder: string): Promise<Picture[]> {
   const names = (await readdir(folder)).filter(name => name.endsWith('.json')).map(name => name.slice(0, -5));
@@ -40,7 +43,10 @@ async function picturesOf(folder: string): Promise<Picture[]> {
     for (const theme of ['light', 'dark'] as const) {
       const base = { dashboard, theme, width: 1280, all: false };
       pictures.push({ ...base, name: `${dashboard}-${theme}` });
-      if (dashboard === 'overview') pictures.push({ ...base, width: 1920, name: `${dashboard}-${theme}-1920` });
+      if (dashboard === 'overview') {
+        pictures.push({ ...base, width: 1920, name: `${dashboard}-${theme}-1920` });
+        pictures.push({ ...base, height: FIRST_SCREEN, name: `${dashboard}-${theme}-first-screen` });
+      }
       if (collapses && theme === 'light') pictures.push({ ...base, all: true, name: `${dashboard}-${theme}-all` });
     }
   }

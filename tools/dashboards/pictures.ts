@@ -15,6 +15,8 @@ export interface Picture {
   readonly dashboard: string;
   readonly theme: 'light' | 'dark';
   readonly width: number;
+  /** Only so much of it, from the top. */
+  readonly height?: number;
   /** Collapsed rows are open. */
   readonly all: boolean;
   /** Values of variables, such as `account=orders`. */
@@ -121,10 +123,9 @@ async function draw(browser: Browser, url: string, picture: Picture, options: Dr
   for (const each of vars) query.append('var', each);
   await page.goto(`${url}?${query}`);
   const panels = await settled(page);
-  const [png, warnings] = [
-    await page.locator('#root').screenshot({ animations: 'disabled' }),
-    await page.evaluate(() => (window as unknown as { allWarnings(): string[] }).allWarnings()),
-  ];
+  const warnings = await page.evaluate(() => (window as unknown as { allWarnings(): string[] }).allWarnings());
+  const clip = picture.height === undefined ? {} : { clip: { x: 0, y: 0, width, height: picture.height } };
+  const png = await page.screenshot({ animations: 'disabled', fullPage: true, ...clip });
   await page.close();
   const small = smaller(png);
   await writeFile(join(out, `${picture.name}.png`), small);
