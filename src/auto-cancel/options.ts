@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { CronText, TimeZone } from '../kit/cron.ts';
+import { cronWindow, moment } from '../kit/cron.ts';
 import { Duration, DurationOrZero } from '../kit/duration.ts';
 import { conditions, NO_MATCH } from './conditions.ts';
 import { stuckWhen } from './stuck-when.ts';
@@ -16,22 +16,6 @@ const end = z.union(
   [z.iso.date().transform(day => Date.parse(day) + 86_400_000), MOMENT.transform(text => Date.parse(text))],
   { error: "must be a day such as 2027-06-30 or a time such as '2027-06-30T18:00:00Z'" },
 );
-
-const moment = z
-  .string()
-  .refine(text => MOMENT.safeParse(text).success, {
-    error: "must be a time with its zone such as '2026-12-20T00:00:00Z'",
-    abort: true,
-  })
-  .transform(text => Date.parse(text));
-
-const allowed = z.strictObject({
-  cron: CronText.describe(
-    "When the window opens, as five cron fields: minute, hour, day of month, month, day of week: `'0 8 * * 1-5'`.",
-  ),
-  for: Duration.describe('How long the window stays open.'),
-  tz: TimeZone.describe('IANA time zone of `cron`.'),
-});
 
 const denied = z
   .strictObject({
@@ -88,7 +72,7 @@ const actingRule = z.strictObject({
   windows: z
     .strictObject({
       allow: z
-        .array(allowed)
+        .array(cronWindow)
         .max(100)
         .default([])
         .describe('The rule cancels only while one of these windows is open. Default: always.'),

@@ -1,5 +1,6 @@
 import { Cron } from 'croner';
 import { z } from 'zod';
+import { Duration } from './duration.ts';
 
 /** A cron expression of five fields. Without a function it starts no timer. */
 const parseCron = (cron: string, tz: string) => new Cron(cron, { mode: '5-part', timezone: tz });
@@ -40,6 +41,33 @@ export const TimeZone = z
   .string()
   .refine(isTimeZone, { error: 'must be a time zone such as Europe/Amsterdam' })
   .default('UTC');
+
+/** A window that opens whenever its cron expression is due by the clocks of `tz`, for `for` milliseconds. */
+export const cronWindow = z.strictObject({
+  cron: CronText.describe(
+    "When the window opens, as five cron fields: minute, hour, day of month, month, day of week: `'0 8 * * 1-5'`.",
+  ),
+  for: Duration.describe('How long the window stays open.'),
+  tz: TimeZone.describe('IANA time zone of `cron`.'),
+});
+
+export type CronWindow = z.output<typeof cronWindow>;
+
+/** Whether it is open at `at`. It opens at a moment and lasts real time, whatever the clocks do meanwhile. */
+export function isOpen({ cron, tz, for: length }: CronWindow, at: number): boolean {
+  return (nextDue(cron, tz, at - length) ?? Infinity) <= at;
+}
+
+const MOMENT = z.iso.datetime({ offset: true });
+
+/** A time as configuration value, in milliseconds since the Unix epoch. */
+export const moment = z
+  .string()
+  .refine(text => MOMENT.safeParse(text).success, {
+    error: "must be a time with its zone such as '2026-12-20T00:00:00Z'",
+    abort: true,
+  })
+  .transform(text => Date.parse(text));
 
 /** One time that a cron expression names. Milliseconds since the Unix epoch. */
 export interface Occurrence {

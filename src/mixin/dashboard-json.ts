@@ -106,7 +106,7 @@ const annotations = [
   annotation(
     'Alerts',
     'red',
-    'count by (alertname, severity) (ALERTS{alertname=~"Delivery.*", alertstate="firing", job=~"$job|", account=~"$account|"})',
+    'count by (alertname, severity) (ALERTS{alertname=~"Delivery.*", alertstate="firing", severity=~"critical|warning", job=~"$job|", account=~"$account|"})',
     '{{severity}}: {{alertname}}',
   ),
   annotation(

@@ -112,6 +112,7 @@ const time = ({ places, expected }: Settings): readonly PanelSpec[] => [
     description:
       'How long does delivery take from when a message is due, retries included? Dots are messages with a trace.',
     unit: 'seconds',
+    height: 10,
     queries: each('{{le}}', rise(timeToDeliver, '$__rate_interval', { keep: ['le'], suffix: '_bucket' })),
     links: [TRACES],
     noValue: 'no message was delivered',
@@ -119,6 +120,7 @@ const time = ({ places, expected }: Settings): readonly PanelSpec[] => [
   {
     title: 'Not on time',
     description: `Which share of the messages of the 30 minutes before did not end when they were to, by default ${formatDuration(expected.onTimeWithin)} after they were due? Counted when that time is over, so that messages which hang show, too. ${PER_TEN} Lines: what the objective allows, and 14.4 times that.`,
+    height: 10,
     unit: 'share',
     queries: each(
       ACCOUNT_LEGEND,

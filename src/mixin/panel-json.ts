@@ -55,7 +55,6 @@ function graph({ kind, queries, unit = 'count', thresholds, noValue, hasManyLine
           showPoints: 'auto',
           pointSize: 4,
           spanNulls: false,
-          axisLabel: UNITS[unit].axis ?? '',
           axisSoftMin: 0,
           axisSoftMax: UNITS[unit].scale,
           stacking: { mode: isStack ? 'normal' : 'none', group: 'A' },

@@ -20,23 +20,23 @@ export type Unit =
 interface Format {
   /** Grafana's identifier. */
   readonly unit: string;
-  readonly decimals: number;
+  /** Default: as many as the number needs. */
+  readonly decimals?: number;
   readonly scale: number;
-  readonly axis?: string;
 }
 
 /**
  * How a number is written. `scale`: the least that the axis of a graph shows, so that nothing at all is a line at the bottom
- * and not at half of 100. `axis`: what the axis says where the unit does not. Times that axes show are hours or seconds: Grafana's words for durations repeat on neighbouring ticks.
+ * and not at half of 100. Times that axes show are hours or seconds: Grafana's words for durations repeat on neighbouring ticks.
  */
 export const UNITS: Readonly<Record<Unit, Format>> = {
   count: { unit: 'locale', decimals: 0, scale: 5 },
   number: { unit: 'none', decimals: 1, scale: 2 },
-  'messages/s': { unit: 'suffix:/s', decimals: 2, scale: 0.05, axis: 'messages per second' },
-  'events/s': { unit: 'suffix:/s', decimals: 2, scale: 0.05, axis: 'events per second' },
-  'attempts/s': { unit: 'suffix:/s', decimals: 2, scale: 0.05, axis: 'attempts per second' },
-  'requests/s': { unit: 'reqps', decimals: 2, scale: 0.05 },
-  'rows/s': { unit: 'suffix:/s', decimals: 2, scale: 0.05, axis: 'rows and lists per second' },
+  'messages/s': { unit: 'suffix:/s', scale: 0.05 },
+  'events/s': { unit: 'suffix:/s', scale: 0.05 },
+  'attempts/s': { unit: 'suffix:/s', scale: 0.05 },
+  'requests/s': { unit: 'reqps', scale: 0.05 },
+  'rows/s': { unit: 'suffix:/s', scale: 0.05 },
   share: { unit: 'percentunit', decimals: 1, scale: 0.01 },
   seconds: { unit: 's', decimals: 1, scale: 1 },
   hours: { unit: 'suffix:h', decimals: 1, scale: 1 },
@@ -115,6 +115,8 @@ export interface Column {
   readonly words?: Words;
   /** A bar of the size: of the column's largest, or of `full`. */
   readonly bar?: { readonly full?: number };
+  /** Pixels. Default: what is left, shared with the others. */
+  readonly width?: number;
   readonly links?: readonly Link[];
 }
 

@@ -248,7 +248,8 @@ describe('failed workflow runs', () => {
   });
 
   test('leave the seeded messages as they were, whatever is done to them', () => {
-    const [one, other] = [frozen({ seed: 9 }), frozen({ seed: 9, scenario: 'stuck-callback' })];
+    // In both, messages fare as usual.
+    const [one, other] = [frozen({ seed: 9, scenario: 'outage' }), frozen({ seed: 9, scenario: 'stuck-callback' })];
     const messages = ({ state }: typeof one) => [
       state.dlqRows().filter(row => !row.workflowRunId),
       state.eventRows(),

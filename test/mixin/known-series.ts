@@ -36,7 +36,7 @@ const OF_ALERTS = ['alertname', 'severity', 'cluster', 'namespace', 'job', 'acco
 export const knownSeries: ReadonlyMap<string, readonly string[]> = new Map([
   ...ofAccounts.flatMap(family => seriesOf(family, ['account'])),
   ...[...source.families, alertingFamilies.notifications].flatMap(family => seriesOf(family, [])),
-  ['up', ['job', 'instance']],
+  ['up', ['job', 'instance', 'cluster', 'namespace']],
   ['ALERTS', [...OF_ALERTS, 'alertstate']],
   ['ALERTS_FOR_STATE', OF_ALERTS],
   ...records.map(

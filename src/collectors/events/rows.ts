@@ -87,8 +87,8 @@ export function restoreMemory(
         const message = parseId(id);
         const destination = isSameOption ? stored : NONE;
         const identity = identityOf(message, state, time);
-        const kept = own.length > 0 ? own : undefined;
-        return { identity, message, state, time, dueAt, destination, statusClass: 0, schedules: kept };
+        const schedules = own.length > 0 ? own : undefined;
+        return { identity, message, state, time, dueAt, destination, statusClass: 0, schedules };
       });
       chunks.push([Number(name), { events, last: events.reduce((last, { time }) => Math.max(last, time), 0) }]);
     } else if (kind === 'schedule') ofSchedules.set(name, value);

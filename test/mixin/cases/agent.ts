@@ -85,6 +85,7 @@ export const agentCases: readonly AlertCase[] = [
     says: '24 rows of dlq in a could not be parsed in the last 15 minutes. Its metrics are incomplete: missing entries do not count as removed, firing alerts keep firing, and auto-cancel cancels nothing.',
     below: { 'none lately': { [REJECTED]: flat(7) } },
     idle: { [REJECTED]: flat(7) },
+    exempt: { 'low traffic': 'one is enough' },
   },
   {
     alert: 'DeliveryAutoCancelBreakerOpen',

@@ -16,8 +16,8 @@ export const VARIANTS = {
   'target labels': 'labels that the scrape adds: one that all replicas share, one that differs between them',
   'rejected rows': 'rows can not be read, and what would end the alert may be among them',
   'blind hour': 'nothing can be read for an hour, then all that happened meanwhile comes at once',
-  'blind day': 'the same for a day',
-  'behind replica': 'one of two replicas is blind for a day and catches up; the other saw everything',
+  'blind day': 'the same for a day, or for some hours where windows are no longer',
+  'behind replica': 'one of two replicas is blind for as long and catches up; the other saw everything',
 } as const;
 export type Variant = keyof typeof VARIANTS;
 

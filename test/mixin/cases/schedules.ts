@@ -1,3 +1,35 @@
-import type { AlertCase } from './case.ts';
+import { type AlertCase, ago, flat, from } from './case.ts';
 
-export const scheduleCases: readonly AlertCase[] = [];
+const of = (name: string) => `delivery_schedule_${name}{schedule="nightly"}`;
+const [STARTED, DELIVERED] = [of('last_started_timestamp_seconds'), of('last_delivered_timestamp_seconds')];
+
+/** What is counted once is told whenever that is. */
+const told = {
+  'low traffic': 'one is enough',
+  'blind hour': 'told when found',
+  'blind day': 'told when found',
+  'behind replica': 'told when found',
+} as const;
+
+export const scheduleCases: readonly AlertCase[] = [
+  {
+    alert: 'DeliveryScheduleMissed',
+    labels: { schedule: 'nightly' },
+    fires: { [of('missed_total')]: from(30, 1), [STARTED]: flat(0) },
+    at: 30,
+    says: 'Starts of nightly in a that were expected in the last hour, or in the last day and not made up for, and did not happen: 1.',
+    below: { 'none lately': { [of('missed_total')]: flat(7), [STARTED]: flat(0) } },
+    idle: { [of('missed_total')]: flat(0), [STARTED]: ago(60) },
+    exempt: told,
+  },
+  {
+    alert: 'DeliveryScheduleLate',
+    labels: { schedule: 'nightly' },
+    fires: { [of('late_total')]: from(30, 1), [DELIVERED]: flat(0) },
+    at: 30,
+    says: 'Starts of nightly in a in the last hour, or in the last day and not made up for, that were not delivered in time: 1.',
+    below: { 'none lately': { [of('late_total')]: flat(7), [DELIVERED]: flat(0) } },
+    idle: { [of('late_total')]: flat(0), [DELIVERED]: ago(60) },
+    exempt: told,
+  },
+];

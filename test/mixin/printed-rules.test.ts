@@ -1,0 +1,72 @@
+import { execFileSync } from 'node:child_process';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { parse } from 'yaml';
+import { runCli } from '../support/cli.ts';
+import { newFolder } from '../support/folder.ts';
+import { requireProgram } from '../support/prometheus.ts';
+
+interface RuleGroup {
+  readonly name: string;
+  readonly interval?: string;
+  readonly rules: readonly {
+    readonly alert?: string;
+    readonly record?: string;
+    readonly expr: string;
+    readonly annotations?: Readonly<Record<string, string>>;
+  }[];
+}
+const groupsIn = (text: string) => (parse(text) as { groups: RuleGroup[] }).groups;
+const rulesIn = (text: string) => groupsIn(text).flatMap(({ rules }) => rules);
+
+const config = {
+  accounts: [{ name: 'a', baseUrl: 'https://delivery.example.com', token: { env: 'TOKEN' } }],
+  objectives: { delivered: 0.95, onTime: 0.9, window: '7d' },
+  alerts: {
+    evaluateEvery: '20s',
+    rules: [{ name: 'Many', when: { above: { metric: 'delivery_dlq_messages', value: 5 } }, labels: { cluster: 'x' } }],
+  },
+};
+
+describe('rules print', () => {
+  it('prints what dashboards/rules has, without a configuration', async () => {
+    const { code, stdout } = await runCli(['rules', 'print']);
+    expect(code).toBe(0);
+    const files = ['recording', 'alerting'].map(name => readFileSync(`dashboards/rules/${name}.yaml`, 'utf8'));
+    expect(groupsIn(stdout)).toEqual(files.flatMap(groupsIn));
+  });
+
+  it('puts in the objectives, the configured alerts, the job and the places of links', async () => {
+    const file = join(newFolder(), 'config.yaml');
+    writeFileSync(file, JSON.stringify(config));
+    const places = ['--job', 'dw', '--runbooks', 'https://wiki.example/r/', '--grafana', 'https://g.example'];
+    const { code, stdout } = await runCli(['rules', 'print', '--config', file, ...places]);
+    expect(code).toBe(0);
+    expect(stdout).not.toContain('job="delivery-watch"');
+    const [first] = groupsIn(stdout);
+    expect(first).toMatchObject({ name: 'delivery-watch', interval: '20s' });
+    expect(first?.rules.at(-1)?.alert).toBe('Many');
+    // The alert has the rule's cluster, whatever the target's is.
+    expect(first?.rules.at(-1)?.expr).toContain('and on (namespace, job, account) (');
+    const rule = (name: string) => rulesIn(stdout).find(({ alert, record }) => alert === name || record === name);
+    expect(rule('DeliveryAgentDown')?.expr).toBe('absent(up{job="dw"} == 1)');
+    expect(rule('DeliveryBlind')?.annotations).toMatchObject({
+      runbook_url: 'https://wiki.example/r/DeliveryBlind.md',
+      dashboard_url: expect.stringMatching(/^https:\/\/g\.example\/d\//),
+    });
+    expect(rule('account:delivery_error_budget_delivered:ratio')?.expr).toMatch(/ \* 0 \+ 0\.95\)$/);
+    expect(rule('account:delivery_error_budget_on_time:ratio')?.expr).toMatch(/ \* 0 \+ 0\.9\)$/);
+    expect(rule('account:delivery_objective_window_seconds:max')?.expr).toMatch(/ \* 0 \+ 604800$/);
+    const records = rulesIn(stdout).flatMap(({ record }) => record ?? []);
+    expect(records.length).toBe(new Set(records).size);
+    if (!requireProgram('promtool')) return;
+    writeFileSync(`${file}.rules`, stdout);
+    expect(execFileSync('promtool', ['check', 'rules', `${file}.rules`], { encoding: 'utf8' })).toContain('SUCCESS');
+  });
+
+  it.each(['ftp://x', 'wiki', 'https://x/{{ .Labels }}', 'https://x/?a=b'])('refuses the link %s', async link => {
+    const { code, stderr } = await runCli(['rules', 'print', '--runbooks', link]);
+    expect([code, stderr]).toEqual([2, expect.stringContaining('must be an http or https address')]);
+  });
+});

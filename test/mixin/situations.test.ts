@@ -1,0 +1,207 @@
+import { describe, expect, it } from 'vitest';
+import { requireProgram } from '../support/prometheus.ts';
+import { flat, type Input, rising, type Values } from './cases/case.ts';
+import { allRounds, course, health } from './course.ts';
+import { asJobs, fires, isQuiet, neverFired, type RuleTest, replica, testRules } from './promtool.ts';
+
+/** Situations of deliveries that rules must tell, or must not, beyond what every alert is tried with. */
+
+const HOUR = 60;
+const DAY = 24 * HOUR;
+const [FAST, SLOW] = ['DeliveryErrorBudgetFastBurn', 'DeliveryErrorBudgetSlowBurn'];
+const [LATE_FAST, LATE_SLOW] = ['DeliveryOnTimeBudgetFastBurn', 'DeliveryOnTimeBudgetSlowBurn'];
+const ALERTS = [
+  FAST,
+  SLOW,
+  LATE_FAST,
+  LATE_SLOW,
+  'DeliveryDlqArrivalRatioHigh',
+  'DeliveryRateLimited',
+  'DeliveryStalled',
+];
+
+const well = health(allRounds.filter(({ collector }) => collector === 'events'));
+const FAILED = 'delivery_messages_finished_total{outcome="failed"}';
+const DELIVERED = 'delivery_messages_finished_total{outcome="delivered"}';
+const OVERDUE = 'delivery_messages_overdue_total';
+const messages = (failed: Values, delivered: Values, overdue: Values = flat(0)): Input => ({
+  ...well,
+  [FAILED]: failed,
+  [DELIVERED]: delivered,
+  [OVERDUE]: overdue,
+});
+const hourly =
+  (count: number): Values =>
+  minute =>
+    Math.floor((minute * count) / HOUR);
+
+const quiet = (minute: number, ...alerts: readonly string[]) => alerts.map(alert => neverFired(alert, minute));
+
+const objective = (delivered: number, days = 30): Input => ({
+  'delivery_objective_ratio{objective="delivered"}': flat(delivered),
+  delivery_objective_window_seconds: flat(days * 86_400),
+});
+const withoutObjectives = Object.fromEntries(Object.entries(well).filter(([name]) => !/objective/.test(name)));
+
+const rates: readonly RuleTest[] = [
+  {
+    name: '18 messages an hour, and all fail',
+    input: replica(messages(hourly(18), flat(0))),
+    minutes: 2 * HOUR,
+    queries: [fires(FAST, HOUR), fires(FAST, 2 * HOUR)],
+  },
+  {
+    name: '8 messages an hour, and all fail',
+    input: replica(messages(hourly(8), flat(0))),
+    minutes: 4 * HOUR,
+    queries: [fires(FAST, 2 * HOUR), fires(FAST, 4 * HOUR)],
+  },
+  {
+    name: 'one message an hour, and all fail',
+    input: replica(messages(hourly(1), flat(0))),
+    minutes: DAY,
+    step: 4,
+    queries: [...quiet(9 * HOUR, FAST, SLOW), fires(SLOW, 12 * HOUR), fires(SLOW, DAY)],
+  },
+  {
+    name: '4.9 % fail for a day',
+    input: replica(messages(rising(49), rising(951))),
+    minutes: DAY,
+    step: 4,
+    queries: [...quiet(DAY, FAST, LATE_FAST, LATE_SLOW), fires(SLOW, HOUR), fires(SLOW, DAY)],
+  },
+  {
+    name: 'half of all messages hang for hours',
+    input: replica(messages(flat(0), rising(5), rising(5))),
+    minutes: 4 * HOUR,
+    queries: [...quiet(4 * HOUR, FAST, SLOW, 'DeliveryStalled'), fires(LATE_FAST, HOUR), fires(LATE_FAST, 4 * HOUR)],
+  },
+  {
+    name: 'all messages hang',
+    input: replica({ ...messages(flat(0), flat(0), rising(1)), delivery_messages_in_flight: rising(1) }),
+    minutes: 2 * HOUR,
+    queries: [fires(LATE_FAST, HOUR), fires('DeliveryStalled', HOUR)],
+  },
+  {
+    name: 'all messages hang, and no more are published',
+    input: replica({ ...messages(flat(0), flat(0), rising(1, 30)), delivery_messages_in_flight: rising(1, 30) }),
+    minutes: 4 * HOUR,
+    queries: [fires('DeliveryStalled', 4 * HOUR)],
+  },
+  {
+    name: '40 fail within three minutes, and then none',
+    input: replica(messages(m => Math.min(40, 14 * Math.max(0, m - HOUR)), rising(20))),
+    minutes: 3 * HOUR,
+    queries: [
+      ...quiet(3 * HOUR, FAST),
+      fires('DeliveryDlqArrivalRatioHigh', HOUR + 8),
+      isQuiet('DeliveryDlqArrivalRatioHigh', 2 * HOUR),
+    ],
+  },
+];
+
+const objectives: readonly RuleTest[] = [
+  {
+    name: 'an account that is satisfied with 90 %, of which 12 % fail',
+    input: replica({ ...messages(rising(12), rising(88)), ...objective(0.9) }),
+    minutes: 2 * HOUR,
+    queries: [...quiet(2 * HOUR, FAST), fires(SLOW, HOUR)],
+  },
+  {
+    name: 'an account that is satisfied with 90 %, of which all fail',
+    input: replica({ ...messages(rising(12), flat(0)), ...objective(0.9) }),
+    minutes: HOUR,
+    queries: [fires(FAST, HOUR)],
+  },
+  {
+    name: 'an account that wants 99.9 %, of which 2 % fail',
+    input: replica({ ...messages(rising(2), rising(98)), ...objective(0.999) }),
+    minutes: HOUR,
+    queries: [fires(FAST, HOUR)],
+  },
+  {
+    name: 'an objective of seven days, and 4 % fail',
+    input: replica({ ...messages(rising(4), rising(96)), ...objective(0.99, 7) }),
+    minutes: HOUR,
+    queries: [fires(FAST, HOUR)],
+  },
+  {
+    name: 'an agent that does not tell objectives',
+    input: replica({ ...withoutObjectives, [FAILED]: rising(3), [DELIVERED]: rising(17) }),
+    minutes: HOUR,
+    queries: [fires(FAST, HOUR)],
+  },
+];
+
+/** Nothing from one minute on, until another. */
+const away = (input: Input, gone: number, back: number): Input =>
+  Object.fromEntries(
+    Object.entries(input).map(([series, values]) => [
+      series,
+      minute => {
+        if (minute < gone || minute > back) return values(minute);
+        if (minute < back) return undefined;
+        // The first scrape is before the first round.
+        if (/data_timestamp/.test(series)) return undefined;
+        return /_total/.test(series) ? values(gone) : values(minute);
+      },
+    ]),
+  );
+
+const none = messages(flat(0), rising(2));
+const ill = messages(rising(20), rising(20));
+const replicas: readonly RuleTest[] = [
+  {
+    name: 'an agent that was down for a day, and catches up with failures of that day',
+    input: replica(away(course(none, [2 * HOUR, ill], [4 * HOUR, none]), HOUR, DAY)),
+    minutes: DAY + 4 * HOUR,
+    step: 4,
+    queries: quiet(DAY + 4 * HOUR, FAST, SLOW, 'DeliveryDlqArrivalRatioHigh'),
+  },
+  {
+    name: 'one of two agents was down for a day; the other saw everything',
+    input: {
+      ...replica(away(course(none, [2 * HOUR, ill], [4 * HOUR, none]), HOUR, DAY)),
+      ...replica(course(none, [2 * HOUR, ill], [4 * HOUR, none]), 'two'),
+    },
+    minutes: DAY + 2 * HOUR,
+    step: 4,
+    queries: [fires(FAST, 4 * HOUR), isQuiet(FAST, 8 * HOUR), isQuiet(FAST, DAY + 60), isQuiet(FAST, DAY + 120)],
+  },
+  {
+    name: 'the agent’s pod is replaced by one of another name while messages begin to fail',
+    input: {
+      ...replica(
+        Object.fromEntries(
+          Object.entries(course(none, [2 * HOUR, ill])).map(([s, v]) => [s, m => (m < 122 ? v(m) : undefined)]),
+        ),
+      ),
+      ...replica(
+        Object.fromEntries(
+          Object.entries(course(none, [2 * HOUR, ill])).map(([s, v]) => [s, m => (m < 124 ? undefined : v(m))]),
+        ),
+        'two',
+      ),
+    },
+    minutes: 4 * HOUR,
+    queries: [fires(FAST, 130), fires(FAST, 3 * HOUR), fires(FAST, 4 * HOUR)],
+  },
+  {
+    name: '40 % of the requests of one of two replicas are refused, and it sends few',
+    input: {
+      ...replica({
+        'delivery_watch_api_requests_total{endpoint="dlq",outcome="rate_limited"}': rising(4),
+        'delivery_watch_api_requests_total{endpoint="dlq",outcome="ok"}': rising(6),
+      }),
+      ...replica({ 'delivery_watch_api_requests_total{endpoint="dlq",outcome="ok"}': rising(100) }, 'two'),
+    },
+    minutes: HOUR,
+    queries: [fires('DeliveryRateLimited', HOUR)],
+  },
+];
+
+describe.skipIf(!requireProgram('promtool'))('situations, by promtool test rules', () => {
+  it.each(Object.entries({ rates, objectives, replicas }))('%s', (_, tests) => {
+    expect(testRules([...ALERTS], asJobs(tests))).toBe('');
+  });
+});
