@@ -1,20 +1,20 @@
-import { highestOf, lowestOf, series } from '../alerts/promql.ts';
+import { highestOf, lowestOf } from '../alerts/promql.ts';
 import { seriesDropped } from '../collectors/cap.ts';
+import { dlq } from '../collectors/dlq/dlq.ts';
 import { events } from '../collectors/events/events.ts';
-import { alertingFamilies } from '../metrics/alerting.ts';
 import { ownFamilies } from '../metrics/own.ts';
 import { ofRow, ofSeries } from './dashboard-links.ts';
 import { blind } from './first-screen.ts';
 import { SUCCEEDED } from './palette.ts';
 import { each, one, type PanelSpec, type RowSpec, type Settings } from './panel.ts';
-import { ACCOUNT_LEGEND, age, chosen, flow, highestTen, least, level, lowestTen, ofAgent } from './queries.ts';
+import { processRows } from './process-rows.ts';
+import { ACCOUNT_LEGEND, age, chosen, flow, highestTen, least, level, lowestTen, ofAgent, PER_TEN } from './queries.ts';
 
 const own = ownFamilies;
 const { newest, gaps, late, duplicates, untracked } = events.families;
 const ROUND = `${ACCOUNT_LEGEND} {{collector}} {{round}}`;
 const round = ['collector', 'round'] as const;
 const account = { keep: ['account'] } as const;
-const PER_TEN = 'The ten with the highest peak.';
 const rate = (selector: string) => `rate(${selector}[$__rate_interval])`;
 
 const stats: readonly PanelSpec[] = [
@@ -59,8 +59,8 @@ const stats: readonly PanelSpec[] = [
   },
   {
     kind: 'stat',
-    title: 'Config loaded',
-    description: 'How long ago was the configuration loaded that has been in use longest?',
+    title: 'Config age',
+    description: 'For how long has the oldest configuration been in use?',
     unit: 'seconds',
     queries: one(`time() - min(${ofAgent('delivery_watch_config_last_reload_success_timestamp_seconds')})`),
     noValue: 'unknown',
@@ -105,7 +105,7 @@ const freshness = ({ places }: Settings): readonly PanelSpec[] => [
     kind: 'stack',
     title: 'Unreadable rows and lists',
     description: 'How many rows or lists could the agent not parse? Should be none.',
-    unit: '/s',
+    unit: 'rows/s',
     queries: [
       { legend: '{{collector}} rows', expr: flow(own.rowsRejected, { keep: ['collector'] }) },
       { legend: '{{collector}} lists', expr: flow(own.listsMissing, { keep: ['collector'] }) },
@@ -190,13 +190,12 @@ const eventLog = ({ places }: Settings): readonly PanelSpec[] => [
     hasManyLines: true,
     links: ofSeries(places, ['agent', 'overview']),
     noValue: 'no event was ever read',
-    width: 24,
   },
   {
     kind: 'stack',
     title: 'Log anomalies',
     description: 'Were events late, listed twice, or missing?',
-    unit: '/s',
+    unit: 'events/s',
     queries: [
       { legend: 'late', expr: flow(late) },
       { legend: 'listed twice', expr: flow(duplicates) },
@@ -210,90 +209,13 @@ const eventLog = ({ places }: Settings): readonly PanelSpec[] => [
     unit: 'messages/s',
     queries: each('{{reason}}', flow(untracked, { keep: ['reason'] })),
   },
-];
-
-const alerting: readonly PanelSpec[] = [
-  {
-    title: 'Alerts',
-    description: 'Which alerts of the agent are pending or firing? Needs alerts.enabled.',
-    queries: each('{{alert}} {{state}}', highestTen(level(alertingFamilies.alerts, { keep: ['alert', 'state'] }))),
-    hasManyLines: true,
-    noValue: 'alerts.enabled is false',
-  },
   {
     kind: 'stack',
-    title: 'Notifications',
-    description:
-      'How many notifications were delivered in each interval? failed: retried; dropped: not retried. Needs alerts.enabled and a notifier.',
-    queries: each(
-      '{{notifier}} {{outcome}}',
-      highestTen(
-        `sum by (notifier, outcome) (increase(${series(alertingFamilies.notifications, { job: /$job/, instance: /$instance/ })}[$__rate_interval]))`,
-      ),
-    ),
+    title: 'Dead letters found late',
+    description: `How many messages did only a complete walk of the dead-letter queue find? Should be none: the service listed them too late for reads of new entries. ${PER_TEN}`,
+    unit: 'messages/s',
+    queries: each(ACCOUNT_LEGEND, highestTen(flow(dlq.families.foundByRescan, account))),
     hasManyLines: true,
-    noValue: 'alerts.enabled is false, or there is no notifier',
-  },
-];
-
-const processes: readonly PanelSpec[] = [
-  {
-    title: 'Memory',
-    description: `How much memory do agents use? ${PER_TEN}`,
-    unit: 'bytes',
-    queries: each('{{instance}}', highestTen(ofAgent('process_resident_memory_bytes'))),
-    hasManyLines: true,
-  },
-  {
-    title: 'Heap',
-    description: `How much of it is the heap of JavaScript? ${PER_TEN}`,
-    unit: 'bytes',
-    queries: each('{{instance}}', highestTen(ofAgent('nodejs_heap_size_used_bytes'))),
-    hasManyLines: true,
-  },
-  {
-    title: 'CPU',
-    description: `How much CPU do agents use? 100 % is one core. ${PER_TEN}`,
-    unit: 'share',
-    queries: each('{{instance}}', highestTen(rate(ofAgent('process_cpu_seconds_total')))),
-    hasManyLines: true,
-  },
-  {
-    title: 'Event-loop delay, p99',
-    description: `How long is the event loop blocked? ${PER_TEN}`,
-    unit: 'seconds',
-    queries: each('{{instance}}', highestTen(ofAgent('nodejs_eventloop_lag_p99_seconds'))),
-    hasManyLines: true,
-  },
-  {
-    title: 'Garbage collection',
-    description: `Which share of time does garbage collection take? ${PER_TEN}`,
-    unit: 'share',
-    queries: each(
-      '{{instance}}',
-      highestTen(`sum without (kind) (${rate(ofAgent('nodejs_gc_duration_seconds', {}, '_sum'))})`),
-    ),
-    hasManyLines: true,
-  },
-  {
-    kind: 'table',
-    title: 'Versions',
-    description: 'Which versions run, and for how long at most?',
-    labels: { instance: 'Instance', version: 'Version', node_version: 'Node.js' },
-    columns: [
-      {
-        title: 'Up for',
-        unit: 'seconds',
-        expr: `max by (instance, version, node_version) (${ofAgent('delivery_watch_build_info')} * on (job, instance) group_left () (time() - ${ofAgent('process_start_time_seconds')}))`,
-      },
-      {
-        title: 'Starts (24 h)',
-        expr: `max by (instance, version, node_version) (${ofAgent('delivery_watch_build_info')} * on (job, instance) group_left () (1 + changes(${ofAgent('process_start_time_seconds')}[24h])))`,
-        thresholds: { warning: 3, critical: 10, calm: 'text' },
-      },
-    ],
-    sortBy: ['Starts (24 h)'],
-    noValue: 'no agent is scraped',
   },
 ];
 
@@ -303,6 +225,5 @@ export const agentDashboard = (settings: Settings): readonly RowSpec[] => [
   { title: 'Freshness and completeness', panels: freshness(settings) },
   { title: 'API requests', panels: api(settings) },
   { title: 'The event log', isCollapsed: true, panels: eventLog(settings) },
-  { title: 'The agent’s own alerts', isCollapsed: true, panels: alerting },
-  { title: 'The process', isCollapsed: true, panels: processes },
+  ...processRows,
 ];

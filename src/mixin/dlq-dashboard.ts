@@ -1,21 +1,21 @@
-import { highestOf, lowestOf } from '../alerts/promql.ts';
+import { highestOf } from '../alerts/promql.ts';
 import { dlq } from '../collectors/dlq/dlq.ts';
-import { autoCancelFamilies } from '../metrics/auto-cancel.ts';
+import type { Family } from '../metrics/family.ts';
 import { ownFamilies } from '../metrics/own.ts';
+import { callbackRows } from './callback-rows.ts';
 import { ofRow, ofSeries } from './dashboard-links.ts';
 import { retentionUsed } from './first-screen.ts';
-import { STOPPED } from './palette.ts';
 import { each, one, type PanelSpec, type RowSpec, type Settings } from './panel.ts';
 import {
   ACCOUNT_LEGEND,
   age,
   change,
   chosen,
-  flow,
   highestTen,
   inHours,
   level,
   lowestTen,
+  PER_TEN,
   rise,
   worst,
 } from './queries.ts';
@@ -25,25 +25,22 @@ const {
   newest,
   oldestEntered,
   urlHost,
+  route,
   responseStatus,
+  groupMessages,
+  groupsNew,
+  groupsReturned,
   filterMessages,
   filterOldestEntered,
-  callbacks,
   suspected,
-  oldestInProgress,
   entered,
   left,
-  foundByRescan,
 } = dlq.families;
-const { candidates, actions, skipped, breakerOpen, paused, oldestUnresolved, budgetRemaining, ruleBudgetRemaining } =
-  autoCancelFamilies;
 
 const account = { keep: ['account'] } as const;
 const perFilter = { keep: ['account', 'filter'] } as const;
-const RULE = `${ACCOUNT_LEGEND} {{rule}}`;
-const PER_TEN = 'The ten with the highest peak.';
 const retention = highestOf(chosen(ownFamilies.dlqRetention));
-const ROUGHLY_A_WALK = 'Counted at complete walks.';
+const AT_WALKS = 'Counted at complete walks.';
 
 const stats: readonly PanelSpec[] = [
   {
@@ -63,14 +60,14 @@ const stats: readonly PanelSpec[] = [
   {
     kind: 'stat',
     title: 'Left (24 h)',
-    description: `How many messages left the dead-letter queues in the last 24 hours: retried, removed, or expired? ${ROUGHLY_A_WALK}`,
+    description: `How many messages left the dead-letter queues in the last 24 hours: retried, removed, or expired? ${AT_WALKS}`,
     queries: one(rise(left, '24h')),
     noValue: 'unknown',
   },
   {
     kind: 'stat',
     title: 'Expired (24 h)',
-    description: `How many dead letters did the service delete unhandled, because their retention was over? ${ROUGHLY_A_WALK} Needs retention.dlq, or the record of a token reset.`,
+    description: `How many dead letters did the service delete unhandled, because their retention was over? ${AT_WALKS} Needs retention.dlq, or the record of a token reset.`,
     queries: one(rise(left, '24h', { where: { reason: 'expired' } })),
     thresholds: { warning: 1, critical: 1 },
     noValue: 'unknown',
@@ -83,7 +80,7 @@ const stats: readonly PanelSpec[] = [
     unit: 'share',
     queries: each(ACCOUNT_LEGEND, worst(retentionUsed)),
     thresholds: { warning: 0.6, critical: 0.8 },
-    noValue: 'none, or retention unknown',
+    noValue: 'none, or unknown',
   },
   {
     kind: 'stat',
@@ -113,20 +110,19 @@ const queue = ({ places }: Settings): readonly PanelSpec[] => [
     noValue: 'less than an hour of data',
   },
   {
-    title: 'Entered and left',
-    description: `Do more messages enter the queues than leave them? What left is counted at complete walks.`,
-    unit: 'messages/s',
+    title: 'Entered and left (1 h)',
+    description:
+      'Did more messages enter the queues than leave them, within the hour before? What left is counted at complete walks.',
     queries: [
-      { legend: 'entered', expr: flow(entered) },
-      { legend: 'left', expr: flow(left) },
+      { legend: 'entered', expr: rise(entered, '1h') },
+      { legend: 'left', expr: rise(left, '1h') },
     ],
   },
   {
     kind: 'stack',
-    title: 'Left, by reason',
-    description: `Were messages retried or removed, or did they expire? ${ROUGHLY_A_WALK}`,
-    unit: 'messages/s',
-    queries: each('{{reason}}', flow(left, { keep: ['reason'] })),
+    title: 'Left, by reason (1 h)',
+    description: `Were messages retried or removed, or did they expire, within the hour before? ${AT_WALKS}`,
+    queries: each('{{reason}}', rise(left, '1h', { keep: ['reason'] })),
   },
   {
     title: 'Oldest dead letter',
@@ -172,34 +168,85 @@ const queue = ({ places }: Settings): readonly PanelSpec[] => [
   },
 ];
 
-const contents = ({ places }: Settings): readonly PanelSpec[] => [
+/** The largest 50 of a breakdown. */
+const breakdown = <L extends string>(
+  { places }: Settings,
+  { title, description, name, noValue }: { title: string; description: string; name: string; noValue: string },
+  family: Family<L>,
+  label: L,
+): PanelSpec => ({
+  kind: 'table',
+  title,
+  description: `${description} The largest 50.`,
+  labels: { account: 'Account', [label]: name },
+  columns: [{ title: 'Messages', expr: `topk(50, ${level(family, { keep: ['account', label] })})`, bar: {} }],
+  sortBy: ['Messages'],
+  links: { Account: ofRow(places, ['dlq', 'overview']) },
+  noValue: `no dead letters, or ${noValue}`,
+});
+
+const contents = (settings: Settings): readonly PanelSpec[] => [
   {
     kind: 'table',
-    title: 'Dead letters by host',
-    description: 'Which destination hosts do dead letters have? The largest 50. Needs the breakdown urlHost.',
-    labels: { account: 'Account', url_host: 'Host' },
-    columns: [{ title: 'Messages', expr: `topk(50, ${level(urlHost, { keep: ['account', 'url_host'] })})`, bar: {} }],
-    sortBy: ['Messages'],
-    links: { Account: ofRow(places, ['dlq', 'overview']) },
-    noValue: 'no dead letters, or dlq.breakdowns lacks urlHost',
-  },
-  {
-    kind: 'table',
-    title: 'Dead letters by status',
+    title: 'Kinds of dead letters',
     description:
-      'Which status did destinations last return? 0: no response. The largest 50. Needs the breakdown responseStatus.',
-    labels: { account: 'Account', response_status: 'Status' },
+      'Which failures are the same? A kind is a host and route, a status, and a class of error; delivery-watch snapshot tells what each is. The largest 50. __other__: the sum of all smaller kinds.',
+    labels: { account: 'Account', group: 'Kind', url_host: 'Host', response_status: 'Status' },
     columns: [
       {
         title: 'Messages',
-        expr: `topk(50, ${level(responseStatus, { keep: ['account', 'response_status'] })})`,
+        expr: `topk(50, ${level(groupMessages, { keep: ['account', 'group', 'url_host', 'response_status'] })})`,
         bar: {},
       },
     ],
     sortBy: ['Messages'],
-    links: { Account: ofRow(places, ['dlq', 'overview']) },
-    noValue: 'no dead letters, or dlq.breakdowns lacks responseStatus',
+    links: { Account: ofRow(settings.places, ['dlq', 'overview']) },
+    noValue: 'no dead letters',
+    width: 16,
   },
+  {
+    kind: 'stack',
+    title: 'New kinds',
+    description: 'How many kinds of dead letters appeared for the first time, or again after a day or more?',
+    queries: [
+      { legend: 'new', expr: rise(groupsNew, '$__rate_interval') },
+      { legend: 'returned', expr: rise(groupsReturned, '$__rate_interval') },
+    ],
+    width: 8,
+  },
+  breakdown(
+    settings,
+    {
+      title: 'Dead letters by host',
+      description: 'Which destination hosts do dead letters have? Needs the breakdown urlHost.',
+      name: 'Host',
+      noValue: 'dlq.breakdowns lacks urlHost',
+    },
+    urlHost,
+    'url_host',
+  ),
+  breakdown(
+    settings,
+    {
+      title: 'Dead letters by route',
+      description: 'Which routes of destinations do dead letters have? Needs the breakdown route, and collect.routes.',
+      name: 'Route',
+      noValue: 'dlq.breakdowns lacks route',
+    },
+    route,
+    'route',
+  ),
+  breakdown(
+    settings,
+    {
+      title: 'Dead letters by status',
+      description: 'Which status did destinations last return? 0: no response. Needs the breakdown responseStatus.',
+      name: 'Status',
+      noValue: 'dlq.breakdowns lacks responseStatus',
+    },
+    responseStatus,
+    'response_status',
+  ),
   {
     kind: 'stack',
     title: 'Status over time',
@@ -208,104 +255,6 @@ const contents = ({ places }: Settings): readonly PanelSpec[] => [
     hasManyLines: true,
     noValue: 'no dead letters, or dlq.breakdowns lacks responseStatus',
   },
-  {
-    kind: 'stack',
-    title: 'Found late',
-    description:
-      'How many messages did only a complete walk find? Should be none: the service listed them too late for reads of new entries.',
-    unit: 'messages/s',
-    queries: each(ACCOUNT_LEGEND, highestTen(flow(foundByRescan, account))),
-    hasManyLines: true,
-  },
-];
-
-const failureCallbacks = ({ places }: Settings): readonly PanelSpec[] => [
-  {
-    kind: 'stack',
-    title: 'Failure callbacks by state',
-    description: 'Did failure callbacks succeed, fail, or are they in progress? Only where the service reports it.',
-    queries: each('{{state}}', level(callbacks, { keep: ['state'] })),
-    noValue: 'not reported by the service',
-    width: 24,
-  },
-  {
-    title: 'Suspected stuck',
-    description: `How many failure callbacks have been in progress for longer than all their retries can take? ${PER_TEN}`,
-    queries: each(ACCOUNT_LEGEND, highestTen(level(suspected, account))),
-    hasManyLines: true,
-    links: ofSeries(places, ['dlq']),
-    noValue: 'not reported by the service',
-  },
-  {
-    title: 'Longest in progress',
-    description: `How long has the longest-running failure callback been in progress, as seen by the agent? ${PER_TEN}`,
-    unit: 'hours',
-    queries: each(ACCOUNT_LEGEND, highestTen(inHours(age(oldestInProgress)))),
-    hasManyLines: true,
-    links: ofSeries(places, ['dlq']),
-    noValue: 'none is in progress, or not reported by the service',
-  },
-];
-
-const NOT_ON = 'autoCancel.mode is off, or no such thing happened';
-
-const autoCancel: readonly PanelSpec[] = [
-  {
-    title: 'Candidates',
-    description: `How many failure callbacks does each rule call stuck? ${PER_TEN}`,
-    queries: each(RULE, highestTen(level(candidates, { keep: ['account', 'rule'] }))),
-    hasManyLines: true,
-    noValue: NOT_ON,
-  },
-  {
-    kind: 'stack',
-    title: 'Actions by outcome',
-    description: 'How many actions ended in each interval, and how? planned: would have been cancelled.',
-    queries: each('{{mode}} {{outcome}}', rise(actions, '$__rate_interval', { keep: ['mode', 'outcome'] })),
-    hasManyLines: true,
-    noValue: NOT_ON,
-  },
-  {
-    kind: 'stack',
-    title: 'Skipped, by reason',
-    description: 'Why were failure callbacks that a rule matches not cancelled? Counted in each interval.',
-    queries: each('{{reason}}', highestTen(rise(skipped, '$__rate_interval', { keep: ['reason'] }))),
-    hasManyLines: true,
-    noValue: NOT_ON,
-  },
-  {
-    title: 'Cancels left',
-    description:
-      'How many cancels do the hourly and daily limits still allow, per account and per rule? The ten with the least.',
-    queries: [
-      { legend: ACCOUNT_LEGEND, expr: lowestTen(lowestOf(chosen(budgetRemaining))) },
-      { legend: RULE, expr: lowestTen(lowestOf(chosen(ruleBudgetRemaining), ['rule'])) },
-    ],
-    hasManyLines: true,
-    noValue: NOT_ON,
-  },
-  {
-    kind: 'states',
-    title: 'Breakers and pauses',
-    description: 'Is a breaker open, or auto-cancel paused? While one is, nothing is cancelled.',
-    words: STOPPED,
-    queries: [
-      {
-        legend: `${ACCOUNT_LEGEND} breaker {{breaker}}`,
-        expr: highestTen(highestOf(chosen(breakerOpen), ['breaker']), 'avg'),
-      },
-      { legend: `${ACCOUNT_LEGEND} pause`, expr: highestTen(highestOf(chosen(paused)), 'avg') },
-    ],
-    noValue: 'autoCancel.mode is off',
-  },
-  {
-    title: 'Oldest unresolved cancel',
-    description: `How long has the outcome of the oldest unresolved cancel been unknown? Empty if there is none. ${PER_TEN}`,
-    unit: 'hours',
-    queries: each(RULE, highestTen(inHours(age(oldestUnresolved, ['rule'])))),
-    hasManyLines: true,
-    noValue: 'no cancel is unresolved',
-  },
 ];
 
 /** The dead-letter queue, failure callbacks, and what auto-cancel does about them. */
@@ -313,6 +262,5 @@ export const dlqDashboard = (settings: Settings): readonly RowSpec[] => [
   { title: 'At a glance', panels: stats },
   { title: 'The queue', panels: queue(settings) },
   { title: 'Contents', panels: contents(settings) },
-  { title: 'Failure callbacks', isCollapsed: true, panels: failureCallbacks(settings) },
-  { title: 'Auto-cancel', isCollapsed: true, panels: autoCancel },
+  ...callbackRows(settings),
 ];

@@ -25,7 +25,7 @@ export const valueName = (index: number, of: number) => (of === 1 ? 'Value' : `V
 
 export const formatOf = (unit: Unit, noValue?: string) => ({
   unit: UNITS[unit].unit,
-  decimals: UNITS[unit].decimals,
+  ...(UNITS[unit].decimals === undefined ? {} : { decimals: UNITS[unit].decimals }),
   ...(noValue === undefined ? {} : { noValue }),
 });
 

@@ -6,7 +6,7 @@ import { decidingRounds } from './alert.ts';
 import { budgetDays, budgetLeft, windowOf } from './budget.ts';
 import { ofRow, RUNBOOK } from './dashboard-links.ts';
 import type { Words } from './palette.ts';
-import { READABLE } from './palette.ts';
+import { READABLE, SEVERITY } from './palette.ts';
 import { each, one, type PanelSpec, type Places, type RowSpec, type Settings } from './panel.ts';
 import { ACCOUNT_LEGEND, age, change, chosen, least, level, quantile, recorded, rise, worst } from './queries.ts';
 
@@ -64,9 +64,9 @@ const stats = ({ expected }: Settings): readonly PanelSpec[] => {
     {
       kind: 'stat',
       title: 'Alerts firing',
-      description: 'How many alerts on the chosen accounts are firing? A number only if the rules are loaded.',
+      description:
+        'How many alerts on the chosen accounts are firing? A number only if the rules are loaded. Their severity is in State and in the table.',
       queries: one(`count(${firing('.*')})\nor 0 * count(${recorded(BLIND.name)})`),
-      thresholds: { warning: 1, critical: 1 },
       noValue: 'no rules loaded',
     },
     {
@@ -109,24 +109,27 @@ const stats = ({ expected }: Settings): readonly PanelSpec[] => {
   ];
 };
 
-const group = 'cluster, namespace, account, alertname, severity';
+const group = 'cluster, namespace, account, alertname';
+const severity = ['info', 'warning', 'critical'].map((name, index) => `${index + 1} * ${firing(name)}`).reverse();
 const alerts = (places: Places): PanelSpec => ({
   kind: 'table',
   title: 'Firing alerts',
   description:
     'What is wrong, where, and for how long? Click an alert for its runbook, an account for its dashboards. Age counts from when the condition became true.',
-  labels: { severity: 'Severity', alertname: 'Alert', account: 'Account' },
+  labels: { alertname: 'Alert', account: 'Account' },
   columns: [
+    { title: 'Severity', width: 110, expr: `max by (${group}) (${severity.join(' or ')})`, words: SEVERITY },
     {
       title: 'Age',
+      width: 110,
       unit: 'seconds',
       expr: `max by (${group}) (time() - ALERTS_FOR_STATE{${FIRING}} and ignoring (alertstate) ${firing('.*')})`,
     },
-    { title: 'Series', expr: `count by (${group}) (${firing('.*')})` },
+    { title: 'Series', width: 80, expr: `count by (${group}) (${firing('.*')})` },
   ],
-  sortBy: ['Age'],
+  sortBy: ['Severity', 'Age'],
   links: { Alert: [RUNBOOK], Account: ofRow(places, ['overview', 'dlq', 'agent']) },
-  noValue: 'No alert fires, if State does not say NO RULES',
+  noValue: 'No alert is firing. State says whether rules are loaded.',
   width: 24,
   height: 6,
 });
@@ -138,33 +141,42 @@ const accounts = ({ places, expected }: Settings, late = expected.onTimeWithin /
     'Which accounts are in trouble? Unreadable ones first, then those that fail most. Click one for its dashboards. Budget left: see Least budget left. Empty: unknown or no messages.',
   labels: { account: 'Account' },
   columns: [
-    { title: 'Data', expr: blind, words: READABLE },
+    { title: 'Data', width: 90, expr: blind, words: READABLE },
     {
       title: 'Failing (1 h)',
+      width: 110,
       unit: 'share',
       expr: failingShare('1h'),
       thresholds: { warning: 1 - expected.delivered, critical: 5 * (1 - expected.delivered) },
     },
     {
       title: 'Budget left',
+      width: 130,
       unit: 'share',
       expr: budgetLeft(expected),
       thresholds: { warning: 0.5, critical: 0 },
       bar: { full: 1 },
     },
-    { title: 'over', unit: 'days', expr: budgetDays(expected) },
+    { title: 'over', width: 70, unit: 'days', expr: budgetDays(expected) },
     {
       title: 'p95 (1 h)',
+      width: 90,
       unit: 'seconds',
       expr: quantile(0.95, timeToDeliver, ['account'], '1h'),
       thresholds: { warning: late / 2, critical: late },
     },
-    { title: 'Dead letters', expr: level(messages, { keep: ['account'] }), bar: {} },
-    { title: '± 1 h', expr: change(messages, '1h'), thresholds: { warning: 1, critical: 50, calm: 'text' } },
-    { title: '± 24 h', expr: change(messages, '24h'), thresholds: { warning: 1, critical: 500, calm: 'text' } },
-    { title: 'Oldest', unit: 'seconds', expr: age(oldestEntered) },
+    { title: 'Dead letters', width: 140, expr: level(messages, { keep: ['account'] }), bar: {} },
+    { title: '± 1 h', width: 80, expr: change(messages, '1h'), thresholds: { warning: 1, critical: 50, calm: 'text' } },
+    {
+      title: '± 24 h',
+      width: 80,
+      expr: change(messages, '24h'),
+      thresholds: { warning: 1, critical: 500, calm: 'text' },
+    },
+    { title: 'Oldest', width: 90, unit: 'seconds', expr: age(oldestEntered) },
     {
       title: 'of retention',
+      width: 130,
       unit: 'share',
       expr: retentionUsed,
       thresholds: { warning: 0.6, critical: 0.8 },

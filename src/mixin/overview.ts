@@ -7,9 +7,10 @@ import { formatDuration } from '../kit/duration.ts';
 import { ofRow, ofSeries, TRACES } from './dashboard-links.ts';
 import { firstScreen } from './first-screen.ts';
 import { each, type PanelSpec, type RowSpec, type Settings } from './panel.ts';
-import { ACCOUNT_LEGEND, age, chosen, flow, highestTen, inHours, level, quantile, rise } from './queries.ts';
+import { ACCOUNT_LEGEND, age, chosen, flow, highestTen, inHours, level, PER_TEN, quantile, rise } from './queries.ts';
+import { schedulesRow } from './schedules-row.ts';
 
-const { total, finished, timeToDeliver, queueWait, attempt, attempts, inFlight, oldestInFlight, overdue } =
+const { total, finished, timeToDeliver, queueWait, attempt, attempts, answers, inFlight, oldestInFlight, overdue } =
   events.families;
 const { waitlistSize, parallelismInUse, parallelismLimit, rateUsed, rateLimit, paused } = flowControl.families;
 
@@ -17,7 +18,6 @@ const outcome = (is: string | RegExp) => ({ keep: ['account'], where: { outcome:
 const state = (is: string) => ({ keep: ['account'], where: { state: is } }) as const;
 const perKey = { keep: ['account', 'flow_control_key'] } as const;
 const KEY = `${ACCOUNT_LEGEND} {{flow_control_key}}`;
-const PER_TEN = 'The ten with the highest peak.';
 
 const rate: readonly PanelSpec[] = [
   {
@@ -83,6 +83,26 @@ const errors = ({ places, expected: { delivered } }: Settings): readonly PanelSp
     links: ofSeries(places, ['overview']),
     noValue: 'no attempt was made',
   },
+  {
+    kind: 'stack',
+    title: 'Attempts by status class',
+    description: 'How do destinations answer delivery attempts? none: no response, or the log does not tell.',
+    unit: 'attempts/s',
+    queries: each('{{status_class}}', flow(answers, { keep: ['status_class'] })),
+  },
+  {
+    title: 'Failed attempts by destination',
+    description: `Which destinations answer with errors, and with which? ${PER_TEN} No lines if events.destination is none.`,
+    unit: 'attempts/s',
+    queries: each(
+      '{{destination}} {{status_class}}',
+      highestTen(
+        flow(answers, { keep: ['destination', 'status_class'], where: { result: 'error', destination: /.+/ } }),
+      ),
+    ),
+    hasManyLines: true,
+    noValue: 'events.destination is none, or no attempt failed',
+  },
 ];
 
 const time = ({ places, expected }: Settings): readonly PanelSpec[] => [
@@ -92,17 +112,21 @@ const time = ({ places, expected }: Settings): readonly PanelSpec[] => [
     description:
       'How long does delivery take from when a message is due, retries included? Dots are messages with a trace.',
     unit: 'seconds',
+    height: 10,
     queries: each('{{le}}', rise(timeToDeliver, '$__rate_interval', { keep: ['le'], suffix: '_bucket' })),
     links: [TRACES],
     noValue: 'no message was delivered',
   },
   {
     title: 'Not on time',
-    description: `Which share of messages had not ended when they were to, by default ${formatDuration(expected.onTimeWithin)} after they were due? Counted when that time is over, so that messages which hang show, too. ${PER_TEN} Line: what the objective allows.`,
+    description: `Which share of the messages of the 30 minutes before did not end when they were to, by default ${formatDuration(expected.onTimeWithin)} after they were due? Counted when that time is over, so that messages which hang show, too. ${PER_TEN} Lines: what the objective allows, and 14.4 times that.`,
+    height: 10,
     unit: 'share',
     queries: each(
       ACCOUNT_LEGEND,
-      highestTen(`clamp_max(${flow(overdue, { keep: ['account'] })} / (${flow(finished, outcome(/.+/))} > 0), 1)`),
+      highestTen(
+        `clamp_max(${rise(overdue, '30m', { keep: ['account'] })} / (${rise(finished, '30m', outcome(/.+/))} > 0), 1)`,
+      ),
     ),
     hasManyLines: true,
     thresholds: { warning: 1 - expected.onTime, critical: 14.4 * (1 - expected.onTime), calm: 'transparent' },
@@ -236,4 +260,5 @@ export const overview = (settings: Settings): readonly RowSpec[] => [
   { title: 'Errors', panels: errors(settings) },
   { title: 'Time', panels: time(settings) },
   { title: 'Saturation', panels: saturation(settings) },
+  schedulesRow(settings),
 ];

@@ -54,6 +54,24 @@ const OF_LABEL: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   },
   result: { success: 'green', error: 'red', failed: 'red', retry: 'orange' },
   status_class: { '2xx': 'green', '3xx': 'light-blue', '4xx': 'orange', '5xx': 'red', none: 'purple' },
+  // Patterns; of several that match, the last counts.
+  response_status: {
+    '2..': 'green',
+    '3..': 'light-blue',
+    '4..': 'light-orange',
+    '5..': 'light-red',
+    '(0)': 'purple',
+    '(400)': 'super-light-orange',
+    '(401|403)': 'dark-orange',
+    '(404)': 'yellow',
+    '(429)': 'orange',
+    '(500)': 'red',
+    '(502)': 'semi-dark-red',
+    '(503)': 'dark-red',
+    '(504)': 'super-light-red',
+    __none__: 'gray',
+    __other__: 'light-purple',
+  },
   reason: {
     expired: 'red',
     removed: 'blue',
@@ -76,7 +94,8 @@ const OF_LINE: Readonly<Record<string, string>> = {
   gaps: 'red',
   rows: 'orange',
   lists: 'red',
-  missed: 'red',
+  new: 'orange',
+  returned: 'yellow',
 };
 
 const fixed = (color: string) => [{ id: 'color', value: { mode: 'fixed', fixedColor: color } }];
@@ -103,24 +122,14 @@ export const SUCCEEDED: Words = { 0: ['failed', 'red'], 1: ['ok', 'green'] };
 export const STOPPED: Words = { 0: ['off', 'green'], 1: ['stopped', 'red'] };
 export const READABLE: Words = { 0: ['readable', 'green'], 1: ['blind', 'red'] };
 
+export const SEVERITY: Words = { 1: ['info', 'blue'], 2: ['warning', 'orange'], 3: ['critical', 'red'] };
+
 export const mappingsOf = (words: Words) => [
   {
     type: 'value',
     options: Object.fromEntries(
       Object.entries(words).map(([value, [text, color]], index) => [value, { text, color, index }]),
     ),
-  },
-];
-
-/** Words that a label has, in a table. */
-export const severityMappings = [
-  {
-    type: 'value',
-    options: {
-      critical: { color: 'red', index: 0 },
-      warning: { color: 'orange', index: 1 },
-      info: { color: 'blue', index: 2 },
-    },
   },
 ];
 

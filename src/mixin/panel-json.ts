@@ -21,15 +21,19 @@ function stat({ queries, words, unit = 'count', thresholds, noValue, links }: St
     options: {
       reduceOptions: { calcs: ['lastNotNull'], fields: '', values: false },
       textMode: isNamed ? 'value_and_name' : 'value',
-      colorMode: words ? 'background' : 'value',
+      colorMode: words ? 'background_solid' : 'value',
       graphMode: 'none',
       justifyMode: 'center',
       orientation: 'auto',
       wideLayout: false,
+      text: { titleSize: 14, valueSize: 28 },
     },
     targets: targetsOf(queries, INSTANT),
   };
 }
+
+/** Pixels: half of a panel on a small screen is left for its lines. */
+const LEGEND_WIDTH = 290;
 
 function graph({ kind, queries, unit = 'count', thresholds, noValue, hasManyLines, isSigned, links }: GraphSpec) {
   const isStack = kind === 'stack';
@@ -65,6 +69,7 @@ function graph({ kind, queries, unit = 'count', thresholds, noValue, hasManyLine
             showLegend: true,
             displayMode: 'table',
             placement: 'right',
+            width: LEGEND_WIDTH,
             calcs: ['lastNotNull', 'max'],
             sortBy: 'Max',
             sortDesc: true,

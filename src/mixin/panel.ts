@@ -1,28 +1,50 @@
 import type { Objectives } from '../metrics/objectives.ts';
 import type { Thresholds, Words } from './palette.ts';
 
+export type Unit =
+  | 'count'
+  | 'number'
+  | 'messages/s'
+  | 'events/s'
+  | 'attempts/s'
+  | 'requests/s'
+  | 'rows/s'
+  | 'share'
+  | 'seconds'
+  | 'hours'
+  | 'days'
+  | 'bytes'
+  | 'bytes/s'
+  | 'state';
+
+interface Format {
+  /** Grafana's identifier. */
+  readonly unit: string;
+  /** Default: as many as the number needs. */
+  readonly decimals?: number;
+  readonly scale: number;
+}
+
 /**
  * How a number is written. `scale`: the least that the axis of a graph shows, so that nothing at all is a line at the bottom
  * and not at half of 100. Times that axes show are hours or seconds: Grafana's words for durations repeat on neighbouring ticks.
  */
-export const UNITS = {
+export const UNITS: Readonly<Record<Unit, Format>> = {
   count: { unit: 'locale', decimals: 0, scale: 5 },
   number: { unit: 'none', decimals: 1, scale: 2 },
-  'messages/s': { unit: 'suffix: msg/s', decimals: 2, scale: 0.05 },
-  'events/s': { unit: 'suffix: events/s', decimals: 2, scale: 0.05 },
-  'requests/s': { unit: 'reqps', decimals: 2, scale: 0.05 },
-  '/s': { unit: 'suffix: /s', decimals: 2, scale: 0.05 },
+  'messages/s': { unit: 'suffix:/s', scale: 0.05 },
+  'events/s': { unit: 'suffix:/s', scale: 0.05 },
+  'attempts/s': { unit: 'suffix:/s', scale: 0.05 },
+  'requests/s': { unit: 'reqps', scale: 0.05 },
+  'rows/s': { unit: 'suffix:/s', scale: 0.05 },
   share: { unit: 'percentunit', decimals: 1, scale: 0.01 },
   seconds: { unit: 's', decimals: 1, scale: 1 },
-  hours: { unit: 'suffix: h', decimals: 1, scale: 1 },
-  days: { unit: 'suffix: d', decimals: 1, scale: 1 },
+  hours: { unit: 'suffix:h', decimals: 1, scale: 1 },
+  days: { unit: 'suffix:d', decimals: 1, scale: 1 },
   bytes: { unit: 'bytes', decimals: 1, scale: 1024 },
   'bytes/s': { unit: 'Bps', decimals: 1, scale: 1024 },
-  time: { unit: 'dateTimeAsIso', decimals: 0, scale: 1 },
   state: { unit: 'bool', decimals: 0, scale: 1 },
-} as const;
-
-export type Unit = keyof typeof UNITS;
+};
 
 /** One query of a panel. */
 export interface Query {
@@ -93,6 +115,8 @@ export interface Column {
   readonly words?: Words;
   /** A bar of the size: of the column's largest, or of `full`. */
   readonly bar?: { readonly full?: number };
+  /** Pixels. Default: what is left, shared with the others. */
+  readonly width?: number;
   readonly links?: readonly Link[];
 }
 

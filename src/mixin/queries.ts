@@ -83,6 +83,9 @@ export const inHours = (seconds: string) => `(${seconds}) / 3600`;
  * at every step and leaves broken lines.
  */
 export const highestTen = (expr: string, of = 'max') => `(${expr})\nand ${ten('topk', expr, of)}`;
+/** The same, for descriptions. */
+export const PER_TEN = 'The ten with the highest peak.';
+
 /** Those ten that fall lowest. */
 export const lowestTen = (expr: string, of = 'min') => `(${expr})\nand ${ten('bottomk', expr, of)}`;
 const ten = (pick: string, expr: string, of: string) =>

@@ -1,5 +1,5 @@
 import { formatOf, INSTANT, linksOf, targetsOf, valueName } from './fields.ts';
-import { mappingsOf, severityMappings, stepsOf } from './palette.ts';
+import { mappingsOf, stepsOf } from './palette.ts';
 import type { Column, TableSpec } from './panel.ts';
 
 const override = (name: string, properties: Readonly<Record<string, unknown>>) => ({
@@ -15,7 +15,8 @@ function cellOf({ words, bar, thresholds }: Column): Readonly<Record<string, unk
       'custom.cellOptions': { type: 'gauge', mode: 'basic', valueDisplayMode: 'text' },
       color: { mode: 'fixed', fixedColor: 'blue' },
       min: 0,
-      ...(bar.full === undefined ? {} : { max: bar.full }),
+      // Of this column alone, not of the whole table.
+      ...(bar.full === undefined ? { fieldMinMax: true } : { max: bar.full }),
       ...steps,
     };
   }
@@ -23,18 +24,13 @@ function cellOf({ words, bar, thresholds }: Column): Readonly<Record<string, unk
 }
 
 function columnOverride(column: Column) {
-  const { unit, decimals } = formatOf(column.unit ?? 'count');
-  return override(column.title, { unit, decimals, noValue: '–', ...cellOf(column), ...linksOf(column.links) });
+  const width = column.width === undefined ? {} : { 'custom.width': column.width };
+  const format = formatOf(column.unit ?? 'count', '–');
+  return override(column.title, { ...format, ...width, ...cellOf(column), ...linksOf(column.links) });
 }
 
-function labelOverride(title: string, links: TableSpec['links']) {
-  const colours =
-    title === 'Severity'
-      ? { mappings: severityMappings, 'custom.cellOptions': { type: 'color-background', mode: 'basic' } }
-      : {};
-  const properties = { ...colours, ...linksOf(links?.[title]) };
-  return Object.keys(properties).length === 0 ? [] : [override(title, properties)];
-}
+const labelOverride = (title: string, links: TableSpec['links']) =>
+  links?.[title] ? [override(title, linksOf(links[title]))] : [];
 
 export function table({ labels, columns, sortBy, links, noValue, unit = 'count' }: TableSpec) {
   // Where there are no such labels, there are no such columns.

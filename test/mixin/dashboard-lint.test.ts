@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { CALLBACK_STATES } from '../../src/collectors/dlq/families.ts';
 import { LEFT_REASONS } from '../../src/collectors/dlq/selection.ts';
-import { RESULTS } from '../../src/collectors/events/tally.ts';
+import { RESULTS, STATUS_CLASSES } from '../../src/collectors/events/tally.ts';
 import { autoCancelFamilies } from '../../src/metrics/auto-cancel.ts';
 import { DASHBOARDS } from '../../src/mixin/alert.ts';
 import { FINAL_OUTCOMES } from '../../src/model/journal.ts';
@@ -307,9 +307,10 @@ describe('colours', () => {
     ['Ended messages', OUTCOMES],
     ['Events by state', EVENT_STATES],
     ['Attempt duration, p95', RESULTS],
+    ['Attempts by status class', STATUS_CLASSES],
     ['Requests by outcome', REQUEST_OUTCOMES],
     ['Failure callbacks by state', CALLBACK_STATES],
-    ['Left, by reason', LEFT_REASONS],
+    ['Left, by reason (1 h)', LEFT_REASONS],
     ['Actions by outcome', FINAL_OUTCOMES],
   ])('%s: each of its words has one, and no two the same unless they mean the same', (title, words) => {
     const [one] = panel(title);

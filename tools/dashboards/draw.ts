@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { bundlePage } from './bundle.ts';
 import { drawPictures, type Picture } from './pictures.ts';
-import { importFiles, importRecords, startPrometheus } from './prometheus.ts';
+import { importFiles, startPrometheus } from './prometheus.ts';
 import { recordWorld, TARGET_LABELS } from './world/record.ts';
 
 const USAGE = `npm run dashboards:draw -- [options]
@@ -13,6 +13,7 @@ const USAGE = `npm run dashboards:draw -- [options]
   --dashboards DIR  what is drawn (dashboards)
   --only NAME       one dashboard alone, such as overview
   --keep DIR        keep the recorded data there; where there is some already, draw from it instead of recording
+  --hours N         how much of the past is played (25: the longest window of a panel, and one)
   --live SECONDS    how long Prometheus scrapes the agent and evaluates alerts before "now" (150)
 `;
 
@@ -24,10 +25,14 @@ const { values } = parseArgs({
     dashboards: { type: 'string', default: join(root, 'dashboards') },
     only: { type: 'string' },
     keep: { type: 'string' },
+    hours: { type: 'string', default: '25' },
     live: { type: 'string', default: '150' },
     help: { type: 'boolean', short: 'h' },
   },
 });
+
+/** Pixels. */
+const FIRST_SCREEN = 800;
 
 /** The overview also as wide as a wall; a dashboard with collapsed rows also with all of them open. */
 async function picturesOf(folder: string): Promise<Picture[]> {
@@ -39,7 +44,10 @@ async function picturesOf(folder: string): Promise<Picture[]> {
     for (const theme of ['light', 'dark'] as const) {
       const base = { dashboard, theme, width: 1280, all: false };
       pictures.push({ ...base, name: `${dashboard}-${theme}` });
-      if (dashboard === 'overview') pictures.push({ ...base, width: 1920, name: `${dashboard}-${theme}-1920` });
+      if (dashboard === 'overview') {
+        pictures.push({ ...base, width: 1920, name: `${dashboard}-${theme}-1920` });
+        pictures.push({ ...base, height: FIRST_SCREEN, name: `${dashboard}-${theme}-first-screen` });
+      }
       if (collapses && theme === 'light') pictures.push({ ...base, all: true, name: `${dashboard}-${theme}-all` });
     }
   }
@@ -50,11 +58,11 @@ async function picturesOf(folder: string): Promise<Picture[]> {
 async function record(folder: string, data: string): Promise<number> {
   const rules = join(values.dashboards, 'rules');
   const [recording, alerting] = ['recording', 'alerting'].map(name => join(rules, `${name}.yaml`)) as [string, string];
-  const world = await recordWorld(folder, log);
+  const world = await recordWorld(Number(values.hours) * 3_600_000, folder, log);
   try {
     await importFiles(world.files, data);
-    const past = await startPrometheus(data, { address: undefined, labels: TARGET_LABELS }, []);
-    await importRecords(past.url, recording, world.since, data).finally(past.stop);
+    const { replayRules } = await import('./replay-rules.ts');
+    await replayRules({ data, folder, recording, alerting, since: world.since });
     log('the past is recorded; Prometheus now scrapes the agent and evaluates the rules');
     const live = await startPrometheus(data, { address: world.target, labels: TARGET_LABELS }, [recording, alerting]);
     await sleep(Number(values.live) * 1000);

@@ -15,6 +15,8 @@ export interface Picture {
   readonly dashboard: string;
   readonly theme: 'light' | 'dark';
   readonly width: number;
+  /** Only so much of it, from the top. */
+  readonly height?: number;
   /** Collapsed rows are open. */
   readonly all: boolean;
   /** Values of variables, such as `account=orders`. */
@@ -40,14 +42,21 @@ const TYPES: Record<string, string> = {
   '.json': 'application/json',
   '.svg': 'image/svg+xml',
 };
-const ICONS = join(import.meta.dirname, 'node_modules/@grafana/ui/dist/public');
+const PACKAGES = join(import.meta.dirname, 'node_modules');
+/** Where Grafana serves its fonts; no package of its own holds them. */
+const FONTS: Record<string, string> = {
+  '/public/fonts/inter/Inter-Regular.woff2': '@fontsource/inter/files/inter-latin-400-normal.woff2',
+  '/public/fonts/inter/Inter-Medium.woff2': '@fontsource/inter/files/inter-latin-500-normal.woff2',
+};
 
 /** Serves the page, the dashboards and Grafana's icons. */
 async function serve({ page, dashboards }: DrawOptions) {
   const fileOf = (path: string) => {
     if (path === '/') return join(import.meta.dirname, 'page/index.html');
     if (path.startsWith('/dashboards/')) return join(dashboards, path.slice('/dashboards/'.length));
-    if (path.startsWith('/public/')) return join(ICONS, path.replace(/^\/public\/(build\/)?/, ''));
+    const font = FONTS[path];
+    if (font !== undefined) return join(PACKAGES, font);
+    if (path.startsWith('/public/')) return join(PACKAGES, '@grafana/ui/dist', path.replace('/build/', '/'));
     return join(page, path);
   };
   const server = createServer(async (request, response) => {
@@ -114,10 +123,13 @@ async function draw(browser: Browser, url: string, picture: Picture, options: Dr
   for (const each of vars) query.append('var', each);
   await page.goto(`${url}?${query}`);
   const panels = await settled(page);
-  const [png, warnings] = [
-    await page.locator('#root').screenshot({ animations: 'disabled' }),
-    await page.evaluate(() => (window as unknown as { allWarnings(): string[] }).allWarnings()),
-  ];
+  // What is out of sight is not painted.
+  const height = await page.evaluate(() => document.documentElement.scrollHeight);
+  await page.setViewportSize({ width, height });
+  await settled(page);
+  const warnings = await page.evaluate(() => (window as unknown as { allWarnings(): string[] }).allWarnings());
+  const clip = picture.height === undefined ? {} : { clip: { x: 0, y: 0, width, height: picture.height } };
+  const png = await page.screenshot({ animations: 'disabled', fullPage: true, ...clip });
   await page.close();
   const small = smaller(png);
   await writeFile(join(out, `${picture.name}.png`), small);

@@ -30,13 +30,6 @@ export async function importFiles(files: readonly string[], data: string): Promi
   }
 }
 
-/** Evaluates recording rules over the past, as Prometheus itself would have; alerts have no past. */
-export async function importRecords(url: string, rules: string, since: number, data: string): Promise<void> {
-  const [start, end] = [Math.ceil(since / 1000), Math.floor(Date.now() / 1000)].map(String) as [string, string];
-  const range = ['--start', start, '--end', end, '--url', url, '--output-dir', data, '--eval-interval', '60s'];
-  await run('promtool', ['tsdb', 'create-blocks-from', 'rules', ...range, rules], { maxBuffer: 2 ** 26 });
-}
-
 async function end(child: ChildProcess): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return;
   child.kill('SIGTERM');
@@ -62,6 +55,8 @@ export async function startPrometheus(data: string, target: Target, rules: reado
       `--config.file=${file}`,
       `--storage.tsdb.path=${data}`,
       '--storage.tsdb.retention.time=90d',
+      // What was true in the replayed past stays true, however short its `for`.
+      '--rules.alert.for-grace-period=0s',
       `--web.listen-address=127.0.0.1:${port}`,
     ],
     { stdio: ['ignore', 'ignore', 'pipe'] },

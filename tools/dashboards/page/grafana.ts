@@ -1,6 +1,7 @@
 /** Registries that Grafana's app fills before it draws, and what its data layer does to frames. */
 import {
   applyFieldOverrides,
+  cacheFieldDisplayNames,
   type DataFrame,
   FieldConfigOptionsRegistry,
   type FieldConfigPropertyItem,
@@ -90,17 +91,17 @@ export const isKnownProperty = (type: string, id: string) =>
   id.startsWith('custom.') ? customNames(type).includes(id.slice(7)) : STANDARD.some(([each]) => each === id);
 
 export function registerTransformers(): void {
-  standardTransformersRegistry.setInit(
-    () =>
-      Object.values(standardTransformers).map(transformation => ({
-        id: transformation.id,
-        name: transformation.name,
-        transformation: async () => transformation,
-        editor: () => null,
-        imageDark: '',
-        imageLight: '',
-      })) as never,
-  );
+  // Some stand there under two names.
+  const byId = new Map(Object.values(standardTransformers).map(each => [each.id, each]));
+  const items = [...byId.values()].map(transformation => ({
+    id: transformation.id,
+    name: transformation.name,
+    transformation: async () => transformation,
+    editor: () => null,
+    imageDark: '',
+    imageLight: '',
+  }));
+  standardTransformersRegistry.setInit(() => items as never);
 }
 
 /** A panel's field configuration with the defaults of its type. */
@@ -137,7 +138,7 @@ export async function prepare(
   const transformed = await firstValueFrom(
     transformDataFrame(transformations, frames, { interpolate: text => replaceVariables(text) }),
   );
-  return applyFieldOverrides({
+  const ready = applyFieldOverrides({
     data: transformed,
     fieldConfig: fieldConfigOf(panel),
     fieldConfigRegistry: registryOf(panel.type),
@@ -145,4 +146,7 @@ export async function prepare(
     theme,
     timeZone: 'utc',
   });
+  // Tables show the names that are kept there.
+  cacheFieldDisplayNames(ready);
+  return ready;
 }

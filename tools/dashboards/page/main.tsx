@@ -11,8 +11,6 @@ import {
 import { GlobalStyles, PanelChrome, PanelContextProvider } from '@grafana/ui';
 import { type ComponentType, useEffect, useState } from 'react';
 import { createRoot } from 'react-dom/client';
-import '@fontsource/inter/400.css';
-import '@fontsource/inter/500.css';
 import { fieldConfigOf, prepare, registerTransformers } from './grafana.ts';
 import { checkHonoured } from './honoured.ts';
 import { type Annotation, allWarnings, type Dashboard, type Panel, type Range, warn } from './model.ts';
@@ -206,7 +204,17 @@ function Grid({ view, width, all }: { view: View; width: number; all: boolean })
   );
 }
 
-/** Annotations less than a step apart are one region to Grafana, of which its begin is drawn. */
+/** Times no more than a step apart are one stretch. */
+function stretches(times: readonly number[], step: number): { at: number; until: number }[] {
+  const all: { at: number; until: number }[] = [];
+  for (const time of times) {
+    const last = all.at(-1);
+    if (last && time - last.until <= step) last.until = time;
+    else all.push({ at: time, until: time });
+  }
+  return all;
+}
+
 async function marksOf(
   annotations: readonly Annotation[],
   values: ReadonlyMap<string, string>,
@@ -224,8 +232,7 @@ async function marksOf(
       const color = theme.visualization.getColorByName(iconColor);
       return frames.flatMap(({ fields: [time, value] }) => {
         if (useValueForTime) return [...new Set(value?.values)].map(at => ({ at, color }));
-        const times: number[] = time?.values ?? [];
-        return times.filter((at, index) => index === 0 || at - (times[index - 1] ?? 0) > ms).map(at => ({ at, color }));
+        return stretches(time?.values ?? [], ms).map(stretch => ({ ...stretch, color }));
       });
     });
   return (await Promise.all(marks)).flat();

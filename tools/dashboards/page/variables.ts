@@ -9,12 +9,15 @@ export interface Shown {
 
 export type Replace = (text?: string, scoped?: ScopedVars | Record<string, unknown>) => string;
 
+/** Those of values that are drawn, and those of addresses, which are not. */
+const FORMATS = ['regex', 'raw', 'text', 'queryparam', 'percentencode'];
+
 /** Replaces `$name`, `${name}` and `${name:format}`. */
 export function replacing(values: ReadonlyMap<string, string>): Replace {
   return (text = '', scoped = {}) =>
     text.replaceAll(/\$(?:\{([\w.]+)(?::(\w+))?\}|(\w+))/g, (whole, braced, format, bare) => {
       const name = braced ?? bare;
-      if (format !== undefined && format !== 'regex' && format !== 'raw') warn(`variable format :${format}`);
+      if (format !== undefined && !FORMATS.includes(format)) warn(`variable format :${format}`);
       const own = (scoped as Record<string, { value?: unknown }>)[name]?.value;
       return own === undefined ? (values.get(name) ?? whole) : String(own);
     });

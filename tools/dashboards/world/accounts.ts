@@ -1,40 +1,39 @@
-import { type Scenario, scenarios } from '../../../src/emulator/scenarios.ts';
+import { type Scenario, scenarioNamed, scenarios } from '../../../src/emulator/scenarios.ts';
 import type { FaultSeed } from '../../../src/emulator/server.ts';
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 
-/** Milliseconds of the past that are played: the longest window of a panel, and some. */
-export const PAST_MS = 25 * HOUR_MS;
-
 /** The emulator's workload begins this long before the emulator, milliseconds. */
 const HEAD_START_MS = HOUR_MS;
 
-/** Milliseconds left until now. */
-const left = (elapsedMs: number) => PAST_MS + HEAD_START_MS - elapsedMs;
 const isBetween = (ms: number, fromHours: number, toHours: number) =>
   ms <= fromHours * HOUR_MS && ms > toHours * HOUR_MS;
 
-const growth = scenarios['dlq-growth'] as Scenario;
-
 /**
  * The shipped scenarios, each in its hour: an account is fine for a day, and in the last six hours it has an incident.
- * The emulator knows scenarios by name, so these join its own.
+ * The emulator knows scenarios by name, so these join its own. `pastMs`: how much of the past is played.
  */
-Object.assign(scenarios, {
-  'slow-afternoon': {
-    description: 'steady; for 50 minutes more messages fail and deliveries take longer',
-    doomed: (usual, elapsedMs) => (isBetween(left(elapsedMs), 4.5, 3.7) ? Math.min(0.12, usual * 15) : usual),
-    takesMs: (usual, elapsedMs) => (isBetween(left(elapsedMs), 4.5, 3.7) ? 2 * usual : usual),
-  },
-  'late-growth': {
-    description: 'steady, then dlq-growth',
-    doomed(usual, elapsedMs) {
-      const since = 5 * HOUR_MS - left(elapsedMs);
-      return since > 0 ? (growth.doomed?.(usual, since) ?? usual) : usual;
+export function addScenarios(pastMs: number): void {
+  /** Milliseconds left until now. */
+  const left = (elapsedMs: number) => pastMs + HEAD_START_MS - elapsedMs;
+  const isSlow = (elapsedMs: number) => isBetween(left(elapsedMs), 4.5, 3.7);
+  const { doomed: growing } = scenarioNamed('dlq-growth');
+  Object.assign(scenarios, {
+    'slow-afternoon': {
+      description: 'steady; for 50 minutes more messages fail and deliveries take longer',
+      doomed: (usual, elapsedMs) => (isSlow(elapsedMs) ? Math.min(0.12, usual * 15) : usual),
+      takesMs: (usual, elapsedMs) => (isSlow(elapsedMs) ? 2 * usual : usual),
     },
-  },
-} satisfies Record<string, Scenario>);
+    'late-growth': {
+      description: 'steady, then dlq-growth',
+      doomed(usual, elapsedMs) {
+        const since = 5 * HOUR_MS - left(elapsedMs);
+        return since > 0 ? (growing?.(usual, since) ?? usual) : usual;
+      },
+    },
+  } satisfies Record<string, Scenario>);
+}
 
 /** Name and scenario of each account. */
 export const accounts = { orders: 'slow-afternoon', billing: 'late-growth', workflows: 'stuck-callback' } as const;
@@ -49,10 +48,10 @@ export function faultsAt(msLeft: number): readonly FaultSeed[] {
 
 /** What is configured besides the accounts. */
 export const settings = {
-  // As often as it is scraped: more would only take longer to play.
+  // As often as it is scraped, and each event about once: more would only take longer to play.
   collect: {
     flowControl: { every: '30s' },
-    events: { every: '30s', destination: 'host' },
+    events: { every: '30s', overlap: '20s', lateSweep: '20s', destination: 'host' },
     dlq: {
       every: '60s',
       filters: [

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { type Agent, startAgent } from '../../../src/app/agent.ts';
 import { Config } from '../../../src/config/schema.ts';
 import { type Emulator, startEmulator } from '../../../src/emulator/server.ts';
-import { accounts, faultsAt, PAST_MS, settings } from './accounts.ts';
+import { accounts, addScenarios, faultsAt, settings } from './accounts.ts';
 import { type CatchUpClock, createCatchUpClock } from './catch-up-clock.ts';
 
 export interface World {
@@ -72,11 +72,13 @@ function createRecorder(folder: string) {
 
 function configOf(emulators: ReadonlyMap<string, Emulator>, webhook: string): Config {
   const budget = { requestsPerSecond: 50, burst: 50, concurrency: 8, requestsPerDay: 200_000 };
+  // As long as the emulator keeps them.
+  const retention = { dlq: '3d' };
   return Config.parse({
     server: { listen: '127.0.0.1:0' },
     log: { level: 'error', format: 'text' },
     store: { kind: 'memory' },
-    accounts: [...emulators].map(([name, { url, token }]) => ({ name, baseUrl: url, token, budget })),
+    accounts: [...emulators].map(([name, { url, token }]) => ({ name, baseUrl: url, token, budget, retention })),
     ...settings,
     alerts: { ...settings.alerts, notifiers: [{ name: 'chat', webhook: { url: webhook } }] },
   });
@@ -90,9 +92,10 @@ async function startEmulators(clock: CatchUpClock): Promise<Map<string, Emulator
   return emulators;
 }
 
-/** Plays the past of the accounts as fast as it goes, then stays with them at the system's time. */
-export async function recordWorld(folder: string, log: (text: string) => void): Promise<World> {
-  const clock = createCatchUpClock(PAST_MS);
+/** Plays `pastMs` of the accounts' past as fast as it goes, then stays with them at the system's time. */
+export async function recordWorld(pastMs: number, folder: string, log: (text: string) => void): Promise<World> {
+  addScenarios(pastMs);
+  const clock = createCatchUpClock(pastMs);
   const since = clock.now();
   const emulators = await startEmulators(clock);
   // Answers what is sent to it, and what Prometheus scrapes.

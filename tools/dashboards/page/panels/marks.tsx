@@ -2,27 +2,36 @@ import type { UPlotConfigBuilder } from '@grafana/ui';
 import { useLayoutEffect } from 'react';
 import type { Mark } from './props.ts';
 
-/** Annotations: a dashed line and a triangle below, as Grafana draws them. */
+const LINE = 2;
+const FOOT = 6;
+
+/** Annotations as Grafana draws them: dashed lines with a foot below, and what lasted as an area between two. */
 export function Marks({ config, marks }: { readonly config: UPlotConfigBuilder; readonly marks: readonly Mark[] }) {
   useLayoutEffect(() => {
     config.addHook('draw', ({ ctx, bbox, valToPos, scales }) => {
+      const { min = 0, max = 0 } = scales.x ?? {};
+      const bottom = bbox.top + bbox.height;
       ctx.save();
-      ctx.lineWidth = 2;
-      for (const { at, color } of marks) {
-        if (at < (scales.x?.min ?? 0) || at > (scales.x?.max ?? 0)) continue;
-        const x = valToPos(at, 'x', true);
+      ctx.lineWidth = LINE;
+      ctx.setLineDash([5, 5]);
+      for (const { at, until = at, color } of marks) {
+        if (until < (min ?? 0) || at > (max ?? 0)) continue;
+        const [left, right] = [at, until].map(time =>
+          valToPos(Math.max(min ?? 0, Math.min(max ?? 0, time)), 'x', true),
+        );
         ctx.strokeStyle = color;
         ctx.fillStyle = color;
-        ctx.setLineDash([5, 5]);
-        ctx.beginPath();
-        ctx.moveTo(x, bbox.top);
-        ctx.lineTo(x, bbox.top + bbox.height);
-        ctx.stroke();
-        ctx.beginPath();
-        ctx.moveTo(x, bbox.top + bbox.height);
-        ctx.lineTo(x - 5, bbox.top + bbox.height + 6);
-        ctx.lineTo(x + 5, bbox.top + bbox.height + 6);
-        ctx.fill();
+        for (const x of new Set([left ?? 0, right ?? 0])) {
+          ctx.beginPath();
+          ctx.moveTo(x, bbox.top);
+          ctx.lineTo(x, bottom);
+          ctx.stroke();
+        }
+        const [from, to] = left === right ? [(left ?? 0) - FOOT, (left ?? 0) + FOOT] : [left ?? 0, right ?? 0];
+        ctx.fillRect(from, bottom, to - from, FOOT);
+        ctx.globalAlpha = 0.1;
+        ctx.fillRect(left ?? 0, bbox.top, (right ?? 0) - (left ?? 0), bbox.height);
+        ctx.globalAlpha = 1;
       }
       ctx.restore();
     });

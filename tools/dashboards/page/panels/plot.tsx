@@ -36,7 +36,7 @@ export function RowsPlot({ width, height, theme, timeRange, labels, draw, marks 
       range: () => [-0.5, labels.length - 0.5],
     });
     builder.addAxis({ scaleKey: 'x', isTime: true, placement: AxisPlacement.Bottom, timeZone: 'utc', theme });
-    const every = Math.ceil((labels.length * 16) / height);
+    const every = Math.ceil((labels.length * 10) / (height - 30));
     const splits = labels.map((_, index) => index).filter(index => index % every === 0);
     builder.addAxis({
       scaleKey: 'y',

@@ -5,6 +5,8 @@ import type { Replace } from '../variables.ts';
 export interface Mark {
   /** Milliseconds since the Unix epoch. */
   readonly at: number;
+  /** Where it lasted, its end. */
+  readonly until?: number;
   readonly color: string;
 }
 

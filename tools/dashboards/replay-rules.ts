@@ -1,0 +1,140 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { z } from 'zod';
+import { importFiles, startPrometheus } from './prometheus.ts';
+
+/** Between two evaluations, seconds. */
+const STEP_S = 60;
+
+const Common = { name: z.string(), query: z.string(), labels: z.record(z.string(), z.string()).default({}) };
+const Recording = z.object({ ...Common, type: z.literal('recording') });
+const Alerting = z.object({
+  ...Common,
+  type: z.literal('alerting'),
+  /** `for`, and `keep_firing_for`, in seconds. */
+  duration: z.number(),
+  keepFiringFor: z.number().default(0),
+});
+type Recording = z.output<typeof Recording>;
+type Alerting = z.output<typeof Alerting>;
+
+const Groups = z.object({
+  data: z.object({ groups: z.array(z.object({ rules: z.array(z.union([Recording, Alerting])) })) }),
+});
+
+const Matrix = z.object({
+  data: z.object({
+    result: z.array(
+      z.object({ metric: z.record(z.string(), z.string()), values: z.array(z.tuple([z.number(), z.string()])) }),
+    ),
+  }),
+});
+
+type Labels = Readonly<Record<string, string>>;
+
+/** Seconds since the Unix epoch, multiples of the step. */
+interface Span {
+  readonly from: number;
+  readonly to: number;
+}
+
+async function get<T>(schema: z.ZodType<T>, url: string): Promise<T> {
+  const answer = await fetch(url);
+  if (!answer.ok) throw new Error(`Prometheus answered ${answer.status}: ${(await answer.text()).slice(0, 500)}`);
+  return schema.parse(await answer.json());
+}
+
+async function evaluate(url: string, { query }: { readonly query: string }, { from, to }: Span) {
+  const parameters = new URLSearchParams({ query, start: `${from}`, end: `${to}`, step: `${STEP_S}` });
+  const { data } = await get(Matrix, `${url}/api/v1/query_range?${parameters}`);
+  return data.result;
+}
+
+const selector = (name: string, labels: Labels) =>
+  `${name}{${Object.entries(labels).map(([label, value]) => `${label}=${JSON.stringify(value)}`)}}`;
+
+/** Groups rules, so that each finds what those of the groups before it have recorded. */
+function turnsOf(rules: readonly Recording[]): Recording[][] {
+  const turns: Recording[][] = [];
+  for (let left = [...rules]; left.length > 0; ) {
+    const waiting = left.map(({ name }) => new RegExp(`(?<![\\w:])${name}(?![\\w:])`));
+    const ready = left.filter(({ query }) => !waiting.some(name => name.test(query)));
+    if (ready.length === 0) throw new Error(`rules wait for each other: ${left.map(({ name }) => name)}`);
+    turns.push(ready);
+    left = left.filter(rule => !ready.includes(rule));
+  }
+  return turns;
+}
+
+async function* recorded(url: string, rule: Recording, span: Span): AsyncGenerator<string> {
+  for (const { metric, values } of await evaluate(url, rule, span)) {
+    const { __name__: _, ...labels } = metric;
+    const series = selector(rule.name, { ...labels, ...rule.labels });
+    for (const [at, value] of values) yield `${series} ${value} ${at}\n`;
+  }
+}
+
+/** Pending and firing, as Prometheus would have them. */
+async function* alerted(url: string, rule: Alerting, span: Span): AsyncGenerator<string> {
+  const { name, duration, keepFiringFor } = rule;
+  for (const { metric, values } of await evaluate(url, rule, span)) {
+    const { __name__: _, ...series } = metric;
+    const labels = { ...series, ...rule.labels, alertname: name };
+    const times = new Set(values.map(([at]) => at));
+    let [since, trueAt, isFiring] = [Number.NaN, Number.NaN, false];
+    for (let at = span.from; at <= span.to; at += STEP_S) {
+      if (times.has(at)) {
+        since = Number.isNaN(since) ? at : since;
+        trueAt = at;
+        isFiring ||= at - since >= duration;
+      } else if (!isFiring || at - trueAt >= keepFiringFor) {
+        [since, isFiring] = [Number.NaN, false];
+      }
+      if (Number.isNaN(since)) continue;
+      yield `${selector('ALERTS', { ...labels, alertstate: isFiring ? 'firing' : 'pending' })} 1 ${at}\n`;
+      yield `${selector('ALERTS_FOR_STATE', labels)} ${since} ${at}\n`;
+    }
+  }
+}
+
+export interface ReplayOptions {
+  /** Of Prometheus. */
+  readonly data: string;
+  readonly folder: string;
+  /** Files of rules. */
+  readonly recording: string;
+  readonly alerting: string;
+  /** Milliseconds since the Unix epoch. */
+  readonly since: number;
+}
+
+/**
+ * Writes what the rules would have left since then. promtool can't: it evaluates each rule by itself, on what was there
+ * before, and no alerts. What an alert asks of ALERTS itself was not there to be asked.
+ */
+export async function replayRules({ data, folder, recording, alerting, since }: ReplayOptions): Promise<void> {
+  const [from, to] = [since, Date.now()].map(ms => Math.floor(ms / 1000 / STEP_S) * STEP_S) as [number, number];
+  const nothing = { address: undefined, labels: { job: 'none' } };
+  for (let turn = 0, last = 1; turn <= last; turn += 1) {
+    // Started anew, it opens the blocks of the turn before.
+    const { url, stop } = await startPrometheus(data, nothing, [recording, alerting]);
+    const file = join(folder, `rules-${turn}.om`);
+    try {
+      const { groups } = (await get(Groups, `${url}/api/v1/rules`)).data;
+      const rules = groups.flatMap(({ rules }) => rules);
+      const turns = turnsOf(rules.filter(rule => rule.type === 'recording'));
+      last = turns.length;
+      let text = '';
+      for (const rule of turns[turn] ?? []) for await (const line of recorded(url, rule, { from, to })) text += line;
+      if (turn === last) {
+        for (const rule of rules.filter(rule => rule.type === 'alerting')) {
+          for await (const line of alerted(url, rule, { from, to })) text += line;
+        }
+      }
+      await writeFile(file, `${text}# EOF\n`);
+    } finally {
+      await stop();
+    }
+    await importFiles([file], data);
+  }
+}
