@@ -101,13 +101,16 @@ const annotation = (name: string, iconColor: string, expr: string, titleFormat: 
   ...(useValueForTime ? { useValueForTime: 'on' } : {}),
 });
 
+const ALERTS = 'alertname=~"Delivery.*", severity=~"critical|warning", job=~"$job|", account=~"$account|"';
 const stale = chosen(ownFamilies.dataStale, { collector: 'events' });
 const annotations = [
+  // When it became active, and not as long as it fires: bands of many alerts would hide the lines.
   annotation(
     'Alerts',
     'red',
-    'count by (alertname, severity) (ALERTS{alertname=~"Delivery.*", alertstate="firing", severity=~"critical|warning", job=~"$job|", account=~"$account|"})',
+    `1000 * max by (alertname, severity) (ALERTS_FOR_STATE{${ALERTS}} and ignoring (alertstate) ALERTS{${ALERTS}, alertstate="firing"})`,
     '{{severity}}: {{alertname}}',
+    true,
   ),
   annotation(
     'Catching up',

@@ -11,7 +11,6 @@ import {
   age,
   change,
   chosen,
-  flow,
   highestTen,
   inHours,
   level,
@@ -41,7 +40,7 @@ const {
 const account = { keep: ['account'] } as const;
 const perFilter = { keep: ['account', 'filter'] } as const;
 const retention = highestOf(chosen(ownFamilies.dlqRetention));
-const ROUGHLY_A_WALK = 'Counted at complete walks.';
+const AT_WALKS = 'Counted at complete walks.';
 
 const stats: readonly PanelSpec[] = [
   {
@@ -61,14 +60,14 @@ const stats: readonly PanelSpec[] = [
   {
     kind: 'stat',
     title: 'Left (24 h)',
-    description: `How many messages left the dead-letter queues in the last 24 hours: retried, removed, or expired? ${ROUGHLY_A_WALK}`,
+    description: `How many messages left the dead-letter queues in the last 24 hours: retried, removed, or expired? ${AT_WALKS}`,
     queries: one(rise(left, '24h')),
     noValue: 'unknown',
   },
   {
     kind: 'stat',
     title: 'Expired (24 h)',
-    description: `How many dead letters did the service delete unhandled, because their retention was over? ${ROUGHLY_A_WALK} Needs retention.dlq, or the record of a token reset.`,
+    description: `How many dead letters did the service delete unhandled, because their retention was over? ${AT_WALKS} Needs retention.dlq, or the record of a token reset.`,
     queries: one(rise(left, '24h', { where: { reason: 'expired' } })),
     thresholds: { warning: 1, critical: 1 },
     noValue: 'unknown',
@@ -81,7 +80,7 @@ const stats: readonly PanelSpec[] = [
     unit: 'share',
     queries: each(ACCOUNT_LEGEND, worst(retentionUsed)),
     thresholds: { warning: 0.6, critical: 0.8 },
-    noValue: 'none, or retention unknown',
+    noValue: 'none, or unknown',
   },
   {
     kind: 'stat',
@@ -111,20 +110,19 @@ const queue = ({ places }: Settings): readonly PanelSpec[] => [
     noValue: 'less than an hour of data',
   },
   {
-    title: 'Entered and left',
-    description: `Do more messages enter the queues than leave them? What left is counted at complete walks.`,
-    unit: 'messages/s',
+    title: 'Entered and left (1 h)',
+    description:
+      'Did more messages enter the queues than leave them, within the hour before? What left is counted at complete walks.',
     queries: [
-      { legend: 'entered', expr: flow(entered) },
-      { legend: 'left', expr: flow(left) },
+      { legend: 'entered', expr: rise(entered, '1h') },
+      { legend: 'left', expr: rise(left, '1h') },
     ],
   },
   {
     kind: 'stack',
-    title: 'Left, by reason',
-    description: `Were messages retried or removed, or did they expire? ${ROUGHLY_A_WALK}`,
-    unit: 'messages/s',
-    queries: each('{{reason}}', flow(left, { keep: ['reason'] })),
+    title: 'Left, by reason (1 h)',
+    description: `Were messages retried or removed, or did they expire, within the hour before? ${AT_WALKS}`,
+    queries: each('{{reason}}', rise(left, '1h', { keep: ['reason'] })),
   },
   {
     title: 'Oldest dead letter',

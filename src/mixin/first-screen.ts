@@ -6,7 +6,7 @@ import { decidingRounds } from './alert.ts';
 import { budgetDays, budgetLeft, windowOf } from './budget.ts';
 import { ofRow, RUNBOOK } from './dashboard-links.ts';
 import type { Words } from './palette.ts';
-import { READABLE } from './palette.ts';
+import { READABLE, SEVERITY } from './palette.ts';
 import { each, one, type PanelSpec, type Places, type RowSpec, type Settings } from './panel.ts';
 import { ACCOUNT_LEGEND, age, change, chosen, least, level, quantile, recorded, rise, worst } from './queries.ts';
 
@@ -64,9 +64,9 @@ const stats = ({ expected }: Settings): readonly PanelSpec[] => {
     {
       kind: 'stat',
       title: 'Alerts firing',
-      description: 'How many alerts on the chosen accounts are firing? A number only if the rules are loaded.',
+      description:
+        'How many alerts on the chosen accounts are firing? A number only if the rules are loaded. Their severity is in State and in the table.',
       queries: one(`count(${firing('.*')})\nor 0 * count(${recorded(BLIND.name)})`),
-      thresholds: { warning: 1, critical: 1 },
       noValue: 'no rules loaded',
     },
     {
@@ -109,14 +109,16 @@ const stats = ({ expected }: Settings): readonly PanelSpec[] => {
   ];
 };
 
-const group = 'cluster, namespace, account, alertname, severity';
+const group = 'cluster, namespace, account, alertname';
+const severity = ['info', 'warning', 'critical'].map((name, index) => `${index + 1} * ${firing(name)}`).reverse();
 const alerts = (places: Places): PanelSpec => ({
   kind: 'table',
   title: 'Firing alerts',
   description:
     'What is wrong, where, and for how long? Click an alert for its runbook, an account for its dashboards. Age counts from when the condition became true.',
-  labels: { severity: 'Severity', alertname: 'Alert', account: 'Account' },
+  labels: { alertname: 'Alert', account: 'Account' },
   columns: [
+    { title: 'Severity', width: 110, expr: `max by (${group}) (${severity.join(' or ')})`, words: SEVERITY },
     {
       title: 'Age',
       width: 110,
@@ -125,7 +127,7 @@ const alerts = (places: Places): PanelSpec => ({
     },
     { title: 'Series', width: 80, expr: `count by (${group}) (${firing('.*')})` },
   ],
-  sortBy: ['Age'],
+  sortBy: ['Severity', 'Age'],
   links: { Alert: [RUNBOOK], Account: ofRow(places, ['overview', 'dlq', 'agent']) },
   noValue: 'No alert is firing. State says whether rules are loaded.',
   width: 24,

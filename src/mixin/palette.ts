@@ -122,24 +122,14 @@ export const SUCCEEDED: Words = { 0: ['failed', 'red'], 1: ['ok', 'green'] };
 export const STOPPED: Words = { 0: ['off', 'green'], 1: ['stopped', 'red'] };
 export const READABLE: Words = { 0: ['readable', 'green'], 1: ['blind', 'red'] };
 
+export const SEVERITY: Words = { 1: ['info', 'blue'], 2: ['warning', 'orange'], 3: ['critical', 'red'] };
+
 export const mappingsOf = (words: Words) => [
   {
     type: 'value',
     options: Object.fromEntries(
       Object.entries(words).map(([value, [text, color]], index) => [value, { text, color, index }]),
     ),
-  },
-];
-
-/** Words that a label has, in a table. */
-export const severityMappings = [
-  {
-    type: 'value',
-    options: {
-      critical: { color: 'red', index: 0 },
-      warning: { color: 'orange', index: 1 },
-      info: { color: 'blue', index: 2 },
-    },
   },
 ];
 

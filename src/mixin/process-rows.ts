@@ -76,11 +76,13 @@ const processes: readonly PanelSpec[] = [
     columns: [
       {
         title: 'Up for',
+        width: 90,
         unit: 'seconds',
         expr: `max by (instance, version, node_version) (${ofAgent('delivery_watch_build_info')} * on (job, instance) group_left () (time() - ${ofAgent('process_start_time_seconds')}))`,
       },
       {
         title: 'Starts (24 h)',
+        width: 110,
         expr: `max by (instance, version, node_version) (${ofAgent('delivery_watch_build_info')} * on (job, instance) group_left () (1 + changes(${ofAgent('process_start_time_seconds')}[24h])))`,
         thresholds: { warning: 3, critical: 10, calm: 'text' },
       },

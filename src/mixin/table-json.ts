@@ -1,5 +1,5 @@
 import { formatOf, INSTANT, linksOf, targetsOf, valueName } from './fields.ts';
-import { mappingsOf, severityMappings, stepsOf } from './palette.ts';
+import { mappingsOf, stepsOf } from './palette.ts';
 import type { Column, TableSpec } from './panel.ts';
 
 const override = (name: string, properties: Readonly<Record<string, unknown>>) => ({
@@ -29,18 +29,8 @@ function columnOverride(column: Column) {
   return override(column.title, { ...format, ...width, ...cellOf(column), ...linksOf(column.links) });
 }
 
-function labelOverride(title: string, links: TableSpec['links']) {
-  const colours =
-    title === 'Severity'
-      ? {
-          mappings: severityMappings,
-          'custom.cellOptions': { type: 'color-background', mode: 'basic' },
-          'custom.width': 100,
-        }
-      : {};
-  const properties = { ...colours, ...linksOf(links?.[title]) };
-  return Object.keys(properties).length === 0 ? [] : [override(title, properties)];
-}
+const labelOverride = (title: string, links: TableSpec['links']) =>
+  links?.[title] ? [override(title, linksOf(links[title]))] : [];
 
 export function table({ labels, columns, sortBy, links, noValue, unit = 'count' }: TableSpec) {
   // Where there are no such labels, there are no such columns.

@@ -310,7 +310,7 @@ describe('colours', () => {
     ['Attempts by status class', STATUS_CLASSES],
     ['Requests by outcome', REQUEST_OUTCOMES],
     ['Failure callbacks by state', CALLBACK_STATES],
-    ['Left, by reason', LEFT_REASONS],
+    ['Left, by reason (1 h)', LEFT_REASONS],
     ['Actions by outcome', FINAL_OUTCOMES],
   ])('%s: each of its words has one, and no two the same unless they mean the same', (title, words) => {
     const [one] = panel(title);
