@@ -58,6 +58,7 @@ export function dashboardsReference(): string {
       records.map(({ record, expr }) => [`\`${record}\``, `\`${expr}\``]),
     ),
     '## Panels',
+    'Drawn from an emulated service with three accounts, with incidents in the last hours: [overview](images/overview-light.png), [dead letters](images/dlq-light-all.png), [agent and API](images/agent-light-all.png).',
     ...panels,
   ];
   return `${sections.join('\n\n')}\n`;

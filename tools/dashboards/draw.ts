@@ -1,4 +1,5 @@
-import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -6,6 +7,7 @@ import { parseArgs } from 'node:util';
 import { bundlePage } from './bundle.ts';
 import { drawPictures, type Picture } from './pictures.ts';
 import { importFiles, startPrometheus } from './prometheus.ts';
+import { replayRules } from './replay-rules.ts';
 import { recordWorld, TARGET_LABELS } from './world/record.ts';
 
 const USAGE = `npm run dashboards:draw -- [options]
@@ -61,7 +63,6 @@ async function record(folder: string, data: string): Promise<number> {
   const world = await recordWorld(Number(values.hours) * 3_600_000, folder, log);
   try {
     await importFiles(world.files, data);
-    const { replayRules } = await import('./replay-rules.ts');
     await replayRules({ data, folder, recording, alerting, since: world.since });
     log('the past is recorded; Prometheus now scrapes the agent and evaluates the rules');
     const live = await startPrometheus(data, { address: world.target, labels: TARGET_LABELS }, [recording, alerting]);
@@ -75,34 +76,31 @@ async function record(folder: string, data: string): Promise<number> {
 
 async function main(): Promise<void> {
   if (values.help) return log(USAGE);
-  const folder = await mkdtemp(join(tmpdir(), 'delivery-watch-dashboards-'));
-  const kept = values.keep && resolve(values.keep);
-  try {
-    const data = kept ? join(kept, 'data') : join(folder, 'data');
-    await mkdir(data, { recursive: true });
-    const end = join(data, '..', 'to');
-    let to = Number(await readFile(end, 'utf8').catch(() => ''));
-    if (!to) {
-      to = await record(folder, data);
-      await writeFile(end, String(to));
-    }
-    const page = join(folder, 'page');
-    await bundlePage(page);
-    await mkdir(values.out, { recursive: true });
-    const prometheus = await startPrometheus(data, { address: undefined, labels: TARGET_LABELS }, []);
-    const warnings = await drawPictures({
-      pictures: await picturesOf(values.dashboards),
-      page,
-      dashboards: values.dashboards,
-      prometheus: prometheus.url,
-      to,
-      out: values.out,
-      log,
-    }).finally(prometheus.stop);
-    for (const warning of warnings) log(`warning: ${warning}`);
-  } finally {
-    await rm(folder, { recursive: true, force: true });
+  const folder = mkdtempSync(join(tmpdir(), 'delivery-watch-dashboards-'));
+  process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1));
+  const data = join(values.keep ? resolve(values.keep) : folder, 'data');
+  await mkdir(data, { recursive: true });
+  const end = join(data, '..', 'to');
+  let to = Number(await readFile(end, 'utf8').catch(() => ''));
+  if (!to) {
+    to = await record(folder, data);
+    await writeFile(end, String(to));
   }
+  const page = join(folder, 'page');
+  await bundlePage(page);
+  await mkdir(values.out, { recursive: true });
+  const prometheus = await startPrometheus(data, { address: undefined, labels: TARGET_LABELS }, []);
+  const warnings = await drawPictures({
+    pictures: await picturesOf(values.dashboards),
+    page,
+    dashboards: values.dashboards,
+    prometheus: prometheus.url,
+    to,
+    out: values.out,
+    log,
+  }).finally(prometheus.stop);
+  for (const warning of warnings) log(`warning: ${warning}`);
 }
 
 await main();
