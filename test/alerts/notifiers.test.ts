@@ -30,6 +30,11 @@ function posting(timeout?: number) {
   return post;
 }
 
+const ALERTMANAGER_FORMAT = {
+  format: 'alertmanager',
+  grouping: { by: ['alertname', 'account'], wait: 0, repeatEvery: 1000 },
+} as const;
+
 /** Each kind of notifier, at an address. */
 const KINDS: [string, (url: string, timeout?: number) => Receiver][] = [
   [
@@ -43,7 +48,14 @@ const KINDS: [string, (url: string, timeout?: number) => Receiver][] = [
     'webhook',
     (url, timeout) => {
       const deps = { notifier: 'n', post: posting(timeout), now: () => NOW, secret: undefined, externalUrl: '' };
-      return createWebhook({ ...deps, url: new Secret(url) });
+      return createWebhook({ ...deps, ...ALERTMANAGER_FORMAT, url: async () => new Secret(url) });
+    },
+  ],
+  [
+    'slack',
+    (url, timeout) => {
+      const deps = { notifier: 'n', post: posting(timeout), now: () => NOW, secret: undefined, externalUrl: '' };
+      return createWebhook({ ...deps, ...ALERTMANAGER_FORMAT, format: 'slack', url: async () => new Secret(url) });
     },
   ],
 ];
@@ -213,10 +225,12 @@ describe('a webhook', () => {
       request.on('end', () => response.end());
     });
     const deps = { notifier: 'hook', post: posting(), now: () => NOW, externalUrl: 'https://dw.example' };
-    const told = await createWebhook({ ...deps, url: new Secret(`${service.url}/x?key=1`), secret }).send(
-      [notice],
-      never,
-    );
+    const told = await createWebhook({
+      ...deps,
+      ...ALERTMANAGER_FORMAT,
+      url: async () => new Secret(`${service.url}/x?key=1`),
+      secret,
+    }).send([notice], never);
     return { told, text, service, headers: service.headers[0] ?? {} };
   }
 

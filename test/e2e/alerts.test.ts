@@ -83,7 +83,7 @@ function createAlerting(emulator: Emulator, notifiers: readonly object[], more: 
   return { start: agent.start, end: agent.end, get: agent.get, kill };
 }
 
-const hookAt = (url: string) => ({ name: 'hook', webhook: { url, secret: { env: 'HOOK_SECRET' } } });
+const hookAt = (url: string) => ({ name: 'hook', webhook: { url, secret: { env: 'HOOK_SECRET' }, groupWait: '0s' } });
 
 describe('alerts of an agent that is killed again and again', () => {
   it('are told at least once each, as the same alert, in order, and never begin anew', async () => {
@@ -148,9 +148,11 @@ describe('alerts of an agent that is killed again and again', () => {
     expect(families.get('delivery_watch_alerts')).toEqual([
       expect.objectContaining({ labels: { account: 'a', alert: 'Any', state: 'pending' }, value: 0 }),
       expect.objectContaining({ labels: { account: 'a', alert: 'Any', state: 'firing' }, value: 1 }),
+      expect.objectContaining({ labels: { account: 'a', alert: 'Any', state: 'silenced' }, value: 0 }),
       expect.objectContaining({ labels: { account: 'a', alert: 'Any', state: 'beyond_cap' }, value: 0 }),
       expect.objectContaining({ labels: { account: 'a', alert: 'Many', state: 'pending' }, value: 1 }),
       expect.objectContaining({ labels: { account: 'a', alert: 'Many', state: 'firing' }, value: 0 }),
+      expect.objectContaining({ labels: { account: 'a', alert: 'Many', state: 'silenced' }, value: 0 }),
       expect.objectContaining({ labels: { account: 'a', alert: 'Many', state: 'beyond_cap' }, value: 0 }),
     ]);
     expect(families.get('delivery_watch_notifications_total')).toEqual([
