@@ -1,4 +1,3 @@
-import type { Clock } from '../kit/clock.ts';
 import type { Counter } from '../kit/counter.ts';
 import type { Log } from '../kit/log.ts';
 import type { Secret } from '../kit/secret.ts';
@@ -15,7 +14,6 @@ export interface HeartbeatDeps {
   /** Gives the status of the answer. Rejects where there is none in time. */
   readonly get: (url: string, signal: AbortSignal) => Promise<{ readonly status: number }>;
   readonly notifications: Counter<'notifier' | 'outcome'>;
-  readonly clock: Pick<Clock, 'now'>;
   readonly log: Log;
 }
 

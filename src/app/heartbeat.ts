@@ -2,6 +2,7 @@ import { createHeartbeat, type Health, type HeartbeatDeps } from '../alerts/hear
 import { NO_ACCOUNT } from '../alerts/receiver-queue.ts';
 import { isDeciding } from '../config/alerts.ts';
 import type { Config } from '../config/schema.ts';
+import type { Clock } from '../kit/clock.ts';
 import type { Store } from '../store/store.ts';
 import type { Account } from './account.ts';
 import { tokenSource } from './account-client.ts';
@@ -14,6 +15,7 @@ export interface AgentHeartbeatDeps extends Omit<HeartbeatDeps, 'url' | 'health'
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly accounts: readonly HeartbeatAccount[];
   readonly store: Pick<Store, 'commit'>;
+  readonly clock: Pick<Clock, 'now'>;
 }
 
 /** Where the store keeps when it was last tried. */

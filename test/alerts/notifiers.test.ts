@@ -103,6 +103,21 @@ describe.each(KINDS)('any notifier: %s', (_kind, create) => {
     expect(await statusTold(status)).toEqual({ kind: 'failed', why: `status ${status}`, isDown });
   });
 
+  it.each([
+    ['7', 7000],
+    ['999999999', 3_600_000],
+    [new Date(NOW + 5000).toUTCString(), 5000],
+    ['soon', undefined],
+  ])('waits as long as a busy one asks: %s', async (header, retryAfter) => {
+    const service = await answering(
+      (_request, response) => void response.writeHead(429, { 'retry-after': header }).end(),
+    );
+    const asked = { kind: 'failed', why: 'status 429', isDown: true };
+    expect(await create(service.url).send([firing], never)).toEqual(
+      retryAfter === undefined ? asked : { ...asked, retryAfter },
+    );
+  });
+
   it('does not repeat what was refused as bad', async () => {
     expect(await statusTold(400)).toEqual({ kind: 'refused', why: 'status 400' });
   });
@@ -261,6 +276,39 @@ describe('a webhook', () => {
           generatorURL: 'https://dw.example',
           fingerprint,
         },
+      ],
+    });
+  });
+
+  it('gets a group as Alertmanager sends it: what is common, every alert, and how many are left out', async () => {
+    const other: Notice = {
+      status: 'resolved',
+      labels: { ...firing.labels, flow_control_key: 'k' },
+      annotations: { summary: 'It grows.', more: 'x' },
+      startsAt: NOW - 90_000,
+      endsAt: NOW,
+    };
+    let text = '';
+    const service = await answering((request, response) => {
+      request.setEncoding('utf8').on('data', chunk => {
+        text += chunk;
+      });
+      request.on('end', () => response.end());
+    });
+    const deps = { notifier: 'hook', post: posting(), now: () => NOW, externalUrl: '', secret: undefined };
+    const hook = createWebhook({ ...deps, ...ALERTMANAGER_FORMAT, url: async () => new Secret(service.url) });
+    await hook.send([firing, other], never, { labels: { alertname: 'DlqGrowing' }, key: 'the-key', left: 7 });
+    expect(service.headers[0]?.['idempotency-key']).toBe('the-key');
+    expect(JSON.parse(text)).toMatchObject({
+      groupKey: '{}:{alertname="DlqGrowing"}',
+      truncatedAlerts: 7,
+      status: 'firing',
+      groupLabels: { alertname: 'DlqGrowing' },
+      commonLabels: firing.labels,
+      commonAnnotations: firing.annotations,
+      alerts: [
+        { status: 'firing', fingerprint: fingerprintOf(firing.labels) },
+        { status: 'resolved', fingerprint: fingerprintOf(other.labels), endsAt: '2026-06-01T12:00:00.000Z' },
       ],
     });
   });
