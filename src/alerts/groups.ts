@@ -50,8 +50,21 @@ interface Gathering<W> {
   readonly dueAt: number;
 }
 
-/** Milliseconds between two looks for groups that are to be told again. */
-const LOOK_EVERY = 1000;
+/** Milliseconds between two looks for groups that are to be told again, at most: each goes through all that fires. */
+const LOOK_EVERY = 10_000;
+/** Notifications made at a time, and changes that they take, about: some 10 ms of work. The others follow in the next pass. */
+const MOST_AT_ONCE = 250;
+const MOST_CHANGES = 1000;
+
+/** As many of the groups as one pass takes, the first in any case. */
+function forOnePass<W>(groups: readonly [string, Gathering<W>][]): readonly [string, Gathering<W>][] {
+  let changes = 0;
+  const end = groups.findIndex(([, { waiting }], index) => {
+    changes += waiting.length;
+    return index > 0 && (index >= MOST_AT_ONCE || changes > MOST_CHANGES);
+  });
+  return end < 0 ? groups : groups.slice(0, end);
+}
 
 /** The changes to tell now: of each alert one begin and its end. What came after that is told next, or it would never be. */
 function firstEpisodes<W extends Waiting>(waiting: readonly W[]): { readonly taken: W[]; readonly rest: W[] } {
@@ -74,16 +87,23 @@ export function createGroups<W extends Waiting>({ grouping, firing, clock, most 
   let count = 0;
   let lookAt = 0;
 
+  /** What of the labels makes the group, cheaply: all that fires is asked for it. */
+  const groupText = (labels: Labels) =>
+    JSON.stringify(grouping.by.includes('...') ? labels : grouping.by.map(name => labels[name]));
+
   function firingByGroup(): Map<string, { readonly labels: Labels; readonly notices: Notice[] }> {
-    const groups = new Map<string, { readonly labels: Labels; readonly notices: Notice[] }>();
+    const groups = new Map<string, Notice[]>();
     for (const notice of firing()) {
-      const labels = groupLabels(notice.labels, grouping);
-      const id = fingerprintOf(labels);
-      const group = groups.get(id) ?? { labels, notices: [] };
-      group.notices.push(notice);
-      groups.set(id, group);
+      const text = groupText(notice.labels);
+      const group = groups.get(text);
+      if (group) group.push(notice);
+      else groups.set(text, [notice]);
     }
-    return groups;
+    const byId = [...groups.values()].map(notices => {
+      const labels = groupLabels(notices[0]?.labels ?? {}, grouping);
+      return [fingerprintOf(labels), { labels, notices }] as const;
+    });
+    return new Map(byId);
   }
 
   function keep(id: string, { labels, dueAt, waiting }: Gathering<W>, rest: W[]): void {
@@ -117,9 +137,9 @@ export function createGroups<W extends Waiting>({ grouping, firing, clock, most 
     },
     due(isUnderWay) {
       const [at, now] = [clock.now(), clock.monotonic()];
-      const changed = [...gathering].filter(([id, { dueAt }]) => dueAt <= now && !isUnderWay(id));
-      if (changed.length === 0 && now < lookAt) return [];
-      lookAt = now + LOOK_EVERY;
+      const changed = forOnePass([...gathering].filter(([id, { dueAt }]) => dueAt <= now && !isUnderWay(id)));
+      const isLooking = now >= lookAt;
+      if (changed.length === 0 && !isLooking) return [];
       const byGroup = firingByGroup();
       const changes = changed.map(([id, group]): Due<W> => {
         const { taken, rest } = firstEpisodes(group.waiting);
@@ -127,11 +147,17 @@ export function createGroups<W extends Waiting>({ grouping, firing, clock, most 
         const news = taken.map(({ notice }) => notice);
         return { id, at, taken, ...toNotification(group.labels, news, byGroup.get(id)?.notices ?? [], at) };
       });
+      if (!isLooking) return changes;
       const told = new Set(changed.map(([id]) => id));
-      const repeats = [...byGroup].flatMap(([id, { labels, notices }]): Due<W>[] => {
-        if (told.has(id) || gathering.has(id) || isUnderWay(id) || at < repeatAt(id, notices)) return [];
-        return [{ id, at, taken: [], ...toNotification(labels, [], notices, at) }];
-      });
+      const old = [...byGroup].filter(
+        ([id, { notices }]) => !told.has(id) && !gathering.has(id) && !isUnderWay(id) && at >= repeatAt(id, notices),
+      );
+      if (old.length <= MOST_AT_ONCE) lookAt = now + Math.min(LOOK_EVERY, grouping.repeatEvery / 10);
+      const repeats = old
+        .slice(0, MOST_AT_ONCE)
+        .map(
+          ([id, { labels, notices }]): Due<W> => ({ id, at, taken: [], ...toNotification(labels, [], notices, at) }),
+        );
       return [...changes, ...repeats];
     },
     told(id, at) {

@@ -108,10 +108,20 @@ describe('a group', () => {
     const scene = await createScene();
     scene.firing.set('1', notice('1', { startsAt: scene.clock.now() - HOUR }));
     await scene.restart();
-    await scene.tell(3 * HOUR - SECOND);
+    await scene.tell(3 * HOUR - WAIT);
     expect(scene.hook.told).toEqual([]);
-    await scene.tell(SECOND);
+    await scene.tell(WAIT);
     expect(scene.hook.told).toEqual(['firing 1']);
+  });
+
+  it('is one of hundreds that are told a few at a time, so that nothing else waits', async () => {
+    const scene = await createScene(['...']);
+    await scene.post(...Array.from({ length: 600 }, (_, x) => notice(String(x))));
+    await scene.tell(WAIT);
+    expect(scene.hook.told).toHaveLength(250);
+    await scene.tell();
+    await scene.tell();
+    expect(new Set(scene.hook.told).size).toBe(600);
   });
 
   it('is told of each begin of an alert, one after the other', async () => {
