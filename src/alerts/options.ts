@@ -215,8 +215,6 @@ export const webhookOptions = z.strictObject({
   repeatEvery: Duration.prefault('4h').describe('When a group that still fires, unchanged, is told again.'),
 });
 
-export type WebhookOptions = z.output<typeof webhookOptions>;
-
 export const silenceOptions = z
   .strictObject({
     match: z
@@ -253,8 +251,6 @@ export const heartbeatOptions = z.strictObject({
   ),
   every: Duration.prefault('1m').describe('How often.'),
 });
-
-export type HeartbeatOptions = z.output<typeof heartbeatOptions>;
 
 /** What a notifier needs of its own beside how it sends. */
 export const notifierName = z
