@@ -1,29 +1,9 @@
 import type { Log } from '../kit/log.ts';
 import type { Store } from '../store/store.ts';
+import { type Alert, type Evaluated, noticesOf, rowOf, toNotice, versionOf } from './alert.ts';
 import type { Notice } from './notice.ts';
 import type { Outbox, Posting } from './outbox.ts';
-import { type AlertState, withoutClock } from './state.ts';
-
-/** One alert of an account that is not inactive. */
-export interface Alert {
-  readonly rule: string;
-  /** Its identity, `alertname` and `account` included. */
-  readonly labels: Readonly<Record<string, string>>;
-  readonly annotations: Readonly<Record<string, string>>;
-  /** By which it was last judged true. */
-  readonly value: number;
-  readonly state: AlertState;
-}
-
-/** What one evaluation of all rules came to. */
-export interface Evaluated {
-  /** By fingerprint. */
-  readonly alerts: ReadonlyMap<string, Alert>;
-  /** Rules with series that could not be judged. */
-  readonly unknown: ReadonlySet<string>;
-  /** By rule: number of series beyond the cap: their condition holds, but they have no alert of their own. */
-  readonly beyondCap: ReadonlyMap<string, number>;
-}
+import { type SendingDeps, sharesOf, withSending } from './sending.ts';
 
 /** The alerts of one account, as the last evaluation left them: in the store, and sent when they change. */
 export interface AccountAlerts {
@@ -31,7 +11,7 @@ export interface AccountAlerts {
   current(): Evaluated;
   /** Rules with an alert that is firing or of unknown state: all before the first evaluation. */
   states(): ReadonlyMap<string, 'firing' | 'unknown'>;
-  /** Of what fires, and of what was resolved lately. */
+  /** Of what fires or was resolved lately, but for what is held back or silenced. */
   notices(): readonly Notice[];
   /** Takes what is true now, and queues what changed for sending. Never rejects: that is sent although the store does not take it. */
   update(next: Evaluated): Promise<void>;
@@ -39,48 +19,55 @@ export interface AccountAlerts {
   save(): Promise<void>;
 }
 
-export interface AccountAlertsDeps {
+export interface AccountAlertsDeps extends SendingDeps {
   readonly account: string;
   readonly rules: readonly { readonly name: string }[];
   readonly store: Store;
-  readonly outbox: Outbox;
+  readonly outbox: Pick<Outbox, 'post'>;
   readonly log: Log;
 }
 
 const PREFIX = 'alerts/state/';
 
-function toNotice({ labels, annotations, state }: Alert): Notice | undefined {
-  if (state.phase === 'pending') return undefined;
-  const { startsAt } = state;
-  if (state.phase === 'firing') return { status: 'firing', labels, annotations, startsAt };
-  return { status: 'resolved', labels, annotations, startsAt, endsAt: state.endsAt };
+function logChange(log: Log, account: string, before: Alert | undefined, after: Alert): void {
+  const { rule: alert, labels, value, state, ...held } = after;
+  const fields = { account, alert, labels, value };
+  if (state.phase === 'resolved') log.info(fields, 'an alert is resolved');
+  else if (before?.state.phase === 'firing') log.warn(fields, 'an alert that was held back is sent');
+  else if (held.silencedBy !== undefined) log.info({ ...fields, reason: held.silencedBy }, 'a silenced alert fires');
+  else if (held.isHeldBack) log.info(fields, 'an alert fires beyond the limit of its rule; it is not sent');
+  else log.warn(fields, 'an alert fires');
 }
 
 /** Reads the alerts that an earlier process left. Rejects with StoreError. */
 export async function openAccountAlerts(deps: AccountAlertsDeps): Promise<AccountAlerts> {
-  const { account, rules, store, outbox, log } = deps;
+  const { account, rules, store, outbox, silences, limits, log } = deps;
   const opened = new Map<string, Alert>();
   /** States as they are in the store, or wait for it. */
   const stored = new Map<string, string>();
   for (const [key, value] of await store.scan(account, PREFIX)) {
     const alert = JSON.parse(value) as Alert;
-    opened.set(key.slice(PREFIX.length), alert);
-    stored.set(key.slice(PREFIX.length), JSON.stringify(alert.state));
+    const silencedBy = alert.state.phase === 'firing' ? silences.reasonFor(alert.labels) : undefined;
+    opened.set(key.slice(PREFIX.length), { ...alert, silencedBy });
+    stored.set(key.slice(PREFIX.length), versionOf(alert));
   }
   let current: Evaluated = { alerts: opened, unknown: new Set(rules.map(({ name }) => name)), beyondCap: new Map() };
+  let notices = noticesOf(current);
+  limits.take(account, sharesOf(current), false);
   const uncommitted = new Map<string, string | null>();
   let postings: Posting[] = [];
   let isStoreFailing = false;
 
-  /** What begins to fire and what is resolved by `after`. */
+  /** What has to be sent of what begins to fire, is held back no more, or is resolved by `after`. */
   function changesTo(after: ReadonlyMap<string, Alert>): Notice[] {
     return [...after].flatMap(([fingerprint, alert]) => {
-      const notice = toNotice(alert);
-      if (!notice || current.alerts.get(fingerprint)?.state.phase === alert.state.phase) return [];
-      const fields = { account, alert: alert.rule, labels: alert.labels, value: alert.value };
-      if (notice.status === 'firing') log.warn(fields, 'an alert fires');
-      else log.info(fields, 'an alert is resolved');
-      return [notice];
+      const before = current.alerts.get(fingerprint);
+      const { phase } = alert.state;
+      const isNew = phase !== 'pending' && before?.state.phase !== phase;
+      const isFreed = phase === 'firing' && !alert.isHeldBack && before?.isHeldBack === true;
+      if (!isNew && !isFreed) return [];
+      logChange(log, account, before, alert);
+      return alert.isHeldBack ? [] : (toNotice(alert) ?? []);
     });
   }
 
@@ -88,12 +75,11 @@ export async function openAccountAlerts(deps: AccountAlertsDeps): Promise<Accoun
   function noteChangedStates({ alerts }: Evaluated): void {
     for (const fingerprint of new Set([...stored.keys(), ...alerts.keys()])) {
       const alert = alerts.get(fingerprint);
-      const state = alert && withoutClock(alert.state);
-      const text = JSON.stringify(state);
-      if (text === stored.get(fingerprint)) continue;
-      if (alert) stored.set(fingerprint, text);
-      else stored.delete(fingerprint);
-      uncommitted.set(PREFIX + fingerprint, alert ? JSON.stringify({ ...alert, state }) : null);
+      const version = alert && versionOf(alert);
+      if (version === stored.get(fingerprint)) continue;
+      if (version === undefined) stored.delete(fingerprint);
+      else stored.set(fingerprint, version);
+      uncommitted.set(PREFIX + fingerprint, alert ? rowOf(alert) : null);
     }
   }
 
@@ -115,10 +101,13 @@ export async function openAccountAlerts(deps: AccountAlertsDeps): Promise<Accoun
           state.phase === 'firing' ? [[rule, 'firing'] as const] : [],
         ),
       ]),
-    notices: () => [...current.alerts.values()].flatMap(alert => toNotice(alert) ?? []),
-    async update(next) {
+    notices: () => notices,
+    async update(evaluated) {
+      const next = withSending(evaluated, current, deps);
       const posting = outbox.post(account, changesTo(next.alerts), ({ wants }) => wants === 'changes');
       current = next;
+      notices = noticesOf(next);
+      limits.take(account, sharesOf(next), true);
       noteChangedStates(next);
       if (posting.changes().length > 0) postings.push(posting);
       try {

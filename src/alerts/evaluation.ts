@@ -1,6 +1,7 @@
 import type { Clock } from '../kit/clock.ts';
 import type { Log } from '../kit/log.ts';
-import type { AccountAlerts, Alert, Evaluated } from './account-alerts.ts';
+import type { AccountAlerts } from './account-alerts.ts';
+import type { Alert, Evaluated } from './alert.ts';
 import type { AlertJudgement, Holding } from './judge.ts';
 import { fingerprintOf } from './notice.ts';
 import { type AlertRule, expand } from './options.ts';
@@ -18,13 +19,6 @@ export interface EvaluationDeps {
   readonly clock: Clock;
   readonly log: Log;
 }
-
-/**
- * Alerts of one rule in an account at most, those that were resolved within the last 15 minutes included: else keys that
- * come and go would make as many alerts, and twice as many notices. More than a hundred are not read one by one. What is
- * beyond has one alert together.
- */
-const MOST_ALERTS = 100;
 
 /** An alert whose rule is gone ends at once. */
 const REMOVED = { for: 0, keepFiringFor: 0 };
@@ -57,17 +51,20 @@ export function createEvaluation(deps: EvaluationDeps): () => Promise<void> {
   }
 
   /** The one alert of what is beyond the cap. */
-  function overflow({ name, labels }: AlertRule, value: number): Candidate {
-    const summary = `${name} has ${value} more series than the ${MOST_ALERTS} that get individual alerts.`;
+  function overflow({ name, labels, limit }: AlertRule, value: number): Candidate {
+    const summary = `${name} has ${value} more series than the ${limit} that get individual alerts.`;
     const identity = withoutEmpty({ ...labels, alertname: name, account, overflow: 'true' });
     return { rule: name, labels: identity, annotations: { summary }, value };
   }
 
-  /** The first series that have room, by fingerprint, and how many have none. An alert that is there keeps its place. */
+  /**
+   * The first series that have room, by fingerprint, and how many have none. An alert that is there keeps its place, also
+   * for the 15 minutes after it was resolved: else keys that come and go would make any number of alerts.
+   */
   function cap(rule: AlertRule, listed: readonly Holding[], known: ReadonlyMap<string, Alert>) {
     const { name, labels: more, annotations } = rule;
     const holding = new Map<string, Candidate>();
-    let room = MOST_ALERTS - known.size;
+    let room = rule.limit - known.size;
     let left = 0;
     for (const { labels: own, value, heldFor } of listed) {
       const labels = withoutEmpty({ ...own, ...more, alertname: name, account });

@@ -1,6 +1,7 @@
 import { z } from 'zod';
+import { cronWindow, moment } from '../kit/cron.ts';
 import { Duration, DurationOrZero } from '../kit/duration.ts';
-import { Secret } from '../kit/secret.ts';
+import { Secret, secret } from '../kit/secret.ts';
 import { LABEL_NAME } from '../kit/text.ts';
 
 const text = z
@@ -131,6 +132,14 @@ export const alertRule = z.strictObject({
     )
     .default({})
     .describe('Annotations, such as `summary`; may use `{{ $value }}` and `{{ $labels.NAME }}`.'),
+  limit: z
+    .int()
+    .min(1)
+    .max(1000)
+    .default(100)
+    .describe(
+      'Alerts of this rule that an account may have, and that are sent at a time over all accounts. One more alert, with the label `overflow`, says how many are left out.',
+    ),
   when: alertCondition.describe('The condition: exactly one of these.'),
 });
 
@@ -144,19 +153,30 @@ export function expand(text: string, labels: Readonly<Record<string, string>>, v
   );
 }
 
+const isAddress = (text: string, isAllowed: (url: URL) => boolean) => {
+  const url = URL.parse(text);
+  const isPlain = url !== null && /^https?:$/.test(url.protocol) && !url.username && !url.password;
+  return isPlain && !url.hash && !/\s/.test(text) && isAllowed(url);
+};
+
 /** An address is hidden at once: it may hold what lets one in. */
 const address = (isAllowed: (url: URL) => boolean, error: string) =>
   z
     .string()
-    .refine(
-      text => {
-        const url = URL.parse(text);
-        const isPlain = url !== null && /^https?:$/.test(url.protocol) && !url.username && !url.password;
-        return isPlain && !url.hash && !/\s/.test(text) && isAllowed(url);
-      },
-      { error },
-    )
+    .refine(text => isAddress(text, isAllowed), { error })
     .transform(text => new Secret(text));
+
+const PLAIN_ADDRESS = 'must be an http or https address without user or fragment';
+
+/** Why text can't be the address that a secret is; undefined when it can. */
+export const faultOfAddress = (text: string): string | undefined =>
+  isAddress(text, () => true) ? undefined : PLAIN_ADDRESS;
+
+/** An address that is a credential itself. */
+const secretAddress = secret.superRefine((setting, context) => {
+  const wrong = 'literal' in setting ? faultOfAddress(setting.literal.reveal()) : undefined;
+  if (wrong) context.addIssue({ code: 'custom', message: wrong });
+});
 
 export const alertmanagerOptions = z.strictObject({
   urls: z
@@ -167,10 +187,69 @@ export const alertmanagerOptions = z.strictObject({
     ),
 });
 
+const groupLabel = z.string().refine(name => name === '...' || LABEL_NAME.test(name), {
+  error: 'must be a label name, or ... alone for all labels',
+});
+
+const FORMATS = ['alertmanager', 'slack'] as const;
+
 export const webhookOptions = z.strictObject({
-  url: address(() => true, 'must be an http or https address without user or fragment').describe(
-    'URL that gets a POST with Alertmanager’s webhook JSON (version 4), once when an alert starts firing and once when it resolves.',
+  url: secretAddress.describe(
+    'URL that gets a POST when a group of alerts changes: `{ env: NAME }`, `{ file: PATH }` or the URL itself.',
   ),
+  secret: secret
+    .nullable()
+    .default(null)
+    .describe('Signs the requests: `{ env: NAME }`, `{ file: PATH }` or the text itself (works, with a warning).'),
+  format: z
+    .enum(FORMATS, { error: `must be ${FORMATS.join(' or ')}` })
+    .default('alertmanager')
+    .describe('`alertmanager`: Alertmanager’s webhook JSON (version 4); `slack`: a message for an incoming webhook.'),
+  groupBy: z
+    .array(groupLabel)
+    .default(['alertname', 'account'])
+    .describe('Labels whose values make a group: a group is told in one notification. `[]`: one group of all alerts.'),
+  groupWait: DurationOrZero.prefault('10s').describe(
+    'How long a change of a group waits for others, to be told together with them.',
+  ),
+  repeatEvery: Duration.prefault('4h').describe('When a group that still fires, unchanged, is told again.'),
+});
+
+export const silenceOptions = z
+  .strictObject({
+    match: z
+      .record(z.string().regex(LABEL_NAME, { error: 'must be a label name' }), text)
+      .refine(match => Object.keys(match).length > 0, { error: 'must have at least one label' })
+      .describe('Labels of the alerts that are silenced; all must match, each with one of its values.'),
+    from: moment.nullable().default(null).describe('Start, inclusive. Default: at once.'),
+    until: moment.nullable().default(null).describe('End, exclusive.'),
+    windows: z
+      .array(cronWindow)
+      .max(100)
+      .default([])
+      .describe('Silences only while one of these windows is open. Default: all the time.'),
+    reason: z.string().min(1).max(200).describe('Reason, shown with the alert.'),
+  })
+  .refine(({ from, until }) => from === null || until === null || from < until, {
+    error: 'must be after from',
+    path: ['until'],
+  })
+  .refine(({ until, windows }) => until !== null || windows.length > 0, {
+    error: 'is required, or windows: a silence without end is a rule to remove',
+    path: ['until'],
+  });
+
+/** Alerts that are not sent for a time. Times: milliseconds since the Unix epoch. */
+export type SilenceOptions = z.output<typeof silenceOptions>;
+
+/** Value of the label `notifier` for the heartbeat. */
+export const HEARTBEAT = 'heartbeat';
+
+export const heartbeatOptions = z.strictObject({
+  url: secretAddress.describe(
+    'URL that gets a GET: `{ env: NAME }`, `{ file: PATH }` or the URL itself (works, with a warning).',
+  ),
+  every: Duration.prefault('1m').describe('How often.'),
 });
 
 /** What a notifier needs of its own beside how it sends. */

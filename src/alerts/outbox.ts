@@ -1,11 +1,17 @@
-import { createRetry, type Retry } from '../kit/backoff.ts';
-import type { Clock } from '../kit/clock.ts';
-import type { Counter } from '../kit/counter.ts';
-import type { Log } from '../kit/log.ts';
 import type { Change } from '../model/change.ts';
-import type { Store } from '../store/store.ts';
+import type { Group } from './group.ts';
+import { createGroups, type Due, type Groups, type Waiting } from './groups.ts';
 import { fingerprintOf, type Notice } from './notice.ts';
 import type { Receiver } from './notifiers/receiver.ts';
+import {
+  createReceiverQueue,
+  MOST_WAITING,
+  NO_ACCOUNT,
+  type QueueDeps,
+  type ReceiverQueue,
+  type Request,
+  type RowKey,
+} from './receiver-queue.ts';
 
 /** Notices that are about to be put into the outbox. */
 export interface Posting {
@@ -17,25 +23,21 @@ export interface Posting {
 
 /** Notices that are sent once, kept in the store until they were: at least once, in order for each alert. */
 export interface Outbox {
-  /** Reads what an earlier process left of an account; to be done before its first `post`. Rejects with StoreError. */
-  open(account: string): Promise<void>;
+  /** Reads what an earlier process left of all accounts; to be done before the first `post`. Rejects with StoreError. */
+  open(accounts: readonly string[]): Promise<void>;
   /** Of an account, to every receiver that `isFor` says. */
   post(account: string, notices: readonly Notice[], isFor: (receiver: Receiver) => boolean): Posting;
   /** Bodies of loops, one a receiver; none rejects. */
   readonly senders: readonly ((signal: AbortSignal) => Promise<void>)[];
 }
 
-export interface OutboxDeps {
-  readonly store: Store;
+export interface OutboxDeps extends Omit<QueueDeps, 'receiver' | 'onSent'> {
   readonly receivers: readonly Receiver[];
-  readonly notifications: Counter<'notifier' | 'outcome'>;
-  readonly clock: Clock;
-  /** A number from 0 up to 1. */
-  readonly random: () => number;
-  readonly log: Log;
+  /** All that fires and is sent: what is told of a group says the whole of it. */
+  readonly firing: () => readonly Notice[];
 }
 
-/** One row. */
+/** A row of an account: a change that was not told yet. */
 interface Row {
   readonly notifier: string;
   readonly member: number;
@@ -44,153 +46,172 @@ interface Row {
   readonly notice: Notice;
 }
 
-interface Item extends Row {
-  readonly account: string;
-  readonly key: string;
-  readonly fingerprint: string;
-  /** It is dropped after this, on the monotonic clock; it has been tried at least once. */
-  readonly giveUpAt: number;
-  readonly retry: Retry;
-  /** It was sent or dropped: the row has to go. */
-  isDone: boolean;
+/** A row of no account: what is told of a group, as it was when it was first sent. */
+interface GroupedRow extends Pick<Due, 'id' | 'at' | 'notices'> {
+  readonly notifier: string;
+  readonly member: number;
+  readonly group: Group;
+  readonly takes: readonly RowKey[];
+}
+
+/** A change, whether or not it waits for its group. */
+interface Posted extends Waiting {
+  readonly row: Row;
+  /** The next process will not need its row: it was sent, dropped, or stands in another. */
+  isSafe: boolean;
+}
+
+interface Line {
+  readonly receiver: Receiver;
+  readonly queue: ReceiverQueue;
+  readonly groups: Groups<Posted> | undefined;
 }
 
 const PREFIX = 'alerts/outbox/';
-/** Milliseconds in which a receiver that is down may come back. */
-const GIVE_UP_AFTER = 24 * 3_600_000;
-/** Notices that wait for one receiver, at most; then the oldest are dropped. As many rows wait for the store to remove them. */
-const MOST_WAITING = 10_000;
-const BACKOFF = { first: 1000, longest: 300_000 };
+const GROUPED = 'alerts/grouped/';
+const TOLD = 'alerts/told/';
 
-/** Does nothing where it is not there any more. */
-function takeOut(queue: Item[], item: Item): void {
-  const at = queue.indexOf(item);
-  if (at >= 0) queue.splice(at, 1);
-}
-
-const numberOf = (key: string) => Number(key.slice(PREFIX.length));
+const numberOf = (key: string) => Number(key.slice(key.lastIndexOf('/') + 1));
+const toldKey = ({ notifier, member }: Receiver, id: string) => `${TOLD}${notifier}/${member}/${id}`;
+const idOf = ({ account, key }: RowKey) => `${account}\0${key}`;
 
 export function createOutbox(deps: OutboxDeps): Outbox {
-  const { store, receivers, notifications, clock, random, log } = deps;
-  const queues = new Map<Receiver, Item[]>(receivers.map(receiver => [receiver, []]));
+  const { store, receivers, firing, clock, log } = deps;
   let last = 0;
+  const nextKey = (prefix: string) => {
+    last += 1;
+    return prefix + String(last).padStart(12, '0');
+  };
 
-  function toItem(account: string, key: string, row: Row): Item {
-    const left = Math.min(GIVE_UP_AFTER, Math.max(0, row.at + GIVE_UP_AFTER - clock.now()));
-    const fingerprint = fingerprintOf(row.notice.labels);
-    const retry = createRetry(BACKOFF, clock, random);
-    return { ...row, account, key, fingerprint, giveUpAt: clock.monotonic() + left, retry, isDone: false };
-  }
-
-  function drop(item: Item, why: string): void {
-    const { account, notifier, notice } = item;
-    item.isDone = true;
-    notifications.inc({ notifier, outcome: 'dropped' });
-    const fields = { account, notifier, alert: notice.labels.alertname, status: notice.status, why };
-    log.error(fields, 'a notification is dropped');
-  }
-
-  function enqueue(queue: Item[], item: Item): void {
-    queue.push(item);
-    const waiting = queue.filter(({ isDone }) => !isDone);
-    if (waiting.length > MOST_WAITING) drop(waiting[0] as Item, 'queue full');
-  }
-
-  async function remove({ account, key }: Pick<Item, 'account' | 'key'>): Promise<boolean> {
-    try {
-      await store.commit(account, [{ key, value: null }]);
-      return true;
-    } catch (error) {
-      log.debug({ account, error: String(error) }, 'a sent notification is not removed from the store yet');
-      return false;
+  function createLine(receiver: Receiver): Line {
+    const { grouping } = receiver;
+    const groups = grouping && createGroups<Posted>({ grouping, firing, clock, most: MOST_WAITING });
+    /** When a group was told has to be known to the next process, or it would be told again. */
+    function onSent({ group, order, at, notices }: Request): readonly Change[] {
+      if (!group || !groups) return [];
+      const stillFires = notices.some(({ status }) => status === 'firing');
+      groups.told(order, stillFires ? at : undefined);
+      return [{ key: toldKey(receiver, order), value: stillFires ? JSON.stringify({ at }) : null }];
     }
+    return { receiver, groups, queue: createReceiverQueue({ ...deps, receiver, onSent }) };
   }
 
-  /** Sends one. Gives whether the receiver may be sent others now. */
-  async function send(item: Item, receiver: Receiver, signal: AbortSignal): Promise<boolean> {
-    const answer = await receiver.send([item.notice], signal);
-    const { notifier, retry } = item;
-    if (answer.kind === 'accepted') {
-      item.isDone = true;
-      notifications.inc({ notifier, outcome: 'sent' });
-      return true;
+  const lines = receivers.map(createLine);
+  const lineOf = ({ notifier, member }: Pick<Receiver, 'notifier' | 'member'>) =>
+    lines.find(({ receiver }) => receiver.notifier === notifier && receiver.member === member);
+
+  /** Queues a change, or lets it wait for its group. What ends by itself is an event, and no state that others share. */
+  function enqueue({ groups, queue }: Line, posted: Posted): void {
+    const { account, key, at, notice } = posted;
+    if (groups && notice.lasts === undefined) {
+      const dropped = groups.add(posted);
+      if (!dropped) return;
+      dropped.isSafe = true;
+      queue.drop(dropped.account, [dropped.notice], 'queue full');
+      return;
     }
-    if (answer.kind === 'refused') {
-      drop(item, answer.why);
-      return true;
-    }
-    if (clock.monotonic() >= item.giveUpAt) {
-      drop(item, `${answer.why}, for too long`);
-      return !answer.isDown;
-    }
-    retry.failed();
-    notifications.inc({ notifier, outcome: 'failed' });
-    const fields = { notifier, why: answer.why, attempts: retry.failures };
-    if (retry.failures === 1) log.warn(fields, 'a notification could not be sent; retrying');
-    else log.debug(fields, 'a notification still cannot be sent');
-    return !answer.isDown;
+    const onSafe = () => {
+      posted.isSafe = true;
+    };
+    queue.add({ account, key, at, notices: [notice], order: fingerprintOf(notice.labels), takes: [], onSafe });
   }
 
-  /** Sends what waits for one receiver, the notices of each alert in their order, and removes rows that are done with. */
-  function createSender(receiver: Receiver, queue: Item[]) {
-    /** Of the notice by which the receiver was found to be down. */
-    let down: Retry | undefined;
+  function queueGroup({ receiver, queue }: Line, { id, at, group, notices, taken }: Due<Posted>): void {
+    const takes = taken.map(({ account, key }) => ({ account, key }));
+    const { notifier, member } = receiver;
+    const row: GroupedRow = { notifier, member, at, id, group, notices, takes };
+    const onSafe = () => {
+      for (const posted of taken) posted.isSafe = true;
+    };
+    const key = nextKey(GROUPED);
+    queue.add({ account: NO_ACCOUNT, key, at, notices, order: id, group, takes, row: JSON.stringify(row), onSafe });
+  }
+
+  /** Forgets rows that say when a group was told, of which nothing fires any more: an account or a rule is gone. */
+  async function forget({ receiver, queue, groups }: Line): Promise<void> {
+    const old = groups?.forgettable(queue.isUnderWay) ?? [];
+    if (old.length === 0) return;
+    for (const id of old) groups?.told(id, undefined);
+    const changes = old.map(id => ({ key: toldKey(receiver, id), value: null }));
+    await store.commit(NO_ACCOUNT, changes).catch(() => undefined);
+  }
+
+  function createSender(line: Line) {
+    const { receiver, queue, groups } = line;
     return async (signal: AbortSignal) => {
-      const held = new Set<string>();
-      let isStoreUp = true;
       try {
-        for (const item of [...queue]) {
-          const isDue = item.retry.isDue() && (down?.isDue() ?? true) && !held.has(item.fingerprint);
-          if (!item.isDone && isDue) down = (await send(item, receiver, signal)) ? undefined : item.retry;
-          if (!item.isDone) held.add(item.fingerprint);
-          else if (isStoreUp) {
-            isStoreUp = await remove(item);
-            if (isStoreUp) takeOut(queue, item);
-          }
-        }
-        // The store refuses. A row that stays is sent once more by the next process: at least once.
-        const done = queue.filter(({ isDone }) => isDone);
-        for (const item of done.slice(0, -MOST_WAITING)) takeOut(queue, item);
+        for (const due of groups?.due(queue.isUnderWay) ?? []) queueGroup(line, due);
+        await queue.run(signal);
+        await forget(line);
       } catch (error) {
         if (!signal.aborted) log.error({ notifier: receiver.notifier, error: String(error) }, 'bug');
       }
     };
   }
 
+  /** Gives the keys of all rows that what is queued stands for. */
+  async function openGrouped(): Promise<Set<string>> {
+    const taken = new Set<string>();
+    const rows = [...(await store.scan(NO_ACCOUNT, GROUPED))].sort(([a], [b]) => numberOf(a) - numberOf(b));
+    for (const [key, value] of rows) {
+      last = Math.max(last, numberOf(key));
+      const { id, at, group, notices, takes, ...to } = JSON.parse(value) as GroupedRow;
+      for (const row of takes) taken.add(idOf(row));
+      const line = lineOf(to);
+      if (line) line.queue.add({ account: NO_ACCOUNT, key, at, notices, order: id, group, takes });
+      else await discard([...takes, { account: NO_ACCOUNT, key }], to.notifier);
+    }
+    for (const [key, value] of await store.scan(NO_ACCOUNT, TOLD)) {
+      const [notifier = '', member, id = ''] = key.slice(TOLD.length).split('/');
+      const groups = lineOf({ notifier, member: Number(member) })?.groups;
+      const { at } = JSON.parse(value) as { readonly at: number };
+      if (groups) groups.told(id, at);
+      else await store.commit(NO_ACCOUNT, [{ key, value: null }]);
+    }
+    return taken;
+  }
+
+  async function discard(rows: readonly RowKey[], notifier: string): Promise<void> {
+    const account = rows[0]?.account;
+    log.warn({ account, notifier }, 'a notification waits for a notifier that is no longer configured');
+    for (const { account, key } of rows) await store.commit(account, [{ key, value: null }]);
+  }
+
   return {
-    async open(account) {
-      for (const [key, value] of await store.scan(account, PREFIX)) {
-        last = Math.max(last, numberOf(key));
-        const item = toItem(account, key, JSON.parse(value) as Row);
-        const { notifier, member } = item;
-        const found = [...queues].find(([each]) => each.notifier === notifier && each.member === member);
-        if (!found) {
-          log.warn({ account, notifier }, 'a notification waits for a notifier that is no longer configured');
-          await remove(item);
-          continue;
+    async open(accounts) {
+      const taken = await openGrouped();
+      const waiting: { readonly line: Line; readonly posted: Posted }[] = [];
+      for (const account of [NO_ACCOUNT, ...accounts]) {
+        for (const [key, value] of await store.scan(account, PREFIX)) {
+          last = Math.max(last, numberOf(key));
+          if (taken.has(idOf({ account, key }))) continue;
+          const row = JSON.parse(value) as Row;
+          const line = lineOf(row);
+          if (!line) await discard([{ account, key }], row.notifier);
+          else waiting.push({ line, posted: { account, key, at: row.at, notice: row.notice, row, isSafe: false } });
         }
-        found[1].push(item);
       }
-      for (const queue of queues.values()) queue.sort((a, b) => numberOf(a.key) - numberOf(b.key));
+      waiting.sort((a, b) => numberOf(a.posted.key) - numberOf(b.posted.key));
+      for (const { line, posted } of waiting) enqueue(line, posted);
     },
     post(account, notices, isFor) {
-      const posted = notices.flatMap(notice =>
-        [...queues].flatMap(([receiver, queue]) => {
-          if (!isFor(receiver)) return [];
-          last += 1;
-          const { notifier, member } = receiver;
+      const all = notices.flatMap(notice =>
+        lines.flatMap(line => {
+          if (!isFor(line.receiver)) return [];
+          const { notifier, member } = line.receiver;
           const row: Row = { notifier, member, at: clock.now(), notice };
-          const item = toItem(account, `${PREFIX}${String(last).padStart(12, '0')}`, row);
-          return { queue, item, change: { key: item.key, value: JSON.stringify(row) } };
+          const posted: Posted = { account, key: nextKey(PREFIX), at: row.at, notice, row, isSafe: false };
+          return { line, posted };
         }),
       );
       return {
-        changes: () => posted.filter(({ item }) => !item.isDone).map(({ change }) => change),
+        changes: () =>
+          all.flatMap(({ posted: { key, row, isSafe } }) => (isSafe ? [] : [{ key, value: JSON.stringify(row) }])),
         send() {
-          for (const { queue, item } of posted) enqueue(queue, item);
+          for (const { line, posted } of all) enqueue(line, posted);
         },
       };
     },
-    senders: [...queues].map(([receiver, queue]) => createSender(receiver, queue)),
+    senders: lines.map(createSender),
   };
 }

@@ -14,7 +14,8 @@ export interface AccountDeps extends ClientDeps, CollectorsDeps {
 }
 
 /** One account: its rounds, and what it shows. Of two with one name, the second may be opened when the first is closed. */
-export interface Account extends Pick<AccountClient, 'at' | 'createWriter' | 'isTokenKnown' | 'spent'> {
+export interface Account
+  extends Pick<AccountClient, 'at' | 'createWriter' | 'isTokenKnown' | 'isTokenRejected' | 'spent'> {
   readonly name: string;
   /** Its rounds, for running them one by one, instead of `start`. */
   readonly rounds: readonly AccountRound[];
@@ -80,6 +81,7 @@ export async function openAccount(settings: AccountSettings, deps: AccountDeps):
     at: client.at,
     createWriter: client.createWriter,
     isTokenKnown: client.isTokenKnown,
+    isTokenRejected: client.isTokenRejected,
     spent: client.spent,
     async start() {
       await Promise.all(

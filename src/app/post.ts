@@ -1,5 +1,5 @@
 import { request as undiciRequest } from 'undici';
-import type { Post } from '../alerts/notifiers/receiver.ts';
+import type { Post, Reply } from '../alerts/notifiers/receiver.ts';
 import { withDeadline } from '../kit/clock.ts';
 import { createDispatcher } from '../upstream/dispatcher.ts';
 import { untilAborted } from '../upstream/send.ts';
@@ -9,18 +9,53 @@ const TIMEOUT = 10_000;
 /** Bytes of an answer that are read, so that the connection can be used again; of a longer one it is closed. */
 const MOST_READ = 64 * 1024;
 
-/** A way to post to receivers of alerts: no proxy, no redirect, bounded in time and size. */
-export function createPost(timeout = TIMEOUT): { readonly post: Post; close(): Promise<void> } {
+/** Characters of an answer that are kept: what a receiver says of an error is shorter. */
+const MOST_KEPT = 1024;
+
+/** The begin of a body. The status alone counts, also of a body that breaks off. */
+async function beginOf(body: AsyncIterable<Buffer> & { destroy(): unknown }): Promise<string> {
+  let text = '';
+  let read = 0;
+  try {
+    for await (const chunk of body) {
+      if (text.length < MOST_KEPT) text += chunk.toString('latin1').slice(0, MOST_KEPT - text.length);
+      read += chunk.length;
+      if (read > MOST_READ) break;
+    }
+  } catch {}
+  return text;
+}
+
+/** Ways to ask receivers: no proxy, no redirect, bounded in time and size. */
+export interface Asking {
+  readonly post: Post;
+  /** The same with GET. Rejects where there is no answer in time. */
+  get(url: string, signal: AbortSignal): Promise<Reply>;
+  close(): Promise<void>;
+}
+
+export function createPost(timeout = TIMEOUT): Asking {
   const dispatcher = createDispatcher({ connectTimeout: timeout });
+  const ask = (
+    url: string,
+    {
+      signal,
+      ...options
+    }: { readonly method: 'GET' | 'POST'; readonly signal: AbortSignal } & Partial<Parameters<Post>[1]>,
+  ) =>
+    withDeadline(timeout, signal, async (deadline): Promise<Reply> => {
+      const request = undiciRequest(url, { dispatcher, ...options, signal: deadline });
+      const { statusCode, headers, body } = await untilAborted(request, deadline);
+      const retryAfter = headers['retry-after'];
+      return {
+        status: statusCode,
+        retryAfter: typeof retryAfter === 'string' ? retryAfter : undefined,
+        text: await beginOf(body),
+      };
+    });
   return {
-    post: (url, { headers, body, signal }) =>
-      withDeadline(timeout, signal, async deadline => {
-        const request = undiciRequest(url, { dispatcher, method: 'POST', headers, body, signal: deadline });
-        const answer = await untilAborted(request, deadline);
-        // The status alone counts, also of a body that breaks off.
-        await answer.body.dump({ limit: MOST_READ, signal: deadline }).catch(() => undefined);
-        return { status: answer.statusCode };
-      }),
+    post: (url, request) => ask(url, { ...request, method: 'POST' }),
+    get: (url, signal) => ask(url, { method: 'GET', signal }),
     close: () => dispatcher.destroy(),
   };
 }

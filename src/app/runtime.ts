@@ -45,6 +45,9 @@ const ACT_EVERY = 1000;
 /** Milliseconds between two checks of the alert senders for due work; an idle check is free. */
 const SEND_EVERY = 1000;
 
+/** Milliseconds after the start in which the first heartbeat is tried. */
+const FIRST_HEARTBEAT = 10_000;
+
 /** Everything that requests are answered from. */
 function createServed({
   config,
@@ -126,6 +129,9 @@ export async function createRuntime(loaded: LoadedConfig, deps: PartsDeps): Prom
         const { evaluateEvery } = config.alerts;
         for (const evaluate of evaluations) loops.start(evaluateEvery, evaluateEvery * random(), evaluate);
         for (const send of alerting.senders) loops.start(SEND_EVERY, SEND_EVERY, send);
+        const { every = 0 } = config.heartbeat ?? {};
+        // Soon after the start, and not with every other agent that was started with this one.
+        if (alerting.heartbeat) loops.start(every, Math.min(every, FIRST_HEARTBEAT) * random(), alerting.heartbeat);
         starting = startStaggered(accounts, {
           concurrency: STARTING,
           timeout: LONGEST_START,

@@ -1,4 +1,11 @@
-import { type AlertCondition, type AlertRule, isAbout, type Selector, selectorsOf } from '../alerts/options.ts';
+import {
+  type AlertCondition,
+  type AlertRule,
+  HEARTBEAT,
+  isAbout,
+  type Selector,
+  selectorsOf,
+} from '../alerts/options.ts';
 import { dataSources, roundsOf as roundsOfAccount } from '../collectors/index.ts';
 import { formatDuration } from '../kit/duration.ts';
 import { accountFamilies, namesNow } from '../metrics/account-families.ts';
@@ -187,9 +194,33 @@ function checkPausing({ alerts, autoCancel, accounts }: Config, tell: Tell): voi
   }
 }
 
+function checkSilences({ alerts }: Config, now: number, known: Known, tell: Tell): void {
+  for (const [index, silence] of alerts.silences.entries()) {
+    const { match, until } = silence;
+    const path = ['alerts', 'silences', index];
+    for (const [label, names, what] of [
+      ['alertname', known.alerts, 'alert'],
+      ['account', known.accounts, 'account'],
+    ] as const) {
+      for (const name of match[label] ?? []) {
+        if (names.includes(name) || name === '') continue;
+        const there = names.length === 0 ? '' : `; there are: ${names.join(', ')}`;
+        tell.fault([...path, 'match', label], `there is no ${what} called ${name}${there}`);
+      }
+    }
+    if (until !== null && until <= now) {
+      tell.warn([...path, 'until'], `is in the past: it silences nothing since ${new Date(until).toISOString()}`);
+    }
+  }
+}
+
 /** What the section says that the rest of the configuration, or the metrics, do not have. */
-export function checkAlerts(config: Config, known: Known, tell: Tell): void {
+export function checkAlerts(config: Config, now: number, known: Known, tell: Tell): void {
   const { alerts, autoCancel } = config;
+  checkSilences(config, now, known, tell);
+  const taken = config.heartbeat ? alerts.notifiers.findIndex(({ name }) => name === HEARTBEAT) : -1;
+  if (taken >= 0)
+    tell.fault(['alerts', 'notifiers', taken, 'name'], `${HEARTBEAT} is the name of the section heartbeat`);
   for (const [index, rule] of alerts.rules.entries()) {
     checkCondition(rule, { config, known, tell }, ['alerts', 'rules', index, 'when', rule.when.kind]);
   }

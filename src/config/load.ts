@@ -201,7 +201,7 @@ export function parseConfig(text: string, file: string, env?: Env, now = systemC
         alerts: namesAt(raw, ['alerts', 'rules']),
         notifiers: namesAt(raw, ['alerts', 'notifiers']),
       };
-      checkAlerts(config, known, tell);
+      checkAlerts(config, now, known, tell);
       checkAutoCancel(config, known, tell);
       checkSchedules(config, known, tell);
     }

@@ -32,6 +32,13 @@ const STAND_INS: Readonly<Record<string, (number: PropertyKey) => unknown>> = {
   'schedules.*.name': number => `schedule-${String(number)}-without-a-name`,
   'schedules.*.match': () => ({ label: 'stand-in' }),
   'schedules.*.cron': () => '0 0 1 1 *',
+  'alerts.silences.*.match': () => ({ stand_in: '' }),
+  'alerts.silences.*.reason': () => 'stand-in',
+  'alerts.silences.*.until': () => '2999-12-31T00:00:00Z',
+  'alerts.silences.*.windows': () => [{ cron: '0 0 * * *', for: '1h' }],
+  'alerts.silences.*.windows.*.cron': () => '0 0 * * *',
+  'alerts.silences.*.windows.*.for': () => '1h',
+  'heartbeat.url': () => 'https://stand-in.invalid',
 };
 
 /** What takes the place of something that is required and wrong, so that the rest of its item is checked all the same. */

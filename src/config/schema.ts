@@ -1,9 +1,16 @@
 import { z } from 'zod';
-import { alertmanagerOptions, alertRule, evaluateEvery, notifierName, webhookOptions } from '../alerts/options.ts';
+import {
+  alertmanagerOptions,
+  alertRule,
+  evaluateEvery,
+  heartbeatOptions,
+  notifierName,
+  silenceOptions,
+  webhookOptions,
+} from '../alerts/options.ts';
 import { autoCancelOptions } from '../auto-cancel/options.ts';
 import { collectOptions, isAnyEnabled, schedulesOptions } from '../collectors/index.ts';
 import { serverOptions } from '../http/options.ts';
-import { secret } from '../kit/secret.ts';
 import { stalenessOptions } from '../scheduler/options.ts';
 import { storeOptions } from '../store/options.ts';
 import { logOptions, tracingOptions } from '../telemetry/options.ts';
@@ -15,16 +22,8 @@ const notifier = z
     name: notifierName,
     alertmanager: alertmanagerOptions.optional().describe('Alertmanager 0.16 or newer, through its API v2.'),
     webhook: webhookOptions
-      .safeExtend({
-        secret: secret
-          .nullable()
-          .default(null)
-          .describe(
-            'Signs the requests: `{ env: NAME }`, `{ file: PATH }` or the text itself (works, with a warning).',
-          ),
-      })
       .optional()
-      .describe('Any receiver of Alertmanager’s webhook JSON.'),
+      .describe('Any receiver of Alertmanager’s webhook JSON, or of Slack’s incoming webhooks.'),
   })
   .refine(({ alertmanager, webhook }) => (alertmanager === undefined) !== (webhook === undefined), {
     error: 'must have exactly one of alertmanager, webhook',
@@ -49,6 +48,11 @@ const alertsOptions = z.strictObject({
     .superRefine(uniqueNames)
     .default([])
     .describe('Alert rules, each evaluated for every account.'),
+  silences: z
+    .array(silenceOptions)
+    .max(1000)
+    .default([])
+    .describe('Alerts that are evaluated and shown but not sent, by label and time.'),
   notifiers: z.array(notifier).superRefine(uniqueNames).default([]).describe('Receivers of every alert.'),
 });
 
@@ -99,6 +103,12 @@ export const ConfigInput = z.strictObject({
     .describe('When data that cannot be refreshed is marked stale, and when it is withdrawn.'),
   tracing: tracingOptions.prefault({}).describe('OpenTelemetry traces of the agent itself and of messages.'),
   alerts: alertsOptions.prefault({}).describe('Alerts evaluated by the agent itself, for setups without Prometheus.'),
+  heartbeat: heartbeatOptions
+    .nullable()
+    .default(null)
+    .describe(
+      'A dead man’s switch such as healthchecks.io: asked while all is well, with `/fail` appended to its path while data is stale or a token is rejected, and not at all while the agent is unwell.',
+    ),
   autoCancel: autoCancelOptions.prefault({}).describe('Rules that find stuck failure callbacks and may cancel them.'),
 });
 

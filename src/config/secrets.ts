@@ -1,5 +1,6 @@
 import { accessSync, constants, readFileSync, realpathSync, statSync } from 'node:fs';
 import { resolve } from 'node:path';
+import { faultOfAddress } from '../alerts/options.ts';
 import { type Env, faultOfSecret, Secret, type SecretSetting, secret } from '../kit/secret.ts';
 import { faultOfHeader } from '../telemetry/options.ts';
 import { addressesOf, faultOfProxy } from '../upstream/options.ts';
@@ -103,9 +104,21 @@ export function checkSecrets(config: Config, env: Env, tell: Tell): void {
     }
   }
   for (const [index, { webhook }] of config.alerts.notifiers.entries()) {
-    if (webhook?.secret)
-      checkSecret(webhook.secret, ['alerts', 'notifiers', index, 'webhook', 'secret'], 'secret', env, tell);
+    if (!webhook) continue;
+    const path = ['alerts', 'notifiers', index, 'webhook'];
+    if (webhook.secret) checkSecret(webhook.secret, [...path, 'secret'], 'secret', env, tell);
+    // The address of Slack is all that it takes to write there; others have a secret.
+    checkAddress(webhook.url, [...path, 'url'], webhook.format === 'slack', env, tell);
   }
+  if (config.heartbeat) checkAddress(config.heartbeat.url, ['heartbeat', 'url'], true, env, tell);
+}
+
+/** An address that is configured as secrets are. `isCredential`: it is one by itself. */
+function checkAddress(setting: SecretSetting, path: Path, isCredential: boolean, env: Env, tell: Tell): void {
+  if ('literal' in setting && !isCredential) return;
+  checkSecret(setting, path, 'address', env, tell);
+  const wrong = 'env' in setting && !faultOfSecret(setting, env) && faultOfAddress(env[setting.env]?.trim() ?? '');
+  if (wrong && 'env' in setting) tell.fault(path, `the environment variable ${setting.env} ${wrong}`);
 }
 
 /** An address as the service sees it: two of the same are one. */
@@ -162,8 +175,10 @@ function isPlain(address: string): boolean {
   return url?.protocol === 'http:' && !isLoopback(url.hostname);
 }
 
+const literalOf = (setting: SecretSetting) => ('literal' in setting ? setting.literal.reveal() : undefined);
+
 /** Warns of addresses to which secrets go in clear. */
-export function checkPlainHttp({ accounts, alerts, tracing }: Config, tell: Tell): void {
+export function checkPlainHttp({ accounts, alerts, heartbeat, tracing }: Config, tell: Tell): void {
   const sent: [path: PropertyKey[], address: string | null | undefined, what: string][] = [
     ...accounts.flatMap(({ baseUrl, regionalBaseUrl, region, management }, index): typeof sent => {
       const at = ['accounts', index];
@@ -176,7 +191,7 @@ export function checkPlainHttp({ accounts, alerts, tracing }: Config, tell: Tell
     ...alerts.notifiers.flatMap(({ alertmanager, webhook }, index): typeof sent => {
       const at = ['alerts', 'notifiers', index];
       return [
-        [[...at, 'webhook', 'url'], webhook?.url.reveal(), 'every alert'],
+        [[...at, 'webhook', 'url'], webhook && literalOf(webhook.url), 'every alert'],
         ...(alertmanager?.urls ?? []).map((url, number): (typeof sent)[number] => [
           [...at, 'alertmanager', 'urls', number],
           url.reveal(),
@@ -184,6 +199,7 @@ export function checkPlainHttp({ accounts, alerts, tracing }: Config, tell: Tell
         ]),
       ];
     }),
+    [['heartbeat', 'url'], heartbeat && literalOf(heartbeat.url), 'its own address, a credential,'],
     [
       ['tracing', 'endpoint'],
       tracing.enabled && Object.keys(tracing.headers).length > 0 ? tracing.endpoint : undefined,
@@ -197,7 +213,16 @@ export function checkPlainHttp({ accounts, alerts, tracing }: Config, tell: Tell
 
 /** Text of any kind may stand here. */
 const FREE: readonly string[] = ['match', 'except', 'annotations', 'labels', 'include', 'exclude', 'watch', 'reason'];
-const SECRET: readonly PropertyKey[] = ['token', 'actionToken', 'password', 'secret', 'proxy', 'headers'];
+const SECRET: readonly PropertyKey[] = [
+  'token',
+  'actionToken',
+  'password',
+  'secret',
+  'proxy',
+  'headers',
+  'webhook',
+  'heartbeat',
+];
 /** `${NAME}`, also with a default, and `$NAME` alone. */
 const VARIABLE = /\$\{([A-Za-z_]\w*)[^}]*\}|^\$([A-Z_][A-Z0-9_]*)$/;
 

@@ -211,6 +211,7 @@ export function checkSettings(config: Config, now: number, tell: Tell): void {
     );
   }
   checkInterval(alerts.evaluateEvery, ['alerts', 'evaluateEvery'], tell);
+  if (config.heartbeat) checkInterval(config.heartbeat.every, ['heartbeat', 'every'], tell);
   for (const [index, rule] of autoCancel.rules.entries()) {
     checkRule(rule, config, now, ['autoCancel', 'rules', index], tell);
   }

@@ -27,6 +27,10 @@ export interface ShownAlert {
   readonly annotations: Readonly<Record<string, string>>;
   /** By which it was last judged true. */
   readonly value: number;
+  /** Why it is silenced, while it is. */
+  readonly silencedBy?: string;
+  /** False: it fires, and nothing was sent of it, by a silence or the limit of its rule. */
+  readonly sent?: boolean;
   /** Times, as ISO 8601. */
   readonly startsAt?: string;
   readonly endsAt?: string;

@@ -21,7 +21,8 @@ export interface Retry {
   readonly failures: number;
   /** Whether the wait since the last failure is over. */
   isDue(): boolean;
-  failed(): void;
+  /** `atLeast`: milliseconds that the other side asks to wait. */
+  failed(atLeast?: number): void;
   succeeded(): void;
 }
 
@@ -33,9 +34,9 @@ export function createRetry(backoff: Backoff, clock: Pick<Clock, 'monotonic'>, r
       return failures;
     },
     isDue: () => clock.monotonic() >= notBefore,
-    failed() {
+    failed(atLeast = 0) {
       failures += 1;
-      notBefore = clock.monotonic() + backoffDelay(backoff, failures, random);
+      notBefore = clock.monotonic() + Math.max(atLeast, backoffDelay(backoff, failures, random));
     },
     succeeded() {
       failures = 0;

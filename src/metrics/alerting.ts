@@ -4,26 +4,42 @@ import { createCounter } from './own.ts';
 
 const alerts = gauge(
   'delivery_watch_alerts',
-  'The agent’s own alerts by state, at the last evaluation. beyond_cap: series beyond the 100 alerts that a rule may have; one alert with the label overflow represents them. Only if `alerts.enabled` is true.',
+  'The agent’s own alerts by state, at the last evaluation, each counted once. firing: sent; silenced: firing, but a silence of the configuration holds; beyond_cap: series and firing alerts beyond the limit of the rule, which one alert with the label overflow represents. Only if `alerts.enabled` is true.',
   ['alert', 'state'],
 );
 
 const notifications = counter(
   'delivery_watch_notifications_total',
-  'Notifications of alerts by outcome, each receiver address and repetition counted; restarts at 0 with the process. failed: retried; dropped: not retried.',
+  'Notifications by outcome, each receiver address and repetition counted: for a webhook, groups of alerts; for Alertmanager, alerts; for the heartbeat (`notifier="heartbeat"`), requests. Restarts at 0 with the process. failed: retried; dropped: not retried.',
   ['notifier', 'outcome'],
 );
 
 /** Every family about the agent's own alerts. The first carries `account`. */
 export const alertingFamilies = { alerts, notifications } as const;
 
-const STATES = ['pending', 'firing'] as const;
+const STATES = ['pending', 'firing', 'silenced', 'beyond_cap'] as const;
+type State = (typeof STATES)[number];
+
+interface CountedAlert {
+  readonly rule: string;
+  readonly state: { readonly phase: string };
+  readonly isHeldBack?: boolean | undefined;
+  readonly silencedBy?: string | undefined;
+}
 
 /** What the last evaluation came to, as far as it is counted. */
 interface Evaluated {
-  readonly alerts: ReadonlyMap<string, { readonly rule: string; readonly state: { readonly phase: string } }>;
+  readonly alerts: ReadonlyMap<string, CountedAlert>;
   /** By rule: series that have no alert of their own. */
   readonly beyondCap: ReadonlyMap<string, number>;
+}
+
+/** Undefined: it is over. */
+function stateOf({ state: { phase }, isHeldBack, silencedBy }: CountedAlert): State | undefined {
+  if (phase === 'pending') return 'pending';
+  if (phase !== 'firing') return undefined;
+  if (silencedBy !== undefined) return 'silenced';
+  return isHeldBack ? 'beyond_cap' : 'firing';
 }
 
 /** How many alerts of each rule there are in an account. */
@@ -34,13 +50,17 @@ export function alertsSource(
 ): Source {
   const samples = (): readonly Sample[] => {
     const { alerts: present, beyondCap } = current();
-    return rules.flatMap(({ name: alert }) => [
-      ...STATES.map(state => ({
+    const counts = new Map<string, number>();
+    for (const alert of present.values()) {
+      const key = `${alert.rule} ${stateOf(alert)}`;
+      counts.set(key, (counts.get(key) ?? 0) + 1);
+    }
+    return rules.flatMap(({ name: alert }) =>
+      STATES.map(state => ({
         labels: { alert, state },
-        value: [...present.values()].filter(({ rule, state: { phase } }) => rule === alert && phase === state).length,
+        value: (counts.get(`${alert} ${state}`) ?? 0) + (state === 'beyond_cap' ? (beyondCap.get(alert) ?? 0) : 0),
       })),
-      { labels: { alert, state: 'beyond_cap' }, value: beyondCap.get(alert) ?? 0 },
-    ]);
+    );
   };
   return {
     account,

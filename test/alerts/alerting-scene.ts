@@ -1,4 +1,5 @@
 /** The parts of alerting, with time, store and receivers in the hands of the test. */
+import type { Grouping } from '../../src/alerts/group.ts';
 import type { Notice } from '../../src/alerts/notice.ts';
 import type { Answer, Receiver } from '../../src/alerts/notifiers/receiver.ts';
 import type { AlertRule } from '../../src/alerts/options.ts';
@@ -25,19 +26,29 @@ export interface TestReceiver extends Receiver {
   /** What it was told, one text a request. */
   readonly told: string[];
   readonly notices: Notice[];
+  /** Idempotency keys of groups, one a request. */
+  readonly keys: string[];
   /** What it answers. */
   answer: (notices: readonly Notice[]) => Answer | Promise<Answer>;
 }
 
-export function createReceiver(wants: Receiver['wants'], notifier = 'hook', member = 0): TestReceiver {
+export function createReceiver(
+  wants: Receiver['wants'],
+  notifier = 'hook',
+  member = 0,
+  grouping?: Grouping,
+): TestReceiver {
   const receiver: TestReceiver = {
     notifier,
     member,
     wants,
+    grouping,
+    keys: [],
     told: [],
     notices: [],
     answer: () => ACCEPTED,
-    async send(notices) {
+    async send(notices, _signal, group) {
+      if (group) receiver.keys.push(group.key);
       receiver.told.push(short(notices));
       receiver.notices.push(...notices);
       return receiver.answer(notices);
@@ -95,12 +106,23 @@ export function createCounts() {
   };
 }
 
+/** Nothing is silenced, and there is no limit. */
+export const sendAll = {
+  silences: { reasonFor: () => undefined },
+  limits: {
+    room: () => ({ alerts: Number.POSITIVE_INFINITY, overflow: Number.POSITIVE_INFINITY }),
+    take: () => undefined,
+    leftOut: () => 0,
+  },
+};
+
 export const rule = (name: string, more: Partial<AlertRule> = {}): AlertRule => ({
   name,
   for: 0,
   keepFiringFor: 0,
   labels: {},
   annotations: {},
+  limit: 100,
   when: { kind: 'above', metric: 'x', labels: {}, value: 0 },
   ...more,
 });
@@ -121,7 +143,11 @@ export interface OutboxScene {
   rows(): Promise<number>;
 }
 
-export async function createOutboxScene(receivers: readonly Receiver[]): Promise<OutboxScene> {
+/** `firing`: all that fires now, as the alerts would say. */
+export async function createOutboxScene(
+  receivers: readonly Receiver[],
+  firing: () => readonly Notice[] = () => [],
+): Promise<OutboxScene> {
   const [clock, store, log, { counts, notifications }] = [
     createClock(),
     createStore(),
@@ -129,8 +155,8 @@ export async function createOutboxScene(receivers: readonly Receiver[]): Promise
     createCounts(),
   ];
   async function open(receivers: readonly Receiver[]): Promise<Outbox> {
-    const outbox = createOutbox({ store, receivers, notifications, clock, random: () => 1, log });
-    for (const account of ['a', 'b']) await outbox.open(account);
+    const outbox = createOutbox({ store, receivers, firing, notifications, clock, random: () => 1, log });
+    await outbox.open(['a', 'b']);
     return outbox;
   }
   let outbox = await open(receivers);
@@ -154,7 +180,10 @@ export async function createOutboxScene(receivers: readonly Receiver[]): Promise
       outbox = await open(others);
     },
     async rows() {
-      const all = await Promise.all(['a', 'b'].map(account => store.scan(account, 'alerts/outbox/')));
+      const all = await Promise.all([
+        ...['a', 'b'].map(account => store.scan(account, 'alerts/outbox/')),
+        store.scan('', 'alerts/grouped/'),
+      ]);
       return all.reduce((sum, { size }) => sum + size, 0);
     },
   };

@@ -1,9 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { type AccountAlerts, type Alert, openAccountAlerts } from '../../src/alerts/account-alerts.ts';
+import { type AccountAlerts, openAccountAlerts } from '../../src/alerts/account-alerts.ts';
+import type { Alert } from '../../src/alerts/alert.ts';
 import { createEvaluation, type EvaluationDeps } from '../../src/alerts/evaluation.ts';
 import type { AlertJudgement } from '../../src/alerts/judge.ts';
 import type { AlertRule } from '../../src/alerts/options.ts';
-import { createOutboxScene, createReceiver, DOWN, MINUTE, rule, SECOND } from './alerting-scene.ts';
+import { createOutboxScene, createReceiver, DOWN, MINUTE, rule, SECOND, sendAll } from './alerting-scene.ts';
 
 /** `a=1 b=2`: series with a label x, and their values; `?`: unknown. */
 function judgementOf(words: string): AlertJudgement {
@@ -24,7 +25,14 @@ async function createScene(...given: [Doubts | AlertRule, ...AlertRule[]]) {
   let evaluate: () => Promise<void>;
   async function start(those: readonly AlertRule[] = rules): Promise<void> {
     await outbox.restart();
-    alerts = await openAccountAlerts({ account: 'acme', rules: those, store, outbox: outbox.outbox(), log });
+    alerts = await openAccountAlerts({
+      account: 'acme',
+      rules: those,
+      store,
+      outbox: outbox.outbox(),
+      ...sendAll,
+      log,
+    });
     evaluate = createEvaluation({ alerts, rules: those, judge: ({ name }) => said(name), ...doubts, clock, log });
   }
   await start();

@@ -30,6 +30,11 @@ function posting(timeout?: number) {
   return post;
 }
 
+const ALERTMANAGER_FORMAT = {
+  format: 'alertmanager',
+  grouping: { by: ['alertname', 'account'], wait: 0, repeatEvery: 1000 },
+} as const;
+
 /** Each kind of notifier, at an address. */
 const KINDS: [string, (url: string, timeout?: number) => Receiver][] = [
   [
@@ -43,7 +48,14 @@ const KINDS: [string, (url: string, timeout?: number) => Receiver][] = [
     'webhook',
     (url, timeout) => {
       const deps = { notifier: 'n', post: posting(timeout), now: () => NOW, secret: undefined, externalUrl: '' };
-      return createWebhook({ ...deps, url: new Secret(url) });
+      return createWebhook({ ...deps, ...ALERTMANAGER_FORMAT, url: async () => new Secret(url) });
+    },
+  ],
+  [
+    'slack',
+    (url, timeout) => {
+      const deps = { notifier: 'n', post: posting(timeout), now: () => NOW, secret: undefined, externalUrl: '' };
+      return createWebhook({ ...deps, ...ALERTMANAGER_FORMAT, format: 'slack', url: async () => new Secret(url) });
     },
   ],
 ];
@@ -89,6 +101,21 @@ describe.each(KINDS)('any notifier: %s', (_kind, create) => {
     [503, true],
   ])('tries again after %d (down: %s)', async (status, isDown) => {
     expect(await statusTold(status)).toEqual({ kind: 'failed', why: `status ${status}`, isDown });
+  });
+
+  it.each([
+    ['7', 7000],
+    ['999999999', 3_600_000],
+    [new Date(NOW + 5000).toUTCString(), 5000],
+    ['soon', undefined],
+  ])('waits as long as a busy one asks: %s', async (header, retryAfter) => {
+    const service = await answering(
+      (_request, response) => void response.writeHead(429, { 'retry-after': header }).end(),
+    );
+    const asked = { kind: 'failed', why: 'status 429', isDown: true };
+    expect(await create(service.url).send([firing], never)).toEqual(
+      retryAfter === undefined ? asked : { ...asked, retryAfter },
+    );
   });
 
   it('does not repeat what was refused as bad', async () => {
@@ -213,10 +240,12 @@ describe('a webhook', () => {
       request.on('end', () => response.end());
     });
     const deps = { notifier: 'hook', post: posting(), now: () => NOW, externalUrl: 'https://dw.example' };
-    const told = await createWebhook({ ...deps, url: new Secret(`${service.url}/x?key=1`), secret }).send(
-      [notice],
-      never,
-    );
+    const told = await createWebhook({
+      ...deps,
+      ...ALERTMANAGER_FORMAT,
+      url: async () => new Secret(`${service.url}/x?key=1`),
+      secret,
+    }).send([notice], never);
     return { told, text, service, headers: service.headers[0] ?? {} };
   }
 
@@ -247,6 +276,39 @@ describe('a webhook', () => {
           generatorURL: 'https://dw.example',
           fingerprint,
         },
+      ],
+    });
+  });
+
+  it('gets a group as Alertmanager sends it: what is common, every alert, and how many are left out', async () => {
+    const other: Notice = {
+      status: 'resolved',
+      labels: { ...firing.labels, flow_control_key: 'k' },
+      annotations: { summary: 'It grows.', more: 'x' },
+      startsAt: NOW - 90_000,
+      endsAt: NOW,
+    };
+    let text = '';
+    const service = await answering((request, response) => {
+      request.setEncoding('utf8').on('data', chunk => {
+        text += chunk;
+      });
+      request.on('end', () => response.end());
+    });
+    const deps = { notifier: 'hook', post: posting(), now: () => NOW, externalUrl: '', secret: undefined };
+    const hook = createWebhook({ ...deps, ...ALERTMANAGER_FORMAT, url: async () => new Secret(service.url) });
+    await hook.send([firing, other], never, { labels: { alertname: 'DlqGrowing' }, key: 'the-key', left: 7 });
+    expect(service.headers[0]?.['idempotency-key']).toBe('the-key');
+    expect(JSON.parse(text)).toMatchObject({
+      groupKey: '{}:{alertname="DlqGrowing"}',
+      truncatedAlerts: 7,
+      status: 'firing',
+      groupLabels: { alertname: 'DlqGrowing' },
+      commonLabels: firing.labels,
+      commonAnnotations: firing.annotations,
+      alerts: [
+        { status: 'firing', fingerprint: fingerprintOf(firing.labels) },
+        { status: 'resolved', fingerprint: fingerprintOf(other.labels), endsAt: '2026-06-01T12:00:00.000Z' },
       ],
     });
   });

@@ -213,9 +213,11 @@ describe('alerts of an account', () => {
     ).toEqual([
       'Some pending 0',
       'Some firing 1',
+      'Some silenced 0',
       'Some beyond_cap 0',
       'Pending pending 1',
       'Pending firing 0',
+      'Pending silenced 0',
       'Pending beyond_cap 0',
     ]);
     await clock.advance(10 * MINUTE);

@@ -29,6 +29,8 @@ function readLeft(): { now: number; rows: Row[] } {
   return { now: (JSON.parse(first) as { now: number }).now, rows: lines.map(line => JSON.parse(line) as Row) };
 }
 
+const beginOf = (labels: object, startsAt: number) => JSON.stringify([Object.entries(labels).sort(), startsAt]);
+
 /** Lines of samples, the labels of each in order. */
 const linesOf = (text: string) =>
   text
@@ -49,10 +51,16 @@ it('goes on from the store of version 0.1.0', async () => {
 
   const service = await startHttpService((_, response) => json(response, { error: 'not now' }, 500));
   onTestFinished(() => service.close());
-  const news = new Set<string>();
+  const told = new Set<string>();
   const hook = await startHttpService((request, response) => {
-    news.add(String(request.headers['idempotency-key']));
-    json(response, {});
+    let text = '';
+    request.setEncoding('utf8').on('data', chunk => {
+      text += chunk;
+    });
+    request.on('end', () => {
+      for (const { labels, startsAt } of JSON.parse(text).alerts) told.add(beginOf(labels, Date.parse(startsAt)));
+      json(response, {});
+    });
   });
   onTestFinished(() => hook.close());
   const config = parseConfig(
@@ -95,8 +103,14 @@ autoCancel:
   const lines = (await (await fetch(`${agent.url}/api/v1/journal?since=30d`)).json()) as unknown[];
   expect(lines.length).toBe(rows.filter(isJournal).length);
 
-  const waiting = rows.filter(({ key }) => key.startsWith('alerts/outbox/'));
-  await eventually(() => expect(news.size).toBeGreaterThanOrEqual(waiting.length));
+  // An end that waits, too, says when the alert began.
+  const waiting = rows
+    .filter(({ key }) => key.startsWith('alerts/outbox/'))
+    .map(({ value }) => JSON.parse(value).notice as { labels: object; startsAt: number });
+  expect(waiting.length).toBeGreaterThan(30);
+  await eventually(() => {
+    expect(waiting.map(({ labels, startsAt }) => beginOf(labels, startsAt)).filter(one => !told.has(one))).toEqual([]);
+  });
 
   const alerts = await (await fetch(`${agent.url}/api/v1/alerts`)).text();
   expect(alerts).toContain('DeadLetters');

@@ -25,9 +25,14 @@ const good = () => ({
       { name: 'Blind', when: { stale: { collector: 'events' } } },
       { name: 'Blinder', when: { stale: { collector: 'dlq', round: 'full' } } },
     ],
+    silences: [
+      { match: { alertname: 'Stale' }, until: '2999-01-01T00:00:00Z', reason: 'x' },
+      { match: { account: 'a' }, windows: [{ cron: '0 2 * * 6', for: '4h' }], reason: 'x' },
+    ],
     notifiers: [{ name: 'ops', webhook: { url: 'https://hooks.example.com', secret: { env: 'TOKEN' } } }],
   },
   schedules: [{ name: 'nightly', accounts: ['a'], match: { label: 'x' }, cron: '0 2 * * *' }],
+  heartbeat: { url: { env: 'TOKEN_URL' } },
   autoCancel: {
     mode: 'enforce',
     pauseWhileAlerts: ['Stale'],
@@ -73,6 +78,14 @@ const PLANTS: readonly Plant[] = [
   ['an alert twice', 'alerts.rules.3.name', 'Stale'],
   ['a secret that is not set', 'alerts.notifiers.0.webhook.secret', { env: 'NOT_SET' }],
   ['a hook that is none', 'alerts.notifiers.0.webhook.url', 'nowhere'],
+  ['a format that is none', 'alerts.notifiers.0.webhook.format', 'teams'],
+  ['a group by what is no label', 'alerts.notifiers.0.webhook.groupBy', ['a b']],
+  ['a silence of an unknown alert', 'alerts.silences.0.match.alertname', 'Missing'],
+  ['a silence without end', 'alerts.silences.0.until', undefined],
+  ['a silence without reason', 'alerts.silences.1.reason', undefined],
+  ['a window that never opens', 'alerts.silences.1.windows.0.cron', '0 0 31 2 *'],
+  ['a heartbeat that is none', 'heartbeat.url', 'nowhere'],
+  ['a heartbeat at no time', 'heartbeat.every', 'often'],
   ['an unknown alert', 'autoCancel.pauseWhileAlerts.1', 'Missing'],
   ['an unknown account of a rule', 'autoCancel.rules.0.accounts.1', 'nobody'],
   ['an unknown notifier', 'autoCancel.rules.0.notify.1', 'nowhere'],
@@ -96,7 +109,7 @@ function faultsOf(plants: readonly Plant[]): string[] {
     else Reflect.set(parent, last, value);
   }
   try {
-    parseConfig(JSON.stringify(config), 'x.yaml', { TOKEN: 't' }, 0);
+    parseConfig(JSON.stringify(config), 'x.yaml', { TOKEN: 't', TOKEN_URL: 'https://hc.example.com/x' }, 0);
     return [];
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;

@@ -83,7 +83,7 @@ function createAlerting(emulator: Emulator, notifiers: readonly object[], more: 
   return { start: agent.start, end: agent.end, get: agent.get, kill };
 }
 
-const hookAt = (url: string) => ({ name: 'hook', webhook: { url, secret: { env: 'HOOK_SECRET' } } });
+const hookAt = (url: string) => ({ name: 'hook', webhook: { url, secret: { env: 'HOOK_SECRET' }, groupWait: '0s' } });
 
 describe('alerts of an agent that is killed again and again', () => {
   it('are told at least once each, as the same alert, in order, and never begin anew', async () => {
@@ -122,6 +122,61 @@ describe('alerts of an agent that is killed again and again', () => {
     expect(said).not.toContain('canary');
   });
 
+  it('are told of together as a group, once, although the agent dies before it has told and before it knows that it has', async () => {
+    const emulators = [await emulateEmpty(), await emulateEmpty()];
+    const bodies: { readonly key: string; readonly text: string }[] = [];
+    let isAnswering = false;
+    const service = await serve((request, response) => {
+      let text = '';
+      request.setEncoding('utf8').on('data', chunk => {
+        text += chunk;
+      });
+      request.on('end', () => {
+        bodies.push({ key: String(request.headers['idempotency-key']), text });
+        if (isAnswering) response.end();
+      });
+    });
+    const webhook = { url: service.url, groupBy: ['alertname'], groupWait: '2s' };
+    const accounts = emulators.map(({ url }, index) => ({
+      ...unlimited(`account-${index}`, url),
+      token: { env: `TOKEN_${index}` },
+    }));
+    const collect = { dlq: { every: '200ms' }, flowControl: { enabled: false }, events: { enabled: false } };
+    const rules = [{ name: 'Any', when: { above: { metric: 'delivery_dlq_messages', value: 0 } } }];
+    const agent = createAgent(
+      {
+        accounts,
+        collect,
+        alerts: { enabled: true, evaluateEvery: '200ms', rules, notifiers: [{ name: 'hook', webhook }] },
+      },
+      Object.fromEntries(emulators.map(({ token }, index) => [`TOKEN_${index}`, token])),
+    );
+    for (const emulator of emulators) emulator.state.addDlqEntry();
+    await agent.start();
+    // In the group's wait.
+    await eventually(async () => expect(JSON.parse(await agent.get('/api/v1/alerts'))).toHaveLength(2));
+    await agent.end();
+    expect(bodies).toEqual([]);
+    await agent.start();
+    await eventually(() => expect(bodies).toHaveLength(1));
+    await agent.end();
+    isAnswering = true;
+    await agent.start();
+    await eventually(() => expect(bodies).toHaveLength(2));
+    // It knows that it has told; what follows is another notification.
+    await eventually(async () =>
+      expect(await agent.value('delivery_watch_notifications_total', { notifier: 'hook', outcome: 'sent' })).toBe(1),
+    );
+    emulators[0]?.state.removeDlqEntry(emulators[0].state.dlqRows()[0]?.dlqId ?? '');
+    await eventually(() => expect(bodies).toHaveLength(3));
+    expect(bodies[1]).toEqual(bodies[0]);
+    const alertsOf = (text = '') =>
+      (JSON.parse(text).alerts as Delivery[]).map(({ status, labels }) => `${status} ${labels.account}`);
+    expect(alertsOf(bodies[0]?.text).sort()).toEqual(['firing account-0', 'firing account-1']);
+    expect(alertsOf(bodies[2]?.text)).toEqual(['resolved account-0', 'firing account-1']);
+    expect(bodies[2]?.key).not.toBe(bodies[1]?.key);
+  });
+
   it('are shown on the port, counted, and end with the agent in time', async () => {
     const [emulator, hook] = [await emulateEmpty(), await startHook()];
     for (let count = 0; count < 6; count += 1) emulator.state.addDlqEntry();
@@ -148,9 +203,11 @@ describe('alerts of an agent that is killed again and again', () => {
     expect(families.get('delivery_watch_alerts')).toEqual([
       expect.objectContaining({ labels: { account: 'a', alert: 'Any', state: 'pending' }, value: 0 }),
       expect.objectContaining({ labels: { account: 'a', alert: 'Any', state: 'firing' }, value: 1 }),
+      expect.objectContaining({ labels: { account: 'a', alert: 'Any', state: 'silenced' }, value: 0 }),
       expect.objectContaining({ labels: { account: 'a', alert: 'Any', state: 'beyond_cap' }, value: 0 }),
       expect.objectContaining({ labels: { account: 'a', alert: 'Many', state: 'pending' }, value: 1 }),
       expect.objectContaining({ labels: { account: 'a', alert: 'Many', state: 'firing' }, value: 0 }),
+      expect.objectContaining({ labels: { account: 'a', alert: 'Many', state: 'silenced' }, value: 0 }),
       expect.objectContaining({ labels: { account: 'a', alert: 'Many', state: 'beyond_cap' }, value: 0 }),
     ]);
     expect(families.get('delivery_watch_notifications_total')).toEqual([

@@ -63,7 +63,29 @@ it('nothing secret leaves by any way out', async () => {
     { name: 'from-env', baseUrl: service.url, token: { env: 'SECRET' }, budget },
     { name: 'from-file', baseUrl: service.url, token: { file: tokenFile }, budget },
   ];
-  const agent = createAgent({ log: { level: 'debug' }, accounts, collect }, { SECRET: CANARY });
+  // Addresses are credentials, and what stands behind them says again what it was asked.
+  const receivers = await serve((request, response) => void response.writeHead(500).end(`${CANARY} ${request.url}`));
+  const hook = (name: string, path: string, format: string) => ({
+    name,
+    webhook: { url: `${receivers.url}/${path}`, secret: { env: 'SECRET' }, format, groupWait: '0s' },
+  });
+  const alerts = {
+    enabled: true,
+    evaluateEvery: '100ms',
+    rules: [{ name: 'Down', when: { below: { metric: 'delivery_up', value: 1 } } }],
+    notifiers: [
+      hook('hook', CANARY, 'alertmanager'),
+      hook('chat', `services/${CANARY}`, 'slack'),
+      { name: 'nowhere', webhook: { url: { env: 'DEAD_URL' }, format: 'slack', groupWait: '0s' } },
+    ],
+  };
+  const heartbeat = { url: { env: 'HEARTBEAT_URL' }, every: '100ms' };
+  const secrets = {
+    SECRET: CANARY,
+    DEAD_URL: `http://127.0.0.1:1/${CANARY}`,
+    HEARTBEAT_URL: `${receivers.url}/beat/${CANARY}`,
+  };
+  const agent = createAgent({ log: { level: 'debug' }, accounts, collect, alerts, heartbeat }, secrets);
   const { folder, configFile: file } = agent;
   const url = await agent.start();
   const paths = [
@@ -72,6 +94,7 @@ it('nothing secret leaves by any way out', async () => {
     '/metrics/agent',
     '/probe?account=from-env',
     '/api/v1/status',
+    '/api/v1/alerts',
     '/api/v1/sd',
     '/nowhere',
   ];
@@ -85,6 +108,9 @@ it('nothing secret leaves by any way out', async () => {
       for (const [reason] of text.matchAll(/invalid_response|refused|forbidden|network/g)) seen.add(reason);
     }
     expect(calls).toBeGreaterThan(ANSWERS.length * 18);
+    // Every one of them was asked, and failed.
+    const asked = new Set(receivers.requests.map(each => each.replace(CANARY, '')));
+    expect([...asked].sort()).toEqual(['GET /beat//fail', 'POST /', 'POST /services/']);
   });
   for (const name of readdirSync(folder).filter(name => name.startsWith('store.db'))) {
     expect(readFileSync(join(folder, name)).includes(CANARY), name).toBe(false);
@@ -100,7 +126,7 @@ it('nothing secret leaves by any way out', async () => {
     ['snapshot', '--config', file],
     ['snapshot', '--json', '--config', file],
   ]) {
-    const { stdout, stderr } = await runCli(command, { SECRET: CANARY });
+    const { stdout, stderr } = await runCli(command, secrets);
     expect(stdout + stderr).not.toContain(CANARY);
   }
   writeFileSync(file, `accounts:\n  - name: a\n    token: ${CANARY}\n   bad: ${CANARY}\n`);

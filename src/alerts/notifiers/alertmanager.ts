@@ -14,7 +14,7 @@ export interface AlertmanagerDeps extends NotifierDeps {
  * ends by itself should the agent die; a resolved one with the end that it had.
  */
 export function createAlertmanager(deps: AlertmanagerDeps): readonly Receiver[] {
-  const { notifier, urls, post, now, holdsFor, externalUrl } = deps;
+  const { notifier, urls, now, holdsFor, externalUrl } = deps;
 
   function toAlert({ labels, annotations, startsAt, endsAt, lasts }: Notice) {
     return {
@@ -35,7 +35,8 @@ export function createAlertmanager(deps: AlertmanagerDeps): readonly Receiver[] 
       const body = JSON.stringify(notices.map(toAlert));
       const address = `${url.reveal().replace(/\/+$/, '')}/api/v2/alerts`;
       // The others of the batch are stored all the same.
-      return postNotices(post, address, { headers, body, signal }, status => status === 400 || status === 422);
+      const isRefusal = (status: number) => status === 400 || status === 422;
+      return postNotices(deps, address, { headers, body, signal }, { isRefusal });
     },
   }));
 }

@@ -1,19 +1,29 @@
 import type { Tracer } from '../../kit/tracer.ts';
+import type { Group, Grouping } from '../group.ts';
 import type { Notice } from '../notice.ts';
 
-/** Sends one POST of JSON and gives its status. No redirect is followed. Rejects where there is no answer in time. */
+/** What a receiver said. */
+export interface Reply {
+  readonly status: number;
+  /** Header `Retry-After`, as it came. */
+  readonly retryAfter?: string | undefined;
+  /** The begin of the body. */
+  readonly text: string;
+}
+
+/** Sends one POST of JSON. No redirect is followed. Rejects where there is no answer in time. */
 export type Post = (
   url: string,
   request: { readonly headers: Readonly<Record<string, string>>; readonly body: string; readonly signal: AbortSignal },
-) => Promise<{ readonly status: number }>;
+) => Promise<Reply>;
 
 /** What came of sending. */
 export type Answer =
   | { readonly kind: 'accepted' }
   /** The content was not understood, and would not be the next time. */
   | { readonly kind: 'refused'; readonly why: string }
-  /** Later perhaps. `isDown`: so would anything else that is sent now. */
-  | { readonly kind: 'failed'; readonly why: string; readonly isDown: boolean };
+  /** Later perhaps, after `retryAfter` milliseconds at least. `isDown`: so would anything else that is sent now. */
+  | { readonly kind: 'failed'; readonly why: string; readonly isDown: boolean; readonly retryAfter?: number };
 
 /** One address that alerts are sent to. */
 export interface Receiver {
@@ -23,8 +33,10 @@ export interface Receiver {
   readonly member: number;
   /** `state`: what fires, again and again. `changes`: when an alert begins to fire, and when it is resolved. */
   readonly wants: 'state' | 'changes';
-  /** Rejects only when the signal is aborted. A receiver of changes gets one notice at a time. */
-  send(notices: readonly Notice[], signal: AbortSignal): Promise<Answer>;
+  /** How changes are put together for it; undefined: each is sent by itself. */
+  readonly grouping?: Grouping | undefined;
+  /** Rejects only when the signal is aborted. A receiver of changes gets those of one group, or one notice. */
+  send(notices: readonly Notice[], signal: AbortSignal, group?: Group): Promise<Answer>;
 }
 
 /** What every kind of notifier needs. */
@@ -40,22 +52,40 @@ export interface NotifierDeps {
 /** How sending ended, counted for each notice and address. `failed`: it is tried again. `dropped`: it is not. */
 export const OUTCOMES = ['sent', 'failed', 'dropped'] as const;
 
-/**
- * Posts, and reads the status; `isRefusal`: the statuses that mean that the content was not understood. Rejects only when the
- * signal is aborted.
- */
+/** A receiver that asks for a longer wait is asked again after this. Milliseconds. */
+const LONGEST_WAIT = 3_600_000;
+
+/** Milliseconds that the header asks to wait: seconds, or a date. */
+function waitOf(retryAfter: string | undefined, now: number): number | undefined {
+  if (retryAfter === undefined) return undefined;
+  const ms = /^\d+$/.test(retryAfter) ? Number(retryAfter) * 1000 : Date.parse(retryAfter) - now;
+  return Number.isNaN(ms) ? undefined : Math.min(LONGEST_WAIT, Math.max(0, ms));
+}
+
+/** What an answer means by itself. */
+export interface Meaning {
+  /** Of the statuses, those that mean that the content was not understood. */
+  isRefusal(status: number): boolean;
+  /** The error that a body names, a closed word; undefined when it names none. */
+  errorIn?(text: string): string | undefined;
+}
+
+/** Posts, and reads the answer. Rejects only when the signal is aborted. */
 export async function postNotices(
-  post: Post,
+  { post, now }: Pick<NotifierDeps, 'post' | 'now'>,
   url: string,
   request: Parameters<Post>[1],
-  isRefusal: (status: number) => boolean,
+  { isRefusal, errorIn }: Meaning,
 ): Promise<Answer> {
   try {
-    const { status } = await post(url, request);
-    if (status >= 200 && status < 300) return { kind: 'accepted' };
-    const why = `status ${status}`;
+    const { status, retryAfter, text } = await post(url, request);
+    const error = errorIn?.(text);
+    const why = error === undefined ? `status ${status}` : `status ${status}, ${error}`;
+    if (status >= 200 && status < 300) return error === undefined ? { kind: 'accepted' } : { kind: 'refused', why };
     if (isRefusal(status)) return { kind: 'refused', why };
-    return { kind: 'failed', why, isDown: status === 429 || status === 503 };
+    const isDown = status === 429 || status === 503;
+    const wait = isDown ? waitOf(retryAfter, now()) : undefined;
+    return { kind: 'failed', why, isDown, ...(wait === undefined ? {} : { retryAfter: wait }) };
   } catch (error) {
     if (request.signal.aborted) throw error;
     const { code, name } = error as { readonly code?: unknown; readonly name?: string };
@@ -69,12 +99,12 @@ export function traced(receiver: Receiver, tracer: Tracer): Receiver {
   const { notifier, member } = receiver;
   return {
     ...receiver,
-    send: (notices, signal) =>
+    send: (notices, signal, group) =>
       tracer.span(
         'notify',
         { notifier, member, alerts: notices.length },
         async span => {
-          const answer = await receiver.send(notices, signal);
+          const answer = await receiver.send(notices, signal, group);
           span.set({ outcome: answer.kind });
           if (answer.kind !== 'accepted') span.fail(answer.kind);
           return answer;

@@ -1,45 +1,65 @@
 import { createHmac } from 'node:crypto';
 import type { Secret } from '../../kit/secret.ts';
-import { fingerprintOf, type Notice, sorted, timeText } from '../notice.ts';
+import { type Group, type Grouping, groupKey } from '../group.ts';
+import { fingerprintOf, type Notice, timeText } from '../notice.ts';
 import { type NotifierDeps, postNotices, type Receiver } from './receiver.ts';
+import { errorOfSlack, slackBody } from './slack.ts';
 
 export interface WebhookDeps extends NotifierDeps {
-  readonly url: Secret;
+  readonly format: 'alertmanager' | 'slack';
+  /** The address, which may be a credential itself. Rejects when it can't be had now. */
+  readonly url: () => Promise<Secret>;
   /** Signs what is sent; undefined where nothing is signed. Rejects when it can't be had now. */
   readonly secret: (() => Promise<Secret>) | undefined;
+  readonly grouping: Grouping;
 }
 
 /** What Alertmanager writes where there is no end. */
 const NO_END = '0001-01-01T00:00:00Z';
 
-/** The body that Alertmanager 0.22 and newer send (version 4), of a group of one alert. */
-function webhookBody(receiver: string, notice: Notice, externalUrl: string): string {
-  const { status, labels, annotations, startsAt, endsAt, lasts } = notice;
-  const end = endsAt ?? (lasts === undefined ? undefined : startsAt + lasts);
-  const groupLabels = { account: labels.account ?? '', alertname: labels.alertname ?? '' };
-  const group = sorted(groupLabels).map(([name, value]) => `${name}=${JSON.stringify(value)}`);
-  return JSON.stringify({
-    version: '4',
-    groupKey: `{}:{${group.join(', ')}}`,
-    truncatedAlerts: 0,
-    status,
-    receiver,
-    groupLabels,
-    commonLabels: labels,
-    commonAnnotations: annotations,
-    externalURL: externalUrl,
-    alerts: [
-      {
-        status,
-        labels,
-        annotations,
-        startsAt: timeText(startsAt),
-        endsAt: end === undefined ? NO_END : timeText(end),
-        generatorURL: externalUrl,
-        fingerprint: fingerprintOf(labels),
-      },
-    ],
+type Labels = Readonly<Record<string, string>>;
+
+/** What all have in common. */
+function common([first = {}, ...others]: readonly Labels[]): Labels {
+  const shared = Object.entries(first).filter(([name, value]) => others.every(each => each[name] === value));
+  return Object.fromEntries(shared);
+}
+
+/** A notice that belongs to no group is one by itself. */
+function groupOfOne({ status, labels, startsAt }: Notice): Group {
+  return {
+    labels: { account: labels.account ?? '', alertname: labels.alertname ?? '' },
+    key: `${fingerprintOf(labels)}:${status}:${timeText(startsAt)}`,
+    left: 0,
+  };
+}
+
+/** The body that Alertmanager 0.22 and newer send (version 4). */
+function webhookBody(receiver: string, notices: readonly Notice[], { labels, left }: Group, externalUrl: string) {
+  const alerts = notices.map(({ status, labels, annotations, startsAt, endsAt, lasts }) => {
+    const end = endsAt ?? (lasts === undefined ? undefined : startsAt + lasts);
+    return {
+      status,
+      labels,
+      annotations,
+      startsAt: timeText(startsAt),
+      endsAt: end === undefined ? NO_END : timeText(end),
+      generatorURL: externalUrl,
+      fingerprint: fingerprintOf(labels),
+    };
   });
+  return {
+    version: '4',
+    groupKey: groupKey(labels),
+    truncatedAlerts: left,
+    status: alerts.some(({ status }) => status === 'firing') ? 'firing' : 'resolved',
+    receiver,
+    groupLabels: labels,
+    commonLabels: common(notices.map(({ labels }) => labels)),
+    commonAnnotations: common(notices.map(({ annotations }) => annotations)),
+    externalURL: externalUrl,
+    alerts,
+  };
 }
 
 /** A signature of time and body: the time, in seconds since the Unix epoch, keeps a recorded request from being replayed. */
@@ -47,37 +67,44 @@ function signatureOf(secret: Secret, timestamp: number, body: string): string {
   return `sha256=${createHmac('sha256', secret.reveal()).update(`${timestamp}.${body}`).digest('hex')}`;
 }
 
-export function createWebhook({ notifier, url, secret, post, now, externalUrl }: WebhookDeps): Receiver {
-  async function headersOf(notice: Notice, body: string): Promise<Record<string, string>> {
-    const { status, labels, startsAt } = notice;
+const isRefusal = (status: number) => status >= 400 && status < 500 && status !== 408 && status !== 429;
+
+export function createWebhook(deps: WebhookDeps): Receiver {
+  const { notifier, format, url, secret, grouping, now, externalUrl } = deps;
+
+  async function headersOf({ key }: Group, body: string): Promise<Record<string, string>> {
     const timestamp = Math.floor(now() / 1000);
     const signed = secret && {
       'x-delivery-watch-timestamp': String(timestamp),
       'x-delivery-watch-signature': signatureOf(await secret(), timestamp, body),
     };
-    return {
-      'content-type': 'application/json',
-      'idempotency-key': `${fingerprintOf(labels)}:${status}:${timeText(startsAt)}`,
-      ...signed,
-    };
+    return { 'content-type': 'application/json', 'idempotency-key': key, ...signed };
   }
 
   return {
     notifier,
     member: 0,
     wants: 'changes',
-    async send(notices, signal) {
-      const [notice] = notices;
-      if (!notice) return { kind: 'accepted' };
-      const body = webhookBody(notifier, notice, externalUrl);
+    grouping,
+    async send(notices, signal, given) {
+      const [first] = notices;
+      if (!first) return { kind: 'accepted' };
+      const group = given ?? groupOfOne(first);
+      const content =
+        format === 'slack'
+          ? slackBody(notices, group, externalUrl)
+          : webhookBody(notifier, notices, group, externalUrl);
+      const body = JSON.stringify(content);
+      let address: string;
       let headers: Record<string, string>;
       try {
-        headers = await headersOf(notice, body);
+        address = (await url()).reveal();
+        headers = await headersOf(group, body);
       } catch {
         return { kind: 'failed', why: 'no secret', isDown: true };
       }
-      const isRefusal = (status: number) => status >= 400 && status < 500 && status !== 408 && status !== 429;
-      return postNotices(post, url.reveal(), { headers, body, signal }, isRefusal);
+      const meaning = format === 'slack' ? { isRefusal, errorIn: errorOfSlack } : { isRefusal };
+      return postNotices(deps, address, { headers, body, signal }, meaning);
     },
   };
 }

@@ -61,11 +61,15 @@ function rows({ account, collectors }: AccountStatus, now: number): string {
 function firing(alerts: readonly ShownAlert[]): string {
   return alerts
     .filter(({ state }) => state === 'firing')
-    .map(({ labels, annotations, startsAt = '' }) => {
+    .map(({ labels, annotations, startsAt = '', silencedBy, sent = true }) => {
       const { alertname = '', ...others } = labels;
       const of = Object.entries(others).map(([name, value]) => `${name}=${JSON.stringify(value)}`);
       const text = `${alertname} since ${startsAt} (${of.join(', ')})`;
-      return `<p><span class="bad">firing</span> ${escapeHtml(text)} ${escapeHtml(annotations.summary ?? '')}</p>`;
+      const [look, word] = silencedBy === undefined ? ['bad', 'firing'] : ['off', 'silenced'];
+      const why =
+        silencedBy === undefined ? (sent ? '' : '(beyond the limit of its rule: not sent)') : `(${silencedBy})`;
+      const more = escapeHtml(`${annotations.summary ?? ''} ${why}`.trim());
+      return `<p><span class="${look}">${word}</span> ${escapeHtml(text)} ${more}</p>`;
     })
     .join('\n');
 }

@@ -1,0 +1,123 @@
+import { printable } from '../../kit/text.ts';
+import type { Group } from '../group.ts';
+import { type Notice, timeText } from '../notice.ts';
+
+/** Slack's limits: characters of a section's text, and blocks of a message. */
+const LONGEST_TEXT = 3000;
+/** With three blocks each and one for the rest they stay below the 50 blocks that a message may have. */
+const MOST_ALERTS = 15;
+/** Shorter than what is allowed: people read it. */
+const LONGEST_TITLE = 150;
+const LONGEST_SUMMARY = 1500;
+const LONGEST_LABELS = 1500;
+const LONGEST_LINK = 900;
+
+const COLOURS: Readonly<Record<string, string>> = { critical: '#d00000', warning: '#e8a33d', info: '#439fe0' };
+const FIRING = '#d00000';
+const RESOLVED = '#2eb67d';
+
+const ESCAPES: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;' };
+
+/** Text of others, where Slack shall see neither a mention nor a link in it, cut to `limit` characters as they are sent. */
+function escaped(text: string, limit: number): string {
+  let out = '';
+  for (const character of printable(text.replace(/\s+/g, ' ').toWellFormed())) {
+    const next = ESCAPES[character] ?? character;
+    if (out.length + next.length > limit - 1) return `${out}…`;
+    out += next;
+  }
+  return out;
+}
+
+/** No formatting at all: Slack reads `plain_text` as it is. */
+const plain = (text: string, limit: number) => ({ type: 'plain_text', text: escaped(text, limit), emoji: false });
+
+/** A link that an annotation names; undefined where that is none, or could be read as more. */
+function linkOf(text: string | undefined, name: string): string | undefined {
+  const url = text === undefined ? null : URL.parse(text);
+  if (!url || !/^https?:$/.test(url.protocol)) return undefined;
+  const href = url.href.replace(/[|<>]/g, encodeURIComponent).replaceAll('&', '&amp;');
+  return href.length > LONGEST_LINK ? undefined : `<${href}|${name}>`;
+}
+
+const colourOf = ({ status, labels: { severity = '' } }: Notice) =>
+  status === 'resolved' ? RESOLVED : (COLOURS[severity] ?? FIRING);
+
+function labelText({ alertname: _, ...labels }: Readonly<Record<string, string>>): string {
+  return Object.entries(labels)
+    .map(([name, value]) => `${name}=${JSON.stringify(value)}`)
+    .join(' ');
+}
+
+function toAttachment(notice: Notice, externalUrl: string) {
+  const { status, labels, annotations, startsAt, endsAt } = notice;
+  const title = `${status === 'firing' ? 'FIRING' : 'RESOLVED'} ${labels.alertname ?? ''} since ${timeText(startsAt)}`;
+  const until = endsAt === undefined ? '' : ` until ${timeText(endsAt)}`;
+  const text = [annotations.summary, annotations.description].filter(Boolean).join(' ');
+  const links = [
+    linkOf(annotations.runbook_url, 'runbook'),
+    linkOf(annotations.dashboard_url, 'dashboard'),
+    linkOf(externalUrl, 'status page'),
+  ].filter(link => link !== undefined);
+  const section = { type: 'section', text: plain(`${title}${until}`, LONGEST_TITLE) };
+  const summary = text === '' ? [] : [{ type: 'section', text: plain(text, LONGEST_SUMMARY) }];
+  const linked = links.length === 0 ? [] : [{ type: 'mrkdwn', text: links.join(' · ') }];
+  const context = { type: 'context', elements: [plain(labelText(labels) || '–', LONGEST_LABELS), ...linked] };
+  return { color: colourOf(notice), blocks: [section, ...summary, context] };
+}
+
+/** Firing alerts first. Text above all else, for what can't show blocks, and for push messages. */
+export function slackBody(notices: readonly Notice[], { labels, left }: Group, externalUrl: string) {
+  const firing = notices.filter(({ status }) => status === 'firing');
+  const resolved = notices.filter(({ status }) => status === 'resolved');
+  const counts = [
+    ...(firing.length > 0 ? [`FIRING ${firing.length}`] : []),
+    ...(resolved.length > 0 ? [`RESOLVED ${resolved.length}`] : []),
+  ];
+  const name = labels.alertname ?? notices[0]?.labels.alertname ?? '';
+  const more = Math.max(0, notices.length - MOST_ALERTS) + left;
+  const rest = {
+    color: '#808080',
+    blocks: [{ type: 'context', elements: [plain(`${more} more alerts are not listed.`, LONGEST_TITLE)] }],
+  };
+  return {
+    text: escaped(`[${counts.join(', ')}] ${name} ${labelText(labels)}`.trim(), LONGEST_TEXT),
+    mrkdwn: false,
+    attachments: [
+      ...[...firing, ...resolved].slice(0, MOST_ALERTS).map(notice => toAttachment(notice, externalUrl)),
+      ...(more > 0 ? [rest] : []),
+    ],
+  };
+}
+
+/** What Slack's incoming webhooks say is wrong; nothing else that a body holds is shown. */
+const ERRORS: readonly string[] = [
+  'action_prohibited',
+  'channel_is_archived',
+  'channel_not_found',
+  'invalid_blocks',
+  'invalid_payload',
+  'invalid_token',
+  'no_active_hooks',
+  'no_service',
+  'no_service_id',
+  'no_team',
+  'no_text',
+  'posting_to_general_channel_denied',
+  'ratelimited',
+  'rate_limited',
+  'rollup_error',
+  'team_disabled',
+  'too_many_attachments',
+  'user_not_found',
+];
+
+/**
+ * Slack's word for what was wrong, as text or as the member `error` of a JSON answer that is not `ok`; undefined where there
+ * is none. What else answers in Slack's place may say any word.
+ */
+export function errorOfSlack(text: string): string | undefined {
+  const isNotOk = /^\s*\{.*"ok"\s*:\s*false/s.test(text);
+  const word = isNotOk ? /"error"\s*:\s*"(\w+)"/.exec(text)?.[1] : text.trim();
+  return ERRORS.find(error => error === word) ?? (isNotOk ? 'not_ok' : undefined);
+}
