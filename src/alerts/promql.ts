@@ -96,7 +96,6 @@ export const total = <L extends string>(family: Family<L>, of: VectorOf, options
   highestOf(perReplica(family, of, options), options.keep);
 
 export const increase = (window: string) => (selector: string) => `increase(${selector}[${window}])`;
-export const rate = (window: string) => (selector: string) => `rate(${selector}[${window}])`;
 
 /** The families that say of each account whether the agent reads it, and of each round how it fares. */
 export type HealthFamilies = Readonly<

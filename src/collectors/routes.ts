@@ -54,14 +54,15 @@ export const routesOption = z
     `Path patterns that name routes: \`:id\` stands for a segment or a part of one, \`*path\` for any number of segments, \`{…}\` for what may be missing; letter case and a slash at the end make no difference. The first pattern that matches the path of a destination is its route; without a match the route is \`${UNMATCHED}\`.`,
   );
 
-/** Names addresses by their path. */
+/** Names addresses by their path: the first pattern that matches it, or UNMATCHED. */
 export interface Routes {
   readonly patterns: readonly string[];
-  /** The first pattern that matches; UNMATCHED where none does. */
   of(url: string): string;
+  /** The same, of a path as its address spells it. */
+  ofPath(path: string): string;
 }
 
-export const NO_ROUTES: Routes = { patterns: [], of: () => UNMATCHED };
+export const NO_ROUTES: Routes = { patterns: [], of: () => UNMATCHED, ofPath: () => UNMATCHED };
 
 /** What it says of a path is remembered: a walk shows the same few addresses again and again. */
 export function createRoutes(patterns: readonly string[]): Routes {
@@ -69,8 +70,7 @@ export function createRoutes(patterns: readonly string[]): Routes {
   const routes = patterns.map(pattern => ({ pattern, expression: compile(pattern) }));
   const remembered = new Map<string, string>();
   let weight = 0;
-  function of(url: string): string {
-    const path = URL.parse(url)?.pathname ?? '';
+  function ofPath(path: string): string {
     if (path.length > LONGEST_PATH) return UNMATCHED;
     const known = remembered.get(path);
     if (known !== undefined) return known;
@@ -83,5 +83,5 @@ export function createRoutes(patterns: readonly string[]): Routes {
     remembered.set(path, found);
     return found;
   }
-  return { patterns, of };
+  return { patterns, of: url => ofPath(URL.parse(url)?.pathname ?? ''), ofPath };
 }

@@ -37,10 +37,6 @@ interface Checking {
 export const isDeciding = (collector: string, round: string): boolean =>
   !dataSources.find(({ name }) => name === collector)?.auxiliary?.includes(round);
 
-/** Such rounds of a collector, of any of these accounts. */
-export const decidingRounds = (name: string, { accounts }: Pick<Config, 'accounts'>): readonly string[] =>
-  roundsOf(name, accounts).filter(round => isDeciding(name, round));
-
 /** Rounds that a collector has in any account. */
 function roundsOf(name: string, accounts: Config['accounts']): readonly string[] {
   const rounds = accounts.flatMap(({ collect }) => Object.keys(roundsOfAccount(collect).get(name) ?? {}));

@@ -35,6 +35,16 @@ function checkTimes(schedule: Schedule, path: readonly PropertyKey[], tell: Tell
   }
 }
 
+/** No message is of a route that is not one. */
+function checkRoute(schedule: Schedule, accounts: Config['accounts'], path: readonly PropertyKey[], tell: Tell): void {
+  const { route } = schedule.match;
+  if (route === undefined) return;
+  const without = accounts.find(
+    ({ name, collect }) => schedulesOf([schedule], name).length > 0 && !collect.routes.includes(route),
+  );
+  if (without) tell.fault(path, `is not one of collect.routes of the account ${without.name}`);
+}
+
 /** Schedules that name what is not there, or can't be judged. */
 export function checkSchedules({ schedules, accounts }: Config, known: Known, tell: Tell): void {
   for (const [index, schedule] of schedules.entries()) {
@@ -45,6 +55,7 @@ export function checkSchedules({ schedules, accounts }: Config, known: Known, te
       const message = `there is no account called ${name}; there are: ${known.accounts.join(', ')}`;
       tell.fault([...path, 'accounts', number], message);
     }
+    checkRoute(schedule, accounts, [...path, 'match', 'route'], tell);
     // Which accounts are meant is not known.
     if (schedule.accounts === null && tell.isGiven([...path, 'accounts'])) continue;
     const deaf = accounts.find(

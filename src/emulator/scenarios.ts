@@ -8,12 +8,16 @@ import type { FaultSeed } from './faults.ts';
 export interface Scenario {
   /** One line of help. */
   readonly description: string;
+  /** The shipped alerts that fire on it within hours, besides those that only tell what is new (severity `info`). */
+  readonly fires: readonly string[];
   /** Share (0 to 1) of messages to a destination that fail for good, from its usual share; default the usual share. */
   doomed?(usual: number, elapsedMs: number): number;
   /** What becomes of the messages of a schedule: as usual when undefined; none is created, or each fails for good. */
   schedule?(scheduleId: string, elapsedMs: number): 'stops' | 'fails' | undefined;
   /** No operator retries or removes dead letters. */
   readonly unattended?: boolean;
+  /** Operators leave no dead letter for a day, and failure callbacks seldom fail for good. */
+  readonly isTidy?: boolean;
   /** Mean duration of an attempt, from the usual one. */
   takesMs?(usual: number, elapsedMs: number): number;
   /** Share (0 to 1) of failure callbacks that never end. */
@@ -34,40 +38,62 @@ const HOUR_MS = 60 * MINUTE_MS;
 /** With more failures than this, retries would overload some flow-control keys, and their waitlists would never shrink. */
 const MOST_DOOMED = 0.12;
 
+/** Well within the usual objectives: 99 % delivered, 99 % within five minutes, and no dead letter older than a day. */
+const HEALTHY: Pick<Scenario, 'doomed' | 'takesMs' | 'isTidy'> = {
+  doomed: usual => usual / 4,
+  takesMs: usual => usual / 2,
+  isTidy: true,
+};
+
 /** Every scenario, by the name to ask for it. */
 export const scenarios: Readonly<Record<string, Scenario>> = {
   steady: {
     description: 'a service in good health: few messages fail, and operators clear the dead letters now and then',
-    // Well within the usual objectives: 99 % delivered, and 99 % within five minutes.
-    doomed: usual => usual / 4,
-    takesMs: usual => usual / 2,
+    fires: [],
+    ...HEALTHY,
+  },
+  neglected: {
+    description:
+      'a service that works: one message in a hundred fails, some dead letters are left to expire, failure callbacks fail',
+    fires: ['DeliveryDlqAgeHigh'],
   },
   'dlq-growth': {
     description: 'more and more messages fail, and no operator clears the dead letters',
     // The usual share is added once more every ten minutes.
     doomed: (usual, elapsedMs) => Math.min(MOST_DOOMED, usual * (1 + elapsedMs / (10 * MINUTE_MS))),
+    fires: [],
     unattended: true,
   },
   'stuck-callback': {
     description: 'more workflow runs fail, and one failure callback in eight gets stuck and never ends',
+    fires: [],
+    ...HEALTHY,
     runFailsEveryMs: 4 * MINUTE_MS,
     stuck: elapsedMs => (elapsedMs < -12 * HOUR_MS ? 0 : 0.125),
   },
   'flow-control-pileup': {
     description: 'for half of every hour deliveries take twice as long, and messages pile up behind flow-control keys',
+    fires: [],
+    ...HEALTHY,
     takesMs: (usual, elapsedMs) => (elapsedMs % HOUR_MS < HOUR_MS / 2 ? 2 * usual : usual),
   },
   'log-lag': {
     description: 'events are listed 20 s late, and for 5 of every 15 minutes new ones are held back',
+    fires: [],
+    ...HEALTHY,
     listedUntil: now => now - Math.max(0, (now % (15 * MINUTE_MS)) - 10 * MINUTE_MS) - 20_000,
   },
   'rate-limited': {
     description: 'the account may send two requests a second; further ones get 429',
+    fires: [],
+    ...HEALTHY,
     dialect: { requestsPerSecond: 2 },
   },
   'schedule-missed': {
     description:
       'a schedule of every minute (scd_7minutely) does not fire in 5 of every 20 minutes, and in 5 others all its deliveries fail',
+    fires: [],
+    ...HEALTHY,
     schedule(scheduleId, elapsedMs) {
       const minute = (elapsedMs / MINUTE_MS) % 20;
       if (scheduleId !== 'scd_7minutely' || minute < 5 || (minute >= 10 && minute < 15)) return undefined;
@@ -75,8 +101,10 @@ export const scenarios: Readonly<Record<string, Scenario>> = {
     },
   },
   outage: {
-    description: 'for 3 of every 10 minutes the service answers every request with 503; deliveries go on',
-    fault: now => (now % (10 * MINUTE_MS) >= 7 * MINUTE_MS ? { kind: 'status', status: 503 } : undefined),
+    description: 'for 5 of every 15 minutes the service answers every request with 503; deliveries go on',
+    fires: ['DeliveryBlind'],
+    ...HEALTHY,
+    fault: now => (now % (15 * MINUTE_MS) >= 10 * MINUTE_MS ? { kind: 'status', status: 503 } : undefined),
   },
 };
 

@@ -16,6 +16,8 @@ export interface WorkflowParts {
   readonly stuck: (now: number) => number;
   /** Whether operators remove entries whose callback is done. */
   readonly attended: boolean;
+  /** Whether they do so within hours, and callbacks seldom fail. */
+  readonly isTidy: boolean;
   /** Milliseconds that an entry is kept. */
   readonly retentionMs: number;
 }
@@ -25,6 +27,7 @@ const FIRST_SEQ = 1_000_000_000;
 
 /** Mean milliseconds until an operator looks at a failed run. */
 const LOOKED_AT_AFTER_MS = 10 * 3_600_000;
+const TIDY_AFTER_MS = 2 * 3_600_000;
 
 /** How the callback of a run fares. */
 interface Course {
@@ -133,7 +136,10 @@ export class Workflows {
   }
 
   #answered(callback: FailureCallback, { random, workflow, stuckAt }: Course): void {
-    if (stuckAt === undefined && !random.chance(workflow.callbackFails)) {
+    if (
+      stuckAt === undefined &&
+      !random.chance(this.#parts.isTidy ? workflow.callbackFails / 3 : workflow.callbackFails)
+    ) {
       callback.responseStatus = 200;
       callback.become('CALLBACK_SUCCESS');
       return;
@@ -157,11 +163,14 @@ export class Workflows {
   }
 
   #planLook(position: Position, random: Random): void {
-    this.#agenda.at(this.#agenda.now + random.exponential(LOOKED_AT_AFTER_MS), () => {
-      const entry = this.entries.get(position);
-      if (!entry) return;
-      if (entry.run?.callback?.inProgress) this.#planLook(position, random);
-      else this.entries.remove(position);
-    });
+    this.#agenda.at(
+      this.#agenda.now + random.exponential(this.#parts.isTidy ? TIDY_AFTER_MS : LOOKED_AT_AFTER_MS),
+      () => {
+        const entry = this.entries.get(position);
+        if (!entry) return;
+        if (entry.run?.callback?.inProgress) this.#planLook(position, random);
+        else this.entries.remove(position);
+      },
+    );
   }
 }

@@ -78,7 +78,7 @@ export function createWorkload(parts: WorkloadParts): Workload {
     for (let left = Math.min(VISITED_AT_MOST, Math.ceil(dlq.size * VISITED_SHARE)); left > 0; left--) {
       const entry = dlq.at(random.fraction());
       const destination = entry && destinationOf.get(entry.value.fields);
-      if (!destination || destination.neglected) continue;
+      if (!destination || (destination.neglected && !scenario.isTidy)) continue;
       dlq.remove(entry);
       if (random.chance(0.5)) publish(destination, random.chance(0.1));
     }

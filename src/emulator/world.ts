@@ -57,7 +57,8 @@ export function createWorld(options: WorldOptions) {
     log.dropEarliest(time - LOG_RETENTION_MS, mostEvents);
     dlq.dropEarliest(time - DLQ_RETENTION_MS, MOST_DEAD_LETTERS + dlqEntries);
   };
-  fillPast(dlq, seed, dlqEntries, now - DLQ_RETENTION_MS, start);
+  const oldest = scenario.isTidy ? start - TIDY_WITHIN_MS : now - DLQ_RETENTION_MS;
+  fillPast(dlq, seed, dlqEntries, oldest, start);
   const isIdle = options.workload === false;
   const workload = createWorkload({ start, seed, scenario, log, dlq, expire, isIdle });
   const workflows = new Workflows({
@@ -67,6 +68,7 @@ export function createWorld(options: WorldOptions) {
     everyMs: isIdle ? Number.MAX_SAFE_INTEGER : (scenario.runFailsEveryMs ?? RUN_FAILS_EVERY_MS),
     stuck: time => scenario.stuck?.(time - start) ?? 0,
     attended: !scenario.unattended,
+    isTidy: scenario.isTidy ?? false,
     retentionMs: DLQ_RETENTION_MS,
   });
   /** Lets everything happen until this emulated time; an earlier time does nothing. */
@@ -77,6 +79,9 @@ export function createWorld(options: WorldOptions) {
   advanceTo(now);
   return { dialect, clock, dlq, log, logView, workload, workflows, advanceTo };
 }
+
+/** Operators that are tidy leave dead letters for no longer than this. */
+const TIDY_WITHIN_MS = 6 * 3_600_000;
 
 /** Dead letters older than this are only those that no operator clears. */
 const NEGLECTED_AFTER_MS = 12 * 3_600_000;

@@ -27,8 +27,10 @@ const KINDS = Uint8Array.from({ length: 128 }, (_, code) => {
   return code < 27 ? BINARY : OTHER;
 });
 const kindAt = (text: string, at: number) => KINDS[text.charCodeAt(at)] ?? LETTER;
-const isOfWord = (text: string, at: number) =>
-  at >= 0 && at < text.length && kindAt(text, at) <= DIGIT && kindAt(text, at) !== OTHER;
+function isOfWord(text: string, at: number): boolean {
+  const kind = at >= 0 && at < text.length ? kindAt(text, at) : OTHER;
+  return kind === LETTER || kind === DIGIT;
+}
 
 /** Where a quotation that begins here ends; -1 where it does not. An apostrophe within a word is none. */
 function endOfQuote(text: string, from: number): number {
@@ -39,11 +41,8 @@ function endOfQuote(text: string, from: number): number {
   return -1;
 }
 
-/** A word without what differs from one message to the next: numbers, ids, and what is hexadecimal without any digit. */
-function generalised(word: string): string {
-  if (word.length > LONGEST_WORD || /\d|^[a-f-]{8,}$/i.test(word)) return ANY;
-  return word.toLowerCase();
-}
+/** Whether a word differs from one message to the next, though it has no digit: it is hexadecimal, or is none. */
+const isVariable = (word: string) => word.length > LONGEST_WORD || (word.length >= 8 && /^[a-f-]+$/i.test(word));
 
 /** Adds the words of a text, without quotations and addresses; says whether it is text. `isCut`: its last word is not whole. */
 function addWords(text: string, words: string[], isCut: boolean): boolean {
@@ -57,9 +56,14 @@ function addWords(text: string, words: string[], isCut: boolean): boolean {
     const kind = kindAt(text, at);
     if (kind === LETTER || kind === DIGIT) {
       const start = at;
-      while (isOfWord(text, at + 1)) at += 1;
-      const word = text.slice(start, at + 1);
-      if (!(isCut && at === text.length - 1) && /[^_-]/.test(word)) put(generalised(word));
+      let hasDigit = kind === DIGIT;
+      while (isOfWord(text, at + 1)) {
+        at += 1;
+        hasDigit ||= kindAt(text, at) === DIGIT;
+      }
+      if (isCut && at === text.length - 1) break;
+      const word = hasDigit ? ANY : text.slice(start, at + 1).toLowerCase();
+      if (!/^[_-]+$/.test(word)) put(isVariable(word) ? ANY : word);
     } else if (kind === BLANK) before = words.length;
     else if (kind === BINARY) return false;
     else if (kind === QUOTE || (kind === APOSTROPHE && isQuotable && !isOfWord(text, at - 1))) {
@@ -105,7 +109,10 @@ function* tellingTexts(text: string): Generator<string> {
     const value = text[first] === '[' ? skipBlanks(first + 1) : first;
     if (text[value] !== '"') continue;
     at = endOfString(text, value) + 1;
-    yield text.slice(value + 1, at - 1).replace(/\\(.)/gsu, (_, escaped: string) => (escaped === '"' ? '"' : ' '));
+    const found = text.slice(value + 1, at - 1);
+    yield found.includes('\\')
+      ? found.replace(/\\(.)/gsu, (_, escaped: string) => (escaped === '"' ? '"' : ' '))
+      : found;
   }
 }
 

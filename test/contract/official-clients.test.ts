@@ -2,6 +2,7 @@ import { Client } from '@upstash/qstash';
 import { Client as WorkflowClient } from '@upstash/workflow';
 import { describe, expect, test, vi } from 'vitest';
 import type { Emulator } from '../../src/emulator/server.ts';
+import { toDlqEntry } from '../../src/upstream/wire.ts';
 import { emptyEmulator, emulator } from '../emulator/emulated.ts';
 
 // The client says every refusal on the console, too.
@@ -43,6 +44,19 @@ describe('@upstash/qstash', () => {
       'DELETE /v2/dlq': 3,
       'POST /v2/dlq/retry': 1,
     });
+  });
+
+  test('dlq: has what the destination answered under the names that the agent reads', async () => {
+    type Row = Awaited<ReturnType<Client['dlq']['listMessages']>>['messages'][number];
+    const emulated = await emptyEmulator();
+    const said = 'order 7 is locked';
+    emulated.state.addDlqEntry({ responseStatus: 409, responseBody: said, scheduleId: 'scd_1' });
+    const [row] = (await messages(emulated).dlq.listMessages()).messages;
+    expect(row).toMatchObject({ responseStatus: 409, responseBody: said, scheduleId: 'scd_1' });
+    const entry = toDlqEntry(row);
+    expect(entry).toMatchObject({ responseStatus: 409, schedule: 'scd_1', errorClass: expect.any(String) });
+    const packed: Partial<Row> = { dlqId: '1-0', responseBodyBase64: Buffer.from(said).toString('base64') };
+    expect(toDlqEntry(packed)?.errorClass).toBe(entry?.errorClass);
   });
 
   test('logs: by message ids, and by its other name', async () => {

@@ -79,7 +79,10 @@ const FASTER = 120;
 function inFastMotion(rules: string): string {
   const faster = (amount: string, unit: string) => `${Math.ceil((Number(amount) * (SECONDS[unit] ?? 1)) / FASTER)}s`;
   return rules
-    .replace(/((?:for|keep_firing_for): )(\d+)([smhd])\b/g, (_, key, amount, unit) => key + faster(amount, unit))
+    .replace(
+      /((?:for|keep_firing_for|interval): )(\d+)([smhd])\b/g,
+      (_, key, amount, unit) => key + faster(amount, unit),
+    )
     .replace(
       /\[(\d+)([smhd])\]/g,
       (_, amount, unit) => `[${faster(amount, unit) === '3s' ? '4s' : faster(amount, unit)}]`,

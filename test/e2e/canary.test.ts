@@ -18,7 +18,9 @@ const row = {
   waitListSize: 1,
   state: 'delivered',
   time: '1',
-  url: 'https://destination.example.com/',
+  url: `https://user:${CANARY}@destination.example.com/?key=${CANARY}#${CANARY}`,
+  workflowRunId: 'wfr_1',
+  workflowUrl: `https://user:${CANARY}@workflow.example.com/run?key=${CANARY}#${CANARY}`,
   header: { Authorization: [CANARY] },
   body: CANARY,
   responseBody: CANARY,
@@ -50,7 +52,12 @@ it('nothing secret leaves by any way out', async () => {
   const tokenFile = join(newFolder(), 'token');
   writeFileSync(tokenFile, CANARY);
   const budget = { requestsPerSecond: 1000, burst: 1000 };
-  const collect = { flowControl: { every: '20ms' }, dlq: { every: '20ms' }, events: { every: '20ms' } };
+  const collect = {
+    flowControl: { every: '20ms' },
+    dlq: { every: '20ms', breakdowns: ['urlHost', 'route', 'workflowUrl'] },
+    events: { every: '20ms', destination: 'workflowUrl' },
+    routes: ['/:any'],
+  };
   const accounts = [
     { name: 'in-place', baseUrl: service.url, token: CANARY, budget },
     { name: 'from-env', baseUrl: service.url, token: { env: 'SECRET' }, budget },

@@ -1,19 +1,28 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from 'vitest';
+import type { DlqSeed } from '../../src/emulator/added.ts';
 import { createAgent } from '../support/agent.ts';
 import { createChance } from '../support/chance.ts';
 import { emulateEmpty } from '../support/emulate.ts';
 import { eventually } from '../support/eventually.ts';
 
+const BREAKDOWNS = ['urlHost', 'responseStatus', 'route', 'workflowUrl'];
+
 const chance = createChance();
 const upTo = (most: number) => chance.between(0, most - 1);
 
+/** What destinations answer, with an id in each. */
+const ERRORS = ['order # is locked', '{"error":{"message":"no user #"},"requestId":"#"}', `\u0000#${'x'.repeat(1000)}`];
+
 async function setUp(dlq: object, entries: number) {
   const emulator = await emulateEmpty();
-  const add = (age: number) => {
+  const add = (age: number, kind: DlqSeed = {}) => {
     const enteredAt = Date.now() - age;
     const queueName = upTo(2) === 0 ? 'emails' : 'payments';
-    return emulator.state.addDlqEntry({ enteredAt, createdAt: enteredAt - 3000 - upTo(60_000), queueName });
+    const url = `https://${upTo(2) === 0 ? 'a' : 'b'}.example.com/users/${upTo(1_000_000)}?token=canary`;
+    const responseBody = (ERRORS[upTo(ERRORS.length)] ?? '').replaceAll('#', String(upTo(1_000_000)));
+    const times = { enteredAt, createdAt: enteredAt - 3000 - upTo(60_000) };
+    return emulator.state.addDlqEntry({ ...times, queueName, url, responseBody, ...kind });
   };
   const ids = Array.from({ length: entries }, () => add(upTo(60 * 3_600_000)));
   const budget = { requestsPerSecond: 5000, burst: 5000, concurrency: 8, requestsPerDay: 10_000_000 };
@@ -23,7 +32,8 @@ async function setUp(dlq: object, entries: number) {
       collect: {
         flowControl: { enabled: false },
         events: { enabled: false },
-        dlq: { filters: [{ name: 'emails', match: { queueName: 'emails' } }], ...dlq },
+        dlq: { filters: [{ name: 'emails', match: { queueName: 'emails' } }], breakdowns: BREAKDOWNS, ...dlq },
+        routes: ['/users/:id', '/orders/*rest'],
       },
     },
     { DELIVERY_TOKEN: emulator.token },
@@ -34,8 +44,10 @@ async function setUp(dlq: object, entries: number) {
     await agent.process.listensAt();
     const { families, sum } = await agent.scrape();
     for (const { name, type, samples } of families) {
-      if (type !== 'counter' || !name.startsWith('delivery_dlq')) continue;
+      if (!name.startsWith('delivery_dlq')) continue;
       for (const { labels, value } of samples) {
+        expect(JSON.stringify(labels)).not.toMatch(/canary|token|locked|users\/\d/);
+        if (type !== 'counter') continue;
         const series = `${name} ${JSON.stringify(labels)}`;
         expect(value, `${series} went back`).toBeGreaterThanOrEqual(highest.get(series) ?? 0);
         highest.set(series, value);
@@ -84,6 +96,25 @@ it('knows who came and who left, killed ten times by SIGKILL while they do', asy
   expect(removed).toBeGreaterThan(50);
   const value = await scrape();
   expect(value('delivery_dlq_messages_by_response_status')).toBe(truth().all);
+  expect(value('delivery_dlq_messages_by_route')).toBe(truth().all);
+  expect(value('delivery_dlq_messages_by_route', { route: '/users/:id' })).toBe(truth().all);
+  expect(value('delivery_dlq_messages_by_workflow_url', { workflow_url: '__none__' })).toBe(truth().all);
+  // Two hosts, and three answers whose ids make no difference: all were there at the first walk.
+  expect(value('delivery_dlq_groups')).toBe(2 * ERRORS.length);
+  expect(value('delivery_dlq_group_messages')).toBe(truth().all);
+  expect(value('delivery_dlq_groups_new_total')).toBe(0);
+  const url = 'https://a.example.com/orders/7';
+  add(0, { url });
+  add(0, { url, responseBody: `another ${'y'.repeat(1_000_000)}` });
+  await eventually(async () => expect((await scrape())('delivery_dlq_groups_new_total')).toBeGreaterThanOrEqual(2));
+  await kill();
+  await eventually(async () => {
+    const again = await scrape();
+    expect(again('delivery_dlq_groups')).toBe(2 * ERRORS.length + 2);
+    expect(again('delivery_dlq_groups_new_total')).toBe(2);
+    expect(again('delivery_dlq_groups_returned_total')).toBe(0);
+    expect(again('delivery_dlq_messages_by_route', { route: '/orders/*rest' })).toBe(2);
+  });
 });
 
 it('costs one call a round while nothing is new, and finds what is new at the next', async () => {

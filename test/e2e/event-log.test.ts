@@ -4,7 +4,7 @@ import { BOUNDS } from '../../src/collectors/events/tally.ts';
 import { createAgent } from '../support/agent.ts';
 import { createChance } from '../support/chance.ts';
 import { emulateEmpty } from '../support/emulate.ts';
-import { bucketsOf, truthOf } from '../support/event-truth.ts';
+import { bucketsOf, type TrueEvent, truthOf } from '../support/event-truth.ts';
 import { eventually } from '../support/eventually.ts';
 
 const KILLS = 20;
@@ -22,10 +22,11 @@ function traffic(start: number) {
   return Array.from({ length: MESSAGES }, (_, number) => {
     const messageId = `msg_${number}`;
     let time = start + upTo(TRAFFIC);
-    const events = [{ messageId, state: 'created', time }];
+    const events: TrueEvent[] = [{ messageId, state: 'created', time }];
     const add = (state: string, wait: number) => {
       time += wait;
-      events.push({ messageId, state, time });
+      const statuses = state === 'delivered' ? [200, 201] : state === 'error' ? [404, 500, 503, 0] : [undefined];
+      events.push({ messageId, state, time, status: statuses[upTo(statuses.length)] });
     };
     for (let retries = upTo(3); retries > 0; retries -= 1) {
       add('active', 1 + upTo(300));
@@ -96,7 +97,7 @@ it(`counts every event and every life exactly, killed ${KILLS} times by SIGKILL`
     );
   });
   const all = traffic(Date.now() + 2000);
-  emulator.state.addEvents(all as never);
+  emulator.state.addEvents(all.map(({ status, ...event }) => ({ ...event, responseStatus: status })) as never);
 
   for (let kill = 0; kill < KILLS; kill += 1) {
     await sleep(100 + upTo(1800));
@@ -133,6 +134,10 @@ it(`counts every event and every life exactly, killed ${KILLS} times by SIGKILL`
     Object.fromEntries(Object.entries(emulator.state.countEvents()).filter(([, count]) => count > 0)),
   );
   expect(by('delivery_messages_finished_total', 'outcome')).toEqual(truth.finished);
+  const answers = samples.filter(({ name, value }) => name === 'delivery_attempts_total' && value > 0);
+  expect(
+    Object.fromEntries(answers.map(({ labels, value }) => [`${labels.result} ${labels.status_class}`, value])),
+  ).toEqual(truth.answers);
   expect(buckets('delivery_message_time_to_deliver_seconds')).toEqual(
     bucketsOf(truth.timeToDeliver, BOUNDS.timeToDeliver),
   );

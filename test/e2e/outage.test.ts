@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { Emulator } from '../../src/emulator/server.ts';
 import { createAgent, unlimited } from '../support/agent.ts';
 import { emulateEmpty } from '../support/emulate.ts';
-import { eventually } from '../support/eventually.ts';
+import { atThisLoad, eventually } from '../support/eventually.ts';
 import { serve } from '../support/http-service.ts';
 
 /** A receiver of webhooks: what it was told, the same news once. */
@@ -86,7 +86,7 @@ describe('an outage with restarts in the middle', () => {
       {
         // A busy machine must not make stale what is well.
         collect: { dlq: { every: '1s', rescanEvery: '2s' } },
-        staleness: { markAfter: 3 },
+        staleness: { markAfter: Math.ceil(atThisLoad(3)), withdrawAfter: Math.ceil(atThisLoad(20)) },
         alerts: {
           enabled: true,
           evaluateEvery: '100ms',

@@ -99,7 +99,7 @@ test('tells what it holds without a token, and never the token', async () => {
   const now = emulated.clock.now();
   expect(body).toMatchObject({
     now,
-    scenario: 'steady',
+    scenario: 'neglected',
     seed: 7,
     speed: 0,
     calls: {},

@@ -20,9 +20,12 @@ export function handClock(time = NOON): Clock & { move(ms: number): void } {
   };
 }
 
+/** Something of everything that dead letters and callbacks can be. */
+const scenario = 'neglected';
+
 /** A frozen emulator at noon that is closed when the test ends. */
 export async function emulator(options: EmulatorOptions = {}): Promise<Emulator> {
-  const started = await startEmulator({ clock: handClock(), speed: 0, ...options });
+  const started = await startEmulator({ clock: handClock(), speed: 0, scenario, ...options });
   onTestFinished(() => started.close());
   return started;
 }
@@ -33,7 +36,7 @@ export const emptyEmulator = (options: EmulatorOptions = {}) => emulator({ histo
 /** The state behind an emulator whose clock moves only when a test moves it; it starts at noon. */
 export function frozen(options: { seed?: number; scenario?: string; history?: number } = {}) {
   const clock = createEmulatedClock(handClock(), 0);
-  const state = new EmulatorState({ clock, seed: 1, scenario: 'steady', history: HOUR, dlqEntries: 200, ...options });
+  const state = new EmulatorState({ clock, seed: 1, scenario, history: HOUR, dlqEntries: 200, ...options });
   return { clock, state };
 }
 

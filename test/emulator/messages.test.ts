@@ -98,7 +98,7 @@ describe('dead letters', () => {
     expect(left.has(added)).toBe(true);
   });
 
-  test('grow in number, and faster and faster, in dlq-growth; in steady they do not', () => {
+  test('grow in number, and faster and faster, in dlq-growth; in a service that works they do not', () => {
     const sizes = (scenario: string) => {
       const { clock, state } = frozen({ scenario });
       return [0, 1, 1].map(hours => {
@@ -109,7 +109,7 @@ describe('dead letters', () => {
     const [first, second, third] = sizes('dlq-growth');
     expect(second - first).toBeGreaterThan(100);
     expect(third - second).toBeGreaterThan(1.3 * (second - first));
-    for (const size of sizes('steady')) expect(Math.abs(size - 200)).toBeLessThan(120);
+    for (const size of sizes('neglected')) expect(Math.abs(size - 200)).toBeLessThan(120);
   });
 });
 

@@ -4,16 +4,16 @@ import { ask, emptyEmulator, emulator, frozen } from './emulated.ts';
 
 const MINUTE = 60_000;
 
-test('outage: down for three minutes of every ten, on the emulated clock, while deliveries go on', async () => {
+test('outage: down for five minutes of every fifteen, on the emulated clock, while deliveries go on', async () => {
   const emulated = await emptyEmulator({ scenario: 'outage' });
   const found: string[] = [];
-  for (let minute = 0; minute < 20; minute++) {
+  for (let minute = 0; minute < 30; minute++) {
     const { status } = await ask(emulated, '/v2/dlq');
     found.push(status === 503 ? 'x' : status === 200 ? '.' : '?');
     emulated.clock.advance(MINUTE);
   }
-  expect(found.join('')).toBe('.......xxx.......xxx');
-  expect(emulated.state.countEvents({ from: emulated.clock.now() - 3 * MINUTE }).delivered).toBeGreaterThan(100);
+  expect(found.join('')).toBe('..........xxxxx..........xxxxx');
+  expect(emulated.state.countEvents({ from: emulated.clock.now() - 5 * MINUTE }).delivered).toBeGreaterThan(100);
   const fault = { kind: 'status', status: 500 } as const;
   emulated.faults.add(fault);
   expect((await ask(emulated, '/v2/dlq')).status).toBe(500);

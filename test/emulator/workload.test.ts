@@ -102,7 +102,7 @@ describe('a past exists at the start', () => {
 
   test('with as many old dead letters as asked for, in order and each with its own message', () => {
     const clock = createEmulatedClock(handClock(), 0);
-    const state = new EmulatorState({ clock, seed: 1, scenario: 'steady', history: 0, dlqEntries: 30_000 });
+    const state = new EmulatorState({ clock, seed: 1, scenario: 'neglected', history: 0, dlqEntries: 30_000 });
     const rows = state.dlqRows();
     expect(rows.length).toBe(30_000);
     expect(new Set(rows.map(row => row.messageId)).size).toBe(30_000);

@@ -64,21 +64,25 @@ function sightingIn({ shown }: Round, entry: Entry, wanted: string | undefined, 
   };
 }
 
-/** The longest chain of walks: of those that died with their process it is not known whether the store had taken them. */
+/** What of the walks may be left out of a chain, where it says nothing against it. */
+interface Skips {
+  /** Those that died with their process: it is not known whether the store had taken them. */
+  readonly lost: boolean;
+  /** Those with rows that could not be read: the agent need not have noticed when they were. */
+  readonly partial: boolean;
+}
+
+/** The longest chain of walks. */
 function evidenceOf(world: CancelWorld, entry: Entry, rule: Rule, wanted: string | undefined): Round[] {
-  const [one, other] = [true, false].map(skipsLost => chainOf(world, entry, rule, wanted, skipsLost));
-  const beginOf = (chain: Round[] | undefined) => chain?.at(-1)?.wallAt ?? Number.POSITIVE_INFINITY;
-  return (beginOf(one) < beginOf(other) ? one : other) ?? [];
+  const chains = [true, false].flatMap(lost =>
+    [true, false].map(partial => chainOf(world, entry, rule, wanted, { lost, partial })),
+  );
+  const beginOf = (chain: Round[]) => chain.at(-1)?.wallAt ?? Number.POSITIVE_INFINITY;
+  return chains.toSorted((one, other) => beginOf(one) - beginOf(other))[0] ?? [];
 }
 
 /** Walks to their end, one after the other, that all saw the callback as the rule needs it, the newest first. */
-function chainOf(
-  world: CancelWorld,
-  entry: Entry,
-  rule: Rule,
-  wanted: string | undefined,
-  skipsLost: boolean,
-): Round[] {
+function chainOf(world: CancelWorld, entry: Entry, rule: Rule, wanted: string | undefined, skips: Skips): Round[] {
   // Where the store did not take it, a walk was seen all the same.
   const walks = world.record.ended.filter(
     ({ round, success, reason, isCommitting }) =>
@@ -98,11 +102,12 @@ function chainOf(
     const isUntold = walk.parts.get('workflows')?.hasEnd === false && !seen?.isTold;
     const next = chain.at(-1);
     // What the store did not take is lost with its process, and stands against nothing that is known.
-    if (skipsLost && next && next.process !== walk.process && !walk.success && !walk.isCommitting) continue;
+    if (skips.lost && next && next.process !== walk.process && !walk.success && !walk.isCommitting) continue;
     // One that did not come to its end changes nothing.
     if ((isCutOff || isUntold) && !seen?.isMeant) continue;
     if (isHidden && !seen?.isMeant) continue;
     if (!seen?.isMeant || (next && seen.run !== run)) break;
+    if (skips.partial && !parts.every(isClean)) continue;
     run = seen.run;
     if (next) {
       const gap = next.wallAt - walk.wallAt;

@@ -3,6 +3,8 @@ export interface TrueEvent {
   readonly messageId: string;
   readonly state: string;
   readonly time: number;
+  /** HTTP status that the event says. */
+  readonly status?: number | undefined;
 }
 
 export interface Truth {
@@ -13,6 +15,8 @@ export interface Truth {
   readonly queueWait: number[];
   readonly attempt: Record<string, number[]>;
   readonly attempts: Record<string, number[]>;
+  /** Attempts that an event says the end of, by result and class of status: `error 5xx`. */
+  readonly answers: Record<string, number>;
   readonly inFlight: string[];
   readonly overdue: number;
 }
@@ -34,11 +38,18 @@ export function truthOf(all: readonly TrueEvent[], until: number): Truth {
     queueWait: [],
     attempt: { success: [], error: [] },
     attempts: { delivered: [], failed: [], cancelled: [] },
+    answers: {},
     inFlight: [],
     overdue: 0,
   };
   let overdue = 0;
-  for (const { state } of all) truth.events[state] = (truth.events[state] ?? 0) + 1;
+  for (const { state, status } of all) {
+    truth.events[state] = (truth.events[state] ?? 0) + 1;
+    if (state !== 'delivered' && state !== 'error') continue;
+    const isClassed = status !== undefined && status >= 200 && status <= 599;
+    const answer = `${state === 'delivered' ? 'success' : 'error'} ${isClassed ? `${String(status)[0]}xx` : 'none'}`;
+    truth.answers[answer] = (truth.answers[answer] ?? 0) + 1;
+  }
   for (const [messageId, events] of Map.groupBy(all, event => event.messageId)) {
     const life = events.toSorted((a, b) => a.time - b.time || ORDER.indexOf(a.state) - ORDER.indexOf(b.state));
     const created = life.find(({ state }) => state === 'created');

@@ -20,7 +20,8 @@ const COMMANDS = ['plan', 'rotate-token'];
 function pathsOf(schema: JsonSchema, path: string): string[] {
   const inner = withoutNull(schema);
   const own = Object.entries(inner.properties ?? {}).flatMap(([key, value]) => pathsOf(value, `${path}.${key}`));
-  return [path, ...own, ...(inner.items ? pathsOf(inner.items, path) : [])];
+  const named = inner.propertyNames?.enum?.map(key => `${path}.${key}`) ?? [];
+  return [path, ...own, ...named, ...(inner.items ? pathsOf(inner.items, path) : [])];
 }
 
 const paths = pathsOf(configJsonSchema(), '');

@@ -5,6 +5,7 @@ import { createServer as createTlsServer, type TLSSocket } from 'node:tls';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { createCertificate } from '../hostile/certificate.ts';
 import { afterThisTest, TOKEN } from '../support/client.ts';
+import { atThisLoad } from '../support/eventually.ts';
 import { settle } from '../support/manual-clock.ts';
 import { createTestWriter, ID } from './writing.ts';
 
@@ -238,7 +239,7 @@ describe('over HTTP/2', () => {
       if (request === 1) stream.session?.goaway(constants.NGHTTP2_NO_ERROR, 0);
       else stream.respond({ ':status': 302 }, { endStream: true });
     });
-    const { cancel } = createTestWriter(url, { ca: certificate.cert, timeout: 1000 });
+    const { cancel } = createTestWriter(url, { ca: certificate.cert, timeout: atThisLoad(1000) });
     expect(await cancel()).toEqual({ kind: 'unknown', status: undefined });
     expect(heard.requests).toBe(1);
   });

@@ -2,14 +2,14 @@ import { boundText, pathAddress } from '../../kit/text.ts';
 import type { CallbackState, DlqEntry } from '../../model/message.ts';
 import { OTHER } from '../cap.ts';
 import type { Routes } from '../routes.ts';
-import { addToGroups, createGroups, type Groups, NONE } from './groups.ts';
+import { addToGroups, createGroups, type Groups, NONE, type Place } from './groups.ts';
 
-type ValueOf = (entry: DlqEntry, routes: Routes) => string | undefined;
+type ValueOf = (entry: DlqEntry, place: Place) => string | undefined;
 
 /** What the queue can be broken down by, and what an entry has of it. */
 export const DIMENSIONS = {
-  urlHost: ({ url }) => (url === undefined ? undefined : (URL.parse(url)?.host ?? undefined)),
-  route: ({ url }, routes) => (url === undefined ? undefined : routes.of(url)),
+  urlHost: (_, { address }) => address?.host,
+  route: ({ url }, { address, routes }) => (url === undefined ? undefined : routes.ofPath(address?.pathname ?? '')),
   workflowUrl: ({ workflowUrl }) => (workflowUrl === undefined ? undefined : pathAddress(workflowUrl)),
   method: ({ method }) => method,
   state: ({ state }) => state?.toLowerCase(),
@@ -92,13 +92,16 @@ export function addTo(aggregate: Aggregate, entry: DlqEntry, firstSeen: number):
   aggregate.newest = most(aggregate.newest, entry.createdAt);
   aggregate.oldestEntered = least(aggregate.oldestEntered, entered);
   if (entry.enteredAt !== undefined) insertLast(aggregate.lastEntered, entry.enteredAt);
-  for (const [dimension, counts] of aggregate.values) {
+  const { values, groups, routes } = aggregate;
+  const hasPlace = entry.url !== undefined && (groups !== undefined || values.size > 0);
+  const place = { address: (hasPlace && URL.parse(entry.url ?? '')) || undefined, routes };
+  for (const [dimension, counts] of values) {
     const read: ValueOf = DIMENSIONS[dimension];
-    const value = boundText(read(entry, aggregate.routes) ?? NONE, LONGEST);
+    const value = boundText(read(entry, place) ?? NONE, LONGEST);
     const key = counts.size < MOST_VALUES || counts.has(value) ? value : OTHER;
     counts.set(key, (counts.get(key) ?? 0) + 1);
   }
-  if (aggregate.groups) addToGroups(aggregate.groups, entry, aggregate.routes);
+  if (groups) addToGroups(groups, entry, place);
   const { callbackState } = entry;
   if (callbackState) aggregate.callbacks.set(callbackState, (aggregate.callbacks.get(callbackState) ?? 0) + 1);
 }

@@ -28,6 +28,13 @@ export interface Groups {
   isFull: boolean;
 }
 
+/** Where an entry's message went. */
+export interface Place {
+  /** Undefined where the entry has none, or it is no address. */
+  readonly address: URL | undefined;
+  readonly routes: Routes;
+}
+
 /** Kinds that are told apart; a queue with more has other trouble, or is a hostile service's. */
 export const MOST_GROUPS = 2000;
 const LONGEST = 200;
@@ -49,10 +56,9 @@ export function shapeOf(path: string): string {
   return boundText(shape.join('/'), LONGEST);
 }
 
-function placeOf({ url }: DlqEntry, routes: Routes): { urlHost: string; route: string } {
-  const address = url === undefined ? undefined : URL.parse(url);
-  if (!url || !address) return { urlHost: NONE, route: NONE };
-  const route = routes.of(url);
+function placeNames({ address, routes }: Place): { urlHost: string; route: string } {
+  if (!address) return { urlHost: NONE, route: NONE };
+  const route = routes.ofPath(address.pathname);
   return {
     urlHost: boundText(address.host || NONE, LONGEST),
     route: route === UNMATCHED ? shapeOf(address.pathname) : route,
@@ -60,9 +66,9 @@ function placeOf({ url }: DlqEntry, routes: Routes): { urlHost: string; route: s
 }
 
 /** Adds an entry to the kind that it is of. */
-export function addToGroups(groups: Groups, entry: DlqEntry, routes: Routes): void {
+export function addToGroups(groups: Groups, entry: DlqEntry, place: Place): void {
   const { byKey } = groups;
-  const { urlHost, route } = placeOf(entry, routes);
+  const { urlHost, route } = placeNames(place);
   const responseStatus = entry.responseStatus === undefined ? NONE : String(entry.responseStatus);
   const parts = [urlHost, route, responseStatus, entry.errorClass ?? ''];
   const key = parts.join('\n');

@@ -1,11 +1,9 @@
-import { z } from 'zod';
-import { Duration } from '../../kit/duration.ts';
 import { counter, gauge, type HistogramState, histogram, histogramSamples } from '../../metrics/family.ts';
 import { EVENT_STATES, OUTCOMES } from '../../model/message.ts';
 import { seriesDropped } from '../cap.ts';
 import { type Collector, defineKind, type Observation, type ObserveContext, PAGES_A_STEP } from '../collector.ts';
 import { NO_ROUTES, type Routes } from '../routes.ts';
-import { DESTINATIONS } from './destinations.ts';
+import { type EventsOptions, eventsOptions } from './event-options.ts';
 import type { Gauges, Memory } from './memory.ts';
 import { type RangeRead, readOn, startRange } from './read.ts';
 import { restoreMemory, takeChanges } from './rows.ts';
@@ -24,55 +22,15 @@ import {
 } from './tally.ts';
 import type { TraceOptions } from './traces.ts';
 
-const options = z.strictObject({
-  enabled: z.boolean().default(true).describe('Read the event log.'),
-  every: Duration.prefault('15s').describe(
-    'Interval between reads of the event log: one request per 1,000 new events.',
-  ),
-  window: Duration.prefault('5m').describe('Window of `delivery_events_recent`.'),
-  overlap: Duration.prefault('60s').describe(
-    'How late an event may enter the log and still be counted by the next read. Every read repeats this span, and message lifecycles are computed this far behind the newest event.',
-  ),
-  lateSweep: Duration.prefault('30m').describe(
-    'How late an event may enter the log and still be counted. Each minute of the log is read once more when it is this old.',
-  ),
-  destination: z
-    .enum(DESTINATIONS, { error: `must be one of ${DESTINATIONS.join(', ')}` })
-    .default('none')
-    .describe(
-      'Source of the label `destination`; `none`: no such label. `route` needs `collect.routes`; a `workflowUrl` is shown without its query.',
-    ),
-  maxDestinations: z
-    .int()
-    .min(1)
-    .max(10_000)
-    .default(100)
-    .describe('Maximum number of destinations with their own series; the rest is counted as `__other__`.'),
-  destinationHistograms: z
-    .boolean()
-    .default(false)
-    .describe('Whether the wait-time histograms have the label `destination`, too.'),
-  maxOpenMessages: z
-    .int()
-    .min(1)
-    .max(10_000_000)
-    .default(100_000)
-    .describe(
-      'Maximum number of open messages that are tracked. Beyond it the oldest are dropped and counted in `delivery_messages_untracked_total`.',
-    ),
-});
-
-export type EventsOptions = z.output<typeof options>;
-
 export interface EventsServices {
   /** Milliseconds of history to read at the very first start. */
   readonly backfill?: number | undefined;
   /** Milliseconds after its due time at which a message that has not ended is late. */
   readonly onTimeWithin?: number | undefined;
-  /** Default: no routes. */
-  readonly routes?: Routes | undefined;
   /** The account's. */
   readonly schedules?: readonly Schedule[] | undefined;
+  /** Default: no routes. */
+  readonly routes?: Routes | undefined;
   /** Undefined where messages are not traced. */
   readonly traces?: TraceOptions | undefined;
 }
@@ -109,7 +67,7 @@ const BEHIND = 'Computed from the log in the background, events.overlap behind i
 export const events = defineKind({
   name: 'events',
   configKey: 'events',
-  options,
+  options: eventsOptions,
   families: {
     recent: gauge(
       'delivery_events_recent',
@@ -304,7 +262,7 @@ export function createEvents(
   return {
     ...events,
     rounds: events.rounds(options),
-    restore: rows => restoreMemory(rows, { ...options, schedules }, { traces, routes }),
+    restore: rows => restoreMemory(rows, options, { traces, routes, schedules }),
     recall,
     observe: context => (context.round === 'sweep' ? observeSweep(context) : observeTail(context)),
   };

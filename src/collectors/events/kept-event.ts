@@ -12,10 +12,10 @@ export interface KeptEvent {
   /** When the message is due, as far as the event says; 0 when it does not. */
   readonly dueAt: number;
   readonly destination: string;
-  /** Index in STATUS_CLASSES. Of no use once it is counted, and not stored. */
-  readonly statusClass: number;
   /** Identifiers of the schedules that it belongs to; undefined for most. */
   readonly schedules: readonly string[] | undefined;
+  /** Index in STATUS_CLASSES. Of no use once it is counted, and not stored. */
+  readonly statusClass: number;
 }
 
 export const identityOf = (message: bigint, state: number, time: number) => extendHash64(message, state, time);

@@ -67,9 +67,9 @@ export async function readOn(range: RangeRead, pages: number, { destinationOf, s
         continue;
       }
       if (range.rows && range.rows.size < MOST_ROWS) range.rows.set(identity, event);
-      const [destination, own] = [destinationOf(event), schedules.of(event)];
-      const statusClass = statusClassOf(event.status);
-      events.set(identity, { identity, message, state: index, time, dueAt, destination, statusClass, schedules: own });
+      const [destination, own, statusClass] = [destinationOf(event), schedules.of(event), statusClassOf(event.status)];
+      const kept = { identity, message, state: index, time, dueAt, destination, schedules: own, statusClass };
+      events.set(identity, kept);
     }
     if (isOfRange) range.pages += 1;
     if (events.size > MOST_EVENTS) throw new Implausible(`more than ${MOST_EVENTS} events within ${to - from + 1} ms`);

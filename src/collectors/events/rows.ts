@@ -48,19 +48,19 @@ function writeCheckpoint({ dedupeFrom, watermark, lastFollowed, ...rest }: Check
 interface MemoryOptions {
   readonly destination: DestinationOption;
   readonly maxDestinations: number;
-  readonly schedules?: readonly Schedule[] | undefined;
 }
 
 interface MemoryServices {
   readonly routes: Routes;
+  readonly schedules?: readonly Schedule[] | undefined;
   readonly traces?: TraceOptions | undefined;
 }
 
 /** Memory from its rows. */
 export function restoreMemory(
   rows: ReadonlyMap<string, string>,
-  { destination: option, maxDestinations, schedules = [] }: MemoryOptions,
-  { traces, routes }: MemoryServices,
+  { destination: option, maxDestinations }: MemoryOptions,
+  { traces, routes, schedules = [] }: MemoryServices,
 ): Memory {
   const row = rows.get('checkpoint');
   const checkpoint = row === undefined ? undefined : readCheckpoint(row);
@@ -88,7 +88,7 @@ export function restoreMemory(
         const destination = isSameOption ? stored : NONE;
         const identity = identityOf(message, state, time);
         const schedules = own.length > 0 ? own : undefined;
-        return { identity, message, state, time, dueAt, destination, statusClass: 0, schedules };
+        return { identity, message, state, time, dueAt, destination, schedules, statusClass: 0 };
       });
       chunks.push([Number(name), { events, last: events.reduce((last, { time }) => Math.max(last, time), 0) }]);
     } else if (kind === 'schedule') ofSchedules.set(name, value);
@@ -109,7 +109,7 @@ export function restoreMemory(
     destinations: createDestinations(option, maxDestinations, destinations),
     destinationOption: option,
     destinationOf: destinationReader(option, routes),
-    schedules: createSchedules(schedules, ofSchedules, key => touched.add(key)),
+    schedules: createSchedules({ configured: schedules, stored: ofSchedules, routes, touch: key => touched.add(key) }),
     open,
     oldestFirst: open.entries(),
     chunks: new Map(chunks.sort(([a], [b]) => a - b)),

@@ -1,17 +1,10 @@
 import { z } from 'zod';
 import { CronText, TimeZone } from '../../kit/cron.ts';
 import { Duration } from '../../kit/duration.ts';
-import type { DeliveryEvent } from '../../model/message.ts';
 
-/** What a schedule's messages are known by: the keys of `match`, and the field of an event that each is compared with. */
-export const MATCH_FIELDS = {
-  scheduleId: 'schedule',
-  label: 'label',
-  queue: 'queue',
-  topic: 'topic',
-} as const satisfies Readonly<Record<string, keyof DeliveryEvent>>;
-
-export type MatchKey = keyof typeof MATCH_FIELDS;
+/** What a schedule's messages are known by, the most telling first. */
+export const MATCH_KEYS = ['scheduleId', 'label', 'queue', 'topic', 'route'] as const;
+export type MatchKey = (typeof MATCH_KEYS)[number];
 
 const text = z.string().min(1).max(500).optional();
 
@@ -21,9 +14,10 @@ const match = z
     label: text.describe('First label of the messages.'),
     queue: text.describe('Queue of the messages.'),
     topic: text.describe('Topic (URL group) of the messages.'),
+    route: text.describe('Route of the messages’ destination: one of `collect.routes`.'),
   })
   .refine(match => Object.values(match).some(value => value !== undefined), {
-    error: `must have at least one of ${Object.keys(MATCH_FIELDS).join(', ')}`,
+    error: `must have at least one of ${MATCH_KEYS.join(', ')}`,
   });
 
 const schedule = z.strictObject({

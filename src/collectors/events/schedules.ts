@@ -1,9 +1,10 @@
 import { hashedId } from '../../kit/hash.ts';
 import { counter, gauge, type Sample } from '../../metrics/family.ts';
 import { type DeliveryEvent, EVENT_STATES } from '../../model/message.ts';
+import type { Routes } from '../routes.ts';
 import { type Allowance, createTimetable, type ScheduleState, type Span, type Timetable } from './expectations.ts';
 import type { KeptEvent } from './kept-event.ts';
-import { MATCH_FIELDS, type MatchKey, type Schedule } from './schedule-options.ts';
+import { MATCH_KEYS, type MatchKey, type Schedule } from './schedule-options.ts';
 
 /** What is shown of one schedule. Times: milliseconds since the Unix epoch. */
 export interface ScheduleFacts extends Readonly<Omit<ScheduleState, 'open' | 'expectedTo'>> {
@@ -52,24 +53,31 @@ function open(schedule: Schedule, row: string | undefined): One {
   return { id, schedule, state, timetable: createTimetable(schedule, state) };
 }
 
-const keyOf = (match: Schedule['match']) => (Object.keys(MATCH_FIELDS) as MatchKey[]).find(key => match[key]);
+/** What an event says of each. */
+const readersOf = (routes: Routes): Readonly<Record<MatchKey, (event: DeliveryEvent) => string | undefined>> => ({
+  scheduleId: ({ schedule }) => schedule,
+  label: ({ label }) => label,
+  queue: ({ queue }) => queue,
+  topic: ({ topic }) => topic,
+  route: ({ url }) => (url === undefined ? undefined : routes.of(url)),
+});
 
-/** Finds schedules by one of the fields that each is known by; the others are compared. */
-function createFinder(all: readonly One[]): Schedules['of'] {
+const keyOf = (match: Schedule['match']) => MATCH_KEYS.find(key => match[key] !== undefined);
+
+/** Finds schedules by one of the keys that each is known by; the others are compared. */
+function createFinder(all: readonly One[], routes: Routes): Schedules['of'] {
+  const readers = readersOf(routes);
   const byKey = Map.groupBy(all, ({ schedule: { match } }) => keyOf(match));
   const tables = [...byKey].flatMap(([key, ones]) =>
     key === undefined ? [] : [[key, Map.groupBy(ones, ({ schedule: { match } }) => match[key])] as const],
   );
   const matches = (match: Schedule['match'], event: DeliveryEvent) =>
-    Object.entries(MATCH_FIELDS).every(([key, field]) => {
-      const wanted = match[key as MatchKey];
-      return wanted === undefined || wanted === event[field];
-    });
+    MATCH_KEYS.every(key => match[key] === undefined || match[key] === readers[key](event));
   return event => {
     if (!TELLING.has(event.state)) return undefined;
     let ids: string[] | undefined;
     for (const [key, table] of tables) {
-      for (const { id, schedule } of table.get(event[MATCH_FIELDS[key]]) ?? []) {
+      for (const { id, schedule } of table.get(readers[key](event)) ?? []) {
         if (matches(schedule.match, event)) ids = [...(ids ?? []), id];
       }
     }
@@ -77,12 +85,16 @@ function createFinder(all: readonly One[]): Schedules['of'] {
   };
 }
 
-/** `stored`: rows by the names of schedules; `touch`: the row of this key is to be written. */
-export function createSchedules(
-  configured: readonly Schedule[],
-  stored: ReadonlyMap<string, string>,
-  touch: (key: string) => void,
-): Schedules {
+interface SchedulesOptions {
+  readonly configured: readonly Schedule[];
+  /** Rows by the names of schedules. */
+  readonly stored: ReadonlyMap<string, string>;
+  readonly routes: Routes;
+  /** The row of this key is to be written. */
+  readonly touch: (key: string) => void;
+}
+
+export function createSchedules({ configured, stored, routes, touch }: SchedulesOptions): Schedules {
   const all = configured.map(schedule => open(schedule, stored.get(schedule.name)));
   const byName = new Map(all.map(one => [one.schedule.name, one]));
   const byId = new Map(all.map(one => [one.id, one]));
@@ -113,7 +125,7 @@ export function createSchedules(
   }
 
   return {
-    of: createFinder(all),
+    of: createFinder(all, routes),
     begin(now) {
       for (const one of all) change(one, one.timetable.begin(now));
     },

@@ -3,12 +3,13 @@ import { describe, expect, it } from 'vitest';
 import { OTHER } from '../../../src/collectors/cap.ts';
 import {
   createDestinations,
+  DESTINATIONS,
   destinationReader,
   type StoredTally,
 } from '../../../src/collectors/events/destinations.ts';
 import { events } from '../../../src/collectors/events/events.ts';
 import { createDestinationTally } from '../../../src/collectors/events/tally.ts';
-import { NO_ROUTES } from '../../../src/collectors/routes.ts';
+import { createRoutes, NO_ROUTES, UNMATCHED } from '../../../src/collectors/routes.ts';
 import type { DeliveryEvent } from '../../../src/model/message.ts';
 import { counted, createAgent, createLog, HOUR, SECOND } from './fake-log.ts';
 
@@ -73,13 +74,33 @@ describe('the name of a destination', () => {
   });
 
   it('is what the option says, and empty where the event has none', () => {
-    const whole = event({ url: 'https://a.example/', topic: 'orders', queue: 'slow', label: 'blue' });
-    const names = (['none', 'host', 'topic', 'queue', 'label'] as const).map(option =>
-      destinationReader(option, NO_ROUTES),
-    );
-    expect(names.map(read => read(whole))).toEqual(['', 'a.example', 'orders', 'slow', 'blue']);
-    expect(names.map(read => read(event({})))).toEqual(['', '', '', '', '']);
+    const workflowUrl = 'https://user:secret@w.example/flow?token=x#y';
+    const names = { topic: 'orders', queue: 'slow', label: 'blue', schedule: 'scd_1', workflowUrl };
+    const whole = event({ url: 'https://a.example/users/7', ...names });
+    const routes = createRoutes(['/users/:id']);
+    const read = (of: DeliveryEvent) =>
+      Object.fromEntries(DESTINATIONS.map(option => [option, destinationReader(option, routes)(of)]));
+    expect(read(whole)).toEqual({
+      none: '',
+      host: 'a.example',
+      route: '/users/:id',
+      workflowUrl: 'https://w.example/flow',
+      topic: 'orders',
+      queue: 'slow',
+      label: 'blue',
+      schedule: 'scd_1',
+    });
+    expect(new Set(Object.values(read(event({}))))).toEqual(new Set(['']));
+    expect(destinationReader('route', routes)(event({ url: 'https://a.example/' }))).toBe(UNMATCHED);
   });
+
+  it.each(['javascript:alert(1)', 'https://', 'a secret?', `data:${'x'.repeat(5000)}`, 'https://w.example/%40x'])(
+    'shows nothing of a workflow with the address %j but what an address may show',
+    workflowUrl => {
+      const name = destinationReader('workflowUrl', NO_ROUTES)(event({ workflowUrl }));
+      expect(name).toMatch(/^(https:\/\/w\.example\/)?…$/);
+    },
+  );
 
   it('is at most 200 long, and still tells long ones apart', () => {
     const read = destinationReader('topic', NO_ROUTES);

@@ -4,7 +4,7 @@ import type { EventsFacts } from '../../../src/collectors/events/events.ts';
 import { BOUNDS } from '../../../src/collectors/events/tally.ts';
 import type { HistogramState } from '../../../src/metrics/family.ts';
 import { bucketsOf, type TrueEvent, truthOf } from '../../support/event-truth.ts';
-import { counted, createAgent, createLog } from './fake-log.ts';
+import { answersOf, counted, createAgent, createLog } from './fake-log.ts';
 
 const cumulate = ({ counts }: HistogramState) => {
   let below = 0;
@@ -29,6 +29,7 @@ function expectTruth(facts: EventsFacts, all: readonly TrueEvent[], until: numbe
     const expected = bucketsOf(truth.attempts[outcome] ?? [], BOUNDS.attempts, 1);
     expect(cumulate(facts.log.attempts[outcome])).toEqual(expected);
   }
+  expect(answersOf(facts)).toEqual(truth.answers);
   expect(facts.gauges?.inFlight).toBe(truth.inFlight.length);
   expect(facts.log.overdue).toBe(truth.overdue);
   expect(facts.log.gaps).toBe(0);
@@ -44,6 +45,8 @@ const life = fc.tuple(
   fc.array(fc.oneof(fc.constantFrom(0, 1), fc.nat(400_000)), { minLength: 14, maxLength: 14 }),
 );
 
+const STATUSES = [undefined, 0, 199, 200, 204, 302, 404, 429, 500, 503, 599, 600, 1e300];
+
 function eventsOf(messageId: string, start: number, [retries, end, waits]: [number, string, number[]]): TrueEvent[] {
   const states = ['created'];
   for (let retry = 0; retry < retries; retry += 1) states.push('active', 'error', 'retry');
@@ -54,7 +57,7 @@ function eventsOf(messageId: string, start: number, [retries, end, waits]: [numb
   return states.map((state, index) => {
     // An attempt begins after what went before it, or nobody could tell their order.
     time += index === 0 ? 0 : Math.max(state === 'active' ? 1 : 0, waits[index] ?? 1);
-    return { messageId, state, time };
+    return { messageId, state, time, status: STATUSES[((waits[0] as number) + index) % STATUSES.length] };
   });
 }
 

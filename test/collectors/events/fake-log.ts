@@ -219,6 +219,19 @@ export function counted({ destinations }: EventsFacts, state?: EventState): numb
   return add([...destinations.values()].map(({ events }) => of(events)));
 }
 
+/** Attempts that are counted, of all destinations, by result and class of status; those that there were. */
+export function answersOf({ destinations }: EventsFacts): Record<string, number> {
+  const sums: Record<string, number> = {};
+  for (const { answers } of destinations.values()) {
+    for (const [result, classes] of Object.entries(answers)) {
+      for (const [name, count] of Object.entries(classes)) {
+        if (count > 0) sums[`${result} ${name}`] = (sums[`${result} ${name}`] ?? 0) + count;
+      }
+    }
+  }
+  return sums;
+}
+
 /** Messages that are counted as ended. */
 export const finished = ({ destinations }: EventsFacts) =>
   add([...destinations.values()].flatMap(tally => Object.values(tally.finished)));

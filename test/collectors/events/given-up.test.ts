@@ -10,16 +10,8 @@ const START = 28_000_000 * MINUTE;
 
 function eventAt(number: number, time: number): KeptEvent {
   const message = BigInt(number);
-  return {
-    identity: identityOf(message, 0, time),
-    message,
-    state: 0,
-    time,
-    dueAt: 0,
-    schedules: undefined,
-    destination: '',
-    statusClass: 0,
-  };
+  const identity = identityOf(message, 0, time);
+  return { identity, message, state: 0, time, dueAt: 0, schedules: undefined, destination: '', statusClass: 0 };
 }
 
 it('counts nothing again in minutes that were given up while the sweep was reading them', () => {

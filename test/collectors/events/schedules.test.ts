@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { type EventsServices, events } from '../../../src/collectors/events/events.ts';
 import { schedulesOptions } from '../../../src/collectors/events/schedule-options.ts';
+import { createRoutes } from '../../../src/collectors/routes.ts';
 import { createAgent, createLog, HOUR, MINUTE, SECOND } from './fake-log.ts';
 
 const HALF_HOURLY = {
@@ -17,7 +18,8 @@ async function createScene(...chosen: object[]) {
   const { clock } = service;
   clock.now = Date.parse('2026-06-01T12:00:40Z');
   const agent = createAgent(service);
-  const services = (schedules: object[]): EventsServices => ({ schedules: schedulesOptions.parse(schedules) });
+  const routes = createRoutes(['/users/:id', '/:other']);
+  const services = (schedules: object[]): EventsServices => ({ schedules: schedulesOptions.parse(schedules), routes });
   agent.reconfigure({}, services(chosen.length === 0 ? [HALF_HOURLY] : chosen));
   await agent.round('tail');
   const at = (time: string) => Date.parse(`2026-06-01T${time}Z`);
@@ -140,8 +142,9 @@ it.each([
   ['label', { label: 'x' }],
   ['queue', { queue: 'x' }],
   ['topic', { topic: 'x' }],
-])('messages are known by their %s', async (key, fields) => {
-  const scene = await createScene({ ...HALF_HOURLY, match: { [key]: 'x' } }, { ...HALF_HOURLY, name: 'other' });
+  ['route', { url: 'https://a.example/users/7' }, '/users/:id'],
+])('messages are known by their %s', async (key, fields, value = 'x') => {
+  const scene = await createScene({ ...HALF_HOURLY, match: { [key]: value } }, { ...HALF_HOURLY, name: 'other' });
   scene.add('m1', DELIVERED, fields);
   await scene.readUntil('12:50:00');
   expect([scene.counts(), scene.counts('other')]).toEqual([

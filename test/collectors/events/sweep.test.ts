@@ -1,7 +1,17 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { truthOf } from '../../support/event-truth.ts';
-import { counted, createAgent, createLog, finished, HOUR, type LoggedEvent, MINUTE, SECOND } from './fake-log.ts';
+import {
+  answersOf,
+  counted,
+  createAgent,
+  createLog,
+  finished,
+  HOUR,
+  type LoggedEvent,
+  MINUTE,
+  SECOND,
+} from './fake-log.ts';
 
 const OVERLAP = 5 * SECOND;
 const LATE_SWEEP = 10 * MINUTE;
@@ -48,7 +58,8 @@ it('counts once what is late, as late as lateSweep, however tail and sweep take 
           return waits.map(([wait, late, twice], index) => {
             time += wait;
             const state = ['created', 'active', 'delivered'][index] as string;
-            return { messageId: `msg_${number}`, state, time, listedAt: time + late, twice: twice === 0 };
+            const status = [undefined, 0, 200, 500][(number + index) % 4];
+            return { messageId: `msg_${number}`, state, time, status, listedAt: time + late, twice: twice === 0 };
           });
         });
         log.push(...all);
@@ -85,6 +96,7 @@ it('counts once what is late, as late as lateSweep, however tail and sweep take 
         const some = Object.fromEntries(Object.entries(tally?.events ?? {}).filter(([, count]) => count > 0));
         expect(some).toEqual(truth.events);
         expect(tally?.finished).toEqual(truth.finished);
+        expect(answersOf(agent.shown())).toEqual(truth.answers);
       },
     ),
     { numRuns: 250 },

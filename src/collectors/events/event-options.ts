@@ -1,0 +1,43 @@
+import { z } from 'zod';
+import { Duration } from '../../kit/duration.ts';
+import { DESTINATIONS } from './destinations.ts';
+
+export const eventsOptions = z.strictObject({
+  enabled: z.boolean().default(true).describe('Read the event log.'),
+  every: Duration.prefault('15s').describe(
+    'Interval between reads of the event log: one request per 1,000 new events.',
+  ),
+  window: Duration.prefault('5m').describe('Window of `delivery_events_recent`.'),
+  overlap: Duration.prefault('60s').describe(
+    'How late an event may enter the log and still be counted by the next read. Every read repeats this span, and message lifecycles are computed this far behind the newest event.',
+  ),
+  lateSweep: Duration.prefault('30m').describe(
+    'How late an event may enter the log and still be counted. Each minute of the log is read once more when it is this old.',
+  ),
+  destination: z
+    .enum(DESTINATIONS, { error: `must be one of ${DESTINATIONS.join(', ')}` })
+    .default('none')
+    .describe(
+      'Source of the label `destination`; `none`: no such label. `route` needs `collect.routes`; a `workflowUrl` is shown without its query.',
+    ),
+  maxDestinations: z
+    .int()
+    .min(1)
+    .max(10_000)
+    .default(100)
+    .describe('Maximum number of destinations with their own series; the rest is counted as `__other__`.'),
+  destinationHistograms: z
+    .boolean()
+    .default(false)
+    .describe('Whether the wait-time histograms have the label `destination`, too.'),
+  maxOpenMessages: z
+    .int()
+    .min(1)
+    .max(10_000_000)
+    .default(100_000)
+    .describe(
+      'Maximum number of open messages that are tracked. Beyond it the oldest are dropped and counted in `delivery_messages_untracked_total`.',
+    ),
+});
+
+export type EventsOptions = z.output<typeof eventsOptions>;
