@@ -1,11 +1,11 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { bundlePage } from './bundle.ts';
-import { drawPictures, type Picture } from './pictures.ts';
+import type { Picture } from './pictures.ts';
 import { importFiles, startPrometheus } from './prometheus.ts';
 import { replayRules } from './replay-rules.ts';
 import { recordWorld, TARGET_LABELS } from './world/record.ts';
@@ -74,8 +74,24 @@ async function record(folder: string, data: string): Promise<number> {
   }
 }
 
+/** What must be installed first. */
+function missing(): string[] {
+  const { CHROMIUM = '/usr/bin/chromium' } = process.env;
+  const programs = ['prometheus', 'promtool', CHROMIUM].filter(name => spawnSync(name, ['--version']).error);
+  return [
+    ...programs.map(name => `${name} is missing: apt-get install prometheus chromium`),
+    ...(existsSync(join(import.meta.dirname, 'node_modules')) ? [] : ['run `npm ci --prefix tools/dashboards` first']),
+  ];
+}
+
 async function main(): Promise<void> {
   if (values.help) return log(USAGE);
+  const needed = missing();
+  if (needed.length > 0) {
+    process.stderr.write(`${needed.join('\n')}\n`);
+    process.exit(1);
+  }
+  const [{ bundlePage }, { drawPictures }] = await Promise.all([import('./bundle.ts'), import('./pictures.ts')]);
   const folder = mkdtempSync(join(tmpdir(), 'delivery-watch-dashboards-'));
   process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1));

@@ -3,7 +3,7 @@ import { useLayoutEffect } from 'react';
 import type { Mark } from './props.ts';
 
 const LINE = 2;
-const FOOT = 6;
+const FOOT = 5;
 
 /** Annotations as Grafana draws them: dashed lines with a foot below, and what lasted as an area between two. */
 export function Marks({ config, marks }: { readonly config: UPlotConfigBuilder; readonly marks: readonly Mark[] }) {
@@ -27,7 +27,7 @@ export function Marks({ config, marks }: { readonly config: UPlotConfigBuilder; 
           ctx.lineTo(x, bottom);
           ctx.stroke();
         }
-        const [from, to] = left === right ? [(left ?? 0) - FOOT, (left ?? 0) + FOOT] : [left ?? 0, right ?? 0];
+        const [from, to] = left === right ? [(left ?? 0) - FOOT / 2, (left ?? 0) + FOOT / 2] : [left ?? 0, right ?? 0];
         ctx.fillRect(from, bottom, to - from, FOOT);
         ctx.globalAlpha = 0.1;
         ctx.fillRect(left ?? 0, bbox.top, (right ?? 0) - (left ?? 0), bbox.height);

@@ -1,0 +1,229 @@
+import { describe, expect, it } from 'vitest';
+import { CALLBACK_STATES } from '../../src/collectors/dlq/families.ts';
+import { LEFT_REASONS } from '../../src/collectors/dlq/selection.ts';
+import { RESULTS, STATUS_CLASSES } from '../../src/collectors/events/tally.ts';
+import { autoCancelFamilies } from '../../src/metrics/auto-cancel.ts';
+import { DASHBOARDS } from '../../src/mixin/alert.ts';
+import { FINAL_OUTCOMES } from '../../src/model/journal.ts';
+import { EVENT_STATES, OUTCOMES } from '../../src/model/message.ts';
+import { OUTCOMES as REQUEST_OUTCOMES } from '../../src/upstream/errors.ts';
+import { parsePromql } from './parse-promql.ts';
+import { dashboards, type Panel, panelsOf } from './read-dashboards.ts';
+
+/** Every value under any of these keys, wherever it is. */
+function valuesOf(json: unknown, keys: readonly string[]): unknown[] {
+  if (typeof json !== 'object' || json === null) return [];
+  return Object.entries(json).flatMap(([key, value]) => [
+    ...(keys.includes(key) ? [value] : []),
+    ...valuesOf(value, keys),
+  ]);
+}
+
+/** Colours of Grafana's palette, which each theme has in a shade of its own. */
+const NAMED = /^((super-light|light|semi-dark|dark)-)?(red|orange|yellow|green|blue|purple)$|^(gray|text|transparent)$/;
+
+const SHOWS_LINES = ['timeseries', 'state-timeline'];
+/** Grafana's words for durations: neighbouring ticks of an axis read alike. */
+const REPEATS_TICKS = ['dtdurations', 'dtdurationms', 'dthms', 'clocks'];
+
+describe.each(dashboards)('what the dashboard %s draws', (_name, dashboard) => {
+  const panels = panelsOf(dashboard);
+
+  it('has a legend and a tooltip of all lines', () => {
+    for (const { title, options } of panels.filter(({ type }) => SHOWS_LINES.includes(type))) {
+      expect(options.legend?.showLegend, title).toBe(true);
+      expect(options.tooltip?.mode, title).toBe('multi');
+      if (options.legend?.displayMode !== 'table') continue;
+      expect(options.legend, title).toMatchObject({ placement: 'right', calcs: ['lastNotNull', 'max'] });
+    }
+    for (const { title, options } of panels.filter(({ type }) => type === 'timeseries')) {
+      expect(options.tooltip?.sort, title).toBe('desc');
+    }
+  });
+
+  it('names its lines', () => {
+    for (const { title, type, targets } of panels.filter(({ type }) => type !== 'table')) {
+      for (const { expr, legendFormat } of targets) {
+        const isOne = type === 'stat' && /^(sum|count|time\(\)|0 \*)/.test(expr);
+        expect(legendFormat !== '' || isOne, `${title}: ${expr}`).toBe(true);
+      }
+    }
+    const isNamed = ({ targets }: Panel) => targets.some(({ legendFormat }) => legendFormat !== '');
+    for (const panel of panels.filter(({ type }) => type === 'stat')) {
+      expect(panel.options.textMode, panel.title).toBe(isNamed(panel) ? 'value_and_name' : 'value');
+    }
+  });
+
+  it('takes the worst of all accounts where it shows one number, and never a mean of them', () => {
+    for (const { expr } of panels.filter(({ type }) => type === 'stat').flatMap(({ targets }) => targets)) {
+      expect(expr).not.toMatch(/\bavg\b|sum\(.*\) \/ sum\(/s);
+    }
+  });
+
+  it('chooses its top ten once for the range that it shows', () => {
+    for (const { expr, instant } of panels.flatMap(({ targets }) => targets)) {
+      if (!/\b(topk|bottomk)\(/.test(expr)) continue;
+      if (instant) expect(expr).not.toContain('@ end()');
+      else
+        expect(expr).toMatch(
+          /\nand (topk|bottomk)\(10, \w+_over_time\(.*\[\$__range:\$__rate_interval\] @ end\(\)\)\)$/s,
+        );
+    }
+  });
+
+  it('asks for one value where it shows the last, and for the range where it draws', () => {
+    for (const { title, type, targets } of panels) {
+      const showsLast = ['stat', 'table'].includes(type);
+      for (const { instant, range, format, exemplar = false } of targets) {
+        expect({ instant, range, format, exemplar }, title).toEqual({
+          instant: showsLast,
+          range: !showsLast,
+          format: type === 'table' || type === 'heatmap' ? type : 'time_series',
+          exemplar: type === 'heatmap',
+        });
+      }
+    }
+  });
+
+  it('begins axes at zero, and draws nothing at all at the bottom', () => {
+    for (const { title, fieldConfig } of panels.filter(({ type }) => type === 'timeseries')) {
+      const { min, unit = '', custom } = fieldConfig.defaults;
+      if (!title.startsWith('Change')) expect(min, title).toBe(0);
+      expect(custom?.axisSoftMax, title).toBeLessThanOrEqual(1024);
+      expect(custom?.axisSoftMax, title).toBeGreaterThan(0);
+      expect(REPEATS_TICKS, title).not.toContain(unit);
+      // An area has no edge, so that one of nothing can't be seen on another.
+      if (custom?.stacking?.mode === 'normal') expect(custom.lineWidth, title).toBe(0);
+    }
+  });
+
+  it('gives the heatmap its unit on its axis, and counts in its cells', () => {
+    for (const { title, options, fieldConfig } of panels.filter(({ type }) => type === 'heatmap')) {
+      expect(options.yAxis?.unit, title).toBe('s');
+      expect(options.cellValues?.unit, title).toBe('locale');
+      expect(fieldConfig.defaults.unit, title).toBeUndefined();
+      expect(options.legend?.show, title).toBe(true);
+    }
+  });
+
+  it('names the columns of tables, sorts them, and leaves out the time', () => {
+    for (const { title, targets, transformations = [], options, fieldConfig } of panels.filter(
+      ({ type }) => type === 'table',
+    )) {
+      const steps = transformations.map(({ id }) => id);
+      expect(steps, title).toEqual([...(targets.length > 1 ? ['merge'] : []), 'organize', 'sortBy']);
+      const { renameByName = {}, excludeByName = {} } =
+        transformations.find(({ id }) => id === 'organize')?.options ?? {};
+      expect(excludeByName.Time, title).toBe(true);
+      const names = targets.length === 1 ? ['Value'] : targets.map((_, index) => `Value #${'ABCDEFGHIJKL'[index]}`);
+      expect(Object.keys(renameByName), title).toEqual(expect.arrayContaining(names));
+      const labels = new Set(targets.flatMap(({ expr }) => parsePromql(expr).groupedBy));
+      for (const name of Object.keys(renameByName).filter(name => !names.includes(name))) {
+        expect(labels.has(name), `${title}: ${name}`).toBe(true);
+      }
+      const titles = Object.values(renameByName);
+      for (const { displayName } of options.sortBy ?? []) expect(titles, title).toContain(displayName);
+      const overridden = fieldConfig.overrides.map(({ matcher }) => matcher.options);
+      expect(titles, title).toEqual(expect.arrayContaining(overridden));
+      expect(overridden, title).toEqual(expect.arrayContaining(names.map(name => renameByName[name])));
+    }
+  });
+
+  it('says something where there is nothing to show, and invents no zero', () => {
+    for (const { expr } of panels.flatMap(({ targets }) => targets)) expect(expr).not.toMatch(/vector\(/);
+    for (const { title, fieldConfig } of panels.filter(({ type }) => type === 'stat' || type === 'table')) {
+      expect(fieldConfig.defaults.noValue, title).toMatch(/./);
+    }
+  });
+
+  it('has colours of names, which both themes have', () => {
+    const colours = valuesOf(dashboard, ['color', 'fixedColor', 'iconColor']).filter(
+      value => typeof value === 'string',
+    );
+    expect(colours.length).toBeGreaterThan(50);
+    for (const colour of colours) expect(colour).toMatch(NAMED);
+  });
+
+  it('links rows and lines of accounts to their dashboards', () => {
+    const links = valuesOf(panels, ['links']).flat() as { readonly url: string }[];
+    expect(links.length).toBeGreaterThan(5);
+    const allowed = Object.values(DASHBOARDS).map(uid => `/d/${uid}?`);
+    for (const { url } of links) {
+      if (url.startsWith('/d/'))
+        expect(url).toMatch(/&var-account=\$\{__(data\.fields\.Account|field\.labels\.account):percentencode\}&/);
+      expect(
+        allowed.some(start => url.startsWith(start)) || /^\$\{(runbooks:raw\}\/|traces:raw\}$)/.test(url),
+        url,
+      ).toBe(true);
+    }
+  });
+});
+
+/** The colour that each of the words has in a panel. */
+function colourOf({ fieldConfig, title }: Panel, name: string): unknown {
+  const colours = fieldConfig.overrides
+    .filter(({ matcher }) => matcher.id === 'byRegexp' && new RegExp(matcher.options.slice(1, -1)).test(name))
+    .flatMap(({ properties }) => properties.map(({ value }) => value));
+  expect(colours.length, `${title}: ${name}`).toBe(1);
+  return (colours[0] as { fixedColor: string }).fixedColor;
+}
+
+describe('colours', () => {
+  const panels = dashboards.flatMap(([, dashboard]) => panelsOf(dashboard));
+  const withLegend = (legend: string) =>
+    panels.filter(({ targets }) => targets.some(({ legendFormat }) => legendFormat.endsWith(legend)));
+  const panel = (title: string) => panels.filter(panel => panel.title === title);
+
+  it.each([
+    ['Ended messages', OUTCOMES],
+    ['Events by state', EVENT_STATES],
+    ['Attempt duration, p95', RESULTS],
+    ['Attempts by status class', STATUS_CLASSES],
+    ['Requests by outcome', REQUEST_OUTCOMES],
+    ['Failure callbacks by state', CALLBACK_STATES],
+    ['Left, by reason (1 h)', LEFT_REASONS],
+    ['Actions by outcome', FINAL_OUTCOMES],
+  ])('%s: each of its words has one, and no two the same unless they mean the same', (title, words) => {
+    const [one] = panel(title);
+    if (!one) throw new Error(`there is no panel ${title}`);
+    const colours = words.map(word => colourOf(one, word));
+    expect(new Set(colours).size, JSON.stringify(colours)).toBe(
+      new Set(words.map(word => word.replace('cancelled', 'canceled'))).size,
+    );
+  });
+
+  it('what is well is green, what has failed is red, everywhere', () => {
+    for (const each of withLegend('{{outcome}}')) {
+      expect([colourOf(each, 'delivered'), colourOf(each, 'failed'), colourOf(each, 'cancelled')]).toEqual([
+        'green',
+        'red',
+        'gray',
+      ]);
+    }
+    for (const each of withLegend('{{state}}')) {
+      expect([colourOf(each, 'delivered'), colourOf(each, 'retry'), colourOf(each, 'failed')]).toEqual([
+        'green',
+        'orange',
+        'red',
+      ]);
+    }
+  });
+
+  it('bands say in words which state is well', () => {
+    const words = (title: string) => panel(title)[0]?.fieldConfig.defaults.mappings?.[0]?.options;
+    expect(words('Rounds')).toMatchObject({ 0: { text: 'failed', color: 'red' }, 1: { text: 'ok', color: 'green' } });
+    expect(words('Breakers and pauses')).toMatchObject({ 0: { color: 'green' }, 1: { text: 'stopped', color: 'red' } });
+    const severity = panel('Firing alerts')[0]?.fieldConfig.overrides.find(
+      ({ matcher }) => matcher.options === 'Severity',
+    );
+    expect(severity?.properties.find(({ id }) => id === 'mappings')?.value).toMatchObject([
+      { options: { 2: { text: 'warning', color: 'orange' }, 3: { text: 'critical', color: 'red' } } },
+    ]);
+    expect(words('State')).toMatchObject({ 0: { text: 'OK', color: 'green' }, 4: { text: 'CRITICAL', color: 'red' } });
+  });
+
+  it('every family of auto-cancel has a panel', () => {
+    const shown = panels.flatMap(({ targets }) => targets.map(({ expr }) => expr)).join('\n');
+    for (const { name } of Object.values(autoCancelFamilies)) expect(shown).toContain(name);
+  });
+});
