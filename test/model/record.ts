@@ -208,8 +208,10 @@ export function createTold(): Told {
     },
     died(now) {
       for (const round of current.values()) {
-        const parts = [...round.parts.values()];
-        const isRead = parts.length > 1 && parts.every(part => part.hasEnd && isReadable(part));
+        const { parts } = round;
+        // Workflow runs need not be read to their end where the lists tell the states.
+        const isRead =
+          ['all', 'errors'].every(name => parts.get(name)?.hasEnd) && [...parts.values()].every(isReadable);
         if (round.round === 'full' && isRead) ended.push({ ...round, reason: 'killed', endedAt: now });
       }
       current.clear();
