@@ -56,7 +56,7 @@ export interface Use {
 
 /** Everything that the journal says, folded. */
 export interface JournalState {
-  /** When the last line was written, milliseconds since the Unix epoch. */
+  /** The latest time that a line has, milliseconds since the Unix epoch: a command’s has the wall clock’s, which may have been set back. */
   lastAt: number;
   readonly actions: Map<string, Action>;
   /** In the order in which they were written. */
@@ -171,7 +171,7 @@ function foldEnd(state: JournalState, action: Action, entry: Extract<JournalEntr
 
 /** Takes one line of the journal into the state. Lines come in the order in which they were written. */
 export function foldEntry(state: JournalState, entry: JournalEntry): void {
-  state.lastAt = entry.at;
+  state.lastAt = Math.max(state.lastAt, entry.at);
   if (entry.action === undefined) {
     foldStop(state, entry);
     return;

@@ -2,7 +2,7 @@ import type { Clock } from '../kit/clock.ts';
 
 /** Time for what limits acting: setting the wall clock neither gives anything back nor revives anything. Milliseconds since the Unix epoch. */
 export interface LimitClock {
-  /** For windows of time: moves as the monotonic clock does, from the later of the wall clock and the journal's last line on. */
+  /** For windows of time: moves as the monotonic clock does, from the later of the wall clock and the latest time in the journal on. */
   elapsed(): number;
   /** For what ends: the latest time that there ever was. */
   latest(): number;
@@ -15,7 +15,7 @@ const CLOCK_STEP = 30_000;
 /** The longest window. What was done before the clock was set forward is as old as that by then, and the wall clock counts again. */
 const LONGEST_WINDOW = 24 * 3_600_000;
 
-/** `lastAt`: of the journal's last line. `onStep`: called with the milliseconds by which the clock was set, as soon as that is seen. */
+/** `lastAt`: the latest time in the journal. `onStep`: called with the milliseconds by which the clock was set, as soon as that is seen. */
 export function createLimitClock(
   clock: Pick<Clock, 'now' | 'monotonic'>,
   lastAt: number,

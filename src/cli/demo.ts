@@ -34,6 +34,9 @@ const usual: DemoSettings = {
       },
       events: { every: '5s', overlap: '5s' },
     },
+    schedules: [
+      { name: 'reports', match: { scheduleId: 'scd_7minutely' }, cron: '* * * * *', grace: '59s', endsWithin: '5m' },
+    ],
   },
 };
 

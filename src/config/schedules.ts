@@ -30,8 +30,9 @@ function checkTimes(schedule: Schedule, path: readonly PropertyKey[], tell: Tell
     const message = `must end, with grace, before ${MOST_OPEN} more starts are expected: within ${formatDuration(MOST_OPEN * interval)}`;
     tell.fault([...path, 'endsWithin'], message);
   } else if (grace >= interval) {
-    const message = `is ${formatDuration(grace)}, but starts are expected every ${formatDuration(interval)}: one start counts for several, and a single missed one is not seen`;
-    tell.warn([...path, tell.isGiven([...path, 'grace']) ? 'grace' : 'cron'], `grace ${message}`);
+    const isGiven = tell.isGiven([...path, 'grace']);
+    const message = `is ${formatDuration(grace)}${isGiven ? '' : ' by default'}, but starts are expected every ${formatDuration(interval)}: one start counts for several, and a single missed one is not seen`;
+    tell.warn([...path, isGiven ? 'grace' : 'cron'], isGiven ? message : `grace ${message}`);
   }
 }
 

@@ -105,6 +105,8 @@ export const scenarios: Readonly<Record<string, Scenario>> = {
       'a schedule of every minute (scd_7minutely) does not fire in 5 of every 20 minutes, and in 5 others all its deliveries fail',
     fires: [],
     ...HEALTHY,
+    // An operator would publish its dead letters again.
+    unattended: true,
     schedule(scheduleId, elapsedMs) {
       const minute = (elapsedMs / MINUTE_MS) % 20;
       if (scheduleId !== 'scd_7minutely' || minute < 5 || (minute >= 10 && minute < 15)) return undefined;

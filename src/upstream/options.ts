@@ -202,7 +202,7 @@ export const accountOptions = z
     limits: limitsOptions
       .prefault({})
       .describe(
-        'Limits of your plan, if you know them: `{ dlqSize: 10000, requestsPerDay: 500000 }`. They are the metrics `delivery_account_max_*`. What the record of a token reset says takes precedence.',
+        `Limits of your plan, if you know them: \`{ dlqSize: 10000, requestsPerDay: 500000 }\`. They are the metrics \`delivery_account_max_*\`; what the record of a token reset says takes precedence. Keys: ${[...LIMITS.keys()].map(key => `\`${key}\``).join(', ')}.`,
       ),
     budget: budgetOptions
       .prefault({})

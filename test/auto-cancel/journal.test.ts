@@ -123,6 +123,12 @@ describe('lines folded', () => {
     expect(state.uses.every(({ rule, url }) => rule === 'jobs' && url === TARGET.workflowUrl)).toBe(true);
   });
 
+  it('tell the latest time, also where a command came after the clock was set back', () => {
+    const state = emptyJournal();
+    for (const at of [5000, 2000]) foldEntry(state, line('resumed', at));
+    expect(state.lastAt).toBe(5000);
+  });
+
   it('open breakers and a pause, and end them', () => {
     const state = emptyJournal();
     for (const each of linesOf('breaker_opened errors, breaker_opened candidates, paused, breaker_reset errors'))

@@ -68,6 +68,23 @@ test('flow-control-pileup: far more waits in the bad half of an hour than in the
   expect(Math.max(...sums)).toBeGreaterThan(2 * Math.max(...most));
 });
 
+test('schedule-missed: a schedule that fires at whole minutes, then not, and again, and fails', async () => {
+  const emulated = await emptyEmulator({ scenario: 'schedule-missed', workload: true });
+  const start = emulated.clock.now();
+  emulated.clock.advance(20 * MINUTE);
+  const { body } = await ask(emulated, '/v2/events?scheduleId=scd_7minutely&count=1000');
+  const times = (state: string): number[] =>
+    body.events.flatMap((event: { state: string; time: string }) =>
+      event.state === state ? [Number(event.time)] : [],
+    );
+  const minutes = times('created').map(time => Math.floor((time - start) / MINUTE));
+  expect(times('created').every(time => time % MINUTE === 0)).toBe(true);
+  expect(minutes.filter(minute => minute >= 5 && minute < 10)).toEqual([]);
+  expect(minutes.length).toBeGreaterThanOrEqual(14);
+  expect(times('delivered').some(time => time > start + 11 * MINUTE)).toBe(true);
+  expect(times('delivered').filter(time => time > start + 17 * MINUTE)).toEqual([]);
+});
+
 test.each(Object.keys(scenarios))('%s says what it is', async scenario => {
   const emulated = await emulator({ scenario });
   expect(scenarios[scenario]?.description).toMatch(/^.{30,}$/);

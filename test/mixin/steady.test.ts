@@ -8,6 +8,11 @@ describe.skipIf(!requireProgram('promtool'))('scenarios of the emulator', () => 
   it('steady: no alert in an hour of a service in good health', async () => {
     expect(await wronglyFired([], { scenario: 'steady', minutes: 60 })).toBe('');
   });
+
+  it('dlq-growth: told within a quarter of an hour, though nothing is known of the time before', async () => {
+    const fired = ['DeliveryDlqAgeHigh', 'DeliveryDlqGrowing'];
+    expect(await wronglyFired(fired, { scenario: 'dlq-growth', minutes: 16 })).toBe('');
+  });
 });
 
 it('name alerts that there are', () => {

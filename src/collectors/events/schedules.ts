@@ -66,6 +66,7 @@ const keyOf = (match: Schedule['match']) => MATCH_KEYS.find(key => match[key] !=
 
 /** Finds schedules by one of the keys that each is known by; the others are compared. */
 function createFinder(all: readonly One[], routes: Routes): Schedules['of'] {
+  if (all.length === 0) return () => undefined;
   const readers = readersOf(routes);
   const byKey = Map.groupBy(all, ({ schedule: { match } }) => keyOf(match));
   const tables = [...byKey].flatMap(([key, ones]) =>

@@ -1,0 +1,84 @@
+import { expect, it } from 'vitest';
+import { acceleratedClock, systemClock } from '../../src/kit/clock.ts';
+import { type DeliveryEvent, isEnd } from '../../src/model/message.ts';
+import { toDeliveryEvent } from '../../src/upstream/wire.ts';
+import { createAgent, unlimited } from '../support/agent.ts';
+import { emulate } from '../support/emulate.ts';
+import { eventually } from '../support/eventually.ts';
+
+const MINUTE = 60_000;
+/** Milliseconds of the emulator and the agent in one of ours. */
+const SPEED = 200;
+const GRACE = 20_000;
+const ENDS_WITHIN = 50_000;
+
+const FAST_CLOCK = new URL('../support/fast-clock.ts', import.meta.url);
+
+/** What a look at each minute of a span finds by the whole log. */
+function truthOf(events: readonly DeliveryEvent[], from: number, to: number) {
+  const counts = { missed: 0, late: 0 };
+  for (let at = Math.ceil((from + 1) / MINUTE) * MINUTE; at <= to; at += MINUTE) {
+    const started = events.filter(({ state, time }) => state === 'created' && time >= at && time <= at + GRACE);
+    const [first] = started;
+    if (!first) counts.missed += 1;
+    else {
+      const ends = events.filter(({ messageId, state }) => messageId === first.messageId && isEnd(state));
+      const isInTime = ends.some(({ state, time }) => state === 'delivered' && time <= first.time + ENDS_WITHIN);
+      if (!isInTime) counts.late += 1;
+    }
+  }
+  return counts;
+}
+
+it('counts what a schedule misses and what comes late, killed in between, until it has recovered', async () => {
+  const since = Date.now();
+  const clock = {
+    ...acceleratedClock(systemClock, SPEED),
+    now: () => Math.floor(since + (Date.now() - since) * SPEED),
+  };
+  const emulator = await emulate({ clock, scenario: 'schedule-missed', history: 0, dlqEntries: 0 });
+  const schedule = { name: 'reports', match: { scheduleId: 'scd_7minutely' }, cron: '* * * * *' };
+  const agent = createAgent(
+    {
+      accounts: [{ ...unlimited('a', emulator.url), upstream: { connectTimeout: '6h', timeout: '12h' } }],
+      collect: { flowControl: { enabled: false }, dlq: { enabled: false }, events: { every: '30s', overlap: '10s' } },
+      schedules: [{ ...schedule, grace: `${GRACE}ms`, endsWithin: `${ENDS_WITHIN}ms` }],
+    },
+    {
+      DELIVERY_TOKEN: emulator.token,
+      NODE_OPTIONS: `--import=${FAST_CLOCK}`,
+      FAST_CLOCK: `${since} ${SPEED}`,
+    },
+  );
+  const value = async (what: string) =>
+    (await agent.value(`delivery_schedule_${what}`, { schedule: 'reports' })) ?? NaN;
+  await agent.start();
+  await eventually(async () => expect(await value('missed_total')).toBeGreaterThanOrEqual(2));
+  const before = await value('missed_total');
+  await agent.end('SIGKILL');
+  await agent.start();
+  expect(await value('missed_total')).toBeGreaterThanOrEqual(before);
+  await eventually(async () => expect(await value('late_total')).toBeGreaterThanOrEqual(3));
+  // It is well again: what was delivered last is of now.
+  await eventually(async () => {
+    const delivered = await value('last_delivered_timestamp_seconds');
+    expect(delivered * 1000).toBeGreaterThan(emulator.clock.now() - 3 * MINUTE);
+  });
+  const scrape = await agent.scrape();
+  const shown = (what: string) => scrape.sum(`delivery_schedule_${what}`) ?? Number.NaN;
+  const first = (scrape.sum('delivery_event_log_since_timestamp_seconds') ?? 0) * 1000;
+  const headers = { authorization: `Bearer ${emulator.token}` };
+  const answer = await fetch(`${emulator.url}/v2/events?scheduleId=scd_7minutely&count=1000`, { headers });
+  const { events: rows } = (await answer.json()) as { events: object[] };
+  const events = rows.flatMap(row => toDeliveryEvent(row) ?? []);
+  const next = shown('next_expected_timestamp_seconds') * 1000;
+  const [least, most] = [truthOf(events, first, next - 3 * MINUTE), truthOf(events, first, next - MINUTE)];
+  expect(least.missed).toBeGreaterThanOrEqual(2);
+  expect(least.late).toBeGreaterThanOrEqual(2);
+  for (const what of ['missed', 'late'] as const) {
+    expect(shown(`${what}_total`)).toBeGreaterThanOrEqual(least[what]);
+    expect(shown(`${what}_total`)).toBeLessThanOrEqual(most[what]);
+  }
+  const started = shown('last_started_timestamp_seconds') * 1000;
+  expect(events.filter(({ state }) => state === 'created').map(({ time }) => time)).toContain(started);
+});
