@@ -101,10 +101,10 @@ const annotation = (name: string, iconColor: string, expr: string, titleFormat: 
   ...(useValueForTime ? { useValueForTime: 'on' } : {}),
 });
 
-const ALERTS = 'alertname=~"Delivery.*", severity=~"critical|warning", job=~"$job|", account=~"$account|"';
+const ALERTS = 'alertname=~"Delivery.*", severity="critical", job=~"$job|", account=~"$account|"';
 const stale = chosen(ownFamilies.dataStale, { collector: 'events' });
 const annotations = [
-  // When it became active, and not as long as it fires: bands of many alerts would hide the lines.
+  // Where an alert that pages became active, and not as long as it fires: many marks would hide the lines.
   annotation(
     'Alerts',
     'red',
