@@ -142,7 +142,10 @@ export const messageAlerts: readonly Alert[] = [
     judged: counted('finished', '30m'),
     for: '10m',
     // When publishers give up, too, no more messages become overdue.
-    heldBy: `${highest(inFlight)} > 0 and ${counted('finished', '30m')} == 0`,
+    heldBy: {
+      expr: `${highest(inFlight)} > 0 and ${counted('finished', '30m')} == 0`,
+      says: 'Still firing: messages are in flight, and none was delivered or failed in the last 30 minutes.',
+    },
     summary: '{{ $labels.account }}: messages are due, none completing.',
     description:
       '{{ $value | printf "%.0f" }} messages of {{ $labels.account }} missed their on-time target in the last 30 minutes; none was delivered or failed.',
@@ -162,7 +165,10 @@ export const messageAlerts: readonly Alert[] = [
     for: '5m',
     // Retries come further and further apart: that nothing is tried is no recovery. A delivery is,
     // and is seen for longer than the alert goes on firing.
-    heldBy: `${highestOf(byDestination('delivered', '30m'), ['destination'])} == 0`,
+    heldBy: {
+      expr: `${highestOf(byDestination('delivered', '30m'), ['destination'])} == 0`,
+      says: 'Still firing: few attempts fail now, but no message was delivered there in the last 30 minutes.',
+    },
     summary: 'Destination {{ $labels.destination }} of {{ $labels.account }} is failing.',
     description:
       '{{ $value | humanizePercentage }} of the delivery attempts to {{ $labels.destination }} in {{ $labels.account }} in the last 15 minutes failed. Resolves when a message is delivered there again.',
@@ -182,7 +188,8 @@ export const messageAlerts: readonly Alert[] = [
     severity: 'warning',
     collector: 'events',
     // Entries and waitlists move only because messages do, and then there are events; an account at rest has neither.
-    expr: `time() - ${highest(newest)} > 900\nand (${highest(dlq.families.entered, increase('15m'))} > 0 or ${highestOf(`changes(${series(flowControl.families.waitlistSize)}[15m])`)} > 0)`,
+    // After an outage those of all of it come at once.
+    expr: `time() - ${highest(newest)} > 900\nand (${whole(increase('15m')(series(dlq.families.entered)), '15m')} > 0 or ${whole(`changes(${series(flowControl.families.waitlistSize)}[15m])`, '15m', flowControl.families.waitlistSize.labels)} > 0)`,
     for: '5m',
     summary: 'The event log of {{ $labels.account }} has no new events although messages move.',
     description:
