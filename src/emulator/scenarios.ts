@@ -66,7 +66,12 @@ export const scenarios: Readonly<Record<string, Scenario>> = {
   neglected: {
     description:
       'a service that works: one message in a hundred fails, some dead letters are left to expire, failure callbacks fail',
-    fires: ['DeliveryDlqAgeHigh'],
+    fires: [
+      'DeliveryDlqAgeHigh',
+      'DeliveryErrorBudgetSlowBurn',
+      'DeliveryOnTimeBudgetFastBurn',
+      'DeliveryOnTimeBudgetSlowBurn',
+    ],
   },
   'dlq-growth': {
     description: 'more and more messages fail, and no operator clears the dead letters',
@@ -77,7 +82,7 @@ export const scenarios: Readonly<Record<string, Scenario>> = {
   },
   'stuck-callback': {
     description: 'more workflow runs fail, and one failure callback in eight gets stuck and never ends',
-    fires: [],
+    fires: ['DeliveryDlqAgeHigh', 'DeliveryDlqGrowing'],
     ...HEALTHY,
     runFailsEveryMs: 4 * MINUTE_MS,
     stuck: elapsedMs => (elapsedMs < -12 * HOUR_MS ? 0 : 0.125),

@@ -91,7 +91,7 @@ describe('an outage with restarts in the middle', () => {
           enabled: true,
           evaluateEvery: '100ms',
           rules,
-          notifiers: [{ name: 'hook', webhook: { url: hook.url, groupWait: '0s' } }],
+          notifiers: [{ name: 'hook', webhook: { url: hook.url, groupBy: ['...'], groupWait: '0s' } }],
         },
       },
     );
@@ -164,7 +164,7 @@ describe('an outage with restarts in the middle', () => {
           enabled: true,
           evaluateEvery: '100ms',
           rules: [{ name: 'Blind', when: { stale: { collector: 'dlq', round: 'new' } }, for: '1s' }],
-          notifiers: [{ name: 'hook', webhook: { url: hook.url, groupWait: '0s' } }],
+          notifiers: [{ name: 'hook', webhook: { url: hook.url, groupBy: ['...'], groupWait: '0s' } }],
         },
       },
     );
