@@ -1,9 +1,9 @@
-import { highest, highestOf, increase, perReplica, series } from '../alerts/promql.ts';
+import { BLIND, highest, highestOf, increase, onAccount, perReplica, series } from '../alerts/promql.ts';
 import { dlq } from '../collectors/dlq/dlq.ts';
 import { events } from '../collectors/events/events.ts';
 import { flowControl } from '../collectors/flow-control.ts';
 import type { Alert } from './alert.ts';
-import { BAD, badRatio, budget, counted, objectiveWindow } from './message-records.ts';
+import { BAD, type BurnRate, badRatio, budget, burnLimit, counted } from './message-records.ts';
 import { ifWhole, judgedIn, type Window } from './windows.ts';
 
 const { total: logged, inFlight, newest, gaps } = events.families;
@@ -13,10 +13,10 @@ const FEWEST = 10;
 
 /**
  * Two windows in which an error budget burns too fast: the long one says that it matters, the short one that it goes on.
- * `times`: as fast as the budget of 30 days may burn.
+ * `times`: as fast as the budget of 30 days would be spent in just that time.
  */
 interface Burn {
-  readonly times: number;
+  readonly times: BurnRate;
   readonly long: Window;
   readonly short: Window;
 }
@@ -29,18 +29,13 @@ const SLOW: readonly Burn[] = [
   { times: 1, long: '3d', short: '6h' },
 ];
 
-const MONTH = 30 * 86_400;
-
-/**
- * The share of bad messages above which the budget burns too fast. Of an objective over a shorter time the same share of its
- * budget is spent at a lower rate, but never at one that it can stand for ever; of a lax one, when nearly all are bad.
- */
-const limit = (objective: keyof typeof BAD, times: number) =>
-  `clamp_max(clamp_min(${times} * ${objectiveWindow} / ${MONTH}, 1) * ${budget(objective)}, 0.9)`;
-
 function burns(objective: keyof typeof BAD, pairs: readonly Burn[]): Pick<Alert, 'expr' | 'judged' | 'collector'> {
   const each = pairs.map(({ times, long, short }) => {
-    const [ofLong, ofShort, most] = [badRatio(objective, long), badRatio(objective, short), limit(objective, times)];
+    const [ofLong, ofShort, most] = [
+      badRatio(objective, long),
+      badRatio(objective, short),
+      burnLimit(objective, times),
+    ];
     return {
       burns: `(${ofLong} > ${most} and ${ofShort} > ${most} and ${counted(BAD[objective], long)} >= ${FEWEST})`,
       // That it does not go on is certain without the long window.
@@ -61,6 +56,9 @@ const whole = (expr: string, window: Window, labels: readonly string[] = []) =>
 const inState = (state: string | RegExp, window: Window) => perReplica(logged, increase(window), { where: { state } });
 const byDestination = (state: string | RegExp, window: Window) =>
   perReplica(logged, increase(window), { where: { state, destination: /.+/ }, keep: ['destination'] });
+
+/** 1 where no replica reads what else moves with messages. */
+const movementUnread = series(BLIND, { collector: ['dlq', 'flow_control'] });
 
 /** What the event log says of deliveries. */
 export const messageAlerts: readonly Alert[] = [
@@ -110,7 +108,7 @@ export const messageAlerts: readonly Alert[] = [
     name: 'DeliveryDlqArrivalRatioHigh',
     severity: 'warning',
     collector: 'events',
-    expr: `${badRatio('delivered', '5m')} > 5 * ${budget('delivered')}\nand ${counted('failed', '5m')} >= ${FEWEST}`,
+    expr: `${badRatio('delivered', '5m')} > clamp_max(5 * ${budget('delivered')}, 0.9)\nand ${counted('failed', '5m')} >= ${FEWEST}`,
     judged: badRatio('delivered', '5m'),
     for: '5m',
     summary: 'High failure rate in {{ $labels.account }}: messages go to the dead-letter queue.',
@@ -189,7 +187,7 @@ export const messageAlerts: readonly Alert[] = [
     collector: 'events',
     // Entries and waitlists move only because messages do, and then there are events; an account at rest has neither.
     // After an outage those of all of it come at once.
-    expr: `time() - ${highest(newest)} > 900\nand (${whole(increase('15m')(series(dlq.families.entered)), '15m')} > 0 or ${whole(`changes(${series(flowControl.families.waitlistSize)}[15m])`, '15m', flowControl.families.waitlistSize.labels)} > 0)`,
+    expr: `time() - ${highest(newest)} > 900\nand (${whole(increase('15m')(series(dlq.families.entered)), '15m')} > 0 or ${whole(`changes(${series(flowControl.families.waitlistSize)}[15m])`, '15m', flowControl.families.waitlistSize.labels)} > 0)\nunless ${onAccount()} max_over_time(${movementUnread}[15m]) == 1`,
     for: '5m',
     summary: 'The event log of {{ $labels.account }} has no new events although messages move.',
     description:
