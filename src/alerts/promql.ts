@@ -139,6 +139,9 @@ export const isBlind = (collector: string) => `${series(BLIND_REPLICA, { collect
 export const unlessBlind = (collector: string, labels: readonly string[] = []) =>
   `unless ignoring (${['collector', ...labels].join(', ')}) ${isBlind(collector)}`;
 
+/** Values of alerts that are held: their data can't be judged, or it can and gives no sign of an end. */
+export const HELD = { unread: -1, notOver: -2 } as const;
+
 /** What an alert is beside its expression. */
 interface Held {
   readonly name: string;
@@ -159,14 +162,14 @@ interface Held {
 
 /**
  * An alert's expression, and what keeps it firing. When data can't be read, gauges vanish and counters stand still, which
- * looks like recovery, and so does a row that can't be read; so an alert that fires then goes on, with the value -1, until
+ * looks like recovery, and so does a row that can't be read; so an alert that fires then goes on, with a value of `HELD`, until
  * there is data to judge, or until nothing reads that data any more: the account is gone, or its collector is off. One that
  * does not fire yet does not begin to: frozen counters go on to say what they said last, and a time goes on getting older.
  */
 export function heldExpression({ name, expr, labels, given, collectors, isCertain, judged, heldBy }: Held): string {
   const among = ACCOUNT.filter(label => !given.includes(label));
   const firing = `max ${by(labels, among)} (ALERTS{alertname=${quoted(name)}, alertstate="firing"})`;
-  const held = (on: string, state: string) => `-(${firing} and ${on} ${state})`;
+  const held = (on: string, state: string, value: number = HELD.unread) => `${value} * (${firing} and ${on} ${state})`;
   const isSo = (of: Family<'collector'>) => `${series(of, { collector: collectors })} == 1`;
   const unjudged =
     judged === undefined ? [] : [`(${series(BLIND, { collector: collectors })} unless ${onAccount()} ${judged})`];
@@ -176,7 +179,7 @@ export function heldExpression({ name, expr, labels, given, collectors, isCertai
   return [
     can ? `(${expr})${quiet.join('')}` : expr,
     ...(can ? [held(`on (${among.join(', ')})`, `(${states.join(' or ')})`)] : []),
-    ...(heldBy === undefined ? [] : [held(`on (${[...among, ...labels].join(', ')})`, `(${heldBy})`)]),
+    ...(heldBy === undefined ? [] : [held(`on (${[...among, ...labels].join(', ')})`, `(${heldBy})`, HELD.notOver)]),
   ].join('\nor\n');
 }
 

@@ -17,6 +17,14 @@ export function linkOption(text: string): string {
   return text.replace(/\/+$/, '');
 }
 
+/** Reads the name of a scrape job, which texts of alerts contain: they are templates. */
+export function jobOption(text: string): string {
+  if (text.trim() === '' || text.includes('{{')) {
+    throw new InvalidArgumentError('must be the name of a scrape job, without {{.');
+  }
+  return text;
+}
+
 /** Reads a command-line number from `least` to `most`. */
 export const numberOption =
   (least: number, most: number) =>

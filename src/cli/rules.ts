@@ -3,8 +3,8 @@ import { type Coverage, configuredAlerts, coverageOf, type RuleCheck, testRules 
 import { formatFault, loadConfig } from '../config/load.ts';
 import { readRuleCase } from '../config/rule-cases.ts';
 import { writeYaml } from '../config/yaml-file.ts';
-import { DEFAULTS, type RuleOptions, ruleGroups } from '../mixin/rules.ts';
-import { linkOption } from './option-values.ts';
+import { alertGroups, DEFAULTS, type RuleOptions, ruleGroups } from '../mixin/rules.ts';
+import { jobOption, linkOption } from './option-values.ts';
 
 const words = (verdict: string, reason: string | undefined) =>
   reason === undefined || reason === verdict ? verdict : `${verdict} (${reason})`;
@@ -60,11 +60,17 @@ interface PrintOptions extends Partial<Pick<RuleOptions, 'job' | 'runbooks' | 'g
   readonly config?: string;
 }
 
+/** Names of configured alerts that shipped ones have, too. */
+function shippedNames(configured: readonly { readonly name: string }[]): readonly string[] {
+  const shipped = new Set<string>(alertGroups.flatMap(({ alerts }) => alerts.map(({ name }) => name)));
+  return configured.map(({ name }) => name).filter(name => shipped.has(name));
+}
+
 function printCommand(): Command {
   return new Command('print')
     .description('print the shipped rules and the configured alerts as a Prometheus rule file (YAML)')
     .option('--config <file>', 'configuration file with alerts and objectives; needs no secrets')
-    .option('--job <name>', 'scrape job of the agents', DEFAULTS.job)
+    .option('--job <name>', 'scrape job of the agents', jobOption, DEFAULTS.job)
     .option('--runbooks <url>', 'folder of the runbooks: alerts link to NAME.md in it', linkOption, DEFAULTS.runbooks)
     .option('--grafana <url>', 'address of Grafana: alerts link to its dashboards', linkOption, DEFAULTS.grafana)
     .action(({ config: file, ...places }: PrintOptions) => {
@@ -72,6 +78,9 @@ function printCommand(): Command {
       for (const warning of loaded?.warnings ?? []) process.stderr.write(`warning: ${formatFault(warning)}\n`);
       const options = { ...DEFAULTS, ...places, ...(loaded && { objectives: loaded.config.objectives }) };
       const groups = ruleGroups(options, loaded && configuredAlerts(loaded.config));
+      for (const name of shippedNames(loaded?.config.alerts.rules ?? [])) {
+        process.stderr.write(`warning: the alert ${name} has the name of a shipped one: each holds the other\n`);
+      }
       process.stdout.write(writeYaml({ groups }));
     });
 }

@@ -13,7 +13,7 @@ const notified = (outcome: string | RegExp) =>
 
 /** What there is to say of each process, and of all that a job scrapes. */
 const byInstance = (op: 'max' | 'min', expr: string) => `${op} by (cluster, namespace, job, instance) (${expr})`;
-const byJob = (expr: string) => `max by (cluster, namespace, job) (${expr})`;
+const byJob = (expr: string) => `max by (job) (${expr})`;
 
 /** The agent itself, which a job of that name scrapes. */
 export const agentAlerts = (job: string): readonly Alert[] => [
@@ -35,7 +35,7 @@ export const agentAlerts = (job: string): readonly Alert[] => [
     severity: 'warning',
     labels: ['instance'],
     // Where none is up, DeliveryAgentDown says so.
-    expr: `${byInstance('max', series(up, { job }))} == 0\nand on (cluster, namespace, job) ${byJob(series(up, { job }))} == 1`,
+    expr: `${byInstance('max', series(up, { job }))} == 0\nand on (job) ${byJob(series(up, { job }))} == 1`,
     for: '10m',
     keepFiringFor: '0s',
     summary: 'The agent {{ $labels.instance }} can not be scraped; others can.',
@@ -60,7 +60,8 @@ export const agentAlerts = (job: string): readonly Alert[] => [
     severity: 'critical',
     // For two hours, so that an account that was removed is forgotten.
     expr: `${accountsOf(`last_over_time(${series(ownFamilies.up)}[2h])`)}\nunless ${accountsOf(latest(series(ownFamilies.up)))}`,
-    for: '5m',
+    // An agent that is down is told before: all its accounts are then a consequence.
+    for: '7m',
     keepFiringFor: '0s',
     summary: 'No agent watches {{ $labels.account }} any more.',
     description:
@@ -88,7 +89,8 @@ export const agentAlerts = (job: string): readonly Alert[] => [
       'max',
       `${latest(series(ownFamilies.dataComplete, { job }))} == 1 unless ${latest(series(ownFamilies.success, { job }))} == 1`,
     ),
-    for: '5m',
+    // Before the first data is stale for so long that accounts can't be read.
+    for: '2m',
     keepFiringFor: '5m',
     summary: 'The agent {{ $labels.instance }} can not store what it reads.',
     description:

@@ -14,7 +14,7 @@ export const DASHBOARDS = {
 export interface Alert {
   readonly name: `Delivery${string}`;
   readonly severity: Severity;
-  /** PromQL without the hold. Its value is never below zero: a held alert has the value -1. */
+  /** PromQL without the hold. Its value is never below zero, as that of a held alert is. */
   readonly expr: string;
   /** Labels of the expression, besides those that tell accounts apart. */
   readonly labels?: readonly string[];
@@ -26,8 +26,8 @@ export interface Alert {
   readonly collector?: 'flow_control' | 'dlq' | 'events';
   /** PromQL of the accounts that it can judge now, as far as `collector` is read: an alert on windows needs whole ones. */
   readonly judged?: string;
-  /** Besides: PromQL of series that go on firing while it gives them, by the account and `labels`. */
-  readonly heldBy?: string;
+  /** Besides: PromQL of series that go on firing while it gives them, by the account and `labels`; and what is then said. */
+  readonly heldBy?: { readonly expr: string; readonly says: string };
   /** Labels that the expression can't give. */
   readonly given?: Readonly<Record<string, string>>;
   /** One line, without numbers: what is wrong, and where. May use `$labels`. */

@@ -1,9 +1,9 @@
-import { highest, highestOf, increase, perReplica, series } from '../alerts/promql.ts';
+import { BLIND, highest, highestOf, increase, onAccount, perReplica, series } from '../alerts/promql.ts';
 import { dlq } from '../collectors/dlq/dlq.ts';
 import { events } from '../collectors/events/events.ts';
 import { flowControl } from '../collectors/flow-control.ts';
 import type { Alert } from './alert.ts';
-import { BAD, badRatio, budget, counted, objectiveWindow } from './message-records.ts';
+import { BAD, type BurnRate, badRatio, budget, burnLimit, counted } from './message-records.ts';
 import { ifWhole, judgedIn, type Window } from './windows.ts';
 
 const { total: logged, inFlight, newest, gaps } = events.families;
@@ -13,10 +13,10 @@ const FEWEST = 10;
 
 /**
  * Two windows in which an error budget burns too fast: the long one says that it matters, the short one that it goes on.
- * `times`: as fast as the budget of 30 days may burn.
+ * `times`: as fast as the budget of 30 days would be spent in just that time.
  */
 interface Burn {
-  readonly times: number;
+  readonly times: BurnRate;
   readonly long: Window;
   readonly short: Window;
 }
@@ -29,18 +29,13 @@ const SLOW: readonly Burn[] = [
   { times: 1, long: '3d', short: '6h' },
 ];
 
-const MONTH = 30 * 86_400;
-
-/**
- * The share of bad messages above which the budget burns too fast. Of an objective over a shorter time the same share of its
- * budget is spent at a lower rate, but never at one that it can stand for ever; of a lax one, when nearly all are bad.
- */
-const limit = (objective: keyof typeof BAD, times: number) =>
-  `clamp_max(clamp_min(${times} * ${objectiveWindow} / ${MONTH}, 1) * ${budget(objective)}, 0.9)`;
-
 function burns(objective: keyof typeof BAD, pairs: readonly Burn[]): Pick<Alert, 'expr' | 'judged' | 'collector'> {
   const each = pairs.map(({ times, long, short }) => {
-    const [ofLong, ofShort, most] = [badRatio(objective, long), badRatio(objective, short), limit(objective, times)];
+    const [ofLong, ofShort, most] = [
+      badRatio(objective, long),
+      badRatio(objective, short),
+      burnLimit(objective, times),
+    ];
     return {
       burns: `(${ofLong} > ${most} and ${ofShort} > ${most} and ${counted(BAD[objective], long)} >= ${FEWEST})`,
       // That it does not go on is certain without the long window.
@@ -61,6 +56,9 @@ const whole = (expr: string, window: Window, labels: readonly string[] = []) =>
 const inState = (state: string | RegExp, window: Window) => perReplica(logged, increase(window), { where: { state } });
 const byDestination = (state: string | RegExp, window: Window) =>
   perReplica(logged, increase(window), { where: { state, destination: /.+/ }, keep: ['destination'] });
+
+/** 1 where no replica reads what else moves with messages. */
+const movementUnread = series(BLIND, { collector: ['dlq', 'flow_control'] });
 
 /** What the event log says of deliveries. */
 export const messageAlerts: readonly Alert[] = [
@@ -110,7 +108,7 @@ export const messageAlerts: readonly Alert[] = [
     name: 'DeliveryDlqArrivalRatioHigh',
     severity: 'warning',
     collector: 'events',
-    expr: `${badRatio('delivered', '5m')} > 5 * ${budget('delivered')}\nand ${counted('failed', '5m')} >= ${FEWEST}`,
+    expr: `${badRatio('delivered', '5m')} > clamp_max(5 * ${budget('delivered')}, 0.9)\nand ${counted('failed', '5m')} >= ${FEWEST}`,
     judged: badRatio('delivered', '5m'),
     for: '5m',
     summary: 'High failure rate in {{ $labels.account }}: messages go to the dead-letter queue.',
@@ -142,7 +140,10 @@ export const messageAlerts: readonly Alert[] = [
     judged: counted('finished', '30m'),
     for: '10m',
     // When publishers give up, too, no more messages become overdue.
-    heldBy: `${highest(inFlight)} > 0 and ${counted('finished', '30m')} == 0`,
+    heldBy: {
+      expr: `${highest(inFlight)} > 0 and ${counted('finished', '30m')} == 0`,
+      says: 'Still firing: messages are in flight, and none was delivered or failed in the last 30 minutes.',
+    },
     summary: '{{ $labels.account }}: messages are due, none completing.',
     description:
       '{{ $value | printf "%.0f" }} messages of {{ $labels.account }} missed their on-time target in the last 30 minutes; none was delivered or failed.',
@@ -162,7 +163,10 @@ export const messageAlerts: readonly Alert[] = [
     for: '5m',
     // Retries come further and further apart: that nothing is tried is no recovery. A delivery is,
     // and is seen for longer than the alert goes on firing.
-    heldBy: `${highestOf(byDestination('delivered', '30m'), ['destination'])} == 0`,
+    heldBy: {
+      expr: `${highestOf(byDestination('delivered', '30m'), ['destination'])} == 0`,
+      says: 'Still firing: few attempts fail now, but no message was delivered there in the last 30 minutes.',
+    },
     summary: 'Destination {{ $labels.destination }} of {{ $labels.account }} is failing.',
     description:
       '{{ $value | humanizePercentage }} of the delivery attempts to {{ $labels.destination }} in {{ $labels.account }} in the last 15 minutes failed. Resolves when a message is delivered there again.',
@@ -182,7 +186,8 @@ export const messageAlerts: readonly Alert[] = [
     severity: 'warning',
     collector: 'events',
     // Entries and waitlists move only because messages do, and then there are events; an account at rest has neither.
-    expr: `time() - ${highest(newest)} > 900\nand (${highest(dlq.families.entered, increase('15m'))} > 0 or ${highestOf(`changes(${series(flowControl.families.waitlistSize)}[15m])`)} > 0)`,
+    // After an outage those of all of it come at once.
+    expr: `time() - ${highest(newest)} > 900\nand (${whole(increase('15m')(series(dlq.families.entered)), '15m')} > 0 or ${whole(`changes(${series(flowControl.families.waitlistSize)}[15m])`, '15m', flowControl.families.waitlistSize.labels)} > 0)\nunless ${onAccount()} max_over_time(${movementUnread}[15m]) == 1`,
     for: '5m',
     summary: 'The event log of {{ $labels.account }} has no new events although messages move.',
     description:

@@ -1,6 +1,6 @@
 import { highest, highestOf, perReplica, type RecordingRule, series } from '../alerts/promql.ts';
 import { events } from '../collectors/events/events.ts';
-import { type OBJECTIVES, type Objectives, objectiveFamilies } from '../metrics/objectives.ts';
+import { OBJECTIVES, type Objectives, objectiveFamilies } from '../metrics/objectives.ts';
 import { ownFamilies } from '../metrics/own.ts';
 import { ifWhole, notWholeRecord, range, type Window } from './windows.ts';
 
@@ -64,7 +64,25 @@ function windowRecords(window: Window): readonly RecordingRule[] {
 
 /** The error budget of an objective as a share of messages, and the seconds over which it is meant, by account. */
 export const budget = (objective: Objective) => `account:delivery_error_budget_${objective}:ratio`;
-export const objectiveWindow = 'account:delivery_objective_window_seconds:max';
+const objectiveWindow = 'account:delivery_objective_window_seconds:max';
+
+/** How many times as fast as the budget of 30 days would be spent in just that time. */
+const BURN_RATES = [14.4, 6, 3, 1] as const;
+export type BurnRate = (typeof BURN_RATES)[number];
+const MONTH = 30 * 86_400;
+
+/** The record of the share of bad messages above which a budget burns too fast, by account. */
+export const burnLimit = (objective: Objective, times: BurnRate) =>
+  `account:delivery_error_budget_${objective}:burn${String(times).replace('.', '_')}x`;
+
+/**
+ * Of an objective over a shorter time the same share of its budget is spent at a lower rate, but never at one that it can
+ * stand for ever; of a lax one, when nearly all are bad.
+ */
+const burnLimitRecord = (objective: Objective, times: BurnRate): RecordingRule => ({
+  record: burnLimit(objective, times),
+  expr: `clamp_max(clamp_min(${times} * ${objectiveWindow} / ${MONTH}, 1) * ${budget(objective)}, 0.9)`,
+});
 
 /** What accounts say of their objectives, and where an agent says nothing, the objectives that rules are printed with. */
 function objectiveRecords({ delivered, onTime, window }: Objectives): readonly RecordingRule[] {
@@ -77,6 +95,7 @@ function objectiveRecords({ delivered, onTime, window }: Objectives): readonly R
     ratio('delivered', delivered),
     ratio('on_time', onTime),
     { record: objectiveWindow, expr: `${highest(objectiveFamilies.window)} or ${otherwise(window / 1000)}` },
+    ...OBJECTIVES.flatMap(objective => BURN_RATES.map(times => burnLimitRecord(objective, times))),
   ];
 }
 

@@ -1,5 +1,5 @@
 import { stringify } from 'yaml';
-import { healthRecords, heldExpression, type RecordingRule } from '../alerts/promql.ts';
+import { HELD, healthRecords, heldExpression, type RecordingRule } from '../alerts/promql.ts';
 import type { Objectives } from '../metrics/objectives.ts';
 import { ownFamilies } from '../metrics/own.ts';
 import { agentAlerts } from './agent-alerts.ts';
@@ -66,23 +66,29 @@ const recordGroupsFor = ({ objectives }: RuleOptions): readonly [RecordGroup, ..
 ];
 export const records: readonly RecordingRule[] = recordGroupsFor(DEFAULTS).flatMap(({ rules }) => rules);
 
-const HELD = 'Still firing from before data went stale; current state unknown.';
+const UNREAD = 'Still firing from before data went stale; current state unknown.';
+
+/** An alert's description, whatever its value says. */
+function descriptionOf({ description, collector, heldBy }: Alert): string {
+  if (collector === undefined) return description;
+  const notOver = heldBy === undefined ? '' : `{{ if eq $value ${HELD.notOver}.0 }}${heldBy.says}{{ else }}`;
+  return `${notOver}{{ if lt $value 0.0 }}${UNREAD}{{ else }}${description}{{ end }}${notOver && '{{ end }}'}`;
+}
 
 /** An alert as Prometheus takes it. */
 export function alertingRule(alert: Alert, { runbooks, grafana }: RuleOptions = DEFAULTS) {
-  const { name, expr, labels = [], severity, keepFiringFor = '15m', summary, description, dashboard } = alert;
+  const { name, expr, labels = [], severity, keepFiringFor = '15m', summary, dashboard } = alert;
   const { judged, heldBy } = alert;
   const collectors = alert.collector ? [alert.collector] : [];
-  const isHeld = collectors.length > 0 || heldBy !== undefined;
   return {
     alert: name,
-    expr: heldExpression({ name, expr, labels, given: [], collectors, isCertain: true, judged, heldBy }),
+    expr: heldExpression({ name, expr, labels, given: [], collectors, isCertain: true, judged, heldBy: heldBy?.expr }),
     ...(alert.for === undefined ? {} : { for: alert.for }),
     ...(keepFiringFor === '0s' ? {} : { keep_firing_for: keepFiringFor }),
     labels: { severity, ...alert.given },
     annotations: {
       summary,
-      description: isHeld ? `{{ if lt $value 0.0 }}${HELD}{{ else }}${description}{{ end }}` : description,
+      description: descriptionOf(alert),
       runbook_url: `${runbooks}/${name}.md`,
       dashboard_url: `${grafana}/d/${DASHBOARDS[dashboard]}${alert.isOfAgent ? '' : '?var-account={{ $labels.account }}'}`,
     },

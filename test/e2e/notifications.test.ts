@@ -107,7 +107,15 @@ const incidents: Readonly<Record<string, { readonly fires: readonly Labels[]; re
   },
   'two accounts, each with its own': {
     fires: [...ofAccount('one', ['DeliveryTokenRejected']), ...ofAccount('two', ['DeliveryBlind'])],
-    told: ['urgent: DeliveryBlind', 'urgent: DeliveryTokenRejected'],
+    told: ['urgent: DeliveryBlind DeliveryTokenRejected'],
+  },
+  'all tokens refused at once': {
+    fires: ACCOUNTS.flatMap(account => ofAccount(account, ['DeliveryTokenRejected', 'DeliveryBlind'])),
+    told: ['urgent: DeliveryTokenRejected DeliveryTokenRejected DeliveryTokenRejected'],
+  },
+  'an event log that lags': {
+    fires: ofAccount('one', ['DeliveryEventLogStale', 'DeliveryScheduleMissed', 'DeliveryScheduleLate']),
+    told: ['default: DeliveryEventLogStale'],
   },
   'an account of the same name elsewhere': {
     fires: [

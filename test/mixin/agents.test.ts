@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { requireProgram } from '../support/prometheus.ts';
 import type { Input, Values } from './cases/case.ts';
-import { fires, isQuiet, JOB, neverFired, type RuleTest, testRules } from './promtool.ts';
+import { fires, firesIn, isQuiet, JOB, neverFired, type RuleTest, testRules } from './promtool.ts';
 
 /** What is told of agents and not of one account: each alert with what makes it fire, and what does not. */
 
@@ -43,6 +43,11 @@ const CASES: Readonly<Record<string, readonly (Omit<RuleTest, 'minutes'> & { rea
       queries: [isQuiet('DeliveryInstanceDown', 29), fires('DeliveryInstanceDown', 30)],
     },
     {
+      name: 'the only one of its namespace, which never came up',
+      input: { [of('up', 'one', 'namespace="stage"')]: () => 0, [of('up', 'two', 'namespace="prod"')]: always },
+      queries: [firesIn('DeliveryInstanceDown', 'stage', 10)],
+    },
+    {
       name: 'all: that is another alert',
       input: { [up('one')]: () => 0, [up('two')]: () => 0 },
       queries: [neverFired('DeliveryInstanceDown', minutes)],
@@ -77,8 +82,8 @@ const CASES: Readonly<Record<string, readonly (Omit<RuleTest, 'minutes'> & { rea
       name: 'the only agent that watched it is down; forgotten two hours later',
       input: { [account('a', 'one')]: until(30), [account('b', 'two')]: always },
       queries: [
-        isQuiet('DeliveryAccountMissing', 39),
-        fires('DeliveryAccountMissing', 40),
+        isQuiet('DeliveryAccountMissing', 41),
+        fires('DeliveryAccountMissing', 42),
         fires('DeliveryAccountMissing', 140),
         isQuiet('DeliveryAccountMissing', 155),
       ],
@@ -99,7 +104,7 @@ const CASES: Readonly<Record<string, readonly (Omit<RuleTest, 'minutes'> & { rea
         [of('delivery_up', 'one', 'account="a",namespace="prod"')]: until(30),
         [of('delivery_up', 'two', 'account="a",namespace="stage"')]: always,
       },
-      queries: [fires('DeliveryAccountMissing', 40)],
+      queries: [fires('DeliveryAccountMissing', 42)],
     },
   ],
   DeliveryConfigReloadFailed: [
@@ -130,7 +135,7 @@ const CASES: Readonly<Record<string, readonly (Omit<RuleTest, 'minutes'> & { rea
     },
     queries:
       complete === '1'
-        ? [isQuiet('DeliveryStoreFailing', 4), fires('DeliveryStoreFailing', 5)]
+        ? [isQuiet('DeliveryStoreFailing', 1), fires('DeliveryStoreFailing', 2)]
         : [neverFired('DeliveryStoreFailing', minutes)],
   })),
   DeliveryServiceUnavailable: [

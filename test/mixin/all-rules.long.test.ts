@@ -46,6 +46,15 @@ const atWork: Input = {
   delivery_token_rejected: flat(0),
   delivery_watch_api_budget_remaining: minute => 200_000 - 16 * (minute % DAY),
 };
+const AT_REST: Input = {
+  ...Object.fromEntries(
+    Object.keys(atWork)
+      .filter(name => /_total/.test(name))
+      .map(name => [name, flat(0)]),
+  ),
+  [WAITLIST]: flat(0),
+  delivery_event_log_newest_timestamp_seconds: flat(0),
+};
 const process = (startedAt: Values): Input => ({
   up: flat(1),
   process_start_time_seconds: startedAt,
@@ -83,13 +92,7 @@ const SITUATIONS: Readonly<Record<string, Situation>> = {
   'all is well': { hours: 12, replicas: account({}), fires: [] },
   'an account without traffic': {
     hours: 8,
-    replicas: account(
-      Object.fromEntries(
-        Object.keys(atWork)
-          .filter(name => /_total/.test(name))
-          .map(name => [name, flat(0)]),
-      ),
-    ),
+    replicas: account(AT_REST),
     fires: [],
   },
   '4.9 % fail all day': {
@@ -234,6 +237,20 @@ const SITUATIONS: Readonly<Record<string, Situation>> = {
     replicas: account(
       { [DLQ]: from(2 * HOUR, 4), [OLDEST]: minute => (minute < 2 * HOUR ? undefined : 7200) },
       { from: HOUR, to: 3 * HOUR },
+    ),
+    fires: ['DeliveryBlind', 'DeliveryDlqFirstEntry'],
+  },
+  'a dead letter comes while an account, otherwise at rest, is not read for an hour': {
+    hours: 4,
+    replicas: account(
+      {
+        ...AT_REST,
+        [DLQ]: from(90, 1),
+        delivery_dlq_entered_total: from(90, 1),
+        delivery_event_log_newest_timestamp_seconds: from(90, 5400),
+        [OLDEST]: minute => (minute < 90 ? undefined : 5400),
+      },
+      { from: HOUR, to: 2 * HOUR },
     ),
     fires: ['DeliveryBlind', 'DeliveryDlqFirstEntry'],
   },

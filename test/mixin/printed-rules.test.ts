@@ -65,6 +65,19 @@ describe('rules print', () => {
     expect(execFileSync('promtool', ['check', 'rules', `${file}.rules`], { encoding: 'utf8' })).toContain('SUCCESS');
   });
 
+  it('warns of a configured alert that has the name of a shipped one', async () => {
+    const file = join(newFolder(), 'config.yaml');
+    const rules = config.alerts.rules.map(rule => ({ ...rule, name: 'DeliveryBlind' }));
+    writeFileSync(file, JSON.stringify({ ...config, alerts: { rules } }));
+    const { code, stderr } = await runCli(['rules', 'print', '--config', file]);
+    expect([code, stderr]).toEqual([0, expect.stringContaining('warning: the alert DeliveryBlind')]);
+  });
+
+  it.each(['{{ .Labels }}', ''])('refuses the job "%s"', async job => {
+    const { code, stderr } = await runCli(['rules', 'print', '--job', job]);
+    expect([code, stderr]).toEqual([2, expect.stringContaining('must be the name of a scrape job')]);
+  });
+
   it.each(['ftp://x', 'wiki', 'https://x/{{ .Labels }}', 'https://x/?a=b'])('refuses the link %s', async link => {
     const { code, stderr } = await runCli(['rules', 'print', '--runbooks', link]);
     expect([code, stderr]).toEqual([2, expect.stringContaining('must be an http or https address')]);

@@ -132,6 +132,15 @@ describe.skipIf(!requireProgram('promtool'))('what is known of sight, by promtoo
     const failing = (minute: number) => Math.min(60, 2 * minute);
     const silent: Input = { [series('error')]: failing, [series('delivered')]: () => 0 };
     const recovered: Input = { ...silent, [series('delivered')]: minute => Number(minute >= 120) };
+    const expected = {
+      exp_labels: { job: JOB, account: 'a', destination: 'api', severity: 'warning' },
+      exp_annotations: {
+        summary: 'Destination api of a is failing.',
+        description: 'Still firing: few attempts fail now, but no message was delivered there in the last 30 minutes.',
+        runbook_url: 'https://runbooks.example.com/delivery-watch/DeliveryDestinationFailing.md',
+        dashboard_url: 'https://grafana.example.com/d/delivery-watch-overview?var-account=a',
+      },
+    };
     const forgotten: Input = Object.fromEntries(
       Object.entries(silent).map(([name, values]) => [name, m => (m < 120 ? values(m) : undefined)]),
     );
@@ -139,7 +148,12 @@ describe.skipIf(!requireProgram('promtool'))('what is known of sight, by promtoo
       testRules(
         [alert],
         [
-          { name: 'silent', input: replica(silent), minutes: 300, queries: [fires(alert, 300)] },
+          {
+            name: 'silent',
+            input: replica(silent),
+            minutes: 300,
+            alerts: [{ alert, minute: 300, expected: [expected] }],
+          },
           {
             name: 'recovered',
             input: replica(recovered),

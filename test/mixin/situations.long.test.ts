@@ -114,6 +114,12 @@ const objectives: readonly RuleTest[] = [
     queries: [fires(FAST, HOUR)],
   },
   {
+    name: 'an account that is satisfied with 75 %, of which all fail',
+    input: replica({ ...messages(rising(12), flat(0)), ...objective(0.75) }),
+    minutes: HOUR,
+    queries: [fires(FAST, HOUR), fires('DeliveryDlqArrivalRatioHigh', HOUR)],
+  },
+  {
     name: 'an account that wants 99.9 %, of which 2 % fail',
     input: replica({ ...messages(rising(2), rising(98)), ...objective(0.999) }),
     minutes: HOUR,

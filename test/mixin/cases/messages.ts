@@ -1,4 +1,4 @@
-import { type AlertCase, ago, flat, from, type Input, rising, type Values } from './case.ts';
+import { type AlertCase, ago, flat, from, type Input, rising, until, type Values } from './case.ts';
 
 const finished = (outcome: string, destination?: string) =>
   `delivery_messages_finished_total{outcome="${outcome}"${destination ? `,destination="${destination}"` : ''}}`;
@@ -165,6 +165,11 @@ export const messageCases: readonly AlertCase[] = [
     below: {
       'a quarter of an hour': { [NEWEST]: ago(900), [ENTERED]: rising(1) },
       'messages wait, and none moves': { [NEWEST]: flat(0), [ENTERED]: flat(3), [WAITLIST]: flat(5) },
+      'dead letters that came while the queue was not read': {
+        [NEWEST]: flat(0),
+        [ENTERED]: from(40, 3),
+        'delivery_collector_data_stale{collector="dlq",round="new"}': until(40, 1),
+      },
     },
     idle: { [NEWEST]: flat(0), [ENTERED]: flat(0), [WAITLIST]: flat(0) },
     recovery: { [NEWEST]: ago(20), [ENTERED]: rising(1) },
