@@ -75,7 +75,7 @@ export const agentAlerts = (job: string): readonly Alert[] => [
     for: '5m',
     summary: 'The agent {{ $labels.instance }} rejected its changed configuration.',
     description:
-      'The agent {{ $labels.instance }} goes on with its previous configuration: the last reload failed. The log says why; a restart would fail.',
+      'The configuration file of {{ $labels.instance }} is not valid. The agent goes on with the configuration that it started with; a restart would fail. The log says why.',
     dashboard: 'agent',
     isOfAgent: true,
   },
