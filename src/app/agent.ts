@@ -11,7 +11,7 @@ export interface Agent {
   /** `http://host:port` of the status page. */
   readonly url: string;
   status(): readonly AccountStatus[];
-  /** Reads the configuration file again and logs whether it is usable; changes nothing. */
+  /** Reads the configuration file again, logs and shows whether it is valid, and goes on with the one in use. */
   recheck(): void;
   /** Ends the loops, aborting what is under way, and closes everything in reverse order. */
   close(): Promise<void>;
@@ -43,6 +43,7 @@ export async function startAgent(loaded: LoadedConfig, deps: PartsDeps): Promise
         for (const { message, ...place } of warnings) log.warn(place, message);
         const state = hash === loaded.hash ? 'is the one in use' : 'is valid; a restart applies it';
         log.info({ file: loaded.file, hash }, `the configuration file ${state}`);
+        runtime.configRead(true);
       } catch (error) {
         if (!(error instanceof ConfigError)) log.error({ stack: String(error) }, 'bug');
         else for (const { message, ...place } of error.faults) log.error(place, message);
@@ -50,6 +51,7 @@ export async function startAgent(loaded: LoadedConfig, deps: PartsDeps): Promise
           { file: loaded.file },
           'the configuration file cannot be used; the agent keeps the configuration that it started with',
         );
+        runtime.configRead(false);
       }
     },
     async close() {

@@ -16,6 +16,8 @@ export interface Runtime {
   readonly log: Log;
   /** What the port answers with. */
   readonly served: Served;
+  /** Whether the configuration file was valid when it was last read. */
+  configRead(isValid: boolean): void;
   /** Starts the loops, the accounts a few at a time. */
   start(): void;
   /** Ends the loops, aborting what is under way. What was read is still served. */
@@ -117,6 +119,7 @@ export async function createRuntime(loaded: LoadedConfig, deps: PartsDeps): Prom
     return {
       log,
       served,
+      configRead: process.configRead,
       start() {
         loops.start(SAVE_EVERY, SAVE_EVERY, save);
         if (lifecycles) {

@@ -8,6 +8,7 @@ import {
 } from '../collectors/index.ts';
 import { createGlob } from '../kit/glob.ts';
 import { OBJECTIVES } from '../metrics/account-families.ts';
+import { isNameless } from './parse-all.ts';
 import type { Config } from './schema.ts';
 
 type Account = Config['accounts'][number];
@@ -88,6 +89,7 @@ export function neverIs(
   }
   const values = valuesOf(family, label, config, accounts);
   if (!values || values.includes(value)) return undefined;
-  if (values.length === 0) return `there is no ${label} called ${value}`;
-  return `must be one of ${values.join(', ')}; ${value} does not occur`;
+  const named = values.filter(each => !isNameless(each));
+  if (named.length === 0) return `there is no ${label} called ${value}`;
+  return `must be one of ${named.join(', ')}; ${value} does not occur`;
 }

@@ -13,13 +13,19 @@ export interface ParsedAll<T> {
   isLeftOut(path: Path): boolean;
 }
 
+const nameless = (kind: string) => (number: PropertyKey) => `${kind}-${String(number)}-without-a-name`;
+const NAMELESS = /^(account|rule|notifier|schedule)-\d+-without-a-name$/;
+
+/** Whether a name stands in for a missing or wrong one, and is no news to the operator. */
+export const isNameless = (name: string) => NAMELESS.test(name);
+
 /** By path, `*` for the number of an item. */
 const STAND_INS: Readonly<Record<string, (number: PropertyKey) => unknown>> = {
-  'accounts.*.name': number => `account-${String(number)}-without-a-name`,
+  'accounts.*.name': nameless('account'),
   'accounts.*.baseUrl': number => `https://stand-in-${String(number)}.invalid`,
   'accounts.*.region': () => 'stand-in',
   'accounts.*.token': number => ({ env: `STAND_IN_${String(number)}` }),
-  'autoCancel.rules.*.name': number => `rule-${String(number)}-without-a-name`,
+  'autoCancel.rules.*.name': nameless('rule'),
   'autoCancel.rules.*.match': () => ({ label: { in: ['stand-in'] } }),
   'autoCancel.rules.*.expires': () => '2999-12-31',
   'autoCancel.rules.*.acceptUnverified': () => true,
@@ -27,9 +33,9 @@ const STAND_INS: Readonly<Record<string, (number: PropertyKey) => unknown>> = {
   'autoCancel.rules.*.stuckWhen.seenFor': () => '366d',
   'alerts.rules.*.name': number => `AlertWithoutName${String(number)}`,
   'alerts.rules.*.when': () => ({ above: { metric: 'delivery_up', value: 1 } }),
-  'alerts.notifiers.*.name': number => `notifier-${String(number)}-without-a-name`,
+  'alerts.notifiers.*.name': nameless('notifier'),
   'alerts.notifiers.*.webhook.url': () => 'https://stand-in.invalid',
-  'schedules.*.name': number => `schedule-${String(number)}-without-a-name`,
+  'schedules.*.name': nameless('schedule'),
   'schedules.*.match': () => ({ label: 'stand-in' }),
   'schedules.*.cron': () => '0 0 1 1 *',
   'alerts.silences.*.match': () => ({ stand_in: '' }),

@@ -12,6 +12,8 @@ import { type FamilyType, formatLe, type Sample, type Source } from './family.ts
 export interface ProcessMetrics {
   readonly requestSeconds: Histogram<'endpoint'>;
   readonly spans: Counter<'about' | 'outcome'>;
+  /** Whether the configuration file was valid when it was last read. */
+  configRead(isValid: boolean): void;
   /** Reads the current values; the source shows what the last call read. */
   refresh(): Promise<void>;
   readonly source: Source;
@@ -61,8 +63,11 @@ export function createProcessMetrics(info: ProcessInfo): ProcessMetrics {
   const registry = new Registry();
   const registers = [registry];
   collectDefaultMetrics({ register: registry });
-  const gauge = (name: string, help: string, labels: Record<string, string>, value: number) =>
-    new Gauge({ name, help, labelNames: Object.keys(labels), registers }).set(labels, value);
+  const gauge = (name: string, help: string, labels: Record<string, string>, value: number) => {
+    const set = new Gauge({ name, help, labelNames: Object.keys(labels), registers });
+    set.set(labels, value);
+    return set;
+  };
   gauge(
     'delivery_watch_build_info',
     'Version of delivery-watch and of Node.js; always 1.',
@@ -70,9 +75,9 @@ export function createProcessMetrics(info: ProcessInfo): ProcessMetrics {
     1,
   );
   gauge('delivery_watch_config_info', 'Digest of the configuration in use; always 1.', { hash: info.configHash }, 1);
-  gauge(
+  const lastReload = gauge(
     'delivery_watch_config_last_reload_successful',
-    '1 if the last load of the configuration succeeded, else 0.',
+    '1 if the configuration file was valid when it was last read, at the start or at a SIGHUP, else 0.',
     {},
     1,
   );
@@ -112,6 +117,7 @@ export function createProcessMetrics(info: ProcessInfo): ProcessMetrics {
   return {
     requestSeconds: { observe: (labels, seconds) => requestSeconds.observe(labels, seconds) },
     spans: { inc: (labels, by = 1) => spans.inc(labels, by) },
+    configRead: isValid => lastReload.set(isValid ? 1 : 0),
     refresh,
     source: {
       families: exposed.map(({ name, help, type, labelNames }) => ({

@@ -38,7 +38,7 @@ export const agentAlerts = (job: string): readonly Alert[] => [
     expr: `${byInstance('max', series(up, { job }))} == 0\nand on (job) ${byJob(series(up, { job }))} == 1`,
     for: '10m',
     keepFiringFor: '0s',
-    summary: 'The agent {{ $labels.instance }} can not be scraped; others can.',
+    summary: 'The agent {{ $labels.instance }} cannot be scraped; others can.',
     description:
       'The target {{ $labels.instance }} has not answered a scrape for 10 minutes. Accounts that only this agent watches are not monitored.',
     dashboard: 'agent',
@@ -65,7 +65,7 @@ export const agentAlerts = (job: string): readonly Alert[] => [
     keepFiringFor: '0s',
     summary: 'No agent watches {{ $labels.account }} any more.',
     description:
-      'For more than 10 minutes no agent has shown any metric of {{ $labels.account }}, which one did within the last two hours. Nothing about it is known, and no alert on it can start. If it was removed on purpose, this alert ends by itself.',
+      'For more than 10 minutes no agent has exposed metrics of {{ $labels.account }}; within the last two hours one did. Nothing about it is known, and no alert on it can start. If it was removed on purpose, this alert ends by itself.',
     dashboard: 'agent',
   },
   {
@@ -76,7 +76,7 @@ export const agentAlerts = (job: string): readonly Alert[] => [
     for: '5m',
     summary: 'The agent {{ $labels.instance }} rejected its changed configuration.',
     description:
-      'The agent {{ $labels.instance }} goes on with its previous configuration: the last reload failed. The log says why; a restart would fail.',
+      'The configuration file of {{ $labels.instance }} is not valid. The agent goes on with the configuration that it started with; a restart would fail. The log says why.',
     dashboard: 'agent',
     isOfAgent: true,
   },
@@ -92,9 +92,9 @@ export const agentAlerts = (job: string): readonly Alert[] => [
     // Before the first data is stale for so long that accounts can't be read.
     for: '2m',
     keepFiringFor: '5m',
-    summary: 'The agent {{ $labels.instance }} can not store what it reads.',
+    summary: 'The agent {{ $labels.instance }} cannot store what it reads.',
     description:
-      'The service answers, but rounds of {{ $labels.instance }} fail because the agent can not write its store. Counters stand still, and auto-cancel cancels nothing.',
+      'The service answers, but rounds of {{ $labels.instance }} fail because the agent cannot write its store. Counters stand still, and auto-cancel cancels nothing.',
     dashboard: 'agent',
     isOfAgent: true,
   },

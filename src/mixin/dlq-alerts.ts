@@ -75,7 +75,7 @@ export const dlqAlerts: readonly Alert[] = [
     for: '2m',
     summary: 'The dead-letter queue of {{ $labels.account }} is growing.',
     description:
-      'The dead-letter queue of {{ $labels.account }} holds {{ $value | printf "%.0f" }} messages more than minutes or hours ago, or than when it was last read before.',
+      'The dead-letter queue of {{ $labels.account }} has grown by {{ $value | printf "%.0f" }} messages within half an hour, an hour or six hours, or since it was last read before that.',
     dashboard: 'dlq',
   },
   {

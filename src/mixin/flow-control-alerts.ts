@@ -59,7 +59,7 @@ export const flowControlAlerts: readonly Alert[] = [
     collector: 'flow_control',
     expr: `${total(parallelismInUse, latest)} / ${highest(limitFamily('global_parallelism'))} > 0.9`,
     for: '15m',
-    summary: 'The plan of {{ $labels.account }} allows hardly more concurrent deliveries.',
+    summary: '{{ $labels.account }} uses nearly all concurrent deliveries of its plan.',
     description:
       'For 15 minutes, deliveries in {{ $labels.account }} with a flow-control key alone have used {{ $value | humanizePercentage }} of the concurrent deliveries that the plan allows. Messages wait.',
     dashboard: 'overview',

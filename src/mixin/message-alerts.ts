@@ -91,7 +91,7 @@ export const messageAlerts: readonly Alert[] = [
     keepFiringFor: '12m',
     summary: '{{ $labels.account }} is burning its error budget fast: messages are late.',
     description:
-      'In the last hour, or six hours, {{ $value | humanizePercentage }} as many messages of {{ $labels.account }} missed their on-time target as finished. At this rate the error budget of its objective is spent within days.',
+      'Messages of {{ $labels.account }} that missed their on-time target in the last hour, or six hours: {{ $value | humanizePercentage }} of those that finished. At this rate the error budget of its objective is spent within days.',
     dashboard: 'overview',
   },
   {
@@ -101,7 +101,7 @@ export const messageAlerts: readonly Alert[] = [
     for: '15m',
     summary: '{{ $labels.account }} is burning its error budget slowly: messages are late.',
     description:
-      'In the last day, or three days, {{ $value | humanizePercentage }} as many messages of {{ $labels.account }} missed their on-time target as finished. At this rate it misses its objective.',
+      'Messages of {{ $labels.account }} that missed their on-time target in the last day, or three days: {{ $value | humanizePercentage }} of those that finished. At this rate it misses its objective.',
     dashboard: 'overview',
   },
   {

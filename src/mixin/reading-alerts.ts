@@ -61,7 +61,7 @@ export const readingAlerts: readonly Alert[] = [
     // Before the first data is withdrawn, with the usual intervals.
     for: '2m',
     keepFiringFor: '5m',
-    summary: '{{ $labels.account }} can not be read.',
+    summary: '{{ $labels.account }} cannot be read.',
     description: `No current data of {{ $labels.account }} from: ${blindCollectors}. Metrics are stale and will be dropped. Firing alerts keep firing; new ones can’t start until data returns.`,
     dashboard: 'agent',
   },
@@ -71,9 +71,9 @@ export const readingAlerts: readonly Alert[] = [
     expr: `${countByJob(blindAccounts)} / ${countByJob(accounts)} > 0.5\nand ${countByJob(blindAccounts)} >= 3`,
     for: '2m',
     keepFiringFor: '5m',
-    summary: 'Most accounts can not be read.',
+    summary: 'Most accounts cannot be read.',
     description:
-      '{{ $value | humanizePercentage }} of the accounts have no current data: the service is unavailable, or the way to it.',
+      '{{ $value | humanizePercentage }} of the accounts have no current data: the service is down, or the network path to it.',
     dashboard: 'agent',
     isOfAgent: true,
   },
@@ -114,7 +114,7 @@ export const readingAlerts: readonly Alert[] = [
     for: '15m',
     summary: 'The requests of {{ $labels.account }} for today are nearly used up.',
     description:
-      'The share of its requests for this UTC day that {{ $labels.account }} has left for reading: {{ $value | humanizePercentage }}. Rounds wait for requests, and data gets older.',
+      '{{ $labels.account }} has {{ $value | humanizePercentage }} of its requests for this UTC day left for reading. Rounds wait for requests, and data gets older.',
     dashboard: 'agent',
   },
   {

@@ -5,7 +5,7 @@ import type { Alert } from './alert.ts';
 
 const { scheduleMissed, scheduleLate, scheduleStarted, scheduleDelivered } = scheduleFamilies;
 
-/** It happened within the hour, or within the day and was not made good since. */
+/** It happened within the hour; or within the day, where what would make it good has not happened for a day. */
 function lately(counter: Family<'schedule'>, madeGood: Family<'schedule'>): string {
   const risen = (window: string) => `${highest(counter, increase(window))} > 0`;
   return `${risen('1h')}\nor (${risen('1d')} unless time() - ${highest(madeGood)} < 86400)`;
@@ -21,7 +21,7 @@ export const scheduleAlerts: readonly Alert[] = [
     expr: lately(scheduleMissed, scheduleStarted),
     summary: 'The schedule {{ $labels.schedule }} of {{ $labels.account }} did not start.',
     description:
-      'Starts of {{ $labels.schedule }} in {{ $labels.account }} that were expected in the last hour, or in the last day and not made up for, and did not happen: {{ $value | printf "%.0f" }}.',
+      'Missed starts of {{ $labels.schedule }} in {{ $labels.account }}: {{ $value | printf "%.0f" }} in the last hour, or in the last day if it has not started for a day.',
     dashboard: 'overview',
   },
   {
@@ -32,7 +32,7 @@ export const scheduleAlerts: readonly Alert[] = [
     expr: lately(scheduleLate, scheduleDelivered),
     summary: 'Messages of the schedule {{ $labels.schedule }} of {{ $labels.account }} were not delivered in time.',
     description:
-      'Starts of {{ $labels.schedule }} in {{ $labels.account }} in the last hour, or in the last day and not made up for, that were not delivered in time: {{ $value | printf "%.0f" }}.',
+      'Late starts of {{ $labels.schedule }} in {{ $labels.account }}: {{ $value | printf "%.0f" }} in the last hour, or in the last day if nothing of it was delivered for a day.',
     dashboard: 'overview',
   },
 ];

@@ -70,7 +70,8 @@ describe('serve', () => {
   it('checks its configuration file at a SIGHUP, says what is wrong with it and where, and goes on', async () => {
     const service = await serve((_request, response) => json(response, []));
     const config = { accounts: [account(service.url)], collect: onlyFlowControl('1s') };
-    const { process: agent, url, configFile: file } = await startAgent(config);
+    const { process: agent, url, configFile: file, value } = await startAgent(config);
+    const isShownValid = () => value('delivery_watch_config_last_reload_successful');
     const before = readFileSync(file, 'utf8');
     agent.kill('SIGHUP');
     await agent.says(/the configuration file is the one in use/);
@@ -88,6 +89,10 @@ describe('serve', () => {
     rmSync(file);
     agent.kill('SIGHUP');
     await agent.says(/can't be read: ENOENT/);
+    expect(await isShownValid()).toBe(0);
+    writeFileSync(file, before);
+    agent.kill('SIGHUP');
+    await eventually(async () => expect(await isShownValid()).toBe(1));
     expect((await fetch(`${url}/metrics`)).status).toBe(200);
     agent.kill('SIGTERM');
     expect(await agent.ended).toBe(0);

@@ -166,24 +166,24 @@ export function createSchedules({ configured, stored, routes, touch }: Schedules
   };
 }
 
-const SEEN = 'of the schedule, from the event log read in the background. Absent until one is seen.';
+const SEEN = 'from the event log read in the background. Absent until one is seen.';
 const RESTARTS =
   'Not counted: starts that were expected while the log was not read whole. Restarts at 0 when the schedule’s match, cron or tz changes. Judged from the event log in the background, events.overlap behind its newest event.';
 
 export const scheduleFamilies = {
   scheduleStarted: gauge(
     'delivery_schedule_last_started_timestamp_seconds',
-    `Creation time of the latest message ${SEEN}`,
+    `Creation time of the latest message of the schedule, ${SEEN}`,
     ['schedule'],
   ),
   scheduleDelivered: gauge(
     'delivery_schedule_last_delivered_timestamp_seconds',
-    `Time of the latest delivery ${SEEN}`,
+    `Time of the latest delivery of the schedule, ${SEEN}`,
     ['schedule'],
   ),
   scheduleFailed: gauge(
     'delivery_schedule_last_failed_timestamp_seconds',
-    `Time at which the latest failed message went to the dead-letter queue, ${SEEN}`,
+    `Time at which the latest failed message of the schedule went to the dead-letter queue, ${SEEN}`,
     ['schedule'],
   ),
   scheduleNext: gauge(
@@ -198,7 +198,7 @@ export const scheduleFamilies = {
   ),
   scheduleLate: counter(
     'delivery_schedule_late_total',
-    `Expected starts of the schedule that were made, but no message of them was delivered within endsWithin of the first one’s creation, each counted once. ${RESTARTS}`,
+    `Starts of the schedule of which no message was delivered within endsWithin of the first one’s creation, each counted once. ${RESTARTS}`,
     ['schedule'],
   ),
 };

@@ -63,7 +63,7 @@ export const agentCases: readonly AlertCase[] = [
     // By minute 100, seven hundredths of the day, nine tenths are used.
     fires: { [REMAINING]: minute => 1000 - 10 * minute },
     at: 82,
-    says: 'The share of its requests for this UTC day that a has left for reading: 8%. Rounds wait for requests, and data gets older.',
+    says: 'a has 8% of its requests for this UTC day left for reading. Rounds wait for requests, and data gets older.',
     below: { 'a quarter of what is left': { [REMAINING]: minute => Math.max(340, 1000 - 10 * minute) } },
     idle: { [REMAINING]: flat(1000) },
     exempt: { 'first hour': 'time of day' },

@@ -42,7 +42,7 @@ export const dlqCases: readonly AlertCase[] = [
     alert: 'DeliveryDlqGrowing',
     fires: { [DLQ]: minute => 100 + 6 * Math.max(0, minute - 30) },
     at: 36,
-    says: 'The dead-letter queue of a holds 36 messages more than minutes or hours ago, or than when it was last read before.',
+    says: 'The dead-letter queue of a has grown by 36 messages within half an hour, an hour or six hours, or since it was last read before that.',
     below: {
       'one more an hour where there are many': { [DLQ]: trickle(1, 5000) },
       'one step that is nothing to its size': { [DLQ]: from(30, 329, 280) },

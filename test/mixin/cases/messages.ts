@@ -72,7 +72,7 @@ export const messageCases: readonly AlertCase[] = [
     alert: 'DeliveryOnTimeBudgetFastBurn',
     fires: late(rising(3), rising(17)),
     at: 6,
-    says: 'In the last hour, or six hours, 17.65% as many messages of a missed their on-time target as finished. At this rate the error budget of its objective is spent within days.',
+    says: 'Messages of a that missed their on-time target in the last hour, or six hours: 17.65% of those that finished. At this rate the error budget of its objective is spent within days.',
     below: {
       '5.9 %': late(rising(59), rising(1000)),
       'too few to say': late(rising(1, 9), flat(0)),
@@ -84,7 +84,7 @@ export const messageCases: readonly AlertCase[] = [
     alert: 'DeliveryOnTimeBudgetSlowBurn',
     fires: late(rising(7), rising(200)),
     at: 20,
-    says: 'In the last day, or three days, 3.5% as many messages of a missed their on-time target as finished. At this rate it misses its objective.',
+    says: 'Messages of a that missed their on-time target in the last day, or three days: 3.5% of those that finished. At this rate it misses its objective.',
     below: {
       '0.9 %': late(rising(9), rising(1000)),
       'too few to say': late(rising(1, 9), flat(0)),
