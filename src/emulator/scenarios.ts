@@ -90,10 +90,12 @@ export const scenarios: Readonly<Record<string, Scenario>> = {
     stuck: elapsedMs => (elapsedMs < -12 * HOUR_MS ? 0 : 0.125),
   },
   'flow-control-pileup': {
-    description: 'for half of every hour deliveries take twice as long, and messages pile up behind flow-control keys',
+    description:
+      'for two of every four hours, the first two included, deliveries take twice as long, and messages pile up behind flow-control keys',
     fires: ['DeliveryFlowControlBacklogGrowing', 'DeliveryOnTimeBudgetFastBurn', 'DeliveryOnTimeBudgetSlowBurn'],
     ...HEALTHY,
-    takesMs: (usual, elapsedMs) => (elapsedMs % HOUR_MS < HOUR_MS / 2 ? 2 * usual : usual),
+    // The bad hours begin with the emulator, an hour after the workload.
+    takesMs: (usual, elapsedMs) => ((elapsedMs + HOUR_MS) % (4 * HOUR_MS) >= 2 * HOUR_MS ? 2 * usual : usual),
   },
   'log-lag': {
     description: 'events are listed 20 s late, and for 5 of every 15 minutes new ones are held back',

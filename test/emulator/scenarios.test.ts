@@ -53,7 +53,7 @@ test('rate-limited: four in ten requests get 429, and shall be sent again in a s
   expect(limited).toBeLessThan(55);
 });
 
-test('flow-control-pileup: far more waits in the bad half of an hour than in the good one, and it drains', () => {
+test('flow-control-pileup: far more waits in two bad hours than in two good ones, and it drains', () => {
   /** How many wait every quarter of an hour, for four hours. */
   const waiting = (options: Parameters<typeof frozen>[0]) => {
     const { clock, state } = frozen(options);
@@ -62,11 +62,11 @@ test('flow-control-pileup: far more waits in the bad half of an hour than in the
       return [...state.waitlists().values()].reduce((sum, size) => sum + size, 0);
     });
   };
-  // A single seed may have its bursts in the good halves.
+  // A single seed may have its bursts in the good hours.
   const sums = [1, 2, 3, 4].flatMap(seed => waiting({ scenario: 'flow-control-pileup', seed }));
-  const total = (rest: number) => sums.filter((_, index) => index % 4 === rest).reduce((sum, each) => sum + each, 0);
-  // Index 1 is the end of a bad half, index 3 that of a good one.
-  expect(total(1)).toBeGreaterThan(2 * total(3));
+  const total = (rest: number) => sums.filter((_, index) => index % 16 === rest).reduce((sum, each) => sum + each, 0);
+  // Index 7 is the end of the bad hours, index 15 that of the good ones.
+  expect(total(7)).toBeGreaterThan(3 * total(15));
   expect(Math.max(...sums)).toBeGreaterThan(2 * Math.max(...waiting({})));
 });
 
