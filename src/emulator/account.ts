@@ -32,7 +32,7 @@ export interface AccountParts extends Omit<WorldOptions, 'dialect'> {
   readonly closing: AbortSignal;
   /** How many accounts the emulator has. */
   readonly accounts: number;
-  /** What differs from the scenario's dialect. */
+  /** What differs from the usual dialect. */
   readonly dialect: Partial<Dialect>;
   /** Faults from the start. */
   readonly faults: readonly FaultSeed[];
@@ -72,7 +72,7 @@ export function createAccount(parts: AccountParts): EmulatedAccount & { readonly
 function build(parts: AccountParts, start: number) {
   const { credentials, clock, realClock, seed, accounts } = parts;
   const scenario = scenarioNamed(parts.scenario);
-  const state = new EmulatorState({ ...parts, dialect: dialectWith({ ...scenario.dialect, ...parts.dialect }) });
+  const state = new EmulatorState({ ...parts, dialect: dialectWith(parts.dialect) });
   const faults = createFaults(seed, () => scenario.fault?.(clock.now() - start));
   faults.replace(parts.faults);
   const endpoints = createEndpoints(credentials);

@@ -1,4 +1,3 @@
-import type { Dialect } from './dialect.ts';
 import type { FaultSeed } from './faults.ts';
 
 /**
@@ -8,7 +7,10 @@ import type { FaultSeed } from './faults.ts';
 export interface Scenario {
   /** One line of help. */
   readonly description: string;
-  /** The shipped alerts that fire on it within hours, besides those that only tell what is new (severity `info`). */
+  /**
+   * The shipped alerts that fire on it within hours (where callbacks get stuck: days) when the agent knows its schedules,
+   * besides those that only tell what is new (severity `info`).
+   */
   readonly fires: readonly string[];
   /** Share (0 to 1) of messages to a destination that fail for good, from its usual share; default the usual share. */
   doomed?(usual: number, elapsedMs: number): number;
@@ -28,8 +30,6 @@ export interface Scenario {
   listedUntil?(now: number): number;
   /** The fault of every request now; `now` counts from the emulator's start. */
   fault?(now: number): FaultSeed | undefined;
-  /** How the service speaks in this scenario unless the options say otherwise. */
-  readonly dialect?: Partial<Dialect>;
 }
 
 const MINUTE_MS = 60_000;
@@ -81,17 +81,21 @@ export const scenarios: Readonly<Record<string, Scenario>> = {
     unattended: true,
   },
   'stuck-callback': {
-    description: 'more workflow runs fail, and one failure callback in eight gets stuck and never ends',
-    fires: ['DeliveryDlqAgeHigh', 'DeliveryDlqGrowing'],
+    description:
+      'more workflow runs fail, and one failure callback in eight gets stuck for days, and its dead letter with it',
+    // After a day, and after two.
+    fires: ['DeliveryDlqAgeHigh', 'DeliveryFailureCallbackStuck'],
     ...HEALTHY,
     runFailsEveryMs: 4 * MINUTE_MS,
     stuck: elapsedMs => (elapsedMs < -12 * HOUR_MS ? 0 : 0.125),
   },
   'flow-control-pileup': {
-    description: 'for half of every hour deliveries take twice as long, and messages pile up behind flow-control keys',
+    description:
+      'for two of every four hours, the first two included, deliveries take twice as long, and messages pile up behind flow-control keys',
     fires: ['DeliveryFlowControlBacklogGrowing', 'DeliveryOnTimeBudgetFastBurn', 'DeliveryOnTimeBudgetSlowBurn'],
     ...HEALTHY,
-    takesMs: (usual, elapsedMs) => (elapsedMs % HOUR_MS < HOUR_MS / 2 ? 2 * usual : usual),
+    // The bad hours begin with the emulator, an hour after the workload.
+    takesMs: (usual, elapsedMs) => ((elapsedMs + HOUR_MS) % (4 * HOUR_MS) >= 2 * HOUR_MS ? 2 * usual : usual),
   },
   'log-lag': {
     description: 'events are listed 20 s late, and for 5 of every 15 minutes new ones are held back',
@@ -100,15 +104,15 @@ export const scenarios: Readonly<Record<string, Scenario>> = {
     listedUntil: now => now - Math.max(0, (now % (15 * MINUTE_MS)) - 10 * MINUTE_MS) - 20_000,
   },
   'rate-limited': {
-    description: 'the account may send two requests a second; further ones get 429',
-    fires: [],
+    description: 'other clients of the account use up the requests that it may send: four in ten get 429',
+    fires: ['DeliveryRateLimited'],
     ...HEALTHY,
-    dialect: { requestsPerSecond: 2 },
+    fault: () => ({ kind: 'status', status: 429, retryAfter: 1, share: 0.4 }),
   },
   'schedule-missed': {
     description:
-      'a schedule of every minute (scd_7minutely) does not fire in 5 of every 20 minutes, and in 5 others all its deliveries fail',
-    fires: [],
+      'a schedule of every minute (scd_7minutely) does not fire in 5 of every 20 minutes, in 5 others all its deliveries fail, and no operator clears the dead letters',
+    fires: ['DeliveryDlqAgeHigh', 'DeliveryScheduleLate', 'DeliveryScheduleMissed'],
     ...HEALTHY,
     // An operator would publish its dead letters again.
     unattended: true,

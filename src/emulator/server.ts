@@ -41,7 +41,7 @@ export interface EmulatorOptions {
   readonly dlqEntries?: number;
   /** How many events of each account are kept, the latest; default its share of a million, at least 5,000. None is kept for more than six hours. */
   readonly mostEvents?: number;
-  /** What differs from the scenario's dialect. */
+  /** What differs from the usual dialect. */
   readonly dialect?: Partial<Dialect>;
   /** Faults of every account from the start. */
   readonly faults?: readonly FaultSeed[];

@@ -86,7 +86,8 @@ export function createWorkload(parts: WorkloadParts): Workload {
   }
 
   function planVisit(): void {
-    agenda.at(agenda.now + random.exponential(VISIT_EVERY_MS), visit);
+    // An hour without a visit, which chance brings every other day, would double what waits.
+    agenda.at(agenda.now + (scenario.isTidy ? VISIT_EVERY_MS : random.exponential(VISIT_EVERY_MS)), visit);
   }
 
   function begin(): void {

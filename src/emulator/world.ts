@@ -21,7 +21,7 @@ export interface WorldOptions {
   readonly workload?: boolean;
   /** How many events are kept, the latest; a million when left out. */
   readonly mostEvents?: number | undefined;
-  /** Default: what the scenario says, then the usual one. */
+  /** Default: the usual one. */
   readonly dialect?: Dialect;
 }
 
@@ -41,11 +41,11 @@ export type World = ReturnType<typeof createWorld>;
 
 /** What happens: the lists, the workload that changes them, and their retention. It moves on only when asked. */
 export function createWorld(options: WorldOptions) {
-  const { clock, seed, scenario: name, history, dlqEntries, mostEvents = MOST_EVENTS, dialect: given } = options;
+  const { clock, seed, scenario: name, history, dlqEntries, mostEvents = MOST_EVENTS } = options;
   const now = clock.now();
   const start = now - Math.min(Math.max(0, history), LOG_RETENTION_MS);
   const scenario = scenarioNamed(name);
-  const dialect = given ?? dialectWith(scenario.dialect ?? {});
+  const { dialect = dialectWith({}) } = options;
   const dlq = new Timeline<DlqEntry>();
   const log = new EventLog();
   const latest = (time: number) => {

@@ -36,9 +36,9 @@ export const dlqRecords = ({ dlqMaxAge }: Objectives): readonly RecordingRule[] 
 /** As it was so long ago, or, where it could not be read then, when it was read last, up to a day before. */
 const lastKnown = (record: string, ago: string) => `last_over_time(${record}[1d] offset ${ago})`;
 
-/** By how much a size exceeds one of before, if by a share of that: at least by `fewest`, and never more than `many`. */
+/** By how much a size exceeds one of before, if by more than a share of that, which counts as `fewest` to `many`. */
 const grown = (now: string, before: string, share: number, fewest: number, many: number) =>
-  `${now} - ${before} >= clamp(${share} * ${before}, ${fewest}, ${many})`;
+  `${now} - ${before} > clamp(${share} * ${before}, ${fewest}, ${many})`;
 
 /** Entries that left within a week for a reason. After a reset of the counter: since then. */
 function leftInWeek(reason: LeftReason): string {
@@ -66,11 +66,13 @@ export const dlqAlerts: readonly Alert[] = [
     name: 'DeliveryDlqGrowing',
     severity: 'warning',
     collector: 'dlq',
-    // At once, by the hour, and for as long as it goes on over six hours. Less than that comes and goes in a healthy queue.
+    // At once, by the hour, and for as long as it goes on over six hours. Less than that comes and goes in a healthy queue:
+    // one of a few dozen doubles within a day, and is worked down again.
     expr: [
-      grown(size, `max_over_time(${size}[20m] offset 10m)`, 0.2, 10, 50),
-      `or ${grown(settledSize, lastKnown(settledSize, '1h'), 0.4, 5, 100)}`,
-      `or (${grown(settledSize, lastKnown(settledSize, '6h'), 0.75, 10, 200)} and ${settledSize} > ${lastKnown(settledSize, '1h')})`,
+      grown(size, `max_over_time(${size}[20m] offset 10m)`, 0.2, 20, 50),
+      `or ${grown(settledSize, lastKnown(settledSize, '1h'), 1, 4, 100)}`,
+      `or ${grown(settledSize, lastKnown(settledSize, '1h'), 0.35, 25, 100)}`,
+      `or (${grown(settledSize, lastKnown(settledSize, '6h'), 1, 10, 200)} and ${settledSize} > ${lastKnown(settledSize, '1h')})`,
     ].join('\n'),
     for: '2m',
     summary: 'The dead-letter queue of {{ $labels.account }} is growing.',

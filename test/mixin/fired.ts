@@ -12,8 +12,13 @@ const firedUntil = (minute: number, names: readonly string[]): Query => ({
   expected: names.map(name => ({ labels: `{alertname="${name}"}`, value: 1 })),
 });
 
+interface Watched extends Omit<CourseOptions, 'keep'> {
+  /** Minutes between the scrapes that are judged, and between evaluations; default 1. */
+  readonly step?: number;
+}
+
 /** What is wrong with the expectation that in a scenario of the emulator exactly these alerts fire; nothing when all is well. */
-export async function wronglyFired(names: readonly string[], options: Omit<CourseOptions, 'keep'>): Promise<string> {
+export async function wronglyFired(names: readonly string[], { step, ...options }: Watched): Promise<string> {
   const needed = namesInRules(everyAlert);
   const course = await runCourse({ ...options, keep: name => needed.has(name) });
   const { minutes } = options;
@@ -25,6 +30,7 @@ export async function wronglyFired(names: readonly string[], options: Omit<Cours
       name: options.scenario,
       input: replica({ up: () => 1, ...input }),
       minutes,
+      step,
       queries: [firedUntil(minutes, names)],
     },
   ]);

@@ -63,6 +63,18 @@ const tests: readonly RuleTest[] = [
     queries: [fires(GROWING, 3 * HOUR), fires(GROWING, 8 * HOUR), fires(GROWING, 12 * HOUR)],
   },
   {
+    name: '300 an hour where there are 642: within the hour',
+    input: growing(642, 5, 1),
+    minutes: 4 * HOUR,
+    queries: [fires(GROWING, 3 * HOUR), fires(GROWING, 4 * HOUR)],
+  },
+  {
+    name: 'twenty that become forty over six hours of each day, and are worked down again',
+    input: size(minute => 20 + Math.round(20 * Math.max(0, 1 - Math.abs((minute % (24 * HOUR)) / (6 * HOUR) - 2)))),
+    minutes: 40 * HOUR,
+    queries: [neverFired(GROWING, 40 * HOUR)],
+  },
+  {
     name: 'one more an hour where there are 5,000',
     input: growing(5000, 1, HOUR),
     minutes: LONG,
