@@ -98,8 +98,9 @@ export const scenarios: Readonly<Record<string, Scenario>> = {
     takesMs: (usual, elapsedMs) => ((elapsedMs + HOUR_MS) % (4 * HOUR_MS) >= 2 * HOUR_MS ? 2 * usual : usual),
   },
   'log-lag': {
-    description: 'events are listed 20 s late, and for 5 of every 15 minutes new ones are held back',
-    fires: [],
+    description:
+      'events are listed 20 s late, and for 5 of every 15 minutes new ones are held back, so that messages seem overdue',
+    fires: ['DeliveryOnTimeBudgetFastBurn', 'DeliveryOnTimeBudgetSlowBurn'],
     ...HEALTHY,
     listedUntil: now => now - Math.max(0, (now % (15 * MINUTE_MS)) - 10 * MINUTE_MS) - 20_000,
   },
