@@ -61,18 +61,20 @@ const isIn = (selection: Selection, { status }: Entry) => selection === 'all' ||
 export function walksOf({ record, process }: NumberWorld, selection: Selection): Round[] {
   // Of two rounds at a time, the one that ends first shows what the other has read to its end, too.
   const reading = record.underWay.filter(({ parts }) => parts.get(selection)?.hasEnd);
-  const complete = [...record.ended, ...reading].filter(
-    ({ process: of, collector, parts, ...round }) =>
-      of === process &&
-      collector === 'dlq' &&
+  const own = [...record.ended, ...reading].filter(
+    ({ process: of, collector }) => of === process && collector === 'dlq',
+  );
+  const complete = own.filter(
+    ({ parts, ...round }) =>
       // Where a commit fails, what was read stays known, and the next round shows it.
       (round.isObserved || round.reason === 'store' || round.endedAt === undefined) &&
       parts.get(selection)?.isWhole &&
       isReadable(parts.get(selection) as never) &&
       (round.round === 'new' || [...parts].every(([name, part]) => name === 'workflows' || isReadable(part))),
   );
+  // A walk that fails takes over what a read for new entries has found, too, and then the numbers stay as they were.
   const overlaps = (one: Round) =>
-    complete.some(
+    own.some(
       other =>
         other !== one &&
         other.begunAt < (one.endedAt ?? Number.POSITIVE_INFINITY) &&
