@@ -1,5 +1,6 @@
 import { ConfigError, type LoadedConfig, loadConfig } from '../config/load.ts';
 import type { Config } from '../config/schema.ts';
+import { readWebConfig } from '../config/web-config.ts';
 import { parseListen } from '../http/options.ts';
 import { type ServerSettings, startHttpServer } from '../http/server.ts';
 import { createClosing } from '../kit/closing.ts';
@@ -32,10 +33,12 @@ export async function startAgent(loaded: LoadedConfig, deps: PartsDeps): Promise
   closing.add('runtime', runtime.close);
   const settings = { ...serverSettings(loaded.config), ...deps.bounds };
   // The port first: an agent that can't be scraped shall not call the service either.
-  const server = await startHttpServer(settings, served, log).catch(async (error: unknown) => {
-    await closing.close();
-    throw error;
-  });
+  const server = await startHttpServer(settings, served, log, file => readWebConfig(file).config).catch(
+    async (error: unknown) => {
+      await closing.close();
+      throw error;
+    },
+  );
   closing.add('port', server.close);
   closing.add('loops', runtime.stop);
   runtime.start();
