@@ -23,31 +23,29 @@ describe('users', () => {
     expect((await ask('/metrics')).headers['www-authenticate']).toBe('Basic realm="delivery-watch", charset="UTF-8"');
   });
 
-  it.each([
-    ['alice:wrong'],
-    ['alice:'],
-    ['alice'],
-    [':'],
-    [`mallory:${PASSWORD}`],
-    [`Alice:${PASSWORD}`],
-    [`alice:${PASSWORD} `],
-    [`alice:${'a'.repeat(8000)}`],
-    [`alice:\0${PASSWORD}`],
-    ['__proto__:x'],
-    [`constructor:${PASSWORD}`],
-  ])('are not %j', async auth => {
+  it('are no others than those of the file, with the very password', async () => {
     const { status, said } = await serve(USERS);
-    expect(await status('/metrics', { auth })).toBe(401);
+    for (const auth of [
+      'alice:wrong',
+      'alice:',
+      'alice',
+      ':',
+      `mallory:${PASSWORD}`,
+      `Alice:${PASSWORD}`,
+      `alice:${PASSWORD} `,
+      `alice:${'a'.repeat(8000)}`,
+      `alice:\0${PASSWORD}`,
+      '__proto__:x',
+      `constructor:${PASSWORD}`,
+    ]) {
+      expect([auth, await status('/metrics', { auth })]).toEqual([auth, 401]);
+    }
+    const right = btoa(ALICE.auth);
+    for (const authorization of ['', 'Basic', 'Basic !', `Bearer ${right}`, `Basic ${right}, Basic x`, 'Basic =']) {
+      expect([authorization, await status('/metrics', { headers: { authorization } })]).toEqual([authorization, 401]);
+    }
     expect(said()).not.toContain('canary');
   });
-
-  it.each(['', 'Basic', 'Basic !', `Bearer ${btoa(ALICE.auth)}`, `Basic ${btoa(ALICE.auth)}, Basic x`, 'Basic ='])(
-    'are not %j in the header',
-    async authorization => {
-      const { status } = await serve(USERS);
-      expect(await status('/metrics', { headers: { authorization } })).toBe(401);
-    },
-  );
 
   it('may have any name and password that HTTP can carry', async () => {
     const password = 'pä:ss wörd ☃';
