@@ -1,4 +1,4 @@
-import { context, diag, propagation, trace } from '@opentelemetry/api';
+import { diag } from '@opentelemetry/api';
 import {
   defaultResource,
   envDetector,
@@ -19,6 +19,7 @@ import type { Counter } from '../kit/counter.ts';
 import type { Log } from '../kit/log.ts';
 import { createOtlpExporter, watchExporter } from './exporting.ts';
 import type { TracingOptions } from './options.ts';
+import { disableTracing } from './tracing.ts';
 
 /** Loading this file costs some 0.3 s and 60 MB: it is imported only where tracing is on. */
 
@@ -94,9 +95,7 @@ export async function startSdk(deps: TracingDeps): Promise<() => Promise<void>> 
     instrumentations: [],
   });
   // The API keeps the first SDK registered.
-  trace.disable();
-  context.disable();
-  propagation.disable();
+  disableTracing();
   sdk.start();
   // Its messages quote addresses and answers; what matters is counted and logged by the exporter's watch.
   diag.disable();
