@@ -38,7 +38,7 @@ export interface Outbox {
   readonly senders: readonly ((signal: AbortSignal) => Promise<void>)[];
 }
 
-export interface OutboxDeps extends Omit<QueueDeps, 'receiver' | 'onSent'> {
+export interface OutboxDeps extends Omit<QueueDeps, 'notifier' | 'receiver' | 'onSent'> {
   /** Those to begin with. */
   readonly receivers: readonly Receiver[];
   /** All that fires and is sent: what is told of a group says the whole of it. */
@@ -112,7 +112,7 @@ export function createOutbox(deps: OutboxDeps): Outbox {
     const line: Line = {
       receiver,
       groups: groupsOf(receiver),
-      queue: createReceiverQueue({ ...deps, receiver: () => line.receiver, onSent }),
+      queue: createReceiverQueue({ ...deps, notifier: receiver.notifier, receiver: () => line.receiver, onSent }),
       send: signal => sendOf(line, signal),
     };
     return line;

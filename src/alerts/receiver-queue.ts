@@ -44,6 +44,7 @@ interface Item extends Omit<Request, 'takes' | 'row'> {
 }
 
 export interface QueueDeps {
+  readonly notifier: string;
   /** Asked for at each request: it may be another then. */
   readonly receiver: () => Receiver;
   readonly store: Store;
@@ -84,8 +85,7 @@ function takeOut(queue: Item[], item: Item): void {
 }
 
 export function createReceiverQueue(deps: QueueDeps): ReceiverQueue {
-  const { receiver, store, notifications, clock, random, log, onSent } = deps;
-  const { notifier } = receiver();
+  const { notifier, receiver, store, notifications, clock, random, log, onSent } = deps;
   const queue: Item[] = [];
   /** How many wait to be sent, by order. */
   const underWay = new Map<string, number>();

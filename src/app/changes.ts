@@ -19,7 +19,11 @@ function keyChanges(path: string, before: unknown, after: unknown): string[] {
 }
 
 /** What became of the items of a list, by name: `alerts.rules: A changed, B added, C removed`. */
-export function listChanges(path: string, before: ReadonlyMap<string, unknown>, after: ReadonlyMap<string, unknown>): string[] {
+export function listChanges(
+  path: string,
+  before: ReadonlyMap<string, unknown>,
+  after: ReadonlyMap<string, unknown>,
+): string[] {
   const words = [...new Set([...before.keys(), ...after.keys()])].flatMap(name => {
     if (!after.has(name)) return [`${name} removed`];
     if (!before.has(name)) return [`${name} added`];
@@ -35,7 +39,8 @@ export const byName = (items: Named): Map<string, string> => new Map(items.map(i
 
 /** What differs between two configurations, but for accounts; one line each, in the order of their sections. Names only, and no secret. */
 export function changesBetween(before: Config, after: Config): string[] {
-  const named = (path: string, of: (config: Config) => Named) => listChanges(path, byName(of(before)), byName(of(after)));
+  const named = (path: string, of: (config: Config) => Named) =>
+    listChanges(path, byName(of(before)), byName(of(after)));
   const section = (path: string, of: (config: Config) => unknown) => keyChanges(path, of(before), of(after));
   return [
     ...section('server', ({ server }) => server),

@@ -18,7 +18,15 @@ import { createSettling } from './settle.ts';
 import { skipReason, staleReason } from './stages.ts';
 
 /** The door of this room: auto-cancel of one account, and the commands that operators give it. */
-export { type Answer, ask, type Command, createCommandHandler, type StopResult } from './commands.ts';
+export {
+  type Answer,
+  ask,
+  type Command,
+  type CommandAccount,
+  type CommandHandler,
+  createCommandHandler,
+  type StopResult,
+} from './commands.ts';
 export type { Explanation } from './explain.ts';
 export { readJournal } from './journal.ts';
 export { modeOf } from './judge.ts';

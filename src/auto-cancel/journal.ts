@@ -60,11 +60,7 @@ export async function readJournal(store: Pick<Store, 'scan'>, account: string): 
 }
 
 /** Rejects with StoreError, and with an Error where a line is damaged. */
-export async function openJournal(
-  store: Store,
-  account: string,
-  notices: NoticesOf = () => [],
-): Promise<Journal> {
+export async function openJournal(store: Store, account: string, notices: NoticesOf = () => []): Promise<Journal> {
   let noticesOf = notices;
   const state = emptyJournal();
   const lines = await scanLines(store, account);

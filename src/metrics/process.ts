@@ -76,7 +76,12 @@ export function createProcessMetrics(info: ProcessInfo): ProcessMetrics {
     { version: info.version, node_version: process.version },
     1,
   );
-  const configInfo = gauge('delivery_watch_config_info', 'Digest of the configuration in use; always 1.', { hash: info.configHash }, 1);
+  const configInfo = gauge(
+    'delivery_watch_config_info',
+    'Digest of the configuration in use; always 1.',
+    { hash: info.configHash },
+    1,
+  );
   const lastReload = gauge(
     'delivery_watch_config_last_reload_successful',
     '1 if the last attempt to load the configuration, at the start or by a reload, succeeded, else 0: then the agent goes on with the configuration before.',
