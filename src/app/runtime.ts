@@ -87,6 +87,7 @@ function createServed({
     explain: (id, account) => autoCancel?.explain(id, account) ?? [],
     journal: since => autoCancel?.journal(since) ?? Promise.resolve([]),
     alerts: alerting.alerts,
+    reload: () => Promise.reject(new Error('a restart applies another configuration')),
     clock,
   };
 }

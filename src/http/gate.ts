@@ -32,7 +32,7 @@ export function guardConnections(server: Server, bounds: Bounds, logBound: LogBo
   server.on('drop', () => {
     logBound(
       'connections',
-      { limit: bounds.maxConnections },
+      { limit: server.maxConnections },
       'server.maxConnections is reached: new connections are refused, idle ones are closed',
     );
     server.closeIdleConnections();
@@ -66,22 +66,22 @@ function cutReading(socket: Socket & { parser?: { onIncoming?: unknown } | null 
 export interface GateOptions {
   readonly bounds: Bounds;
   readonly answers: Answers;
-  /** As `hostOf` gives them; none: any. */
-  readonly allowedHosts: readonly string[];
+  /** The hosts in use now, as `hostOf` gives them; none: any. */
+  readonly hosts: () => ReadonlySet<string>;
 }
 
 /** What every request passes on its way to the routes, whichever it is for. */
 export function createGate(
-  { bounds, answers, allowedHosts }: GateOptions,
+  { bounds, answers, hosts }: GateOptions,
   logBound: LogBound,
   routes: RequestListener,
 ): RequestListener {
-  const hosts = new Set(allowedHosts);
   /** Requests of each connection that have no answer yet. */
   const unanswered = new WeakMap<Socket, number>();
 
   function isAllowed({ headersDistinct: { host = [] } }: IncomingMessage): boolean {
-    return hosts.size === 0 || (host.length === 1 && hosts.has(hostOf(host[0]) ?? ''));
+    const allowed = hosts();
+    return allowed.size === 0 || (host.length === 1 && allowed.has(hostOf(host[0]) ?? ''));
   }
 
   function setDeadline(request: IncomingMessage, response: ServerResponse): void {

@@ -39,12 +39,23 @@ export const serverOptions = z.strictObject({
   listen: ListenAddress.default('0.0.0.0:10922').describe(
     '`host:port` that all routes listen on; an IPv6 host in brackets.',
   ),
+  probesListen: ListenAddress.nullable()
+    .default(null)
+    .describe(
+      '`host:port` of a second port that has `/-/healthy` and `/-/ready` alone, without TLS, authentication and check of the Host header: for probes that hold no credentials, such as the kubelet’s.',
+    ),
   externalUrl: z
     .url({ protocol: /^https?$/, error: 'must be an http or https address' })
     .nullable()
     .default(null)
     .describe(
       'External URL of this agent, for links and service discovery (`/api/v1/sd`). Default: the Host header of the request.',
+    ),
+  lifecycle: z
+    .boolean()
+    .default(false)
+    .describe(
+      'Whether POST routes are served: `/-/reload`, and `/api/v1/auto-cancel/{approve,pause,resume}` where `webConfigFile` asks for a user or a client certificate. Else they get 403.',
     ),
   maxConnections: z
     .int()
@@ -59,6 +70,14 @@ export const serverOptions = z.strictObject({
     .default([])
     .describe(
       'Host names and addresses, without port, that a request may have in its Host header, such as `[dw.example.com]`; any other Host gets 421. Protects against DNS rebinding. Kubernetes probes send the address of the pod: set `httpHeaders` there. The health check of the Docker image sends `127.0.0.1`. Default: any.',
+    ),
+  webConfigFile: z
+    .string()
+    .min(1)
+    .nullable()
+    .default(null)
+    .describe(
+      'File with TLS certificate, client certificates and users of the port, in the format of Prometheus’ web configuration (`--web.config.file`): see docs/access.md. It is read again when it changes. Default: no TLS, no authentication.',
     ),
 });
 

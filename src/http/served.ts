@@ -16,7 +16,19 @@ export interface Served {
   journal(since: number): Promise<readonly unknown[]>;
   /** Alerts of the agent itself that are pending, firing, or were resolved lately. */
   alerts(): readonly ShownAlert[];
+  /** Reads the configuration again and goes over to it, or says why it can't be used and stays with the one in use. */
+  reload(): Promise<ReloadAnswer>;
   readonly clock: Clock;
+}
+
+/** What a reload has changed, by the words of the configuration; or why the configuration can't be used, with places in it. */
+export type ReloadAnswer = { readonly changed: readonly string[] } | { readonly faults: readonly ReloadFault[] };
+
+export interface ReloadFault {
+  readonly file: string;
+  readonly line?: number;
+  readonly column?: number;
+  readonly message: string;
 }
 
 /** An alert, as JSON. */

@@ -1,22 +1,31 @@
-import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import express, { type NextFunction, type Request, type Response } from 'express';
-import type { Clock } from '../kit/clock.ts';
 import type { Log } from '../kit/log.ts';
 import { type Answers, createAnswers } from './answers.ts';
 import { BOUNDS, type Bounds, createBoundLog } from './bounds.ts';
-import { createGate, guardConnections, logCut } from './gate.ts';
+import { createGate, logCut } from './gate.ts';
+import { type Address, type Listener, openListener } from './listener.ts';
 import { autoCancelRoutes } from './routes/auto-cancel.ts';
 import { metricsRoutes } from './routes/metrics.ts';
 import { pageRoutes } from './routes/page.ts';
-import { statusRoutes } from './routes/status.ts';
+import { answerProbe, statusRoutes } from './routes/status.ts';
 import type { Served } from './served.ts';
 
-export type { Served, ShownAlert } from './served.ts';
+export type { ReloadAnswer, Served, ShownAlert } from './served.ts';
+
+export interface ServerSettings extends Partial<Bounds>, Address {
+  readonly allowedHosts?: readonly string[];
+  /** A second port that has the probes alone, without the gate. */
+  readonly probes?: Address | null;
+}
 
 export interface HttpServer {
   /** `http://host:port` of the open port. */
   readonly url: string;
+  /**
+   * Goes over to other settings; of the bounds, `maxConnections` alone. Where an address changes, the new port is open before the
+   * old one closes, unless both are the same port number. Rejects, with nothing changed, when that can't be had.
+   */
+  apply(settings: ServerSettings): Promise<void>;
   /** Stops accepting, lets answers under way end for a moment, then cuts the rest. */
   close(): Promise<void>;
 }
@@ -36,56 +45,79 @@ function createApp(served: Served, answers: Answers, log: Log): express.Express 
   return app;
 }
 
-/** Milliseconds that answers under way get to end when the server closes. */
-const GRACE = 1000;
-
-export interface ServerSettings extends Partial<Bounds> {
-  readonly host: string;
-  readonly port: number;
-  readonly allowedHosts?: readonly string[];
+interface Ports {
+  readonly main: Listener;
+  readonly probes: Listener | undefined;
 }
 
-/** How often connections are looked at that take too long to say what they want, milliseconds. */
-const CHECK_EVERY = 1000;
+/** Opens what `next` asks for beyond `before`. Rejects with nothing left open, and what was open before as it was. */
+async function openPorts(
+  next: ServerSettings,
+  before: { readonly settings: ServerSettings; readonly ports: Ports } | undefined,
+  open: (what: keyof Ports, address: Address) => Promise<Listener>,
+): Promise<Ports> {
+  async function port(what: keyof Ports, address: Address, was: Address | null | undefined): Promise<Listener> {
+    const old = before?.ports[what];
+    if (!old || !was) return open(what, address);
+    if (address.host === was.host && address.port === was.port) return old;
+    if (address.port !== old.port) return open(what, address);
+    // Two addresses may stand for the same port of an interface.
+    old.pause();
+    return open(what, address).catch(async error => {
+      await old.resume();
+      throw error;
+    });
+  }
+  const main = await port('main', next, before?.settings);
+  try {
+    return { main, probes: next.probes ? await port('probes', next.probes, before?.settings.probes) : undefined };
+  } catch (error) {
+    if (main !== before?.ports.main) await main.close();
+    throw error;
+  }
+}
 
-/** Throws when the address can't be had, naming it. */
-export async function startHttpServer(
-  { host, port, allowedHosts = [], ...changed }: ServerSettings,
-  served: Served,
-  log: Log,
-): Promise<HttpServer> {
-  const bounds = { ...BOUNDS, ...changed };
+/** Rejects when an address can't be had, naming it. */
+export async function startHttpServer(initial: ServerSettings, served: Served, log: Log): Promise<HttpServer> {
+  const bounds = { ...BOUNDS, ...initial };
   const logBound = createBoundLog(log, served.clock);
   const answers = createAnswers(bounds.unreadBytes, request => logCut(logBound, request));
-  const server = createServer(
-    {
-      headersTimeout: bounds.headersWithin,
-      requestTimeout: bounds.requestWithin,
-      connectionsCheckingInterval: CHECK_EVERY,
-    },
-    createGate({ bounds, answers, allowedHosts }, logBound, createApp(served, answers, log)),
-  );
-  guardConnections(server, bounds, logBound);
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', cause => reject(new Error(`can't listen on ${host}:${port}: ${cause.message}`, { cause })));
-    server.listen(port, host, resolve);
-  });
-  server
-    .removeAllListeners('error')
-    .on('error', error => log.error({ error: error.message }, 'the HTTP server reports an error'));
-  const { port: open, address, family } = server.address() as AddressInfo;
-  const name = address === '0.0.0.0' || address === '::' ? 'localhost' : family === 'IPv6' ? `[${address}]` : address;
-  return { url: `http://${name}:${open}`, close: () => closeServer(server, served.clock) };
-}
+  let settings = initial;
+  let hosts = new Set(initial.allowedHosts);
+  const listeners = {
+    main: createGate({ bounds, answers, hosts: () => hosts }, logBound, createApp(served, answers, log)),
+    probes: answerProbe,
+  };
+  const deps = { bounds, logBound, log, clock: served.clock };
+  const open = (what: keyof Ports, address: Address) => openListener(address, deps, listeners[what]);
+  let ports = await openPorts(initial, undefined, open);
+  /** Ports that were closed by `apply` and still have answers under way. */
+  const closing = new Set<Promise<void>>();
+  function retire(listener: Listener): void {
+    const closed = listener.close().finally(() => closing.delete(closed));
+    closing.add(closed);
+  }
 
-async function closeServer(server: Server, clock: Clock): Promise<void> {
-  const closed = new Promise<void>(resolve => server.close(() => resolve()));
-  server.closeIdleConnections();
-  const done = new AbortController();
-  clock.sleep(GRACE, done.signal).then(
-    () => server.closeAllConnections(),
-    () => undefined,
-  );
-  await closed;
-  done.abort();
+  return {
+    get url() {
+      return ports.main.url;
+    },
+    async apply(next) {
+      const before = ports;
+      ports = await openPorts(next, { settings, ports }, open);
+      settings = next;
+      hosts = new Set(next.allowedHosts);
+      ports.main.setMaxConnections(next.maxConnections ?? BOUNDS.maxConnections);
+      // The request that asked for this may have come by one of them: its answer is not waited for here.
+      for (const [what, old] of [
+        ['main', before.main],
+        ['probes', before.probes],
+      ] as const) {
+        if (old && old !== ports[what]) retire(old);
+      }
+    },
+    async close() {
+      await Promise.all([ports.main.close(), ports.probes?.close(), ...closing]);
+    },
+  };
 }
