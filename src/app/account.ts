@@ -38,13 +38,13 @@ export interface Account
   dlqFacts(): DlqFacts | undefined;
   /** What is known of its plan's limits. */
   limits(): AccountLimits;
-  /** Runs its rounds again and again. Resolves when each was run once. */
+  /** Runs its rounds again and again. Resolves when each was run once. To be called once. */
   start(): Promise<void>;
   /** Puts what was spent of the day's budget, and how fresh the data is, into the store. Rejects with StoreError. */
   save(): Promise<void>;
   /** Ends its rounds, aborting what is under way. None begins afterwards, but by `resume`. */
   stop(): Promise<void>;
-  /** Runs its rounds again after `stop`. */
+  /** After `stop`: goes on as if that had not been. */
   resume(): void;
   /** Stops, and saves. Nothing is asked afterwards. Rejects with StoreError. */
   close(): Promise<void>;
@@ -80,13 +80,14 @@ export async function openAccount(settings: AccountSettings, deps: AccountDeps, 
     ),
   );
   let loops = createLoops(deps);
+  let isStarted = false;
   const status = () => accountStatus(name, states);
   const before = last?.shownStatus();
   const shownStatus = () => continued(status(), before);
   const facts = collectors.all.map(({ source }) => source);
   const parts = { settings, client, status: shownStatus, plan: collectors.plan };
   let own = { accountInfo: deps.accountInfo, source: createAccountSource({ ...parts, ...deps }) };
-  async function start(): Promise<void> {
+  async function run(): Promise<void> {
     await Promise.all(
       rounds.map(({ every, run }) => {
         const first = Promise.withResolvers<void>();
@@ -120,12 +121,16 @@ export async function openAccount(settings: AccountSettings, deps: AccountDeps, 
     isTokenKnown: client.isTokenKnown,
     isTokenRejected: client.isTokenRejected,
     spent: client.spent,
-    start,
+    async start() {
+      if (isStarted) return;
+      isStarted = true;
+      await run();
+    },
     save: upkeep.save,
     stop: () => loops.close(),
     resume() {
       loops = createLoops(deps);
-      void start();
+      if (isStarted) void run();
     },
     async close() {
       await loops.close();

@@ -31,6 +31,13 @@ export interface TracingDeps {
   readonly log: Log;
 }
 
+export interface Sdk {
+  /** Puts it in the place of one that was started before; tracers made from now on use it. */
+  start(): void;
+  /** Sends what waits, as far as the receiver takes it. */
+  shutdown(): Promise<void>;
+}
+
 /** A number that OpenTelemetry's environment gives; undefined where it gives none. */
 function numberIn(env: TracingDeps['env'], name: string): number | undefined {
   const number = Number(env[name] || Number.NaN);
@@ -70,11 +77,10 @@ function createProcessor(exporter: SpanExporter, { env, spans }: TracingDeps): S
 }
 
 /**
- * Starts OpenTelemetry's SDK for this process, in place of one that was started before; tracers made from now on use it.
- * OTEL_* environment variables go before `options`. Throws an Error where they ask for a protocol that is not there.
- * Gives how to end it: what waits is sent, as far as the receiver takes it.
+ * OpenTelemetry's SDK for this process. OTEL_* environment variables go before `options`. Rejects with an Error where they ask
+ * for a protocol that is not there.
  */
-export async function startSdk(deps: TracingDeps): Promise<() => Promise<void>> {
+export async function prepareSdk(deps: TracingDeps): Promise<Sdk> {
   const { options, env, version } = deps;
   const asksForOthers = !['', 'otlp'].includes(env.OTEL_TRACES_EXPORTER ?? '');
   const exporter = asksForOthers ? undefined : watchExporter(await createOtlpExporter(options, env), 'agent', deps);
@@ -94,10 +100,14 @@ export async function startSdk(deps: TracingDeps): Promise<() => Promise<void>> 
     logRecordProcessors: [],
     instrumentations: [],
   });
-  // The API keeps the first SDK registered.
-  disableTracing();
-  sdk.start();
-  // Its messages quote addresses and answers; what matters is counted and logged by the exporter's watch.
-  diag.disable();
-  return () => sdk.shutdown().catch(() => undefined);
+  return {
+    start() {
+      // The API keeps the first SDK registered.
+      disableTracing();
+      sdk.start();
+      // Its messages quote addresses and answers; what matters is counted and logged by the exporter's watch.
+      diag.disable();
+    },
+    shutdown: () => sdk.shutdown().catch(() => undefined),
+  };
 }
