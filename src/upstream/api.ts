@@ -53,12 +53,24 @@ export interface EventQuery {
   readonly queueName?: string;
 }
 
+/** Takes rows while they are read. */
+interface Taking<Row> {
+  take(row: Row): void;
+}
+
 /** What may be read. Pages come one by one so that a caller folds and forgets them. All throw UpstreamError. */
 export interface Reader {
   dlqPages(query: DlqListQuery, signal: AbortSignal): AsyncIterator<ListPage<DlqEntry>>;
   /** `isDetailed`: with what traces need of each event. */
   eventPages(query: EventQuery, signal: AbortSignal, isDetailed?: boolean): AsyncIterator<ListPage<DeliveryEvent>>;
-  flowControl(signal: AbortSignal): Promise<Page<FlowControlEntry>>;
+  /**
+   * All keys. `begin` gives what takes them, one by one, for a list may have a million; where it is called again, what was
+   * taken before is void. `rejected`: rows that could not be read.
+   */
+  flowControl<Into extends Taking<FlowControlEntry>>(
+    signal: AbortSignal,
+    begin: () => Into,
+  ): Promise<{ readonly into: Into; readonly rejected: number }>;
   /** One key; undefined when the service has none of that name, or does not show keys one by one. */
   flowControlKey(key: string, signal: AbortSignal): Promise<FlowControlEntry | undefined>;
 }
@@ -176,9 +188,13 @@ export function createReader(deps: ReaderDeps): Reader {
     };
   }
 
-  function toRows<Row>(list: List, { rows: raw }: wire.RawPage, toRow: (row: unknown) => Row | undefined): Page<Row> {
+  function toRows<Row>(
+    list: List,
+    { rows: raw }: wire.RawPage,
+    begin: () => (row: unknown) => Row | undefined,
+  ): Page<Row> {
     // A long answer's rows were made while it was read.
-    const all = raw instanceof Rows ? (raw as readonly (Row | undefined)[]) : raw.map(toRow);
+    const all = raw instanceof Rows ? (raw as readonly (Row | undefined)[]) : raw.map(begin());
     const rows = all.includes(undefined) ? all.filter(row => row !== undefined) : (all as readonly Row[]);
     const rejected = raw.length - rows.length;
     if (rejected > 0 && rows.length === 0) {
@@ -215,7 +231,11 @@ export function createReader(deps: ReaderDeps): Reader {
       for (const [name, value] of Object.entries(query)) parameters.set(name, String(value));
       parameters.set('count', String(sizes[endpoint]));
       if (cursor !== undefined) parameters.set('cursor', cursor);
-      const rowsOf = upTo(sizes[endpoint] * TOLERATED, `GET ${path}`, wire.rowsOf(list, toRow));
+      const rowsOf = upTo(
+        sizes[endpoint] * TOLERATED,
+        `GET ${path}`,
+        wire.rowsOf(list, () => toRow),
+      );
       const page = wire.toPage(await getPage(endpoint, path, parameters, signal, rowsOf), list);
       if (!page) throw new UpstreamError('invalid_response', `GET ${path}: no complete list of ${list}`);
       if (page.rows.length > sizes[endpoint] * TOLERATED) {
@@ -224,7 +244,7 @@ export function createReader(deps: ReaderDeps): Reader {
           `GET ${path}: ${page.rows.length} rows where ${sizes[endpoint]} were requested`,
         );
       }
-      return { ...toRows(endpoint, page, toRow), cursor: page.cursor };
+      return { ...toRows(endpoint, page, () => toRow), cursor: page.cursor };
     }
     // A cursor belongs to the path that gave it.
     let found = place;
@@ -243,19 +263,30 @@ export function createReader(deps: ReaderDeps): Reader {
       const toRow = isDetailed ? wire.toDetailedEvent : wire.toDeliveryEvent;
       return pages('events', events, 'events', { ...query }, toRow, signal);
     },
-    async flowControl(signal) {
+    async flowControl(signal, begin) {
       const path = '/v2/flowControl';
+      let into = begin();
+      // The last list is the one that counts; of each row no more is kept than that it could be read.
+      const beginList = () => {
+        into = begin();
+        return (row: unknown) => {
+          const entry = wire.toFlowControlEntry(row);
+          if (entry) into.take(entry);
+          return entry && true;
+        };
+      };
       try {
         const page = wire.toFlowControlPage(
           await get('flow_control', path, new URLSearchParams(), LARGEST_SINGLE, signal, {
-            rowsOf: upTo(MOST_KEYS, `GET ${path}`, wire.rowsOf('flowControls', wire.toFlowControlEntry)),
+            rowsOf: upTo(MOST_KEYS, `GET ${path}`, wire.rowsOf('flowControls', beginList)),
           }),
         );
         if (!page) throw new UpstreamError('invalid_response', `GET ${path}: no list of keys`);
         if (page.rows.length > MOST_KEYS) {
           throw new UpstreamError('invalid_response', `GET ${path}: ${page.rows.length} keys`);
         }
-        return toRows('flow_control', page, wire.toFlowControlEntry);
+        const { rejected } = toRows('flow_control', page, beginList);
+        return { into, rejected };
       } catch (error) {
         throw noList('flow_control', error);
       }

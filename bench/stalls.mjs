@@ -1,0 +1,50 @@
+/** `node --import ./stalls.mjs …`: writes how long each turn of the main thread took, in processor time, to the file STALLS names. */
+import { writeFileSync } from 'node:fs';
+
+const file = process.env.STALLS;
+if (file) {
+  const used = () => {
+    const { user, system } = process.threadCpuUsage();
+    return (user + system) / 1000;
+  };
+  let last = used();
+  let lastAt = performance.now();
+  const turns = [];
+  let peak = 0;
+  const stalls = [];
+  const base = Number(process.hrtime.bigint() / 1000n) - performance.now() * 1000;
+  setInterval(() => {
+    const now = used();
+    const at = performance.now();
+    if (process.uptime() > 12) {
+      turns.push(now - last);
+      if (now - last > 8) stalls.push([Math.round(base + lastAt * 1000), Math.round(base + at * 1000), now - last]);
+    }
+    last = now;
+    lastAt = at;
+  }, 1).unref();
+  setInterval(() => {
+    peak = Math.max(peak, process.memoryUsage.rss());
+  }, 100).unref();
+  process.on('exit', () => {
+    const sorted = turns.toSorted((a, b) => a - b);
+    const rank = s => sorted[Math.min(sorted.length - 1, Math.ceil(sorted.length * s) - 1)];
+    writeFileSync(
+      file,
+      JSON.stringify({
+        count: sorted.length,
+        p50: rank(0.5),
+        p99: rank(0.99),
+        p999: rank(0.999),
+        top: sorted.slice(-15),
+        over15: sorted.filter(x => x > 15).length,
+        over8: sorted.filter(x => x > 8).length,
+        cpu: process.cpuUsage(),
+        thread: process.threadCpuUsage(),
+        peakMiB: peak / 1048576,
+        up: process.uptime(),
+        stalls,
+      }),
+    );
+  });
+}
