@@ -11,6 +11,7 @@ if (file) {
   let lastAt = performance.now();
   const turns = [];
   let peak = 0;
+  let memory = {};
   const stalls = [];
   const base = Number(process.hrtime.bigint() / 1000n) - performance.now() * 1000;
   setInterval(() => {
@@ -24,11 +25,14 @@ if (file) {
     lastAt = at;
   }, 1).unref();
   setInterval(() => {
-    peak = Math.max(peak, process.memoryUsage.rss());
+    const rss = process.memoryUsage.rss();
+    if (rss <= peak) return;
+    peak = rss;
+    memory = process.memoryUsage();
   }, 100).unref();
   process.on('exit', () => {
     const sorted = turns.toSorted((a, b) => a - b);
-    const rank = s => sorted[Math.min(sorted.length - 1, Math.ceil(sorted.length * s) - 1)];
+    const rank = share => sorted[Math.min(sorted.length - 1, Math.ceil(sorted.length * share) - 1)] ?? 0;
     writeFileSync(
       file,
       JSON.stringify({
@@ -42,6 +46,7 @@ if (file) {
         cpu: process.cpuUsage(),
         thread: process.threadCpuUsage(),
         peakMiB: peak / 1048576,
+        at: memory,
         up: process.uptime(),
         stalls,
       }),

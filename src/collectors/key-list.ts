@@ -108,6 +108,7 @@ export function createKeyList(selection: Selection, before: Before): KeyList {
     },
     end(rejected) {
       const keys = sizes.size + rejected;
+      sizes.close();
       const staying = stayingKeys(rejected);
       for (const entry of staying) {
         held.set(entry.key, entry);

@@ -3,6 +3,8 @@ export interface NumberMap {
   readonly size: number;
   /** Sets a number; gives the one before, or undefined where there was none. */
   set(hash: bigint, value: number): number | undefined;
+  /** Gives the memory back now, and not when the garbage collector gets to it: of many megabytes that makes a difference. */
+  close(): void;
 }
 
 /** Parts grow one by one, a few microseconds each: the arrays of a million, grown at once, would hold everything else up. */
@@ -11,19 +13,24 @@ const SMALLEST = 8;
 
 interface Part {
   size: number;
-  /** Two words a slot, the low half first. */
+  values: Float64Array<ArrayBuffer>;
+  /** Two words of a slot's hash, the low half first. */
   words: Uint32Array;
-  values: Float64Array;
   /** Whether the slot is taken: a hash may be zero. */
   taken: Uint8Array;
 }
 
-const createPart = (slots: number): Part => ({
-  size: 0,
-  words: new Uint32Array(slots * 2),
-  values: new Float64Array(slots),
-  taken: new Uint8Array(slots),
-});
+function createPart(slots: number): Part {
+  const memory = new ArrayBuffer(slots * 17);
+  return {
+    size: 0,
+    values: new Float64Array(memory, 0, slots),
+    words: new Uint32Array(memory, slots * 8, slots * 2),
+    taken: new Uint8Array(memory, slots * 16, slots),
+  };
+}
+
+const free = ({ values: { buffer } }: Part) => void buffer.transfer(0);
 
 /** The slot that has the hash, or the free one where it belongs. */
 function slotOf({ words, taken }: Part, low: number, high: number): number {
@@ -44,12 +51,14 @@ function put(part: Part, low: number, high: number, value: number): number | und
   return before;
 }
 
-/** The same, with twice the slots. */
-function grown({ words, values, taken }: Part): Part {
+/** The same, with twice the slots; the part itself is gone then. */
+function grown(old: Part): Part {
+  const { words, values, taken } = old;
   const part = createPart(taken.length * 2);
   for (let slot = 0; slot < taken.length; slot += 1) {
     if (taken[slot] === 1) put(part, words[slot * 2] as number, words[slot * 2 + 1] as number, values[slot] as number);
   }
+  free(old);
   return part;
 }
 
@@ -57,7 +66,7 @@ const scratch = new BigUint64Array(1);
 const halves = new Uint32Array(scratch.buffer);
 
 export function createNumberMap(): NumberMap {
-  const parts = Array.from({ length: PARTS }, () => createPart(SMALLEST));
+  const parts = new Map<number, Part>();
   let size = 0;
   return {
     get size() {
@@ -66,11 +75,16 @@ export function createNumberMap(): NumberMap {
     set(hash, value) {
       scratch[0] = hash;
       const [low = 0, high = 0] = halves;
-      let part = parts[low % PARTS] as Part;
-      if (part.size * 4 >= part.taken.length * 3) parts[low % PARTS] = part = grown(part);
+      let part = parts.get(low % PARTS) ?? createPart(SMALLEST);
+      if (part.size * 4 >= part.taken.length * 3) part = grown(part);
+      parts.set(low % PARTS, part);
       const before = put(part, low, high, value);
       if (before === undefined) size += 1;
       return before;
+    },
+    close() {
+      for (const part of parts.values()) free(part);
+      parts.clear();
     },
   };
 }

@@ -119,6 +119,9 @@ interface ReaderDeps {
 /** The lists there are, by the name of the collector that reads them. */
 type List = Extract<Endpoint, 'dlq' | 'events' | 'flow_control'>;
 
+/** In place of a row of which nothing is to be kept. */
+const TAKEN = Symbol('taken');
+
 /** Whether the service itself would not take a request as it was. */
 const wasRefused = (error: UpstreamError) => error.reason === 'refused' && error.status !== undefined;
 
@@ -181,27 +184,27 @@ export function createReader(deps: ReaderDeps): Reader {
           toRows(element, row => {
             count += 1;
             if (count > most) throw new UpstreamError('invalid_response', `${what}: more than ${most} rows`);
-            put(row);
+            if (row !== TAKEN) put(row);
           });
         })
       );
     };
   }
 
-  function toRows<Row>(
-    list: List,
-    { rows: raw }: wire.RawPage,
-    begin: () => (row: unknown) => Row | undefined,
-  ): Page<Row> {
+  function toRows<Row>(list: List, { rows: raw }: wire.RawPage, toRow: (row: unknown) => Row | undefined): Page<Row> {
     // A long answer's rows were made while it was read.
-    const all = raw instanceof Rows ? (raw as readonly (Row | undefined)[]) : raw.map(begin());
+    const all = raw instanceof Rows ? (raw as readonly (Row | undefined)[]) : raw.map(toRow);
     const rows = all.includes(undefined) ? all.filter(row => row !== undefined) : (all as readonly Row[]);
     const rejected = raw.length - rows.length;
-    if (rejected > 0 && rows.length === 0) {
+    countRejected(list, rejected, rows.length);
+    return { rows, rejected };
+  }
+
+  function countRejected(list: List, rejected: number, read: number): void {
+    if (rejected > 0 && read === 0) {
       throw new UpstreamError('invalid_response', `${list}: none of the ${rejected} rows of a page can be read`);
     }
     if (rejected > 0) onRejected(list, rejected);
-    return { rows, rejected };
   }
 
   /** Tells of what was no list. Where something else went wrong, nothing is known of the list. */
@@ -244,7 +247,7 @@ export function createReader(deps: ReaderDeps): Reader {
           `GET ${path}: ${page.rows.length} rows where ${sizes[endpoint]} were requested`,
         );
       }
-      return { ...toRows(endpoint, page, () => toRow), cursor: page.cursor };
+      return { ...toRows(endpoint, page, toRow), cursor: page.cursor };
     }
     // A cursor belongs to the path that gave it.
     let found = place;
@@ -265,14 +268,16 @@ export function createReader(deps: ReaderDeps): Reader {
     },
     async flowControl(signal, begin) {
       const path = '/v2/flowControl';
-      let into = begin();
-      // The last list is the one that counts; of each row no more is kept than that it could be read.
+      let [into, taken] = [begin(), 0];
+      // Should there be several lists, the last one is what the answer says.
       const beginList = () => {
-        into = begin();
+        [into, taken] = [begin(), 0];
         return (row: unknown) => {
           const entry = wire.toFlowControlEntry(row);
-          if (entry) into.take(entry);
-          return entry && true;
+          if (!entry) return undefined;
+          into.take(entry);
+          taken += 1;
+          return TAKEN;
         };
       };
       try {
@@ -285,7 +290,10 @@ export function createReader(deps: ReaderDeps): Reader {
         if (page.rows.length > MOST_KEYS) {
           throw new UpstreamError('invalid_response', `GET ${path}: ${page.rows.length} keys`);
         }
-        const { rejected } = toRows('flow_control', page, beginList);
+        // Of a long list, none are left but those that could not be read.
+        const made = page.rows instanceof Rows ? page.rows : page.rows.map(beginList());
+        const rejected = made.filter(row => row === undefined).length;
+        countRejected('flow_control', rejected, taken);
         return { into, rejected };
       } catch (error) {
         throw noList('flow_control', error);

@@ -14,6 +14,7 @@ it('is a map', () => {
         builtIn.set(hash, value);
         expect(ours.size).toBe(builtIn.size);
       }
+      ours.close();
     }),
   );
 });
