@@ -1,4 +1,5 @@
 /** `node --import ./stalls.mjs …`: writes how long each turn of the main thread took, in processor time, to the file STALLS names. */
+import { subscribe } from 'node:diagnostics_channel';
 import { writeFileSync } from 'node:fs';
 
 const file = process.env.STALLS;
@@ -30,6 +31,11 @@ if (file) {
     peak = rss;
     memory = process.memoryUsage();
   }, 100).unref();
+  // What a scrape waits for in this thread, from its request to its last byte.
+  const scrapes = [];
+  const begun = new WeakMap();
+  subscribe('http.server.request.start', ({ request }) => begun.set(request, used()));
+  subscribe('http.server.response.finish', ({ request }) => scrapes.push(used() - begun.get(request)));
   process.on('exit', () => {
     const sorted = turns.toSorted((a, b) => a - b);
     const rank = share => sorted[Math.min(sorted.length - 1, Math.ceil(sorted.length * share) - 1)] ?? 0;
@@ -45,6 +51,7 @@ if (file) {
         over8: sorted.filter(x => x > 8).length,
         cpu: process.cpuUsage(),
         thread: process.threadCpuUsage(),
+        scrapes: scrapes.toSorted((a, b) => a - b),
         peakMiB: peak / 1048576,
         at: memory,
         up: process.uptime(),

@@ -1,4 +1,4 @@
-import { setImmediate } from 'node:timers/promises';
+import { createTurns } from '../kit/turns.ts';
 import type { Format, Scope } from '../model/exposition.ts';
 import { type Body, createBody, createFragment, type Fragment, fillFragment } from './exposition-body.ts';
 import { checkFamilies } from './exposition-check.ts';
@@ -30,9 +30,6 @@ interface RenderOptions {
   readonly format: Format;
   readonly gzip: boolean;
 }
-
-/** Sources rendered, or chunks deflated, in one turn of the event loop: some milliseconds. */
-const STEPS_A_TURN = 16;
 
 /** A source and what was last rendered of it. */
 interface Shown {
@@ -194,10 +191,11 @@ export function createExposition(
     },
     async renderInSlices(options) {
       const steps = work(options);
-      for (let turn = 1; ; turn += 1) {
+      const turns = createTurns();
+      for (;;) {
         const { done, value } = steps.next();
         if (done) return value;
-        if (turn % STEPS_A_TURN === 0) await setImmediate();
+        await turns.pass();
       }
     },
   };
