@@ -175,7 +175,7 @@ export function createExposition(
     const known = scope === 'everything' ? cache.get(key) : undefined;
     if (known) return known;
     if (scope === 'everything') cachedVersion = version;
-    const body = gzip ? yield* view.body.gzip() : view.body.plain();
+    const body = yield* gzip ? view.body.gzip() : view.body.plain();
     // Others may have rendered something newer meanwhile.
     if (scope === 'everything' && cachedVersion === version && view.version === version) cache.set(key, body);
     return body;
