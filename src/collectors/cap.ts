@@ -23,43 +23,91 @@ type Sized = readonly [name: string, size: number];
 /** Equal sizes rank by name. */
 const byRank = ([a, sizeOfA]: Sized, [b, sizeOfB]: Sized) => sizeOfB - sizeOfA || (a < b ? -1 : 1);
 
-/** Finds the largest of many values, without ever sorting all of them. */
+/** Finds those of many values that rank within the margin. No single step takes long, however many they are. */
 export interface Ranking {
-  /** How many there are. */
+  /** How many were added. */
   readonly count: number;
-  /** Each name once. */
-  add(name: string, size: number): void;
-  /** Those that rank within the margin, the largest first. */
-  largest(): readonly Sized[];
+  /** Those within the margin, in no order. */
+  readonly within: ReadonlyMap<string, { readonly size: number }>;
+  /** Each name once. Gives the name that is not, or no longer, within the margin: this one, or one before. */
+  add(name: string, size: number): string | undefined;
+  /** Changes the size of one within the margin: what it should rank behind now may be gone already. */
+  change(name: string, size: number): void;
+  /** Takes out the one that ranks last. */
+  takeLast(): string | undefined;
 }
 
+interface Place {
+  readonly name: string;
+  size: number;
+  at: number;
+}
+
+const ranksBehind = (a: Place, b: Place) => a.size < b.size || (a.size === b.size && a.name > b.name);
+
+/** A heap whose first place is the one that ranks last. */
 export function createRanking(cap: number): Ranking {
   const most = Math.ceil(cap * MARGIN);
+  const heap: Place[] = [];
+  const places = new Map<string, Place>();
   let count = 0;
-  let candidates: Sized[] = [];
-  let least = Number.NEGATIVE_INFINITY;
 
-  function trim(): void {
-    candidates.sort(byRank);
-    if (candidates.length < most) return;
-    candidates = candidates.slice(0, most);
-    least = candidates.at(-1)?.[1] ?? Number.POSITIVE_INFINITY;
+  function put(place: Place, at: number): void {
+    heap[at] = place;
+    place.at = at;
+  }
+
+  /** Moves a place up or down to where it belongs. */
+  function settle(place: Place): void {
+    let { at } = place;
+    for (let up = (at - 1) >> 1; at > 0 && ranksBehind(place, heap[up] as Place); up = (at - 1) >> 1) {
+      put(heap[up] as Place, at);
+      at = up;
+    }
+    for (;;) {
+      let down = 2 * at + 1;
+      if (down + 1 < heap.length && ranksBehind(heap[down + 1] as Place, heap[down] as Place)) down += 1;
+      if (down >= heap.length || !ranksBehind(heap[down] as Place, place)) break;
+      put(heap[down] as Place, at);
+      at = down;
+    }
+    put(place, at);
+  }
+
+  function takeLast(): string | undefined {
+    const [last] = heap;
+    const end = heap.pop();
+    if (!last || !end) return undefined;
+    places.delete(last.name);
+    if (end !== last) {
+      put(end, 0);
+      settle(end);
+    }
+    return last.name;
   }
 
   return {
     get count() {
       return count;
     },
+    within: places,
     add(name, size) {
       count += 1;
-      if (size < least) return;
-      candidates.push([name, size]);
-      if (candidates.length > 2 * most + 100) trim();
+      const place = { name, size, at: heap.length };
+      const [last] = heap;
+      if (heap.length >= most && (!last || ranksBehind(place, last))) return name;
+      heap.push(place);
+      places.set(name, place);
+      settle(place);
+      return heap.length > most ? takeLast() : undefined;
     },
-    largest() {
-      trim();
-      return candidates;
+    change(name, size) {
+      const place = places.get(name);
+      if (!place) return;
+      place.size = size;
+      settle(place);
     },
+    takeLast,
   };
 }
 
@@ -73,11 +121,11 @@ export function chooseRanked(
   before: Members,
   cap: number,
 ): Members {
-  const largest = ranking.largest();
-  if (ranking.count <= cap) return new Map(largest.map(([name]) => [name, 0]));
+  const { within } = ranking;
+  if (ranking.count <= cap) return new Map([...within.keys()].map(name => [name, 0]));
   const members = new Map<string, number>();
-  const within = new Set(largest.map(([name]) => name));
-  for (const name of within) if (before.has(name) && members.size < cap) members.set(name, 0);
+  for (const name of within.keys()) if (before.has(name) && members.size < cap) members.set(name, 0);
+  let newcomers = within.size - members.size;
   const beyond = [...before.keys()].flatMap((name): Sized[] => {
     const size = within.has(name) ? undefined : sizeOf(name);
     return size === undefined ? [] : [[name, size]];
@@ -86,10 +134,8 @@ export function chooseRanked(
     const rounds = (before.get(name) ?? 0) + 1;
     if (members.size < cap && rounds < EVICT_AFTER_ROUNDS) members.set(name, rounds);
   }
-  for (const name of within) {
-    if (members.size === cap) break;
-    if (!before.has(name)) members.set(name, 0);
-  }
+  while (newcomers > cap - members.size) if (!before.has(ranking.takeLast() ?? '')) newcomers -= 1;
+  for (const name of within.keys()) if (!before.has(name)) members.set(name, 0);
   return members;
 }
 

@@ -1,22 +1,12 @@
 import { z } from 'zod';
 import { Duration } from '../kit/duration.ts';
-import { createGlob } from '../kit/glob.ts';
-import { inTurns } from '../kit/turns.ts';
 import { gauge } from '../metrics/family.ts';
 import type { FlowControlEntry } from '../model/message.ts';
-import type { Page } from '../upstream/api.ts';
-import { chooseRanked, createRanking, type Members, OTHER, seriesDropped } from './cap.ts';
+import { type Members, OTHER, seriesDropped } from './cap.ts';
 import { type Collector, defineKind, type Folded } from './collector.ts';
+import { createKeyList, type FlowControlFacts, type ReadList } from './key-list.ts';
 
-/** What is known of an account's flow-control keys. */
-export interface FlowControlFacts {
-  /** Distinct keys that the service lists; undefined before it has. */
-  readonly keys: number | undefined;
-  readonly shown: readonly FlowControlEntry[];
-  /** Keys that are wanted and beyond the cap, and how many wait on them together. */
-  readonly beyondCap: number;
-  readonly beyondCapWaiting: number;
-}
+export type { FlowControlFacts } from './key-list.ts';
 
 const globs = z.array(z.string().min(1)).max(1000).default([]);
 
@@ -44,16 +34,6 @@ const options = z.strictObject({
 });
 
 export type FlowControlOptions = z.output<typeof options>;
-
-/** What is known of an account's flow-control keys. */
-export interface FlowControlFacts {
-  /** Distinct keys that the service lists; undefined before it has. */
-  readonly keys: number | undefined;
-  readonly shown: readonly FlowControlEntry[];
-  /** Keys that are wanted and beyond the cap, and how many wait on them together. */
-  readonly beyondCap: number;
-  readonly beyondCapWaiting: number;
-}
 
 interface Memory {
   /** The keys within the cap in the last rounds. */
@@ -148,9 +128,14 @@ export function createFlowControl(options: FlowControlOptions): Collector<FlowCo
         for (const key of options.watch) read.push([key, await api.flowControlKey(key, signal)]);
         return { fold: memory => foldAlone(memory, read), more: undefined };
       }
-      const page = await api.flowControl(signal);
-      const list = await toList(page, options, memory);
-      return { fold: memory => foldList(memory, list, options), isPartial: page.rejected > 0, more: undefined };
+      const before = {
+        members: memory.members,
+        shown: newest(memory),
+        timesKept: (key: string) => (memory.alone.has(key) ? 0 : (memory.kept.get(key) ?? 0)),
+      };
+      const { into, rejected } = await api.flowControl(signal, () => createKeyList(options, before));
+      const list = into.end(rejected);
+      return { fold: memory => foldList(memory, list, options), isPartial: rejected > 0, more: undefined };
     },
   };
 }
@@ -161,76 +146,16 @@ const newest = ({ list = NO_LIST, alone }: Memory) => [
   ...alone.values(),
 ];
 
-/** A list as it will be shown; its keys are distinct, and those of rows that could not be read among them. */
-interface List extends Pick<Memory, 'members' | 'kept'> {
-  readonly facts: FlowControlFacts;
-  readonly listed: ReadonlyMap<string, FlowControlEntry>;
-  /** Every row could be read. */
-  readonly isWhole: boolean;
-}
-
-/** A key that is not listed stays as it was in no more lists than this: as long as any data is shown that can't be read. */
-const LONGEST_KEPT = 20;
-
-/**
- * In turns, for a list may have a million keys. `rejected`: rows that could not be read. `memory`: of the last rounds; which
- * keys are within the cap only this changes.
- */
-async function toList(
-  { rows, rejected }: Page<FlowControlEntry>,
-  options: FlowControlOptions,
-  memory: Memory,
-): Promise<List> {
-  const listed = new Map<string, FlowControlEntry>();
-  // A key listed twice is one key; its last row counts.
-  await inTurns(rows, row => listed.set(row.key, row));
-  const keys = listed.size + rejected;
-  const watched = new Set(options.watch);
-  // The row of a key that is missing may be one of those that could not be read: as many stay as they were, and all that
-  // are watched, for of those a missing one has nothing waiting.
-  const keptBefore = (key: string) => (memory.alone.has(key) ? 0 : (memory.kept.get(key) ?? 0));
-  const isWhole = rejected === 0;
-  const known = isWhole ? [] : newest(memory);
-  const missing = known.filter(({ key }) => !listed.has(key) && keptBefore(key) < LONGEST_KEPT);
-  const staying = missing.filter(({ key }) => watched.has(key));
-  const others = missing.filter(({ key }) => !watched.has(key)).sort((a, b) => b.waitlistSize - a.waitlistSize);
-  staying.push(...others.slice(0, Math.max(0, rejected - staying.length)));
-  const kept = new Map(staying.map(({ key }) => [key, keptBefore(key) + 1]));
-  for (const entry of staying) listed.set(entry.key, entry);
-  const isShown = keyFilter(options);
-  const isWanted = (key: string) => watched.has(key) || isShown(key);
-  // A key with the name of the rest (__other__) is part of the rest: they would be indistinguishable.
-  const isRanked = (key: string) => key !== OTHER && !watched.has(key) && isShown(key);
-  const cap = Math.max(0, options.maxSeries - watched.size);
-  const ranking = createRanking(cap);
-  await inTurns(listed.values(), ({ key, waitlistSize }) => {
-    if (isRanked(key)) ranking.add(key, waitlistSize);
-  });
-  const sizeOf = (key: string) => (isRanked(key) ? listed.get(key)?.waitlistSize : undefined);
-  const members = chooseRanked(ranking, sizeOf, memory.members, cap);
-  const shown: FlowControlEntry[] = [];
-  let [beyondCap, beyondCapWaiting] = [0, 0];
-  await inTurns(listed.values(), row => {
-    if (!isWanted(row.key)) return;
-    if (members.has(row.key) || (watched.has(row.key) && row.key !== OTHER)) shown.push(row);
-    else {
-      beyondCap += 1;
-      beyondCapWaiting += row.waitlistSize;
-    }
-  });
-  return { facts: { keys, shown, beyondCap, beyondCapWaiting }, listed, members, kept, isWhole };
-}
-
 /** A new list: it is newer than all that was read before it. */
 function foldList(
   memory: Memory,
-  { facts: { shown, ...counts }, listed, members, kept, isWhole }: List,
+  { facts: { shown, ...counts }, has, members, kept, isWhole }: ReadList,
   { watch }: FlowControlOptions,
 ): Folded<FlowControlFacts, Memory> {
-  const known = new Set([...memory.known, ...watch.filter(key => listed.has(key))]);
+  const known = new Set([...memory.known, ...watch.filter(has)]);
   // An idle key may be left out of the list; a watched one is known to be there and to have nothing waiting, unless its row
   // is one of those that could not be read.
-  const unlisted = isWhole ? [...known].filter(key => !listed.has(key)) : [];
+  const unlisted = isWhole ? [...known].filter(key => !has(key)) : [];
   const idle = unlisted.map(key => ({ key, waitlistSize: 0 }));
   const facts = { ...counts, shown: [...shown, ...idle] };
   return { facts, memory: { ...memory, members, list: facts, kept, alone: new Map(), known }, changes: [] };
@@ -254,10 +179,3 @@ function foldAlone(
 }
 
 const NO_LIST: FlowControlFacts = { keys: undefined, shown: [], beyondCap: 0, beyondCapWaiting: 0 };
-
-/** Which keys a configuration shows. */
-function keyFilter({ include, exclude }: FlowControlOptions): (key: string) => boolean {
-  const [included, excluded] = [include.map(createGlob), exclude.map(createGlob)];
-  return key =>
-    (included.length === 0 || included.some(matches => matches(key))) && !excluded.some(matches => matches(key));
-}

@@ -1,39 +1,33 @@
 import { systemClock } from './clock.ts';
 
 /** Milliseconds of work after which everything else in the process has a turn. */
-const SLICE = 8;
-/** Items that are gone through between two looks at the clock: much less than a millisecond of work each. */
-const A_LOOK = 100;
+const SLICE = 5;
 
 /** Gives everything else in the process a turn, but not more often than it is needed. */
 export interface Turns {
-  /** Resolves at once while this has not gone on for long. */
+  /** Resolves at once while this work has not gone on for long. */
   pass(): Promise<void> | undefined;
 }
 
-/** Begins a piece of work that may take long. */
+/** Long work that shares these goes on one piece after the other, never two in the same turn of the event loop. */
 export function createTurns(): Turns {
+  const waiting: (() => void)[] = [];
   let start = systemClock.monotonic();
+
+  function next(): void {
+    start = systemClock.monotonic();
+    waiting.shift()?.();
+    // Set within an immediate, it is for the next turn of the event loop.
+    if (waiting.length > 0) setImmediate(next);
+  }
+
   return {
     pass() {
       if (systemClock.monotonic() - start < SLICE) return undefined;
-      return new Promise(resolve =>
-        setImmediate(() => {
-          start = systemClock.monotonic();
-          resolve();
-        }),
-      );
+      return new Promise(resolve => {
+        waiting.push(resolve);
+        if (waiting.length === 1) setImmediate(next);
+      });
     },
   };
-}
-
-/** Goes through items, and lets everything else have turns. */
-export async function inTurns<T>(items: Iterable<T>, take: (item: T) => void): Promise<void> {
-  const turns = createTurns();
-  let count = 0;
-  for (const item of items) {
-    take(item);
-    count += 1;
-    if (count % A_LOOK === 0) await turns.pass();
-  }
 }

@@ -11,7 +11,8 @@ export interface Fragment {
 
 /** Fragments in their order, as bytes. */
 export interface Body {
-  plain(): Buffer;
+  /** Yields after each part. */
+  plain(): Generator<void, Buffer, void>;
   /** Yields after each part that had to be deflated again. What changes meanwhile may be in it or not, by parts. */
   gzip(): Generator<void, Buffer, void>;
 }
@@ -79,10 +80,14 @@ export function createBody(fragments: readonly Fragment[]): Body {
   }
 
   return {
-    plain: () =>
-      Buffer.concat(
-        contents(fragments).map(part => (typeof part === 'string' ? Buffer.from(part) : inflateBlock(part))),
-      ),
+    *plain() {
+      const parts: Buffer[] = [];
+      for (const part of contents(fragments)) {
+        parts.push(typeof part === 'string' ? Buffer.from(part) : inflateBlock(part));
+        yield;
+      }
+      return Buffer.concat(parts);
+    },
     *gzip() {
       for (const chunk of chunks) if (refresh(chunk)) yield;
       return joinGzip(chunks.flatMap(({ blocks }) => blocks));

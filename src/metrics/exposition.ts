@@ -1,4 +1,4 @@
-import { setImmediate } from 'node:timers/promises';
+import { createTurns } from '../kit/turns.ts';
 import type { Format, Scope } from '../model/exposition.ts';
 import { type Body, createBody, createFragment, type Fragment, fillFragment } from './exposition-body.ts';
 import { checkFamilies } from './exposition-check.ts';
@@ -32,9 +32,6 @@ interface RenderOptions {
   readonly format: Format;
   readonly gzip: boolean;
 }
-
-/** Sources rendered, or chunks deflated, in one turn of the event loop: some milliseconds. */
-const STEPS_A_TURN = 16;
 
 /** A source and what was last rendered of it. */
 interface Shown {
@@ -190,7 +187,7 @@ function expositionOf(
     const known = scope === 'everything' ? cache.get(key) : undefined;
     if (known) return known;
     if (scope === 'everything') cachedVersion = version;
-    const body = gzip ? yield* view.body.gzip() : view.body.plain();
+    const body = yield* gzip ? view.body.gzip() : view.body.plain();
     // Others may have rendered something newer meanwhile.
     if (scope === 'everything' && cachedVersion === version && view.version === version) cache.set(key, body);
     return body;
@@ -206,10 +203,11 @@ function expositionOf(
     },
     async renderInSlices(options) {
       const steps = work(options);
-      for (let turn = 1; ; turn += 1) {
+      const turns = createTurns();
+      for (;;) {
         const { done, value } = steps.next();
         if (done) return value;
-        if (turn % STEPS_A_TURN === 0) await setImmediate();
+        await turns.pass();
       }
     },
     over(sources) {

@@ -53,12 +53,24 @@ export interface EventQuery {
   readonly queueName?: string;
 }
 
+/** Takes rows while they are read. */
+interface Taking<Row> {
+  take(row: Row): void;
+}
+
 /** What may be read. Pages come one by one so that a caller folds and forgets them. All throw UpstreamError. */
 export interface Reader {
   dlqPages(query: DlqListQuery, signal: AbortSignal): AsyncIterator<ListPage<DlqEntry>>;
   /** `isDetailed`: with what traces need of each event. */
   eventPages(query: EventQuery, signal: AbortSignal, isDetailed?: boolean): AsyncIterator<ListPage<DeliveryEvent>>;
-  flowControl(signal: AbortSignal): Promise<Page<FlowControlEntry>>;
+  /**
+   * All keys. `begin` gives what takes them, one by one, for a list may have a million; where it is called again, what was
+   * taken before is void. `rejected`: rows that could not be read.
+   */
+  flowControl<Into extends Taking<FlowControlEntry>>(
+    signal: AbortSignal,
+    begin: () => Into,
+  ): Promise<{ readonly into: Into; readonly rejected: number }>;
   /** One key; undefined when the service has none of that name, or does not show keys one by one. */
   flowControlKey(key: string, signal: AbortSignal): Promise<FlowControlEntry | undefined>;
 }
@@ -106,6 +118,9 @@ interface ReaderDeps {
 
 /** The lists there are, by the name of the collector that reads them. */
 type List = Extract<Endpoint, 'dlq' | 'events' | 'flow_control'>;
+
+/** In place of a row of which nothing is to be kept. */
+const TAKEN = Symbol('taken');
 
 /** Whether the service itself would not take a request as it was. */
 const wasRefused = (error: UpstreamError) => error.reason === 'refused' && error.status !== undefined;
@@ -169,7 +184,7 @@ export function createReader(deps: ReaderDeps): Reader {
           toRows(element, row => {
             count += 1;
             if (count > most) throw new UpstreamError('invalid_response', `${what}: more than ${most} rows`);
-            put(row);
+            if (row !== TAKEN) put(row);
           });
         })
       );
@@ -181,11 +196,15 @@ export function createReader(deps: ReaderDeps): Reader {
     const all = raw instanceof Rows ? (raw as readonly (Row | undefined)[]) : raw.map(toRow);
     const rows = all.includes(undefined) ? all.filter(row => row !== undefined) : (all as readonly Row[]);
     const rejected = raw.length - rows.length;
-    if (rejected > 0 && rows.length === 0) {
+    countRejected(list, rejected, rows.length);
+    return { rows, rejected };
+  }
+
+  function countRejected(list: List, rejected: number, read: number): void {
+    if (rejected > 0 && read === 0) {
       throw new UpstreamError('invalid_response', `${list}: none of the ${rejected} rows of a page can be read`);
     }
     if (rejected > 0) onRejected(list, rejected);
-    return { rows, rejected };
   }
 
   /** Tells of what was no list. Where something else went wrong, nothing is known of the list. */
@@ -215,7 +234,11 @@ export function createReader(deps: ReaderDeps): Reader {
       for (const [name, value] of Object.entries(query)) parameters.set(name, String(value));
       parameters.set('count', String(sizes[endpoint]));
       if (cursor !== undefined) parameters.set('cursor', cursor);
-      const rowsOf = upTo(sizes[endpoint] * TOLERATED, `GET ${path}`, wire.rowsOf(list, toRow));
+      const rowsOf = upTo(
+        sizes[endpoint] * TOLERATED,
+        `GET ${path}`,
+        wire.rowsOf(list, () => toRow),
+      );
       const page = wire.toPage(await getPage(endpoint, path, parameters, signal, rowsOf), list);
       if (!page) throw new UpstreamError('invalid_response', `GET ${path}: no complete list of ${list}`);
       if (page.rows.length > sizes[endpoint] * TOLERATED) {
@@ -243,19 +266,35 @@ export function createReader(deps: ReaderDeps): Reader {
       const toRow = isDetailed ? wire.toDetailedEvent : wire.toDeliveryEvent;
       return pages('events', events, 'events', { ...query }, toRow, signal);
     },
-    async flowControl(signal) {
+    async flowControl(signal, begin) {
       const path = '/v2/flowControl';
+      let [into, taken] = [begin(), 0];
+      // Should there be several lists, the last one is what the answer says.
+      const beginList = () => {
+        [into, taken] = [begin(), 0];
+        return (row: unknown) => {
+          const entry = wire.toFlowControlEntry(row);
+          if (!entry) return undefined;
+          into.take(entry);
+          taken += 1;
+          return TAKEN;
+        };
+      };
       try {
         const page = wire.toFlowControlPage(
           await get('flow_control', path, new URLSearchParams(), LARGEST_SINGLE, signal, {
-            rowsOf: upTo(MOST_KEYS, `GET ${path}`, wire.rowsOf('flowControls', wire.toFlowControlEntry)),
+            rowsOf: upTo(MOST_KEYS, `GET ${path}`, wire.rowsOf('flowControls', beginList)),
           }),
         );
         if (!page) throw new UpstreamError('invalid_response', `GET ${path}: no list of keys`);
         if (page.rows.length > MOST_KEYS) {
           throw new UpstreamError('invalid_response', `GET ${path}: ${page.rows.length} keys`);
         }
-        return toRows('flow_control', page, wire.toFlowControlEntry);
+        // Of a long list, none are left but those that could not be read.
+        const made = page.rows instanceof Rows ? page.rows : page.rows.map(beginList());
+        const rejected = made.filter(row => row === undefined).length;
+        countRejected('flow_control', rejected, taken);
+        return { into, rejected };
       } catch (error) {
         throw noList('flow_control', error);
       }

@@ -1,6 +1,6 @@
 import { pipeline } from 'node:stream/promises';
 import { createGunzip } from 'node:zlib';
-import { createTurns } from '../kit/turns.ts';
+import { createTurns, type Turns } from '../kit/turns.ts';
 import { UpstreamError } from './errors.ts';
 import { createJsonReader, JsonFault, type JsonReader, type RowsOf } from './json-reader.ts';
 import { LARGE } from './large-bodies.ts';
@@ -13,6 +13,8 @@ export interface BodyBounds {
   readonly largest: number;
   /** Waited for before more than `LARGE` bytes are read. */
   mayBeLarge(): Promise<void>;
+  /** In which a long body is parsed. */
+  readonly parsing: Turns;
 }
 
 function tooLarge(what: string, largest: number, cause?: unknown): UpstreamError {
@@ -69,7 +71,7 @@ export async function readBody(
   own: Own,
 ): Promise<unknown> {
   try {
-    return await readJson(decoded(packed, encoding.toLowerCase(), bounds), rowsOf, own);
+    return await readJson(decoded(packed, encoding.toLowerCase(), bounds), rowsOf, own, bounds.parsing);
   } catch (error) {
     if (!(error instanceof JsonFault)) throw error;
     if (error.kind === 'many') throw tooLarge(`${bounds.what}: ${error.message}`, bounds.largest);
@@ -93,11 +95,11 @@ export async function readJson(
   pieces: AsyncIterable<Buffer>,
   rowsOf: RowsOf = () => undefined,
   own: Own = task => task(),
+  turns = createTurns(),
 ): Promise<unknown> {
   let head: Buffer[] = [];
   let size = 0;
   let reader: JsonReader | undefined;
-  const turns = createTurns();
   const takeHead = () => {
     const bytes = Buffer.concat(head, size);
     head = [];
@@ -107,8 +109,8 @@ export async function readJson(
   };
   const feed = async (reading: JsonReader, bytes: Buffer) => {
     for (let at = 0; at < bytes.length; ) {
-      at = reading.read(bytes, at);
       await turns.pass();
+      at = reading.read(bytes, at);
     }
   };
   for await (const piece of pieces) {

@@ -1,6 +1,10 @@
+import { createTurns, type Turns } from '../kit/turns.ts';
+
 /** Bounds how many large answers the process holds at a time: a few services that send as much as is read would take all memory. */
 export interface LargeBodies {
   turn(): Turn;
+  /** In which all of them are parsed: each by itself would hold the process up only shortly, and all together for long. */
+  readonly parsing: Turns;
 }
 
 /** One answer's turn. */
@@ -45,6 +49,7 @@ export function createLargeBodies(): LargeBodies {
   }
 
   return {
+    parsing: createTurns(),
     turn() {
       let isMine = false;
       let isOver = false;

@@ -80,7 +80,7 @@ export function createSend({ addresses, dispatcher, timeout, now, onBytes, ...de
         });
         const answer = await untilAborted(request, deadline);
         const { statusCode: status, headers: received } = answer;
-        const bounds = { what, largest, mayBeLarge: () => turn.take(deadline) };
+        const bounds = { what, largest, mayBeLarge: () => turn.take(deadline), parsing: largeBodies.parsing };
         const packed = bounded(answer.body, bounds, bytes => onBytes(endpoint, bytes));
         const reason = reasonOfStatus(status);
         const wait = askedWait(status, received, now());

@@ -242,18 +242,22 @@ function eventsOfGroup(group: unknown): readonly unknown[] {
   return group.events.map(event => (isObject(event) ? { messageId, ...event } : event));
 }
 
-/** How a long answer's rows are made while it is read. */
-export function rowsOf(list: ListName, toRow: (row: unknown) => unknown): RowsOf {
+/** How a long answer's rows are made while it is read. `begin`: gives what makes the rows of one list. */
+export function rowsOf(list: ListName, begin: () => (row: unknown) => unknown): RowsOf {
   const names = [
     list,
     ...(list === 'events' ? ['logs'] : []),
     ...(list === 'flowControls' ? [undefined] : []),
   ] as readonly unknown[];
   return name => {
-    if (names.includes(name)) return (row, put) => put(toRow(row));
+    if (names.includes(name)) {
+      const toRow = begin();
+      return (row, put) => put(toRow(row));
+    }
     // That an error is not empty is all that is asked of it.
     if (name === 'error') return (_element, put) => put(true);
     if (list !== 'events' || name !== 'messages') return undefined;
+    const toRow = begin();
     return (group, put) => {
       for (const row of eventsOfGroup(group)) put(toRow(row));
     };

@@ -1,6 +1,8 @@
 import { afterEach } from 'vitest';
 import { systemClock } from '../../src/kit/clock.ts';
 import { Secret } from '../../src/kit/secret.ts';
+import type { FlowControlEntry } from '../../src/model/message.ts';
+import type { Reader } from '../../src/upstream/api.ts';
 import { createBudget } from '../../src/upstream/budget.ts';
 import { type ClientDeps, createClient } from '../../src/upstream/client.ts';
 import { createDispatcher } from '../../src/upstream/dispatcher.ts';
@@ -85,6 +87,15 @@ export function createTestClient(baseUrl: string, overrides: Partial<ClientDeps>
     ...overrides,
   });
   return { client, reader: client.at('events'), counts, waits, rejections };
+}
+
+/** All flow-control keys, and how many rows could not be read. */
+export async function allKeys(reader: Reader, signal: AbortSignal) {
+  const { into, rejected } = await reader.flowControl(signal, () => {
+    const rows: FlowControlEntry[] = [];
+    return { rows, take: (row: FlowControlEntry) => void rows.push(row) };
+  });
+  return { rows: into.rows, rejected };
 }
 
 /** All rows of a list. */

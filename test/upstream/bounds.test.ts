@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
-import { afterThisTest, allRows, createTestClient } from '../support/client.ts';
+import { afterThisTest, allKeys, allRows, createTestClient } from '../support/client.ts';
 import { json, serve } from '../support/http-service.ts';
 
 const signal = () => new AbortController().signal;
@@ -57,9 +57,9 @@ describe('bounds', () => {
       });
       const url = `${scheme}://127.0.0.1:${(server.address() as AddressInfo).port}`;
       const { reader } = createTestClient(url, { timeout: 100, connectTimeout: 60_000, random: () => 0 });
-      await expect(reader.flowControl(signal())).rejects.toMatchObject({ reason: 'timeout' });
+      await expect(allKeys(reader, signal())).rejects.toMatchObject({ reason: 'timeout' });
       const stop = new AbortController();
-      const slow = createTestClient(url, { timeout: 60_000, connectTimeout: 60_000 }).reader.flowControl(stop.signal);
+      const slow = allKeys(createTestClient(url, { timeout: 60_000, connectTimeout: 60_000 }).reader, stop.signal);
       stop.abort(new Error('stopping'));
       await expect(slow).rejects.toThrow('stopping');
     },
@@ -133,7 +133,7 @@ describe('a long answer is read as a short one is', () => {
       const lists = await Promise.allSettled([
         reader.dlqPages({}, signal()).next(),
         reader.eventPages({}, signal()).next(),
-        reader.flowControl(signal()),
+        allKeys(reader, signal()),
       ]);
       return [lists.map(list => (list.status === 'rejected' ? String(list.reason) : list.value)), counts.rejected];
     };

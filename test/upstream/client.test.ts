@@ -8,7 +8,7 @@ import { LARGEST_SINGLE } from '../../src/upstream/api.ts';
 import { type Budget, createBudget } from '../../src/upstream/budget.ts';
 import { UpstreamError } from '../../src/upstream/errors.ts';
 import { fileToken, RECHECK_AFTER } from '../../src/upstream/token.ts';
-import { allRows, createTestClient, TOKEN } from '../support/client.ts';
+import { allKeys, allRows, createTestClient, TOKEN } from '../support/client.ts';
 import { emulate } from '../support/emulate.ts';
 import { newFolder } from '../support/folder.ts';
 import { json, serve } from '../support/http-service.ts';
@@ -19,7 +19,7 @@ const signal = () => new AbortController().signal;
 /** The error of one read of the flow-control list. */
 async function failure(url: string, overrides: Parameters<typeof createTestClient>[1] = {}) {
   const set = createTestClient(url, overrides);
-  const error = await set.reader.flowControl(signal()).then(
+  const error = await allKeys(set.reader, signal()).then(
     () => undefined,
     (error: unknown) => error,
   );
@@ -34,7 +34,7 @@ describe('client', () => {
       response.writeHead(200, { 'content-encoding': 'gzip' }).end(body),
     );
     const { reader, counts } = createTestClient(`${service.url}/base/`);
-    expect(await reader.flowControl(signal())).toEqual({ rows: [{ key: 'k', waitlistSize: 3 }], rejected: 0 });
+    expect(await allKeys(reader, signal())).toEqual({ rows: [{ key: 'k', waitlistSize: 3 }], rejected: 0 });
     expect(service.requests).toEqual(['GET /base/v2/flowControl']);
     expect(service.headers[0]).toMatchObject({ authorization: `Bearer ${TOKEN}`, 'accept-encoding': 'gzip' });
     expect(counts).toMatchObject({ requests: { 'flow_control ok': 1 }, rejected: {}, bytes: body.length, timed: 1 });
@@ -86,7 +86,7 @@ describe('client', () => {
   ])('takes %s for an empty list of keys', async (_what, body) => {
     const service = await serve((_request, response) => json(response, body));
     const { reader, counts } = createTestClient(service.url);
-    expect(await reader.flowControl(signal())).toEqual({ rows: [], rejected: 0 });
+    expect(await allKeys(reader, signal())).toEqual({ rows: [], rejected: 0 });
     expect(counts).toMatchObject({ missing: {}, rejected: {} });
   });
 
@@ -98,7 +98,7 @@ describe('client', () => {
     const service = await serve((_request, response) => json(response, body));
     const { reader, counts } = createTestClient(service.url);
     const bad = { reason: 'invalid_response' };
-    await expect(reader.flowControl(signal())).rejects.toMatchObject(bad);
+    await expect(allKeys(reader, signal())).rejects.toMatchObject(bad);
     await expect(allRows(reader.dlqPages({}, signal()))).rejects.toMatchObject(bad);
     await expect(allRows(reader.eventPages({}, signal()))).rejects.toMatchObject(bad);
     expect(counts).toMatchObject({ missing: { flow_control: 1, dlq: 1, events: 1 }, rejected: {} });
@@ -118,7 +118,7 @@ describe('client', () => {
   it('does not call a list missing that it could not ask for', async () => {
     const service = await serve((_request, response) => json(response, { error: 'no' }, 503));
     const { reader, counts } = createTestClient(service.url);
-    await expect(reader.flowControl(signal())).rejects.toMatchObject({ reason: 'server' });
+    await expect(allKeys(reader, signal())).rejects.toMatchObject({ reason: 'server' });
     expect(counts.missing).toEqual({});
   });
 
@@ -157,7 +157,7 @@ describe('client', () => {
       else json(response, []);
     });
     const { reader, waits, counts } = createTestClient(service.url);
-    expect((await reader.flowControl(signal())).rows).toEqual([]);
+    expect((await allKeys(reader, signal())).rows).toEqual([]);
     expect(waits).toEqual([125, 250, 500]);
     expect(counts.requests).toEqual({ 'flow_control server': 3, 'flow_control ok': 1 });
   });
@@ -309,7 +309,7 @@ describe('client', () => {
     const stop = new AbortController();
     const service = await serve(() => stop.abort(new Error('stopping')));
     const { reader, counts } = createTestClient(service.url);
-    await expect(reader.flowControl(stop.signal)).rejects.toThrow('stopping');
+    await expect(allKeys(reader, stop.signal)).rejects.toThrow('stopping');
     expect(counts.requests).toEqual({});
   });
 });
@@ -328,7 +328,7 @@ describe('a refused token', () => {
     const clock = createManualClock();
     const { reader, rejections } = createTestClient(service.url, { clock });
     const ask = () =>
-      reader.flowControl(signal()).then(
+      allKeys(reader, signal()).then(
         () => 'ok',
         (error: UpstreamError) => error.reason,
       );
@@ -354,12 +354,12 @@ describe('a refused token', () => {
       json(response, [], request.headers.authorization === 'Bearer new' ? 200 : 401);
     });
     const { reader, rejections } = createTestClient(service.url, { token: async () => new Secret(token) });
-    await expect(reader.flowControl(signal())).rejects.toMatchObject({ reason: 'unauthorized' });
+    await expect(allKeys(reader, signal())).rejects.toMatchObject({ reason: 'unauthorized' });
     swapDuringRequest = true;
-    await expect(reader.flowControl(signal())).rejects.toMatchObject({ reason: 'unauthorized' });
+    await expect(allKeys(reader, signal())).rejects.toMatchObject({ reason: 'unauthorized' });
     expect(service.requests).toHaveLength(1);
     token = 'newer';
-    await expect(reader.flowControl(signal())).resolves.toMatchObject({ rows: [] });
+    await expect(allKeys(reader, signal())).resolves.toMatchObject({ rows: [] });
     expect(service.headers.map(({ authorization }) => authorization)).toEqual([
       'Bearer old',
       'Bearer newer',
@@ -404,7 +404,7 @@ it("keeps to the service's own limit: what the emulator allows a second is never
     budget: createBudget(limits, systemClock, () => undefined),
     clock: systemClock,
   });
-  for (let call = 0; call < 8; call += 1) await reader.flowControl(signal());
+  for (let call = 0; call < 8; call += 1) await allKeys(reader, signal());
   expect(counts.requests['flow_control ok']).toBe(8);
   expect(counts.requests['flow_control rate_limited'] ?? 0).toBeLessThanOrEqual(1);
 });

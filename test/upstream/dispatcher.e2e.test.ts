@@ -6,7 +6,7 @@ import { Secret } from '../../src/kit/secret.ts';
 import { createDispatcher, type DispatcherOptions } from '../../src/upstream/dispatcher.ts';
 import { UpstreamError } from '../../src/upstream/errors.ts';
 import { createCertificate } from '../hostile/certificate.ts';
-import { afterThisTest, createTestClient } from '../support/client.ts';
+import { afterThisTest, allKeys, createTestClient } from '../support/client.ts';
 import { json, serve } from '../support/http-service.ts';
 
 async function listening(server: ReturnType<typeof createServer>): Promise<number> {
@@ -50,7 +50,7 @@ async function startProxy() {
 async function read(url: string, options: Omit<DispatcherOptions, 'connectTimeout'>) {
   const dispatcher = createDispatcher({ connectTimeout: 1000, ...options });
   afterThisTest(() => dispatcher.destroy());
-  return createTestClient(url, { dispatcher }).reader.flowControl(new AbortController().signal);
+  return allKeys(createTestClient(url, { dispatcher }).reader, new AbortController().signal);
 }
 
 const ANSWER = { rows: [{ key: 'k', waitlistSize: 3 }], rejected: 0 };

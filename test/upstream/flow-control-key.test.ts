@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { Secret } from '../../src/kit/secret.ts';
 import { fixedToken } from '../../src/upstream/token.ts';
-import { createTestClient } from '../support/client.ts';
+import { allKeys, createTestClient } from '../support/client.ts';
 import { emulate } from '../support/emulate.ts';
 import { json, serve } from '../support/http-service.ts';
 
@@ -79,7 +79,7 @@ describe('a single flow-control key', () => {
     const regional = await serve((_request, response) => json(response, { waitlistSize: 1 }));
     const { reader } = createTestClient(base.url, { addresses: { base: base.url, regional: `${regional.url}/eu/` } });
     await reader.flowControlKey('k', signal());
-    await reader.flowControl(signal());
+    await allKeys(reader, signal());
     expect([base.requests, regional.requests]).toEqual([['GET /v2/flowControl'], ['GET /eu/v2/flowControl/k']]);
   });
 

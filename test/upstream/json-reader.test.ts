@@ -127,6 +127,19 @@ describe('the reader of JSON in pieces', () => {
     same(Buffer.from(`[${'1,'.repeat(500)}1}`));
   });
 
+  it('reads long texts whole, wherever their escapes are and the pieces end', () => {
+    const part = fc.tuple(
+      fc.constantFrom('', '"', '\\', '\n', '\\"', '[{'),
+      fc.nat(5000).map(length => 'x'.repeat(length)),
+    );
+    fc.assert(
+      fc.property(fc.array(part, { maxLength: 6 }), fc.integer({ min: 50, max: 9000 }), (parts, cut) => {
+        same(Buffer.from(JSON.stringify({ messages: [{ body: parts.flat().join('') }, 1] })), [cut]);
+      }),
+      { numRuns: 500 },
+    );
+  });
+
   it('makes rows at once, of the lists that are asked for, and checks the others', () => {
     const rowsOf: RowsOf = name =>
       name === 'messages' ? (element, put) => put((element as { a: number }).a) : undefined;

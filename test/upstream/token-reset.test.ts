@@ -2,7 +2,7 @@ import { rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { fileToken, resetMark } from '../../src/upstream/token.ts';
-import { createTestClient } from '../support/client.ts';
+import { allKeys, createTestClient } from '../support/client.ts';
 import { newFolder } from '../support/folder.ts';
 import { json, serve } from '../support/http-service.ts';
 
@@ -39,7 +39,7 @@ describe('a token that is refused while it is being reset', () => {
       { beingReplacedSince: async () => token.beingReplacedSince?.() },
     );
     const { reader, rejections, counts } = createTestClient(service.url, { token: source });
-    await expect(reader.flowControl(signal())).resolves.toMatchObject({ rows: [] });
+    await expect(allKeys(reader, signal())).resolves.toMatchObject({ rows: [] });
     expect(rejections).toEqual([]);
     expect(counts.requests).toEqual({ 'flow_control unauthorized': 1, 'flow_control ok': 1 });
   });
@@ -47,12 +47,12 @@ describe('a token that is refused while it is being reset', () => {
   it('is not waited for when nobody resets it, or somebody gave up long ago', async () => {
     const { file, service } = await startReset();
     const { reader, rejections, waits } = createTestClient(service.url, { token: fileToken(file) });
-    await expect(reader.flowControl(signal())).rejects.toMatchObject({ reason: 'unauthorized' });
+    await expect(allKeys(reader, signal())).rejects.toMatchObject({ reason: 'unauthorized' });
     writeFileSync(file, 'another');
     writeFileSync(resetMark(file), '');
     const longAgo = Date.now() / 1000 - 61;
     utimesSync(resetMark(file), longAgo, longAgo);
-    await expect(reader.flowControl(signal())).rejects.toMatchObject({ reason: 'unauthorized' });
+    await expect(allKeys(reader, signal())).rejects.toMatchObject({ reason: 'unauthorized' });
     expect([rejections, waits, service.requests.length]).toEqual([[true], [], 2]);
   });
 
@@ -68,7 +68,7 @@ describe('a token that is refused while it is being reset', () => {
         },
       }),
     });
-    await expect(reader.flowControl(stop.signal)).rejects.toThrow('stopped');
+    await expect(allKeys(reader, stop.signal)).rejects.toThrow('stopped');
     expect(rejections).toEqual([]);
   });
 });

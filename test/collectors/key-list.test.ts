@@ -1,0 +1,98 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { chooseMembers, OTHER } from '../../src/collectors/cap.ts';
+import { createKeyList } from '../../src/collectors/key-list.ts';
+import type { FlowControlEntry } from '../../src/model/message.ts';
+
+type Selection = Parameters<typeof createKeyList>[0];
+type Rounds = readonly (readonly FlowControlEntry[])[];
+
+/** Lists one after the other, with the members that each leaves to the next. */
+function readAll(selection: Selection, rounds: Rounds) {
+  let members: ReadonlyMap<string, number> = new Map();
+  let shown: readonly FlowControlEntry[] = [];
+  return rounds.map(rows => {
+    const list = createKeyList(selection, { members, shown, timesKept: () => 0 });
+    for (const row of rows) list.take(row);
+    const read = list.end(0);
+    ({ members } = read);
+    ({ shown } = read.facts);
+    return read.facts;
+  });
+}
+
+/** The same with all keys at hand. */
+function atOnce({ exclude, maxSeries, watch }: Selection, rounds: Rounds) {
+  let members: ReadonlyMap<string, number> = new Map();
+  return rounds.map(rows => {
+    const all = new Map(rows.map(row => [row.key, row]));
+    const wanted = [...all.values()].filter(({ key }) => watch.includes(key) || !exclude.includes(key));
+    const ranked = wanted.filter(({ key }) => key !== OTHER && !watch.includes(key));
+    const sizes = new Map(ranked.map(({ key, waitlistSize }) => [key, waitlistSize]));
+    members = chooseMembers(sizes, members, Math.max(0, maxSeries - watch.length));
+    const shown = wanted.filter(({ key }) => members.has(key) || (watch.includes(key) && key !== OTHER));
+    const rest = wanted.filter(row => !shown.includes(row));
+    const beyondCapWaiting = rest.reduce((sum, { waitlistSize }) => sum + waitlistSize, 0);
+    return { keys: all.size, shown, beyondCap: rest.length, beyondCapWaiting };
+  });
+}
+
+const key = fc.oneof(
+  { weight: 9, arbitrary: fc.nat(60).map(number => `k${number}`) },
+  fc.constantFrom(OTHER, 'w1', 'w2', 'x1', ''),
+);
+const row = fc.record({ key, waitlistSize: fc.nat(30) });
+const selection = fc.record({
+  include: fc.constant([]),
+  exclude: fc.constantFrom([], ['x1', 'k7']),
+  maxSeries: fc.integer({ min: 1, max: 12 }),
+  watch: fc.constantFrom([], ['w1'], ['w1', 'k3', OTHER]),
+});
+const rounds = (rows: fc.Arbitrary<readonly FlowControlEntry[]>) => fc.array(rows, { minLength: 1, maxLength: 5 });
+
+describe('a list of keys that is forgotten while it is read', () => {
+  it('shows what a list at hand does', () => {
+    const distinct = fc.uniqueArray(row, { maxLength: 60, selector: ({ key }) => key });
+    fc.assert(
+      fc.property(selection, rounds(distinct), (selection, lists) => {
+        expect(readAll(selection, lists)).toEqual(atOnce(selection, lists));
+      }),
+      { numRuns: 150 },
+    );
+  });
+
+  it('counts a key that is listed twice once, with its last row', () => {
+    fc.assert(
+      fc.property(selection, rounds(fc.array(row, { maxLength: 200 })), (selection, lists) => {
+        const summary = ({ keys, shown, beyondCap, beyondCapWaiting }: ReturnType<typeof readAll>[0]) => ({
+          keys,
+          count: shown.length + beyondCap,
+          waiting: shown.reduce((sum, { waitlistSize }) => sum + waitlistSize, beyondCapWaiting),
+        });
+        expect(readAll(selection, lists).map(summary)).toEqual(atOnce(selection, lists).map(summary));
+        for (const [index, { shown }] of readAll(selection, lists).entries()) {
+          for (const entry of shown) expect(lists[index]?.findLast(({ key }) => key === entry.key)).toBe(entry);
+        }
+      }),
+      { numRuns: 150 },
+    );
+  });
+
+  it('holds few rows of many keys', () => {
+    const list = createKeyList(
+      { include: [], exclude: [], maxSeries: 10, watch: ['key-5'] },
+      { members: new Map(), shown: [], timesKept: () => 0 },
+    );
+    for (let index = 0; index < 100_000; index += 1) list.take({ key: `key-${index}`, waitlistSize: index });
+    const { facts, has } = list.end(0);
+    expect(facts).toMatchObject({
+      keys: 100_000,
+      beyondCap: 99_990,
+      beyondCapWaiting: (99_999 * 100_000) / 2 - 899_955 - 5,
+    });
+    expect(facts.shown.map(({ waitlistSize }) => waitlistSize)).toEqual([
+      5, 99_991, 99_992, 99_993, 99_994, 99_995, 99_996, 99_997, 99_998, 99_999,
+    ]);
+    expect([has('key-5'), has('key-6')]).toEqual([true, false]);
+  });
+});
