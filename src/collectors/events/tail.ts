@@ -1,8 +1,9 @@
 import type { Reader } from '../../upstream/api.ts';
 import { PAGES_A_STEP } from '../collector.ts';
 import { byTime, type KeptEvent } from './kept-event.ts';
-import { advanceTo, follow, inFlight } from './lifecycle.ts';
+import { advanceTo, follow, inFlight, judgeUntil } from './lifecycle.ts';
 import { addToMinutes, boundMinutes, type Checkpoint, forgetMinutes, type Memory, MINUTE, remember } from './memory.ts';
+import { noPeak, notePeak, peakOf } from './peak.ts';
 import { MOST_PAGES, type RangeRead, type Reading, readOn, shorterSpan, startRange } from './read.ts';
 import { createRecent, type Recent } from './recent.ts';
 import { countEvent } from './tally.ts';
@@ -115,7 +116,8 @@ export function foldTail(memory: Memory, walk: TailWalk, range: RangeRead, optio
   if (checkpoint.newest !== undefined) {
     advanceTo(memory, Math.max(settled - options.overlap, checkpoint.dedupeFrom - 1), options);
   }
-  if (isLast) memory.schedules.advanceTo(knownTo(memory, walk.until, options.overlap));
+  const known = isLast ? knownTo(memory, checkpoint, walk.until, options.overlap) : 0;
+  judgeUntil(memory, Math.max(checkpoint.dedupeFrom - 1, known), options);
   if (isLast)
     memory.gauges = { recent: (recent ?? createRecent()).since(walk.until - options.window), ...inFlight(memory) };
   if (touched.size > 0 || memory.touchedOpen.size > 0 || walk.until - memory.savedAt >= SAVE_EVERY) {
@@ -128,14 +130,17 @@ export function foldTail(memory: Memory, walk: TailWalk, range: RangeRead, optio
   touched.add('log').add('checkpoint');
 }
 
-/** Unless the log shows a greater difference, our clock and the service's agree to within this, milliseconds. */
+/** Unless the log shows a greater difference, it lists everything that is older than this by our clock, milliseconds. */
 const AGREED = 300_000;
+/** How long the greatest difference that it showed counts at least, milliseconds. */
+const LAGS_WINDOW = 86_400_000;
 
 /**
- * Everything until here was followed, also where lives are not: after a long silence, or in a log that never listed anything.
+ * Everything until here was followed, also where the log shows nothing new: after a long silence, or when it never listed
+ * anything. A log that holds events back looks the same, but not for longer than it ever did.
  */
-function knownTo({ pending, checkpoint }: Memory, until: number, overlap: number): number {
-  const known = until - Math.max(overlap, AGREED, checkpoint?.lag ?? 0);
+function knownTo({ pending }: Memory, { lags }: Checkpoint, until: number, overlap: number): number {
+  const known = until - Math.max(overlap, AGREED, peakOf(lags));
   return pending.reduce((earliest, { time }) => Math.min(earliest, time - 1), known);
 }
 
@@ -149,6 +154,7 @@ function firstCheckpoint(now: number, from: number, destination: string): Checkp
     dedupeFrom: from,
     readTo: now,
     foundAt: now,
+    lags: noPeak(now),
     watermark: 0,
     lastFollowed: now,
     sweptTo: now,
@@ -165,6 +171,7 @@ function noticeClock(checkpoint: Checkpoint, until: number, overlap: number): vo
   const { newest = until } = checkpoint;
   checkpoint.floor = Math.min(checkpoint.floor, until);
   checkpoint.foundAt = Math.min(checkpoint.foundAt, until);
+  checkpoint.lags = noPeak(until);
   checkpoint.watermark = Math.max(
     Math.min(checkpoint.lastFollowed, newest),
     Math.min(checkpoint.watermark, newest - overlap),
@@ -228,6 +235,9 @@ function countFresh(
     touched.add(row);
   }
   addToMinutes(memory, counted);
+  // What is listed now was not when the log was read last.
+  const oldest = counted.reduce((oldest, { time }) => Math.min(oldest, time), checkpoint.readTo);
+  notePeak(checkpoint.lags, checkpoint.readTo - oldest, walk.until, LAGS_WINDOW);
   walk.foundNew = true;
   checkpoint.foundAt = walk.until;
   const late: KeptEvent[] = [];
@@ -238,8 +248,6 @@ function countFresh(
     const row = range.rows?.get(event.identity);
     if (row && !memory.ended.has(event.message)) memory.traces?.add(event, row, isLate);
   }
-  const lag = walk.until - (checkpoint.newest ?? walk.until);
-  checkpoint.lag = Math.min(checkpoint.lag ?? lag, lag);
   for (const event of late.sort(byTime)) follow(memory, event, options, false);
   const lateCounted = late.filter(({ time }) => time > checkpoint.floor).length;
   if (lateCounted > 0) {
