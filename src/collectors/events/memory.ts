@@ -42,6 +42,10 @@ export interface Checkpoint {
   foundAt: number;
   /** By how many milliseconds, at least, the log was behind our clock when it listed what a read had not found. */
   lags: Peak;
+  /** By how many milliseconds events were older than others that were listed before them; undefined before it was looked for. */
+  lateness?: Peak;
+  /** The last complete read that came to everything older than the overlap asked for events until here, by our clock. */
+  settledAt?: number | undefined;
   /** Message lifecycles are tracked until here; later events may still be joined by earlier ones. */
   watermark: number;
   /** Time of the last event through which a life was followed. */

@@ -5,6 +5,7 @@ import { advanceTo, follow, inFlight, judgeUntil } from './lifecycle.ts';
 import { addToMinutes, boundMinutes, type Checkpoint, forgetMinutes, type Memory, MINUTE, remember } from './memory.ts';
 import { noPeak, notePeak, peakOf } from './peak.ts';
 import { MOST_PAGES, type RangeRead, type Reading, readOn, shorterSpan, startRange } from './read.ts';
+import { noteLateness, planReadBack, type ReadBack } from './read-back.ts';
 import { createRecent, type Recent } from './recent.ts';
 import { countEvent } from './tally.ts';
 
@@ -28,6 +29,9 @@ export interface TailOptions {
 export interface TailWalk {
   /** Pinned when the read began, so that its end does not run away. */
   readonly until: number;
+  readonly readBack: ReadBack;
+  /** The newest event that was known when the read began. */
+  readonly newest: number | undefined;
   range: RangeRead;
   /** Milliseconds of the next range. */
   span: number;
@@ -38,22 +42,38 @@ export interface TailWalk {
   foundNew: boolean;
 }
 
+/** The range that begins there, or behind what is left out. */
+function rangeFrom(
+  api: Reader,
+  { until, readBack: { skip } }: Pick<TailWalk, 'until' | 'readBack'>,
+  { start, span, isDetailed }: { start: number; span: number; isDetailed: boolean },
+  signal: AbortSignal,
+): RangeRead {
+  const from = skip && start >= skip.from && start <= skip.to ? skip.to + 1 : start;
+  const end = skip && from < skip.from ? skip.from - 1 : until;
+  return startRange(api, from, Math.min(end, from + span - 1), isDetailed, signal);
+}
+
 export function startTail(
   api: Reader,
-  { checkpoint, recent, span, traces }: Memory,
+  memory: Memory,
   now: number,
-  { window, backfill }: TailOptions,
+  { window, backfill, overlap }: TailOptions,
   signal: AbortSignal,
 ): TailWalk {
+  const { checkpoint, recent, span, traces } = memory;
   // Our clock may have been set back; the log goes on.
   const until = Math.max(now, checkpoint?.newest ?? 0);
   const history = until - Math.max(window, checkpoint ? 0 : backfill);
   const next = checkpoint?.dedupeFrom ?? history;
-  const from = Math.max(0, Math.min(until, recent ? next : Math.min(next, history)));
+  const start = Math.max(0, Math.min(until, recent ? next : Math.min(next, history)));
+  const readBack = planReadBack(memory, until, overlap);
   return {
     until,
-    range: startRange(api, from, Math.min(until, from + span - 1), traces !== undefined, signal),
-    span: Math.min(span, until - from + 1),
+    readBack,
+    newest: checkpoint?.newest,
+    range: rangeFrom(api, { until, readBack }, { start, span, isDetailed: traces !== undefined }, signal),
+    span,
     refill: recent ? undefined : createRecent(),
     before: checkpoint && { readTo: checkpoint.readTo, newest: checkpoint.newest },
     foundNew: false,
@@ -73,7 +93,7 @@ export async function readTail(
   if (await readOn(range, PAGES_A_STEP, reading)) {
     // The last range is short because the read ends, which teaches nothing.
     if (range.pages < MOST_PAGES / 4 && to - from + 1 >= walk.span) walk.span *= 2;
-    if (to < walk.until) walk.range = startRange(api, to + 1, Math.min(walk.until, to + walk.span), isDetailed, signal);
+    if (to < walk.until) walk.range = rangeFrom(api, walk, { start: to + 1, span: walk.span, isDetailed }, signal);
     return range;
   }
   if (range.pages >= MOST_PAGES && to > from) {
@@ -103,9 +123,11 @@ export function foldTail(memory: Memory, walk: TailWalk, range: RangeRead, optio
     if (!walk.refill && isRecent) recent?.add(event.state, event.time);
   }
   if (fresh.length > 0) countFresh(memory, checkpoint, walk, fresh, range, options);
-  if (isLast) endRead(memory, checkpoint, walk);
+  if (isLast) endRead(memory, checkpoint, walk, options.overlap);
   const { floor, newest = Math.min(floor, range.to) } = checkpoint;
-  checkpoint.dedupeFrom = Math.max(checkpoint.dedupeFrom, Math.min(newest - options.overlap, range.to + 1));
+  // Of what comes after something that was left out, nothing is settled.
+  const wholeTo = Math.min(range.to, (walk.readBack.skip?.from ?? Number.POSITIVE_INFINITY) - 1);
+  checkpoint.dedupeFrom = Math.max(checkpoint.dedupeFrom, Math.min(newest - options.overlap, wholeTo + 1));
   remember(memory, fresh);
   if (!options.isSwept) checkpoint.sweptTo = Math.floor(checkpoint.dedupeFrom / MINUTE) * MINUTE - 1;
   forgetMinutes(memory, checkpoint.sweptTo);
@@ -114,7 +136,7 @@ export function foldTail(memory: Memory, walk: TailWalk, range: RangeRead, optio
   // younger come of age, too; that time is measured by our clock alone, so that it need not agree with the service's.
   const settled = newest + (isLast ? Math.max(0, walk.until - checkpoint.foundAt) : 0);
   if (checkpoint.newest !== undefined) {
-    advanceTo(memory, Math.max(settled - options.overlap, checkpoint.dedupeFrom - 1), options);
+    advanceTo(memory, Math.max(Math.min(settled - options.overlap, wholeTo), checkpoint.dedupeFrom - 1), options);
   }
   const known = isLast ? knownTo(memory, checkpoint, walk.until, options.overlap) : 0;
   judgeUntil(memory, Math.max(checkpoint.dedupeFrom - 1, known), options);
@@ -172,6 +194,7 @@ function noticeClock(checkpoint: Checkpoint, until: number, overlap: number): vo
   checkpoint.floor = Math.min(checkpoint.floor, until);
   checkpoint.foundAt = Math.min(checkpoint.foundAt, until);
   checkpoint.lags = noPeak(until);
+  checkpoint.settledAt = undefined;
   checkpoint.watermark = Math.max(
     Math.min(checkpoint.lastFollowed, newest),
     Math.min(checkpoint.watermark, newest - overlap),
@@ -236,8 +259,9 @@ function countFresh(
   }
   addToMinutes(memory, counted);
   // What is listed now was not when the log was read last.
-  const oldest = counted.reduce((oldest, { time }) => Math.min(oldest, time), checkpoint.readTo);
+  const oldest = counted.reduce((oldest, { time }) => Math.min(oldest, time), Number.POSITIVE_INFINITY);
   notePeak(checkpoint.lags, checkpoint.readTo - oldest, walk.until, LAGS_WINDOW);
+  if (walk.newest !== undefined) noteLateness(checkpoint, walk.newest - oldest, walk.until, options.overlap);
   walk.foundNew = true;
   checkpoint.foundAt = walk.until;
   const late: KeptEvent[] = [];
@@ -256,8 +280,16 @@ function countFresh(
   }
 }
 
-function endRead(memory: Memory, checkpoint: Checkpoint, { until, refill, span }: TailWalk): void {
+function endRead(
+  memory: Memory,
+  checkpoint: Checkpoint,
+  { until, refill, span, readBack }: TailWalk,
+  overlap: number,
+): void {
   if (refill) memory.recent = refill;
+  if (readBack.settles) checkpoint.settledAt = until;
+  // Also where nothing was late, time goes by.
+  noteLateness(checkpoint, 0, until, overlap);
   memory.span = span;
   for (const row of memory.destinations.forget(until)) memory.touched.add(row);
   checkpoint.readTo = until;

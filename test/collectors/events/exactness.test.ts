@@ -1,40 +1,8 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import type { EventsFacts } from '../../../src/collectors/events/events.ts';
-import { BOUNDS } from '../../../src/collectors/events/tally.ts';
-import type { HistogramState } from '../../../src/metrics/family.ts';
-import { bucketsOf, type TrueEvent, truthOf } from '../../support/event-truth.ts';
-import { answersOf, counted, createAgent, createLog } from './fake-log.ts';
-
-const cumulate = ({ counts }: HistogramState) => {
-  let below = 0;
-  return counts.map(count => {
-    below += count;
-    return below;
-  });
-};
-
-function expectTruth(facts: EventsFacts, all: readonly TrueEvent[], until: number): void {
-  const truth = truthOf(all, until);
-  const [tally] = facts.destinations.values();
-  const counted = Object.fromEntries(Object.entries(tally?.events ?? {}).filter(([, count]) => count > 0));
-  expect(counted).toEqual(truth.events);
-  expect(tally?.finished).toEqual(truth.finished);
-  expect(cumulate(facts.log.timeToDeliver)).toEqual(bucketsOf(truth.timeToDeliver, BOUNDS.timeToDeliver));
-  expect(cumulate(facts.log.queueWait)).toEqual(bucketsOf(truth.queueWait, BOUNDS.queueWait));
-  for (const result of ['success', 'error'] as const) {
-    expect(cumulate(facts.log.attempt[result])).toEqual(bucketsOf(truth.attempt[result] ?? [], BOUNDS.attempt));
-  }
-  for (const outcome of ['delivered', 'failed', 'cancelled'] as const) {
-    const expected = bucketsOf(truth.attempts[outcome] ?? [], BOUNDS.attempts, 1);
-    expect(cumulate(facts.log.attempts[outcome])).toEqual(expected);
-  }
-  expect(answersOf(facts)).toEqual(truth.answers);
-  expect(facts.gauges?.inFlight).toBe(truth.inFlight.length);
-  expect(facts.log.overdue).toBe(truth.overdue);
-  expect(facts.log.gaps).toBe(0);
-  expect(facts.log.untracked).toEqual({ unknown_start: 0, evicted: 0 });
-}
+import { type TrueEvent, truthOf } from '../../support/event-truth.ts';
+import { expectTruth } from './expect-truth.ts';
+import { counted, createAgent, createLog } from './fake-log.ts';
 
 const OVERLAP = 5000;
 /** Later, whatever has not ended is late, and a quiet log can't be holding its end back. */
