@@ -6,14 +6,14 @@ import { noPeak, notePeak, peakOf } from './peak.ts';
 const SETTLE_EVERY = 60_000;
 /** How long the greatest lateness counts at least, milliseconds. */
 const LATENESS_WINDOW = 3_600_000;
-/** What every read repeats beyond the greatest lateness: half of that, and this many milliseconds. */
+/** What every read repeats beyond the greatest lateness: a quarter of that, and this many milliseconds. */
 const MARGIN = 500;
 /** Rows that are not worth a request of their own. */
 const FEW = 20;
 
 /** How far before the newest event every read begins, milliseconds. */
 const readBackOf = ({ lateness }: Checkpoint, overlap: number) =>
-  lateness ? Math.min(overlap, peakOf(lateness) * 1.5 + MARGIN) : overlap;
+  lateness ? Math.min(overlap, Math.ceil(peakOf(lateness) * 1.25) + MARGIN) : overlap;
 
 /** What one read of the log repeats. */
 export interface ReadBack {

@@ -83,6 +83,7 @@ export function createLog(shape: LogShape = {}) {
 
   async function* pages(from: number, to: number) {
     service.asked.push({ from, to });
+    if (!Number.isInteger(from) || !Number.isInteger(to)) throw new Error(`no times in milliseconds: ${from} to ${to}`);
     for (let number = 0; number < empty; number += 1) {
       request();
       yield { rows: [], rejected: 0 };
