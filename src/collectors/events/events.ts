@@ -6,6 +6,7 @@ import { NO_ROUTES, type Routes } from '../routes.ts';
 import { type EventsOptions, eventsOptions } from './event-options.ts';
 import type { Gauges, Memory } from './memory.ts';
 import { type RangeRead, readOn, startRange } from './read.ts';
+import { readingPerDay } from './read-back.ts';
 import { restoreMemory, takeChanges } from './rows.ts';
 import type { Schedule } from './schedule-options.ts';
 import { type ScheduleFacts, scheduleFamilies, scheduleSamples, WHEN_QUIET } from './schedules.ts';
@@ -61,7 +62,8 @@ const EXPECTED: Readonly<Record<(typeof RESULTS)[number], readonly StatusClass[]
   error: ['none', '3xx', '4xx', '5xx'],
 };
 
-const BEHIND = 'Computed from the log in the background, events.overlap behind its newest event.';
+const BEHIND =
+  'Computed from the log in the background, events.overlap or up to a minute more behind its newest event.';
 
 /** The event log as counters of every event, message lifecycles, and recent states. */
 export const events = defineKind({
@@ -151,7 +153,12 @@ export const events = defineKind({
     seriesDropped,
   },
   rounds: ({ every, overlap, lateSweep }: EventsOptions) => ({
-    tail: { every, requests: 1, priority: 'events' },
+    tail: {
+      every,
+      requests: 1,
+      priority: 'events',
+      perDay: (one, rounds) => readingPerDay(one, rounds, { overlap, lateSweep }),
+    },
     ...(lateSweep > overlap && {
       sweep: { every: Math.max(60_000, lateSweep / 6), requests: 1, priority: 'background' },
     }),

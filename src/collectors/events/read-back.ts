@@ -1,3 +1,4 @@
+import type { Cost } from '../collector.ts';
 import type { Span } from './expectations.ts';
 import type { Checkpoint, Memory } from './memory.ts';
 import { noPeak, notePeak, peakOf } from './peak.ts';
@@ -10,6 +11,27 @@ const LATENESS_WINDOW = 3_600_000;
 const MARGIN = 500;
 /** Rows that are not worth a request of their own. */
 const FEW = 20;
+
+const DAY = 86_400_000;
+/** Bytes of a row, about. */
+const ROW = 1000;
+
+/**
+ * What reading the log costs in a day on which it is as busy as in the last overlap, which one round has read. Where that is
+ * few rows, each round reads them; else each row is read when it is new and when it has become older than the overlap. The
+ * sweep, which has nothing to do at first, reads it once more.
+ */
+export function readingPerDay(
+  { requests, bytes }: Cost,
+  rounds: number,
+  { overlap, lateSweep }: { readonly overlap: number; readonly lateSweep: number },
+): Cost {
+  const log = (bytes * DAY) / overlap;
+  const once = log + (lateSweep > overlap ? log : 0);
+  const whole = { requests: rounds * requests, bytes: rounds * bytes + once };
+  if (bytes < FEW * ROW || log >= rounds * bytes) return whole;
+  return { requests: whole.requests + DAY / Math.min(SETTLE_EVERY, overlap), bytes: log + once };
+}
 
 /** How far before the newest event every read begins, milliseconds. */
 const readBackOf = ({ lateness }: Checkpoint, overlap: number) =>

@@ -1,9 +1,12 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
+import { readingPerDay } from '../../../src/collectors/events/read-back.ts';
 import { expectTruth } from './expect-truth.ts';
 import { counted, createAgent, createLog, type FakeLog, MINUTE, SECOND } from './fake-log.ts';
 
 const OVERLAP = MINUTE;
+/** How often what takes 40 minutes happens in a day. */
+const DAY_OF_40_MINUTES = 36;
 const WHOLE = ['created', 'active', 'delivered'];
 
 type Agent = ReturnType<typeof createAgent>;
@@ -167,6 +170,28 @@ it('reads a busy log little more than twice, and as often as before but for one 
   expect(counted(agent.shown())).toBeGreaterThan(log.length - 10);
   expect(rows).toBeLessThan(2.1 * log.length);
   expect(requests).toBeLessThanOrEqual(30 * 5);
+});
+
+it.each([
+  ['busy', SECOND],
+  ['quiet', 30 * SECOND],
+])('tells from one read of the overlap what a day costs of a %s log', async (_, apart) => {
+  const service = createLog();
+  const { clock, service: asks } = service;
+  const start = clock.now;
+  publish(service, start + 1 - 10 * MINUTE, start + 40 * MINUTE, apart, () => 0);
+  const first = createAgent(service);
+  await first.round('tail');
+  const [rows, requests] = [asks.rows, asks.requests];
+  await first.round('tail');
+  const one = { requests: asks.requests - requests, bytes: 1000 * (asks.rows - rows) };
+  const day = readingPerDay(one, 5760, { overlap: OVERLAP, lateSweep: OVERLAP });
+  const agent = await createLearned(service);
+  const taken = await watch(service, agent, clock.now + 40 * MINUTE);
+  expect(Math.abs((taken.rows * DAY_OF_40_MINUTES * 1000) / day.bytes - 1)).toBeLessThan(0.15);
+  expect(Math.abs((taken.requests * DAY_OF_40_MINUTES) / day.requests - 1)).toBeLessThan(0.15);
+  const swept = readingPerDay(one, 5760, { overlap: OVERLAP, lateSweep: 2 * OVERLAP });
+  expect(swept.bytes - day.bytes).toBe(one.bytes * 1440);
 });
 
 it('reads back by the whole overlap until it has seen for an hour how late events are, across restarts', async () => {
