@@ -10,6 +10,7 @@ const BENCHES: Readonly<Record<string, () => Promise<{ run(): Promise<string> }>
   accounts: () => import('./accounts.ts'),
   loop: () => import('./loop.ts'),
   tracing: () => import('./tracing.ts'),
+  watch: () => import('./watch.ts'),
   emulator: () => import('./emulator.ts'),
 };
 

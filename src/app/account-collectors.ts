@@ -1,4 +1,5 @@
 import {
+  type Cadence,
   type Collector,
   createAccountPlan,
   createCollectors,
@@ -28,6 +29,8 @@ export interface AccountRound {
   readonly every: number;
   /** Requests of a round that finds nothing new. */
   readonly leastRequests: number;
+  /** What it costs in a day, where rounds differ. */
+  readonly perDay: Cadence['perDay'];
   /** Runs it once; never throws. */
   run(signal: AbortSignal): Promise<void>;
 }
@@ -112,11 +115,12 @@ async function openCollector<Facts, Memory, Walk>(
   const run = await createRunner({ observer: withReader(collector, at), state, store, clock, log, tracer });
   return {
     state,
-    rounds: Object.entries(rounds).map(([round, { every, requests }]) => ({
+    rounds: Object.entries(rounds).map(([round, { every, requests, perDay }]) => ({
       collector: name,
       round,
       every,
       leastRequests: requests,
+      perDay,
       run: signal => run(round, signal),
     })),
     source: collectorSource(collector, state, shown?.get(name)),

@@ -38,7 +38,7 @@ const DAY = 86_400_000;
 /** Runs one round and gives what it cost. */
 async function measure(
   account: Account,
-  { collector, round, every, leastRequests, run }: Account['rounds'][number],
+  { collector, round, every, leastRequests, perDay, run }: Account['rounds'][number],
   { clock }: PartsDeps,
   signal: AbortSignal,
 ): Promise<RoundCost> {
@@ -50,6 +50,7 @@ async function measure(
   const requests = Math.max(leastRequests, after.requests - before.requests);
   const bytes = after.bytes - before.bytes;
   const rounds = DAY / (every * MEAN_INTERVAL);
+  const day = perDay?.({ requests, bytes }, rounds) ?? { requests: rounds * requests, bytes: rounds * bytes };
   return {
     collector,
     round,
@@ -57,8 +58,8 @@ async function measure(
     requests,
     bytes,
     seconds: (clock.monotonic() - start) / 1000,
-    requestsPerDay: rounds * requests,
-    bytesPerDay: rounds * bytes,
+    requestsPerDay: day.requests,
+    bytesPerDay: day.bytes,
   };
 }
 

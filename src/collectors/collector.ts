@@ -57,6 +57,14 @@ export interface Cadence {
   readonly priority: Priority;
   /** Missed intervals after which the data counts as stale, where `staleness.markAfter` is too patient. */
   readonly markAfter?: number;
+  /** What it costs in a day, where rounds differ: told by one that was measured, of so many. */
+  readonly perDay?: (one: Cost, rounds: number) => Cost;
+}
+
+/** Requests, and bytes of their answers. */
+export interface Cost {
+  readonly requests: number;
+  readonly bytes: number;
 }
 
 /** Cadences by round name. */

@@ -5,11 +5,11 @@ import { DESTINATIONS } from './destinations.ts';
 export const eventsOptions = z.strictObject({
   enabled: z.boolean().default(true).describe('Read the event log.'),
   every: Duration.prefault('15s').describe(
-    'Interval between reads of the event log: one request per 1,000 new events.',
+    'Interval between reads of the event log: one request per 1,000 new events, and one more a minute while the log is busy.',
   ),
   window: Duration.prefault('5m').describe('Window of `delivery_events_recent`.'),
   overlap: Duration.prefault('60s').describe(
-    'How late an event may enter the log and still be counted by the next read. Every read repeats this span, and message lifecycles are computed this far behind the newest event.',
+    'How late an event may enter the log and still be in order: message lifecycles are computed this far behind the newest event, or up to a minute more. Of a busy log, a read repeats only as much of this span as events were late within the last hour; once a minute, the log is read again up to where it is this old.',
   ),
   lateSweep: Duration.prefault('30m').describe(
     'How late an event may enter the log and still be counted. Each minute of the log is read once more when it is this old.',

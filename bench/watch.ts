@@ -1,0 +1,92 @@
+import { setImmediate } from 'node:timers/promises';
+import { load, table } from './measure.ts';
+
+type EmulatorRoom = typeof import('../src/emulator/server.ts');
+type Parts = typeof import('../src/app/parts.ts');
+type Schema = typeof import('../src/config/schema.ts');
+type Closing = typeof import('../src/kit/closing.ts');
+type Loop = typeof import('../src/scheduler/loop.ts');
+
+const MINUTE = 60_000;
+/** What is measured, in minutes: from the first sweep on, and when an hour has shown how late events are. */
+const SPANS = [
+  [30, 60],
+  [150, 180],
+] as const;
+/** Events that are listed late, and how late at most, milliseconds. */
+const LATENESS = { none: [0, 0], '1 in 10, up to 5 s': [0.1, 5000], '1 in 10, up to 50 s': [0.1, 50_000] } as const;
+
+/** What reading the log takes in a day, by each of the spans. */
+async function days(logLateShare: number, logLateMs: number) {
+  const { startEmulator } = await load<EmulatorRoom>('emulator/server.js');
+  const { createParts } = await load<Parts>('app/parts.js');
+  const { Config } = await load<Schema>('config/schema.js');
+  const { withClosing } = await load<Closing>('kit/closing.js');
+  const { MEAN_INTERVAL } = await load<Loop>('scheduler/loop.js');
+  return withClosing(async closing => {
+    let time = 0;
+    const clock = {
+      now: () => Math.floor(Date.UTC(2026, 0, 1) + time),
+      monotonic: () => time,
+      async sleep(ms: number, signal?: AbortSignal) {
+        const until = time + ms;
+        await setImmediate();
+        signal?.throwIfAborted();
+        time = Math.max(time, until);
+      },
+    };
+    const emulator = await startEmulator({ scenario: 'steady', clock, dialect: { logLateShare, logLateMs } });
+    closing.add('emulator', () => emulator.close());
+    const account = { name: 'a', baseUrl: emulator.url, token: emulator.token };
+    const config = Config.parse({ log: { level: 'error' }, store: { kind: 'memory' }, accounts: [account] });
+    const loaded = { file: 'bench', config, hash: 'bench', warnings: [] };
+    const { accounts } = await createParts(loaded, { env: {}, clock, random: () => 0.5 }, closing);
+    const [watched] = accounts;
+    const rounds = watched?.rounds.filter(({ collector }) => collector === 'events') ?? [];
+    const counted = () =>
+      (watched?.sources ?? [])
+        .flatMap(({ samples }) => samples().get('delivery_events_total') ?? [])
+        .reduce((sum, { value }) => sum + value, 0);
+    const due = new Map(rounds.map(round => [round, 0]));
+    const readUntil = async (minute: number) => {
+      for (;;) {
+        const [next, at] = [...due].reduce((first, other) => (other[1] < first[1] ? other : first));
+        if (at > minute * MINUTE) return { ...watched?.spent(), events: counted() };
+        time = Math.max(time, at);
+        await next.run(new AbortController().signal);
+        due.set(next, at + next.every * MEAN_INTERVAL);
+      }
+    };
+    const taken: { requests: number; bytes: number; events: number }[] = [];
+    for (const [from, to] of SPANS) {
+      const [before, after] = [await readUntil(from), await readUntil(to)];
+      const aDay = (of: 'requests' | 'bytes' | 'events') =>
+        (((after[of] ?? 0) - (before[of] ?? 0)) * 1440) / (to - from);
+      taken.push({ requests: aDay('requests'), bytes: aDay('bytes'), events: aDay('events') });
+    }
+    return taken;
+  });
+}
+
+/** What it costs to watch a busy log, on a clock that is driven: three hours pass in seconds. */
+export async function run(): Promise<string> {
+  const rows: string[][] = [];
+  for (const [late, [share, most]] of Object.entries(LATENESS)) {
+    const taken = await days(share, most);
+    const [first, last] = [taken.at(0), taken.at(-1)];
+    if (!first || !last) throw new Error('nothing was measured');
+    const costs = ({ requests, bytes }: typeof first) => [
+      Math.round(requests).toLocaleString('en'),
+      (bytes / 1e6).toFixed(0),
+    ];
+    const ratio = `${((last.bytes / first.bytes) * 100).toFixed(0)} %`;
+    rows.push([late, (last.events / 86_400).toFixed(1), ...costs(first), ...costs(last), ratio]);
+  }
+  return [
+    'The event log of the emulator’s usual workload, `tail` and `sweep`, on a clock that is driven. In its first hour the agent reads back by the whole `overlap` each time; by the third it knows how late events are.',
+    table(
+      ['late events', 'events/s', 'calls/day, 1st h', 'MB/day, 1st h', 'calls/day, 3rd h', 'MB/day, 3rd h', 'share'],
+      rows,
+    ),
+  ].join('\n\n');
+}
