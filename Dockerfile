@@ -1,25 +1,42 @@
-# The sources are compiled once; the image holds the result and production packages alone.
-FROM node:24-slim AS build
+# The build stage compiles the sources; the image holds the result and production packages alone: no npm, no shell.
+# Both bases are tags here. Pin them in your build: see docs/container.md.
+ARG NODE_IMAGE=node:24-bookworm-slim
+ARG BASE_IMAGE=gcr.io/distroless/cc-debian12
+
+FROM ${NODE_IMAGE} AS build
 WORKDIR /build
 COPY package.json package-lock.json tsconfig.json tsconfig.build.json ./
 RUN npm ci
 COPY src src
-RUN npm run build && npm prune --omit=dev
+RUN npm run build && npm prune --omit=dev && mkdir -p -m 700 data && mkdir -p node_modules && cp "$(node -p process.execPath)" .
 
-FROM node:24-slim
+# No RUN from here on: the base has no shell.
+FROM ${BASE_IMAGE}
+ARG BASE_IMAGE
+ARG VERSION=0.1.0
+ARG REVISION=unknown
+ARG SOURCE=unknown
+LABEL org.opencontainers.image.title="delivery-watch" \
+  org.opencontainers.image.description="Prometheus exporter and alerting agent for a hosted message-delivery service" \
+  org.opencontainers.image.licenses="Apache-2.0" \
+  org.opencontainers.image.version="${VERSION}" \
+  org.opencontainers.image.revision="${REVISION}" \
+  org.opencontainers.image.source="${SOURCE}" \
+  org.opencontainers.image.base.name="${BASE_IMAGE}"
 ENV NODE_ENV=production
 WORKDIR /app
-COPY --from=build /build/package.json ./
+COPY --from=build /build/node /usr/local/bin/node
 COPY --from=build /build/node_modules node_modules
 COPY --from=build /build/dist dist
-COPY LICENSE CHANGELOG.md config.example.yaml config.schema.json ./
-# The store's default folder, ./data: mount a volume there to keep it.
-RUN mkdir -m 700 data && chown node:node data
-USER node
+COPY package.json LICENSE CHANGELOG.md config.example.yaml config.schema.json ./
+# The store's default folder, ./data: mount a volume there to keep it. Nothing else is written.
+COPY --from=build --chown=1000:1000 /build/data data
+# A number, so that Kubernetes can tell that it is not root.
+USER 1000:1000
 VOLUME /app/data
 EXPOSE 10922
-# Asks this process alone, never the service. A port other than 10922 needs a check of its own.
-HEALTHCHECK --interval=30s --timeout=3s --start-period=10s \
-  CMD ["node", "-e", "fetch('http://127.0.0.1:10922/-/healthy').then(r => process.exit(r.ok ? 0 : 1), () => process.exit(1))"]
+# Takes port and TLS from the configuration, and never asks the service.
+HEALTHCHECK --interval=30s --timeout=5s --start-period=10s \
+  CMD ["node", "dist/main.js", "healthcheck", "--config", "/etc/delivery-watch/config.yaml"]
 ENTRYPOINT ["node", "dist/main.js"]
 CMD ["serve", "--config", "/etc/delivery-watch/config.yaml"]

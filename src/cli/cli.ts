@@ -11,6 +11,7 @@ const COMMANDS: ReadonlyMap<string, () => Promise<Command>> = new Map([
   ['demo', async () => (await import('./demo.ts')).demoCommand()],
   ['emulate', async () => (await import('./emulate.ts')).emulateCommand()],
   ['check-config', async () => (await import('./check-config.ts')).checkConfigCommand()],
+  ['healthcheck', async () => (await import('./healthcheck.ts')).healthcheckCommand()],
   ['auto-cancel', async () => (await import('./auto-cancel.ts')).autoCancelCommand()],
   ['rules', async () => (await import('./rules.ts')).rulesCommand()],
   ['dashboards', async () => (await import('./dashboards.ts')).dashboardsCommand()],

@@ -2,7 +2,7 @@ import { renamedTable } from '../metrics/renamed.ts';
 import { dashboardsReference } from './dashboards-reference.ts';
 import { metricsReference } from './metrics-reference.ts';
 import { printedDashboards } from './printed-dashboards.ts';
-import { ruleFiles } from './rules.ts';
+import { prometheusRule, ruleFiles } from './rules.ts';
 
 /** Every file that is derived from the metric families, by its path in the repository. */
 export function generatedFiles(): Readonly<Record<string, string>> {
@@ -10,6 +10,7 @@ export function generatedFiles(): Readonly<Record<string, string>> {
     'docs/metrics.md': metricsReference(),
     'docs/dashboards.md': dashboardsReference(),
     ...Object.fromEntries(Object.entries(ruleFiles()).map(([name, text]) => [`dashboards/rules/${name}`, text])),
+    'deploy/kubernetes/prometheus-rule.yaml': prometheusRule(),
     ...Object.fromEntries(
       Object.entries(printedDashboards()).map(([name, dashboard]) => [
         `dashboards/${name}`,

@@ -128,3 +128,14 @@ export function ruleFiles(): Readonly<Record<string, string>> {
     'alerting.yaml': file(alertingGroups(DEFAULTS)),
   };
 }
+
+/** The same rules in one resource of the Prometheus Operator. */
+export function prometheusRule(): string {
+  const resource = {
+    apiVersion: 'monitoring.coreos.com/v1',
+    kind: 'PrometheusRule',
+    metadata: { name: 'delivery-watch', labels: { 'app.kubernetes.io/name': 'delivery-watch' } },
+    spec: { groups: [...recordGroupsFor(DEFAULTS), ...alertingGroups(DEFAULTS)] },
+  };
+  return `${GENERATED}${stringify(resource, { lineWidth: 0, aliasDuplicateObjects: false })}`;
+}

@@ -1,0 +1,9 @@
+import { Command } from 'commander';
+import { checkHealth } from '../app/health.ts';
+
+export function healthcheckCommand(): Command {
+  return new Command('healthcheck')
+    .description('exit 0 if the agent of a configuration file answers on this machine, else 1; for container engines')
+    .requiredOption('--config <file>', 'configuration file of the running agent')
+    .action(({ config }: { config: string }) => checkHealth(config));
+}

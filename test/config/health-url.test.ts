@@ -1,0 +1,56 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { healthUrl } from '../../src/config/health-url.ts';
+import { serverOptions } from '../../src/http/options.ts';
+import { newFolder } from '../support/folder.ts';
+
+/** The address for a configuration of this text, in a folder with these web-config files. */
+function urlOf(text: string, files: Readonly<Record<string, string>> = {}): string {
+  const folder = newFolder();
+  for (const [name, content] of Object.entries(files)) writeFileSync(join(folder, name), content);
+  const file = join(folder, 'config.yaml');
+  writeFileSync(file, text.replaceAll('FOLDER', folder));
+  return healthUrl(file);
+}
+
+describe('healthUrl', () => {
+  it.each([
+    ['accounts: []', 'http://127.0.0.1:10922/-/healthy'],
+    ['server: { listen: 0.0.0.0:8080 }', 'http://127.0.0.1:8080/-/healthy'],
+    ["server: { listen: '[::]:8080' }", 'http://[::1]:8080/-/healthy'],
+    ['server: { listen: 10.1.2.3:80 }', 'http://10.1.2.3:80/-/healthy'],
+    ["server: { listen: '[fe80::1]:9' }", 'http://[fe80::1]:9/-/healthy'],
+    ['server: { listen: 0.0.0.0:8080, probesListen: 127.0.0.1:8081 }', 'http://127.0.0.1:8081/-/healthy'],
+    ['server: { listen: 0.0.0.0:8080, probesListen: null }', 'http://127.0.0.1:8080/-/healthy'],
+    ['', 'http://127.0.0.1:10922/-/healthy'],
+  ])('%s: %s', (text, url) => expect(urlOf(text)).toBe(url));
+
+  it('has the default of the configuration', () => {
+    const { port } = new URL(urlOf('accounts: []'));
+    expect(serverOptions.parse({}).listen).toBe(`0.0.0.0:${port}`);
+  });
+
+  const WEB = { 'tls.yaml': 'tls_server_config: { cert_file: c, key_file: k }', 'users.yaml': 'basic_auth_users: {}' };
+  it.each([
+    ['FOLDER/tls.yaml', 'https://127.0.0.1:10922/-/healthy'],
+    ['FOLDER/users.yaml', 'http://127.0.0.1:10922/-/healthy'],
+  ])('asks by TLS where the web-config file has it: %s', (file, url) => {
+    expect(urlOf(`server: { webConfigFile: ${file} }`, WEB)).toBe(url);
+  });
+
+  it('asks the port for probes without TLS', () => {
+    const text = 'server: { webConfigFile: FOLDER/tls.yaml, probesListen: 127.0.0.1:8081 }';
+    expect(urlOf(text, WEB)).toBe('http://127.0.0.1:8081/-/healthy');
+  });
+
+  it('takes what it can read of a broken file: the agent goes on with what it has', () => {
+    expect(urlOf('server:\n  listen: 0.0.0.0:8080\naccounts: [')).toBe('http://127.0.0.1:8080/-/healthy');
+    expect(urlOf('server: { listen: 8080 }')).toBe('http://127.0.0.1:10922/-/healthy');
+  });
+
+  it('says what is no address', () => {
+    expect(() => urlOf('server: { listen: here }')).toThrow('config.yaml: here is not host:port');
+    expect(() => healthUrl('/nowhere/config.yaml')).toThrow('ENOENT');
+  });
+});

@@ -1,0 +1,166 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { parse, parseAllDocuments } from 'yaml';
+import { lint } from './lint.ts';
+import { againstSchema, manifestFiles, readManifests } from './manifests.ts';
+
+const files = manifestFiles();
+
+/** The resources, with this text of one file replaced. */
+function changed(file: string, from: string, to: string): unknown[] {
+  const text = files[file] ?? '';
+  expect(text, file).toContain(from);
+  return readManifests({ ...files, [file]: text.replaceAll(from, to) });
+}
+
+describe('deploy/kubernetes', () => {
+  it.each(Object.keys(files))('%s is valid against the published schemas', file => {
+    const manifests = readManifests({ [file]: files[file] ?? '' });
+    expect(manifests).not.toEqual([]);
+    expect(manifests.map(againstSchema).filter(Boolean)).toEqual([]);
+  });
+
+  it('the schemas find a wrong type, a missing key and a wrong duration', () => {
+    const found = (...change: Parameters<typeof changed>) =>
+      changed(...change)
+        .map(againstSchema)
+        .filter(Boolean);
+    expect(found('standalone.yaml', 'containerPort: 10923', 'containerPort: http')).toEqual([
+      expect.stringContaining('containerPort must be integer'),
+    ]);
+    expect(found('sidecar.yaml', '- name: delivery-watch\n', '- unnamed: x\n')).toEqual([
+      expect.stringContaining('must have required property name'),
+    ]);
+    expect(found('service-monitor.yaml', 'interval: 15s', 'interval: soon')).toEqual([
+      expect.stringContaining('interval must match pattern'),
+    ]);
+    expect(found('pod-monitor.yaml', 'kind: PodMonitor', 'kind: PodMonitors')).toEqual([
+      expect.stringContaining('no schema is known'),
+    ]);
+  });
+
+  it('has no name that leads nowhere, and configurations that the agent takes', () => {
+    expect(lint(readManifests(files))).toEqual([]);
+  });
+
+  const NAME = 'app.kubernetes.io/name: delivery-watch';
+  it.each([
+    [
+      'standalone.yaml',
+      `matchLabels: { ${NAME} }`,
+      'matchLabels: { a: b }',
+      'StatefulSet delivery-watch does not select its own pods',
+    ],
+    ['standalone.yaml', `selector: { ${NAME} }`, 'selector: { a: b }', 'Service delivery-watch selects no pod'],
+    [
+      'standalone.yaml',
+      'targetPort: http',
+      'targetPort: web',
+      'Service delivery-watch: StatefulSet delivery-watch has no port web',
+    ],
+    [
+      'standalone.yaml',
+      'serviceName: delivery',
+      'serviceName: x',
+      'StatefulSet delivery-watch: there is no Service x-watch',
+    ],
+    [
+      'standalone.yaml',
+      'serviceAccountName: delivery',
+      'serviceAccountName: x',
+      'StatefulSet delivery-watch: there is no ServiceAccount x-watch',
+    ],
+    [
+      'standalone.yaml',
+      'port: probes',
+      'port: probe',
+      'StatefulSet delivery-watch: a probe asks the port probe, which is not there',
+    ],
+    [
+      'standalone.yaml',
+      'metadata: { name: store }',
+      'metadata: { name: data }',
+      'StatefulSet delivery-watch: there is no volume store',
+    ],
+    [
+      'standalone.yaml',
+      'mountPath: /app/data',
+      'mountPath: /data',
+      'StatefulSet delivery-watch: no volume is at /app/data, where the store is',
+    ],
+    [
+      'standalone.yaml',
+      'configMap: { name: delivery-watch }',
+      'configMap: { name: x }',
+      'StatefulSet delivery-watch: no ConfigMap has /etc/delivery-watch/config.yaml',
+    ],
+    [
+      'standalone.yaml',
+      'containerPort: 10923',
+      'containerPort: 1',
+      'StatefulSet delivery-watch: the ports are 10922,1, and 10922,10923 in /etc/delivery-watch/config.yaml',
+    ],
+    [
+      'standalone.yaml',
+      'file: /run/secrets/',
+      'file: /run/',
+      'StatefulSet delivery-watch: the token /run/delivery-watch/token is in no Secret',
+    ],
+    ['standalone.yaml', 'probesListen:', 'probeListen:', 'probeListen: unknown key'],
+    [
+      'sidecar.yaml',
+      'name: delivery-watch-store, mount',
+      'name: store, mount',
+      'Deployment my-application: nothing mounts the volume delivery-watch-store',
+    ],
+    [
+      'service-monitor.yaml',
+      `matchLabels: { ${NAME} }`,
+      'matchLabels: { a: b }',
+      'ServiceMonitor delivery-watch selects no Service',
+    ],
+    ['service-monitor.yaml', 'port: http', 'port: web', 'ServiceMonitor delivery-watch: its Service has no port web'],
+    [
+      'service-monitor.yaml',
+      'honorLabels: true',
+      'honorLabels: false',
+      'ServiceMonitor delivery-watch renames labels of the agent',
+    ],
+    ['pod-monitor.yaml', 'delivery-watch: sidecar', 'delivery-watch: x', 'PodMonitor delivery-watch selects no pod'],
+    [
+      'pod-monitor.yaml',
+      'port: dw-http',
+      'port: http',
+      'PodMonitor delivery-watch: Deployment my-application has no port http',
+    ],
+    [
+      'network-policy.yaml',
+      `matchLabels: { ${NAME} }`,
+      'matchLabels: { a: b }',
+      'NetworkPolicy delivery-watch selects no pod',
+    ],
+    [
+      'network-policy.yaml',
+      'port: http',
+      'port: web',
+      'NetworkPolicy delivery-watch: StatefulSet delivery-watch has no port web',
+    ],
+  ])('in %s, %s → %s: %s', (file, from, to, fault) => {
+    expect(lint(changed(file, from, to))).toContainEqual(expect.stringContaining(fault));
+  });
+
+  it('runs the version of the package', () => {
+    const { version } = JSON.parse(readFileSync('package.json', 'utf8'));
+    const images = Object.values(files).flatMap(text => [...text.matchAll(/image: \S+\/delivery-watch:(\S+)/g)]);
+    expect(images.map(([, tag]) => tag)).toEqual([version, version]);
+    expect(/^ARG VERSION=(.*)$/m.exec(readFileSync('Dockerfile', 'utf8'))?.[1]).toBe(version);
+  });
+
+  it('has the rules that Prometheus is given elsewhere', () => {
+    const [resource] = parseAllDocuments(files['prometheus-rule.yaml'] ?? '').map(each => each.toJS());
+    const groups = ['recording', 'alerting'].flatMap(
+      name => parse(readFileSync(`dashboards/rules/${name}.yaml`, 'utf8')).groups,
+    );
+    expect(resource.spec.groups).toEqual(groups);
+  });
+});

@@ -1,0 +1,161 @@
+import { PodMonitor, ServiceMonitor } from '@kubernetes-models/prometheus-operator/monitoring.coreos.com/v1';
+import { Deployment, StatefulSet } from 'kubernetes-models/apps/v1';
+import { NetworkPolicy } from 'kubernetes-models/networking.k8s.io/v1';
+import {
+  ConfigMap,
+  type IConfigMap,
+  type IContainer,
+  type IPodTemplateSpec,
+  Service,
+  ServiceAccount,
+} from 'kubernetes-models/v1';
+import { ConfigError, formatFault, parseConfig } from '../../src/config/load.ts';
+import { parseListen } from '../../src/http/options.ts';
+
+type Labels = Readonly<Record<string, string>>;
+
+/** An empty selector would match everything. */
+const matches = (selector: Labels | undefined, labels: Labels | undefined) =>
+  Object.keys(selector ?? {}).length > 0 &&
+  Object.entries(selector ?? {}).every(([name, value]) => labels?.[name] === value);
+
+interface Pod {
+  readonly owner: string;
+  readonly template: IPodTemplateSpec;
+  readonly claims: readonly string[];
+}
+
+const containersOf = ({ template: { spec } }: Pod): IContainer[] => [
+  ...(spec?.initContainers ?? []),
+  ...(spec?.containers ?? []),
+];
+const portNames = (pod: Pod) => containersOf(pod).flatMap(({ ports }) => (ports ?? []).map(({ name }) => name));
+
+/** What schemas can't see: names that lead nowhere. Gives a line for each. */
+export function lint(manifests: readonly unknown[]): string[] {
+  const faults: string[] = [];
+  const need = (holds: boolean, fault: string) => void (holds || faults.push(fault));
+  const services = manifests.filter(each => Service.is(each));
+  const configMaps = manifests.filter(each => ConfigMap.is(each));
+  const accounts = manifests.filter(each => ServiceAccount.is(each));
+  const sets = manifests.filter(each => StatefulSet.is(each));
+  const workloads = [...sets, ...manifests.filter(each => Deployment.is(each))];
+  const pods = workloads.map(({ kind, metadata, spec }): Pod => {
+    const template = spec?.template ?? {};
+    const owner = `${kind} ${metadata?.name}`;
+    need(matches(spec?.selector.matchLabels, template.metadata?.labels), `${owner} does not select its own pods`);
+    const claims = (spec && 'volumeClaimTemplates' in spec && spec.volumeClaimTemplates) || [];
+    return { owner, template, claims: claims.map(({ metadata }) => metadata?.name ?? '') };
+  });
+  const podsOf = (owner: string, selector: Labels | undefined) => {
+    const found = pods.filter(({ template }) => matches(selector, template.metadata?.labels));
+    need(found.length > 0, `${owner} selects no pod`);
+    return found;
+  };
+
+  for (const { metadata, spec } of sets) {
+    need(
+      services.some(service => service.metadata?.name === spec?.serviceName),
+      `StatefulSet ${metadata?.name}: there is no Service ${spec?.serviceName}`,
+    );
+  }
+  for (const { metadata, spec } of services) {
+    const owner = `Service ${metadata?.name}`;
+    for (const pod of podsOf(owner, spec?.selector)) {
+      for (const { targetPort } of spec?.ports ?? [])
+        need(portNames(pod).includes(String(targetPort)), `${owner}: ${pod.owner} has no port ${targetPort}`);
+    }
+  }
+  for (const { metadata, spec } of manifests.filter(each => ServiceMonitor.is(each))) {
+    const owner = `ServiceMonitor ${metadata?.name}`;
+    const found = services.filter(service => matches(spec.selector.matchLabels, service.metadata?.labels));
+    need(found.length > 0, `${owner} selects no Service`);
+    for (const { port, honorLabels } of spec.endpoints ?? []) {
+      const ports = found.flatMap(({ spec }) => (spec?.ports ?? []).map(({ name }) => name));
+      need(ports.includes(port), `${owner}: its Service has no port ${port}`);
+      need(honorLabels === true, `${owner} renames labels of the agent`);
+    }
+  }
+  for (const { metadata, spec } of manifests.filter(each => PodMonitor.is(each))) {
+    const owner = `PodMonitor ${metadata?.name}`;
+    for (const pod of podsOf(owner, spec.selector.matchLabels)) {
+      for (const { port, honorLabels } of spec.podMetricsEndpoints ?? []) {
+        need(portNames(pod).includes(port), `${owner}: ${pod.owner} has no port ${port}`);
+        need(honorLabels === true, `${owner} renames labels of the agent`);
+      }
+    }
+  }
+  for (const { metadata, spec } of manifests.filter(each => NetworkPolicy.is(each))) {
+    const owner = `NetworkPolicy ${metadata?.name}`;
+    for (const pod of podsOf(owner, spec?.podSelector?.matchLabels)) {
+      for (const { port } of (spec?.ingress ?? []).flatMap(({ ports }) => ports ?? []))
+        need(portNames(pod).includes(String(port)), `${owner}: ${pod.owner} has no port ${port}`);
+    }
+  }
+  for (const pod of pods) {
+    const { owner, template, claims } = pod;
+    const account = template.spec?.serviceAccountName;
+    need(
+      account === undefined || accounts.some(({ metadata }) => metadata?.name === account),
+      `${owner}: there is no ServiceAccount ${account}`,
+    );
+    const volumes = template.spec?.volumes ?? [];
+    const mounts = containersOf(pod).flatMap(({ volumeMounts }) => volumeMounts ?? []);
+    const named = [...volumes.map(({ name }) => name), ...claims];
+    for (const { name } of mounts) need(named.includes(name), `${owner}: there is no volume ${name}`);
+    for (const name of named)
+      need(
+        mounts.some(mount => mount.name === name),
+        `${owner}: nothing mounts the volume ${name}`,
+      );
+    for (const container of containersOf(pod)) {
+      for (const probe of [container.startupProbe, container.livenessProbe, container.readinessProbe]) {
+        const port = probe?.httpGet?.port;
+        const own = (container.ports ?? []).map(({ name }) => name);
+        need(
+          port === undefined || own.includes(String(port)),
+          `${owner}: a probe asks the port ${port}, which is not there`,
+        );
+      }
+      if (container.name === 'delivery-watch') faults.push(...lintAgent(pod, container, configMaps));
+    }
+  }
+  return faults;
+}
+
+/** What the agent's own container says, against its configuration. */
+function lintAgent({ owner, template }: Pod, container: IContainer, configMaps: readonly IConfigMap[]): string[] {
+  const faults: string[] = [];
+  const need = (holds: boolean, fault: string) => void (holds || faults.push(`${owner}: ${fault}`));
+  const file = container.args?.at(-1) ?? '';
+  const mounts = container.volumeMounts ?? [];
+  const volumeAt = (path: string) => {
+    const mount = mounts.find(({ mountPath }) => path.startsWith(`${mountPath}/`));
+    return template.spec?.volumes?.find(({ name }) => name === mount?.name);
+  };
+  const name = volumeAt(file)?.configMap?.name;
+  const text = configMaps.find(({ metadata }) => metadata?.name === name)?.data?.[file.replace(/.*\//, '')];
+  if (text === undefined) return [`${owner}: no ConfigMap has ${file}`];
+  try {
+    const { config } = parseConfig(text, file);
+    const { listen, probesListen } = config.server;
+    const ports = (container.ports ?? []).map(({ containerPort }) => containerPort);
+    const listened = [listen, probesListen ?? ''].map(address => parseListen(address).port);
+    need(String(ports) === String(listened), `the ports are ${ports}, and ${listened} in ${file}`);
+    for (const { token } of config.accounts) {
+      const path = token && typeof token === 'object' && 'file' in token ? String(token.file) : '';
+      need(volumeAt(path)?.secret !== undefined, `the token ${path} is in no Secret`);
+    }
+    if (config.store.kind === 'sqlite') {
+      const folder = config.store.path.replace(/^\.\/data\/.*/, '/app/data');
+      need(
+        mounts.some(({ mountPath }) => mountPath === folder),
+        `no volume is at ${folder}, where the store is`,
+      );
+    }
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    faults.push(...error.faults.map(formatFault));
+  }
+  return faults;
+}

@@ -1,0 +1,77 @@
+import { createServer as createPlain } from 'node:http';
+import { createServer as createSecure } from 'node:https';
+import { type AddressInfo, createServer as createTcp, type Server } from 'node:net';
+import { afterAll, describe, expect, it } from 'vitest';
+import { askHealth } from '../../src/http/ask-health.ts';
+import { createCertificate } from '../hostile/certificate.ts';
+import { startAgent } from '../support/agent.ts';
+import { runCli } from '../support/cli.ts';
+import { freePort, requireProgram } from '../support/prometheus.ts';
+
+const servers: Server[] = [];
+afterAll(() => Promise.all(servers.map(server => new Promise(resolve => server.close(resolve)))));
+
+/** Its address, without the scheme. */
+async function open(server: Server): Promise<string> {
+  servers.push(server);
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
+  return `127.0.0.1:${(server.address() as AddressInfo).port}/-/healthy`;
+}
+
+describe('askHealth', () => {
+  it.each([200, 401, 421, 503])('takes %i for a sign of life', async status => {
+    const at = await open(createPlain((_request, response) => response.writeHead(status).end()));
+    await expect(askHealth(`http://${at}`)).resolves.toBeUndefined();
+  });
+
+  it('says that nothing listens', async () => {
+    const port = await freePort();
+    await expect(askHealth(`http://127.0.0.1:${port}/-/healthy`)).rejects.toThrow(
+      `http://127.0.0.1:${port}/-/healthy: connect ECONNREFUSED`,
+    );
+  });
+
+  it('says that a process takes connections and never answers', async () => {
+    const at = await open(createTcp(socket => socket.resume()));
+    await expect(askHealth(`http://${at}`)).rejects.toThrow(`http://${at}: no answer within 4 s`);
+  });
+
+  describe.skipIf(!requireProgram('openssl'))('with TLS', () => {
+    it('checks no name and no issuer', async () => {
+      const at = await open(createSecure(createCertificate(), (_request, response) => response.end()));
+      await expect(askHealth(`https://${at}`)).resolves.toBeUndefined();
+    });
+
+    it.each(['TLSv1.2', 'TLSv1.3'] as const)(
+      'takes the wish for a client certificate for a sign of life, in %s',
+      async version => {
+        const asking = { ...createCertificate(), requestCert: true, rejectUnauthorized: true, maxVersion: version };
+        const at = await open(createSecure(asking, (_request, response) => response.end()));
+        await expect(askHealth(`https://${at}`)).resolves.toBeUndefined();
+      },
+    );
+
+    it('takes no answer without TLS for one', async () => {
+      const at = await open(createPlain((_request, response) => response.end()));
+      await expect(askHealth(`https://${at}`)).rejects.toThrow(`https://${at}: `);
+    });
+  });
+});
+
+describe('healthcheck', () => {
+  it('exits with 0 while the agent runs, with 1 and the reason when it does not, and prints no secret', async () => {
+    const port = await freePort();
+    const agent = await startAgent({
+      server: { listen: `127.0.0.1:${port}` },
+      accounts: [{ name: 'a', baseUrl: 'http://127.0.0.1:1', token: 'token-canary' }],
+    });
+    const check = () => runCli(['healthcheck', '--config', agent.configFile]);
+    expect(await check()).toEqual({ code: 0, stdout: '', stderr: '' });
+    await agent.end();
+    expect(await check()).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: `http://127.0.0.1:${port}/-/healthy: connect ECONNREFUSED 127.0.0.1:${port}\n`,
+    });
+  });
+});
