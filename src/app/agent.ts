@@ -1,6 +1,8 @@
 import { ConfigError, type LoadedConfig, loadConfig } from '../config/load.ts';
+import type { Config } from '../config/schema.ts';
+import { readWebConfig } from '../config/web-config.ts';
 import { parseListen } from '../http/options.ts';
-import { startHttpServer } from '../http/server.ts';
+import { type ServerSettings, startHttpServer } from '../http/server.ts';
 import { createClosing } from '../kit/closing.ts';
 import type { AccountStatus } from '../model/status.ts';
 import type { PartsDeps } from './parts.ts';
@@ -17,19 +19,26 @@ export interface Agent {
   close(): Promise<void>;
 }
 
+/** What the section `server` asks of the port. */
+function serverSettings({ server }: Config): ServerSettings {
+  const { listen, probesListen, ...rest } = server;
+  return { ...rest, ...parseListen(listen), probes: probesListen === null ? null : parseListen(probesListen) };
+}
+
 /** Builds every part, opens the port and starts the loops. Throws, with nothing left open, when a part can't be had. */
 export async function startAgent(loaded: LoadedConfig, deps: PartsDeps): Promise<Agent> {
   const runtime = await createRuntime(loaded, deps);
   const { log, served } = runtime;
   const closing = createClosing();
   closing.add('runtime', runtime.close);
-  const { listen, maxConnections, allowedHosts } = loaded.config.server;
-  const settings = { ...parseListen(listen), maxConnections, allowedHosts, ...deps.bounds };
+  const settings = { ...serverSettings(loaded.config), ...deps.bounds };
   // The port first: an agent that can't be scraped shall not call the service either.
-  const server = await startHttpServer(settings, served, log).catch(async (error: unknown) => {
-    await closing.close();
-    throw error;
-  });
+  const server = await startHttpServer(settings, served, log, file => readWebConfig(file).config).catch(
+    async (error: unknown) => {
+      await closing.close();
+      throw error;
+    },
+  );
   closing.add('port', server.close);
   closing.add('loops', runtime.stop);
   runtime.start();

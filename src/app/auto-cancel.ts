@@ -2,6 +2,9 @@ import { createHash } from 'node:crypto';
 import type { Outbox } from '../alerts/outbox.ts';
 import {
   type AutoCancel as AccountAutoCancel,
+  type Answer,
+  ask,
+  type Command,
   createAutoCancel as createAccountAutoCancel,
   createCommandHandler,
   type Explanation,
@@ -33,6 +36,8 @@ export interface AutoCancel {
    * more. Rejects with StoreError.
    */
   journal(since: number): Promise<readonly JournalLine[]>;
+  /** Has a command executed as one of the command line is: through the store, by the loop that executes all of them. */
+  command(command: Command, signal: AbortSignal): Promise<Answer | 'no_agent'>;
 }
 
 export type JournalLine = JournalEntry & { readonly account: string };
@@ -48,6 +53,9 @@ export interface AutoCancelDeps {
   /** Alerts that are firing or of unknown state in an account, by name. */
   readonly alertStates: (account: string) => ReadonlyMap<string, 'firing' | 'unknown'>;
 }
+
+/** Milliseconds in which a command is answered: they are looked for every second, and reading the service may hold that up. */
+const COMMAND_WAIT = 10_000;
 
 /** Lines that are given at a time: some 10 MB of JSON. */
 const MOST_LINES = 10_000;
@@ -147,5 +155,6 @@ export async function createAutoCancel(
       }
       return lines.sort((a, b) => a.at - b.at).slice(-MOST_LINES);
     },
+    command: (command, signal) => ask(store, command, { waitMs: COMMAND_WAIT, clock, signal }),
   };
 }

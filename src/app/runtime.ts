@@ -87,6 +87,9 @@ function createServed({
     explain: (id, account) => autoCancel?.explain(id, account) ?? [],
     journal: since => autoCancel?.journal(since) ?? Promise.resolve([]),
     alerts: alerting.alerts,
+    command: (command, signal) =>
+      autoCancel?.command(command, signal) ?? Promise.resolve({ ok: false, why: 'auto-cancel is off' }),
+    reload: () => Promise.reject(new Error('a restart applies another configuration')),
     clock,
   };
 }

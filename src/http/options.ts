@@ -1,5 +1,7 @@
 import { isIPv6 } from 'node:net';
+import type { SecureContextOptions } from 'node:tls';
 import { z } from 'zod';
+import type { Secret } from '../kit/secret.ts';
 import { BOUNDS } from './bounds.ts';
 
 /** `host:port`; an IPv6 host in brackets; port 0 takes any free one. */
@@ -39,12 +41,23 @@ export const serverOptions = z.strictObject({
   listen: ListenAddress.default('0.0.0.0:10922').describe(
     '`host:port` that all routes listen on; an IPv6 host in brackets.',
   ),
+  probesListen: ListenAddress.nullable()
+    .default(null)
+    .describe(
+      '`host:port` of a second port that has `/-/healthy` and `/-/ready` alone, without TLS, authentication and check of the Host header: for probes that hold no credentials, such as the kubelet’s.',
+    ),
   externalUrl: z
     .url({ protocol: /^https?$/, error: 'must be an http or https address' })
     .nullable()
     .default(null)
     .describe(
       'External URL of this agent, for links and service discovery (`/api/v1/sd`). Default: the Host header of the request.',
+    ),
+  lifecycle: z
+    .boolean()
+    .default(false)
+    .describe(
+      'Whether POST routes are served: `/-/reload`, and `/api/v1/auto-cancel/{approve,pause,resume}` where `webConfigFile` asks for a user or a client certificate. Else they get 403.',
     ),
   maxConnections: z
     .int()
@@ -60,7 +73,67 @@ export const serverOptions = z.strictObject({
     .describe(
       'Host names and addresses, without port, that a request may have in its Host header, such as `[dw.example.com]`; any other Host gets 421. Protects against DNS rebinding. Kubernetes probes send the address of the pod: set `httpHeaders` there. The health check of the Docker image sends `127.0.0.1`. Default: any.',
     ),
+  webConfigFile: z
+    .string()
+    .min(1)
+    .nullable()
+    .default(null)
+    .describe(
+      'File with TLS certificate, client certificates and users of the port, in the format of Prometheus’ web configuration (`--web.config.file`): see docs/access.md. It is read again when it changes. Default: no TLS, no authentication.',
+    ),
 });
+
+export const CLIENT_AUTH = [
+  'NoClientCert',
+  'RequestClientCert',
+  'RequireAnyClientCert',
+  'RequireClientCert',
+  'VerifyClientCertIfGiven',
+  'RequireAndVerifyClientCert',
+] as const;
+
+/** TLS as `webConfigFile` asks for it; text in PEM. */
+export interface WebTls {
+  readonly cert: string;
+  readonly key: Secret;
+  readonly minVersion: 'TLSv1.2' | 'TLSv1.3';
+  readonly maxVersion: 'TLSv1.2' | 'TLSv1.3';
+  /** By OpenSSL's names; default: those of Node.js. */
+  readonly ciphers: string | undefined;
+  readonly curves: string | undefined;
+  readonly prefersServerCiphers: boolean;
+  readonly clientAuth: (typeof CLIENT_AUTH)[number];
+  readonly clientCa: string | undefined;
+  /** Of which a client certificate must have one. */
+  readonly allowedSans: readonly string[] | undefined;
+}
+
+/** What OpenSSL takes of it. */
+export function contextOf(tls: WebTls): SecureContextOptions {
+  const { cert, key, clientCa, ciphers, curves, minVersion, maxVersion } = tls;
+  return {
+    cert,
+    key: key.reveal(),
+    minVersion,
+    maxVersion,
+    honorCipherOrder: tls.prefersServerCiphers,
+    ...(clientCa === undefined ? {} : { ca: clientCa }),
+    ...(ciphers === undefined ? {} : { ciphers }),
+    ...(curves === undefined ? {} : { ecdhCurve: curves }),
+  };
+}
+
+/** What `webConfigFile` holds, read whole. */
+export interface WebConfig {
+  readonly tls: WebTls | undefined;
+  readonly headers: ReadonlyMap<string, string>;
+  /** bcrypt hashes of passwords, by user; empty: no user is asked for. */
+  readonly users: ReadonlyMap<string, Secret>;
+  /** A bucket of `burst` requests that gets one more every `interval` milliseconds. */
+  readonly rateLimit: { readonly interval: number; readonly burst: number } | undefined;
+  /** All files that it was read from, and what `fileStamp` said of each right before. */
+  readonly stamps: ReadonlyMap<string, string>;
+}
 
 /** Splits what ListenAddress allows. */
 export function parseListen(address: string): { host: string; port: number } {

@@ -1,34 +1,54 @@
-import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { IncomingMessage } from 'node:http';
 import express, { type NextFunction, type Request, type Response } from 'express';
-import type { Clock } from '../kit/clock.ts';
 import type { Log } from '../kit/log.ts';
+import { type Access, createAccess, type ReadWebConfig } from './access.ts';
 import { type Answers, createAnswers } from './answers.ts';
+import { createAuthentication, isAuthenticating } from './authentication.ts';
 import { BOUNDS, type Bounds, createBoundLog } from './bounds.ts';
-import { createGate, guardConnections, logCut } from './gate.ts';
+import { createAdmission } from './client-certs.ts';
+import { createGate, logCut } from './gate.ts';
+import { type Address, type Listener, openListener } from './listener.ts';
+import { createPasswords } from './passwords.ts';
 import { autoCancelRoutes } from './routes/auto-cancel.ts';
+import { type Lifecycle, lifecycleRoutes } from './routes/lifecycle.ts';
 import { metricsRoutes } from './routes/metrics.ts';
 import { pageRoutes } from './routes/page.ts';
-import { statusRoutes } from './routes/status.ts';
+import { answerProbe, statusRoutes } from './routes/status.ts';
 import type { Served } from './served.ts';
 
-export type { Served, ShownAlert } from './served.ts';
+export type { CommandAnswer, ReloadAnswer, Served, ShownAlert } from './served.ts';
+
+export interface ServerSettings extends Partial<Bounds>, Address {
+  readonly allowedHosts?: readonly string[];
+  /** A second port that has the probes alone, without the gate. */
+  readonly probes?: Address | null;
+  /** Whether POST routes are served. */
+  readonly lifecycle?: boolean;
+  readonly webConfigFile?: string | null;
+}
 
 export interface HttpServer {
   /** `http://host:port` of the open port. */
   readonly url: string;
+  /**
+   * Goes over to other settings; of the bounds, `maxConnections` alone. Where an address changes, the new port is open before the
+   * old one closes, unless both are the same port number. Rejects, with nothing changed, when that can't be had.
+   */
+  apply(settings: ServerSettings): Promise<void>;
   /** Stops accepting, lets answers under way end for a moment, then cuts the rest. */
   close(): Promise<void>;
 }
 
-function createApp(served: Served, answers: Answers, log: Log): express.Express {
+function createApp(served: Served, answers: Answers, lifecycle: Lifecycle, log: Log): express.Express {
   const app = express();
   app.disable('x-powered-by');
   app.disable('etag');
   app.use(metricsRoutes(served, answers));
+  app.use(lifecycleRoutes(served, lifecycle));
   for (const routes of [statusRoutes, autoCancelRoutes, pageRoutes]) app.use(routes(served));
   app.use((_request: Request, response: Response) => void response.status(404).type('text').send('not found\n'));
   app.use((error: unknown, request: Request, response: Response, _next: NextFunction) => {
+    if (response.destroyed) return;
     const message = error instanceof Error ? error.message : String(error);
     log.error({ path: request.path, error: message }, 'a request failed');
     if (!response.headersSent) response.status(500).type('text').send('internal error\n');
@@ -36,56 +56,117 @@ function createApp(served: Served, answers: Answers, log: Log): express.Express 
   return app;
 }
 
-/** Milliseconds that answers under way get to end when the server closes. */
-const GRACE = 1000;
+const neverRead: ReadWebConfig = file => {
+  throw new Error(`${file} can't be read here`);
+};
 
-export interface ServerSettings extends Partial<Bounds> {
-  readonly host: string;
-  readonly port: number;
-  readonly allowedHosts?: readonly string[];
+interface Ports {
+  readonly main: Listener;
+  readonly probes: Listener | undefined;
 }
 
-/** How often connections are looked at that take too long to say what they want, milliseconds. */
-const CHECK_EVERY = 1000;
+/** Opens what `next` asks for beyond `before`. Rejects with nothing left open, and what was open before as it was. */
+async function openPorts(
+  next: ServerSettings,
+  before: { readonly settings: ServerSettings; readonly ports: Ports } | undefined,
+  open: (what: keyof Ports, address: Address) => Promise<Listener>,
+): Promise<Ports> {
+  async function port(what: keyof Ports, address: Address, was: Address | null | undefined): Promise<Listener> {
+    const old = before?.ports[what];
+    if (!old || !was) return open(what, address);
+    // Another file may ask for TLS, or for other client certificates, which a port can't learn.
+    const isSame = what === 'probes' || before.settings.webConfigFile === next.webConfigFile;
+    if (isSame && address.host === was.host && address.port === was.port) return old;
+    if (address.port !== 0 && address.port !== old.port) return open(what, address);
+    // Two addresses may stand for the same port of an interface.
+    old.pause();
+    return open(what, { ...address, port: old.port }).catch(async error => {
+      await old.resume();
+      throw error;
+    });
+  }
+  const main = await port('main', next, before?.settings);
+  try {
+    return { main, probes: next.probes ? await port('probes', next.probes, before?.settings.probes) : undefined };
+  } catch (error) {
+    if (main !== before?.ports.main) await main.close();
+    throw error;
+  }
+}
 
-/** Throws when the address can't be had, naming it. */
+/**
+ * Rejects when an address can't be had, naming it, or the web-config file can't be used. `readWebConfig` is asked for it at the
+ * start, and when it or a file that it names has changed.
+ */
 export async function startHttpServer(
-  { host, port, allowedHosts = [], ...changed }: ServerSettings,
+  initial: ServerSettings,
   served: Served,
   log: Log,
+  readWebConfig: ReadWebConfig = neverRead,
 ): Promise<HttpServer> {
-  const bounds = { ...BOUNDS, ...changed };
-  const logBound = createBoundLog(log, served.clock);
+  const { clock } = served;
+  const bounds = { ...BOUNDS, ...initial };
+  const logBound = createBoundLog(log, clock);
   const answers = createAnswers(bounds.unreadBytes, request => logCut(logBound, request));
-  const server = createServer(
+  const passwords = createPasswords(clock, log);
+  const callers = new WeakMap<IncomingMessage, string>();
+  const admission = createAdmission();
+  const open = ({ webConfigFile = null }: ServerSettings) =>
+    createAccess(webConfigFile, { read: readWebConfig, clock, log });
+  let state = { settings: initial, hosts: new Set(initial.allowedHosts), access: open(initial) };
+  const web = () => state.access.current();
+  const lifecycle: Lifecycle = {
+    isOn: () => state.settings.lifecycle ?? false,
+    isAuthenticating: () => isAuthenticating(web()),
+    callerOf: request => callers.get(request) ?? 'http',
+  };
+  const gate = createGate(
     {
-      headersTimeout: bounds.headersWithin,
-      requestTimeout: bounds.requestWithin,
-      connectionsCheckingInterval: CHECK_EVERY,
+      bounds,
+      answers,
+      hosts: () => state.hosts,
+      web,
+      admission,
+      authenticate: createAuthentication(passwords, clock),
+      identify: (request, caller) => callers.set(request, caller),
     },
-    createGate({ bounds, answers, allowedHosts }, logBound, createApp(served, answers, log)),
+    logBound,
+    createApp(served, answers, lifecycle, log),
   );
-  guardConnections(server, bounds, logBound);
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', cause => reject(new Error(`can't listen on ${host}:${port}: ${cause.message}`, { cause })));
-    server.listen(port, host, resolve);
-  });
-  server
-    .removeAllListeners('error')
-    .on('error', error => log.error({ error: error.message }, 'the HTTP server reports an error'));
-  const { port: open, address, family } = server.address() as AddressInfo;
-  const name = address === '0.0.0.0' || address === '::' ? 'localhost' : family === 'IPv6' ? `[${address}]` : address;
-  return { url: `http://${name}:${open}`, close: () => closeServer(server, served.clock) };
-}
+  const deps = { bounds, logBound, log, clock };
+  const openPort = (access: Access) => (what: keyof Ports, address: Address) =>
+    what === 'main'
+      ? openListener(address, deps, gate, { access, admission })
+      : openListener(address, deps, answerProbe);
+  let ports = await openPorts(initial, undefined, openPort(state.access));
+  /** Ports that were closed by `apply` and still have answers under way. */
+  const closing = new Set<Promise<void>>();
+  function retire(listener: Listener): void {
+    const closed = listener.close().finally(() => closing.delete(closed));
+    closing.add(closed);
+  }
 
-async function closeServer(server: Server, clock: Clock): Promise<void> {
-  const closed = new Promise<void>(resolve => server.close(() => resolve()));
-  server.closeIdleConnections();
-  const done = new AbortController();
-  clock.sleep(GRACE, done.signal).then(
-    () => server.closeAllConnections(),
-    () => undefined,
-  );
-  await closed;
-  done.abort();
+  return {
+    get url() {
+      return ports.main.url;
+    },
+    async apply(next) {
+      const before = { ...state, ports };
+      // The same file is in use already, and watched.
+      const access = (next.webConfigFile ?? null) === before.access.file ? before.access : open(next);
+      if (access === before.access) access.refresh();
+      ports = await openPorts(next, before, openPort(access));
+      state = { settings: next, hosts: new Set(next.allowedHosts), access };
+      ports.main.setMaxConnections(next.maxConnections ?? BOUNDS.maxConnections);
+      // The request that asked for this may have come by one of them: its answer is not waited for here.
+      for (const what of ['main', 'probes'] as const) {
+        const old = before.ports[what];
+        if (old && old !== ports[what]) retire(old);
+      }
+    },
+    async close() {
+      await Promise.all([ports.main.close(), ports.probes?.close(), ...closing]);
+      await passwords.close();
+    },
+  };
 }

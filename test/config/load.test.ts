@@ -53,9 +53,12 @@ describe('good configurations', () => {
     expect(warnings).toEqual([]);
     expect(config.server).toEqual({
       listen: '0.0.0.0:10922',
+      probesListen: null,
       externalUrl: null,
+      lifecycle: false,
       maxConnections: 512,
       allowedHosts: [],
+      webConfigFile: null,
     });
     expect(config.collect.flowControl).toEqual({
       enabled: true,

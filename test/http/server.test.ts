@@ -5,6 +5,7 @@ import { negotiateFormat } from '../../src/http/routes/metrics.ts';
 import { type HttpServer, type Served, type ServerSettings, startHttpServer } from '../../src/http/server.ts';
 import { systemClock } from '../../src/kit/clock.ts';
 import type { AccountStatus, RoundStatus } from '../../src/model/status.ts';
+import { freePort } from '../support/prometheus.ts';
 import { createTestLog } from '../support/silent.ts';
 
 const HOUR = 3_600_000;
@@ -66,6 +67,8 @@ async function serve(overrides: Partial<Served> = {}, settings: Partial<ServerSe
       explain: () => [],
       journal: async () => [],
       alerts: () => [],
+      command: async () => ({ ok: true }),
+      reload: async () => ({ changed: [] }),
       clock: systemClock,
       ...overrides,
     },
@@ -210,7 +213,7 @@ describe('routes', () => {
     for (const path of ['/', '/metrics', '/probe?account=good', '/api/v1/status', '/api/v1/journal', '/-/healthy']) {
       expect([path, await ask(path)]).toEqual([path, expected]);
     }
-    expect([await ask('/nowhere'), await ask('/-/reload', 'POST')]).toEqual(expected === 200 ? [404, 404] : [421, 421]);
+    expect([await ask('/nowhere'), await ask('/-/reload', 'POST')]).toEqual(expected === 200 ? [404, 403] : [421, 421]);
   });
 
   it.each([['dw.example.com:80'], ['http://dw.example.com'], ['a/b'], [''], ['a b'], ['[::1]:80'], ['a:b:c']])(
@@ -241,9 +244,9 @@ describe('routes', () => {
   it('says which address can not be had', async () => {
     const { server } = await serve();
     const port = Number(new URL(server.url).port);
-    await expect(startHttpServer({ host: '127.0.0.1', port }, {} as Served, createTestLog())).rejects.toThrow(
-      `can't listen on 127.0.0.1:${port}: `,
-    );
+    await expect(
+      startHttpServer({ host: '127.0.0.1', port }, { clock: systemClock } as Served, createTestLog()),
+    ).rejects.toThrow(`can't listen on 127.0.0.1:${port}: `);
   });
 
   it('closes although a client keeps its connection, and cuts an answer that does not end', async () => {
@@ -262,6 +265,78 @@ describe('routes', () => {
     await reached;
     await server.close();
     expect(await hanging).toBeInstanceOf(Error);
+  });
+});
+
+describe('other settings', () => {
+  const HOST = { host: '127.0.0.1', port: 0 };
+  const open = async (url: string, path = '/-/healthy') => (await fetch(url + path)).status;
+  const portOf = (server: HttpServer) => Number(new URL(server.url).port);
+
+  it('hosts and bounds are taken in place', async () => {
+    const { server } = await serve();
+    const { url } = server;
+    await server.apply({ ...HOST, allowedHosts: ['dw.example.com'], maxConnections: 7 });
+    expect([server.url, await open(url)]).toEqual([url, 421]);
+    await server.apply(HOST);
+    expect(await open(url)).toBe(200);
+  });
+
+  it('another port is open before the old one closes, which ends the answers under way', async () => {
+    const asked = Promise.withResolvers<void>();
+    const answered = Promise.withResolvers<{ contentType: string; body: Buffer }>();
+    const { server, get } = await serve({
+      exposition: () => {
+        asked.resolve();
+        return answered.promise;
+      },
+    });
+    const old = server.url;
+    const scrape = get('/metrics', { headers: { 'accept-encoding': 'identity' } });
+    await asked.promise;
+    const port = await freePort();
+    await server.apply({ ...HOST, port });
+    expect(server.url).toBe(`http://127.0.0.1:${port}`);
+    expect(await open(server.url)).toBe(200);
+    await expect(fetch(old)).rejects.toThrow();
+    answered.resolve({ contentType: 'text/plain', body: Buffer.from('late') });
+    expect(await scrape).toMatchObject({ status: 200, text: 'late' });
+  });
+
+  it('another address of the same port takes its place', async () => {
+    const { server } = await serve();
+    const port = portOf(server);
+    await server.apply({ host: '0.0.0.0', port });
+    expect(server.url).toBe(`http://localhost:${port}`);
+    expect(await open(`http://127.0.0.1:${port}`)).toBe(200);
+  });
+
+  it('change nothing where an address can not be had', async () => {
+    const { server } = await serve();
+    const { server: other } = await serve();
+    const { url } = server;
+    const taken = { ...HOST, port: portOf(other) };
+    await expect(server.apply({ ...taken, allowedHosts: ['x'] })).rejects.toThrow("can't listen on 127.0.0.1:");
+    await expect(server.apply({ ...HOST, probes: taken })).rejects.toThrow("can't listen on 127.0.0.1:");
+    // An address that this machine does not have.
+    await expect(server.apply({ host: '192.0.2.1', port: portOf(server) })).rejects.toThrow(
+      "can't listen on 192.0.2.1:",
+    );
+    expect([server.url, await open(url)]).toEqual([url, 200]);
+  });
+
+  it('probes have a port of their own, which has nothing else and no gate', async () => {
+    const { server } = await serve();
+    const port = await freePort();
+    await server.apply({ ...HOST, allowedHosts: ['x'], probes: { ...HOST, port } });
+    const probes = `http://127.0.0.1:${port}`;
+    expect([await open(probes), await open(probes, '/-/ready?x'), await open(probes, '/metrics')]).toEqual([
+      200, 200, 404,
+    ]);
+    expect((await fetch(`${probes}/-/ready`, { method: 'POST', body: 'x' })).status).toBe(405);
+    expect([await open(server.url), await open(server.url, '/-/ready')]).toEqual([421, 421]);
+    await server.apply(HOST);
+    await expect(fetch(probes)).rejects.toThrow();
   });
 });
 

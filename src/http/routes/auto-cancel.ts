@@ -1,6 +1,7 @@
 import { type Request, type Response, Router } from 'express';
 import { parseDuration } from '../../kit/duration.ts';
 import type { Served } from '../served.ts';
+import { onlyAllow, READ } from './methods.ts';
 
 /** One parameter of the query; undefined when it is missing or given more than once. */
 const parameter = (value: unknown) => (typeof value === 'string' && value !== '' ? value : undefined);
@@ -16,7 +17,7 @@ function timeOf(text: string, now: number): number | undefined {
 const SINCE = '24h';
 
 /** GET /api/v1/explain?id=…[&account=…] and /api/v1/journal[?since=…], JSON. */
-export function autoCancelRoutes({ explain, journal, clock }: Served): Router {
+export function autoCancelRoutes(served: Served): Router {
   /** One at a time: each may hold thousands of lines, and a crowd of them all the memory. */
   let last: Promise<unknown> = Promise.resolve();
   const serially = <T>(work: () => Promise<T>): Promise<T> => {
@@ -32,15 +33,16 @@ export function autoCancelRoutes({ explain, journal, clock }: Served): Router {
         response.status(400).json({ error: 'id must be the dlqId or messageId of an entry' });
         return;
       }
-      const found = explain(id, parameter(request.query.account));
+      const found = served.explain(id, parameter(request.query.account));
       if (found.length > 0) response.json(found);
       else response.status(404).json({ error: 'no failure callback of that entry is tracked' });
     })
     .get('/api/v1/journal', async (request: Request, response: Response) => {
       const { since: text = SINCE } = request.query;
-      const since = typeof text === 'string' ? timeOf(text, clock.now()) : undefined;
+      const since = typeof text === 'string' ? timeOf(text, served.clock.now()) : undefined;
       if (since === undefined)
         response.status(400).json({ error: 'since must be one duration such as 24h, or one time' });
-      else await serially(async () => !response.destroyed && response.json(await journal(since)));
-    });
+      else await serially(async () => !response.destroyed && response.json(await served.journal(since)));
+    })
+    .all(['/api/v1/explain', '/api/v1/journal'], onlyAllow(READ));
 }

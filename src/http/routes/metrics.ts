@@ -4,6 +4,7 @@ import type { Clock } from '../../kit/clock.ts';
 import type { Format, Scope } from '../../model/exposition.ts';
 import type { Answers } from '../answers.ts';
 import type { Served } from '../served.ts';
+import { onlyAllow, READ } from './methods.ts';
 
 /** Which of our formats one element of an Accept header asks for. */
 function formatOf(type: string, version: string | undefined): Format | undefined {
@@ -69,14 +70,14 @@ function createSingleFlight<T>(isCrowded: () => boolean, clock: Clock): SingleFl
 }
 
 /** GET /metrics, /probe?account=NAME and /metrics/agent. */
-export function metricsRoutes({ accounts, exposition, clock }: Served, { isCrowded }: Answers): Router {
-  const shared = createSingleFlight<Awaited<ReturnType<Served['exposition']>>>(isCrowded, clock);
+export function metricsRoutes(served: Served, { isCrowded }: Answers): Router {
+  const shared = createSingleFlight<Awaited<ReturnType<Served['exposition']>>>(isCrowded, served.clock);
 
   async function send(request: Request, response: Response, scope: Scope): Promise<void> {
     const gzip = request.acceptsEncodings('gzip') === 'gzip';
     const format = negotiateFormat(request.headers.accept);
     const key = JSON.stringify([scope, format, gzip]);
-    const { contentType, body } = await shared(key, () => exposition(scope, format, gzip));
+    const { contentType, body } = await shared(key, () => served.exposition(scope, format, gzip));
     response.writeHead(200, {
       'Content-Type': contentType,
       'Content-Length': body.length,
@@ -93,10 +94,11 @@ export function metricsRoutes({ accounts, exposition, clock }: Served, { isCrowd
       const { account } = request.query;
       if (typeof account !== 'string') {
         response.status(400).type('text').send('name one configured account: /probe?account=NAME\n');
-      } else if (!accounts.includes(account)) {
+      } else if (!served.accounts.includes(account)) {
         response.status(404).type('text').send('no account of that name is configured\n');
       } else {
         await send(request, response, { account });
       }
-    });
+    })
+    .all(['/metrics', '/metrics/agent', '/probe'], onlyAllow(READ));
 }

@@ -1,22 +1,42 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Router } from 'express';
 import { hostOf } from '../options.ts';
 import type { Served } from '../served.ts';
+import { onlyAllow, READ } from './methods.ts';
+
+const PROBES: Readonly<Record<string, string>> = {
+  '/-/healthy': 'delivery-watch is healthy\n',
+  '/-/ready': 'delivery-watch is ready\n',
+};
+
+/** Answers GET /-/healthy and /-/ready, and nothing else: for a port without a gate. */
+export function answerProbe(request: IncomingMessage, response: ServerResponse): void {
+  const text = PROBES[request.url?.split('?', 1)[0] ?? ''];
+  const isRead = request.method === 'GET' || request.method === 'HEAD';
+  response.writeHead(text === undefined ? 404 : isRead ? 200 : 405, {
+    'Content-Type': 'text/plain; charset=utf-8',
+    'X-Content-Type-Options': 'nosniff',
+    ...(isRead ? {} : { Allow: READ, Connection: 'close' }),
+  });
+  response.end(text === undefined ? 'not found\n' : isRead ? text : 'method not allowed\n');
+}
 
 /**
  * GET /-/healthy and /-/ready; /api/v1/status, /alerts and /sd, JSON. Routes are served only once configuration, store and
  * port are there, and readiness never waits for the service: an unready sidecar would take its application out of service.
  */
-export function statusRoutes({ version, externalUrl, accounts, status, alerts, clock }: Served): Router {
+export function statusRoutes(served: Served): Router {
   return Router()
-    .get('/-/healthy', (_request, response) => void response.type('text').send('delivery-watch is healthy\n'))
-    .get('/-/ready', (_request, response) => void response.type('text').send('delivery-watch is ready\n'))
-    .get('/api/v1/alerts', (_request, response) => void response.json(alerts()))
+    .all(Object.keys(PROBES), (request, response) => answerProbe(request, response))
+    .get('/api/v1/alerts', (_request, response) => void response.json(served.alerts()))
     .get('/api/v1/status', (_request, response) => {
-      response.json({ version, now: new Date(clock.now()).toISOString(), accounts: status() });
+      const { version, clock } = served;
+      response.json({ version, now: new Date(clock.now()).toISOString(), accounts: served.status() });
     })
     .get('/api/v1/sd', (request, response) => {
+      const { externalUrl, accounts } = served;
       const { host } = request.headers;
-      const url = URL.parse(externalUrl ?? (hostOf(host) === undefined ? '' : `http://${host}`));
+      const url = URL.parse(externalUrl ?? (hostOf(host) === undefined ? '' : `${request.protocol}://${host}`));
       if (!url) {
         response.status(400).type('text').send('set server.externalUrl, or send a Host header\n');
         return;
@@ -34,5 +54,6 @@ export function statusRoutes({ version, externalUrl, accounts, status, alerts, c
           },
         })),
       );
-    });
+    })
+    .all(['/api/v1/alerts', '/api/v1/status', '/api/v1/sd'], onlyAllow(READ));
 }

@@ -1,0 +1,142 @@
+import { createServer, type RequestListener, type Server } from 'node:http';
+import { createServer as createTlsServer, type Server as TlsServer } from 'node:https';
+import type { AddressInfo, Socket } from 'node:net';
+import type { TLSSocket } from 'node:tls';
+import type { Clock } from '../kit/clock.ts';
+import type { Log } from '../kit/log.ts';
+import type { Access } from './access.ts';
+import type { Bounds, LogBound } from './bounds.ts';
+import { type Admission, refusalOf } from './client-certs.ts';
+import { guardConnections } from './connections.ts';
+import { contextOf, type WebTls } from './options.ts';
+
+export interface Address {
+  readonly host: string;
+  readonly port: number;
+}
+
+/** An open port. */
+export interface Listener {
+  /** `http://host:port`, or https. */
+  readonly url: string;
+  readonly port: number;
+  setMaxConnections(most: number): void;
+  /** Frees the address; answers under way go on. */
+  pause(): void;
+  /** Takes the address again. Rejects when it can't be had. */
+  resume(): Promise<void>;
+  /** Stops accepting, lets answers under way end for a moment, then cuts the rest. */
+  close(): Promise<void>;
+}
+
+export interface ListenerDeps {
+  readonly bounds: Bounds;
+  readonly logBound: LogBound;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** Milliseconds that answers under way get to end when a port closes. */
+const GRACE = 1000;
+
+/** How often connections are looked at that take too long to say what they want, milliseconds. */
+const CHECK_EVERY = 1000;
+
+function listen(server: Server, { host, port }: Address): Promise<void> {
+  return new Promise<void>((resolve, reject) => {
+    const fail = (cause: Error) => reject(new Error(`can't listen on ${host}:${port}: ${cause.message}`, { cause }));
+    server.once('error', fail);
+    server.listen(port, host, () => {
+      server.off('error', fail);
+      resolve();
+    });
+  });
+}
+
+async function closeServer(server: Server, sockets: ReadonlySet<Socket>, clock: Clock): Promise<void> {
+  const closed = new Promise<void>(resolve => server.close(() => resolve()));
+  server.closeIdleConnections();
+  const done = new AbortController();
+  clock.sleep(GRACE, done.signal).then(
+    () => {
+      for (const socket of sockets) socket.destroy();
+    },
+    () => undefined,
+  );
+  await closed;
+  done.abort();
+}
+
+/** What a port needs that speaks TLS. */
+export interface Tls {
+  readonly access: Access;
+  readonly admission: Admission;
+}
+
+/** Lets each new connection have the certificates that are in the files then, and cuts clients whose own one is not good. */
+function keepCertificates(server: TlsServer, first: WebTls, { access, admission }: Tls, logBound: LogBound): void {
+  let used = first;
+  // Before the handshake of the connection begins.
+  server.prependListener('connection', () => {
+    const now = access.current()?.tls;
+    if (!now || now === used) return;
+    server.setSecureContext(contextOf(now));
+    used = now;
+  });
+  server.prependListener('secureConnection', (socket: TLSSocket) => {
+    const why = refusalOf(socket, used);
+    if (why === undefined) admission.admit(socket, used);
+    else {
+      logBound('tls', { address: socket.remoteAddress, error: why }, 'clients are disconnected for their certificate');
+      socket.destroy();
+    }
+  });
+}
+
+/** Rejects when the address can't be had, naming it. Speaks TLS where `tls` is given and its file has it. */
+export async function openListener(
+  address: Address,
+  { bounds, logBound, clock, log }: ListenerDeps,
+  onRequest: RequestListener,
+  tls?: Tls,
+): Promise<Listener> {
+  const options = {
+    headersTimeout: bounds.headersWithin,
+    requestTimeout: bounds.requestWithin,
+    connectionsCheckingInterval: CHECK_EVERY,
+  };
+  const first = tls?.access.current()?.tls;
+  const server = first
+    ? createTlsServer(
+        {
+          ...options,
+          ...contextOf(first),
+          handshakeTimeout: bounds.headersWithin,
+          requestCert: first.clientAuth !== 'NoClientCert',
+          rejectUnauthorized: first.clientAuth === 'RequireAndVerifyClientCert',
+        },
+        onRequest,
+      )
+    : createServer(options, onRequest);
+  if (tls && first) keepCertificates(server as TlsServer, first, tls, logBound);
+  guardConnections(server, bounds, logBound);
+  const sockets = new Set<Socket>();
+  server.on('connection', (socket: Socket) => {
+    sockets.add(socket);
+    socket.once('close', () => sockets.delete(socket));
+  });
+  await listen(server, address);
+  server.on('error', error => log.error({ error: error.message }, 'the HTTP server reports an error'));
+  const { port, address: ip, family } = server.address() as AddressInfo;
+  const name = ip === '0.0.0.0' || ip === '::' ? 'localhost' : family === 'IPv6' ? `[${ip}]` : ip;
+  return {
+    url: `${first ? 'https' : 'http'}://${name}:${port}`,
+    port,
+    setMaxConnections(most) {
+      server.maxConnections = most;
+    },
+    pause: () => void server.close(),
+    resume: () => listen(server, { host: address.host, port }),
+    close: () => closeServer(server, sockets, clock),
+  };
+}
