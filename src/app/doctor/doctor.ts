@@ -65,9 +65,12 @@ async function localLines({ file, config, hash, warnings }: LoadedConfig, deps: 
   await list.check('stop file', () => checkStopFile(config));
   await withClosing(async closing => {
     const dispatcher = openDispatcher(closing, deps);
-    const [hostHeader] = config.server.allowedHosts;
-    const port = { dispatcher, hash, holder: holderOf(config.store), hostHeader };
-    await list.check('port', signal => checkPort(config.server.listen, port, signal));
+    const { listen, probesListen, webConfigFile, allowedHosts } = config.server;
+    const [hostHeader] = allowedHosts;
+    const port = { dispatcher, hash, holder: holderOf(config.store), hostHeader, isGuarded: webConfigFile !== null };
+    await list.check('port', signal => checkPort(listen, port, signal));
+    if (probesListen === null) return;
+    await list.check('port for probes', signal => checkPort(probesListen, { ...port, isGuarded: true }, signal));
   });
 }
 

@@ -1,8 +1,9 @@
-import { globSync, statSync } from 'node:fs';
+import { globSync, readFileSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { mayBeThere } from '../../auto-cancel/index.ts';
 import { accountMayAct } from '../../config/auto-cancel.ts';
 import type { Config } from '../../config/schema.ts';
+import { readWebConfig } from '../../config/web-config.ts';
 import type { SecretSetting } from '../../kit/secret.ts';
 import { type Finding, ok, skip, warn } from './checklist.ts';
 
@@ -26,6 +27,17 @@ function secretsOf(config: Config): readonly SecretSetting[] {
   ].filter(setting => setting != null);
 }
 
+/** Files with the users of the port, and with the key of its certificate; none where one of them is just being replaced. */
+function filesOfPort({ server: { webConfigFile } }: Config): readonly string[] {
+  if (webConfigFile === null) return [];
+  try {
+    const files = [...readWebConfig(webConfigFile).config.stamps.keys()];
+    return files.filter(file => file === webConfigFile || readFileSync(file, 'utf8').includes('PRIVATE KEY'));
+  } catch {
+    return [webConfigFile];
+  }
+}
+
 /** The configuration's own files. */
 function filesOf(file: string, { accountFiles }: Config): string[] {
   const cwd = dirname(file);
@@ -38,7 +50,10 @@ export function checkPermissions(file: string, config: Config): readonly Finding
   const secrets = secretsOf(config);
   const isWritten = secrets.some(setting => 'literal' in setting);
   const own = isWritten ? filesOf(file, config).filter(each => isOpen(each, 0o044)) : [];
-  const files = new Set(secrets.flatMap(setting => ('file' in setting ? [setting.file] : [])));
+  const files = new Set([
+    ...secrets.flatMap(setting => ('file' in setting ? [setting.file] : [])),
+    ...filesOfPort(config),
+  ]);
   const open = [...files].filter(each => isOpen(each, 0o007));
   const found = [
     ...own.map(each => warn(`${each} holds secrets, and other users may read it`, `chmod 600 ${each}`)),

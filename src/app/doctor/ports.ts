@@ -11,6 +11,8 @@ export interface PortDeps {
   readonly holder: number | undefined;
   /** A host that the port answers to. */
   readonly hostHeader: string | undefined;
+  /** Whether the port shows nothing to everyone: it has TLS, or asks for a user; or it is the one for probes. */
+  readonly isGuarded: boolean;
 }
 
 /** Characters of an answer in which its name is looked for. */
@@ -71,7 +73,8 @@ export async function checkPort(listen: string, deps: PortDeps, signal: AbortSig
   if (hash !== undefined) {
     return warn(`${listen} is in use by an agent with another configuration`, 'restart it, or change the port here');
   }
-  const { holder } = deps;
+  const { holder, isGuarded } = deps;
   if (holder !== undefined) return ok(`${listen} is in use, as it seems by process ${holder}, which holds the store`);
+  if (isGuarded) return warn(`${listen} is in use, by what can't be seen from here`, 'look whether that is this agent');
   return fail(`${listen} is in use by another program`, 'stop that program, or change the port here');
 }
