@@ -15,6 +15,14 @@ function toText(lines: readonly CheckLine[]): string {
   return toTable(['', 'check', 'found → what to do'], rows);
 }
 
+/** Names of checks that a line has at most. */
+const MOST_NAMED = 5;
+
+function summaryOf(names: readonly string[]): string {
+  const more = names.length > MOST_NAMED ? ` and ${names.length - MOST_NAMED} more` : '';
+  return printable(`failed: ${names.slice(0, MOST_NAMED).join(', ')}${more}`);
+}
+
 export function doctorCommand(): Command {
   const command = new Command('doctor')
     .description(
@@ -33,7 +41,7 @@ export function doctorCommand(): Command {
       process.stdout.write(`${json ? JSON.stringify({ checks: lines }, null, 2) : toText(lines)}\n`);
       const failed = lines.filter(({ status }) => status === 'fail');
       if (failed.length === 0) return;
-      const message = printable(`failed: ${[...new Set(failed.map(nameOf))].join(', ')}`);
+      const message = summaryOf([...new Set(failed.map(nameOf))]);
       if (!isConfigValid) command.error(message, { exitCode: 2 });
       throw new Error(message);
     });

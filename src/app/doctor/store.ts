@@ -60,8 +60,8 @@ export function checkStore(options: StoreOptions): Finding {
       const version = db.prepare('PRAGMA user_version').get()?.user_version;
       const { mode, size } = statSync(file);
       const holder = holderOf(options);
-      const held = holder === undefined ? 'no agent of this machine holds it' : `process ${holder} holds it`;
-      const detail = `${file}, schema ${version}, ${mib(size)}; ${held}`;
+      const held = holder === undefined ? '' : `; process ${holder} holds it`;
+      const detail = `${file}, schema ${version}, ${mib(size)}${held}`;
       return mode & 0o077 ? warn(`${detail}; other users may open it`, `chmod 600 ${file}`) : ok(detail);
     } finally {
       close();
