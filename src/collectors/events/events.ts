@@ -8,7 +8,7 @@ import type { Gauges, Memory } from './memory.ts';
 import { type RangeRead, readOn, startRange } from './read.ts';
 import { restoreMemory, takeChanges } from './rows.ts';
 import type { Schedule } from './schedule-options.ts';
-import { type ScheduleFacts, scheduleFamilies, scheduleSamples } from './schedules.ts';
+import { type ScheduleFacts, scheduleFamilies, scheduleSamples, WHEN_QUIET } from './schedules.ts';
 import { foldSweep, nextRange } from './sweep.ts';
 import { foldTail, readTail, startTail, type TailWalk } from './tail.ts';
 import {
@@ -120,15 +120,15 @@ export const events = defineKind({
     ),
     inFlight: gauge(
       'delivery_messages_in_flight',
-      'Messages created but not ended, at the last complete read of the log in the background. Messages created before the first read are not included.',
+      'Messages created but not ended, as far as the log showed at its last complete read in the background. Messages created before the first read are not included.',
     ),
     oldestInFlight: gauge(
       'delivery_oldest_in_flight_timestamp_seconds',
-      'Creation time of the oldest message in flight, at the last complete read of the log in the background. Absent when there is none.',
+      'Creation time of the oldest message in flight, as far as the log showed at its last complete read in the background. Absent when there is none.',
     ),
     overdue: counter(
       'delivery_messages_overdue_total',
-      `Messages that had not ended delivery_on_time_target_seconds after they were due, each counted once, at that moment. When the target changes, the count goes on: messages in flight are then compared with the new one. ${BEHIND}`,
+      `Messages that had not ended delivery_on_time_target_seconds after they were due, each counted once, when the log is read past that moment. When the target changes, the count goes on: messages in flight are then compared with the new one. ${BEHIND} ${WHEN_QUIET}`,
     ),
     untracked: counter(
       'delivery_messages_untracked_total',

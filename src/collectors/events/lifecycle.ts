@@ -31,8 +31,6 @@ export function advanceTo(memory: Memory, watermark: number, limits: Limits): vo
   memory.pending = memory.pending.filter(({ time }) => time > watermark);
   checkpoint.watermark = watermark;
   for (const event of due) follow(memory, event, limits);
-  countOverdue(memory, watermark, limits);
-  memory.schedules.advanceTo(watermark);
 }
 
 /** Follows one event; `isInOrder`: everything before it was followed. */
@@ -146,8 +144,11 @@ function end(memory: Memory, event: KeptEvent, known: OpenMessage | undefined, o
   if (!known.overdue && wasLate(memory, known, time, limits)) log.overdue += 1;
 }
 
-/** Counts messages as late as soon as they are, and forgets those that have long been. */
-function countOverdue(memory: Memory, now: number, limits: Limits): void {
+/**
+ * Judges what has not come, once everything until then was followed: messages that have not ended and schedules that have
+ * not started are late, and what has long been is forgotten.
+ */
+export function judgeUntil(memory: Memory, now: number, limits: Limits): void {
   for (const [message, known] of memory.open) {
     if (now > known.dueAt + FORGOTTEN_AFTER) {
       close(memory, message, known);
@@ -161,6 +162,7 @@ function countOverdue(memory: Memory, now: number, limits: Limits): void {
       memory.touchedOpen.add(message);
     }
   }
+  memory.schedules.advanceTo(now);
 }
 
 /**

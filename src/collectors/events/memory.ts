@@ -1,6 +1,7 @@
 import type { DeliveryEvent, EventState } from '../../model/message.ts';
 import type { Destinations } from './destinations.ts';
 import type { KeptEvent } from './kept-event.ts';
+import type { Peak } from './peak.ts';
 import type { Recent } from './recent.ts';
 import type { Schedules } from './schedules.ts';
 import type { LogTally } from './tally.ts';
@@ -39,8 +40,12 @@ export interface Checkpoint {
   readTo: number;
   /** The last read that found anything new asked for events until here, by our clock. */
   foundAt: number;
-  /** The least, in milliseconds, by which the newest event was older than our clock when it was found. */
-  lag?: number;
+  /** By how many milliseconds, at least, the log was behind our clock when it listed what a read had not found. */
+  lags: Peak;
+  /** By how many milliseconds events were older than others that were listed before them; undefined before it was looked for. */
+  lateness?: Peak;
+  /** The last complete read that came to everything older than the overlap asked for events until here, by our clock. */
+  settledAt?: number | undefined;
   /** Message lifecycles are tracked until here; later events may still be joined by earlier ones. */
   watermark: number;
   /** Time of the last event through which a life was followed. */

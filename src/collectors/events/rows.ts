@@ -9,6 +9,7 @@ import {
 } from './destinations.ts';
 import { identityOf, isEnding, type KeptEvent } from './kept-event.ts';
 import type { Checkpoint, Chunk, Memory, OpenMessage } from './memory.ts';
+import { noPeak, type Peak } from './peak.ts';
 import type { Schedule } from './schedule-options.ts';
 import { createSchedules } from './schedules.ts';
 import { createDestinationTally, createLogTally } from './tally.ts';
@@ -17,7 +18,8 @@ import { createTraces, type OpenTrace, type TraceOptions } from './traces.ts';
 type StoredOpen = [number | null, number, number | null, number, 0 | 1];
 type StoredEvent = [string, number, number, number, string, ...(readonly string[])];
 /** The checkpoint with the names that its row has had since the first version. */
-type StoredCheckpoint = Omit<Checkpoint, 'dedupeFrom' | 'watermark' | 'lastFollowed'> & {
+type StoredCheckpoint = Omit<Checkpoint, 'dedupeFrom' | 'watermark' | 'lastFollowed' | 'lags'> & {
+  readonly lags?: Peak;
   readonly rememberedFrom: number;
   readonly judgedTo: number;
   readonly judgedLast: number;
@@ -37,7 +39,13 @@ function readIdentities(text: string): BigUint64Array {
 
 function readCheckpoint(text: string): Checkpoint {
   const { rememberedFrom, judgedTo, judgedLast, ...rest } = JSON.parse(text) as StoredCheckpoint;
-  return { ...rest, dedupeFrom: rememberedFrom, watermark: judgedTo, lastFollowed: judgedLast };
+  return {
+    lags: noPeak(rest.readTo),
+    ...rest,
+    dedupeFrom: rememberedFrom,
+    watermark: judgedTo,
+    lastFollowed: judgedLast,
+  };
 }
 
 function writeCheckpoint({ dedupeFrom, watermark, lastFollowed, ...rest }: Checkpoint): string {

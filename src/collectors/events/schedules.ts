@@ -167,8 +167,10 @@ export function createSchedules({ configured, stored, routes, touch }: Schedules
 }
 
 const SEEN = 'from the event log read in the background. Absent until one is seen.';
-const RESTARTS =
-  'Not counted: starts that were expected while the log was not read whole. Restarts at 0 when the schedule’s match, cron or tz changes. Judged from the event log in the background, events.overlap behind its newest event.';
+/** How far what did not come is judged where the log shows nothing new. */
+export const WHEN_QUIET =
+  'While nothing new is listed, five minutes behind the clock, or as far as the log lagged within the last day.';
+const RESTARTS = `Not counted: starts that were expected while the log was not read whole. Restarts at 0 when the schedule’s match, cron or tz changes. Judged from the event log in the background, events.overlap behind its newest event. ${WHEN_QUIET}`;
 
 export const scheduleFamilies = {
   scheduleStarted: gauge(

@@ -1,9 +1,11 @@
 import type { Reader } from '../../upstream/api.ts';
 import { PAGES_A_STEP } from '../collector.ts';
 import { byTime, type KeptEvent } from './kept-event.ts';
-import { advanceTo, follow, inFlight } from './lifecycle.ts';
+import { advanceTo, follow, inFlight, judgeUntil } from './lifecycle.ts';
 import { addToMinutes, boundMinutes, type Checkpoint, forgetMinutes, type Memory, MINUTE, remember } from './memory.ts';
+import { noPeak, notePeak, peakOf } from './peak.ts';
 import { MOST_PAGES, type RangeRead, type Reading, readOn, shorterSpan, startRange } from './read.ts';
+import { noteLateness, planReadBack, type ReadBack } from './read-back.ts';
 import { createRecent, type Recent } from './recent.ts';
 import { countEvent } from './tally.ts';
 
@@ -27,6 +29,9 @@ export interface TailOptions {
 export interface TailWalk {
   /** Pinned when the read began, so that its end does not run away. */
   readonly until: number;
+  readonly readBack: ReadBack;
+  /** The newest event that was known when the read began. */
+  readonly newest: number | undefined;
   range: RangeRead;
   /** Milliseconds of the next range. */
   span: number;
@@ -37,22 +42,38 @@ export interface TailWalk {
   foundNew: boolean;
 }
 
+/** The range that begins there, or behind what is left out. */
+function rangeFrom(
+  api: Reader,
+  { until, readBack: { skip } }: Pick<TailWalk, 'until' | 'readBack'>,
+  { start, span, isDetailed }: { start: number; span: number; isDetailed: boolean },
+  signal: AbortSignal,
+): RangeRead {
+  const from = skip && start >= skip.from && start <= skip.to ? skip.to + 1 : start;
+  const end = skip && from < skip.from ? skip.from - 1 : until;
+  return startRange(api, from, Math.min(end, from + span - 1), isDetailed, signal);
+}
+
 export function startTail(
   api: Reader,
-  { checkpoint, recent, span, traces }: Memory,
+  memory: Memory,
   now: number,
-  { window, backfill }: TailOptions,
+  { window, backfill, overlap }: TailOptions,
   signal: AbortSignal,
 ): TailWalk {
+  const { checkpoint, recent, span, traces } = memory;
   // Our clock may have been set back; the log goes on.
   const until = Math.max(now, checkpoint?.newest ?? 0);
   const history = until - Math.max(window, checkpoint ? 0 : backfill);
   const next = checkpoint?.dedupeFrom ?? history;
-  const from = Math.max(0, Math.min(until, recent ? next : Math.min(next, history)));
+  const start = Math.max(0, Math.min(until, recent ? next : Math.min(next, history)));
+  const readBack = planReadBack(memory, until, overlap);
   return {
     until,
-    range: startRange(api, from, Math.min(until, from + span - 1), traces !== undefined, signal),
-    span: Math.min(span, until - from + 1),
+    readBack,
+    newest: checkpoint?.newest,
+    range: rangeFrom(api, { until, readBack }, { start, span, isDetailed: traces !== undefined }, signal),
+    span,
     refill: recent ? undefined : createRecent(),
     before: checkpoint && { readTo: checkpoint.readTo, newest: checkpoint.newest },
     foundNew: false,
@@ -72,7 +93,7 @@ export async function readTail(
   if (await readOn(range, PAGES_A_STEP, reading)) {
     // The last range is short because the read ends, which teaches nothing.
     if (range.pages < MOST_PAGES / 4 && to - from + 1 >= walk.span) walk.span *= 2;
-    if (to < walk.until) walk.range = startRange(api, to + 1, Math.min(walk.until, to + walk.span), isDetailed, signal);
+    if (to < walk.until) walk.range = rangeFrom(api, walk, { start: to + 1, span: walk.span, isDetailed }, signal);
     return range;
   }
   if (range.pages >= MOST_PAGES && to > from) {
@@ -102,9 +123,11 @@ export function foldTail(memory: Memory, walk: TailWalk, range: RangeRead, optio
     if (!walk.refill && isRecent) recent?.add(event.state, event.time);
   }
   if (fresh.length > 0) countFresh(memory, checkpoint, walk, fresh, range, options);
-  if (isLast) endRead(memory, checkpoint, walk);
+  if (isLast) endRead(memory, checkpoint, walk, options.overlap);
   const { floor, newest = Math.min(floor, range.to) } = checkpoint;
-  checkpoint.dedupeFrom = Math.max(checkpoint.dedupeFrom, Math.min(newest - options.overlap, range.to + 1));
+  // Of what comes after something that was left out, nothing is settled.
+  const wholeTo = Math.min(range.to, (walk.readBack.skip?.from ?? Number.POSITIVE_INFINITY) - 1);
+  checkpoint.dedupeFrom = Math.max(checkpoint.dedupeFrom, Math.min(newest - options.overlap, wholeTo + 1));
   remember(memory, fresh);
   if (!options.isSwept) checkpoint.sweptTo = Math.floor(checkpoint.dedupeFrom / MINUTE) * MINUTE - 1;
   forgetMinutes(memory, checkpoint.sweptTo);
@@ -113,9 +136,10 @@ export function foldTail(memory: Memory, walk: TailWalk, range: RangeRead, optio
   // younger come of age, too; that time is measured by our clock alone, so that it need not agree with the service's.
   const settled = newest + (isLast ? Math.max(0, walk.until - checkpoint.foundAt) : 0);
   if (checkpoint.newest !== undefined) {
-    advanceTo(memory, Math.max(settled - options.overlap, checkpoint.dedupeFrom - 1), options);
+    advanceTo(memory, Math.max(Math.min(settled - options.overlap, wholeTo), checkpoint.dedupeFrom - 1), options);
   }
-  if (isLast) memory.schedules.advanceTo(knownTo(memory, walk.until, options.overlap));
+  const known = isLast ? knownTo(memory, checkpoint, walk.until, options.overlap) : 0;
+  judgeUntil(memory, Math.max(checkpoint.dedupeFrom - 1, known), options);
   if (isLast)
     memory.gauges = { recent: (recent ?? createRecent()).since(walk.until - options.window), ...inFlight(memory) };
   if (touched.size > 0 || memory.touchedOpen.size > 0 || walk.until - memory.savedAt >= SAVE_EVERY) {
@@ -128,14 +152,17 @@ export function foldTail(memory: Memory, walk: TailWalk, range: RangeRead, optio
   touched.add('log').add('checkpoint');
 }
 
-/** Unless the log shows a greater difference, our clock and the service's agree to within this, milliseconds. */
+/** Unless the log shows a greater difference, it lists everything that is older than this by our clock, milliseconds. */
 const AGREED = 300_000;
+/** How long the greatest difference that it showed counts at least, milliseconds. */
+const LAGS_WINDOW = 86_400_000;
 
 /**
- * Everything until here was followed, also where lives are not: after a long silence, or in a log that never listed anything.
+ * Everything until here was followed, also where the log shows nothing new: after a long silence, or when it never listed
+ * anything. A log that holds events back looks the same, but not for longer than it ever did.
  */
-function knownTo({ pending, checkpoint }: Memory, until: number, overlap: number): number {
-  const known = until - Math.max(overlap, AGREED, checkpoint?.lag ?? 0);
+function knownTo({ pending }: Memory, { lags }: Checkpoint, until: number, overlap: number): number {
+  const known = until - Math.max(overlap, AGREED, peakOf(lags));
   return pending.reduce((earliest, { time }) => Math.min(earliest, time - 1), known);
 }
 
@@ -149,6 +176,7 @@ function firstCheckpoint(now: number, from: number, destination: string): Checkp
     dedupeFrom: from,
     readTo: now,
     foundAt: now,
+    lags: noPeak(now),
     watermark: 0,
     lastFollowed: now,
     sweptTo: now,
@@ -165,6 +193,8 @@ function noticeClock(checkpoint: Checkpoint, until: number, overlap: number): vo
   const { newest = until } = checkpoint;
   checkpoint.floor = Math.min(checkpoint.floor, until);
   checkpoint.foundAt = Math.min(checkpoint.foundAt, until);
+  checkpoint.lags = noPeak(until);
+  checkpoint.settledAt = undefined;
   checkpoint.watermark = Math.max(
     Math.min(checkpoint.lastFollowed, newest),
     Math.min(checkpoint.watermark, newest - overlap),
@@ -228,6 +258,10 @@ function countFresh(
     touched.add(row);
   }
   addToMinutes(memory, counted);
+  // What is listed now was not when the log was read last.
+  const oldest = counted.reduce((oldest, { time }) => Math.min(oldest, time), Number.POSITIVE_INFINITY);
+  notePeak(checkpoint.lags, checkpoint.readTo - oldest, walk.until, LAGS_WINDOW);
+  if (walk.newest !== undefined) noteLateness(checkpoint, walk.newest - oldest, walk.until, options.overlap);
   walk.foundNew = true;
   checkpoint.foundAt = walk.until;
   const late: KeptEvent[] = [];
@@ -238,8 +272,6 @@ function countFresh(
     const row = range.rows?.get(event.identity);
     if (row && !memory.ended.has(event.message)) memory.traces?.add(event, row, isLate);
   }
-  const lag = walk.until - (checkpoint.newest ?? walk.until);
-  checkpoint.lag = Math.min(checkpoint.lag ?? lag, lag);
   for (const event of late.sort(byTime)) follow(memory, event, options, false);
   const lateCounted = late.filter(({ time }) => time > checkpoint.floor).length;
   if (lateCounted > 0) {
@@ -248,8 +280,16 @@ function countFresh(
   }
 }
 
-function endRead(memory: Memory, checkpoint: Checkpoint, { until, refill, span }: TailWalk): void {
+function endRead(
+  memory: Memory,
+  checkpoint: Checkpoint,
+  { until, refill, span, readBack }: TailWalk,
+  overlap: number,
+): void {
   if (refill) memory.recent = refill;
+  if (readBack.settles) checkpoint.settledAt = until;
+  // Also where nothing was late, time goes by.
+  noteLateness(checkpoint, 0, until, overlap);
   memory.span = span;
   for (const row of memory.destinations.forget(until)) memory.touched.add(row);
   checkpoint.readTo = until;

@@ -55,6 +55,8 @@ export function createLog(shape: LogShape = {}) {
     /** Whether the row of an event can be read. */
     isReadable: (_event: LoggedEvent) => true,
     requests: 0,
+    /** Rows of all answers. */
+    rows: 0,
     /** Every range that was asked for. */
     asked: [] as { from: number; to: number }[],
   };
@@ -98,6 +100,7 @@ export function createLog(shape: LogShape = {}) {
       clock.now += tick;
       const place = last === undefined ? 0 : Math.max(done, listed.lastIndexOf(last) + 1);
       const rows = listed.slice(seam && place > 0 ? place - 1 : place, place + page);
+      service.rows += rows.length;
       const readable = rows.filter(service.isReadable).map(row => ({ ...row, state: row.state as EventState }));
       yield { rows: readable, rejected: rows.length - readable.length };
       done = place + page;

@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest';
 import { events } from '../../../src/collectors/events/events.ts';
-import { createAgent, createLog, HOUR, MINUTE, SECOND } from './fake-log.ts';
+import { schedulesOptions } from '../../../src/collectors/events/schedule-options.ts';
+import { counted, createAgent, createLog, HOUR, MINUTE, SECOND } from './fake-log.ts';
 
 it('counts against the target that is set, each message once, and goes on when the target changes', async () => {
   const service = createLog();
@@ -14,7 +15,7 @@ it('counts against the target that is set, each message once, and goes on when t
   service.add('msg_fast', ['created', 'delivered'], clock.now + SECOND, { wait: 59 * SECOND });
   await agent.run(8);
   service.add('msg_later', ['created'], clock.now + SECOND);
-  await agent.run(4);
+  await agent.run(20);
   expect(overdue()).toBe(2);
 
   agent.reconfigure({}, { onTimeWithin: HOUR });
@@ -26,6 +27,65 @@ it('counts against the target that is set, each message once, and goes on when t
   agent.reconfigure({}, { onTimeWithin: 2 * MINUTE });
   await agent.run(4);
   expect(overdue()).toBe(3);
+});
+
+/** A message every ten seconds, delivered after half a minute; while the log holds back, nothing new is listed. */
+function createHeldBack(hold: number, holds: readonly number[]) {
+  const service = createLog();
+  const agent = createAgent(service);
+  const start = service.clock.now;
+  const minutes = 30 * (holds.length + 1);
+  for (let number = 1; number <= minutes * 6; number += 1) {
+    const createdAt = start + number * 10 * SECOND;
+    for (const [state, after] of Object.entries({ created: 0, active: SECOND, delivered: 30 * SECOND })) {
+      const time = createdAt + after;
+      const held = holds.find(from => time >= start + from && time < start + from + hold);
+      const listedAt = held === undefined ? time : start + held + hold;
+      service.log.push({ messageId: `msg_${number}`, state, time, listedAt, schedule: 'scd_1' });
+    }
+  }
+  const every = { name: 'reports', match: { scheduleId: 'scd_1' }, cron: '* * * * *', grace: '10s', endsWithin: '1m' };
+  agent.reconfigure({}, { onTimeWithin: MINUTE, schedules: schedulesOptions.parse([every]) });
+  return {
+    agent,
+    minutes,
+    judged() {
+      const { missed, late } = agent.shown().schedules.get('reports') ?? {};
+      return { overdue: agent.shown().log.overdue, missed, late };
+    },
+  };
+}
+
+it('takes nothing for late or missed that the log holds back for less than five minutes', async () => {
+  const { agent, minutes, judged } = createHeldBack(4 * MINUTE, [10 * MINUTE]);
+  await agent.round('tail');
+  await agent.run(minutes * 4);
+  expect(counted(agent.shown(), 'delivered')).toBe(minutes * 6 - 3);
+  expect(judged()).toEqual({ overdue: 0, missed: 0, late: 0 });
+});
+
+it('takes nothing for late that is held back for as long as the log was held back before, across restarts', async () => {
+  const { agent, minutes, judged } = createHeldBack(12 * MINUTE, [20 * MINUTE, 50 * MINUTE]);
+  await agent.round('tail');
+  await agent.run(45 * 4);
+  const first = judged();
+  expect(first).not.toEqual({ overdue: 0, missed: 0, late: 0 });
+  agent.kill();
+  await agent.run((minutes - 45) * 4);
+  expect(counted(agent.shown(), 'delivered')).toBe(minutes * 6 - 3);
+  expect(judged()).toEqual(first);
+});
+
+it('counts what is late in a quiet log five minutes later', async () => {
+  const service = createLog();
+  const agent = createAgent(service);
+  await agent.round('tail');
+  service.add('msg_1', ['created'], service.clock.now + SECOND);
+  const steps = 4 * 10;
+  await agent.run(steps - 1);
+  expect(agent.shown().log.overdue).toBe(0);
+  await agent.run(2);
+  expect(agent.shown().log.overdue).toBe(1);
 });
 
 it('says since when it counts: the very first read, across restarts, also of a store of 0.1.0', async () => {

@@ -68,6 +68,7 @@ describe('an expected start', () => {
     scene.add('late', { created: '12:35:01', delivered: '12:35:02' });
     scene.add('other', { created: '12:31:00', delivered: '12:31:01' }, { schedule: 'scd_2' });
     scene.add('none', { created: '12:31:00', delivered: '12:31:01' }, {});
+    scene.add('after', { created: '12:36:05' }, {});
     await scene.readUntil('12:35:55');
     expect(scene.counts()).toEqual([0, 0]);
     await scene.readUntil('12:36:30');
@@ -218,7 +219,7 @@ describe('what was not read', () => {
     scene.service.add('bad', ['delivered'], scene.at('13:00:20'));
     await scene.readUntil('13:20:00');
     expect(scene.counts()).toEqual([0, 0]);
-    await scene.readUntil('13:36:30');
+    await scene.readUntil('13:40:30');
     expect(scene.counts()).toEqual([1, 0]);
   });
 });

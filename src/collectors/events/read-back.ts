@@ -1,0 +1,58 @@
+import type { Span } from './expectations.ts';
+import type { Checkpoint, Memory } from './memory.ts';
+import { noPeak, notePeak, peakOf } from './peak.ts';
+
+/** The overlap is read again at this interval, or at its own length where that is shorter, milliseconds. */
+const SETTLE_EVERY = 60_000;
+/** How long the greatest lateness counts at least, milliseconds. */
+const LATENESS_WINDOW = 3_600_000;
+/** What every read repeats beyond the greatest lateness: half of that, and this many milliseconds. */
+const MARGIN = 500;
+/** Rows that are not worth a request of their own. */
+const FEW = 20;
+
+/** How far before the newest event every read begins, milliseconds. */
+const readBackOf = ({ lateness }: Checkpoint, overlap: number) =>
+  lateness ? Math.min(overlap, peakOf(lateness) * 1.5 + MARGIN) : overlap;
+
+/** What one read of the log repeats. */
+export interface ReadBack {
+  /** What is left out of it; undefined when nothing is. */
+  readonly skip: Span | undefined;
+  /** Whether it comes to everything that has become older than the overlap. */
+  readonly settles: boolean;
+}
+
+const remembered = ({ chunks }: Memory, from: number, to: number) =>
+  [...chunks.values()].reduce(
+    (sum, { events }) => sum + events.filter(({ time }) => time >= from && time <= to).length,
+    0,
+  );
+
+/**
+ * Events enter the log late, but most of them not much. So a read goes back as far as lateness was seen, and at times to
+ * everything that has become older than the overlap since: by then all of it is listed. What lies between is read again
+ * later. Where that would spare few rows, nothing is left out.
+ */
+export function planReadBack(memory: Memory, until: number, overlap: number): ReadBack {
+  const { checkpoint, recent } = memory;
+  if (!recent || checkpoint?.newest === undefined) return { skip: undefined, settles: true };
+  const { newest, dedupeFrom, foundAt, readTo, settledAt = Number.NEGATIVE_INFINITY } = checkpoint;
+  const settles = until - settledAt >= Math.min(SETTLE_EVERY, overlap);
+  const settled = newest + Math.max(0, until - foundAt) - overlap;
+  const from = settles ? Math.max(dedupeFrom, settled + 1) : dedupeFrom;
+  const to = newest - readBackOf(checkpoint, overlap) - 1;
+  // What comes while the log is not read is read once more, too, when something was left out before it.
+  const isWorth = remembered(memory, from + Math.max(0, until - readTo), to) >= FEW;
+  return isWorth ? { skip: { from, to }, settles } : { skip: undefined, settles: true };
+}
+
+/**
+ * An event was listed between others: the newest that was known is `lateness` newer. What no usual read would have come to
+ * tells only that they go back too little.
+ */
+export function noteLateness(checkpoint: Checkpoint, lateness: number, until: number, overlap: number): void {
+  const most = Math.min(overlap, 2 * readBackOf(checkpoint, overlap));
+  checkpoint.lateness ??= { ...noPeak(until), before: overlap };
+  notePeak(checkpoint.lateness, Math.min(lateness, most), until, LATENESS_WINDOW);
+}

@@ -1,0 +1,230 @@
+import fc from 'fast-check';
+import { expect, it } from 'vitest';
+import { expectTruth } from './expect-truth.ts';
+import { counted, createAgent, createLog, type FakeLog, MINUTE, SECOND } from './fake-log.ts';
+
+const OVERLAP = MINUTE;
+const WHOLE = ['created', 'active', 'delivered'];
+
+type Agent = ReturnType<typeof createAgent>;
+
+/** An agent that has seen nothing late for hours. */
+async function createLearned(service: FakeLog, options: object = {}): Promise<Agent> {
+  const agent = createAgent(service, options);
+  await agent.round('tail');
+  const checkpoint = JSON.parse(agent.rows.get('checkpoint') ?? '');
+  const lateness = { since: service.clock.now, now: 0, before: 0 };
+  agent.rows.set('checkpoint', JSON.stringify({ ...checkpoint, lateness }));
+  agent.kill();
+  await agent.round('tail');
+  return agent;
+}
+
+/** A number below `most` that an event has for itself. */
+const drawn = (index: number, most: number) => (Math.imul(index + 1, 2_654_435_761) >>> 0) % most;
+
+/** Messages that are created so often, for so long, and how late the event of each number is. */
+function publish(service: FakeLog, from: number, to: number, apart: number, lateOf: (index: number) => number): void {
+  let index = service.log.length;
+  for (let time = from; time < to; time += apart) {
+    for (const [step, state] of WHOLE.entries()) {
+      const at = Math.floor(time) + step * SECOND + drawn(index, 900);
+      service.log.push({ messageId: `msg_${Math.floor(time)}`, state, time: at, listedAt: at + lateOf(index) });
+      index += 1;
+    }
+  }
+}
+
+/** What a round would read that always goes back by the whole overlap. */
+function rowsOfOverlap({ log, clock }: FakeLog, newest: number): number {
+  return log.filter(({ time, listedAt }) => listedAt <= clock.now && time >= newest - OVERLAP).length;
+}
+
+const newestOf = ({ log, clock }: FakeLog) =>
+  log.reduce((newest, { time, listedAt }) => (listedAt <= clock.now ? Math.max(newest, time) : newest), 0);
+
+const phase = fc.record({
+  most: fc.constantFrom(0, 900, 4 * SECOND, 25 * SECOND, OVERLAP),
+  share: fc.constantFrom(1, 10, 100),
+});
+
+it('counts each event once and follows each life in order, however late within the overlap, and reads no more than before', {
+  timeout: 120_000,
+}, async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.record({
+        page: fc.constantFrom(7, 40, 1000),
+        order: fc.constantFrom('up' as const, 'down' as const, 'mixed' as const),
+        seam: fc.boolean(),
+        tick: fc.constantFrom(0, 3),
+      }),
+      fc.integer({ min: 400, max: 4000 }),
+      fc.array(phase, { minLength: 2, maxLength: 6 }),
+      fc.array(fc.record({ wait: fc.integer({ min: 2 * SECOND, max: 22 * SECOND }), fate: fc.nat(40) }), {
+        minLength: 5,
+        maxLength: 30,
+      }),
+      async (shape, apart, phases, rounds) => {
+        const service = createLog(shape);
+        const { clock, log, service: asks } = service;
+        const agent = await createLearned(service, { window: '1m' });
+        const start = clock.now;
+        const length = 2 * MINUTE;
+        for (const [number, { most, share }] of phases.entries()) {
+          const from = start + 1 + number * length;
+          publish(service, from, from + length, apart, index =>
+            drawn(index, 100) < share ? drawn(index + 1, most + 1) : 0,
+          );
+        }
+        let before = 0;
+        asks.rows = 0;
+        let whole = 0;
+        let newest = start;
+        for (let round = 0; clock.now < start + phases.length * length + OVERLAP; round += 1) {
+          const { wait, fate } = rounds[round % rounds.length] as (typeof rounds)[number];
+          clock.now += wait;
+          whole += rowsOfOverlap(service, newest);
+          newest = newestOf(service);
+          await agent.round('tail', fate < 3 ? fate : undefined);
+          expect(counted(agent.shown())).toBeGreaterThanOrEqual(before);
+          before = counted(agent.shown());
+        }
+        if (rounds.every(({ fate }) => fate >= 3)) expect(asks.rows).toBeLessThanOrEqual(whole);
+        // One read finds what is left, and the next that there is no more.
+        await agent.round('tail');
+        clock.now += 11 * MINUTE;
+        await agent.round('tail');
+        expect(agent.shown().log.late).toBe(0);
+        expectTruth(agent.shown(), log, clock.now);
+      },
+    ),
+    { numRuns: 25 },
+  );
+});
+
+it('counts each event once, however late until the sweep, and in whatever turns the log is read', {
+  timeout: 120_000,
+}, async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(
+        fc.record({ most: fc.constantFrom(0, 9 * SECOND, OVERLAP, 5 * MINUTE), share: fc.constantFrom(3, 30) }),
+        {
+          minLength: 2,
+          maxLength: 4,
+        },
+      ),
+      fc.array(fc.record({ wait: fc.integer({ min: SECOND, max: 30 * SECOND }), fate: fc.nat(12) }), {
+        minLength: 5,
+        maxLength: 30,
+      }),
+      async (phases, rounds) => {
+        const service = createLog({ page: 100 });
+        const { clock, log } = service;
+        const agent = await createLearned(service, { window: '1m', lateSweep: '5m' });
+        const start = clock.now;
+        const length = 2 * MINUTE;
+        for (const [number, { most, share }] of phases.entries()) {
+          const from = start + 1 + number * length;
+          const lateOf = (index: number) => (drawn(index, 100) < share ? drawn(index + 1, most + 1) : 0);
+          publish(service, from, from + length, 900, lateOf);
+        }
+        for (let round = 0; clock.now < start + phases.length * length + 6 * MINUTE; round += 1) {
+          const { wait, fate } = rounds[round % rounds.length] as (typeof rounds)[number];
+          clock.now += wait;
+          await agent.round('tail', fate < 2 ? fate : undefined);
+          if (fate > 8) await agent.round('sweep', fate === 9 ? 1 : undefined);
+          expect(counted(agent.shown())).toBeLessThanOrEqual(log.length);
+        }
+        // Only what comes after them shows that they are old.
+        service.add('msg_last', ['created'], clock.now);
+        for (let minute = 0; minute < 12; minute += 1) {
+          await agent.run(1, MINUTE);
+          await agent.round('sweep');
+        }
+        expect(counted(agent.shown())).toBe(log.length);
+        expect(agent.shown().destinations.values().next().value?.finished.delivered).toBe((log.length - 1) / 3);
+      },
+    ),
+    { numRuns: 25 },
+  );
+});
+
+/** Reads the log every 15 s until then; gives how many rows that took, and in how many requests. */
+async function watch({ clock, service }: FakeLog, agent: Agent, until: number) {
+  const [rows, requests] = [service.rows, service.requests];
+  while (clock.now < until) await agent.run(1);
+  return { rows: service.rows - rows, requests: service.requests - requests };
+}
+
+it('reads a busy log little more than twice, and as often as before but for one request a minute', async () => {
+  const service = createLog();
+  const { clock, log } = service;
+  publish(service, clock.now + 1, clock.now + 30 * MINUTE, SECOND, () => 0);
+  const agent = await createLearned(service);
+  const { rows, requests } = await watch(service, agent, clock.now + 30 * MINUTE);
+  expect(counted(agent.shown())).toBeGreaterThan(log.length - 10);
+  expect(rows).toBeLessThan(2.1 * log.length);
+  expect(requests).toBeLessThanOrEqual(30 * 5);
+});
+
+it('reads back by the whole overlap until it has seen for an hour how late events are, across restarts', async () => {
+  const service = createLog();
+  const { clock, service: asks } = service;
+  publish(service, clock.now + 1, clock.now + 150 * MINUTE, 3 * SECOND, index => drawn(index, 2001));
+  const agent = createAgent(service);
+  await agent.round('tail');
+  const minutes = async (count: number) => {
+    const { rows } = await watch(service, agent, clock.now + count * MINUTE);
+    agent.kill();
+    await agent.run(1);
+    return rows / (count * 60);
+  };
+  expect(await minutes(50)).toBeGreaterThan(4.5);
+  expect(await minutes(30)).toBeGreaterThan(3);
+  const { requests } = asks;
+  expect(await minutes(30)).toBeLessThan(2.6);
+  expect(asks.requests - requests).toBeLessThanOrEqual(30 * 5 + 4);
+  expect(await minutes(30)).toBeLessThan(2.6);
+  expect(agent.shown().log).toMatchObject({ late: 0, gaps: 0 });
+});
+
+it('goes back further within minutes when events become later, and less again when they have not been for hours', async () => {
+  const service = createLog();
+  const { clock, log } = service;
+  const start = clock.now;
+  const [grows, ends] = [start + 20 * MINUTE, start + 40 * MINUTE];
+  publish(service, start + 1, start + 190 * MINUTE, 3 * SECOND, index => {
+    const at = start + index * SECOND;
+    return at > grows && at < ends && index % 10 === 0 ? 45 * SECOND + drawn(index, 5000) : drawn(index, SECOND);
+  });
+  const agent = await createLearned(service);
+  const delays: number[] = [];
+  const unseen = () => log.filter(({ listedAt }) => listedAt <= clock.now).length - counted(agent.shown());
+  while (clock.now < ends) {
+    await agent.run(1);
+    if (clock.now > grows + 8 * MINUTE) delays.push(unseen());
+  }
+  expect(Math.max(...delays)).toBe(0);
+  await watch(service, agent, clock.now + 125 * MINUTE);
+  const { rows } = await watch(service, agent, clock.now + 20 * MINUTE);
+  expect(rows).toBeLessThan(2.5 * 20 * 60);
+  expect(agent.shown().log).toMatchObject({ late: 0, gaps: 0 });
+  expect(unseen()).toBe(0);
+});
+
+it.each([-1, 1])('goes on exactly when its clock is set by an hour (%d) and set right again', async direction => {
+  const service = createLog();
+  const { clock, log } = service;
+  publish(service, clock.now + 1, clock.now + 40 * MINUTE, SECOND, index => drawn(index, 30 * SECOND));
+  const agent = await createLearned(service);
+  for (const skew of [0, direction * 60 * MINUTE, 0]) {
+    agent.skew = skew;
+    await watch(service, agent, clock.now + 10 * MINUTE);
+  }
+  await watch(service, agent, clock.now + 12 * MINUTE);
+  expect(counted(agent.shown())).toBe(log.length);
+  expect(agent.shown().gauges?.inFlight).toBe(0);
+  expect(agent.shown().log).toMatchObject({ gaps: 0 });
+});
