@@ -131,6 +131,8 @@ function createFiles() {
   };
 }
 
+const byPlace = (a: Fault, b: Fault) => a.line - b.line || a.column - b.column;
+
 /** Warns of what works and should be otherwise. */
 function checkUsers(
   users: Readonly<Record<string, string>>,
@@ -183,7 +185,8 @@ export function readWebConfig(
     faults.push({ ...place([]), message: 'is empty: must have tls_server_config, basic_auth_users, or both' });
   }
   const { data } = parsed;
-  const { tls_server_config: tlsSection, basic_auth_users: users = {} } = data ?? {};
+  // Of what is broken, the rest may say otherwise.
+  const { tls_server_config: tlsSection, basic_auth_users: users = {} } = (!yaml.isBroken && data) || {};
   const beside = (name: string) => (isAbsolute(name) ? name : join(dirname(file), name));
   const tls =
     tlsSection &&
@@ -193,8 +196,8 @@ export function readWebConfig(
       fault: into(faults),
       warn: into(warnings),
     });
-  checkUsers(users, tlsSection !== undefined || yaml.isBroken, into(warnings));
-  if (faults.length > 0 || !data) throw new ConfigError(faults, warnings);
+  checkUsers(users, tlsSection !== undefined, into(warnings));
+  if (faults.length > 0 || !data) throw new ConfigError(faults.toSorted(byPlace), warnings);
   const { interval, burst } = data.rate_limit ?? { interval: 0, burst: 0 };
   return {
     config: {

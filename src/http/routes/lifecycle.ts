@@ -29,16 +29,15 @@ const RELOAD = '/-/reload';
 const MOST_BODY = '16kb';
 
 const text = z
-  .string()
+  .string({ error: 'must be text' })
   .regex(/\S/, { error: 'must not be blank' })
   .max(1000, { error: 'must have at most 1000 characters' });
-const reason = z.strictObject({ reason: text });
+const reason = z.strictObject({ reason: text }, { error: 'must be an object with reason alone' });
+const action = z.strictObject({ action: text }, { error: 'must be an object with action alone' });
 
 /** By path: the body, to which the operator is added. */
 const COMMANDS = {
-  '/api/v1/auto-cancel/approve': z
-    .strictObject({ action: text })
-    .transform(body => ({ kind: 'approve' as const, ...body })),
+  '/api/v1/auto-cancel/approve': action.transform(body => ({ kind: 'approve' as const, ...body })),
   '/api/v1/auto-cancel/pause': reason.transform(body => ({ kind: 'pause' as const, ...body })),
   '/api/v1/auto-cancel/resume': reason.transform(body => ({ kind: 'resume' as const, ...body })),
 };
@@ -54,6 +53,20 @@ const BUSY = {
 
 const hasBody = ({ headers: { 'transfer-encoding': chunked, 'content-length': length = '0' } }: Request) =>
   chunked !== undefined || length !== '0';
+
+/** Errors of the body parser, by status: its own words quote the body. */
+const UNREADABLE = new Map<unknown, string>([
+  [400, 'the body must be JSON'],
+  [413, `the body must have at most ${MOST_BODY}`],
+  [415, 'the body must be UTF-8, as it is or compressed by gzip or deflate'],
+]);
+
+function refuseBody(error: unknown, _request: Request, response: Response, next: NextFunction): void {
+  const status = error instanceof Error && 'status' in error ? error.status : undefined;
+  const words = UNREADABLE.get(status);
+  if (words === undefined) next(error);
+  else response.status(Number(status)).json({ error: words });
+}
 
 /** POST /-/reload, and approve, pause and resume of auto-cancel: off by default, and never for another site. */
 export function lifecycleRoutes(served: Served, { isOn, isAuthenticating, callerOf }: Lifecycle): Router {
@@ -77,8 +90,8 @@ export function lifecycleRoutes(served: Served, { isOn, isAuthenticating, caller
   async function obey(order: Order, request: Request, response: Response): Promise<void> {
     const { data, error } = order.safeParse(request.body ?? {});
     if (error) {
-      const found = error.issues.map(({ path, message }) => [...path, message].join(': '));
-      response.status(400).json({ error: `the body ${found.join('; ')}` });
+      const found = error.issues.map(({ path, message }) => [...path, message].join(' '));
+      response.status(400).json({ error: `the body: ${found.join('; ')}` });
       return;
     }
     const gone = new AbortController();
@@ -97,5 +110,5 @@ export function lifecycleRoutes(served: Served, { isOn, isAuthenticating, caller
   for (const [path, order] of Object.entries(COMMANDS)) {
     router.post(path, (request, response) => obey(order, request, response));
   }
-  return router.all(PATHS, onlyAllow('POST'));
+  return router.all(PATHS, onlyAllow('POST')).use(refuseBody);
 }
