@@ -3,6 +3,7 @@ import { withClosing } from '../kit/closing.ts';
 import { MEAN_INTERVAL } from '../scheduler/loop.ts';
 import { mostForReading } from '../upstream/options.ts';
 import type { Account } from './account.ts';
+import type { AccountSettings } from './account-client.ts';
 import { createParts, type PartsDeps } from './parts.ts';
 
 /** What one round costs each time, when nothing is new. */
@@ -29,6 +30,11 @@ export interface AccountPlan {
   readonly planPerDay: number | undefined;
   /** Series on /metrics. */
   readonly series: number;
+  /**
+   * Bytes a day of reading new events once the log has shown that it lists them in order: each event is then read when it
+   * is new, and once more when it is older than the overlap. A first read, as it is measured, repeats the whole overlap.
+   */
+  readonly orderlyTailBytesPerDay: number | undefined;
   /** Why it can't be said, each reason once; the rounds are then those that could be measured. */
   readonly failures: readonly string[];
 }
@@ -88,9 +94,17 @@ async function learn(account: Account, signal: AbortSignal): Promise<string | un
   return undefined;
 }
 
+/** What a read that repeats the whole overlap says of reading everything twice; undefined where that is no less. */
+function orderlyTail(rounds: readonly RoundCost[], overlap: number): number | undefined {
+  const tail = rounds.find(({ collector, round }) => collector === 'events' && round === 'tail');
+  if (!tail) return undefined;
+  const twice = (tail.bytes / overlap) * DAY * 2;
+  return twice < tail.bytesPerDay ? twice : undefined;
+}
+
 async function planAccount(
   account: Account,
-  allowedPerDay: number,
+  { budget, collect }: AccountSettings,
   deps: PlanDeps,
   signal: AbortSignal,
 ): Promise<AccountPlan> {
@@ -105,9 +119,10 @@ async function planAccount(
   return {
     account: account.name,
     rounds: rounds.filter(round => !isFailed(round)),
-    allowedPerDay,
+    allowedPerDay: Math.min(mostForReading(budget), (budget.requestsPerSecond * DAY) / 1000),
     planPerDay: account.limits().requests_per_day,
     series: seriesOf(account),
+    orderlyTailBytesPerDay: orderlyTail(rounds, collect.events.overlap),
     failures:
       refused === undefined
         ? [...new Set(failed.map(({ collector, round, message }) => `${collector} ${round}: ${message}`))]
@@ -129,11 +144,9 @@ export function planCosts(loaded: LoadedConfig, deps: PlanDeps, signal: AbortSig
     const config = { ...loaded.config, store: { ...loaded.config.store, kind: 'memory' as const } };
     const { accounts } = await createParts({ ...loaded, config }, deps, closing);
     return Promise.all(
-      accounts.map((account, index) => {
-        const { budget } = config.accounts[index] as (typeof config.accounts)[number];
-        const allowed = Math.min(mostForReading(budget), (budget.requestsPerSecond * DAY) / 1000);
-        return planAccount(account, allowed, deps, signal);
-      }),
+      accounts.map((account, index) =>
+        planAccount(account, config.accounts[index] as (typeof config.accounts)[number], deps, signal),
+      ),
     );
   });
 }

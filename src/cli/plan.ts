@@ -9,7 +9,7 @@ import { stopSignal } from './until-stopped.ts';
 
 const whole = (value: number) => Math.ceil(value).toLocaleString('en-US');
 /** Bytes a day below which nothing is said of how to spend fewer. */
-const WORTH_ADVICE = 50e6;
+const WORTH_SAYING = 50e6;
 
 const megabytes = (bytes: number) => (bytes / 1e6).toFixed(1);
 
@@ -22,17 +22,18 @@ function share(perDay: number, most: number, whose: string, over: string): strin
   return `${perDay > most ? `over: ${whole(perDay)}` : `under: ${whole(perDay)}`} calls a day are ${percent} % of the ${whole(most)} that ${whose}${perDay > most ? `: ${over}` : ''}`;
 }
 
-/** Which round most bytes go to, and how to spend fewer; nothing where they are few. */
-function advice(rounds: AccountPlan['rounds']): string[] {
+/** What most bytes are, and when they become fewer; nothing where they are few. */
+function bytesOfEvents({ rounds, orderlyTailBytesPerDay: orderly }: AccountPlan): string[] {
   const bytes = sum(rounds, 'bytesPerDay');
   const tail = rounds.find(({ collector, round }) => collector === 'events' && round === 'tail');
-  if (!tail || bytes < WORTH_ADVICE || tail.bytesPerDay < bytes / 2) return [];
+  if (!tail || orderly === undefined || tail.bytesPerDay < WORTH_SAYING) return [];
   return [
-    `${Math.round((tail.bytesPerDay / bytes) * 100)} % of the bytes are the event log’s: twice collect.events.every halves them, a shorter collect.events.overlap costs less each time`,
+    `${Math.round((tail.bytesPerDay / bytes) * 100)} % of the bytes are the event log’s: at first each read repeats collect.events.overlap; where the log lists events in order, that ends within two hours: then ${megabytes(orderly)} MB a day`,
   ];
 }
 
-function toText({ account, rounds, allowedPerDay, planPerDay, series, failures }: AccountPlan): string {
+function toText(plan: AccountPlan): string {
+  const { account, rounds, allowedPerDay, planPerDay, series, failures } = plan;
   // What asks the service nothing costs nothing.
   const asking = rounds.filter(({ requests }) => requests > 0);
   if (asking.length === 0) return printable(`${account}: not measured: ${failures.join('; ')}`);
@@ -56,7 +57,7 @@ function toText({ account, rounds, allowedPerDay, planPerDay, series, failures }
     ...(planPerDay === undefined
       ? ['limits.requestsPerDay is not set: nothing to compare with the account’s plan']
       : [share(perDay, planPerDay, 'the account’s plan allows for everything', 'reading alone takes more')]),
-    ...advice(rounds),
+    ...bytesOfEvents(plan),
     ...failures.map(failure => printable(`not measured: ${failure}`)),
   ].join('\n');
 }
