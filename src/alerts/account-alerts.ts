@@ -17,6 +17,8 @@ export interface AccountAlerts {
   update(next: Evaluated): Promise<void>;
   /** Commits what the store did not take yet. Rejects with StoreError. */
   save(): Promise<void>;
+  /** From now on these decide what is sent. `unjudged`: rules that are new or have changed; of them nothing is known yet. */
+  use(next: SendingDeps & { readonly unjudged: readonly string[] }): void;
 }
 
 export interface AccountAlertsDeps extends SendingDeps {
@@ -41,19 +43,21 @@ function logChange(log: Log, account: string, before: Alert | undefined, after: 
 
 /** Reads the alerts that an earlier process left. Rejects with StoreError. */
 export async function openAccountAlerts(deps: AccountAlertsDeps): Promise<AccountAlerts> {
-  const { account, rules, store, outbox, silences, limits, log } = deps;
+  const { account, rules, store, outbox, log } = deps;
+  let sending: SendingDeps = deps;
   const opened = new Map<string, Alert>();
   /** States as they are in the store, or wait for it. */
   const stored = new Map<string, string>();
   for (const [key, value] of await store.scan(account, PREFIX)) {
     const alert = JSON.parse(value) as Alert;
-    const silencedBy = alert.state.phase === 'firing' ? silences.reasonFor(alert.labels) : undefined;
+    const silencedBy = alert.state.phase === 'firing' ? sending.silences.reasonFor(alert.labels) : undefined;
     opened.set(key.slice(PREFIX.length), { ...alert, silencedBy });
     stored.set(key.slice(PREFIX.length), versionOf(alert));
   }
   let current: Evaluated = { alerts: opened, unknown: new Set(rules.map(({ name }) => name)), beyondCap: new Map() };
   let notices = noticesOf(current);
-  limits.take(account, sharesOf(current), false);
+  let isEvaluated = false;
+  sending.limits.take(account, sharesOf(current), isEvaluated);
   const uncommitted = new Map<string, string | null>();
   let postings: Posting[] = [];
   let isStoreFailing = false;
@@ -103,11 +107,12 @@ export async function openAccountAlerts(deps: AccountAlertsDeps): Promise<Accoun
       ]),
     notices: () => notices,
     async update(evaluated) {
-      const next = withSending(evaluated, current, deps);
+      const next = withSending(evaluated, current, sending);
       const posting = outbox.post(account, changesTo(next.alerts), ({ wants }) => wants === 'changes');
       current = next;
       notices = noticesOf(next);
-      limits.take(account, sharesOf(next), true);
+      isEvaluated = true;
+      sending.limits.take(account, sharesOf(next), isEvaluated);
       noteChangedStates(next);
       if (posting.changes().length > 0) postings.push(posting);
       try {
@@ -123,5 +128,10 @@ export async function openAccountAlerts(deps: AccountAlertsDeps): Promise<Accoun
       posting.send();
     },
     save,
+    use({ unjudged, ...next }) {
+      sending = next;
+      current = { ...current, unknown: new Set([...current.unknown, ...unjudged]) };
+      sending.limits.take(account, sharesOf(current), isEvaluated);
+    },
   };
 }

@@ -21,6 +21,29 @@ function windowsOf(condition: AlertCondition): { readonly selector: Selector; re
   return 'over' in condition ? selectorsOf(condition).map(selector => ({ selector, over: condition.over })) : [];
 }
 
+/** The histories of an account's series, as they are needed: they outlast the rules that look back on them. */
+export interface Histories {
+  of(selector: Selector, over: number): History;
+  /** Forgets those that none of the conditions needs. */
+  keep(conditions: readonly AlertCondition[]): void;
+}
+
+export function createHistories(): Histories {
+  const known = new Map<string, History>();
+  return {
+    of(selector, over) {
+      const id = windowId(selector, over);
+      const history = known.get(id) ?? createHistory(over);
+      known.set(id, history);
+      return history;
+    },
+    keep(conditions) {
+      const needed = new Set(conditions.flatMap(windowsOf).map(({ selector, over }) => windowId(selector, over)));
+      for (const id of known.keys()) if (!needed.has(id)) known.delete(id);
+    },
+  };
+}
+
 /** Text that equal windows share. */
 const windowId = ({ metric, labels }: Selector, over: number) => JSON.stringify([metric, labels, over]);
 
@@ -29,13 +52,14 @@ export function createEvidence(
   conditions: readonly AlertCondition[],
   facts: AlertFacts,
   clock: Pick<Clock, 'now' | 'monotonic'>,
+  histories = createHistories(),
 ): AlertEvidence & {
   /** Takes what is known now into the histories: once before each evaluation. */
   record(): void;
 } {
   const windows = new Map<string, { readonly selector: Selector; readonly history: History }>();
   for (const { selector, over } of conditions.flatMap(windowsOf)) {
-    windows.set(windowId(selector, over), { selector, history: createHistory(over) });
+    windows.set(windowId(selector, over), { selector, history: histories.of(selector, over) });
   }
 
   function series({ metric, labels }: Selector): readonly Series[] | undefined {

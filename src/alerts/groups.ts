@@ -32,6 +32,8 @@ export interface Groups<W extends Waiting = Waiting> {
   told(id: string, at: number | undefined): void;
   /** Groups that were told, and of which nothing fires any more. */
   forgettable(isUnderWay: (id: string) => boolean): readonly string[];
+  /** All changes that wait, and when each group was told. */
+  all(): { readonly waiting: readonly W[]; readonly told: ReadonlyMap<string, number> };
 }
 
 export interface GroupsDeps {
@@ -171,5 +173,6 @@ export function createGroups<W extends Waiting>({ grouping, firing, clock, most 
       const byGroup = firingByGroup();
       return old.flatMap(([id]) => (byGroup.has(id) ? [] : [id]));
     },
+    all: () => ({ waiting: [...gathering.values()].flatMap(({ waiting }) => waiting), told: toldAt }),
   };
 }

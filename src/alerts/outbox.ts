@@ -25,13 +25,21 @@ export interface Posting {
 export interface Outbox {
   /** Reads what an earlier process left of all accounts; to be done before the first `post`. Rejects with StoreError. */
   open(accounts: readonly string[]): Promise<void>;
+  /**
+   * Reads the same of further accounts, and gives how to go on with it and with these receivers. One that is there already, by
+   * notifier and member, keeps what waits for it. Rejects with StoreError.
+   */
+  prepare(accounts: readonly string[], receivers: readonly Receiver[]): Promise<() => void>;
+  /** Drops what waits for receivers that are gone; to be called when their senders have ended. */
+  dropGone(): Promise<void>;
   /** Of an account, to every receiver that `isFor` says. */
   post(account: string, notices: readonly Notice[], isFor: (receiver: Receiver) => boolean): Posting;
   /** Bodies of loops, one a receiver; none rejects. */
   readonly senders: readonly ((signal: AbortSignal) => Promise<void>)[];
 }
 
-export interface OutboxDeps extends Omit<QueueDeps, 'receiver' | 'onSent'> {
+export interface OutboxDeps extends Omit<QueueDeps, 'notifier' | 'receiver' | 'onSent'> {
+  /** Those to begin with. */
   readonly receivers: readonly Receiver[];
   /** All that fires and is sent: what is told of a group says the whole of it. */
   readonly firing: () => readonly Notice[];
@@ -62,9 +70,15 @@ interface Posted extends Waiting {
 }
 
 interface Line {
-  readonly receiver: Receiver;
+  receiver: Receiver;
   readonly queue: ReceiverQueue;
-  readonly groups: Groups<Posted> | undefined;
+  groups: Groups<Posted> | undefined;
+  readonly send: (signal: AbortSignal) => Promise<void>;
+}
+
+/** A row of an account that an earlier process left. */
+interface Left extends RowKey {
+  readonly row: Row;
 }
 
 const PREFIX = 'alerts/outbox/';
@@ -76,27 +90,36 @@ const toldKey = ({ notifier, member }: Receiver, id: string) => `${TOLD}${notifi
 const idOf = ({ account, key }: RowKey) => `${account}\0${key}`;
 
 export function createOutbox(deps: OutboxDeps): Outbox {
-  const { store, receivers, firing, clock, log } = deps;
+  const { store, firing, clock, log } = deps;
   let last = 0;
   const nextKey = (prefix: string) => {
     last += 1;
     return prefix + String(last).padStart(12, '0');
   };
 
+  const groupsOf = ({ grouping }: Receiver) =>
+    grouping && createGroups<Posted>({ grouping, firing, clock, most: MOST_WAITING });
+
   function createLine(receiver: Receiver): Line {
-    const { grouping } = receiver;
-    const groups = grouping && createGroups<Posted>({ grouping, firing, clock, most: MOST_WAITING });
     /** When a group was told has to be known to the next process, or it would be told again. */
     function onSent({ group, order, at, notices }: Request): readonly Change[] {
+      const { groups } = line;
       if (!group || !groups) return [];
       const stillFires = notices.some(({ status }) => status === 'firing');
       groups.told(order, stillFires ? at : undefined);
       return [{ key: toldKey(receiver, order), value: stillFires ? JSON.stringify({ at }) : null }];
     }
-    return { receiver, groups, queue: createReceiverQueue({ ...deps, receiver, onSent }) };
+    const line: Line = {
+      receiver,
+      groups: groupsOf(receiver),
+      queue: createReceiverQueue({ ...deps, notifier: receiver.notifier, receiver: () => line.receiver, onSent }),
+      send: signal => sendOf(line, signal),
+    };
+    return line;
   }
 
-  const lines = receivers.map(createLine);
+  let lines = deps.receivers.map(createLine);
+  let gone: readonly Line[] = [];
   const lineOf = ({ notifier, member }: Pick<Receiver, 'notifier' | 'member'>) =>
     lines.find(({ receiver }) => receiver.notifier === notifier && receiver.member === member);
 
@@ -136,22 +159,34 @@ export function createOutbox(deps: OutboxDeps): Outbox {
     await store.commit(NO_ACCOUNT, changes).catch(() => undefined);
   }
 
-  function createSender(line: Line) {
+  async function sendOf(line: Line, signal: AbortSignal): Promise<void> {
     const { receiver, queue, groups } = line;
-    return async (signal: AbortSignal) => {
-      try {
-        for (const due of groups?.due(queue.isUnderWay) ?? []) queueGroup(line, due);
-        await queue.run(signal);
-        await forget(line);
-      } catch (error) {
-        if (!signal.aborted) log.error({ notifier: receiver.notifier, error: String(error) }, 'bug');
-      }
-    };
+    try {
+      for (const due of groups?.due(queue.isUnderWay) ?? []) queueGroup(line, due);
+      await queue.run(signal);
+      await forget(line);
+    } catch (error) {
+      if (!signal.aborted) log.error({ notifier: receiver.notifier, error: String(error) }, 'bug');
+    }
   }
 
-  /** Gives the keys of all rows that what is queued stands for. */
-  async function openGrouped(): Promise<Set<string>> {
-    const taken = new Set<string>();
+  /** Sends to another receiver of the same name from now on. Changes that wait are grouped as it wants them. */
+  function handOver(line: Line, receiver: Receiver): void {
+    if (line.receiver === receiver) return;
+    const before = line.groups?.all();
+    line.receiver = receiver;
+    line.queue.retryNow();
+    line.groups = groupsOf(receiver);
+    for (const [id, at] of before?.told ?? []) line.groups?.told(id, at);
+    for (const posted of before?.waiting ?? []) enqueue(line, posted);
+  }
+
+  /** Keys of all rows that what an earlier process queued stands for. */
+  const taken = new Set<string>();
+  /** Accounts of which the rows were read. */
+  const opened = new Set<string>();
+
+  async function openGrouped(): Promise<void> {
     const rows = [...(await store.scan(NO_ACCOUNT, GROUPED))].sort(([a], [b]) => numberOf(a) - numberOf(b));
     for (const [key, value] of rows) {
       last = Math.max(last, numberOf(key));
@@ -168,7 +203,28 @@ export function createOutbox(deps: OutboxDeps): Outbox {
       if (groups) groups.told(id, at);
       else await store.commit(NO_ACCOUNT, [{ key, value: null }]);
     }
-    return taken;
+  }
+
+  async function read(accounts: readonly string[]): Promise<readonly Left[]> {
+    const left: Left[] = [];
+    for (const account of accounts) {
+      if (opened.has(account)) continue;
+      for (const [key, value] of await store.scan(account, PREFIX)) {
+        last = Math.max(last, numberOf(key));
+        if (!taken.has(idOf({ account, key }))) left.push({ account, key, row: JSON.parse(value) as Row });
+      }
+    }
+    return left.sort((a, b) => numberOf(a.key) - numberOf(b.key));
+  }
+
+  /** Queues them; gives those of receivers that are not there. */
+  function take(accounts: readonly string[], left: readonly Left[]): readonly Left[] {
+    for (const account of accounts) opened.add(account);
+    return left.filter(({ account, key, row }) => {
+      const line = lineOf(row);
+      if (line) enqueue(line, { account, key, at: row.at, notice: row.notice, row, isSafe: false });
+      return !line;
+    });
   }
 
   async function discard(rows: readonly RowKey[], notifier: string): Promise<void> {
@@ -179,20 +235,29 @@ export function createOutbox(deps: OutboxDeps): Outbox {
 
   return {
     async open(accounts) {
-      const taken = await openGrouped();
-      const waiting: { readonly line: Line; readonly posted: Posted }[] = [];
-      for (const account of [NO_ACCOUNT, ...accounts]) {
-        for (const [key, value] of await store.scan(account, PREFIX)) {
-          last = Math.max(last, numberOf(key));
-          if (taken.has(idOf({ account, key }))) continue;
-          const row = JSON.parse(value) as Row;
-          const line = lineOf(row);
-          if (!line) await discard([{ account, key }], row.notifier);
-          else waiting.push({ line, posted: { account, key, at: row.at, notice: row.notice, row, isSafe: false } });
-        }
+      await openGrouped();
+      const all = [NO_ACCOUNT, ...accounts];
+      for (const { row, ...left } of take(all, await read(all))) await discard([left], row.notifier);
+    },
+    async prepare(accounts, receivers) {
+      const left = await read(accounts);
+      return () => {
+        const next = receivers.map(receiver => lineOf(receiver) ?? createLine(receiver));
+        gone = [...gone, ...lines.filter(line => !next.includes(line))];
+        lines = next;
+        for (const [index, receiver] of receivers.entries()) handOver(next[index] as Line, receiver);
+        take(accounts, left);
+      };
+    },
+    async dropGone() {
+      const dropped = gone;
+      gone = [];
+      for (const { receiver, queue, groups } of dropped) {
+        const { waiting = [], told = new Map<string, number>() } = groups?.all() ?? {};
+        const rows = [...queue.rows(), ...waiting.map(({ account, key }) => ({ account, key }))];
+        if (rows.length > 0) await discard(rows, receiver.notifier);
+        for (const id of told.keys()) await store.commit(NO_ACCOUNT, [{ key: toldKey(receiver, id), value: null }]);
       }
-      waiting.sort((a, b) => numberOf(a.posted.key) - numberOf(b.posted.key));
-      for (const { line, posted } of waiting) enqueue(line, posted);
     },
     post(account, notices, isFor) {
       const all = notices.flatMap(notice =>
@@ -212,6 +277,8 @@ export function createOutbox(deps: OutboxDeps): Outbox {
         },
       };
     },
-    senders: lines.map(createSender),
+    get senders() {
+      return lines.map(({ send }) => send);
+    },
   };
 }

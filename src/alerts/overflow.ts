@@ -10,19 +10,23 @@ export interface OverflowDeps
   readonly rules: readonly AlertRule[];
   /** Of all accounts. */
   readonly limits: SendLimits;
+  /** Its alerts under another configuration. */
+  readonly before?: AccountAlerts | undefined;
 }
 
 /**
  * One alert for each rule of which alerts are not sent, because too many are: it belongs to no account, and says how many.
  * Rejects with StoreError.
  */
-export async function openOverflow({ rules, limits, ...deps }: OverflowDeps): Promise<{
+export async function openOverflow({ rules, limits, before, ...deps }: OverflowDeps): Promise<{
   readonly alerts: AccountAlerts;
+  /** What decides which of them is sent. */
+  readonly limits: SendLimits;
   readonly evaluate: () => Promise<void>;
 }> {
   // It is always sent.
   const own = createSendLimits(new Map(rules.map(({ name }) => [name, 1])), []);
-  const alerts = await openAccountAlerts({ ...deps, account: NO_ACCOUNT, rules, limits: own });
+  const alerts = before ?? (await openAccountAlerts({ ...deps, account: NO_ACCOUNT, rules, limits: own }));
   const evaluate = createEvaluation({
     ...deps,
     alerts,
@@ -34,7 +38,7 @@ export async function openOverflow({ rules, limits, ...deps }: OverflowDeps): Pr
     },
     isDoubtful: () => false,
   });
-  return { alerts, evaluate };
+  return { alerts, limits: own, evaluate };
 }
 
 const summaryOf = ({ name, limit }: AlertRule) =>

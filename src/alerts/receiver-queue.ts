@@ -44,7 +44,9 @@ interface Item extends Omit<Request, 'takes' | 'row'> {
 }
 
 export interface QueueDeps {
-  readonly receiver: Receiver;
+  readonly notifier: string;
+  /** Asked for at each request: it may be another then. */
+  readonly receiver: () => Receiver;
   readonly store: Store;
   readonly notifications: Counter<'notifier' | 'outcome'>;
   readonly clock: Clock;
@@ -62,6 +64,10 @@ export interface ReceiverQueue {
   isUnderWay(order: string): boolean;
   /** Counts and logs what will not be sent. */
   drop(account: string, notices: readonly Notice[], why: string): void;
+  /** Where each request stands. */
+  rows(): readonly RowKey[];
+  /** Forgets how often it has failed: the receiver is another now. */
+  retryNow(): void;
   /** Stores what is not, sends what is due, in order, and removes rows that are done with. Rejects only when the signal is aborted. */
   run(signal: AbortSignal): Promise<void>;
 }
@@ -79,8 +85,7 @@ function takeOut(queue: Item[], item: Item): void {
 }
 
 export function createReceiverQueue(deps: QueueDeps): ReceiverQueue {
-  const { receiver, store, notifications, clock, random, log, onSent } = deps;
-  const { notifier } = receiver;
+  const { notifier, receiver, store, notifications, clock, random, log, onSent } = deps;
   const queue: Item[] = [];
   /** How many wait to be sent, by order. */
   const underWay = new Map<string, number>();
@@ -165,7 +170,7 @@ export function createReceiverQueue(deps: QueueDeps): ReceiverQueue {
 
   /** Sends one. Gives whether the receiver may be sent others now. */
   async function send(item: Item, signal: AbortSignal): Promise<boolean> {
-    const answer = await receiver.send(item.notices, signal, item.group);
+    const answer = await receiver().send(item.notices, signal, item.group);
     const { retry } = item;
     if (answer.kind === 'accepted') {
       toWrite.set(item, onSent(item));
@@ -214,6 +219,11 @@ export function createReceiverQueue(deps: QueueDeps): ReceiverQueue {
       if (oldest) dropItem(oldest, 'queue full');
     },
     isUnderWay: order => underWay.has(order),
+    rows: () => queue.flatMap(({ account, key, takes }) => [...takes, { account, key }]),
+    retryNow() {
+      down = undefined;
+      for (const { retry } of queue) retry.succeeded();
+    },
     drop,
     async run(signal) {
       await storeNew();

@@ -22,7 +22,7 @@ export type AccountSettings = Config['accounts'][number];
 
 export interface ClientDeps {
   readonly env: Readonly<Record<string, string | undefined>>;
-  readonly dispatchers: Dispatchers;
+  readonly dispatchers: Pick<Dispatchers, 'for'>;
   readonly largeBodies: LargeBodies;
   readonly requestSeconds: Histogram<'endpoint'>;
   readonly clock: Clock;
@@ -55,15 +55,16 @@ export function tokenSource(setting: SecretSetting, env: ClientDeps['env']): Tok
   return fixedToken(token);
 }
 
-/** `before`: what an earlier process left. */
+/** `before`: what an earlier process left; `counted`: what this one has counted of the account, under other settings. */
 export function createAccountClient(
   settings: AccountSettings,
   before: LastKnown,
+  counted: AccountMeter | undefined,
   { env, dispatchers, largeBodies, requestSeconds, clock, random, log: agentLog, tracer }: ClientDeps,
 ): AccountClient {
   const { name, token, actionToken, paths, upstream, collect } = settings;
   const collectors = [...enabledRounds(collect).keys()];
-  const meter = createAccountMeter({ endpoints: ENDPOINTS, outcomes: OUTCOMES, collectors });
+  const meter = createAccountMeter({ endpoints: ENDPOINTS, outcomes: OUTCOMES, collectors }, counted);
   const budget = createBudget(settings.budget, clock, seconds => meter.budgetWait.inc({}, seconds), before.spent);
   const addresses = addressesOf(settings);
   const hosts = new Set([addresses.base, addresses.regional].map(address => new URL(address).host));
@@ -76,7 +77,7 @@ export function createAccountClient(
     tokenRejected = isRejected;
     isTokenKnown = true;
   }
-  const requests: typeof meter.requests = {
+  const requests: Pick<typeof meter.requests, 'inc'> = {
     inc(labels, by) {
       meter.requests.inc(labels, by);
       if (!isTokenKnown && labels.outcome === 'ok') onTokenRejected(false);

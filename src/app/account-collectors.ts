@@ -8,7 +8,7 @@ import {
   withReader,
 } from '../collectors/index.ts';
 import type { Config } from '../config/schema.ts';
-import type { Source } from '../metrics/family.ts';
+import type { Family, Sample, Source } from '../metrics/family.ts';
 import type { TraceQueue } from '../model/lifecycle-trace.ts';
 import { type CollectorState, createCollectorState } from '../scheduler/board.ts';
 import { fromStored } from '../scheduler/freshness.ts';
@@ -49,18 +49,37 @@ export interface CollectorsDeps extends Pick<ClientDeps, 'clock' | 'log' | 'trac
 }
 
 /** `at`: reads, on the account's budget; `before`: what an earlier process left. */
-type Deps = CollectorsDeps & { readonly at: (priority: Priority) => Reader; readonly before: LastKnown };
+type Deps = CollectorsDeps & {
+  readonly at: (priority: Priority) => Reader;
+  readonly before: LastKnown;
+  /** What a collector of the account showed last, under other settings. */
+  readonly shown: (collector: string) => ReadonlyMap<string, readonly Sample[]> | undefined;
+};
 
-/** A collector's facts as the exposition reads them: gauges are gone while they are too old, what only rises stays. */
+const labelsOf = ({ labels }: Sample) => Object.keys(labels);
+
+/**
+ * A collector's facts as the exposition reads them: gauges are gone while they are too old, what only rises stays. `before`:
+ * gauges that are shown until the first are found, so that a reload makes no gap.
+ */
 function collectorSource<Facts>(
   { families, lasting = [], samples }: Pick<Collector<Facts>, 'families' | 'lasting' | 'samples'>,
-  { account, visible }: CollectorState<Facts>,
+  { account, visible, isAwaited }: CollectorState<Facts>,
+  before: ReadonlyMap<string, readonly Sample[]> = new Map(),
 ): Source {
   const named = Object.entries(families);
+  let revision = { ...visible(), isAwaited: isAwaited() };
+  const shownBefore = ({ name, labels }: Family) =>
+    before.get(name)?.filter(sample => labelsOf(sample).every(label => labels.includes(label))) ?? [];
   return {
     account,
     families: named.map(([, family]) => family),
-    revision: visible,
+    revision() {
+      const next = { ...visible(), isAwaited: isAwaited() };
+      const isSame = next.now === revision.now && next.committed === revision.committed;
+      if (!isSame || next.isAwaited !== revision.isAwaited) revision = next;
+      return revision;
+    },
     samples() {
       const { now, committed } = visible();
       const samplesOf = (facts: Facts | undefined) => (facts === undefined ? {} : samples(facts));
@@ -69,7 +88,8 @@ function collectorSource<Facts>(
       return new Map(
         named.map(([key, family]) => {
           const mayVanish = family.type === 'gauge' && !lasting.includes(key);
-          return [family.name, (mayVanish ? gauges : others)[key] ?? []];
+          const own = (mayVanish ? gauges : others)[key] ?? [];
+          return [family.name, mayVanish && isAwaited() ? shownBefore(family) : own];
         }),
       );
     },
@@ -79,7 +99,7 @@ function collectorSource<Facts>(
 async function openCollector<Facts, Memory, Walk>(
   account: string,
   collector: Collector<Facts, Memory, Walk>,
-  { config, store, clock, log, tracer, at, before }: Deps,
+  { config, store, clock, log, tracer, at, before, shown }: Deps,
 ): Promise<OpenCollector<Facts>> {
   const { name, rounds, auxiliary } = collector;
   const restored = fromStored(before.freshness?.[name] ?? {}, clock.now());
@@ -95,7 +115,7 @@ async function openCollector<Facts, Memory, Walk>(
       leastRequests: requests,
       run: signal => run(round, signal),
     })),
-    source: collectorSource(collector, state),
+    source: collectorSource(collector, state, shown(name)),
   };
 }
 

@@ -15,7 +15,7 @@ export function createAccountSource({
 }: {
   readonly settings: AccountSettings;
   readonly accountInfo: Family;
-  readonly client: AccountClient;
+  readonly client: Pick<AccountClient, 'budget' | 'meter' | 'isTokenRejected'>;
   readonly status: () => AccountStatus;
   readonly plan: () => PlanFacts | undefined;
 }): Source {

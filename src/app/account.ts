@@ -1,8 +1,8 @@
 import type { DlqFacts } from '../collectors/index.ts';
-import type { Family, Source } from '../metrics/family.ts';
+import type { Family, Sample, Source } from '../metrics/family.ts';
 import type { AccountLimits } from '../model/account.ts';
 import type { AccountStatus } from '../model/status.ts';
-import { accountStatus, type CollectorState } from '../scheduler/board.ts';
+import { accountStatus, type CollectorState, continued } from '../scheduler/board.ts';
 import { createLoops } from '../scheduler/loop.ts';
 import { type AccountClient, type AccountSettings, type ClientDeps, createAccountClient } from './account-client.ts';
 import { type AccountRound, type CollectorsDeps, openCollectors } from './account-collectors.ts';
@@ -23,31 +23,45 @@ export interface Account
   readonly facts: readonly Source[];
   /** That, and what the agent says of the account. */
   readonly sources: readonly Source[];
+  /** The same, with another family for what is known of each account: the same objects where it is the same. */
+  sourcesWith(accountInfo: Family): readonly Source[];
+  /** Of its rounds. */
   status(): AccountStatus;
+  /** The same as it is shown: of a round that was not tried yet, what it was under other settings. */
+  shownStatus(): AccountStatus;
+  /** What a collector shows now; undefined while it is not enabled. */
+  shown(collector: string): ReadonlyMap<string, readonly Sample[]> | undefined;
+  readonly meter: AccountClient['meter'];
   /** How true the data of a collector is; undefined while it is not enabled. */
   state(collector: string): CollectorState | undefined;
   /** What is shown of the dead-letter queue; undefined before the first complete walk, and when it has become too old. */
   dlqFacts(): DlqFacts | undefined;
   /** What is known of its plan's limits. */
   limits(): AccountLimits;
-  /** Runs its rounds again and again. Resolves when each was run once. */
+  /** Runs its rounds again and again. Resolves when each was run once. To be called once. */
   start(): Promise<void>;
   /** Puts what was spent of the day's budget, and how fresh the data is, into the store. Rejects with StoreError. */
   save(): Promise<void>;
-  /** Ends its rounds, aborting what is under way. None begins afterwards. */
+  /** Ends its rounds, aborting what is under way. None begins afterwards, but by `resume`. */
   stop(): Promise<void>;
+  /** After `stop`: goes on as if that had not been. */
+  resume(): void;
   /** Stops, and saves. Nothing is asked afterwards. Rejects with StoreError. */
   close(): Promise<void>;
 }
 
-/** Reads what is stored of the account, and asks the service nothing. Rejects with StoreError. */
-export async function openAccount(settings: AccountSettings, deps: AccountDeps): Promise<Account> {
+/**
+ * Reads what is stored of the account, and asks the service nothing. `last`: the same account under other settings, stopped
+ * and saved; its counters go on, and its gauges stay until they are read. Rejects with StoreError.
+ */
+export async function openAccount(settings: AccountSettings, deps: AccountDeps, last?: Account): Promise<Account> {
   const { name } = settings;
   const { store, clock } = deps;
   const rows = await openAccountRows(store, name);
-  const client = createAccountClient(settings, rows.before, deps);
+  const client = createAccountClient(settings, rows.before, last?.meter, deps);
   const { log } = client;
-  const collectors = await openCollectors(settings, { ...deps, log, at: client.at, before: rows.before });
+  const shown = (collector: string) => last?.shown(collector);
+  const collectors = await openCollectors(settings, { ...deps, log, at: client.at, before: rows.before, shown });
   const states = collectors.all.map(({ state }) => state);
   const known = () => ({ spent: client.budget.spent(), tokenRejected: client.isTokenRejected() });
   const upkeep = createUpkeep({ account: name, states, rows, known, clock, log });
@@ -65,16 +79,40 @@ export async function openAccount(settings: AccountSettings, deps: AccountDeps):
       }),
     ),
   );
-  const loops = createLoops(deps);
+  let loops = createLoops(deps);
+  let isStarted = false;
   const status = () => accountStatus(name, states);
+  const before = last?.shownStatus();
+  const shownStatus = () => continued(status(), before);
   const facts = collectors.all.map(({ source }) => source);
-  const own = createAccountSource({ settings, accountInfo: deps.accountInfo, client, status, plan: collectors.plan });
+  const parts = { settings, client, status: shownStatus, plan: collectors.plan };
+  let own = { accountInfo: deps.accountInfo, source: createAccountSource({ ...parts, ...deps }) };
+  async function run(): Promise<void> {
+    await Promise.all(
+      rounds.map(({ every, run }) => {
+        const first = Promise.withResolvers<void>();
+        const running = loops.start(every, 0, signal => run(signal).finally(first.resolve));
+        return Promise.race([first.promise, running]);
+      }),
+    );
+  }
   return {
     name,
     rounds,
     facts,
-    sources: [...facts, own],
+    get sources() {
+      return [...facts, own.source];
+    },
+    sourcesWith(accountInfo) {
+      if (accountInfo !== own.accountInfo) {
+        own = { accountInfo, source: createAccountSource({ ...parts, accountInfo }) };
+      }
+      return [...facts, own.source];
+    },
+    shown: collector => facts[states.findIndex(each => each.collector === collector)]?.samples(),
     status,
+    shownStatus,
+    meter: client.meter,
     state: collector => states.find(each => each.collector === collector),
     dlqFacts: collectors.dlqFacts,
     limits: () => collectors.plan()?.limits ?? {},
@@ -84,16 +122,16 @@ export async function openAccount(settings: AccountSettings, deps: AccountDeps):
     isTokenRejected: client.isTokenRejected,
     spent: client.spent,
     async start() {
-      await Promise.all(
-        rounds.map(({ every, run }) => {
-          const first = Promise.withResolvers<void>();
-          const running = loops.start(every, 0, signal => run(signal).finally(first.resolve));
-          return Promise.race([first.promise, running]);
-        }),
-      );
+      if (isStarted) return;
+      isStarted = true;
+      await run();
     },
     save: upkeep.save,
-    stop: loops.close,
+    stop: () => loops.close(),
+    resume() {
+      loops = createLoops(deps);
+      if (isStarted) void run();
+    },
     async close() {
       await loops.close();
       await upkeep.save();

@@ -1,44 +1,56 @@
-import { openAccountAlerts } from '../alerts/account-alerts.ts';
+import { type AccountAlerts, openAccountAlerts } from '../alerts/account-alerts.ts';
 import type { Alert } from '../alerts/alert.ts';
+import { createEvaluation } from '../alerts/evaluation.ts';
+import { createHistories, type Histories } from '../alerts/evidence.ts';
 import { createAlerts } from '../alerts/index.ts';
 import { type Notice, timeText } from '../alerts/notice.ts';
-import { createAlertmanager } from '../alerts/notifiers/alertmanager.ts';
-import { OUTCOMES, type Post, type Receiver, traced } from '../alerts/notifiers/receiver.ts';
-import { createWebhook } from '../alerts/notifiers/webhook.ts';
+import { OUTCOMES } from '../alerts/notifiers/receiver.ts';
 import { type AlertRule, HEARTBEAT, isAbout } from '../alerts/options.ts';
 import { createOutbox, type Outbox } from '../alerts/outbox.ts';
 import { openOverflow } from '../alerts/overflow.ts';
-import { createRepeating, REPEAT_EVERY } from '../alerts/repeating.ts';
+import { NO_ACCOUNT } from '../alerts/receiver-queue.ts';
+import { createRepeating } from '../alerts/repeating.ts';
 import { createSendLimits } from '../alerts/send-limits.ts';
+import type { SendingDeps } from '../alerts/sending.ts';
 import { createSilences } from '../alerts/silences.ts';
 import { collectorsOf } from '../config/alerts.ts';
 import type { Config } from '../config/schema.ts';
 import type { ShownAlert } from '../http/server.ts';
 import type { Clock } from '../kit/clock.ts';
 import type { Log } from '../kit/log.ts';
+import { createReuse, type Reuse } from '../kit/reuse.ts';
 import type { Tracer } from '../kit/tracer.ts';
-import { alertsSource, createNotificationsCounter } from '../metrics/alerting.ts';
+import { alertsSource, createNotificationsCounter, type NotificationsCounter } from '../metrics/alerting.ts';
 import type { Source } from '../metrics/family.ts';
 import type { Store } from '../store/store.ts';
 import type { Account } from './account.ts';
-import { tokenSource } from './account-client.ts';
 import { createAlertFacts } from './alert-facts.ts';
+import { byName } from './changes.ts';
 import { createAgentHeartbeat } from './heartbeat.ts';
-import { createPost } from './post.ts';
+import { identityOf } from './identity.ts';
+import { type Asking, createPost } from './post.ts';
+import { createReceivers, type Receivers } from './receivers.ts';
 
-/** The agent's own alerts, and what sends them. */
+type Body = (signal: AbortSignal) => Promise<void>;
+type Evaluate = () => Promise<void>;
+
+/** The agent's own alerts, and what sends them, as one configuration asks for them. */
 export interface Alerting {
   readonly outbox: Outbox;
-  /** Alerts that are firing or of unknown state in an account, by name. */
+  /** Alerts that are firing or of unknown state in an account, by name, also under the next configuration. */
   states(account: string): ReadonlyMap<string, 'firing' | 'unknown'>;
   /** Bodies of loops that evaluate, one an account, by its sources and `more` of them; none rejects. */
-  evaluations(more: readonly Source[]): readonly (() => Promise<void>)[];
+  evaluations(more: readonly Source[]): readonly Evaluate[];
   /** Bodies of loops that send; none rejects. */
-  readonly senders: readonly ((signal: AbortSignal) => Promise<void>)[];
+  readonly senders: readonly Body[];
   /** Body of the loop that says that all is well; undefined where that is not configured. It never rejects. */
-  readonly heartbeat: ((signal: AbortSignal) => Promise<void>) | undefined;
+  readonly heartbeat: Body | undefined;
   readonly sources: readonly Source[];
   alerts(): readonly ShownAlert[];
+  /** Puts it in the place of the one before, all at once. */
+  take(): void;
+  /** What the next one goes on with. */
+  readonly kept: Kept;
   /** Commits pending changes, and closes connections. */
   close(): Promise<void>;
 }
@@ -55,21 +67,29 @@ export interface AlertingDeps {
   readonly tracer: Tracer;
 }
 
-function createReceivers({ config, env, clock, tracer }: AlertingDeps, post: Post): Receiver[] {
-  const { notifiers, evaluateEvery } = config.alerts;
-  const externalUrl = config.server.externalUrl ?? '';
-  // As Prometheus does: three times may fail.
-  const holdsFor = 4 * Math.max(evaluateEvery, REPEAT_EVERY);
-  const receivers = notifiers.flatMap(({ name, alertmanager, webhook }): readonly Receiver[] => {
-    const common = { notifier: name, post, now: clock.now, externalUrl };
-    if (alertmanager) return createAlertmanager({ ...common, urls: alertmanager.urls, holdsFor });
-    if (!webhook) return [];
-    const { format, groupBy: by, groupWait: wait, repeatEvery } = webhook;
-    const secret = webhook.secret ? tokenSource(webhook.secret, env) : undefined;
-    const grouping = { by, wait, repeatEvery };
-    return [createWebhook({ ...common, format, url: tokenSource(webhook.url, env), secret, grouping })];
-  });
-  return receivers.map(receiver => traced(receiver, tracer));
+/** The alerts of an account, or of none, with what judges them. */
+interface Opened {
+  readonly alerts: AccountAlerts;
+  readonly histories: Histories;
+  readonly rules: readonly AlertRule[];
+  readonly sending: SendingDeps;
+  /** Its rules are evaluated so; undefined: by its account. */
+  readonly evaluate: Evaluate | undefined;
+}
+
+/** By account; `NO_ACCOUNT` has those of what is left out. */
+type AllOpened = ReadonlyMap<string, Opened>;
+
+/** What outlasts a configuration. */
+interface Kept {
+  readonly asking: Asking;
+  readonly counter: NotificationsCounter;
+  readonly outbox: Outbox;
+  readonly receivers: Receivers;
+  readonly evaluators: Reuse<Evaluate>;
+  readonly bodies: Reuse<Body>;
+  readonly sources: Reuse<Source>;
+  readonly inUse: { opened: AllOpened; accounts: readonly Account[] };
 }
 
 /** Rules that apply to an account: all others would stay unknown there. */
@@ -93,69 +113,179 @@ function toShown({ labels, annotations, value, state, isHeldBack, silencedBy }: 
   };
 }
 
-/** Alerts of every account, and of what is left out of them. Rejects with StoreError. */
-async function openAlerts({ config, accounts, store, clock, log }: AlertingDeps, outbox: Outbox) {
-  const { rules, enabled } = config.alerts;
-  const own = enabled ? accounts : [];
-  const silences = createSilences(config.alerts.silences, clock.now);
-  const limits = createSendLimits(
-    new Map(rules.map(({ name, limit }) => [name, limit])),
-    own.map(({ name }) => name),
-  );
-  async function open(account: Account) {
-    const rules = rulesFor(account, config);
-    const deps = { account: account.name, rules, store, outbox, silences, limits, log };
-    return { account, rules, alerts: await openAccountAlerts(deps) };
-  }
-  const opened = await Promise.all(own.map(open));
-  const overflow = enabled ? await openOverflow({ rules, limits, store, outbox, silences, clock, log }) : undefined;
-  return { opened, overflow };
+/** What begins: nothing is kept yet. Rejects with StoreError. */
+async function openKept(deps: AlertingDeps): Promise<Kept> {
+  const { accounts, store, clock, random, log } = deps;
+  const inUse: Kept['inUse'] = { opened: new Map(), accounts };
+  const asking = createPost();
+  const receivers = createReceivers({ ...deps, post: asking.post });
+  const counter = createNotificationsCounter(OUTCOMES);
+  const firing = () => noticesIn(inUse).filter(({ status }) => status === 'firing');
+  const common = { notifications: counter, store, clock, random, log };
+  const outbox = createOutbox({ ...common, receivers: allOf(receivers), firing });
+  await outbox.open(accounts.map(({ name }) => name));
+  const reuse = { evaluators: createReuse<Evaluate>(), bodies: createReuse<Body>(), sources: createReuse<Source>() };
+  return { asking, counter, outbox, receivers, ...reuse, inUse };
 }
 
-/** Reads what an earlier process left. Rejects with StoreError. */
-export async function openAlerting(deps: AlertingDeps): Promise<Alerting> {
-  const { config, accounts, store, clock, random, log, tracer } = deps;
-  const { post, get, close } = createPost();
-  const receivers = createReceivers(deps, post);
-  const counted = [...config.alerts.notifiers.map(({ name }) => name), ...(config.heartbeat ? [HEARTBEAT] : [])];
-  const counter = createNotificationsCounter(counted, OUTCOMES);
-  const sending = { notifications: counter.counter, clock, random, log };
-  let notices: () => readonly Notice[] = () => [];
-  const firing = () => notices().filter(({ status }) => status === 'firing');
-  const outbox = createOutbox({ ...sending, store, receivers, firing });
-  await outbox.open(accounts.map(({ name }) => name));
-  const { opened, overflow } = await openAlerts(deps, outbox);
-  const all = [...opened.map(({ alerts }) => alerts), ...(overflow ? [overflow.alerts] : [])];
-  notices = () => all.flatMap(alerts => alerts.notices());
-  const byAccount = new Map(opened.map(({ account, alerts }) => [account.name, alerts]));
+const allOf = ({ made }: Receivers) => [...made.values()].flatMap(({ value }) => value);
 
-  return {
+const noticesIn = ({ opened }: Kept['inUse']): readonly Notice[] =>
+  [...opened.values()].flatMap(({ alerts }) => alerts.notices());
+
+/** Ends, step by step, what fires of an account, or a feature, that is no longer configured. */
+function leaving(
+  name: string,
+  { alerts, histories }: Opened,
+  sending: SendingDeps,
+  { clock, log }: AlertingDeps,
+  evaluators: Reuse<Evaluate>,
+): Opened {
+  const evaluate = evaluators.of(`leaving/${name}`, [alerts], () => {
+    const resolve = createEvaluation({ alerts, rules: [], judge: () => [], isDoubtful: () => false, clock, log });
+    return async () => {
+      if (alerts.current().alerts.size > 0) await resolve();
+    };
+  });
+  return { alerts, histories, sending, rules: [], evaluate };
+}
+
+/** Alerts of every account, of what is left out of them, and of those that leave. Rejects with StoreError. */
+async function openAlerts(
+  deps: AlertingDeps,
+  outbox: Outbox,
+  before: AllOpened,
+  evaluators: Reuse<Evaluate>,
+): Promise<AllOpened> {
+  const { config, store, clock, log } = deps;
+  const { rules, enabled } = config.alerts;
+  const own = enabled ? deps.accounts : [];
+  const silences = createSilences(config.alerts.silences, clock.now);
+  const names = own.map(({ name }) => name);
+  const limits = createSendLimits(new Map(rules.map(({ name, limit }) => [name, limit])), names);
+  const sending = { silences, limits };
+  async function open(account: Account): Promise<[string, Opened]> {
+    const { name } = account;
+    const rules = rulesFor(account, config);
+    const { alerts = undefined, histories = createHistories() } = before.get(name) ?? {};
+    const opened = alerts ?? (await openAccountAlerts({ account: name, rules, store, outbox, ...sending, log }));
+    return [name, { alerts: opened, histories, rules, sending, evaluate: undefined }];
+  }
+  const opened = new Map(await Promise.all(own.map(open)));
+  if (enabled) {
+    const known = before.get(NO_ACCOUNT);
+    const common = { rules, limits, store, outbox, silences, clock, log };
+    const overflow = await openOverflow({ ...common, before: known?.alerts });
+    const parts = [overflow.alerts, silences, limits];
+    opened.set(NO_ACCOUNT, {
+      alerts: overflow.alerts,
+      histories: createHistories(),
+      rules,
+      sending: { silences, limits: overflow.limits },
+      evaluate: evaluators.of('overflow', parts, () => overflow.evaluate),
+    });
+  }
+  for (const [name, each] of before) {
+    const isOver = each.alerts.current().alerts.size === 0;
+    if (!opened.has(name) && !isOver) opened.set(name, leaving(name, each, sending, deps, evaluators));
+  }
+  return opened;
+}
+
+/** Lets each account's alerts go on under the rules, silences and limits of this configuration. */
+function takeAlerts(opened: AllOpened, before: AllOpened): void {
+  for (const [name, { alerts, histories, rules, sending }] of opened) {
+    const known = byName(before.get(name)?.rules ?? []);
+    const unjudged = rules.filter(rule => known.get(rule.name) !== identityOf(rule)).map(({ name }) => name);
+    alerts.use({ ...sending, unjudged });
+    histories.keep(rules.map(({ when }) => when));
+  }
+}
+
+/**
+ * Reads what an earlier process left. `before`: what is in use until `take`; what has not changed since goes on as it is.
+ * Rejects with StoreError, and with an Error where a secret is missing.
+ */
+export async function openAlerting(deps: AlertingDeps, before?: Alerting): Promise<Alerting> {
+  const { config, accounts, clock, random, log, tracer } = deps;
+  const kept = before?.kept ?? (await openKept(deps));
+  const { asking, counter, outbox, inUse } = kept;
+  const receivers = createReceivers({ ...deps, post: asking.post }, kept.receivers);
+  const all = allOf(receivers);
+  const names = accounts.map(({ name }) => name);
+  const useReceivers = await outbox.prepare(names, all);
+  const evaluators = createReuse(kept.evaluators);
+  const [bodies, sources] = [createReuse(kept.bodies), createReuse(kept.sources)];
+  const opened = await openAlerts(deps, outbox, inUse.opened, evaluators);
+  const sending = { notifications: counter, clock, random, log };
+  const counted = [...config.alerts.notifiers.map(({ name }) => name), ...(config.heartbeat ? [HEARTBEAT] : [])];
+  const own = accounts.filter(() => config.alerts.enabled).map(account => ({ account, ...opened.get(account.name) }));
+
+  function evaluationOf(account: Account, { alerts, histories, rules }: Opened, more: readonly Source[]): Evaluate {
+    const shown = [...account.sources, ...more.filter(source => source.account === account.name)];
+    return evaluators.of(`account/${account.name}`, [alerts, identityOf(rules), ...shown], () =>
+      createAlerts({ alerts, rules, facts: createAlertFacts(account, shown), histories, clock, log, tracer }),
+    );
+  }
+
+  const heartbeat = config.heartbeat
+    ? bodies.of('heartbeat', [identityOf(config.heartbeat)], () => {
+        const get = (url: string, signal: AbortSignal) => asking.get(url, signal);
+        const made = createAgentHeartbeat({ ...deps, ...sending, accounts: () => inUse.accounts, get });
+        return made ?? (async () => undefined);
+      })
+    : undefined;
+
+  const alerting: Alerting = {
     outbox,
-    states: name => byAccount.get(name)?.states() ?? new Map(),
+    states: name => inUse.opened.get(name)?.alerts.states() ?? new Map(),
     evaluations: more => [
-      ...opened.map(({ account, rules, alerts }) => {
-        const facts = createAlertFacts(account, [...account.sources, ...more]);
-        return createAlerts({ alerts, rules, facts, clock, log, tracer });
+      ...accounts.flatMap(account => {
+        const known = opened.get(account.name);
+        return known && !known.evaluate ? [evaluationOf(account, known, more)] : [];
       }),
-      ...(overflow ? [overflow.evaluate] : []),
+      ...[...opened.values()].flatMap(({ evaluate }) => evaluate ?? []),
     ],
-    senders: [
-      ...outbox.senders,
-      ...receivers
-        .filter(({ wants }) => wants === 'state')
-        .map(receiver => createRepeating({ ...sending, receiver, notices: () => notices() })),
-    ],
-    heartbeat: createAgentHeartbeat({ ...deps, ...sending, get: (url, signal) => get(url, signal) }),
+    get senders() {
+      const repeating = all.filter(({ wants }) => wants === 'state');
+      return [
+        ...outbox.senders,
+        ...repeating.map(receiver => {
+          const notices = () => noticesIn(inUse);
+          const key = `repeating/${receiver.notifier}/${receiver.member}`;
+          return bodies.of(key, [receiver], () => createRepeating({ ...sending, receiver, notices }));
+        }),
+      ];
+    },
+    heartbeat,
     sources: [
-      ...opened.map(({ account, rules, alerts }) => alertsSource(account.name, rules, alerts.current)),
-      ...(counted.length > 0 ? [counter.source] : []),
+      ...own.flatMap(({ account: { name }, alerts, rules = [] }) =>
+        alerts
+          ? sources.of(`alerts/${name}`, [alerts, ...rules.map(({ name }) => name)], () =>
+              alertsSource(name, rules, alerts.current),
+            )
+          : [],
+      ),
+      ...(counted.length > 0 ? [sources.of('notifications', counted, () => counter.sourceOf(counted))] : []),
     ],
-    alerts: () => all.flatMap(alerts => [...alerts.current().alerts.values()].map(toShown)),
+    alerts: () =>
+      ['', ...names].flatMap(name =>
+        [...(inUse.opened.get(name)?.alerts.current().alerts.values() ?? [])].map(toShown),
+      ),
+    take() {
+      useReceivers();
+      takeAlerts(opened, inUse.opened);
+      inUse.opened = opened;
+      inUse.accounts = accounts;
+    },
+    kept: { ...kept, receivers, evaluators, bodies, sources },
     async close() {
-      await close();
-      const saved = await Promise.allSettled(all.map(alerts => alerts.save()));
+      await asking.close();
+      const saved = await Promise.allSettled([...inUse.opened.values()].map(({ alerts }) => alerts.save()));
       const failed = saved.find(each => each.status === 'rejected');
       if (failed) log.warn({ error: String(failed.reason) }, 'the latest alert changes could not be stored');
     },
   };
+  if (!before) alerting.take();
+  return alerting;
 }

@@ -5,6 +5,8 @@ import {
   type Answer,
   ask,
   type Command,
+  type CommandAccount,
+  type CommandHandler,
   createAutoCancel as createAccountAutoCancel,
   createCommandHandler,
   type Explanation,
@@ -16,6 +18,7 @@ import { accountMayAct } from '../config/auto-cancel.ts';
 import type { Config } from '../config/schema.ts';
 import type { Clock } from '../kit/clock.ts';
 import type { Log } from '../kit/log.ts';
+import { createReuse, type Reuse } from '../kit/reuse.ts';
 import type { Tracer } from '../kit/tracer.ts';
 import { autoCancelFamilies, autoCancelSamples } from '../metrics/auto-cancel.ts';
 import type { Source } from '../metrics/family.ts';
@@ -24,11 +27,11 @@ import type { Store } from '../store/store.ts';
 import type { Account } from './account.ts';
 import { walkViewOf } from './callbacks.ts';
 
-/** Acting on stuck failure callbacks, for all accounts. */
+/** Acting on stuck failure callbacks, for all accounts, as one configuration asks for it. */
 export interface AutoCancel {
   readonly sources: readonly Source[];
   /** Loops to run, one after the other within each; none throws. */
-  readonly loops: readonly ((signal: AbortSignal) => Promise<void>)[];
+  readonly loops: readonly Body[];
   /** Why the failure callback with this dlqId or messageId is or is not acted upon, by every account that tracks it. */
   explain(id: string, account: string | undefined): readonly Explanation[];
   /**
@@ -38,6 +41,28 @@ export interface AutoCancel {
   journal(since: number): Promise<readonly JournalLine[]>;
   /** Has a command executed as one of the command line is: through the store, by the loop that executes all of them. */
   command(command: Command, signal: AbortSignal): Promise<Answer | 'no_agent'>;
+  /** Puts it in the place of the one before, whose loops that are not among these have ended. */
+  take(): void;
+  /** What the next one goes on with. */
+  readonly kept: Kept;
+}
+
+type Body = (signal: AbortSignal) => Promise<void>;
+
+/** Auto-cancel of one account, and how it is run and shown. */
+interface Opened {
+  readonly own: AccountAutoCancel;
+  readonly run: Body;
+  readonly source: Source;
+}
+
+/** What outlasts a configuration. */
+interface Kept {
+  readonly opened: Reuse<Promise<Opened>>;
+  readonly handler: CommandHandler;
+  readonly commands: Body;
+  readonly inUse: { accounts: readonly CommandAccount[] };
+  readonly policy: string;
 }
 
 export type JournalLine = JournalEntry & { readonly account: string };
@@ -92,8 +117,12 @@ function createSource({ account, numbers }: AccountAutoCancel): Source {
 const policyOf = ({ autoCancel }: Config) =>
   createHash('sha256').update(JSON.stringify(autoCancel)).digest('hex').slice(0, 16);
 
-/** Auto-cancel of one account. Rejects with StoreError where its journal can't be read. */
-function openAccountAutoCancel(account: Account, deps: AutoCancelDeps): Promise<AccountAutoCancel> {
+/** Auto-cancel of one account. `before`: under another configuration. Rejects with StoreError where its journal can't be read. */
+function openAccountAutoCancel(
+  account: Account,
+  deps: AutoCancelDeps,
+  before: AccountAutoCancel | undefined,
+): Promise<AccountAutoCancel> {
   const { config, alertStates } = deps;
   const { name } = account;
   return createAccountAutoCancel({
@@ -107,54 +136,84 @@ function openAccountAutoCancel(account: Account, deps: AutoCancelDeps): Promise<
     writer: accountMayAct(config, name) ? account.createWriter() : undefined,
     isStopped: () => mayBeThere(config.autoCancel.stopFile),
     alertStates: () => alertStates(name),
+    before,
   });
 }
 
-/** Undefined while the configuration has it off. Rejects with StoreError where its journals can't be read. */
-export async function createAutoCancel(
-  deps: AutoCancelDeps & { readonly accounts: readonly Account[] },
-): Promise<AutoCancel | undefined> {
-  const { config, store, clock, log } = deps;
-  const { mode, rules } = config.autoCancel;
-  if (mode === 'off' || rules.length === 0) return undefined;
-  const opened = await Promise.all(deps.accounts.map(account => openAccountAutoCancel(account, deps)));
-  const policy = policyOf(config);
-  const commandAccounts = opened.map(({ account, journal, explain }) => ({ name: account, policy, journal, explain }));
-  const handler = createCommandHandler({ store, accounts: () => commandAccounts, clock, log });
-  const quietly = (what: string, work: (signal: AbortSignal) => Promise<void>) => async (signal: AbortSignal) => {
+/** A body that logs what it throws. */
+const quietly =
+  (log: Log, what: string, work: Body): Body =>
+  async signal => {
     try {
       await work(signal);
     } catch (error) {
       if (!signal.aborted) log.error({ error: String(error) }, what);
     }
   };
-  const commands = quietly('operator commands could not be processed', () => handler.serve());
-  // What was asked while no agent ran comes before anything else.
-  await commands(new AbortController().signal);
-  for (const rule of rules) {
-    log.info({ rule: rule.name, mode: modeOf(rule, mode, clock.now()), policy }, 'auto-cancel rule is active');
+
+/** What begins: nothing was asked yet. */
+function createKept({ store, clock, log }: AutoCancelDeps): Omit<Kept, 'policy'> {
+  const inUse: Kept['inUse'] = { accounts: [] };
+  const handler = createCommandHandler({ store, accounts: () => inUse.accounts, clock, log });
+  const commands = quietly(log, 'operator commands could not be processed', () => handler.serve());
+  return { opened: createReuse(), handler, commands, inUse };
+}
+
+/**
+ * Undefined while the configuration has it off. `before`: what is in use until `take`; an account whose rules have not changed
+ * goes on as it is. Rejects with StoreError where its journals can't be read.
+ */
+export async function createAutoCancel(
+  deps: AutoCancelDeps & { readonly accounts: readonly Account[] },
+  before?: AutoCancel,
+): Promise<AutoCancel | undefined> {
+  const { config, accounts, clock, log } = deps;
+  const { mode, rules } = config.autoCancel;
+  if (mode === 'off' || rules.length === 0) return undefined;
+  const policy = policyOf(config);
+  const kept = before?.kept ?? createKept(deps);
+  const { handler, commands, inUse } = kept;
+  const reuse = createReuse(kept.opened);
+
+  async function open(account: Account): Promise<Opened> {
+    const last = await kept.opened.made.get(account.name)?.value;
+    const own = await openAccountAutoCancel(account, deps, last?.own);
+    const run = quietly(log, 'auto-cancel failed; it retries', async signal => {
+      if (handler.isReady(account.name)) await own.run(signal);
+    });
+    return { own, run, source: createSource(own) };
   }
-  return {
-    sources: opened.map(createSource),
-    loops: [
-      commands,
-      ...opened
-        .filter(({ isUsed }) => isUsed)
-        .map(each =>
-          quietly('auto-cancel failed; it retries', async signal => {
-            if (handler.isReady(each.account)) await each.run(signal);
-          }),
-        ),
-    ],
+  const mayAct = (account: Account) => accountMayAct(config, account.name);
+  const opening = accounts.map(each => reuse.of(each.name, [each, policy, mayAct(each)], () => open(each)));
+  const opened = await Promise.all(opening);
+  const all = opened.map(({ own }) => own);
+
+  const autoCancel: AutoCancel = {
+    sources: opened.map(({ source }) => source),
+    loops: [commands, ...opened.filter(({ own }) => own.isUsed).map(({ run }) => run)],
     explain: (id, account) =>
-      opened.filter(each => account === undefined || each.account === account).flatMap(each => each.explain(id) ?? []),
+      all.filter(each => account === undefined || each.account === account).flatMap(each => each.explain(id) ?? []),
     async journal(since) {
       const lines: JournalLine[] = [];
-      for (const { account, journal } of opened) {
+      for (const { account, journal } of all) {
         for (const entry of await journal.newest(since, MOST_LINES)) lines.push({ account, ...entry });
       }
       return lines.sort((a, b) => a.at - b.at).slice(-MOST_LINES);
     },
-    command: (command, signal) => ask(store, command, { waitMs: COMMAND_WAIT, clock, signal }),
+    command: (command, signal) => ask(deps.store, command, { waitMs: COMMAND_WAIT, clock, signal }),
+    take() {
+      inUse.accounts = all.map(({ account, journal, explain }) => ({ name: account, policy, journal, explain }));
+      for (const each of all) each.begin();
+      if (before?.kept.policy === policy) return;
+      for (const rule of rules) {
+        log.info({ rule: rule.name, mode: modeOf(rule, mode, clock.now()), policy }, 'auto-cancel rule is active');
+      }
+    },
+    kept: { ...kept, opened: reuse, policy },
   };
+  if (before) return autoCancel;
+  autoCancel.take();
+  // What was asked while no agent ran comes before anything else.
+  await commands(new AbortController().signal);
+  return autoCancel;
 }

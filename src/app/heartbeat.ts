@@ -13,7 +13,8 @@ export type HeartbeatAccount = Pick<Account, 'name' | 'status' | 'isTokenKnown' 
 export interface AgentHeartbeatDeps extends Omit<HeartbeatDeps, 'url' | 'health'> {
   readonly config: Pick<Config, 'heartbeat'>;
   readonly env: Readonly<Record<string, string | undefined>>;
-  readonly accounts: readonly HeartbeatAccount[];
+  /** Those that there are now. */
+  accounts(): readonly HeartbeatAccount[];
   readonly store: Pick<Store, 'commit'>;
   readonly clock: Pick<Clock, 'now'>;
 }
@@ -55,7 +56,7 @@ export function createAgentHeartbeat(deps: AgentHeartbeatDeps): ((signal: AbortS
     async health() {
       // An agent that can't write keeps no counter and loses alerts: it is unwell.
       await store.commit(NO_ACCOUNT, [{ key: KEY, value: new Date(clock.now()).toISOString() }]);
-      return healthOf(accounts);
+      return healthOf(accounts());
     },
   });
 }

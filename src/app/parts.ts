@@ -3,18 +3,16 @@ import type { Bounds } from '../http/bounds.ts';
 import type { Clock } from '../kit/clock.ts';
 import type { Closing } from '../kit/closing.ts';
 import type { Log } from '../kit/log.ts';
-import type { Tracer } from '../kit/tracer.ts';
-import { accountInfoFamily } from '../metrics/own.ts';
 import { createProcessMetrics, type ProcessMetrics } from '../metrics/process.ts';
 import { openStore } from '../store/open.ts';
 import type { Store } from '../store/store.ts';
-import { createLog } from '../telemetry/log.ts';
-import type { CountedQueue } from '../telemetry/trace-queue.ts';
-import { createTracer } from '../telemetry/tracing.ts';
+import { createLog, type ProcessLog } from '../telemetry/log.ts';
+import { createTracer, type ProcessTracer } from '../telemetry/tracing.ts';
 import { ENDPOINTS } from '../upstream/call.ts';
-import { createLargeBodies } from '../upstream/large-bodies.ts';
-import { type Account, openAccount } from './account.ts';
-import { createDispatchers } from './dispatchers.ts';
+import { createLargeBodies, type LargeBodies } from '../upstream/large-bodies.ts';
+import { type Accounts, openAccounts } from './accounts.ts';
+import { createDispatchers, type Dispatchers } from './dispatchers.ts';
+import { openTraces, type Traces, type TracesDeps } from './traces.ts';
 import { version } from './version.ts';
 
 export interface PartsDeps {
@@ -28,131 +26,87 @@ export interface PartsDeps {
   readonly bounds?: Partial<Bounds>;
 }
 
-/** What every way of running needs: the accounts with their rounds, and what they speak through. */
-export interface Parts {
-  readonly log: Log;
+/** What every configuration of this process uses. */
+export interface Base extends Pick<PartsDeps, 'env' | 'clock' | 'random' | 'backfill'> {
+  readonly log: ProcessLog;
   readonly process: ProcessMetrics;
-  readonly accounts: readonly Account[];
   readonly store: Store;
-  readonly tracer: Tracer;
-  /** Exports message traces, where that is configured. Rejects with StoreError; then it is tried again. */
-  exportLifecycles(): Promise<((signal: AbortSignal) => Promise<void>) | undefined>;
-  /** Puts what outlasts the process and belongs to no round into the store. Never throws. */
-  save(): Promise<void>;
+  readonly tracer: ProcessTracer;
+  readonly dispatchers: Dispatchers;
+  readonly largeBodies: LargeBodies;
 }
 
-/** Where the collector of events leaves the traces of messages. */
-const TRACE_OUTBOX = 'events/outbox/';
-
-/** Milliseconds in which pending spans are sent at shutdown; after that they are dropped. */
-const LONGEST_FLUSH = 3000;
-
-async function flush(work: () => Promise<void>, clock: Clock): Promise<void> {
-  const ended = new AbortController();
-  const deadline = clock.sleep(LONGEST_FLUSH, ended.signal).catch(() => undefined);
-  await Promise.race([work(), deadline]);
-  // A timer would keep the process from ending.
-  ended.abort();
+/** `closing` learns how to close it. */
+export async function openBase({ config, hash }: LoadedConfig, deps: PartsDeps, closing: Closing): Promise<Base> {
+  const log = createLog(config.log);
+  const store = await openStore(config.store);
+  closing.add('store', () => store.close());
+  const dispatchers = createDispatchers(deps.env);
+  closing.add('connections', () => dispatchers.destroy());
+  const configLoadedAt = deps.clock.now();
+  const process = createProcessMetrics({ version, configHash: hash, configLoadedAt, endpoints: ENDPOINTS });
+  const tracer = createTracer(version, config.tracing.propagate);
+  return { ...deps, log, process, store, tracer, dispatchers, largeBodies: createLargeBodies() };
 }
 
-/** Whether spans are to be made: asked for, and not forbidden by OpenTelemetry's own switch. */
-const isTraced = ({ tracing }: LoadedConfig['config'], env: PartsDeps['env']) =>
-  tracing.enabled && env.OTEL_SDK_DISABLED?.toLowerCase() !== 'true';
+/** The accounts with their rounds, and what they speak through. */
+export interface Parts {
+  readonly traces: Traces;
+  readonly accounts: Accounts;
+  /** Lets what runs go on instead. */
+  undo(): Promise<void>;
+}
+
+/** Opens what one configuration asks for. `before`: what runs, and goes on when this rejects. */
+export async function openParts(
+  { config }: Pick<LoadedConfig, 'config'>,
+  base: Base,
+  names: TracesDeps['accounts'],
+  before?: Parts,
+): Promise<Parts> {
+  const { process, backfill } = base;
+  const traces = await openTraces({ ...base, config, spans: process.spans, accounts: names }, before?.traces);
+  // Before the accounts are there: a tracer belongs to the SDK of the moment it is made.
+  if (!before) traces.take();
+  const { requestSeconds } = process;
+  const deps = { ...base, config, requestSeconds, backfill, traceQueue: traces.queue };
+  const closeTraces = async () => {
+    if (traces.kept !== before?.traces.kept) await traces.close();
+  };
+  try {
+    const accounts = await openAccounts(deps, before?.accounts);
+    return {
+      traces,
+      accounts,
+      async undo() {
+        accounts.undo();
+        await closeTraces();
+      },
+    };
+  } catch (error) {
+    await closeTraces();
+    throw error;
+  }
+}
 
 /** Waits for accounts that save what they leave to the next process. Never throws. */
-async function settle(saving: readonly Promise<void>[], log: Log): Promise<void> {
+export async function settle(saving: readonly Promise<void>[], log: Log): Promise<void> {
   const failed = (await Promise.allSettled(saving)).find(each => each.status === 'rejected');
   if (failed) log.warn({ error: String(failed.reason) }, 'budget use and data freshness could not be stored');
 }
 
-/** Builds the parts that a configuration asks for; `closing` learns how to close them. */
-export async function createParts(
-  { config, hash, warnings }: LoadedConfig,
-  { env, clock, random, backfill }: PartsDeps,
-  closing: Closing,
-): Promise<Parts> {
-  const log = createLog(config.log);
-  for (const { message, ...place } of warnings) log.warn(place, message);
-  const store = await openStore(config.store);
-  closing.add('store', () => store.close());
-  const dispatchers = createDispatchers(env);
-  closing.add('connections', () => dispatchers.destroy());
-  const process = createProcessMetrics({
-    version,
-    configHash: hash,
-    configLoadedAt: clock.now(),
-    endpoints: ENDPOINTS,
-  });
-  // Only here, and after the SDK is started: a tracer belongs to the SDK of the moment it is made.
-  const isOn = isTraced(config, env);
-  if (isOn) {
-    const { startSdk } = await import('../telemetry/sdk.ts');
-    const shutdown = await startSdk({ options: config.tracing, env, version, spans: process.spans, log });
-    closing.add('spans', () => flush(shutdown, clock));
-  }
-  let queues: ReadonlyMap<string, CountedQueue> | undefined;
-  if (isOn && config.tracing.lifecycle.enabled) {
-    const { createTraceQueue } = await import('../telemetry/trace-queue.ts');
-    queues = new Map(config.accounts.map(({ name }) => [name, createTraceQueue(name, { spans: process.spans, log })]));
-  }
-  const deps = {
-    config,
-    env,
-    dispatchers,
-    largeBodies: createLargeBodies(),
-    accountInfo: accountInfoFamily(config.accounts.map(({ labels }) => labels)),
-    requestSeconds: process.requestSeconds,
-    store,
-    clock,
-    random,
-    backfill,
-    traceQueue: (account: string) => queues?.get(account),
-    log,
-    tracer: createTracer(version, config.tracing.propagate),
-  };
-  const accounts = await Promise.all(config.accounts.map(account => openAccount(account, deps)));
+/** Base and parts for a run without alerts and auto-cancel; `closing` learns how to close them. */
+export async function createParts(loaded: LoadedConfig, deps: PartsDeps, closing: Closing) {
+  const base = await openBase(loaded, deps, closing);
+  for (const { message, ...place } of loaded.warnings) base.log.warn(place, message);
+  const { traces, accounts } = await openParts(loaded, base, () => []);
+  closing.add('spans', traces.close);
+  const { all } = accounts;
   closing.add('accounts', () =>
     settle(
-      accounts.map(account => account.close()),
-      log,
+      all.map(account => account.close()),
+      base.log,
     ),
   );
-  return {
-    log,
-    process,
-    accounts,
-    store,
-    tracer: deps.tracer,
-    save: () =>
-      settle(
-        accounts.map(account => account.save()),
-        log,
-      ),
-    async exportLifecycles() {
-      if (!queues) return undefined;
-      const { createLifecycleExport } = await import('../telemetry/lifecycle.ts');
-      const lifecycles = await createLifecycleExport({
-        options: config.tracing,
-        env,
-        version,
-        outbox: {
-          accounts: accounts.map(({ name }) => name),
-          read: account => store.scan(account, TRACE_OUTBOX),
-          async remove(account, keys) {
-            await store.commit(
-              account,
-              keys.map(key => ({ key, value: null })),
-            );
-            queues?.get(account)?.removed(keys.length);
-          },
-        },
-        spans: process.spans,
-        log,
-        clock,
-        random,
-      });
-      closing.add('spans of messages', () => flush(lifecycles.close, clock));
-      return lifecycles.run;
-    },
-  };
+  return { accounts: all };
 }

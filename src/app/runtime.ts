@@ -1,25 +1,31 @@
 import type { LoadedConfig } from '../config/load.ts';
 import type { Served } from '../http/server.ts';
-import type { Clock } from '../kit/clock.ts';
 import { createClosing } from '../kit/closing.ts';
 import type { Log } from '../kit/log.ts';
-import { CONTENT_TYPES, createExposition } from '../metrics/exposition.ts';
-import { createLoops } from '../scheduler/loop.ts';
+import { createLoopSet } from '../scheduler/loop-set.ts';
 import { startStaggered } from '../scheduler/start-staggered.ts';
-import { type Alerting, openAlerting } from './alerting.ts';
-import { type AutoCancel, createAutoCancel } from './auto-cancel.ts';
-import { createParts, type Parts, type PartsDeps } from './parts.ts';
+import type { Account } from './account.ts';
+import { buildGeneration, type Generation } from './generation.ts';
+import { type Base, openBase, type PartsDeps, settle } from './parts.ts';
 import { version } from './version.ts';
 
-/** Everything that one configuration asks for, but for the port. */
+/** Everything that a configuration asks for, but for the port; the configuration can change. */
 export interface Runtime {
   readonly log: Log;
-  /** What the port answers with. */
-  readonly served: Served;
-  /** Whether the configuration file was valid when it was last read. */
+  /** What the port answers with; always of the configuration in use. */
+  readonly served: Omit<Served, 'reload'>;
+  /** The configuration in use. */
+  readonly loaded: LoadedConfig;
+  /** Whether the last attempt to load the configuration succeeded. */
   configRead(isValid: boolean): void;
   /** Starts the loops, the accounts a few at a time. */
   start(): void;
+  /**
+   * Goes over to another configuration; what has not changed goes on as it is. `commit` is called when all of it could be built,
+   * and may still refuse it. Gives what has changed. Rejects when something can't be had; then all goes on as before. One call at
+   * a time, after `start`.
+   */
+  reload(next: LoadedConfig, commit: () => Promise<void>): Promise<readonly string[]>;
   /** Ends the loops, aborting what is under way. What was read is still served. */
   stop(): Promise<void>;
   /** Stops, and closes everything in reverse order. */
@@ -38,113 +44,122 @@ const LONGEST_START = 1000;
 /** Interval at which budget use is stored, milliseconds. */
 const SAVE_EVERY = 15_000;
 
-/** Interval at which traces of ended messages are sent, milliseconds. */
-const LIFECYCLES_EVERY = 2000;
-
-/** Milliseconds between two checks of auto-cancel for due work; an idle check is free. */
-const ACT_EVERY = 1000;
-
-/** Milliseconds between two checks of the alert senders for due work; an idle check is free. */
-const SEND_EVERY = 1000;
-
-/** Milliseconds after the start in which the first heartbeat is tried. */
-const FIRST_HEARTBEAT = 10_000;
-
-/** Everything that requests are answered from. */
-function createServed({
-  config,
-  accounts,
-  autoCancel,
-  alerting,
-  process,
-  clock,
-  log,
-}: Pick<LoadedConfig, 'config'> &
-  Pick<Parts, 'accounts' | 'process' | 'log'> & {
-    readonly autoCancel: AutoCancel | undefined;
-    readonly alerting: Alerting;
-    readonly clock: Clock;
-  }): Served {
-  const sources = [
-    ...accounts.flatMap(({ sources }) => sources),
-    ...(autoCancel?.sources ?? []),
-    ...alerting.sources,
-    process.source,
-  ];
-  // One bug must not cost every account's scrape.
-  const exposition = createExposition(sources, ({ account }, error) =>
-    log.error({ account, stack: error instanceof Error ? error.stack : String(error) }, 'bug'),
-  );
+/** Starts accounts, a few at a time. */
+function createStarter(clock: Base['clock']) {
+  const stopping = new AbortController();
+  const starting = new Set<Promise<void>>();
   return {
-    version,
-    externalUrl: config.server.externalUrl,
-    accounts: accounts.map(({ name }) => name),
-    async exposition(scope, format, gzip) {
-      if (typeof scope === 'string') await process.refresh();
-      return { contentType: CONTENT_TYPES[format], body: await exposition.renderInSlices({ scope, format, gzip }) };
+    start(accounts: readonly Account[]): void {
+      const start = (account: Account) => account.start();
+      const common = { concurrency: STARTING, timeout: LONGEST_START, clock, signal: stopping.signal };
+      const all = startStaggered(accounts, { ...common, start }).finally(() => starting.delete(all));
+      starting.add(all);
     },
-    status: () => accounts.map(account => account.status()),
-    explain: (id, account) => autoCancel?.explain(id, account) ?? [],
-    journal: since => autoCancel?.journal(since) ?? Promise.resolve([]),
-    alerts: alerting.alerts,
-    command: (command, signal) =>
-      autoCancel?.command(command, signal) ?? Promise.resolve({ ok: false, why: 'auto-cancel is off' }),
-    reload: () => Promise.reject(new Error('a restart applies another configuration')),
-    clock,
+    /** No other begins. */
+    async stop(): Promise<void> {
+      stopping.abort();
+      await Promise.all(starting);
+    },
   };
 }
 
 /** Builds every part; nothing runs before `start`. Throws, with nothing left open, when a part can't be had. */
 export async function createRuntime(loaded: LoadedConfig, deps: PartsDeps): Promise<Runtime> {
-  const { config } = loaded;
-  const { clock, random } = deps;
   const closing = createClosing();
   try {
-    const { log, process, accounts, store, tracer, save, exportLifecycles } = await createParts(loaded, deps, closing);
-    const lifecycles = await exportLifecycles();
-    const common = { config, accounts, store, clock, log, tracer };
-    const alerting = await openAlerting({ ...common, env: deps.env, random });
-    closing.add('alerts', () => alerting.close());
-    const { outbox, states: alertStates } = alerting;
-    // Between the two: auto-cancel reads the alerts' states, and alerts its numbers.
-    const autoCancel = await createAutoCancel({ ...common, outbox, alertStates });
-    const evaluations = alerting.evaluations(autoCancel?.sources ?? []);
-    const served = createServed({ config, accounts, autoCancel, alerting, process, clock, log });
-    const loops = createLoops({ clock, random });
-    const stopping = new AbortController();
-    let starting: Promise<void> | undefined;
+    const base = await openBase(loaded, deps, closing);
+    const { log, process, clock, random } = base;
+    for (const { message, ...place } of loaded.warnings) log.warn(place, message);
+    const names = () => current.accounts.all.map(({ name }) => name);
+    let current: Generation = await buildGeneration(loaded, base, names);
+    const loops = createLoopSet({ clock, random });
+    const starter = createStarter(clock);
+    closing.add('spans', () => current.traces.close());
+    closing.add('accounts', () =>
+      settle(
+        current.accounts.all.map(account => account.close()),
+        log,
+      ),
+    );
+    closing.add('alerts', () => current.alerting.close());
     async function stop(): Promise<void> {
-      stopping.abort();
       // They save when the parts are closed, once: each time may wait for another process's lock.
-      await Promise.all([loops.close(), starting, ...accounts.map(account => account.stop())]);
+      const accounts = current.accounts.all.map(account => account.stop());
+      await Promise.all([loops.close(), starter.stop(), ...accounts]);
     }
     closing.add('loops', stop);
+
+    const saving = { every: SAVE_EVERY, firstDelay: SAVE_EVERY, body: () => current.save() };
+    const loopsOf = (generation: Generation) => [saving, ...generation.loops];
+
+    /** Ends what is no longer wanted, and puts the next in its place. Nothing in it can be refused. */
+    async function swap(next: Generation): Promise<void> {
+      const before = current;
+      const going = new Set(loopsOf(next).map(({ body }) => body));
+      // Whatever acts by the old configuration has ended before anything acts by the new one.
+      await loops.run(loopsOf(before).filter(({ body }) => going.has(body)));
+      await Promise.all(next.accounts.old.map(account => account.stop()));
+      next.traces.take();
+      next.alerting.take();
+      next.autoCancel?.take();
+      log.use(next.loaded.config.log);
+      process.configLoaded(next.loaded.hash, clock.now());
+      current = next;
+      await loops.run(loopsOf(next));
+      starter.start(next.accounts.fresh);
+      await clearAway(before, next);
+    }
+
+    async function clearAway(before: Generation, next: Generation): Promise<void> {
+      await settle(
+        next.accounts.old.map(account => account.close()),
+        log,
+      );
+      await base.dispatchers.keep(next.accounts.dispatchers);
+      const failed = (error: unknown) =>
+        log.warn({ error: String(error) }, 'what is no longer needed was left in the store');
+      await next.alerting.outbox.dropGone().catch(failed);
+      if (before.traces.kept !== next.traces.kept) await before.traces.close();
+    }
+
     return {
       log,
-      served,
+      served: {
+        version,
+        clock,
+        get externalUrl() {
+          return current.served.externalUrl;
+        },
+        get accounts() {
+          return current.served.accounts;
+        },
+        exposition: (...which) => current.served.exposition(...which),
+        status: () => current.served.status(),
+        explain: (...which) => current.served.explain(...which),
+        journal: since => current.served.journal(since),
+        alerts: () => current.served.alerts(),
+        command: (...which) => current.served.command(...which),
+      },
+      get loaded() {
+        return current.loaded;
+      },
       configRead: process.configRead,
       start() {
-        loops.start(SAVE_EVERY, SAVE_EVERY, save);
-        if (lifecycles) {
-          loops.start(LIFECYCLES_EVERY, LIFECYCLES_EVERY, signal =>
-            lifecycles(signal).catch(error => log.warn({ error: String(error) }, 'message traces wait for the store')),
-          );
+        void loops.run(loopsOf(current));
+        starter.start(current.accounts.all);
+      },
+      async reload(next, commit) {
+        let built: Generation | undefined;
+        try {
+          built = await buildGeneration(next, base, names, current);
+          await commit();
+        } catch (error) {
+          await built?.undo();
+          await base.dispatchers.keep(current.accounts.dispatchers);
+          throw error;
         }
-        for (const act of autoCancel?.loops ?? []) loops.start(ACT_EVERY, ACT_EVERY, act);
-        // At different times: a thousand accounts at once would hold up everything else.
-        const { evaluateEvery } = config.alerts;
-        for (const evaluate of evaluations) loops.start(evaluateEvery, evaluateEvery * random(), evaluate);
-        for (const send of alerting.senders) loops.start(SEND_EVERY, SEND_EVERY, send);
-        const { every = 0 } = config.heartbeat ?? {};
-        // Soon after the start, and not with every other agent that was started with this one.
-        if (alerting.heartbeat) loops.start(every, Math.min(every, FIRST_HEARTBEAT) * random(), alerting.heartbeat);
-        starting = startStaggered(accounts, {
-          concurrency: STARTING,
-          timeout: LONGEST_START,
-          clock,
-          signal: stopping.signal,
-          start: account => account.start(),
-        });
+        await swap(built);
+        return built.changes;
       },
       stop,
       close: closing.close,

@@ -283,6 +283,8 @@ export function createCommandHandler({ store, accounts: current, clock, log }: C
   return {
     async serve() {
       const names = current().map(({ name }) => name);
+      // What was asked while one was not there was not obeyed in it.
+      for (const name of ready) if (!names.includes(name)) ready.delete(name);
       await extendPause();
       for (const taken of await takeCommands(store, { clock, log })) await answer(taken);
       for (const name of names) ready.add(name);

@@ -6,7 +6,7 @@ import type { Store } from '../store/store.ts';
 import type { Reader, Writer } from '../upstream/api.ts';
 import { judgeSighting } from './candidates.ts';
 import { createDecider } from './decide.ts';
-import { createDecisionLog } from './decision-log.ts';
+import { createDecisionLog, type DecisionLog } from './decision-log.ts';
 import { createEventLookUps } from './event-look-ups.ts';
 import { type Explanation, explain } from './explain.ts';
 import { type Journal, openJournal } from './journal.ts';
@@ -18,7 +18,15 @@ import { createSettling } from './settle.ts';
 import { skipReason, staleReason } from './stages.ts';
 
 /** The door of this room: auto-cancel of one account, and the commands that operators give it. */
-export { type Answer, ask, type Command, createCommandHandler, type StopResult } from './commands.ts';
+export {
+  type Answer,
+  ask,
+  type Command,
+  type CommandAccount,
+  type CommandHandler,
+  createCommandHandler,
+  type StopResult,
+} from './commands.ts';
 export type { Explanation } from './explain.ts';
 export { readJournal } from './journal.ts';
 export { modeOf } from './judge.ts';
@@ -36,12 +44,18 @@ export interface AutoCancelDeps extends Omit<MomentsDeps, 'journal'> {
   /** Undefined where no rule may act: nothing can be sent then. */
   readonly writer: Writer | undefined;
   readonly tracer: Tracer;
+  /** The one that judged the account under another configuration. Its loop has to end before this one's begins. */
+  readonly before?: Pick<AutoCancel, 'journal' | 'decisions'> | undefined;
 }
 
 /** Judges the failure callbacks of one account, and acts on those that are stuck, as far as it is allowed to. */
 export interface AutoCancel {
   readonly account: string;
   readonly journal: Journal;
+  /** Its counts outlast it. */
+  readonly decisions: DecisionLog;
+  /** To be called before the first run where there was one before: lines of the journal are told to the notifiers of its rules. */
+  begin(): void;
   /** Whether there is anything to run: a rule for the account, or something in its journal. */
   readonly isUsed: boolean;
   /** Does what is due: reads back what was sent, and after each complete walk decides. Throws StoreError and UpstreamError. */
@@ -57,14 +71,16 @@ const RETRY_DELAY_MS = 30_000;
 
 /** Takes up the account's journal. Rejects with StoreError, and with an Error where a line of it is damaged. */
 export async function createAutoCancel(deps: AutoCancelDeps): Promise<AutoCancel> {
-  const { account, store, outbox, clock, tracer } = deps;
+  const { account, store, outbox, clock, tracer, before } = deps;
   const options = { ...deps.options, rules: rulesFor(deps.options, account) };
   // Of all rules: what is open may be of one that is no longer for the account.
-  const journal = await openJournal(store, account, createNotices(account, deps.options.rules, outbox));
+  const notices = createNotices(account, deps.options.rules, outbox);
+  // Never two of one account: each would number its lines by itself.
+  const journal = before?.journal ?? (await openJournal(store, account, notices));
   const { state } = journal;
   const moments = createMoments({ ...deps, options, journal });
   const { stamp, latest } = moments.time;
-  const decisions = createDecisionLog(deps);
+  const decisions = before?.decisions ?? createDecisionLog(deps);
   const settling = createSettling({ ...deps, journal, decisions, stamp });
   const lookUps = createEventLookUps(deps);
   const judge = (sighting: CallbackSighting) => {
@@ -91,6 +107,8 @@ export async function createAutoCancel(deps: AutoCancelDeps): Promise<AutoCancel
   return {
     account,
     journal,
+    decisions,
+    begin: () => journal.notify(notices),
     get isUsed() {
       return options.rules.length > 0 || state.actions.size > 0;
     },

@@ -19,7 +19,12 @@ export interface Journal {
    * older ones may be missed. Rejects with StoreError.
    */
   newest(since: number, most: number): Promise<JournalEntry[]>;
+  /** From now on lines make these notices. */
+  notify(noticesOf: NoticesOf): void;
 }
+
+/** What the outbox takes together with lines. */
+type NoticesOf = (entries: readonly JournalEntry[]) => readonly Posting[];
 
 const PREFIX = 'auto-cancel/journal/';
 
@@ -54,12 +59,9 @@ export async function readJournal(store: Pick<Store, 'scan'>, account: string): 
   return (await scanLines(store, account)).map(([, entry]) => entry);
 }
 
-/** `noticesOf`: what the outbox takes together with lines. Rejects with StoreError, and with an Error where a line is damaged. */
-export async function openJournal(
-  store: Store,
-  account: string,
-  noticesOf: (entries: readonly JournalEntry[]) => readonly Posting[] = () => [],
-): Promise<Journal> {
+/** Rejects with StoreError, and with an Error where a line is damaged. */
+export async function openJournal(store: Store, account: string, notices: NoticesOf = () => []): Promise<Journal> {
+  let noticesOf = notices;
   const state = emptyJournal();
   const lines = await scanLines(store, account);
   for (const [, entry] of lines) foldEntry(state, entry);
@@ -91,6 +93,9 @@ export async function openJournal(
         await setImmediate();
       }
       return found.slice(-most);
+    },
+    notify(next) {
+      noticesOf = next;
     },
   };
 }

@@ -9,12 +9,15 @@ import { untilStopped } from './until-stopped.ts';
 /** From here on it is no sidecar. */
 const MANY_ACCOUNTS = 20;
 
+/** Milliseconds between two looks at the files of the configuration; two that agree are needed. */
+const WATCH_EVERY = 5000;
+
 /** What is still under way when everything is closed ends the process no later than this, milliseconds. */
 const LINGER = 1000;
 
 export function serveCommand(): Command {
   return new Command('serve')
-    .description('run the agent until SIGTERM or SIGINT; SIGHUP checks the configuration file')
+    .description('run the agent until SIGTERM or SIGINT; SIGHUP, or a change of its files, reloads the configuration')
     .requiredOption('--config <file>', 'configuration file')
     .option(
       '--backfill <duration>',
@@ -24,8 +27,12 @@ export function serveCommand(): Command {
     .action(async ({ config: file, backfill }: { config: string; backfill?: number }) => {
       const stopped = untilStopped();
       // It ends a process that does not listen to it, also one that is still about to start.
-      let recheck: (() => void) | undefined;
-      process.on('SIGHUP', () => recheck?.());
+      let reload: (() => unknown) | undefined;
+      let isAsked = false;
+      process.on('SIGHUP', () => {
+        if (reload) reload();
+        else isAsked = true;
+      });
       const loaded = loadConfig(file, process.env);
       // main.ts keeps the young generation small, for sidecars. Pages of many accounts would be taken for old in it.
       if (loaded.config.accounts.length > MANY_ACCOUNTS) setFlagsFromString('--semi-space-growth-factor=2');
@@ -33,9 +40,11 @@ export function serveCommand(): Command {
         env: process.env,
         clock: systemClock,
         random: Math.random,
+        watchEvery: WATCH_EVERY,
         ...(backfill === undefined ? {} : { backfill }),
       });
-      recheck = agent.recheck;
+      reload = agent.reload;
+      if (isAsked) void reload();
       await stopped;
       await agent.close();
       // A receiver of spans that never answers would keep the process until its own timeout.

@@ -16,7 +16,7 @@ import { checkSettings } from './settings.ts';
 import { readWebConfig } from './web-config.ts';
 import { readYaml, type YamlFile } from './yaml-file.ts';
 
-export { ConfigError, formatFault } from './faults.ts';
+export { ConfigError, type Fault, formatFault } from './faults.ts';
 
 export interface LoadedConfig {
   readonly file: string;
@@ -25,6 +25,8 @@ export interface LoadedConfig {
   readonly hash: string;
   /** Things that work and should be otherwise. */
   readonly warnings: readonly Fault[];
+  /** Where a setting stands, or would; absent for a configuration that is no file's. */
+  readonly place?: (path: Path) => Place & { readonly path: string };
 }
 
 type Path = readonly PropertyKey[];
@@ -218,7 +220,8 @@ export function parseConfig(text: string, file: string, env?: Env, now = systemC
     }
   }
   if (faults.length > 0 || !config) throw new ConfigError(sorted(faults), sorted(warnings));
-  return { file, config, hash, warnings: sorted(warnings) };
+  const place = (path: Path) => gathered.place(path);
+  return { file, config, hash, warnings: sorted(warnings), place };
 }
 
 /** What is needed to speak with an agent through its store, and to read what it left there. */

@@ -11,8 +11,6 @@ export interface Access {
   readonly file: string | null;
   /** As the files are now, looked at once a second; undefined while they can't be used: everything is refused then. */
   current(): WebConfig | undefined;
-  /** Reads them again. Throws when they can't be used. */
-  refresh(): void;
 }
 
 const NOTHING: WebConfig = {
@@ -44,20 +42,19 @@ export function createAccess(
   /** Why the files can't be used now. */
   let broken: string | undefined;
 
-  function refresh(): void {
-    if (file === null) return;
-    const next = read(file);
+  function refresh(path: string): void {
+    const next = read(path);
     const change = forbiddenChange(used, next);
-    if (change) throw new Error(`${file}: ${change}: a restart applies that`);
+    if (change) throw new Error(`${path}: ${change}: a restart applies that`);
     used = next;
   }
 
   function look(): void {
-    if (clock.monotonic() - lookedAt < LOOK_EVERY) return;
+    if (file === null || clock.monotonic() - lookedAt < LOOK_EVERY) return;
     lookedAt = clock.monotonic();
     if (broken === undefined && [...used.stamps].every(([path, stamp]) => fileStamp(path) === stamp)) return;
     try {
-      refresh();
+      refresh(file);
       log.info({ file }, 'the web configuration was read again and is in use');
       broken = undefined;
     } catch (error) {
@@ -77,10 +74,6 @@ export function createAccess(
     current() {
       look();
       return broken === undefined ? used : undefined;
-    },
-    refresh() {
-      refresh();
-      broken = undefined;
     },
   };
 }

@@ -16,7 +16,8 @@ import { pageRoutes } from './routes/page.ts';
 import { answerProbe, statusRoutes } from './routes/status.ts';
 import type { Served } from './served.ts';
 
-export type { CommandAnswer, ReloadAnswer, Served, ShownAlert } from './served.ts';
+export type { ReadWebConfig } from './access.ts';
+export type { ReloadAnswer, Served, ShownAlert } from './served.ts';
 
 export interface ServerSettings extends Partial<Bounds>, Address {
   readonly allowedHosts?: readonly string[];
@@ -152,9 +153,8 @@ export async function startHttpServer(
     },
     async apply(next) {
       const before = { ...state, ports };
-      // The same file is in use already, and watched.
+      // The same file is in use already, and looked at again by itself.
       const access = (next.webConfigFile ?? null) === before.access.file ? before.access : open(next);
-      if (access === before.access) access.refresh();
       ports = await openPorts(next, before, openPort(access));
       state = { settings: next, hosts: new Set(next.allowedHosts), access };
       ports.main.setMaxConnections(next.maxConnections ?? BOUNDS.maxConnections);

@@ -70,22 +70,27 @@ export function alertsSource(
   };
 }
 
-/** Counts notifications; every outcome of every notifier starts at 0. */
-export function createNotificationsCounter(
-  notifiers: readonly string[],
-  outcomes: readonly string[],
-): { readonly counter: Counter<'notifier' | 'outcome'>; readonly source: Source } {
+/** Notifications since the process began. */
+export interface NotificationsCounter extends Counter<'notifier' | 'outcome'> {
+  /** What is counted of these notifiers; every outcome of each starts at 0. */
+  sourceOf(notifiers: readonly string[]): Source;
+}
+
+export function createNotificationsCounter(outcomes: readonly string[]): NotificationsCounter {
   let revision = 0;
-  const known = notifiers.flatMap(notifier => outcomes.map(outcome => ({ notifier, outcome })));
-  const kept = createCounter(notifications, known, () => {
+  const kept = createCounter(notifications, [], () => {
     revision += 1;
   });
   return {
-    counter: kept,
-    source: {
-      families: [notifications],
-      revision: () => revision,
-      samples: () => new Map([[notifications.name, kept.samples()]]),
+    inc: kept.inc,
+    sourceOf(notifiers) {
+      for (const notifier of notifiers) for (const outcome of outcomes) kept.inc({ notifier, outcome }, 0);
+      const samples = () => kept.samples().filter(({ labels }) => notifiers.includes(labels.notifier));
+      return {
+        families: [notifications],
+        revision: () => revision,
+        samples: () => new Map([[notifications.name, samples()]]),
+      };
     },
   };
 }

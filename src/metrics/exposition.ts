@@ -23,6 +23,8 @@ export interface Exposition {
    * or not, family by family.
    */
   renderInSlices(options: RenderOptions): Promise<Buffer>;
+  /** The same for other sources, throwing as `createExposition` does; what is rendered of those that are of both is shared. */
+  over(sources: readonly Source[]): Exposition;
 }
 
 interface RenderOptions {
@@ -68,26 +70,35 @@ export function createExposition(
     throw error;
   },
 ): Exposition {
-  const families = checkFamilies(sources);
-  const everything = sources.map(
-    (source): Shown => ({
-      source,
-      fragments: new Map(source.families.map(family => [family.name, createFragment()])),
-      exemplified: new Map(
-        source.families.filter(({ type }) => type === 'histogram').map(({ name }) => [name, createFragment()]),
-      ),
-      asked: false,
-      revision: undefined,
-      version: 0,
-    }),
-  );
+  return expositionOf(sources.map(createShown), onError, { latest: 0 });
+}
+
+function createShown(source: Source): Shown {
+  return {
+    source,
+    fragments: new Map(source.families.map(family => [family.name, createFragment()])),
+    exemplified: new Map(
+      source.families.filter(({ type }) => type === 'histogram').map(({ name }) => [name, createFragment()]),
+    ),
+    asked: false,
+    revision: undefined,
+    version: 0,
+  };
+}
+
+/** `versions`: of all fragments, also those that are shared with other expositions. */
+function expositionOf(
+  everything: readonly Shown[],
+  onError: (source: Source, error: unknown) => void,
+  versions: { latest: number },
+): Exposition {
+  const families = checkFamilies(everything.map(({ source }) => source));
   const byAccount = Map.groupBy(everything, ({ source }) => source.account);
   const headers = {
     text: families.map(family => renderHeader(family, 'text')),
     openmetrics: families.map(family => renderHeader(family, 'openmetrics')),
   };
   const views = new Map<readonly Shown[], Map<Format, View>>();
-  let version = 0;
 
   /** Bodies of all sources, as long as nothing changes. One account's are quickly joined, and a copy each would add up. */
   const cache = new Map<string, Buffer>();
@@ -112,7 +123,8 @@ export function createExposition(
     } catch (error) {
       onError(shown.source, error);
     }
-    version++;
+    versions.latest += 1;
+    const version = versions.latest;
     for (const family of owned) {
       const own = samples.get(family.name) ?? [];
       const fragment = shown.fragments.get(family.name) as Fragment;
@@ -199,6 +211,11 @@ export function createExposition(
         if (done) return value;
         if (turn % STEPS_A_TURN === 0) await setImmediate();
       }
+    },
+    over(sources) {
+      const known = new Map(everything.map(shown => [shown.source, shown]));
+      const next = sources.map(source => known.get(source) ?? createShown(source));
+      return expositionOf(next, onError, versions);
     },
   };
 }

@@ -87,17 +87,23 @@ export function accountInfoFamily(labels: readonly Readonly<Record<string, strin
 
 /** A counter whose series are kept here and written by our own exposition. */
 interface KeptCounter<L extends string> extends Counter<L> {
-  samples(): readonly Sample<L>[];
+  samples(): readonly (Sample<L> & { readonly labels: Readonly<Record<L, string>> })[];
 }
 
+/** `before`: what was counted of the known ones is counted on. */
 export function createCounter<L extends string>(
   family: Family<L>,
   known: readonly Readonly<Record<L, string>>[],
   onChange: () => void,
+  before?: KeptCounter<L>,
 ): KeptCounter<L> {
   const series = new Map<string, { labels: Readonly<Record<L, string>>; value: number }>();
   const keyOf = (labels: Readonly<Record<L, string>>) => family.labels.map(name => labels[name]).join('\0');
   for (const labels of known) series.set(keyOf(labels), { labels, value: 0 });
+  for (const { labels, value } of before?.samples() ?? []) {
+    const own = series.get(keyOf(labels));
+    if (own) own.value = value;
+  }
   return {
     inc(labels, by = 1) {
       const key = keyOf(labels);
@@ -112,11 +118,11 @@ export function createCounter<L extends string>(
 
 /** The counters of one account. Known label values start at 0, so that the first rise is seen as one. */
 export interface AccountMeter {
-  readonly requests: Counter<'endpoint' | 'outcome'>;
-  readonly bytes: Counter<'endpoint'>;
-  readonly budgetWait: Counter;
-  readonly rowsRejected: Counter<'collector'>;
-  readonly listsMissing: Counter<'collector'>;
+  readonly requests: KeptCounter<'endpoint' | 'outcome'>;
+  readonly bytes: KeptCounter<'endpoint'>;
+  readonly budgetWait: KeptCounter<never>;
+  readonly rowsRejected: KeptCounter<'collector'>;
+  readonly listsMissing: KeptCounter<'collector'>;
   /** Rises with every change. */
   revision(): number;
   /** Requests counted, however they ended, and the bytes of their answers. */
@@ -124,11 +130,15 @@ export interface AccountMeter {
   samples(): readonly [Family, readonly Sample[]][];
 }
 
-export function createAccountMeter(known: {
-  readonly endpoints: readonly string[];
-  readonly outcomes: readonly string[];
-  readonly collectors: readonly string[];
-}): AccountMeter {
+/** `before`: the counters of the same account, of which the values go on. */
+export function createAccountMeter(
+  known: {
+    readonly endpoints: readonly string[];
+    readonly outcomes: readonly string[];
+    readonly collectors: readonly string[];
+  },
+  before?: AccountMeter,
+): AccountMeter {
   let revision = 0;
   const changed = () => {
     revision += 1;
@@ -138,12 +148,13 @@ export function createAccountMeter(known: {
     ownFamilies.requests,
     endpoints.flatMap(({ endpoint }) => known.outcomes.map(outcome => ({ endpoint, outcome }))),
     changed,
+    before?.requests,
   );
-  const bytes = createCounter(ownFamilies.responseBytes, endpoints, changed);
-  const budgetWait = createCounter(ownFamilies.budgetWait, [{}], changed);
+  const bytes = createCounter(ownFamilies.responseBytes, endpoints, changed, before?.bytes);
+  const budgetWait = createCounter(ownFamilies.budgetWait, [{}], changed, before?.budgetWait);
   const lists = known.collectors.map(collector => ({ collector }));
-  const rowsRejected = createCounter(ownFamilies.rowsRejected, lists, changed);
-  const listsMissing = createCounter(ownFamilies.listsMissing, lists, changed);
+  const rowsRejected = createCounter(ownFamilies.rowsRejected, lists, changed, before?.rowsRejected);
+  const listsMissing = createCounter(ownFamilies.listsMissing, lists, changed, before?.listsMissing);
   return {
     requests,
     bytes,

@@ -12,8 +12,10 @@ import { type FamilyType, formatLe, type Sample, type Source } from './family.ts
 export interface ProcessMetrics {
   readonly requestSeconds: Histogram<'endpoint'>;
   readonly spans: Counter<'about' | 'outcome'>;
-  /** Whether the configuration file was valid when it was last read. */
+  /** Whether the last attempt to load the configuration succeeded. */
   configRead(isValid: boolean): void;
+  /** Another configuration is in use. `at`: milliseconds since the Unix epoch. */
+  configLoaded(hash: string, at: number): void;
   /** Reads the current values; the source shows what the last call read. */
   refresh(): Promise<void>;
   readonly source: Source;
@@ -74,16 +76,21 @@ export function createProcessMetrics(info: ProcessInfo): ProcessMetrics {
     { version: info.version, node_version: process.version },
     1,
   );
-  gauge('delivery_watch_config_info', 'Digest of the configuration in use; always 1.', { hash: info.configHash }, 1);
+  const configInfo = gauge(
+    'delivery_watch_config_info',
+    'Digest of the configuration in use; always 1.',
+    { hash: info.configHash },
+    1,
+  );
   const lastReload = gauge(
     'delivery_watch_config_last_reload_successful',
-    '1 if the configuration file was valid when it was last read, at the start or at a SIGHUP, else 0.',
+    '1 if the last attempt to load the configuration, at the start or by a reload, succeeded, else 0: then the agent goes on with the configuration before.',
     {},
     1,
   );
-  gauge(
+  const lastSuccess = gauge(
     'delivery_watch_config_last_reload_success_timestamp_seconds',
-    'When the configuration in use was loaded.',
+    'When the configuration was last loaded with success, changed or not.',
     {},
     info.configLoadedAt / 1000,
   );
@@ -118,6 +125,12 @@ export function createProcessMetrics(info: ProcessInfo): ProcessMetrics {
     requestSeconds: { observe: (labels, seconds) => requestSeconds.observe(labels, seconds) },
     spans: { inc: (labels, by = 1) => spans.inc(labels, by) },
     configRead: isValid => lastReload.set(isValid ? 1 : 0),
+    configLoaded(hash, at) {
+      configInfo.reset();
+      configInfo.set({ hash }, 1);
+      lastSuccess.set(at / 1000);
+      lastReload.set(1);
+    },
     refresh,
     source: {
       families: exposed.map(({ name, help, type, labelNames }) => ({

@@ -25,6 +25,8 @@ export interface CollectorState<Facts = unknown> {
   /** A round asked nothing: that is neither a success nor a failure, and no news of what is shown. */
   idled(round: string, why: Idle): void;
   visible(): Visible<Facts>;
+  /** Whether nothing was found yet, and it is not too late for that. */
+  isAwaited(): boolean;
   status(): CollectorStatus;
   /** For how long agents, this one and those before it, have been trying to refresh what is stale. Milliseconds. */
   staleFor(round: string): number;
@@ -150,6 +152,7 @@ export function createCollectorState<Facts = unknown>(
       if (now !== shown.now || committed !== shown.committed) shown = { now, committed };
       return shown;
     },
+    isAwaited: () => facts === undefined && !tooOld(),
     status: () => ({
       collector,
       withdrawn: facts !== undefined && tooOld(),
@@ -179,10 +182,30 @@ export function createCollectorState<Facts = unknown>(
 
 /** What an account's collectors say together. */
 export function accountStatus(account: string, states: readonly CollectorState[]): AccountStatus {
-  const statuses = states.map(state => state.status());
-  return {
+  return statusOf(
     account,
-    up: statuses.every(({ rounds }) => rounds.every(({ success, idle }) => success ?? idle !== undefined)),
-    collectors: statuses,
-  };
+    states.map(state => state.status()),
+  );
+}
+
+function statusOf(account: string, collectors: readonly CollectorStatus[]): AccountStatus {
+  const isUp = ({ rounds }: CollectorStatus) => rounds.every(({ success, idle }) => success ?? idle !== undefined);
+  return { account, up: collectors.every(isUp), collectors };
+}
+
+/** A status in which rounds that were not tried yet are as they were before; how old their data is stays. */
+export function continued(status: AccountStatus, before: AccountStatus | undefined): AccountStatus {
+  if (!before) return status;
+  const last = new Map(
+    before.collectors.flatMap(({ collector, rounds }) => rounds.map(each => [`${collector}/${each.round}`, each])),
+  );
+  const collectors = status.collectors.map(each => ({
+    ...each,
+    rounds: each.rounds.map(round => {
+      const isTried = round.success !== undefined || round.idle !== undefined;
+      const earlier = isTried ? undefined : last.get(`${each.collector}/${round.round}`);
+      return earlier ? { ...earlier, every: round.every, stale: round.stale } : round;
+    }),
+  }));
+  return statusOf(status.account, collectors);
 }

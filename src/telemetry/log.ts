@@ -1,5 +1,5 @@
 import { trace } from '@opentelemetry/api';
-import { type DestinationStream, destination, pino } from 'pino';
+import { type DestinationStream, destination, type Logger, pino } from 'pino';
 import type { Log } from '../kit/log.ts';
 import { printable } from '../kit/text.ts';
 import type { LogOptions } from './options.ts';
@@ -28,16 +28,21 @@ function activeSpan(): object {
   return span ? { trace_id: span.traceId, span_id: span.spanId, trace_flags: `0${span.traceFlags}` } : {};
 }
 
+/** A log whose options can change, for the logs made from it too. */
+export interface ProcessLog extends Log {
+  use(options: LogOptions): void;
+}
+
 /** The process's log. It goes to standard error, so that standard output stays a command's answer. */
 export function createLog(
-  { level, format }: LogOptions,
+  options: LogOptions,
   out: DestinationStream = destination({ dest: 2, sync: false, maxLength: MOST_WAITING }),
-): Log {
-  const write = format === 'text' ? toText : toJson;
-  const stream = { write: (line: string) => out.write(write(line)) };
-  return pino(
+): ProcessLog {
+  let { format } = options;
+  const stream = { write: (line: string) => out.write((format === 'text' ? toText : toJson)(line)) };
+  const log = pino(
     {
-      level,
+      level: options.level,
       base: null,
       mixin: activeSpan,
       timestamp: pino.stdTimeFunctions.isoTime,
@@ -45,4 +50,26 @@ export function createLog(
     },
     stream,
   );
+  return {
+    ...leveled(log, () => log.level),
+    use(next) {
+      format = next.format;
+      log.level = next.level;
+    },
+  };
+}
+
+/** pino copies the level into a child when that is made; here it follows. */
+function leveled(log: Logger, level: () => string): Log {
+  const at = (): Logger => {
+    if (log.level !== level()) log.level = level();
+    return log;
+  };
+  return {
+    debug: (fields, message) => at().debug(fields, message),
+    info: (fields, message) => at().info(fields, message),
+    warn: (fields, message) => at().warn(fields, message),
+    error: (fields, message) => at().error(fields, message),
+    child: fields => leveled(log.child(fields), level),
+  };
 }

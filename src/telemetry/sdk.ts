@@ -1,4 +1,4 @@
-import { context, diag, propagation, trace } from '@opentelemetry/api';
+import { diag } from '@opentelemetry/api';
 import {
   defaultResource,
   envDetector,
@@ -19,6 +19,7 @@ import type { Counter } from '../kit/counter.ts';
 import type { Log } from '../kit/log.ts';
 import { createOtlpExporter, watchExporter } from './exporting.ts';
 import type { TracingOptions } from './options.ts';
+import { disableTracing } from './tracing.ts';
 
 /** Loading this file costs some 0.3 s and 60 MB: it is imported only where tracing is on. */
 
@@ -28,6 +29,13 @@ export interface TracingDeps {
   readonly version: string;
   readonly spans: Counter<'about' | 'outcome'>;
   readonly log: Log;
+}
+
+export interface Sdk {
+  /** Puts it in the place of one that was started before; tracers made from now on use it. */
+  start(): void;
+  /** Sends what waits, as far as the receiver takes it. */
+  shutdown(): Promise<void>;
 }
 
 /** A number that OpenTelemetry's environment gives; undefined where it gives none. */
@@ -69,11 +77,10 @@ function createProcessor(exporter: SpanExporter, { env, spans }: TracingDeps): S
 }
 
 /**
- * Starts OpenTelemetry's SDK for this process, in place of one that was started before; tracers made from now on use it.
- * OTEL_* environment variables go before `options`. Throws an Error where they ask for a protocol that is not there.
- * Gives how to end it: what waits is sent, as far as the receiver takes it.
+ * OpenTelemetry's SDK for this process. OTEL_* environment variables go before `options`. Rejects with an Error where they ask
+ * for a protocol that is not there.
  */
-export async function startSdk(deps: TracingDeps): Promise<() => Promise<void>> {
+export async function prepareSdk(deps: TracingDeps): Promise<Sdk> {
   const { options, env, version } = deps;
   const asksForOthers = !['', 'otlp'].includes(env.OTEL_TRACES_EXPORTER ?? '');
   const exporter = asksForOthers ? undefined : watchExporter(await createOtlpExporter(options, env), 'agent', deps);
@@ -93,12 +100,14 @@ export async function startSdk(deps: TracingDeps): Promise<() => Promise<void>> 
     logRecordProcessors: [],
     instrumentations: [],
   });
-  // The API keeps the first SDK registered.
-  trace.disable();
-  context.disable();
-  propagation.disable();
-  sdk.start();
-  // Its messages quote addresses and answers; what matters is counted and logged by the exporter's watch.
-  diag.disable();
-  return () => sdk.shutdown().catch(() => undefined);
+  return {
+    start() {
+      // The API keeps the first SDK registered.
+      disableTracing();
+      sdk.start();
+      // Its messages quote addresses and answers; what matters is counted and logged by the exporter's watch.
+      diag.disable();
+    },
+    shutdown: () => sdk.shutdown().catch(() => undefined),
+  };
 }

@@ -1,13 +1,30 @@
 import { context, propagation, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api';
 import type { Tracer } from '../kit/tracer.ts';
 
+/** A tracer that can go over to another SDK. */
+export interface ProcessTracer extends Tracer {
+  /** From now on spans go to the SDK that is started now. */
+  use(propagate: boolean): void;
+}
+
+/** Takes away the SDK that was started: spans made from now on go nowhere. */
+export function disableTracing(): void {
+  trace.disable();
+  context.disable();
+  propagation.disable();
+}
+
 /**
  * Spans through the OpenTelemetry API: they go to the SDK that is started when this is called, and cost next to nothing
  * where there is none. `propagate`: whether requests carry them in `traceparent`.
  */
-export function createTracer(version: string, propagate: boolean): Tracer {
-  const tracer = trace.getTracer('delivery-watch', version);
+export function createTracer(version: string, propagate: boolean): ProcessTracer {
+  const current = () => trace.getTracer('delivery-watch', version);
+  let [tracer, isPropagated] = [current(), propagate];
   return {
+    use(next) {
+      [tracer, isPropagated] = [current(), next];
+    },
     span: (name, attributes, work, kind = 'internal') =>
       tracer.startActiveSpan(
         name,
@@ -30,7 +47,7 @@ export function createTracer(version: string, propagate: boolean): Tracer {
       ),
     headers() {
       const carrier: Record<string, string> = {};
-      if (propagate) propagation.inject(context.active(), carrier);
+      if (isPropagated) propagation.inject(context.active(), carrier);
       return carrier;
     },
   };

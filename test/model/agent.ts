@@ -130,7 +130,7 @@ export async function startProcess(config: Config, machine: Machine, hooks: Proc
   const account = await openAccount(settings, {
     config,
     env: {},
-    dispatchers: { for: () => dispatcher, destroy: async () => undefined },
+    dispatchers: { for: () => dispatcher },
     largeBodies: createLargeBodies(),
     accountInfo: accountInfoFamily([settings.labels]),
     requestSeconds: { observe: () => undefined },

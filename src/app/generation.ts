@@ -1,0 +1,134 @@
+import type { LoadedConfig } from '../config/load.ts';
+import type { Served } from '../http/server.ts';
+import { CONTENT_TYPES, createExposition, type Exposition } from '../metrics/exposition.ts';
+import type { Source } from '../metrics/family.ts';
+import type { LoopSpec } from '../scheduler/loop-set.ts';
+import { type Alerting, openAlerting } from './alerting.ts';
+import { type AutoCancel, createAutoCancel } from './auto-cancel.ts';
+import { changesBetween } from './changes.ts';
+import { type Base, openParts, type Parts, settle } from './parts.ts';
+
+/** Everything that one configuration asks for, but for the port. Its accounts have loops of their own. */
+export interface Generation extends Parts {
+  readonly loaded: LoadedConfig;
+  /** What differs from the one before, by the words of the configuration. */
+  readonly changes: readonly string[];
+  readonly alerting: Alerting;
+  readonly autoCancel: AutoCancel | undefined;
+  readonly exposition: Exposition;
+  readonly served: Omit<Served, 'reload' | 'version' | 'clock'>;
+  readonly loops: readonly LoopSpec[];
+  /** Puts the budget use of its accounts, and how fresh their data is, into the store. Never throws. */
+  save(): Promise<void>;
+}
+
+/** Milliseconds between two checks of auto-cancel for due work; an idle check is free. */
+const ACT_EVERY = 1000;
+
+/** Milliseconds between two checks of the alert senders for due work; an idle check is free. */
+const SEND_EVERY = 1000;
+
+/** Interval at which traces of ended messages are sent, milliseconds. */
+const LIFECYCLES_EVERY = 2000;
+
+/** Milliseconds after the start in which the first heartbeat is tried. */
+const FIRST_HEARTBEAT = 10_000;
+
+type Made = Pick<Generation, 'loaded' | 'traces' | 'alerting' | 'autoCancel'>;
+
+function loopsOf({ loaded, traces, alerting, autoCancel }: Made, { random }: Pick<Base, 'random'>): LoopSpec[] {
+  const { alerts, heartbeat } = loaded.config;
+  const specs = (bodies: readonly LoopSpec['body'][], every: number, firstDelay = () => every): LoopSpec[] =>
+    bodies.map(body => ({ body, every, firstDelay: firstDelay() }));
+  const every = heartbeat?.every ?? 0;
+  return [
+    ...specs(traces.exportMessages ? [traces.exportMessages] : [], LIFECYCLES_EVERY),
+    ...specs(autoCancel?.loops ?? [], ACT_EVERY),
+    // At different times: a thousand accounts at once would hold up everything else.
+    ...specs(
+      alerting.evaluations(autoCancel?.sources ?? []),
+      alerts.evaluateEvery,
+      () => alerts.evaluateEvery * random(),
+    ),
+    ...specs(alerting.senders, SEND_EVERY),
+    // Soon after the start, and not with every other agent that was started with this one.
+    ...specs(alerting.heartbeat ? [alerting.heartbeat] : [], every, () => Math.min(every, FIRST_HEARTBEAT) * random()),
+  ];
+}
+
+function expositionOf(
+  sources: readonly Source[],
+  { log }: Pick<Base, 'log'>,
+  before: Exposition | undefined,
+): Exposition {
+  if (before) return before.over(sources);
+  // One bug must not cost every account's scrape.
+  return createExposition(sources, ({ account }, error) =>
+    log.error({ account, stack: error instanceof Error ? error.stack : String(error) }, 'bug'),
+  );
+}
+
+/** What requests are answered from. */
+function servedOf(
+  { loaded, accounts, alerting, autoCancel, exposition }: Omit<Generation, 'served' | 'loops' | 'save'>,
+  { process }: Pick<Base, 'process'>,
+): Generation['served'] {
+  return {
+    externalUrl: loaded.config.server.externalUrl,
+    accounts: accounts.all.map(({ name }) => name),
+    async exposition(scope, format, gzip) {
+      if (typeof scope === 'string') await process.refresh();
+      return { contentType: CONTENT_TYPES[format], body: await exposition.renderInSlices({ scope, format, gzip }) };
+    },
+    status: () => accounts.all.map(account => account.shownStatus()),
+    explain: (id, account) => autoCancel?.explain(id, account) ?? [],
+    command: (command, signal) =>
+      autoCancel?.command(command, signal) ?? Promise.resolve({ ok: false, why: 'auto-cancel is off' }),
+    journal: since => autoCancel?.journal(since) ?? Promise.resolve([]),
+    alerts: alerting.alerts,
+  };
+}
+
+/**
+ * Builds it; nothing of it runs. `before`: what runs. What has not changed since is the same object in both, and only accounts
+ * that changed are stopped. Rejects when something can't be had; then all goes on as before. `names`: of the accounts that run.
+ */
+export async function buildGeneration(
+  loaded: LoadedConfig,
+  base: Base,
+  names: () => readonly string[],
+  before?: Generation,
+): Promise<Generation> {
+  const { config } = loaded;
+  const parts = await openParts(loaded, base, names, before);
+  const { accounts } = parts;
+  try {
+    const common = { ...base, config, accounts: accounts.all };
+    const alerting = await openAlerting(common, before?.alerting);
+    const { outbox, states: alertStates } = alerting;
+    // Between the two: auto-cancel reads the alerts' states, and alerts its numbers.
+    const autoCancel = await createAutoCancel({ ...common, outbox, alertStates }, before?.autoCancel);
+    const sources = [
+      ...accounts.all.flatMap(account => account.sourcesWith(accounts.infoFamily)),
+      ...(autoCancel?.sources ?? []),
+      ...alerting.sources,
+      base.process.source,
+    ];
+    const exposition = expositionOf(sources, base, before?.exposition);
+    const changes = before ? [...accounts.changes, ...changesBetween(before.loaded.config, config)] : [];
+    const made = { ...parts, loaded, changes, alerting, autoCancel, exposition };
+    return {
+      ...made,
+      served: servedOf(made, base),
+      loops: loopsOf(made, base),
+      save: () =>
+        settle(
+          accounts.all.map(account => account.save()),
+          base.log,
+        ),
+    };
+  } catch (error) {
+    await parts.undo();
+    throw error;
+  }
+}

@@ -1,0 +1,23 @@
+import { createHash } from 'node:crypto';
+import { Secret } from '../kit/secret.ts';
+
+/** What JSON leaves out of a value, and what it would say of a secret. */
+function plain(value: unknown): unknown {
+  if (value instanceof Secret) return ['secret', value.reveal()];
+  if (value instanceof RegExp) return ['pattern', String(value)];
+  if (value instanceof Date) return ['date', value.getTime()];
+  if (value instanceof Map || value instanceof Set) return ['items', ...[...value].map(plain)];
+  if (typeof value === 'number' && !Number.isFinite(value)) return ['number', String(value)];
+  if (typeof value === 'function') throw new Error('a function has no identity');
+  if (Array.isArray(value)) return value.map(plain);
+  if (typeof value !== 'object' || value === null) return value;
+  const entries = Object.entries(value).filter(([, inner]) => inner !== undefined);
+  return Object.fromEntries(entries.sort(([a], [b]) => (a < b ? -1 : 1)).map(([key, inner]) => [key, plain(inner)]));
+}
+
+/** Equal for settings that are equal, secrets included, and for no others: the SHA-256 of them. Secrets can't be read from it. */
+export function identityOf(settings: unknown): string {
+  return createHash('sha256')
+    .update(JSON.stringify(plain(settings)) ?? '')
+    .digest('hex');
+}

@@ -1,0 +1,125 @@
+import { ConfigError, type Fault, type LoadedConfig, loadConfig } from '../config/load.ts';
+import type { ReloadAnswer } from '../http/server.ts';
+import type { Env } from '../kit/secret.ts';
+import { identityOf } from './identity.ts';
+import type { Runtime } from './runtime.ts';
+import { type FilesState, readState } from './watch.ts';
+
+/** Brings the configuration into use that its files hold now. */
+export interface Reloading {
+  /** One at a time; who asks while one is under way gets the next, which all of them share. Never rejects. */
+  reload(): Promise<ReloadAnswer>;
+  /** What the files were like at the last attempt; undefined where that failed for another reason than what is in them. */
+  tried(): FilesState | undefined;
+  /** Waits for the one that is under way, which may be refused now; so is every further one. */
+  close(): Promise<void>;
+}
+
+export interface ReloadDeps {
+  readonly runtime: Runtime;
+  readonly env: Env;
+  /** How the files were when the configuration in use was loaded. */
+  readonly tried: FilesState | undefined;
+  /** Lets the port go over to the configuration. Rejects, with nothing changed, when that can't be. */
+  openPort(next: LoadedConfig): Promise<void>;
+}
+
+/** What can't change while the process runs, as faults. */
+function refusals(before: LoadedConfig, next: LoadedConfig): Fault[] {
+  const { file } = next;
+  return (['kind', 'path'] as const).flatMap((key): Fault[] => {
+    if (before.config.store[key] === next.config.store[key]) return [];
+    const place = next.place?.(['store', key]) ?? { file, line: 1, column: 1, path: `store.${key}` };
+    return [{ ...place, message: `can't change while the agent runs; a restart applies it` }];
+  });
+}
+
+/** A failure that is not a fault of the configuration's text. */
+function faultOf(error: unknown, file: string) {
+  return { file, message: error instanceof Error ? error.message : String(error) };
+}
+
+export function createReloading({ runtime, env, openPort, ...deps }: ReloadDeps): Reloading {
+  const { log } = runtime;
+  let tried = deps.tried;
+  let isClosed = false;
+  let running: Promise<ReloadAnswer> | undefined;
+  let following: Promise<ReloadAnswer> | undefined;
+
+  function assertOpen(): void {
+    if (isClosed) throw new Error('the agent is stopping');
+  }
+
+  async function apply(next: LoadedConfig): Promise<ReloadAnswer> {
+    const before = runtime.loaded;
+    assertOpen();
+    const changed = await runtime.reload(next, async () => {
+      assertOpen();
+      await openPort(next);
+    });
+    const isOther = identityOf(before.config.server) !== identityOf(next.config.server) || changed.length > 0;
+    const message = isOther ? 'the configuration is reloaded' : 'the configuration is reloaded; nothing has changed';
+    log.info({ file: next.file, hash: next.hash, changed }, message);
+    return { changed };
+  }
+
+  function refuse(faults: readonly (ReturnType<typeof faultOf> | Fault)[]): ReloadAnswer {
+    for (const { message, ...place } of faults) log.error(place, message);
+    const { file, hash } = runtime.loaded;
+    log.error({ file, hash }, 'the configuration is not reloaded; the agent goes on with the one in use');
+    runtime.configRead(false);
+    return {
+      faults: faults.map(fault =>
+        'line' in fault
+          ? {
+              file: fault.file,
+              line: fault.line,
+              column: fault.column,
+              message: [fault.path, fault.message].filter(Boolean).join(': '),
+            }
+          : fault,
+      ),
+    };
+  }
+
+  async function attempt(): Promise<ReloadAnswer> {
+    const { file } = runtime.loaded;
+    const state = await readState(runtime.loaded);
+    try {
+      tried = state;
+      const next = loadConfig(file, env);
+      for (const { message, ...place } of next.warnings) log.warn(place, message);
+      tried = { ...(await readState(next)), hash: next.hash };
+      const refused = refusals(runtime.loaded, next);
+      return refused.length > 0 ? refuse(refused) : await apply(next);
+    } catch (error) {
+      if (error instanceof ConfigError) return refuse(error.faults);
+      tried = undefined;
+      return refuse([faultOf(error, file)]);
+    }
+  }
+
+  function begin(): Promise<ReloadAnswer> {
+    const answer = attempt().finally(() => {
+      running = undefined;
+    });
+    running = answer;
+    return answer;
+  }
+
+  return {
+    reload() {
+      if (!running) return begin();
+      following ??= running.then(() => {
+        following = undefined;
+        return begin();
+      });
+      return following;
+    },
+    tried: () => tried,
+    async close() {
+      isClosed = true;
+      await (following ?? running);
+    },
+  };
+}
