@@ -8,6 +8,7 @@ const BENCHES: Readonly<Record<string, () => Promise<{ run(): Promise<string> }>
   ingest: () => import('./ingest.ts'),
   walk: () => import('./walk.ts'),
   accounts: () => import('./accounts.ts'),
+  size: () => import('./size.ts'),
   loop: () => import('./loop.ts'),
   tracing: () => import('./tracing.ts'),
   watch: () => import('./watch.ts'),

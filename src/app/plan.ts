@@ -3,6 +3,7 @@ import { withClosing } from '../kit/closing.ts';
 import { MEAN_INTERVAL } from '../scheduler/loop.ts';
 import { mostForReading } from '../upstream/options.ts';
 import type { Account } from './account.ts';
+import type { AccountSettings } from './account-client.ts';
 import { createParts, type PartsDeps } from './parts.ts';
 
 /** What one round costs each time, when nothing is new. */
@@ -29,8 +30,13 @@ export interface AccountPlan {
   readonly planPerDay: number | undefined;
   /** Series on /metrics. */
   readonly series: number;
-  /** Why it can't be said; the rounds are then those that could be measured. */
-  readonly failure: string | undefined;
+  /**
+   * Bytes a day of reading new events once the log has shown that it lists them in order: each event is then read when it
+   * is new, and once more when it is older than the overlap. A first read, as it is measured, repeats the whole overlap.
+   */
+  readonly orderlyTailBytesPerDay: number | undefined;
+  /** Why it can't be said, each reason once; the rounds are then those that could be measured. */
+  readonly failures: readonly string[];
 }
 
 const DAY = 86_400_000;
@@ -63,43 +69,85 @@ async function measure(
   };
 }
 
-function failureOf(account: Account): string | undefined {
+/** Rounds whose last attempt failed, with why. */
+function failuresOf(account: Account) {
   return account
     .status()
     .collectors.flatMap(({ collector, rounds }) =>
-      rounds.map(({ failure }) => failure && `${collector}: ${failure.message}`),
-    )
-    .find(failure => failure !== undefined);
+      rounds.flatMap(({ round, failure }) => (failure ? [{ collector, round, ...failure }] : [])),
+    );
+}
+
+const seriesOf = ({ sources }: Account) =>
+  sources.reduce(
+    (sum, source) => sum + [...source.samples().values()].reduce((sum, samples) => sum + samples.length, 0),
+    0,
+  );
+
+/** Runs every round once. Gives why nothing more is worth a request, as soon as that is known. */
+async function learn(account: Account, signal: AbortSignal): Promise<string | undefined> {
+  // In order, so that each request is some round's.
+  for (const { run } of account.rounds) {
+    await run(signal);
+    const refused = failuresOf(account).find(({ reason }) => reason === 'unauthorized');
+    if (refused) return refused.message;
+  }
+  return undefined;
+}
+
+/** What a read that repeats the whole overlap says of reading everything twice; undefined where that is no less. */
+function orderlyTail(rounds: readonly RoundCost[], overlap: number): number | undefined {
+  const tail = rounds.find(({ collector, round }) => collector === 'events' && round === 'tail');
+  if (!tail) return undefined;
+  const twice = (tail.bytes / overlap) * DAY * 2;
+  return twice < tail.bytesPerDay ? twice : undefined;
+}
+
+async function planAccount(
+  account: Account,
+  { budget, collect }: AccountSettings,
+  deps: PlanDeps,
+  signal: AbortSignal,
+): Promise<AccountPlan> {
+  const refused = await learn(account, signal);
+  const rounds: RoundCost[] = [];
+  if (refused !== undefined) deps.onRefused(account.name, refused);
+  else for (const round of account.rounds) rounds.push(await measure(account, round, deps, signal));
+  signal.throwIfAborted();
+  const failed = refused === undefined ? failuresOf(account) : [];
+  const isFailed = ({ collector, round }: RoundCost) =>
+    failed.some(each => each.collector === collector && each.round === round);
+  return {
+    account: account.name,
+    rounds: rounds.filter(round => !isFailed(round)),
+    allowedPerDay: Math.min(mostForReading(budget), (budget.requestsPerSecond * DAY) / 1000),
+    planPerDay: account.limits().requests_per_day,
+    series: seriesOf(account),
+    orderlyTailBytesPerDay: orderlyTail(rounds, collect.events.overlap),
+    failures:
+      refused === undefined
+        ? [...new Set(failed.map(({ collector, round, message }) => `${collector} ${round}: ${message}`))]
+        : [refused],
+  };
+}
+
+export interface PlanDeps extends PartsDeps {
+  /** Called at once for an account without a token that the service accepts: it is not measured. */
+  onRefused(account: string, message: string): void;
 }
 
 /**
  * What a configuration will cost, measured: every round is run twice, the first time to learn, the second to see what it
  * costs when nothing is new. Nothing is kept.
  */
-export function planCosts(loaded: LoadedConfig, deps: PartsDeps, signal: AbortSignal): Promise<AccountPlan[]> {
+export function planCosts(loaded: LoadedConfig, deps: PlanDeps, signal: AbortSignal): Promise<AccountPlan[]> {
   return withClosing(async closing => {
     const config = { ...loaded.config, store: { ...loaded.config.store, kind: 'memory' as const } };
     const { accounts } = await createParts({ ...loaded, config }, deps, closing);
     return Promise.all(
-      accounts.map(async (account, index): Promise<AccountPlan> => {
-        const { budget } = config.accounts[index] as (typeof config.accounts)[number];
-        // In order, so that each request is some round's.
-        for (const { run } of account.rounds) await run(signal);
-        const rounds: RoundCost[] = [];
-        for (const round of account.rounds) rounds.push(await measure(account, round, deps, signal));
-        signal.throwIfAborted();
-        return {
-          account: account.status().account,
-          rounds,
-          allowedPerDay: Math.min(mostForReading(budget), (budget.requestsPerSecond * DAY) / 1000),
-          planPerDay: account.limits().requests_per_day,
-          series: account.sources.reduce(
-            (sum, source) => sum + [...source.samples().values()].reduce((sum, samples) => sum + samples.length, 0),
-            0,
-          ),
-          failure: failureOf(account),
-        };
-      }),
+      accounts.map((account, index) =>
+        planAccount(account, config.accounts[index] as (typeof config.accounts)[number], deps, signal),
+      ),
     );
   });
 }

@@ -4,6 +4,7 @@ import { expect, it } from 'vitest';
 import { startAgent } from '../../src/app/agent.ts';
 import { parseConfig } from '../../src/config/load.ts';
 import { systemClock } from '../../src/kit/clock.ts';
+import { MEAN_INTERVAL } from '../../src/scheduler/loop.ts';
 import { createChance } from '../support/chance.ts';
 import { runCli } from '../support/cli.ts';
 import { afterThisTest } from '../support/client.ts';
@@ -51,6 +52,10 @@ it('plan predicts within a tenth what the service then counts', async () => {
   const predicted = (Number(perDay.replaceAll(',', '')) * COUNTED) / 86_400_000;
   expect(predicted).toBeGreaterThan(300);
   expect(stdout).toMatch(/^dlq full\s+2s\s+7 /m);
+  // Every read repeats a minute, 100 times a minute; in order, each event is read twice.
+  const [, atFirst = 0] = /^events tail .* ([\d.]+)$/m.exec(stdout) ?? [];
+  const [, later = 0] = /that ends within two hours: then ([\d.]+) MB a day$/m.exec(stdout) ?? [];
+  expect(Number(later) / Number(atFirst)).toBeCloseTo(2 / (100 / MEAN_INTERVAL), 3);
 
   // The same agent on a clock that stands still while a request is under way: a busy machine changes nothing.
   let underWay = 0;
@@ -83,13 +88,34 @@ it('plan predicts within a tenth what the service then counts', async () => {
   expect(counted / predicted).toBeLessThan(1.1);
 });
 
-it('plan says what could not be measured, and exits with 1', async () => {
-  const account = { name: 'a', baseUrl: 'http://127.0.0.1:1', token: { env: 'DELIVERY_TOKEN' } };
+it('plan says what could not be measured, at once where the token is refused, and exits with 1', async () => {
+  const emulator = await emulateEmpty();
+  const asked: string[] = [];
+  const front = await startFront(emulator.url, { before: ({ path }) => asked.push(path) });
+  afterThisTest(() => front.close());
+  const account = (name: string, baseUrl: string, limits = {}) => ({
+    name,
+    baseUrl,
+    token: { env: name === 'refused' ? 'BAD' : 'DELIVERY_TOKEN' },
+    limits,
+  });
+  const accounts = [
+    account('gone', 'http://127.0.0.1:1'),
+    account('refused', front.url),
+    account('over', emulator.url, { requestsPerDay: 6000 }),
+    account('under', emulator.url, { requestsPerDay: 1_000_000 }),
+  ];
   const collect = { dlq: { enabled: false }, events: { enabled: false } };
-  const { code, stdout, stderr } = await runCli(['plan', '--config', configFile({ accounts: [account], collect })], {
-    DELIVERY_TOKEN: 'x',
+  const { code, stdout, stderr } = await runCli(['plan', '--config', configFile({ accounts, collect })], {
+    DELIVERY_TOKEN: emulator.token,
+    BAD: 'canary-7f3a',
   });
   expect(code).toBe(1);
-  expect(stdout).toContain('not complete: flow_control: GET /v2/flowControl: ECONNREFUSED');
-  expect(stderr).toBe('not complete: a\n');
+  expect(stdout).toContain('gone: not measured: flow_control list: GET /v2/flowControl: ECONNREFUSED\n');
+  expect(stdout).toContain('refused: not measured: GET /v2/flowControl: status 401\n');
+  expect(asked).toEqual(['/v2/flowControl']);
+  const most = 'that the account’s plan allows for everything';
+  expect(stdout).toMatch(new RegExp(`^over: [\\d,]+ calls a day are \\d+ % of the 6,000 ${most}: reading alone`, 'm'));
+  expect(stdout).toMatch(new RegExp(`^under: [\\d,]+ calls a day are 1 % of the 1,000,000 ${most}$`, 'm'));
+  expect(stderr).toBe('refused: GET /v2/flowControl: status 401\nnot complete: gone, refused\n');
 });

@@ -1,0 +1,145 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import { lookup } from 'node:dns/promises';
+import { TLSSocket } from 'node:tls';
+import { type Dispatcher, request } from 'undici';
+import { type Finding, fail, ok, warn, wordOf } from './checklist.ts';
+
+const DAY = 86_400_000;
+/** Less than this before its end, a certificate should have been renewed. */
+const RENEW_BEFORE = 14 * DAY;
+/** Clocks that differ by more make windows and ages wrong; by much more, TLS fails. Milliseconds. */
+const CLOCK_WARNS = 5000;
+const CLOCK_FAILS = 60_000;
+
+/** What undici tells of a connection once it is there, TLS included. */
+interface Connected {
+  readonly connectParams: { readonly host: string };
+  readonly socket: unknown;
+}
+
+/** What is known of a connection's TLS; undefined of a plain one. */
+interface Tls {
+  readonly protocol: string;
+  /** Milliseconds since the Unix epoch. */
+  readonly certificateUntil: number;
+}
+
+function tlsOf(socket: unknown): Tls | undefined {
+  if (!(socket instanceof TLSSocket)) return undefined;
+  return {
+    protocol: socket.getProtocol() ?? 'TLS',
+    certificateUntil: Date.parse(socket.getPeerCertificate().valid_to),
+  };
+}
+
+/** Connects as far as TLS, and sends nothing. Rejects with the error of the connection. */
+function connect(dispatcher: Dispatcher, url: URL): Promise<Tls | undefined> {
+  return new Promise((resolve, reject) => {
+    let tls: Tls | undefined;
+    const onConnected = (message: unknown) => {
+      const { connectParams, socket } = message as Connected;
+      if (connectParams.host === url.host) tls = tlsOf(socket);
+    };
+    const channel = 'undici:client:connected';
+    subscribe(channel, onConnected);
+    let isReached = false;
+    const end = (error?: Error) => {
+      unsubscribe(channel, onConnected);
+      if (isReached) resolve(tls);
+      else reject(error ?? new Error('the connection ended'));
+    };
+    dispatcher.dispatch(
+      { origin: url.origin, path: '/', method: 'GET' },
+      {
+        // The connection is there, and the request is about to be written.
+        onRequestStart(controller) {
+          isReached = true;
+          controller.abort(new Error('enough'));
+        },
+        onResponseStart() {},
+        onResponseData() {},
+        onResponseEnd: () => end(),
+        onResponseError: (_controller, error) => end(error),
+      },
+    );
+  });
+}
+
+const WRONG_CA =
+  /^(DEPTH_ZERO_SELF_SIGNED_CERT|SELF_SIGNED_CERT_IN_CHAIN|UNABLE_TO_(GET|VERIFY)\w*|CERT_SIGNATURE_FAILURE)$/;
+const REMEDIES: readonly (readonly [code: RegExp, todo: string])[] = [
+  [/^(ENOTFOUND|EAI_AGAIN)$/, 'check the host name and the resolver of this machine'],
+  [/^ECONNREFUSED$/, 'nothing listens there: check the address, its port and the firewall'],
+  [/^(ETIMEDOUT|UND_ERR_CONNECT_TIMEOUT|EHOSTUNREACH|ENETUNREACH)$/, 'check route, firewall and proxy'],
+  [/^CERT_(HAS_EXPIRED|NOT_YET_VALID)$/, "renew the certificate; check this machine's clock"],
+  [WRONG_CA, 'name the CA that signed it: upstream.caFile for the service, NODE_EXTRA_CA_CERTS for all'],
+  [/^ERR_TLS_CERT_ALTNAME_INVALID$/, 'the certificate is for another host: check the address'],
+  [/^(EPROTO|ERR_SSL_.*)$/, 'the port does not speak this TLS: check scheme and port'],
+];
+
+/** The proxy's own refusal, of which undici gives the status in its text alone. */
+const PROXY_STATUS = /^Proxy response \((\d{3})\)/;
+
+function toFailure(where: string, error: unknown): Finding {
+  const [, status] = PROXY_STATUS.exec((error as Error).message) ?? [];
+  if (status !== undefined) {
+    return fail(`${where}: the proxy answered ${status}`, 'check user and password of the proxy, and what it allows');
+  }
+  const word = wordOf(error);
+  const todo = REMEDIES.find(([code]) => code.test(word))?.[1] ?? 'look up this code; check route, firewall and proxy';
+  return fail(`${where}: ${word}`, todo);
+}
+
+/** Asks the resolver as the agent does. */
+export async function checkDns(host: string, what = host): Promise<Finding> {
+  // A URL has IPv6 addresses in brackets.
+  const name = host.replace(/^\[|\]$/g, '');
+  try {
+    const found = await lookup(name, { all: true });
+    return ok(`${what} is ${found.map(({ address }) => address).join(', ')}`);
+  } catch (error) {
+    return toFailure(what, error);
+  }
+}
+
+/** TCP and TLS to a host; nothing is sent. `via`: what stands between, for the answer. */
+export async function checkConnection(
+  { dispatcher, now }: { readonly dispatcher: Dispatcher; readonly now: () => number },
+  url: URL,
+  via = '',
+): Promise<Finding> {
+  const where = `${url.protocol}//${url.host}${via}`;
+  try {
+    const tls = await connect(dispatcher, url);
+    if (!tls) return ok(where);
+    const left = tls.certificateUntil - now();
+    const until = new Date(tls.certificateUntil).toISOString().slice(0, 10);
+    const detail = `${where}, ${tls.protocol}, certificate until ${until}`;
+    return left < RENEW_BEFORE
+      ? warn(`${detail}: ${Math.max(0, Math.floor(left / DAY))} days`, 'renew the certificate')
+      : ok(detail);
+  } catch (error) {
+    return toFailure(where, error);
+  }
+}
+
+/** This machine's clock against that of the service, whatever that answers. Without the token. */
+export async function checkClock(
+  { dispatcher, now }: { readonly dispatcher: Dispatcher; readonly now: () => number },
+  url: URL,
+  signal: AbortSignal,
+): Promise<Finding> {
+  const before = now();
+  const { headers, body } = await request(url, { dispatcher, signal, method: 'GET' });
+  const after = now();
+  // It may never end, and nothing of it counts.
+  body.on('error', () => undefined).destroy();
+  const date = Date.parse(typeof headers.date === 'string' ? headers.date : '');
+  if (Number.isNaN(date)) return warn('the service sends no Date', 'compare the clock of this machine yourself');
+  // A Date has whole seconds, and was taken somewhere between the two.
+  const off = Math.max(0, before - (date + 999), date - after);
+  const detail = `${(off / 1000).toFixed(1)} s from the service's`;
+  const todo = 'synchronise the clock of this machine (NTP): ages, windows and schedules are judged by it';
+  if (off > CLOCK_FAILS) return fail(detail, todo);
+  return off > CLOCK_WARNS ? warn(detail, todo) : ok(off === 0 ? "agrees with the service's" : detail);
+}

@@ -1,0 +1,74 @@
+import { globSync, readFileSync, statSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
+import { mayBeThere } from '../../auto-cancel/index.ts';
+import { accountMayAct } from '../../config/auto-cancel.ts';
+import type { Config } from '../../config/schema.ts';
+import { readWebConfig } from '../../config/web-config.ts';
+import type { SecretSetting } from '../../kit/secret.ts';
+import { type Finding, ok, skip, warn } from './checklist.ts';
+
+/** Whether others than the owner, or than owner and group, may read a file; false of one that is not there. */
+function isOpen(file: string, others: number): boolean {
+  const { mode = 0 } = statSync(file, { throwIfNoEntry: false }) ?? {};
+  return (mode & others) !== 0;
+}
+
+/** Every secret that the agent reads. */
+function secretsOf(config: Config): readonly SecretSetting[] {
+  const { accounts, alerts, heartbeat } = config;
+  return [
+    ...accounts.flatMap(({ name, token, actionToken, management }) => [
+      token,
+      ...(actionToken && accountMayAct(config, name) ? [actionToken] : []),
+      ...(management ? [management.password] : []),
+    ]),
+    ...alerts.notifiers.flatMap(({ webhook }) => (webhook ? [webhook.url, webhook.secret] : [])),
+    heartbeat?.url,
+  ].filter(setting => setting != null);
+}
+
+/** Files with the users of the port, and with the key of its certificate; none where one of them is just being replaced. */
+function filesOfPort({ server: { webConfigFile } }: Config): readonly string[] {
+  if (webConfigFile === null) return [];
+  try {
+    const files = [...readWebConfig(webConfigFile).config.stamps.keys()];
+    return files.filter(file => file === webConfigFile || readFileSync(file, 'utf8').includes('PRIVATE KEY'));
+  } catch {
+    return [webConfigFile];
+  }
+}
+
+/** The configuration's own files. */
+function filesOf(file: string, { accountFiles }: Config): string[] {
+  const cwd = dirname(file);
+  return [file, ...accountFiles.flatMap(pattern => globSync(pattern, { cwd }).map(name => resolve(cwd, name)))];
+}
+
+/** Who may read the files that hold secrets. Of files for secrets alone the group may: containers mount them so. */
+export function checkPermissions(file: string, config: Config): readonly Finding[] {
+  if (process.platform === 'win32') return [skip('Windows has no modes of files')];
+  const secrets = secretsOf(config);
+  const isWritten = secrets.some(setting => 'literal' in setting);
+  const own = isWritten ? filesOf(file, config).filter(each => isOpen(each, 0o044)) : [];
+  const files = new Set([
+    ...secrets.flatMap(setting => ('file' in setting ? [setting.file] : [])),
+    ...filesOfPort(config),
+  ]);
+  const open = [...files].filter(each => isOpen(each, 0o007));
+  const found = [
+    ...own.map(each => warn(`${each} holds secrets, and other users may read it`, `chmod 600 ${each}`)),
+    ...open.map(each => warn(`${each} can be read or written by every user`, `chmod 600 ${each}`)),
+  ];
+  if (found.length > 0) return found;
+  return [
+    ok(isWritten || files.size > 0 ? 'only their owners may read the files with secrets' : 'no file holds a secret'),
+  ];
+}
+
+/** Whether auto-cancel's brake is on. */
+export function checkStopFile({ autoCancel: { mode, rules, stopFile } }: Config): Finding {
+  if (mode === 'off' || rules.length === 0) return skip('auto-cancel is off');
+  if (!mayBeThere(stopFile)) return ok(`${resolve(stopFile)} is not there`);
+  const todo = 'remove it when auto-cancel may go on; make its folder readable';
+  return warn(`${resolve(stopFile)} is there, or can't be looked for: nothing is cancelled`, todo);
+}

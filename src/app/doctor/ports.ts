@@ -1,0 +1,80 @@
+import { createServer } from 'node:net';
+import { type Dispatcher, request } from 'undici';
+import { parseListen } from '../../http/options.ts';
+import { type Finding, fail, ok, warn, wordOf } from './checklist.ts';
+
+export interface PortDeps {
+  readonly dispatcher: Dispatcher;
+  /** Digest of the configuration. */
+  readonly hash: string;
+  /** The process that holds the store, where that is known. */
+  readonly holder: number | undefined;
+  /** A host that the port answers to. */
+  readonly hostHeader: string | undefined;
+  /** Whether the port shows nothing to everyone: it has TLS, or asks for a user; or it is the one for probes. */
+  readonly isGuarded: boolean;
+}
+
+/** Characters of an answer in which its name is looked for. */
+const MOST_READ = 1_000_000;
+
+/** Opens the port, and closes it at once. Rejects with why it can't be opened. */
+function tryPort(host: string, port: number): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const server = createServer();
+    server.once('error', reject);
+    server.listen({ host, port, exclusive: true }, () => server.close(() => resolve()));
+  });
+}
+
+/** The digest that an agent at this address shows of its configuration; undefined where there is no agent, or it asks who asks. */
+async function hashAt(
+  host: string,
+  port: number,
+  { dispatcher, hostHeader }: PortDeps,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  const anywhere = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host;
+  const address = anywhere.includes(':') ? `[${anywhere}]` : anywhere;
+  try {
+    const { body } = await request(`http://${address}:${port}/metrics/agent`, {
+      dispatcher,
+      signal,
+      headers: hostHeader === undefined ? {} : { host: hostHeader },
+    });
+    let text = '';
+    for await (const chunk of body) {
+      text += String(chunk);
+      if (text.length > MOST_READ) break;
+    }
+    return /^delivery_watch_config_info\{hash="(\w+)"/m.exec(text)?.[1];
+  } catch (error) {
+    if (signal.aborted) throw error;
+    return undefined;
+  }
+}
+
+/** Whether the agent can have its port, or has it. */
+export async function checkPort(listen: string, deps: PortDeps, signal: AbortSignal): Promise<Finding> {
+  const { host, port } = parseListen(listen);
+  try {
+    await tryPort(host, port);
+    return ok(`${listen} is free`);
+  } catch (error) {
+    const word = wordOf(error);
+    if (word === 'EACCES') {
+      return fail(`${listen} may not be opened by this user`, 'take a port above 1023, or give CAP_NET_BIND_SERVICE');
+    }
+    if (word !== 'EADDRINUSE')
+      return fail(`${listen} can't be opened: ${word}`, 'listen on an address of this machine');
+  }
+  const hash = await hashAt(host, port, deps, signal);
+  if (hash === deps.hash) return ok(`${listen} is in use by an agent with this configuration`);
+  if (hash !== undefined) {
+    return warn(`${listen} is in use by an agent with another configuration`, 'restart it, or change the port here');
+  }
+  const { holder, isGuarded } = deps;
+  if (holder !== undefined) return ok(`${listen} is in use, as it seems by process ${holder}, which holds the store`);
+  if (isGuarded) return warn(`${listen} is in use, by what can't be seen from here`, 'look whether that is this agent');
+  return fail(`${listen} is in use by another program`, 'stop that program, or change the port here');
+}

@@ -1,0 +1,52 @@
+import type { Config } from '../../config/schema.ts';
+import type { Clock } from '../../kit/clock.ts';
+import { withClosing } from '../../kit/closing.ts';
+import { createDispatcher } from '../../upstream/dispatcher.ts';
+import { tokenSource } from '../account-client.ts';
+import { type CheckLine, createChecklist, fail, LONGEST_CHECK } from './checklist.ts';
+import { checkConnection, checkDns } from './connection.ts';
+
+interface ReceiverDeps {
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+  /** Milliseconds that one check may take; default: 10 s. */
+  readonly timeout?: number | undefined;
+}
+
+/** Where the agent sends alerts, heartbeats and spans, by name. An address may itself be a secret. */
+function receiversOf(
+  { alerts, heartbeat, tracing }: Config,
+  env: ReceiverDeps['env'],
+): readonly (readonly [name: string, address: () => Promise<string> | string])[] {
+  const { OTEL_EXPORTER_OTLP_TRACES_ENDPOINT, OTEL_EXPORTER_OTLP_ENDPOINT } = env;
+  const traces = OTEL_EXPORTER_OTLP_TRACES_ENDPOINT || OTEL_EXPORTER_OTLP_ENDPOINT || tracing.endpoint;
+  return [
+    ...alerts.notifiers.flatMap(({ name, alertmanager, webhook }) => [
+      ...(alertmanager?.urls ?? []).map(url => [`notifier ${name}`, () => url.reveal()] as const),
+      ...(webhook ? [[`notifier ${name}`, async () => (await tokenSource(webhook.url, env)()).reveal()] as const] : []),
+    ]),
+    ...(heartbeat ? [['heartbeat', async () => (await tokenSource(heartbeat.url, env)()).reveal()] as const] : []),
+    ...(tracing.enabled ? [['tracing', () => traces] as const] : []),
+  ];
+}
+
+/** TCP and TLS to each of them; nothing is sent. Of an address only scheme, host and port are shown. */
+export async function checkReceivers(config: Config, deps: ReceiverDeps): Promise<readonly CheckLine[]> {
+  const { signal, timeout = LONGEST_CHECK, clock } = deps;
+  return withClosing(async closing => {
+    const dispatcher = createDispatcher({ connectTimeout: timeout });
+    closing.add('connections', () => dispatcher.destroy());
+    const all = receiversOf(config, deps.env).map(async ([name, address]) => {
+      const list = createChecklist({ signal, timeout });
+      await list.check(name, async () => {
+        const url = URL.parse(await Promise.resolve(address()).catch(() => ''));
+        if (!url) return fail('its address is not there, or is none', 'check the file or variable that holds it');
+        const dns = await checkDns(url.hostname);
+        return dns.status === 'ok' ? checkConnection({ dispatcher, now: clock.now }, url) : dns;
+      });
+      return list.lines;
+    });
+    return (await Promise.all(all)).flat();
+  });
+}

@@ -1,0 +1,85 @@
+import { accessSync, constants, existsSync, readFileSync, realpathSync, statfsSync, statSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
+import { attachDatabase } from '../../store/database.ts';
+import { StoreError, WORDS } from '../../store/errors.ts';
+import type { StoreOptions } from '../../store/options.ts';
+import { type Finding, fail, ok, skip, warn } from './checklist.ts';
+
+const MIB = 2 ** 20;
+/** The write-ahead log alone may take 16 MiB. */
+const SPACE_FAILS = 32 * MIB;
+const SPACE_WARNS = 512 * MIB;
+
+const mib = (bytes: number) => `${Math.round(bytes / MIB).toLocaleString('en-US')} MiB`;
+
+/** The folder that is there, of those in which the file is to be. */
+function folderOf(path: string): string {
+  let folder = dirname(resolve(path));
+  while (!existsSync(folder) && folder !== dirname(folder)) folder = dirname(folder);
+  return folder;
+}
+
+/**
+ * The process that holds the lock of a store; undefined when none does, or the system does not tell (only Linux does, and of
+ * processes of this container alone). To try the lock itself could keep an agent that starts at that moment from it.
+ */
+export function holderOf({ kind, path }: StoreOptions): number | undefined {
+  if (kind === 'memory') return undefined;
+  try {
+    const { ino } = statSync(`${realpathSync(path)}-lock`);
+    // `1: POSIX  ADVISORY  WRITE 7807 fe:00:2146760 1073741824 1073742335`, see proc_locks(5)
+    const held = new RegExp(`^\\d+: POSIX +ADVISORY +WRITE (\\d+) \\w+:\\w+:${ino} `, 'm');
+    const [, pid] = held.exec(readFileSync('/proc/locks', 'utf8')) ?? [];
+    return pid === undefined ? undefined : Number(pid);
+  } catch {
+    return undefined;
+  }
+}
+
+function toFinding({ message, reason }: StoreError): Finding {
+  const [, todo] = WORDS[reason];
+  const detail = message.replace(`: ${todo}`, '');
+  // The agent makes it so when it starts.
+  return reason === 'older' ? ok(`${detail}; the agent upgrades it at its start`) : fail(detail, todo);
+}
+
+/** Looks as `auto-cancel journal` does, beside an agent: nothing is locked, nothing written. */
+export function checkStore(options: StoreOptions): Finding {
+  const { kind, path } = options;
+  if (kind === 'memory') return ok('in memory: counters begin at 0 with each process');
+  try {
+    if (!existsSync(path)) {
+      const folder = folderOf(path);
+      accessSync(folder, constants.W_OK | constants.X_OK);
+      if (!statSync(folder).isDirectory()) return fail(`${folder} is no folder`, WORDS.path[1]);
+      return ok(`${resolve(path)} is not there yet; it can be made`);
+    }
+    const { db, file, close } = attachDatabase(path);
+    try {
+      accessSync(dirname(file), constants.W_OK | constants.X_OK);
+      const version = db.prepare('PRAGMA user_version').get()?.user_version;
+      const { mode, size } = statSync(file);
+      const holder = holderOf(options);
+      const held = holder === undefined ? '' : `; process ${holder} holds it`;
+      const detail = `${file}, schema ${version}, ${mib(size)}${held}`;
+      return mode & 0o077 ? warn(`${detail}; other users may open it`, `chmod 600 ${file}`) : ok(detail);
+    } finally {
+      close();
+    }
+  } catch (error) {
+    if (error instanceof StoreError) return toFinding(error);
+    const { code = 'error' } = error as NodeJS.ErrnoException;
+    return fail(`the folder of ${resolve(path)} can't be written (${code})`, WORDS.readonly[1]);
+  }
+}
+
+export function checkDisk({ kind, path }: StoreOptions): Finding {
+  if (kind === 'memory') return skip('the store is in memory');
+  const folder = folderOf(path);
+  const { bavail, bsize } = statfsSync(folder);
+  const free = bavail * bsize;
+  const detail = `${mib(free)} free at ${folder}`;
+  const todo = 'free space: without it counters stand still, and auto-cancel sends nothing';
+  if (free < SPACE_FAILS) return fail(detail, todo);
+  return free < SPACE_WARNS ? warn(detail, todo) : ok(detail);
+}

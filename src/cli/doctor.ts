@@ -1,0 +1,49 @@
+import { Command } from 'commander';
+import { type CheckLine, examine } from '../app/doctor/doctor.ts';
+import { endWithin, systemClock } from '../kit/clock.ts';
+import { printable } from '../kit/text.ts';
+import { toTable } from './table.ts';
+import { stopSignal } from './until-stopped.ts';
+
+/** A look-up or a connection that was given up may still be under way; it ends with the process after this, milliseconds. */
+const LINGER = 1000;
+
+const nameOf = ({ account, check }: CheckLine) => (account === undefined ? check : `${account}: ${check}`);
+
+function toText(lines: readonly CheckLine[]): string {
+  const rows = lines.map(line => [line.status, nameOf(line), line.detail + (line.todo ? ` → ${line.todo}` : '')]);
+  return toTable(['', 'check', 'found → what to do'], rows);
+}
+
+/** Names of checks that a line has at most. */
+const MOST_NAMED = 5;
+
+function summaryOf(names: readonly string[]): string {
+  const more = names.length > MOST_NAMED ? ` and ${names.length - MOST_NAMED} more` : '';
+  return printable(`failed: ${names.slice(0, MOST_NAMED).join(', ')}${more}`);
+}
+
+export function doctorCommand(): Command {
+  const command = new Command('doctor')
+    .description(
+      'check configuration, permissions, store, ports, the way to the service, tokens and each endpoint; changes nothing, also beside a running agent; exit 1 if a check fails, 2 if the configuration is invalid',
+    )
+    .requiredOption('--config <file>', 'configuration file')
+    .option('--json', 'print JSON')
+    .action(async ({ config: file, json }: { config: string; json?: boolean }) => {
+      const { lines, isConfigValid } = await examine(file, {
+        env: process.env,
+        clock: systemClock,
+        random: Math.random,
+        signal: stopSignal(),
+      });
+      endWithin(LINGER);
+      process.stdout.write(`${json ? JSON.stringify({ checks: lines }, null, 2) : toText(lines)}\n`);
+      const failed = lines.filter(({ status }) => status === 'fail');
+      if (failed.length === 0) return;
+      const message = summaryOf([...new Set(failed.map(nameOf))]);
+      if (!isConfigValid) command.error(message, { exitCode: 2 });
+      throw new Error(message);
+    });
+  return command;
+}
