@@ -1,0 +1,58 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { defineConfig, type Plugin } from 'rolldown';
+
+/** The folder of the package that `file` belongs to; undefined for our own. */
+function packageOf(file: string): string | undefined {
+  if (!file.includes('/node_modules/')) return undefined;
+  for (let folder = dirname(file); ; folder = dirname(folder)) {
+    const manifest = join(folder, 'package.json');
+    // Some packages have more of them, without a name, in folders of their own.
+    if (existsSync(manifest) && JSON.parse(readFileSync(manifest, 'utf8')).version) return folder;
+  }
+}
+
+/** The licences of a package in full, as they ask for wherever a copy is. */
+function licenceOf(folder: string): string {
+  return readdirSync(folder, { withFileTypes: true })
+    .filter(each => each.isFile() && /^(licen[cs]e|notice|copying)/i.test(each.name))
+    .map(({ name }) => readFileSync(join(folder, name), 'utf8').trim())
+    .join('\n\n');
+}
+
+function nameOf(folder: string): string {
+  const { name, version, license } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
+  return `${name} ${version} (${license})`;
+}
+
+/** dist/package.json, and the licences of all packages that the chunks hold code of. */
+const besides: Plugin = {
+  name: 'besides',
+  generateBundle(_options, bundle) {
+    const chunks = Object.values(bundle).filter(each => each.type === 'chunk');
+    const folders = new Set(chunks.flatMap(({ moduleIds }) => moduleIds.flatMap(id => packageOf(id) ?? [])));
+    const sections = [...Map.groupBy(folders, licenceOf)].map(
+      ([text, folders]) => `${[...new Set(folders.map(nameOf))].sort().join('\n')}\n\n${text}\n`,
+    );
+    const source = sections.sort().join(`\n${'-'.repeat(80)}\n\n`);
+    this.emitFile({ type: 'asset', fileName: 'THIRD-PARTY-LICENSES', source });
+    this.emitFile({ type: 'asset', fileName: 'package.json', source: '{ "type": "commonjs" }\n' });
+  },
+};
+
+/** See docs/adr/0009-one-package.md. */
+// biome-ignore lint/style/noDefaultExport: rolldown asks for one.
+export default defineConfig({
+  input: 'src/main.ts',
+  platform: 'node',
+  plugins: [besides],
+  output: {
+    dir: 'dist',
+    cleanDir: true,
+    format: 'cjs',
+    chunkFileNames: 'chunks/[name].js',
+    comments: false,
+    // V8 keeps the text of what it runs, in two bytes a character where one is not ASCII. Names stay, for stack traces.
+    minify: { compress: false, mangle: false, codegen: { removeWhitespace: true, asciiOnly: true } },
+  },
+});
