@@ -53,6 +53,7 @@ export default defineConfig({
           name: 'unit',
           include: ['test/**/*.test.ts'],
           exclude: [...PROCESSES, ...LONG],
+          isolate: false,
           setupFiles: 'test/support/no-processes.ts',
           testTimeout: atThisLoad(2 * MINUTE),
         },
