@@ -13,27 +13,27 @@ const limits = { testTimeout: atThisLoad(20 * MINUTE), hookTimeout: atThisLoad(2
 /** They take longest, this one first. */
 const SLOW = [
   'hostile/hostile',
-  'e2e/auto-cancel-crash',
-  'e2e/rotate-token-killed',
-  'e2e/process',
-  'e2e/alert-chain',
-  'e2e/alerts',
-  'e2e/event-log',
   'e2e/dashboards',
-  'e2e/auto-cancel-agent',
+  'e2e/auto-cancel-crash',
+  'e2e/process',
   'e2e/rotate-token-failing',
-  'mixin/alerts',
-  'e2e/message-traces',
-  'e2e/package',
   'e2e/outage',
+  'e2e/auto-cancel-agent',
+  'mixin/alerts',
+  'e2e/alerts',
+  'e2e/message-traces',
+  'e2e/alert-chain',
+  'e2e/event-log',
+  'e2e/package',
+  'mixin/queues',
 ].map(name => `test/${name}.test.ts`);
 
-/** Begins with the slow files, so that none of them is left alone at the end. */
+/** Begins with the slow files, so that none of them is left alone at the end, and ends with unit tests, which follow each other in one process. */
 class SlowFirst extends BaseSequencer {
   override async sort(files: Parameters<BaseSequencer['sort']>[0]) {
-    const place = ({ moduleId }: (typeof files)[number]) => {
+    const place = ({ moduleId, project }: (typeof files)[number]) => {
       const at = SLOW.findIndex(file => moduleId.endsWith(file));
-      return at < 0 ? SLOW.length : at;
+      return at < 0 ? SLOW.length + Number(project.name === 'unit') : at;
     };
     return (await super.sort(files)).sort((one, other) => place(one) - place(other));
   }
@@ -53,6 +53,8 @@ export default defineConfig({
           name: 'unit',
           include: ['test/**/*.test.ts'],
           exclude: [...PROCESSES, ...LONG],
+          // No process for each file; of modules see the setup file.
+          isolate: false,
           setupFiles: 'test/support/no-processes.ts',
           testTimeout: atThisLoad(2 * MINUTE),
         },

@@ -6,6 +6,7 @@ import type { AlertJudgement, Holding } from './judge.ts';
 import { fingerprintOf } from './notice.ts';
 import { type AlertRule, expand } from './options.ts';
 import { advance } from './state.ts';
+import { defaultSummary } from './summary.ts';
 
 type Labels = Readonly<Record<string, string>>;
 
@@ -75,7 +76,8 @@ export function createEvaluation(deps: EvaluationDeps): () => Promise<void> {
       }
       if (!known.has(fingerprint) && !holding.has(fingerprint)) room -= 1;
       const texts = Object.entries(annotations).map(([key, text]) => [key, expand(text, labels, value)] as const);
-      holding.set(fingerprint, { rule: name, labels, annotations: Object.fromEntries(texts), value, heldFor });
+      const said = { ...defaultSummary(rule, labels, value), ...Object.fromEntries(texts) };
+      holding.set(fingerprint, { rule: name, labels, annotations: said, value, heldFor });
     }
     if (left > 0) {
       const rest = overflow(rule, left);

@@ -122,9 +122,11 @@ export function createGroups<W extends Waiting>({ grouping, firing, clock, most 
     return group.waiting[0];
   }
 
-  /** When an unchanged group is to be told again; the agent may have told it before it kept that. */
-  const repeatAt = (id: string, notices: readonly Notice[]) =>
-    (toldAt.get(id) ?? Math.max(...notices.map(({ startsAt }) => startsAt))) + grouping.repeatEvery;
+  /** Whether so much lies between two times, whichever way the clock was set meanwhile. */
+  const isLongBefore = (at: number, now: number) => Math.abs(now - at) >= grouping.repeatEvery;
+  /** Whether an unchanged group is to be told again; the agent may have told it before it kept that. */
+  const isOld = (id: string, notices: readonly Notice[], now: number) =>
+    isLongBefore(toldAt.get(id) ?? Math.max(...notices.map(({ startsAt }) => startsAt)), now);
 
   return {
     add(waiting) {
@@ -152,7 +154,7 @@ export function createGroups<W extends Waiting>({ grouping, firing, clock, most 
       if (!isLooking) return changes;
       const told = new Set(changed.map(([id]) => id));
       const old = [...byGroup].filter(
-        ([id, { notices }]) => !told.has(id) && !gathering.has(id) && !isUnderWay(id) && at >= repeatAt(id, notices),
+        ([id, { notices }]) => !told.has(id) && !gathering.has(id) && !isUnderWay(id) && isOld(id, notices, at),
       );
       if (old.length <= MOST_AT_ONCE) lookAt = now + Math.min(LOOK_EVERY, grouping.repeatEvery / 10);
       const repeats = old
@@ -167,8 +169,8 @@ export function createGroups<W extends Waiting>({ grouping, firing, clock, most 
       else toldAt.set(id, at);
     },
     forgettable(isUnderWay) {
-      const before = clock.now() - grouping.repeatEvery;
-      const old = [...toldAt].filter(([id, at]) => at < before && !gathering.has(id) && !isUnderWay(id));
+      const now = clock.now();
+      const old = [...toldAt].filter(([id, at]) => isLongBefore(at, now) && !gathering.has(id) && !isUnderWay(id));
       if (old.length === 0) return [];
       const byGroup = firingByGroup();
       return old.flatMap(([id]) => (byGroup.has(id) ? [] : [id]));

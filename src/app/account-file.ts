@@ -1,9 +1,9 @@
 import { readFile } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { replaceFile } from '../kit/durable-file.ts';
+import { createPrivateFolder } from '../kit/new-file.ts';
 import type { RecordedAccount } from '../model/account.ts';
 import type { StoreOptions } from '../store/options.ts';
-import { createPrivateFolder } from '../store/private-file.ts';
 
 /**
  * Where a token reset leaves what it learnt of an account's plan: beside the store, because the store belongs to the

@@ -1,7 +1,8 @@
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Command } from 'commander';
 import { formatFault, loadConfig } from '../config/load.ts';
+import { createFolder } from '../kit/new-file.ts';
 import { printedDashboards } from '../mixin/printed-dashboards.ts';
 
 interface Options {
@@ -19,6 +20,19 @@ function objectivesOf(file: string) {
   return config.objectives;
 }
 
+function writeTo(dir: string, files: ReturnType<typeof printedDashboards>): void {
+  try {
+    createFolder(dir);
+    for (const [name, dashboard] of Object.entries(files)) {
+      writeFileSync(join(dir, name), `${JSON.stringify(dashboard, null, 2)}\n`);
+      process.stdout.write(`${join(dir, name)}\n`);
+    }
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    throw new Error(`can't write dashboards to ${dir}: ${why}`, { cause: error });
+  }
+}
+
 function printCommand(): Command {
   return new Command('print')
     .description('print the Grafana dashboards as one JSON object, by file name; with --dir write files')
@@ -34,11 +48,7 @@ function printCommand(): Command {
         process.stdout.write(`${JSON.stringify(files, null, 2)}\n`);
         return;
       }
-      mkdirSync(dir, { recursive: true });
-      for (const [name, dashboard] of Object.entries(files)) {
-        writeFileSync(join(dir, name), `${JSON.stringify(dashboard, null, 2)}\n`);
-        process.stdout.write(`${join(dir, name)}\n`);
-      }
+      writeTo(dir, files);
     });
 }
 

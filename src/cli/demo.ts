@@ -40,6 +40,17 @@ const usual: DemoSettings = {
   },
 };
 
+/** Cancels what the scenario stuck-callback leaves behind, within these limits of its own. */
+export const hungWorkflows = (limits: { readonly perRun: number; readonly perHour: number }) => ({
+  name: 'app-workflows-hung',
+  mode: 'enforce',
+  expires: '9999-12-31',
+  match: { workflowUrl: { prefix: ['https://app.example.com/'] } },
+  stuckWhen: { inProgressFor: '8h', assumeMaxRetries: 4, snapshots: 8 },
+  limits,
+  cooldown: { perUrl: '0s' },
+});
+
 /** A callback is stuck after hours, so hours pass in seconds. Nothing is sent: the rules only plan. */
 const stuckCallback: DemoSettings = {
   speed: 900,
@@ -55,17 +66,7 @@ const stuckCallback: DemoSettings = {
       // All callbacks that were stuck before the demo began count as stuck at the same moment.
       breaker: { candidates: { max: 1000, percent: 100 } },
       limits: { perRun: 100, perHour: 1000, perDay: 1000 },
-      rules: [
-        {
-          name: 'app-workflows-hung',
-          mode: 'enforce',
-          expires: '9999-12-31',
-          match: { workflowUrl: { prefix: ['https://app.example.com/'] } },
-          stuckWhen: { inProgressFor: '8h', assumeMaxRetries: 4, snapshots: 8 },
-          limits: { perRun: 100, perHour: 1000 },
-          cooldown: { perUrl: '0s' },
-        },
-      ],
+      rules: [hungWorkflows({ perRun: 100, perHour: 1000 })],
     },
   },
   hint: 'Time runs 900 times as fast: after some 40 seconds the first failure callbacks have been stuck for 8 hours; then see /api/v1/journal?since=30d.',

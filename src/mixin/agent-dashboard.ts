@@ -4,7 +4,7 @@ import { dlq } from '../collectors/dlq/dlq.ts';
 import { events } from '../collectors/events/events.ts';
 import { ownFamilies } from '../metrics/own.ts';
 import { ofRow, ofSeries } from './dashboard-links.ts';
-import { blind } from './first-screen.ts';
+import { blindAccounts } from './first-screen.ts';
 import { SUCCEEDED } from './palette.ts';
 import { each, one, type PanelSpec, type RowSpec, type Settings } from './panel.ts';
 import { processRows } from './process-rows.ts';
@@ -25,14 +25,7 @@ const stats: readonly PanelSpec[] = [
     queries: one(`count(${ofAgent('delivery_watch_build_info')})`),
     noValue: 'none',
   },
-  {
-    kind: 'stat',
-    title: 'Blind accounts',
-    description: 'Of how many accounts is there no current data? Their numbers are old or missing.',
-    queries: one(`sum(${blind})`),
-    thresholds: { warning: 1, critical: 1 },
-    noValue: 'not scraped',
-  },
+  blindAccounts,
   {
     kind: 'stat',
     title: 'Not up',

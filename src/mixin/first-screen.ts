@@ -22,6 +22,15 @@ export const blind = (() => {
   return highestOf(lowestOf(replicas, ['collector']));
 })();
 
+export const blindAccounts: PanelSpec = {
+  kind: 'stat',
+  title: 'Blind accounts',
+  description: 'Of how many accounts is there no current data? Their numbers are old or missing.',
+  queries: one(`sum(${blind})`),
+  thresholds: { warning: 1, critical: 1 },
+  noValue: 'not scraped',
+};
+
 /** Share of the messages that ended in a window and failed; of accounts without any, nothing. */
 export const failingShare = (window: string) => {
   const of = (outcome: string | RegExp) => rise(finished, window, { keep: ['account'], where: { outcome } });
@@ -69,14 +78,7 @@ const stats = ({ expected }: Settings): readonly PanelSpec[] => {
       queries: one(`count(${firing('.*')})\nor 0 * count(${recorded(BLIND.name)})`),
       noValue: 'no rules loaded',
     },
-    {
-      kind: 'stat',
-      title: 'Blind accounts',
-      description: 'Of how many accounts is there no current data? Their numbers are old or missing.',
-      queries: one(`sum(${blind})`),
-      thresholds: { warning: 1, critical: 1 },
-      noValue: 'not scraped',
-    },
+    blindAccounts,
     {
       kind: 'stat',
       title: 'Failing most (1 h)',

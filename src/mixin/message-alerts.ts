@@ -70,7 +70,7 @@ export const messageAlerts: readonly Alert[] = [
     keepFiringFor: '12m',
     summary: '{{ $labels.account }} is burning its error budget fast: messages fail.',
     description:
-      '{{ $value | humanizePercentage }} of the messages of {{ $labels.account }} failed in the last hour, or six hours. At this rate the error budget of its objective is spent within days.',
+      '{{ $value | humanizePercentage }} of the messages of {{ $labels.account }} failed in the last hour, or six hours. At this rate the error budget of its objective is spent before the objective’s window ends.',
     dashboard: 'overview',
   },
   {
@@ -91,7 +91,7 @@ export const messageAlerts: readonly Alert[] = [
     keepFiringFor: '12m',
     summary: '{{ $labels.account }} is burning its error budget fast: messages are late.',
     description:
-      'Messages of {{ $labels.account }} that missed their on-time target in the last hour, or six hours: {{ $value | humanizePercentage }} of those that finished. At this rate the error budget of its objective is spent within days.',
+      'Messages of {{ $labels.account }} that missed their on-time target in the last hour, or six hours: {{ $value | humanizePercentage }} of those that finished. At this rate the error budget of its objective is spent before the objective’s window ends.',
     dashboard: 'overview',
   },
   {

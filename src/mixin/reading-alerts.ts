@@ -30,7 +30,7 @@ const isStale = `${highestOf(latest(series(ownFamilies.dataStale, { round: decid
 /** Nothing was stale for long enough in any process, and yet none of them has read anything: they restart all the time. */
 const neverReads = `min_over_time(${blind}[30m]) == 1 and last_over_time(${blind}[10m] offset 30m)`;
 /** By account and collector. */
-const unreadable = `${latest(blind)} == 1 and ${onAccount(['collector'])} ${isStale} or ${neverReads}`;
+const unreadable = `${latest(blind)} == 1 and ${onAccount(['collector'])} (${isStale} or ${neverReads})`;
 const blindAccounts = countByAccount(unreadable);
 const accounts = accountsOf(latest(series(ownFamilies.up)));
 
@@ -60,7 +60,8 @@ export const readingAlerts: readonly Alert[] = [
     expr: blindAccounts,
     // Before the first data is withdrawn, with the usual intervals.
     for: '2m',
-    keepFiringFor: '5m',
+    // With the five minutes that a series is looked back for: until DeliveryAgentDown or DeliveryAccountMissing says that it died meanwhile.
+    keepFiringFor: '8m',
     summary: '{{ $labels.account }} cannot be read.',
     description: `No current data of {{ $labels.account }} from: ${blindCollectors}. Metrics are stale and will be dropped. Firing alerts keep firing; new ones can’t start until data returns.`,
     dashboard: 'agent',
@@ -70,7 +71,8 @@ export const readingAlerts: readonly Alert[] = [
     severity: 'critical',
     expr: `${countByJob(blindAccounts)} / ${countByJob(accounts)} > 0.5\nand ${countByJob(blindAccounts)} >= 3`,
     for: '2m',
-    keepFiringFor: '5m',
+    // As long as DeliveryBlind, which it inhibits: that would else be told of each account at the end.
+    keepFiringFor: '8m',
     summary: 'Most accounts cannot be read.',
     description:
       '{{ $value | humanizePercentage }} of the accounts have no current data: the service is down, or the network path to it.',

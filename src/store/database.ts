@@ -1,10 +1,10 @@
 import { accessSync, constants, existsSync, lstatSync, realpathSync, statSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import { createPrivateFile, createPrivateFolder } from '../kit/new-file.ts';
 import { StoreError, sqliteCode, toStoreError } from './errors.ts';
 import { lockForProcess } from './lock.ts';
 import { checkSchema, migrate, proveWritable, requireSchema } from './migrations.ts';
-import { createPrivateFile, createPrivateFolder } from './private-file.ts';
 
 export interface Database {
   /** The file, links followed. */

@@ -1,6 +1,6 @@
 import { DatabaseSync } from 'node:sqlite';
+import { createPrivateFile } from '../kit/new-file.ts';
 import { StoreError, sqliteCode } from './errors.ts';
-import { createPrivateFile } from './private-file.ts';
 
 /** SQLITE_BUSY: another connection holds a lock. */
 const BUSY = 5;

@@ -71,6 +71,10 @@ export function createClock() {
     pass(ms: number) {
       time += ms;
     },
+    /** It is set, and no time passes. */
+    set(ms: number) {
+      offset += ms;
+    },
     /** As in another process. */
     restart() {
       bornAt = time;

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { fingerprintOf, type Notice } from '../../src/alerts/notice.ts';
 import type { Answer } from '../../src/alerts/notifiers/receiver.ts';
-import { ACCEPTED, createOutboxScene, createReceiver, DOWN, HOUR, notice, SECOND } from './alerting-scene.ts';
+import { ACCEPTED, createOutboxScene, createReceiver, DOWN, HOUR, MINUTE, notice, SECOND } from './alerting-scene.ts';
 
 const WAIT = 10 * SECOND;
 const grouping = { by: ['alertname', 'account'], wait: WAIT, repeatEvery: 4 * HOUR };
@@ -104,6 +104,19 @@ describe('a group', () => {
     expect((await scene.store.scan('', 'alerts/')).size).toBe(0);
   });
 
+  it.each([-1, 1])('is told again although the clock is set by a year, and once (%d)', async years => {
+    const scene = await createScene();
+    await scene.begin('1');
+    await scene.tell(WAIT);
+    scene.clock.set(years * 365 * 24 * HOUR);
+    await scene.tell(MINUTE);
+    expect(scene.hook.told).toEqual(['firing 1', 'firing 1']);
+    await scene.tell(4 * HOUR - SECOND);
+    expect(scene.hook.told).toHaveLength(2);
+    await scene.tell(MINUTE);
+    expect(scene.hook.told).toHaveLength(3);
+  });
+
   it('of which an earlier version told is not told again at the start', async () => {
     const scene = await createScene();
     scene.firing.set('1', notice('1', { startsAt: scene.clock.now() - HOUR }));
@@ -137,7 +150,7 @@ describe('a group', () => {
     expect(new Set(scene.hook.notices.map(({ startsAt }) => startsAt)).size).toBe(3);
   });
 
-  it('of a thousand accounts is one notification, which says how many alerts it leaves out', async () => {
+  it('of ten thousand accounts is one notification, which says how many alerts it leaves out', async () => {
     const scene = await createScene(['alertname']);
     const left: number[] = [];
     const { send } = scene.hook;
@@ -146,13 +159,13 @@ describe('a group', () => {
       return send(notices, signal, group);
     };
     await scene.post(
-      ...Array.from({ length: 1000 }, (_, index) =>
+      ...Array.from({ length: 10_000 }, (_, index) =>
         notice('x', { labels: { alertname: 'A', account: `account-${index}` } }),
       ),
     );
     await scene.tell(WAIT);
     expect(scene.hook.told).toHaveLength(1);
-    expect([scene.hook.notices.length, left]).toEqual([250, [750]]);
+    expect([scene.hook.notices.length, left]).toEqual([250, [9750]]);
     expect(await scene.rows()).toBe(0);
   });
 

@@ -106,7 +106,10 @@ describe.each(KINDS)('any notifier: %s', (_kind, create) => {
   it.each([
     ['7', 7000],
     ['999999999', 3_600_000],
+    ['9'.repeat(400), 3_600_000],
     [new Date(NOW + 5000).toUTCString(), 5000],
+    [new Date(NOW + 366 * 86_400_000).toUTCString(), 3_600_000],
+    [new Date(NOW - 5000).toUTCString(), 0],
     ['soon', undefined],
   ])('waits as long as a busy one asks: %s', async (header, retryAfter) => {
     const service = await answering(
@@ -226,6 +229,30 @@ describe('an Alertmanager', () => {
         { ...common, endsAt: '2026-06-01T11:59:59.000Z' },
         { ...common, endsAt: '2026-06-01T12:15:00.000Z' },
       ],
+    ]);
+  });
+});
+
+describe('an Alertmanager whose agent had its clock set back', () => {
+  it('is told nothing of a time to come: it refuses an end before its begin, and waits for an end', async () => {
+    const bodies: { startsAt: string; endsAt: string }[][] = [];
+    const post = async (_url: string, { body }: { readonly body: string }) => {
+      bodies.push(JSON.parse(body));
+      return { status: 200, text: '' };
+    };
+    const deps = { notifier: 'n', post, now: () => NOW, holdsFor: 240_000, externalUrl: '' };
+    const [receiver] = createAlertmanager({ ...deps, urls: [new Secret('http://h.example')] });
+    const startsAt = NOW + 3_600_000;
+    await receiver?.send(
+      [
+        { ...firing, startsAt },
+        { ...resolved, startsAt, endsAt: startsAt + 1 },
+      ],
+      never,
+    );
+    expect(bodies[0]).toMatchObject([
+      { startsAt: '2026-06-01T12:00:00.000Z', endsAt: '2026-06-01T12:04:00.000Z' },
+      { startsAt: '2026-06-01T12:00:00.000Z', endsAt: '2026-06-01T12:00:00.000Z' },
     ]);
   });
 });

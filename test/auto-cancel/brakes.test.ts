@@ -1,17 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import { actionsLeft, tooMany, tripped } from '../../src/auto-cancel/brakes.ts';
+import { tooMany, tripped } from '../../src/auto-cancel/brakes.ts';
 import { emptyJournal, foldEntry, type JournalState } from '../../src/auto-cancel/journal-state.ts';
 import { ACCOUNT_STAGES, type AccountMoment } from '../../src/auto-cancel/stages.ts';
 import type { JournalEntry } from '../../src/model/journal.ts';
-import { createScene, DAY, HOUR, MINUTE, optionsOf, rule } from '../support/auto-cancel-scene.ts';
+import { DAY, HOUR, MINUTE, optionsOf, rule } from '../support/auto-cancel-scene.ts';
+import { reasonsIn, sentIn, warmScene } from './warm-scene.ts';
 
 const NOW = Date.UTC(2026, 5, 1);
-
-async function warmScene(section: object) {
-  const scene = await createScene(section);
-  await scene.warm();
-  return scene;
-}
 
 /** Why nothing at all may be done in an account at this moment. */
 const accountReason = (moment: AccountMoment) =>
@@ -20,11 +15,6 @@ const accountReason = (moment: AccountMoment) =>
 /** Ids that a walk lists. */
 const many = (count: number, word = '', from = 0) =>
   Array.from({ length: count }, (_, index) => `i${from + index}${word}`).join(' ');
-
-const sentIn = (told: string) => told.split('\n').filter(line => line.startsWith('intent')).length;
-const reasonsIn = (told: string) => [
-  ...new Set(told.split('\n').flatMap(line => /^left \w+ (\w+)/.exec(line)?.[1] ?? [])),
-];
 
 describe('what stops everything', () => {
   const none = { isStopped: false, alerts: new Map<string, 'firing' | 'unknown'>() };
@@ -267,138 +257,5 @@ describe('the breaker of lost races', () => {
     expect(await scene.walk('b')).toBe('left b breaker_lost_races');
     await scene.journal().append([{ at: 0, step: 'breaker_reset', breaker: 'lost_races', by: 'ann', reason: 'r' }]);
     expect(await scene.walk('b')).toContain('intent b');
-  });
-});
-
-describe('limits', () => {
-  it.each([
-    ['of all rules', { limits: { perRun: 2, perHour: 99, perDay: 99, spacing: '0s' }, rules: [rule('jobs')] }],
-    ['of the rule', { rules: [rule('jobs', { limits: { perRun: 2, perHour: 99 } })] }],
-  ])('of one run %s', async (_, section) => {
-    const scene = await warmScene(section);
-    const told = await scene.walk('a b c');
-    expect([sentIn(told), reasonsIn(told)]).toEqual([2, ['limit_run']]);
-    expect(sentIn(await scene.walk('c'))).toBe(1);
-  });
-
-  it.each([
-    ['hour', HOUR, 'limit_hour', { limits: { perRun: 9, perHour: 2, perDay: 99, spacing: '0s' } }],
-    ['day', DAY, 'limit_day', { limits: { perRun: 9, perHour: 9, perDay: 2, spacing: '0s' } }],
-    ['hour of the rule', HOUR, 'limit_hour', {}],
-  ])('of one %s, from the journal, to the millisecond', async (name, ms, reason, more) => {
-    const ofRule = name.endsWith('rule') ? { limits: { perRun: 9, perHour: 2 } } : {};
-    const section = { ...more, rules: [rule('jobs', ofRule)] };
-    const scene = await warmScene(section);
-    const told = await scene.walk('a b c');
-    expect([sentIn(told), reasonsIn(told)]).toEqual([2, [reason]]);
-    const at = scene.clock.now();
-    await scene.restart();
-    await scene.warm();
-    expect(reasonsIn(await scene.walk('c'))).toEqual([reason]);
-    await scene.wait(at + ms - MINUTE - 1 - scene.clock.now());
-    expect(await scene.walk('c')).toBe('');
-    await scene.restart();
-    await scene.warm();
-    expect(sentIn(await scene.walk('c'))).toBe(1);
-  });
-
-  it('are of intents, sent or not', async () => {
-    const scene = await warmScene({ rules: [rule('jobs', { limits: { perRun: 9, perHour: 2 } })] });
-    scene.answers = ['unsent', '429'];
-    const told = await scene.walk('a b c');
-    expect([sentIn(told), reasonsIn(told)]).toEqual([2, ['limit_hour']]);
-  });
-
-  it('of plans are others than those of cancels', async () => {
-    const rules = [
-      rule('first', { mode: 'plan', limits: { perRun: 9, perHour: 1 } }),
-      rule('second', { limits: { perRun: 9, perHour: 1 } }),
-    ];
-    const scene = await warmScene({ limits: { perRun: 9, perHour: 1, spacing: '0s' }, rules });
-    const told = await scene.walk(
-      'a:first=stuck,second=no_match b:first=no_match,second=stuck c:first=stuck,second=no_match',
-    );
-    expect(told).toContain('ended a planned');
-    expect(told).toContain('intent b second');
-    expect(told).toContain('left c limit_hour');
-  });
-
-  it('leave so many', async () => {
-    const options = optionsOf({ limits: { perHour: 3, perDay: 4 } });
-    const scene = await warmScene({ rules: [rule('jobs')] });
-    const left = () => actionsLeft(options, scene.journal().state, scene.clock.now());
-    expect(left()).toBe(3);
-    await scene.walk('a b');
-    expect(left()).toBe(1);
-    await scene.wait(HOUR);
-    expect(left()).toBe(2);
-    await scene.wait(DAY);
-    expect(left()).toBe(3);
-  });
-});
-
-describe('after a cancel', () => {
-  it('the rule leaves callbacks of the same address alone, to the millisecond and across a restart', async () => {
-    const scene = await warmScene({ rules: [rule('jobs', { cooldown: { perUrl: '10m' } })] });
-    const told = await scene.walk('a@one b@one c@two');
-    expect([scene.sent, reasonsIn(told)]).toEqual([['a', 'c'], ['cooldown']]);
-    const at = scene.clock.now();
-    await scene.restart();
-    await scene.warm();
-    await scene.wait(at + 9 * MINUTE - 1 - scene.clock.now());
-    expect(await scene.walk('b@one')).toBe('left b cooldown');
-    await scene.wait(1 - MINUTE);
-    expect(sentIn(await scene.walk('b@one'))).toBe(1);
-  });
-
-  it('so does another rule, and the same by another name, for as long as it says itself', async () => {
-    const cooldown = { perUrl: '10m' };
-    const scene = await warmScene({
-      rules: [rule('first', { cooldown }), rule('second', { cooldown }), rule('third')],
-    });
-    const told = await scene.walk(
-      'a:first=stuck,second=no_match,third=no_match@one b:first=no_match,second=stuck,third=no_match@one c:first=no_match,second=no_match,third=stuck@one',
-    );
-    expect([scene.sent, reasonsIn(told)]).toEqual([['a', 'c'], ['cooldown']]);
-    await scene.restart({ rules: [rule('renamed', { cooldown })] });
-    await scene.warm();
-    expect(await scene.walk('b@one')).toBe('left b cooldown');
-    await scene.wait(10 * MINUTE);
-    expect(sentIn(await scene.walk('b@one'))).toBe(1);
-  });
-
-  it('what is only planned does not', async () => {
-    const cooldown = { perUrl: '10m' };
-    const scene = await warmScene({ rules: [rule('first', { cooldown, mode: 'plan' }), rule('second', { cooldown })] });
-    expect(await scene.walk('a:first=stuck,second=no_match@one b:first=no_match,second=stuck@one')).toBe(
-      'ended a planned stuck\nintent b second 1\nanswered b 1 accepted',
-    );
-  });
-});
-
-describe('windows', () => {
-  const deny = [{ from: '2026-06-01T00:30:00Z', to: '2026-06-01T01:00:00Z', reason: 'freeze' }];
-  it.each([
-    ['that are denied', { deny }, 29 * MINUTE, 'window_denied'],
-    ['that are denied and allowed', { deny, allow: [{ cron: '* * * * *', for: '1h' }] }, 29 * MINUTE, 'window_denied'],
-    ['that are not allowed', { allow: [{ cron: '0 3 * * *', for: '1h' }] }, 29 * MINUTE, 'window_closed'],
-  ])('%s: nothing is done', async (_, windows, ms, reason) => {
-    const scene = await createScene({ rules: [rule('jobs', { windows })] });
-    await scene.warm();
-    await scene.wait(ms - 3 * MINUTE);
-    expect(reasonsIn(await scene.walk('a'))).toEqual([reason]);
-    expect(scene.sent).toEqual([]);
-  });
-
-  it('are closed from their first millisecond to right before their last', async () => {
-    const scene = await createScene({ rules: [rule('jobs', { windows: { deny } })] });
-    await scene.warm();
-    await scene.wait(26 * MINUTE - 1);
-    expect(sentIn(await scene.walk('a'))).toBe(1);
-    await scene.wait(29 * MINUTE);
-    expect(reasonsIn(await scene.walk('b'))).toEqual(['window_denied']);
-    await scene.wait(1 - MINUTE);
-    expect(sentIn(await scene.walk('b'))).toBe(1);
-    expect(new Date(scene.clock.now()).toISOString()).toBe('2026-06-01T01:00:00.000Z');
   });
 });

@@ -39,6 +39,18 @@ describe('dashboards print', () => {
     }
   });
 
+  it.each([
+    ['where nothing can be made', '/proc/x/y', /ENOENT.*mkdir '\/proc\/x'/],
+    ['below a file', join(import.meta.filename, 'x'), /ENOTDIR/],
+  ])('says that it can not write %s', async (_, folder, why) => {
+    const stderr = vi.spyOn(process.stderr, 'write').mockReturnValue(true);
+    expect(await run('dashboards', 'print', '--dir', folder)).toEqual({ code: 1, out: '' });
+    const said = stderr.mock.calls.join('');
+    stderr.mockRestore();
+    expect(said).toContain(`can't write dashboards to ${folder}: `);
+    expect(said).toMatch(why);
+  });
+
   it('has the objectives, names and links that it is given', async () => {
     const folder = newFolder();
     const config = join(folder, 'config.yaml');

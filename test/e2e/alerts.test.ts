@@ -194,7 +194,12 @@ describe('alerts of an agent that is killed again and again', () => {
           value: 6,
           startsAt: hook.taken[0]?.startsAt,
         },
-        { state: 'pending', labels: { alertname: 'Many', account: 'a' }, annotations: {}, value: 6 },
+        {
+          state: 'pending',
+          labels: { alertname: 'Many', account: 'a' },
+          annotations: { summary: 'delivery_dlq_messages of a is 6, above 5.' },
+          value: 6,
+        },
       ]);
     });
     expect(await text('/')).toMatch(/firing<\/span> Any since .*\(account=&quot;a&quot;\) 6 in a/);

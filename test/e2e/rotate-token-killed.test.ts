@@ -1,59 +1,16 @@
-import { existsSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { eventually } from '../support/eventually.ts';
+import { count, killAtEvery } from './killed-rotation.ts';
 import { print, startRotation } from './rotation.ts';
 
 describe('killed with SIGKILL', () => {
-  it('at any point of its way: the credentials are on the disk, and the next run finishes it', async () => {
-    const found: string[] = [];
-    /** Kills before file operation number `at`; says whether there was one. */
-    async function killAt(at: number): Promise<boolean> {
-      const rotation = await startRotation();
-      const { emulator, tokenFile, secrets, names } = rotation;
-      const killed = await rotation.run(['--yes'], rotation.crash({ at }));
-      if (killed.code === 0) return false;
-      expect(killed.code).toBe('SIGKILL');
-      const wasSent = rotation.resets() === 1;
-      const isOnDisk = names().some(name => readFileSync(join(secrets, name)).includes(emulator.token));
-      const isUnfinished = existsSync(`${tokenFile}.rotating.json`);
-      if (wasSent && !isUnfinished) {
-        expect(rotation.token()).toBe(emulator.token);
-        found.push('finished');
-        return true;
-      }
-      const next = await rotation.run();
-      expect(rotation.resets(), `at ${at}`).toBe(1);
-      if (wasSent && !isOnDisk) {
-        expect(next.code).toBe(1);
-        expect(next.stderr).toContain('The old token is revoked: the service no longer accepts');
-        expect(next.stderr).toContain('To recover,');
-        found.push('lost');
-        return true;
-      }
-      expect([next.code, rotation.token()], `at ${at}: ${next.stderr}`).toEqual([0, emulator.token]);
-      expect(readFileSync(rotation.passwordFile, 'utf8')).toBe(emulator.credentials.password);
-      expect(next.stdout.includes('is unfinished.')).toBe(isUnfinished);
-      // Nothing but what belongs there, and one record.
-      expect(names().filter(name => !name.includes('.rotated-'))).toEqual([
-        'password',
-        'password.previous',
-        'token',
-        'token.rotating.json-lock',
-      ]);
-      found.push(wasSent ? 'answered' : 'not sent');
-      return true;
-    }
-    for (let at = 1; ; at += 3) {
-      const went = await Promise.all([killAt(at), killAt(at + 1), killAt(at + 2)]);
-      if (went.includes(false)) break;
-    }
-    const count = (what: string) => found.filter(each => each === what).length;
-    // The one point at which nobody can help: the answer is here, and its first byte is not yet written.
-    expect(count('lost')).toBe(1);
-    expect(count('not sent')).toBeGreaterThan(20);
-    expect(count('answered')).toBeGreaterThan(12);
-    expect(count('finished')).toBeGreaterThanOrEqual(1);
+  // At every one: rotate-token-killed.long.test.ts.
+  it('at every fifth point of its way: the credentials are on the disk, and the next run finishes it', async () => {
+    const found = await killAtEvery(5);
+    expect(count(found, 'lost')).toBeLessThanOrEqual(1);
+    expect(count(found, 'not sent')).toBeGreaterThan(3);
+    expect(count(found, 'answered')).toBeGreaterThan(1);
   });
 
   it('while the answer is under way: the next run tells what became of it', async () => {

@@ -41,14 +41,14 @@ async function watch(): Promise<void> {
   while (!stopped) {
     await look().catch(error => faults.push(String(error)));
     // A look costs the agent and its judge some tenths of a second each.
-    await sleep(1000);
+    await sleep(2500);
   }
 }
 
 beforeAll(async () => {
   hostile = await startFleetThread(services, 1);
   well = await startWellFleet(1);
-  agent = await startAgentProcess([...hostile.accounts, ...well.accounts], 15);
+  agent = await startAgentProcess([...hostile.accounts, ...well.accounts], 30);
   wellWatch = createWellWatch(['well-1'], atThisLoad(REPORTED_WITHIN_MS));
   await eventually(look, REPORTED_WITHIN_MS);
   watching = watch();

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { requireProgram } from '../support/prometheus.ts';
 import type { Input, Values } from './cases/case.ts';
-import { fires, firesIn, isQuiet, JOB, neverFired, type RuleTest, testRules } from './promtool.ts';
+import { fires, firesIn, isQuiet, isQuietFrom, JOB, neverFired, type RuleTest, testRules } from './promtool.ts';
 
 /** What is told of agents and not of one account: each alert with what makes it fire, and what does not. */
 
@@ -176,6 +176,32 @@ const CASES: Readonly<Record<string, readonly (Omit<RuleTest, 'minutes'> & { rea
           minute < 20 ? undefined : 60 * minute,
       },
       queries: [neverFired('DeliveryBlind', minutes)],
+    },
+  ],
+  DeliveryAgentDown: [
+    {
+      name: 'an agent that dies while nothing can be read: told without a pause',
+      input: {
+        [up('one')]: minute => Number(minute < 15),
+        ...Object.fromEntries(
+          Object.entries(blind('a', 10)).map(([series, values]) => [
+            series,
+            (minute: number) => (minute < 15 ? values(minute) : undefined),
+          ]),
+        ),
+      },
+      minutes: 2 * HOUR,
+      queries: [
+        {
+          expr: 'count_over_time(absent(ALERTS{alertname=~"DeliveryBlind|DeliveryAgentDown",alertstate="firing"})[18m:1m])',
+          minute: 30,
+          expected: [],
+        },
+        // Both for a while: groups of rules are not evaluated at one time, and DeliveryAccountMissing takes two minutes more.
+        fires('DeliveryBlind', 27),
+        fires('DeliveryAgentDown', 27),
+        isQuietFrom('DeliveryBlind', 29, 2 * HOUR),
+      ],
     },
   ],
 };

@@ -1,7 +1,8 @@
 import { alertingRule } from '../../src/mixin/rules.ts';
 import type { AlertCase } from './cases/case.ts';
 import { asJobs, JOB, neverFired, type RuleTest, replica, testRules } from './promtool.ts';
-import { alertNamed, ends, quiet, sceneOf, variantsOf } from './variants.ts';
+import { alertNamed, sceneOf } from './scene.ts';
+import { ends, quiet, variantsOf } from './variants.ts';
 
 function firstFiring(each: AlertCase): RuleTest {
   const { alert, labels = {}, fires: input, at, says, step } = each;

@@ -4,7 +4,7 @@ import { requireProgram } from '../support/prometheus.ts';
 import { wrongIn } from './alert-case.ts';
 import { REASONS, VARIANTS } from './cases/case.ts';
 import { alertCases } from './cases/index.ts';
-import { alertNamed } from './variants.ts';
+import { alertNamed } from './scene.ts';
 
 const alerts = alertGroups.flatMap(({ alerts }) => alerts);
 

@@ -140,6 +140,8 @@ export function testRules(alerts: readonly string[], tests: readonly RuleTest[])
       cwd: folder,
       encoding: 'utf8',
       maxBuffer: 64 << 20,
+      // It lives for seconds: memory is cheaper than collecting garbage, which is a fifth of its work.
+      env: { ...process.env, GOGC: '400' },
     });
     return status === 0 ? '' : inShort(`${stdout}${stderr}`);
   } finally {

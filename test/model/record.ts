@@ -1,6 +1,7 @@
 /** What a process was told by the service, round by round: the only thing that an oracle may hold it to. Times: milliseconds since the world began. */
 import type { Actor, Process, RoundActor } from './agent.ts';
-import type { Answered, Question, ShownEntry, Witness } from './service.ts';
+import type { Question } from './lists.ts';
+import type { Answered, ShownEntry, Witness } from './service.ts';
 import type { Entry, LoggedEvent } from './truth.ts';
 
 /** A part of a round: the queue, one filter, workflow runs, the log. */

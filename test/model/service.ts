@@ -2,11 +2,11 @@
 import type { Dispatcher } from 'undici';
 import type { Random } from '../../src/emulator/random.ts';
 import { bodyOf, type CancelFault, type Fault, statusOf } from './faults.ts';
+import { createLists, type Question, questionOf } from './lists.ts';
 import { START } from './settings.ts';
 import type { Time } from './time.ts';
 import {
   type Entry,
-  happened,
   isListed,
   type LoggedEvent,
   type Run,
@@ -17,10 +17,6 @@ import {
   stateAt,
   type Truth,
 } from './truth.ts';
-
-/** What is asked for, finer than by path: faults are meant for one of these. */
-export const QUESTIONS = ['dlq', 'workflows', 'look', 'events', 'lookup', 'flow', 'key'] as const;
-export type Question = (typeof QUESTIONS)[number];
 
 /** A row of the queue as an answer showed it. */
 export interface ShownEntry {
@@ -106,6 +102,7 @@ const EVENTS_A_ROW = 10;
 const NOTHING = { entries: [], hidden: [], events: [], key: undefined, isLast: false };
 
 export function createService({ time, truth, shape, random }: ServiceDeps): Service {
+  const lists = createLists(truth, shape);
   const armed: Armed<Fault>[] = [];
   const armedCancels: Armed<CancelFault>[] = [];
   const met = new Map<string, number>();
@@ -123,60 +120,6 @@ export function createService({ time, truth, shape, random }: ServiceDeps): Serv
     if (found.left <= 0) list.splice(index, 1);
     met.set(found.fault, (met.get(found.fault) ?? 0) + 1);
     return found.fault;
-  }
-
-  function questionOf(path: string, query: URLSearchParams): Question {
-    if (path === '/v2/dlq') return query.get('source') ? 'workflows' : query.get('messageId') ? 'look' : 'dlq';
-    if (path === '/v2/events' || path === '/v2/logs') return query.get('messageId') ? 'lookup' : 'events';
-    return path === '/v2/flowControl' ? 'flow' : 'key';
-  }
-
-  const within = (query: URLSearchParams, at: number) =>
-    START + at >= Number(query.get('fromDate') ?? 0) && START + at <= Number(query.get('toDate') ?? Infinity);
-
-  function listEntries(query: URLSearchParams, now: number): Entry[] {
-    const [status, messageId] = [query.get('responseStatus'), query.get('messageId')];
-    const isApart = query.get('source') !== null && shape.source === 'apart';
-    return truth.entries.filter(
-      entry =>
-        isListed(entry, now) &&
-        within(query, entry.enteredAt) &&
-        (status === null || entry.status === Number(status)) &&
-        (messageId === null || entry.messageId === messageId) &&
-        (!isApart || entry.runs.length > 0),
-    );
-  }
-
-  function listEvents(query: URLSearchParams, now: number): LoggedEvent[] {
-    const messageId = query.get('messageId');
-    return truth.events
-      .filter(
-        event =>
-          event.listedAt <= now &&
-          (messageId === null || event.messageId === messageId) &&
-          within(query, event.time) &&
-          happened(event),
-      )
-      .sort((a, b) => b.time - a.time);
-  }
-
-  /** Rows from where the cursor points to, and where it goes on. */
-  function pageOf<T>(
-    all: readonly T[],
-    query: URLSearchParams,
-    isAfter: (row: T, place: string) => boolean,
-    placeOf: (row: T) => string,
-    most = shape.page,
-  ) {
-    const place = /^(.*)~\d+$/.exec(query.get('cursor') ?? '')?.[1];
-    const left = place === undefined || place === '' ? all : all.filter(row => isAfter(row, place));
-    const rows = left.slice(0, Math.min(most, Number(query.get('count') ?? 100)));
-    const last = rows.at(-1);
-    return {
-      place: place ?? '',
-      rows,
-      next: rows.length < left.length && last !== undefined ? placeOf(last) : undefined,
-    };
   }
 
   /** The answer to a list, as it is or as a fault has it. */
@@ -256,8 +199,8 @@ export function createService({ time, truth, shape, random }: ServiceDeps): Serv
     if (status === 302) return failed(302, '', { location: 'http://elsewhere.test/' });
     if (status) return failed(status);
     if (question === 'events' || question === 'lookup') {
-      const all = listEvents(query, now);
-      const page = pageOf(
+      const all = lists.events(query, now);
+      const page = lists.page(
         all,
         query,
         (event, place) =>
@@ -291,8 +234,8 @@ export function createService({ time, truth, shape, random }: ServiceDeps): Serv
       return { ...failed(400), answered: { ...base, ...NOTHING, quality: 'whole', status: 400, isLast: true } };
     }
     const hasState = shape.source !== 'apart' || query.get('source') !== null;
-    const page = pageOf(
-      listEntries(query, now),
+    const page = lists.page(
+      lists.entries(query, now),
       query,
       (entry, place) => truth.entries.indexOf(entry) > Number(place),
       entry => String(truth.entries.indexOf(entry)),

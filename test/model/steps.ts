@@ -1,7 +1,7 @@
 /** What may happen, in any order. */
 import fc from 'fast-check';
 import { CANCEL_FAULTS, FAULTS } from './faults.ts';
-import { QUESTIONS } from './service.ts';
+import { QUESTIONS } from './lists.ts';
 import { MINUTE, POLICY_COUNT, READING_COUNT, SECOND } from './settings.ts';
 
 const arrival = fc.record({

@@ -15,6 +15,7 @@ import { createMemoryStore } from '../../src/store/memory.ts';
 import type { Store } from '../../src/store/store.ts';
 import type { Reader, Writer } from '../../src/upstream/api.ts';
 import { UpstreamError } from '../../src/upstream/errors.ts';
+import { told } from './journal-words.ts';
 import { createTestLog, createTestTracer, noOutbox } from './silent.ts';
 
 /** What rules say of a sighting, by the rule's name: the word of the walk that listed it last. */
@@ -153,36 +154,6 @@ export interface Scene {
 }
 
 const ACCOUNT = 'production';
-
-/** What a line says, short: `ended a confirmed read_canceled`. */
-function told(entry: JournalEntry, nameOf: (action: string) => string): string {
-  const words = (...all: unknown[]) => all.filter(word => word !== undefined).join(' ');
-  switch (entry.step) {
-    case 'paused':
-    case 'resumed':
-      return words(entry.step, entry.reason);
-    case 'breaker_opened':
-      return words('opened', entry.breaker, `(${entry.reason})`);
-    case 'breaker_reset':
-      return words('reset', entry.breaker);
-  }
-  const name = nameOf(entry.action);
-  switch (entry.step) {
-    case 'marked':
-    case 'awaiting_approval':
-      return words(entry.step, name, entry.rule);
-    case 'cleared':
-      return words(entry.step, name, entry.reason);
-    case 'approved':
-      return words(entry.step, name, entry.by);
-    case 'intent':
-      return words(entry.step, name, entry.rule, entry.attempt);
-    case 'answered':
-      return words(entry.step, name, entry.attempt, entry.answer.kind);
-    case 'ended':
-      return words(entry.step, name, entry.outcome, entry.reason, entry.unproven && 'unproven');
-  }
-}
 
 export async function createScene(section: object): Promise<Scene> {
   let options = optionsOf(section);

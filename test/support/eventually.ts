@@ -4,8 +4,12 @@ import { setTimeout as sleep } from 'node:timers/promises';
 /** What takes so many milliseconds at most on a machine with nothing else to do takes so many on this one, as busy as it is now. */
 export const atThisLoad = (ms: number): number => ms * Math.max(1, (loadavg()[0] ?? 0) / availableParallelism());
 
+/** Milliseconds between two looks: at first, and at most. */
+const [SOON, SELDOM] = [25, 1000];
+
 /**
- * Asks again until `look` does not throw, and gives what it gave; when patience, in milliseconds of a quiet machine, is at its end
+ * Asks again until `look` does not throw, and gives what it gave: ever more seldom, as a look has its price and nothing is then seen
+ * much later than a tenth of the time it took. When patience, in milliseconds of a quiet machine, is at its end
  * the last error counts. That is for what never comes: how long something takes proves nothing.
  */
 export async function eventually<T>(look: () => Promise<T> | T, patience = 90_000): Promise<T> {
@@ -16,6 +20,6 @@ export async function eventually<T>(look: () => Promise<T> | T, patience = 90_00
     } catch (error) {
       if (performance.now() - start > atThisLoad(patience)) throw error;
     }
-    await sleep(25);
+    await sleep(Math.min(SELDOM, Math.max(SOON, (performance.now() - start) / 10)));
   }
 }

@@ -1,5 +1,3 @@
-import { writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/kit/clock.ts';
@@ -7,12 +5,9 @@ import { Secret } from '../../src/kit/secret.ts';
 import { LARGEST_SINGLE } from '../../src/upstream/api.ts';
 import { type Budget, createBudget } from '../../src/upstream/budget.ts';
 import { UpstreamError } from '../../src/upstream/errors.ts';
-import { fileToken, RECHECK_AFTER } from '../../src/upstream/token.ts';
 import { allKeys, allRows, createTestClient, TOKEN } from '../support/client.ts';
 import { emulate } from '../support/emulate.ts';
-import { newFolder } from '../support/folder.ts';
 import { json, serve } from '../support/http-service.ts';
-import { createManualClock } from '../support/manual-clock.ts';
 
 const signal = () => new AbortController().signal;
 
@@ -311,88 +306,6 @@ describe('client', () => {
     const { reader, counts } = createTestClient(service.url);
     await expect(allKeys(reader, stop.signal)).rejects.toThrow('stopping');
     expect(counts.requests).toEqual({});
-  });
-});
-
-describe('a refused token', () => {
-  function refusing(good: () => string) {
-    return serve((request, response) => {
-      if (request.headers.authorization === `Bearer ${good()}`) json(response, []);
-      else json(response, { error: 'no' }, 401);
-    });
-  }
-
-  it('is sent once every five minutes by one request, until the service takes it', async () => {
-    let good = 'another';
-    const service = await refusing(() => good);
-    const clock = createManualClock();
-    const { reader, rejections } = createTestClient(service.url, { clock });
-    const ask = () =>
-      allKeys(reader, signal()).then(
-        () => 'ok',
-        (error: UpstreamError) => error.reason,
-      );
-    expect([await ask(), await ask(), await ask()]).toEqual(Array(3).fill('unauthorized'));
-    expect(service.requests).toHaveLength(1);
-    expect(rejections).toEqual([true]);
-    await clock.advance(RECHECK_AFTER);
-    expect(await Promise.all([ask(), ask(), ask()])).toEqual(Array(3).fill('unauthorized'));
-    expect(service.requests).toHaveLength(2);
-    good = TOKEN;
-    expect(await ask()).toBe('unauthorized');
-    await clock.advance(RECHECK_AFTER);
-    expect([await ask(), await ask()]).toEqual(['ok', 'ok']);
-    expect(service.requests).toHaveLength(4);
-    expect(rejections).toEqual([true, false]);
-  });
-
-  it('does not hold up a changed one, even when it changed while the request was under way', async () => {
-    let token = 'old';
-    let swapDuringRequest = false;
-    const service = await serve((request, response) => {
-      if (swapDuringRequest) token = 'new';
-      json(response, [], request.headers.authorization === 'Bearer new' ? 200 : 401);
-    });
-    const { reader, rejections } = createTestClient(service.url, { token: async () => new Secret(token) });
-    await expect(allKeys(reader, signal())).rejects.toMatchObject({ reason: 'unauthorized' });
-    swapDuringRequest = true;
-    await expect(allKeys(reader, signal())).rejects.toMatchObject({ reason: 'unauthorized' });
-    expect(service.requests).toHaveLength(1);
-    token = 'newer';
-    await expect(allKeys(reader, signal())).resolves.toMatchObject({ rows: [] });
-    expect(service.headers.map(({ authorization }) => authorization)).toEqual([
-      'Bearer old',
-      'Bearer newer',
-      'Bearer new',
-    ]);
-    expect(rejections).toEqual([true, false]);
-  });
-});
-
-describe('token file', () => {
-  it('is read again when it changes, and says unauthorized while it is missing or empty', async () => {
-    const path = join(newFolder(), 'token');
-    const token = fileToken(path);
-    await expect(token()).rejects.toMatchObject({ reason: 'unauthorized' });
-    await writeFile(path, 'first\n');
-    expect((await token()).reveal()).toBe('first');
-    await writeFile(path, ' second-one ');
-    expect((await token()).reveal()).toBe('second-one');
-    for (const none of ['\n', 'two\nlines', 'schl\u00fcssel']) {
-      await writeFile(path, none);
-      await expect(token()).rejects.toMatchObject({
-        reason: 'unauthorized',
-        message: `the token file ${path} holds no token`,
-      });
-    }
-  });
-
-  it('is not counted as a request while it can not be read', async () => {
-    const service = await serve((_request, response) => json(response, []));
-    const { error, counts } = await failure(service.url, { token: fileToken('/nonexistent/token') });
-    expect(error.reason).toBe('unauthorized');
-    expect(counts.requests).toEqual({});
-    expect(service.requests).toEqual([]);
   });
 });
 

@@ -17,11 +17,13 @@ export function createAlertmanager(deps: AlertmanagerDeps): readonly Receiver[] 
   const { notifier, urls, now, holdsFor, externalUrl } = deps;
 
   function toAlert({ labels, annotations, startsAt, endsAt, lasts }: Notice) {
+    // Our clock may have been ahead, and was set back: Alertmanager refuses an end before its begin, and waits for one to come.
+    const past = (at: number) => timeText(Math.min(at, now()));
     return {
       labels,
       annotations,
-      startsAt: timeText(startsAt),
-      endsAt: timeText(endsAt ?? now() + (lasts ?? holdsFor)),
+      startsAt: past(startsAt),
+      endsAt: endsAt === undefined ? timeText(now() + (lasts ?? holdsFor)) : past(endsAt),
       ...(externalUrl === '' ? {} : { generatorURL: externalUrl }),
     };
   }

@@ -54,8 +54,25 @@ function placeOf(setting: SecretSetting): string {
   return 'file' in setting ? `in ${setting.file}` : 'in the configuration file';
 }
 
-function pageFinding({ rows, rejected }: Page<unknown>, what: string, more = ''): Finding {
-  const detail = `${rows.length} ${what}${more}`;
+/** Takes the keys of a list, and keeps the first. */
+function createKeyCount() {
+  let [count, first]: [number, string | undefined] = [0, undefined];
+  return {
+    count: () => count,
+    first: () => first,
+    take({ key }: { readonly key: string }): void {
+      first ??= key;
+      count += 1;
+    },
+  };
+}
+
+function pageFinding(
+  { count, rejected }: Pick<Page<unknown>, 'rejected'> & { readonly count: number },
+  what: string,
+  more = '',
+): Finding {
+  const detail = `${count} ${what}${more}`;
   if (rejected === 0) return ok(detail);
   return warn(`${detail}, ${rejected} unreadable rows`, 'look up docs/runbooks/DeliveryRowsRejected.md');
 }
@@ -63,24 +80,21 @@ function pageFinding({ rows, rejected }: Page<unknown>, what: string, more = '')
 async function firstPage<Row>(pages: AsyncIterator<ListPage<Row>>, what: string): Promise<Finding> {
   const next = await pages.next();
   if (next.done) return ok(`0 ${what}`);
-  return pageFinding(next.value, what, next.value.isLast ? '' : ' on the first page');
+  const { rows, rejected, isLast } = next.value;
+  return pageFinding({ count: rows.length, rejected }, what, isLast ? '' : ' on the first page');
 }
 
 export function openReads(settings: AccountSettings, deps: ReadDeps): Reads {
   const { collect, paths } = settings;
   const { timeout = LONGEST_CHECK, clock } = deps;
   const recorder = createRecorder();
-  const client = createAccountClient(
-    settings,
-    {},
-    {
-      ...deps,
-      largeBodies: createLargeBodies(),
-      requestSeconds: { observe() {} },
-      log: quiet,
-      tracer: recorder.tracer,
-    },
-  );
+  const client = createAccountClient(settings, {}, undefined, {
+    ...deps,
+    largeBodies: createLargeBodies(),
+    requestSeconds: { observe() {} },
+    log: quiet,
+    tracer: recorder.tracer,
+  });
   const reader: Reader = client.at('look');
   let listedKey: string | undefined;
 
@@ -110,9 +124,9 @@ export function openReads(settings: AccountSettings, deps: ReadDeps): Reads {
         }),
       flowControl: signal =>
         attempt(signal, async inTime => {
-          const page = await reader.flowControl(inTime);
-          listedKey = page.rows[0]?.key;
-          return pageFinding(page, 'keys');
+          const { into, rejected } = await reader.flowControl(inTime, () => createKeyCount());
+          listedKey = into.first();
+          return pageFinding({ count: into.count(), rejected }, 'keys');
         }),
     },
     async key(signal) {

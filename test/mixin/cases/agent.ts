@@ -32,6 +32,10 @@ export const agentCases: readonly AlertCase[] = [
     below: {
       'less than 15 minutes': { [`${STALE}{collector="events",round="sweep"}`]: until(15, 1) },
       'a round that decides': { [`${STALE}{collector="events",round="tail"}`]: flat(1) },
+      'an account that can not be read: that is another alert': {
+        [`${STALE}{collector="events",round="sweep"}`]: flat(1),
+        [`${STALE}{collector="events",round="tail"}`]: flat(1),
+      },
     },
     idle: { [`${STALE}{collector="events",round="sweep"}`]: flat(0) },
   },

@@ -30,6 +30,14 @@ export const REASONS = {
 } as const;
 export type Reason = keyof typeof REASONS;
 
+/** Of what is told once, whenever it came: by the agent that finds it, or counts it. */
+export const TOLD_ONCE = {
+  'low traffic': 'one is enough',
+  'blind hour': 'told when found',
+  'blind day': 'told when found',
+  'behind replica': 'told when found',
+} as const satisfies AlertCase['exempt'];
+
 /**
  * What one alert is about. Minute 0 is when the agent was installed, and time 0. Health series are added to every input:
  * an agent that reads everything well, unless the input says otherwise.

@@ -1,4 +1,4 @@
-import { type AlertCase, ago, flat, from, type Input, until, type Values } from './case.ts';
+import { type AlertCase, ago, flat, from, type Input, TOLD_ONCE, until, type Values } from './case.ts';
 
 const DLQ = 'delivery_dlq_messages';
 const OLDEST = 'delivery_dlq_oldest_entered_timestamp_seconds';
@@ -16,14 +16,6 @@ const trickle = (perHour: number, before: number): Values => bursts(1, 60 / perH
 
 /** Entries that operators deal with, as far as can be told. */
 const handled: Input = { [left('removed')]: flat(9), [left('expired')]: flat(3) };
-
-/** What the agent finds is told once, whenever it came. */
-const told = {
-  'low traffic': 'one is enough',
-  'blind hour': 'told when found',
-  'blind day': 'told when found',
-  'behind replica': 'told when found',
-} as const;
 
 export const dlqCases: readonly AlertCase[] = [
   {
@@ -102,7 +94,7 @@ export const dlqCases: readonly AlertCase[] = [
     says: 'Kinds of messages (host and route, status and error) that the agent found for the first time in the dead-letter queue of a in the last hour: 2.',
     below: { 'kinds that are known': { delivery_dlq_groups_new_total: flat(7) } },
     idle: { delivery_dlq_groups_new_total: flat(0) },
-    exempt: told,
+    exempt: TOLD_ONCE,
   },
   {
     alert: 'DeliveryDlqKindReturned',
@@ -111,7 +103,7 @@ export const dlqCases: readonly AlertCase[] = [
     says: 'Kinds of messages (host and route, status and error) that the agent found again in the dead-letter queue of a in the last hour, after a day or more without one: 1.',
     below: { 'kinds that stay': { delivery_dlq_groups_returned_total: flat(7) } },
     idle: { delivery_dlq_groups_returned_total: flat(0) },
-    exempt: told,
+    exempt: TOLD_ONCE,
   },
   {
     alert: 'DeliveryFailureCallbackStuck',

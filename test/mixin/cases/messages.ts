@@ -21,6 +21,21 @@ const late = (overdue: Values, delivered: Values): Input => ({
   [finished('delivered')]: delivered,
   [finished('failed')]: flat(0),
 });
+/** So many bad ones for so many good, and what is quiet: a share just below the limit, and too few of them. */
+const burning = (
+  shown: typeof ends,
+  [bad, good]: readonly [number, number],
+  below: readonly [share: string, bad: number, good: number],
+  idle = noMessages,
+): Pick<AlertCase, 'fires' | 'below' | 'idle'> => ({
+  fires: shown(rising(bad), rising(good)),
+  below: {
+    [below[0]]: shown(rising(below[1]), rising(below[2])),
+    'too few to say': shown(rising(1, 9), flat(0)),
+  },
+  idle,
+});
+const noneLate: Input = { ...noMessages, delivery_messages_overdue_total: flat(0) };
 const ENTERED = 'delivery_dlq_entered_total';
 const NEWEST = 'delivery_event_log_newest_timestamp_seconds';
 const WAITLIST = 'delivery_flow_control_waitlist_size{flow_control_key="mail"}';
@@ -44,52 +59,32 @@ export const messageCases: readonly AlertCase[] = [
   },
   {
     alert: 'DeliveryErrorBudgetFastBurn',
-    fires: ends(rising(3), rising(17)),
+    ...burning(ends, [3, 17], ['5.9 %', 59, 941]),
     at: 6,
-    says: '15% of the messages of a failed in the last hour, or six hours. At this rate the error budget of its objective is spent within days.',
-    below: {
-      '5.9 %': ends(rising(59), rising(941)),
-      'too few to say': ends(rising(1, 9), flat(0)),
-    },
-    idle: noMessages,
+    says: '15% of the messages of a failed in the last hour, or six hours. At this rate the error budget of its objective is spent before the objective’s window ends.',
     judgedAfter: 90,
   },
   {
     alert: 'DeliveryErrorBudgetSlowBurn',
-    fires: ends(rising(7), rising(193)),
+    ...burning(ends, [7, 193], ['0.9 %', 9, 991]),
     at: 20,
     says: '3.5% of the messages of a failed in the last day, or three days. At this rate it misses its objective.',
-    below: {
-      '0.9 %': ends(rising(9), rising(991)),
-      'too few to say': ends(rising(1, 9), flat(0)),
-    },
-    idle: noMessages,
     step: 4,
     memory: 360,
     judgedAfter: 1440,
   },
   {
     alert: 'DeliveryOnTimeBudgetFastBurn',
-    fires: late(rising(3), rising(17)),
+    ...burning(late, [3, 17], ['5.9 %', 59, 1000], noneLate),
     at: 6,
-    says: 'Messages of a that missed their on-time target in the last hour, or six hours: 17.65% of those that finished. At this rate the error budget of its objective is spent within days.',
-    below: {
-      '5.9 %': late(rising(59), rising(1000)),
-      'too few to say': late(rising(1, 9), flat(0)),
-    },
-    idle: { ...noMessages, delivery_messages_overdue_total: flat(0) },
+    says: 'Messages of a that missed their on-time target in the last hour, or six hours: 17.65% of those that finished. At this rate the error budget of its objective is spent before the objective’s window ends.',
     judgedAfter: 90,
   },
   {
     alert: 'DeliveryOnTimeBudgetSlowBurn',
-    fires: late(rising(7), rising(200)),
+    ...burning(late, [7, 200], ['0.9 %', 9, 1000], noneLate),
     at: 20,
     says: 'Messages of a that missed their on-time target in the last day, or three days: 3.5% of those that finished. At this rate it misses its objective.',
-    below: {
-      '0.9 %': late(rising(9), rising(1000)),
-      'too few to say': late(rising(1, 9), flat(0)),
-    },
-    idle: { ...noMessages, delivery_messages_overdue_total: flat(0) },
     step: 4,
     memory: 360,
     judgedAfter: 1440,

@@ -1,15 +1,7 @@
-import { type AlertCase, ago, flat, from } from './case.ts';
+import { type AlertCase, ago, flat, from, TOLD_ONCE } from './case.ts';
 
 const of = (name: string) => `delivery_schedule_${name}{schedule="nightly"}`;
 const [STARTED, DELIVERED] = [of('last_started_timestamp_seconds'), of('last_delivered_timestamp_seconds')];
-
-/** What is counted once is told whenever that is. */
-const told = {
-  'low traffic': 'one is enough',
-  'blind hour': 'told when found',
-  'blind day': 'told when found',
-  'behind replica': 'told when found',
-} as const;
 
 export const scheduleCases: readonly AlertCase[] = [
   {
@@ -20,7 +12,7 @@ export const scheduleCases: readonly AlertCase[] = [
     says: 'Missed starts of nightly in a: 1 in the last hour, or in the last day if it has not started for a day.',
     below: { 'none lately': { [of('missed_total')]: flat(7), [STARTED]: flat(0) } },
     idle: { [of('missed_total')]: flat(0), [STARTED]: ago(60) },
-    exempt: told,
+    exempt: TOLD_ONCE,
   },
   {
     alert: 'DeliveryScheduleLate',
@@ -30,6 +22,6 @@ export const scheduleCases: readonly AlertCase[] = [
     says: 'Late starts of nightly in a: 1 in the last hour, or in the last day if nothing of it was delivered for a day.',
     below: { 'none lately': { [of('late_total')]: flat(7), [DELIVERED]: flat(0) } },
     idle: { [of('late_total')]: flat(0), [DELIVERED]: ago(60) },
-    exempt: told,
+    exempt: TOLD_ONCE,
   },
 ];

@@ -1,3 +1,4 @@
+import { hungWorkflows } from '../../../src/cli/demo.ts';
 import { type Scenario, scenarioNamed, scenarios } from '../../../src/emulator/scenarios.ts';
 import type { FaultSeed } from '../../../src/emulator/server.ts';
 
@@ -76,16 +77,6 @@ export const settings = {
     mode: 'enforce',
     breaker: { candidates: { max: 1000, percent: 100 } },
     limits: { perRun: 5, perHour: 20, perDay: 50 },
-    rules: [
-      {
-        name: 'app-workflows-hung',
-        mode: 'enforce',
-        expires: '9999-12-31',
-        match: { workflowUrl: { prefix: ['https://app.example.com/'] } },
-        stuckWhen: { inProgressFor: '8h', assumeMaxRetries: 4, snapshots: 8 },
-        limits: { perRun: 5, perHour: 20 },
-        cooldown: { perUrl: '0s' },
-      },
-    ],
+    rules: [hungWorkflows({ perRun: 5, perHour: 20 })],
   },
 } as const;

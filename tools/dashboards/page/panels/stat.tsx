@@ -20,21 +20,29 @@ const textModeOf = ({ panel, fieldConfig }: VizProps) =>
     ? BigValueTextMode.ValueAndName
     : panel.options.textMode;
 
-export function StatViz(props: VizProps) {
-  const { panel, width, height, theme, timeRange } = props;
-  const { options } = panel;
+/** What both kinds of panel repeat over, and where. */
+function repeated(props: VizProps) {
+  const { panel, width, height } = props;
   const values = valuesOf(props);
+  return {
+    getValues: () => values,
+    getAlignmentFactors: getDisplayValueAlignmentFactors,
+    width,
+    height,
+    source: values,
+    renderCounter: 0,
+    orientation: panel.options.orientation,
+  };
+}
+
+export function StatViz(props: VizProps) {
+  const { panel, theme, timeRange } = props;
+  const { options } = panel;
   return (
     <VizRepeater
-      getValues={() => values}
-      getAlignmentFactors={getDisplayValueAlignmentFactors}
-      width={width}
-      height={height}
-      source={values}
-      renderCounter={0}
+      {...repeated(props)}
       itemSpacing={3}
       autoGrid
-      orientation={options.orientation}
       renderValue={({ value, alignmentFactors, width, height, count }) => (
         <BigValue
           value={value.display}
@@ -58,20 +66,13 @@ export function StatViz(props: VizProps) {
 }
 
 export function BarGaugeViz(props: VizProps) {
-  const { panel, width, height, theme } = props;
+  const { panel, theme } = props;
   const { options } = panel;
-  const values = valuesOf(props);
   return (
     <VizRepeater
-      getValues={() => values}
-      getAlignmentFactors={getDisplayValueAlignmentFactors}
-      width={width}
-      height={height}
-      source={values}
-      renderCounter={0}
+      {...repeated(props)}
       minVizWidth={options.minVizWidth}
       minVizHeight={options.minVizHeight}
-      orientation={options.orientation}
       renderValue={({ value, alignmentFactors, width, height, orientation }) => (
         <BarGauge
           value={value.display}

@@ -1,0 +1,56 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect } from 'vitest';
+import { startRotation } from './rotation.ts';
+
+/** What the killed process had come to. `lost`: the answer was here, and its first byte not yet written. */
+type Found = 'not sent' | 'lost' | 'answered' | 'finished';
+
+export const count = (found: readonly Found[], what: Found) => found.filter(each => each === what).length;
+
+/** Kills before file operation number `at`; says whether there was one. Whatever was found, the next run finishes it. */
+async function killAt(at: number, found: Found[]): Promise<boolean> {
+  const rotation = await startRotation();
+  const { emulator, tokenFile, secrets, names } = rotation;
+  const killed = await rotation.run(['--yes'], rotation.crash({ at }));
+  if (killed.code === 0) return false;
+  expect(killed.code).toBe('SIGKILL');
+  const wasSent = rotation.resets() === 1;
+  const isOnDisk = names().some(name => readFileSync(join(secrets, name)).includes(emulator.token));
+  const isUnfinished = existsSync(`${tokenFile}.rotating.json`);
+  if (wasSent && !isUnfinished) {
+    expect(rotation.token()).toBe(emulator.token);
+    found.push('finished');
+    return true;
+  }
+  const next = await rotation.run();
+  expect(rotation.resets(), `at ${at}`).toBe(1);
+  if (wasSent && !isOnDisk) {
+    expect(next.code).toBe(1);
+    expect(next.stderr).toContain('The old token is revoked: the service no longer accepts');
+    expect(next.stderr).toContain('To recover,');
+    found.push('lost');
+    return true;
+  }
+  expect([next.code, rotation.token()], `at ${at}: ${next.stderr}`).toEqual([0, emulator.token]);
+  expect(readFileSync(rotation.passwordFile, 'utf8')).toBe(emulator.credentials.password);
+  expect(next.stdout.includes('is unfinished.')).toBe(isUnfinished);
+  // Nothing but what belongs there, and one record.
+  expect(names().filter(name => !name.includes('.rotated-'))).toEqual([
+    'password',
+    'password.previous',
+    'token',
+    'token.rotating.json-lock',
+  ]);
+  found.push(wasSent ? 'answered' : 'not sent');
+  return true;
+}
+
+/** Kills rotations before every `step`th file operation, from the first to the last. */
+export async function killAtEvery(step: number): Promise<readonly Found[]> {
+  const found: Found[] = [];
+  for (let at = 1; ; at += 3 * step) {
+    const went = await Promise.all([0, 1, 2].map(more => killAt(at + more * step, found)));
+    if (went.includes(false)) return found;
+  }
+}

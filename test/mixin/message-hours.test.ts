@@ -1,0 +1,71 @@
+import { describe, expect, it } from 'vitest';
+import { requireProgram } from '../support/prometheus.ts';
+import { flat, type Input, rising } from './cases/case.ts';
+import { allRounds, course, type Darkness, health, unseen } from './course.ts';
+import { asJobs, fires, isQuiet, neverFired, type RuleTest, replica, testRules } from './promtool.ts';
+
+const HOUR = 60;
+const rounds = allRounds.filter(({ collector }) => collector === 'events');
+const sees = (input: Input, darkness?: Darkness): Input =>
+  replica({ ...health(rounds, darkness), ...(darkness ? unseen(input, darkness) : input) });
+
+const [BURN, FAILING, STALLED] = ['DeliveryErrorBudgetFastBurn', 'DeliveryDestinationFailing', 'DeliveryStalled'];
+const ended = (outcome: string) => `delivery_messages_finished_total{outcome="${outcome}"}`;
+const attempts = (state: string) => `delivery_events_total{state="${state}",destination="api.example.com"}`;
+
+/** Of ten messages a minute four fail, for half an hour. */
+const failed = (minute: number) => 4 * Math.min(30, Math.max(0, minute - 6 * HOUR));
+const END = 6 * HOUR + 30;
+const burnt: RuleTest = {
+  name: 'half an hour of failures',
+  input: sees({ [ended('failed')]: failed, [ended('delivered')]: minute => 10 * minute - failed(minute) }),
+  minutes: END + 18,
+  queries: [neverFired(BURN, 6 * HOUR), fires(BURN, END), fires(BURN, END + 12), isQuiet(BURN, END + 18)],
+};
+
+const failing: Input = { [attempts('error')]: rising(2), [attempts('delivered')]: flat(0) };
+const untried: Input = { [attempts('error')]: flat(0), [attempts('delivered')]: flat(0) };
+const delivering: Input = { [attempts('error')]: flat(0), [attempts('delivered')]: rising(1) };
+
+const due: Input = {
+  delivery_messages_overdue_total: rising(2),
+  delivery_messages_in_flight: rising(2),
+  [ended('delivered')]: flat(0),
+  [ended('failed')]: flat(0),
+};
+
+const others: readonly RuleTest[] = [
+  {
+    name: 'nothing is tried any more at a destination that fails: that is no recovery, a delivery is',
+    input: sees(course(failing, [20, untried], [2 * HOUR, delivering])),
+    minutes: 3 * HOUR,
+    queries: [fires(FAILING, 20), fires(FAILING, 2 * HOUR), isQuiet(FAILING, 3 * HOUR)],
+  },
+  {
+    name: 'failures of an outage, which come at once when it is over',
+    input: sees(course(untried, [64, failing], [90, untried]), { from: HOUR, to: 2 * HOUR }),
+    minutes: 3 * HOUR,
+    queries: [neverFired(FAILING, 3 * HOUR)],
+  },
+  {
+    name: 'no more messages become overdue, for none is published, and none ends: until one does',
+    input: sees({
+      ...due,
+      delivery_messages_overdue_total: rising(2, 60),
+      delivery_messages_in_flight: minute => (minute < 2 * HOUR ? Math.min(60, 2 * minute) : 0),
+      [ended('delivered')]: minute => (minute < 2 * HOUR ? 0 : 60),
+    }),
+    minutes: 3 * HOUR,
+    queries: [fires(STALLED, 30), fires(STALLED, 2 * HOUR - 1), isQuiet(STALLED, 3 * HOUR)],
+  },
+];
+
+describe.skipIf(!requireProgram('promtool'))('messages over hours, by promtool test rules', () => {
+  it('a fast burn ends a quarter of an hour after messages are delivered again', () => {
+    expect(testRules([BURN], [burnt])).toBe('');
+  });
+
+  it('what only stopped goes on firing, and what only came at once does not begin', () => {
+    expect(testRules([FAILING, STALLED], asJobs(others))).toBe('');
+  });
+});
