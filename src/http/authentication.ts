@@ -5,7 +5,7 @@ import { clientName } from './client-certs.ts';
 import type { WebConfig } from './options.ts';
 import type { Credentials, Passwords, Verdict } from './passwords.ts';
 
-/** Who asks, where that is known; or how the request is refused. */
+/** Who asks, where that is proven: a user, or the name in a verified certificate; or how the request is refused. */
 export type Authenticated =
   | { readonly isRefused: false; readonly caller: string | undefined }
   | { readonly isRefused: true; readonly status: number; readonly text: string; readonly headers: Headers };
@@ -56,10 +56,6 @@ function createBucket(clock: Clock): (limit: NonNullable<WebConfig['rateLimit']>
 
 /** The client of a connection, as checks of passwords are counted. */
 const addressOf = ({ remoteAddress = '' }: Socket) => remoteAddress;
-
-/** Whether an operator can be told from anyone else: only then may a request act. */
-export const isAuthenticating = (web: WebConfig | undefined) =>
-  web !== undefined && (web.users.size > 0 || web.tls?.clientAuth === 'RequireAndVerifyClientCert');
 
 export function createAuthentication(passwords: Passwords, clock: Clock): Authenticate {
   const takeToken = createBucket(clock);

@@ -39,12 +39,13 @@ export function refusalOf(socket: TLSSocket, { clientAuth, allowedSans }: WebTls
   return 'client certificate without an allowed SAN';
 }
 
-/** The name in a client's verified certificate; undefined where it has none. */
+/** The name in a client's verified certificate, or else its number; undefined where the client has shown none. */
 export function clientName(socket: Socket): string | undefined {
   if (!(socket instanceof TLSSocket) || !socket.authorized) return undefined;
-  const { subject } = socket.getPeerCertificate();
-  const name: string | string[] | undefined = subject?.CN;
-  return (Array.isArray(name) ? name[0] : name) ?? sansOf(socket.getPeerX509Certificate()?.subjectAltName)[0];
+  const certificate = socket.getPeerX509Certificate();
+  const name: string | string[] | undefined = socket.getPeerCertificate().subject?.CN;
+  const common = Array.isArray(name) ? name[0] : name;
+  return common ?? sansOf(certificate?.subjectAltName)[0] ?? certificate?.serialNumber;
 }
 
 /** By what each connection was let in: a client must not stay by a certificate that is no longer good. */

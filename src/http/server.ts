@@ -3,7 +3,7 @@ import express, { type NextFunction, type Request, type Response } from 'express
 import type { Log } from '../kit/log.ts';
 import { type Access, createAccess, type ReadWebConfig } from './access.ts';
 import { type Answers, createAnswers } from './answers.ts';
-import { createAuthentication, isAuthenticating } from './authentication.ts';
+import { createAuthentication } from './authentication.ts';
 import { BOUNDS, type Bounds, createBoundLog } from './bounds.ts';
 import { createAdmission } from './client-certs.ts';
 import { createGate, logCut } from './gate.ts';
@@ -72,25 +72,28 @@ async function openPorts(
   before: { readonly settings: ServerSettings; readonly ports: Ports } | undefined,
   open: (what: keyof Ports, address: Address) => Promise<Listener>,
 ): Promise<Ports> {
+  const undo: (() => Promise<void>)[] = [];
   async function port(what: keyof Ports, address: Address, was: Address | null | undefined): Promise<Listener> {
     const old = before?.ports[what];
-    if (!old || !was) return open(what, address);
     // Another file may ask for TLS, or for other client certificates, which a port can't learn.
-    const isSame = what === 'probes' || before.settings.webConfigFile === next.webConfigFile;
-    if (isSame && address.host === was.host && address.port === was.port) return old;
-    if (address.port !== 0 && address.port !== old.port) return open(what, address);
-    // Two addresses may stand for the same port of an interface.
-    old.pause();
-    return open(what, { ...address, port: old.port }).catch(async error => {
-      await old.resume();
-      throw error;
-    });
+    const isSame = what === 'probes' || before?.settings.webConfigFile === next.webConfigFile;
+    if (old && isSame && address.host === was?.host && address.port === was.port) return old;
+    let wanted = address;
+    if (old && [0, old.port].includes(address.port)) {
+      // Two addresses may stand for the same port of an interface.
+      old.pause();
+      undo.push(old.resume);
+      wanted = { ...address, port: old.port };
+    }
+    const opened = await open(what, wanted);
+    undo.push(opened.close);
+    return opened;
   }
-  const main = await port('main', next, before?.settings);
   try {
+    const main = await port('main', next, before?.settings);
     return { main, probes: next.probes ? await port('probes', next.probes, before?.settings.probes) : undefined };
   } catch (error) {
-    if (main !== before?.ports.main) await main.close();
+    for (const step of undo.reverse()) await step();
     throw error;
   }
 }
@@ -115,30 +118,20 @@ export async function startHttpServer(
   const open = ({ webConfigFile = null }: ServerSettings) =>
     createAccess(webConfigFile, { read: readWebConfig, clock, log });
   let state = { settings: initial, hosts: new Set(initial.allowedHosts), access: open(initial) };
-  const web = () => state.access.current();
   const lifecycle: Lifecycle = {
     isOn: () => state.settings.lifecycle ?? false,
-    isAuthenticating: () => isAuthenticating(web()),
-    callerOf: request => callers.get(request) ?? 'http',
+    callerOf: request => callers.get(request),
   };
-  const gate = createGate(
-    {
-      bounds,
-      answers,
-      hosts: () => state.hosts,
-      web,
-      admission,
-      authenticate: createAuthentication(passwords, clock),
-      identify: (request, caller) => callers.set(request, caller),
-    },
-    logBound,
-    createApp(served, answers, lifecycle, log),
-  );
+  const app = createApp(served, answers, lifecycle, log);
+  const authenticate = createAuthentication(passwords, clock);
+  const identify = (request: IncomingMessage, caller: string) => void callers.set(request, caller);
   const deps = { bounds, logBound, log, clock };
-  const openPort = (access: Access) => (what: keyof Ports, address: Address) =>
-    what === 'main'
-      ? openListener(address, deps, gate, { access, admission })
-      : openListener(address, deps, answerProbe);
+  const openPort = (access: Access) => (what: keyof Ports, address: Address) => {
+    if (what === 'probes') return openListener(address, deps, answerProbe);
+    // A port asks what its own file says, from its first connection on, whatever other ports are open meanwhile.
+    const asked = { bounds, answers, hosts: () => state.hosts, web: access.current, admission, authenticate, identify };
+    return openListener(address, deps, createGate(asked, logBound, app), { access, admission });
+  };
   let ports = await openPorts(initial, undefined, openPort(state.access));
   /** Ports that were closed by `apply` and still have answers under way. */
   const closing = new Set<Promise<void>>();

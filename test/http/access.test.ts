@@ -269,7 +269,12 @@ describe('other settings', () => {
     const { server, settings, status, put, folder, later } = await serve(USERS);
     put('bad.yaml', '{');
     await expect(server.apply({ ...settings, webConfigFile: join(folder, 'bad.yaml') })).rejects.toThrow('bad.yaml:1:');
-    expect(await status('/metrics', ALICE)).toBe(200);
+    // The port has gone over to the other file when the one for probes can't be had.
+    put('tls.yaml', JSON.stringify(tlsWith()));
+    const probes = { host: '127.0.0.1', port: Number(new URL((await serve(USERS)).server.url).port) };
+    const half = { ...settings, webConfigFile: join(folder, 'tls.yaml'), probes };
+    await expect(server.apply(half)).rejects.toThrow("can't listen on 127.0.0.1:");
+    expect([await status('/metrics', ALICE), await status('/metrics')]).toEqual([200, 401]);
     // The one in use is watched whatever else is asked for.
     put('web.yaml', JSON.stringify({ rate_limit: { interval: '1s', burst: 1 } }));
     await server.apply(settings);

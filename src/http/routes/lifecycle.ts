@@ -9,10 +9,8 @@ import { onlyAllow } from './methods.ts';
 export interface Lifecycle {
   /** `server.lifecycle`. */
   isOn(): boolean;
-  /** Whether the gate let it pass because it knows who asks. */
-  isAuthenticating(): boolean;
-  /** The user, or the name in the client certificate. */
-  callerOf(request: IncomingMessage): string;
+  /** The user, or the name in the verified client certificate; undefined where the gate does not know who asks. */
+  callerOf(request: IncomingMessage): string | undefined;
 }
 
 /** Whether a browser sends a request on behalf of another site. Programs send none of these headers. */
@@ -69,12 +67,12 @@ function refuseBody(error: unknown, _request: Request, response: Response, next:
 }
 
 /** POST /-/reload, and approve, pause and resume of auto-cancel: off by default, and never for another site. */
-export function lifecycleRoutes(served: Served, { isOn, isAuthenticating, callerOf }: Lifecycle): Router {
+export function lifecycleRoutes(served: Served, { isOn, callerOf }: Lifecycle): Router {
   /** Why a request is not obeyed; undefined when it is. */
   function refusalOf(request: Request): [status: number, error: string] | undefined {
     if (!isOn()) return [403, 'server.lifecycle is false in the configuration'];
     if (isCrossSite(request)) return [403, 'requests from other sites are refused'];
-    if (request.path !== RELOAD && !isAuthenticating()) {
+    if (request.path !== RELOAD && callerOf(request) === undefined) {
       return [403, 'needs a server.webConfigFile with basic_auth_users or RequireAndVerifyClientCert'];
     }
     const isJson = !hasBody(request) || request.is('application/json');
@@ -96,7 +94,7 @@ export function lifecycleRoutes(served: Served, { isOn, isAuthenticating, caller
     }
     const gone = new AbortController();
     whenOver(request, response, () => gone.abort());
-    const answer = await served.command({ ...data, by: callerOf(request) }, gone.signal);
+    const answer = await served.command({ ...data, by: callerOf(request) ?? 'http' }, gone.signal);
     if (answer === 'no_agent') response.status(data.kind === 'approve' ? 503 : 202).json({ error: BUSY[data.kind] });
     else if (answer.ok) response.json(answer.result ?? {});
     else response.status(409).json({ error: answer.why });
