@@ -70,17 +70,13 @@ export function openReads(settings: AccountSettings, deps: ReadDeps): Reads {
   const { collect, paths } = settings;
   const { timeout = LONGEST_CHECK, clock } = deps;
   const recorder = createRecorder();
-  const client = createAccountClient(
-    settings,
-    {},
-    {
-      ...deps,
-      largeBodies: createLargeBodies(),
-      requestSeconds: { observe() {} },
-      log: quiet,
-      tracer: recorder.tracer,
-    },
-  );
+  const client = createAccountClient(settings, {}, undefined, {
+    ...deps,
+    largeBodies: createLargeBodies(),
+    requestSeconds: { observe() {} },
+    log: quiet,
+    tracer: recorder.tracer,
+  });
   const reader: Reader = client.at('look');
   let listedKey: string | undefined;
 
