@@ -190,7 +190,7 @@ describe('client certificates', () => {
     expect(await first.ask()).toBe('HTTP/1.1 200');
     const second = await open(first.session());
     expect(await second.ask()).toBe('HTTP/1.1 200');
-    // The certificate of the server alone is renewed: whoever is in stays.
+    // The certificate of the server alone is renewed: a client that is in stays.
     put('server.key', pem('renewed.key'));
     put('server.pem', pem('renewed.pem'));
     later();
