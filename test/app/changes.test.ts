@@ -26,7 +26,10 @@ it.each<[object, object, string[]]>([
   [
     { alerts: { notifiers: [hook('h', 'https://h.example/canary/x')] } },
     {
-      alerts: { notifiers: [hook('h', 'https://h.example/canary/y')], silences: [{ match: { a: 'b' }, reason: 'x', until: '2099-01-01T00:00:00Z' }] },
+      alerts: {
+        notifiers: [hook('h', 'https://h.example/canary/y')],
+        silences: [{ match: { a: 'b' }, reason: 'x', until: '2099-01-01T00:00:00Z' }],
+      },
     },
     ['alerts.silences changed', 'alerts.notifiers: h changed'],
   ],
