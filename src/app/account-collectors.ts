@@ -52,21 +52,24 @@ export interface CollectorsDeps extends Pick<ClientDeps, 'clock' | 'log' | 'trac
 type Deps = CollectorsDeps & {
   readonly at: (priority: Priority) => Reader;
   readonly before: LastKnown;
-  /** What a collector of the account showed last, under other settings. */
-  readonly shown: (collector: string) => ReadonlyMap<string, readonly Sample[]> | undefined;
+  readonly shown: ShownBefore | undefined;
 };
+
+/** Samples by collector and family: what the collectors of the account showed last, under other settings. */
+export type ShownBefore = ReadonlyMap<string, ReadonlyMap<string, readonly Sample[]>>;
 
 const labelsOf = ({ labels }: Sample) => Object.keys(labels);
 
 /**
- * A collector's facts as the exposition reads them: gauges are gone while they are too old, what only rises stays. `before`:
+ * A collector's facts as the exposition reads them: gauges are gone while they are too old, what only rises stays. `shown`:
  * gauges that are shown until the first are found, so that a reload makes no gap.
  */
 function collectorSource<Facts>(
   { families, lasting = [], samples }: Pick<Collector<Facts>, 'families' | 'lasting' | 'samples'>,
   { account, visible, isAwaited }: CollectorState<Facts>,
-  before: ReadonlyMap<string, readonly Sample[]> = new Map(),
+  shown: ReadonlyMap<string, readonly Sample[]> = new Map(),
 ): Source {
+  let before = shown;
   const named = Object.entries(families);
   let revision = { ...visible(), isAwaited: isAwaited() };
   const shownBefore = ({ name, labels }: Family) =>
@@ -76,6 +79,7 @@ function collectorSource<Facts>(
     families: named.map(([, family]) => family),
     revision() {
       const next = { ...visible(), isAwaited: isAwaited() };
+      if (!next.isAwaited) before = new Map();
       const isSame = next.now === revision.now && next.committed === revision.committed;
       if (!isSame || next.isAwaited !== revision.isAwaited) revision = next;
       return revision;
@@ -115,7 +119,7 @@ async function openCollector<Facts, Memory, Walk>(
       leastRequests: requests,
       run: signal => run(round, signal),
     })),
-    source: collectorSource(collector, state, shown(name)),
+    source: collectorSource(collector, state, shown?.get(name)),
   };
 }
 

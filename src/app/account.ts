@@ -1,11 +1,11 @@
 import type { DlqFacts } from '../collectors/index.ts';
-import type { Family, Sample, Source } from '../metrics/family.ts';
+import type { Family, Source } from '../metrics/family.ts';
 import type { AccountLimits } from '../model/account.ts';
 import type { AccountStatus } from '../model/status.ts';
 import { accountStatus, type CollectorState, continued } from '../scheduler/board.ts';
 import { createLoops } from '../scheduler/loop.ts';
 import { type AccountClient, type AccountSettings, type ClientDeps, createAccountClient } from './account-client.ts';
-import { type AccountRound, type CollectorsDeps, openCollectors } from './account-collectors.ts';
+import { type AccountRound, type CollectorsDeps, openCollectors, type ShownBefore } from './account-collectors.ts';
 import { createAccountSource } from './account-metrics.ts';
 import { createUpkeep, openAccountRows } from './account-rows.ts';
 
@@ -29,8 +29,8 @@ export interface Account
   status(): AccountStatus;
   /** The same as it is shown: of a round that was not tried yet, what it was under other settings. */
   shownStatus(): AccountStatus;
-  /** What a collector shows now; undefined while it is not enabled. */
-  shown(collector: string): ReadonlyMap<string, readonly Sample[]> | undefined;
+  /** What its collectors show now. */
+  shown(): ShownBefore;
   readonly meter: AccountClient['meter'];
   /** How true the data of a collector is; undefined while it is not enabled. */
   state(collector: string): CollectorState | undefined;
@@ -60,7 +60,8 @@ export async function openAccount(settings: AccountSettings, deps: AccountDeps, 
   const rows = await openAccountRows(store, name);
   const client = createAccountClient(settings, rows.before, last?.meter, deps);
   const { log } = client;
-  const shown = (collector: string) => last?.shown(collector);
+  // Nothing may hold on to the account before: it would hold on to the one before that.
+  const shown = last?.shown();
   const collectors = await openCollectors(settings, { ...deps, log, at: client.at, before: rows.before, shown });
   const states = collectors.all.map(({ state }) => state);
   const known = () => ({ spent: client.budget.spent(), tokenRejected: client.isTokenRejected() });
@@ -109,7 +110,7 @@ export async function openAccount(settings: AccountSettings, deps: AccountDeps, 
       }
       return [...facts, own.source];
     },
-    shown: collector => facts[states.findIndex(each => each.collector === collector)]?.samples(),
+    shown: () => new Map(states.map(({ collector }, index) => [collector, facts[index]?.samples() ?? new Map()])),
     status,
     shownStatus,
     meter: client.meter,

@@ -16,17 +16,22 @@ import { hasLifecycles } from './traces.ts';
 export interface Accounts {
   readonly all: readonly Account[];
   readonly infoFamily: Family;
-  /** What differs from those before. */
+  /** Connections that they use. */
+  readonly dispatchers: readonly Dispatcher[];
+  /** What the next ones go on with. */
+  readonly kept: Reuse<Opening>;
+}
+
+/** How accounts differ from those before. */
+export interface AccountChanges {
+  /** In words. */
   readonly changes: readonly string[];
   /** Those that were not there before, or under other settings. */
   readonly fresh: readonly Account[];
   /** Those of the ones before that are not among them, stopped where another is in their place. */
   readonly old: readonly Account[];
-  /** Connections that they use. */
-  readonly dispatchers: readonly Dispatcher[];
   /** Lets those that were stopped go on instead. */
   undo(): void;
-  readonly kept: Reuse<Opening>;
 }
 
 interface Opening {
@@ -51,19 +56,34 @@ function infoFamilyOf({ accounts }: Config, before: Accounts | undefined): Famil
   return known && identityOf(known) === identityOf(family) ? known : family;
 }
 
+function changesOf(all: readonly Account[], last: readonly Account[], stopped: readonly Account[]): AccountChanges {
+  const named = (accounts: readonly Account[]) => new Map(accounts.map(account => [account.name, account]));
+  return {
+    changes: listChanges('accounts', named(last), named(all)),
+    fresh: all.filter(account => !last.includes(account)),
+    old: last.filter(account => !all.includes(account)),
+    undo() {
+      for (const account of stopped) account.resume();
+    },
+  };
+}
+
+/** Always the same connections. By itself, so that it holds on to nothing else. */
+const only = (dispatcher: Dispatcher) => ({ for: () => dispatcher });
+
 /**
  * Opens the accounts of a configuration. `before`: those that run; one that has not changed stays as it is, and one that has is
  * stopped and saved before the next of its name is opened from the store. Rejects, when all go on as before, with StoreError, or
  * an Error where a secret or a file is missing.
  */
-export async function openAccounts(deps: AccountsDeps, before?: Accounts): Promise<Accounts> {
+export async function openAccounts(
+  deps: AccountsDeps,
+  before?: Accounts,
+): Promise<{ readonly accounts: Accounts; readonly change: AccountChanges }> {
   const { config, dispatchers } = deps;
-  const accountInfo = infoFamilyOf(config, before);
+  const infoFamily = infoFamilyOf(config, before);
   const kept = createReuse(before?.kept);
   const stopped: Account[] = [];
-  const undo = () => {
-    for (const account of stopped) account.resume();
-  };
 
   async function open(settings: AccountSettings, dispatcher: Dispatcher): Promise<Account> {
     const last = await before?.kept.made.get(settings.name)?.value.account;
@@ -71,35 +91,24 @@ export async function openAccounts(deps: AccountsDeps, before?: Accounts): Promi
       stopped.push(last);
       await last.close();
     }
-    return openAccount(settings, { ...deps, accountInfo, dispatchers: { for: () => dispatcher } }, last);
+    return openAccount(settings, { ...deps, accountInfo: infoFamily, dispatchers: only(dispatcher) }, last);
   }
 
-  try {
-    // All are found first: a missing file shall stop none.
-    const ways = config.accounts.map(({ upstream }) => dispatchers.for(upstream));
-    const opening = config.accounts.map((settings, index) => {
-      const dispatcher = ways[index] as Dispatcher;
-      const make = () => ({ account: open(settings, dispatcher), dispatcher });
-      return kept.of(settings.name, [identityOfAccount(settings, deps), dispatcher], make);
-    });
-    const settled = await Promise.allSettled(opening.map(({ account }) => account));
-    const failed = settled.find(each => each.status === 'rejected');
-    if (failed) throw failed.reason;
-    const all = settled.flatMap(each => (each.status === 'fulfilled' ? [each.value] : []));
-    const last = before?.all ?? [];
-    const named = (accounts: readonly Account[]) => new Map(accounts.map(account => [account.name, account]));
-    return {
-      all,
-      infoFamily: accountInfo,
-      changes: listChanges('accounts', named(last), named(all)),
-      fresh: all.filter(account => !last.includes(account)),
-      old: last.filter(account => !all.includes(account)),
-      dispatchers: opening.map(({ dispatcher }) => dispatcher),
-      undo,
-      kept,
-    };
-  } catch (error) {
-    undo();
-    throw error;
+  // All are found first: a missing file shall stop none.
+  const ways = config.accounts.map(({ upstream }) => dispatchers.for(upstream));
+  const opening = config.accounts.map((settings, index) => {
+    const dispatcher = ways[index] as Dispatcher;
+    const make = () => ({ account: open(settings, dispatcher), dispatcher });
+    return kept.of(settings.name, [identityOfAccount(settings, deps), dispatcher], make);
+  });
+  const settled = await Promise.allSettled(opening.map(({ account }) => account));
+  const all = settled.flatMap(each => (each.status === 'fulfilled' ? [each.value] : []));
+  const change = changesOf(all, before?.all ?? [], stopped);
+  const failed = settled.find(each => each.status === 'rejected');
+  if (failed) {
+    change.undo();
+    throw failed.reason;
   }
+  kept.settle();
+  return { accounts: { all, infoFamily, dispatchers: opening.map(({ dispatcher }) => dispatcher), kept }, change };
 }

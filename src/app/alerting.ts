@@ -90,6 +90,10 @@ interface Kept {
   readonly bodies: Reuse<Body>;
   readonly sources: Reuse<Source>;
   readonly inUse: { opened: AllOpened; accounts: readonly Account[] };
+  /** Of `inUse`: all that fires, and what was resolved lately. */
+  readonly notices: () => readonly Notice[];
+  /** Of `inUse`. */
+  readonly accounts: () => readonly Account[];
 }
 
 /** Rules that apply to an account: all others would stay unknown there. */
@@ -120,18 +124,16 @@ async function openKept(deps: AlertingDeps): Promise<Kept> {
   const asking = createPost();
   const receivers = createReceivers({ ...deps, post: asking.post });
   const counter = createNotificationsCounter(OUTCOMES);
-  const firing = () => noticesIn(inUse).filter(({ status }) => status === 'firing');
+  const notices = () => [...inUse.opened.values()].flatMap(({ alerts }) => alerts.notices());
+  const firing = () => notices().filter(({ status }) => status === 'firing');
   const common = { notifications: counter, store, clock, random, log };
   const outbox = createOutbox({ ...common, receivers: allOf(receivers), firing });
   await outbox.open(accounts.map(({ name }) => name));
   const reuse = { evaluators: createReuse<Evaluate>(), bodies: createReuse<Body>(), sources: createReuse<Source>() };
-  return { asking, counter, outbox, receivers, ...reuse, inUse };
+  return { asking, counter, outbox, receivers, ...reuse, inUse, notices, accounts: () => inUse.accounts };
 }
 
 const allOf = ({ made }: Receivers) => [...made.values()].flatMap(({ value }) => value);
-
-const noticesIn = ({ opened }: Kept['inUse']): readonly Notice[] =>
-  [...opened.values()].flatMap(({ alerts }) => alerts.notices());
 
 /** Ends, step by step, what fires of an account, or a feature, that is no longer configured. */
 function leaving(
@@ -209,11 +211,12 @@ function takeAlerts(opened: AllOpened, before: AllOpened): void {
 export async function openAlerting(deps: AlertingDeps, before?: Alerting): Promise<Alerting> {
   const { config, accounts, clock, random, log, tracer } = deps;
   const kept = before?.kept ?? (await openKept(deps));
-  const { asking, counter, outbox, inUse } = kept;
+  // Not `kept` itself: what is made here would hold on to all generations before.
+  const { asking, counter, outbox, inUse, notices, accounts: inUseAccounts } = kept;
   const receivers = createReceivers({ ...deps, post: asking.post }, kept.receivers);
   const all = allOf(receivers);
   const names = accounts.map(({ name }) => name);
-  const useReceivers = await outbox.prepare(names, all);
+  const prepared = await outbox.prepare(names, all);
   const evaluators = createReuse(kept.evaluators);
   const [bodies, sources] = [createReuse(kept.bodies), createReuse(kept.sources)];
   const opened = await openAlerts(deps, outbox, inUse.opened, evaluators);
@@ -230,12 +233,12 @@ export async function openAlerting(deps: AlertingDeps, before?: Alerting): Promi
 
   const heartbeat = config.heartbeat
     ? bodies.of('heartbeat', [identityOf(config.heartbeat)], () => {
-        const get = (url: string, signal: AbortSignal) => asking.get(url, signal);
-        const made = createAgentHeartbeat({ ...deps, ...sending, accounts: () => inUse.accounts, get });
+        const made = createAgentHeartbeat({ ...deps, ...sending, accounts: inUseAccounts, get: asking.get });
         return made ?? (async () => undefined);
       })
     : undefined;
 
+  const next = { ...kept, receivers, evaluators, bodies, sources };
   const alerting: Alerting = {
     outbox,
     states: name => inUse.opened.get(name)?.alerts.states() ?? new Map(),
@@ -249,9 +252,8 @@ export async function openAlerting(deps: AlertingDeps, before?: Alerting): Promi
     get senders() {
       const repeating = all.filter(({ wants }) => wants === 'state');
       return [
-        ...outbox.senders,
+        ...prepared.senders,
         ...repeating.map(receiver => {
-          const notices = () => noticesIn(inUse);
           const key = `repeating/${receiver.notifier}/${receiver.member}`;
           return bodies.of(key, [receiver], () => createRepeating({ ...sending, receiver, notices }));
         }),
@@ -273,12 +275,13 @@ export async function openAlerting(deps: AlertingDeps, before?: Alerting): Promi
         [...(inUse.opened.get(name)?.alerts.current().alerts.values() ?? [])].map(toShown),
       ),
     take() {
-      useReceivers();
+      for (const each of [receivers, evaluators, bodies, sources]) each.settle();
+      prepared.take();
       takeAlerts(opened, inUse.opened);
       inUse.opened = opened;
       inUse.accounts = accounts;
     },
-    kept: { ...kept, receivers, evaluators, bodies, sources },
+    kept: next,
     async close() {
       await asking.close();
       const saved = await Promise.allSettled([...inUse.opened.values()].map(({ alerts }) => alerts.save()));

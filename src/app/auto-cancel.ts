@@ -125,7 +125,7 @@ function openAccountAutoCancel(
 ): Promise<AccountAutoCancel> {
   const { config, alertStates } = deps;
   const { name } = account;
-  return createAccountAutoCancel({
+  const own = {
     ...deps,
     account: name,
     options: config.autoCancel,
@@ -136,8 +136,8 @@ function openAccountAutoCancel(
     writer: accountMayAct(config, name) ? account.createWriter() : undefined,
     isStopped: () => mayBeThere(config.autoCancel.stopFile),
     alertStates: () => alertStates(name),
-    before,
-  });
+  };
+  return createAccountAutoCancel(own, before);
 }
 
 /** A body that logs what it throws. */
@@ -150,6 +150,23 @@ const quietly =
       if (!signal.aborted) log.error({ error: String(error) }, what);
     }
   };
+
+/** Nothing of it may hold on to `kept`: each generation would hold on to all before it. */
+async function open(
+  account: Account,
+  deps: AutoCancelDeps,
+  { opened, handler }: Omit<Kept, 'policy'>,
+): Promise<Opened> {
+  const last = await opened.made.get(account.name)?.value;
+  return runnable(await openAccountAutoCancel(account, deps, last?.own), handler, deps);
+}
+
+function runnable(own: AccountAutoCancel, handler: CommandHandler, { log }: Pick<AutoCancelDeps, 'log'>): Opened {
+  const run = quietly(log, 'auto-cancel failed; it retries', async signal => {
+    if (handler.isReady(own.account)) await own.run(signal);
+  });
+  return { own, run, source: createSource(own) };
+}
 
 /** What begins: nothing was asked yet. */
 function createKept({ store, clock, log }: AutoCancelDeps): Omit<Kept, 'policy'> {
@@ -172,19 +189,12 @@ export async function createAutoCancel(
   if (mode === 'off' || rules.length === 0) return undefined;
   const policy = policyOf(config);
   const kept = before?.kept ?? createKept(deps);
-  const { handler, commands, inUse } = kept;
+  const { commands, inUse } = kept;
   const reuse = createReuse(kept.opened);
+  const policyBefore = before?.kept.policy;
 
-  async function open(account: Account): Promise<Opened> {
-    const last = await kept.opened.made.get(account.name)?.value;
-    const own = await openAccountAutoCancel(account, deps, last?.own);
-    const run = quietly(log, 'auto-cancel failed; it retries', async signal => {
-      if (handler.isReady(account.name)) await own.run(signal);
-    });
-    return { own, run, source: createSource(own) };
-  }
   const mayAct = (account: Account) => accountMayAct(config, account.name);
-  const opening = accounts.map(each => reuse.of(each.name, [each, policy, mayAct(each)], () => open(each)));
+  const opening = accounts.map(each => reuse.of(each.name, [each, policy, mayAct(each)], () => open(each, deps, kept)));
   const opened = await Promise.all(opening);
   const all = opened.map(({ own }) => own);
 
@@ -202,9 +212,10 @@ export async function createAutoCancel(
     },
     command: (command, signal) => ask(deps.store, command, { waitMs: COMMAND_WAIT, clock, signal }),
     take() {
+      reuse.settle();
       inUse.accounts = all.map(({ account, journal, explain }) => ({ name: account, policy, journal, explain }));
       for (const each of all) each.begin();
-      if (before?.kept.policy === policy) return;
+      if (policy === policyBefore) return;
       for (const rule of rules) {
         log.info({ rule: rule.name, mode: modeOf(rule, mode, clock.now()), policy }, 'auto-cancel rule is active');
       }

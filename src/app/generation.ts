@@ -3,16 +3,15 @@ import type { Served } from '../http/server.ts';
 import { CONTENT_TYPES, createExposition, type Exposition } from '../metrics/exposition.ts';
 import type { Source } from '../metrics/family.ts';
 import type { LoopSpec } from '../scheduler/loop-set.ts';
+import type { AccountChanges } from './accounts.ts';
 import { type Alerting, openAlerting } from './alerting.ts';
 import { type AutoCancel, createAutoCancel } from './auto-cancel.ts';
 import { changesBetween } from './changes.ts';
-import { type Base, openParts, type Parts, settle } from './parts.ts';
+import { type Base, closeUnlessKept, openParts, type Parts, settle } from './parts.ts';
 
 /** Everything that one configuration asks for, but for the port. Its accounts have loops of their own. */
 export interface Generation extends Parts {
   readonly loaded: LoadedConfig;
-  /** What differs from the one before, by the words of the configuration. */
-  readonly changes: readonly string[];
   readonly alerting: Alerting;
   readonly autoCancel: AutoCancel | undefined;
   readonly exposition: Exposition;
@@ -89,6 +88,14 @@ function servedOf(
   };
 }
 
+/** How a generation differs from the one before. To be forgotten once it is in use: it holds on to what is gone. */
+export interface Change extends Pick<AccountChanges, 'fresh' | 'old'> {
+  /** By the words of the configuration. */
+  readonly changes: readonly string[];
+  /** Lets the one before go on instead. */
+  undo(): Promise<void>;
+}
+
 /**
  * Builds it; nothing of it runs. `before`: what runs. What has not changed since is the same object in both, and only accounts
  * that changed are stopped. Rejects when something can't be had; then all goes on as before. `names`: of the accounts that run.
@@ -98,37 +105,46 @@ export async function buildGeneration(
   base: Base,
   names: () => readonly string[],
   before?: Generation,
-): Promise<Generation> {
-  const { config } = loaded;
-  const parts = await openParts(loaded, base, names, before);
-  const { accounts } = parts;
+): Promise<{ readonly generation: Generation; readonly change: Change }> {
+  const { parts, change } = await openParts(loaded, base, names, before);
+  const undo = async () => {
+    change.undo();
+    await closeUnlessKept(parts.traces, before?.traces);
+  };
   try {
-    const common = { ...base, config, accounts: accounts.all };
-    const alerting = await openAlerting(common, before?.alerting);
-    const { outbox, states: alertStates } = alerting;
-    // Between the two: auto-cancel reads the alerts' states, and alerts its numbers.
-    const autoCancel = await createAutoCancel({ ...common, outbox, alertStates }, before?.autoCancel);
-    const sources = [
-      ...accounts.all.flatMap(account => account.sourcesWith(accounts.infoFamily)),
-      ...(autoCancel?.sources ?? []),
-      ...alerting.sources,
-      base.process.source,
-    ];
-    const exposition = expositionOf(sources, base, before?.exposition);
-    const changes = before ? [...accounts.changes, ...changesBetween(before.loaded.config, config)] : [];
-    const made = { ...parts, loaded, changes, alerting, autoCancel, exposition };
-    return {
-      ...made,
-      served: servedOf(made, base),
-      loops: loopsOf(made, base),
-      save: () =>
-        settle(
-          accounts.all.map(account => account.save()),
-          base.log,
-        ),
-    };
+    const generation = await assemble(loaded, base, parts, before);
+    const others = before ? changesBetween(before.loaded.config, loaded.config) : [];
+    return { generation, change: { ...change, changes: [...change.changes, ...others], undo } };
   } catch (error) {
-    await parts.undo();
+    await undo();
     throw error;
   }
+}
+
+/** All that is made from the parts. */
+async function assemble(loaded: LoadedConfig, base: Base, parts: Parts, before?: Generation): Promise<Generation> {
+  const { accounts } = parts;
+  const common = { ...base, config: loaded.config, accounts: accounts.all };
+  const alerting = await openAlerting(common, before?.alerting);
+  const { outbox, states: alertStates } = alerting;
+  // Between the two: auto-cancel reads the alerts' states, and alerts its numbers.
+  const autoCancel = await createAutoCancel({ ...common, outbox, alertStates }, before?.autoCancel);
+  const sources = [
+    ...accounts.all.flatMap(account => account.sourcesWith(accounts.infoFamily)),
+    ...(autoCancel?.sources ?? []),
+    ...alerting.sources,
+    base.process.source,
+  ];
+  const exposition = expositionOf(sources, base, before?.exposition);
+  const made = { ...parts, loaded, alerting, autoCancel, exposition };
+  return {
+    ...made,
+    served: servedOf(made, base),
+    loops: loopsOf(made, base),
+    save: () =>
+      settle(
+        accounts.all.map(account => account.save()),
+        base.log,
+      ),
+  };
 }

@@ -10,7 +10,7 @@ import { createLog, type ProcessLog } from '../telemetry/log.ts';
 import { createTracer, type ProcessTracer } from '../telemetry/tracing.ts';
 import { ENDPOINTS } from '../upstream/call.ts';
 import { createLargeBodies, type LargeBodies } from '../upstream/large-bodies.ts';
-import { type Accounts, openAccounts } from './accounts.ts';
+import { type AccountChanges, type Accounts, openAccounts } from './accounts.ts';
 import { createDispatchers, type Dispatchers } from './dispatchers.ts';
 import { openTraces, type Traces, type TracesDeps } from './traces.ts';
 import { version } from './version.ts';
@@ -53,8 +53,6 @@ export async function openBase({ config, hash }: LoadedConfig, deps: PartsDeps, 
 export interface Parts {
   readonly traces: Traces;
   readonly accounts: Accounts;
-  /** Lets what runs go on instead. */
-  undo(): Promise<void>;
 }
 
 /** Opens what one configuration asks for. `before`: what runs, and goes on when this rejects. */
@@ -63,30 +61,24 @@ export async function openParts(
   base: Base,
   names: TracesDeps['accounts'],
   before?: Parts,
-): Promise<Parts> {
+): Promise<{ readonly parts: Parts; readonly change: AccountChanges }> {
   const { process, backfill } = base;
   const traces = await openTraces({ ...base, config, spans: process.spans, accounts: names }, before?.traces);
   // Before the accounts are there: a tracer belongs to the SDK of the moment it is made.
   if (!before) traces.take();
-  const { requestSeconds } = process;
-  const deps = { ...base, config, requestSeconds, backfill, traceQueue: traces.queue };
-  const closeTraces = async () => {
-    if (traces.kept !== before?.traces.kept) await traces.close();
-  };
+  const deps = { ...base, config, requestSeconds: process.requestSeconds, backfill, traceQueue: traces.queue };
   try {
-    const accounts = await openAccounts(deps, before?.accounts);
-    return {
-      traces,
-      accounts,
-      async undo() {
-        accounts.undo();
-        await closeTraces();
-      },
-    };
+    const { accounts, change } = await openAccounts(deps, before?.accounts);
+    return { parts: { traces, accounts }, change };
   } catch (error) {
-    await closeTraces();
+    await closeUnlessKept(traces, before?.traces);
     throw error;
   }
+}
+
+/** Ends the spans of one configuration, unless they are those of the other, too. */
+export async function closeUnlessKept(traces: Traces, other: Traces | undefined): Promise<void> {
+  if (traces.kept !== other?.kept) await traces.close();
 }
 
 /** Waits for accounts that save what they leave to the next process. Never throws. */
@@ -99,7 +91,7 @@ export async function settle(saving: readonly Promise<void>[], log: Log): Promis
 export async function createParts(loaded: LoadedConfig, deps: PartsDeps, closing: Closing) {
   const base = await openBase(loaded, deps, closing);
   for (const { message, ...place } of loaded.warnings) base.log.warn(place, message);
-  const { traces, accounts } = await openParts(loaded, base, () => []);
+  const { traces, accounts } = (await openParts(loaded, base, () => [])).parts;
   closing.add('spans', traces.close);
   const { all } = accounts;
   closing.add('accounts', () =>

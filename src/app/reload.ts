@@ -3,7 +3,7 @@ import type { ReloadAnswer } from '../http/server.ts';
 import type { Env } from '../kit/secret.ts';
 import { identityOf } from './identity.ts';
 import type { Runtime } from './runtime.ts';
-import { type FilesState, readState } from './watch.ts';
+import { type FilesState, isSameState, readState } from './watch.ts';
 
 /** Brings the configuration into use that its files hold now. */
 export interface Reloading {
@@ -82,12 +82,22 @@ export function createReloading({ runtime, env, openPort, ...deps }: ReloadDeps)
     };
   }
 
+  /** Loads the files; once more where they were being written. */
+  async function load(): Promise<LoadedConfig> {
+    for (;;) {
+      tried = await readState(runtime.loaded);
+      try {
+        return loadConfig(runtime.loaded.file, env);
+      } catch (error) {
+        if (isSameState(tried, await readState(runtime.loaded))) throw error;
+      }
+    }
+  }
+
   async function attempt(): Promise<ReloadAnswer> {
     const { file } = runtime.loaded;
-    const state = await readState(runtime.loaded);
     try {
-      tried = state;
-      const next = loadConfig(file, env);
+      const next = await load();
       for (const { message, ...place } of next.warnings) log.warn(place, message);
       tried = { ...(await readState(next)), hash: next.hash };
       const refused = refusals(runtime.loaded, next);

@@ -5,8 +5,8 @@ import type { Log } from '../kit/log.ts';
 import { createLoopSet } from '../scheduler/loop-set.ts';
 import { startStaggered } from '../scheduler/start-staggered.ts';
 import type { Account } from './account.ts';
-import { buildGeneration, type Generation } from './generation.ts';
-import { type Base, openBase, type PartsDeps, settle } from './parts.ts';
+import { buildGeneration, type Change, type Generation } from './generation.ts';
+import { type Base, closeUnlessKept, openBase, type PartsDeps, settle } from './parts.ts';
 import { version } from './version.ts';
 
 /** Everything that a configuration asks for, but for the port; the configuration can change. */
@@ -71,7 +71,7 @@ export async function createRuntime(loaded: LoadedConfig, deps: PartsDeps): Prom
     const { log, process, clock, random } = base;
     for (const { message, ...place } of loaded.warnings) log.warn(place, message);
     const names = () => current.accounts.all.map(({ name }) => name);
-    let current: Generation = await buildGeneration(loaded, base, names);
+    let current: Generation = (await buildGeneration(loaded, base, names)).generation;
     const loops = createLoopSet({ clock, random });
     const starter = createStarter(clock);
     closing.add('spans', () => current.traces.close());
@@ -93,12 +93,12 @@ export async function createRuntime(loaded: LoadedConfig, deps: PartsDeps): Prom
     const loopsOf = (generation: Generation) => [saving, ...generation.loops];
 
     /** Ends what is no longer wanted, and puts the next in its place. Nothing in it can be refused. */
-    async function swap(next: Generation): Promise<void> {
+    async function swap(next: Generation, { fresh, old }: Change): Promise<void> {
       const before = current;
       const going = new Set(loopsOf(next).map(({ body }) => body));
       // Whatever acts by the old configuration has ended before anything acts by the new one.
       await loops.run(loopsOf(before).filter(({ body }) => going.has(body)));
-      await Promise.all(next.accounts.old.map(account => account.stop()));
+      await Promise.all(old.map(account => account.stop()));
       next.traces.take();
       next.alerting.take();
       next.autoCancel?.take();
@@ -106,20 +106,20 @@ export async function createRuntime(loaded: LoadedConfig, deps: PartsDeps): Prom
       process.configLoaded(next.loaded.hash, clock.now());
       current = next;
       await loops.run(loopsOf(next));
-      starter.start(next.accounts.fresh);
-      await clearAway(before, next);
+      starter.start(fresh);
+      await clearAway(before, next, old);
     }
 
-    async function clearAway(before: Generation, next: Generation): Promise<void> {
+    async function clearAway(before: Generation, next: Generation, old: readonly Account[]): Promise<void> {
       await settle(
-        next.accounts.old.map(account => account.close()),
+        old.map(account => account.close()),
         log,
       );
       await base.dispatchers.keep(next.accounts.dispatchers);
       const failed = (error: unknown) =>
         log.warn({ error: String(error) }, 'what is no longer needed was left in the store');
       await next.alerting.outbox.dropGone().catch(failed);
-      if (before.traces.kept !== next.traces.kept) await before.traces.close();
+      await closeUnlessKept(before.traces, next.traces);
     }
 
     return {
@@ -149,17 +149,17 @@ export async function createRuntime(loaded: LoadedConfig, deps: PartsDeps): Prom
         starter.start(current.accounts.all);
       },
       async reload(next, commit) {
-        let built: Generation | undefined;
+        let built: Awaited<ReturnType<typeof buildGeneration>> | undefined;
         try {
           built = await buildGeneration(next, base, names, current);
           await commit();
         } catch (error) {
-          await built?.undo();
+          await built?.change.undo();
           await base.dispatchers.keep(current.accounts.dispatchers);
           throw error;
         }
-        await swap(built);
-        return built.changes;
+        await swap(built.generation, built.change);
+        return built.change.changes;
       },
       stop,
       close: closing.close,

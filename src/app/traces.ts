@@ -68,6 +68,9 @@ export const isTraced = ({ tracing }: Config, env: TracesDeps['env']) =>
 export const hasLifecycles = (config: Config, env: TracesDeps['env']) =>
   isTraced(config, env) && config.tracing.lifecycle.enabled;
 
+/** The same goes on. */
+function goOn(): void {}
+
 async function openLifecycles(deps: TracesDeps, queues: Kept['queues']): Promise<LifecycleExport> {
   const { config, store } = deps;
   const { createLifecycleExport } = await import('../telemetry/lifecycle.ts');
@@ -99,7 +102,8 @@ export async function openTraces(deps: TracesDeps, before?: Traces): Promise<Tra
   const { config, env, spans, tracer, log } = deps;
   const isOn = isTraced(config, env);
   const id = identityOf([isOn, config.tracing]);
-  if (before?.kept.id === id) return { ...before, take: () => undefined };
+  if (before?.kept.id === id) return { ...before, take: goOn };
+  const isFirst = before === undefined;
   const queues = before?.kept.queues ?? new Map<string, CountedQueue>();
   const tracesMessages = hasLifecycles(config, env);
   const makeQueue = tracesMessages && (await import('../telemetry/trace-queue.ts')).createTraceQueue;
@@ -120,7 +124,7 @@ export async function openTraces(deps: TracesDeps, before?: Traces): Promise<Tra
         lifecycles.run(signal).catch(error => log.warn({ error: String(error) }, 'message traces wait for the store'))),
     take() {
       if (sdk) sdk.start();
-      else if (before) disableTracing();
+      else if (!isFirst) disableTracing();
       tracer.use(config.tracing.propagate);
     },
     async close() {

@@ -43,7 +43,8 @@ export async function readState({ file, config }: Pick<LoadedConfig, 'file' | 'c
   return { hash: hash.digest('hex').slice(0, 16), others: others.digest('hex') };
 }
 
-const isSame = (a: FilesState | undefined, b: FilesState | undefined) => a?.hash === b?.hash && a?.others === b?.others;
+export const isSameState = (a: FilesState | undefined, b: FilesState | undefined) =>
+  a?.hash === b?.hash && a?.others === b?.others;
 
 export interface WatchDeps {
   /** The configuration in use. */
@@ -61,8 +62,8 @@ export function createWatch({ loaded, tried, reload }: WatchDeps): () => Promise
   let seen: FilesState | undefined;
   return async () => {
     const now = await readState(loaded());
-    const isCalm = isSame(now, seen);
+    const isCalm = isSameState(now, seen);
     seen = now;
-    if (isCalm && !isSame(now, tried())) await reload();
+    if (isCalm && !isSameState(now, tried())) await reload();
   };
 }

@@ -44,8 +44,6 @@ export interface AutoCancelDeps extends Omit<MomentsDeps, 'journal'> {
   /** Undefined where no rule may act: nothing can be sent then. */
   readonly writer: Writer | undefined;
   readonly tracer: Tracer;
-  /** The one that judged the account under another configuration. Its loop has to end before this one's begins. */
-  readonly before?: Pick<AutoCancel, 'journal' | 'decisions'> | undefined;
 }
 
 /** Judges the failure callbacks of one account, and acts on those that are stuck, as far as it is allowed to. */
@@ -69,9 +67,15 @@ export interface AutoCancel {
 /** Milliseconds to wait after a run that failed. */
 const RETRY_DELAY_MS = 30_000;
 
-/** Takes up the account's journal. Rejects with StoreError, and with an Error where a line of it is damaged. */
-export async function createAutoCancel(deps: AutoCancelDeps): Promise<AutoCancel> {
-  const { account, store, outbox, clock, tracer, before } = deps;
+/**
+ * Takes up the account's journal. `before`: the one that judged the account under another configuration; its loop has to end
+ * before this one's begins. Rejects with StoreError, and with an Error where a line of the journal is damaged.
+ */
+export async function createAutoCancel(
+  deps: AutoCancelDeps,
+  before?: Pick<AutoCancel, 'journal' | 'decisions'>,
+): Promise<AutoCancel> {
+  const { account, store, outbox, clock, tracer } = deps;
   const options = { ...deps.options, rules: rulesFor(deps.options, account) };
   // Of all rules: what is open may be of one that is no longer for the account.
   const notices = createNotices(account, deps.options.rules, outbox);

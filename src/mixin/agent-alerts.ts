@@ -76,7 +76,7 @@ export const agentAlerts = (job: string): readonly Alert[] => [
     for: '5m',
     summary: 'The agent {{ $labels.instance }} rejected its changed configuration.',
     description:
-      'The configuration file of {{ $labels.instance }} is not valid. The agent goes on with the configuration that it started with; a restart would fail. The log says why.',
+      '{{ $labels.instance }} could not load its configuration. It goes on with the one before; after a restart it might not start. The log says why.',
     dashboard: 'agent',
     isOfAgent: true,
   },
