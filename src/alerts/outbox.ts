@@ -29,13 +29,21 @@ export interface Outbox {
    * Reads the same of further accounts, and gives how to go on with it and with these receivers. One that is there already, by
    * notifier and member, keeps what waits for it. Rejects with StoreError.
    */
-  prepare(accounts: readonly string[], receivers: readonly Receiver[]): Promise<() => void>;
+  prepare(accounts: readonly string[], receivers: readonly Receiver[]): Promise<Prepared>;
   /** Drops what waits for receivers that are gone; to be called when their senders have ended. */
   dropGone(): Promise<void>;
   /** Of an account, to every receiver that `isFor` says. */
   post(account: string, notices: readonly Notice[], isFor: (receiver: Receiver) => boolean): Posting;
   /** Bodies of loops, one a receiver; none rejects. */
   readonly senders: readonly ((signal: AbortSignal) => Promise<void>)[];
+}
+
+/** What the outbox will be for other receivers. */
+export interface Prepared {
+  /** As `Outbox.senders`; the body of a receiver that stays is the same. */
+  readonly senders: Outbox['senders'];
+  /** Puts it in the place of what was. */
+  take(): void;
 }
 
 export interface OutboxDeps extends Omit<QueueDeps, 'notifier' | 'receiver' | 'onSent'> {
@@ -241,12 +249,15 @@ export function createOutbox(deps: OutboxDeps): Outbox {
     },
     async prepare(accounts, receivers) {
       const left = await read(accounts);
-      return () => {
-        const next = receivers.map(receiver => lineOf(receiver) ?? createLine(receiver));
-        gone = [...gone, ...lines.filter(line => !next.includes(line))];
-        lines = next;
-        for (const [index, receiver] of receivers.entries()) handOver(next[index] as Line, receiver);
-        take(accounts, left);
+      const next = receivers.map(receiver => lineOf(receiver) ?? createLine(receiver));
+      return {
+        senders: next.map(({ send }) => send),
+        take() {
+          gone = [...gone, ...lines.filter(line => !next.includes(line))];
+          lines = next;
+          for (const [index, receiver] of receivers.entries()) handOver(next[index] as Line, receiver);
+          take(accounts, left);
+        },
       };
     },
     async dropGone() {

@@ -216,7 +216,7 @@ export async function openAlerting(deps: AlertingDeps, before?: Alerting): Promi
   const receivers = createReceivers({ ...deps, post: asking.post }, kept.receivers);
   const all = allOf(receivers);
   const names = accounts.map(({ name }) => name);
-  const useReceivers = await outbox.prepare(names, all);
+  const prepared = await outbox.prepare(names, all);
   const evaluators = createReuse(kept.evaluators);
   const [bodies, sources] = [createReuse(kept.bodies), createReuse(kept.sources)];
   const opened = await openAlerts(deps, outbox, inUse.opened, evaluators);
@@ -252,7 +252,7 @@ export async function openAlerting(deps: AlertingDeps, before?: Alerting): Promi
     get senders() {
       const repeating = all.filter(({ wants }) => wants === 'state');
       return [
-        ...outbox.senders,
+        ...prepared.senders,
         ...repeating.map(receiver => {
           const key = `repeating/${receiver.notifier}/${receiver.member}`;
           return bodies.of(key, [receiver], () => createRepeating({ ...sending, receiver, notices }));
@@ -276,7 +276,7 @@ export async function openAlerting(deps: AlertingDeps, before?: Alerting): Promi
       ),
     take() {
       for (const each of [receivers, evaluators, bodies, sources]) each.settle();
-      useReceivers();
+      prepared.take();
       takeAlerts(opened, inUse.opened);
       inUse.opened = opened;
       inUse.accounts = accounts;

@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { Account } from '../../src/app/account.ts';
-import { createAutoCancel, readJournals } from '../../src/app/auto-cancel.ts';
+import { type AutoCancel, createAutoCancel, readJournals } from '../../src/app/auto-cancel.ts';
 import { openJournal, readJournal } from '../../src/auto-cancel/journal.ts';
 import { parseConfig } from '../../src/config/load.ts';
 import type { CallbackSighting } from '../../src/model/callback.ts';
@@ -41,7 +41,23 @@ function setUp(row: object = {}) {
     status: () => ({ withdrawn: false, rounds: [{ round: 'full', success: true, stale: false }] }),
   };
   const priorities = new Set<string>();
-  async function start(names: readonly string[]) {
+  const known = new Map<string, Account>();
+  function accountOf(name: string): Account {
+    const made = {
+      name,
+      state: (collector: string) => (collector === 'dlq' ? state : undefined),
+      dlqFacts: () => ({ tracked }),
+      at: (priority: string) => {
+        priorities.add(priority);
+        return {};
+      },
+    } as never as Account;
+    const account = known.get(name) ?? made;
+    known.set(name, account);
+    return account;
+  }
+  /** `before`: it goes on under this configuration. `more`: of the section. */
+  async function start(names: readonly string[], before?: AutoCancel, more = '') {
     const accounts = names.map(name => `{ name: ${name}, baseUrl: 'https://x.example', token: aaaaaaaa }`);
     const text = `
 accounts: [${accounts.join(', ')}]
@@ -49,29 +65,20 @@ autoCancel:
   mode: plan
   stopFile: ${stopFile}
   rules: [{ name: r, grace: 0s, match: { url: { prefix: ['https://'] } } }]
-`;
-    const autoCancel = await createAutoCancel({
+${more}`;
+    const deps = {
       config: parseConfig(text, 'config.yaml', {}).config,
-      accounts: names.map(
-        name =>
-          ({
-            name,
-            state: (collector: string) => (collector === 'dlq' ? state : undefined),
-            dlqFacts: () => ({ tracked }),
-            at: (priority: string) => {
-              priorities.add(priority);
-              return {};
-            },
-          }) as never as Account,
-      ),
+      accounts: names.map(accountOf),
       store,
       clock,
       log,
       tracer: createTestTracer(),
       outbox: noOutbox,
       alertStates: () => new Map(),
-    });
+    };
+    const autoCancel = await createAutoCancel(deps, before);
     if (!autoCancel) throw new Error('it is off');
+    if (before) autoCancel.take();
     return {
       ...autoCancel,
       async run() {
@@ -166,4 +173,49 @@ it('gives the newest lines of all accounts, the oldest first', async () => {
   expect(lines.map(({ at }) => at - NOW)).toEqual(Array.from({ length: 10_000 }, (_, index) => index + 2000));
   expect(lines.at(-1)).toMatchObject({ account: 'b', step: 'paused' });
   expect(await fresh.journal(NOW + 11_999)).toHaveLength(1);
+});
+
+describe('another configuration', () => {
+  const ask = (store: ReturnType<typeof setUp>['store'], id: number, command: object) =>
+    store.commit('', [{ key: `command/${id}`, value: JSON.stringify({ at: NOW, takeUntil: null, command }) }]);
+  function skipsOf({ sources: [source] }: AutoCancel) {
+    source?.revision();
+    return source
+      ?.samples()
+      .get('delivery_auto_cancel_skipped_total')
+      ?.map(({ value }) => value);
+  }
+
+  it('lets an account go on as it is, or by other rules with the same journal and counts', async () => {
+    const { store, stopFile, start } = setUp();
+    writeFileSync(stopFile, '');
+    const first = await start(['a', 'b']);
+    await first.run();
+    expect(skipsOf(first)).toEqual([1]);
+    const same = await start(['a'], first);
+    expect(same.loops[1]).toBe(first.loops[1]);
+
+    const other = await start(['a'], same, '  limits: { perRun: 1 }\n');
+    expect(other.loops[0]).toBe(first.loops[0]);
+    expect(other.loops[1]).not.toBe(first.loops[1]);
+    expect(skipsOf(other)).toEqual([1]);
+    await ask(store, 1, { kind: 'pause', by: 'ann', reason: 'incident' });
+    await other.run();
+    await ask(store, 2, { kind: 'resume', by: 'ann', reason: 'over' });
+    const last = await start(['a'], other, '  limits: { perRun: 2 }\n');
+    await last.run();
+    expect((await readJournal(store, 'a')).map(({ step }) => step)).toEqual(['paused', 'resumed']);
+  });
+
+  it('pauses an account that comes back after a pause began', async () => {
+    const { store, start, left } = setUp();
+    const both = await start(['stays', 'returns']);
+    const one = await start(['stays'], both);
+    await ask(store, 1, { kind: 'pause', by: 'ann', reason: 'incident' });
+    for (const loop of one.loops) await loop(never);
+    const again = await start(['stays', 'returns'], one);
+    await again.run();
+    expect(left()).toEqual(['paused', 'paused']);
+    expect(await readJournal(store, 'returns')).toMatchObject([{ step: 'paused', by: 'ann' }]);
+  });
 });

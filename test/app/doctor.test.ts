@@ -2,6 +2,7 @@ import { appendFileSync, chmodSync, readdirSync, writeFileSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
+import { hashSync } from 'bcryptjs';
 import { expect, it } from 'vitest';
 import { startAgent } from '../../src/app/agent.ts';
 import { type DoctorDeps, examine } from '../../src/app/doctor/doctor.ts';
@@ -274,6 +275,18 @@ it('finds files with secrets that other users may read', async () => {
       'ok permissions: only their owners may read the files with secrets',
     ]);
   }
+});
+
+it('finds a file with users of the port that others may read', async () => {
+  const web = join(newFolder(), 'web.yaml');
+  const file = configFile(await answers(), { server: { listen: '127.0.0.1:0', webConfigFile: web } });
+  writeFileSync(web, JSON.stringify({ basic_auth_users: { alice: hashSync('secret', 4) } }));
+  chmodSync(web, 0o644);
+  expect((await diagnose(file)).of('permissions')).toEqual([
+    `warn permissions: ${web} can be read or written by every user → chmod 600 ${web}`,
+  ]);
+  writeFileSync(web, JSON.stringify({ http_server_config: { headers: { 'X-Frame-Options': 'deny' } } }));
+  expect((await diagnose(file)).of('permissions')).toEqual(['ok permissions: no file holds a secret']);
 });
 
 it('tells of a store that can not be used, what to do', async () => {

@@ -26,3 +26,14 @@ it('explains every reason for which a round fails', () => {
   const reasons = [...OUTCOMES.filter(outcome => outcome !== 'ok'), 'store'];
   expect(reasons.filter(reason => !explained.includes(reason))).toEqual([]);
 });
+
+it('leaves out no message of level warn or error', () => {
+  const said = globSync('src/**/*.ts')
+    .filter(file => !/^src\/(cli|config|emulator|mixin)\//.test(file))
+    .flatMap(file => [
+      ...readFileSync(file, 'utf8').matchAll(/\b[lL]og\.(?:warn|error)\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)/g),
+    ])
+    .flatMap(([call]) => [...call.matchAll(/'([a-z][^']* [^']*)'/g)].map(([, message = '']) => message));
+  expect(said.length).toBeGreaterThan(25);
+  expect([...new Set(said)].filter(message => !page.includes(`\`${message}\``))).toEqual([]);
+});

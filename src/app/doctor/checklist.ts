@@ -1,4 +1,5 @@
 import { unlessAborted, withDeadline } from '../../kit/clock.ts';
+import { boundText } from '../../kit/text.ts';
 
 /** What a check found. Nothing in it is secret. */
 export interface Finding {
@@ -35,6 +36,9 @@ export const skip = (detail: string): Finding => ({ status: 'skip', detail });
 /** Milliseconds that one check may take. */
 export const LONGEST_CHECK = 10_000;
 
+/** Characters that a line tells at most: the service chooses names of keys. */
+const LONGEST_DETAIL = 1000;
+
 /** A closed word for an error: its text may hold an address, and that a secret. */
 export function wordOf(error: unknown): string {
   const { code, name } = error as { readonly code?: unknown; readonly name?: string };
@@ -69,7 +73,12 @@ export function createChecklist({
     async check(check, run, needs = []) {
       const missing = needs.find(({ status }) => status === 'fail' || status === 'skip');
       const found = missing ? skip(`needs ${missing.check}`) : await find(run);
-      const line = { ...(account === undefined ? {} : { account }), check, ...found };
+      const line = {
+        ...(account === undefined ? {} : { account }),
+        check,
+        ...found,
+        detail: boundText(found.detail, LONGEST_DETAIL),
+      };
       lines.push(line);
       return line;
     },

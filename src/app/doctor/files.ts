@@ -31,8 +31,9 @@ function secretsOf(config: Config): readonly SecretSetting[] {
 function filesOfPort({ server: { webConfigFile } }: Config): readonly string[] {
   if (webConfigFile === null) return [];
   try {
-    const files = [...readWebConfig(webConfigFile).config.stamps.keys()];
-    return files.filter(file => file === webConfigFile || readFileSync(file, 'utf8').includes('PRIVATE KEY'));
+    const { stamps, users } = readWebConfig(webConfigFile).config;
+    const hasUsers = (file: string) => file === webConfigFile && users.size > 0;
+    return [...stamps.keys()].filter(file => hasUsers(file) || readFileSync(file, 'utf8').includes('PRIVATE KEY'));
   } catch {
     return [webConfigFile];
   }

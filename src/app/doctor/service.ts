@@ -3,7 +3,7 @@ import { accountMayAct } from '../../config/auto-cancel.ts';
 import type { Config } from '../../config/schema.ts';
 import { addressesOf, type UpstreamOptions } from '../../upstream/options.ts';
 import type { AccountSettings } from '../account-client.ts';
-import { type CheckLine, type Checklist, createChecklist, type Finding, skip } from './checklist.ts';
+import { type CheckLine, type Checklist, createChecklist, type Finding, fail, skip, wordOf } from './checklist.ts';
 import { checkClock, checkConnection, checkDns } from './connection.ts';
 import { type Attempt, type ListName, openReads, type ReadDeps } from './reads.ts';
 
@@ -83,7 +83,14 @@ async function actionToken(settings: AccountSettings, deps: ServiceDeps, signal:
 /** Everything between the agent and one account of the service, by reads within the account's budget. */
 export async function checkAccount(settings: AccountSettings, deps: ServiceDeps): Promise<readonly CheckLine[]> {
   const list = createChecklist({ ...deps, account: settings.name });
-  const dispatcher = deps.dispatchers.for(settings.upstream);
+  let dispatcher: Dispatcher;
+  try {
+    dispatcher = deps.dispatchers.for(settings.upstream);
+  } catch (error) {
+    const detail = `${settings.upstream.caFile} can't be read (${wordOf(error)})`;
+    await list.check('connection', () => fail(detail, 'check upstream.caFile'));
+    return list.lines;
+  }
   const ways = await checkWays(list, settings, deps, dispatcher);
   const { reads, token } = await checkLists(list, settings, deps, ways.base);
   const key = async (signal: AbortSignal) => {

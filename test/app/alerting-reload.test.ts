@@ -1,0 +1,165 @@
+import { expect, it } from 'vitest';
+import type { Account } from '../../src/app/account.ts';
+import { type Alerting, openAlerting } from '../../src/app/alerting.ts';
+import { parseConfig } from '../../src/config/load.ts';
+import type { Source } from '../../src/metrics/family.ts';
+import { createCollectorState } from '../../src/scheduler/board.ts';
+import { createMemoryStore } from '../../src/store/memory.ts';
+import { afterThisTest } from '../support/client.ts';
+import { json, serve } from '../support/http-service.ts';
+import { createManualClock } from '../support/manual-clock.ts';
+import { createTestLog, createTestTracer } from '../support/silent.ts';
+
+const MINUTE = 60_000;
+const never = new AbortController().signal;
+
+const above = (name: string, value: number, more: object = {}) => ({
+  name,
+  when: { above: { metric: 'delivery_dlq_messages', value } },
+  ...more,
+});
+
+/** Alerting of accounts whose dead-letter queues have a size, under one configuration after the other. */
+async function setUp() {
+  const clock = createManualClock();
+  const store = createMemoryStore();
+  const sizes = new Map<string, number>();
+  const told: string[] = [];
+  const hook = await serve((request, response) => {
+    let body = '';
+    request.on('data', chunk => {
+      body += chunk;
+    });
+    request.on('end', () => {
+      for (const { status, labels } of JSON.parse(body).alerts) {
+        told.push(`${request.url} ${status} ${labels.alertname} ${labels.account}`);
+      }
+      json(response, {});
+    });
+  });
+  const accounts = new Map<string, Account>();
+  function accountOf(name: string): Account {
+    const staleness = { markAfter: 1000, withdrawAfter: 1000, withdrawAtMost: 1000 * MINUTE };
+    const slot = createCollectorState(
+      { account: name, collector: 'dlq' },
+      { full: { every: MINUTE }, new: { every: MINUTE } },
+      staleness,
+      clock,
+    );
+    for (const round of ['full', 'new']) slot.observed(round, { at: clock.now(), facts: {} });
+    const source: Source = {
+      account: name,
+      families: [{ name: 'delivery_dlq_messages', type: 'gauge', help: '', labels: [] }],
+      revision: () => sizes.get(name),
+      samples: () => new Map([['delivery_dlq_messages', [{ labels: {}, value: sizes.get(name) ?? 0 }]]]),
+    };
+    const state = (collector: string) => (collector === 'dlq' ? slot : undefined);
+    const account = accounts.get(name) ?? ({ name, sources: [source], state } as unknown as Account);
+    accounts.set(name, account);
+    return account;
+  }
+  let current: Alerting | undefined;
+  async function use(names: readonly string[], alerts: object, paths: Readonly<Record<string, string>> = {}) {
+    const notifiers = Object.entries(paths).map(([name, path]) => ({
+      name,
+      webhook: { url: `${hook.url}${path}`, groupWait: '1s' },
+    }));
+    const text = JSON.stringify({
+      accounts: names.map(name => ({ name, baseUrl: 'http://127.0.0.1:1', token: `x-${name}` })),
+      alerts: { enabled: true, notifiers, ...alerts },
+    });
+    const config = parseConfig(text, 'x.yaml').config;
+    const deps = { config, env: {}, accounts: names.map(accountOf), store, clock, random: () => 0 };
+    const next = await openAlerting({ ...deps, log: createTestLog(), tracer: createTestTracer() }, current);
+    const evaluations = next.evaluations([]);
+    const senders = next.senders;
+    const isFirst = current === undefined;
+    if (!isFirst) next.take();
+    current = next;
+    if (isFirst) afterThisTest(() => next.close());
+    return {
+      alerting: next,
+      evaluations,
+      async evaluate() {
+        for (const each of evaluations) await each();
+        return next.alerts().map(({ state, labels }) => `${state} ${labels.alertname} ${labels.account}`);
+      },
+      async send() {
+        await clock.advance(2000);
+        for (const each of senders) await each(never);
+        return told.splice(0).sort();
+      },
+    };
+  }
+  return { clock, sizes, use, store };
+}
+
+it('lets alerts, histories and accounts go on that have not changed, and knows nothing yet of rules that have', async () => {
+  const { clock, sizes, use } = await setUp();
+  sizes.set('a', 5);
+  const grows = { name: 'Grows', when: { growth: { metric: 'delivery_dlq_messages', over: '1h', atLeast: 3 } } };
+  const first = await use(['a'], { rules: [above('Waits', 0, { for: '1h' }), grows, above('Differs', 100)] });
+  expect(await first.evaluate()).toEqual(['pending Waits a']);
+  await clock.advance(30 * MINUTE);
+  await first.evaluate();
+
+  const rules = [above('Waits', 0, { for: '1h' }), grows, above('Differs', 99), above('New', 0)];
+  const second = await use(['a', 'b'], { rules });
+  // Of what grows an hour has to pass; half of it has.
+  expect([...second.alerting.states('a').keys()].sort()).toEqual(['Differs', 'Grows', 'New']);
+  sizes.set('a', 9);
+  await clock.advance(30 * MINUTE);
+  expect(await second.evaluate()).toEqual(['firing Waits a', 'firing Grows a', 'firing New a']);
+  expect([...second.alerting.states('a').keys()].sort()).toEqual(['Grows', 'New', 'Waits']);
+
+  const third = await use(['a', 'b'], { rules });
+  const isSame = third.evaluations.map((each, index) => each === second.evaluations[index]);
+  // The last is of what all accounts leave out together.
+  expect(isSame).toEqual([true, true, false]);
+});
+
+it('resolves what fires of rules and accounts that are gone, and tells it', async () => {
+  const { sizes, use, clock } = await setUp();
+  const hook = { hook: '/hook' };
+  for (const name of ['a', 'b']) sizes.set(name, 1);
+  const first = await use(['a', 'b'], { rules: [above('Stays', 0), above('Goes', 0)] }, hook);
+  expect(await first.evaluate()).toHaveLength(4);
+  expect(await first.send()).toHaveLength(4);
+
+  const second = await use(['a'], { rules: [above('Stays', 0)] }, hook);
+  expect(await second.evaluate()).toEqual(['firing Stays a', 'resolved Goes a']);
+  const told = (await second.send()).filter(line => line.includes('resolved'));
+  expect(told).toEqual(['/hook resolved Goes a', '/hook resolved Goes b', '/hook resolved Stays b']);
+
+  // It comes back before what was resolved is forgotten, and after that.
+  const third = await use(['a', 'b'], { rules: [above('Stays', 0)] }, hook);
+  expect(await third.evaluate()).toContain('firing Stays b');
+  await (await use(['a'], { rules: [above('Stays', 0)] }, hook)).evaluate();
+  await clock.advance(20 * MINUTE);
+  const off = await use(['a'], { rules: [above('Stays', 0)], enabled: false }, hook);
+  expect(await off.evaluate()).toEqual(['resolved Stays a']);
+  expect(off.alerting.sources).toHaveLength(1);
+});
+
+it('sends what waits for a notifier to the address that it has now, and drops what waits for one that is gone', async () => {
+  const { sizes, use, store } = await setUp();
+  sizes.set('a', 1);
+  const first = await use(['a'], { rules: [above('Some', 0)] }, { moved: '/old', gone: '/gone' });
+  await first.evaluate();
+  const waiting = async () =>
+    [...(await store.scan('a', 'alerts/outbox/')).values()].map(row => JSON.parse(row).notifier);
+  expect((await waiting()).sort()).toEqual(['gone', 'moved']);
+  const second = await use(['a'], { rules: [above('Some', 0)] }, { moved: '/new' });
+  await second.alerting.outbox.dropGone();
+  expect(await waiting()).toEqual(['moved']);
+  expect(await second.send()).toEqual(['/new firing Some a']);
+  expect(await waiting()).toEqual([]);
+  const counted = second.alerting.sources.flatMap(source => [
+    ...(source.samples().get('delivery_watch_notifications_total') ?? []),
+  ]);
+  expect(counted.map(({ labels, value }) => `${labels.notifier} ${labels.outcome} ${value}`)).toEqual([
+    'moved sent 1',
+    'moved failed 0',
+    'moved dropped 0',
+  ]);
+});
