@@ -84,7 +84,7 @@ it('counts each event once and follows each life in order, however late within t
         asks.rows = 0;
         let whole = 0;
         let newest = start;
-        for (let round = 0; clock.now < start + phases.length * length + OVERLAP; round += 1) {
+        for (let round = 0; clock.now < start + phases.length * length + OVERLAP + 4 * SECOND; round += 1) {
           const { wait, fate } = rounds[round % rounds.length] as (typeof rounds)[number];
           clock.now += wait;
           whole += rowsOfOverlap(service, newest);
