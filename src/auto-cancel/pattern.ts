@@ -1,11 +1,10 @@
 import { RE2JS, RE2JSException, RE2JSSyntaxException } from 're2js';
+import { memoize } from '../kit/memo.ts';
 
 /** Longer text is not tried: no address that anything on its way takes is longer. */
 const LONGEST_TEXT = 8192;
 /** What the texts may weigh whose verdicts are remembered, in characters: those of a walk of a large queue. */
 const MOST_REMEMBERED = 2 ** 22;
-/** What a verdict weighs beside its text. */
-const ROW_WEIGHT = 64;
 
 /** A regular expression of Prometheus' dialect (RE2) that takes the whole of a text, line breaks too, in linear time. */
 export interface Pattern {
@@ -31,22 +30,9 @@ export function faultOfPattern(pattern: string): string | undefined {
 /** What it says of a text is remembered: a walk shows the same few addresses and labels again and again. */
 export function createPattern(pattern: string): Pattern {
   const expression = RE2JS.compile(pattern, RE2JS.DOTALL);
-  const remembered = new Map<string, boolean>();
-  let weight = 0;
+  const remembered = memoize(text => expression.matches(text), MOST_REMEMBERED);
   return {
-    matches(text) {
-      if (text.length > LONGEST_TEXT) return undefined;
-      const known = remembered.get(text);
-      if (known !== undefined) return known;
-      const found = expression.matches(text);
-      weight += text.length + ROW_WEIGHT;
-      if (weight > MOST_REMEMBERED) {
-        remembered.clear();
-        weight = text.length + ROW_WEIGHT;
-      }
-      remembered.set(text, found);
-      return found;
-    },
+    matches: text => (text.length > LONGEST_TEXT ? undefined : remembered(text)),
     toString: () => pattern,
     toJSON: () => pattern,
   };

@@ -1,5 +1,6 @@
 import { parse, pathToRegexp } from 'path-to-regexp';
 import { z } from 'zod';
+import { memoize } from '../kit/memo.ts';
 
 /** Stands for a path that no pattern matches. No pattern is written so: they begin with `/`. */
 export const UNMATCHED = '__unmatched__';
@@ -11,8 +12,6 @@ const MOST_ROUTES = 100;
 const LONGEST_PATH = 2048;
 /** What the paths may weigh whose routes are remembered, in characters: those of a walk of a large queue. */
 const MOST_REMEMBERED = 2 ** 20;
-/** What a remembered route weighs beside its path. */
-const ROW_WEIGHT = 64;
 
 /** As an address spells it. */
 const encodePath = (text: string) => text.toWellFormed().replace(/[^\x21-\x7e]+/g, encodeURIComponent);
@@ -68,20 +67,8 @@ export const NO_ROUTES: Routes = { patterns: [], of: () => UNMATCHED, ofPath: ()
 export function createRoutes(patterns: readonly string[]): Routes {
   if (patterns.length === 0) return NO_ROUTES;
   const routes = patterns.map(pattern => ({ pattern, expression: compile(pattern) }));
-  const remembered = new Map<string, string>();
-  let weight = 0;
-  function ofPath(path: string): string {
-    if (path.length > LONGEST_PATH) return UNMATCHED;
-    const known = remembered.get(path);
-    if (known !== undefined) return known;
-    const found = routes.find(({ expression }) => expression.test(path))?.pattern ?? UNMATCHED;
-    weight += path.length + ROW_WEIGHT;
-    if (weight > MOST_REMEMBERED) {
-      remembered.clear();
-      weight = path.length + ROW_WEIGHT;
-    }
-    remembered.set(path, found);
-    return found;
-  }
+  const find = (path: string) => routes.find(({ expression }) => expression.test(path))?.pattern ?? UNMATCHED;
+  const remembered = memoize(find, MOST_REMEMBERED);
+  const ofPath = (path: string) => (path.length > LONGEST_PATH ? UNMATCHED : remembered(path));
   return { patterns, of: url => ofPath(URL.parse(url)?.pathname ?? ''), ofPath };
 }
