@@ -53,9 +53,8 @@ export default defineConfig({
           name: 'unit',
           include: ['test/**/*.test.ts'],
           exclude: [...PROCESSES, ...LONG],
-          // No process for each file; of modules see the setup file.
           isolate: false,
-          setupFiles: 'test/support/no-processes.ts',
+          setupFiles: ['test/support/no-processes.ts', 'test/support/own-modules.ts'],
           testTimeout: atThisLoad(2 * MINUTE),
         },
       },

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 export const atThisLoad = (ms: number): number => ms * Math.max(1, (loadavg()[0] ?? 0) / availableParallelism());
 
 /** Milliseconds between two looks: at first, and at most. */
-const [SOON, SELDOM] = [25, 1000];
+const [SOON, SELDOM] = [25, 500];
 
 /**
  * Asks again until `look` does not throw, and gives what it gave: ever more seldom, as a look has its price and nothing is then seen

@@ -1,6 +1,5 @@
 import childProcess from 'node:child_process';
 import { syncBuiltinESMExports } from 'node:module';
-import { vi } from 'vitest';
 
 /** Loaded before each unit test: what starts a process is an end-to-end test, and has to be named as one. */
 function refuse(): never {
@@ -10,6 +9,3 @@ function refuse(): never {
 const starters = Object.keys(childProcess).filter(name => /^(exec|fork|spawn)/.test(name));
 Object.assign(childProcess, Object.fromEntries(starters.map(name => [name, refuse])));
 syncBuiltinESMExports();
-
-// Unit tests share their processes, which saves a start for each file, but no module of ours: one may be mocked.
-vi.resetModules();

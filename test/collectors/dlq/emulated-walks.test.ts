@@ -143,9 +143,7 @@ const round = fc.record({
   wait: fc.nat(100_000),
 });
 
-it('shows no fewer than were there throughout a walk and no more than at any time of it, on the real client, killed or not', {
-  timeout: 120_000,
-}, async () => {
+it('shows no fewer than were there throughout a walk and no more than at any time of it, on the real client, killed or not', async () => {
   const emulator = await startEmulator({ accounts: RUNS, speed: 0, workload: false, history: 0, dlqEntries: 0 });
   afterThisTest(() => emulator.close());
   const accounts = emulator.accounts.values();
