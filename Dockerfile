@@ -1,7 +1,7 @@
 # The sources are compiled once; the image holds the result and production packages alone.
 FROM node:24-slim AS build
 WORKDIR /build
-COPY package.json package-lock.json tsconfig.json tsconfig.build.json ./
+COPY package.json package-lock.json tsconfig.json rolldown.config.ts ./
 RUN npm ci
 COPY src src
 RUN npm run build && npm prune --omit=dev
