@@ -1,13 +1,9 @@
-import { setFlagsFromString } from 'node:v8';
 import { Command } from 'commander';
 import { startAgent } from '../app/agent.ts';
 import { loadConfig } from '../config/load.ts';
 import { endWithin, systemClock } from '../kit/clock.ts';
 import { durationOption } from './option-values.ts';
 import { untilStopped } from './until-stopped.ts';
-
-/** From here on it is no sidecar. */
-const MANY_ACCOUNTS = 20;
 
 /** What is still under way when everything is closed ends the process no later than this, milliseconds. */
 const LINGER = 1000;
@@ -27,8 +23,6 @@ export function serveCommand(): Command {
       let recheck: (() => void) | undefined;
       process.on('SIGHUP', () => recheck?.());
       const loaded = loadConfig(file, process.env);
-      // main.ts keeps the young generation small, for sidecars. Pages of many accounts would be taken for old in it.
-      if (loaded.config.accounts.length > MANY_ACCOUNTS) setFlagsFromString('--semi-space-growth-factor=2');
       const agent = await startAgent(loaded, {
         env: process.env,
         clock: systemClock,
