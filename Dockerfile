@@ -5,7 +5,7 @@ ARG BASE_IMAGE=gcr.io/distroless/cc-debian12
 
 FROM ${NODE_IMAGE} AS build
 WORKDIR /build
-COPY package.json package-lock.json tsconfig.json tsconfig.build.json ./
+COPY package.json package-lock.json tsconfig.json rolldown.config.ts ./
 RUN npm ci
 COPY src src
 RUN npm run build && npm prune --omit=dev && mkdir -p -m 700 data && mkdir -p node_modules && cp "$(node -p process.execPath)" .

@@ -40,19 +40,43 @@ const besides: Plugin = {
   },
 };
 
+/** Places and names are enough for a stack trace; the sources are in the repository. */
+const withoutSources: Plugin = {
+  name: 'without-sources',
+  generateBundle(_options, bundle) {
+    for (const each of Object.values(bundle)) {
+      if (each.type !== 'asset' || !each.fileName.endsWith('.map')) continue;
+      each.source = JSON.stringify({ ...JSON.parse(String(each.source)), sourcesContent: undefined });
+    }
+  },
+};
+
+/**
+ * V8 builds the whole of a JSON file while it loads the chunk around it. These tables, of character sets that no client of
+ * ours writes in and body-parser refuses for JSON, would cost every process 3 MB.
+ */
+const withoutCharacterTables: Plugin = {
+  name: 'without-character-tables',
+  load: {
+    filter: { id: /\/iconv-lite\/encodings\/tables\/.*\.json$/ },
+    handler: () => ({ code: '[]', moduleType: 'json' }),
+  },
+};
+
 /** See docs/adr/0009-one-package.md. */
 // biome-ignore lint/style/noDefaultExport: rolldown asks for one.
 export default defineConfig({
   input: 'src/main.ts',
   platform: 'node',
-  plugins: [besides],
+  plugins: [withoutCharacterTables, withoutSources, besides],
   output: {
     dir: 'dist',
     cleanDir: true,
     format: 'cjs',
     chunkFileNames: 'chunks/[name].js',
     comments: false,
-    // V8 keeps the text of what it runs, in two bytes a character where one is not ASCII. Names stay, for stack traces.
-    minify: { compress: false, mangle: false, codegen: { removeWhitespace: true, asciiOnly: true } },
+    sourcemap: true,
+    // V8 keeps the text of what it runs, in two bytes a character where one is not ASCII. Stack traces: --enable-source-maps.
+    minify: { compress: false, mangle: true, codegen: { removeWhitespace: true, asciiOnly: true } },
   },
 });

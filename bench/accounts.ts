@@ -98,13 +98,13 @@ export async function run(): Promise<string> {
       ['well accounts that are up', `${up} of ${ACCOUNTS - ILLNESSES.length}`, 'all'],
       ['well accounts with stale data', String(stale), '0'],
       ['requests of well accounts that failed', String(failed.reduce((sum, [, count]) => sum + count, 0)), '0'],
-      ['event-loop delay, p99, ms', p99.toFixed(0), '≤ 50'],
+      ['event-loop delay, p99, ms', p99.toFixed(0), '≤ 15'],
       ['scrape, median ms', median.toFixed(0), '–'],
-      ['scrape, slowest ms', Math.max(...times).toFixed(0), '–'],
+      ['scrape, slowest ms', Math.max(...times).toFixed(0), '≤ 500'],
       ['series', String(series), '–'],
       ['bytes, gzip', String(bytes), '–'],
       ['sockets', String(socketsOf(agent.pid)), '–'],
-      ['resident memory, MiB', memoryOf(agent.pid, 'VmRSS').toFixed(0), '–'],
+      ['resident memory, MiB', memoryOf(agent.pid, 'VmRSS').toFixed(0), '≤ 450'],
       ['resident memory at its height, MiB', memoryOf(agent.pid, 'VmHWM').toFixed(0), '–'],
     ];
     const ill = ILL.map(({ what, count }) => `${count} ${what}`).join(', ');

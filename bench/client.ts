@@ -12,7 +12,7 @@ export const CONCURRENCY = 8;
 
 const NOWHERE = { inc: () => undefined, observe: () => undefined };
 
-/** The real client from dist/, limited by CONCURRENCY alone. */
+/** The real client, limited by CONCURRENCY alone. */
 export async function createBenchClient(
   url: string,
   token: string,

@@ -1,8 +1,9 @@
 import { Agent, get } from 'node:http';
 import { availableParallelism, cpus, loadavg } from 'node:os';
 
-/** A module of the built agent. */
-export const load = async <T>(path: string) => (await import(new URL(`../dist/${path}`, import.meta.url).href)) as T;
+/** A module of the agent, from its sources: the names of the files in dist/ are the bundler's. Whole processes run from there. */
+export const load = async <T>(path: string) =>
+  (await import(new URL(`../src/${path.replace(/js$/, 'ts')}`, import.meta.url).href)) as T;
 
 export interface Timings {
   readonly median: number;

@@ -18,11 +18,12 @@ export async function startEmulator(options: object) {
   return { ...said, stop: () => stop(child) };
 }
 
-/** `delivery-watch serve` from dist/, on any free port, in a folder of its own. */
-export async function startAgent(config: object, env: Readonly<Record<string, string>>) {
+const PACKAGE = new URL('../dist/main.js', import.meta.url).pathname;
+
+/** `delivery-watch serve`, as packaged where nothing else is said, on any free port, in a folder of its own. */
+export async function startAgent(config: object, env: Readonly<Record<string, string>>, main = PACKAGE) {
   const folder = mkdtempSync(join(tmpdir(), 'delivery-watch-bench-'));
   writeFileSync(join(folder, 'config.yaml'), JSON.stringify({ server: { listen: '127.0.0.1:0' }, ...config }));
-  const main = new URL('../dist/main.js', import.meta.url).pathname;
   const child = spawn(process.execPath, [main, 'serve', '--config', 'config.yaml'], {
     cwd: folder,
     env,

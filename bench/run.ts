@@ -7,6 +7,7 @@ const BENCHES: Readonly<Record<string, () => Promise<{ run(): Promise<string> }>
   render: () => import('./render.ts'),
   ingest: () => import('./ingest.ts'),
   walk: () => import('./walk.ts'),
+  footprint: () => import('./footprint.ts'),
   accounts: () => import('./accounts.ts'),
   size: () => import('./size.ts'),
   loop: () => import('./loop.ts'),

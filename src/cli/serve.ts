@@ -1,13 +1,9 @@
-import { setFlagsFromString } from 'node:v8';
 import { Command } from 'commander';
 import { startAgent } from '../app/agent.ts';
 import { loadConfig } from '../config/load.ts';
 import { endWithin, systemClock } from '../kit/clock.ts';
 import { durationOption } from './option-values.ts';
 import { untilStopped } from './until-stopped.ts';
-
-/** From here on it is no sidecar. */
-const MANY_ACCOUNTS = 20;
 
 /** Milliseconds between two looks at the files of the configuration; two that agree are needed. */
 const WATCH_EVERY = 5000;
@@ -34,8 +30,6 @@ export function serveCommand(): Command {
         else isAsked = true;
       });
       const loaded = loadConfig(file, process.env);
-      // main.ts keeps the young generation small, for sidecars. Pages of many accounts would be taken for old in it.
-      if (loaded.config.accounts.length > MANY_ACCOUNTS) setFlagsFromString('--semi-space-growth-factor=2');
       const agent = await startAgent(loaded, {
         env: process.env,
         clock: systemClock,

@@ -1,0 +1,96 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { targets, timingsOf } from './measure.ts';
+import { memoryOf, startAgent, startEmulator } from './processes.ts';
+
+const SCRAPE_EVERY = 15_000;
+const MINUTES = 5;
+const STARTS = 7;
+const DEMO_MINUTES = 5;
+
+const MAIN = { package: '../dist/main.js', source: '../src/main.ts' } as const;
+const pathOf = (main: keyof typeof MAIN) => new URL(MAIN[main], import.meta.url).pathname;
+
+/** Milliseconds of processor time that a process has taken; the kernel counts in hundredths of a second. */
+function processorTime(pid: number): number {
+  const [, user, system] = /^.*\) (?:\S+ ){11}(\d+) (\d+) /.exec(readFileSync(`/proc/${pid}/stat`, 'utf8')) ?? [];
+  return (Number(user) + Number(system)) * 10;
+}
+
+async function bareStart(): Promise<number> {
+  const began = performance.now();
+  await once(spawn(process.execPath, ['-e', '0']), 'exit');
+  return performance.now() - began;
+}
+
+/** From the start of the process to the end of its first answer on /metrics. */
+async function start(main: keyof typeof MAIN, config: object, env: Readonly<Record<string, string>>) {
+  const began = performance.now();
+  const agent = await startAgent(config, env, pathOf(main));
+  try {
+    await (await fetch(`${agent.url}/metrics`)).text();
+    return { wall: performance.now() - began, processor: processorTime(agent.pid) };
+  } finally {
+    await agent.stop();
+  }
+}
+
+const half = (times: readonly number[]) => timingsOf(times).median;
+
+async function starts(config: object, env: Readonly<Record<string, string>>) {
+  const bare: number[] = [];
+  const all: Record<keyof typeof MAIN, { wall: number; processor: number }[]> = { package: [], source: [] };
+  for (let at = 0; at < STARTS; at += 1) {
+    bare.push(await bareStart());
+    for (const main of ['package', 'source'] as const) all[main].push(await start(main, config, env));
+  }
+  const row = (main: keyof typeof MAIN, most: number) => {
+    const wall = half(all[main].map(each => each.wall));
+    const processor = half(all[main].map(each => each.processor));
+    const ratio = (wall / half(bare)).toFixed(1);
+    const is = `${wall.toFixed(0)}; ${processor.toFixed(0)} of the processor; ${ratio}× \`node -e 0\``;
+    return [`start to the first /metrics, ${main}, ms`, is, `≤ ${most}`, wall <= most] as const;
+  };
+  return [row('package', 300), row('source', 500)];
+}
+
+async function steady(config: object, env: Readonly<Record<string, string>>) {
+  const agent = await startAgent(config, env, pathOf('package'));
+  try {
+    for (const end = performance.now() + MINUTES * 60_000; performance.now() < end; ) {
+      await new Promise(resolve => setTimeout(resolve, SCRAPE_EVERY));
+      await (await fetch(`${agent.url}/metrics`)).text();
+    }
+    const memory = memoryOf(agent.pid, 'VmRSS');
+    const what = `resident memory, package, one account with traffic, after ${MINUTES} min, MiB`;
+    return [what, memory.toFixed(0), '≤ 85', memory <= 85] as const;
+  } finally {
+    await agent.stop();
+  }
+}
+
+/** The scenario in which hours pass in seconds: 15 emulated minutes each real second. */
+async function demo() {
+  const args = [pathOf('package'), 'demo', '--scenario', 'stuck-callback', '--listen', '127.0.0.1:0'];
+  const child = spawn(process.execPath, args, { stdio: 'ignore' });
+  await new Promise(resolve => setTimeout(resolve, DEMO_MINUTES * 60_000));
+  const memory = memoryOf(child.pid as number, 'VmHWM');
+  child.kill('SIGTERM');
+  await once(child, 'exit');
+  const what = `resident memory at its height, demo at 900 times the speed, ${DEMO_MINUTES} min, MiB`;
+  return [what, memory.toFixed(0), '≤ 250', memory <= 250] as const;
+}
+
+/** What one process takes. */
+export async function run(): Promise<string> {
+  const emulator = await startEmulator({ accounts: 1 });
+  const config = { accounts: [{ name: 'production', baseUrl: emulator.url, token: { env: 'TOKEN' } }] };
+  const env = { TOKEN: emulator.token };
+  try {
+    const rows = [...(await starts(config, env)), await steady(config, env)];
+    return `One account of the emulator, which plays \`steady\` in a process of its own; scraped every 15 s. Starts: the median of ${STARTS}.\n\n${targets([...rows, await demo()])}`;
+  } finally {
+    await emulator.stop();
+  }
+}
