@@ -82,6 +82,7 @@ const LIBRARIES: Readonly<Record<string, readonly string[]>> = {
   undici: ['upstream', 'app'],
   'prom-client': ['metrics'],
   express: ['http', 'emulator'],
+  bcryptjs: ['http'],
   pino: ['telemetry'],
   '@opentelemetry/api': ['telemetry'],
   '@opentelemetry/exporter-trace-otlp-http': ['telemetry'],

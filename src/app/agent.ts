@@ -1,7 +1,14 @@
 import type { LoadedConfig } from '../config/load.ts';
 import type { Config } from '../config/schema.ts';
+import { readWebConfig } from '../config/web-config.ts';
 import { parseListen } from '../http/options.ts';
-import { type ReloadAnswer, type Served, type ServerSettings, startHttpServer } from '../http/server.ts';
+import {
+  type ReadWebConfig,
+  type ReloadAnswer,
+  type Served,
+  type ServerSettings,
+  startHttpServer,
+} from '../http/server.ts';
 import { createClosing } from '../kit/closing.ts';
 import type { AccountStatus } from '../model/status.ts';
 import { createLoops } from '../scheduler/loop.ts';
@@ -62,7 +69,8 @@ export async function startAgent(loaded: LoadedConfig, deps: AgentDeps): Promise
     return reloading?.reload() ?? { faults: [starting] };
   };
   // The port first: an agent that can't be scraped shall not call the service either.
-  const server = await startHttpServer(settingsOf(loaded), servedBy(runtime, reload), log).catch(
+  const read: ReadWebConfig = file => readWebConfig(file).config;
+  const server = await startHttpServer(settingsOf(loaded), servedBy(runtime, reload), log, read).catch(
     async (error: unknown) => {
       await closing.close();
       throw error;

@@ -2,6 +2,9 @@ import { createHash } from 'node:crypto';
 import type { Outbox } from '../alerts/outbox.ts';
 import {
   type AutoCancel as AccountAutoCancel,
+  type Answer,
+  ask,
+  type Command,
   type CommandAccount,
   type CommandHandler,
   createAutoCancel as createAccountAutoCancel,
@@ -36,6 +39,8 @@ export interface AutoCancel {
    * more. Rejects with StoreError.
    */
   journal(since: number): Promise<readonly JournalLine[]>;
+  /** Has a command executed as one of the command line is: through the store, by the loop that executes all of them. */
+  command(command: Command, signal: AbortSignal): Promise<Answer | 'no_agent'>;
   /** Puts it in the place of the one before, whose loops that are not among these have ended. */
   take(): void;
   /** What the next one goes on with. */
@@ -73,6 +78,9 @@ export interface AutoCancelDeps {
   /** Alerts that are firing or of unknown state in an account, by name. */
   readonly alertStates: (account: string) => ReadonlyMap<string, 'firing' | 'unknown'>;
 }
+
+/** Milliseconds in which a command is answered: they are looked for every second, and reading the service may hold that up. */
+const COMMAND_WAIT = 10_000;
 
 /** Lines that are given at a time: some 10 MB of JSON. */
 const MOST_LINES = 10_000;
@@ -202,6 +210,7 @@ export async function createAutoCancel(
       }
       return lines.sort((a, b) => a.at - b.at).slice(-MOST_LINES);
     },
+    command: (command, signal) => ask(deps.store, command, { waitMs: COMMAND_WAIT, clock, signal }),
     take() {
       reuse.settle();
       inUse.accounts = all.map(({ account, journal, explain }) => ({ name: account, policy, journal, explain }));

@@ -81,6 +81,8 @@ function servedOf(
     },
     status: () => accounts.all.map(account => account.shownStatus()),
     explain: (id, account) => autoCancel?.explain(id, account) ?? [],
+    command: (command, signal) =>
+      autoCancel?.command(command, signal) ?? Promise.resolve({ ok: false, why: 'auto-cancel is off' }),
     journal: since => autoCancel?.journal(since) ?? Promise.resolve([]),
     alerts: alerting.alerts,
   };

@@ -138,6 +138,7 @@ export async function createRuntime(loaded: LoadedConfig, deps: PartsDeps): Prom
         explain: (...which) => current.served.explain(...which),
         journal: since => current.served.journal(since),
         alerts: () => current.served.alerts(),
+        command: (...which) => current.served.command(...which),
       },
       get loaded() {
         return current.loaded;

@@ -13,6 +13,7 @@ import { checkSchedules } from './schedules.ts';
 import { Config } from './schema.ts';
 import { checkPlainHttp, checkSecrets, checkTwins, expansions } from './secrets.ts';
 import { checkSettings } from './settings.ts';
+import { readWebConfig } from './web-config.ts';
 import { readYaml, type YamlFile } from './yaml-file.ts';
 
 export { ConfigError, type Fault, formatFault } from './faults.ts';
@@ -193,6 +194,16 @@ export function parseConfig(text: string, file: string, env?: Env, now = systemC
       isGiven: path => valueAt(raw, parsed.original(path)) !== undefined,
     };
     if (env) checkSecrets(config, env, tell);
+    const { webConfigFile } = config.server;
+    if (env && webConfigFile !== null) {
+      try {
+        warnings.push(...readWebConfig(webConfigFile, now).warnings);
+      } catch (error) {
+        if (!(error instanceof ConfigError)) throw error;
+        faults.push(...error.faults);
+        warnings.push(...error.warnings);
+      }
+    }
     checkTwins(config, env, tell);
     checkSettings(config, now, tell);
     checkPlainHttp(config, tell);

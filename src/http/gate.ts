@@ -1,16 +1,11 @@
-import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { withDeadline } from '../kit/clock.ts';
 import { type Answers, whenOver } from './answers.ts';
+import type { Authenticate, Authenticated } from './authentication.ts';
 import type { Bounds, LogBound } from './bounds.ts';
-import { hostOf } from './options.ts';
-
-/** Statuses of requests that can't be read; any other fault is 400. */
-const UNREADABLE: Readonly<Record<string, string>> = {
-  HPE_HEADER_OVERFLOW: '431 Request Header Fields Too Large',
-  HPE_CHUNK_EXTENSIONS_OVERFLOW: '413 Payload Too Large',
-  ERR_HTTP_REQUEST_TIMEOUT: '408 Request Timeout',
-};
+import type { Admission } from './client-certs.ts';
+import { hostOf, type WebConfig } from './options.ts';
 
 /** Logs that a connection is cut, with its route: no query. */
 export function logCut(logBound: LogBound, { url = '', socket }: IncomingMessage): void {
@@ -20,38 +15,6 @@ export function logCut(logBound: LogBound, { url = '', socket }: IncomingMessage
     { path, address: socket.remoteAddress },
     'clients that do not read their response in time are disconnected',
   );
-}
-
-/** Lets a server refuse connections beyond the bound, and those that take too long to say what they want. */
-export function guardConnections(server: Server, bounds: Bounds, logBound: LogBound): void {
-  server.maxConnections = bounds.maxConnections;
-  server.keepAliveTimeout = bounds.keepAliveFor;
-  // Each request listens for the end of its connection, three times, and Node.js itself.
-  const listeners = 10 + 3 * bounds.pipelined;
-  server.on('connection', (socket: Socket) => void socket.setMaxListeners(listeners));
-  server.on('drop', () => {
-    logBound(
-      'connections',
-      { limit: server.maxConnections },
-      'server.maxConnections is reached: new connections are refused, idle ones are closed',
-    );
-    server.closeIdleConnections();
-  });
-  server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
-    const { code = '' } = error;
-    if (code === 'ERR_HTTP_REQUEST_TIMEOUT') {
-      logBound(
-        'requests',
-        { address: socket.remoteAddress },
-        'clients that do not send a complete request in time are disconnected',
-      );
-    }
-    // Behind a first answer it would be taken for a part of it.
-    if (socket.writable && socket.bytesWritten === 0) {
-      socket.write(`HTTP/1.1 ${UNREADABLE[code] ?? '400 Bad Request'}\r\nConnection: close\r\n\r\n`);
-    }
-    socket.destroy();
-  });
 }
 
 /**
@@ -68,11 +31,17 @@ export interface GateOptions {
   readonly answers: Answers;
   /** The hosts in use now, as `hostOf` gives them; none: any. */
   readonly hosts: () => ReadonlySet<string>;
+  /** As the web-config file is now; undefined: everything is refused. */
+  readonly web: () => WebConfig | undefined;
+  readonly admission: Admission;
+  readonly authenticate: Authenticate;
+  /** Takes who sent a request, where that is known. */
+  readonly identify: (request: IncomingMessage, caller: string) => void;
 }
 
 /** What every request passes on its way to the routes, whichever it is for. */
 export function createGate(
-  { bounds, answers, hosts }: GateOptions,
+  { bounds, answers, hosts, web, admission, authenticate, identify }: GateOptions,
   logBound: LogBound,
   routes: RequestListener,
 ): RequestListener {
@@ -107,6 +76,40 @@ export function createGate(
     }) as ServerResponse['end'];
   }
 
+  function refuse(
+    response: ServerResponse,
+    status: number,
+    text: string,
+    headers: Readonly<Record<string, string>> = {},
+  ): void {
+    response.writeHead(status, { ...headers, 'Content-Type': 'text/plain; charset=utf-8' }).end(`${text}\n`);
+  }
+
+  function go(found: Authenticated, request: IncomingMessage, response: ServerResponse): void {
+    if (found.isRefused) refuse(response, found.status, found.text, found.headers);
+    else {
+      if (found.caller !== undefined) identify(request, found.caller);
+      routes(request, response);
+    }
+  }
+
+  async function admit(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const config = web();
+    if (config?.tls && !admission.isGood(request.socket, config.tls)) {
+      // It was let in by certificates that have been replaced.
+      request.socket.destroy();
+      return;
+    }
+    for (const [name, value] of config?.headers ?? []) response.setHeader(name, value);
+    if (!isAllowed(request)) refuse(response, 421, 'not a host of this server');
+    else if (!config) refuse(response, 503, 'the web configuration cannot be used: see the log');
+    else {
+      const found = authenticate(request, config);
+      // Most are known at once, and go on in this turn.
+      go(found instanceof Promise ? await found : found, request, response);
+    }
+  }
+
   return (request, response) => {
     const { socket } = request;
     // What stood behind the request that a connection was cut for.
@@ -124,14 +127,12 @@ export function createGate(
     unanswered.set(socket, open);
     whenOver(request, response, () => unanswered.set(socket, (unanswered.get(socket) ?? 1) - 1));
     response.setHeader('X-Content-Type-Options', 'nosniff');
-    // No route reads a body, and its end is not waited for.
+    // Few routes read a body, and its end is not waited for.
     const { 'transfer-encoding': chunked, 'content-length': length = '0' } = request.headers;
     if (chunked !== undefined || length !== '0') response.setHeader('Connection', 'close');
     sendBounded(request, response);
-    if (!isAllowed(request)) {
-      response.writeHead(421, { 'Content-Type': 'text/plain; charset=utf-8' }).end('not a host of this server\n');
-      return;
-    }
-    routes(request, response);
+    admit(request, response).catch(() => {
+      if (!response.headersSent) refuse(response, 503, 'passwords cannot be checked');
+    });
   };
 }

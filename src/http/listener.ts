@@ -1,9 +1,14 @@
 import { createServer, type RequestListener, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { createServer as createTlsServer, type Server as TlsServer } from 'node:https';
+import type { AddressInfo, Socket } from 'node:net';
+import type { TLSSocket } from 'node:tls';
 import type { Clock } from '../kit/clock.ts';
 import type { Log } from '../kit/log.ts';
+import type { Access } from './access.ts';
 import type { Bounds, LogBound } from './bounds.ts';
-import { guardConnections } from './gate.ts';
+import { type Admission, refusalOf } from './client-certs.ts';
+import { guardConnections } from './connections.ts';
+import { contextOf, type WebTls } from './options.ts';
 
 export interface Address {
   readonly host: string;
@@ -48,45 +53,90 @@ function listen(server: Server, { host, port }: Address): Promise<void> {
   });
 }
 
-async function closeServer(server: Server, clock: Clock): Promise<void> {
+async function closeServer(server: Server, sockets: ReadonlySet<Socket>, clock: Clock): Promise<void> {
   const closed = new Promise<void>(resolve => server.close(() => resolve()));
   server.closeIdleConnections();
   const done = new AbortController();
   clock.sleep(GRACE, done.signal).then(
-    () => server.closeAllConnections(),
+    () => {
+      for (const socket of sockets) socket.destroy();
+    },
     () => undefined,
   );
   await closed;
   done.abort();
 }
 
-/** Rejects when the address can't be had, naming it. */
+/** What a port needs that speaks TLS. */
+export interface Tls {
+  readonly access: Access;
+  readonly admission: Admission;
+}
+
+/** Lets each new connection have the certificates that are in the files then, and cuts clients whose own one is not good. */
+function keepCertificates(server: TlsServer, first: WebTls, { access, admission }: Tls, logBound: LogBound): void {
+  let used = first;
+  // Before the handshake of the connection begins.
+  server.prependListener('connection', () => {
+    const now = access.current()?.tls;
+    if (!now || now === used) return;
+    server.setSecureContext(contextOf(now));
+    used = now;
+  });
+  server.prependListener('secureConnection', (socket: TLSSocket) => {
+    const why = refusalOf(socket, used);
+    if (why === undefined) admission.admit(socket, used);
+    else {
+      logBound('tls', { address: socket.remoteAddress, error: why }, 'clients are disconnected for their certificate');
+      socket.destroy();
+    }
+  });
+}
+
+/** Rejects when the address can't be had, naming it. Speaks TLS where `tls` is given and its file has it. */
 export async function openListener(
   address: Address,
   { bounds, logBound, clock, log }: ListenerDeps,
   onRequest: RequestListener,
+  tls?: Tls,
 ): Promise<Listener> {
-  const server = createServer(
-    {
-      headersTimeout: bounds.headersWithin,
-      requestTimeout: bounds.requestWithin,
-      connectionsCheckingInterval: CHECK_EVERY,
-    },
-    onRequest,
-  );
+  const options = {
+    headersTimeout: bounds.headersWithin,
+    requestTimeout: bounds.requestWithin,
+    connectionsCheckingInterval: CHECK_EVERY,
+  };
+  const first = tls?.access.current()?.tls;
+  const server = first
+    ? createTlsServer(
+        {
+          ...options,
+          ...contextOf(first),
+          handshakeTimeout: bounds.headersWithin,
+          requestCert: first.clientAuth !== 'NoClientCert',
+          rejectUnauthorized: first.clientAuth === 'RequireAndVerifyClientCert',
+        },
+        onRequest,
+      )
+    : createServer(options, onRequest);
+  if (tls && first) keepCertificates(server as TlsServer, first, tls, logBound);
   guardConnections(server, bounds, logBound);
+  const sockets = new Set<Socket>();
+  server.on('connection', (socket: Socket) => {
+    sockets.add(socket);
+    socket.once('close', () => sockets.delete(socket));
+  });
   await listen(server, address);
   server.on('error', error => log.error({ error: error.message }, 'the HTTP server reports an error'));
   const { port, address: ip, family } = server.address() as AddressInfo;
   const name = ip === '0.0.0.0' || ip === '::' ? 'localhost' : family === 'IPv6' ? `[${ip}]` : ip;
   return {
-    url: `http://${name}:${port}`,
+    url: `${first ? 'https' : 'http'}://${name}:${port}`,
     port,
     setMaxConnections(most) {
       server.maxConnections = most;
     },
     pause: () => void server.close(),
     resume: () => listen(server, { host: address.host, port }),
-    close: () => closeServer(server, clock),
+    close: () => closeServer(server, sockets, clock),
   };
 }

@@ -1,5 +1,7 @@
 import { isIPv6 } from 'node:net';
+import type { SecureContextOptions } from 'node:tls';
 import { z } from 'zod';
+import type { Secret } from '../kit/secret.ts';
 import { BOUNDS } from './bounds.ts';
 
 /** `host:port`; an IPv6 host in brackets; port 0 takes any free one. */
@@ -80,6 +82,58 @@ export const serverOptions = z.strictObject({
       'File with TLS certificate, client certificates and users of the port, in the format of Prometheus’ web configuration (`--web.config.file`): see docs/access.md. It is read again when it changes. Default: no TLS, no authentication.',
     ),
 });
+
+export const CLIENT_AUTH = [
+  'NoClientCert',
+  'RequestClientCert',
+  'RequireAnyClientCert',
+  'RequireClientCert',
+  'VerifyClientCertIfGiven',
+  'RequireAndVerifyClientCert',
+] as const;
+
+/** TLS as `webConfigFile` asks for it; text in PEM. */
+export interface WebTls {
+  readonly cert: string;
+  readonly key: Secret;
+  readonly minVersion: 'TLSv1.2' | 'TLSv1.3';
+  readonly maxVersion: 'TLSv1.2' | 'TLSv1.3';
+  /** By OpenSSL's names; default: those of Node.js. */
+  readonly ciphers: string | undefined;
+  readonly curves: string | undefined;
+  readonly prefersServerCiphers: boolean;
+  readonly clientAuth: (typeof CLIENT_AUTH)[number];
+  readonly clientCa: string | undefined;
+  /** Of which a client certificate must have one. */
+  readonly allowedSans: readonly string[] | undefined;
+}
+
+/** What OpenSSL takes of it. */
+export function contextOf(tls: WebTls): SecureContextOptions {
+  const { cert, key, clientCa, ciphers, curves, minVersion, maxVersion } = tls;
+  return {
+    cert,
+    key: key.reveal(),
+    minVersion,
+    maxVersion,
+    honorCipherOrder: tls.prefersServerCiphers,
+    ...(clientCa === undefined ? {} : { ca: clientCa }),
+    ...(ciphers === undefined ? {} : { ciphers }),
+    ...(curves === undefined ? {} : { ecdhCurve: curves }),
+  };
+}
+
+/** What `webConfigFile` holds, read whole. */
+export interface WebConfig {
+  readonly tls: WebTls | undefined;
+  readonly headers: ReadonlyMap<string, string>;
+  /** bcrypt hashes of passwords, by user; empty: no user is asked for. */
+  readonly users: ReadonlyMap<string, Secret>;
+  /** A bucket of `burst` requests that gets one more every `interval` milliseconds. */
+  readonly rateLimit: { readonly interval: number; readonly burst: number } | undefined;
+  /** All files that it was read from, and what `fileStamp` said of each right before. */
+  readonly stamps: ReadonlyMap<string, string>;
+}
 
 /** Splits what ListenAddress allows. */
 export function parseListen(address: string): { host: string; port: number } {

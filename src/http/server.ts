@@ -1,21 +1,31 @@
+import type { IncomingMessage } from 'node:http';
 import express, { type NextFunction, type Request, type Response } from 'express';
 import type { Log } from '../kit/log.ts';
+import { type Access, createAccess, type ReadWebConfig } from './access.ts';
 import { type Answers, createAnswers } from './answers.ts';
+import { createAuthentication, isAuthenticating } from './authentication.ts';
 import { BOUNDS, type Bounds, createBoundLog } from './bounds.ts';
+import { createAdmission } from './client-certs.ts';
 import { createGate, logCut } from './gate.ts';
 import { type Address, type Listener, openListener } from './listener.ts';
+import { createPasswords } from './passwords.ts';
 import { autoCancelRoutes } from './routes/auto-cancel.ts';
+import { type Lifecycle, lifecycleRoutes } from './routes/lifecycle.ts';
 import { metricsRoutes } from './routes/metrics.ts';
 import { pageRoutes } from './routes/page.ts';
 import { answerProbe, statusRoutes } from './routes/status.ts';
 import type { Served } from './served.ts';
 
+export type { ReadWebConfig } from './access.ts';
 export type { ReloadAnswer, Served, ShownAlert } from './served.ts';
 
 export interface ServerSettings extends Partial<Bounds>, Address {
   readonly allowedHosts?: readonly string[];
   /** A second port that has the probes alone, without the gate. */
   readonly probes?: Address | null;
+  /** Whether POST routes are served. */
+  readonly lifecycle?: boolean;
+  readonly webConfigFile?: string | null;
 }
 
 export interface HttpServer {
@@ -30,20 +40,26 @@ export interface HttpServer {
   close(): Promise<void>;
 }
 
-function createApp(served: Served, answers: Answers, log: Log): express.Express {
+function createApp(served: Served, answers: Answers, lifecycle: Lifecycle, log: Log): express.Express {
   const app = express();
   app.disable('x-powered-by');
   app.disable('etag');
   app.use(metricsRoutes(served, answers));
+  app.use(lifecycleRoutes(served, lifecycle));
   for (const routes of [statusRoutes, autoCancelRoutes, pageRoutes]) app.use(routes(served));
   app.use((_request: Request, response: Response) => void response.status(404).type('text').send('not found\n'));
   app.use((error: unknown, request: Request, response: Response, _next: NextFunction) => {
+    if (response.destroyed) return;
     const message = error instanceof Error ? error.message : String(error);
     log.error({ path: request.path, error: message }, 'a request failed');
     if (!response.headersSent) response.status(500).type('text').send('internal error\n');
   });
   return app;
 }
+
+const neverRead: ReadWebConfig = file => {
+  throw new Error(`${file} can't be read here`);
+};
 
 interface Ports {
   readonly main: Listener;
@@ -59,11 +75,13 @@ async function openPorts(
   async function port(what: keyof Ports, address: Address, was: Address | null | undefined): Promise<Listener> {
     const old = before?.ports[what];
     if (!old || !was) return open(what, address);
-    if (address.host === was.host && address.port === was.port) return old;
-    if (address.port !== old.port) return open(what, address);
+    // Another file may ask for TLS, or for other client certificates, which a port can't learn.
+    const isSame = what === 'probes' || before.settings.webConfigFile === next.webConfigFile;
+    if (isSame && address.host === was.host && address.port === was.port) return old;
+    if (address.port !== 0 && address.port !== old.port) return open(what, address);
     // Two addresses may stand for the same port of an interface.
     old.pause();
-    return open(what, address).catch(async error => {
+    return open(what, { ...address, port: old.port }).catch(async error => {
       await old.resume();
       throw error;
     });
@@ -77,20 +95,51 @@ async function openPorts(
   }
 }
 
-/** Rejects when an address can't be had, naming it. */
-export async function startHttpServer(initial: ServerSettings, served: Served, log: Log): Promise<HttpServer> {
+/**
+ * Rejects when an address can't be had, naming it, or the web-config file can't be used. `readWebConfig` is asked for it at the
+ * start, and when it or a file that it names has changed.
+ */
+export async function startHttpServer(
+  initial: ServerSettings,
+  served: Served,
+  log: Log,
+  readWebConfig: ReadWebConfig = neverRead,
+): Promise<HttpServer> {
+  const { clock } = served;
   const bounds = { ...BOUNDS, ...initial };
-  const logBound = createBoundLog(log, served.clock);
+  const logBound = createBoundLog(log, clock);
   const answers = createAnswers(bounds.unreadBytes, request => logCut(logBound, request));
-  let settings = initial;
-  let hosts = new Set(initial.allowedHosts);
-  const listeners = {
-    main: createGate({ bounds, answers, hosts: () => hosts }, logBound, createApp(served, answers, log)),
-    probes: answerProbe,
+  const passwords = createPasswords(clock, log);
+  const callers = new WeakMap<IncomingMessage, string>();
+  const admission = createAdmission();
+  const open = ({ webConfigFile = null }: ServerSettings) =>
+    createAccess(webConfigFile, { read: readWebConfig, clock, log });
+  let state = { settings: initial, hosts: new Set(initial.allowedHosts), access: open(initial) };
+  const web = () => state.access.current();
+  const lifecycle: Lifecycle = {
+    isOn: () => state.settings.lifecycle ?? false,
+    isAuthenticating: () => isAuthenticating(web()),
+    callerOf: request => callers.get(request) ?? 'http',
   };
-  const deps = { bounds, logBound, log, clock: served.clock };
-  const open = (what: keyof Ports, address: Address) => openListener(address, deps, listeners[what]);
-  let ports = await openPorts(initial, undefined, open);
+  const gate = createGate(
+    {
+      bounds,
+      answers,
+      hosts: () => state.hosts,
+      web,
+      admission,
+      authenticate: createAuthentication(passwords, clock),
+      identify: (request, caller) => callers.set(request, caller),
+    },
+    logBound,
+    createApp(served, answers, lifecycle, log),
+  );
+  const deps = { bounds, logBound, log, clock };
+  const openPort = (access: Access) => (what: keyof Ports, address: Address) =>
+    what === 'main'
+      ? openListener(address, deps, gate, { access, admission })
+      : openListener(address, deps, answerProbe);
+  let ports = await openPorts(initial, undefined, openPort(state.access));
   /** Ports that were closed by `apply` and still have answers under way. */
   const closing = new Set<Promise<void>>();
   function retire(listener: Listener): void {
@@ -103,21 +152,21 @@ export async function startHttpServer(initial: ServerSettings, served: Served, l
       return ports.main.url;
     },
     async apply(next) {
-      const before = ports;
-      ports = await openPorts(next, { settings, ports }, open);
-      settings = next;
-      hosts = new Set(next.allowedHosts);
+      const before = { ...state, ports };
+      // The same file is in use already, and looked at again by itself.
+      const access = (next.webConfigFile ?? null) === before.access.file ? before.access : open(next);
+      ports = await openPorts(next, before, openPort(access));
+      state = { settings: next, hosts: new Set(next.allowedHosts), access };
       ports.main.setMaxConnections(next.maxConnections ?? BOUNDS.maxConnections);
       // The request that asked for this may have come by one of them: its answer is not waited for here.
-      for (const [what, old] of [
-        ['main', before.main],
-        ['probes', before.probes],
-      ] as const) {
+      for (const what of ['main', 'probes'] as const) {
+        const old = before.ports[what];
         if (old && old !== ports[what]) retire(old);
       }
     },
     async close() {
       await Promise.all([ports.main.close(), ports.probes?.close(), ...closing]);
+      await passwords.close();
     },
   };
 }

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
+import { hashSync } from 'bcryptjs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 /** A Node.js older than ours, where the machine has one beside it. */
@@ -37,6 +38,32 @@ describe('the package', () => {
     expect(existsSync(installed('delivery-watch', 'src'))).toBe(false);
     expect(existsSync(installed('delivery-watch', 'test'))).toBe(false);
     expect(existsSync(installed('vitest'))).toBe(false);
+  });
+
+  it('asks for a password, which a thread of its own compares', async () => {
+    const account = { name: 'a', baseUrl: 'http://127.0.0.1:1', token: { env: 'DELIVERY_TOKEN' } };
+    const server = { listen: '127.0.0.1:0', webConfigFile: join(folder, 'web.yaml') };
+    writeFileSync(server.webConfigFile, JSON.stringify({ basic_auth_users: { alice: hashSync('secret', 4) } }));
+    const config = { server, accounts: [account], store: { kind: 'memory' } };
+    writeFileSync(join(folder, 'protected.yaml'), JSON.stringify(config));
+    const agent = spawn(installed('.bin', 'delivery-watch'), ['serve', '--config', 'protected.yaml'], {
+      cwd: folder,
+      stdio: ['ignore', 'ignore', 'pipe'],
+      env: { PATH: process.env.PATH, DELIVERY_TOKEN: 'x' },
+    });
+    let log = '';
+    for await (const chunk of agent.stderr) {
+      log += chunk;
+      if (log.includes('is listening')) break;
+    }
+    const [, url] = /"url":"([^"]+)"/.exec(log) ?? [];
+    const ask = async (password: string) => {
+      const authorization = `Basic ${btoa(`alice:${password}`)}`;
+      return (await fetch(`${url}/-/ready`, { headers: { authorization } })).status;
+    };
+    expect([await ask('secret'), await ask('other')]).toEqual([200, 401]);
+    agent.kill('SIGTERM');
+    expect(await once(agent, 'exit')).toEqual([0, null]);
   });
 
   it('runs the demo elsewhere', async () => {

@@ -22,6 +22,7 @@ async function serve(overrides: Partial<Served> = {}, settings: Partial<ServerSe
       explain: () => [],
       journal: async () => [],
       alerts: () => [],
+      command: async () => ({ ok: true }),
       reload: async () => ({ changed: [] }),
       clock: systemClock,
       ...overrides,

@@ -67,6 +67,7 @@ async function serve(overrides: Partial<Served> = {}, settings: Partial<ServerSe
       explain: () => [],
       journal: async () => [],
       alerts: () => [],
+      command: async () => ({ ok: true }),
       reload: async () => ({ changed: [] }),
       clock: systemClock,
       ...overrides,
@@ -212,7 +213,7 @@ describe('routes', () => {
     for (const path of ['/', '/metrics', '/probe?account=good', '/api/v1/status', '/api/v1/journal', '/-/healthy']) {
       expect([path, await ask(path)]).toEqual([path, expected]);
     }
-    expect([await ask('/nowhere'), await ask('/-/reload', 'POST')]).toEqual(expected === 200 ? [404, 404] : [421, 421]);
+    expect([await ask('/nowhere'), await ask('/-/reload', 'POST')]).toEqual(expected === 200 ? [404, 403] : [421, 421]);
   });
 
   it.each([['dw.example.com:80'], ['http://dw.example.com'], ['a/b'], [''], ['a b'], ['[::1]:80'], ['a:b:c']])(
@@ -243,9 +244,9 @@ describe('routes', () => {
   it('says which address can not be had', async () => {
     const { server } = await serve();
     const port = Number(new URL(server.url).port);
-    await expect(startHttpServer({ host: '127.0.0.1', port }, {} as Served, createTestLog())).rejects.toThrow(
-      `can't listen on 127.0.0.1:${port}: `,
-    );
+    await expect(
+      startHttpServer({ host: '127.0.0.1', port }, { clock: systemClock } as Served, createTestLog()),
+    ).rejects.toThrow(`can't listen on 127.0.0.1:${port}: `);
   });
 
   it('closes although a client keeps its connection, and cuts an answer that does not end', async () => {

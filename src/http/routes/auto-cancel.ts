@@ -1,6 +1,7 @@
 import { type Request, type Response, Router } from 'express';
 import { parseDuration } from '../../kit/duration.ts';
 import type { Served } from '../served.ts';
+import { onlyAllow, READ } from './methods.ts';
 
 /** One parameter of the query; undefined when it is missing or given more than once. */
 const parameter = (value: unknown) => (typeof value === 'string' && value !== '' ? value : undefined);
@@ -42,5 +43,6 @@ export function autoCancelRoutes(served: Served): Router {
       if (since === undefined)
         response.status(400).json({ error: 'since must be one duration such as 24h, or one time' });
       else await serially(async () => !response.destroyed && response.json(await served.journal(since)));
-    });
+    })
+    .all(['/api/v1/explain', '/api/v1/journal'], onlyAllow(READ));
 }

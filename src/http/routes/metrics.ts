@@ -4,6 +4,7 @@ import type { Clock } from '../../kit/clock.ts';
 import type { Format, Scope } from '../../model/exposition.ts';
 import type { Answers } from '../answers.ts';
 import type { Served } from '../served.ts';
+import { onlyAllow, READ } from './methods.ts';
 
 /** Which of our formats one element of an Accept header asks for. */
 function formatOf(type: string, version: string | undefined): Format | undefined {
@@ -98,5 +99,6 @@ export function metricsRoutes(served: Served, { isCrowded }: Answers): Router {
       } else {
         await send(request, response, { account });
       }
-    });
+    })
+    .all(['/metrics', '/metrics/agent', '/probe'], onlyAllow(READ));
 }

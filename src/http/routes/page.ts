@@ -2,6 +2,7 @@ import { Router } from 'express';
 import { formatDuration } from '../../kit/duration.ts';
 import type { AccountStatus, RoundStatus } from '../../model/status.ts';
 import type { Served, ShownAlert } from '../served.ts';
+import { onlyAllow, READ } from './methods.ts';
 
 const ENTITIES: Readonly<Record<string, string>> = {
   '&': '&amp;',
@@ -76,12 +77,15 @@ function firing(alerts: readonly ShownAlert[]): string {
 
 /** GET /: which alerts fire, and what each account's collectors are doing, for people. */
 export function pageRoutes(served: Served): Router {
-  return Router().get('/', (_request, response) => {
-    const { version, clock } = served;
-    const accounts = served.status();
-    const up = accounts.filter(account => account.up).length;
-    response.setHeader('Content-Security-Policy', "default-src 'none'; style-src 'unsafe-inline'");
-    response.type('html').send(`<!doctype html>
+  return Router()
+    .get('/', (_request, response) => {
+      const { version, clock } = served;
+      const accounts = served.status();
+      const up = accounts.filter(account => account.up).length;
+      // That of the web configuration wins.
+      if (!response.hasHeader('Content-Security-Policy'))
+        response.setHeader('Content-Security-Policy', "default-src 'none'; style-src 'unsafe-inline'");
+      response.type('html').send(`<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>delivery-watch</title><style>${STYLE}</style></head>
 <body><h1>delivery-watch ${escapeHtml(version)}</h1>
 <p>${up} of ${accounts.length} accounts up. ${LINKS.map(link => `<a href="${link.slice(1)}">${link}</a>`).join(' · ')}</p>
@@ -91,5 +95,6 @@ ${firing(served.alerts())}
 ${accounts.map(account => rows(account, clock.now())).join('\n')}
 </tbody></table></body></html>
 `);
-  });
+    })
+    .all('/', onlyAllow(READ));
 }

@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Router } from 'express';
 import { hostOf } from '../options.ts';
 import type { Served } from '../served.ts';
+import { onlyAllow, READ } from './methods.ts';
 
 const PROBES: Readonly<Record<string, string>> = {
   '/-/healthy': 'delivery-watch is healthy\n',
@@ -15,7 +16,7 @@ export function answerProbe(request: IncomingMessage, response: ServerResponse):
   response.writeHead(text === undefined ? 404 : isRead ? 200 : 405, {
     'Content-Type': 'text/plain; charset=utf-8',
     'X-Content-Type-Options': 'nosniff',
-    ...(isRead ? {} : { Allow: 'GET, HEAD', Connection: 'close' }),
+    ...(isRead ? {} : { Allow: READ, Connection: 'close' }),
   });
   response.end(text === undefined ? 'not found\n' : isRead ? text : 'method not allowed\n');
 }
@@ -26,7 +27,7 @@ export function answerProbe(request: IncomingMessage, response: ServerResponse):
  */
 export function statusRoutes(served: Served): Router {
   return Router()
-    .get(Object.keys(PROBES), (request, response) => answerProbe(request, response))
+    .all(Object.keys(PROBES), (request, response) => answerProbe(request, response))
     .get('/api/v1/alerts', (_request, response) => void response.json(served.alerts()))
     .get('/api/v1/status', (_request, response) => {
       const { version, clock } = served;
@@ -35,7 +36,7 @@ export function statusRoutes(served: Served): Router {
     .get('/api/v1/sd', (request, response) => {
       const { externalUrl, accounts } = served;
       const { host } = request.headers;
-      const url = URL.parse(externalUrl ?? (hostOf(host) === undefined ? '' : `http://${host}`));
+      const url = URL.parse(externalUrl ?? (hostOf(host) === undefined ? '' : `${request.protocol}://${host}`));
       if (!url) {
         response.status(400).type('text').send('set server.externalUrl, or send a Host header\n');
         return;
@@ -53,5 +54,6 @@ export function statusRoutes(served: Served): Router {
           },
         })),
       );
-    });
+    })
+    .all(['/api/v1/alerts', '/api/v1/status', '/api/v1/sd'], onlyAllow(READ));
 }

@@ -1,0 +1,214 @@
+import { readFileSync, statSync } from 'node:fs';
+import { dirname, isAbsolute, join } from 'node:path';
+import { z } from 'zod';
+import { CLIENT_AUTH, type WebConfig } from '../http/options.ts';
+import { systemClock } from '../kit/clock.ts';
+import { fileStamp } from '../kit/file-stamp.ts';
+import { Secret } from '../kit/secret.ts';
+import { ConfigError, type Fault, formatPath, toFaults } from './faults.ts';
+import { allowedKeys, type JsonSchema } from './json-schema.ts';
+import { parseAll, valueAt } from './parse-all.ts';
+import { CIPHERS, CURVES, readTls, VERSIONS } from './web-tls.ts';
+import { readYaml } from './yaml-file.ts';
+
+type Path = readonly PropertyKey[];
+
+const text = z.string().min(1);
+const version = z.enum(VERSIONS, { error: 'must be TLS12 or TLS13; older versions are not supported' });
+const names = (table: Readonly<Record<string, string>>) => z.array(z.enum(Object.keys(table))).min(1);
+
+const tlsServerConfig = z.strictObject({
+  cert_file: text.optional(),
+  key_file: text.optional(),
+  cert: text.optional(),
+  key: text.optional(),
+  client_auth_type: z.enum(CLIENT_AUTH).default('NoClientCert'),
+  client_ca_file: text.optional(),
+  client_ca: text.optional(),
+  client_allowed_sans: z.array(text).min(1).optional(),
+  min_version: version.default('TLS12'),
+  max_version: version.default('TLS13'),
+  cipher_suites: names(CIPHERS).optional(),
+  prefer_server_cipher_suites: z.boolean().default(true),
+  curve_preferences: names(CURVES).optional(),
+});
+
+/** What a header may hold. */
+const headerText = z.string().regex(/^[\t\x20-\x7e]*$/, { error: 'must be visible ASCII characters and blanks' });
+const oneOf = (...values: string[]) =>
+  z.enum(['', ...values], { error: `must be ${values.join(' or ')}, or blank for no such header` });
+
+const httpServerConfig = z.strictObject({
+  http2: z
+    .literal(false, { error: 'must be false or left out: the server speaks HTTP/1.1 and does not support HTTP/2' })
+    .default(false),
+  headers: z
+    .strictObject({
+      'Content-Security-Policy': headerText.optional(),
+      'X-Frame-Options': oneOf('deny', 'sameorigin').optional(),
+      'X-Content-Type-Options': oneOf('nosniff').optional(),
+      'X-XSS-Protection': headerText.optional(),
+      'Strict-Transport-Security': headerText.optional(),
+    })
+    .prefault({}),
+});
+
+const GO_UNITS: Readonly<Record<string, number>> = {
+  ns: 1e-6,
+  us: 1e-3,
+  µs: 1e-3,
+  ms: 1,
+  s: 1000,
+  m: 60_000,
+  h: 3_600_000,
+};
+const NO_DURATION = 'must be a duration such as 100ms, 1s or 1m30s, or 0 for no limit';
+
+/** A duration as Go writes it, in milliseconds. */
+const goDuration = z.union([z.literal(0), z.string()], { error: NO_DURATION }).transform((value, context) => {
+  if (value === 0 || value === '0') return 0;
+  if (/^(\d+(\.\d+)?(ns|us|µs|ms|s|m|h))+$/.test(value)) {
+    return [...value.matchAll(/([\d.]+)(\D+)/g)].reduce(
+      (sum, [, n, unit = '']) => sum + Number(n) * (GO_UNITS[unit] ?? 0),
+      0,
+    );
+  }
+  context.addIssue({ code: 'custom', message: NO_DURATION });
+  return z.NEVER;
+});
+
+/** A check takes some seconds with it, and twice as long with each one more. */
+const MOST_COST = 15;
+/** What a stolen hash should cost at least to guess, and what a check should cost at most. */
+const [LOW_COST, HIGH_COST] = [10, 12];
+
+const costOf = (hash: string) => Number(hash.slice(4, 6));
+
+const bcryptHash = z.string().superRefine((hash, context) => {
+  const tell = (message: string) => context.addIssue({ code: 'custom', message });
+  if (!/^\$2[aby]\$\d\d\$[./A-Za-z0-9]{53}$/.test(hash)) {
+    tell('must be a bcrypt hash of 60 characters such as $2y$10$…: `htpasswd -nBC 10 USER` prints one');
+  } else if (costOf(hash) < 4 || costOf(hash) > MOST_COST) {
+    tell(`must have a cost of 4 to ${MOST_COST}, and better of ${LOW_COST} to ${HIGH_COST}; this is ${costOf(hash)}`);
+  }
+});
+
+/** The format of Prometheus' exporter-toolkit, as far as it can be kept. */
+const webConfigFile = z.strictObject({
+  tls_server_config: tlsServerConfig.optional(),
+  http_server_config: httpServerConfig.prefault({}),
+  basic_auth_users: z
+    .record(z.string().regex(/^[^:]+$/, { error: 'must be a user name without a colon' }), bcryptHash)
+    .default({}),
+  rate_limit: z
+    .strictObject({ interval: goDuration.default(0), burst: z.int().min(0).default(0) })
+    .refine(({ interval, burst }) => interval === 0 || burst > 0, {
+      path: ['burst'],
+      error: 'must be at least 1 where interval is not 0',
+    })
+    .optional(),
+});
+
+/** No file of this kind is longer; what is may be a device that never ends. */
+const LONGEST_FILE = 1024 * 1024;
+
+/** Reads files and remembers their stamps. */
+function createFiles() {
+  const stamps = new Map<string, string>();
+  return {
+    stamps,
+    /** Throws an Error that says why a file can't be read. */
+    read(path: string): string {
+      // Before it is read: a change in between must not be missed.
+      stamps.set(path, fileStamp(path));
+      try {
+        if (statSync(path).size <= LONGEST_FILE) return readFileSync(path, 'utf8');
+      } catch (error) {
+        throw new Error(`can't be read: ${(error as NodeJS.ErrnoException).code ?? 'error'}`);
+      }
+      throw new Error(`can't be read: it has more than ${LONGEST_FILE} bytes`);
+    },
+  };
+}
+
+const byPlace = (a: Fault, b: Fault) => a.line - b.line || a.column - b.column;
+
+/** Warns of what works and should be otherwise. */
+function checkUsers(
+  users: Readonly<Record<string, string>>,
+  hasTls: boolean,
+  warn: (path: Path, message: string) => void,
+): void {
+  for (const [user, hash] of Object.entries(users)) {
+    const cost = costOf(hash);
+    const path = ['basic_auth_users', user];
+    if (cost < LOW_COST) warn(path, `has a cost of ${cost}: below ${LOW_COST}, a stolen hash is fast to guess`);
+    if (cost > HIGH_COST)
+      warn(path, `has a cost of ${cost}: above ${HIGH_COST}, the first request of a client takes seconds`);
+  }
+  if (Object.keys(users).length > 0 && !hasTls) {
+    warn(['basic_auth_users'], 'passwords are sent unencrypted without tls_server_config');
+  }
+}
+
+/** Reads and checks a web-config file and the files that it names. Throws ConfigError with every fault; no secret is in one. */
+export function readWebConfig(
+  file: string,
+  now = systemClock.now(),
+): { config: WebConfig; warnings: readonly Fault[] } {
+  const files = createFiles();
+  let content: string;
+  try {
+    content = files.read(file);
+  } catch (error) {
+    throw new ConfigError([
+      { file, line: 1, column: 1, path: '', message: error instanceof Error ? error.message : '' },
+    ]);
+  }
+  const yaml = readYaml(content, file);
+  const [faults, warnings] = [[...yaml.faults], [] as Fault[]];
+  const place = (path: Path, key?: string) => ({
+    ...yaml.place(path, key),
+    path: formatPath(key === undefined ? path : [...path, key]),
+  });
+  const into = (list: Fault[]) => (path: Path, message: string) => {
+    if (!parsed.isLeftOut(path)) list.push({ ...place(path), message });
+  };
+  const parsed = parseAll(webConfigFile, yaml.content ?? {});
+  const allowed = (path: Path) => allowedKeys(path, z.toJSONSchema(webConfigFile, { io: 'input' }) as JsonSchema);
+  for (const issue of parsed.issues) {
+    if (issue.code !== 'unrecognized_keys' && !yaml.isSure(issue.path)) continue;
+    faults.push(...toFaults(issue, place, allowed, path => valueAt(yaml.content, path)));
+  }
+  // What was cut off at its beginning must not open the port.
+  if ((yaml.content ?? null) === null && faults.length === 0) {
+    faults.push({ ...place([]), message: 'is empty: must have tls_server_config, basic_auth_users, or both' });
+  }
+  const { data } = parsed;
+  // Of what is broken, the rest may say otherwise.
+  const { tls_server_config: tlsSection, basic_auth_users: users = {} } = (!yaml.isBroken && data) || {};
+  const beside = (name: string) => (isAbsolute(name) ? name : join(dirname(file), name));
+  const tls =
+    tlsSection &&
+    readTls(tlsSection, {
+      read: name => files.read(beside(name)),
+      now,
+      fault: into(faults),
+      warn: into(warnings),
+    });
+  checkUsers(users, tlsSection !== undefined, into(warnings));
+  if (faults.length > 0 || !data) throw new ConfigError(faults.toSorted(byPlace), warnings);
+  const { interval, burst } = data.rate_limit ?? { interval: 0, burst: 0 };
+  return {
+    config: {
+      tls,
+      headers: new Map(
+        Object.entries(data.http_server_config.headers).flatMap(([name, value]) => (value ? [[name, value]] : [])),
+      ),
+      users: new Map(Object.entries(users).map(([user, hash]) => [user, new Secret(hash)])),
+      rateLimit: interval === 0 ? undefined : { interval, burst },
+      stamps: files.stamps,
+    },
+    warnings,
+  };
+}

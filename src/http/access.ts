@@ -1,0 +1,79 @@
+import type { Clock } from '../kit/clock.ts';
+import { fileStamp } from '../kit/file-stamp.ts';
+import type { Log } from '../kit/log.ts';
+import type { WebConfig } from './options.ts';
+
+/** Reads a web-config file. Throws an Error with what is wrong and where, and no secret. */
+export type ReadWebConfig = (file: string) => WebConfig;
+
+/** What `server.webConfigFile` asks of clients. */
+export interface Access {
+  readonly file: string | null;
+  /** As the files are now, looked at once a second; undefined while they can't be used: everything is refused then. */
+  current(): WebConfig | undefined;
+}
+
+const NOTHING: WebConfig = {
+  tls: undefined,
+  headers: new Map(),
+  users: new Map(),
+  rateLimit: undefined,
+  stamps: new Map(),
+};
+
+/** Milliseconds between two looks at the files. */
+const LOOK_EVERY = 1000;
+
+/** What a file must not change while it is in use: a port can't, and a file that was cut off must not open it. */
+function forbiddenChange(before: WebConfig, after: WebConfig): string | undefined {
+  if (!before.tls !== !after.tls) return `tls_server_config was ${after.tls ? 'added' : 'removed'}`;
+  if (before.tls?.clientAuth !== after.tls?.clientAuth) return 'client_auth_type has changed';
+  if (before.users.size > 0 && after.users.size === 0) return 'all basic_auth_users were removed';
+  return undefined;
+}
+
+/** Throws when the file can't be used. */
+export function createAccess(
+  file: string | null,
+  { read, clock, log }: { readonly read: ReadWebConfig; readonly clock: Clock; readonly log: Log },
+): Access {
+  let used = file === null ? NOTHING : read(file);
+  let lookedAt = clock.monotonic();
+  /** Why the files can't be used now. */
+  let broken: string | undefined;
+
+  function refresh(path: string): void {
+    const next = read(path);
+    const change = forbiddenChange(used, next);
+    if (change) throw new Error(`${path}: ${change}: a restart applies that`);
+    used = next;
+  }
+
+  function look(): void {
+    if (file === null || clock.monotonic() - lookedAt < LOOK_EVERY) return;
+    lookedAt = clock.monotonic();
+    if (broken === undefined && [...used.stamps].every(([path, stamp]) => fileStamp(path) === stamp)) return;
+    try {
+      refresh(file);
+      log.info({ file }, 'the web configuration was read again and is in use');
+      broken = undefined;
+    } catch (error) {
+      const message = error instanceof Error ? error.message : String(error);
+      if (message !== broken) {
+        log.error(
+          { file, error: message },
+          'the web configuration cannot be used: all requests are refused until it can',
+        );
+      }
+      broken = message;
+    }
+  }
+
+  return {
+    file,
+    current() {
+      look();
+      return broken === undefined ? used : undefined;
+    },
+  };
+}

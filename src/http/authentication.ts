@@ -1,0 +1,76 @@
+import type { IncomingMessage } from 'node:http';
+import type { Socket } from 'node:net';
+import type { Clock } from '../kit/clock.ts';
+import { clientName } from './client-certs.ts';
+import type { WebConfig } from './options.ts';
+import type { Credentials, Passwords, Verdict } from './passwords.ts';
+
+/** Who asks, where that is known; or how the request is refused. */
+export type Authenticated =
+  | { readonly isRefused: false; readonly caller: string | undefined }
+  | { readonly isRefused: true; readonly status: number; readonly text: string; readonly headers: Headers };
+
+type Headers = Readonly<Record<string, string>>;
+
+export type Authenticate = (request: IncomingMessage, web: WebConfig) => Authenticated | Promise<Authenticated>;
+
+const refuse = (status: number, text: string, headers: Headers = {}): Authenticated => ({
+  isRefused: true,
+  status,
+  text,
+  headers,
+});
+
+const UNAUTHORIZED = refuse(401, 'unauthorized', {
+  'WWW-Authenticate': 'Basic realm="delivery-watch", charset="UTF-8"',
+});
+const LIMITED = refuse(429, 'rate_limit of the web configuration is reached', { 'Retry-After': '1' });
+
+const REFUSALS: Readonly<Record<Exclude<Verdict, 'right'>, Authenticated>> = {
+  wrong: UNAUTHORIZED,
+  crowded: refuse(429, 'too many passwords of this client are being checked', { 'Retry-After': '1' }),
+  full: refuse(503, 'too many passwords are being checked', { 'Retry-After': '1' }),
+};
+
+/** User and password of a header `Authorization`; undefined where it has none. */
+function credentialsOf(header: string | undefined): Credentials | undefined {
+  const [, encoded] = /^basic +([\w+/=-]+)$/i.exec(header ?? '') ?? [];
+  const text = Buffer.from(encoded ?? '', 'base64').toString();
+  const colon = text.indexOf(':');
+  return colon < 0 ? undefined : { user: text.slice(0, colon), password: text.slice(colon + 1) };
+}
+
+/** A bucket of tokens, each for a request. */
+function createBucket(clock: Clock): (limit: NonNullable<WebConfig['rateLimit']>) => boolean {
+  let tokens = Number.POSITIVE_INFINITY;
+  let filledAt = clock.monotonic();
+  return ({ interval, burst }) => {
+    const now = clock.monotonic();
+    tokens = Math.min(burst, tokens + (now - filledAt) / interval);
+    filledAt = now;
+    if (tokens < 1) return false;
+    tokens -= 1;
+    return true;
+  };
+}
+
+/** The client of a connection, as checks of passwords are counted. */
+const addressOf = ({ remoteAddress = '' }: Socket) => remoteAddress;
+
+/** Whether an operator can be told from anyone else: only then may a request act. */
+export const isAuthenticating = (web: WebConfig | undefined) =>
+  web !== undefined && (web.users.size > 0 || web.tls?.clientAuth === 'RequireAndVerifyClientCert');
+
+export function createAuthentication(passwords: Passwords, clock: Clock): Authenticate {
+  const takeToken = createBucket(clock);
+  return ({ headers, socket }, { rateLimit, users }) => {
+    if (rateLimit && !takeToken(rateLimit)) return LIMITED;
+    if (users.size === 0) return { isRefused: false, caller: clientName(socket) };
+    const given = credentialsOf(headers.authorization);
+    if (!given) return UNAUTHORIZED;
+    const toOutcome = (verdict: Verdict): Authenticated =>
+      verdict === 'right' ? { isRefused: false, caller: given.user } : REFUSALS[verdict];
+    const verdict = passwords.check(users, given, addressOf(socket));
+    return typeof verdict === 'string' ? toOutcome(verdict) : verdict.then(toOutcome);
+  };
+}

@@ -1,0 +1,57 @@
+import type { Server } from 'node:http';
+import type { Socket } from 'node:net';
+import type { Bounds, LogBound } from './bounds.ts';
+
+/** Statuses of requests that can't be read; any other fault is 400. */
+const UNREADABLE: Readonly<Record<string, string>> = {
+  HPE_HEADER_OVERFLOW: '431 Request Header Fields Too Large',
+  HPE_CHUNK_EXTENSIONS_OVERFLOW: '413 Payload Too Large',
+  ERR_HTTP_REQUEST_TIMEOUT: '408 Request Timeout',
+};
+
+/** Codes of errors before a TLS connection is there: nothing can be said on it. */
+const IN_HANDSHAKE = /^ERR_(SSL|TLS)_/;
+
+/** Lets a server refuse connections beyond the bound, and those that take too long to say what they want. */
+export function guardConnections(server: Server, bounds: Bounds, logBound: LogBound): void {
+  server.maxConnections = bounds.maxConnections;
+  server.keepAliveTimeout = bounds.keepAliveFor;
+  // Each request listens for the end of its connection, three times, and Node.js itself.
+  const listeners = 10 + 3 * bounds.pipelined;
+  // Of TLS it is the second that carries the requests.
+  for (const event of ['connection', 'secureConnection']) {
+    server.on(event, (socket: Socket) => void socket.setMaxListeners(listeners));
+  }
+  server.on('drop', () => {
+    logBound(
+      'connections',
+      { limit: server.maxConnections },
+      'server.maxConnections is reached: new connections are refused, idle ones are closed',
+    );
+    server.closeIdleConnections();
+  });
+  server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
+    const { code = '' } = error;
+    if (code === 'ERR_HTTP_REQUEST_TIMEOUT') {
+      logBound(
+        'requests',
+        { address: socket.remoteAddress },
+        'clients that do not send a complete request in time are disconnected',
+      );
+    }
+    if (IN_HANDSHAKE.test(code)) {
+      const isLate = code === 'ERR_TLS_HANDSHAKE_TIMEOUT';
+      const [bound, words] = isLate
+        ? ['handshakes', 'do not complete the TLS handshake in time']
+        : ['tls', 'fail the TLS handshake'];
+      logBound(bound, { address: socket.remoteAddress, error: code }, `clients that ${words} are disconnected`);
+      socket.destroy();
+      return;
+    }
+    // Behind a first answer it would be taken for a part of it.
+    if (socket.writable && socket.bytesWritten === 0) {
+      socket.write(`HTTP/1.1 ${UNREADABLE[code] ?? '400 Bad Request'}\r\nConnection: close\r\n\r\n`);
+    }
+    socket.destroy();
+  });
+}

@@ -1,0 +1,114 @@
+import type { IncomingMessage } from 'node:http';
+import express, { type NextFunction, type Request, type Response, Router } from 'express';
+import { z } from 'zod';
+import { whenOver } from '../answers.ts';
+import type { Served } from '../served.ts';
+import { onlyAllow } from './methods.ts';
+
+/** What the gate knows of a request. */
+export interface Lifecycle {
+  /** `server.lifecycle`. */
+  isOn(): boolean;
+  /** Whether the gate let it pass because it knows who asks. */
+  isAuthenticating(): boolean;
+  /** The user, or the name in the client certificate. */
+  callerOf(request: IncomingMessage): string;
+}
+
+/** Whether a browser sends a request on behalf of another site. Programs send none of these headers. */
+export function isCrossSite({
+  headers: { 'sec-fetch-site': site, origin, host },
+}: Pick<IncomingMessage, 'headers'>): boolean {
+  if (site !== undefined && site !== 'same-origin' && site !== 'none') return true;
+  if (origin === undefined) return false;
+  const from = URL.parse(origin);
+  return from === null || from.host === '' || from.host !== URL.parse(`${from.protocol}//${host}`)?.host;
+}
+
+const RELOAD = '/-/reload';
+const MOST_BODY = '16kb';
+
+const text = z
+  .string({ error: 'must be text' })
+  .regex(/\S/, { error: 'must not be blank' })
+  .max(1000, { error: 'must have at most 1000 characters' });
+const reason = z.strictObject({ reason: text }, { error: 'must be an object with reason alone' });
+const action = z.strictObject({ action: text }, { error: 'must be an object with action alone' });
+
+/** By path: the body, to which the operator is added. */
+const COMMANDS = {
+  '/api/v1/auto-cancel/approve': action.transform(body => ({ kind: 'approve' as const, ...body })),
+  '/api/v1/auto-cancel/pause': reason.transform(body => ({ kind: 'pause' as const, ...body })),
+  '/api/v1/auto-cancel/resume': reason.transform(body => ({ kind: 'resume' as const, ...body })),
+};
+type Order = (typeof COMMANDS)[keyof typeof COMMANDS];
+const PATHS = [RELOAD, ...Object.keys(COMMANDS)];
+
+/** What is said where auto-cancel is too busy to take a command at once. */
+const BUSY = {
+  approve: 'auto-cancel is busy: try again',
+  pause: 'auto-cancel is busy: it pauses as soon as it can',
+  resume: 'auto-cancel is busy: it resumes as soon as it can',
+};
+
+const hasBody = ({ headers: { 'transfer-encoding': chunked, 'content-length': length = '0' } }: Request) =>
+  chunked !== undefined || length !== '0';
+
+/** Errors of the body parser, by status: its own words quote the body. */
+const UNREADABLE = new Map<unknown, string>([
+  [400, 'the body must be JSON'],
+  [413, `the body must have at most ${MOST_BODY}`],
+  [415, 'the body must be UTF-8, as it is or compressed by gzip or deflate'],
+]);
+
+function refuseBody(error: unknown, _request: Request, response: Response, next: NextFunction): void {
+  const status = error instanceof Error && 'status' in error ? error.status : undefined;
+  const words = UNREADABLE.get(status);
+  if (words === undefined) next(error);
+  else response.status(Number(status)).json({ error: words });
+}
+
+/** POST /-/reload, and approve, pause and resume of auto-cancel: off by default, and never for another site. */
+export function lifecycleRoutes(served: Served, { isOn, isAuthenticating, callerOf }: Lifecycle): Router {
+  /** Why a request is not obeyed; undefined when it is. */
+  function refusalOf(request: Request): [status: number, error: string] | undefined {
+    if (!isOn()) return [403, 'server.lifecycle is false in the configuration'];
+    if (isCrossSite(request)) return [403, 'requests from other sites are refused'];
+    if (request.path !== RELOAD && !isAuthenticating()) {
+      return [403, 'needs a server.webConfigFile with basic_auth_users or RequireAndVerifyClientCert'];
+    }
+    const isJson = !hasBody(request) || request.is('application/json');
+    return isJson ? undefined : [415, 'the body must be JSON, with Content-Type: application/json'];
+  }
+
+  function guard(request: Request, response: Response, next: NextFunction): void {
+    const [status, error] = refusalOf(request) ?? [];
+    if (status === undefined) next();
+    else response.status(status).json({ error });
+  }
+
+  async function obey(order: Order, request: Request, response: Response): Promise<void> {
+    const { data, error } = order.safeParse(request.body ?? {});
+    if (error) {
+      const found = error.issues.map(({ path, message }) => [...path, message].join(' '));
+      response.status(400).json({ error: `the body: ${found.join('; ')}` });
+      return;
+    }
+    const gone = new AbortController();
+    whenOver(request, response, () => gone.abort());
+    const answer = await served.command({ ...data, by: callerOf(request) }, gone.signal);
+    if (answer === 'no_agent') response.status(data.kind === 'approve' ? 503 : 202).json({ error: BUSY[data.kind] });
+    else if (answer.ok) response.json(answer.result ?? {});
+    else response.status(409).json({ error: answer.why });
+  }
+
+  const router = Router().post(PATHS, guard, express.json({ limit: MOST_BODY }));
+  router.post(RELOAD, async (_request, response) => {
+    const answer = await served.reload();
+    response.status('faults' in answer ? 400 : 200).json(answer);
+  });
+  for (const [path, order] of Object.entries(COMMANDS)) {
+    router.post(path, (request, response) => obey(order, request, response));
+  }
+  return router.all(PATHS, onlyAllow('POST')).use(refuseBody);
+}

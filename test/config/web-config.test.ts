@@ -1,0 +1,147 @@
+import { globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import { inspect } from 'node:util';
+import { describe, expect, it } from 'vitest';
+import { ConfigError, formatFault, parseConfig } from '../../src/config/load.ts';
+import { readWebConfig } from '../../src/config/web-config.ts';
+import { newFolder } from '../support/folder.ts';
+
+const CERTIFICATES = 'test/support/certificates';
+const HASH = '$2y$10$X0h1gDsPszWURQaxFh.zoubFi6DXncSjhoQNJgRrnGs7EsimhC7zG';
+const pem = (name: string) => readFileSync(join(CERTIFICATES, name), 'utf8');
+
+function faultsOf(load: () => unknown): string {
+  try {
+    load();
+  } catch (error) {
+    expect(error).toBeInstanceOf(ConfigError);
+    return (error as Error).message;
+  }
+  throw new Error('the file was taken for good');
+}
+
+/** What a file of this content gives, in a folder with certificates. */
+function read(content: string, now?: number) {
+  const folder = newFolder();
+  mkdirSync(join(folder, 'tls'));
+  for (const name of ['server.pem', 'server.key', 'authority.pem']) writeFileSync(join(folder, 'tls', name), pem(name));
+  const file = join(folder, 'web.yaml');
+  writeFileSync(file, content);
+  const { config, warnings } = readWebConfig(file, now);
+  return { folder, config, warned: warnings.map(formatFault).join('\n').replaceAll(file, 'web.yaml') };
+}
+
+const TLS = 'tls_server_config: { cert_file: tls/server.pem, key_file: tls/server.key';
+
+describe('bad web-config files, each named for its fault', () => {
+  it.each(globSync('test/config/bad-web/*.yaml').sort())('%s', path => {
+    const message = faultsOf(() => readWebConfig(path)).replaceAll(path, basename(path));
+    expect(message).not.toMatch(/canary|X0h1gDsPszWURQaxFh|PRIVATE/);
+    expect(message).toMatchSnapshot();
+  });
+
+  it('one that is not there, is a folder, or has no end', () => {
+    expect(faultsOf(() => readWebConfig('nowhere.yaml'))).toBe("nowhere.yaml:1:1: can't be read: ENOENT");
+    expect(faultsOf(() => readWebConfig('test'))).toBe("test:1:1: can't be read: EISDIR");
+    const file = join(newFolder(), 'web.yaml');
+    writeFileSync(file, '#'.repeat(2 ** 21));
+    expect(faultsOf(() => readWebConfig(file))).toBe(`${file}:1:1: can't be read: it has more than 1048576 bytes`);
+  });
+
+  it('are faults of the configuration that names them', () => {
+    const file = 'test/config/bad-web/http2.yaml';
+    const text = `server: { webConfigFile: ${file} }\naccounts: [{ name: a, baseUrl: https://x.example, token: { env: T } }]`;
+    expect(faultsOf(() => parseConfig(text, 'x.yaml', { T: 'x' }))).toMatch(
+      new RegExp(`^${file}:1:30: http_server_config.http2: `),
+    );
+    // Where no secret is looked for, neither is the file: it may be on another machine.
+    expect(parseConfig(text, 'x.yaml').config.server.webConfigFile).toBe(file);
+  });
+});
+
+describe('good web-config files', () => {
+  it('hold everything that the format has', () => {
+    const { folder, config, warned } = read(`
+tls_server_config:
+  cert_file: tls/server.pem
+  key_file: tls/server.key
+  client_auth_type: RequireAndVerifyClientCert
+  client_ca_file: tls/authority.pem
+  client_allowed_sans: [scraper.example]
+  min_version: TLS12
+  max_version: TLS12
+  cipher_suites: [TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256]
+  prefer_server_cipher_suites: false
+  curve_preferences: [CurveP384, X25519]
+http_server_config:
+  http2: false
+  headers: { X-Frame-Options: deny, X-Content-Type-Options: '', Strict-Transport-Security: max-age=31536000 }
+basic_auth_users: { alice: ${HASH} }
+rate_limit: { interval: 1m0.5s, burst: 20 }
+`);
+    const { key, ...tls } = config.tls ?? {};
+    expect(tls).toEqual({
+      cert: pem('server.pem'),
+      minVersion: 'TLSv1.2',
+      maxVersion: 'TLSv1.2',
+      ciphers: 'ECDHE-ECDSA-AES128-GCM-SHA256:ECDHE-RSA-CHACHA20-POLY1305',
+      curves: 'P-384:X25519',
+      prefersServerCiphers: false,
+      clientAuth: 'RequireAndVerifyClientCert',
+      clientCa: pem('authority.pem'),
+      allowedSans: ['scraper.example'],
+    });
+    expect(key?.reveal()).toBe(pem('server.key'));
+    expect([...config.headers]).toEqual([
+      ['X-Frame-Options', 'deny'],
+      ['Strict-Transport-Security', 'max-age=31536000'],
+    ]);
+    expect(config.users.get('alice')?.reveal()).toBe(HASH);
+    expect(config.rateLimit).toEqual({ interval: 60_500, burst: 20 });
+    expect([...config.stamps.keys()]).toEqual(
+      ['web.yaml', 'tls/server.pem', 'tls/server.key', 'tls/authority.pem'].map(name => join(folder, name)),
+    );
+    expect(warned).toBe('');
+    for (const text of [JSON.stringify(config), inspect(config, { depth: 9 })]) {
+      expect(text).not.toMatch(/X0h1gDsPszWURQaxFh|PRIVATE KEY/);
+    }
+  });
+
+  it('take every cipher suite and curve that Go names', () => {
+    const suites = [...readFileSync('src/config/web-tls.ts', 'utf8').matchAll(/^ {2}(TLS_\w+):/gm)].map(
+      ([, name]) => name,
+    );
+    expect(suites).toHaveLength(13);
+    for (const suite of suites) expect(read(`${TLS}, cipher_suites: [${suite}] }`).config.tls?.ciphers).not.toBe('');
+    expect(read(`${TLS}, curve_preferences: [CurveP256, CurveP384, CurveP521, X25519] }`).warned).toBe('');
+  });
+
+  it('may hold certificate and key themselves', () => {
+    const inline = { cert: pem('server.pem'), key: pem('server.key'), client_ca: pem('authority.pem') };
+    const { config } = read(
+      JSON.stringify({ tls_server_config: { ...inline, client_auth_type: 'VerifyClientCertIfGiven' } }),
+    );
+    expect([config.tls?.cert, config.tls?.clientCa]).toEqual([inline.cert, inline.client_ca]);
+  });
+
+  it('are warned of where they protect less than they seem to', () => {
+    expect(
+      read(`${TLS}, client_auth_type: RequireAnyClientCert }\nbasic_auth_users:
+  cheap: ${HASH.replace('$10$', '$08$')}
+  dear: ${HASH.replace('$10$', '$14$')}`).warned,
+    ).toMatchInlineSnapshot(`
+      "web.yaml:1:93: tls_server_config.client_auth_type: RequireAnyClientCert takes any certificate, also one that a client made itself
+      web.yaml:3:10: basic_auth_users.cheap: has a cost of 8: below 10, a stolen hash is fast to guess
+      web.yaml:4:9: basic_auth_users.dear: has a cost of 14: above 12, the first request of a client takes seconds"
+    `);
+    expect(read(`basic_auth_users: { alice: ${HASH} }`).warned).toMatchInlineSnapshot(
+      `"web.yaml:1:19: basic_auth_users: passwords are sent unencrypted without tls_server_config"`,
+    );
+    expect(read(`${TLS} }`, Date.UTC(2200, 0, 1)).warned).toMatch(
+      /^web.yaml:1:33: tls_server_config.cert_file: the certificate expired at 2120-/,
+    );
+    expect(read(`${TLS} }`, Date.UTC(2019, 0, 1)).warned).toMatch(
+      /^web.yaml:1:33: .*: the certificate is not valid before 2020-/,
+    );
+  });
+});

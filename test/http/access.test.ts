@@ -1,0 +1,310 @@
+import { readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { connect as connectTls, type SecureContextOptions } from 'node:tls';
+import { hashSync } from 'bcryptjs';
+import { describe, expect, it } from 'vitest';
+import { sansOf } from '../../src/http/client-certs.ts';
+import { afterThisTest } from '../support/client.ts';
+import { newFolder } from '../support/folder.ts';
+import { ALICE, CA, CLIENT, CLIENTS, PASSWORD, pem, STRANGER, serve, tlsWith, USERS } from './protected-server.ts';
+
+const PATHS = ['/', '/metrics', '/probe?account=a', '/api/v1/status', '/api/v1/journal', '/-/healthy', '/nowhere'];
+
+describe('users', () => {
+  it('are asked for by every path, also where there is nothing, and before the method is looked at', async () => {
+    const { status, ask } = await serve(USERS);
+    for (const path of PATHS) {
+      expect([path, await status(path)]).toEqual([path, 401]);
+      expect([path, await status(path, ALICE)]).toEqual([path, path === '/nowhere' ? 404 : 200]);
+    }
+    expect([await status('/-/reload', { method: 'POST' }), await status('/', { method: 'DELETE' })]).toEqual([
+      401, 401,
+    ]);
+    expect((await ask('/metrics')).headers['www-authenticate']).toBe('Basic realm="delivery-watch", charset="UTF-8"');
+  });
+
+  it('are no others than those of the file, with the very password', async () => {
+    const { status, said } = await serve(USERS);
+    for (const auth of [
+      'alice:wrong',
+      'alice:',
+      'alice',
+      ':',
+      `mallory:${PASSWORD}`,
+      `Alice:${PASSWORD}`,
+      `alice:${PASSWORD} `,
+      `alice:${'a'.repeat(8000)}`,
+      `alice:\0${PASSWORD}`,
+      '__proto__:x',
+      `constructor:${PASSWORD}`,
+    ]) {
+      expect([auth, await status('/metrics', { auth })]).toEqual([auth, 401]);
+    }
+    const right = btoa(ALICE.auth);
+    for (const authorization of ['', 'Basic', 'Basic !', `Bearer ${right}`, `Basic ${right}, Basic x`, 'Basic =']) {
+      expect([authorization, await status('/metrics', { headers: { authorization } })]).toEqual([authorization, 401]);
+    }
+    expect(said()).not.toContain('canary');
+  });
+
+  it('may have any name and password that HTTP can carry', async () => {
+    const password = 'pä:ss wörd ☃';
+    const { status } = await serve({ basic_auth_users: { 'jürgen 2': hashSync(password, 4) } });
+    const authorization = (scheme: string) => `${scheme} ${Buffer.from(`jürgen 2:${password}`).toString('base64')}`;
+    for (const scheme of ['Basic', 'basic', 'BASIC']) {
+      expect(await status('/metrics', { headers: { authorization: authorization(scheme) } })).toBe(200);
+    }
+  });
+
+  it('come after the host, which is refused first', async () => {
+    const { status } = await serve(USERS, {}, { allowedHosts: ['dw.example.com'] });
+    expect([await status('/metrics'), await status('/metrics', ALICE)]).toEqual([421, 421]);
+    expect(await status('/metrics', { headers: { host: 'dw.example.com' } })).toBe(401);
+    expect(await status('/metrics', { ...ALICE, headers: { host: 'dw.example.com' } })).toBe(200);
+  });
+
+  it('a password that is changed in the file is the only one that is right', async () => {
+    const { status, put, later } = await serve(USERS);
+    expect(await status('/metrics', ALICE)).toBe(200);
+    put('web.yaml', JSON.stringify({ basic_auth_users: { alice: hashSync('other', 4) } }));
+    later();
+    expect([await status('/metrics', ALICE), await status('/metrics', { auth: 'alice:other' })]).toEqual([401, 200]);
+  });
+});
+
+describe('TLS', () => {
+  it('is all that the port speaks', async () => {
+    const { server, ask } = await serve(tlsWith());
+    expect(server.url).toMatch(/^https:\/\/127\.0\.0\.1:\d+$/);
+    expect((await ask('/metrics')).text).toBe('# EOF\n');
+    await expect(fetch(server.url.replace('https', 'http'))).rejects.toThrow();
+    expect(JSON.parse((await ask('/api/v1/sd')).text)[0].labels.__scheme__).toBe('https');
+  });
+
+  it('has the versions that are asked for, and no other', async () => {
+    const { ask } = await serve(tlsWith({ max_version: 'TLS12' }));
+    await expect(ask('/', { tls: { ...CA, minVersion: 'TLSv1.3' } })).rejects.toThrow(/alert protocol version/);
+    expect((await ask('/', { tls: { ...CA, maxVersion: 'TLSv1.2' } })).status).toBe(200);
+    await expect(ask('/', { tls: { ...CA, minVersion: 'TLSv1', maxVersion: 'TLSv1.1' } })).rejects.toThrow();
+  });
+
+  it('has the certificate that is in the files when a connection begins', async () => {
+    const { server, put, later, said } = await serve(tlsWith());
+    const serial = () =>
+      new Promise<string>((resolve, reject) => {
+        const socket = connectTls({ ...CA, host: '127.0.0.1', port: Number(new URL(server.url).port) }, () => {
+          resolve(String(socket.getPeerCertificate().subject.CN));
+          socket.destroy();
+        }).on('error', reject);
+      });
+    expect(await serial()).toBe('server');
+    put('server.key', pem('renewed.key'));
+    put('server.pem', pem('renewed.pem'));
+    later();
+    expect(await serial()).toBe('renewed');
+    expect(said()).not.toContain('PRIVATE');
+  });
+
+  it('follows a link that is turned to another folder, as Kubernetes does', async () => {
+    const { folder, put, status, later, said } = await serve(tlsWith());
+    const renewed = newFolder();
+    for (const kind of ['pem', 'key']) writeFileSync(join(renewed, `server.${kind}`), pem(`renewed.${kind}`));
+    put('web.yaml', JSON.stringify({ tls_server_config: { cert_file: 'now/server.pem', key_file: 'now/server.key' } }));
+    symlinkSync(folder, join(folder, 'now'));
+    later();
+    expect(await status('/')).toBe(200);
+    rmSync(join(folder, 'now'));
+    symlinkSync(renewed, join(folder, 'now'));
+    later();
+    expect(await status('/')).toBe(200);
+    expect(said().match(/was read again and is in use/g)).toHaveLength(2);
+  });
+});
+
+describe('client certificates', () => {
+  it('are required and verified', async () => {
+    const { ask, status, said } = await serve(CLIENTS);
+    expect(await status('/metrics', { tls: CLIENT })).toBe(200);
+    await expect(ask('/metrics')).rejects.toThrow();
+    await expect(ask('/metrics', { tls: STRANGER })).rejects.toThrow();
+    expect(said()).toMatch(/"bound":"tls"/);
+  });
+
+  it.each([
+    ['NoClientCert', {}, [true, true, true]],
+    ['RequestClientCert', {}, [true, true, true]],
+    ['RequireAnyClientCert', {}, [false, true, true]],
+    ['RequireClientCert', {}, [false, true, true]],
+    ['VerifyClientCertIfGiven', { client_ca_file: 'authority.pem' }, [true, true, false]],
+    ['RequireAndVerifyClientCert', { client_ca_file: 'authority.pem' }, [false, true, false]],
+  ])('%s takes of none, a good one, and a stranger’s: %j', async (client_auth_type, more, expected) => {
+    const { ask } = await serve(tlsWith({ client_auth_type, ...more }));
+    const isTaken = (tls: SecureContextOptions) =>
+      ask('/', { tls }).then(
+        ({ status }) => status === 200,
+        () => false,
+      );
+    expect([await isTaken(CA), await isTaken(CLIENT), await isTaken(STRANGER)]).toEqual(expected);
+  });
+
+  it.each([
+    [['scraper.example'], true],
+    [['SCRAPER.example'], false],
+    [['::1'], true],
+    [['0:0:0:0:0:0:0:1'], true],
+    [['spiffe://example/a'], true],
+    [['client'], false],
+    [['other.example', 'spiffe://example/b'], false],
+  ])('must have one of the names %j: %s', async (client_allowed_sans, isGood) => {
+    const { ask } = await serve(tlsWith({ ...CLIENTS.tls_server_config, client_allowed_sans }));
+    const asked = ask('/', { tls: CLIENT });
+    if (isGood) expect((await asked).status).toBe(200);
+    else await expect(asked).rejects.toThrow();
+  });
+
+  it('that are no longer good end connections and sessions that were begun with them', async () => {
+    const { server, put, later } = await serve(CLIENTS);
+    const port = Number(new URL(server.url).port);
+    const open = (session?: Buffer) =>
+      new Promise<{ ask(): Promise<string>; session(): Buffer | undefined }>((resolve, reject) => {
+        let last: Buffer | undefined;
+        const socket = connectTls({ ...CLIENT, host: '127.0.0.1', port, ...(session ? { session } : {}) }, () =>
+          resolve({
+            session: () => last,
+            ask: () =>
+              new Promise(answered => {
+                socket
+                  .once('data', data => answered(String(data).slice(0, 12)))
+                  .once('close', () => answered('closed'));
+                socket.write('GET /-/healthy HTTP/1.1\r\nHost: x\r\n\r\n');
+              }),
+          }),
+        );
+        socket.on('session', given => {
+          last = given;
+        });
+        socket.on('error', reject);
+        afterThisTest(async () => void socket.destroy());
+      });
+    const first = await open();
+    expect(await first.ask()).toBe('HTTP/1.1 200');
+    const second = await open(first.session());
+    expect(await second.ask()).toBe('HTTP/1.1 200');
+    // The certificate of the server alone is renewed: a client that is in stays.
+    put('server.key', pem('renewed.key'));
+    put('server.pem', pem('renewed.pem'));
+    later();
+    expect(await first.ask()).toBe('HTTP/1.1 200');
+    put('authority.pem', pem('other-authority.pem'));
+    later();
+    expect(await first.ask()).toBe('closed');
+    const third = open(second.session()).then(({ ask }) => ask());
+    await expect(third.catch(() => 'closed')).resolves.toBe('closed');
+  });
+
+  it.each([
+    ['DNS:a.example, IP Address:0:0:0:0:0:0:0:1, email:a@b, URI:x:y', ['a.example', '::1', 'a@b', 'x:y']],
+    ['URI:"http://a/, DNS:admin.example", DNS:b', ['http://a/, DNS:admin.example', 'b']],
+    ['DNS:"a\\", DNS:admin.example"', ['a", DNS:admin.example']],
+    ['othername:<unsupported>, DirName:"CN = x, DNS:admin", DNS:c', ['c']],
+    ['IP Address:127.0.0.1', ['127.0.0.1']],
+    ['', []],
+    [undefined, []],
+  ])('have the names of %s', (text, names) => expect(sansOf(text)).toEqual(names));
+});
+
+describe('a file that can not be used any more', () => {
+  const GOOD = { ...tlsWith(), ...USERS };
+  it.each([
+    ['no YAML', 'web.yaml', '{'],
+    ['empty', 'web.yaml', ''],
+    ['cut off before its users', 'web.yaml', JSON.stringify(tlsWith())],
+    ['cut off before TLS', 'web.yaml', JSON.stringify(USERS)],
+    ['of other client certificates', 'web.yaml', JSON.stringify({ ...CLIENTS, ...USERS })],
+    ['a certificate that is none', 'server.pem', 'canary'],
+    ['a key of another certificate', 'server.key', pem('renewed.key')],
+    ['not there', 'web.yaml', undefined],
+    ['a key that is not there', 'server.key', undefined],
+  ])('%s: refuses everything, says so once, and ends when it is mended', async (_name, name, content) => {
+    const { ask, status, put, later, log, folder, said } = await serve(GOOD);
+    expect(await status('/metrics', ALICE)).toBe(200);
+    const before = readFileSync(join(folder, name), 'utf8');
+    if (content === undefined) rmSync(join(folder, name));
+    else put(name, content);
+    for (const path of PATHS) {
+      later();
+      expect([path, await status(path, ALICE)]).toEqual([path, 503]);
+    }
+    expect((await ask('/metrics')).text).toBe('the web configuration cannot be used: see the log\n');
+    expect(log.lines.map(({ level, message }) => [level, message])).toEqual([
+      ['error', 'the web configuration cannot be used: all requests are refused until it can'],
+    ]);
+    put(name, before);
+    later();
+    expect([await status('/metrics', ALICE), await status('/metrics')]).toEqual([200, 401]);
+    expect(log.lines.at(-1)).toMatchObject({ level: 'info' });
+    expect(said()).not.toMatch(/canary|PRIVATE|\$2/);
+  });
+
+  it('is refused at the start, with its place', async () => {
+    await expect(serve({ http_server_config: { http2: true } })).rejects.toThrow(
+      /web\.yaml:1:32: http_server_config\.http2: /,
+    );
+  });
+});
+
+describe('other settings', () => {
+  it('another file is taken, with TLS or without, or none, on the same port', async () => {
+    const { server, settings, status, put, folder } = await serve(USERS);
+    const port = Number(new URL(server.url).port);
+    expect([server.url, await status('/metrics')]).toEqual([`http://127.0.0.1:${port}`, 401]);
+    put('tls.yaml', JSON.stringify(CLIENTS));
+    await server.apply({ ...settings, webConfigFile: join(folder, 'tls.yaml') });
+    expect([server.url, await status('/metrics', { tls: CLIENT })]).toEqual([`https://127.0.0.1:${port}`, 200]);
+    await server.apply({ ...settings, webConfigFile: null });
+    expect([server.url, await status('/metrics')]).toEqual([`http://127.0.0.1:${port}`, 200]);
+  });
+
+  it('a file that can not be used changes nothing', async () => {
+    const { server, settings, status, put, folder, later } = await serve(USERS);
+    put('bad.yaml', '{');
+    await expect(server.apply({ ...settings, webConfigFile: join(folder, 'bad.yaml') })).rejects.toThrow('bad.yaml:1:');
+    expect(await status('/metrics', ALICE)).toBe(200);
+    // The one in use is watched whatever else is asked for.
+    put('web.yaml', JSON.stringify({ rate_limit: { interval: '1s', burst: 1 } }));
+    await server.apply(settings);
+    later();
+    expect(await status('/metrics', ALICE)).toBe(503);
+  });
+});
+
+it('headers of the file are on every answer, and its policy is that of the page', async () => {
+  const headers = {
+    'Content-Security-Policy': "default-src 'none'",
+    'X-Frame-Options': 'deny',
+    'X-XSS-Protection': '1',
+    'Strict-Transport-Security': 'max-age=1',
+  };
+  const { ask } = await serve({ ...USERS, http_server_config: { headers } });
+  for (const [path, auth] of [
+    ['/', ALICE],
+    ['/metrics', ALICE],
+    ['/nowhere', ALICE],
+    ['/', {}],
+  ] as const) {
+    const { headers: found } = await ask(path, auth);
+    for (const [name, value] of Object.entries(headers))
+      expect([path, found[name.toLowerCase()]]).toEqual([path, value]);
+  }
+});
+
+it('a rate limit is for all requests together, and fills again', async () => {
+  const { status, ask, later } = await serve({ rate_limit: { interval: '1s', burst: 3 } });
+  const statuses = [];
+  for (let count = 0; count < 5; count += 1) statuses.push(await status('/-/healthy'));
+  expect(statuses.slice(0, 3)).toEqual([200, 200, 200]);
+  expect(statuses).toContain(429);
+  later();
+  const { status: next, headers } = await ask('/nowhere');
+  expect([next, headers['retry-after']]).toEqual([404, undefined]);
+});
