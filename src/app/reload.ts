@@ -7,7 +7,7 @@ import { type FilesState, isSameState, readState } from './watch.ts';
 
 /** Brings the configuration into use that its files hold now. */
 export interface Reloading {
-  /** One at a time; who asks while one is under way gets the next, which all of them share. Never rejects. */
+  /** One at a time; calls while one is under way share the next. Never rejects. */
   reload(): Promise<ReloadAnswer>;
   /** What the files were like at the last attempt; undefined where that failed for another reason than what is in them. */
   tried(): FilesState | undefined;

@@ -28,7 +28,7 @@ async function accountFiles(file: string, patterns: readonly string[]): Promise<
 export interface FilesState {
   /** As `LoadedConfig.hash`. */
   readonly hash: string;
-  /** Of the files that it names besides, but for secrets, which are read whenever they are needed. */
+  /** Of the files that it names besides, but for secrets and the web-config file, which are read whenever they are needed. */
   readonly others: string;
 }
 
@@ -38,7 +38,7 @@ export async function readState({ file, config }: Pick<LoadedConfig, 'file' | 'c
   const more = await accountFiles(file, config.accountFiles).catch(() => []);
   for (const path of more) hash.update(await stateOf(path));
   const others = createHash('sha256');
-  const named = [config.server.webConfigFile, ...config.accounts.map(({ upstream }) => upstream.caFile)];
+  const named = config.accounts.map(({ upstream }) => upstream.caFile);
   for (const path of new Set(named)) if (path !== null) others.update(`${path}\0${await stateOf(path)}\0`);
   return { hash: hash.digest('hex').slice(0, 16), others: others.digest('hex') };
 }

@@ -115,6 +115,26 @@ describe('the exposition', () => {
     expect([first.asked(), second.asked()]).toEqual([2, 1]);
   });
 
+  test('over other sources renders only those that are new, and shows none that is gone', () => {
+    const { first, second, agent } = createSources();
+    const exposition = createExposition([first, agent]);
+    const bodyOf = (of: typeof exposition, gzip: boolean) => {
+      const body = of.render({ scope: 'everything', format: 'text', gzip });
+      return (gzip ? gunzipSync(body) : body).toString();
+    };
+    bodyOf(exposition, true);
+    const other = exposition.over([second, agent]);
+    const shown = bodyOf(other, true);
+    expect([first.asked(), second.asked(), agent.asked()]).toEqual([1, 1, 1]);
+    expect(shown).toBe(text('everything', 'text', [second, agent]));
+    agent.set({});
+    for (const gzip of [true, false]) {
+      expect(bodyOf(other, gzip)).not.toContain('process_cpu_seconds_total');
+      expect(bodyOf(exposition, gzip)).toBe(text('everything', 'text', [createSources().first, agent]));
+    }
+    expect(() => other.over([first, { ...second, families: [{ ...waiting, help: 'another' }] }])).toThrow('two ways');
+  });
+
   test('is one buffer for all who ask while nothing changes', () => {
     const { first, all } = createSources();
     const exposition = createExposition(all);
