@@ -66,7 +66,8 @@ const withoutCharacterTables: Plugin = {
 /** See docs/adr/0009-one-package.md. */
 // biome-ignore lint/style/noDefaultExport: rolldown asks for one.
 export default defineConfig({
-  input: 'src/main.ts',
+  // The second one is the file of a thread.
+  input: { main: 'src/main.ts', 'chunks/password-worker': 'src/http/password-worker.ts' },
   platform: 'node',
   plugins: [withoutCharacterTables, withoutSources, besides],
   output: {

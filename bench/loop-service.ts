@@ -1,4 +1,4 @@
-/** Three accounts with more to say than most, in a process of their own: `/many`, `/bodies` and `/millions`. Sends its port to its parent. */
+/** Three accounts with more to say than most, in a process of their own: `/many`, `/bodies` and `/millions`; all others are empty. Sends its port to its parent. */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
@@ -47,14 +47,21 @@ function bodies(query: URLSearchParams): Buffer[] {
   return [Buffer.from(`{${cursor}"messages":[`), ...rows, Buffer.from(']}')];
 }
 
-const many = lists(Number(process.argv[2] ?? 100_000));
-const millions = lists(Number(process.argv[3] ?? 1_000_000));
+const many = lists(100_000);
+const millions = lists(1_000_000);
 let turn = 0;
 const server = createServer((request, response) => {
   const { pathname, searchParams } = new URL(request.url ?? '', 'http://x');
-  const [, account, , list = ''] = pathname.split('/');
+  const [, account = '', , list = ''] = pathname.split('/');
   turn += 1;
-  if (list === 'flowControl' && account !== 'bodies') response.end((account === 'many' ? many : millions)[turn % 2]);
+  const keys =
+    list === 'flowControl'
+      ? new Map([
+          ['many', many],
+          ['millions', millions],
+        ]).get(account)
+      : undefined;
+  if (keys) response.end(keys[turn % 2]);
   else if (list === 'dlq' && account === 'bodies') {
     for (const piece of bodies(searchParams)) response.write(piece);
     response.end();

@@ -13,6 +13,8 @@ interface Row {
   readonly before?: string;
   /** Requests in a turn. */
   readonly each: number;
+  /** Milliseconds before each request, in which the connection is idle: as Prometheus asks. */
+  readonly idle?: number;
 }
 
 /** The rows take turns, so that a machine that is busy for a while is so for all of them. */
@@ -47,11 +49,12 @@ async function startPushgateway(from: string, children: ChildProcess[]): Promise
 async function measure(rows: readonly Row[]) {
   const results = new Map(rows.map(row => [row.name, { times: [] as number[], bytes: 0 }]));
   for (let turn = 0; turn < TURNS; turn++) {
-    for (const { name, url, gzip, before, each } of rows) {
+    for (const { name, url, gzip, before, each, idle = 0 } of rows) {
       const headers = { 'Accept-Encoding': gzip ? 'gzip' : 'identity' };
       const deadline = performance.now() + TURN_LIMIT;
       for (let request = 0; request < each && performance.now() < deadline; request++) {
         if (before !== undefined) await timeGet(before, {});
+        if (idle > 0) await sleep(idle);
         const { ms, bytes } = await timeGet(url, headers);
         const result = results.get(name);
         // The first turn warms up the server, the connection and this process.
@@ -84,6 +87,19 @@ export async function run(): Promise<string> {
       },
       { name: 'ready-made buffer, plain', url: `${ready}/`, gzip: false, each: 60 },
       { name: 'ready-made buffer, gzip', url: `${ready}/`, gzip: true, each: 200 },
+      ...[false, true].flatMap(gzip => {
+        const how = `${gzip ? 'gzip' : 'plain'}, once a second`;
+        const each = { gzip, each: 5, idle: 1000 };
+        return [
+          {
+            name: `delivery-watch, ${how}, 1 account changed`,
+            url: `${ours}/metrics`,
+            before: `${ours}/change`,
+            ...each,
+          },
+          { name: `ready-made buffer, ${how}`, url: `${ready}/`, ...each },
+        ];
+      }),
       { name: 'prom-client metrics(), plain', url: `${promClient}/`, gzip: false, each: 20 },
       ...(pushgateway === undefined
         ? []

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { Duration } from '../kit/duration.ts';
-import { gauge } from '../metrics/family.ts';
+import { gauge, type Sample } from '../metrics/family.ts';
 import type { FlowControlEntry } from '../model/message.ts';
 import { type Members, OTHER, seriesDropped } from './cap.ts';
 import { type Collector, defineKind, type Folded } from './collector.ts';
@@ -90,11 +90,16 @@ export const flowControl = defineKind({
   auxiliary: ['watch'],
   create: createFlowControl,
   samples({ keys, shown, beyondCap, beyondCapWaiting }: FlowControlFacts) {
-    const each = (pick: (entry: FlowControlEntry) => number | undefined) =>
-      shown.flatMap(entry => {
+    // There may be many: each has the same labels in all families.
+    const labelled = shown.map(entry => ({ entry, labels: { flow_control_key: entry.key } }));
+    const each = (pick: (entry: FlowControlEntry) => number | undefined) => {
+      const samples: Sample<'flow_control_key'>[] = [];
+      for (const { entry, labels } of labelled) {
         const value = pick(entry);
-        return value === undefined ? [] : [{ labels: { flow_control_key: entry.key }, value }];
-      });
+        if (value !== undefined) samples.push({ labels, value });
+      }
+      return samples;
+    };
     const other = beyondCap > 0 ? [{ labels: { flow_control_key: OTHER }, value: beyondCapWaiting }] : [];
     return {
       waitlistSize: [...each(entry => entry.waitlistSize), ...other],

@@ -1,11 +1,11 @@
 import { type GzipBlock, gzipBlock, inflateBlock, joinGzip } from './gzip-block.ts';
 
-/**
- * One place in a body that can be rewritten by itself: short text as it is, or long text deflated.
- * `version` rises whenever the content changes.
- */
+/** Short text as it is, or long text deflated. */
+export type Content = string | readonly GzipBlock[];
+
+/** One place in a body that can be rewritten by itself. `version` rises whenever the content changes. */
 export interface Fragment {
-  content: string | GzipBlock;
+  content: Content;
   version: number;
 }
 
@@ -36,10 +36,31 @@ export function createFragment(): Fragment {
   return { content: '', version: 0 };
 }
 
-/** Puts `text` in, unless it is there already; says whether the fragment changed. Long text is not compared. */
-export function fillFragment(fragment: Fragment, text: string, version: number): boolean {
-  if (text === fragment.content) return false;
-  fragment.content = text.length < LONG ? text : gzipBlock(text);
+/** Items that are made text of, and characters that are deflated, at a time: some milliseconds of work. */
+const [ITEMS_TOGETHER, TOGETHER] = [500, 128 * 1024];
+
+/** Content of the items' text. Yields now and then where they are many. */
+export function* contentOf<T>(
+  items: readonly T[],
+  toText: (items: readonly T[]) => string,
+): Generator<void, Content, void> {
+  const blocks: GzipBlock[] = [];
+  let text = '';
+  for (let from = 0; from < items.length; from += ITEMS_TOGETHER) {
+    text += toText(items.slice(from, from + ITEMS_TOGETHER));
+    if (text.length < TOGETHER) continue;
+    blocks.push(gzipBlock(text));
+    text = '';
+    yield;
+  }
+  if (blocks.length === 0 && text.length < LONG) return text;
+  return text === '' ? blocks : [...blocks, gzipBlock(text)];
+}
+
+/** Puts `content` in, unless it is there already; says whether the fragment changed. Long text is not compared. */
+export function fillFragment(fragment: Fragment, content: Content, version: number): boolean {
+  if (content === fragment.content) return false;
+  fragment.content = content;
   fragment.version = version;
   return true;
 }
@@ -57,7 +78,7 @@ function contents(fragments: readonly Fragment[]): (string | GzipBlock)[] {
       run += content;
     } else {
       endRun();
-      joined.push(content);
+      joined.push(...content);
     }
   }
   endRun();
@@ -81,12 +102,15 @@ export function createBody(fragments: readonly Fragment[]): Body {
 
   return {
     *plain() {
-      const parts: Buffer[] = [];
-      for (const part of contents(fragments)) {
-        parts.push(typeof part === 'string' ? Buffer.from(part) : inflateBlock(part));
+      const parts = contents(fragments);
+      const lengthOf = (part: string | GzipBlock) => (typeof part === 'string' ? Buffer.byteLength(part) : part.length);
+      const body = Buffer.allocUnsafe(parts.reduce((sum, part) => sum + lengthOf(part), 0));
+      let at = 0;
+      for (const part of parts) {
+        at += typeof part === 'string' ? body.write(part, at) : inflateBlock(part).copy(body, at);
         yield;
       }
-      return Buffer.concat(parts);
+      return body;
     },
     *gzip() {
       for (const chunk of chunks) if (refresh(chunk)) yield;

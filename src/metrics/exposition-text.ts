@@ -31,31 +31,32 @@ const renderExemplar = ({ traceId, value, time }: Exemplar) =>
   ` # {trace_id="${traceId}"} ${formatValue(value)} ${time / 1000}`;
 
 /**
- * The lines of `samples`. Of samples with the same labels only the first is written, as Prometheus itself would keep it:
- * the formats forbid the second, and two values that differ only in lone surrogates are the same once written.
+ * Makes the lines of a family's samples. Of samples with the same labels only the first is written, as Prometheus itself
+ * would keep it: the formats forbid the second, and two values that differ only in lone surrogates are the same once written.
  */
-export function renderSamples(
+export function createLines(
   family: Family,
   account: string | undefined,
-  samples: readonly Sample[],
   format: Format,
-): string {
+): (samples: readonly Sample[]) => string {
   const lead = account === undefined ? '' : `account="${escapeLabelValue(account)}"`;
   const bucketLabels = [...family.labels, 'le'];
   const seen = new Set<string>();
-  const lines: string[] = [];
-  for (const { labels, suffix = '', value, exemplar } of samples) {
-    const named: Readonly<Record<string, string | undefined>> = labels;
-    let pairs = lead;
-    for (const name of suffix === '_bucket' ? bucketLabels : family.labels) {
-      const text = named[name];
-      if (text !== undefined) pairs += `${pairs === '' ? '' : ','}${name}="${escapeLabelValue(text)}"`;
+  return samples => {
+    const lines: string[] = [];
+    for (const { labels, suffix = '', value, exemplar } of samples) {
+      const named: Readonly<Record<string, string | undefined>> = labels;
+      let pairs = lead;
+      for (const name of suffix === '_bucket' ? bucketLabels : family.labels) {
+        const text = named[name];
+        if (text !== undefined) pairs += `${pairs === '' ? '' : ','}${name}="${escapeLabelValue(text)}"`;
+      }
+      const series = pairs === '' ? suffix : `${suffix}{${pairs}}`;
+      if (seen.has(series)) continue;
+      seen.add(series);
+      const trace = exemplar && format === 'openmetrics' ? renderExemplar(exemplar) : '';
+      lines.push(`${family.name}${series} ${formatValue(value)}${trace}\n`);
     }
-    const series = pairs === '' ? suffix : `${suffix}{${pairs}}`;
-    if (seen.has(series)) continue;
-    seen.add(series);
-    const trace = exemplar && format === 'openmetrics' ? renderExemplar(exemplar) : '';
-    lines.push(`${family.name}${series} ${formatValue(value)}${trace}\n`);
-  }
-  return lines.join('');
+    return lines.join('');
+  };
 }

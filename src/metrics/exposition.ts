@@ -1,8 +1,16 @@
 import { createTurns } from '../kit/turns.ts';
 import type { Format, Scope } from '../model/exposition.ts';
-import { type Body, createBody, createFragment, type Fragment, fillFragment } from './exposition-body.ts';
+import {
+  type Body,
+  type Content,
+  contentOf,
+  createBody,
+  createFragment,
+  type Fragment,
+  fillFragment,
+} from './exposition-body.ts';
 import { checkFamilies } from './exposition-check.ts';
-import { renderHeader, renderSamples } from './exposition-text.ts';
+import { createLines, renderHeader } from './exposition-text.ts';
 import type { Sample, Source } from './family.ts';
 
 /** The formats of version 1.0.0 must name an escaping; names with none to escape read the same by each of them. */
@@ -41,6 +49,9 @@ interface Shown {
   readonly exemplified: ReadonlyMap<string, Fragment>;
   asked: boolean;
   revision: unknown;
+  /** How often it was asked, and which of these times was shown last: one that began earlier may end later. */
+  times: number;
+  shownTime: number;
   /** Of the fragment that changed last. */
   version: number;
 }
@@ -79,6 +90,8 @@ function createShown(source: Source): Shown {
     ),
     asked: false,
     revision: undefined,
+    times: 0,
+    shownTime: 0,
     version: 0,
   };
 }
@@ -109,36 +122,45 @@ function expositionOf(
     return samples;
   }
 
-  /** Asks a source again when it has something new to say; says whether it had. */
-  function refresh(shown: Shown): boolean {
+  /** What a source says now, by family; in OpenMetrics, too, of families with exemplars. */
+  function* rendered({ source: { account, families: owned } }: Shown, samples: ReadonlyMap<string, readonly Sample[]>) {
+    const contents: { name: string; text: Content; exemplified: Content | undefined }[] = [];
+    for (const family of owned) {
+      const own = samples.get(family.name) ?? [];
+      const text = yield* contentOf(own, createLines(family, account, 'text'));
+      const hasExemplars = family.type === 'histogram' && own.some(({ exemplar }) => exemplar !== undefined);
+      const exemplified = hasExemplars ? yield* contentOf(own, createLines(family, account, 'openmetrics')) : undefined;
+      contents.push({ name: family.name, text, exemplified });
+    }
+    return contents;
+  }
+
+  /** Asks a source again when it has something new to say. Yields now and then. */
+  function* refresh(shown: Shown): Generator<void, void, void> {
     const revision = shown.source.revision();
-    if (shown.asked && revision === shown.revision) return false;
-    const { account, families: owned } = shown.source;
+    if (shown.asked && revision === shown.revision) return;
+    shown.times += 1;
+    const time = shown.times;
     let samples: ReadonlyMap<string, readonly Sample[]> = new Map();
     try {
       samples = checkedSamples(shown);
     } catch (error) {
       onError(shown.source, error);
     }
+    const contents = yield* rendered(shown, samples);
+    if (time < shown.shownTime) return;
     versions.latest += 1;
     const version = versions.latest;
-    for (const family of owned) {
-      const own = samples.get(family.name) ?? [];
-      const fragment = shown.fragments.get(family.name) as Fragment;
-      const text = renderSamples(family, account, own, 'text');
+    for (const { name, text, exemplified } of contents) {
+      const fragment = shown.fragments.get(name) as Fragment;
       if (fillFragment(fragment, text, version)) shown.version = version;
-      const exemplified = shown.exemplified.get(family.name);
-      if (!exemplified) continue;
-      if (own.every(({ exemplar }) => exemplar === undefined)) {
-        exemplified.content = fragment.content;
-        exemplified.version = fragment.version;
-      } else if (fillFragment(exemplified, renderSamples(family, account, own, 'openmetrics'), version)) {
-        shown.version = version;
-      }
+      const other = shown.exemplified.get(name);
+      if (!other) continue;
+      if (exemplified === undefined) [other.content, other.version] = [fragment.content, fragment.version];
+      else if (fillFragment(other, exemplified, version)) shown.version = version;
     }
-    shown.asked = true;
-    shown.revision = revision;
-    return true;
+    [shown.asked, shown.revision, shown.shownTime] = [true, revision, time];
+    yield;
   }
 
   function createView(shown: readonly Shown[], format: Format): View {
@@ -169,7 +191,7 @@ function expositionOf(
   }
 
   function* update(view: View): Generator<void, void, void> {
-    for (const shown of view.shown) if (refresh(shown)) yield;
+    for (const shown of view.shown) yield* refresh(shown);
     const latest = view.shown.reduce((latest, shown) => Math.max(latest, shown.version), 0);
     if (latest === view.version) return;
     for (const { header, text, samples } of view.groups) {
@@ -207,7 +229,8 @@ function expositionOf(
       for (;;) {
         const { done, value } = steps.next();
         if (done) return value;
-        await turns.pass();
+        const pause = turns.pass();
+        if (pause) await pause;
       }
     },
     over(sources) {

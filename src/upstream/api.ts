@@ -16,7 +16,7 @@ import * as wire from './wire.ts';
 /** The door of this room: what may be asked of the service. */
 export type { Priority } from './call.ts';
 export { isSaneId } from './call.ts';
-export type { ListPage, Page } from './paginate.ts';
+export type { ListPage } from './paginate.ts';
 export type { Writer } from './writer.ts';
 
 /** Query parameters that narrow the DLQ list. */
