@@ -43,7 +43,7 @@ describe.skipIf(!hasAll || !isRoot)('the image', () => {
   let image: ImageConfig;
   beforeAll(() => {
     folder = mkdtempSync(join(tmpdir(), 'delivery-watch-image-'));
-    const { status, stdout, stderr } = spawnSync('.ci/image', [folder], { encoding: 'utf8' });
+    const { status, stdout, stderr } = spawnSync('bash', ['.ci/image', folder], { encoding: 'utf8' });
     expect(status, stdout + stderr).toBe(0);
     image = JSON.parse(readFileSync(join(folder, 'image.json'), 'utf8')).Docker.config;
   });
