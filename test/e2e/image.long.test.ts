@@ -41,8 +41,10 @@ if (!isRoot) process.stderr.write('skipped: the image, since only root can build
 describe.skipIf(!hasAll || !isRoot)('the image', () => {
   let folder = '';
   let image: ImageConfig;
+  let revision = '';
   beforeAll(() => {
     folder = mkdtempSync(join(tmpdir(), 'delivery-watch-image-'));
+    revision = spawnSync('git', ['rev-parse', 'HEAD'], { encoding: 'utf8' }).stdout.trim();
     const { status, stdout, stderr } = spawnSync('bash', ['.ci/image', folder], { encoding: 'utf8' });
     expect(status, stdout + stderr).toBe(0);
     image = JSON.parse(readFileSync(join(folder, 'image.json'), 'utf8')).Docker.config;
@@ -91,18 +93,18 @@ describe.skipIf(!hasAll || !isRoot)('the image', () => {
       ].map(name => `app/${name}`),
     );
     expect(existsSync(inside('app/dist/main.js'))).toBe(true);
-    expect(found('**/{npm,npx,yarn,corepack,sh,bash,dash,apt,dpkg}')).toEqual([]);
+    expect(found('**/{bin,sbin}/{npm,npx,yarn,corepack,sh,bash,dash,apt,dpkg}')).toEqual([]);
+    expect(found('**/node_modules/{npm,yarn,corepack}')).toEqual([]);
     expect(found('app/dist/**/*.ts')).toEqual([]);
     expect(found('app/node_modules/{typescript,vitest,@biomejs,@types,kubernetes-models,node}')).toEqual([]);
   });
 
   it('says what it is, of which revision, and how to run it', () => {
-    const { stdout: revision } = spawnSync('git', ['rev-parse', 'HEAD'], { encoding: 'utf8' });
     expect(image.Labels).toMatchObject({
       'org.opencontainers.image.title': 'delivery-watch',
       'org.opencontainers.image.licenses': 'Apache-2.0',
       'org.opencontainers.image.version': PACKAGE.version,
-      'org.opencontainers.image.revision': revision.trim(),
+      'org.opencontainers.image.revision': revision,
     });
     expect(image).toMatchObject({ User: '1000:1000', WorkingDir: '/app', Volumes: { '/app/data': {} } });
   });
