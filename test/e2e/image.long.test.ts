@@ -96,7 +96,7 @@ describe.skipIf(!hasAll || !isRoot)('the image', () => {
     expect(found('**/{bin,sbin}/{npm,npx,yarn,corepack,sh,bash,dash,apt,dpkg}')).toEqual([]);
     expect(found('**/node_modules/{npm,yarn,corepack}')).toEqual([]);
     expect(found('app/dist/**/*.ts')).toEqual([]);
-    expect(found('app/node_modules/{typescript,vitest,@biomejs,@types,kubernetes-models,node}')).toEqual([]);
+    expect(found('app/node_modules/{typescript,vitest,knip,node,kubernetes-models,@biomejs/biome}')).toEqual([]);
   });
 
   it('says what it is, of which revision, and how to run it', () => {
