@@ -2,7 +2,8 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
 import { lint } from './lint.ts';
-import { againstSchema, manifestFiles, readManifests } from './manifests.ts';
+import { manifestFiles, readManifests } from './manifests.ts';
+import { againstSchema } from './schemas.ts';
 
 const files = manifestFiles();
 

@@ -196,7 +196,7 @@ it('the image is built from files that exist, runs as another user, and starts w
       expect(ignored).toContain(`!${source}`);
     }
   }
-  expect(dockerfile).toMatch(/^USER node$/m);
+  expect(dockerfile).toMatch(/^USER 1000:1000$/m);
   expect(dockerfile).toMatch(/^HEALTHCHECK /m);
   const { bin } = JSON.parse(readFileSync('package.json', 'utf8'));
   expect(dockerfile).toContain(`ENTRYPOINT ["node", "${bin['delivery-watch']}"]`);

@@ -1,0 +1,58 @@
+import { spawnSync } from 'node:child_process';
+import { symlinkSync, writeFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { newFolder } from '../support/folder.ts';
+import { manifestFiles, readManifests } from './manifests.ts';
+
+/** The interface of each kind: it names every key that there is. */
+const TYPES: Readonly<Record<string, string>> = {
+  ConfigMap: 'kubernetes-models/v1',
+  Deployment: 'kubernetes-models/apps/v1',
+  NetworkPolicy: 'kubernetes-models/networking.k8s.io/v1',
+  PodMonitor: '@kubernetes-models/prometheus-operator/monitoring.coreos.com/v1',
+  PrometheusRule: '@kubernetes-models/prometheus-operator/monitoring.coreos.com/v1',
+  Service: 'kubernetes-models/v1',
+  ServiceAccount: 'kubernetes-models/v1',
+  ServiceMonitor: '@kubernetes-models/prometheus-operator/monitoring.coreos.com/v1',
+  StatefulSet: 'kubernetes-models/apps/v1',
+};
+
+/** What the compiler says of resources that are written as literals of their types. */
+function compile(manifests: readonly unknown[]): string {
+  const folder = newFolder();
+  symlinkSync(resolve('node_modules'), join(folder, 'node_modules'));
+  const literals = manifests.map((manifest, number) => {
+    const json = JSON.stringify(manifest);
+    const [, kind = ''] = /"kind":"(\w+)"/.exec(json) ?? [];
+    return `import type { I${kind} as I${number} } from '${TYPES[kind]}';\nexport const m${number}: I${number} = ${json};\n`;
+  });
+  writeFileSync(join(folder, 'manifests.mts'), literals.join(''));
+  const options = ['--noEmit', '--strict', '--skipLibCheck', '--module', 'nodenext', '--types', ''];
+  const { stdout, stderr } = spawnSync(resolve('node_modules/.bin/tsc'), [...options, 'manifests.mts'], {
+    cwd: folder,
+    encoding: 'utf8',
+  });
+  return stdout + stderr;
+}
+
+describe('deploy/kubernetes', () => {
+  const files = manifestFiles();
+
+  it('has no key that its schema lacks', () => expect(compile(readManifests(files))).toBe(''));
+
+  it('a key that is spelt wrong is found at any depth, in each kind of file', () => {
+    const wrong = {
+      'standalone.yaml': ['readOnlyRootFilesystem', 'readOnlyRootFileSystem'],
+      'sidecar.yaml': ['failureThreshold', 'failureTreshold'],
+      'service-monitor.yaml': ['honorLabels', 'honourLabels'],
+      'network-policy.yaml': ['podSelector', 'podSelectors'],
+    };
+    const changed = Object.entries(wrong).map(([file, [from = '', to = '']]) => [
+      file,
+      files[file]?.replaceAll(from, to) ?? '',
+    ]);
+    const said = compile(readManifests(Object.fromEntries(changed)));
+    for (const [, to = ''] of Object.values(wrong)) expect(said).toContain(`'"${to}"'`);
+  });
+});

@@ -1,0 +1,45 @@
+import { spawnSync } from 'node:child_process';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { newFolder } from '../support/folder.ts';
+import { requireProgram } from '../support/prometheus.ts';
+
+const UNIT = readFileSync('deploy/systemd/delivery-watch.service', 'utf8');
+
+/** Of 100: what `systemd-analyze security` calls fit for services that listen on the network, times ten. */
+const EXPOSED_AT_MOST = 15;
+
+/** What systemd-analyze says of a unit, which need not be installed here. */
+function analyze(unit: string, ...how: string[]) {
+  const file = join(newFolder(), 'delivery-watch.service');
+  writeFileSync(file, unit.replace(/^ExecStart=\S+/m, 'ExecStart=/bin/true'));
+  const { status, stdout, stderr } = spawnSync('systemd-analyze', [...how, '--no-pager', file], { encoding: 'utf8' });
+  return { status, output: stdout + stderr };
+}
+const harden = (unit: string) => analyze(unit, 'security', '--offline=true', `--threshold=${EXPOSED_AT_MOST}`);
+
+describe.skipIf(!requireProgram('systemd-analyze'))('deploy/systemd/delivery-watch.service', () => {
+  it('is a unit without a fault', () => {
+    expect(analyze(UNIT, 'verify')).toEqual({ status: 0, output: '' });
+    expect(analyze(UNIT.replace('ProtectHome=', 'ProtectHomes='), 'verify').output).toMatch(
+      /Unknown key.*ProtectHomes/,
+    );
+  });
+
+  it('exposes little', () => {
+    expect(harden(UNIT)).toMatchObject({ status: 0, output: expect.stringContaining('OK') });
+    expect(harden(UNIT.replace('ProtectSystem=strict\n', '').replace('CapabilityBoundingSet=\n', '')).status).toBe(1);
+  });
+});
+
+describe('the unit', () => {
+  it('starts what the package installs, reloads by SIGHUP, and leaves V8 its compiler', () => {
+    const { bin } = JSON.parse(readFileSync('package.json', 'utf8'));
+    expect(Object.keys(bin)).toEqual(['delivery-watch']);
+    expect(UNIT).toMatch(/^ExecStart=\/usr\/bin\/delivery-watch serve --config /m);
+    expect(UNIT).toMatch(/^ExecReload=\/bin\/kill -HUP \$MAINPID$/m);
+    expect(UNIT).toMatch(/^RestartPreventExitStatus=2$/m);
+    expect(UNIT).not.toMatch(/^MemoryDenyWriteExecute=/m);
+  });
+});
