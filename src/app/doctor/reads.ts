@@ -1,7 +1,7 @@
 import { withDeadline } from '../../kit/clock.ts';
 import type { Log } from '../../kit/log.ts';
 import type { SecretSetting } from '../../kit/secret.ts';
-import type { ListPage, Page, Reader } from '../../upstream/api.ts';
+import type { ListPage, Reader } from '../../upstream/api.ts';
 import { type Reason, UpstreamError } from '../../upstream/errors.ts';
 import { createLargeBodies } from '../../upstream/large-bodies.ts';
 import { type AccountSettings, type ClientDeps, createAccountClient } from '../account-client.ts';
@@ -68,7 +68,7 @@ function createKeyCount() {
 }
 
 function pageFinding(
-  { count, rejected }: Pick<Page<unknown>, 'rejected'> & { readonly count: number },
+  { count, rejected }: { readonly count: number; readonly rejected: number },
   what: string,
   more = '',
 ): Finding {
