@@ -16,14 +16,27 @@ const pathsWith = (pattern: RegExp) =>
 const REQUEST = /import \{[^}]*\b(?:request|fetch|stream|pipeline)\b[^}]*\} from 'undici'|\.dispatch\(|\bfetch\(/;
 const OWN_CLIENT = /from 'node:(?:net|tls|http2|https)'|\bhttps?\.(?:request|get)\(/;
 
+/** They try the way to a host, and whose the port is. */
+const DOCTOR = ['app/doctor/connection.ts', 'app/doctor/ports.ts'];
+
 describe('the one way out', () => {
-  it('requests are opened in four places: to read, to cancel, to reset a token, and to tell of alerts', () => {
+  it('requests are opened in four places: to read, to cancel, to reset a token, and to tell of alerts; doctor tries the way', () => {
     expect(pathsWith(REQUEST)).toEqual([
+      ...DOCTOR,
       'app/post.ts',
       'upstream/rotator.ts',
       'upstream/send.ts',
       'upstream/writer.ts',
     ]);
+  });
+
+  it('what doctor asks for by itself changes nothing, and holds no token', () => {
+    for (const { path, text } of sources.filter(({ path }) => DOCTOR.includes(path))) {
+      expect(
+        [...text.matchAll(/\bmethod: '(\w+)'/g)].map(([, method]) => method).filter(each => each !== 'GET'),
+      ).toEqual([]);
+      expect(text, path).not.toMatch(/authorization|reveal/i);
+    }
   });
 
   it('the way to read has one method, and the others one each', () => {
@@ -48,7 +61,12 @@ describe('the one way out', () => {
   });
 
   it('nobody opens a connection by hand', () => {
-    expect(pathsWith(OWN_CLIENT).filter(path => !path.startsWith('http/'))).toEqual(['upstream/dispatcher.ts']);
+    expect(pathsWith(OWN_CLIENT).filter(path => !path.startsWith('http/'))).toEqual([
+      ...DOCTOR,
+      // It checks certificates.
+      'config/web-tls.ts',
+      'upstream/dispatcher.ts',
+    ]);
   });
 
   it('only the composition root makes a writer', () => {
