@@ -71,7 +71,7 @@ export const serverOptions = z.strictObject({
     .array(allowedHost)
     .default([])
     .describe(
-      'Host names and addresses, without port, that a request may have in its Host header, such as `[dw.example.com]`; any other Host gets 421. Protects against DNS rebinding. Kubernetes probes send the address of the pod: set `httpHeaders` there. The health check of the Docker image sends `127.0.0.1`. Default: any.',
+      'Host names and addresses, without port, that a request may have in its Host header, such as `[dw.example.com]`; any other Host gets 421. Protects against DNS rebinding. Kubernetes probes send the address of the pod: let them ask `probesListen`. Default: any.',
     ),
   webConfigFile: z
     .string()
