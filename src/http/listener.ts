@@ -76,16 +76,28 @@ export interface Tls {
 /** Lets each new connection have the certificates that are in the files then, and cuts clients whose own one is not good. */
 function keepCertificates(server: TlsServer, first: WebTls, { access, admission }: Tls, logBound: LogBound): void {
   let used = first;
+  const clientOf = ({ remoteAddress, remotePort }: Socket) => `${remoteAddress} ${remotePort}`;
+  /** By which certificates each client shakes hands: its connection is another object afterwards, and others may be in use. */
+  const begun = new Map<string, WebTls>();
   // Before the handshake of the connection begins.
-  server.prependListener('connection', () => {
+  server.prependListener('connection', (socket: Socket) => {
     const now = access.current()?.tls;
-    if (!now || now === used) return;
-    server.setSecureContext(contextOf(now));
-    used = now;
+    if (now && now !== used) {
+      server.setSecureContext(contextOf(now));
+      used = now;
+    }
+    const client = clientOf(socket);
+    begun.set(client, used);
+    socket.once('close', () => begun.delete(client));
   });
   server.prependListener('secureConnection', (socket: TLSSocket) => {
-    const why = refusalOf(socket, used);
-    if (why === undefined) admission.admit(socket, used);
+    const by = begun.get(clientOf(socket));
+    if (!by) {
+      socket.destroy();
+      return;
+    }
+    const why = refusalOf(socket, by);
+    if (why === undefined) admission.admit(socket, by);
     else {
       logBound('tls', { address: socket.remoteAddress, error: why }, 'clients are disconnected for their certificate');
       socket.destroy();

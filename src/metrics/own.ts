@@ -88,23 +88,22 @@ export function accountInfoFamily(labels: readonly Readonly<Record<string, strin
 /** A counter whose series are kept here and written by our own exposition. */
 interface KeptCounter<L extends string> extends Counter<L> {
   samples(): readonly (Sample<L> & { readonly labels: Readonly<Record<L, string>> })[];
+  readonly series: Map<string, { readonly labels: Readonly<Record<L, string>>; value: number }>;
 }
 
-/** `before`: what was counted of the known ones is counted on. */
+/** `before`: the known ones are the same series in both, so that nothing is lost which is counted there until its end. */
 export function createCounter<L extends string>(
   family: Family<L>,
   known: readonly Readonly<Record<L, string>>[],
   onChange: () => void,
   before?: KeptCounter<L>,
 ): KeptCounter<L> {
-  const series = new Map<string, { labels: Readonly<Record<L, string>>; value: number }>();
+  const series: KeptCounter<L>['series'] = new Map();
   const keyOf = (labels: Readonly<Record<L, string>>) => family.labels.map(name => labels[name]).join('\0');
   for (const labels of known) series.set(keyOf(labels), { labels, value: 0 });
-  for (const { labels, value } of before?.samples() ?? []) {
-    const own = series.get(keyOf(labels));
-    if (own) own.value = value;
-  }
+  for (const [key, one] of before?.series ?? []) if (series.has(key)) series.set(key, one);
   return {
+    series,
     inc(labels, by = 1) {
       const key = keyOf(labels);
       const one = series.get(key);
@@ -123,6 +122,8 @@ export interface AccountMeter {
   readonly budgetWait: KeptCounter<never>;
   readonly rowsRejected: KeptCounter<'collector'>;
   readonly listsMissing: KeptCounter<'collector'>;
+  /** Of it, and of those that it shares series with. */
+  readonly changes: { count: number };
   /** Rises with every change. */
   revision(): number;
   /** Requests counted, however they ended, and the bytes of their answers. */
@@ -130,7 +131,7 @@ export interface AccountMeter {
   samples(): readonly [Family, readonly Sample[]][];
 }
 
-/** `before`: the counters of the same account, of which the values go on. */
+/** `before`: the counters of the same account, which go on in both. */
 export function createAccountMeter(
   known: {
     readonly endpoints: readonly string[];
@@ -139,9 +140,9 @@ export function createAccountMeter(
   },
   before?: AccountMeter,
 ): AccountMeter {
-  let revision = 0;
+  const changes = before?.changes ?? { count: 0 };
   const changed = () => {
-    revision += 1;
+    changes.count += 1;
   };
   const endpoints = known.endpoints.map(endpoint => ({ endpoint }));
   const requests = createCounter(
@@ -161,7 +162,8 @@ export function createAccountMeter(
     budgetWait,
     rowsRejected,
     listsMissing,
-    revision: () => revision,
+    changes,
+    revision: () => changes.count,
     spent: () => {
       const sum = ({ samples }: KeptCounter<never>) => samples().reduce((sum, { value }) => sum + value, 0);
       return { requests: sum(requests), bytes: sum(bytes) };

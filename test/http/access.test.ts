@@ -1,4 +1,6 @@
+import { once } from 'node:events';
 import { readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { connect } from 'node:net';
 import { join } from 'node:path';
 import { connect as connectTls, type SecureContextOptions } from 'node:tls';
 import { hashSync } from 'bcryptjs';
@@ -200,6 +202,25 @@ describe('client certificates', () => {
     expect(await first.ask()).toBe('closed');
     const third = open(second.session()).then(({ ask }) => ask());
     await expect(third.catch(() => 'closed')).resolves.toBe('closed');
+  });
+
+  it('that are no longer good end handshakes that were begun while they were', async () => {
+    const { server, put, later, status } = await serve(CLIENTS);
+    const slow = connect(Number(new URL(server.url).port), '127.0.0.1');
+    afterThisTest(async () => void slow.destroy());
+    await once(slow, 'connect');
+    // The server has it once it has answered another that came later.
+    expect(await status('/', { tls: CLIENT })).toBe(200);
+    put('authority.pem', pem('other-authority.pem'));
+    later();
+    await expect(status('/', { tls: CLIENT })).rejects.toThrow();
+    const socket = connectTls({ ...CLIENT, socket: slow });
+    const answer = new Promise<string>(answered => {
+      socket.once('data', data => answered(String(data).slice(0, 12)));
+      for (const event of ['close', 'error']) socket.once(event, () => answered('closed'));
+    });
+    socket.write('GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n');
+    expect(await answer).toBe('closed');
   });
 
   it.each([

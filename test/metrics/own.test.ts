@@ -1,0 +1,24 @@
+import { expect, it } from 'vitest';
+import { createAccountMeter } from '../../src/metrics/own.ts';
+
+const known = { endpoints: ['cancel'], outcomes: ['ok', 'timeout'], collectors: ['dlq'] };
+const ended = { endpoint: 'cancel', outcome: 'timeout' };
+
+it('loses nothing that an account counts while another is made for its place', () => {
+  const before = createAccountMeter(known);
+  before.requests.inc(ended);
+  const after = createAccountMeter(known, before);
+  const revision = after.revision();
+  // Of a request that ends when the account before is stopped.
+  before.requests.inc(ended);
+  expect([after.spent().requests, after.revision() > revision]).toEqual([2, true]);
+  after.requests.inc(ended);
+  expect([after.spent().requests, before.spent().requests]).toEqual([3, 3]);
+});
+
+it('counts what it knows alone', () => {
+  const before = createAccountMeter(known);
+  before.rowsRejected.inc({ collector: 'dlq' });
+  const after = createAccountMeter({ ...known, collectors: ['events'] }, before);
+  expect(after.rowsRejected.samples()).toEqual([{ labels: { collector: 'events' }, value: 0 }]);
+});
