@@ -7,7 +7,7 @@ import type { DecisionLog } from './decision-log.ts';
 import type { EventLookUps } from './event-look-ups.ts';
 import { endLine } from './journal-state.ts';
 import { type Judged, lacksEvents } from './judge.ts';
-import type { Moments, MomentsDeps, Progress } from './moments.ts';
+import type { LastRun, Moments, MomentsDeps } from './moments.ts';
 import type { Settling } from './settle.ts';
 import { NEWER_WALK, skipReason, staleReason } from './stages.ts';
 import { clearedWaits, isApproved, waitLine } from './waits.ts';
@@ -19,6 +19,8 @@ export interface DecideDeps extends MomentsDeps {
   readonly lookUps: EventLookUps;
   readonly settling: Settling;
   readonly decisions: DecisionLog;
+  /** Kept up to date. */
+  readonly lastRun: LastRun;
   /** For the final check right before a cancel. */
   readonly lastReader: Reader;
   /** Undefined where no rule may act: nothing can be sent then. */
@@ -34,14 +36,13 @@ export interface Decider {
 }
 
 export function createDecider(deps: DecideDeps): Decider {
-  const { account, options, policy, journal, moments, lookUps, settling, decisions, writer, clock, log } = deps;
+  const { account, options, policy, journal, moments, lookUps, settling, decisions, lastRun, writer, clock, log } =
+    deps;
   const { state } = journal;
   const { stamp, elapsed, latest } = moments.time;
   let stuck: ReadonlyMap<string, number> = new Map(options.rules.map(({ name }) => [name, 0]));
   /** When an attempt of each that is due last came to nothing, on the monotonic clock. */
   let tried = new Map<string, number>();
-  /** Uses that the journal had when the walk came that is being decided upon. */
-  let progress: Progress = { walkAt: Number.NaN, usesBefore: 0 };
 
   /** Whether there is anything left to decide about it. */
   function isDecided({ action, mode }: Judged): boolean {
@@ -113,7 +114,7 @@ export function createDecider(deps: DecideDeps): Decider {
   /** Leaves one alone, and writes that it begins to wait where that is why. */
   async function skip(judged: Judged, reason: string): Promise<void> {
     if (reason === 'grace' || reason === 'awaiting_approval') {
-      const { own } = moments.callback(judged, progress);
+      const { own } = moments.callback(judged, lastRun);
       const line = waitLine(reason, judged, own, { policy, wall: clock.now(), stamp: stamp() });
       if (line) await journal.append([line]);
     }
@@ -122,7 +123,7 @@ export function createDecider(deps: DecideDeps): Decider {
 
   /** Whether what was sent may be sent once more: its rule, mode and policy are the same, and an approval still holds. */
   function maySendAgain(judged: Judged): boolean {
-    const { own } = moments.callback(judged, progress);
+    const { own } = moments.callback(judged, lastRun);
     return own !== undefined && judged.mode !== 'plan' && (judged.mode !== 'approve' || isApproved(own, latest()));
   }
 
@@ -141,7 +142,7 @@ export function createDecider(deps: DecideDeps): Decider {
       decisions.ended(ref, 'planned');
       return;
     }
-    const done = await attempt(judged, progress, { ...deps, writer }, signal);
+    const done = await attempt(judged, lastRun, { ...deps, writer }, signal);
     if (!done.made) {
       tried.set(action, clock.monotonic());
       if (done.reason !== NEWER_WALK) decisions.skipped(judged, done.reason);
@@ -157,7 +158,7 @@ export function createDecider(deps: DecideDeps): Decider {
   async function actOn(due: readonly Judged[], stale: string | undefined, signal: AbortSignal): Promise<void> {
     for (const each of due) {
       signal.throwIfAborted();
-      const reasonNow = () => stale ?? skipReason(moments.callback(each, progress));
+      const reasonNow = () => stale ?? skipReason(moments.callback(each, lastRun));
       let reason = reasonNow();
       if (!reason && each.mode !== 'plan' && (await space(signal))) reason = reasonNow();
       // The next decision is upon the walk that came meanwhile.
@@ -195,7 +196,7 @@ export function createDecider(deps: DecideDeps): Decider {
       const due = inTurn(found);
       if (!stale) await checkCandidates(due, unread, judged.length);
       await checkCancels();
-      if (progress.walkAt !== at) progress = { walkAt: at, usesBefore: state.uses.length };
+      if (lastRun.walkAt !== at) Object.assign(lastRun, { walkAt: at, usesBefore: state.uses.length });
       await actOn(due, stale, signal);
     },
   };

@@ -10,7 +10,7 @@ import { createDecisionLog, type DecisionLog } from './decision-log.ts';
 import { createEventLookUps } from './event-look-ups.ts';
 import { type Explanation, explain } from './explain.ts';
 import { type Journal, openJournal } from './journal.ts';
-import { createMoments, type MomentsDeps } from './moments.ts';
+import { createMoments, type LastRun, type MomentsDeps } from './moments.ts';
 import { createNotices } from './notices.ts';
 import { journalNumbers } from './numbers.ts';
 import { rulesFor } from './options.ts';
@@ -52,6 +52,8 @@ export interface AutoCancel {
   readonly journal: Journal;
   /** Its counts outlast it. */
   readonly decisions: DecisionLog;
+  /** So does what its limits of a walk count from. */
+  readonly lastRun: LastRun;
   /** To be called before the first run where there was one before: lines of the journal are told to the notifiers of its rules. */
   begin(): void;
   /** Whether there is anything to run: a rule for the account, or something in its journal. */
@@ -73,7 +75,7 @@ const RETRY_DELAY_MS = 30_000;
  */
 export async function createAutoCancel(
   deps: AutoCancelDeps,
-  before?: Pick<AutoCancel, 'journal' | 'decisions'>,
+  before?: Pick<AutoCancel, 'journal' | 'decisions' | 'lastRun'>,
 ): Promise<AutoCancel> {
   const { account, store, outbox, clock, tracer } = deps;
   const options = { ...deps.options, rules: rulesFor(deps.options, account) };
@@ -85,13 +87,14 @@ export async function createAutoCancel(
   const moments = createMoments({ ...deps, options, journal });
   const { stamp, latest } = moments.time;
   const decisions = before?.decisions ?? createDecisionLog(deps);
+  const lastRun = before?.lastRun ?? { walkAt: Number.NaN, usesBefore: 0 };
   const settling = createSettling({ ...deps, journal, decisions, stamp });
   const lookUps = createEventLookUps(deps);
   const judge = (sighting: CallbackSighting) => {
     const silence = lookUps.of(sighting.entry.id);
     return judgeSighting(sighting, { account, options, silence, latest: latest(), now: clock.now() });
   };
-  const decider = createDecider({ ...deps, options, journal, moments, judge, lookUps, settling, decisions });
+  const decider = createDecider({ ...deps, options, journal, moments, judge, lookUps, settling, decisions, lastRun });
   /** Begin of the walk that was last decided upon. */
   let decidedAt: number | undefined;
   /** On the monotonic clock. */
@@ -112,6 +115,7 @@ export async function createAutoCancel(
     account,
     journal,
     decisions,
+    lastRun,
     begin: () => journal.notify(notices),
     get isUsed() {
       return options.rules.length > 0 || state.actions.size > 0;

@@ -27,6 +27,12 @@ export interface MomentsDeps {
 /** Which decision a callback is judged by, and how far its attempt has come. */
 export type Progress = Pick<CallbackMoment, 'walkAt' | 'usesBefore'> & Partial<Pick<CallbackMoment, 'look' | 'isLate'>>;
 
+/** The walk that was decided upon last, and the uses that the journal had when it came. */
+export interface LastRun {
+  walkAt: number;
+  usesBefore: number;
+}
+
 /** What the stages are asked about, as it is at this very moment: to be read again after each wait, up to the request itself. */
 export interface Moments {
   readonly time: LimitClock;

@@ -15,28 +15,24 @@ import { createTestLog, createTestTracer, noOutbox } from '../support/silent.ts'
 const HOUR = 3_600_000;
 const NOW = Date.UTC(2027, 0, 10);
 const never = new AbortController().signal;
-/** Auto-cancel of agents on one store, which only plans; `row` is what each account's queue lists, in progress for days. */
-function setUp(row: object = {}) {
+/** Auto-cancel of agents on one store, which only plans; `rows` are what each account's queue lists, in progress for days. */
+function setUp(...rows: object[]) {
   const store = createMemoryStore();
   const clock = createManualClock(NOW);
   const log = createTestLog();
   const stopFile = join(newFolder(), 'STOP');
-  const entry = toDlqEntry({
-    dlqId: '1-0',
-    messageId: 'm1',
-    url: 'https://a.example/x',
-    failureCallbackInfo: { state: 'CALLBACK_INPROGRESS' },
-    ...row,
+  const sightings = (rows.length > 0 ? rows : [{}]).map((row): CallbackSighting => {
+    const entry = toDlqEntry({
+      dlqId: '1-0',
+      messageId: 'm1',
+      url: 'https://a.example/x',
+      failureCallbackInfo: { state: 'CALLBACK_INPROGRESS' },
+      ...row,
+    });
+    if (!entry) throw new Error('not an entry');
+    return { entry, firstSeenAt: NOW - 100 * HOUR, lastSeenAt: NOW, snapshots: 600, episode: 'e' };
   });
-  if (!entry) throw new Error('not an entry');
-  const sighting: CallbackSighting = {
-    entry,
-    firstSeenAt: NOW - 100 * HOUR,
-    lastSeenAt: NOW,
-    snapshots: 600,
-    episode: 'e',
-  };
-  const tracked = { at: NOW, walks: 9, sightings: [sighting], isPartial: false };
+  const tracked = { at: NOW, walks: 9, sightings, isPartial: false };
   const state = {
     status: () => ({ withdrawn: false, rounds: [{ round: 'full', success: true, stale: false }] }),
   };
@@ -205,6 +201,16 @@ describe('another configuration', () => {
     const last = await start(['a'], other, '  limits: { perRun: 2 }\n');
     await last.run();
     expect((await readJournal(store, 'a')).map(({ step }) => step)).toEqual(['paused', 'resumed']);
+  });
+
+  it('plans no more upon a walk than its limit', async () => {
+    const second = { dlqId: '2-0', messageId: 'm2', url: 'https://b.example/x' };
+    const { store, start } = setUp({}, second);
+    const first = await start(['a'], undefined, '  limits: { perRun: 1 }\n');
+    await first.run();
+    const other = await start(['a'], first, '  limits: { perRun: 1, perDay: 9 }\n');
+    await other.run();
+    expect(await readJournal(store, 'a')).toHaveLength(1);
   });
 
   it('pauses an account that comes back after a pause began', async () => {
