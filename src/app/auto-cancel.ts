@@ -178,11 +178,13 @@ function createKept({ store, clock, log }: AutoCancelDeps): Omit<Kept, 'policy'>
 
 /**
  * Undefined while the configuration has it off. `before`: what is in use until `take`; an account whose rules have not changed
- * goes on as it is. Rejects with StoreError where its journals can't be read.
+ * goes on as it is. `isReload`: something is in use, be it with auto-cancel off; otherwise it is taken at once. Rejects with
+ * StoreError where its journals can't be read.
  */
 export async function createAutoCancel(
   deps: AutoCancelDeps & { readonly accounts: readonly Account[] },
   before?: AutoCancel,
+  isReload = before !== undefined,
 ): Promise<AutoCancel | undefined> {
   const { config, accounts, clock, log } = deps;
   const { mode, rules } = config.autoCancel;
@@ -222,7 +224,7 @@ export async function createAutoCancel(
     },
     kept: { ...kept, opened: reuse, policy },
   };
-  if (before) return autoCancel;
+  if (isReload) return autoCancel;
   autoCancel.take();
   // What was asked while no agent ran comes before anything else.
   await commands(new AbortController().signal);

@@ -128,7 +128,11 @@ async function assemble(loaded: LoadedConfig, base: Base, parts: Parts, before?:
   const alerting = await openAlerting(common, before?.alerting);
   const { outbox, states: alertStates } = alerting;
   // Between the two: auto-cancel reads the alerts' states, and alerts its numbers.
-  const autoCancel = await createAutoCancel({ ...common, outbox, alertStates }, before?.autoCancel);
+  const autoCancel = await createAutoCancel(
+    { ...common, outbox, alertStates },
+    before?.autoCancel,
+    before !== undefined,
+  );
   const sources = [
     ...accounts.all.flatMap(account => account.sourcesWith(accounts.infoFamily)),
     ...(autoCancel?.sources ?? []),

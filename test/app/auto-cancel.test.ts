@@ -52,8 +52,8 @@ function setUp(...rows: object[]) {
     known.set(name, account);
     return account;
   }
-  /** `before`: it goes on under this configuration. `more`: of the section. */
-  async function start(names: readonly string[], before?: AutoCancel, more = '') {
+  /** `before`: it goes on under this configuration once that is taken. `more`: of the section. */
+  async function build(names: readonly string[], before?: AutoCancel, more = '', isReload = before !== undefined) {
     const accounts = names.map(name => `{ name: ${name}, baseUrl: 'https://x.example', token: aaaaaaaa }`);
     const text = `
 accounts: [${accounts.join(', ')}]
@@ -72,8 +72,12 @@ ${more}`;
       outbox: noOutbox,
       alertStates: () => new Map(),
     };
-    const autoCancel = await createAutoCancel(deps, before);
+    const autoCancel = await createAutoCancel(deps, before, isReload);
     if (!autoCancel) throw new Error('it is off');
+    return autoCancel;
+  }
+  async function start(names: readonly string[], before?: AutoCancel, more = '') {
+    const autoCancel = await build(names, before, more);
     if (before) autoCancel.take();
     return {
       ...autoCancel,
@@ -86,7 +90,7 @@ ${more}`;
     log.lines.flatMap(({ fields, message }) =>
       message.endsWith('skipped') ? [(fields as { reason: string }).reason] : [],
     );
-  return { store, log, stopFile, start, left, priorities };
+  return { store, log, stopFile, build, start, left, priorities };
 }
 
 describe('a pause', () => {
@@ -201,6 +205,17 @@ describe('another configuration', () => {
     const last = await start(['a'], other, '  limits: { perRun: 2 }\n');
     await last.run();
     expect((await readJournal(store, 'a')).map(({ step }) => step)).toEqual(['paused', 'resumed']);
+  });
+
+  it('does nothing before it is taken, also where it was off before', async () => {
+    const { store, log, build } = setUp();
+    await ask(store, 1, { kind: 'pause', by: 'ann', reason: 'incident' });
+    const fresh = await build(['a'], undefined, '', true);
+    expect([log.lines, await readJournal(store, 'a')]).toEqual([[], []]);
+    fresh.take();
+    expect(log.lines).toMatchObject([{ message: 'auto-cancel rule is active' }]);
+    for (const loop of fresh.loops) await loop(never);
+    expect(await readJournal(store, 'a')).toMatchObject([{ step: 'paused' }]);
   });
 
   it('plans no more upon a walk than its limit', async () => {
