@@ -16,7 +16,7 @@ export interface Reloading {
 }
 
 export interface ReloadDeps {
-  readonly runtime: Runtime;
+  readonly runtime: Pick<Runtime, 'log' | 'loaded' | 'reload' | 'configRead'>;
   readonly env: Env;
   /** How the files were when the configuration in use was loaded. */
   readonly tried: FilesState | undefined;
@@ -119,8 +119,10 @@ export function createReloading({ runtime, env, openPort, ...deps }: ReloadDeps)
 
   return {
     reload() {
+      // First: when the one that ran has ended, the next does not run at once.
+      if (following) return following;
       if (!running) return begin();
-      following ??= running.then(() => {
+      following = running.then(() => {
         following = undefined;
         return begin();
       });
