@@ -4,18 +4,26 @@ import { expect, it } from 'vitest';
 import { type AgentDeps, startAgent } from '../../src/app/agent.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { systemClock } from '../../src/kit/clock.ts';
+import { attachSqliteStore } from '../../src/store/sqlite.ts';
 import { scrape } from '../support/agent.ts';
 import { afterThisTest } from '../support/client.ts';
 import { eventually } from '../support/eventually.ts';
 import { newFolder } from '../support/folder.ts';
 import { json, serve } from '../support/http-service.ts';
 
-/** A service of which every account has one key; one that `waits` lists does not answer. */
+/** A service of which every account has one key; those that `waits` lists get no answer before `release`. */
 async function setUp(options: Partial<AgentDeps> = {}) {
   const waits = new Set<string>();
+  const held: (() => void)[] = [];
+  function release(): void {
+    waits.clear();
+    for (const answer of held.splice(0)) answer();
+  }
   const service = await serve((request, response) => {
     const name = request.headers.authorization?.replace('Bearer token-canary-', '') ?? '';
-    if (!waits.has(name)) json(response, { flowControls: [{ flowControlKey: name, waitListSize: 7 }] });
+    const answer = () => json(response, { flowControls: [{ flowControlKey: name, waitListSize: 7 }] });
+    if (waits.has(name)) held.push(answer);
+    else answer();
   });
   const folder = newFolder();
   const file = join(folder, 'config.yaml');
@@ -47,11 +55,11 @@ async function setUp(options: Partial<AgentDeps> = {}) {
     const isValid = () => value('delivery_watch_config_last_reload_successful');
     return { agent, value, waiting, reads, isValid };
   }
-  return { service, folder, file, account, textOf, write, start, waits };
+  return { service, folder, file, account, textOf, write, start, waits, release };
 }
 
 it('goes over to accounts that are added, changed or gone, and lets the others be', async () => {
-  const { account, write, start, waits } = await setUp();
+  const { account, write, start, waits, release } = await setUp();
   const { agent, value, waiting, reads } = await start({
     accounts: ['kept', 'changed', 'gone'].map(name => account(name)),
   });
@@ -79,7 +87,7 @@ it('goes over to accounts that are added, changed or gone, and lets the others b
   expect(targets).toContain('"added"');
   expect(targets).not.toContain('"gone"');
   expect(agent.status().map(({ account }) => account)).toEqual(['kept', 'changed', 'added']);
-  waits.clear();
+  release();
   await eventually(async () => expect(await waiting('added')).toBe(7));
 });
 
@@ -124,6 +132,34 @@ it.each<[string, (setup: Awaited<ReturnType<typeof setUp>>) => void, RegExp]>([
   expect(await agent.reload()).toEqual({ changed: [] });
   expect(await isValid()).toBe(1);
   expect(await reads('a')).toBeGreaterThan(before);
+});
+
+it('goes on with all accounts when what comes after them can not be had', async () => {
+  const { account, folder, write, start } = await setUp();
+  const path = join(folder, 'store.db');
+  const common = {
+    store: { path },
+    collect: { flowControl: { every: '20ms' }, events: { enabled: false } },
+    autoCancel: { mode: 'plan', rules: [{ name: 'r', match: { url: { prefix: ['https://'] } } }] },
+  };
+  const { agent, reads, waiting } = await start({ ...common, accounts: [account('a'), account('b')] });
+  for (const name of ['a', 'b']) await eventually(async () => expect(await waiting(name)).toBe(7));
+  const other = await attachSqliteStore({ path });
+  await other.commit('c', [{ key: 'auto-cancel/journal/000000000001', value: 'no line' }]);
+  await other.close();
+  const changed = (name: string) => account(name, { labels: { team: 'x' } });
+  const accounts = [changed('a'), changed('b'), account('c')];
+  for (let time = 0; time < 2; time += 1) {
+    const before = [await reads('a'), await reads('b')].map(value => value ?? 0);
+    write({ ...common, accounts });
+    expect(await agent.reload()).toMatchObject({ faults: [{ message: expect.stringContaining('journal') }] });
+    for (const [index, name] of ['a', 'b'].entries()) {
+      expect(await waiting(name)).toBe(7);
+      await eventually(async () => expect(await reads(name)).toBeGreaterThan(before[index] ?? 0));
+    }
+  }
+  write({ ...common, accounts: accounts.slice(0, 2) });
+  expect(await agent.reload()).toEqual({ changed: ['accounts: a changed, b changed'] });
 });
 
 it('names the place of a fault', async () => {
