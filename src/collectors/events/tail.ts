@@ -138,7 +138,7 @@ export function foldTail(memory: Memory, walk: TailWalk, range: RangeRead, optio
   if (checkpoint.newest !== undefined) {
     advanceTo(memory, Math.max(Math.min(settled - options.overlap, wholeTo), checkpoint.dedupeFrom - 1), options);
   }
-  const known = isLast ? knownTo(memory, checkpoint, walk.until, options.overlap) : 0;
+  const known = isLast ? Math.min(wholeTo, knownTo(memory, checkpoint, walk.until, options.overlap)) : 0;
   judgeUntil(memory, Math.max(checkpoint.dedupeFrom - 1, known), options);
   if (isLast)
     memory.gauges = { recent: (recent ?? createRecent()).since(walk.until - options.window), ...inFlight(memory) };

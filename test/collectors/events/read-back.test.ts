@@ -271,3 +271,20 @@ it('goes on exactly after an hour in which the log is quiet, and twenty minutes 
   expect(agent.shown().log).toMatchObject({ late: 0, gaps: 0, overdue: 0 });
   expectTruth(agent.shown(), log, clock.now);
 });
+
+it('calls no message late whose end it has not read again', async () => {
+  for (let offset = 0; offset < MINUTE; offset += 10 * SECOND) {
+    const service = createLog();
+    const { clock, log } = service;
+    const start = clock.now;
+    const gap = start + 6 * MINUTE + offset;
+    publish(service, start + 1, gap, 2 * SECOND, () => 0);
+    publish(service, gap + 55 * SECOND, start + 20 * MINUTE, 2 * SECOND, () => 0);
+    log.push({ messageId: 'msg_late', state: 'created', time: gap - 270 * SECOND, listedAt: gap - 270 * SECOND });
+    const end = gap + 20 * SECOND;
+    log.push({ messageId: 'msg_late', state: 'delivered', time: end, listedAt: end + 595 * SECOND });
+    const agent = await createLearned(service, { overlap: '10m', lateSweep: '30m', window: '1m' });
+    await watch(service, agent, start + 20 * MINUTE);
+    expect([offset, agent.shown().log.overdue]).toEqual([offset, 0]);
+  }
+});
