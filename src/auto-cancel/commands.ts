@@ -200,6 +200,8 @@ const SHORTEST = 6;
 export function createCommandHandler({ store, accounts: current, clock, log }: CommandHandlerDeps): CommandHandler {
   /** Accounts for which everything has been obeyed that was asked before they were opened. */
   const ready = new Set<string>();
+  /** The pause that lasts, also where all accounts whose journals have it are gone. */
+  let pause: JournalState['paused'];
 
   /** Writes it into the journals of those accounts that it changes something for, and says what was so before. */
   async function toAll(
@@ -245,10 +247,10 @@ export function createCommandHandler({ store, accounts: current, clock, log }: C
   }
 
   async function extendPause(): Promise<void> {
-    const paused = current().find(({ journal }) => journal.state.paused)?.journal.state.paused;
-    if (!paused) return;
+    pause ??= current().flatMap(({ journal }) => journal.state.paused ?? [])[0];
+    if (!pause) return;
     for (const { name, journal } of current()) {
-      if (!ready.has(name) && !journal.state.paused) await journal.append([{ ...paused, step: 'paused' }]);
+      if (!ready.has(name) && !journal.state.paused) await journal.append([{ ...pause, step: 'paused' }]);
     }
   }
 
@@ -256,9 +258,13 @@ export function createCommandHandler({ store, accounts: current, clock, log }: C
     const at = clock.now();
     switch (command.kind) {
       case 'pause':
-        return toAll({ at, step: 'paused', by: command.by, reason: command.reason }, state => state.paused, false);
-      case 'resume':
-        return toAll({ at, step: 'resumed', by: command.by, reason: command.reason }, state => state.paused, true);
+      case 'resume': {
+        const [step, ends] = command.kind === 'pause' ? (['paused', false] as const) : (['resumed', true] as const);
+        const { by, reason } = command;
+        const answer = await toAll({ at, step, by, reason }, state => state.paused, ends);
+        pause = ends ? undefined : { at, by, reason };
+        return answer;
+      }
       case 'reset-breaker': {
         const { breaker, by, reason } = command;
         const entry: JournalEntry = { at, step: 'breaker_reset', breaker, by, reason };

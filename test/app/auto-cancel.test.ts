@@ -228,6 +228,22 @@ describe('another configuration', () => {
     expect(await readJournal(store, 'a')).toHaveLength(1);
   });
 
+  it('pauses an account that takes the place of all that were paused, until they are resumed', async () => {
+    const { store, start, left } = setUp();
+    const first = await start(['before']);
+    await ask(store, 1, { kind: 'pause', by: 'ann', reason: 'incident' });
+    await first.run();
+    const second = await start(['after'], first);
+    await second.run();
+    expect(left()).toEqual(['paused', 'paused']);
+    expect(await readJournal(store, 'after')).toMatchObject([{ step: 'paused', by: 'ann' }]);
+    await ask(store, 2, { kind: 'resume', by: 'ann', reason: 'over' });
+    await second.run();
+    const third = await start(['last'], second);
+    await third.run();
+    expect((await readJournal(store, 'last')).map(({ step }) => step)).toEqual(['ended']);
+  });
+
   it('pauses an account that comes back after a pause began', async () => {
     const { store, start, left } = setUp();
     const both = await start(['stays', 'returns']);
