@@ -54,16 +54,28 @@ export interface WatchDeps {
   reload(): Promise<unknown>;
 }
 
+/** Five minutes, where the files are looked at every five seconds. */
+const MOST_LEFT_OUT = 60;
+
 /**
  * Gives the body of a loop that reloads when files have changed, once two readings in a row are the same: an editor, or a
- * mounted volume, may be half-way. What can't be loaded is tried again when it changes.
+ * mounted volume, may be half-way. What can't be loaded is tried again when it changes; what fails for another reason, less and
+ * less often.
  */
 export function createWatch({ loaded, tried, reload }: WatchDeps): () => Promise<void> {
   let seen: FilesState | undefined;
+  /** Looks that are left out before a failure is tried again, and how many will be after the next one. */
+  let [left, next] = [0, 1];
   return async () => {
     const now = await readState(loaded());
     const isCalm = isSameState(now, seen);
     seen = now;
-    if (isCalm && !isSameState(now, tried())) await reload();
+    if (!isCalm) [left, next] = [0, 1];
+    else if (left > 0) left -= 1;
+    else if (!isSameState(now, tried())) {
+      await reload();
+      // Each attempt stops what has changed, and starts it again when it fails.
+      if (tried() === undefined) [left, next] = [next, Math.min(next * 2, MOST_LEFT_OUT)];
+    }
   };
 }
