@@ -30,11 +30,6 @@ export interface AccountPlan {
   readonly planPerDay: number | undefined;
   /** Series on /metrics. */
   readonly series: number;
-  /**
-   * Bytes a day of reading new events once the log has shown that it lists them in order: each event is then read when it
-   * is new, and once more when it is older than the overlap. A first read, as it is measured, repeats the whole overlap.
-   */
-  readonly orderlyTailBytesPerDay: number | undefined;
   /** Why it can't be said, each reason once; the rounds are then those that could be measured. */
   readonly failures: readonly string[];
 }
@@ -95,17 +90,9 @@ async function learn(account: Account, signal: AbortSignal): Promise<string | un
   return undefined;
 }
 
-/** What a read that repeats the whole overlap says of reading everything twice; undefined where that is no less. */
-function orderlyTail(rounds: readonly RoundCost[], overlap: number): number | undefined {
-  const tail = rounds.find(({ collector, round }) => collector === 'events' && round === 'tail');
-  if (!tail) return undefined;
-  const twice = (tail.bytes / overlap) * DAY * 2;
-  return twice < tail.bytesPerDay ? twice : undefined;
-}
-
 async function planAccount(
   account: Account,
-  { budget, collect }: AccountSettings,
+  { budget }: AccountSettings,
   deps: PlanDeps,
   signal: AbortSignal,
 ): Promise<AccountPlan> {
@@ -123,7 +110,6 @@ async function planAccount(
     allowedPerDay: Math.min(mostForReading(budget), (budget.requestsPerSecond * DAY) / 1000),
     planPerDay: account.limits().requests_per_day,
     series: seriesOf(account),
-    orderlyTailBytesPerDay: orderlyTail(rounds, collect.events.overlap),
     failures:
       refused === undefined
         ? [...new Set(failed.map(({ collector, round, message }) => `${collector} ${round}: ${message}`))]

@@ -8,9 +8,6 @@ import { toTable } from './table.ts';
 import { stopSignal } from './until-stopped.ts';
 
 const whole = (value: number) => Math.ceil(value).toLocaleString('en-US');
-/** Bytes a day below which nothing is said of how to spend fewer. */
-const WORTH_SAYING = 50e6;
-
 const megabytes = (bytes: number) => (bytes / 1e6).toFixed(1);
 
 const sum = (rounds: AccountPlan['rounds'], of: 'requestsPerDay' | 'bytesPerDay') =>
@@ -20,16 +17,6 @@ const sum = (rounds: AccountPlan['rounds'], of: 'requestsPerDay' | 'bytesPerDay'
 function share(perDay: number, most: number, whose: string, over: string): string {
   const percent = Math.round((perDay / most) * 100);
   return `${perDay > most ? `over: ${whole(perDay)}` : `under: ${whole(perDay)}`} calls a day are ${percent} % of the ${whole(most)} that ${whose}${perDay > most ? `: ${over}` : ''}`;
-}
-
-/** What most bytes are, and when they become fewer; nothing where they are few. */
-function bytesOfEvents({ rounds, orderlyTailBytesPerDay: orderly }: AccountPlan): string[] {
-  const bytes = sum(rounds, 'bytesPerDay');
-  const tail = rounds.find(({ collector, round }) => collector === 'events' && round === 'tail');
-  if (!tail || orderly === undefined || tail.bytesPerDay < WORTH_SAYING) return [];
-  return [
-    `${Math.round((tail.bytesPerDay / bytes) * 100)} % of the bytes are the event log’s: at first each read repeats collect.events.overlap; where the log lists events in order, that ends within two hours: then ${megabytes(orderly)} MB a day`,
-  ];
 }
 
 function toText(plan: AccountPlan): string {
@@ -57,7 +44,6 @@ function toText(plan: AccountPlan): string {
     ...(planPerDay === undefined
       ? ['limits.requestsPerDay is not set: nothing to compare with the account’s plan']
       : [share(perDay, planPerDay, 'the account’s plan allows for everything', 'reading alone takes more')]),
-    ...bytesOfEvents(plan),
     ...failures.map(failure => printable(`not measured: ${failure}`)),
   ].join('\n');
 }
