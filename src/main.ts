@@ -28,6 +28,9 @@ if (Number(process.versions.node.split('.')[0]) < NEEDED) {
   process.stderr.write(`delivery-watch needs Node.js ${NEEDED} or newer; this is ${process.versions.node}\n`);
   process.exitCode = 2;
 } else {
+  // SIGHUP ends a process that does not listen to it, and systemd calls that a clean end. Until `serve` listens, the
+  // configuration is not read: there is nothing to reload.
+  if (process.argv[2] === 'serve') process.on('SIGHUP', () => {});
   for (const flag of SMALL) setFlagsFromString(flag);
   import('./cli/cli.ts')
     .then(({ runCli }) => runCli(process.argv.slice(2)))

@@ -11,6 +11,8 @@ function plain(value: unknown): unknown {
   if (typeof value === 'function') throw new Error('a function has no identity');
   if (Array.isArray(value)) return value.map(plain);
   if (typeof value !== 'object' || value === null) return value;
+  // What was compiled, such as the pattern of a rule, says what it was made from.
+  if ('toJSON' in value && typeof value.toJSON === 'function') return ['text', plain(value.toJSON())];
   const entries = Object.entries(value).filter(([, inner]) => inner !== undefined);
   return Object.fromEntries(entries.sort(([a], [b]) => (a < b ? -1 : 1)).map(([key, inner]) => [key, plain(inner)]));
 }

@@ -282,8 +282,9 @@ export function createCommandHandler({ store, accounts: current, clock, log }: C
   async function answer(taken: Taken): Promise<void> {
     const given = await obey(taken.command);
     await store.commit(COMMAND_ACCOUNT, answerChanges(taken, given, clock.now()));
-    const { kind } = taken.command;
-    if (kind !== 'explain') log.warn({ ...taken.command, ok: given.ok }, 'operator command executed');
+    if (taken.command.kind === 'explain') return;
+    if (given.ok) log.warn({ ...taken.command, ok: true }, 'operator command executed');
+    else log.warn({ ...taken.command, ok: false, why: given.why }, 'operator command refused');
   }
 
   return {

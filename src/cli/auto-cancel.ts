@@ -81,7 +81,7 @@ function explanationText(found: Explanation): string {
   if (findings.length === 0) lines.push('', 'no rule matches it: it is never cancelled');
   if (held !== undefined) lines.push('', `not cancelled now: ${held}`);
   if (paused) lines.push('', `auto-cancel is paused ${wordsOf(paused)}`);
-  if (attempts > 0 || outcome) lines.push('', `attempts: ${attempts}, outcome: ${outcome ?? 'none yet'}`);
+  if (attempts > 0 || outcome) lines.push('', `attempts: ${attempts}, outcome: ${outcome ?? 'none final yet'}`);
   return lines.join('\n');
 }
 

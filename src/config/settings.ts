@@ -1,5 +1,6 @@
 import { askedSpan } from '../auto-cancel/options.ts';
 import { enabledRounds } from '../collectors/index.ts';
+import { isSamePort } from '../http/options.ts';
 import { formatDuration } from '../kit/duration.ts';
 import { mostForReading } from '../upstream/options.ts';
 import type { Tell } from './faults.ts';
@@ -189,6 +190,10 @@ function checkPlan({ name, budget, limits, ...account }: Account, path: Path, te
 
 /** Values that each may be, and together are not what they look like. */
 export function checkSettings(config: Config, now: number, tell: Tell): void {
+  const { listen, probesListen } = config.server;
+  if (probesListen !== null && isSamePort(listen, probesListen)) {
+    tell.fault(['server', 'probesListen'], `must be another port than server.listen, ${listen}`);
+  }
   checkCollect(config.collect, (...keys) => ['collect', ...keys], tell);
   for (const [index, account] of config.accounts.entries()) {
     const own = ['accounts', index, 'collect'];

@@ -40,11 +40,11 @@ export function guardConnections(server: Server, bounds: Bounds, logBound: LogBo
       );
     }
     if (IN_HANDSHAKE.test(code)) {
-      const isLate = code === 'ERR_TLS_HANDSHAKE_TIMEOUT';
-      const [bound, words] = isLate
-        ? ['handshakes', 'do not complete the TLS handshake in time']
-        : ['tls', 'fail the TLS handshake'];
-      logBound(bound, { address: socket.remoteAddress, error: code }, `clients that ${words} are disconnected`);
+      const [bound, message] =
+        code === 'ERR_TLS_HANDSHAKE_TIMEOUT'
+          ? ['handshakes', 'clients that do not complete the TLS handshake in time are disconnected']
+          : ['tls', 'clients that fail the TLS handshake are disconnected'];
+      logBound(bound, { address: socket.remoteAddress, error: code }, message);
       socket.destroy();
       return;
     }

@@ -135,6 +135,17 @@ export interface WebConfig {
   readonly stamps: ReadonlyMap<string, string>;
 }
 
+/** Hosts that stand for every address of the machine. */
+const ANY_HOST: readonly string[] = ['0.0.0.0', '::'];
+
+/** Whether one process can't listen on both. */
+export function isSamePort(one: string, other: string): boolean {
+  const [a, b] = [parseListen(one), parseListen(other)];
+  return (
+    a.port === b.port && a.port !== 0 && (a.host === b.host || [a.host, b.host].some(host => ANY_HOST.includes(host)))
+  );
+}
+
 /** Splits what ListenAddress allows. */
 export function parseListen(address: string): { host: string; port: number } {
   const colon = address.lastIndexOf(':');

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { changesBetween, listChanges } from '../../src/app/changes.ts';
@@ -12,6 +13,7 @@ const configWith = (sections: object) =>
 const above = (name: string, value = 0) => ({ name, when: { above: { metric: 'delivery_dlq_messages', value } } });
 const hook = (name: string, url: string) => ({ name, webhook: { url } });
 const stuck = (name: string, prefix: string) => ({ name, match: { url: { prefix: [prefix] } }, grace: '0s' });
+const like = (name: string, matches: string) => ({ name, match: { url: { matches } } });
 
 it.each<[object, object, string[]]>([
   [{}, {}, []],
@@ -44,6 +46,11 @@ it.each<[object, object, string[]]>([
     { autoCancel: { mode: 'enforce', rules: [stuck('r', 'https://y')] } },
     ['autoCancel.mode changed', 'autoCancel.rules: r changed'],
   ],
+  [
+    { autoCancel: { rules: [like('stays', 'a.*'), like('r', 'b.*')] } },
+    { autoCancel: { rules: [like('stays', 'a.*'), like('r', 'c.*')] } },
+    ['autoCancel.rules: r changed'],
+  ],
 ])('says what differs between %j and %j', (before, after, expected) => {
   const changes = changesBetween(configWith(before), configWith(after));
   expect(changes).toEqual(expected);
@@ -63,6 +70,15 @@ it('tells settings from each other by their secrets and patterns too, and shows 
   expect(identityOf([Number.POSITIVE_INFINITY])).not.toBe(identityOf([null]));
   expect(identityOf(settings('canary', 'b'))).toMatch(/^[0-9a-f]{64}$/);
 });
+
+it.each(['config.example.yaml', 'examples/auto-cancel.yaml', 'deploy/agent/config.yaml'])(
+  'tells %s from nothing but itself',
+  file => {
+    const env = new Proxy({}, { get: () => 'https://x.example' });
+    const load = () => parseConfig(readFileSync(file, 'utf8'), file, env).config;
+    expect(changesBetween(load(), load())).toEqual([]);
+  },
+);
 
 it('sees every difference between plain settings, and none in the order of keys', () => {
   fc.assert(

@@ -272,7 +272,7 @@ it('finds files with secrets that other users may read', async () => {
   chmodSync(tokenFile, 0o640);
   for (const file of [written, apart]) {
     expect((await diagnose(file)).of('permissions')).toEqual([
-      'ok permissions: only their owners may read the files with secrets',
+      'ok permissions: only owner and group may read the files with secrets',
     ]);
   }
 });

@@ -289,4 +289,8 @@ it('an approval is of what was asked by the rules in force, and refused where ot
   expect(journal.state.actions.get('action-1')?.approvedBy).toBeUndefined();
   expect(await approve('old')).toMatchObject({ ok: true });
   expect(journal.state.actions.get('action-1')?.approvedBy).toBe('ann');
+  expect(log.lines).toMatchObject([
+    { message: 'operator command refused', fields: { action: 'd1', why: expect.stringContaining('have changed') } },
+    { message: 'operator command executed', fields: { action: 'd1' } },
+  ]);
 });

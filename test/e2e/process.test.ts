@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -101,6 +101,22 @@ describe('serve', () => {
     agent.kill('SIGTERM');
     expect(await agent.ended).toBe(0);
     expect(agent.stderr()).not.toContain('token-canary');
+  });
+
+  it.each([
+    ['serve', 2, null],
+    ['doctor', null, 'SIGHUP'],
+  ])('a SIGHUP while %s is still being loaded ends it with %s, %s', (command, status, signal) => {
+    const hook = `import { registerHooks } from 'node:module';
+      registerHooks({
+        resolve(name, context, next) {
+          if (name.endsWith('cli.ts')) process.kill(process.pid, 'SIGHUP');
+          return next(name, context);
+        },
+      });`;
+    const preload = `data:text/javascript,${encodeURIComponent(hook)}`;
+    const args = ['--import', preload, 'src/main.ts', command, '--config', 'not-there.yaml'];
+    expect(spawnSync(process.execPath, args, { encoding: 'utf8' })).toMatchObject({ status, signal });
   });
 
   it('goes on serving when nobody reads its log', async () => {

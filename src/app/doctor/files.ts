@@ -62,7 +62,7 @@ export function checkPermissions(file: string, config: Config): readonly Finding
   ];
   if (found.length > 0) return found;
   return [
-    ok(isWritten || files.size > 0 ? 'only their owners may read the files with secrets' : 'no file holds a secret'),
+    ok(isWritten || files.size > 0 ? 'only owner and group may read the files with secrets' : 'no file holds a secret'),
   ];
 }
 
