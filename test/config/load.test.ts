@@ -2,21 +2,12 @@ import { globSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { ConfigError, formatFault, loadConfig, parseConfig } from '../../src/config/load.ts';
+import { formatFault, loadConfig, parseConfig } from '../../src/config/load.ts';
 import { Config } from '../../src/config/schema.ts';
 import { afterThisTest } from '../support/client.ts';
+import { faultText } from './fault-text.ts';
 
 const ENV = { TOKEN: 'token-canary\n', DELIVERY_TOKEN: 'token-canary', TWO_LINES: 'token-canary\nx' };
-
-function faultsOf(load: () => unknown): string {
-  try {
-    load();
-  } catch (error) {
-    expect(error).toBeInstanceOf(ConfigError);
-    return (error as Error).message;
-  }
-  throw new Error('the configuration was taken for good');
-}
 
 function temporary(): string {
   const folder = mkdtempSync(join(tmpdir(), 'delivery-watch-config-'));
@@ -27,13 +18,13 @@ function temporary(): string {
 describe('bad configurations, each named for its fault', () => {
   it.each(globSync('test/config/bad/*.yaml').sort())('%s', path => {
     const name = basename(path);
-    const message = faultsOf(() => loadConfig(path, ENV)).replaceAll(path, name);
+    const message = faultText(() => loadConfig(path, ENV)).replaceAll(path, name);
     expect(message).not.toContain('canary');
     expect(message).toMatchSnapshot();
   });
 
   it('a file that is not there', () =>
-    expect(faultsOf(() => loadConfig('nowhere.yaml', ENV))).toBe("nowhere.yaml:1:1: can't be read: ENOENT"));
+    expect(faultText(() => loadConfig('nowhere.yaml', ENV))).toBe("nowhere.yaml:1:1: can't be read: ENOENT"));
 });
 
 describe('doubtful configurations are taken, with warnings', () => {
@@ -169,7 +160,7 @@ accounts:
       '1.yaml': `${one('b')}- { name: e, baseUrl: ftp://x, token: { env: UNSET }, colour: red }\n`,
       '2.yaml': one('a'),
     });
-    const faults = faultsOf(wrong.load).replaceAll(`${wrong.folder}/accounts.d/`, '').split('\n');
+    const faults = faultText(wrong.load).replaceAll(`${wrong.folder}/accounts.d/`, '').split('\n');
     expect(faults).toEqual([
       '1.yaml:2:23: [1].baseUrl: must be an http or https address without user, query or fragment',
       '1.yaml:2:39: [1].token: the environment variable UNSET is not set',
@@ -177,7 +168,7 @@ accounts:
       '2.yaml:1:11: [0].name: must be unique; a exists already',
     ]);
     const notLists = load({ '1.yaml': 'accounts: []', '2.yaml': 'a: [' });
-    expect(faultsOf(notLists.load).replaceAll(`${notLists.folder}/accounts.d/`, '')).toMatch(
+    expect(faultText(notLists.load).replaceAll(`${notLists.folder}/accounts.d/`, '')).toMatch(
       /^1\.yaml:1:1: must be a list of accounts\n2\.yaml:1:\d+: a { or \[ opened above is not closed$/,
     );
   });

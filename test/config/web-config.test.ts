@@ -2,23 +2,14 @@ import { globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { inspect } from 'node:util';
 import { describe, expect, it } from 'vitest';
-import { ConfigError, formatFault, parseConfig } from '../../src/config/load.ts';
+import { formatFault, parseConfig } from '../../src/config/load.ts';
 import { readWebConfig } from '../../src/config/web-config.ts';
 import { newFolder } from '../support/folder.ts';
+import { faultText } from './fault-text.ts';
 
 const CERTIFICATES = 'test/support/certificates';
 const HASH = '$2y$10$X0h1gDsPszWURQaxFh.zoubFi6DXncSjhoQNJgRrnGs7EsimhC7zG';
 const pem = (name: string) => readFileSync(join(CERTIFICATES, name), 'utf8');
-
-function faultsOf(load: () => unknown): string {
-  try {
-    load();
-  } catch (error) {
-    expect(error).toBeInstanceOf(ConfigError);
-    return (error as Error).message;
-  }
-  throw new Error('the file was taken for good');
-}
 
 /** What a file of this content gives, in a folder with certificates. */
 function read(content: string, now?: number) {
@@ -35,23 +26,23 @@ const TLS = 'tls_server_config: { cert_file: tls/server.pem, key_file: tls/serve
 
 describe('bad web-config files, each named for its fault', () => {
   it.each(globSync('test/config/bad-web/*.yaml').sort())('%s', path => {
-    const message = faultsOf(() => readWebConfig(path)).replaceAll(path, basename(path));
+    const message = faultText(() => readWebConfig(path)).replaceAll(path, basename(path));
     expect(message).not.toMatch(/canary|X0h1gDsPszWURQaxFh|PRIVATE/);
     expect(message).toMatchSnapshot();
   });
 
   it('one that is not there, is a folder, or has no end', () => {
-    expect(faultsOf(() => readWebConfig('nowhere.yaml'))).toBe("nowhere.yaml:1:1: can't be read: ENOENT");
-    expect(faultsOf(() => readWebConfig('test'))).toBe("test:1:1: can't be read: EISDIR");
+    expect(faultText(() => readWebConfig('nowhere.yaml'))).toBe("nowhere.yaml:1:1: can't be read: ENOENT");
+    expect(faultText(() => readWebConfig('test'))).toBe("test:1:1: can't be read: EISDIR");
     const file = join(newFolder(), 'web.yaml');
     writeFileSync(file, '#'.repeat(2 ** 21));
-    expect(faultsOf(() => readWebConfig(file))).toBe(`${file}:1:1: can't be read: it has more than 1048576 bytes`);
+    expect(faultText(() => readWebConfig(file))).toBe(`${file}:1:1: can't be read: it has more than 1048576 bytes`);
   });
 
   it('are faults of the configuration that names them', () => {
     const file = 'test/config/bad-web/http2.yaml';
     const text = `server: { webConfigFile: ${file} }\naccounts: [{ name: a, baseUrl: https://x.example, token: { env: T } }]`;
-    expect(faultsOf(() => parseConfig(text, 'x.yaml', { T: 'x' }))).toMatch(
+    expect(faultText(() => parseConfig(text, 'x.yaml', { T: 'x' }))).toMatch(
       new RegExp(`^${file}:1:30: http_server_config.http2: `),
     );
     // Where no secret is looked for, neither is the file: it may be on another machine.

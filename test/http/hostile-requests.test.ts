@@ -2,10 +2,10 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { describe, expect, it } from 'vitest';
 import { type Served, type ServerSettings, startHttpServer } from '../../src/http/server.ts';
-import { systemClock } from '../../src/kit/clock.ts';
 import { afterThisTest } from '../support/client.ts';
 import { eventually } from '../support/eventually.ts';
 import { createTestLog } from '../support/silent.ts';
+import { emptyServed } from './empty-served.ts';
 
 const MB = 1024 * 1024;
 
@@ -13,20 +13,7 @@ async function serve(overrides: Partial<Served> = {}, settings: Partial<ServerSe
   const log = createTestLog();
   const server = await startHttpServer(
     { host: '127.0.0.1', port: 0, ...settings },
-    {
-      version: '1.2.3',
-      externalUrl: null,
-      accounts: ['a'],
-      exposition: async () => ({ contentType: 'text/plain', body: Buffer.from('# EOF\n') }),
-      status: () => [],
-      explain: () => [],
-      journal: async () => [],
-      alerts: () => [],
-      command: async () => ({ ok: true }),
-      reload: async () => ({ changed: [] }),
-      clock: systemClock,
-      ...overrides,
-    },
+    { ...emptyServed, ...overrides },
     log,
   );
   afterThisTest(() => server.close());

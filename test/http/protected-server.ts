@@ -10,6 +10,7 @@ import { systemClock } from '../../src/kit/clock.ts';
 import { afterThisTest } from '../support/client.ts';
 import { newFolder } from '../support/folder.ts';
 import { createTestLog } from '../support/silent.ts';
+import { emptyServed } from './empty-served.ts';
 
 export const tlsWith = (more: object = {}) => ({
   tls_server_config: { cert_file: 'server.pem', key_file: 'server.key', ...more },
@@ -44,14 +45,7 @@ export async function serve(web: object, overrides: Partial<Served> = {}, settin
   let skipped = 0;
   const clock = { ...systemClock, monotonic: () => systemClock.monotonic() + skipped };
   const served: Served = {
-    version: '1.2.3',
-    externalUrl: null,
-    accounts: ['a'],
-    exposition: async () => ({ contentType: 'text/plain', body: Buffer.from('# EOF\n') }),
-    status: () => [],
-    explain: () => [],
-    journal: async () => [],
-    alerts: () => [],
+    ...emptyServed,
     async command(command) {
       commands.push(command);
       return { ok: true, result: { done: true } };

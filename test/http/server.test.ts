@@ -7,6 +7,7 @@ import { systemClock } from '../../src/kit/clock.ts';
 import type { AccountStatus, RoundStatus } from '../../src/model/status.ts';
 import { freePort } from '../support/prometheus.ts';
 import { createTestLog } from '../support/silent.ts';
+import { emptyServed } from './empty-served.ts';
 
 const HOUR = 3_600_000;
 const NOW = Date.UTC(2026, 5, 1);
@@ -56,20 +57,13 @@ async function serve(overrides: Partial<Served> = {}, settings: Partial<ServerSe
   const server = await startHttpServer(
     { host: '127.0.0.1', port: 0, ...settings },
     {
-      version: '1.2.3',
-      externalUrl: null,
+      ...emptyServed,
       accounts: ['good', 'bad'],
       exposition: async (scope, format, gzip) => ({
         contentType: `x/${format}`,
         body: Buffer.from(`${JSON.stringify(scope)} ${gzip}`),
       }),
       status: () => statuses,
-      explain: () => [],
-      journal: async () => [],
-      alerts: () => [],
-      command: async () => ({ ok: true }),
-      reload: async () => ({ changed: [] }),
-      clock: systemClock,
       ...overrides,
     },
     log,
