@@ -40,7 +40,7 @@ function serverSettings({ server }: Config): ServerSettings {
 }
 
 /** What the port answers from, always by the configuration in use. */
-function servedBy({ served }: Runtime, reload: Served['reload']): Served {
+function servedBy({ served }: Runtime, reloads: Pick<Served, 'reload' | 'reloadFaults'>): Served {
   return {
     ...served,
     get externalUrl() {
@@ -49,7 +49,7 @@ function servedBy({ served }: Runtime, reload: Served['reload']): Served {
     get accounts() {
       return served.accounts;
     },
-    reload,
+    ...reloads,
   };
 }
 
@@ -64,18 +64,25 @@ export async function startAgent(loaded: LoadedConfig, deps: AgentDeps): Promise
   closing.add('runtime', runtime.close);
   const settingsOf = ({ config }: LoadedConfig) => ({ ...serverSettings(config), ...bounds });
   let reloading: Reloading | undefined;
+  let reloadFaults: ReturnType<Served['reloadFaults']> = [];
   const reload: Served['reload'] = async () => {
     const starting = { file: loaded.file, message: 'the agent is starting' };
-    return reloading?.reload() ?? { faults: [starting] };
+    if (!reloading) return { faults: [starting] };
+    const answer = await reloading.reload();
+    reloadFaults = 'faults' in answer ? answer.faults : [];
+    return answer;
   };
   // The port first: an agent that can't be scraped shall not call the service either.
   const read: ReadWebConfig = file => readWebConfig(file).config;
-  const server = await startHttpServer(settingsOf(loaded), servedBy(runtime, reload), log, read).catch(
-    async (error: unknown) => {
-      await closing.close();
-      throw error;
-    },
-  );
+  const server = await startHttpServer(
+    settingsOf(loaded),
+    servedBy(runtime, { reload, reloadFaults: () => reloadFaults }),
+    log,
+    read,
+  ).catch(async (error: unknown) => {
+    await closing.close();
+    throw error;
+  });
   closing.add('port', server.close);
   closing.add('loops', runtime.stop);
   runtime.start();

@@ -15,7 +15,7 @@ export interface Generation extends Parts {
   readonly alerting: Alerting;
   readonly autoCancel: AutoCancel | undefined;
   readonly exposition: Exposition;
-  readonly served: Omit<Served, 'reload' | 'version' | 'clock'>;
+  readonly served: Omit<Served, 'reload' | 'reloadFaults' | 'version' | 'clock'>;
   readonly loops: readonly LoopSpec[];
   /** Puts the budget use of its accounts, and how fresh their data is, into the store. Never throws. */
   save(): Promise<void>;

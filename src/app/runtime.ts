@@ -13,7 +13,7 @@ import { version } from './version.ts';
 export interface Runtime {
   readonly log: Log;
   /** What the port answers with; always of the configuration in use. */
-  readonly served: Omit<Served, 'reload'>;
+  readonly served: Omit<Served, 'reload' | 'reloadFaults'>;
   /** The configuration in use. */
   readonly loaded: LoadedConfig;
   /** Whether the last attempt to load the configuration succeeded. */

@@ -23,6 +23,8 @@ export interface Served {
   command(command: OperatorCommand, signal: AbortSignal): Promise<CommandAnswer>;
   /** Reads the configuration again and goes over to it, or says why it can't be used and stays with the one in use. */
   reload(): Promise<ReloadAnswer>;
+  /** Why the last reload was refused; empty when it was not, or there was none. */
+  reloadFaults(): readonly ReloadFault[];
   readonly clock: Clock;
 }
 

@@ -126,11 +126,13 @@ it.each<[string, (setup: Awaited<ReturnType<typeof setUp>>) => void, RegExp]>([
   expect(answer).toMatchObject({ faults: [{ file: setup.file, message: expect.stringMatching(why) }] });
   expect(JSON.stringify(answer)).not.toContain('canary');
   expect(await isValid()).toBe(0);
+  const isOnPage = async () => (await (await fetch(agent.url)).text()).includes('not reloaded');
+  expect(await isOnPage()).toBe(true);
   const before = (await reads('a')) ?? 0;
   await eventually(async () => expect(await reads('a')).toBeGreaterThan(before));
   setup.write({ accounts: [setup.account('a')] });
   expect(await agent.reload()).toEqual({ changed: [] });
-  expect(await isValid()).toBe(1);
+  expect([await isValid(), await isOnPage()]).toEqual([1, false]);
   expect(await reads('a')).toBeGreaterThan(before);
 });
 

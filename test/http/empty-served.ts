@@ -13,5 +13,6 @@ export const emptyServed: Served = {
   alerts: () => [],
   command: async () => ({ ok: true }),
   reload: async () => ({ changed: [] }),
+  reloadFaults: () => [],
   clock: systemClock,
 };

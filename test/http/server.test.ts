@@ -77,6 +77,13 @@ async function serve(overrides: Partial<Served> = {}, settings: Partial<ServerSe
 }
 
 describe('routes', () => {
+  it('the page says why the configuration in the files is not in use', async () => {
+    const fault = { file: 'c.yaml', line: 3, column: 7, message: 'accounts: <b>bad</b>' };
+    const page = async (reloadFaults: Served['reloadFaults']) => (await (await serve({ reloadFaults })).get('/')).text;
+    expect(await page(() => [fault])).toContain('not reloaded</span> c.yaml:3:7: accounts: &lt;b&gt;bad&lt;/b&gt;</p>');
+    expect(await page(() => [])).not.toContain('not reloaded');
+  });
+
   it.each([
     ['/metrics', '"everything"'],
     ['/metrics/agent', '"agent"'],

@@ -1,7 +1,7 @@
 import { Router } from 'express';
 import { formatDuration } from '../../kit/duration.ts';
 import type { AccountStatus, RoundStatus } from '../../model/status.ts';
-import type { Served, ShownAlert } from '../served.ts';
+import type { ReloadFault, Served, ShownAlert } from '../served.ts';
 import { onlyAllow, READ } from './methods.ts';
 
 const ENTITIES: Readonly<Record<string, string>> = {
@@ -75,6 +75,16 @@ function firing(alerts: readonly ShownAlert[]): string {
     .join('\n');
 }
 
+/** Why the configuration in the files is not in use. */
+function notReloaded(faults: readonly ReloadFault[]): string {
+  return faults
+    .map(({ file, line, column, message }) => {
+      const place = [file, line, column].filter(each => each !== undefined).join(':');
+      return `<p><span class="bad">not reloaded</span> ${escapeHtml(`${place}: ${message}`)}</p>`;
+    })
+    .join('\n');
+}
+
 /** GET /: which alerts fire, and what each account's collectors are doing, for people. */
 export function pageRoutes(served: Served): Router {
   return Router()
@@ -89,6 +99,7 @@ export function pageRoutes(served: Served): Router {
 <html lang="en"><head><meta charset="utf-8"><title>delivery-watch</title><style>${STYLE}</style></head>
 <body><h1>delivery-watch ${escapeHtml(version)}</h1>
 <p>${up} of ${accounts.length} accounts up. ${LINKS.map(link => `<a href="${link.slice(1)}">${link}</a>`).join(' · ')}</p>
+${notReloaded(served.reloadFaults())}
 ${firing(served.alerts())}
 <table><thead><tr><th>account</th><th>collector</th><th>round</th><th>every</th><th>last complete</th><th>took</th><th>state</th><th>last failure</th></tr></thead>
 <tbody>
