@@ -8,6 +8,7 @@ import { type Alerting, openAlerting } from './alerting.ts';
 import { type AutoCancel, createAutoCancel } from './auto-cancel.ts';
 import { changesBetween } from './changes.ts';
 import { type Base, closeUnlessKept, openParts, type Parts, settle } from './parts.ts';
+import { createViews } from './view/views.ts';
 
 /** Everything that one configuration asks for, but for the port. Its accounts have loops of their own. */
 export interface Generation extends Parts {
@@ -85,6 +86,7 @@ function servedOf(
       autoCancel?.command(command, signal) ?? Promise.resolve({ ok: false, why: 'auto-cancel is off' }),
     journal: since => autoCancel?.journal(since) ?? Promise.resolve([]),
     alerts: alerting.alerts,
+    ...createViews(),
   };
 }
 

@@ -138,6 +138,11 @@ export async function createRuntime(loaded: LoadedConfig, deps: PartsDeps): Prom
         explain: (...which) => current.served.explain(...which),
         journal: since => current.served.journal(since),
         alerts: () => current.served.alerts(),
+        overview: query => current.served.overview(query),
+        account: name => current.served.account(name),
+        history: (...which) => current.served.history(...which),
+        autoCancel: account => current.served.autoCancel(account),
+        agent: () => current.served.agent(),
         command: (...which) => current.served.command(...which),
       },
       get loaded() {

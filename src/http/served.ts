@@ -1,9 +1,28 @@
 import type { Clock } from '../kit/clock.ts';
 import type { Format, Scope } from '../model/exposition.ts';
 import type { AccountStatus } from '../model/status.ts';
+import type { AccountView } from './api/account.ts';
+import type { AgentView } from './api/agent.ts';
+import type { AutoCancelView } from './api/auto-cancel.ts';
+import type { HistoryQuery, HistoryView } from './api/history.ts';
+import type { Overview, OverviewQuery } from './api/overview.ts';
+
+/** What the page and the API show, as its schemas in api/ say. Numbers are those of the exposition at the same moment. */
+export interface Views {
+  /** How all accounts stand. Other work gets its turn meanwhile. */
+  overview(query: OverviewQuery): Promise<Overview>;
+  /** All that is known of an account; undefined where none has that name. */
+  account(name: string): AccountView | undefined;
+  /** What was recorded of an account; undefined where none has that name. Rejects with StoreError. */
+  history(name: string, query: HistoryQuery): Promise<HistoryView | undefined>;
+  /** Auto-cancel of all accounts, or of one. */
+  autoCancel(account: string | undefined): Promise<AutoCancelView>;
+  /** The agent itself. */
+  agent(): Promise<AgentView>;
+}
 
 /** What the routes serve, as functions over what is in memory: no request here ever asks the service. */
-export interface Served {
+export interface Served extends Views {
   readonly version: string;
   readonly externalUrl: string | null;
   readonly accounts: readonly string[];

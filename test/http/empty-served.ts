@@ -8,6 +8,17 @@ export const emptyServed: Served = {
   accounts: ['a'],
   exposition: async () => ({ contentType: 'text/plain', body: Buffer.from('# EOF\n') }),
   status: () => [],
+  overview: async () => {
+    throw new Error('not given');
+  },
+  account: () => undefined,
+  history: async () => undefined,
+  autoCancel: async () => {
+    throw new Error('not given');
+  },
+  agent: async () => {
+    throw new Error('not given');
+  },
   explain: () => [],
   journal: async () => [],
   alerts: () => [],

@@ -1,0 +1,173 @@
+import { z } from 'zod';
+import { Alert, Change, DataState, Maybe, Num, Problem, Ratio, Seconds, State, Time } from './parts.ts';
+
+const Round = z.object({
+  collector: z.string(),
+  round: z.string(),
+  everySeconds: Seconds,
+  state: z.enum(['ok', 'partial', 'failing', 'stale', 'withdrawn', 'waiting', 'not_due', 'not_read']),
+  dataAt: Maybe(Time).describe('When the last complete one began: what is shown was true then or later.'),
+  tookSeconds: Maybe(Seconds),
+  consecutiveFailures: z.int(),
+  failure: Maybe(z.object({ reason: z.string(), message: z.string() })),
+});
+
+/** A dead letter: never its body, headers or the text of an error. */
+const DeadLetter = z.object({
+  dlqId: Maybe(z.string()),
+  messageId: Maybe(z.string()),
+  enteredAt: Maybe(Time),
+  createdAt: Maybe(Time),
+  url: Maybe(z.string()).describe('Without query, user and password.'),
+  method: Maybe(z.string()),
+  responseStatus: Maybe(z.int()).describe('Of the last attempt; 0: no answer.'),
+  queue: Maybe(z.string()),
+  topic: Maybe(z.string()),
+  schedule: Maybe(z.string()),
+  label: Maybe(z.string()),
+  callbackState: Maybe(z.string()),
+});
+
+const Left = z.object({ expired: Num, removed: Num, unknown: Num });
+
+export const AccountView = z.object({
+  now: Time,
+  account: z.string(),
+  state: State,
+  up: z.boolean(),
+  baseUrl: z.string(),
+  region: Maybe(z.string()),
+  plan: Maybe(z.string()),
+  labels: z.record(z.string(), z.string()),
+  problems: z.array(Problem),
+  alerts: z.array(Alert).describe('Pending, firing, or resolved lately.'),
+  rounds: z.array(Round),
+  deadLetters: z.object({
+    enabled: z.boolean(),
+    data: DataState,
+    messages: Maybe(Num),
+    change: Maybe(Change).describe('Over the last hour.'),
+    most: Maybe(Num).describe('What the plan allows.'),
+    entered: Maybe(Num).describe('Since the first start of the agent.'),
+    left: Maybe(Left),
+    oldest: Maybe(Time),
+    newest: Maybe(Time),
+    oldestEntered: Maybe(Time),
+    retentionSeconds: Maybe(Seconds),
+    nextExpiry: Maybe(Time).describe('When the longest-queued one expires.'),
+    filters: z.array(
+      z.object({ name: z.string(), messages: Maybe(Num), oldestEntered: Maybe(Time), entered: Num, left: Left }),
+    ),
+    breakdowns: z.array(
+      z.object({
+        dimension: z.string(),
+        values: z
+          .array(z.object({ value: z.string(), messages: Num }))
+          .describe('The largest first; `__other__` last.'),
+        beyondCap: z.int(),
+      }),
+    ),
+    kinds: z.object({
+      count: Maybe(Num),
+      appeared: Num,
+      returned: Num,
+      others: Num,
+      largest: z.array(
+        z.object({
+          id: z.string(),
+          urlHost: z.string(),
+          route: z.string(),
+          responseStatus: z.string(),
+          messages: Num,
+          sample: Maybe(z.string()).describe('The dlqId of one of them.'),
+        }),
+      ),
+    }),
+    newestEntries: z.array(DeadLetter).describe('The ten that entered last.'),
+    longestEntries: z.array(DeadLetter).describe('The ten that have been there longest.'),
+    callbacks: Maybe(z.record(z.string(), Num)).describe('Failure callbacks by state.'),
+    suspected: Maybe(Num).describe('Failure callbacks that seem stuck.'),
+    oldestInProgress: Maybe(Time),
+  }),
+  events: z.object({
+    enabled: z.boolean(),
+    data: DataState,
+    windowSeconds: Maybe(Seconds),
+    recent: Maybe(z.record(z.string(), Num)).describe('Events of the window by state.'),
+    total: z.record(z.string(), Num).describe('Events by state since the first start.'),
+    since: Maybe(Time),
+    finished: z.record(z.string(), Num).describe('Messages that ended, by outcome, since the first start.'),
+    lastHour: Maybe(
+      z.object({
+        overSeconds: Seconds.describe('Shorter than an hour where the history begins later.'),
+        delivered: Num,
+        failed: Num,
+        cancelled: Num,
+        overdue: Num,
+        deliveredRatio: Maybe(Ratio),
+        timeToDeliver: z
+          .array(z.object({ quantile: Ratio, atMostSeconds: Maybe(Seconds) }))
+          .describe('Upper bound of the bucket that the quantile is in; null: above the last bound.'),
+      }),
+    ),
+    objectives: z.object({ delivered: Ratio, onTime: Ratio, onTimeWithinSeconds: Seconds }),
+    overdue: Num,
+    inFlight: Maybe(Num),
+    oldestInFlight: Maybe(Time),
+    newest: Maybe(Time),
+    attempts: z.array(z.object({ result: z.string(), statusClass: z.string(), count: Num })),
+    destinations: z
+      .array(z.object({ destination: z.string(), delivered: Num, failed: Num, cancelled: Num }))
+      .describe('Where `events.destination` asks for them; those with the most failures first.'),
+    gaps: Num,
+    late: Num,
+    duplicates: Num,
+  }),
+  flowControl: z.object({
+    enabled: z.boolean(),
+    data: DataState,
+    keys: Maybe(Num),
+    waiting: Maybe(Num),
+    beyondCap: Num,
+    rows: z
+      .array(
+        z.object({
+          key: z.string(),
+          waiting: Num,
+          change: Maybe(Change).describe('Over the last 15 minutes.'),
+          drainSeconds: Maybe(Seconds).describe(
+            'At the pace of the last 15 minutes; null: it does not shrink, or is not known.',
+          ),
+          parallelismLimit: Maybe(Num),
+          parallelismInUse: Maybe(Num),
+          rateLimit: Maybe(Num),
+          rateUsed: Maybe(Num),
+          ratePeriodSeconds: Maybe(Seconds),
+          saturation: Maybe(Num).describe('The larger share of parallelism and rate that is used.'),
+          paused: Maybe(z.boolean()),
+        }),
+      )
+      .describe('Those with the largest waitlists first: at most 100.'),
+  }),
+  schedules: z.array(
+    z.object({
+      name: z.string(),
+      state: z.enum(['ok', 'missed', 'late', 'failing', 'unknown']).describe('Of its last expected start.'),
+      lastStarted: Maybe(Time),
+      lastDelivered: Maybe(Time),
+      lastFailed: Maybe(Time),
+      next: Maybe(Time),
+      missed: Num,
+      late: Num,
+    }),
+  ),
+  calls: z.object({
+    requests: z.array(z.object({ endpoint: z.string(), outcome: z.string(), count: Num })),
+    bytes: Num,
+    waitedSeconds: Seconds,
+    budgetRemaining: Maybe(Num),
+    budgetPerDay: Num,
+    tokenRejected: Maybe(z.boolean()),
+  }),
+});
+export type AccountView = z.output<typeof AccountView>;

@@ -1,0 +1,43 @@
+import { z } from 'zod';
+import { Maybe, Num, Problem, Seconds, Time } from './parts.ts';
+
+const Fault = z.object({ file: z.string(), line: z.int().optional(), column: z.int().optional(), message: z.string() });
+
+export const AgentView = z.object({
+  now: Time,
+  version: z.string(),
+  node: z.string(),
+  startedAt: Time,
+  residentBytes: Num,
+  problems: z.array(Problem).describe('Of the agent itself.'),
+  config: z.object({
+    file: z.string(),
+    hash: z.string(),
+    loadedAt: Time,
+    yaml: z.string().describe('The configuration in use with every default, as YAML, secrets redacted.'),
+  }),
+  lastReload: Maybe(
+    z.object({
+      at: Time,
+      changed: z.array(z.string()).describe('Of one that was taken.'),
+      faults: z.array(Fault).describe('Of one that was refused.'),
+    }),
+  ),
+  store: z.object({
+    kind: z.string(),
+    path: Maybe(z.string()),
+    bytes: Maybe(Num).describe('Size of its files.'),
+    historyKeepSeconds: Seconds,
+    historyMaxBytes: Num,
+  }),
+  notifiers: z.array(
+    z.object({
+      name: z.string(),
+      kind: z.string(),
+      outcomes: z.record(z.string(), Num).describe('Notifications since the process began.'),
+    }),
+  ),
+  rounds: z.object({ total: z.int(), failing: z.int(), stale: z.int() }),
+  lifecycle: z.boolean().describe('`server.lifecycle`: whether POST routes are served.'),
+});
+export type AgentView = z.output<typeof AgentView>;

@@ -1,0 +1,79 @@
+import { z } from 'zod';
+import { Maybe, Num, Time } from './parts.ts';
+
+const Predicate = z.object({
+  name: z.string(),
+  holds: z.union([z.boolean(), z.literal('unknown')]),
+  found: z.string(),
+  asked: z.string(),
+});
+
+const Finding = z.object({
+  rule: z.string(),
+  verdict: z.enum(['stuck', 'not_stuck', 'unknown', 'no_match']),
+  reason: z.string(),
+  predicates: z.array(Predicate),
+});
+
+/** A failure callback that is tracked, and why it is or is not acted upon. */
+const Candidate = z.object({
+  account: z.string(),
+  dlqId: Maybe(z.string()),
+  messageId: Maybe(z.string()),
+  action: Maybe(z.string()),
+  url: Maybe(z.string()).describe('Of the message: without query, user and password.'),
+  workflowUrl: Maybe(z.string()),
+  firstSeenAt: Time,
+  lastSeenAt: Time,
+  snapshots: z.int(),
+  owner: Maybe(z.object({ rule: z.string(), mode: z.string() })),
+  findings: z.array(Finding),
+  held: Maybe(z.string()).describe('Why nothing is done now although it is stuck, as one word.'),
+  heldText: Maybe(z.string()).describe('The same as a sentence.'),
+  attempts: z.int(),
+  outcome: Maybe(z.string()),
+  mayApprove: z.boolean().describe('It waits for the approval of an operator.'),
+});
+export type Candidate = z.output<typeof Candidate>;
+
+/** A line of the journal, for people. */
+const JournalLine = z.object({
+  at: Time,
+  account: z.string(),
+  action: Maybe(z.string()),
+  step: z.string(),
+  rule: Maybe(z.string()),
+  id: Maybe(z.string()),
+  text: z.string().describe('One sentence.'),
+});
+
+const AccountBrakes = z.object({
+  account: z.string(),
+  paused: Maybe(z.object({ by: z.string(), reason: z.string(), at: Time })),
+  breakers: z.array(
+    z.object({ breaker: z.string(), open: z.boolean(), since: Maybe(Time), reason: Maybe(z.string()) }),
+  ),
+  budgetRemaining: Maybe(Num),
+  candidates: z.int().describe('That rules call stuck.'),
+  unresolved: z.int(),
+});
+
+export const AutoCancelView = z.object({
+  now: Time,
+  mode: z.enum(['off', 'plan', 'enforce']),
+  stopFile: z.object({ path: z.string(), present: z.boolean() }),
+  rules: z.array(
+    z.object({
+      name: z.string(),
+      mode: z.string(),
+      expires: Maybe(z.string()),
+      candidates: z.int(),
+      budgetRemaining: Maybe(Num),
+    }),
+  ),
+  accounts: z.array(AccountBrakes),
+  candidates: z.array(Candidate).describe('Stuck ones first: at most 200.'),
+  tracked: z.int().describe('Failure callbacks that are tracked.'),
+  journal: z.array(JournalLine).describe('The newest 100 lines of the last 7 days, the newest first.'),
+});
+export type AutoCancelView = z.output<typeof AutoCancelView>;

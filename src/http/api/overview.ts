@@ -1,0 +1,53 @@
+import { z } from 'zod';
+import { Alert, Change, DataState, Maybe, Num, Problem, Ratio, STATES, State, Time } from './parts.ts';
+
+export const SORTS = ['attention', 'account', 'deadLetters', 'growth', 'oldest', 'delivered', 'waiting'] as const;
+
+/** GET /api/v1/overview: its query. Also that of the page `/`. */
+export const OverviewQuery = z.object({
+  q: z.string().max(200).default('').describe('Part of the account’s name or of one of its labels, in any case.'),
+  state: z.enum(['any', ...STATES]).default('any'),
+  sort: z
+    .enum(SORTS)
+    .default('attention')
+    .describe('`attention`: the worst first. Others: the largest, oldest or lowest first; `account`: by name.'),
+  page: z.coerce.number().int().min(1).max(100_000).default(1),
+  per: z.coerce.number().int().min(1).max(1000).default(100).describe('Accounts on a page.'),
+});
+export type OverviewQuery = z.output<typeof OverviewQuery>;
+
+export const AccountRow = z.object({
+  account: z.string(),
+  state: State,
+  data: DataState.describe('Of its worst collector.'),
+  dataAt: Maybe(Time).describe('When the oldest of what is shown was true.'),
+  problems: z.int().describe('How many it has.'),
+  worst: Maybe(Problem).describe('The worst of them.'),
+  firing: z.int().describe('Alerts of the agent that fire for it.'),
+  deadLetters: Maybe(Num),
+  deadLettersChange: Maybe(Change).describe('Over the last hour.'),
+  oldestEntered: Maybe(Time).describe('Since when the longest-queued dead letter is there.'),
+  delivered: Maybe(Ratio).describe('Share of the messages that ended in the last hour and were delivered.'),
+  finished: Maybe(Change).describe('Messages that ended in the last hour.'),
+  waiting: Maybe(Num).describe('Messages and steps that wait on flow-control keys.'),
+  inFlight: Maybe(Num),
+  labels: z.record(z.string(), z.string()),
+});
+export type AccountRow = z.output<typeof AccountRow>;
+
+export const Overview = z.object({
+  now: Time,
+  version: z.string(),
+  state: State.describe('The worst of all accounts and of the agent.'),
+  accounts: z.object({ total: z.int(), up: z.int(), byState: z.record(State, z.int()) }),
+  deadLetters: Maybe(Num).describe('Of all accounts of which it is known.'),
+  problems: z.array(Problem).describe('The worst 100 of all accounts and of the agent, the worst first.'),
+  problemsTotal: z.int(),
+  alerts: z.array(Alert).describe('That fire: at most 100.'),
+  alertsFiring: z.int(),
+  matching: z.int().describe('Accounts that the query matches.'),
+  page: z.int(),
+  pages: z.int(),
+  rows: z.array(AccountRow),
+});
+export type Overview = z.output<typeof Overview>;

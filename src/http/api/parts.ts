@@ -1,0 +1,78 @@
+import { z } from 'zod';
+
+/** What several answers of the API have in common. A number or time that is null is not known: never read, or too old to be shown. */
+
+export const Time = z.iso.datetime().describe('ISO 8601, UTC');
+export const Maybe = <T extends z.ZodType>(type: T) => type.nullable();
+export const Num = z.number();
+export const Seconds = z.number().describe('Seconds.');
+/** A share from 0 to 1. */
+export const Ratio = z.number().min(0).max(1);
+
+export const SEVERITIES = ['critical', 'warning', 'info'] as const;
+
+/** What can be wrong with an account, or with the agent. */
+export const PROBLEM_KINDS = [
+  'token_rejected',
+  'service_unavailable',
+  'data_withdrawn',
+  'data_stale',
+  'rate_limited',
+  'rows_unreadable',
+  'budget_low',
+  'event_log_behind',
+  'event_log_gap',
+  'dlq_growing',
+  'dlq_old',
+  'dlq_expiring',
+  'dlq_nearly_full',
+  'callbacks_stuck',
+  'messages_failing',
+  'messages_late',
+  'destination_failing',
+  'waitlist_growing',
+  'paused_with_backlog',
+  'schedule_missed',
+  'schedule_late',
+  'breaker_open',
+  'auto_cancel_paused',
+  'cancel_unresolved',
+  'notifications_failing',
+  'store_failing',
+  'reload_refused',
+] as const;
+
+export const Problem = z.object({
+  account: Maybe(z.string()).describe('Null: of the agent itself.'),
+  kind: z.enum(PROBLEM_KINDS),
+  severity: z.enum(SEVERITIES),
+  subject: Maybe(z.string()).describe('Which key, schedule, breaker or destination, where there can be several.'),
+  since: Maybe(Time).describe('Since when, as far as the agent knows.'),
+  text: z.string().describe('One sentence with the numbers.'),
+  runbook: Maybe(z.string()).describe('Name of the runbook: docs/runbooks/NAME.md.'),
+});
+export type Problem = z.output<typeof Problem>;
+
+/** How an account stands. `unknown`: nothing was read yet. */
+export const STATES = ['critical', 'warning', 'unknown', 'ok'] as const;
+export const State = z.enum(STATES);
+export type State = z.output<typeof State>;
+
+/** How true what is shown is. */
+export const DATA_STATES = ['fresh', 'partial', 'stale', 'withdrawn', 'not_read'] as const;
+export const DataState = z.enum(DATA_STATES);
+export type DataState = z.output<typeof DataState>;
+
+export const Alert = z.object({
+  state: z.enum(['pending', 'firing', 'resolved']),
+  labels: z.record(z.string(), z.string()),
+  annotations: z.record(z.string(), z.string()),
+  value: Num,
+  silencedBy: z.string().optional(),
+  sent: z.boolean().optional(),
+  startsAt: Time.optional(),
+  endsAt: Time.optional(),
+});
+
+/** Change of a number over a time that may be shorter than asked for, as the history begins later. */
+export const Change = z.object({ by: Num, overSeconds: Seconds });
