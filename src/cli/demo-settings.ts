@@ -35,7 +35,7 @@ const rules = (speed: number) =>
   [
     [
       'DeadLettersGrow',
-      { growth: { metric: 'delivery_dlq_messages', over: '15m', atLeast: 30 } },
+      { growth: { metric: 'delivery_dlq_messages', over: '15m', atLeast: 60 } },
       '{{ $value }} more dead letters than 15 minutes ago.',
     ],
     [
@@ -94,6 +94,8 @@ const usual = (speed: number) => ({
     rules: rules(speed).map(([name, when, summary]) => ({
       name,
       when,
+      // Waitlists build up and drain within minutes.
+      for: name === 'BacklogGrows' ? '10m' : '0s',
       labels: { severity: 'warning' },
       annotations: { summary },
     })),

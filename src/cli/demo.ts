@@ -19,7 +19,7 @@ const BACKFILL = 3_600_000;
 const HINTS: ReadonlyMap<string, string> = new Map([
   [
     'stuck-callback',
-    'After some 40 seconds the first failure callbacks have been stuck for 8 hours; then see /api/v1/journal?since=30d.',
+    'After a minute the first failure callbacks have been stuck for half a day: see /api/v1/journal?since=30d.',
   ],
 ]);
 
