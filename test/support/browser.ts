@@ -9,6 +9,18 @@ export const hasChromium = requireProgram('chromium');
 
 const PATIENCE_MS = 60_000;
 
+/** These run in the page, whose types are none of Node's. */
+const OVERFLOWING = `(() => {
+  const { scrollWidth, clientWidth } = document.documentElement;
+  if (scrollWidth <= clientWidth) return [];
+  const isWide = each => each.getBoundingClientRect().right > clientWidth + 1;
+  return [...document.body.querySelectorAll('*')].filter(isWide).map(each => each.outerHTML.slice(0, 200));
+})()`;
+const VALUES = `[...document.querySelectorAll('[data-path]')].map(each => ({
+  path: each.dataset.path,
+  value: each.getAttribute('value') ?? each.getAttribute('datetime') ?? '',
+}))`;
+
 /** A page of a real browser, and what must not happen on it. */
 export interface Visited {
   readonly page: Page;
@@ -70,25 +82,12 @@ export async function visit(browser: Browser, url: string, options: VisitOptions
     async accessibilityFaults() {
       // Not as a script element: the page's policy forbids those of others.
       await page.evaluate(axe.source);
-      const { violations } = await page.evaluate(() => (globalThis as unknown as { axe: typeof axe }).axe.run());
+      const { violations } = await page.evaluate<axe.AxeResults>('axe.run()');
       return violations
         .filter(({ impact }) => impact === 'serious' || impact === 'critical')
         .flatMap(({ id, nodes }) => nodes.map(({ html, failureSummary }) => `${id}: ${html}: ${failureSummary}`));
     },
-    overflowing: () =>
-      page.evaluate(() =>
-        document.documentElement.scrollWidth > document.documentElement.clientWidth
-          ? [...document.body.querySelectorAll('*')]
-              .filter(each => each.getBoundingClientRect().right > document.documentElement.clientWidth + 1)
-              .map(each => each.outerHTML.slice(0, 200))
-          : [],
-      ),
-    values: () =>
-      page.evaluate(() =>
-        [...document.querySelectorAll('[data-path]')].map(each => ({
-          path: each.getAttribute('data-path') ?? '',
-          value: each.getAttribute('value') ?? each.getAttribute('datetime') ?? '',
-        })),
-      ),
+    overflowing: () => page.evaluate(OVERFLOWING),
+    values: () => page.evaluate(VALUES),
   };
 }
