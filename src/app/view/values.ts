@@ -12,8 +12,7 @@ export function isoTime(ms: number | undefined): string | null {
 }
 
 /** A time as samples have it. */
-export const isoSeconds = (seconds: number | undefined) =>
-  isoTime(seconds === undefined ? undefined : seconds * 1000);
+export const isoSeconds = (seconds: number | undefined) => isoTime(seconds === undefined ? undefined : seconds * 1000);
 
 /** Text of others as JSON can hold it. */
 export const wellFormed = (text: string | undefined) => text?.toWellFormed() ?? null;
