@@ -16,9 +16,7 @@ const mostMessages = limitFamily('dlq_size');
 
 /** The largest first, what is beyond the cap last. */
 const bySize = (a: { value: string; messages: number }, b: { value: string; messages: number }) =>
-  Number(a.value === OTHER) - Number(b.value === OTHER) ||
-  b.messages - a.messages ||
-  (a.value < b.value ? -1 : 1);
+  Number(a.value === OTHER) - Number(b.value === OTHER) || b.messages - a.messages || (a.value < b.value ? -1 : 1);
 
 function breakdowns(shown: Shown): DeadLetters['breakdowns'] {
   const beyond = byLabel(shown, families.seriesDropped, 'family');
