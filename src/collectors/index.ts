@@ -71,6 +71,7 @@ export const LABEL_VALUES: ReadonlyMap<string, Readonly<Record<string, readonly 
 export { accountPlan, createAccountPlan, type PlanFacts } from './account-plan.ts';
 export { type Cadence, type Collector, withReader } from './collector.ts';
 export { type CallbackOptions, createDlq } from './dlq/dlq.ts';
+export type { DeadLetter } from './dlq/ends.ts';
 export type { DlqFacts } from './dlq/facts.ts';
 export { breakdownFamilies, filterFamilies } from './dlq/families.ts';
 export type { Group as DlqGroup } from './dlq/groups.ts';

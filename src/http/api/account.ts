@@ -16,9 +16,9 @@ const Round = z.object({
 const DeadLetter = z.object({
   dlqId: Maybe(z.string()),
   messageId: Maybe(z.string()),
-  enteredAt: Maybe(Time),
+  enteredAt: Maybe(Time).describe('As its dlqId tells, else when it was first seen.'),
   createdAt: Maybe(Time),
-  url: Maybe(z.string()).describe('Without query, user and password.'),
+  url: Maybe(z.string()).describe('Without query, fragment, user and password.'),
   method: Maybe(z.string()),
   responseStatus: Maybe(z.int()).describe('Of the last attempt; 0: no answer.'),
   queue: Maybe(z.string()),
