@@ -2,8 +2,8 @@ import type { Family } from '../../metrics/family.ts';
 import type { Shown } from './samples.ts';
 
 /** Times that the API can write: years of four digits. */
-const EARLIEST = Date.UTC(0, 0, 1) - 1900 * 365.2425 * 86_400_000;
-const LATEST = Date.UTC(9999, 11, 31, 23, 59, 59);
+const EARLIEST = Date.parse('0000-01-01T00:00:00Z');
+const LATEST = Date.parse('9999-12-31T23:59:59Z');
 
 /** A time in milliseconds since the Unix epoch as ISO 8601; null where there is none, or it is none that can be written. */
 export function isoTime(ms: number | undefined): string | null {
