@@ -45,12 +45,14 @@ function trueAt(view: ShownAccount): number | undefined {
   return newest.length === 0 ? undefined : Math.min(...newest);
 }
 
-const ofShown = ({ view, now }: Moment) => {
+function ofShown({ view, now }: Moment): string {
   const time = trueAt(view);
-  return time === undefined
-    ? 'nothing was read since the agent started'
+  if (time === undefined) return 'nothing was read since the agent started';
+  const isGone = pulses(view).every(({ state }) => state === 'withdrawn');
+  return isGone
+    ? `nothing is shown any more, as the last data is of ${clockTime(time, now)}`
     : `what is shown was true at ${clockTime(time, now)}`;
-};
+}
 
 /** Of the service itself, or of the way to it: what a sentence says of it, `for` so long. */
 function unavailable({ failure }: Round): ((lasts: string) => string) | undefined {
@@ -189,7 +191,7 @@ export const READING: readonly AccountCheck[] = [
       if (!limited || limited.by < RATE_LIMITED.fewest || limited.by <= RATE_LIMITED.share * all) return [];
       return [
         {
-          text: `${share(limited.by / all)} of the ${count(all)} requests of the last ${lasting(limited.overSeconds)} got 429.`,
+          text: `${count(limited.by)} of the ${count(all)} requests of ${lasting(limited.overSeconds)} (${share(limited.by / all)}) got 429.`,
         },
       ];
     },
