@@ -23,7 +23,7 @@ it('explains what is seen of a callback, by dlqId or messageId, and nothing of o
     attempts: 0,
     outcome: undefined,
     mayApprove: false,
-    url: undefined,
+    url: 'https://h.example.com/',
     workflowUrl: undefined,
   });
   expect(scene.explain('m-a')).toEqual(scene.explain('a'));
