@@ -1,4 +1,4 @@
-import type { DlqFacts } from '../collectors/index.ts';
+import type { DlqFacts, EventsFacts } from '../collectors/index.ts';
 import type { Family, Source } from '../metrics/family.ts';
 import type { AccountLimits } from '../model/account.ts';
 import type { AccountStatus } from '../model/status.ts';
@@ -36,6 +36,8 @@ export interface Account
   state(collector: string): CollectorState | undefined;
   /** What is shown of the dead-letter queue; undefined before the first complete walk, and when it has become too old. */
   dlqFacts(): DlqFacts | undefined;
+  /** What is shown of its schedules, by name; undefined as above. */
+  scheduleFacts(): EventsFacts['schedules'] | undefined;
   /** What is known of its plan's limits. */
   limits(): AccountLimits;
   /** Runs its rounds again and again. Resolves when each was run once. To be called once. */
@@ -116,6 +118,7 @@ export async function openAccount(settings: AccountSettings, deps: AccountDeps, 
     meter: client.meter,
     state: collector => states.find(each => each.collector === collector),
     dlqFacts: collectors.dlqFacts,
+    scheduleFacts: collectors.scheduleFacts,
     limits: () => collectors.plan()?.limits ?? {},
     at: client.at,
     createWriter: client.createWriter,

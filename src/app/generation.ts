@@ -1,4 +1,5 @@
 import type { LoadedConfig } from '../config/load.ts';
+import type { Views } from '../http/served.ts';
 import type { Served } from '../http/server.ts';
 import { CONTENT_TYPES, createExposition, type Exposition } from '../metrics/exposition.ts';
 import type { Source } from '../metrics/family.ts';
@@ -8,6 +9,8 @@ import { type Alerting, openAlerting } from './alerting.ts';
 import { type AutoCancel, createAutoCancel } from './auto-cancel.ts';
 import { changesBetween } from './changes.ts';
 import { type Base, closeUnlessKept, openParts, type Parts, settle } from './parts.ts';
+import { version } from './version.ts';
+import type { KeptRows } from './view/overview-rows.ts';
 import { createViews } from './view/views.ts';
 
 /** Everything that one configuration asks for, but for the port. Its accounts have loops of their own. */
@@ -17,6 +20,8 @@ export interface Generation extends Parts {
   readonly autoCancel: AutoCancel | undefined;
   readonly exposition: Exposition;
   readonly served: Omit<Served, 'reload' | 'reloadFaults' | 'version' | 'clock'>;
+  /** What the overview shows of each account, for as long as that is there. */
+  readonly rows: KeptRows;
   readonly loops: readonly LoopSpec[];
   /** Puts the budget use of its accounts, and how fresh their data is, into the store. Never throws. */
   save(): Promise<void>;
@@ -68,11 +73,33 @@ function expositionOf(
   );
 }
 
+/** What the page and the API show. */
+function viewsOf({ loaded, accounts, alerting, sources, rows }: Assembled, { clock }: Pick<Base, 'clock'>): Views {
+  const notBuilt = () => Promise.reject(new Error('not built'));
+  return createViews(
+    {
+      version,
+      clock,
+      accounts: accounts.all,
+      settings: loaded.config.accounts,
+      sources,
+      alerts: alerting.alerts,
+      history: () => ({ recent: () => [] }),
+      problemLog: () => ({ firstSeen: () => undefined }),
+      agentProblems: () => [],
+      kept: rows,
+    },
+    { history: notBuilt, autoCancel: notBuilt, agent: notBuilt },
+  );
+}
+
+/** A generation before there is something to serve of it. */
+type Assembled = Omit<Generation, 'served' | 'loops' | 'save'> & { readonly sources: readonly Source[] };
+
 /** What requests are answered from. */
-function servedOf(
-  { loaded, accounts, alerting, autoCancel, exposition }: Omit<Generation, 'served' | 'loops' | 'save'>,
-  { process }: Pick<Base, 'process'>,
-): Generation['served'] {
+function servedOf(made: Assembled, base: Pick<Base, 'process' | 'clock'>): Generation['served'] {
+  const { loaded, accounts, alerting, autoCancel, exposition } = made;
+  const { process } = base;
   return {
     externalUrl: loaded.config.server.externalUrl,
     accounts: accounts.all.map(({ name }) => name),
@@ -86,7 +113,7 @@ function servedOf(
       autoCancel?.command(command, signal) ?? Promise.resolve({ ok: false, why: 'auto-cancel is off' }),
     journal: since => autoCancel?.journal(since) ?? Promise.resolve([]),
     alerts: alerting.alerts,
-    ...createViews(),
+    ...viewsOf(made, base),
   };
 }
 
@@ -142,10 +169,11 @@ async function assemble(loaded: LoadedConfig, base: Base, parts: Parts, before?:
     base.process.source,
   ];
   const exposition = expositionOf(sources, base, before?.exposition);
-  const made = { ...parts, loaded, alerting, autoCancel, exposition };
+  const rows = before?.rows ?? new WeakMap();
+  const made = { ...parts, loaded, alerting, autoCancel, exposition, rows };
   return {
     ...made,
-    served: servedOf(made, base),
+    served: servedOf({ ...made, sources }, base),
     loops: loopsOf(made, base),
     save: () =>
       settle(
