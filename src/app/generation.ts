@@ -10,6 +10,8 @@ import { type AutoCancel, createAutoCancel } from './auto-cancel.ts';
 import { changesBetween } from './changes.ts';
 import { type Base, closeUnlessKept, openParts, type Parts, settle } from './parts.ts';
 import { version } from './version.ts';
+import { createAgentView } from './view/agent.ts';
+import { createAutoCancelView } from './view/auto-cancel.ts';
 import type { KeptRows } from './view/overview-rows.ts';
 import { createViews } from './view/views.ts';
 
@@ -73,23 +75,41 @@ function expositionOf(
   );
 }
 
+type ViewsBase = Pick<Base, 'clock' | 'process' | 'reloads'>;
+
 /** What the page and the API show. */
-function viewsOf({ loaded, accounts, alerting, sources, rows }: Assembled, { clock }: Pick<Base, 'clock'>): Views {
+function viewsOf(made: Assembled, { clock, process, reloads }: ViewsBase): Views {
+  const { loaded, accounts, alerting, autoCancel, sources, rows } = made;
+  const { config } = loaded;
   const notBuilt = () => Promise.reject(new Error('not built'));
+  const agentProblems = () => [];
   return createViews(
     {
       version,
       clock,
       accounts: accounts.all,
-      settings: loaded.config.accounts,
+      settings: config.accounts,
       sources,
       alerts: alerting.alerts,
       history: () => ({ recent: () => [] }),
       problemLog: () => ({ firstSeen: () => undefined }),
-      agentProblems: () => [],
+      agentProblems,
       kept: rows,
     },
-    { history: notBuilt, autoCancel: notBuilt, agent: notBuilt },
+    {
+      history: notBuilt,
+      autoCancel: createAutoCancelView({ config, autoCancel, clock }),
+      agent: createAgentView({
+        version,
+        clock,
+        loaded,
+        process,
+        lastReload: () => reloads.last,
+        statuses: () => accounts.all.map(account => account.shownStatus()),
+        sources: alerting.sources,
+        problems: agentProblems,
+      }),
+    },
   );
 }
 
@@ -97,7 +117,7 @@ function viewsOf({ loaded, accounts, alerting, sources, rows }: Assembled, { clo
 type Assembled = Omit<Generation, 'served' | 'loops' | 'save'> & { readonly sources: readonly Source[] };
 
 /** What requests are answered from. */
-function servedOf(made: Assembled, base: Pick<Base, 'process' | 'clock'>): Generation['served'] {
+function servedOf(made: Assembled, base: ViewsBase): Generation['served'] {
   const { loaded, accounts, alerting, autoCancel, exposition } = made;
   const { process } = base;
   return {
