@@ -1,14 +1,14 @@
 import { limitFamily } from '../../collectors/account-plan.ts';
 import { OTHER } from '../../collectors/cap.ts';
 import { families } from '../../collectors/dlq/families.ts';
-import { breakdownFamilies, type DlqFacts } from '../../collectors/index.ts';
+import { breakdownFamilies, type DeadLetter, type DlqFacts } from '../../collectors/index.ts';
 import type { AccountView } from '../../http/api/account.ts';
 import type { Family } from '../../metrics/family.ts';
 import { ownFamilies } from '../../metrics/own.ts';
 import { HOUR, type Recent } from './recent.ts';
 import type { Shown } from './samples.ts';
 import type { Truth } from './truth.ts';
-import { byLabel, isoSeconds, orNull, wellFormed } from './values.ts';
+import { byLabel, isoSeconds, isoTime, orNull, wellFormed } from './values.ts';
 
 type DeadLetters = AccountView['deadLetters'];
 
@@ -77,6 +77,27 @@ function recordOf(shown: Shown, family: Family, label: string): Record<string, n
   return values.size === 0 ? null : Object.fromEntries(values);
 }
 
+/** Its texts are cut already, and its address has no query. */
+const toEntry = ({
+  enteredAt,
+  createdAt,
+  responseStatus,
+  ...texts
+}: DeadLetter): DeadLetters['newestEntries'][number] => ({
+  dlqId: wellFormed(texts.dlqId),
+  messageId: wellFormed(texts.messageId),
+  enteredAt: isoTime(enteredAt),
+  createdAt: isoTime(createdAt),
+  url: wellFormed(texts.url),
+  method: wellFormed(texts.method),
+  responseStatus: orNull(responseStatus),
+  queue: wellFormed(texts.queue),
+  topic: wellFormed(texts.topic),
+  schedule: wellFormed(texts.schedule),
+  label: wellFormed(texts.label),
+  callbackState: wellFormed(texts.callbackState),
+});
+
 /** The dead-letter queue. */
 export function deadLetters(
   { enabled, data }: Truth,
@@ -105,8 +126,8 @@ export function deadLetters(
     filters: filters(shown),
     breakdowns: breakdowns(shown),
     kinds: kinds(shown, facts),
-    newestEntries: [],
-    longestEntries: [],
+    newestEntries: facts?.newest.map(toEntry) ?? [],
+    longestEntries: facts?.longest.map(toEntry) ?? [],
     callbacks: recordOf(shown, families.callbacks, 'state'),
     suspected: orNull(shown.one(families.suspected)),
     oldestInProgress: isoSeconds(shown.one(families.oldestInProgress)),
