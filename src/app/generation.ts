@@ -2,12 +2,15 @@ import type { LoadedConfig } from '../config/load.ts';
 import type { Served } from '../http/server.ts';
 import { CONTENT_TYPES, createExposition, type Exposition } from '../metrics/exposition.ts';
 import type { Source } from '../metrics/family.ts';
+import type { AccountHistory } from '../model/history.ts';
 import type { LoopSpec } from '../scheduler/loop-set.ts';
 import type { AccountChanges } from './accounts.ts';
 import { type Alerting, openAlerting } from './alerting.ts';
 import { type AutoCancel, createAutoCancel } from './auto-cancel.ts';
 import { changesBetween } from './changes.ts';
 import { type Base, closeUnlessKept, openParts, type Parts, settle } from './parts.ts';
+import { openRecording, type Recording } from './recording.ts';
+import { createHistoryView } from './view/history.ts';
 import { createViews } from './view/views.ts';
 
 /** Everything that one configuration asks for, but for the port. Its accounts have loops of their own. */
@@ -15,10 +18,13 @@ export interface Generation extends Parts {
   readonly loaded: LoadedConfig;
   readonly alerting: Alerting;
   readonly autoCancel: AutoCancel | undefined;
+  readonly recording: Recording;
+  /** What was recorded of an account; undefined where none has that name. */
+  readonly history: (account: string) => AccountHistory | undefined;
   readonly exposition: Exposition;
   readonly served: Omit<Served, 'reload' | 'reloadFaults' | 'version' | 'clock'>;
   readonly loops: readonly LoopSpec[];
-  /** Puts the budget use of its accounts, and how fresh their data is, into the store. Never throws. */
+  /** Puts the budget use of its accounts, how fresh their data is, and what was recorded into the store. Never throws. */
   save(): Promise<void>;
 }
 
@@ -34,9 +40,12 @@ const LIFECYCLES_EVERY = 2000;
 /** Milliseconds after the start in which the first heartbeat is tried. */
 const FIRST_HEARTBEAT = 10_000;
 
-type Made = Pick<Generation, 'loaded' | 'traces' | 'alerting' | 'autoCancel'>;
+type Made = Pick<Generation, 'loaded' | 'traces' | 'alerting' | 'autoCancel' | 'recording'>;
 
-function loopsOf({ loaded, traces, alerting, autoCancel }: Made, { random }: Pick<Base, 'random'>): LoopSpec[] {
+function loopsOf(
+  { loaded, traces, alerting, autoCancel, recording }: Made,
+  { random }: Pick<Base, 'random'>,
+): LoopSpec[] {
   const { alerts, heartbeat } = loaded.config;
   const specs = (bodies: readonly LoopSpec['body'][], every: number, firstDelay = () => every): LoopSpec[] =>
     bodies.map(body => ({ body, every, firstDelay: firstDelay() }));
@@ -50,6 +59,7 @@ function loopsOf({ loaded, traces, alerting, autoCancel }: Made, { random }: Pic
       alerts.evaluateEvery,
       () => alerts.evaluateEvery * random(),
     ),
+    ...recording.loops,
     ...specs(alerting.senders, SEND_EVERY),
     // Soon after the start, and not with every other agent that was started with this one.
     ...specs(alerting.heartbeat ? [alerting.heartbeat] : [], every, () => Math.min(every, FIRST_HEARTBEAT) * random()),
@@ -70,8 +80,8 @@ function expositionOf(
 
 /** What requests are answered from. */
 function servedOf(
-  { loaded, accounts, alerting, autoCancel, exposition }: Omit<Generation, 'served' | 'loops' | 'save'>,
-  { process }: Pick<Base, 'process'>,
+  { loaded, accounts, alerting, autoCancel, exposition, history }: Omit<Generation, 'served' | 'loops' | 'save'>,
+  { process, clock }: Pick<Base, 'process' | 'clock'>,
 ): Generation['served'] {
   return {
     externalUrl: loaded.config.server.externalUrl,
@@ -87,6 +97,7 @@ function servedOf(
     journal: since => autoCancel?.journal(since) ?? Promise.resolve([]),
     alerts: alerting.alerts,
     ...createViews(),
+    history: createHistoryView(history, loaded.config.store.history, clock),
   };
 }
 
@@ -127,7 +138,8 @@ export async function buildGeneration(
 async function assemble(loaded: LoadedConfig, base: Base, parts: Parts, before?: Generation): Promise<Generation> {
   const { accounts } = parts;
   const common = { ...base, config: loaded.config, accounts: accounts.all };
-  const alerting = await openAlerting(common, before?.alerting);
+  const history = (name: string) => accounts.all.find(account => account.name === name)?.history;
+  const alerting = await openAlerting({ ...common, history }, before?.alerting);
   const { outbox, states: alertStates } = alerting;
   // Between the two: auto-cancel reads the alerts' states, and alerts its numbers.
   const autoCancel = await createAutoCancel(
@@ -141,8 +153,9 @@ async function assemble(loaded: LoadedConfig, base: Base, parts: Parts, before?:
     ...alerting.sources,
     base.process.source,
   ];
+  const recording = openRecording({ ...common, sources }, before?.recording);
   const exposition = expositionOf(sources, base, before?.exposition);
-  const made = { ...parts, loaded, alerting, autoCancel, exposition };
+  const made = { ...parts, loaded, alerting, autoCancel, recording, history, exposition };
   return {
     ...made,
     served: servedOf(made, base),
