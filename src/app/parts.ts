@@ -1,4 +1,5 @@
 import type { LoadedConfig } from '../config/load.ts';
+import { createSharing } from '../history/sharing.ts';
 import type { Bounds } from '../http/bounds.ts';
 import type { ReloadFault } from '../http/served.ts';
 import type { Clock } from '../kit/clock.ts';
@@ -46,6 +47,8 @@ export interface Base extends Pick<PartsDeps, 'env' | 'clock' | 'random' | 'back
   readonly largeBodies: LargeBodies;
   /** Undefined before the first. */
   readonly reloads: { last: LastReload | undefined };
+  /** Gives one string for equal ones. */
+  readonly share: (text: string) => string;
 }
 
 /** `closing` learns how to close it. */
@@ -67,6 +70,7 @@ export async function openBase({ config, hash }: LoadedConfig, deps: PartsDeps, 
     dispatchers,
     largeBodies: createLargeBodies(),
     reloads: { last: undefined },
+    share: createSharing(),
   };
 }
 
@@ -105,7 +109,7 @@ export async function closeUnlessKept(traces: Traces, other: Traces | undefined)
 /** Waits for accounts that save what they leave to the next process. Never throws. */
 export async function settle(saving: readonly Promise<void>[], log: Log): Promise<void> {
   const failed = (await Promise.allSettled(saving)).find(each => each.status === 'rejected');
-  if (failed) log.warn({ error: String(failed.reason) }, 'budget use and data freshness could not be stored');
+  if (failed) log.warn({ error: String(failed.reason) }, 'budget use, data freshness and history could not be stored');
 }
 
 /** Base and parts for a run without alerts and auto-cancel; `closing` learns how to close them. */

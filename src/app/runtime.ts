@@ -45,7 +45,7 @@ const STARTING = 8;
 /** A service that does not answer holds up the accounts behind it for no longer than this, milliseconds. */
 const LONGEST_START = 1000;
 
-/** Interval at which budget use is stored, milliseconds. */
+/** Interval at which budget use and what was recorded are stored, milliseconds. */
 const SAVE_EVERY = 15_000;
 
 /** Starts accounts, a few at a time. */
@@ -106,6 +106,7 @@ export async function createRuntime(loaded: LoadedConfig, deps: PartsDeps): Prom
       next.traces.take();
       next.alerting.take();
       next.autoCancel?.take();
+      next.recording.take();
       log.use(next.loaded.config.log);
       process.configLoaded(next.loaded.hash, clock.now());
       current = next;

@@ -35,14 +35,14 @@ async function bytesOf(path: string): Promise<number> {
 }
 
 async function storeOf({ store }: Config): Promise<AgentView['store']> {
-  const { kind, path } = store;
+  const { kind, path, history } = store;
   const isFile = kind === 'sqlite';
   return {
     kind,
     path: isFile ? path : null,
     bytes: isFile ? await bytesOf(path) : null,
-    historyKeepSeconds: 48 * 3600,
-    historyMaxBytes: 100_000_000,
+    historyKeepSeconds: history.keep / 1000,
+    historyMaxBytes: history.maxMB * 1_000_000,
   };
 }
 
