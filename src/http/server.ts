@@ -9,6 +9,7 @@ import { createAdmission } from './client-certs.ts';
 import { createGate, logCut } from './gate.ts';
 import { type Address, type Listener, openListener } from './listener.ts';
 import { createPasswords } from './passwords.ts';
+import { apiRoutes } from './routes/api.ts';
 import { autoCancelRoutes } from './routes/auto-cancel.ts';
 import { type Lifecycle, lifecycleRoutes } from './routes/lifecycle.ts';
 import { metricsRoutes } from './routes/metrics.ts';
@@ -46,7 +47,7 @@ function createApp(served: Served, answers: Answers, lifecycle: Lifecycle, log: 
   app.disable('etag');
   app.use(metricsRoutes(served, answers));
   app.use(lifecycleRoutes(served, lifecycle));
-  for (const routes of [statusRoutes, autoCancelRoutes, pageRoutes]) app.use(routes(served));
+  for (const routes of [statusRoutes, autoCancelRoutes, apiRoutes, pageRoutes]) app.use(routes(served));
   app.use((_request: Request, response: Response) => void response.status(404).type('text').send('not found\n'));
   app.use((error: unknown, request: Request, response: Response, _next: NextFunction) => {
     if (response.destroyed) return;
