@@ -52,7 +52,9 @@ const sumOf = (columns, length) =>
 function fromZero(members, family) {
   return members.map(({ values }) => {
     const first = values.findIndex(value => value !== null);
-    return values.map((value, index) => (index < first && family.some(each => each.values[index] !== null) ? 0 : value));
+    return values.map((value, index) =>
+      index < first && family.some(each => each.values[index] !== null) ? 0 : value,
+    );
   });
 }
 
@@ -102,7 +104,12 @@ function quantiles(lines, grow, starts) {
     .sort(([one], [other]) => one - other);
   return QUANTILES.map(quantile => ({
     name: `p${quantile * 100}`,
-    values: starts.map((_, index) => boundOf(quantile, buckets.map(([le, values]) => [le, values[index] ?? 0]))),
+    values: starts.map((_, index) =>
+      boundOf(
+        quantile,
+        buckets.map(([le, values]) => [le, values[index] ?? 0]),
+      ),
+    ),
   }));
 }
 
@@ -125,7 +132,8 @@ export function drawn({ kind, lines }, view, from, to) {
   const [first, last] = [startOf(from, width), startOf(to, width)];
   const starts = Array.from({ length: Math.round((last - first) / width) + 1 }, (_, index) => first + index * width);
   const grow = values => increases(view.times, values, gaps, starts, width);
-  const made = kind === 'quantile' ? quantiles(found, grow, starts) : found.map(line => ({ ...line, values: grow(line.values) }));
+  const made =
+    kind === 'quantile' ? quantiles(found, grow, starts) : found.map(line => ({ ...line, values: grow(line.values) }));
   return { times: starts, lines: made, width };
 }
 
