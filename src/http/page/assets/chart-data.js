@@ -79,14 +79,14 @@ function linesOf(view, { family, name = '', where = {}, by, top = Number.POSITIV
 /** Where a bar begins that has what happened at a time: each ends with its last second. */
 const startOf = (at, width) => Math.ceil(at / width) * width - width;
 
-/** By how much a counter grew in each interval; null where that is not known. */
+/** By how much a counter grew in each interval; null where that is not known. One that fell began again at 0: the agent’s own do. */
 export function increases(times, values, gaps, starts, width) {
   const grown = new Map();
   for (let index = 1; index < times.length; index++) {
     const [before, now] = [values[index - 1], values[index]];
     if (gaps[index] || before === null || now === null) continue;
     const start = startOf(times[index], width);
-    grown.set(start, (grown.get(start) ?? 0) + Math.max(0, now - before));
+    grown.set(start, (grown.get(start) ?? 0) + (now < before ? now : now - before));
   }
   return starts.map(start => grown.get(start) ?? null);
 }
