@@ -9,6 +9,7 @@ import { type AutoCancel, createAutoCancel } from './auto-cancel.ts';
 import { changesBetween } from './changes.ts';
 import { type Base, closeUnlessKept, openParts, type Parts, settle } from './parts.ts';
 import { createViews } from './view/views.ts';
+import { watchRounds } from './view/watch.ts';
 
 /** Everything that one configuration asks for, but for the port. Its accounts have loops of their own. */
 export interface Generation extends Parts {
@@ -86,6 +87,7 @@ function servedOf(
       autoCancel?.command(command, signal) ?? Promise.resolve({ ok: false, why: 'auto-cancel is off' }),
     journal: since => autoCancel?.journal(since) ?? Promise.resolve([]),
     alerts: alerting.alerts,
+    watch: () => watchRounds(accounts.all),
     ...createViews(),
   };
 }

@@ -25,5 +25,6 @@ export const emptyServed: Served = {
   command: async () => ({ ok: true }),
   reload: async () => ({ changed: [] }),
   reloadFaults: () => [],
+  watch: () => () => false,
   clock: systemClock,
 };
