@@ -178,7 +178,7 @@ export function deadLetters(view: AccountView, { root }: PageContext): Html {
     'Dead letters',
     html`${dataNote(of, 'dlq', view, root)}
 <div class="panel">${numbers(of, now)}</div>
-<div class="grid">${figure({
+<div class="grid" id="dlq-charts">${figure({
       id: 'dlq-size',
       title: 'Dead letters',
       kind: 'level',

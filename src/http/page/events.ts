@@ -136,7 +136,7 @@ export function events(view: AccountView, { root }: PageContext): Html {
     'Events',
     html`${dataNote(of, 'events', view, root)}
 <div class="panel">${lastHour(of)}${timeToDeliver(of)}${now_(of, now)}</div>
-<div class="grid">${figure({
+<div class="grid" id="event-charts">${figure({
       id: 'outcomes',
       title: 'Messages that ended',
       kind: 'stack',
@@ -162,7 +162,7 @@ export function events(view: AccountView, { root }: PageContext): Html {
       unit: 'seconds',
       lines: [{ family: 'delivery_message_time_to_deliver_seconds_bucket' }],
     })}</div>
-<div class="grid">${figure({
+<div class="grid" id="flight-charts">${figure({
       id: 'in-flight',
       title: 'In flight',
       kind: 'level',

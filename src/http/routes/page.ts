@@ -1,11 +1,13 @@
 import { type NextFunction, type Request, type Response, Router } from 'express';
 import { OverviewQuery } from '../api/overview.ts';
+import { accountPage } from '../page/account.ts';
+import { agentPage } from '../page/agent.ts';
 import { createAssets } from '../page/asset-files.ts';
+import { autoCancelPage } from '../page/auto-cancel.ts';
 import { type Html, html } from '../page/html.ts';
 import { layout, type PageContext } from '../page/layout.ts';
 import { overviewPage } from '../page/overview.ts';
 import { readRunbook } from '../page/runbooks.ts';
-import { accountPage, agentPage, autoCancelPage } from '../page/stubs.ts';
 import type { Served } from '../served.ts';
 import type { Lifecycle } from './lifecycle.ts';
 import { onlyAllow, READ } from './methods.ts';
