@@ -50,6 +50,10 @@ function firstOf({ problems }: Overview): number | undefined {
   return since.sort((one, other) => one.since - other.since)[0]?.index;
 }
 
+/** A number on the page, and of what. */
+const things = (number: number | null, path: string, one: string) =>
+  html`${count(number, path)} ${number === 1 ? one : `${one}s`}`;
+
 function verdict(view: Overview, { now }: PageContext): Html {
   const { accounts, deadLetters, alertsFiring, state } = view;
   const first = state === 'critical' || state === 'warning' ? firstOf(view) : undefined;
@@ -59,7 +63,7 @@ function verdict(view: Overview, { now }: PageContext): Html {
       : html` <span class="since">— since ${at(view.problems[first]?.since ?? null, `problems.${first}.since`, now)}</span>`;
   return html`<div class="verdict ${state}">
 <h1 class="state ${state}" aria-live="polite"><span>${verdictOf(view)}${since}</span></h1>
-<p>${count(accounts.up, 'accounts.up')} of ${count(accounts.total, 'accounts.total')} accounts up · ${count(deadLetters, 'deadLetters')} dead letters · ${count(alertsFiring, 'alertsFiring')} alerts firing</p>
+<p>${count(accounts.up, 'accounts.up')} of ${things(accounts.total, 'accounts.total', 'account')} up · ${things(deadLetters, 'deadLetters', 'dead letter')} · ${things(alertsFiring, 'alertsFiring', 'alert')} firing</p>
 </div>
 `;
 }
@@ -76,7 +80,7 @@ function troubles(view: Overview, context: PageContext, faults: readonly ReloadF
   });
   return html`${problems.length > 0 && html`<h2>Problems</h2>\n${problemList(problems, 'problems', context)}\n${rest(problems.length, problemsTotal, 'problem')}`}
 ${faults.length > 0 && html`<h2>The new configuration was refused; the one before is in use</h2>\n<ul class="items">\n${places}</ul>\n`}
-${alerts.length > 0 && html`<h2>Alerts that fire</h2>\n${alertList(alerts, 'alerts', context)}\n${rest(alerts.length, alertsFiring, 'alert')}`}`;
+${alerts.length > 0 && html`<h2>Firing alerts</h2>\n${alertList(alerts, 'alerts', context)}\n${rest(alerts.length, alertsFiring, 'alert')}`}`;
 }
 
 /** The address of the same page with another part of the query; what is as by default is left out. */
@@ -138,14 +142,14 @@ function accountRow(row: AccountRow, index: number, context: PageContext): Html 
   const others = row.problems - 1;
   const worst =
     row.worst &&
-    html`<small>${kindTag(row.worst.kind)} ${row.worst.text}${others > 0 && ` And ${plural(others, 'other problem')}.`}</small>`;
+    html`<small class="${row.worst.severity}">${kindTag(row.worst.kind)}${others > 0 && html` and ${plural(others, 'other')}`}</small>`;
   const shown = row.deadLettersChange !== null && row.deadLettersChange.by !== 0;
   return html`<tr role="row" data-key="${row.account}">
-<td role="cell">${stateMark(row.state)}</td>
+<td role="cell" class="corner">${stateMark(row.state)}</td>
 <th role="rowheader" scope="row" class="full">${accountLink(row.account, context)}${labels.length > 0 && html` <small>${named(labels.join(' '))}</small>`}${worst}</th>
 <td role="cell" class="num" data-label="Dead letters">${count(row.deadLetters, `${path}.deadLetters`)}${shown && html` <small>${change(row.deadLettersChange, `${path}.deadLettersChange`)}</small>`}</td>
 <td role="cell" class="num" data-label="Oldest">${row.deadLetters === 0 ? html`<span class="soft">none</span>` : ago(row.oldestEntered, `${path}.oldestEntered`, now)}</td>
-<td role="cell" class="num" data-label="Delivered, last hour">${delivered(row, path)}</td>
+<td role="cell" class="num" data-label="Delivered, 1 h">${delivered(row, path)}</td>
 <td role="cell" class="num" data-label="Waiting">${count(row.waiting, `${path}.waiting`)}</td>
 <td role="cell" class="num" data-label="Data">${dataTag(row.data)} <small>${ago(row.dataAt, `${path}.dataAt`, now)}</small></td>
 </tr>

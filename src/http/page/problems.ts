@@ -70,7 +70,7 @@ export const accountLink = (account: string, { root }: PageContext) =>
   html`<a href="${root + accountPath(account)}">${named(account)}</a>`;
 
 const more = (since: string | null | undefined, path: string, runbook: Html | undefined, now: number) =>
-  html`<div class="item-more">${since ? html`<span>since ${ago(since, path, now)}</span>` : ''}${runbook}</div>`;
+  html`<div class="item-more">${since ? html`<span>began ${ago(since, path, now)}</span>` : ''}${runbook}</div>`;
 
 /** Problems in their order. `path`: of the list in the answer of the API. Those of an account's own page need no link to it. */
 export function problemList(
