@@ -31,7 +31,7 @@ const STANDING: Readonly<Record<string, string>> = {
 export const labelValue = (value: string): Html =>
   STANDING[value] === undefined ? name(value) : html`<span class="soft">${STANDING[value]}</span>`;
 
-const left = (of: DeadLetters['left'], path: string) =>
+const leftBy = (of: DeadLetters['left'], path: string) =>
   of === null
     ? name(null)
     : html`${count(of.expired, `${path}.expired`)} expired · ${count(of.removed, `${path}.removed`)} removed · ${count(of.unknown, `${path}.unknown`)} unknown`;
@@ -43,29 +43,31 @@ function numbers(of: DeadLetters, now: number): Html {
   const { messages, most, retentionSeconds } = of;
   const waited = since(of.oldestEntered, now);
   const used = messages !== null && most !== null && most > 0 && percent(messages / most);
+  const left = of.left && of.left.expired + of.left.removed + of.left.unknown;
   return tiles(
     tile('Dead letters', count(messages, `${P}.messages`), change(of.change, `${P}.change`)),
     tile(
-      'Longest there',
+      'Oldest entered',
       ago(of.oldestEntered, `${P}.oldestEntered`, now),
-      share(waited, retentionSeconds, 'Of the time that dead letters are kept'),
+      share(waited, retentionSeconds, 'Of the time that dead letters are kept', true),
       retentionSeconds !== null && html`kept for ${lasting(retentionSeconds, `${P}.retentionSeconds`)}`,
+      html`message of ${ago(of.oldest, `${P}.oldest`, now)}`,
     ),
     tile('Next one expires', ago(of.nextExpiry, `${P}.nextExpiry`, now)),
     most !== null &&
       tile(
         'Of what the plan allows',
         html`${used || '—'}`,
-        share(messages, most, 'Of what the plan allows'),
+        share(messages, most, 'Of what the plan allows', true),
         html`of ${count(most, `${P}.most`)}`,
       ),
-    tile('Entered', count(of.entered, `${P}.entered`), 'since the agent’s first start'),
     tile(
-      'Left',
-      of.left === null ? name(null) : html`${grouped(of.left.expired + of.left.removed + of.left.unknown)}`,
-      of.left !== null && left(of.left, `${P}.left`),
+      'Entered',
+      count(of.entered, `${P}.entered`),
+      'since the first start',
+      html`newest message: ${ago(of.newest, `${P}.newest`, now)}`,
     ),
-    tile('Newest', ago(of.newest, `${P}.newest`, now), html`oldest: ${ago(of.oldest, `${P}.oldest`, now)}`),
+    tile('Left', left === null ? name(null) : html`${grouped(left)}`, of.left !== null && leftBy(of.left, `${P}.left`)),
   );
 }
 
@@ -116,11 +118,15 @@ function callbacks(of: DeadLetters, now: number, root: string): Html {
   const states = Object.entries(of.callbacks).map(([state, number]) =>
     tile(state.replaceAll('_', ' '), count(number, `${P}.callbacks.${state}`)),
   );
-  return html`<h3>Failure callbacks</h3>${tiles(
-    tile('Seem stuck', count(of.suspected, `${P}.suspected`), html`<a href="${root}auto-cancel">Auto-cancel</a>`),
+  return html`<h3>Failure callbacks</h3><div class="panel">${tiles(
+    tile(
+      'Seem stuck',
+      count(of.suspected, `${P}.suspected`),
+      html`longest in progress: ${ago(of.oldestInProgress, `${P}.oldestInProgress`, now)}`,
+      html`<a href="${root}auto-cancel">Auto-cancel</a>`,
+    ),
     ...states,
-    tile('Longest in progress', ago(of.oldestInProgress, `${P}.oldestInProgress`, now)),
-  )}`;
+  )}</div>`;
 }
 
 function filters({ filters }: DeadLetters, now: number): Html {
@@ -131,9 +137,9 @@ function filters({ filters }: DeadLetters, now: number): Html {
     [
       { head: 'filter', cell: row => name(row.name) },
       { head: 'dead letters', isNumber: true, cell: (row, index) => count(row.messages, `${path(index)}.messages`) },
-      { head: 'longest there', cell: (row, index) => ago(row.oldestEntered, `${path(index)}.oldestEntered`, now) },
+      { head: 'oldest entered', cell: (row, index) => ago(row.oldestEntered, `${path(index)}.oldestEntered`, now) },
       { head: 'entered', isNumber: true, cell: (row, index) => count(row.entered, `${path(index)}.entered`) },
-      { head: 'left', cell: (row, index) => left(row.left, `${path(index)}.left`) },
+      { head: 'left', cell: (row, index) => leftBy(row.left, `${path(index)}.left`) },
     ],
     filters,
   );
@@ -194,7 +200,7 @@ export function deadLetters(view: AccountView, { root }: PageContext): Html {
         { family: 'delivery_dlq_left_total', where: { reason: 'unknown' }, name: 'left, unknown why', look: 'muted' },
       ],
     })}</div>
-${isEmpty ? html`<p class="soft">The queue is empty.</p>` : html`<div class="grid">${breakdowns(of)}</div>${kinds(of)}`}
+${isEmpty ? html`<p class="soft">The queue is empty.</p>` : html`<div class="grid tables">${breakdowns(of)}</div>${kinds(of)}`}
 ${filters(of, now)}
 ${callbacks(of, now, root)}
 ${entries('The ten that entered last', of.newestEntries, 'newestEntries', now)}

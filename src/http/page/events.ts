@@ -1,7 +1,7 @@
 import type { AccountView } from '../api/account.ts';
 import { figure } from './charts.ts';
 import { dataNote, notEnabled } from './data-state.ts';
-import { ago, count, lasting, percent, ratio } from './format.ts';
+import { ago, count, grouped, lasting, percent, ratio } from './format.ts';
 import { type Html, html } from './html.ts';
 import type { PageContext } from './layout.ts';
 import { name, section, table, tile, tiles } from './tile.ts';
@@ -10,65 +10,75 @@ type Events = AccountView['events'];
 
 const P = 'events';
 
+/** `≤ 5 s`: the upper bound of the bucket that a quantile is in. */
+function bound(of: NonNullable<Events['lastHour']>['timeToDeliver'][number], path: string, delivered: number): Html {
+  const words =
+    of.atMostSeconds !== null ? '≤ ' : delivered > 0 && html`<span class="soft">longer than measured</span>`;
+  return html`${words}${(of.atMostSeconds !== null || delivered === 0) && lasting(of.atMostSeconds, `${path}.atMostSeconds`)}`;
+}
+
+function timeToDeliver({ timeToDeliver: of, delivered }: NonNullable<Events['lastHour']>): Html | false {
+  const last = of.findIndex(({ quantile }) => quantile === 0.95);
+  const main = of[last < 0 ? of.length - 1 : last];
+  if (main === undefined) return false;
+  const path = (index: number) => `${P}.lastHour.timeToDeliver.${index}`;
+  const word = (quantile: number, index: number) =>
+    html`<data value="${quantile}" data-path="${path(index)}.quantile">p${grouped(quantile * 100)}</data>`;
+  const others = of.map((each, index) =>
+    each === main
+      ? ''
+      : html`<dd class="soft">${word(each.quantile, index)} ${bound(each, path(index), delivered)}</dd>`,
+  );
+  const place = of.indexOf(main);
+  return html`<div class="tile"><dt>Time to deliver, ${word(main.quantile, place)}</dt><dd class="big">${bound(main, path(place), delivered)}</dd>${others}</div>`;
+}
+
 /** The last hour, against what the user has set. */
-function lastHour({ lastHour, objectives }: Events): Html {
+function lastHour({ lastHour: of, objectives }: Events): readonly (Html | false)[] {
   const objective = html`objective ${ratio(objectives.delivered, `${P}.objectives.delivered`)}`;
-  if (lastHour === null) {
-    return tiles(tile('Delivered in the last hour', name(null), 'not known yet', objective));
-  }
+  if (of === null) return [tile('Delivered in the last hour', name(null), 'not known', objective)];
   const path = `${P}.lastHour`;
-  const { delivered, failed, cancelled, deliveredRatio } = lastHour;
-  const isMissed = deliveredRatio !== null && deliveredRatio < objectives.delivered;
-  const over = lasting(lastHour.overSeconds, `${path}.overSeconds`);
-  return tiles(
+  const isMissed = of.deliveredRatio !== null && of.deliveredRatio < objectives.delivered;
+  const over = lasting(of.overSeconds, `${path}.overSeconds`);
+  return [
     tile(
       'Delivered',
-      html`${ratio(deliveredRatio, `${path}.deliveredRatio`)}`,
-      html`of what ended in the last ${over}`,
+      ratio(of.deliveredRatio, `${path}.deliveredRatio`),
+      html`of what ended in ${over}`,
       isMissed ? html`<span class="state warning">below the ${objective}</span>` : objective,
     ),
-    tile('Messages delivered', count(delivered, `${path}.delivered`), html`in ${over}`),
-    tile('Failed', count(failed, `${path}.failed`), html`in ${over}`),
-    tile('Cancelled', count(cancelled, `${path}.cancelled`), html`in ${over}`),
     tile(
-      'Overdue',
-      count(lastHour.overdue, `${path}.overdue`),
-      html`in ${over}: not delivered within ${lasting(objectives.onTimeWithinSeconds, `${P}.objectives.onTimeWithinSeconds`)}`,
+      'Messages delivered',
+      count(of.delivered, `${path}.delivered`),
+      html`${count(of.failed, `${path}.failed`)} failed`,
+      html`${count(of.cancelled, `${path}.cancelled`)} cancelled`,
+    ),
+    timeToDeliver(of),
+    tile(
+      'Became overdue',
+      count(of.overdue, `${path}.overdue`),
+      html`not delivered within ${lasting(objectives.onTimeWithinSeconds, `${P}.objectives.onTimeWithinSeconds`)}`,
       html`objective ${ratio(objectives.onTime, `${P}.objectives.onTime`)} on time`,
     ),
+  ];
+}
+
+function numbers(of: Events, now: number): Html {
+  const states = Object.entries(of.recent ?? {});
+  const recent = states.map(
+    ([state, number]) =>
+      html`<span>${state.replaceAll('_', ' ')} <b>${count(number, `${P}.recent.${state}`)}</b></span> `,
   );
-}
-
-function timeToDeliver({ lastHour }: Events): Html {
-  if (lastHour === null) return html``;
-  return html`<h3>Time to deliver, in the last hour</h3>${tiles(
-    ...lastHour.timeToDeliver.map(({ quantile, atMostSeconds }, index) => {
-      const path = `${P}.lastHour.timeToDeliver.${index}`;
-      return tile(
-        html`<data value="${quantile}" data-path="${path}.quantile">p${quantile * 100}</data>`,
-        html`${atMostSeconds !== null && '≤ '}${lasting(atMostSeconds, `${path}.atMostSeconds`)}`,
-      );
-    }),
-  )}`;
-}
-
-function now_({ inFlight, oldestInFlight, newest, recent, windowSeconds }: Events, now: number): Html {
-  const states = Object.entries(recent ?? {});
-  return html`<h3>Now</h3>${tiles(
+  return html`<div class="panel">${tiles(
+    ...lastHour(of),
     tile(
       'In flight',
-      count(inFlight, `${P}.inFlight`),
-      html`oldest: ${ago(oldestInFlight, `${P}.oldestInFlight`, now)}`,
+      count(of.inFlight, `${P}.inFlight`),
+      html`oldest: ${ago(of.oldestInFlight, `${P}.oldestInFlight`, now)}`,
     ),
-    tile('Newest event', ago(newest, `${P}.newest`, now)),
+    tile('Newest event', ago(of.newest, `${P}.newest`, now)),
   )}
-<h3>Events of the last ${lasting(windowSeconds, `${P}.windowSeconds`)}</h3>${
-    states.length === 0
-      ? html`<p class="soft">Not known.</p>`
-      : tiles(
-          ...states.map(([state, number]) => tile(state.replaceAll('_', ' '), count(number, `${P}.recent.${state}`))),
-        )
-  }`;
+${states.length > 0 && html`<p class="counts"><span class="soft">Events of the last ${lasting(of.windowSeconds, `${P}.windowSeconds`)}:</span> ${recent}</p>`}</div>`;
 }
 
 function destinations({ destinations }: Events): Html {
@@ -117,7 +127,7 @@ function totals(of: Events, now: number): Html {
     Object.entries(record).map(
       ([key, number]) => html`<dt>${key.replaceAll('_', ' ')}</dt><dd>${count(number, `${P}.${path}.${key}`)}</dd>`,
     );
-  return html`<details id="event-totals"><summary>Since the first start</summary>
+  return html`<details id="event-totals"><summary>All counters since the first start</summary>
 <p class="soft">The event log was read without a gap since ${ago(of.since, `${P}.since`, now)}.</p>
 <div class="grid"><div><h3>Messages ended</h3><dl class="facts">${counted(of.finished, 'finished')}<dt>overdue</dt><dd>${count(of.overdue, `${P}.overdue`)}</dd></dl></div>
 <div><h3>Events</h3><dl class="facts">${counted(of.total, 'total')}</dl></div>
@@ -135,7 +145,7 @@ export function events(view: AccountView, { root }: PageContext): Html {
     'events',
     'Events',
     html`${dataNote(of, 'events', view, root)}
-<div class="panel">${lastHour(of)}${timeToDeliver(of)}${now_(of, now)}</div>
+${numbers(of, now)}
 <div class="grid" id="event-charts">${figure({
       id: 'outcomes',
       title: 'Messages that ended',
@@ -173,8 +183,7 @@ export function events(view: AccountView, { root }: PageContext): Html {
       kind: 'stack',
       lines: [{ family: 'delivery_messages_overdue_total', name: 'messages', look: 'odd' }],
     })}</div>
-${destinations(of)}
-${attempts(of)}
+<div class="grid tables">${destinations(of)}${attempts(of)}</div>
 ${totals(of, now)}`,
   );
 }

@@ -15,11 +15,11 @@ export const section = (id: string, title: string, body: Html): Html =>
 ${body}</section>
 `;
 
-/** How much of something is used: a bar beside words that say the same. */
-export function share(of: number | null, most: number | null, label: string): Html {
+/** How much of something there is: a bar beside words that say the same. A `limit` is better not reached. */
+export function share(of: number | null, most: number | null, label: string, limit = false): Html {
   if (of === null || most === null || most <= 0) return html``;
-  const part = Math.min(1, Math.max(0, of / most));
-  return html`<meter class="bar" min="0" max="1" high="0.8" value="${part.toFixed(4)}" aria-label="${label}"></meter>`;
+  const part = Math.min(1, Math.max(0, of / most)).toFixed(4);
+  return html`<meter class="bar" min="0" max="1"${limit && new Html(' high="0.8" optimum="0"')} value="${part}" aria-label="${label}"></meter>`;
 }
 
 /** Words of others: an address, a name. Their direction of writing ends where they do. */

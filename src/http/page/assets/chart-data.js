@@ -1,7 +1,7 @@
 /**
  * From an answer of `api/v1/accounts/NAME/history` to what a chart draws: pure. Times: seconds since the Unix epoch. null: not known.
  * A chart: `{ kind, lines, unit? }`. `level`: values as they are; `rate`, `stack`: increase of counters; `quantile`: of a histogram.
- * A line: `{ family, name?, where?, by?, top?, looks? }`: the sum of its series, or one for each value of the label `by`.
+ * A line: `{ family, name?, look?, where?, by?, top?, looks? }`: the sum of its series, or one for each value of the label `by`.
  */
 
 const QUANTILES = [0.5, 0.95, 0.99];
@@ -61,13 +61,17 @@ function fromZero(members, family) {
 const lastOf = values => values.findLast(value => value !== null) ?? 0;
 
 /** What a line is made of: a name and values for each. */
-function linesOf(view, { family, name = '', where = {}, by, top = Number.POSITIVE_INFINITY, looks = {} }, isCounter) {
+function linesOf(
+  view,
+  { family, name = '', look, where = {}, by, top = Number.POSITIVE_INFINITY, looks = {} },
+  isCounter,
+) {
   const all = view.series.filter(each => each.family === family);
   const found = all.filter(({ labels }) => Object.entries(where).every(([label, value]) => labels[label] === value));
   const groups = Map.groupBy(found, ({ labels }) => (by === undefined ? name : (labels[by] ?? '')));
   const lines = [...groups].map(([name, members]) => {
     const columns = isCounter ? fromZero(members, all) : members.map(({ values }) => values);
-    return { name, look: looks[name], values: sumOf(columns, view.times.length) };
+    return { name, look: look ?? looks[name], values: sumOf(columns, view.times.length) };
   });
   const order = Object.keys(looks);
   const place = ({ name }) => (order.includes(name) ? order.indexOf(name) : order.length);

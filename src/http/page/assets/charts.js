@@ -42,7 +42,8 @@ function whenWords(at, width) {
 /** Under the axis: the time of the day, and the date where a day begins. */
 const axisTimes = (_plot, splits) => splits.map(at => (at % (24 * HOUR) === 0 ? day.format(at * 1000) : utcTime(at)));
 
-const logTicks = splits => splits.filter(each => Math.log10(each) % 1 === 0);
+/** Seconds that the axis of a time may have a word at: each is a power of ten, or what people count in. */
+const TIMES = [0.001, 0.01, 0.1, 1, 10, 60, 600, 3600, 21_600, 86_400, 604_800];
 
 /** Options of uPlot for what `chart` has drawn; colours are those of its legend, which the style sheet gives. */
 function options(chart, { times, lines }) {
@@ -80,14 +81,20 @@ function options(chart, { times, lines }) {
       y: isTime ? { distr: 3, log: 10 } : { range: (_plot, _least, top) => [0, top > 0 ? top * 1.08 : 1] },
     },
     axes: [
-      { ...axis, values: axisTimes, space: 64 },
+      { ...axis, values: axisTimes, space: 64, size: 28 },
       {
         ...axis,
-        ...(isTime || most > 1e14 ? {} : whole),
+        ...(isTime
+          ? {
+              splits: (_plot, _axis, least, top) => TIMES.filter(each => each >= least && each <= top),
+              filter: (_plot, splits) => splits,
+            }
+          : most > 1e14
+            ? {}
+            : whole),
         size: 52,
         space: 34,
-        values: (_plot, splits) =>
-          splits.map(each => (isTime ? (logTicks([each]).length ? duration(each) : '') : compact.format(each))),
+        values: (_plot, splits) => splits.map(each => (isTime ? duration(each) : compact.format(each))),
       },
     ],
     cursor: { drag: { x: false, y: false }, y: false, points: { size: 7 }, sync: { key: 'charts', setSeries: false } },
