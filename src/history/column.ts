@@ -53,6 +53,8 @@ function columnOf(values: readonly number[]): Column {
 
 export const encodeColumn = (values: readonly number[]): string => columnOf(values).text;
 
+const TOKEN = /^(?:n|-?\d+|~-?\d+|=\d+|@\S+)$/;
+
 /** Throws where the text is no column of so many samples. */
 export function decodeColumn(text: string, length: number): number[] {
   const values: number[] = [];
@@ -60,8 +62,8 @@ export function decodeColumn(text: string, length: number): number[] {
     const last = values.at(-1);
     const base = last === undefined || Number.isNaN(last) ? 0 : last;
     const digits = Number(/^[=~@]/.test(token) ? token.slice(1) : token);
+    if (!TOKEN.test(token)) throw new Error('not a column');
     if (token === 'n') values.push(Number.NaN);
-    else if (token.length < 1 || Number.isNaN(digits)) throw new Error('not a column');
     else if (token.startsWith('@')) values.push(digits);
     else if (token.startsWith('~')) values.push((Math.round(base * THOUSAND) + digits) / THOUSAND);
     else if (!token.startsWith('=')) values.push(base + digits);

@@ -55,8 +55,10 @@ export const SAMPLE_EVERY = 60_000;
 const HOUR = 3_600_000;
 /** What memory holds at least, milliseconds: an hour and a quarter, and the sample before. */
 const IN_MEMORY = 78 * 60_000;
-/** After so many samples of an hour its account is tidied: a clock that is wrong for a moment shall delete nothing. */
-const TIDY_AT = 10;
+/** After so many samples of an hour the account is tidied, again and again: a clock that is wrong for a moment shall delete nothing. */
+const TIDY_EVERY = 10;
+/** It is then left with this share of its bytes: the hour that goes on needs some until the next time. */
+const FILLED = 0.9;
 /** By so many milliseconds the wall clock may go another way than the monotonic one before it counts as a step. */
 const STEP = 5000;
 /** Two samples that are further apart than so many of their steps have a gap between them. */
@@ -81,7 +83,8 @@ export async function openRecorder({ account, store, clock, log, share }: Record
   const past = new Map<number, Chunk>();
   let open: { readonly hour: number; readonly samples: OpenChunk } | undefined;
   let limits = NONE;
-  let isTidied = false;
+  /** Samples of the hour that goes on when it was tidied last. */
+  let tidiedAt = 0;
   let offset: number | undefined;
   let isStepped = false;
   let isFailing = false;
@@ -132,7 +135,7 @@ export async function openRecorder({ account, store, clock, log, share }: Record
     const samples = openChunk(share, known && before(known, at));
     open = { hour, samples };
     for (const each of past.keys()) if (each < hourOf(at - IN_MEMORY) || each >= hour) past.delete(each);
-    isTidied = false;
+    tidiedAt = 0;
     return samples;
   }
 
@@ -152,9 +155,11 @@ export async function openRecorder({ account, store, clock, log, share }: Record
     }
     const chunk = samples.chunk();
     if (limits.keep > 0 && chunk) unsaved.set(keyOf(hourOf(at)), encodeChunk(chunk));
-    if (isTidied || (limits.keep > 0 && (chunk?.length ?? 0) < TIDY_AT)) return;
+    const length = chunk?.length ?? 0;
+    const isDue = limits.keep > 0 ? length >= tidiedAt + TIDY_EVERY : tidiedAt === 0;
+    if (!isDue) return;
     await tidy(at);
-    isTidied = true;
+    tidiedAt = length;
   }
 
   /** Deletes what is too old, and makes what is too large smaller. */
@@ -171,7 +176,7 @@ export async function openRecorder({ account, store, clock, log, share }: Record
       else kept.set(key, text);
     }
     const age = (key: string) => hourOf(now) - hourOfKey(key);
-    for await (const { key, value } of shrink(kept, limits.maxBytes, { age, decode, turns })) unsaved.set(key, value);
+    for await (const { key, value } of shrink(kept, limits.maxBytes * FILLED, { age, decode, turns })) unsaved.set(key, value);
   }
 
   for (let hour = hourOf(clock.now() - IN_MEMORY); hour <= hourOf(clock.now()); hour += 1) {
@@ -207,7 +212,7 @@ export async function openRecorder({ account, store, clock, log, share }: Record
       for (const { key, value } of changes) if (unsaved.get(key) === value) unsaved.delete(key);
     },
     use(next) {
-      if (next.keep !== limits.keep || next.maxBytes < limits.maxBytes) isTidied = false;
+      if (next.keep !== limits.keep || next.maxBytes < limits.maxBytes) tidiedAt = 0;
       limits = next;
     },
     hours: recordedHours,
