@@ -72,7 +72,7 @@ function brakes(view: AutoCancelView, context: PageContext): Html {
   ];
   const isPaused = view.accounts.some(({ paused }) => paused !== null);
   const isRunning = view.accounts.some(({ paused }) => paused === null);
-  const commands = html`<div class="commands">${isRunning && buttonFor({ kind: 'pause' }, context)}${isPaused && buttonFor({ kind: 'resume' }, context)}</div>`;
+  const commands = html`${isRunning && html`<div class="commands">${buttonFor({ kind: 'pause' }, context)}</div>`}${isPaused && html`<div class="commands">${buttonFor({ kind: 'resume' }, context)}</div>`}`;
   const body =
     view.accounts.length === 0
       ? html`<p class="soft">No account has auto-cancel.</p>`

@@ -15,7 +15,7 @@ const VERDICTS: Readonly<Record<Finding['verdict'], readonly [look: string, word
   stuck: ['critical', 'stuck'],
   not_stuck: ['ok', 'not stuck'],
   unknown: ['unknown', 'unknown'],
-  no_match: ['unknown', 'not matched'],
+  no_match: ['unknown', 'no rule'],
 };
 
 const COLUMNS: readonly Column<Predicate>[] = [

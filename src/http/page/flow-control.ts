@@ -63,7 +63,8 @@ export function flowControl(view: AccountView, { root }: PageContext): Html {
       tile(
         'Keys',
         count(of.keys, `${P}.keys`),
-        of.beyondCap > 0 && html`${count(of.beyondCap, `${P}.beyondCap`)} beyond the limit of series`,
+        of.beyondCap > 0 &&
+          html`${count(of.beyondCap, `${P}.beyondCap`)} beyond the limit of series, with ${count(of.beyondCapWaiting, `${P}.beyondCapWaiting`)} waiting`,
       ),
       tile('Paused keys', html`${paused}`, of.rows.length > 0 && `of the ${of.rows.length} shown`),
     )}</div>
