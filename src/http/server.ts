@@ -9,6 +9,7 @@ import { createAdmission } from './client-certs.ts';
 import { createGate, logCut } from './gate.ts';
 import { type Address, type Listener, openListener } from './listener.ts';
 import { createPasswords } from './passwords.ts';
+import { apiRoutes } from './routes/api.ts';
 import { autoCancelRoutes } from './routes/auto-cancel.ts';
 import { type Lifecycle, lifecycleRoutes } from './routes/lifecycle.ts';
 import { metricsRoutes } from './routes/metrics.ts';
@@ -55,7 +56,7 @@ function createApp(served: Served, { answers, streams, lifecycle, log }: AppDeps
   app.use(metricsRoutes(served, answers));
   app.use(lifecycleRoutes(served, lifecycle));
   app.use(streamRoutes(streams));
-  for (const routes of [statusRoutes, autoCancelRoutes]) app.use(routes(served));
+  for (const routes of [statusRoutes, autoCancelRoutes, apiRoutes]) app.use(routes(served));
   app.use(pageRoutes(served, lifecycle));
   app.use((_request: Request, response: Response) => void response.status(404).type('text').send('not found\n'));
   app.use((error: unknown, request: Request, response: Response, _next: NextFunction) => {

@@ -22,6 +22,10 @@ const FILES: Readonly<Record<string, string | null>> = {
   'style.css': null,
   'client.js': null,
   'age.js': null,
+  'pages.css': null,
+  'charts.js': null,
+  'chart-data.js': null,
+  'commands.js': null,
   'uplot.css': 'uplot/dist/uPlot.min.css',
   'uplot.js': 'uplot/dist/uPlot.iife.min.js',
 };
