@@ -111,7 +111,7 @@ ${per === 100 ? '' : html`<input type="hidden" name="per" value="${per}">`}<butt
 function head(query: OverviewQuery, isSorted: boolean): Html {
   const cell = (word: string, look: string, sort?: Sort) => {
     const order =
-      sort === query.sort
+      isSorted && sort === query.sort
         ? new Html(sort === 'account' || sort === 'delivered' ? ' aria-sort="ascending"' : ' aria-sort="descending"')
         : '';
     const text = sort === undefined || !isSorted ? word : html`<a href="${hrefOf(query, { sort })}">${word}</a>`;

@@ -1,3 +1,5 @@
+import { promisify } from 'node:util';
+import { gzip } from 'node:zlib';
 import { type NextFunction, type Request, type Response, Router } from 'express';
 import { OverviewQuery } from '../api/overview.ts';
 import { accountPage } from '../page/account.ts';
@@ -34,12 +36,17 @@ const PATHS = ['/', '/accounts/:name', '/auto-cancel', '/agent', '/runbooks/:nam
 
 const YEAR = 31_536_000;
 
-function send(response: Response, page: Html, status = 200): void {
+const compress = promisify(gzip);
+
+async function send(response: Response, page: Html, status = 200): Promise<void> {
   for (const [name, value] of Object.entries(HEADERS)) {
     // Those of the web configuration win.
     if (!response.hasHeader(name)) response.setHeader(name, value);
   }
-  response.status(status).set('Cache-Control', 'no-store').type('html').send(page.text);
+  response.status(status).set({ 'Cache-Control': 'no-store', Vary: 'Accept-Encoding' }).type('html');
+  // A page of a hundred accounts is fetched again whenever they change: a twentieth is left of it.
+  if (response.req.acceptsEncodings('gzip') !== 'gzip') response.send(page.text);
+  else response.set('Content-Encoding', 'gzip').send(await compress(page.text));
 }
 
 const missing = (what: Html, context: PageContext) =>
@@ -71,12 +78,11 @@ export function pageRoutes(served: Served, { isOn, callerOf }: Lifecycle): Route
       // A page is no form to fill in right: what can't be understood of a query is left out.
       const { data: query = OverviewQuery.parse({}) } = OverviewQuery.safeParse(request.query);
       const view = await served.overview(query);
-      send(response, overviewPage(view, contextOf(request, ''), { query, faults: served.reloadFaults() }));
+      await send(response, overviewPage(view, contextOf(request, ''), { query, faults: served.reloadFaults() }));
     })
     .get('/accounts/:name', (request, response) => {
       const view = served.account(request.params.name);
-      if (view) send(response, accountPage(view, contextOf(request, '../')));
-      else noAccount(request, response);
+      return view ? send(response, accountPage(view, contextOf(request, '../'))) : noAccount(request, response);
     })
     .get('/auto-cancel', async (request, response) =>
       send(response, autoCancelPage(await served.autoCancel(undefined), contextOf(request, ''))),
@@ -86,12 +92,9 @@ export function pageRoutes(served: Served, { isOn, callerOf }: Lifecycle): Route
       const { name } = request.params;
       const context = contextOf(request, '../');
       const text = readRunbook(name);
-      if (text === undefined) send(response, missing(html`There is no runbook of that name.`, context), 404);
-      else
-        send(
-          response,
-          layout({ title: name, context, nav: 'overview', body: html`<pre class="file text">${text}</pre>` }),
-        );
+      if (text === undefined) return send(response, missing(html`There is no runbook of that name.`, context), 404);
+      const body = html`<pre class="file text">${text}</pre>`;
+      return send(response, layout({ title: name, context, nav: 'overview', body }));
     })
     .get('/assets/:hash/:name', (request, response) => {
       const { hash, name } = request.params;
@@ -109,7 +112,7 @@ export function pageRoutes(served: Served, { isOn, callerOf }: Lifecycle): Route
     .all(PATHS, onlyAllow(READ))
     .use((error: unknown, request: Request, response: Response, next: NextFunction) => {
       // What can't be decoded names nothing.
-      if (error instanceof URIError) noAccount(request, response);
-      else next(error);
+      if (error instanceof URIError) return noAccount(request, response);
+      next(error);
     });
 }
