@@ -37,7 +37,8 @@ async function open() {
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
   async function listen() {
     const response = await fetch(url);
-    const reader = (response.body ?? new Blob().stream()).pipeThrough(new TextDecoderStream()).getReader();
+    if (!response.body) throw new Error('there is no body');
+    const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
     /** The next part that arrives; undefined when the stream is at its end. */
     const next = async () => (await reader.read()).value;
     return { response, next, leave: () => reader.cancel(undefined) };

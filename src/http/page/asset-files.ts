@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { extname } from 'node:path';
+import { fileURLToPath } from 'node:url';
 
 export interface Asset {
   readonly type: string;
@@ -34,12 +35,14 @@ const TYPES: Readonly<Record<string, string>> = {
   '.js': 'text/javascript; charset=utf-8',
 };
 
-function read(name: string, library: string | null): Buffer {
-  const beside = new URL(`./assets/${name}`, import.meta.url);
-  return readFileSync(
-    library === null || existsSync(beside) ? beside : createRequire(import.meta.url).resolve(library),
-  );
+function placeOf(name: string, library: string | null): string {
+  const beside = fileURLToPath(new URL(`./assets/${name}`, import.meta.url));
+  return library === null || existsSync(beside) ? beside : createRequire(import.meta.url).resolve(library);
 }
+
+/** Where each file is, by name. */
+export const assetFiles = (): Map<string, string> =>
+  new Map(Object.entries(FILES).map(([name, library]) => [name, placeOf(name, library)]));
 
 export function createAssets(): Assets {
   let loaded: { readonly folder: string; readonly files: ReadonlyMap<string, Asset> } | undefined;
@@ -47,8 +50,8 @@ export function createAssets(): Assets {
   function load() {
     const hash = createHash('sha256');
     const files = new Map<string, Asset>();
-    for (const [name, library] of Object.entries(FILES)) {
-      const body = read(name, library);
+    for (const [name, file] of assetFiles()) {
+      const body = readFileSync(file);
       hash.update(body);
       files.set(name, { type: TYPES[extname(name)] ?? 'application/octet-stream', body });
     }
