@@ -1,5 +1,5 @@
 import type { Clock } from '../kit/clock.ts';
-import { createHistory, type History } from './history.ts';
+import { createHistory, type History, type Known } from './history.ts';
 import type { AlertEvidence, Series } from './judge.ts';
 import { type AlertCondition, type Selector, selectorsOf } from './options.ts';
 
@@ -16,26 +16,46 @@ export interface AlertFacts {
   isDoubtful(selector: Selector, labels?: Readonly<Record<string, string>>): boolean;
 }
 
+/**
+ * What an earlier process knew of the selected series in the last `over` milliseconds and somewhat before, ascending; times are
+ * on this process's monotonic clock. What was stale or partial then was not known. Rejects with StoreError.
+ */
+export type Past = (selector: Selector, over: number) => Promise<readonly Known[]>;
+
+/** Whether a series with these labels is one of those that are selected. */
+export const isSelected = ({ labels }: Selector, own: Readonly<Record<string, string>>): boolean =>
+  Object.entries(labels).every(([label, values]) => label === 'account' || values.includes(own[label] ?? ''));
+
 /** Series that conditions look back on, and how far. */
-function windowsOf(condition: AlertCondition): { readonly selector: Selector; readonly over: number }[] {
+export function windowsOf(condition: AlertCondition): { readonly selector: Selector; readonly over: number }[] {
   return 'over' in condition ? selectorsOf(condition).map(selector => ({ selector, over: condition.over })) : [];
 }
 
 /** The histories of an account's series, as they are needed: they outlast the rules that look back on them. */
 export interface Histories {
   of(selector: Selector, over: number): History;
+  /** Fills those that are new with what is known from before. Rejects with StoreError, and then tries no more. */
+  restore(past: Past): Promise<void>;
   /** Forgets those that none of the conditions needs. */
   keep(conditions: readonly AlertCondition[]): void;
 }
 
 export function createHistories(): Histories {
   const known = new Map<string, History>();
+  let fresh: { readonly selector: Selector; readonly over: number; readonly history: History }[] = [];
   return {
     of(selector, over) {
       const id = windowId(selector, over);
-      const history = known.get(id) ?? createHistory(over);
+      const before = known.get(id);
+      const history = before ?? createHistory(over, selector.metric.endsWith('_total'));
       known.set(id, history);
+      if (!before) fresh.push({ selector, over, history });
       return history;
+    },
+    async restore(past) {
+      const all = fresh;
+      fresh = [];
+      for (const { selector, over, history } of all) history.restore(await past(selector, over));
     },
     keep(conditions) {
       const needed = new Set(conditions.flatMap(windowsOf).map(({ selector, over }) => windowId(selector, over)));
@@ -62,11 +82,8 @@ export function createEvidence(
     windows.set(windowId(selector, over), { selector, history: histories.of(selector, over) });
   }
 
-  function series({ metric, labels }: Selector): readonly Series[] | undefined {
-    const wanted = Object.entries(labels).filter(([label]) => label !== 'account');
-    return facts
-      .series(metric)
-      ?.filter(one => wanted.every(([label, values]) => values.includes(one.labels[label] ?? '')));
+  function series(selector: Selector): readonly Series[] | undefined {
+    return facts.series(selector.metric)?.filter(one => isSelected(selector, one.labels));
   }
 
   return {

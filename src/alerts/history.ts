@@ -1,9 +1,18 @@
 import type { FirstValue } from './judge.ts';
 
-/** Series of one kind as they were, over a window that moves on. In memory: it starts empty with the process. */
+/** What was known of some series at a time, by key; undefined: nothing. */
+export interface Known {
+  /** Milliseconds. */
+  readonly at: number;
+  readonly values: ReadonlyMap<string, number> | undefined;
+}
+
+/** Series of one kind as they were, over a window that moves on. In memory: it starts empty with the process, or from `restore`. */
 export interface History {
   /** Takes what is known at `at` (monotonic, milliseconds), by key; undefined: nothing is. */
   record(at: number, values: ReadonlyMap<string, number> | undefined): void;
+  /** Takes what an earlier process knew, ascending, before anything else; times are on this process's monotonic clock. */
+  restore(past: readonly Known[]): void;
   /**
    * The first value of each series in the window that ends at `at`, and whether the window began with it; undefined while the
    * window was not watched from its begin on, and where nothing was known then.
@@ -16,16 +25,54 @@ const POINTS = 120;
 /** Share of the distance of two points by which the next may come early: evaluations have jitter. */
 const EARLY = 0.2;
 
-/** `over`: length of the window in milliseconds. Takes no more than some 150 times the memory of the series themselves. */
-export function createHistory(over: number): History {
+/** After a sample that was restored, the next may come so many milliseconds later: more than two of their intervals; */
+const LATE = 150_000;
+/** but not more than this share of the window. In what is longer, nothing was known. */
+const LATE_SHARE = 0.1;
+
+/**
+ * `over`: length of the window in milliseconds. Takes no more than some 150 times the memory of the series themselves. `isCounter`:
+ * a value that falls began again at 0, and what was before it counts on from there.
+ */
+export function createHistory(over: number, isCounter = false): History {
   const points: { at: number; values: ReadonlyMap<string, number> | undefined }[] = [];
+  const apart = over / POINTS;
+  const mayBeLate = Math.max(apart, Math.min(LATE, over * LATE_SHARE));
+  /** Time of the sample that was restored last, until another is recorded. */
+  let restoredUntil: number | undefined;
+
+  /** Lets the values before a counter began again be as much below the new ones as they were below its last. */
+  function countOn(values: ReadonlyMap<string, number>): void {
+    for (const [key, value] of values) {
+      const last = points.findLast(point => point.values?.has(key))?.values?.get(key) ?? value;
+      if (value >= last) continue;
+      for (const point of points) {
+        const known = point.values?.get(key);
+        if (known !== undefined) point.values = new Map(point.values).set(key, known - last);
+      }
+    }
+  }
+
+  function record(at: number, values: ReadonlyMap<string, number> | undefined): void {
+    if (restoredUntil !== undefined && at - restoredUntil > mayBeLate) {
+      points.push({ at: restoredUntil + 1, values: undefined });
+    }
+    restoredUntil = undefined;
+    if (isCounter && values) countOn(values);
+    const last = points.at(-1);
+    if (last && at - last.at < apart * (1 - EARLY)) return;
+    points.push({ at, values });
+    // One point at the begin of the window or before it is enough.
+    while ((points[1]?.at ?? at) <= at - over) points.shift();
+  }
+
   return {
-    record(at, values) {
-      const last = points.at(-1);
-      if (last && at - last.at < (over / POINTS) * (1 - EARLY)) return;
-      points.push({ at, values });
-      // One point at the begin of the window or before it is enough.
-      while ((points[1]?.at ?? at) <= at - over) points.shift();
+    record,
+    restore(past) {
+      for (const { at, values } of past) {
+        record(at, values);
+        restoredUntil = at;
+      }
     },
     firsts(at) {
       const from = points.findLastIndex(point => point.at <= at - over);

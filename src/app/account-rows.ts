@@ -1,5 +1,7 @@
+import type { Recorder } from '../history/recorder.ts';
 import type { Clock } from '../kit/clock.ts';
 import type { Log } from '../kit/log.ts';
+import type { Change } from '../model/change.ts';
 import type { CollectorState } from '../scheduler/board.ts';
 import { type StoredRounds, toStored } from '../scheduler/freshness.ts';
 import type { Store } from '../store/store.ts';
@@ -17,8 +19,8 @@ export interface LastKnown {
 
 export interface AccountRows {
   readonly before: LastKnown;
-  /** Commits what differs from what is stored. Rejects with StoreError. */
-  save(known: LastKnown): Promise<void>;
+  /** Commits what differs from what is stored, and `more` rows with it. Rejects with StoreError. */
+  save(known: LastKnown, more?: readonly Change[]): Promise<void>;
 }
 
 const KEYS: Readonly<Record<keyof LastKnown, string>> = {
@@ -37,13 +39,13 @@ export async function openAccountRows(store: Store, account: string): Promise<Ac
   };
   return {
     before: { spent: read('spent'), freshness: read('freshness'), tokenRejected: read('tokenRejected') },
-    async save(known) {
+    async save(known, more = []) {
       const changes = names.flatMap(name => {
         const value = JSON.stringify(known[name]);
         return value === undefined || value === stored.get(KEYS[name]) ? [] : [{ key: KEYS[name], value }];
       });
-      if (changes.length === 0) return;
-      await store.commit(account, changes);
+      if (changes.length + more.length === 0) return;
+      await store.commit(account, [...changes, ...more]);
       for (const { key, value } of changes) stored.set(key, value);
     },
   };
@@ -53,6 +55,7 @@ export interface UpkeepDeps {
   readonly account: string;
   readonly states: readonly CollectorState[];
   readonly rows: AccountRows;
+  readonly history: Pick<Recorder, 'unsaved' | 'saved'>;
   /** What is known beside the freshness of the data. */
   known(): Omit<LastKnown, 'freshness'>;
   readonly clock: Pick<Clock, 'now'>;
@@ -60,7 +63,7 @@ export interface UpkeepDeps {
 }
 
 /** Saves what an account knows, and logs what becomes too old to be shown. */
-export function createUpkeep({ account, states, rows, known, clock, log }: UpkeepDeps): {
+export function createUpkeep({ account, states, rows, history, known, clock, log }: UpkeepDeps): {
   save(): Promise<void>;
   /** Never throws. */
   afterRound(): Promise<void>;
@@ -93,7 +96,10 @@ export function createUpkeep({ account, states, rows, known, clock, log }: Upkee
     logWithdrawals();
     savedTurn = turn();
     const freshness = states.map(state => [state.collector, toStored(state.freshness(), clock.now())] as const);
-    await rows.save({ ...known(), freshness: Object.fromEntries(freshness) });
+    // With what is committed anyway: one transaction for all accounts, one fsync.
+    const recorded = history.unsaved();
+    await rows.save({ ...known(), freshness: Object.fromEntries(freshness) }, recorded);
+    history.saved(recorded);
   }
 
   return {

@@ -1,4 +1,5 @@
-import type { DlqFacts } from '../collectors/index.ts';
+import type { DlqFacts, EventsFacts } from '../collectors/index.ts';
+import { openRecorder, type Recorder } from '../history/recorder.ts';
 import type { Family, Source } from '../metrics/family.ts';
 import type { AccountLimits } from '../model/account.ts';
 import type { AccountStatus } from '../model/status.ts';
@@ -11,6 +12,8 @@ import { createUpkeep, openAccountRows } from './account-rows.ts';
 
 export interface AccountDeps extends ClientDeps, CollectorsDeps {
   readonly accountInfo: Family;
+  /** Gives one string for equal ones, so that accounts hold the names of their series once. */
+  readonly share?: (text: string) => string;
 }
 
 /** One account: its rounds, and what it shows. Of two with one name, the second may be opened when the first is closed. */
@@ -29,6 +32,8 @@ export interface Account
   status(): AccountStatus;
   /** The same as it is shown: of a round that was not tried yet, what it was under other settings. */
   shownStatus(): AccountStatus;
+  /** How many of its rounds have ended, well or not, since it was opened. */
+  roundsEnded(): number;
   /** What its collectors show now. */
   shown(): ShownBefore;
   readonly meter: AccountClient['meter'];
@@ -36,11 +41,15 @@ export interface Account
   state(collector: string): CollectorState | undefined;
   /** What is shown of the dead-letter queue; undefined before the first complete walk, and when it has become too old. */
   dlqFacts(): DlqFacts | undefined;
+  /** What is shown of its schedules, by name; undefined as above. */
+  scheduleFacts(): EventsFacts['schedules'] | undefined;
+  /** What it showed, minute by minute; `use` says how much of it is kept. */
+  readonly history: Recorder;
   /** What is known of its plan's limits. */
   limits(): AccountLimits;
   /** Runs its rounds again and again. Resolves when each was run once. To be called once. */
   start(): Promise<void>;
-  /** Puts what was spent of the day's budget, and how fresh the data is, into the store. Rejects with StoreError. */
+  /** Puts what was spent of the day's budget, how fresh the data is, and the history into the store. Rejects with StoreError. */
   save(): Promise<void>;
   /** Ends its rounds, aborting what is under way. None begins afterwards, but by `resume`. */
   stop(): Promise<void>;
@@ -65,10 +74,12 @@ export async function openAccount(settings: AccountSettings, deps: AccountDeps, 
   const collectors = await openCollectors(settings, { ...deps, log, at: client.at, before: rows.before, shown });
   const states = collectors.all.map(({ state }) => state);
   const known = () => ({ spent: client.budget.spent(), tokenRejected: client.isTokenRejected() });
-  const upkeep = createUpkeep({ account: name, states, rows, known, clock, log });
+  const history = await openRecorder({ account: name, store, clock, log, share: deps.share ?? (text => text) });
+  const upkeep = createUpkeep({ account: name, states, rows, history, known, clock, log });
   // From now on it is tried, whatever becomes of this process.
   await upkeep.afterRound();
 
+  let ended = 0;
   const rounds = collectors.all.flatMap(({ rounds }) =>
     rounds.map(
       (round): AccountRound => ({
@@ -76,6 +87,7 @@ export async function openAccount(settings: AccountSettings, deps: AccountDeps, 
         async run(signal) {
           await round.run(signal);
           await upkeep.afterRound();
+          ended += 1;
         },
       }),
     ),
@@ -110,12 +122,15 @@ export async function openAccount(settings: AccountSettings, deps: AccountDeps, 
       }
       return [...facts, own.source];
     },
+    roundsEnded: () => ended,
     shown: () => new Map(states.map(({ collector }, index) => [collector, facts[index]?.samples() ?? new Map()])),
     status,
     shownStatus,
     meter: client.meter,
     state: collector => states.find(each => each.collector === collector),
     dlqFacts: collectors.dlqFacts,
+    scheduleFacts: collectors.scheduleFacts,
+    history,
     limits: () => collectors.plan()?.limits ?? {},
     at: client.at,
     createWriter: client.createWriter,

@@ -15,6 +15,7 @@ import type { SendingDeps } from '../alerts/sending.ts';
 import { createSilences } from '../alerts/silences.ts';
 import { collectorsOf } from '../config/alerts.ts';
 import type { Config } from '../config/schema.ts';
+import type { Recorder } from '../history/recorder.ts';
 import type { ShownAlert } from '../http/server.ts';
 import type { Clock } from '../kit/clock.ts';
 import type { Log } from '../kit/log.ts';
@@ -25,6 +26,7 @@ import type { Source } from '../metrics/family.ts';
 import type { Store } from '../store/store.ts';
 import type { Account } from './account.ts';
 import { createAlertFacts } from './alert-facts.ts';
+import { createPast } from './alert-windows.ts';
 import { byName } from './changes.ts';
 import { createAgentHeartbeat } from './heartbeat.ts';
 import { identityOf } from './identity.ts';
@@ -59,6 +61,8 @@ export interface AlertingDeps {
   readonly config: Config;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly accounts: readonly Account[];
+  /** What was recorded of an account: windows are filled from it. Without it they begin with the process. */
+  readonly history?: (account: string) => Recorder | undefined;
   readonly store: Store;
   readonly clock: Clock;
   /** A number from 0 up to 1. */
@@ -226,9 +230,20 @@ export async function openAlerting(deps: AlertingDeps, before?: Alerting): Promi
 
   function evaluationOf(account: Account, { alerts, histories, rules }: Opened, more: readonly Source[]): Evaluate {
     const shown = [...account.sources, ...more.filter(source => source.account === account.name)];
-    return evaluators.of(`account/${account.name}`, [alerts, identityOf(rules), ...shown], () =>
-      createAlerts({ alerts, rules, facts: createAlertFacts(account, shown), histories, clock, log, tracer }),
-    );
+    const recorder = deps.history?.(account.name);
+    return evaluators.of(`account/${account.name}`, [alerts, identityOf(rules), ...shown], () => {
+      const past = recorder && createPast(recorder, clock);
+      return createAlerts({
+        alerts,
+        rules,
+        facts: createAlertFacts(account, shown),
+        histories,
+        past,
+        clock,
+        log,
+        tracer,
+      });
+    });
   }
 
   const heartbeat = config.heartbeat

@@ -1,24 +1,38 @@
 import type { LoadedConfig } from '../config/load.ts';
+import type { Views } from '../http/served.ts';
 import type { Served } from '../http/server.ts';
 import { CONTENT_TYPES, createExposition, type Exposition } from '../metrics/exposition.ts';
 import type { Source } from '../metrics/family.ts';
+import type { AccountHistory } from '../model/history.ts';
 import type { LoopSpec } from '../scheduler/loop-set.ts';
 import type { AccountChanges } from './accounts.ts';
 import { type Alerting, openAlerting } from './alerting.ts';
 import { type AutoCancel, createAutoCancel } from './auto-cancel.ts';
 import { changesBetween } from './changes.ts';
 import { type Base, closeUnlessKept, openParts, type Parts, settle } from './parts.ts';
+import { openRecording, type Recording } from './recording.ts';
+import { version } from './version.ts';
+import { createAgentView } from './view/agent.ts';
+import { createAutoCancelView } from './view/auto-cancel.ts';
+import { createHistoryView } from './view/history.ts';
+import type { KeptRows } from './view/overview-rows.ts';
 import { createViews } from './view/views.ts';
+import { watchRounds } from './view/watch.ts';
 
 /** Everything that one configuration asks for, but for the port. Its accounts have loops of their own. */
 export interface Generation extends Parts {
   readonly loaded: LoadedConfig;
   readonly alerting: Alerting;
   readonly autoCancel: AutoCancel | undefined;
+  readonly recording: Recording;
+  /** What was recorded of an account; undefined where none has that name. */
+  readonly history: (account: string) => AccountHistory | undefined;
   readonly exposition: Exposition;
   readonly served: Omit<Served, 'reload' | 'reloadFaults' | 'version' | 'clock'>;
+  /** What the overview shows of each account, for as long as that is there. */
+  readonly rows: KeptRows;
   readonly loops: readonly LoopSpec[];
-  /** Puts the budget use of its accounts, and how fresh their data is, into the store. Never throws. */
+  /** Puts the budget use of its accounts, how fresh their data is, and what was recorded into the store. Never throws. */
   save(): Promise<void>;
 }
 
@@ -34,9 +48,12 @@ const LIFECYCLES_EVERY = 2000;
 /** Milliseconds after the start in which the first heartbeat is tried. */
 const FIRST_HEARTBEAT = 10_000;
 
-type Made = Pick<Generation, 'loaded' | 'traces' | 'alerting' | 'autoCancel'>;
+type Made = Pick<Generation, 'loaded' | 'traces' | 'alerting' | 'autoCancel' | 'recording'>;
 
-function loopsOf({ loaded, traces, alerting, autoCancel }: Made, { random }: Pick<Base, 'random'>): LoopSpec[] {
+function loopsOf(
+  { loaded, traces, alerting, autoCancel, recording }: Made,
+  { random }: Pick<Base, 'random'>,
+): LoopSpec[] {
   const { alerts, heartbeat } = loaded.config;
   const specs = (bodies: readonly LoopSpec['body'][], every: number, firstDelay = () => every): LoopSpec[] =>
     bodies.map(body => ({ body, every, firstDelay: firstDelay() }));
@@ -50,6 +67,7 @@ function loopsOf({ loaded, traces, alerting, autoCancel }: Made, { random }: Pic
       alerts.evaluateEvery,
       () => alerts.evaluateEvery * random(),
     ),
+    ...recording.loops,
     ...specs(alerting.senders, SEND_EVERY),
     // Soon after the start, and not with every other agent that was started with this one.
     ...specs(alerting.heartbeat ? [alerting.heartbeat] : [], every, () => Math.min(every, FIRST_HEARTBEAT) * random()),
@@ -68,11 +86,50 @@ function expositionOf(
   );
 }
 
+type ViewsBase = Pick<Base, 'clock' | 'process' | 'reloads'>;
+
+/** What the page and the API show. */
+function viewsOf(made: Assembled, { clock, process, reloads }: ViewsBase): Views {
+  const { loaded, accounts, alerting, autoCancel, sources, rows, history } = made;
+  const { config } = loaded;
+  const agentProblems = () => [];
+  return createViews(
+    {
+      version,
+      clock,
+      accounts: accounts.all,
+      settings: config.accounts,
+      sources,
+      alerts: alerting.alerts,
+      history: name => history(name) ?? { recent: () => [] },
+      problemLog: () => ({ firstSeen: () => undefined }),
+      agentProblems,
+      kept: rows,
+    },
+    {
+      history: createHistoryView(history, config.store.history, clock),
+      autoCancel: createAutoCancelView({ config, autoCancel, clock }),
+      agent: createAgentView({
+        version,
+        clock,
+        loaded,
+        process,
+        lastReload: () => reloads.last,
+        statuses: () => accounts.all.map(account => account.shownStatus()),
+        sources: alerting.sources,
+        problems: agentProblems,
+      }),
+    },
+  );
+}
+
+/** A generation before there is something to serve of it. */
+type Assembled = Omit<Generation, 'served' | 'loops' | 'save'> & { readonly sources: readonly Source[] };
+
 /** What requests are answered from. */
-function servedOf(
-  { loaded, accounts, alerting, autoCancel, exposition }: Omit<Generation, 'served' | 'loops' | 'save'>,
-  { process }: Pick<Base, 'process'>,
-): Generation['served'] {
+function servedOf(made: Assembled, base: ViewsBase): Generation['served'] {
+  const { loaded, accounts, alerting, autoCancel, exposition } = made;
+  const { process } = base;
   return {
     externalUrl: loaded.config.server.externalUrl,
     accounts: accounts.all.map(({ name }) => name),
@@ -86,7 +143,8 @@ function servedOf(
       autoCancel?.command(command, signal) ?? Promise.resolve({ ok: false, why: 'auto-cancel is off' }),
     journal: since => autoCancel?.journal(since) ?? Promise.resolve([]),
     alerts: alerting.alerts,
-    ...createViews(),
+    watch: () => watchRounds(accounts.all),
+    ...viewsOf(made, base),
   };
 }
 
@@ -127,7 +185,8 @@ export async function buildGeneration(
 async function assemble(loaded: LoadedConfig, base: Base, parts: Parts, before?: Generation): Promise<Generation> {
   const { accounts } = parts;
   const common = { ...base, config: loaded.config, accounts: accounts.all };
-  const alerting = await openAlerting(common, before?.alerting);
+  const history = (name: string) => accounts.all.find(account => account.name === name)?.history;
+  const alerting = await openAlerting({ ...common, history }, before?.alerting);
   const { outbox, states: alertStates } = alerting;
   // Between the two: auto-cancel reads the alerts' states, and alerts its numbers.
   const autoCancel = await createAutoCancel(
@@ -141,11 +200,13 @@ async function assemble(loaded: LoadedConfig, base: Base, parts: Parts, before?:
     ...alerting.sources,
     base.process.source,
   ];
+  const recording = openRecording({ ...common, sources }, before?.recording);
   const exposition = expositionOf(sources, base, before?.exposition);
-  const made = { ...parts, loaded, alerting, autoCancel, exposition };
+  const rows = before?.rows ?? new WeakMap();
+  const made = { ...parts, loaded, alerting, autoCancel, recording, history, exposition, rows };
   return {
     ...made,
-    served: servedOf(made, base),
+    served: servedOf({ ...made, sources }, base),
     loops: loopsOf(made, base),
     save: () =>
       settle(

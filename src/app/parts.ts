@@ -1,5 +1,7 @@
 import type { LoadedConfig } from '../config/load.ts';
+import { createSharing } from '../history/sharing.ts';
 import type { Bounds } from '../http/bounds.ts';
+import type { ReloadFault } from '../http/served.ts';
 import type { Clock } from '../kit/clock.ts';
 import type { Closing } from '../kit/closing.ts';
 import type { Log } from '../kit/log.ts';
@@ -26,6 +28,15 @@ export interface PartsDeps {
   readonly bounds?: Partial<Bounds>;
 }
 
+/** What came of the last reload. `at`: milliseconds since the Unix epoch. */
+export interface LastReload {
+  readonly at: number;
+  /** By the words of the configuration; empty where it was refused. */
+  readonly changed: readonly string[];
+  /** Why it was refused; empty where it was not. */
+  readonly faults: readonly ReloadFault[];
+}
+
 /** What every configuration of this process uses. */
 export interface Base extends Pick<PartsDeps, 'env' | 'clock' | 'random' | 'backfill'> {
   readonly log: ProcessLog;
@@ -34,6 +45,10 @@ export interface Base extends Pick<PartsDeps, 'env' | 'clock' | 'random' | 'back
   readonly tracer: ProcessTracer;
   readonly dispatchers: Dispatchers;
   readonly largeBodies: LargeBodies;
+  /** Undefined before the first. */
+  readonly reloads: { last: LastReload | undefined };
+  /** Gives one string for equal ones. */
+  readonly share: (text: string) => string;
 }
 
 /** `closing` learns how to close it. */
@@ -46,7 +61,17 @@ export async function openBase({ config, hash }: LoadedConfig, deps: PartsDeps, 
   const configLoadedAt = deps.clock.now();
   const process = createProcessMetrics({ version, configHash: hash, configLoadedAt, endpoints: ENDPOINTS });
   const tracer = createTracer(version, config.tracing.propagate);
-  return { ...deps, log, process, store, tracer, dispatchers, largeBodies: createLargeBodies() };
+  return {
+    ...deps,
+    log,
+    process,
+    store,
+    tracer,
+    dispatchers,
+    largeBodies: createLargeBodies(),
+    reloads: { last: undefined },
+    share: createSharing(),
+  };
 }
 
 /** The accounts with their rounds, and what they speak through. */
@@ -84,7 +109,7 @@ export async function closeUnlessKept(traces: Traces, other: Traces | undefined)
 /** Waits for accounts that save what they leave to the next process. Never throws. */
 export async function settle(saving: readonly Promise<void>[], log: Log): Promise<void> {
   const failed = (await Promise.allSettled(saving)).find(each => each.status === 'rejected');
-  if (failed) log.warn({ error: String(failed.reason) }, 'budget use and data freshness could not be stored');
+  if (failed) log.warn({ error: String(failed.reason) }, 'budget use, data freshness and history could not be stored');
 }
 
 /** Base and parts for a run without alerts and auto-cancel; `closing` learns how to close them. */

@@ -6,6 +6,9 @@ export interface DemoSettings {
   readonly config: Readonly<Record<string, unknown>>;
 }
 
+/** A workload that has something waiting from the first minute on. */
+export const DEMO_SEED = 3;
+
 /** Seconds of the demo that pass in a real one, so that what is wrong in a scenario shows within two minutes; default 1. */
 const SPEEDS: ReadonlyMap<string, number> = new Map([
   ['neglected', 60],

@@ -7,12 +7,12 @@ import { version } from '../app/version.ts';
 import { Config } from '../config/schema.ts';
 import { acceleratedClock, systemClock } from '../kit/clock.ts';
 import { withClosing } from '../kit/closing.ts';
-import { demoSettings, demoSpeed } from './demo-settings.ts';
+import { DEMO_SEED, demoSettings, demoSpeed } from './demo-settings.ts';
 import { startEmulatorFor } from './emulate.ts';
 import { numberOption } from './option-values.ts';
 import { untilStopped } from './until-stopped.ts';
 
-/** What the agent reads of the event log's past, milliseconds: the page shows the last hour from the start. */
+/** What the agent reads of the event log's past, milliseconds: from the start it knows which messages are on their way, and since when. */
 const BACKFILL = 3_600_000;
 
 /** Said of a scenario when it starts. */
@@ -22,9 +22,6 @@ const HINTS: ReadonlyMap<string, string> = new Map([
     'After a minute the first failure callbacks have been stuck for half a day: see /api/v1/journal?since=30d.',
   ],
 ]);
-
-/** A workload that has something waiting from the first minute on. */
-const DEMO_SEED = 3;
 
 interface Options {
   readonly scenario: string;

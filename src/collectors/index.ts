@@ -75,5 +75,6 @@ export type { DeadLetter } from './dlq/ends.ts';
 export type { DlqFacts } from './dlq/facts.ts';
 export { breakdownFamilies, filterFamilies } from './dlq/families.ts';
 export type { Group as DlqGroup } from './dlq/groups.ts';
+export type { EventsFacts } from './events/events.ts';
 export { type Schedule, schedulesOf, schedulesOptions } from './events/schedule-options.ts';
-export { scheduleFamilies } from './events/schedules.ts';
+export { type ScheduleFacts, scheduleFamilies } from './events/schedules.ts';

@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest';
 import { createUpkeep, openAccountRows } from '../../src/app/account-rows.ts';
+import { openRecorder } from '../../src/history/recorder.ts';
 import type { Change } from '../../src/model/change.ts';
 import { createCollectorState } from '../../src/scheduler/board.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
@@ -24,7 +25,8 @@ async function setUp() {
   const slot = createCollectorState({ account: 'a', collector: 'dlq' }, { full: { every: MINUTE } }, staleness, clock);
   const known = { tokenRejected: undefined as boolean | undefined };
   const rows = await openAccountRows(store, 'a');
-  const upkeep = createUpkeep({ account: 'a', states: [slot], rows, known: () => known, clock, log });
+  const history = await openRecorder({ account: 'a', store, clock, log, share: text => text });
+  const upkeep = createUpkeep({ account: 'a', states: [slot], rows, history, known: () => known, clock, log });
   return {
     clock,
     log,

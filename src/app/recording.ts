@@ -1,0 +1,108 @@
+import { windowsOf } from '../alerts/evidence.ts';
+import { type AlertCondition, isAbout } from '../alerts/options.ts';
+import type { Config } from '../config/schema.ts';
+import { SAMPLE_EVERY } from '../history/recorder.ts';
+import { sampleOf } from '../history/sampling.ts';
+import type { Log } from '../kit/log.ts';
+import { createReuse, type Reuse } from '../kit/reuse.ts';
+import type { Family, Sample, Source } from '../metrics/family.ts';
+import type { LoopSpec } from '../scheduler/loop-set.ts';
+import type { Account } from './account.ts';
+import { createAlertFacts } from './alert-facts.ts';
+import { createSelection } from './alert-windows.ts';
+import { identityOf } from './identity.ts';
+import { recorded } from './recorded.ts';
+
+/** Called after each sample of an account, once a minute. `at`: milliseconds since the Unix epoch. */
+export type AfterSample = (account: string, at: number) => void;
+
+type Body = LoopSpec['body'];
+
+/** What is recorded of the accounts of one configuration, minute by minute. */
+export interface Recording {
+  /** One an account, at different times; their bodies never reject. */
+  readonly loops: readonly LoopSpec[];
+  /** Puts its limits in the place of those before. */
+  take(): void;
+  /** What the next one goes on with. */
+  readonly kept: Reuse<Body>;
+}
+
+export interface RecordingDeps {
+  readonly config: Config;
+  readonly accounts: readonly Account[];
+  /** All that is shown. */
+  readonly sources: readonly Source[];
+  readonly clock: { now(): number };
+  readonly log: Log;
+  readonly afterSample?: AfterSample;
+}
+
+const MEGABYTE = 1_000_000;
+/** Milliseconds before the first sample, and between the first ones of two accounts at most. */
+const [FIRST, APART] = [5000, 1000];
+
+/** What the sources of an account show now, by family; each is asked once. */
+function shownOf(sources: readonly Source[]): (family: Pick<Family, 'name'>) => readonly Sample[] {
+  const asked = new Map<Source, ReturnType<Source['samples']>>();
+  function samplesOf(source: Source) {
+    const known = asked.get(source);
+    if (known) return known;
+    // Some bring themselves up to date by it.
+    source.revision();
+    const samples = source.samples();
+    asked.set(source, samples);
+    return samples;
+  }
+  return ({ name }) =>
+    sources
+      .filter(({ families }) => families.some(family => family.name === name))
+      .flatMap(source => samplesOf(source).get(name) ?? []);
+}
+
+function bodyOf(
+  account: Account,
+  sources: readonly Source[],
+  conditions: readonly AlertCondition[],
+  { clock, log, afterSample }: Pick<RecordingDeps, 'clock' | 'log' | 'afterSample'>,
+): Body {
+  const { name, history } = account;
+  const selection = createSelection(conditions, createAlertFacts(account, sources));
+  return async () => {
+    try {
+      await history.sample(new Map([...selection(), ...sampleOf(recorded, shownOf(sources))]));
+      afterSample?.(name, clock.now());
+    } catch (error) {
+      log.error({ account: name, stack: error instanceof Error ? error.stack : String(error) }, 'bug');
+    }
+  };
+}
+
+/** `before`: what is in use until `take`; what has not changed since goes on. */
+export function openRecording(deps: RecordingDeps, before?: Recording): Recording {
+  const { config, accounts, sources } = deps;
+  const { alerts, store } = config;
+  const kept = createReuse(before?.kept);
+  const ofAccount = Map.groupBy(sources, ({ account }) => account);
+  const limits = { keep: store.history.keep, maxBytes: (store.history.maxMB * MEGABYTE) / accounts.length };
+  const apart = Math.min(APART, SAMPLE_EVERY / accounts.length);
+  const all = alerts.enabled ? alerts.rules.map(({ when }) => when).filter(when => windowsOf(when).length > 0) : [];
+  const loops = accounts.map((account, index): LoopSpec => {
+    const own = ofAccount.get(account.name) ?? [];
+    const conditions = all.filter(when => isAbout(when, account.name));
+    const body = kept.of(account.name, [account, identityOf(conditions), ...own], () =>
+      bodyOf(account, own, conditions, deps),
+    );
+    return { body, every: SAMPLE_EVERY, firstDelay: FIRST + index * apart };
+  });
+  const recording: Recording = {
+    loops,
+    take() {
+      kept.settle();
+      for (const { history } of accounts) history.use(limits);
+    },
+    kept,
+  };
+  if (!before) recording.take();
+  return recording;
+}

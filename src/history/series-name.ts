@@ -1,0 +1,32 @@
+type Labels = Readonly<Record<string, string | undefined>>;
+
+const ESCAPES: Readonly<Record<string, string>> = { '\\': '\\\\', '"': '\\"', '\n': '\\n' };
+const TEXTS: Readonly<Record<string, string>> = { '\\\\': '\\', '\\"': '"', '\\n': '\n' };
+
+/** `name{label="value"}`, escaped as in the exposition: always one line. Labels in their order; one that is undefined is left out. */
+export function seriesName(name: string, labels: Labels): string {
+  const pairs = Object.entries(labels).flatMap(([label, value]) =>
+    value === undefined
+      ? []
+      : [`${label}="${value.toWellFormed().replace(/[\\"\n]/g, character => ESCAPES[character] ?? '')}"`],
+  );
+  return pairs.length === 0 ? name : `${name}{${pairs.join()}}`;
+}
+
+/** What is before the labels. */
+export const metricOf = (series: string): string => series.split('{', 1)[0] as string;
+
+/** The family of a series: that of a histogram's lines, too. */
+export const isOfFamily = (metric: string, families: ReadonlySet<string>): boolean =>
+  families.has(metric) || families.has(metric.replace(/_(bucket|sum|count)$/, ''));
+
+const PAIR = /([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\]|\\[\\"n])*)"/g;
+
+/** The labels of a series, in their order. */
+export const labelsOf = (series: string): Readonly<Record<string, string>> =>
+  Object.fromEntries(
+    [...series.slice(metricOf(series).length).matchAll(PAIR)].map(([, label = '', text = '']) => [
+      label,
+      text.replace(/\\[\\"n]/g, escaped => TEXTS[escaped] ?? ''),
+    ]),
+  );
