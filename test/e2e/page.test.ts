@@ -1,10 +1,13 @@
+import { join } from 'node:path';
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startAgent } from '../../src/app/agent.ts';
+import { openSqliteStore } from '../../src/store/sqlite.ts';
 import { hasChromium, launchBrowser, type Visited, type VisitOptions, visit } from '../support/browser.ts';
 import { afterThisTest } from '../support/client.ts';
 import { emulateEmpty } from '../support/emulate.ts';
 import { eventually } from '../support/eventually.ts';
+import { newFolder } from '../support/folder.ts';
 import { createManualClock } from '../support/manual-clock.ts';
 import { valueAt } from '../support/page-values.ts';
 import { parseExposition } from '../support/parse-exposition.ts';
@@ -52,9 +55,9 @@ type Scene = Awaited<ReturnType<typeof setScene>>;
 const getJson = async (url: string): Promise<unknown> => (await fetch(url)).json();
 
 /** Lets time go by until the account was read whole. */
-async function untilRead({ clock }: Scene, url: string): Promise<void> {
+async function untilRead({ clock }: Scene, url: string, step = 1000): Promise<void> {
   await eventually(async () => {
-    await clock.advance(1000);
+    await clock.advance(step);
     const view = await getJson(`${url}/api/v1/accounts/acme`);
     const data = ['deadLetters', 'events', 'flowControl'].map(section => valueAt(view, `${section}.data`));
     expect(data).toEqual(['fresh', 'fresh', 'fresh']);
@@ -163,6 +166,57 @@ describe.skipIf(!hasChromium)('pages in a browser', { timeout: 20 * MINUTE }, ()
     await page.getByRole('link', { name: 'acme' }).last().click();
     await page.waitForURL(/accounts\/acme/);
     expect(await page.locator('[data-path="deadLetters.messages"]').first().getAttribute('value')).toBe('5');
+  });
+
+  it('show each kind of trouble as what it is', async () => {
+    const scene = await setScene(RICH.account);
+    scene.fill();
+    const { url } = await scene.start();
+    async function expectFirstScreen(...words: readonly string[]): Promise<void> {
+      const visited = await open(`${url}/`);
+      const text = await visited.page.locator('main').innerText();
+      for (const word of words) expect(text).toContain(word);
+      await expectSound(visited);
+    }
+    const pass = async (turns: number) => {
+      for (let turn = 0; turn < turns; turn += 1) await scene.clock.advance(15_000);
+    };
+    await expectFirstScreen('Nothing read yet', 'no data yet', 'not read yet');
+    await untilRead(scene, url);
+    await expectFirstScreen('All right', '5 dead letters', '1 s ago');
+    const comeBack = scene.emulator.faults.add({ kind: 'status', status: 503 });
+    await pass(8);
+    const down = ['1 problem, 1 critical — since 12:00 UTC', 'service down', 'The service has answered 503 for 2 min'];
+    await expectFirstScreen(...down, '5 dead letters', 'stale');
+    for (let minute = 0; minute < 32; minute += 1) await scene.clock.advance(MINUTE);
+    await expectFirstScreen('service down', 'nothing is shown any more', 'withdrawn');
+    comeBack();
+    await untilRead(scene, url, 15_000);
+    await expectFirstScreen('All right', '5 dead letters');
+    const accept = scene.emulator.faults.add({ kind: 'status', status: 401 });
+    await pass(2);
+    await expectFirstScreen('1 critical', 'token refused', 'DeliveryTokenRejected');
+    accept();
+    await untilRead(scene, url, 15_000);
+    await expectFirstScreen('All right');
+  });
+
+  it('show a breaker that is open, and why', async () => {
+    const path = join(newFolder(), 'db');
+    const scene = await setScene(RICH.account, { ...RICH.config, store: { kind: 'sqlite', path } });
+    const opened = { at: scene.clock.now(), step: 'breaker_opened', breaker: 'errors', reason: '3 errors in 15m' };
+    const store = await openSqliteStore({ path });
+    await store.commit('acme', [{ key: 'auto-cancel/journal/000000000001', value: JSON.stringify(opened) }]);
+    await store.close();
+    const { url } = await scene.start();
+    await untilRead(scene, url);
+    for (const page of ['/', '/auto-cancel']) {
+      const visited = await open(url + page);
+      const text = await visited.page.locator('main').innerText();
+      expect(text).toContain('breaker open');
+      expect(text).toContain(page === '/' ? 'DeliveryAutoCancelBreakerOpen' : '3 errors in 15m');
+      await expectSound(visited);
+    }
   });
 
   it('draw what was recorded', async () => {
