@@ -23,10 +23,13 @@ const SPEEDS: ReadonlyMap<string, number> = new Map([
 
 export const demoSpeed = (scenario: string): number => SPEEDS.get(scenario) ?? 1;
 
-/** What the emulated service gives: see retention in src/emulator/world.ts. Many more requests than needed at any speed. */
+/** How many events the emulator keeps: those of some three hours. A demo at speed would fill the memory with more. */
+export const DEMO_EVENTS = 60_000;
+
+/** What the emulated service gives: it keeps dead letters for three days. Many more requests than needed at any speed. */
 const ACCOUNT = {
   budget: { requestsPerSecond: 50, burst: 50, concurrency: 8, requestsPerDay: 10_000_000 },
-  retention: { dlq: '3d', events: '6h' },
+  retention: { dlq: '3d', events: '3h' },
   limits: { dlqSize: 2000 },
 };
 
@@ -90,7 +93,7 @@ const usual = (speed: number) => ({
     routes: ['/users/:id', '/jobs/:name', '/api/*path'],
   },
   // An interval of 15 s is over within a few milliseconds at speed: a busy machine is no trouble to tell of.
-  staleness: { markAfter: Math.max(3, Math.ceil(speed / 3)) },
+  staleness: { markAfter: Math.min(1000, Math.max(3, Math.ceil(speed / 3))) },
   alerts: {
     enabled: true,
     evaluateEvery: real(5, speed),

@@ -7,7 +7,7 @@ import { version } from '../app/version.ts';
 import { Config } from '../config/schema.ts';
 import { acceleratedClock, systemClock } from '../kit/clock.ts';
 import { withClosing } from '../kit/closing.ts';
-import { DEMO_SEED, demoSettings, demoSpeed } from './demo-settings.ts';
+import { DEMO_EVENTS, DEMO_SEED, demoSettings, demoSpeed } from './demo-settings.ts';
 import { startEmulatorFor } from './emulate.ts';
 import { numberOption } from './option-values.ts';
 import { untilStopped } from './until-stopped.ts';
