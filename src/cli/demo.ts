@@ -44,6 +44,7 @@ export function demoCommand(): Command {
         const emulator = await startEmulatorFor(command, {
           scenario,
           seed: DEMO_SEED,
+          mostEvents: DEMO_EVENTS,
           clock,
           ...(process.env.ME ? { mostEvents: Number(process.env.ME) } : {}),
         });
