@@ -7,6 +7,7 @@ import {
   encodeChunk,
   openChunk,
   STEPS,
+  seriesOf,
   thin,
   timesOf,
   valuesOf,
@@ -99,6 +100,8 @@ describe('an hour', () => {
     fc.assert(
       fc.property(samples, fc.nat(), (all, cut) => {
         expect(read(chunkOf(all))).toEqual(meant(all));
+        for (const [name, values] of valuesOf(chunkOf(all), () => true))
+          expect(seriesOf(chunkOf(all), name)).toEqual(values);
         expect(read(decodeChunk(encodeChunk(chunkOf(all))))).toEqual(meant(all));
         const split = 1 + (cut % all.length);
         const resumed = openChunk(same, decodeChunk(encodeChunk(chunkOf(all.slice(0, split)))));
