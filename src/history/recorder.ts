@@ -214,7 +214,7 @@ export async function openRecorder({ account, store, clock, log, share }: Record
         await record(at, values);
         isFailing = false;
       } catch (error) {
-        if (!isFailing) log.warn({ account, error: String(error) }, 'the history could not be read; it has a gap');
+        if (!isFailing) log.warn({ account, error: String(error) }, 'the history could not be read; it may have a gap');
         isFailing = true;
       }
     },

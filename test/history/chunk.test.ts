@@ -108,7 +108,7 @@ describe('an hour', () => {
         for (const [index, values] of all.entries()) if (index >= split) resumed.add(atOf(index), values);
         expect(resumed.chunk()).toEqual(chunkOf(all));
       }),
-      { numRuns: 60 },
+      { numRuns: 25 },
     );
   });
 
@@ -123,7 +123,7 @@ describe('an hour', () => {
         const earlier = before(chunkOf(all), end);
         expect(earlier ? read(earlier) : []).toEqual(meant(all).filter(({ at }) => at < end));
       }),
-      { numRuns: 60 },
+      { numRuns: 25 },
     );
   });
 
