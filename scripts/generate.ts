@@ -1,7 +1,10 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
+import { version } from '../src/app/version.ts';
 import { withStages } from '../src/auto-cancel/reference.ts';
 import { configJsonSchema, type JsonSchema, withoutNull } from '../src/config/json-schema.ts';
+import { openApi } from '../src/http/openapi.ts';
+import { withRoutes } from '../src/http/reference.ts';
 import { generatedFiles, withRenamed } from '../src/mixin/generated.ts';
 
 /**
@@ -49,6 +52,8 @@ const files: Readonly<Record<string, string>> = {
   'config.schema.json': `${JSON.stringify(schema, null, 2)}\n`,
   'docs/config.md': configReference(schema),
   'docs/auto-cancel.md': withStages(readFileSync('docs/auto-cancel.md', 'utf8')),
+  'docs/openapi.json': `${JSON.stringify(openApi(version), null, 2)}\n`,
+  'docs/api.md': withRoutes(readFileSync('docs/api.md', 'utf8')),
   'docs/upgrading.md': withRenamed(readFileSync('docs/upgrading.md', 'utf8')),
   ...generatedFiles(),
 };

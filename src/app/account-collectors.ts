@@ -4,6 +4,7 @@ import {
   createAccountPlan,
   createCollectors,
   type DlqFacts,
+  type EventsFacts,
   type PlanFacts,
   schedulesOf,
   withReader,
@@ -128,6 +129,7 @@ async function openCollector<Facts, Memory, Walk>(
 }
 
 const isOfDlq = (each: OpenCollector): each is OpenCollector<DlqFacts> => each.state.collector === 'dlq';
+const isOfEvents = (each: OpenCollector): each is OpenCollector<EventsFacts> => each.state.collector === 'events';
 
 /** What an account's configuration enables, and its plan. */
 export async function openCollectors({ name, collect, retention, objectives, limits }: AccountSettings, deps: Deps) {
@@ -147,10 +149,12 @@ export async function openCollectors({ name, collect, retention, objectives, lim
   const opened: OpenCollector[] = [];
   for (const collector of createCollectors(collect, services)) opened.push(await open(collector));
   const dlq = opened.find(isOfDlq);
+  const events = opened.find(isOfEvents);
   const plan = await open(createAccountPlan(() => readAccountFile(accountFile(config.store, name)), limits));
   return {
     all: [...opened, plan],
     dlqFacts: (): DlqFacts | undefined => dlq?.state.visible().now,
+    scheduleFacts: (): EventsFacts['schedules'] | undefined => events?.state.visible().now?.schedules,
     plan: (): PlanFacts | undefined => plan.state.visible().now,
   };
 }

@@ -1,4 +1,4 @@
-import type { DlqFacts } from '../collectors/index.ts';
+import type { DlqFacts, EventsFacts } from '../collectors/index.ts';
 import { openRecorder, type Recorder } from '../history/recorder.ts';
 import type { Family, Source } from '../metrics/family.ts';
 import type { AccountLimits } from '../model/account.ts';
@@ -32,6 +32,8 @@ export interface Account
   status(): AccountStatus;
   /** The same as it is shown: of a round that was not tried yet, what it was under other settings. */
   shownStatus(): AccountStatus;
+  /** How many of its rounds have ended, well or not, since it was opened. */
+  roundsEnded(): number;
   /** What its collectors show now. */
   shown(): ShownBefore;
   readonly meter: AccountClient['meter'];
@@ -39,6 +41,8 @@ export interface Account
   state(collector: string): CollectorState | undefined;
   /** What is shown of the dead-letter queue; undefined before the first complete walk, and when it has become too old. */
   dlqFacts(): DlqFacts | undefined;
+  /** What is shown of its schedules, by name; undefined as above. */
+  scheduleFacts(): EventsFacts['schedules'] | undefined;
   /** What it showed, minute by minute; `use` says how much of it is kept. */
   readonly history: Recorder;
   /** What is known of its plan's limits. */
@@ -75,6 +79,7 @@ export async function openAccount(settings: AccountSettings, deps: AccountDeps, 
   // From now on it is tried, whatever becomes of this process.
   await upkeep.afterRound();
 
+  let ended = 0;
   const rounds = collectors.all.flatMap(({ rounds }) =>
     rounds.map(
       (round): AccountRound => ({
@@ -82,6 +87,7 @@ export async function openAccount(settings: AccountSettings, deps: AccountDeps, 
         async run(signal) {
           await round.run(signal);
           await upkeep.afterRound();
+          ended += 1;
         },
       }),
     ),
@@ -116,12 +122,14 @@ export async function openAccount(settings: AccountSettings, deps: AccountDeps, 
       }
       return [...facts, own.source];
     },
+    roundsEnded: () => ended,
     shown: () => new Map(states.map(({ collector }, index) => [collector, facts[index]?.samples() ?? new Map()])),
     status,
     shownStatus,
     meter: client.meter,
     state: collector => states.find(each => each.collector === collector),
     dlqFacts: collectors.dlqFacts,
+    scheduleFacts: collectors.scheduleFacts,
     history,
     limits: () => collectors.plan()?.limits ?? {},
     at: client.at,

@@ -64,19 +64,18 @@ export async function startAgent(loaded: LoadedConfig, deps: AgentDeps): Promise
   closing.add('runtime', runtime.close);
   const settingsOf = ({ config }: LoadedConfig) => ({ ...serverSettings(config), ...bounds });
   let reloading: Reloading | undefined;
-  let reloadFaults: ReturnType<Served['reloadFaults']> = [];
   const reload: Served['reload'] = async () => {
     const starting = { file: loaded.file, message: 'the agent is starting' };
     if (!reloading) return { faults: [starting] };
     const answer = await reloading.reload();
-    reloadFaults = 'faults' in answer ? answer.faults : [];
+    runtime.reloaded(answer);
     return answer;
   };
   // The port first: an agent that can't be scraped shall not call the service either.
   const read: ReadWebConfig = file => readWebConfig(file).config;
   const server = await startHttpServer(
     settingsOf(loaded),
-    servedBy(runtime, { reload, reloadFaults: () => reloadFaults }),
+    servedBy(runtime, { reload, reloadFaults: () => runtime.lastReload()?.faults ?? [] }),
     log,
     read,
   ).catch(async (error: unknown) => {

@@ -6,6 +6,7 @@ import type { Store } from '../store/store.ts';
 import { type JournalLine, readJournals } from './auto-cancel.ts';
 
 export type { Command, Explanation, StopResult } from '../auto-cancel/index.ts';
+export { detailOf } from '../auto-cancel/words.ts';
 export { BREAKERS } from '../model/journal.ts';
 export type { JournalLine } from './auto-cancel.ts';
 

@@ -36,9 +36,11 @@ export interface AutoCancel {
   explain(id: string, account: string | undefined): readonly Explanation[];
   /**
    * The journal from a time on (milliseconds since the Unix epoch), the oldest line first; the newest 10,000 where there are
-   * more. Rejects with StoreError.
+   * more, or `most`. `account`: of this one alone. Rejects with StoreError.
    */
-  journal(since: number): Promise<readonly JournalLine[]>;
+  journal(since: number, most?: number, account?: string): Promise<readonly JournalLine[]>;
+  /** Of each account: what it knows, and its brakes. */
+  readonly accounts: readonly AccountAutoCancel[];
   /** Has a command executed as one of the command line is: through the store, by the loop that executes all of them. */
   command(command: Command, signal: AbortSignal): Promise<Answer | 'no_agent'>;
   /** Puts it in the place of the one before, whose loops that are not among these have ended. */
@@ -65,6 +67,7 @@ interface Kept {
   readonly policy: string;
 }
 
+export type { Explanation } from '../auto-cancel/index.ts';
 export type JournalLine = JournalEntry & { readonly account: string };
 
 export interface AutoCancelDeps {
@@ -205,12 +208,14 @@ export async function createAutoCancel(
     loops: [commands, ...opened.filter(({ own }) => own.isUsed).map(({ run }) => run)],
     explain: (id, account) =>
       all.filter(each => account === undefined || each.account === account).flatMap(each => each.explain(id) ?? []),
-    async journal(since) {
+    accounts: all,
+    async journal(since, most = MOST_LINES, only = undefined) {
       const lines: JournalLine[] = [];
       for (const { account, journal } of all) {
-        for (const entry of await journal.newest(since, MOST_LINES)) lines.push({ account, ...entry });
+        if ((only ?? account) !== account || journal.state.lastAt < since) continue;
+        for (const entry of await journal.newest(since, most)) lines.push({ account, ...entry });
       }
-      return lines.sort((a, b) => a.at - b.at).slice(-MOST_LINES);
+      return lines.sort((a, b) => a.at - b.at).slice(-most);
     },
     command: (command, signal) => ask(deps.store, command, { waitMs: COMMAND_WAIT, clock, signal }),
     take() {

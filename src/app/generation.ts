@@ -1,4 +1,5 @@
 import type { LoadedConfig } from '../config/load.ts';
+import type { Views } from '../http/served.ts';
 import type { Served } from '../http/server.ts';
 import { CONTENT_TYPES, createExposition, type Exposition } from '../metrics/exposition.ts';
 import type { Source } from '../metrics/family.ts';
@@ -10,8 +11,13 @@ import { type AutoCancel, createAutoCancel } from './auto-cancel.ts';
 import { changesBetween } from './changes.ts';
 import { type Base, closeUnlessKept, openParts, type Parts, settle } from './parts.ts';
 import { openRecording, type Recording } from './recording.ts';
+import { version } from './version.ts';
+import { createAgentView } from './view/agent.ts';
+import { createAutoCancelView } from './view/auto-cancel.ts';
 import { createHistoryView } from './view/history.ts';
+import type { KeptRows } from './view/overview-rows.ts';
 import { createViews } from './view/views.ts';
+import { watchRounds } from './view/watch.ts';
 
 /** Everything that one configuration asks for, but for the port. Its accounts have loops of their own. */
 export interface Generation extends Parts {
@@ -23,6 +29,8 @@ export interface Generation extends Parts {
   readonly history: (account: string) => AccountHistory | undefined;
   readonly exposition: Exposition;
   readonly served: Omit<Served, 'reload' | 'reloadFaults' | 'version' | 'clock'>;
+  /** What the overview shows of each account, for as long as that is there. */
+  readonly rows: KeptRows;
   readonly loops: readonly LoopSpec[];
   /** Puts the budget use of its accounts, how fresh their data is, and what was recorded into the store. Never throws. */
   save(): Promise<void>;
@@ -78,11 +86,50 @@ function expositionOf(
   );
 }
 
+type ViewsBase = Pick<Base, 'clock' | 'process' | 'reloads'>;
+
+/** What the page and the API show. */
+function viewsOf(made: Assembled, { clock, process, reloads }: ViewsBase): Views {
+  const { loaded, accounts, alerting, autoCancel, sources, rows, history } = made;
+  const { config } = loaded;
+  const agentProblems = () => [];
+  return createViews(
+    {
+      version,
+      clock,
+      accounts: accounts.all,
+      settings: config.accounts,
+      sources,
+      alerts: alerting.alerts,
+      history: name => history(name) ?? { recent: () => [] },
+      problemLog: () => ({ firstSeen: () => undefined }),
+      agentProblems,
+      kept: rows,
+    },
+    {
+      history: createHistoryView(history, config.store.history, clock),
+      autoCancel: createAutoCancelView({ config, autoCancel, clock }),
+      agent: createAgentView({
+        version,
+        clock,
+        loaded,
+        process,
+        lastReload: () => reloads.last,
+        statuses: () => accounts.all.map(account => account.shownStatus()),
+        sources: alerting.sources,
+        problems: agentProblems,
+      }),
+    },
+  );
+}
+
+/** A generation before there is something to serve of it. */
+type Assembled = Omit<Generation, 'served' | 'loops' | 'save'> & { readonly sources: readonly Source[] };
+
 /** What requests are answered from. */
-function servedOf(
-  { loaded, accounts, alerting, autoCancel, exposition, history }: Omit<Generation, 'served' | 'loops' | 'save'>,
-  { process, clock }: Pick<Base, 'process' | 'clock'>,
-): Generation['served'] {
+function servedOf(made: Assembled, base: ViewsBase): Generation['served'] {
+  const { loaded, accounts, alerting, autoCancel, exposition } = made;
+  const { process } = base;
   return {
     externalUrl: loaded.config.server.externalUrl,
     accounts: accounts.all.map(({ name }) => name),
@@ -96,8 +143,8 @@ function servedOf(
       autoCancel?.command(command, signal) ?? Promise.resolve({ ok: false, why: 'auto-cancel is off' }),
     journal: since => autoCancel?.journal(since) ?? Promise.resolve([]),
     alerts: alerting.alerts,
-    ...createViews(),
-    history: createHistoryView(history, loaded.config.store.history, clock),
+    watch: () => watchRounds(accounts.all),
+    ...viewsOf(made, base),
   };
 }
 
@@ -155,10 +202,11 @@ async function assemble(loaded: LoadedConfig, base: Base, parts: Parts, before?:
   ];
   const recording = openRecording({ ...common, sources }, before?.recording);
   const exposition = expositionOf(sources, base, before?.exposition);
-  const made = { ...parts, loaded, alerting, autoCancel, recording, history, exposition };
+  const rows = before?.rows ?? new WeakMap();
+  const made = { ...parts, loaded, alerting, autoCancel, recording, history, exposition, rows };
   return {
     ...made,
-    served: servedOf(made, base),
+    served: servedOf({ ...made, sources }, base),
     loops: loopsOf(made, base),
     save: () =>
       settle(

@@ -1,6 +1,7 @@
 import type { LoadedConfig } from '../config/load.ts';
 import { createSharing } from '../history/sharing.ts';
 import type { Bounds } from '../http/bounds.ts';
+import type { ReloadFault } from '../http/served.ts';
 import type { Clock } from '../kit/clock.ts';
 import type { Closing } from '../kit/closing.ts';
 import type { Log } from '../kit/log.ts';
@@ -27,6 +28,15 @@ export interface PartsDeps {
   readonly bounds?: Partial<Bounds>;
 }
 
+/** What came of the last reload. `at`: milliseconds since the Unix epoch. */
+export interface LastReload {
+  readonly at: number;
+  /** By the words of the configuration; empty where it was refused. */
+  readonly changed: readonly string[];
+  /** Why it was refused; empty where it was not. */
+  readonly faults: readonly ReloadFault[];
+}
+
 /** What every configuration of this process uses. */
 export interface Base extends Pick<PartsDeps, 'env' | 'clock' | 'random' | 'backfill'> {
   readonly log: ProcessLog;
@@ -35,6 +45,8 @@ export interface Base extends Pick<PartsDeps, 'env' | 'clock' | 'random' | 'back
   readonly tracer: ProcessTracer;
   readonly dispatchers: Dispatchers;
   readonly largeBodies: LargeBodies;
+  /** Undefined before the first. */
+  readonly reloads: { last: LastReload | undefined };
   /** Gives one string for equal ones. */
   readonly share: (text: string) => string;
 }
@@ -57,6 +69,7 @@ export async function openBase({ config, hash }: LoadedConfig, deps: PartsDeps, 
     tracer,
     dispatchers,
     largeBodies: createLargeBodies(),
+    reloads: { last: undefined },
     share: createSharing(),
   };
 }

@@ -1,12 +1,12 @@
 import type { LoadedConfig } from '../config/load.ts';
-import type { Served } from '../http/server.ts';
+import type { ReloadAnswer, Served } from '../http/server.ts';
 import { createClosing } from '../kit/closing.ts';
 import type { Log } from '../kit/log.ts';
 import { createLoopSet } from '../scheduler/loop-set.ts';
 import { startStaggered } from '../scheduler/start-staggered.ts';
 import type { Account } from './account.ts';
 import { buildGeneration, type Change, type Generation } from './generation.ts';
-import { type Base, closeUnlessKept, openBase, type PartsDeps, settle } from './parts.ts';
+import { type Base, closeUnlessKept, type LastReload, openBase, type PartsDeps, settle } from './parts.ts';
 import { version } from './version.ts';
 
 /** Everything that a configuration asks for, but for the port; the configuration can change. */
@@ -16,6 +16,10 @@ export interface Runtime {
   readonly served: Omit<Served, 'reload' | 'reloadFaults'>;
   /** The configuration in use. */
   readonly loaded: LoadedConfig;
+  /** What came of the last reload; undefined before the first. */
+  lastReload(): LastReload | undefined;
+  /** A reload has ended so. */
+  reloaded(answer: ReloadAnswer): void;
   /** Whether the last attempt to load the configuration succeeded. */
   configRead(isValid: boolean): void;
   /** Starts the loops, the accounts a few at a time. */
@@ -144,10 +148,22 @@ export async function createRuntime(loaded: LoadedConfig, deps: PartsDeps): Prom
         history: (...which) => current.served.history(...which),
         autoCancel: account => current.served.autoCancel(account),
         agent: () => current.served.agent(),
+        watch() {
+          let [watched, hasChanged] = [current, current.served.watch()];
+          return () => {
+            if (watched === current) return hasChanged();
+            [watched, hasChanged] = [current, current.served.watch()];
+            return true;
+          };
+        },
         command: (...which) => current.served.command(...which),
       },
       get loaded() {
         return current.loaded;
+      },
+      lastReload: () => base.reloads.last,
+      reloaded: answer => {
+        base.reloads.last = { at: clock.now(), changed: [], faults: [], ...answer };
       },
       configRead: process.configRead,
       start() {

@@ -8,6 +8,7 @@ import type { Store } from '../store/store.ts';
 import type { Explanation } from './explain.ts';
 import type { Journal } from './journal.ts';
 import type { JournalState } from './journal-state.ts';
+import { waitsForApproval } from './waits.ts';
 
 /** Commands concern the agent, not one account: their rows are those of an account that can't be configured. */
 export const COMMAND_ACCOUNT = '';
@@ -221,9 +222,7 @@ export function createCommandHandler({ store, accounts: current, clock, log }: C
   async function approve(prefix: string, by: string): Promise<Answer> {
     const waiting = current().flatMap(({ name, policy, journal }) =>
       [...journal.state.actions.values()].flatMap(action =>
-        action.approvalUntil !== undefined && clock.now() < action.approvalUntil
-          ? [{ name, policy, journal, action }]
-          : [],
+        waitsForApproval(action, clock.now()) ? [{ name, policy, journal, action }] : [],
       ),
     );
     const found = waiting.filter(

@@ -1,8 +1,9 @@
+import { bareAddress } from '../kit/text.ts';
 import type { CallbackFacts, CallbackSighting } from '../model/callback.ts';
 import type { Finding } from '../model/finding.ts';
 import type { FinalOutcome } from '../model/journal.ts';
 import type { Journal } from './journal.ts';
-import type { JournalState } from './journal-state.ts';
+import type { Action, JournalState } from './journal-state.ts';
 import type { Judged } from './judge.ts';
 
 /** Why one failure callback is, or is not, acted upon. Times: milliseconds since the Unix epoch. */
@@ -10,6 +11,9 @@ export interface Explanation {
   readonly account: string;
   readonly dlqId: string | undefined;
   readonly messageId: string | undefined;
+  /** Of the message and of its workflow, without user, query and fragment. */
+  readonly url: string | undefined;
+  readonly workflowUrl: string | undefined;
   readonly action: string | undefined;
   readonly firstSeenAt: number;
   readonly lastSeenAt: number;
@@ -25,40 +29,45 @@ export interface Explanation {
   /** What has been done. */
   readonly attempts: number;
   readonly outcome: FinalOutcome | 'open' | undefined;
+  /** It waits for the approval of an operator, which would count. */
+  readonly mayApprove: boolean;
 }
 
 interface ExplainDeps {
   readonly account: string;
   readonly journal: Journal;
-  /** Of the last complete walk, as the board shows it. */
-  readonly facts: CallbackFacts | undefined;
-  judge(sighting: CallbackSighting): Judged | undefined;
   /** What the stages say now. */
-  skipReason(judged: Judged, walkAt: number): string | undefined;
+  skipReason(judged: Judged): string | undefined;
+  /** Whether an approval of this action would count now. */
+  mayApprove(action: Action): boolean;
 }
 
-/** What is to be said of the entry with this dlqId, or messageId; undefined when no such callback is tracked. */
-export function explain(id: string, deps: ExplainDeps): Explanation | undefined {
-  const { account, journal, facts } = deps;
-  const sighting = facts?.sightings.find(({ entry }) => entry.dlqId === id || entry.messageId === id);
-  if (!facts || !sighting) return undefined;
+/** The callback of the entry with this dlqId, or messageId; undefined when no such one is tracked. */
+export const sightingOf = (id: string, facts: CallbackFacts | undefined): CallbackSighting | undefined =>
+  facts?.sightings.find(({ entry }) => entry.dlqId === id || entry.messageId === id);
+
+/** What is to be said of a callback. `judged`: what its rules say of it. */
+export function explain(sighting: CallbackSighting, judged: Judged | undefined, deps: ExplainDeps): Explanation {
+  const { account, journal } = deps;
   const { entry, firstSeenAt, lastSeenAt, snapshots } = sighting;
-  const judged = deps.judge(sighting);
   const known = judged && journal.state.actions.get(judged.action);
   const isStuck = judged?.finding.verdict === 'stuck';
   return {
     account,
     dlqId: entry.dlqId,
     messageId: entry.messageId,
+    url: entry.url && bareAddress(entry.url),
+    workflowUrl: entry.workflowUrl && bareAddress(entry.workflowUrl),
     action: judged?.action,
     firstSeenAt,
     lastSeenAt,
     snapshots,
     owner: judged && { rule: judged.rule.name, mode: judged.mode },
     findings: judged ? [judged.finding, ...judged.shadowed] : [],
-    held: isStuck ? (known?.ended ?? deps.skipReason(judged, facts.at)) : undefined,
+    held: isStuck ? (known?.ended ?? deps.skipReason(judged)) : undefined,
     paused: journal.state.paused,
     attempts: known?.attempts.length ?? 0,
     outcome: known?.isOpen ? 'open' : (known?.ended ?? (known?.isPlanned ? 'planned' : undefined)),
+    mayApprove: known !== undefined && deps.mayApprove(known),
   };
 }

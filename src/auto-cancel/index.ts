@@ -8,14 +8,16 @@ import { judgeSighting } from './candidates.ts';
 import { createDecider } from './decide.ts';
 import { createDecisionLog, type DecisionLog } from './decision-log.ts';
 import { createEventLookUps } from './event-look-ups.ts';
-import { type Explanation, explain } from './explain.ts';
+import { type Explanation, explain, sightingOf } from './explain.ts';
 import { type Journal, openJournal } from './journal.ts';
+import type { Judged } from './judge.ts';
 import { createMoments, type LastRun, type MomentsDeps } from './moments.ts';
 import { createNotices } from './notices.ts';
 import { journalNumbers } from './numbers.ts';
 import { rulesFor } from './options.ts';
 import { createSettling } from './settle.ts';
 import { skipReason, staleReason } from './stages.ts';
+import { waitsForApproval } from './waits.ts';
 
 /** The door of this room: auto-cancel of one account, and the commands that operators give it. */
 export {
@@ -32,6 +34,7 @@ export { readJournal } from './journal.ts';
 export { modeOf } from './judge.ts';
 export { mayBeThere } from './moments.ts';
 export type { WalkView } from './stages.ts';
+export { detailOf, heldText, sentenceOf } from './words.ts';
 
 export interface AutoCancelDeps extends Omit<MomentsDeps, 'journal'> {
   readonly store: Store;
@@ -44,6 +47,12 @@ export interface AutoCancelDeps extends Omit<MomentsDeps, 'journal'> {
   /** Undefined where no rule may act: nothing can be sent then. */
   readonly writer: Writer | undefined;
   readonly tracer: Tracer;
+}
+
+/** A failure callback that is tracked. */
+export interface Tracked {
+  readonly isStuck: boolean;
+  explain(): Explanation;
 }
 
 /** Judges the failure callbacks of one account, and acts on those that are stuck, as far as it is allowed to. */
@@ -62,6 +71,8 @@ export interface AutoCancel {
   run(signal: AbortSignal): Promise<void>;
   /** Why the callback with this dlqId or messageId is or is not acted upon; undefined when it is not tracked. */
   explain(id: string): Explanation | undefined;
+  /** Every callback that is tracked, each judged as it is taken. */
+  tracked(): Iterable<Tracked>;
   /** For metrics. */
   numbers(): AutoCancelNumbers;
 }
@@ -111,6 +122,18 @@ export async function createAutoCancel(
     decidedAt = facts.at;
   }
 
+  function explainNow(sighting: CallbackSighting, judged: Judged | undefined, walkAt: number): Explanation {
+    return explain(sighting, judged, {
+      account,
+      journal,
+      skipReason: of => skipReason(moments.callback(of, { walkAt, usesBefore: state.uses.length })),
+      mayApprove: action =>
+        action.approvedBy === undefined &&
+        action.asker?.policy === deps.policy &&
+        waitsForApproval(action, clock.now()),
+    });
+  }
+
   return {
     account,
     journal,
@@ -132,14 +155,19 @@ export async function createAutoCancel(
         throw error;
       }
     },
-    explain: id =>
-      explain(id, {
-        account,
-        journal,
-        facts: deps.walk().facts,
-        judge,
-        skipReason: (judged, walkAt) => skipReason(moments.callback(judged, { walkAt, usesBefore: state.uses.length })),
-      }),
+    explain(id) {
+      const { facts } = deps.walk();
+      const sighting = sightingOf(id, facts);
+      return facts && sighting && explainNow(sighting, judge(sighting), facts.at);
+    },
+    *tracked() {
+      const { facts } = deps.walk();
+      for (const sighting of facts?.sightings ?? []) {
+        const judged = judge(sighting);
+        const isStuck = judged?.finding.verdict === 'stuck';
+        yield { isStuck, explain: () => explainNow(sighting, judged, facts?.at ?? 0) };
+      }
+    },
     numbers: () => ({
       ...journalNumbers(options, state, moments.time),
       candidates: decider.stuck(),

@@ -4,11 +4,21 @@ const [BEGIN, END] = ['<!-- stages: generated from src/auto-cancel/stages.ts -->
 
 const ASKED = { decide: 'before the intent', send: 'at the request' } as const;
 
+const code = (words: readonly string[]) => words.map(word => `\`${word}\``).join(', ');
+
+/** Reasons that say the same are said once. */
+function textOf(because: (typeof STAGES)[number]['because']): string {
+  const texts = Map.groupBy(Object.keys(because), reason => because[reason]);
+  if (texts.size === 1) return [...texts.keys()].join();
+  return [...texts].map(([text, reasons]) => `${code(reasons)}: ${text}`).join('; ');
+}
+
 /** The text of docs/auto-cancel.md with the table of stages as the code has it. Throws where its marks are missing. */
 export function withStages(text: string): string {
-  const rows = STAGES.map(({ name, reasons, description, asked }) => {
-    const words = reasons.map(reason => `\`${reason}\``).join(', ');
-    return `| ${name} | ${words} | ${description} | ${asked.map(when => ASKED[when]).join(', ')} |`;
+  const rows = STAGES.map(({ name, because, note, asked }) => {
+    const words = Object.keys(because);
+    const why = [textOf(because), note].filter(each => each !== undefined).join('. ');
+    return `| ${name} | ${code(words)} | ${why} | ${asked.map(when => ASKED[when]).join(', ')} |`;
   });
   const table = ['| stage | reasons | nothing is cancelled because | checked |', '|---|---|---|---|', ...rows].join(
     '\n',

@@ -1,4 +1,5 @@
 import type { CallbackFacts, Silence } from '../model/callback.ts';
+import { BREAKERS } from '../model/journal.ts';
 import type { CallbackState } from '../model/message.ts';
 import { earlierCancel, exhaustedLimit } from './brakes.ts';
 import type { Action, JournalState } from './journal-state.ts';
@@ -57,10 +58,13 @@ export interface CallbackMoment extends AccountMoment {
 
 interface Described {
   readonly name: string;
-  /** What `check` may give: values of the label `reason` of `delivery_auto_cancel_skipped_total`. */
-  readonly reasons: readonly string[];
-  /** Markdown, after "nothing is done because". */
-  readonly description: string;
+  /**
+   * What `check` may give, values of the label `reason` of `delivery_auto_cancel_skipped_total`, and what each says after
+   * "nothing is cancelled because": Markdown.
+   */
+  readonly because: Readonly<Record<string, string>>;
+  /** What else the documentation says of it. */
+  readonly note?: string;
   /**
    * `decide`: asked before the intent is written, and again after each wait. `send`: asked as the request is written to its
    * connection, after which there are no waits and the intent itself counts against the limits.
@@ -68,7 +72,7 @@ interface Described {
   readonly asked: readonly ('decide' | 'send')[];
 }
 
-/** A stage only removes: it gives why nothing is done, as one word of its `reasons`, or undefined. Pure. */
+/** A stage only removes: it gives why nothing is done, as one word of its `because`, or undefined. Pure. */
 type AccountStage = Described & { check(moment: AccountMoment): string | undefined };
 type CallbackStage = Described & { check(moment: CallbackMoment): string | undefined };
 
@@ -78,11 +82,20 @@ export const NEWER_WALK = 'newer_walk';
 const ALWAYS = ['decide', 'send'] as const;
 const BEFORE_INTENT = ['decide'] as const;
 
+/** What the final check may find of the callback. */
+const LOOKED = ['success', 'fail', 'canceled', 'unknown', 'in_progress', 'unreported', 'gone'];
+
 const walkStage: AccountStage = {
   name: 'walk',
-  reasons: ['no_data', NEWER_WALK, 'stale', 'partial', 'too_early'],
-  description:
-    'there is no complete walk yet (`no_data`), a newer one has completed and is decided on next (`newer_walk`), the last one is too old (`stale`), it could not read every row, track every callback, or read the whole list of workflow runs (`partial`), or fewer than three have completed since the agent started or since the system clock was changed by more than 30 s (`too_early`). Logged when it lasts ten minutes',
+  because: {
+    no_data: 'there is no complete walk yet, or the last one is too old to be shown',
+    [NEWER_WALK]: 'a newer walk has completed and is decided on next',
+    stale: 'the last complete walk is too old',
+    partial: 'the last walk could not read every row, track every callback, or read the whole list of workflow runs',
+    too_early:
+      'fewer than three walks have completed since the agent started, or since the system clock was changed by more than 30 s',
+  },
+  note: 'Logged when it lasts ten minutes',
   asked: ALWAYS,
   check({ walk: { facts, isFresh }, walkAt, walksNeeded }) {
     if (!facts) return 'no_data';
@@ -98,22 +111,24 @@ export const ACCOUNT_STAGES: readonly AccountStage[] = [
   walkStage,
   {
     name: 'pause',
-    reasons: ['paused'],
-    description: 'an operator paused auto-cancel',
+    because: { paused: 'an operator paused auto-cancel' },
     asked: ALWAYS,
     check: ({ journal }) => (journal.paused ? 'paused' : undefined),
   },
   {
     name: 'stop file',
-    reasons: ['stop_file'],
-    description: 'the file `autoCancel.stopFile` exists, or the agent can’t check it: unreadable folder, circular link',
+    because: {
+      stop_file: 'the file `autoCancel.stopFile` exists, or the agent can’t check it: unreadable folder, circular link',
+    },
     asked: ALWAYS,
     check: ({ isStopped }) => (isStopped ? 'stop_file' : undefined),
   },
   {
     name: 'alerts',
-    reasons: ['alert_firing', 'alert_unknown'],
-    description: 'an alert of `pauseWhileAlerts` is firing, or its state is unknown, as right after the start',
+    because: {
+      alert_firing: 'an alert of `pauseWhileAlerts` is firing',
+      alert_unknown: 'the state of an alert of `pauseWhileAlerts` is unknown, as right after the start',
+    },
     asked: ALWAYS,
     check({ options, alerts }) {
       const states = options.pauseWhileAlerts.map(name => alerts.get(name));
@@ -123,8 +138,7 @@ export const ACCOUNT_STAGES: readonly AccountStage[] = [
   },
   {
     name: 'breakers',
-    reasons: ['breaker_candidates', 'breaker_errors', 'breaker_lost_races'],
-    description: 'a breaker is open',
+    because: Object.fromEntries(BREAKERS.map(breaker => [`breaker_${breaker}`, `the breaker \`${breaker}\` is open`])),
     asked: ALWAYS,
     check({ journal }) {
       const [open] = journal.breakers.keys();
@@ -146,8 +160,10 @@ export function changeSince({ rule, sighting, target, silence: before }: Judged,
 const CALLBACK_STAGES: readonly CallbackStage[] = [
   {
     name: 'wait',
-    reasons: ['grace', 'awaiting_approval'],
-    description: 'it waits for the end of `grace` or for approval; a walk that begins after that judges it again',
+    because: {
+      grace: 'it waits for the end of `grace`; a walk that begins after that judges it again',
+      awaiting_approval: 'it waits for approval by an operator; a walk that begins after that judges it again',
+    },
     asked: BEFORE_INTENT,
     check({ journal, judged, own, walkAt, time }) {
       // What was sent has waited.
@@ -156,31 +172,29 @@ const CALLBACK_STAGES: readonly CallbackStage[] = [
   },
   {
     name: 'rule',
-    reasons: ['rule_expired'],
-    description: 'the rule has expired since it was judged',
+    because: { rule_expired: 'the rule has expired since it was judged' },
     asked: ALWAYS,
     check: ({ options, judged: { rule, mode }, time }) =>
       modeOf(rule, options.mode, time.latest) === mode ? undefined : 'rule_expired',
   },
   {
     name: 'events',
-    reasons: ['unknown_idle_for'],
-    description: 'the rule has `idleFor`, and the event log data is not fresh',
+    because: { unknown_idle_for: 'the rule has `idleFor`, and the event log data is not fresh' },
     asked: ALWAYS,
     check: ({ judged, walk }) => (judged.silence && !walk.eventsAreFresh ? 'unknown_idle_for' : undefined),
   },
   {
     name: 'windows',
-    reasons: ['window_closed', 'window_denied'],
-    description:
-      'no window in `windows.allow` is open (`window_closed`), or a window in `windows.deny` is (`window_denied`)',
+    because: {
+      window_closed: 'no window in `windows.allow` is open',
+      window_denied: 'a window in `windows.deny` is open',
+    },
     asked: ALWAYS,
     check: ({ judged: { rule }, time }) => closedBy(rule.windows, time.wall),
   },
   {
     name: 'approval',
-    reasons: ['approval_expired'],
-    description: 'the approval expired between the intent and the request',
+    because: { approval_expired: 'the approval expired between the intent and the request' },
     asked: ['send'],
     check({ journal, judged: { action, mode }, time }) {
       const known = journal.actions.get(action);
@@ -189,32 +203,41 @@ const CALLBACK_STAGES: readonly CallbackStage[] = [
   },
   {
     name: 'earlier cancels',
-    reasons: ['unresolved', 'sent_before', 'not_in_progress_lately', 'rate_limited'],
-    description:
-      '`unresolved`: a cancel of an earlier episode of the same callback still has no confirmed outcome. `sent_before`: a cancel was sent in this episode under the entry’s other id (`idFrom` was changed); blind: a cancel of this id was sent, in this episode or an earlier one. `not_in_progress_lately`: blind, the service said within `recheckAfter` that nothing was in progress. `rate_limited`: the service answered 429 to two cancels of it or more: the agent waits ten minutes, and twice as long after each further 429',
+    because: {
+      unresolved: 'a cancel of an earlier episode of the same callback still has no confirmed outcome',
+      sent_before:
+        'a cancel was sent in this episode under the entry’s other id (`idFrom` was changed); blind: a cancel of this id was sent, in this episode or an earlier one',
+      not_in_progress_lately: 'blind: the service said within `recheckAfter` that nothing was in progress',
+      rate_limited:
+        'the service answered 429 to two cancels of it or more: the agent waits ten minutes, and twice as long after each further 429',
+    },
     asked: BEFORE_INTENT,
     check: ({ journal, judged, time }) => earlierCancel(judged, journal, time.elapsed),
   },
   {
     name: 'limits',
-    reasons: ['cooldown', 'limit_run', 'limit_hour', 'limit_day'],
-    description: 'a limit or `cooldown` is used up; computed from the journal, so a restart does not reset it',
+    because: {
+      cooldown: 'the last cancel with the same URL is less than `cooldown.perUrl` ago',
+      limit_run: 'the limit of cancels per walk is used up',
+      limit_hour: 'the limit of cancels per hour is used up',
+      limit_day: 'the limit of cancels per day is used up',
+    },
+    note: 'Computed from the journal, so a restart does not reset them',
     asked: BEFORE_INTENT,
     check: ({ options, journal, judged, time, usesBefore }) =>
       exhaustedLimit(judged, options, journal, time.elapsed, usesBefore),
   },
   {
     name: 'final check',
-    reasons: [
-      ...['success', 'fail', 'canceled', 'unknown', 'in_progress', 'unreported', 'gone'].map(state => `now_${state}`),
-      'another_episode',
-      'another_event',
-      'idle_for',
-      'unknown_idle_for',
-      'look_failed',
-    ],
-    description:
-      'the agent reads the entry and the event log once more right before the cancel: the state has changed, or not everything could be read (`look_failed`)',
+    because: {
+      ...Object.fromEntries(LOOKED.map(state => [`now_${state}`, 'its state has changed'])),
+      another_episode: 'the callback was run again',
+      another_event: 'the event log shows a new event',
+      idle_for: 'the event log shows an event that is too new',
+      unknown_idle_for: 'the event log does not say when its last event was',
+      look_failed: 'not everything could be read',
+    },
+    note: 'The agent reads the entry and the event log once more right before the cancel',
     asked: BEFORE_INTENT,
     check({ judged, look }) {
       if (look === 'failed') return 'look_failed';
@@ -223,8 +246,7 @@ const CALLBACK_STAGES: readonly CallbackStage[] = [
   },
   {
     name: 'deadline',
-    reasons: ['too_late'],
-    description: 'the final check is more than two minutes old, or the intent more than 30 s',
+    because: { too_late: 'the final check is more than two minutes old, or the intent more than 30 s' },
     asked: ALWAYS,
     check: ({ isLate }) => (isLate ? 'too_late' : undefined),
   },
@@ -233,8 +255,12 @@ const CALLBACK_STAGES: readonly CallbackStage[] = [
 /** Before all stages: a callback that its rule does not call stuck is left alone for the finding's reason. */
 const verdictStage: CallbackStage = {
   name: 'verdict',
-  reasons: NOT_STUCK,
-  description: 'the rule does not call it stuck: see [Verdicts and reasons](#verdicts-and-reasons)',
+  because: Object.fromEntries(
+    NOT_STUCK.map(reason => [
+      reason,
+      'the rule does not call it stuck: see [Verdicts and reasons](#verdicts-and-reasons)',
+    ]),
+  ),
   asked: BEFORE_INTENT,
   check: ({ judged: { finding } }) => (finding.verdict === 'stuck' ? undefined : finding.reason),
 };

@@ -7,9 +7,13 @@ const APPROVE_WITHIN = 24 * 3_600_000;
 
 export type Wait = 'grace' | 'awaiting_approval';
 
+/** Whether an operator may approve it at `now`, milliseconds since the Unix epoch. */
+export const waitsForApproval = ({ approvalUntil }: Action, now: number): boolean =>
+  approvalUntil !== undefined && now < approvalUntil;
+
 /** Whether an approval was given, and still holds at `now`. */
-export function isApproved({ approvedBy, approvalUntil }: Action, now: number): boolean {
-  return approvedBy !== undefined && approvalUntil !== undefined && now < approvalUntil;
+export function isApproved(action: Action, now: number): boolean {
+  return action.approvedBy !== undefined && waitsForApproval(action, now);
 }
 
 /**

@@ -3,6 +3,7 @@ import { Argument, Command } from 'commander';
 import {
   askAgent,
   BREAKERS,
+  detailOf,
   type Explanation,
   type JournalLine,
   journalOf,
@@ -83,32 +84,6 @@ function explanationText(found: Explanation): string {
   if (paused) lines.push('', `auto-cancel is paused ${wordsOf(paused)}`);
   if (attempts > 0 || outcome) lines.push('', `attempts: ${attempts}, outcome: ${outcome ?? 'none final yet'}`);
   return lines.join('\n');
-}
-
-/** What a line says beyond its step. */
-function detailOf(line: JournalLine): string {
-  switch (line.step) {
-    case 'marked':
-    case 'awaiting_approval':
-      return `until ${iso(line.until)}`;
-    case 'cleared':
-      return line.reason;
-    case 'approved':
-      return `by ${line.by}`;
-    case 'intent':
-      return `${line.mode}, attempt ${line.attempt}`;
-    case 'answered':
-      return 'status' in line.answer ? `${line.answer.kind} ${line.answer.status ?? ''}`.trim() : line.answer.why;
-    case 'ended':
-      return `${line.outcome} (${line.reason})`;
-    case 'paused':
-    case 'resumed':
-      return `by ${line.by}: ${line.reason}`;
-    case 'breaker_opened':
-      return `${line.breaker}: ${line.reason}`;
-    case 'breaker_reset':
-      return `${line.breaker} by ${line.by}: ${line.reason}`;
-  }
 }
 
 function journalRow(line: JournalLine): string[] {

@@ -73,12 +73,12 @@ const stuckCallback: DemoSettings = {
 };
 
 /** What a scenario needs to be seen. */
-function demoSettings(scenario: string): DemoSettings {
+export function demoSettings(scenario: string): DemoSettings {
   return scenario === 'stuck-callback' ? stuckCallback : usual;
 }
 
 /** A workload that has something waiting from the first minute on. */
-const DEMO_SEED = 3;
+export const DEMO_SEED = 3;
 
 /** The main job with nothing else installed: the emulated service and an agent that watches it, in one process. */
 export function demoCommand(): Command {

@@ -71,8 +71,10 @@ export const LABEL_VALUES: ReadonlyMap<string, Readonly<Record<string, readonly 
 export { accountPlan, createAccountPlan, type PlanFacts } from './account-plan.ts';
 export { type Cadence, type Collector, withReader } from './collector.ts';
 export { type CallbackOptions, createDlq } from './dlq/dlq.ts';
+export type { DeadLetter } from './dlq/ends.ts';
 export type { DlqFacts } from './dlq/facts.ts';
 export { breakdownFamilies, filterFamilies } from './dlq/families.ts';
 export type { Group as DlqGroup } from './dlq/groups.ts';
+export type { EventsFacts } from './events/events.ts';
 export { type Schedule, schedulesOf, schedulesOptions } from './events/schedule-options.ts';
-export { scheduleFamilies } from './events/schedules.ts';
+export { type ScheduleFacts, scheduleFamilies } from './events/schedules.ts';

@@ -9,6 +9,7 @@ export interface JsonSchema {
   readonly properties?: Readonly<Record<string, JsonSchema>>;
   readonly required?: readonly string[];
   readonly items?: JsonSchema;
+  readonly pattern?: string;
   readonly anyOf?: readonly JsonSchema[];
   readonly propertyNames?: JsonSchema;
 }

@@ -2,6 +2,7 @@ import { accountsOf, highest, increase, latest, lowest, series, total } from '..
 import { alertingFamilies } from '../metrics/alerting.ts';
 import { autoCancelFamilies } from '../metrics/auto-cancel.ts';
 import { ownFamilies } from '../metrics/own.ts';
+import { UNRESOLVED } from '../metrics/thresholds.ts';
 import type { Alert } from './alert.ts';
 import { agentFamily } from './queries.ts';
 
@@ -125,7 +126,7 @@ export const agentAlerts = (job: string): readonly Alert[] => [
     name: 'DeliveryAutoCancelUnresolved',
     severity: 'critical',
     labels: ['rule'],
-    expr: `time() - ${lowest(autoCancelFamilies.oldestUnresolved)} > 1800`,
+    expr: `time() - ${lowest(autoCancelFamilies.oldestUnresolved)} > ${UNRESOLVED}`,
     for: '5m',
     summary: 'A cancel by the rule {{ $labels.rule }} in {{ $labels.account }} has no known outcome.',
     description:

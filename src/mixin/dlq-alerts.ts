@@ -13,6 +13,14 @@ import { dlq } from '../collectors/dlq/dlq.ts';
 import type { LeftReason } from '../collectors/dlq/selection.ts';
 import { type Objectives, objectiveFamilies } from '../metrics/objectives.ts';
 import { ownFamilies } from '../metrics/own.ts';
+import {
+  CALLBACKS_FAILED,
+  DLQ_AT_ONCE,
+  DLQ_BY_THE_HOUR,
+  DLQ_EXPIRING,
+  DLQ_FULL,
+  type Growth,
+} from '../metrics/thresholds.ts';
 import type { Alert } from './alert.ts';
 
 const { messages, oldestEntered, callbacks, suspected, left, groupsNew, groupsReturned } = dlq.families;
@@ -36,8 +44,8 @@ export const dlqRecords = ({ dlqMaxAge }: Objectives): readonly RecordingRule[] 
 /** As it was so long ago, or, where it could not be read then, when it was read last, up to a day before. */
 const lastKnown = (record: string, ago: string) => `last_over_time(${record}[1d] offset ${ago})`;
 
-/** By how much a size exceeds one of before, if by more than a share of that, which counts as `fewest` to `many`. */
-const grown = (now: string, before: string, share: number, fewest: number, many: number) =>
+/** By how much a size exceeds one of before, if by that much. */
+const grown = (now: string, before: string, { share, fewest, many }: Growth) =>
   `${now} - ${before} > clamp(${share} * ${before}, ${fewest}, ${many})`;
 
 /** Entries that left within a week for a reason. After a reset of the counter: since then. */
@@ -66,13 +74,11 @@ export const dlqAlerts: readonly Alert[] = [
     name: 'DeliveryDlqGrowing',
     severity: 'warning',
     collector: 'dlq',
-    // At once, by the hour, and for as long as it goes on over six hours. Less than that comes and goes in a healthy queue:
-    // one of a few dozen doubles within a day, and is worked down again.
+    // At once, by the hour, and for as long as it goes on over six hours.
     expr: [
-      grown(size, `max_over_time(${size}[20m] offset 10m)`, 0.2, 20, 50),
-      `or ${grown(settledSize, lastKnown(settledSize, '1h'), 1, 4, 100)}`,
-      `or ${grown(settledSize, lastKnown(settledSize, '1h'), 0.35, 25, 100)}`,
-      `or (${grown(settledSize, lastKnown(settledSize, '6h'), 1, 10, 200)} and ${settledSize} > ${lastKnown(settledSize, '1h')})`,
+      grown(size, `max_over_time(${size}[20m] offset 10m)`, DLQ_AT_ONCE),
+      ...DLQ_BY_THE_HOUR.map(growth => `or ${grown(settledSize, lastKnown(settledSize, '1h'), growth)}`),
+      `or (${grown(settledSize, lastKnown(settledSize, '6h'), { share: 1, fewest: 10, many: 200 })} and ${settledSize} > ${lastKnown(settledSize, '1h')})`,
     ].join('\n'),
     for: '2m',
     summary: 'The dead-letter queue of {{ $labels.account }} is growing.',
@@ -85,7 +91,7 @@ export const dlqAlerts: readonly Alert[] = [
     severity: 'critical',
     collector: 'dlq',
     // Where most are left to expire, it is no emergency that they do.
-    expr: `time() - ${lowest(oldestEntered)} > 0.8 * ${highest(ownFamilies.dlqRetention)}\nand ${leftInWeek('removed')} > ${leftInWeek('expired')}`,
+    expr: `time() - ${lowest(oldestEntered)} > ${DLQ_EXPIRING} * ${highest(ownFamilies.dlqRetention)}\nand ${leftInWeek('removed')} > ${leftInWeek('expired')}`,
     for: '15m',
     summary: 'Messages in the dead-letter queue of {{ $labels.account }} are about to expire.',
     description:
@@ -107,7 +113,7 @@ export const dlqAlerts: readonly Alert[] = [
     name: 'DeliveryDlqNearlyFull',
     severity: 'warning',
     collector: 'dlq',
-    expr: `${size} / ${highest(limitFamily('dlq_size'))} > 0.8`,
+    expr: `${size} / ${highest(limitFamily('dlq_size'))} > ${DLQ_FULL}`,
     for: '15m',
     summary: 'The dead-letter queue of {{ $labels.account }} is nearly full.',
     description:
@@ -151,8 +157,7 @@ export const dlqAlerts: readonly Alert[] = [
     name: 'DeliveryFailureCallbackFailed',
     severity: 'warning',
     collector: 'dlq',
-    // More than a fifth of those that ended. A few fail where callbacks work.
-    expr: `${callbacksIn('fail')} > 0.25 * ${callbacksIn('success')}`,
+    expr: `${callbacksIn('fail')} > ${CALLBACKS_FAILED} * ${callbacksIn('success')}`,
     for: '30m',
     summary: 'Failure callbacks of {{ $labels.account }} fail.',
     description:

@@ -1,6 +1,7 @@
 import { highest, highestOf, latest, series, total, unlessBlind } from '../alerts/promql.ts';
 import { limitFamily } from '../collectors/account-plan.ts';
 import { flowControl } from '../collectors/flow-control.ts';
+import { BACKLOG, BACKLOG_GROWTH } from '../metrics/thresholds.ts';
 import type { Alert } from './alert.ts';
 
 const { waitlistSize, paused, parallelismInUse, rateLimit, rateUsed } = flowControl.families;
@@ -9,10 +10,11 @@ const isPaused = `${highest(paused)} == 1`;
 /** Nothing can go out before the period ends, which may be a day. */
 const isRateUsedUp = `${highest(rateUsed)} >= ${highest(rateLimit)}`;
 
-/** The fewest that waited in an hour: queues that keep up build up and drain within minutes. */
+/** The fewest that waited in an hour. */
 const backlog = (offset = '') =>
   highestOf(`min_over_time(${series(waitlistSize)}[1h]${offset}) ${unlessBlind('flow_control', labels)}`, labels);
 const before = backlog(' offset 1h');
+const { share, fewest, many } = BACKLOG_GROWTH;
 
 /** What waits on flow-control keys. */
 export const flowControlAlerts: readonly Alert[] = [
@@ -21,7 +23,7 @@ export const flowControlAlerts: readonly Alert[] = [
     severity: 'warning',
     collector: 'flow_control',
     labels,
-    expr: `${backlog()} > 100\nand ${backlog()} - ${before} >= clamp(0.5 * ${before}, 100, 500)\nunless ${isPaused}`,
+    expr: `${backlog()} > ${BACKLOG}\nand ${backlog()} - ${before} >= clamp(${share} * ${before}, ${fewest}, ${many})\nunless ${isPaused}`,
     for: '15m',
     summary: 'Growing backlog on a flow-control key of {{ $labels.account }}.',
     description:

@@ -2,14 +2,12 @@ import { BLIND, highest, highestOf, increase, onAccount, perReplica, series } fr
 import { dlq } from '../collectors/dlq/dlq.ts';
 import { events } from '../collectors/events/events.ts';
 import { flowControl } from '../collectors/flow-control.ts';
+import { type BurnRate, FEWEST_BAD, LOG_BEHIND, MOST_BAD, RETRIES } from '../metrics/thresholds.ts';
 import type { Alert } from './alert.ts';
-import { BAD, type BurnRate, badRatio, budget, burnLimit, counted } from './message-records.ts';
+import { BAD, badRatio, budget, burnLimit, counted } from './message-records.ts';
 import { ifWhole, judgedIn, type Window } from './windows.ts';
 
 const { total: logged, inFlight, newest, gaps } = events.families;
-
-/** Fewer bad messages than these in the long window are not told, whatever share they are. */
-const FEWEST = 10;
 
 /**
  * Two windows in which an error budget burns too fast: the long one says that it matters, the short one that it goes on.
@@ -37,7 +35,7 @@ function burns(objective: keyof typeof BAD, pairs: readonly Burn[]): Pick<Alert,
       burnLimit(objective, times),
     ];
     return {
-      burns: `(${ofLong} > ${most} and ${ofShort} > ${most} and ${counted(BAD[objective], long)} >= ${FEWEST})`,
+      burns: `(${ofLong} > ${most} and ${ofShort} > ${most} and ${counted(BAD[objective], long)} >= ${FEWEST_BAD})`,
       // That it does not go on is certain without the long window.
       isDecided: `(${ofLong} and ${ofShort} or (${ofShort} unless ${ofShort} > ${most}))`,
     };
@@ -108,7 +106,7 @@ export const messageAlerts: readonly Alert[] = [
     name: 'DeliveryDlqArrivalRatioHigh',
     severity: 'warning',
     collector: 'events',
-    expr: `${badRatio('delivered', '5m')} > clamp_max(5 * ${budget('delivered')}, 0.9)\nand ${counted('failed', '5m')} >= ${FEWEST}`,
+    expr: `${badRatio('delivered', '5m')} > clamp_max(5 * ${budget('delivered')}, ${MOST_BAD})\nand ${counted('failed', '5m')} >= ${FEWEST_BAD}`,
     judged: badRatio('delivered', '5m'),
     for: '5m',
     summary: 'High failure rate in {{ $labels.account }}: messages go to the dead-letter queue.',
@@ -121,7 +119,7 @@ export const messageAlerts: readonly Alert[] = [
     severity: 'warning',
     collector: 'events',
     expr: whole(
-      `${inState('retry', '15m')} / ${inState('active', '15m')} > 0.25 and ${inState('active', '15m')} > 40`,
+      `${inState('retry', '15m')} / ${inState('active', '15m')} > ${RETRIES.share} and ${inState('active', '15m')} > ${RETRIES.fewest}`,
       '15m',
     ),
     judged: judgedIn('15m'),
@@ -136,7 +134,7 @@ export const messageAlerts: readonly Alert[] = [
     severity: 'critical',
     collector: 'events',
     // Messages that wait for their time are not overdue.
-    expr: `${counted('overdue', '30m')} >= ${FEWEST}\nand ${counted('finished', '30m')} == 0`,
+    expr: `${counted('overdue', '30m')} >= ${FEWEST_BAD}\nand ${counted('finished', '30m')} == 0`,
     judged: counted('finished', '30m'),
     for: '10m',
     // When publishers give up, too, no more messages become overdue.
@@ -155,7 +153,7 @@ export const messageAlerts: readonly Alert[] = [
     collector: 'events',
     labels: ['destination'],
     expr: whole(
-      `${byDestination('error', '15m')} / ${byDestination(/delivered|error/, '15m')} > 0.5 and ${byDestination('error', '15m')} >= ${FEWEST}`,
+      `${byDestination('error', '15m')} / ${byDestination(/delivered|error/, '15m')} > 0.5 and ${byDestination('error', '15m')} >= ${FEWEST_BAD}`,
       '15m',
       ['destination'],
     ),
@@ -187,7 +185,7 @@ export const messageAlerts: readonly Alert[] = [
     collector: 'events',
     // Entries and waitlists move only because messages do, and then there are events; an account at rest has neither.
     // After an outage those of all of it come at once.
-    expr: `time() - ${highest(newest)} > 900\nand (${whole(increase('15m')(series(dlq.families.entered)), '15m')} > 0 or ${whole(`changes(${series(flowControl.families.waitlistSize)}[15m])`, '15m', flowControl.families.waitlistSize.labels)} > 0)\nunless ${onAccount()} max_over_time(${movementUnread}[15m]) == 1`,
+    expr: `time() - ${highest(newest)} > ${LOG_BEHIND}\nand (${whole(increase('15m')(series(dlq.families.entered)), '15m')} > 0 or ${whole(`changes(${series(flowControl.families.waitlistSize)}[15m])`, '15m', flowControl.families.waitlistSize.labels)} > 0)\nunless ${onAccount()} max_over_time(${movementUnread}[15m]) == 1`,
     for: '5m',
     summary: 'The event log of {{ $labels.account }} has no new events although messages move.',
     description:

@@ -2,6 +2,7 @@ import { highest, highestOf, perReplica, type RecordingRule, series } from '../a
 import { events } from '../collectors/events/events.ts';
 import { OBJECTIVES, type Objectives, objectiveFamilies } from '../metrics/objectives.ts';
 import { ownFamilies } from '../metrics/own.ts';
+import { BURN_RATES, type BurnRate, MONTH, MOST_BAD } from '../metrics/thresholds.ts';
 import { ifWhole, notWholeRecord, range, type Window } from './windows.ts';
 
 const { finished, overdue } = events.families;
@@ -66,11 +67,6 @@ function windowRecords(window: Window): readonly RecordingRule[] {
 export const budget = (objective: Objective) => `account:delivery_error_budget_${objective}:ratio`;
 const objectiveWindow = 'account:delivery_objective_window_seconds:max';
 
-/** How many times as fast as the budget of 30 days would be spent in just that time. */
-const BURN_RATES = [14.4, 6, 3, 1] as const;
-export type BurnRate = (typeof BURN_RATES)[number];
-const MONTH = 30 * 86_400;
-
 /** The record of the share of bad messages above which a budget burns too fast, by account. */
 export const burnLimit = (objective: Objective, times: BurnRate) =>
   `account:delivery_error_budget_${objective}:burn${String(times).replace('.', '_')}x`;
@@ -81,7 +77,7 @@ export const burnLimit = (objective: Objective, times: BurnRate) =>
  */
 const burnLimitRecord = (objective: Objective, times: BurnRate): RecordingRule => ({
   record: burnLimit(objective, times),
-  expr: `clamp_max(clamp_min(${times} * ${objectiveWindow} / ${MONTH}, 1) * ${budget(objective)}, 0.9)`,
+  expr: `clamp_max(clamp_min(${times} * ${objectiveWindow} / ${MONTH}, 1) * ${budget(objective)}, ${MOST_BAD})`,
 });
 
 /** What accounts say of their objectives, and where an agent says nothing, the objectives that rules are printed with. */

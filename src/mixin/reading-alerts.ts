@@ -13,6 +13,7 @@ import {
   total,
 } from '../alerts/promql.ts';
 import { ownFamilies } from '../metrics/own.ts';
+import { LISTS_MISSING, RATE_LIMITED, REQUESTS_KEPT, REQUESTS_LAST } from '../metrics/thresholds.ts';
 import { type Alert, auxiliaryRounds, decidingRounds } from './alert.ts';
 
 const requests = (outcome?: string) =>
@@ -49,7 +50,7 @@ const staleRounds = listed(
 
 const remaining = series(ownFamilies.budgetRemaining);
 /** Of a UTC day: how much is left of the requests that reading may use, as a share of all, and of the day. */
-const budgetLeft = `(${latest(remaining)} / max_over_time(${remaining}[1d]) - 0.1)`;
+const budgetLeft = `(${latest(remaining)} / max_over_time(${remaining}[1d]) - ${REQUESTS_KEPT})`;
 const dayLeft = '(1 - time() % 86400 / 86400)';
 
 /** Access to the service: whether accounts are read, and what keeps the agent from it. */
@@ -101,7 +102,9 @@ export const readingAlerts: readonly Alert[] = [
   {
     name: 'DeliveryRateLimited',
     severity: 'warning',
-    expr: highestOf(`${requests('rate_limited')} / ${requests()} > 0.1 and ${requests('rate_limited')} >= 5`),
+    expr: highestOf(
+      `${requests('rate_limited')} / ${requests()} > ${RATE_LIMITED.share} and ${requests('rate_limited')} >= ${RATE_LIMITED.fewest}`,
+    ),
     for: '10m',
     summary: 'The service rate-limits requests of {{ $labels.account }}.',
     description:
@@ -112,7 +115,7 @@ export const readingAlerts: readonly Alert[] = [
     name: 'DeliveryRequestBudgetLow',
     severity: 'warning',
     // A tenth is kept for auto-cancel. What is left of the rest lasts less than a quarter of what is left of the day.
-    expr: lowestOf(`${budgetLeft} < 0.25 * ${dayLeft}`),
+    expr: lowestOf(`${budgetLeft} < ${REQUESTS_LAST} * ${dayLeft}`),
     for: '15m',
     summary: 'The requests of {{ $labels.account }} for today are nearly used up.',
     description:
@@ -123,8 +126,7 @@ export const readingAlerts: readonly Alert[] = [
     name: 'DeliveryListsMissing',
     severity: 'warning',
     labels: ['collector'],
-    // One or two are a page that something on the way has answered with.
-    expr: `${unread(ownFamilies.listsMissing)} >= 3`,
+    expr: `${unread(ownFamilies.listsMissing)} >= ${LISTS_MISSING}`,
     for: '5m',
     keepFiringFor: '5m',
     summary: 'Answers to {{ $labels.collector }} of {{ $labels.account }} contain no valid list.',

@@ -22,6 +22,9 @@ it('explains what is seen of a callback, by dlqId or messageId, and nothing of o
     held: undefined,
     attempts: 0,
     outcome: undefined,
+    mayApprove: false,
+    url: 'https://h.example.com/',
+    workflowUrl: undefined,
   });
   expect(scene.explain('m-a')).toEqual(scene.explain('a'));
   expect(scene.explain('b')).toMatchObject({ dlqId: 'b', owner: undefined, findings: [], action: undefined });

@@ -13,7 +13,7 @@ it('the documentation has the stages as they are asked', () => {
 it('names of stages are unique, and so are the reasons but for those of events', () => {
   const names = STAGES.map(({ name }) => name);
   expect(new Set(names).size).toBe(names.length);
-  const reasons = STAGES.flatMap(stage => stage.reasons);
+  const reasons = STAGES.flatMap(({ because }) => Object.keys(because));
   const twice = reasons.filter((reason, index) => reasons.indexOf(reason) !== index);
   expect(new Set(twice)).toEqual(new Set(['idle_for', 'unknown_idle_for']));
 });
@@ -27,7 +27,7 @@ it('of two reasons the one of the earlier stage is told', async () => {
   await scene.warm();
   await scene.walk('a');
   const held = () => scene.explain('a')?.held;
-  const stageOf = (reason: string | undefined) => STAGES.findIndex(({ reasons }) => reasons.includes(reason ?? ''));
+  const stageOf = (reason: string | undefined) => STAGES.findIndex(({ because }) => (reason ?? '') in because);
   Object.assign(scene, { isFresh: false, isStopped: true });
   scene.firing.add('Down');
   const seen = [held()];

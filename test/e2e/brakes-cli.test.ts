@@ -32,6 +32,8 @@ store: { path: ${path} }
     account: name,
     dlqId,
     messageId: undefined,
+    url: undefined,
+    workflowUrl: undefined,
     action: undefined,
     firstSeenAt: 0,
     lastSeenAt: 0,
@@ -42,6 +44,7 @@ store: { path: ${path} }
     paused: journals.find(each => each.name === name)?.journal.state.paused,
     attempts: 0,
     outcome: undefined,
+    mayApprove: false,
   });
   const commands = createCommandHandler({
     store,

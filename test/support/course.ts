@@ -10,12 +10,12 @@ import type { Clock } from '../../src/kit/clock.ts';
 import { withClosing } from '../../src/kit/closing.ts';
 
 /** A clock on which the time that someone sleeps is over at once. */
-interface DrivenClock extends Clock {
+export interface DrivenClock extends Clock {
   /** Moves on to this time of `monotonic`, unless that is over. */
   reach(time: number): void;
 }
 
-function createDrivenClock(start = Date.UTC(2026, 0, 1)): DrivenClock {
+export function createDrivenClock(start = Date.UTC(2026, 0, 1)): DrivenClock {
   let time = 0;
   const reach = (until: number) => {
     time = Math.max(time, until);
@@ -93,11 +93,11 @@ const seriesText = (name: string, labels: Readonly<Record<string, string | undef
 };
 
 /** Runs each round when it is due, one after another, and `scrape` each minute. */
-async function drive(
+export async function drive(
   clock: DrivenClock,
   rounds: readonly { readonly every: number; run(signal: AbortSignal): Promise<void> }[],
   minutes: number,
-  scrape: (minute: number) => void,
+  scrape: (minute: number) => void | Promise<void>,
 ): Promise<void> {
   const { signal } = new AbortController();
   const due = new Map(rounds.map(round => [round, 0]));
@@ -110,6 +110,6 @@ async function drive(
       due.set(next, Math.max(at + next.every, clock.monotonic()));
     }
     clock.reach(minute * MINUTE);
-    scrape(minute);
+    await scrape(minute);
   }
 }

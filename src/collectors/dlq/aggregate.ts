@@ -2,6 +2,7 @@ import { boundText, pathAddress } from '../../kit/text.ts';
 import type { CallbackState, DlqEntry } from '../../model/message.ts';
 import { OTHER } from '../cap.ts';
 import type { Routes } from '../routes.ts';
+import { createEnds, type Ends } from './ends.ts';
 import { addToGroups, createGroups, type Groups, NONE, type Place } from './groups.ts';
 
 type ValueOf = (entry: DlqEntry, place: Place) => string | undefined;
@@ -32,8 +33,8 @@ const MOST_VALUES = 10_000;
 export interface Breakdown {
   readonly dimensions: readonly Dimension[];
   readonly routes: Routes;
-  /** Whether kinds of dead letters are told apart. */
-  readonly isGrouped: boolean;
+  /** Whether kinds of dead letters are told apart, and the entries at both ends are shown. */
+  readonly isDetailed: boolean;
 }
 
 /** What is added up over the entries of a selection. Times: milliseconds since the Unix epoch. */
@@ -46,18 +47,21 @@ export interface Aggregate {
   readonly values: ReadonlyMap<Dimension, Map<string, number>>;
   /** Undefined where kinds are not told apart. */
   readonly groups: Groups | undefined;
+  /** Undefined where no entries are shown. */
+  readonly ends: Ends | undefined;
   readonly routes: Routes;
   readonly callbacks: Map<CallbackState, number>;
 }
 
-export function createAggregate({ dimensions, routes, isGrouped }: Breakdown): Aggregate {
+export function createAggregate({ dimensions, routes, isDetailed }: Breakdown): Aggregate {
   return {
     oldest: undefined,
     newest: undefined,
     oldestEntered: undefined,
     lastEntered: [],
     values: new Map(dimensions.map(dimension => [dimension, new Map()])),
-    groups: isGrouped ? createGroups() : undefined,
+    groups: isDetailed ? createGroups() : undefined,
+    ends: isDetailed ? createEnds() : undefined,
     routes,
     callbacks: new Map(),
   };
@@ -91,6 +95,7 @@ export function addTo(aggregate: Aggregate, entry: DlqEntry, firstSeen: number):
   aggregate.oldest = least(aggregate.oldest, entry.createdAt);
   aggregate.newest = most(aggregate.newest, entry.createdAt);
   aggregate.oldestEntered = least(aggregate.oldestEntered, entered);
+  aggregate.ends?.add(entry, entered);
   if (entry.enteredAt !== undefined) insertLast(aggregate.lastEntered, entry.enteredAt);
   const { values, groups, routes } = aggregate;
   const hasPlace = entry.url !== undefined && (groups !== undefined || values.size > 0);

@@ -2,6 +2,7 @@ import type { CallbackFacts, CallbackSighting } from '../../model/callback.ts';
 import type { CallbackState } from '../../model/message.ts';
 import { chooseMembers, type Members, OTHER } from '../cap.ts';
 import type { Dimension } from './aggregate.ts';
+import type { DeadLetter } from './ends.ts';
 import type { Group } from './groups.ts';
 import type { Memory } from './memory.ts';
 import { type LeftReason, type Selection, sizeOf } from './selection.ts';
@@ -38,6 +39,10 @@ export interface DlqFacts {
   /** Undefined when no entry has one. */
   readonly callbacks: ReadonlyMap<CallbackState, number> | undefined;
   readonly groups: GroupFacts;
+  /** The entries that came last, the last first. Empty until the queue was read completely by this process. */
+  readonly newest: readonly DeadLetter[];
+  /** Those that have been there longest, the longest first. */
+  readonly longest: readonly DeadLetter[];
   readonly foundByRescan: number;
   /** Undefined before the first complete walk of this process. */
   readonly tracked: CallbackFacts | undefined;
@@ -121,6 +126,8 @@ export function toFacts(memory: Memory, isSuspected: IsSuspected | undefined): D
     beyondCap: new Map(values.map(([dimension, counts, shown]) => [dimension, Math.max(0, counts.size - shown.size)])),
     callbacks: all.shown && all.shown.callbacks.size > 0 ? new Map(all.shown.callbacks) : undefined,
     groups: groupFacts(memory),
+    newest: all.shown?.ends?.newest() ?? [],
+    longest: all.shown?.ends?.longest() ?? [],
     foundByRescan,
     tracked: memory.callbacks.facts(),
     suspected: countSuspected(memory, isSuspected),

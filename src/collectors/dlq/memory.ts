@@ -96,8 +96,8 @@ export function restoreMemory(
   { filters, breakdowns }: MemoryOptions,
   { callbacks, routes }: MemoryServices,
 ): Memory {
-  const all = restoreSelection(rows, 'all', {}, { dimensions: breakdowns, routes, isGrouped: true });
-  const sizeAlone = { dimensions: [], routes, isGrouped: false };
+  const all = restoreSelection(rows, 'all', {}, { dimensions: breakdowns, routes, isDetailed: true });
+  const sizeAlone = { dimensions: [], routes, isDetailed: false };
   const others = filters.map(({ name, match }) => restoreSelection(rows, name, match, sizeAlone));
   const keys = [all, ...others].map(({ key }) => key);
   const isOurs = (row: string) =>

@@ -14,7 +14,16 @@ import {
   startReading,
   toFailure,
 } from './reading.ts';
-import { beginWalk, dropWalk, endWalk, keepNewcomers, type Selection, takeIn, takeInWalk } from './selection.ts';
+import {
+  beginWalk,
+  dropWalk,
+  endWalk,
+  keepNewcomers,
+  releaseRows,
+  type Selection,
+  takeIn,
+  takeInWalk,
+} from './selection.ts';
 import { type Meaning, planWalk, type Task, timeOf } from './windows.ts';
 
 export interface RoundContext {
@@ -146,6 +155,7 @@ export function foldStep(
     if (time !== undefined && selection.walk?.id === walk) selection.walk.times.push(time);
     for (const row of rows) if (isProbe(row) && enteredAfter(row, walk.probe)) walk.probe = row;
   }
+  for (const selection of walk.selections) releaseRows(selection);
   if (!isLast) {
     if (walk.isComplete && walk.isRead) keepSome(walk);
     return;

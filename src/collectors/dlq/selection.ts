@@ -115,6 +115,12 @@ export function takeIn(selection: Selection, entries: readonly DlqEntry[], now: 
   return first;
 }
 
+/** Lets go of the rows that were taken in. */
+export function releaseRows({ shown, walk }: Selection): void {
+  shown?.ends?.release();
+  walk?.found.ends?.release();
+}
+
 function countEntered(selection: Selection, entered: number): void {
   if (!selection.isCounted || entered === 0) return;
   selection.entered += entered;

@@ -27,6 +27,8 @@ export interface ScheduleState {
   lastFailed?: number;
   missed: number;
   late: number;
+  /** The latest start that was judged: when it was expected, and what became of it. `unread`: the log may not have been read whole. */
+  judged?: { readonly at: number; readonly as: 'ok' | 'missed' | 'late' | 'unread' };
   /** What is expected until here is open or judged; nothing is expected before the first. Undefined before the first read. */
   expectedTo?: number;
   open: Expectation[];
@@ -76,17 +78,24 @@ export function createTimetable(
 
   const deadline = (startedAt: number) => startedAt + endsWithin;
 
-  /** Whether one is judged, and counts it. */
-  function isOver({ at, until, startedAt, deliveredAt, unread }: Expectation, time: number): boolean {
+  /** What became of one; undefined while that is open. */
+  function judgementOf({ at, until, startedAt, deliveredAt, unread }: Expectation, time: number) {
     if (startedAt === undefined) {
-      if (time < until) return false;
-      if (!meets(unread, at, until)) state.missed += 1;
-      return true;
+      if (time < until) return undefined;
+      return meets(unread, at, until) ? 'unread' : 'missed';
     }
     const end = deadline(startedAt);
-    if (deliveredAt !== undefined && deliveredAt <= end) return true;
-    if (time < end) return false;
-    if (!meets(unread, startedAt, end)) state.late += 1;
+    if (deliveredAt !== undefined && deliveredAt <= end) return 'ok';
+    if (time < end) return undefined;
+    return meets(unread, startedAt, end) ? 'unread' : 'late';
+  }
+
+  /** Whether one is judged, and counts it. */
+  function isOver(expectation: Expectation, time: number): boolean {
+    const as = judgementOf(expectation, time);
+    if (as === undefined) return false;
+    if (as === 'missed' || as === 'late') state[as] += 1;
+    if (expectation.at >= (state.judged?.at ?? 0)) state.judged = { at: expectation.at, as };
     return true;
   }
 

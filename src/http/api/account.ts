@@ -16,9 +16,9 @@ const Round = z.object({
 const DeadLetter = z.object({
   dlqId: Maybe(z.string()),
   messageId: Maybe(z.string()),
-  enteredAt: Maybe(Time),
+  enteredAt: Maybe(Time).describe('As its dlqId tells, else when it was first seen.'),
   createdAt: Maybe(Time),
-  url: Maybe(z.string()).describe('Without query, user and password.'),
+  url: Maybe(z.string()).describe('Without query, fragment, user and password.'),
   method: Maybe(z.string()),
   responseStatus: Maybe(z.int()).describe('Of the last attempt; 0: no answer.'),
   queue: Maybe(z.string()),
@@ -76,7 +76,7 @@ export const AccountView = z.object({
         z.object({
           id: z.string(),
           urlHost: z.string(),
-          route: z.string(),
+          route: z.string().describe('Empty: not known yet.'),
           responseStatus: z.string(),
           messages: Num,
           sample: Maybe(z.string()).describe('The dlqId of one of them.'),
@@ -128,7 +128,8 @@ export const AccountView = z.object({
     data: DataState,
     keys: Maybe(Num),
     waiting: Maybe(Num),
-    beyondCap: Num,
+    beyondCap: Num.describe('Keys without a series of their own.'),
+    beyondCapWaiting: Num.describe('What waits on these.'),
     rows: z
       .array(
         z.object({

@@ -1,7 +1,13 @@
 import { z } from 'zod';
 import { Maybe, Num, Problem, Seconds, Time } from './parts.ts';
 
-const Fault = z.object({ file: z.string(), line: z.int().optional(), column: z.int().optional(), message: z.string() });
+/** What is wrong with a configuration, and where: lines and columns count from 1. */
+export const Fault = z.object({
+  file: z.string(),
+  line: z.int().optional(),
+  column: z.int().optional(),
+  message: z.string(),
+});
 
 export const AgentView = z.object({
   now: Time,

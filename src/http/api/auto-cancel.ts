@@ -1,22 +1,25 @@
 import { z } from 'zod';
-import { Maybe, Num, Time } from './parts.ts';
+import { Account, Maybe, Num, Time } from './parts.ts';
 
-const Predicate = z.object({
+export const Predicate = z.object({
   name: z.string(),
   holds: z.union([z.boolean(), z.literal('unknown')]),
   found: z.string(),
   asked: z.string(),
 });
 
-const Finding = z.object({
+export const Finding = z.object({
   rule: z.string(),
   verdict: z.enum(['stuck', 'not_stuck', 'unknown', 'no_match']),
   reason: z.string(),
   predicates: z.array(Predicate),
 });
 
+/** GET /api/v1/auto-cancel: its query. */
+export const AutoCancelQuery = z.object({ account: Account.optional().describe('Only this account.') });
+
 /** A failure callback that is tracked, and why it is or is not acted upon. */
-const Candidate = z.object({
+export const Candidate = z.object({
   account: z.string(),
   dlqId: Maybe(z.string()),
   messageId: Maybe(z.string()),
@@ -68,7 +71,9 @@ export const AutoCancelView = z.object({
       mode: z.string(),
       expires: Maybe(z.string()),
       candidates: z.int(),
-      budgetRemaining: Maybe(Num),
+      budgetRemaining: Maybe(Num).describe(
+        'Cancels that its limit of the hour still allows, in the account where they are the fewest.',
+      ),
     }),
   ),
   accounts: z.array(AccountBrakes),

@@ -1,19 +1,26 @@
 import { z } from 'zod';
-import { Maybe, Num, Time } from './parts.ts';
+import { parseDuration } from '../../kit/duration.ts';
+import { Maybe, Num, Time, wholeNumber } from './parts.ts';
+
+const MOST_FAMILIES = 20;
+const NAMES = 'must be the name of a metric family, given once or more';
 
 /** GET /api/v1/accounts/NAME/history: its query. */
 export const HistoryQuery = z.object({
   family: z
-    .union([z.string().transform(one => [one]), z.array(z.string())])
+    .preprocess(
+      given => (typeof given === 'string' ? [given] : given),
+      z
+        .array(z.string().regex(/^[a-zA-Z_][a-zA-Z0-9_]{0,199}$/, { error: NAMES }), { error: NAMES })
+        .max(MOST_FAMILIES, { error: `must be given at most ${MOST_FAMILIES} times` }),
+    )
     .describe('Names of metric families, given once or more.'),
-  over: z.string().default('48h').describe('A duration: how far back.'),
-  points: z.coerce
-    .number()
-    .int()
-    .min(10)
-    .max(2880)
-    .default(720)
-    .describe('Points at most: others are left out, evenly.'),
+  over: z
+    .string()
+    .refine(text => (parseDuration(text) ?? 0) > 0, { error: 'must be a duration such as 48h' })
+    .default('48h')
+    .describe('A duration: how far back.'),
+  points: wholeNumber(10, 2880).default(720).describe('Points at most: others are left out, evenly.'),
 });
 export type HistoryQuery = z.output<typeof HistoryQuery>;
 

@@ -1,18 +1,36 @@
 import { z } from 'zod';
-import { Alert, Change, DataState, Maybe, Num, Problem, Ratio, STATES, State, Time } from './parts.ts';
+import {
+  Alert,
+  Change,
+  DataState,
+  Maybe,
+  Num,
+  oneOf,
+  Problem,
+  Ratio,
+  STATES,
+  State,
+  Time,
+  wholeNumber,
+} from './parts.ts';
 
 export const SORTS = ['attention', 'account', 'deadLetters', 'growth', 'oldest', 'delivered', 'waiting'] as const;
 
 /** GET /api/v1/overview: its query. Also that of the page `/`. */
 export const OverviewQuery = z.object({
-  q: z.string().max(200).default('').describe('Part of the account’s name or of one of its labels, in any case.'),
-  state: z.enum(['any', ...STATES]).default('any'),
-  sort: z
-    .enum(SORTS)
+  q: z
+    .string()
+    .max(200, { error: 'must have at most 200 characters' })
+    .default('')
+    .describe('Part of the account’s name or of one of its labels, in any case.'),
+  state: oneOf(['any', ...STATES])
+    .default('any')
+    .describe('Only accounts in this state.'),
+  sort: oneOf(SORTS)
     .default('attention')
     .describe('`attention`: the worst first. Others: the largest, oldest or lowest first; `account`: by name.'),
-  page: z.coerce.number().int().min(1).max(100_000).default(1),
-  per: z.coerce.number().int().min(1).max(1000).default(100).describe('Accounts on a page.'),
+  page: wholeNumber(1, 100_000).default(1).describe('From 1 on.'),
+  per: wholeNumber(1, 1000).default(100).describe('Accounts on a page.'),
 });
 export type OverviewQuery = z.output<typeof OverviewQuery>;
 

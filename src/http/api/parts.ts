@@ -9,6 +9,19 @@ export const Seconds = z.number().describe('Seconds.');
 /** A share from 0 to 1. */
 export const Ratio = z.number().min(0).max(1);
 
+/** Name of an account, in a query. */
+export const Account = z.string().regex(/^[\w-]{1,64}$/, { error: 'must be the name of an account' });
+
+/** A parameter of a query that is a number. */
+export function wholeNumber(min: number, max: number) {
+  const error = `must be a whole number from ${min} to ${max}`;
+  return z.coerce.number({ error }).int({ error }).min(min, { error }).max(max, { error });
+}
+
+/** A parameter of a query that is one of these words. */
+export const oneOf = <const T extends readonly string[]>(words: T) =>
+  z.enum(words, { error: `must be one of ${words.join(', ')}` });
+
 export const SEVERITIES = ['critical', 'warning', 'info'] as const;
 
 /** What can be wrong with an account, or with the agent. */
@@ -19,6 +32,7 @@ export const PROBLEM_KINDS = [
   'data_stale',
   'rate_limited',
   'rows_unreadable',
+  'lists_missing',
   'budget_low',
   'event_log_behind',
   'event_log_gap',
@@ -27,10 +41,14 @@ export const PROBLEM_KINDS = [
   'dlq_expiring',
   'dlq_nearly_full',
   'callbacks_stuck',
+  'callbacks_failing',
   'messages_failing',
   'messages_late',
+  'deliveries_stalled',
+  'retries_high',
   'destination_failing',
   'waitlist_growing',
+  'waitlist_stalled',
   'paused_with_backlog',
   'schedule_missed',
   'schedule_late',

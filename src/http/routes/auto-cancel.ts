@@ -1,5 +1,6 @@
 import { type Request, type Response, Router } from 'express';
 import { parseDuration } from '../../kit/duration.ts';
+import { createSerially } from '../serially.ts';
 import type { Served } from '../served.ts';
 import { onlyAllow, READ } from './methods.ts';
 
@@ -18,14 +19,7 @@ const SINCE = '24h';
 
 /** GET /api/v1/explain?id=…[&account=…] and /api/v1/journal[?since=…], JSON. */
 export function autoCancelRoutes(served: Served): Router {
-  /** One at a time: each may hold thousands of lines, and a crowd of them all the memory. */
-  let last: Promise<unknown> = Promise.resolve();
-  const serially = <T>(work: () => Promise<T>): Promise<T> => {
-    const answer = last.then(work);
-    last = answer.catch(() => undefined);
-    return answer;
-  };
-
+  const serially = createSerially();
   return Router()
     .get('/api/v1/explain', (request: Request, response: Response) => {
       const id = parameter(request.query.id);

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import express, { type NextFunction, type Request, type Response, Router } from 'express';
-import { z } from 'zod';
 import { whenOver } from '../answers.ts';
+import { Approval, Reason } from '../api/commands.ts';
 import type { Served } from '../served.ts';
 import { onlyAllow } from './methods.ts';
 
@@ -26,18 +26,11 @@ export function isCrossSite({
 const RELOAD = '/-/reload';
 const MOST_BODY = '16kb';
 
-const text = z
-  .string({ error: 'must be text' })
-  .regex(/\S/, { error: 'must not be blank' })
-  .max(1000, { error: 'must have at most 1000 characters' });
-const reason = z.strictObject({ reason: text }, { error: 'must be an object with reason alone' });
-const action = z.strictObject({ action: text }, { error: 'must be an object with action alone' });
-
 /** By path: the body, to which the operator is added. */
 const COMMANDS = {
-  '/api/v1/auto-cancel/approve': action.transform(body => ({ kind: 'approve' as const, ...body })),
-  '/api/v1/auto-cancel/pause': reason.transform(body => ({ kind: 'pause' as const, ...body })),
-  '/api/v1/auto-cancel/resume': reason.transform(body => ({ kind: 'resume' as const, ...body })),
+  '/api/v1/auto-cancel/approve': Approval.transform(body => ({ kind: 'approve' as const, ...body })),
+  '/api/v1/auto-cancel/pause': Reason.transform(body => ({ kind: 'pause' as const, ...body })),
+  '/api/v1/auto-cancel/resume': Reason.transform(body => ({ kind: 'resume' as const, ...body })),
 };
 type Order = (typeof COMMANDS)[keyof typeof COMMANDS];
 const PATHS = [RELOAD, ...Object.keys(COMMANDS)];

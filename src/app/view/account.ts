@@ -1,0 +1,96 @@
+import type { AccountView } from '../../http/api/account.ts';
+import type { DataState, Problem, State } from '../../http/api/parts.ts';
+import type { ShownAlert } from '../../http/served.ts';
+import { pathAddress } from '../../kit/text.ts';
+import type { Source } from '../../metrics/family.ts';
+import { accountInfoFamily, ownFamilies } from '../../metrics/own.ts';
+import type { AccountHistory } from '../../model/history.ts';
+import type { Account } from '../account.ts';
+import type { AccountSettings } from '../account-client.ts';
+import { calls } from './calls.ts';
+import { deadLetters } from './dead-letters.ts';
+import { events } from './events.ts';
+import { flowControl } from './flow-control.ts';
+import type { ProblemLog } from './problem-log.ts';
+import { problemsOf, type ShownAccount } from './problems.ts';
+import { createRecent } from './recent.ts';
+import { type Shown, shownBy } from './samples.ts';
+import { schedules } from './schedules.ts';
+import { roundsOf, type Truth, truthOf } from './truth.ts';
+import { isoTime, orNull, wellFormed } from './values.ts';
+
+/** An account, and what else is known of it. */
+export interface Viewed extends Pick<AccountHistory, 'recent'>, Pick<ProblemLog, 'firstSeen'> {
+  readonly account: Pick<Account, 'name' | 'shownStatus' | 'dlqFacts' | 'scheduleFacts'>;
+  readonly settings: Pick<AccountSettings, 'baseUrl' | 'region' | 'labels' | 'budget'>;
+  /** Everything in the exposition that is about it, auto-cancel's numbers included. */
+  readonly sources: readonly Source[];
+}
+
+/** Its labels do not matter here. */
+const INFO = accountInfoFamily([]);
+
+/** The collectors that have something to show, by their sections. */
+export interface Truths {
+  readonly deadLetters: Truth;
+  readonly events: Truth;
+  readonly flowControl: Truth;
+}
+
+/** How an account stands. What is only told (`info`) changes nothing. */
+export function stateOf(problems: readonly Pick<Problem, 'severity'>[], data: readonly DataState[]): State {
+  if (problems.some(({ severity }) => severity === 'critical')) return 'critical';
+  if (problems.some(({ severity }) => severity === 'warning')) return 'warning';
+  return data.every(each => each === 'not_read') ? 'unknown' : 'ok';
+}
+
+/** All but problems and alerts. */
+function shownAccount({ account, settings, recent: recorded }: Viewed, shown: Shown, now: number) {
+  const { baseUrl, region, labels, budget } = settings;
+  const status = account.shownStatus();
+  const recent = createRecent({ recent: recorded }, now);
+  const truths: Truths = {
+    deadLetters: truthOf(status, 'dlq'),
+    events: truthOf(status, 'events'),
+    flowControl: truthOf(status, 'flow_control'),
+  };
+  const view: ShownAccount = {
+    now: isoTime(now) ?? '',
+    account: account.name,
+    up: shown.one(ownFamilies.up) === 1,
+    baseUrl: pathAddress(baseUrl),
+    region: orNull(region),
+    plan: wellFormed(shown.of(INFO)[0]?.labels.plan),
+    labels: Object.fromEntries(Object.entries(labels).map(([name, value]) => [name, value.toWellFormed()])),
+    rounds: roundsOf(status),
+    deadLetters: deadLetters(truths.deadLetters, shown, recent, account.dlqFacts()),
+    events: events(truths.events, shown, recent),
+    flowControl: flowControl(truths.flowControl, shown, recent),
+    schedules: schedules(shown, account.scheduleFacts()),
+    calls: calls(shown, budget.requestsPerDay),
+  };
+  return { view, truths };
+}
+
+/** What is known of an account at `now`, milliseconds since the Unix epoch, and how true each part of it is. */
+export function judgedAccount(viewed: Viewed, now: number) {
+  const { recent, firstSeen } = viewed;
+  const shown = shownBy(viewed.sources);
+  const { view, truths } = shownAccount(viewed, shown, now);
+  const problems = problemsOf(view, { shown, recent, firstSeen });
+  const data = Object.values<Truth>({ ...truths }).flatMap(({ enabled, data }) => (enabled ? [data] : []));
+  return { view, truths, problems, data, state: stateOf(problems, data) };
+}
+
+/** The same as the API shows it. `alerts`: of this account. */
+export function accountView(viewed: Viewed, alerts: readonly ShownAlert[], now: number): AccountView {
+  const { view, problems, state } = judgedAccount(viewed, now);
+  return { ...view, state, problems, alerts: alerts.map(toAlert) };
+}
+
+/** As the schema has it, which may be written to. */
+export const toAlert = ({ labels, annotations, ...alert }: ShownAlert) => ({
+  ...alert,
+  labels: { ...labels },
+  annotations: { ...annotations },
+});

@@ -1,0 +1,103 @@
+import { stat } from 'node:fs/promises';
+import { HEARTBEAT } from '../../alerts/options.ts';
+import type { LoadedConfig } from '../../config/load.ts';
+import type { Config } from '../../config/schema.ts';
+import type { AgentView } from '../../http/api/agent.ts';
+import type { Problem } from '../../http/api/parts.ts';
+import type { Views } from '../../http/served.ts';
+import type { Clock } from '../../kit/clock.ts';
+import { alertingFamilies } from '../../metrics/alerting.ts';
+import type { Source } from '../../metrics/family.ts';
+import type { ProcessMetrics } from '../../metrics/process.ts';
+import type { AccountStatus } from '../../model/status.ts';
+import type { LastReload } from '../parts.ts';
+import { shownBy } from './samples.ts';
+
+export interface AgentViewDeps {
+  readonly version: string;
+  readonly clock: Pick<Clock, 'now'>;
+  readonly loaded: LoadedConfig;
+  readonly process: Pick<ProcessMetrics, 'refresh' | 'source'>;
+  readonly lastReload: () => LastReload | undefined;
+  readonly statuses: () => readonly AccountStatus[];
+  /** Of alerting: what was notified. */
+  readonly sources: readonly Source[];
+  /** Of the agent itself. */
+  readonly problems: () => readonly Problem[];
+}
+
+const iso = (at: number) => new Date(at).toISOString();
+
+/** Bytes of a store's files: of the database, and of what SQLite keeps beside it. */
+async function bytesOf(path: string): Promise<number> {
+  const files = ['', '-wal', '-shm'].map(end => stat(path + end).catch(() => undefined));
+  return (await Promise.all(files)).reduce((sum, file) => sum + (file?.size ?? 0), 0);
+}
+
+async function storeOf({ store }: Config): Promise<AgentView['store']> {
+  const { kind, path, history } = store;
+  const isFile = kind === 'sqlite';
+  return {
+    kind,
+    path: isFile ? path : null,
+    bytes: isFile ? await bytesOf(path) : null,
+    historyKeepSeconds: history.keep / 1000,
+    historyMaxBytes: history.maxMB * 1_000_000,
+  };
+}
+
+function notifiersOf({ alerts, heartbeat }: Config, sources: readonly Source[]): AgentView['notifiers'] {
+  const samples = shownBy(sources).of(alertingFamilies.notifications);
+  const known = [
+    ...alerts.notifiers.map(({ name, webhook }) => ({ name, kind: webhook?.format ?? 'alertmanager' })),
+    ...(heartbeat ? [{ name: HEARTBEAT, kind: 'heartbeat' }] : []),
+  ];
+  return known.map(({ name, kind }) => {
+    const own = samples.filter(({ labels }) => labels.notifier === name);
+    const outcomes = own.map(({ labels, value }): [string, number] => [labels.outcome ?? '', value]);
+    return { name, kind, outcomes: Object.fromEntries(outcomes) };
+  });
+}
+
+function roundsOf(statuses: readonly AccountStatus[]): AgentView['rounds'] {
+  const rounds = statuses.flatMap(({ collectors }) => collectors.flatMap(each => each.rounds));
+  return {
+    total: rounds.length,
+    failing: rounds.filter(({ consecutiveFailures }) => consecutiveFailures > 0).length,
+    stale: rounds.filter(({ stale }) => stale).length,
+  };
+}
+
+/** What is shown of the agent itself. The configuration is printed when it is asked for the first time. */
+export function createAgentView(deps: AgentViewDeps): Views['agent'] {
+  const { version, clock, loaded, process: own, lastReload, statuses, problems } = deps;
+  const { file, hash, config } = loaded;
+  const notifying = deps.sources.filter(({ families }) => families.includes(alertingFamilies.notifications));
+  let yaml: Promise<string> | undefined;
+  return async () => {
+    yaml ??= import('../../config/redacted.ts').then(({ redactedYaml }) => redactedYaml(config));
+    const [text, store] = await Promise.all([yaml, storeOf(config), own.refresh()]);
+    const shown = shownBy([own.source]);
+    const one = (name: string) => shown.one({ name }) ?? 0;
+    const last = lastReload();
+    return {
+      now: iso(clock.now()),
+      version,
+      node: process.version,
+      startedAt: iso(one('process_start_time_seconds') * 1000),
+      residentBytes: one('process_resident_memory_bytes'),
+      problems: [...problems()],
+      config: {
+        file,
+        hash,
+        loadedAt: iso(one('delivery_watch_config_last_reload_success_timestamp_seconds') * 1000),
+        yaml: text,
+      },
+      lastReload: last ? { at: iso(last.at), changed: [...last.changed], faults: [...last.faults] } : null,
+      store,
+      notifiers: notifiersOf(config, notifying),
+      rounds: roundsOf(statuses()),
+      lifecycle: config.server.lifecycle,
+    };
+  };
+}

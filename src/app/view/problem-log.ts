@@ -1,0 +1,50 @@
+import type { Problem } from '../../http/api/parts.ts';
+
+type Named = Pick<Problem, 'kind' | 'subject'>;
+
+/** Since when problems are there, in a form that can be stored: times in milliseconds since the Unix epoch, by kind and subject. */
+export interface StoredProblems {
+  readonly at: number;
+  readonly since: Readonly<Record<string, number>>;
+}
+
+/**
+ * Since when an account's problems are there, as far as the agents that ran have seen. It is told once a minute what is wrong. A
+ * problem that is gone for up to five minutes and comes back is the same; so is one from before a restart that took no longer. After
+ * a longer time in which no agent looked, nothing is known of what was before: all problems are then there since at least now.
+ */
+export interface ProblemLog {
+  /** When it was first seen, milliseconds since the Unix epoch; undefined: it was not yet. */
+  firstSeen(problem: Named): number | undefined;
+  /** What is wrong at `at`, milliseconds since the Unix epoch: all of it. */
+  saw(problems: readonly Named[], at: number): void;
+  /** Undefined before the first time. */
+  stored(): StoredProblems | undefined;
+}
+
+const LONGEST_GAP = 5 * 60_000;
+
+/** Subjects may be hostile; JSON keeps them apart. */
+const keyOf = ({ kind, subject }: Named) => JSON.stringify([kind, subject]);
+
+export function createProblemLog(before?: StoredProblems): ProblemLog {
+  let lookedAt = before?.at;
+  const seen = new Map(
+    Object.entries(before?.since ?? {}).map(([key, since]) => [key, { since, last: before?.at ?? since }]),
+  );
+  return {
+    firstSeen: problem => seen.get(keyOf(problem))?.since,
+    saw(problems, at) {
+      for (const [key, { last }] of seen) if (at - last > LONGEST_GAP || last > at) seen.delete(key);
+      for (const problem of problems) {
+        const key = keyOf(problem);
+        seen.set(key, { since: seen.get(key)?.since ?? at, last: at });
+      }
+      lookedAt = at;
+    },
+    stored() {
+      if (lookedAt === undefined) return undefined;
+      return { at: lookedAt, since: Object.fromEntries([...seen].map(([key, { since }]) => [key, since])) };
+    },
+  };
+}

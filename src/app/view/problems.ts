@@ -1,0 +1,90 @@
+import { type Problem, SEVERITIES } from '../../http/api/parts.ts';
+import type { AccountHistory } from '../../model/history.ts';
+import type { ProblemLog } from './problem-log.ts';
+import { AGENT, type AgentMoment } from './problems/agent.ts';
+import { AUTO_CANCEL } from './problems/auto-cancel.ts';
+import type { AccountCheck, Check, ShownAccount } from './problems/check.ts';
+import { DEAD_LETTERS } from './problems/dead-letters.ts';
+import { WAITLISTS } from './problems/flow-control.ts';
+import { MESSAGES } from './problems/messages.ts';
+import { READING } from './problems/reading.ts';
+import { SCHEDULES } from './problems/schedules.ts';
+import { createRecent } from './recent.ts';
+import type { Shown } from './samples.ts';
+import { isoTime } from './values.ts';
+
+export type { ShownAccount } from './problems/check.ts';
+
+/** What else is known of an account. */
+export interface Evidence {
+  /** What the account's sources show, auto-cancel's of this account among them: the same that the view was made from. */
+  readonly shown: Shown;
+  readonly recent: AccountHistory['recent'];
+  readonly firstSeen: ProblemLog['firstSeen'];
+}
+
+export interface AgentEvidence extends AgentMoment {
+  readonly firstSeen: ProblemLog['firstSeen'];
+}
+
+/** Everything that can be wrong with an account. Of checks for one kind and subject, the first that finds something is said. */
+export const ACCOUNT_CHECKS: readonly AccountCheck[] = [
+  ...READING,
+  ...MESSAGES,
+  ...DEAD_LETTERS,
+  ...WAITLISTS,
+  ...SCHEDULES,
+  ...AUTO_CANCEL,
+];
+
+/** And with the agent. */
+export const AGENT_CHECKS = AGENT;
+
+/**
+ * Judged from windows of minutes, problems come and go slowly: a check has no memory. What is said of a thing as a whole, such as
+ * that the service is down, is not said once more of its parts.
+ */
+function judged<M extends { readonly now: number }>(
+  checks: readonly Check<M>[],
+  moment: M,
+  account: string | null,
+  firstSeen: ProblemLog['firstSeen'],
+): Problem[] {
+  const problems = new Map<string, Problem>();
+  for (const { kind, severity, runbook, check } of checks) {
+    for (const found of check(moment)) {
+      const subject = found.subject ?? null;
+      const key = JSON.stringify([kind, subject]);
+      if (problems.has(key)) continue;
+      const since = isoTime(Math.min(found.since ?? firstSeen({ kind, subject }) ?? moment.now, moment.now));
+      problems.set(key, {
+        account,
+        kind,
+        severity: found.severity ?? severity,
+        subject,
+        since,
+        text: found.text,
+        runbook,
+      });
+    }
+  }
+  return [...problems.values()].sort(byWeight);
+}
+
+/** What is wrong with an account: the worst first, of these the oldest. Pure. */
+export function problemsOf(view: ShownAccount, { shown, recent, firstSeen }: Evidence): Problem[] {
+  const now = Date.parse(view.now);
+  const moment = { view, now, shown, recent, firstSeen, changes: createRecent({ recent }, now) };
+  return judged(ACCOUNT_CHECKS, moment, view.account, firstSeen);
+}
+
+/** What is wrong with the agent itself, in the same order. Pure. */
+export const agentProblemsOf = ({ firstSeen, ...moment }: AgentEvidence): Problem[] =>
+  judged(AGENT_CHECKS, moment, null, firstSeen);
+
+/** The worst first, of these the oldest: for problems of several accounts, too. */
+export function byWeight(one: Problem, other: Problem): number {
+  const weight = ({ severity }: Problem) => SEVERITIES.indexOf(severity);
+  const since = (problem: Problem) => problem.since ?? '9999';
+  return weight(one) - weight(other) || (since(one) < since(other) ? -1 : Number(since(one) > since(other)));
+}

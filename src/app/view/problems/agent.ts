@@ -1,0 +1,105 @@
+import type { Sample } from '../../../metrics/family.ts';
+import type { AccountStatus } from '../../../model/status.ts';
+import type { Check } from './check.ts';
+import { count, plural } from './words.ts';
+
+/** What is known of the agent itself. */
+export interface AgentMoment {
+  /** Milliseconds since the Unix epoch. */
+  readonly now: number;
+  readonly statuses: readonly AccountStatus[];
+  /** Notifications of the last 15 minutes, or since the agent started, by notifier and outcome. */
+  readonly notifications: readonly Sample[];
+  /** Why the last reload was refused; empty when it was not. */
+  readonly reloadFaults: readonly { readonly message: string }[];
+}
+
+/** A round that read everything and yet failed could not store what it read. */
+const unstored = ({ collectors }: AccountStatus) =>
+  collectors.flatMap(({ rounds }) =>
+    rounds.flatMap(({ complete, success, failure }) => (complete === true && success === false ? (failure ?? []) : [])),
+  );
+
+const isBlind = ({ collectors }: AccountStatus) =>
+  collectors.some(({ rounds }) => rounds.some(({ stale }) => stale)) &&
+  collectors.every(
+    ({ collector, rounds }) =>
+      collector === 'account' || rounds.some(({ consecutiveFailures }) => consecutiveFailures > 0),
+  );
+
+function outcomesBy(samples: readonly Sample[]) {
+  const by = new Map<string, { sent: number; failed: number }>();
+  for (const { labels, value } of samples) {
+    const { notifier = '', outcome = '' } = labels as Readonly<Record<string, string | undefined>>;
+    const { sent, failed } = by.get(notifier) ?? { sent: 0, failed: 0 };
+    const isBad = outcome === 'failed' || outcome === 'dropped';
+    by.set(notifier, { sent: sent + (outcome === 'sent' ? value : 0), failed: failed + (isBad ? value : 0) });
+  }
+  return by;
+}
+
+/** The agent itself. */
+export const AGENT: readonly Check<AgentMoment>[] = [
+  {
+    kind: 'service_unavailable',
+    severity: 'critical',
+    runbook: 'DeliveryServiceUnavailable',
+    when: 'more than half of the accounts, and at least three, can’t be read',
+    check({ statuses }) {
+      const blind = statuses.filter(isBlind).length;
+      if (blind < 3 || blind <= statuses.length / 2) return [];
+      return [
+        {
+          text: `${count(blind)} of the ${count(statuses.length)} accounts can’t be read: the service is down, or the network path to it.`,
+        },
+      ];
+    },
+  },
+  {
+    kind: 'store_failing',
+    severity: 'critical',
+    runbook: 'DeliveryStoreFailing',
+    when: 'rounds read everything and can’t store it',
+    check({ statuses }) {
+      const failures = statuses.flatMap(unstored);
+      const [first] = failures;
+      if (!first) return [];
+      return [
+        {
+          text: `${plural(failures.length, 'round')} can’t store what was read, so counters stand still: ${first.message}.`,
+        },
+      ];
+    },
+  },
+  {
+    kind: 'notifications_failing',
+    severity: 'critical',
+    runbook: 'DeliveryNotificationsFailing',
+    when: 'notifications to a receiver failed in the last 15 minutes, and none was delivered',
+    check: ({ notifications }) =>
+      [...outcomesBy(notifications)].flatMap(([notifier, { sent, failed }]) =>
+        sent > 0 || failed === 0
+          ? []
+          : [
+              {
+                subject: notifier,
+                text: `${plural(failed, 'notification')} to ${notifier} failed in the last 15 minutes, and none was delivered.`,
+              },
+            ],
+      ),
+  },
+  {
+    kind: 'reload_refused',
+    severity: 'warning',
+    runbook: 'DeliveryConfigReloadFailed',
+    when: 'the last reload of the configuration was refused: the one before is in use',
+    check({ reloadFaults }) {
+      const [first, ...others] = reloadFaults;
+      if (!first) return [];
+      const more = others.length === 0 ? '' : ` (and ${plural(others.length, 'other fault')})`;
+      return [
+        { text: `The changed configuration was refused, and the one before is in use: ${first.message}${more}.` },
+      ];
+    },
+  },
+];

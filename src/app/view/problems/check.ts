@@ -1,0 +1,64 @@
+import type { AccountView } from '../../../http/api/account.ts';
+import type { DataState, PROBLEM_KINDS, Problem } from '../../../http/api/parts.ts';
+import type { Growth } from '../../../metrics/thresholds.ts';
+import type { AccountHistory } from '../../../model/history.ts';
+import type { ProblemLog } from '../problem-log.ts';
+import type { Recent } from '../recent.ts';
+import type { Shown } from '../samples.ts';
+
+/** What is shown of an account, as far as problems are judged on it. */
+export type ShownAccount = Omit<AccountView, 'problems' | 'alerts' | 'state'>;
+
+/** What is known of an account at one moment. */
+export interface Moment {
+  readonly view: ShownAccount;
+  /** Milliseconds since the Unix epoch. */
+  readonly now: number;
+  readonly shown: Shown;
+  readonly recent: AccountHistory['recent'];
+  readonly changes: Recent;
+  readonly firstSeen: ProblemLog['firstSeen'];
+}
+
+/** A problem as a check finds it. */
+export interface Found {
+  /** Where there can be several of a kind. */
+  readonly subject?: string;
+  /** Milliseconds since the Unix epoch; left out where the agent only knows when it first saw it. */
+  readonly since?: number | undefined;
+  /** Where it is less bad than its kind can be. */
+  readonly severity?: 'warning' | 'info';
+  /** One sentence with the numbers. */
+  readonly text: string;
+}
+
+interface Described {
+  readonly kind: (typeof PROBLEM_KINDS)[number];
+  /** Critical where the shipped alert of this runbook is. */
+  readonly severity: Problem['severity'];
+  /** A file of docs/runbooks/, without its ending. */
+  readonly runbook: string | null;
+  /** Markdown, after "it is said when". */
+  readonly when: string;
+}
+
+/** One thing that can be wrong. Pure. A check judges nothing from what is not known, and nothing but itself from stale data. */
+export type Check<M> = Described & { check(moment: M): readonly Found[] };
+export type AccountCheck = Check<Moment>;
+
+/** Milliseconds. */
+export const MINUTE = 60_000;
+
+/** Whether data may be judged: what is stale may have changed, and what is withdrawn is not known. */
+export const isCurrent = (data: DataState) => data === 'fresh' || data === 'partial';
+
+/** A time of the API in milliseconds since the Unix epoch. */
+export const msOf = (iso: string | null) => (iso === null ? undefined : Date.parse(iso));
+
+/** Whether a number has grown from one of before by that much. */
+export const isMoreBy = ({ share, fewest, many }: Growth, now: number, before: number) =>
+  now - before > Math.min(Math.max(share * before, fewest), many);
+
+/** How long the agent has seen a problem already, in milliseconds; 0: not yet. */
+export const seenFor = ({ firstSeen, now }: Moment, kind: Described['kind'], subject: string | null) =>
+  now - (firstSeen({ kind, subject }) ?? now);

@@ -1,0 +1,104 @@
+import { flowControl } from '../../../collectors/flow-control.ts';
+import { BACKLOG_TREND } from '../../../metrics/thresholds.ts';
+import { seriesName } from '../recent.ts';
+import { type AccountCheck, type Found, isCurrent, isMoreBy, MINUTE, type Moment } from './check.ts';
+import { count, lasting } from './words.ts';
+
+const { waitlistSize, paused } = flowControl.families;
+
+type Row = Moment['view']['flowControl']['rows'][number];
+
+const nameOf = (key: string, { name } = waitlistSize) => seriesName(name, { flow_control_key: key });
+
+/** `parallelism 10 of 10 in use, rate 50 of 50 used`, as far as the service says. */
+function limitsOf({ parallelismLimit, parallelismInUse, rateLimit, rateUsed }: Row): string {
+  const used = (what: string, of: number | null, limit: number | null, word: string) =>
+    of === null || limit === null ? [] : [`${what} ${count(of)} of ${count(limit)} ${word}`];
+  const all = [
+    ...used('parallelism', parallelismInUse, parallelismLimit, 'in use'),
+    ...used('rate', rateUsed, rateLimit, 'used'),
+  ];
+  return all.length === 0 ? '' : `; ${all.join(', ')}`;
+}
+
+const isRateUsedUp = ({ rateUsed, rateLimit }: Row) => rateUsed !== null && rateLimit !== null && rateUsed >= rateLimit;
+
+/** Shorter than this, milliseconds, nothing is a trend. */
+const SHORTEST_TREND = 10 * MINUTE;
+
+/**
+ * How a waitlist has grown in the last hour, or as much of it as was recorded: from the most of the first third of that time to the
+ * least of its last. Undefined where that is not a growth that tells something.
+ */
+function trend({ recent, now }: Moment, { key, waiting }: Row): { by: number; overSeconds: number } | undefined {
+  const points = [...recent(nameOf(key), 60 * MINUTE), { at: now, value: waiting }];
+  const [first] = points;
+  if (!first || now - first.at < SHORTEST_TREND) return undefined;
+  const third = (now - first.at) / 3;
+  const early = points.filter(({ at }) => at <= first.at + third).map(({ value }) => value);
+  const late = points.filter(({ at }) => at >= now - third).map(({ value }) => value);
+  const [most, least] = [Math.max(...early), Math.min(...late)];
+  if (least < BACKLOG_TREND.fewest || !isMoreBy(BACKLOG_TREND.growth, least, most)) return undefined;
+  return { by: waiting - first.value, overSeconds: (now - first.at) / 1000 };
+}
+
+/** Of the keys with the largest waitlists, each with its name as subject. */
+const keys = (check: (moment: Moment, row: Row) => Omit<Found, 'subject'> | undefined) => (moment: Moment) => {
+  const { data, rows } = moment.view.flowControl;
+  if (!isCurrent(data)) return [];
+  return rows.flatMap(row => {
+    const found = row.waiting > 0 ? check(moment, row) : undefined;
+    return found ? [{ ...found, subject: row.key }] : [];
+  });
+};
+
+/** What waits on flow-control keys. */
+export const WAITLISTS: readonly AccountCheck[] = [
+  {
+    kind: 'waitlist_growing',
+    severity: 'warning',
+    runbook: 'DeliveryFlowControlBacklogGrowing',
+    when: 'a waitlist has grown all through the last hour, or the ten minutes or more that were recorded: the least of the last third is at least 50 messages, and by half (at least 25, at most 100) above the most of the first third; and the key is not paused',
+    check: keys((moment, row) => {
+      const grown = row.paused ? undefined : trend(moment, row);
+      if (!grown) return undefined;
+      return {
+        text: `Key ${row.key}: ${count(row.waiting)} wait, +${count(grown.by)} in ${lasting(grown.overSeconds)}${limitsOf(row)}.`,
+      };
+    }),
+  },
+  {
+    kind: 'waitlist_stalled',
+    severity: 'warning',
+    runbook: 'DeliveryWaitlistStalled',
+    when: 'the number of messages that wait on a key has been the same for 30 minutes, although it is not paused and its rate is not used up',
+    check: keys((moment, row) => {
+      if (row.paused || isRateUsedUp(row)) return undefined;
+      const points = moment.recent(nameOf(row.key), 30 * MINUTE);
+      const [first] = points;
+      if (!first || moment.now - first.at < 29 * MINUTE || points.some(({ value }) => value !== row.waiting))
+        return undefined;
+      return {
+        since: first.at,
+        text: `Key ${row.key}: the same ${count(row.waiting)} have been waiting for 30 min or more${limitsOf(row)}.`,
+      };
+    }),
+  },
+  {
+    kind: 'paused_with_backlog',
+    severity: 'warning',
+    runbook: 'DeliveryDispatchPausedWithBacklog',
+    when: 'a key is paused and messages wait on it; for the first hour it is only worth knowing',
+    check: keys((moment, row) => {
+      if (!row.paused) return undefined;
+      const points = moment.recent(nameOf(row.key, paused), 60 * MINUTE);
+      const [first] = points;
+      const isLong =
+        first !== undefined && moment.now - first.at >= 59 * MINUTE && points.every(({ value }) => value === 1);
+      return {
+        ...(isLong ? {} : { severity: 'info' }),
+        text: `Key ${row.key} is paused${isLong ? ' for an hour or more' : ''}: ${count(row.waiting)} wait.`,
+      };
+    }),
+  },
+];

@@ -1,0 +1,249 @@
+import { dataSources } from '../../../collectors/index.ts';
+import { ownFamilies } from '../../../metrics/own.ts';
+import { BLIND_FOR, LISTS_MISSING, RATE_LIMITED, REQUESTS_KEPT, REQUESTS_LAST } from '../../../metrics/thresholds.ts';
+import { seriesName } from '../recent.ts';
+import { type AccountCheck, type Found, MINUTE, type Moment, msOf, type ShownAccount, seenFor } from './check.ts';
+import { clockTime, count, lasting, plural, share } from './words.ts';
+
+type Round = ShownAccount['rounds'][number];
+
+const QUARTER = 15 * MINUTE;
+
+/** Words for what a collector reads. */
+const DATA: Readonly<Record<string, string>> = {
+  dlq: 'Dead letters',
+  events: 'Events',
+  flow_control: 'Flow-control keys',
+};
+const dataOf = (collector: string) => DATA[collector] ?? collector;
+
+const AUXILIARY = new Map(dataSources.map(({ name, auxiliary = [] }) => [name, auxiliary]));
+const isAuxiliary = ({ collector, round }: Round) => AUXILIARY.get(collector)?.includes(round) ?? false;
+
+/** Rounds that ask the service: the account's record is a file of the agent's own. */
+const asking = ({ rounds }: ShownAccount) => rounds.filter(({ collector }) => collector !== 'account');
+
+/** The most frequent round of each collector that gauges depend on: the first to notice what happens. */
+function pulses(view: ShownAccount): Round[] {
+  const deciding = asking(view).filter(round => !isAuxiliary(round) && round.state !== 'waiting');
+  return [...Map.groupBy(deciding, ({ collector }) => collector).values()].map(rounds =>
+    rounds.reduce((a, b) => (b.everySeconds < a.everySeconds ? b : a)),
+  );
+}
+
+const isStale = ({ state }: Round) => state === 'stale' || state === 'withdrawn';
+
+/** When anything was last read; undefined where nothing was since the agent started. */
+function lastRead(view: ShownAccount): number | undefined {
+  const times = asking(view).flatMap(({ dataAt }) => msOf(dataAt) ?? []);
+  return times.length === 0 ? undefined : Math.max(...times);
+}
+
+/** Since when some of what is shown may no longer be true. */
+function trueAt(view: ShownAccount): number | undefined {
+  const newest = pulses(view).flatMap(({ dataAt }) => msOf(dataAt) ?? []);
+  return newest.length === 0 ? undefined : Math.min(...newest);
+}
+
+function ofShown({ view, now }: Moment): string {
+  const time = trueAt(view);
+  if (time === undefined) return 'nothing was read since the agent started';
+  const isGone = pulses(view).every(({ state }) => state === 'withdrawn');
+  return isGone
+    ? `nothing is shown any more, as the last data is of ${clockTime(time, now)}`
+    : `what is shown was true at ${clockTime(time, now)}`;
+}
+
+/** Of the service itself, or of the way to it: what a sentence says of it, `for` so long. */
+function unavailable({ failure }: Round): ((lasts: string) => string) | undefined {
+  const status = /status (5\d\d)/.exec(failure?.message ?? '')?.[1];
+  switch (failure?.reason) {
+    case 'server':
+      return lasts => `The service has answered ${status ?? 'with errors'}${lasts}`;
+    case 'timeout':
+      return lasts => `The service has not answered in time${lasts}`;
+    case 'network':
+      return lasts => `The service can’t be reached${lasts} (${failure.message.split(': ').at(-1)})`;
+    default:
+      return undefined;
+  }
+}
+
+/** No collector reads anything any more, and one has missed so many rounds that it is no accident. */
+function outage(view: ShownAccount) {
+  const all = pulses(view);
+  if (all.length === 0 || !all.every(({ consecutiveFailures }) => consecutiveFailures > 0)) return undefined;
+  if (!all.some(round => isStale(round) || (round.dataAt === null && round.consecutiveFailures > 1))) return undefined;
+  return all.map(unavailable).find(say => say !== undefined);
+}
+
+/** What is stale for a reason of its own, and not as the account can't be read at all. */
+const staleRounds = (view: ShownAccount) =>
+  view.calls.tokenRejected === true || outage(view) ? [] : asking(view).filter(isStale);
+
+/** Rounds that come every few seconds are stale soon: what one of them has missed for less than this, milliseconds, is no news. */
+const BRIEF = MINUTE;
+
+/** By collector: of rounds in a state. */
+function staleData(moment: Moment, kind: 'data_stale' | 'data_withdrawn', state: Round['state']): Found[] {
+  const { view, now } = moment;
+  const stale = staleRounds(view).filter(round => !isAuxiliary(round) && round.state === state);
+  return [...Map.groupBy(stale, ({ collector }) => collector)].flatMap(([collector, rounds]) => {
+    const times = rounds.flatMap(({ dataAt }) => msOf(dataAt) ?? []);
+    const since = times.length === 0 ? undefined : Math.min(...times);
+    const read =
+      since === undefined ? 'were not read since the agent started' : `were last read at ${clockTime(since, now)}`;
+    const why = rounds.find(({ failure }) => failure)?.failure?.message;
+    const gone = kind === 'data_withdrawn' ? ' and are no longer shown' : '';
+    const age = since === undefined ? Number.POSITIVE_INFINITY : now - since;
+    if (age < BRIEF) return [];
+    const young = age < BLIND_FOR * 1000 ? ({ severity: 'warning' } as const) : {};
+    const text = `${dataOf(collector)} ${read}${gone}${why === undefined ? '' : `: ${why}`}.`;
+    return [{ subject: collector, since, ...young, text }];
+  });
+}
+
+/** By how much counters have risen in a quarter of an hour, and over what time that is known. */
+function risen({ shown, changes }: Moment, family: (typeof ownFamilies)[keyof typeof ownFamilies], label: string) {
+  const sums = new Map<string, { by: number; overSeconds: number }>();
+  for (const { labels, value } of shown.of(family)) {
+    const named = Object.fromEntries(family.labels.map(name => [name, labels[name] ?? '']));
+    const rise = changes.rise(seriesName(family.name, named), value, QUARTER);
+    if (!rise) continue;
+    const { by, overSeconds } = sums.get(named[label] ?? '') ?? { by: 0, overSeconds: 0 };
+    sums.set(named[label] ?? '', { by: by + rise.by, overSeconds: Math.max(overSeconds, rise.overSeconds) });
+  }
+  return sums;
+}
+
+/** Whether the account can be read, and what keeps the agent from it. */
+export const READING: readonly AccountCheck[] = [
+  {
+    kind: 'token_rejected',
+    severity: 'critical',
+    runbook: 'DeliveryTokenRejected',
+    when: 'the service answers 401 to the token of the account',
+    check(moment) {
+      const { view } = moment;
+      if (view.calls.tokenRejected !== true) return [];
+      return [{ since: lastRead(view), text: `The service refuses the token (401); ${ofShown(moment)}.` }];
+    },
+  },
+  {
+    kind: 'service_unavailable',
+    severity: 'critical',
+    runbook: 'DeliveryBlind',
+    when: 'no collector can read, as the service answers 5xx, does not answer, or can’t be reached, and the data of one is stale (`staleness.markAfter`); a warning for the first two minutes',
+    check(moment) {
+      const { view, now } = moment;
+      const say = view.calls.tokenRejected === true ? undefined : outage(view);
+      if (!say) return [];
+      const since = lastRead(view);
+      const lasts = since === undefined ? seenFor(moment, 'service_unavailable', null) : now - since;
+      const young = lasts < BLIND_FOR * 1000 ? ({ severity: 'warning' } as const) : {};
+      return [
+        { since, ...young, text: `${say(lasts < 1000 ? '' : ` for ${lasting(lasts / 1000)}`)}; ${ofShown(moment)}.` },
+      ];
+    },
+  },
+  {
+    kind: 'data_withdrawn',
+    severity: 'critical',
+    runbook: 'DeliveryBlind',
+    when: 'the data of a collector is so old that it is no longer shown (`staleness.withdrawAfter`), while others are read',
+    check: moment => staleData(moment, 'data_withdrawn', 'withdrawn'),
+  },
+  {
+    kind: 'data_stale',
+    severity: 'critical',
+    runbook: 'DeliveryBlind',
+    when: 'the data of a collector is stale (`staleness.markAfter`), while others are read; a warning for the first two minutes',
+    check: moment => staleData(moment, 'data_stale', 'stale'),
+  },
+  {
+    kind: 'data_stale',
+    severity: 'warning',
+    runbook: 'DeliveryCollectorStale',
+    when: 'a round that no gauge depends on is stale',
+    check: ({ view, now }) =>
+      staleRounds(view)
+        .filter(isAuxiliary)
+        .map(({ collector, round, dataAt, failure }) => {
+          const since = msOf(dataAt);
+          const last = since === undefined ? '' : ` since ${clockTime(since, now)}`;
+          const why = failure ? `: ${failure.message}` : '';
+          return {
+            subject: `${collector} ${round}`,
+            since,
+            text: `The round ${round} of ${collector} was not complete${last}; all gauges are current${why}.`,
+          };
+        }),
+  },
+  {
+    kind: 'rate_limited',
+    severity: 'warning',
+    runbook: 'DeliveryRateLimited',
+    when: 'more than 10 % of the requests of the last 15 minutes, and at least 5, were answered with 429',
+    check(moment) {
+      const outcomes = risen(moment, ownFamilies.requests, 'outcome');
+      const limited = outcomes.get('rate_limited');
+      const all = [...outcomes.values()].reduce((sum, { by }) => sum + by, 0);
+      if (!limited || limited.by < RATE_LIMITED.fewest || limited.by <= RATE_LIMITED.share * all) return [];
+      return [
+        {
+          text: `${count(limited.by)} of the ${count(all)} requests of ${lasting(limited.overSeconds)} (${share(limited.by / all)}) got 429.`,
+        },
+      ];
+    },
+  },
+  {
+    kind: 'budget_low',
+    severity: 'warning',
+    runbook: 'DeliveryRequestBudgetLow',
+    when: 'what is left of `budget.requestsPerDay`, without the tenth that is kept for auto-cancel, is less than a quarter of what the rest of the UTC day would get',
+    check({ view: { calls }, now }) {
+      const { budgetRemaining: left, budgetPerDay: all } = calls;
+      const dayLeft = 1 - (now % 86_400_000) / 86_400_000;
+      if (left === null || all === 0 || left / all - REQUESTS_KEPT >= REQUESTS_LAST * dayLeft) return [];
+      return [
+        {
+          text: `${count(left)} of the ${count(all)} requests of today are left until 00:00 UTC: rounds wait for them.`,
+        },
+      ];
+    },
+  },
+  {
+    kind: 'rows_unreadable',
+    severity: 'warning',
+    runbook: 'DeliveryRowsRejected',
+    when: 'rows of a list could not be read in the last 15 minutes',
+    check: moment =>
+      [...risen(moment, ownFamilies.rowsRejected, 'collector')].flatMap(([collector, { by, overSeconds }]) =>
+        by === 0
+          ? []
+          : [
+              {
+                subject: collector,
+                text: `${plural(by, 'row')} of ${collector} could not be read in ${lasting(overSeconds)}: what is shown is incomplete, and nothing counts as gone.`,
+              },
+            ],
+      ),
+  },
+  {
+    kind: 'lists_missing',
+    severity: 'warning',
+    runbook: 'DeliveryListsMissing',
+    when: 'three answers or more of the last 15 minutes were no readable list',
+    check: moment =>
+      [...risen(moment, ownFamilies.listsMissing, 'collector')].flatMap(([collector, { by, overSeconds }]) =>
+        by < LISTS_MISSING
+          ? []
+          : [
+              {
+                subject: collector,
+                text: `${plural(by, 'answer')} to ${collector} in ${lasting(overSeconds)} had no readable list; what was read before is shown.`,
+              },
+            ],
+      ),
+  },
+];

@@ -1,0 +1,78 @@
+import { scheduleFamilies } from '../../../collectors/index.ts';
+import { HOUR, seriesName } from '../recent.ts';
+import { type AccountCheck, isCurrent, type Moment, msOf } from './check.ts';
+import { clockTime, plural, within } from './words.ts';
+
+const { scheduleMissed, scheduleLate } = scheduleFamilies;
+
+type Schedule = Moment['view']['schedules'][number];
+
+/** What was counted in the last hour; nothing where the history does not say. */
+function lately(
+  { changes }: Moment,
+  family: typeof scheduleMissed,
+  name: string,
+  count: number,
+): { by: number; text: string } {
+  const rise = changes.rise(seriesName(family.name, { schedule: name }), count, HOUR);
+  return rise ? { by: rise.by, text: within(rise.overSeconds) } : { by: 0, text: '' };
+}
+
+const last = (iso: string | null, now: number) => {
+  const time = msOf(iso);
+  return time === undefined ? undefined : clockTime(time, now);
+};
+
+/** Its messages were given up, and no next start is near that could make it good. */
+const hasFailed = ({ state, next }: Schedule, now: number) => state === 'failing' && (msOf(next) ?? now) - now > HOUR;
+
+const schedules =
+  (check: (moment: Moment, schedule: Schedule) => { since?: number | undefined; text: string } | undefined) =>
+  (moment: Moment) =>
+    isCurrent(moment.view.events.data)
+      ? moment.view.schedules.flatMap(schedule => {
+          const found = check(moment, schedule);
+          return found ? [{ ...found, subject: schedule.name }] : [];
+        })
+      : [];
+
+/** What the user expects by the clock. It is said for an hour after it happened, so that it does not come and go with each start. */
+export const SCHEDULES: readonly AccountCheck[] = [
+  {
+    kind: 'schedule_missed',
+    severity: 'warning',
+    runbook: 'DeliveryScheduleMissed',
+    when: 'the last expected start of a schedule was missed, or one of the last hour',
+    check: schedules((moment, { name, state, lastStarted, missed }) => {
+      const hour = lately(moment, scheduleMissed, name, missed);
+      const starts = hour.by > 0 ? `${plural(hour.by, 'start')} missed ${hour.text}` : '';
+      const seen = last(lastStarted, moment.now);
+      if (state === 'missed') {
+        const more = starts === '' ? '' : `; ${starts}`;
+        return {
+          since: msOf(lastStarted),
+          text: `Schedule ${name}: no message ${seen === undefined ? 'seen yet' : `since ${seen}`}${more}.`,
+        };
+      }
+      return hour.by > 0 ? { text: `Schedule ${name}: ${starts}; it started again, last at ${seen}.` } : undefined;
+    }),
+  },
+  {
+    kind: 'schedule_late',
+    severity: 'warning',
+    runbook: 'DeliveryScheduleLate',
+    when: 'no message of the last start of a schedule was delivered within `endsWithin`, or of one in the last hour; or they failed, and the next start is more than an hour off',
+    check: schedules((moment, schedule) => {
+      const { name, state, lastDelivered, late } = schedule;
+      const failed = hasFailed(schedule, moment.now);
+      const hour = lately(moment, scheduleLate, name, late);
+      if (state !== 'late' && !failed && hour.by === 0) return undefined;
+      const delivered = last(lastDelivered, moment.now);
+      const starts = hour.by > 0 ? `; ${plural(hour.by, 'start')} not delivered in time ${hour.text}` : '';
+      const what = failed ? 'its last messages failed' : state === 'ok' ? 'delivered again' : 'not delivered in time';
+      return {
+        text: `Schedule ${name}: ${what}, last delivery ${delivered === undefined ? 'not seen yet' : `at ${delivered}`}${starts}.`,
+      };
+    }),
+  },
+];

@@ -1,0 +1,61 @@
+import type { AccountHistory, Point } from '../../model/history.ts';
+
+/** By how much something has changed, and over what time that is known: shorter where the history begins later. */
+export interface Change {
+  readonly by: number;
+  readonly overSeconds: number;
+}
+
+/** How an account's numbers have changed lately: from what was recorded to what is shown now. */
+export interface Recent {
+  /** Of a gauge: up or down. Null where it is not known now, or was not recorded a while ago. */
+  change(series: string, now: number | undefined, over: number): Change | null;
+  /** Of a counter: never below 0, for what has begun anew counts from there. Null as above. */
+  rise(series: string, now: number | undefined, over: number): Change | null;
+}
+
+/** Of a shorter time, milliseconds, nothing is said: the history is sampled once a minute. */
+const SHORTEST = 60_000;
+
+/** Sum of what was added between points. */
+function risen(points: readonly Point[], now: number): number {
+  let [rise, last] = [0, points[0]?.value ?? now];
+  for (const value of [...points.slice(1).map(({ value }) => value), now]) {
+    rise += value < last ? value : value - last;
+    last = value;
+  }
+  return rise;
+}
+
+/** `at`: the time of what is shown now, milliseconds since the Unix epoch. */
+export function createRecent({ recent }: Pick<AccountHistory, 'recent'>, at: number): Recent {
+  function since(
+    series: string,
+    now: number | undefined,
+    over: number,
+    by: (points: readonly Point[], now: number) => number,
+  ): Change | null {
+    if (now === undefined) return null;
+    const points = recent(series, over);
+    const [first] = points;
+    if (!first || at - first.at < SHORTEST) return null;
+    return { by: by(points, now), overSeconds: Math.round((at - first.at) / 1000) };
+  }
+  return {
+    change: (series, now, over) => since(series, now, over, ([first], now) => now - (first?.value ?? now)),
+    rise: (series, now, over) => since(series, now, over, risen),
+  };
+}
+
+const ESCAPES: Readonly<Record<string, string>> = { '\\': '\\\\', '"': '\\"', '\n': '\\n' };
+
+/** The name under which the history has a series. */
+export function seriesName(family: string, labels: Readonly<Record<string, string>> = {}): string {
+  const pairs = Object.entries(labels).map(
+    ([name, value]) => `${name}="${value.replace(/[\\"\n]/g, character => ESCAPES[character] ?? '')}"`,
+  );
+  return pairs.length === 0 ? family : `${family}{${pairs.join(',')}}`;
+}
+
+/** Milliseconds. */
+export const HOUR = 3_600_000;

@@ -1,0 +1,61 @@
+import { dataSources } from '../../collectors/index.ts';
+import type { AccountView } from '../../http/api/account.ts';
+import type { DataState } from '../../http/api/parts.ts';
+import type { AccountStatus, CollectorStatus, RoundStatus } from '../../model/status.ts';
+import { isoTime, orNull } from './values.ts';
+
+type Round = AccountView['rounds'][number];
+
+const AUXILIARY = new Map(dataSources.map(({ name, auxiliary = [] }) => [name, auxiliary]));
+
+/** Rounds that gauges depend on. */
+const mainRounds = ({ collector, rounds }: CollectorStatus) =>
+  rounds.filter(({ round }) => !AUXILIARY.get(collector)?.includes(round));
+
+function stateOf({ stale, success, partial, idle, dataAt }: RoundStatus, withdrawn: boolean): Round['state'] {
+  if (stale) return withdrawn ? 'withdrawn' : 'stale';
+  if (success === false) return 'failing';
+  if (idle !== undefined) return idle;
+  if (dataAt === undefined) return 'not_read';
+  return partial ? 'partial' : 'ok';
+}
+
+/** How each round fares. */
+export const roundsOf = ({ collectors }: AccountStatus): Round[] =>
+  collectors.flatMap(({ collector, withdrawn, rounds }) =>
+    rounds.map(round => ({
+      collector,
+      round: round.round,
+      everySeconds: round.every / 1000,
+      state: stateOf(round, withdrawn),
+      dataAt: isoTime(round.dataAt),
+      tookSeconds: orNull(round.durationSeconds),
+      consecutiveFailures: round.consecutiveFailures,
+      failure: orNull(round.failure),
+    })),
+  );
+
+/** What is known of a collector's data; a collector that is not enabled has none. */
+export interface Truth {
+  readonly enabled: boolean;
+  readonly data: DataState;
+  /** When the oldest of what is shown was true, milliseconds since the Unix epoch; undefined where nothing is shown. */
+  readonly at: number | undefined;
+}
+
+function dataOf(status: CollectorStatus): DataState {
+  const rounds = mainRounds(status);
+  if (status.withdrawn) return 'withdrawn';
+  if (rounds.every(({ dataAt }) => dataAt === undefined)) return 'not_read';
+  if (rounds.some(({ stale }) => stale)) return 'stale';
+  return status.rounds.some(({ partial = false }) => partial) ? 'partial' : 'fresh';
+}
+
+export function truthOf({ collectors }: AccountStatus, collector: string): Truth {
+  const status = collectors.find(each => each.collector === collector);
+  if (!status) return { enabled: false, data: 'not_read', at: undefined };
+  const data = dataOf(status);
+  const times = mainRounds(status).flatMap(({ dataAt }) => dataAt ?? []);
+  const isShown = data !== 'withdrawn' && data !== 'not_read';
+  return { enabled: true, data, at: isShown ? Math.min(...times) : undefined };
+}

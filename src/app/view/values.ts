@@ -1,0 +1,43 @@
+import type { Family } from '../../metrics/family.ts';
+import type { Shown } from './samples.ts';
+
+/** Times that the API can write: years of four digits. */
+const EARLIEST = Date.parse('0000-01-01T00:00:00Z');
+const LATEST = Date.parse('9999-12-31T23:59:59Z');
+
+/** A time in milliseconds since the Unix epoch as ISO 8601; null where there is none, or it is none that can be written. */
+export function isoTime(ms: number | undefined): string | null {
+  if (ms === undefined || !(ms >= EARLIEST && ms <= LATEST)) return null;
+  return new Date(Math.round(ms)).toISOString();
+}
+
+/** A time as samples have it. */
+export const isoSeconds = (seconds: number | undefined) => isoTime(seconds === undefined ? undefined : seconds * 1000);
+
+/** Text of others as JSON can hold it. */
+export const wellFormed = (text: string | undefined) => text?.toWellFormed() ?? null;
+
+/** What is not known is null. */
+export const orNull = <T>(value: T | undefined): T | null => value ?? null;
+
+/** Values of a family by one of its labels. Of those that read the same, the first, as in the exposition. */
+export function byLabel(shown: Shown, family: Family, label: string): ReadonlyMap<string, number> {
+  const values = new Map<string, number>();
+  for (const { labels, value } of shown.of(family)) {
+    const text = labels[label]?.toWellFormed() ?? '';
+    if (!values.has(text)) values.set(text, value);
+  }
+  return values;
+}
+
+/** The same, summed over all other labels. */
+export function sumBy(shown: Shown, family: Family, label: string): ReadonlyMap<string, number> {
+  const sums = new Map<string, number>();
+  for (const { labels, value } of shown.of(family)) {
+    const text = labels[label]?.toWellFormed() ?? '';
+    sums.set(text, (sums.get(text) ?? 0) + value);
+  }
+  return sums;
+}
+
+export const sum = (values: Iterable<number>) => Iterator.from(values).reduce((all, value) => all + value, 0);

@@ -1,0 +1,80 @@
+import { printable } from '../kit/text.ts';
+import type { FinalOutcome, JournalEntry } from '../model/journal.ts';
+import { STAGES } from './stages.ts';
+
+/** Why nothing is done any more about a callback whose action ended so. */
+const ENDED: Readonly<Record<FinalOutcome, string>> = {
+  planned: 'the rule only plans: it would have been cancelled',
+  confirmed: 'the service reports it as cancelled',
+  superseded: 'it ended by itself before the cancel could count',
+  gone: 'the service no longer lists the entry',
+  rejected: 'the service refused the cancel',
+  gave_up: 'it is still in progress after the last attempt',
+  expired: 'nothing was sent in time',
+  not_in_progress: 'the service said that it was not in progress',
+  accepted_unverified: 'the service accepted the cancel, and nothing can be read back',
+  unknown_final: 'it is unknown whether the service cancelled it',
+};
+
+/** After "nothing is cancelled because": by reason of a stage, or by outcome. */
+const HELD: ReadonlyMap<string, string> = new Map([
+  // What is explained is stuck, and before its final check: of two stages with the same reason the first is meant.
+  ...STAGES.filter(({ name }) => name !== 'verdict')
+    .toReversed()
+    .flatMap(({ because }) => Object.entries(because)),
+  ...Object.entries(ENDED),
+]);
+
+/** Why nothing is done now about a stuck callback, as a sentence. `held`: that of `Explanation`. */
+export function heldText(held: string): string {
+  return `Nothing is cancelled because ${(HELD.get(held) ?? held).replaceAll('`', '')}.`;
+}
+
+const iso = (at: number) => new Date(at).toISOString();
+
+/** What a line of the journal says beyond its step: one short line. */
+export function detailOf(line: JournalEntry): string {
+  switch (line.step) {
+    case 'marked':
+    case 'awaiting_approval':
+      return `until ${iso(line.until)}`;
+    case 'cleared':
+      return line.reason;
+    case 'approved':
+      return `by ${line.by}`;
+    case 'intent':
+      return `${line.mode}, attempt ${line.attempt}`;
+    case 'answered':
+      return 'status' in line.answer ? `${line.answer.kind} ${line.answer.status ?? ''}`.trim() : line.answer.why;
+    case 'ended':
+      return `${line.outcome} (${line.reason})`;
+    case 'paused':
+    case 'resumed':
+      return `by ${line.by}: ${line.reason}`;
+    case 'breaker_opened':
+      return `${line.breaker}: ${line.reason}`;
+    case 'breaker_reset':
+      return `${line.breaker} by ${line.by}: ${line.reason}`;
+  }
+}
+
+/** What comes before the detail. */
+const STEPS: Readonly<Record<JournalEntry['step'], string>> = {
+  marked: 'It seems stuck and waits',
+  awaiting_approval: 'It is stuck and waits for approval',
+  cleared: 'It no longer waits:',
+  approved: 'The cancel was approved',
+  intent: 'A cancel is about to be sent:',
+  answered: 'The service answered the cancel:',
+  ended: 'The action ended:',
+  paused: 'Auto-cancel was paused',
+  resumed: 'Auto-cancel was resumed',
+  breaker_opened: 'A breaker opened:',
+  breaker_reset: 'A breaker was reset:',
+};
+
+/** A line of the journal as one sentence, for people. */
+export function sentenceOf(line: JournalEntry): string {
+  const detail = line.step === 'ended' ? `${ENDED[line.outcome]} (${line.reason})` : detailOf(line);
+  return printable(`${STEPS[line.step]} ${detail}`.replace(/\.?$/, '.'));
+}

@@ -1,0 +1,112 @@
+import { stringify } from 'yaml';
+import { formatDuration } from '../kit/duration.ts';
+import { Secret } from '../kit/secret.ts';
+import { bareAddress } from '../kit/text.ts';
+import { configJsonSchema, type JsonSchema } from './json-schema.ts';
+import type { Config } from './schema.ts';
+
+/** Items of a list that are printed, and characters of the whole: an answer has its bounds. */
+const MOST_ITEMS = 100;
+const MOST_CHARACTERS = 2 ** 19;
+
+/** Keys of addresses that may let one in: which host they are of may be shown. */
+const ADDRESSES: ReadonlySet<string | undefined> = new Set(['url', 'urls', 'proxy']);
+
+/** Sections that an account has complete, and as it is written only where it differs from what it inherits. */
+const INHERITED = ['upstream', 'collect', 'objectives'] as const;
+
+type Section = Readonly<Record<string, unknown>>;
+
+const isSection = (value: unknown): value is Section =>
+  typeof value === 'object' && value !== null && Object.getPrototypeOf(value) === Object.prototype;
+
+function hidden(secret: Secret, key: string | undefined): string {
+  const url = ADDRESSES.has(key) ? URL.parse(secret.reveal()) : null;
+  return url && /^https?:$/.test(url.protocol) ? `${url.origin}/${secret}` : String(secret);
+}
+
+/** An address without what may be a secret in it; other text as it is. */
+function withoutQuery(text: string): string {
+  const url = /^\s*https?:/i.test(text) ? URL.parse(text) : null;
+  return url && (url.username || url.password || url.search || url.hash) ? bareAddress(text) : text;
+}
+
+/** Every way to write a value. */
+const waysOf = (schema: JsonSchema | undefined): readonly JsonSchema[] =>
+  schema?.anyOf?.flatMap(waysOf) ?? (schema ? [schema] : []);
+
+/** A number as it is written: a length of time, or a time, where the schema has only text there. */
+function asWritten(value: number, schema: JsonSchema | undefined): number | string {
+  const ways = waysOf(schema);
+  const types = new Set(ways.flatMap(({ type = 'any' }) => type));
+  types.delete('null');
+  if (types.size !== 1 || !types.has('string')) return value;
+  // Only durations have a pattern that ends so.
+  const isDuration = ways.some(({ pattern }) => pattern?.endsWith('(ms|s|m|h|d)$'));
+  return isDuration ? formatDuration(value) : new Date(value).toISOString();
+}
+
+const camelCase = (key: string) => key.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
+
+function sectionOf(section: Section, schema: JsonSchema | undefined): Section {
+  const way = waysOf(schema).find(({ properties, propertyNames }) => properties ?? propertyNames);
+  const entries = Object.entries(section).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(
+    entries.map(([key, value]) => [
+      // Of a limit the configuration has another spelling than the metrics.
+      way?.propertyNames?.enum ? camelCase(key) : key,
+      plain(value, way?.properties?.[key], key),
+    ]),
+  );
+}
+
+/** A value as it may be shown, spelt as the configuration is. `key`: that of the section it is in. */
+function plain(value: unknown, schema: JsonSchema | undefined, key?: string): unknown {
+  if (value instanceof Secret) return hidden(value, key);
+  if (typeof value === 'number') return asWritten(value, schema);
+  if (typeof value === 'string') return withoutQuery(value);
+  if (Array.isArray(value)) {
+    const items = waysOf(schema).find(way => way.items)?.items;
+    const shown = value.slice(0, MOST_ITEMS).map(item => plain(item, items, key));
+    return value.length > MOST_ITEMS ? [...shown, `(${value.length - MOST_ITEMS} more)`] : shown;
+  }
+  if (!isSection(value)) return value === null || typeof value !== 'object' ? value : String(value);
+  if (value.literal instanceof Secret) return hidden(value.literal, key);
+  const { kind, ...rest } = value;
+  const choice = waysOf(schema).find(({ properties }) => typeof kind === 'string' && properties?.[kind]);
+  // What is one of several is written as the only key of its section.
+  return typeof kind === 'string' && choice ? sectionOf({ [kind]: rest }, choice) : sectionOf(value, schema);
+}
+
+/** What differs from what is inherited. */
+function overrides(own: Section, base: Section): Section {
+  return Object.fromEntries(
+    Object.entries(own).flatMap(([key, value]) => {
+      const inherited = base[key];
+      // What was not overridden is the same object.
+      if (value === inherited) return [];
+      if (!isSection(value) || !isSection(inherited)) return [[key, value]];
+      const inner = overrides(value, inherited);
+      return Object.keys(inner).length > 0 ? [[key, inner]] : [];
+    }),
+  );
+}
+
+function asGiven(account: Config['accounts'][number], config: Config): Section {
+  const own = INHERITED.map(key => [key, overrides(account[key], config[key])] as const);
+  const given = own.filter(([, section]) => Object.keys(section).length > 0);
+  const rest = Object.entries(account).filter(([key]) => !INHERITED.some(each => each === key));
+  return Object.fromEntries([...rest, ...given]);
+}
+
+/**
+ * The configuration with every default as YAML, of an account only what it does not inherit. Secrets are `<secret>`, and of an
+ * address that may be one nothing is shown but its host.
+ */
+export function redactedYaml(config: Config): string {
+  const accounts = config.accounts.map(account => asGiven(account, config));
+  const text = stringify(plain({ ...config, accounts }, configJsonSchema()), { lineWidth: 0 });
+  return text.length > MOST_CHARACTERS
+    ? `${text.slice(0, MOST_CHARACTERS).toWellFormed()}\n# the rest is left out\n`
+    : text;
+}

@@ -1,0 +1,96 @@
+import { z } from 'zod';
+import { BREAKERS, FINAL_OUTCOMES } from '../../model/journal.ts';
+import { Finding, Predicate } from './auto-cancel.ts';
+import { Num } from './parts.ts';
+
+const EpochMilliseconds = Num.describe('Milliseconds since the Unix epoch.');
+
+/** Of GET /api/v1/explain. */
+export const Explanation = z.object({
+  account: z.string(),
+  dlqId: z.string().optional(),
+  messageId: z.string().optional(),
+  url: z.string().optional().describe('Without query, user and password.'),
+  workflowUrl: z.string().optional(),
+  action: z.string().optional(),
+  firstSeenAt: EpochMilliseconds,
+  lastSeenAt: EpochMilliseconds,
+  snapshots: z.int().describe('Complete walks that saw it.'),
+  owner: z.object({ rule: z.string(), mode: z.string() }).optional().describe('The rule whose finding counts.'),
+  findings: z.array(Finding),
+  held: z.string().optional().describe('Why nothing is done now although it is stuck, as one word.'),
+  paused: z.object({ at: EpochMilliseconds, by: z.string(), reason: z.string() }).optional(),
+  attempts: z.int(),
+  outcome: z.enum([...FINAL_OUTCOMES, 'open']).optional(),
+  mayApprove: z.boolean(),
+});
+
+const Target = z.object({
+  account: z.string(),
+  id: z.string().describe('What was, or would be, sent as the id.'),
+  dlqId: z.string().optional(),
+  messageId: z.string().optional(),
+  workflowRunId: z.string().optional(),
+  url: z.string().optional(),
+  workflowUrl: z.string().optional(),
+  responseStatus: z.int().optional(),
+  episode: z.string(),
+});
+
+const Mode = z.enum(['plan', 'approve', 'enforce']);
+
+const Answer = z.object({
+  kind: z.enum(['accepted', 'refused', 'missing', 'denied', 'unknown', 'limited', 'not_sent']),
+  status: z.int().optional(),
+  retryAfter: Num.optional(),
+  why: z.string().optional(),
+});
+
+const line = <T extends z.ZodRawShape>(shape: T) => z.object({ account: z.string(), at: EpochMilliseconds, ...shape });
+const of = { action: z.string().describe('Identifies what is done about one episode of a callback.') };
+const operator = { by: z.string(), reason: z.string() };
+const evidence = z.array(Predicate);
+
+/** A line of GET /api/v1/journal. */
+export const JournalEntry = z.discriminatedUnion('step', [
+  line({
+    step: z.enum(['marked', 'awaiting_approval']),
+    ...of,
+    rule: z.string(),
+    mode: Mode.optional(),
+    policy: z.string().optional(),
+    target: Target,
+    evidence,
+    until: EpochMilliseconds.describe('When grace or approval ends, milliseconds since the Unix epoch.'),
+  }),
+  line({ step: z.literal('cleared'), ...of, reason: z.string() }),
+  line({ step: z.literal('approved'), ...of, by: z.string() }),
+  line({
+    step: z.literal('intent'),
+    ...of,
+    attempt: z.int(),
+    rule: z.string(),
+    mode: z.enum(['approve', 'enforce']),
+    blind: z.boolean(),
+    target: Target,
+    evidence,
+    sendBy: EpochMilliseconds,
+    policy: z.string(),
+    approvedBy: z.string().optional(),
+  }),
+  line({ step: z.literal('answered'), ...of, attempt: z.int(), answer: Answer }),
+  line({
+    step: z.literal('ended'),
+    ...of,
+    outcome: z.enum(FINAL_OUTCOMES),
+    rule: z.string(),
+    mode: Mode,
+    reason: z.string(),
+    target: Target,
+    evidence: evidence.optional(),
+    unproven: z.boolean().optional().describe('The answer was lost: another client may have cancelled.'),
+  }),
+  line({ step: z.enum(['paused', 'resumed']), ...operator }),
+  line({ step: z.literal('breaker_opened'), breaker: z.enum(BREAKERS), reason: z.string() }),
+  line({ step: z.literal('breaker_reset'), breaker: z.enum(BREAKERS), ...operator }),
+]);

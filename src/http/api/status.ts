@@ -1,0 +1,46 @@
+import { z } from 'zod';
+import { Num, Seconds, Time } from './parts.ts';
+
+const Milliseconds = Num.describe('Milliseconds.');
+const EpochMilliseconds = Num.describe('Milliseconds since the Unix epoch.');
+
+const Round = z.object({
+  round: z.string(),
+  every: Milliseconds.describe('Milliseconds between two starts, as configured.'),
+  success: z.boolean().optional().describe('Of the last attempt; absent before the first ended.'),
+  complete: z.boolean().optional().describe('Whether that attempt read to the end.'),
+  partial: z.boolean().optional().describe('Rows of what was read last could not be read.'),
+  durationSeconds: Seconds.optional(),
+  dataAt: EpochMilliseconds.optional().describe(
+    'When the last complete round began, milliseconds since the Unix epoch.',
+  ),
+  consecutiveFailures: z.int(),
+  idle: z.enum(['waiting', 'not_due']).optional().describe('Why the last turn asked nothing.'),
+  stale: z.boolean(),
+  failure: z.object({ reason: z.string(), message: z.string() }).optional().describe('Of the last attempt.'),
+});
+
+/** GET /api/v1/status */
+export const Status = z.object({
+  version: z.string(),
+  now: Time,
+  accounts: z.array(
+    z.object({
+      account: z.string(),
+      up: z.boolean(),
+      collectors: z.array(
+        z.object({
+          collector: z.string(),
+          withdrawn: z.boolean().describe('Too old to be shown.'),
+          rounds: z.array(Round),
+        }),
+      ),
+    }),
+  ),
+});
+
+/** GET /api/v1/sd: targets as Prometheus’ HTTP service discovery takes them. */
+export const Targets = z.array(z.object({ targets: z.array(z.string()), labels: z.record(z.string(), z.string()) }));
+
+/** What an answer says that is no success. */
+export const Failure = z.object({ error: z.string().describe('One sentence: what is wrong, and what is allowed.') });

@@ -1,0 +1,42 @@
+/** How times are written, by the server and again by the page every second. */
+
+const UNITS = /** @type {const} */ ([
+  ['d', 86_400],
+  ['h', 3600],
+  ['min', 60],
+  ['s', 1],
+]);
+
+/**
+ * The two largest units of a time: `3 h 12 min`.
+ * @param {number} seconds
+ * @returns {string}
+ */
+export function duration(seconds) {
+  if (seconds < 0) return `−${duration(-seconds)}`;
+  if (seconds > 0 && seconds < 1) return `${Math.max(1, Math.round(seconds * 1000))} ms`;
+  if (seconds < 10) return `${Math.floor(seconds * 10) / 10} s`;
+  const whole = Math.floor(seconds);
+  const first = UNITS.findIndex(([, size]) => whole >= size);
+  let left = whole;
+  const parts = UNITS.slice(first, first + 2).map(([unit, size]) => {
+    const count = Math.floor(left / size);
+    left -= count * size;
+    return count === 0 ? '' : `${count} ${unit}`;
+  });
+  return parts.filter(part => part !== '').join(' ');
+}
+
+/**
+ * How long ago a time was, or how far off it is: `3 h 12 min ago`, `in 5 min`.
+ * @param {number} time milliseconds since the Unix epoch
+ * @param {number} now the same
+ * @returns {string}
+ */
+export function age(time, now) {
+  const seconds = Math.floor(Math.abs(now - time) / 1000);
+  if (seconds < 1) return 'now';
+  // Seconds beside minutes are of no use to anyone, and would move all the time.
+  const text = duration(seconds >= 60 && seconds < 3600 ? seconds - (seconds % 60) : seconds);
+  return now >= time ? `${text} ago` : `in ${text}`;
+}

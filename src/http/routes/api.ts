@@ -1,0 +1,85 @@
+import { type NextFunction, type Request, type Response, Router } from 'express';
+import { z } from 'zod';
+import { AutoCancelQuery } from '../api/auto-cancel.ts';
+import { HistoryQuery } from '../api/history.ts';
+import { OverviewQuery } from '../api/overview.ts';
+import { readQuery } from '../parameters.ts';
+import { createSerially } from '../serially.ts';
+import type { Served } from '../served.ts';
+import { onlyAllow, READ } from './methods.ts';
+
+const PATHS = [
+  '/api/v1/overview',
+  '/api/v1/accounts/:name',
+  '/api/v1/accounts/:name/history',
+  '/api/v1/auto-cancel',
+  '/api/v1/agent',
+  '/api/v1/openapi.json',
+];
+
+const NO_QUERY = z.object({});
+
+const refuse = (response: Response, status: number, error: string) => void response.status(status).json({ error });
+const notFound = (response: Response) => refuse(response, 404, 'no account of that name is configured');
+
+/** A path that is no UTF-8, percent-encoded, names nothing. */
+function refusePath(error: unknown, _request: Request, response: Response, next: NextFunction): void {
+  if (error instanceof URIError) refuse(response, 400, 'the path must be UTF-8, percent-encoded');
+  else next(error);
+}
+
+/** GET /api/v1/overview, /accounts/NAME, /accounts/NAME/history, /auto-cancel, /agent and /openapi.json: what the pages show, as JSON. */
+export function apiRoutes(served: Served): Router {
+  const serially = createSerially();
+  let document: Promise<unknown> | undefined;
+
+  /** Answers with what `find` gives for a good query; undefined: there is no such account. */
+  const answer =
+    <T extends z.ZodObject>(schema: T, find: (query: z.output<T>, request: Request<{ name: string }>) => unknown) =>
+    async (request: Request<{ name: string }>, response: Response): Promise<void> => {
+      response.set('Cache-Control', 'no-store');
+      const read = readQuery(schema, request.query);
+      if (read.error !== undefined) return refuse(response, 400, read.error);
+      const { query } = read;
+      await serially(async () => {
+        if (response.destroyed) return;
+        const found = await find(query, request);
+        if (found === undefined) notFound(response);
+        else response.json(found);
+      });
+    };
+
+  return Router()
+    .get(
+      '/api/v1/overview',
+      answer(OverviewQuery, query => served.overview(query)),
+    )
+    .get(
+      '/api/v1/accounts/:name',
+      answer(NO_QUERY, (_query, { params }) => served.account(params.name)),
+    )
+    .get(
+      '/api/v1/accounts/:name/history',
+      answer(HistoryQuery, (query, { params }) => served.history(params.name, query)),
+    )
+    .get(
+      '/api/v1/auto-cancel',
+      answer(AutoCancelQuery, ({ account }) =>
+        account === undefined || served.accounts.includes(account) ? served.autoCancel(account) : undefined,
+      ),
+    )
+    .get(
+      '/api/v1/agent',
+      answer(NO_QUERY, () => served.agent()),
+    )
+    .get(
+      '/api/v1/openapi.json',
+      answer(NO_QUERY, () => {
+        // Made when it is asked for: no other request needs it.
+        document ??= import('../openapi.ts').then(({ openApi }) => openApi(served.version));
+        return document;
+      }),
+    )
+    .all(PATHS, onlyAllow(READ))
+    .use(refusePath);
+}

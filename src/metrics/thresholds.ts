@@ -1,0 +1,62 @@
+/**
+ * From where on something is wrong: the shipped alerts and the page judge by the same. Shares are from 0 to 1, times in seconds.
+ */
+
+/** Fewer bad messages than these are not told, whatever share they are. */
+export const FEWEST_BAD = 10;
+
+/** How many times as fast as the error budget of 30 days would be spent in just that time. */
+export const BURN_RATES = [14.4, 6, 3, 1] as const;
+export type BurnRate = (typeof BURN_RATES)[number];
+export const MONTH = 30 * 86_400;
+/** However lax an objective is, it is missed where this share of its messages is bad. */
+export const MOST_BAD = 0.9;
+
+/** Share of attempts that lead to another one, of at least so many. */
+export const RETRIES = { share: 0.25, fewest: 40 } as const;
+
+/** By how much a number must exceed one of before: by more than a share of that, which counts as `fewest` to `many`. */
+export interface Growth {
+  readonly share: number;
+  readonly fewest: number;
+  readonly many: number;
+}
+
+/**
+ * Growth of the dead-letter queue: at once, and by the hour. Less than that comes and goes in a healthy queue: one of a few dozen
+ * doubles within a day, and is worked down again.
+ */
+export const DLQ_AT_ONCE: Growth = { share: 0.2, fewest: 20, many: 50 };
+export const DLQ_BY_THE_HOUR: readonly Growth[] = [
+  { share: 1, fewest: 4, many: 100 },
+  { share: 0.35, fewest: 25, many: 100 },
+];
+/** Of what the plan allows. */
+export const DLQ_FULL = 0.8;
+/** Of the retention. */
+export const DLQ_EXPIRING = 0.8;
+/** Failure callbacks that failed for each that succeeded: more than a fifth of those that ended. A few fail where callbacks work. */
+export const CALLBACKS_FAILED = 0.25;
+
+/** Messages that wait on a flow-control key: queues that keep up build up and drain within minutes. */
+export const BACKLOG = 100;
+export const BACKLOG_GROWTH: Growth = { share: 0.5, fewest: 100, many: 500 };
+/**
+ * The same within an hour, where the shipped rule has two: from then on the page says that a waitlist grows all the time, as the
+ * least of the last third exceeds the most of the first. Bursts that are worked off do not, however large they are.
+ */
+export const BACKLOG_TREND = { fewest: 50, growth: { share: 0.5, fewest: 25, many: 100 } satisfies Growth } as const;
+
+/** Requests of a quarter of an hour that got 429: more than this share, and at least so many. */
+export const RATE_LIMITED = { share: 0.1, fewest: 5 } as const;
+/** Answers without a list in a quarter of an hour. One or two are a page that something on the way has answered with. */
+export const LISTS_MISSING = 3;
+/** Share of the day's requests that is kept for auto-cancel; and of the time left of the day, for which the rest must last. */
+export const REQUESTS_KEPT = 0.1;
+export const REQUESTS_LAST = 0.25;
+/** Age of the newest event, seconds, from which the log lags where messages move. */
+export const LOG_BEHIND = 900;
+/** Time without data, seconds, before an account counts as blind: before the first data is withdrawn, with the usual intervals. */
+export const BLIND_FOR = 120;
+/** Time after which the outcome of a cancel should be known, seconds. */
+export const UNRESOLVED = 1800;
