@@ -38,6 +38,29 @@ export function valuesOf(chunk: Chunk, isWanted: (series: string) => boolean): M
   );
 }
 
+/** A chunk for who asks for series after series: each is unpacked once. */
+export interface Unpacked {
+  readonly times: readonly number[];
+  /** As `valuesOf`; undefined where there is no such series. */
+  valuesOf(series: string): readonly number[] | undefined;
+}
+
+export function unpack(chunk: Chunk): Unpacked {
+  const indices = new Map(namesOf(chunk).map((name, index) => [name, index]));
+  const columns = linesOf(chunk.columns);
+  const known = new Map<string, readonly number[]>();
+  return {
+    times: timesOf(chunk),
+    valuesOf(series) {
+      const index = indices.get(series);
+      if (index === undefined) return undefined;
+      const values = known.get(series) ?? decodeColumn(columns[index] as string, chunk.length);
+      known.set(series, values);
+      return values;
+    },
+  };
+}
+
 /** Text for the store. */
 export function encodeChunk({ step, times, length, names, columns }: Chunk): string {
   const lines = [`${VERSION} ${step} ${length}`, times, ...(names === '' ? [] : [names, columns])];

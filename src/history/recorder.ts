@@ -4,7 +4,18 @@ import { createTurns } from '../kit/turns.ts';
 import type { Change } from '../model/change.ts';
 import type { AccountHistory, Point, RecordedSeries } from '../model/history.ts';
 import type { Store } from '../store/store.ts';
-import { before, type Chunk, decodeChunk, encodeChunk, type OpenChunk, openChunk, timesOf, valuesOf } from './chunk.ts';
+import {
+  before,
+  type Chunk,
+  decodeChunk,
+  encodeChunk,
+  type OpenChunk,
+  openChunk,
+  timesOf,
+  type Unpacked,
+  unpack,
+  valuesOf,
+} from './chunk.ts';
 import { shrink } from './keeping.ts';
 import { isOfFamily, metricOf } from './series-name.ts';
 
@@ -184,6 +195,18 @@ export async function openRecorder({ account, store, clock, log, share }: Record
     if (chunk) past.set(hour, chunk);
   }
 
+  /** What memory has, unpacked until the work that asks for it ends: who asks for one series asks for dozens. */
+  let unpacked: readonly Unpacked[] | undefined;
+  function unpackedHours(): readonly Unpacked[] {
+    if (unpacked) return unpacked;
+    const hours = [...past.keys(), ...(open && !past.has(open.hour) ? [open.hour] : [])].sort((a, b) => a - b);
+    queueMicrotask(() => {
+      unpacked = undefined;
+    });
+    unpacked = hours.flatMap(hour => inMemory(hour) ?? []).map(unpack);
+    return unpacked;
+  }
+
   async function* recordedHours(from: number, to: number, isWanted: (series: string) => boolean) {
     for await (const chunk of chunks(from, to)) {
       const times = timesOf(chunk);
@@ -229,11 +252,10 @@ export async function openRecorder({ account, store, clock, log, share }: Record
     recent(series, over) {
       const now = clock.now();
       const points: Point[] = [];
-      const hours = [...past.keys(), ...(open && !past.has(open.hour) ? [open.hour] : [])].sort((a, b) => a - b);
-      for (const chunk of hours.flatMap(hour => inMemory(hour) ?? [])) {
-        const values = valuesOf(chunk, name => name === series).get(series);
+      for (const { times, valuesOf } of unpackedHours()) {
+        const values = valuesOf(series);
         if (!values) continue;
-        for (const [index, at] of timesOf(chunk).entries()) {
+        for (const [index, at] of times.entries()) {
           const value = values[index] as number;
           if (at <= now && !Number.isNaN(value)) points.push({ at, value });
         }

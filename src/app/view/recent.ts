@@ -1,3 +1,5 @@
+export { seriesName } from '../../history/series-name.ts';
+
 import type { AccountHistory, Point } from '../../model/history.ts';
 
 /** By how much something has changed, and over what time that is known: shorter where the history begins later. */
@@ -45,16 +47,6 @@ export function createRecent({ recent }: Pick<AccountHistory, 'recent'>, at: num
     change: (series, now, over) => since(series, now, over, ([first], now) => now - (first?.value ?? now)),
     rise: (series, now, over) => since(series, now, over, risen),
   };
-}
-
-const ESCAPES: Readonly<Record<string, string>> = { '\\': '\\\\', '"': '\\"', '\n': '\\n' };
-
-/** The name under which the history has a series. */
-export function seriesName(family: string, labels: Readonly<Record<string, string>> = {}): string {
-  const pairs = Object.entries(labels).map(
-    ([name, value]) => `${name}="${value.replace(/[\\"\n]/g, character => ESCAPES[character] ?? '')}"`,
-  );
-  return pairs.length === 0 ? family : `${family}{${pairs.join(',')}}`;
 }
 
 /** Milliseconds. */
