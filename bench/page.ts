@@ -1,3 +1,4 @@
+import type { Log } from '../src/kit/log.ts';
 import { load, table } from './measure.ts';
 
 type Parts = typeof import('../src/app/parts.ts');
@@ -7,6 +8,8 @@ type History = typeof import('../src/history/sampling.ts');
 type OverviewRoom = typeof import('../src/app/view/overview.ts');
 type Recorded = typeof import('../src/app/recorded.ts');
 type Rows = typeof import('../src/app/view/overview-rows.ts');
+type Recorder = typeof import('../src/history/recorder.ts');
+type Memory = typeof import('../src/store/memory.ts');
 type Samples = typeof import('../src/app/view/samples.ts');
 type Schema = typeof import('../src/config/schema.ts');
 type Query = typeof import('../src/http/api/overview.ts');
@@ -15,8 +18,12 @@ const ACCOUNTS = 1000;
 const KEYS = 30;
 /** Minutes that are recorded of each. */
 const RECORDED = 75;
+const HISTORIES = 50;
 const ROUNDS = 8;
 const MINUTE = 60_000;
+
+const tell = () => undefined;
+const QUIET: Log = { debug: tell, info: tell, warn: tell, error: tell, child: () => QUIET };
 
 /** Milliseconds of processor time of this thread. */
 function used(): number {
@@ -43,13 +50,24 @@ async function cost<T>(work: () => Promise<T>): Promise<{ ms: number; longest: n
 
 /** An account with traffic and so many keys, after an hour and a quarter of it, under a thousand names. */
 async function thousand(closing: ReturnType<Closing['createClosing']>) {
-  const [{ startEmulator }, { createParts }, { Config }, { sampleOf }, { recorded }, { shownBy }] = [
+  const [
+    { startEmulator },
+    { createParts },
+    { Config },
+    { sampleOf },
+    { recorded },
+    { shownBy },
+    { openRecorder },
+    { createMemoryStore },
+  ] = [
     await load<Emulator>('emulator/server.js'),
     await load<Parts>('app/parts.js'),
     await load<Schema>('config/schema.js'),
     await load<History>('history/sampling.js'),
     await load<Recorded>('app/recorded.js'),
     await load<Samples>('app/view/samples.js'),
+    await load<Recorder>('history/recorder.js'),
+    await load<Memory>('store/memory.js'),
   ];
   let time = 0;
   const from = Date.UTC(2026, 0, 1);
@@ -70,15 +88,23 @@ async function thousand(closing: ReturnType<Closing['createClosing']>) {
   const { accounts } = await createParts(loaded, { env: {}, clock, random: () => 0 }, closing);
   const [account, settings] = [accounts[0], config.accounts[0]];
   if (!account || !settings) throw new Error('no account');
+  // As many as have their turn one after the other: none finds unpacked what another has asked for.
+  const opening = Array.from({ length: HISTORIES }, (_, index) =>
+    openRecorder({ account: `recorded-${index}`, store: createMemoryStore(), clock, log: QUIET, share: text => text }),
+  );
+  const histories = await Promise.all(opening);
   for (let minute = 0; minute < RECORDED; minute += 1) {
     for (const { run } of account.rounds) await run(new AbortController().signal);
-    await account.history.sample(sampleOf(recorded, shownBy(account.sources).of));
+    const values = sampleOf(recorded, shownBy(account.sources).of);
+    for (const history of histories) await history.sample(values);
     time += MINUTE - (time % MINUTE);
   }
-  const { shownStatus, dlqFacts, scheduleFacts, sources, history } = account;
-  const parts = { settings, sources, recent: history.recent, firstSeen: () => undefined };
+  const { shownStatus, dlqFacts, scheduleFacts, sources } = account;
   const viewed = Array.from({ length: ACCOUNTS }, (_, index) => ({
-    ...parts,
+    settings,
+    sources,
+    firstSeen: () => undefined,
+    recent: (histories[index % HISTORIES] as (typeof histories)[number]).recent,
     account: { name: `production-${index}`, shownStatus, dlqFacts, scheduleFacts },
   }));
   return { viewed, now: clock.now };

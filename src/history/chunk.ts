@@ -1,4 +1,5 @@
 import { deflateSync, inflateSync } from 'node:zlib';
+import type { Point } from '../model/history.ts';
 import { append, type Column, createColumn, decodeColumn, encodeColumn, resume } from './column.ts';
 
 /** Distances of the samples of an hour, in minutes: the further the samples are apart, the less it takes. */
@@ -38,26 +39,34 @@ export function valuesOf(chunk: Chunk, isWanted: (series: string) => boolean): M
   );
 }
 
-/** A chunk for who asks for series after series: each is unpacked once. */
-export interface Unpacked {
-  readonly times: readonly number[];
-  /** As `valuesOf`; undefined where there is no such series. */
-  valuesOf(series: string): readonly number[] | undefined;
-}
-
-export function unpack(chunk: Chunk): Unpacked {
-  const indices = new Map(namesOf(chunk).map((name, index) => [name, index]));
-  const columns = linesOf(chunk.columns);
-  const known = new Map<string, readonly number[]>();
-  return {
+/**
+ * For who asks for series after series of chunks that follow each other: names are looked up once, and each series is unpacked once.
+ * Gives all values of a series with their times, the oldest first.
+ */
+export function unpack(chunks: readonly Chunk[]): (series: string) => readonly Point[] {
+  const hours = chunks.map(chunk => ({
     times: timesOf(chunk),
-    valuesOf(series) {
+    indices: new Map(namesOf(chunk).map((name, index) => [name, index])),
+    columns: linesOf(chunk.columns),
+  }));
+  const known = new Map<string, readonly Point[]>();
+
+  function pointsOf(series: string): readonly Point[] {
+    const points: Point[] = [];
+    for (const { times, indices, columns } of hours) {
       const index = indices.get(series);
-      if (index === undefined) return undefined;
-      const values = known.get(series) ?? decodeColumn(columns[index] as string, chunk.length);
-      known.set(series, values);
-      return values;
-    },
+      if (index === undefined) continue;
+      for (const [at, value] of decodeColumn(columns[index] as string, times.length).entries()) {
+        if (!Number.isNaN(value)) points.push({ at: times[at] as number, value });
+      }
+    }
+    return points;
+  }
+
+  return series => {
+    const points = known.get(series) ?? pointsOf(series);
+    known.set(series, points);
+    return points;
   };
 }
 

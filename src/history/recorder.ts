@@ -12,7 +12,6 @@ import {
   type OpenChunk,
   openChunk,
   timesOf,
-  type Unpacked,
   unpack,
   valuesOf,
 } from './chunk.ts';
@@ -187,7 +186,8 @@ export async function openRecorder({ account, store, clock, log, share }: Record
       else kept.set(key, text);
     }
     const age = (key: string) => hourOf(now) - hourOfKey(key);
-    for await (const { key, value } of shrink(kept, limits.maxBytes * FILLED, { age, decode, turns })) unsaved.set(key, value);
+    for await (const { key, value } of shrink(kept, limits.maxBytes * FILLED, { age, decode, turns }))
+      unsaved.set(key, value);
   }
 
   for (let hour = hourOf(clock.now() - IN_MEMORY); hour <= hourOf(clock.now()); hour += 1) {
@@ -195,16 +195,17 @@ export async function openRecorder({ account, store, clock, log, share }: Record
     if (chunk) past.set(hour, chunk);
   }
 
-  /** What memory has, unpacked until the work that asks for it ends: who asks for one series asks for dozens. */
-  let unpacked: readonly Unpacked[] | undefined;
-  function unpackedHours(): readonly Unpacked[] {
-    if (unpacked) return unpacked;
-    const hours = [...past.keys(), ...(open && !past.has(open.hour) ? [open.hour] : [])].sort((a, b) => a - b);
-    queueMicrotask(() => {
-      unpacked = undefined;
-    });
-    unpacked = hours.flatMap(hour => inMemory(hour) ?? []).map(unpack);
-    return unpacked;
+  let lately: ReturnType<typeof unpack> | undefined;
+  /** What memory has of a series. Kept until the work that asks for it ends: who asks for one series asks for dozens. */
+  function unpacked(series: string): readonly Point[] {
+    if (!lately) {
+      const hours = [...past.keys(), ...(open && !past.has(open.hour) ? [open.hour] : [])].sort((a, b) => a - b);
+      lately = unpack(hours.flatMap(hour => inMemory(hour) ?? []));
+      queueMicrotask(() => {
+        lately = undefined;
+      });
+    }
+    return lately(series);
   }
 
   async function* recordedHours(from: number, to: number, isWanted: (series: string) => boolean) {
@@ -251,15 +252,7 @@ export async function openRecorder({ account, store, clock, log, share }: Record
     },
     recent(series, over) {
       const now = clock.now();
-      const points: Point[] = [];
-      for (const { times, valuesOf } of unpackedHours()) {
-        const values = valuesOf(series);
-        if (!values) continue;
-        for (const [index, at] of times.entries()) {
-          const value = values[index] as number;
-          if (at <= now && !Number.isNaN(value)) points.push({ at, value });
-        }
-      }
+      const points = unpacked(series).filter(({ at }) => at <= now);
       const first = points.findIndex(({ at }) => at >= now - over);
       const begin = first === -1 ? points.length : first;
       const earlier = points[begin - 1];

@@ -19,13 +19,15 @@ export interface Recent {
 /** Of a shorter time, milliseconds, nothing is said: the history is sampled once a minute. */
 const SHORTEST = 60_000;
 
-/** Sum of what was added between points. */
+/** Sum of what was added between points, and from the last one to now. */
 function risen(points: readonly Point[], now: number): number {
   let [rise, last] = [0, points[0]?.value ?? now];
-  for (const value of [...points.slice(1).map(({ value }) => value), now]) {
+  const add = (value: number) => {
     rise += value < last ? value : value - last;
     last = value;
-  }
+  };
+  for (const { value } of points) add(value);
+  add(now);
   return rise;
 }
 
