@@ -70,10 +70,13 @@ export function unpack(chunks: readonly Chunk[]): (series: string) => readonly P
   };
 }
 
+/** A row is some 10 KB: zlib's usual memory of 256 KB for each would be in vain. */
+const DEFLATE = { level: 6, windowBits: 13, memLevel: 6, chunkSize: 8192 };
+
 /** Text for the store. */
 export function encodeChunk({ step, times, length, names, columns }: Chunk): string {
   const lines = [`${VERSION} ${step} ${length}`, times, ...(names === '' ? [] : [names, columns])];
-  return deflateSync(lines.join('\n'), { level: 6 }).toString('base64');
+  return deflateSync(lines.join('\n'), DEFLATE).toString('base64');
 }
 
 /** Throws when the text is not what `encodeChunk` gave; whether each column is whole, only `valuesOf` finds. */

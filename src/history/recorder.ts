@@ -89,8 +89,8 @@ const NONE: HistoryLimits = { keep: 0, maxBytes: 0 };
 export async function openRecorder({ account, store, clock, log, share }: RecorderDeps): Promise<Recorder> {
   const turns = createTurns();
   const unsaved = new Map<string, string | null>();
-  /** The hours before the one that goes on, as far as memory holds them. */
-  const past = new Map<number, Chunk>();
+  /** The hours before the one that goes on, as far as memory holds them; as text until they are asked for. */
+  const past = new Map<number, Chunk | string>();
   let open: { readonly hour: number; readonly samples: OpenChunk } | undefined;
   let limits = NONE;
   /** Samples of the hour that goes on when it was tidied last. */
@@ -114,23 +114,38 @@ export async function openRecorder({ account, store, clock, log, share }: Record
     }
   }
 
-  async function stored(hour: number): Promise<Chunk | undefined> {
-    const key = keyOf(hour);
-    const text = unsaved.has(key) ? unsaved.get(key) : (await store.scan(account, key)).get(key);
-    return decode(key, text);
+  const textOf = async (key: string) =>
+    unsaved.has(key) ? unsaved.get(key) : (await store.scan(account, key)).get(key);
+  const load = async (key: string) => decode(key, await textOf(key));
+
+  /** Bytes of its rows, as they will be. */
+  async function sizes(): Promise<Map<string, number>> {
+    const known = new Map(await store.sizes(account, ROWS));
+    for (const [key, value] of unsaved) {
+      if (value === null) known.delete(key);
+      else known.set(key, value.length);
+    }
+    return known;
   }
 
-  const inMemory = (hour: number) => (open?.hour === hour ? open.samples.chunk() : past.get(hour));
+  function inMemory(hour: number): Chunk | undefined {
+    if (open?.hour === hour) return open.samples.chunk();
+    const known = past.get(hour);
+    if (typeof known !== 'string') return known;
+    const chunk = decode(keyOf(hour), known);
+    if (chunk) past.set(hour, chunk);
+    else past.delete(hour);
+    return chunk;
+  }
 
   /** All chunks of these hours in order. Memory has the finest of each. */
   async function* chunks(from: number, to: number): AsyncGenerator<Chunk> {
-    const rows = new Map<string, string | null>([...(await store.scan(account, ROWS)), ...unsaved]);
-    const hours = new Set([...rows.keys()].map(hourOfKey));
+    const hours = new Set([...(await sizes()).keys()].map(hourOfKey));
     for (const hour of [...past.keys(), ...(open ? [open.hour] : [])]) hours.add(hour);
     for (const hour of [...hours].sort((a, b) => a - b)) {
       if (!(hour >= hourOf(from) && hour <= hourOf(to))) continue;
       await turns.pass();
-      const chunk = inMemory(hour) ?? decode(keyOf(hour), rows.get(keyOf(hour)));
+      const chunk = inMemory(hour) ?? (await load(keyOf(hour)));
       if (chunk) yield chunk;
     }
   }
@@ -139,7 +154,7 @@ export async function openRecorder({ account, store, clock, log, share }: Record
   async function reopen(at: number): Promise<OpenChunk> {
     const hour = hourOf(at);
     if (open?.hour === hour && (open.samples.lastAt ?? at) <= at) return open.samples;
-    const known = inMemory(hour) ?? (await stored(hour));
+    const known = inMemory(hour) ?? (await load(keyOf(hour)));
     const finished = open?.samples.chunk();
     if (open && finished && open.hour < hour) past.set(open.hour, finished);
     const samples = openChunk(share, known && before(known, at));
@@ -174,25 +189,21 @@ export async function openRecorder({ account, store, clock, log, share }: Record
 
   /** Deletes what is too old, and makes what is too large smaller. */
   async function tidy(now: number): Promise<void> {
-    const rows = new Map(await store.scan(account, ROWS));
-    for (const [key, value] of unsaved) {
-      if (value === null) rows.delete(key);
-      else rows.set(key, value);
-    }
-    const kept = new Map<string, string>();
-    for (const [key, text] of rows) {
+    const kept = await sizes();
+    for (const key of kept.keys()) {
       const isOver = limits.keep === 0 || (hourOfKey(key) + 1) * HOUR < now - limits.keep;
-      if (isOver) unsaved.set(key, null);
-      else kept.set(key, text);
+      if (!isOver) continue;
+      unsaved.set(key, null);
+      kept.delete(key);
     }
     const age = (key: string) => hourOf(now) - hourOfKey(key);
-    for await (const { key, value } of shrink(kept, limits.maxBytes * FILLED, { age, decode, turns }))
-      unsaved.set(key, value);
+    const changes = shrink(kept, limits.maxBytes * FILLED, { age, load, turns });
+    for await (const { key, value } of changes) unsaved.set(key, value);
   }
 
   for (let hour = hourOf(clock.now() - IN_MEMORY); hour <= hourOf(clock.now()); hour += 1) {
-    const chunk = await stored(hour);
-    if (chunk) past.set(hour, chunk);
+    const text = await textOf(keyOf(hour));
+    if (typeof text === 'string') past.set(hour, text);
   }
 
   let lately: ReturnType<typeof unpack> | undefined;
@@ -227,7 +238,7 @@ export async function openRecorder({ account, store, clock, log, share }: Record
         await record(at, values);
         isFailing = false;
       } catch (error) {
-        if (!isFailing) log.warn({ account, error: String(error) }, 'the history could not be read; it has a gap');
+        if (!isFailing) log.warn({ account, error: String(error) }, 'the history could not be read; it may have a gap');
         isFailing = true;
       }
     },
