@@ -4,7 +4,17 @@ import { createTurns } from '../kit/turns.ts';
 import type { Change } from '../model/change.ts';
 import type { AccountHistory, Point, RecordedSeries } from '../model/history.ts';
 import type { Store } from '../store/store.ts';
-import { before, type Chunk, decodeChunk, encodeChunk, type OpenChunk, openChunk, timesOf, valuesOf } from './chunk.ts';
+import {
+  before,
+  type Chunk,
+  decodeChunk,
+  encodeChunk,
+  type OpenChunk,
+  openChunk,
+  seriesOf,
+  timesOf,
+  valuesOf,
+} from './chunk.ts';
 import { shrink } from './keeping.ts';
 import { isOfFamily, metricOf } from './series-name.ts';
 
@@ -176,7 +186,8 @@ export async function openRecorder({ account, store, clock, log, share }: Record
       else kept.set(key, text);
     }
     const age = (key: string) => hourOf(now) - hourOfKey(key);
-    for await (const { key, value } of shrink(kept, limits.maxBytes * FILLED, { age, decode, turns })) unsaved.set(key, value);
+    for await (const { key, value } of shrink(kept, limits.maxBytes * FILLED, { age, decode, turns }))
+      unsaved.set(key, value);
   }
 
   for (let hour = hourOf(clock.now() - IN_MEMORY); hour <= hourOf(clock.now()); hour += 1) {
@@ -203,7 +214,7 @@ export async function openRecorder({ account, store, clock, log, share }: Record
         await record(at, values);
         isFailing = false;
       } catch (error) {
-        if (!isFailing) log.warn({ account, error: String(error) }, 'the history could not be read; it has a gap');
+        if (!isFailing) log.warn({ account, error: String(error) }, 'the history could not be read; it may have a gap');
         isFailing = true;
       }
     },
@@ -231,7 +242,7 @@ export async function openRecorder({ account, store, clock, log, share }: Record
       const points: Point[] = [];
       const hours = [...past.keys(), ...(open && !past.has(open.hour) ? [open.hour] : [])].sort((a, b) => a - b);
       for (const chunk of hours.flatMap(hour => inMemory(hour) ?? [])) {
-        const values = valuesOf(chunk, name => name === series).get(series);
+        const values = seriesOf(chunk, series);
         if (!values) continue;
         for (const [index, at] of timesOf(chunk).entries()) {
           const value = values[index] as number;

@@ -7,6 +7,7 @@ import {
   encodeChunk,
   openChunk,
   STEPS,
+  seriesOf,
   thin,
   timesOf,
   valuesOf,
@@ -99,13 +100,15 @@ describe('an hour', () => {
     fc.assert(
       fc.property(samples, fc.nat(), (all, cut) => {
         expect(read(chunkOf(all))).toEqual(meant(all));
+        for (const [name, values] of valuesOf(chunkOf(all), () => true))
+          expect(seriesOf(chunkOf(all), name)).toEqual(values);
         expect(read(decodeChunk(encodeChunk(chunkOf(all))))).toEqual(meant(all));
         const split = 1 + (cut % all.length);
         const resumed = openChunk(same, decodeChunk(encodeChunk(chunkOf(all.slice(0, split)))));
         for (const [index, values] of all.entries()) if (index >= split) resumed.add(atOf(index), values);
         expect(resumed.chunk()).toEqual(chunkOf(all));
       }),
-      { numRuns: 60 },
+      { numRuns: 25 },
     );
   });
 
@@ -120,7 +123,7 @@ describe('an hour', () => {
         const earlier = before(chunkOf(all), end);
         expect(earlier ? read(earlier) : []).toEqual(meant(all).filter(({ at }) => at < end));
       }),
-      { numRuns: 60 },
+      { numRuns: 25 },
     );
   });
 
