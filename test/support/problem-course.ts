@@ -14,8 +14,11 @@ export interface Said {
   readonly problems: readonly Problem[];
 }
 
-/** Runs agent and emulator as `demo` does, but for loops that only send, for so long. */
-export function problemCourse(scenario: string, minutes: number): Promise<readonly Said[]> {
+/** What is read as often as by default, and not every few seconds as in the demo, which costs five times as much. */
+export const SELDOM = { flowControl: { every: '15s' }, dlq: { every: '30s' }, events: { every: '15s' } };
+
+/** Runs agent and emulator as `demo` does, but for loops that only send, for so long. `collect`: other rounds. */
+export function problemCourse(scenario: string, minutes: number, collect?: object): Promise<readonly Said[]> {
   return withClosing(async closing => {
     const clock = createDrivenClock(Date.UTC(2026, 2, 14, 10));
     const emulator = await startEmulator({ scenario, seed: DEMO_SEED, clock });
@@ -26,6 +29,7 @@ export function problemCourse(scenario: string, minutes: number): Promise<readon
       store: { kind: 'memory' },
       accounts: [{ name: 'demo', baseUrl: emulator.url, token: emulator.token, budget }],
       ...demoSettings(scenario).config,
+      ...(collect ? { collect } : {}),
     });
     const loaded = { file: 'demo', config, hash: 'demo', warnings: [] };
     const base = await openBase(loaded, { env: {}, clock, random: () => 0.5 }, closing);
