@@ -187,7 +187,7 @@ export const READING: readonly AccountCheck[] = [
       if (!limited || limited.by < RATE_LIMITED.fewest || limited.by <= RATE_LIMITED.share * all) return [];
       return [
         {
-          text: `${count(limited.by)} of the ${count(all)} requests of ${lasting(limited.overSeconds)} (${share(limited.by / all)}) got 429.`,
+          text: `${count(limited.by)} of the ${count(all)} requests in ${lasting(limited.overSeconds)} got 429 (${share(limited.by / all)}).`,
         },
       ];
     },
