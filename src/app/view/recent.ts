@@ -53,3 +53,22 @@ export function createRecent({ recent }: Pick<AccountHistory, 'recent'>, at: num
 
 /** Milliseconds. */
 export const HOUR = 3_600_000;
+
+/** Milliseconds that memory has of every series at least. */
+const ALWAYS = 75 * 60_000;
+/** How much older than a window, milliseconds, the point before it may be: see AccountHistory. */
+const BEFORE = 120_000;
+
+/** The same as `recent` at one moment, milliseconds since the Unix epoch: each series is read once, however often it is asked for. */
+export function rememberedAt(recent: AccountHistory['recent'], now: number): AccountHistory['recent'] {
+  const known = new Map<string, readonly Point[]>();
+  return (series, over) => {
+    if (over > ALWAYS) return recent(series, over);
+    const points = known.get(series) ?? recent(series, ALWAYS);
+    known.set(series, points);
+    const first = points.findIndex(({ at }) => at >= now - over);
+    const begin = first === -1 ? points.length : first;
+    const earlier = points[begin - 1];
+    return points.slice(earlier && earlier.at >= now - over - BEFORE ? begin - 1 : begin);
+  };
+}
