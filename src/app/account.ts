@@ -33,6 +33,8 @@ export interface Account
   status(): AccountStatus;
   /** The same as it is shown: of a round that was not tried yet, what it was under other settings. */
   shownStatus(): AccountStatus;
+  /** How many of its rounds have ended, well or not, since it was opened. */
+  roundsEnded(): number;
   /** What its collectors show now. */
   shown(): ShownBefore;
   readonly meter: AccountClient['meter'];
@@ -85,6 +87,7 @@ export async function openAccount(settings: AccountSettings, deps: AccountDeps, 
   // From now on it is tried, whatever becomes of this process.
   await upkeep.afterRound();
 
+  let ended = 0;
   const rounds = collectors.all.flatMap(({ rounds }) =>
     rounds.map(
       (round): AccountRound => ({
@@ -92,6 +95,7 @@ export async function openAccount(settings: AccountSettings, deps: AccountDeps, 
         async run(signal) {
           await round.run(signal);
           await upkeep.afterRound();
+          ended += 1;
         },
       }),
     ),
@@ -126,6 +130,7 @@ export async function openAccount(settings: AccountSettings, deps: AccountDeps, 
       }
       return [...facts, own.source];
     },
+    roundsEnded: () => ended,
     shown: () => new Map(states.map(({ collector }, index) => [collector, facts[index]?.samples() ?? new Map()])),
     status,
     shownStatus,

@@ -19,6 +19,7 @@ import { createAutoCancelView } from './view/auto-cancel.ts';
 import { createHistoryView } from './view/history.ts';
 import type { KeptRows } from './view/overview-rows.ts';
 import { createViews } from './view/views.ts';
+import { watchRounds } from './view/watch.ts';
 
 /** Everything that one configuration asks for, but for the port. Its accounts have loops of their own. */
 export interface Generation extends Parts {
@@ -146,6 +147,7 @@ function servedOf(made: Assembled, base: ViewsBase): Generation['served'] {
       autoCancel?.command(command, signal) ?? Promise.resolve({ ok: false, why: 'auto-cancel is off' }),
     journal: since => autoCancel?.journal(since) ?? Promise.resolve([]),
     alerts: alerting.alerts,
+    watch: () => watchRounds(accounts.all),
     ...viewsOf(made, base),
   };
 }
