@@ -8,6 +8,7 @@ WORKDIR /build
 COPY package.json package-lock.json tsconfig.json rolldown.config.ts ./
 RUN npm ci
 COPY src src
+COPY docs/runbooks docs/runbooks
 RUN npm run build && npm prune --omit=dev && mkdir -p -m 700 data && mkdir -p node_modules && cp "$(node -p process.execPath)" .
 
 # No RUN from here on: the base has no shell.

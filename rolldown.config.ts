@@ -1,6 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { defineConfig, type Plugin } from 'rolldown';
+import { assetFiles } from './src/http/page/asset-files.ts';
 
 /** The folder of the package that `file` belongs to; undefined for our own. */
 function packageOf(file: string): string | undefined {
@@ -25,17 +26,26 @@ function nameOf(folder: string): string {
   return `${name} ${version} (${license})`;
 }
 
-/** dist/package.json, and the licences of all packages that the chunks hold code of. */
+/** dist/package.json, what the pages need, and the licences of all packages that there is code of. */
 const besides: Plugin = {
   name: 'besides',
   generateBundle(_options, bundle) {
     const chunks = Object.values(bundle).filter(each => each.type === 'chunk');
-    const folders = new Set(chunks.flatMap(({ moduleIds }) => moduleIds.flatMap(id => packageOf(id) ?? [])));
+    const served = [...assetFiles()];
+    const files = [...chunks.flatMap(({ moduleIds }) => moduleIds), ...served.map(([, file]) => file)];
+    const folders = new Set(files.flatMap(file => packageOf(file) ?? []));
     const sections = [...Map.groupBy(folders, licenceOf)].map(
       ([text, folders]) => `${[...new Set(folders.map(nameOf))].sort().join('\n')}\n\n${text}\n`,
     );
     const source = sections.sort().join(`\n${'-'.repeat(80)}\n\n`);
     this.emitFile({ type: 'asset', fileName: 'THIRD-PARTY-LICENSES', source });
+    for (const [name, file] of served) {
+      this.emitFile({ type: 'asset', fileName: `chunks/assets/${name}`, source: readFileSync(file) });
+    }
+    for (const name of readdirSync('docs/runbooks')) {
+      const source = readFileSync(join('docs/runbooks', name));
+      this.emitFile({ type: 'asset', fileName: `chunks/runbooks/${name}`, source });
+    }
     this.emitFile({ type: 'asset', fileName: 'package.json', source: '{ "type": "commonjs" }\n' });
   },
 };

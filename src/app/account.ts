@@ -9,6 +9,7 @@ import { type AccountClient, type AccountSettings, type ClientDeps, createAccoun
 import { type AccountRound, type CollectorsDeps, openCollectors, type ShownBefore } from './account-collectors.ts';
 import { createAccountSource } from './account-metrics.ts';
 import { createUpkeep, openAccountRows } from './account-rows.ts';
+import { createProblemLog, type ProblemLog } from './view/problem-log.ts';
 
 export interface AccountDeps extends ClientDeps, CollectorsDeps {
   readonly accountInfo: Family;
@@ -32,6 +33,8 @@ export interface Account
   status(): AccountStatus;
   /** The same as it is shown: of a round that was not tried yet, what it was under other settings. */
   shownStatus(): AccountStatus;
+  /** How many of its rounds have ended, well or not, since it was opened. */
+  roundsEnded(): number;
   /** What its collectors show now. */
   shown(): ShownBefore;
   readonly meter: AccountClient['meter'];
@@ -43,6 +46,8 @@ export interface Account
   scheduleFacts(): EventsFacts['schedules'] | undefined;
   /** What it showed, minute by minute; `use` says how much of it is kept. */
   readonly history: Recorder;
+  /** Since when what is wrong with it is. */
+  readonly problems: ProblemLog;
   /** What is known of its plan's limits. */
   limits(): AccountLimits;
   /** Runs its rounds again and again. Resolves when each was run once. To be called once. */
@@ -71,12 +76,18 @@ export async function openAccount(settings: AccountSettings, deps: AccountDeps, 
   const shown = last?.shown();
   const collectors = await openCollectors(settings, { ...deps, log, at: client.at, before: rows.before, shown });
   const states = collectors.all.map(({ state }) => state);
-  const known = () => ({ spent: client.budget.spent(), tokenRejected: client.isTokenRejected() });
+  const problems = createProblemLog(rows.before.problems);
+  const known = () => ({
+    spent: client.budget.spent(),
+    tokenRejected: client.isTokenRejected(),
+    problems: problems.stored(),
+  });
   const history = await openRecorder({ account: name, store, clock, log, share: deps.share ?? (text => text) });
   const upkeep = createUpkeep({ account: name, states, rows, history, known, clock, log });
   // From now on it is tried, whatever becomes of this process.
   await upkeep.afterRound();
 
+  let ended = 0;
   const rounds = collectors.all.flatMap(({ rounds }) =>
     rounds.map(
       (round): AccountRound => ({
@@ -84,6 +95,7 @@ export async function openAccount(settings: AccountSettings, deps: AccountDeps, 
         async run(signal) {
           await round.run(signal);
           await upkeep.afterRound();
+          ended += 1;
         },
       }),
     ),
@@ -118,6 +130,7 @@ export async function openAccount(settings: AccountSettings, deps: AccountDeps, 
       }
       return [...facts, own.source];
     },
+    roundsEnded: () => ended,
     shown: () => new Map(states.map(({ collector }, index) => [collector, facts[index]?.samples() ?? new Map()])),
     status,
     shownStatus,
@@ -126,6 +139,7 @@ export async function openAccount(settings: AccountSettings, deps: AccountDeps, 
     dlqFacts: collectors.dlqFacts,
     scheduleFacts: collectors.scheduleFacts,
     history,
+    problems,
     limits: () => collectors.plan()?.limits ?? {},
     at: client.at,
     createWriter: client.createWriter,

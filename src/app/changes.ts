@@ -46,6 +46,7 @@ export function changesBetween(before: Config, after: Config): string[] {
     ...section('server', ({ server }) => server),
     ...section('upstream', ({ upstream }) => upstream),
     ...section('log', ({ log }) => log),
+    ...section('store', ({ store: { history } }) => ({ history })),
     ...section('accountFiles', ({ accountFiles }) => accountFiles),
     ...section('collect', ({ collect }) => collect),
     ...section('objectives', ({ objectives }) => objectives),

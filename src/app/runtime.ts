@@ -148,6 +148,14 @@ export async function createRuntime(loaded: LoadedConfig, deps: PartsDeps): Prom
         history: (...which) => current.served.history(...which),
         autoCancel: account => current.served.autoCancel(account),
         agent: () => current.served.agent(),
+        watch() {
+          let [watched, hasChanged] = [current, current.served.watch()];
+          return () => {
+            if (watched === current) return hasChanged();
+            [watched, hasChanged] = [current, current.served.watch()];
+            return true;
+          };
+        },
         command: (...which) => current.served.command(...which),
       },
       get loaded() {

@@ -4,7 +4,17 @@ import { createTurns } from '../kit/turns.ts';
 import type { Change } from '../model/change.ts';
 import type { AccountHistory, Point, RecordedSeries } from '../model/history.ts';
 import type { Store } from '../store/store.ts';
-import { before, type Chunk, decodeChunk, encodeChunk, type OpenChunk, openChunk, timesOf, valuesOf } from './chunk.ts';
+import {
+  before,
+  type Chunk,
+  decodeChunk,
+  encodeChunk,
+  type OpenChunk,
+  openChunk,
+  timesOf,
+  unpack,
+  valuesOf,
+} from './chunk.ts';
 import { shrink } from './keeping.ts';
 import { isOfFamily, metricOf } from './series-name.ts';
 
@@ -55,8 +65,10 @@ export const SAMPLE_EVERY = 60_000;
 const HOUR = 3_600_000;
 /** What memory holds at least, milliseconds: an hour and a quarter, and the sample before. */
 const IN_MEMORY = 78 * 60_000;
-/** After so many samples of an hour its account is tidied: a clock that is wrong for a moment shall delete nothing. */
-const TIDY_AT = 10;
+/** After so many samples of an hour the account is tidied, again and again: a clock that is wrong for a moment shall delete nothing. */
+const TIDY_EVERY = 10;
+/** It is then left with this share of its bytes: the hour that goes on needs some until the next time. */
+const FILLED = 0.9;
 /** By so many milliseconds the wall clock may go another way than the monotonic one before it counts as a step. */
 const STEP = 5000;
 /** Two samples that are further apart than so many of their steps have a gap between them. */
@@ -77,11 +89,12 @@ const NONE: HistoryLimits = { keep: 0, maxBytes: 0 };
 export async function openRecorder({ account, store, clock, log, share }: RecorderDeps): Promise<Recorder> {
   const turns = createTurns();
   const unsaved = new Map<string, string | null>();
-  /** The hours before the one that goes on, as far as memory holds them. */
-  const past = new Map<number, Chunk>();
+  /** The hours before the one that goes on, as far as memory holds them; as text until they are asked for. */
+  const past = new Map<number, Chunk | string>();
   let open: { readonly hour: number; readonly samples: OpenChunk } | undefined;
   let limits = NONE;
-  let isTidied = false;
+  /** Samples of the hour that goes on when it was tidied last. */
+  let tidiedAt = 0;
   let offset: number | undefined;
   let isStepped = false;
   let isFailing = false;
@@ -101,23 +114,38 @@ export async function openRecorder({ account, store, clock, log, share }: Record
     }
   }
 
-  async function stored(hour: number): Promise<Chunk | undefined> {
-    const key = keyOf(hour);
-    const text = unsaved.has(key) ? unsaved.get(key) : (await store.scan(account, key)).get(key);
-    return decode(key, text);
+  const textOf = async (key: string) =>
+    unsaved.has(key) ? unsaved.get(key) : (await store.scan(account, key)).get(key);
+  const load = async (key: string) => decode(key, await textOf(key));
+
+  /** Bytes of its rows, as they will be. */
+  async function sizes(): Promise<Map<string, number>> {
+    const known = new Map(await store.sizes(account, ROWS));
+    for (const [key, value] of unsaved) {
+      if (value === null) known.delete(key);
+      else known.set(key, value.length);
+    }
+    return known;
   }
 
-  const inMemory = (hour: number) => (open?.hour === hour ? open.samples.chunk() : past.get(hour));
+  function inMemory(hour: number): Chunk | undefined {
+    if (open?.hour === hour) return open.samples.chunk();
+    const known = past.get(hour);
+    if (typeof known !== 'string') return known;
+    const chunk = decode(keyOf(hour), known);
+    if (chunk) past.set(hour, chunk);
+    else past.delete(hour);
+    return chunk;
+  }
 
   /** All chunks of these hours in order. Memory has the finest of each. */
   async function* chunks(from: number, to: number): AsyncGenerator<Chunk> {
-    const rows = new Map<string, string | null>([...(await store.scan(account, ROWS)), ...unsaved]);
-    const hours = new Set([...rows.keys()].map(hourOfKey));
+    const hours = new Set([...(await sizes()).keys()].map(hourOfKey));
     for (const hour of [...past.keys(), ...(open ? [open.hour] : [])]) hours.add(hour);
     for (const hour of [...hours].sort((a, b) => a - b)) {
       if (!(hour >= hourOf(from) && hour <= hourOf(to))) continue;
       await turns.pass();
-      const chunk = inMemory(hour) ?? decode(keyOf(hour), rows.get(keyOf(hour)));
+      const chunk = inMemory(hour) ?? (await load(keyOf(hour)));
       if (chunk) yield chunk;
     }
   }
@@ -126,13 +154,13 @@ export async function openRecorder({ account, store, clock, log, share }: Record
   async function reopen(at: number): Promise<OpenChunk> {
     const hour = hourOf(at);
     if (open?.hour === hour && (open.samples.lastAt ?? at) <= at) return open.samples;
-    const known = inMemory(hour) ?? (await stored(hour));
+    const known = inMemory(hour) ?? (await load(keyOf(hour)));
     const finished = open?.samples.chunk();
     if (open && finished && open.hour < hour) past.set(open.hour, finished);
     const samples = openChunk(share, known && before(known, at));
     open = { hour, samples };
     for (const each of past.keys()) if (each < hourOf(at - IN_MEMORY) || each >= hour) past.delete(each);
-    isTidied = false;
+    tidiedAt = 0;
     return samples;
   }
 
@@ -152,31 +180,43 @@ export async function openRecorder({ account, store, clock, log, share }: Record
     }
     const chunk = samples.chunk();
     if (limits.keep > 0 && chunk) unsaved.set(keyOf(hourOf(at)), encodeChunk(chunk));
-    if (isTidied || (limits.keep > 0 && (chunk?.length ?? 0) < TIDY_AT)) return;
+    const length = chunk?.length ?? 0;
+    const isDue = limits.keep > 0 ? length >= tidiedAt + TIDY_EVERY : tidiedAt === 0;
+    if (!isDue) return;
     await tidy(at);
-    isTidied = true;
+    tidiedAt = length;
   }
 
   /** Deletes what is too old, and makes what is too large smaller. */
   async function tidy(now: number): Promise<void> {
-    const rows = new Map(await store.scan(account, ROWS));
-    for (const [key, value] of unsaved) {
-      if (value === null) rows.delete(key);
-      else rows.set(key, value);
-    }
-    const kept = new Map<string, string>();
-    for (const [key, text] of rows) {
+    const kept = await sizes();
+    for (const key of kept.keys()) {
       const isOver = limits.keep === 0 || (hourOfKey(key) + 1) * HOUR < now - limits.keep;
-      if (isOver) unsaved.set(key, null);
-      else kept.set(key, text);
+      if (!isOver) continue;
+      unsaved.set(key, null);
+      kept.delete(key);
     }
     const age = (key: string) => hourOf(now) - hourOfKey(key);
-    for await (const { key, value } of shrink(kept, limits.maxBytes, { age, decode, turns })) unsaved.set(key, value);
+    const changes = shrink(kept, limits.maxBytes * FILLED, { age, load, turns });
+    for await (const { key, value } of changes) unsaved.set(key, value);
   }
 
   for (let hour = hourOf(clock.now() - IN_MEMORY); hour <= hourOf(clock.now()); hour += 1) {
-    const chunk = await stored(hour);
-    if (chunk) past.set(hour, chunk);
+    const text = await textOf(keyOf(hour));
+    if (typeof text === 'string') past.set(hour, text);
+  }
+
+  let lately: ReturnType<typeof unpack> | undefined;
+  /** What memory has of a series. Kept until the work that asks for it ends: who asks for one series asks for dozens. */
+  function unpacked(series: string): readonly Point[] {
+    if (!lately) {
+      const hours = [...past.keys(), ...(open && !past.has(open.hour) ? [open.hour] : [])].sort((a, b) => a - b);
+      lately = unpack(hours.flatMap(hour => inMemory(hour) ?? []));
+      queueMicrotask(() => {
+        lately = undefined;
+      });
+    }
+    return lately(series);
   }
 
   async function* recordedHours(from: number, to: number, isWanted: (series: string) => boolean) {
@@ -198,7 +238,7 @@ export async function openRecorder({ account, store, clock, log, share }: Record
         await record(at, values);
         isFailing = false;
       } catch (error) {
-        if (!isFailing) log.warn({ account, error: String(error) }, 'the history could not be read; it has a gap');
+        if (!isFailing) log.warn({ account, error: String(error) }, 'the history could not be read; it may have a gap');
         isFailing = true;
       }
     },
@@ -207,7 +247,7 @@ export async function openRecorder({ account, store, clock, log, share }: Record
       for (const { key, value } of changes) if (unsaved.get(key) === value) unsaved.delete(key);
     },
     use(next) {
-      if (next.keep !== limits.keep || next.maxBytes < limits.maxBytes) isTidied = false;
+      if (next.keep !== limits.keep || next.maxBytes < limits.maxBytes) tidiedAt = 0;
       limits = next;
     },
     hours: recordedHours,
@@ -223,16 +263,7 @@ export async function openRecorder({ account, store, clock, log, share }: Record
     },
     recent(series, over) {
       const now = clock.now();
-      const points: Point[] = [];
-      const hours = [...past.keys(), ...(open && !past.has(open.hour) ? [open.hour] : [])].sort((a, b) => a - b);
-      for (const chunk of hours.flatMap(hour => inMemory(hour) ?? [])) {
-        const values = valuesOf(chunk, name => name === series).get(series);
-        if (!values) continue;
-        for (const [index, at] of timesOf(chunk).entries()) {
-          const value = values[index] as number;
-          if (at <= now && !Number.isNaN(value)) points.push({ at, value });
-        }
-      }
+      const points = unpacked(series).filter(({ at }) => at <= now);
       const first = points.findIndex(({ at }) => at >= now - over);
       const begin = first === -1 ? points.length : first;
       const earlier = points[begin - 1];

@@ -44,6 +44,8 @@ export interface Served extends Views {
   reload(): Promise<ReloadAnswer>;
   /** Why the last reload was refused; empty when it was not, or there was none. */
   reloadFaults(): readonly ReloadFault[];
+  /** Gives a function that tells whether a round has ended since it was asked last, or since now: numbers are others then. */
+  watch(): () => boolean;
   readonly clock: Clock;
 }
 

@@ -15,6 +15,7 @@ import { type Lifecycle, lifecycleRoutes } from './routes/lifecycle.ts';
 import { metricsRoutes } from './routes/metrics.ts';
 import { pageRoutes } from './routes/page.ts';
 import { answerProbe, statusRoutes } from './routes/status.ts';
+import { createStreams, type Streams, streamRoutes } from './routes/stream.ts';
 import type { Served } from './served.ts';
 
 export type { ReadWebConfig } from './access.ts';
@@ -41,13 +42,22 @@ export interface HttpServer {
   close(): Promise<void>;
 }
 
-function createApp(served: Served, answers: Answers, lifecycle: Lifecycle, log: Log): express.Express {
+interface AppDeps {
+  readonly answers: Answers;
+  readonly streams: Streams;
+  readonly lifecycle: Lifecycle;
+  readonly log: Log;
+}
+
+function createApp(served: Served, { answers, streams, lifecycle, log }: AppDeps): express.Express {
   const app = express();
   app.disable('x-powered-by');
   app.disable('etag');
   app.use(metricsRoutes(served, answers));
   app.use(lifecycleRoutes(served, lifecycle));
-  for (const routes of [statusRoutes, autoCancelRoutes, apiRoutes, pageRoutes]) app.use(routes(served));
+  app.use(streamRoutes(streams));
+  for (const routes of [statusRoutes, autoCancelRoutes, apiRoutes]) app.use(routes(served));
+  app.use(pageRoutes(served, lifecycle));
   app.use((_request: Request, response: Response) => void response.status(404).type('text').send('not found\n'));
   app.use((error: unknown, request: Request, response: Response, _next: NextFunction) => {
     if (response.destroyed) return;
@@ -112,7 +122,9 @@ export async function startHttpServer(
   const { clock } = served;
   const bounds = { ...BOUNDS, ...initial };
   const logBound = createBoundLog(log, clock);
-  const answers = createAnswers(bounds.unreadBytes, request => logCut(logBound, request));
+  const onCut = (request: IncomingMessage) => logCut(logBound, request);
+  const answers = createAnswers(bounds.unreadBytes, onCut);
+  const streams = createStreams({ watch: served.watch, clock, takenWithin: bounds.answerWithin, onCut });
   const passwords = createPasswords(clock, log);
   const callers = new WeakMap<IncomingMessage, string>();
   const admission = createAdmission();
@@ -123,7 +135,7 @@ export async function startHttpServer(
     isOn: () => state.settings.lifecycle ?? false,
     callerOf: request => callers.get(request),
   };
-  const app = createApp(served, answers, lifecycle, log);
+  const app = createApp(served, { answers, streams, lifecycle, log });
   const authenticate = createAuthentication(passwords, clock);
   const identify = (request: IncomingMessage, caller: string) => void callers.set(request, caller);
   const deps = { bounds, logBound, log, clock };
@@ -159,6 +171,7 @@ export async function startHttpServer(
       }
     },
     async close() {
+      streams.close();
       await Promise.all([ports.main.close(), ports.probes?.close(), ...closing]);
       await passwords.close();
     },

@@ -151,6 +151,12 @@ describe('the package', () => {
     }
     const [, page = ''] = /status page\s+(\S+)/.exec(out) ?? [];
     expect(await (await fetch(`${page}-/ready`)).text()).toBe('delivery-watch is ready\n');
+    const text = await (await fetch(page)).text();
+    const [, assets = ''] = /href="(assets\/\w+\/)style\.css"/.exec(text) ?? [];
+    for (const needed of ['style.css', 'client.js', 'age.js', 'uplot.js', 'uplot.css']) {
+      expect((await fetch(page + assets + needed)).status, needed).toBe(200);
+    }
+    expect(await (await fetch(`${page}runbooks/DeliveryTokenRejected`)).text()).toContain('## What to do');
     demo.kill('SIGTERM');
     expect(await once(demo, 'exit')).toEqual([0, null]);
   });

@@ -1,5 +1,6 @@
 import type { Served } from '../../src/http/server.ts';
 import { systemClock } from '../../src/kit/clock.ts';
+import { overview, row } from './page/fixtures/overview.ts';
 
 /** What the port answers from where an agent has one account and nothing to say. */
 export const emptyServed: Served = {
@@ -8,9 +9,7 @@ export const emptyServed: Served = {
   accounts: ['a'],
   exposition: async () => ({ contentType: 'text/plain', body: Buffer.from('# EOF\n') }),
   status: () => [],
-  overview: async () => {
-    throw new Error('not given');
-  },
+  overview: async () => overview([row('a')]),
   account: () => undefined,
   history: async () => undefined,
   autoCancel: async () => {
@@ -25,5 +24,6 @@ export const emptyServed: Served = {
   command: async () => ({ ok: true }),
   reload: async () => ({ changed: [] }),
   reloadFaults: () => [],
+  watch: () => () => false,
   clock: systemClock,
 };

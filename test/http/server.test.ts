@@ -77,13 +77,6 @@ async function serve(overrides: Partial<Served> = {}, settings: Partial<ServerSe
 }
 
 describe('routes', () => {
-  it('the page says why the configuration in the files is not in use', async () => {
-    const fault = { file: 'c.yaml', line: 3, column: 7, message: 'accounts: <b>bad</b>' };
-    const page = async (reloadFaults: Served['reloadFaults']) => (await (await serve({ reloadFaults })).get('/')).text;
-    expect(await page(() => [fault])).toContain('not reloaded</span> c.yaml:3:7: accounts: &lt;b&gt;bad&lt;/b&gt;</p>');
-    expect(await page(() => [])).not.toContain('not reloaded');
-  });
-
   it.each([
     ['/metrics', '"everything"'],
     ['/metrics/agent', '"agent"'],
@@ -221,19 +214,6 @@ describe('routes', () => {
     'takes %j for no host name',
     host => expect(serverOptions.safeParse({ allowedHosts: [host] }).success).toBe(false),
   );
-
-  it('shows people the state of each account and collector, escaped', async () => {
-    const { get } = await serve();
-    const { response, text } = await get('/');
-    expect(response.headers.get('content-type')).toContain('text/html');
-    expect(response.headers.get('content-security-policy')).toContain("default-src 'none'");
-    expect(text).toContain('1 of 2 accounts up');
-    expect(text).toMatch(/<td>good<\/td><td>dlq<\/td>.*class="ok">ok</);
-    expect(text).toContain('withdrawn: too old to be shown');
-    expect(text).toContain('waiting for the first round');
-    expect(text).toContain('server: &lt;script&gt;');
-    expect(text).not.toContain('<script>');
-  });
 
   it('answers 404 elsewhere and 500, without the reason, when a part fails', async () => {
     const { get, log } = await serve({ exposition: async () => Promise.reject(new Error('inner detail')) });

@@ -30,7 +30,7 @@ export interface Layout {
   readonly nav: keyof typeof PLACES;
   /** What changes with the numbers stands in `<section id="…" data-live>`, and in there nothing that has `data-keep` is touched. */
   readonly body: Html;
-  /** Files of assets/ beyond those of every page, in order: scripts (`.js`, deferred; `client.js` is a module) and styles (`.css`). */
+  /** Files of assets/ beyond those of every page, in order: scripts (`.js`; modules, but for that of a library) and styles (`.css`). */
   readonly uses?: readonly string[];
 }
 
@@ -51,7 +51,7 @@ function needed(uses: readonly string[], folder: string): Html[] {
   return uses.map(name =>
     name.endsWith('.css')
       ? html`<link rel="stylesheet" href="${folder + name}">`
-      : html`<script defer src="${folder + name}"></script>`,
+      : html`<script ${new Html(name === 'uplot.js' ? 'defer' : 'type="module"')} src="${folder + name}"></script>`,
   );
 }
 

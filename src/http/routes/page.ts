@@ -1,111 +1,118 @@
-import { Router } from 'express';
-import { formatDuration } from '../../kit/duration.ts';
-import type { AccountStatus, RoundStatus } from '../../model/status.ts';
-import type { ReloadFault, Served, ShownAlert } from '../served.ts';
+import { promisify } from 'node:util';
+import { gzip } from 'node:zlib';
+import { type NextFunction, type Request, type Response, Router } from 'express';
+import { OverviewQuery } from '../api/overview.ts';
+import { accountPage } from '../page/account.ts';
+import { agentPage } from '../page/agent.ts';
+import { createAssets } from '../page/asset-files.ts';
+import { autoCancelPage } from '../page/auto-cancel.ts';
+import { type Html, html } from '../page/html.ts';
+import { layout, type PageContext } from '../page/layout.ts';
+import { overviewPage } from '../page/overview.ts';
+import { readRunbook } from '../page/runbooks.ts';
+import type { Served } from '../served.ts';
+import type { Lifecycle } from './lifecycle.ts';
 import { onlyAllow, READ } from './methods.ts';
 
-const ENTITIES: Readonly<Record<string, string>> = {
-  '&': '&amp;',
-  '<': '&lt;',
-  '>': '&gt;',
-  '"': '&quot;',
-  "'": '&#39;',
+/** Scripts, styles and connections of the page's own origin alone. A chart's canvas is saved as a picture by `data:`. */
+const POLICY = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self' data:",
+  "connect-src 'self'",
+  "form-action 'self'",
+  "base-uri 'none'",
+  "frame-ancestors 'none'",
+].join('; ');
+
+const HEADERS: Readonly<Record<string, string>> = {
+  'Content-Security-Policy': POLICY,
+  'Referrer-Policy': 'no-referrer',
+  'X-Frame-Options': 'DENY',
 };
-const escapeHtml = (text: string) => text.replace(/[&<>"']/g, character => ENTITIES[character] as string);
 
-const LINKS = [
-  '/metrics',
-  '/metrics/agent',
-  '/api/v1/status',
-  '/api/v1/alerts',
-  '/api/v1/sd',
-  '/-/healthy',
-  '/-/ready',
-];
+const PATHS = ['/', '/accounts/:name', '/auto-cancel', '/agent', '/runbooks/:name', '/assets/:hash/:name'];
 
-const STYLE = `body{font:15px/1.5 system-ui,sans-serif;margin:2rem;color:#222;background:#fff}
-table{border-collapse:collapse;margin:1rem 0}th,td{text-align:left;padding:.3rem .9rem .3rem 0;border-bottom:1px solid #ddd}
-.ok{color:#17692f}.bad{color:#a51616}.off{color:#8a5200}
-@media(prefers-color-scheme:dark){body{color:#ddd;background:#181818}th,td{border-color:#444}.ok{color:#6c6}.bad{color:#f77}.off{color:#fb5}}`;
+const YEAR = 31_536_000;
 
-/** What a round's state is called on the page, and how it is shown. */
-function verdict(round: RoundStatus, withdrawn: boolean): { word: string; look: 'ok' | 'bad' | 'off' } {
-  if (withdrawn) return { word: 'withdrawn: too old to be shown', look: 'bad' };
-  if (round.stale) return { word: 'stale', look: 'bad' };
-  if (round.idle === 'waiting') return { word: 'waiting for another round', look: 'off' };
-  if (round.idle === 'not_due') return { word: 'nothing to read yet', look: 'off' };
-  if (round.success === undefined) return { word: 'waiting for the first round', look: 'off' };
-  return round.success
-    ? { word: 'ok', look: 'ok' }
-    : {
-        word: round.dataAt === undefined ? 'failed; nothing read yet' : 'failed; showing the last complete data',
-        look: 'off',
-      };
+const compress = promisify(gzip);
+
+async function send(response: Response, page: Html, status = 200): Promise<void> {
+  for (const [name, value] of Object.entries(HEADERS)) {
+    // Those of the web configuration win.
+    if (!response.hasHeader(name)) response.setHeader(name, value);
+  }
+  response.status(status).set({ 'Cache-Control': 'no-store', Vary: 'Accept-Encoding' }).type('html');
+  // A page of a hundred accounts is fetched again whenever they change: a twentieth is left of it.
+  if (response.req.acceptsEncodings('gzip') !== 'gzip') response.send(page.text);
+  else response.set('Content-Encoding', 'gzip').send(await compress(page.text));
 }
 
-function rows({ account, collectors }: AccountStatus, now: number): string {
-  return collectors
-    .flatMap(({ collector, withdrawn, rounds }) =>
-      rounds.map(round => {
-        const { word, look } = verdict(round, withdrawn);
-        const age = round.dataAt === undefined ? '–' : `${((now - round.dataAt) / 1000).toFixed(0)} s ago`;
-        const took = round.durationSeconds === undefined ? '–' : `${round.durationSeconds.toFixed(3)} s`;
-        const why = round.failure ? `${round.failure.reason}: ${round.failure.message}` : '';
-        const cells = [account, collector, round.round, formatDuration(round.every), age, took].map(escapeHtml);
-        return `<tr><td>${cells.join('</td><td>')}</td><td class="${look}">${word}</td><td>${escapeHtml(why)}</td></tr>`;
-      }),
+const missing = (what: Html, context: PageContext) =>
+  layout({
+    title: 'Not found',
+    context,
+    nav: 'overview',
+    body: html`<div class="verdict unknown"><h1>Not found</h1><p>${what}</p></div><p><a href="${context.root || './'}">All accounts</a></p>`,
+  });
+
+/** The pages, and what they are made of: `/`, `/accounts/NAME`, `/auto-cancel`, `/agent`, `/runbooks/NAME`, `/assets/HASH/FILE`. */
+export function pageRoutes(served: Served, { isOn, callerOf }: Lifecycle): Router {
+  const assets = createAssets();
+  const contextOf = (request: Request, root: PageContext['root']): PageContext => ({
+    root,
+    assets: assets.folder(),
+    version: served.version,
+    now: served.clock.now(),
+    lifecycle: isOn(),
+    caller: callerOf(request),
+    externalUrl: served.externalUrl,
+  });
+  const noAccount = (request: Request, response: Response) =>
+    send(response, missing(html`No account of that name is configured.`, contextOf(request, '../')), 404);
+
+  // With a slash at the end, relative links would be of another folder.
+  return Router({ strict: true })
+    .get('/', async (request, response) => {
+      // A page is no form to fill in right: what can't be understood of a query is left out.
+      const { data: query = OverviewQuery.parse({}) } = OverviewQuery.safeParse(request.query);
+      const view = await served.overview(query);
+      await send(response, overviewPage(view, contextOf(request, ''), { query, faults: served.reloadFaults() }));
+    })
+    .get('/accounts/:name', (request, response) => {
+      const view = served.account(request.params.name);
+      return view ? send(response, accountPage(view, contextOf(request, '../'))) : noAccount(request, response);
+    })
+    .get('/auto-cancel', async (request, response) =>
+      send(response, autoCancelPage(await served.autoCancel(undefined), contextOf(request, ''))),
     )
-    .join('\n');
-}
-
-/** A line for each alert that fires. */
-function firing(alerts: readonly ShownAlert[]): string {
-  return alerts
-    .filter(({ state }) => state === 'firing')
-    .map(({ labels, annotations, startsAt = '', silencedBy, sent = true }) => {
-      const { alertname = '', ...others } = labels;
-      const of = Object.entries(others).map(([name, value]) => `${name}=${JSON.stringify(value)}`);
-      const text = `${alertname} since ${startsAt} (${of.join(', ')})`;
-      const [look, word] = silencedBy === undefined ? ['bad', 'firing'] : ['off', 'silenced'];
-      const why =
-        silencedBy === undefined ? (sent ? '' : '(beyond the limit of its rule: not sent)') : `(${silencedBy})`;
-      const more = escapeHtml(`${annotations.summary ?? ''} ${why}`.trim());
-      return `<p><span class="${look}">${word}</span> ${escapeHtml(text)} ${more}</p>`;
+    .get('/agent', async (request, response) => send(response, agentPage(await served.agent(), contextOf(request, ''))))
+    .get('/runbooks/:name', (request, response) => {
+      const { name } = request.params;
+      const context = contextOf(request, '../');
+      const text = readRunbook(name);
+      if (text === undefined) return send(response, missing(html`There is no runbook of that name.`, context), 404);
+      const body = html`<pre class="file text">${text}</pre>`;
+      return send(response, layout({ title: name, context, nav: 'overview', body }));
     })
-    .join('\n');
-}
-
-/** Why the configuration in the files is not in use. */
-function notReloaded(faults: readonly ReloadFault[]): string {
-  return faults
-    .map(({ file, line, column, message }) => {
-      const place = [file, line, column].filter(each => each !== undefined).join(':');
-      return `<p><span class="bad">not reloaded</span> ${escapeHtml(`${place}: ${message}`)}</p>`;
+    .get('/assets/:hash/:name', (request, response) => {
+      const { hash, name } = request.params;
+      const asset = assets.find(name);
+      if (!asset) {
+        response.status(404).type('text').send('not found\n');
+        return;
+      }
+      // The page of another replica, or of the version before, gets what there is, but must not keep it.
+      const isSame = assets.folder() === `assets/${hash}/`;
+      response.setHeader('Cache-Control', isSame ? `max-age=${YEAR}, immutable` : 'no-store');
+      response.writeHead(200, { 'Content-Type': asset.type, 'Content-Length': asset.body.length });
+      response.end(asset.body);
     })
-    .join('\n');
-}
-
-/** GET /: which alerts fire, and what each account's collectors are doing, for people. */
-export function pageRoutes(served: Served): Router {
-  return Router()
-    .get('/', (_request, response) => {
-      const { version, clock } = served;
-      const accounts = served.status();
-      const up = accounts.filter(account => account.up).length;
-      // That of the web configuration wins.
-      if (!response.hasHeader('Content-Security-Policy'))
-        response.setHeader('Content-Security-Policy', "default-src 'none'; style-src 'unsafe-inline'");
-      response.type('html').send(`<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>delivery-watch</title><style>${STYLE}</style></head>
-<body><h1>delivery-watch ${escapeHtml(version)}</h1>
-<p>${up} of ${accounts.length} accounts up. ${LINKS.map(link => `<a href="${link.slice(1)}">${link}</a>`).join(' · ')}</p>
-${notReloaded(served.reloadFaults())}
-${firing(served.alerts())}
-<table><thead><tr><th>account</th><th>collector</th><th>round</th><th>every</th><th>last complete</th><th>took</th><th>state</th><th>last failure</th></tr></thead>
-<tbody>
-${accounts.map(account => rows(account, clock.now())).join('\n')}
-</tbody></table></body></html>
-`);
-    })
-    .all('/', onlyAllow(READ));
+    .all(PATHS, onlyAllow(READ))
+    .use((error: unknown, request: Request, response: Response, next: NextFunction) => {
+      // What can't be decoded names nothing.
+      if (error instanceof URIError) return noAccount(request, response);
+      next(error);
+    });
 }

@@ -58,6 +58,7 @@ describe('an expected start', () => {
       late: 0,
       lastStarted: scene.at('13:05:00'),
       lastDelivered: scene.at('13:05:01'),
+      judged: { at: scene.at('13:00:00'), as: 'ok' },
       next: scene.at('13:30:00'),
     });
   });
@@ -75,6 +76,7 @@ describe('an expected start', () => {
     expect(scene.counts()).toEqual([1, 0]);
     await scene.readUntil('12:59:00');
     expect(scene.counts()).toEqual([1, 0]);
+    expect(scene.agent.shown().schedules.get('reports')?.judged).toEqual({ at: scene.at('12:30:00'), as: 'missed' });
   });
 
   it('is missed in a log that never listed anything', async () => {
@@ -102,6 +104,7 @@ describe('an expected start', () => {
     expect(scene.counts()).toEqual([0, 0]);
     await scene.readUntil('14:25:00');
     expect(scene.counts()).toEqual([0, 3]);
+    expect(scene.agent.shown().schedules.get('reports')?.judged).toEqual({ at: scene.at('14:00:00'), as: 'late' });
   });
 
   it('counts by its creation, not by a retry or by its end', async () => {

@@ -1,7 +1,9 @@
 import { dataSources } from '../../../collectors/index.ts';
+import type { Family } from '../../../metrics/family.ts';
 import { ownFamilies } from '../../../metrics/own.ts';
 import { BLIND_FOR, LISTS_MISSING, RATE_LIMITED, REQUESTS_KEPT, REQUESTS_LAST } from '../../../metrics/thresholds.ts';
 import { seriesName } from '../recent.ts';
+import { sum, sumBy } from '../values.ts';
 import { type AccountCheck, type Found, MINUTE, type Moment, msOf, type ShownAccount, seenFor } from './check.ts';
 import { clockTime, count, lasting, plural, share } from './words.ts';
 
@@ -45,12 +47,14 @@ function trueAt(view: ShownAccount): number | undefined {
   return newest.length === 0 ? undefined : Math.min(...newest);
 }
 
-const ofShown = ({ view, now }: Moment) => {
+function ofShown({ view, now }: Moment): string {
   const time = trueAt(view);
-  return time === undefined
-    ? 'nothing was read since the agent started'
+  if (time === undefined) return 'nothing was read since the agent started';
+  const isGone = pulses(view).every(({ state }) => state === 'withdrawn');
+  return isGone
+    ? `nothing is shown any more, as the last data is of ${clockTime(time, now)}`
     : `what is shown was true at ${clockTime(time, now)}`;
-};
+}
 
 /** Of the service itself, or of the way to it: what a sentence says of it, `for` so long. */
 function unavailable({ failure }: Round): ((lasts: string) => string) | undefined {
@@ -79,38 +83,34 @@ function outage(view: ShownAccount) {
 const staleRounds = (view: ShownAccount) =>
   view.calls.tokenRejected === true || outage(view) ? [] : asking(view).filter(isStale);
 
-/** By collector. `isMeant`: which rounds. */
+/** Rounds that come every few seconds are stale soon: what one of them has missed for less than this, milliseconds, is no news. */
+const BRIEF = MINUTE;
+
+/** By collector: of rounds in a state. */
 function staleData(moment: Moment, kind: 'data_stale' | 'data_withdrawn', state: Round['state']): Found[] {
   const { view, now } = moment;
   const stale = staleRounds(view).filter(round => !isAuxiliary(round) && round.state === state);
-  return [...Map.groupBy(stale, ({ collector }) => collector)].map(([collector, rounds]) => {
+  return [...Map.groupBy(stale, ({ collector }) => collector)].flatMap(([collector, rounds]) => {
     const times = rounds.flatMap(({ dataAt }) => msOf(dataAt) ?? []);
     const since = times.length === 0 ? undefined : Math.min(...times);
     const read =
       since === undefined ? 'were not read since the agent started' : `were last read at ${clockTime(since, now)}`;
     const why = rounds.find(({ failure }) => failure)?.failure?.message;
     const gone = kind === 'data_withdrawn' ? ' and are no longer shown' : '';
-    return {
-      subject: collector,
-      since,
-      ...(kind === 'data_stale' && seenFor(moment, kind, collector) < BLIND_FOR * 1000 ? { severity: 'warning' } : {}),
-      text: `${dataOf(collector)} ${read}${gone}${why === undefined ? '' : `: ${why}`}.`,
-    };
+    const age = since === undefined ? Number.POSITIVE_INFINITY : now - since;
+    if (age < BRIEF) return [];
+    const young = age < BLIND_FOR * 1000 ? ({ severity: 'warning' } as const) : {};
+    const text = `${dataOf(collector)} ${read}${gone}${why === undefined ? '' : `: ${why}`}.`;
+    return [{ subject: collector, since, ...young, text }];
   });
 }
 
-/** By how much counters have risen in a quarter of an hour, and over what time that is known. */
-function risen({ shown, changes }: Moment, family: (typeof ownFamilies)[keyof typeof ownFamilies], label: string) {
-  const sums = new Map<string, { by: number; overSeconds: number }>();
-  for (const { labels, value } of shown.of(family)) {
-    const named = Object.fromEntries(family.labels.map(name => [name, labels[name] ?? '']));
-    const rise = changes.rise(seriesName(family.name, named), value, QUARTER);
-    if (!rise) continue;
-    const { by, overSeconds } = sums.get(named[label] ?? '') ?? { by: 0, overSeconds: 0 };
-    sums.set(named[label] ?? '', { by: by + rise.by, overSeconds: Math.max(overSeconds, rise.overSeconds) });
-  }
-  return sums;
-}
+/** By how much counters have risen in a quarter of an hour, by a label, and over what time that is known. */
+const risen = ({ shown, changes }: Moment, family: Family, label: string) =>
+  [...sumBy(shown, family, label)].flatMap(([value, sum]) => {
+    const rise = changes.rise(seriesName(family.name, { [label]: value }), sum, QUARTER);
+    return rise ? [{ value, ...rise }] : [];
+  });
 
 /** Whether the account can be read, and what keeps the agent from it. */
 export const READING: readonly AccountCheck[] = [
@@ -182,12 +182,12 @@ export const READING: readonly AccountCheck[] = [
     when: 'more than 10 % of the requests of the last 15 minutes, and at least 5, were answered with 429',
     check(moment) {
       const outcomes = risen(moment, ownFamilies.requests, 'outcome');
-      const limited = outcomes.get('rate_limited');
-      const all = [...outcomes.values()].reduce((sum, { by }) => sum + by, 0);
+      const limited = outcomes.find(({ value }) => value === 'rate_limited');
+      const all = sum(outcomes.map(({ by }) => by));
       if (!limited || limited.by < RATE_LIMITED.fewest || limited.by <= RATE_LIMITED.share * all) return [];
       return [
         {
-          text: `${share(limited.by / all)} of the ${count(all)} requests of the last ${lasting(limited.overSeconds)} got 429.`,
+          text: `${count(limited.by)} of the ${count(all)} requests in ${lasting(limited.overSeconds)} got 429 (${share(limited.by / all)}).`,
         },
       ];
     },
@@ -214,7 +214,7 @@ export const READING: readonly AccountCheck[] = [
     runbook: 'DeliveryRowsRejected',
     when: 'rows of a list could not be read in the last 15 minutes',
     check: moment =>
-      [...risen(moment, ownFamilies.rowsRejected, 'collector')].flatMap(([collector, { by, overSeconds }]) =>
+      risen(moment, ownFamilies.rowsRejected, 'collector').flatMap(({ value: collector, by, overSeconds }) =>
         by === 0
           ? []
           : [
@@ -231,7 +231,7 @@ export const READING: readonly AccountCheck[] = [
     runbook: 'DeliveryListsMissing',
     when: 'three answers or more of the last 15 minutes were no readable list',
     check: moment =>
-      [...risen(moment, ownFamilies.listsMissing, 'collector')].flatMap(([collector, { by, overSeconds }]) =>
+      risen(moment, ownFamilies.listsMissing, 'collector').flatMap(({ value: collector, by, overSeconds }) =>
         by < LISTS_MISSING
           ? []
           : [

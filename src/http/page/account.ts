@@ -1,0 +1,57 @@
+import type { AccountView } from '../api/account.ts';
+import { CHART_ASSETS, charted, chartRange } from './charts.ts';
+import { deadLetters } from './dead-letters.ts';
+import { events } from './events.ts';
+import { flowControl } from './flow-control.ts';
+import { type Html, html } from './html.ts';
+import { layout, type PageContext } from './layout.ts';
+import { alertList, named, problemList, STATE_WORDS } from './problems.ts';
+import { calls, rounds, schedules } from './rounds.ts';
+
+/** Places on the page, in its order. */
+const PLACES = {
+  'dead-letters': 'Dead letters',
+  events: 'Events',
+  'flow-control': 'Flow control',
+  schedules: 'Schedules',
+  rounds: 'How true is it',
+  calls: 'Calls',
+} as const;
+
+/** Whether the account is all right, and what is wrong first. */
+function verdict({ account, state, problems, up }: AccountView): Html {
+  const [worst] = problems;
+  const others = problems.length - 1;
+  const rest = others > 0 ? ` And ${others} more.` : '';
+  const quiet = state === 'unknown' ? 'Nothing was read yet.' : up ? 'Nothing is wrong.' : 'The last reading failed.';
+  return html`<div class="verdict ${state}">
+<h1 class="state ${state}" aria-live="polite"><span>${named(account)}: ${STATE_WORDS[state]}</span></h1>
+<p>${worst ? `${worst.text}${rest}` : quiet}</p>
+</div>
+`;
+}
+
+function about({ baseUrl, region, plan, labels }: AccountView): Html {
+  const facts = Object.entries({ region, plan, ...labels }).filter(([, value]) => value !== null);
+  return html`<p class="soft about">${named(baseUrl)}${facts.map(([what, value]) => html` · ${named(what)} <b>${named(value ?? '')}</b>`)}</p>`;
+}
+
+/** What is known of one account. */
+export function accountPage(view: AccountView, context: PageContext): Html {
+  const { problems, alerts, account } = view;
+  const links = Object.entries(PLACES).map(([id, word]) => html`<a href="#${id}">${word}</a> `);
+  const body = html`<section id="state" data-live aria-label="State">
+${verdict(view)}${about(view)}
+${problems.length > 0 && html`<h2>Problems</h2>\n${problemList(problems, 'problems', context, { withAccount: false })}`}
+${alerts.length > 0 && html`<h2>Alerts</h2>\n${alertList(alerts, 'alerts', context, { withAccount: false })}`}
+</section>
+<div class="places"><nav aria-label="On this page">${links}</nav>${chartRange()}</div>
+${deadLetters(view, context)}${events(view, context)}${flowControl(view, context)}${schedules(view)}${rounds(view, context)}${calls(view)}`;
+  return layout({
+    title: account,
+    context,
+    nav: 'overview',
+    body: charted(account, context, body),
+    uses: CHART_ASSETS,
+  });
+}

@@ -1,0 +1,127 @@
+import type { AgentView } from '../api/agent.ts';
+import { ago, at, bytes, count, lasting, plural } from './format.ts';
+import { type Html, html } from './html.ts';
+import { layout, type PageContext } from './layout.ts';
+import { named, problemList } from './problems.ts';
+import { type Column, name, section, table, tile, tiles } from './tile.ts';
+
+function verdict({ problems, version, rounds }: AgentView): Html {
+  const look = problems[0]?.severity ?? 'ok';
+  const state = look === 'info' ? 'ok' : look;
+  const sentence = problems.length === 0 ? 'All right' : plural(problems.length, 'problem');
+  return html`<div class="verdict ${state}">
+<h1 class="state ${state}" aria-live="polite"><span>The agent — ${sentence}</span></h1>
+<p>delivery-watch ${version} · ${count(rounds.total, 'rounds.total')} rounds, ${count(rounds.failing, 'rounds.failing')} failing, ${count(rounds.stale, 'rounds.stale')} stale</p>
+</div>
+`;
+}
+
+function lastReload({ lastReload, now }: AgentView): Html {
+  if (lastReload === null) return html`<p class="soft">It was not reloaded since the agent started.</p>`;
+  const clock = Date.parse(now);
+  const { changed, faults } = lastReload;
+  const when = html`${at(lastReload.at, 'lastReload.at', clock)}, ${ago(lastReload.at, 'lastReload.at', clock)}`;
+  if (faults.length > 0) {
+    const places = faults.map(({ file, line, column, message }) => {
+      const place = [file, line, column].filter(part => part !== undefined).join(':');
+      return html`<li class="item warning"><span class="state warning">refused</span><p class="item-head mono">${named(place)}</p><p class="item-text">${named(message)}</p></li>\n`;
+    });
+    return html`<h3>The last reload was refused; the configuration before it is in use</h3><p class="soft">${when}</p>
+<ul class="items">
+${places}</ul>`;
+  }
+  const what =
+    changed.length === 0
+      ? html`<p>It changed nothing.</p>`
+      : html`<ul class="plain">${changed.map(each => html`<li>${named(each)}</li>`)}</ul>`;
+  return html`<h3>The last reload</h3><p class="soft">${when}</p>${what}`;
+}
+
+function configuration(view: AgentView): Html {
+  const { config, now } = view;
+  const clock = Date.parse(now);
+  return section(
+    'configuration',
+    'Configuration',
+    html`<dl class="facts"><dt>file</dt><dd class="mono">${named(config.file)}</dd><dt>hash</dt><dd class="mono">${config.hash}</dd><dt>in use since</dt><dd>${at(config.loadedAt, 'config.loadedAt', clock)}, ${ago(config.loadedAt, 'config.loadedAt', clock)}</dd></dl>
+${lastReload(view)}
+<details id="yaml"><summary>The configuration in use, with every default; secrets are redacted</summary>
+<pre class="file" tabindex="0" role="region" aria-label="The configuration in use">${config.yaml}</pre></details>`,
+  );
+}
+
+function store({ store: of }: AgentView): Html {
+  return section(
+    'store',
+    'Store',
+    html`<div class="panel">${tiles(
+      tile('Kind', html`${of.kind}`, of.path !== null && html`<span class="mono">${named(of.path)}</span>`),
+      tile('Size', bytes(of.bytes, 'store.bytes')),
+      tile(
+        'History kept',
+        lasting(of.historyKeepSeconds, 'store.historyKeepSeconds'),
+        html`in at most ${bytes(of.historyMaxBytes, 'store.historyMaxBytes')}`,
+      ),
+    )}</div>`,
+  );
+}
+
+function notifiers({ notifiers }: AgentView): Html {
+  const outcomes = [...new Set(notifiers.flatMap(({ outcomes }) => Object.keys(outcomes)))];
+  const columns: Column<AgentView['notifiers'][number]>[] = [
+    { head: 'notifier', cell: row => name(row.name) },
+    { head: 'kind', cell: row => row.kind },
+    ...outcomes.map(outcome => ({
+      head: outcome.replaceAll('_', ' '),
+      isNumber: true,
+      cell: (row: AgentView['notifiers'][number], index: number) => {
+        const number = row.outcomes[outcome];
+        return number === undefined ? name(null) : count(number, `notifiers.${index}.outcomes.${outcome}`);
+      },
+    })),
+  ];
+  const none = html`<p class="soft">None is configured (<code>alerts.notifiers</code>).</p>`;
+  return section(
+    'notifiers',
+    'Notifiers',
+    notifiers.length === 0 ? none : table('Notifications by outcome, since the process began', columns, notifiers),
+  );
+}
+
+function process_(view: AgentView): Html {
+  const clock = Date.parse(view.now);
+  return section(
+    'process',
+    'Process',
+    html`<div class="panel">${tiles(
+      tile('Version', html`${view.version}`, html`Node.js ${view.node}`),
+      tile('Started', ago(view.startedAt, 'startedAt', clock), at(view.startedAt, 'startedAt', clock)),
+      tile('Memory', bytes(view.residentBytes, 'residentBytes'), 'resident'),
+      tile('Operations by HTTP', html`${view.lifecycle ? 'allowed' : 'off'}`, html`<code>server.lifecycle</code>`),
+    )}</div>`,
+  );
+}
+
+const LINKS: readonly (readonly [path: string, what: string])[] = [
+  ['metrics', 'everything for Prometheus'],
+  ['metrics/agent', 'the agent’s own metrics'],
+  ['api/v1/openapi.json', 'the API, described'],
+  ['api/v1/sd', 'service discovery'],
+  ['-/healthy', 'whether the process lives'],
+  ['-/ready', 'whether it serves'],
+];
+
+/** `/agent`: the agent itself. */
+export function agentPage(view: AgentView, context: PageContext): Html {
+  const links = LINKS.map(
+    ([path, what]) => html`<dt><a href="${context.root + path}">/${path}</a></dt><dd>${what}</dd>`,
+  );
+  const body = html`<section id="state" data-live aria-label="State">
+${verdict(view)}
+${view.problems.length > 0 && html`<h2>Problems</h2>\n${problemList(view.problems, 'problems', context, { withAccount: false })}`}
+</section>
+${process_(view)}${configuration(view)}${store(view)}${notifiers(view)}
+<h2>More</h2>
+<dl class="facts">${links}</dl>`;
+  return layout({ title: 'Agent', context, nav: 'agent', body, uses: ['pages.css'] });
+}

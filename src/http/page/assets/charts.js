@@ -1,0 +1,288 @@
+import { age, duration } from './age.js';
+import { appended, drawn, stacked } from './chart-data.js';
+
+/** Draws each `<figure data-chart="{…}">` (see chart-data.js) below a `data-history` with the address of the account's history. */
+
+const REFRESH_MS = 60_000;
+/** What one request may ask for: of 48 h, a sample in five minutes. */
+const POINTS = 576;
+const HEIGHT = 190;
+const HOUR = 3600;
+
+const countWords = new Intl.NumberFormat('en', { maximumFractionDigits: 2 });
+const compact = new Intl.NumberFormat('en', { notation: 'compact' });
+const day = new Intl.DateTimeFormat('en', { day: 'numeric', month: 'short', timeZone: 'UTC' });
+const localTime = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit', timeZoneName: 'short' });
+const utcTime = seconds => new Date(seconds * 1000).toISOString().slice(11, 16);
+
+/** A new element; what is set to undefined is left out. */
+function element(name, attributes = {}, children = []) {
+  const made = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) if (value !== undefined) made.setAttribute(key, value);
+  made.append(...children);
+  return made;
+}
+
+const words = (value, unit) =>
+  value === null || value === undefined
+    ? 'not known'
+    : unit === 'seconds'
+      ? `≤ ${duration(value)}`
+      : countWords.format(value);
+
+/** When a value was true, or from when to when it was counted: in UTC, and local where that is another. */
+function whenWords(at, width) {
+  const [from, to] = [at, at + width];
+  const date = day.format(at * 1000);
+  const utc = `${date}, ${width ? `${utcTime(from)}–${utcTime(to)}` : utcTime(at)} UTC`;
+  const isUtc = new Date(at * 1000).getTimezoneOffset() === 0;
+  return isUtc ? utc : `${utc} (${localTime.format(to * 1000)})`;
+}
+
+/** Under the axis: the time of the day, and the date where a day begins. */
+const axisTimes = (_plot, splits) => splits.map(at => (at % (24 * HOUR) === 0 ? day.format(at * 1000) : utcTime(at)));
+
+/** Seconds that the axis of a time may have a word at: each is a power of ten, or what people count in. */
+const TIMES = [0.001, 0.01, 0.1, 1, 10, 60, 600, 3600, 21_600, 86_400, 604_800];
+
+/** Options of uPlot for what `chart` has drawn; colours are those of its legend, which the style sheet gives. */
+function options(chart, { times, lines }) {
+  const { spec, plot, marks, ends } = chart;
+  const style = getComputedStyle(plot);
+  const colour = name => () => getComputedStyle(plot).getPropertyValue(name).trim() || 'gray';
+  const axis = {
+    stroke: colour('--chart-text'),
+    font: `12px ${style.fontFamily}`,
+    grid: { stroke: colour('--chart-grid'), width: 1 },
+    ticks: { show: false },
+  };
+  const isTime = spec.unit === 'seconds';
+  const bars = uPlot.paths.bars({ size: [1, 60], align: 1, gap: 1 });
+  const paths = {
+    level: undefined,
+    rate: uPlot.paths.stepped({ extend: true }),
+    quantile: uPlot.paths.stepped({ extend: true }),
+    stack: bars,
+  };
+  const most = Math.max(0, ...lines.flatMap(({ values }) => values));
+  const whole = {
+    incrs: [1, 2, 5, 10, 20, 50].concat(
+      [2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14].flatMap(power => [1, 2, 5].map(each => each * 10 ** power)),
+    ),
+  };
+  return {
+    width: plot.clientWidth,
+    height: HEIGHT,
+    legend: { show: false },
+    tzDate: at => uPlot.tzDate(new Date(at * 1000), 'Etc/UTC'),
+    padding: [8, 8, 0, 0],
+    scales: {
+      x: { range: () => ends },
+      y: isTime ? { distr: 3, log: 10 } : { range: (_plot, _least, top) => [0, top > 0 ? top * 1.08 : 1] },
+    },
+    axes: [
+      { ...axis, values: axisTimes, space: 64, size: 28 },
+      {
+        ...axis,
+        ...(isTime
+          ? {
+              splits: (_plot, _axis, least, top) => TIMES.filter(each => each >= least && each <= top),
+              filter: (_plot, splits) => splits,
+            }
+          : most > 1e14
+            ? {}
+            : whole),
+        size: 52,
+        space: 34,
+        values: (_plot, splits) => splits.map(each => (isTime ? duration(each) : compact.format(each))),
+      },
+    ],
+    cursor: { drag: { x: false, y: false }, y: false, points: { size: 7 }, sync: { key: 'charts', setSeries: false } },
+    series: [
+      {},
+      ...lines.map((_, index) => ({
+        stroke: () => getComputedStyle(marks[index]).color,
+        ...(spec.kind === 'stack' ? { fill: () => getComputedStyle(marks[index]).color } : {}),
+        width: spec.kind === 'stack' ? 0 : 2,
+        paths: paths[spec.kind],
+        points: { show: spec.kind === 'level' && times.length < 3 },
+      })),
+    ],
+    hooks: { setCursor: [({ cursor: { idx } }) => chart.show(idx ?? undefined)] },
+  };
+}
+
+/** What a chart is made of beside its drawing: legend, words of the cursor, and a table on demand. */
+function frame(figure) {
+  const spec = JSON.parse(figure.dataset.chart);
+  const title = figure.querySelector('figcaption')?.textContent.trim() ?? '';
+  const plot = element('div', {
+    class: 'plot',
+    tabindex: '0',
+    role: 'slider',
+    'aria-label': `${title}: time`,
+    'aria-valuenow': '0',
+  });
+  const legend = element('ul', { class: 'legend' });
+  const when = element('p', { class: 'when' });
+  const rows = element('table');
+  const table = element('details', {}, [
+    element('summary', {}, ['The last 12 values as a table']),
+    element('div', { class: 'wide' }, [rows]),
+  ]);
+  figure.append(legend, when, plot, table);
+  return { figure, spec, title, plot, legend, when, rows, table };
+}
+
+/** A chart in its figure: `draw` with each new answer. */
+function createChart(figure) {
+  const { spec, title, plot, legend, when, rows, table } = frame(figure);
+  let shown = { times: [], lines: [], width: 0 };
+  let drawing;
+  let at;
+  const chart = { spec, plot, marks: [], ends: [0, 1], families: spec.lines.map(({ family }) => family), show, draw };
+
+  /** Writes the values at an index; without one, the last. */
+  function show(index) {
+    at = index;
+    const { times, lines, width } = shown;
+    const place = index ?? times.length - 1;
+    for (const [line, { values }] of lines.entries()) {
+      const value = legend.children[line]?.querySelector('b');
+      if (value) value.textContent = words(values[place], spec.unit);
+    }
+    when.textContent =
+      place < 0 ? 'Nothing was recorded yet: a sample comes each minute.' : whenWords(times[place], width);
+    plot.setAttribute('aria-valuemax', String(Math.max(0, times.length - 1)));
+    plot.setAttribute('aria-valuenow', String(Math.max(0, place)));
+    plot.setAttribute(
+      'aria-valuetext',
+      [when.textContent, ...lines.map(({ name, values }) => `${name} ${words(values[place], spec.unit)}`)].join('; '),
+    );
+  }
+
+  function writeLegend() {
+    const items = shown.lines.map(({ name, look }, index) => {
+      const mark = element('i', { class: `line ${look ?? `line-${(index % 6) + 1}`}`, 'aria-hidden': 'true' });
+      return { mark, item: element('li', {}, [mark, element('bdi', {}, [name]), ' ', element('b')]) };
+    });
+    chart.marks = items.map(({ mark }) => mark);
+    legend.replaceChildren(...items.map(({ item }) => item));
+  }
+
+  function writeTable() {
+    if (!table.open) return;
+    const { times, lines, width } = shown;
+    const head = ['Time', ...lines.map(({ name }) => name)].map(name => element('th', { scope: 'col' }, [name]));
+    const body = times.slice(-12).map((time, index) => {
+      const place = Math.max(0, times.length - 12) + index;
+      const cells = lines.map(({ values }) => element('td', {}, [words(values[place], spec.unit)]));
+      return element('tr', {}, [element('th', { scope: 'row' }, [whenWords(time, width)]), ...cells]);
+    });
+    rows.replaceChildren(
+      element('caption', { class: 'hidden' }, [title]),
+      element('thead', {}, [element('tr', {}, head)]),
+      element('tbody', {}, body.reverse()),
+    );
+  }
+
+  function draw(view, ends) {
+    shown = drawn(spec, view, ...ends);
+    chart.ends = ends;
+    figure.classList.toggle(
+      'empty',
+      shown.lines.every(({ values }) => values.every(value => value === null)),
+    );
+    writeLegend();
+    drawing?.destroy();
+    const columns = spec.kind === 'stack' ? stacked(shown.lines) : shown.lines.map(({ values }) => values);
+    // Bars are drawn from the top of the stack down, each before the shorter one.
+    const order = columns.map((_, index) => index);
+    if (spec.kind === 'stack') order.reverse();
+    chart.marks = order.map(index => chart.marks[index]);
+    drawing = new uPlot(options(chart, shown), [shown.times, ...order.map(index => columns[index])], plot);
+    show(at !== undefined && at < shown.times.length ? at : undefined);
+    writeTable();
+  }
+
+  function moveTo(index) {
+    const place = Math.min(shown.times.length - 1, Math.max(0, index));
+    if (drawing && place >= 0) drawing.setCursor({ left: drawing.valToPos(shown.times[place], 'x'), top: 0 });
+  }
+  plot.addEventListener('keydown', event => {
+    const now = at ?? shown.times.length - 1;
+    const to = { ArrowLeft: now - 1, ArrowRight: now + 1, Home: 0, End: shown.times.length - 1 }[event.key];
+    if (to === undefined) return;
+    event.preventDefault();
+    moveTo(to);
+  });
+  plot.addEventListener('pointermove', event => {
+    if (event.pointerType === 'mouse' || !drawing) return;
+    drawing.setCursor({ left: event.clientX - drawing.over.getBoundingClientRect().left, top: 0 });
+  });
+  table.addEventListener('toggle', writeTable);
+  new ResizeObserver(() => {
+    if (drawing && plot.clientWidth !== drawing.width) drawing.setSize({ width: plot.clientWidth, height: HEIGHT });
+  }).observe(plot);
+  return { ...chart, redraw: () => drawing?.redraw(false) };
+}
+
+/** Reads the history of one account, again each minute, and draws all of its charts. */
+function watch(root) {
+  const charts = [...root.querySelectorAll('figure[data-chart]')].map(createChart);
+  const families = [...new Set(charts.flatMap(chart => chart.families))]
+    .map(name => `family=${encodeURIComponent(name)}`)
+    .join('&');
+  const buttons = [...root.querySelectorAll('button[data-hours]')];
+  const note = root.querySelector('.chart-note');
+  let hours = 48;
+  let view;
+  let readAt = 0;
+  let reading;
+
+  function draw() {
+    const to = Date.parse(view.now) / 1000;
+    const from = Math.max(to - hours * HOUR, Math.min(view.times[0] ?? to, to - 600));
+    for (const chart of charts) chart.draw(view, [from, to]);
+    const isShort = from > to - hours * HOUR + 120;
+    note.textContent = isShort ? `Recorded since ${whenWords(from, 0)}, ${age(from * 1000, to * 1000)}.` : '';
+  }
+
+  async function read() {
+    reading?.abort();
+    reading = new AbortController();
+    const { signal } = reading;
+    const since = (performance.now() - readAt) / 60_000;
+    // Later samples alone, unless the page was asleep for long.
+    const isMore = view !== undefined && since < 30;
+    const over = isMore ? `${Math.ceil(since) + 15}m` : `${hours}h`;
+    try {
+      const answer = await fetch(`${root.dataset.history}?${families}&over=${over}&points=${POINTS}`, { signal });
+      if (!answer.ok) throw new Error(`the agent answered ${answer.status}`);
+      const more = await answer.json();
+      view = isMore ? appended(view, more, Date.parse(more.now) / 1000 - hours * HOUR) : more;
+      readAt = performance.now();
+      draw();
+    } catch (error) {
+      if (!signal.aborted)
+        note.textContent = `The history can’t be read (${error.message}): the next try is in a minute.`;
+    }
+  }
+
+  function choose(chosen) {
+    hours = chosen;
+    view = undefined;
+    for (const button of buttons) button.setAttribute('aria-pressed', String(Number(button.dataset.hours) === hours));
+    read();
+  }
+  for (const button of buttons) button.addEventListener('click', () => choose(Number(button.dataset.hours)));
+  root.querySelector('.chart-range')?.removeAttribute('hidden');
+  setInterval(() => document.visibilityState === 'visible' && read(), REFRESH_MS);
+  document.addEventListener('visibilitychange', () => document.visibilityState === 'visible' && read());
+  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () =>
+    charts.forEach(chart => void chart.redraw()),
+  );
+  choose(hours);
+}
+
+for (const root of document.querySelectorAll('[data-history]')) watch(root);

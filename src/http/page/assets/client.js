@@ -1,0 +1,186 @@
+import { age } from './age.js';
+
+/**
+ * Keeps a page true: when the agent says that something has changed, the page is fetched again, and what differs is put in place.
+ * Everything works without it; only then one has to reload.
+ */
+
+const { body } = document;
+/** How far the agent's clock is ahead of this one's, milliseconds. */
+let ahead = clockAhead(document);
+/** @type {EventSource | undefined} */
+let stream;
+/** The request for the page that is under way. @type {AbortController | undefined} */
+let asking;
+/** Something has changed since that request. */
+let again = false;
+
+/** @param {Document} page */
+function clockAhead(page) {
+  return Date.parse(page.body.dataset.now ?? '') - Date.now();
+}
+
+/**
+ * @param {Node} node
+ * @returns {string | undefined} what it is among its siblings
+ */
+const keyOf = node => (node instanceof Element ? node.id || node.getAttribute('data-key') || undefined : undefined);
+
+/**
+ * Makes `old` what `next` is. What is the same stays the same node, with focus, selection and scroll; what has `data-keep` is left
+ * alone, and so is whether details are open.
+ * @param {Element} old
+ * @param {Element} next
+ */
+function morph(old, next) {
+  if (old.hasAttribute('data-keep')) return;
+  for (const { name } of [...old.attributes]) {
+    if (!next.hasAttribute(name) && name !== 'open') old.removeAttribute(name);
+  }
+  for (const { name, value } of next.attributes) {
+    if (old.getAttribute(name) !== value && name !== 'open') old.setAttribute(name, value);
+  }
+  const keyed = new Map([...old.children].map(child => [keyOf(child), child]));
+  let at = old.firstChild;
+  for (const child of [...next.childNodes]) {
+    const key = keyOf(child);
+    const same = key === undefined ? at : keyed.get(key);
+    if (!same || same.nodeName !== child.nodeName || keyOf(same) !== key) {
+      old.insertBefore(document.adoptNode(child), at);
+      continue;
+    }
+    if (same === at) at = at.nextSibling;
+    else old.insertBefore(same, at);
+    if (same instanceof Element && child instanceof Element) morph(same, child);
+    else if (same.nodeValue !== child.nodeValue) same.nodeValue = child.nodeValue;
+  }
+  while (at) {
+    const gone = at;
+    at = at.nextSibling;
+    gone.remove();
+  }
+}
+
+/** @param {'live' | 'lost' | 'still'} state */
+function say(state) {
+  const live = document.getElementById('live');
+  const word = live?.querySelector('.live-word');
+  if (!live || !word) return;
+  live.dataset.liveState = state;
+  word.textContent = { live: 'live, numbers of', lost: 'connection lost, numbers of', still: 'numbers of' }[state];
+}
+
+/** @param {Document} page */
+function take(page) {
+  const regions = [...document.querySelectorAll('[data-live][id]')];
+  const focused = document.activeElement;
+  for (const region of regions) {
+    const next = page.getElementById(region.id);
+    // It is another page now, such as that of an account that is gone.
+    if (!next) return location.reload();
+    morph(region, next);
+  }
+  // Rows that change places lose it.
+  if (focused instanceof HTMLElement && focused !== document.activeElement) focused.focus({ preventScroll: true });
+  ahead = clockAhead(page);
+  body.dataset.now = page.body.dataset.now;
+  document.title = page.title;
+  const [time, newer] = [document, page].map(each => each.querySelector('#live time'));
+  if (time && newer) time.replaceWith(document.adoptNode(newer));
+  tick();
+}
+
+/** Fetches the page again, as its address now is. Of several calls, the last one wins. */
+async function refresh() {
+  asking?.abort();
+  const own = new AbortController();
+  asking = own;
+  again = false;
+  try {
+    const response = await fetch(location.href, { signal: own.signal, headers: { Accept: 'text/html' } });
+    if (response.status >= 500) throw new Error(`status ${response.status}`);
+    const page = new DOMParser().parseFromString(await response.text(), 'text/html');
+    if (own.signal.aborted) return;
+    take(page);
+    say(stream?.readyState === EventSource.OPEN ? 'live' : 'still');
+  } catch {
+    if (!own.signal.aborted) say('lost');
+  } finally {
+    if (asking === own) asking = undefined;
+  }
+  if (again && !asking) void refresh();
+}
+
+/** One request at a time: a slow one must not be aborted again and again. */
+function changed() {
+  again = true;
+  if (!asking) void refresh();
+}
+
+/** @type {ReturnType<typeof setTimeout> | undefined} */
+let retry;
+let wasOpen = false;
+
+function connect() {
+  disconnect();
+  const own = new EventSource(body.dataset.stream ?? '');
+  stream = own;
+  own.addEventListener('changed', changed);
+  own.addEventListener('open', () => {
+    say('live');
+    if (wasOpen) changed();
+    wasOpen = true;
+  });
+  own.addEventListener('error', () => {
+    say('lost');
+    // Refused, as when there are too many streams: a browser tries only lost ones again.
+    if (own.readyState === EventSource.CLOSED) retry = setTimeout(connect, 10_000);
+  });
+}
+
+function disconnect() {
+  clearTimeout(retry);
+  stream?.close();
+  stream = undefined;
+}
+
+function tick() {
+  const now = Date.now() + ahead;
+  for (const time of document.querySelectorAll('time[data-ago]')) {
+    const text = age(Date.parse(time.getAttribute('datetime') ?? ''), now);
+    if (time.textContent !== text) time.textContent = text;
+  }
+}
+
+/**
+ * Fetches what is looked for while one types.
+ * @param {HTMLFormElement} form
+ */
+function search(form) {
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  let typing;
+  function go() {
+    const query = new URLSearchParams();
+    for (const field of form.elements) {
+      const value = 'value' in field ? String(field.value) : '';
+      const name = field.getAttribute('name');
+      if (name && value !== (field.getAttribute('data-usual') ?? '')) query.set(name, value);
+    }
+    history.replaceState(null, '', query.size === 0 ? location.pathname : `?${query}`);
+    void refresh();
+  }
+  form.addEventListener('input', () => {
+    clearTimeout(typing);
+    typing = setTimeout(go, 200);
+  });
+  form.addEventListener('submit', event => {
+    event.preventDefault();
+    clearTimeout(typing);
+    go();
+  });
+}
+
+for (const form of document.querySelectorAll('form[data-search]')) if (form instanceof HTMLFormElement) search(form);
+document.addEventListener('visibilitychange', () => (document.hidden ? disconnect() : connect()));
+if (!document.hidden) connect();
+setInterval(() => !document.hidden && tick(), 1000);

@@ -1,0 +1,78 @@
+/** Asks before approve, pause and resume of auto-cancel, sends them, and shows the answer. The buttons are the server's: see commands.ts. */
+
+const dialog = document.querySelector('#command');
+
+/** An operator sees what a command is about before the button: for a cancel, the callback that it ends. */
+function setUp(dialog) {
+  const [question, about, reasonField, alarm, yes, no] = [
+    '#command-question',
+    '.command-about',
+    '[data-for-reason]',
+    '[role=alert]',
+    '[data-yes]',
+    '[data-no]',
+  ].map(selector => dialog.querySelector(selector));
+  const reason = reasonField.querySelector('input');
+  const answer = document.querySelector('#command-answer');
+  let asked;
+
+  function open(button) {
+    const { command, action } = button.dataset;
+    asked = { command, body: command === 'approve' ? { action } : undefined };
+    question.textContent = button.dataset.question;
+    const facts = button.closest('li')?.querySelector('[data-about]')?.cloneNode(true);
+    about.replaceChildren(...(facts && command === 'approve' ? [facts] : []));
+    reasonField.hidden = command === 'approve';
+    reason.required = command !== 'approve';
+    reason.value = '';
+    yes.textContent = { approve: 'Cancel it', pause: 'Pause', resume: 'Resume' }[command];
+    yes.disabled = false;
+    alarm.hidden = true;
+    dialog.showModal();
+  }
+
+  /** Shows why it did not work, and leaves the dialog open. */
+  function refuse(text) {
+    alarm.textContent = text;
+    alarm.hidden = false;
+    yes.disabled = false;
+  }
+
+  async function send() {
+    yes.disabled = true;
+    alarm.hidden = true;
+    const body = asked.body ?? { reason: reason.value };
+    const headers = { 'Content-Type': 'application/json' };
+    try {
+      const response = await fetch(dialog.dataset.commands + asked.command, {
+        method: 'POST',
+        headers,
+        body: JSON.stringify(body),
+      });
+      const { error, before } = await response.json();
+      if (!response.ok) return refuse(`${error ?? `The agent answered ${response.status}`}.`);
+      const done = {
+        approve: 'Approved: the next complete walk judges it again, then it is cancelled.',
+        pause: 'Paused: nothing is sent.',
+        resume: before === undefined ? 'It was not paused: nothing changed.' : 'Resumed: cancels are sent again.',
+      };
+      answer.textContent = error ?? done[asked.command];
+      answer.hidden = false;
+      dialog.close();
+    } catch (cause) {
+      refuse(`The agent can’t be reached (${cause.message}). It may have got the command: see the journal.`);
+    }
+  }
+
+  document.addEventListener('click', ({ target }) => {
+    const button = target.closest?.('button[data-command]');
+    if (button) open(button);
+  });
+  no.addEventListener('click', () => dialog.close());
+  dialog.querySelector('form').addEventListener('submit', event => {
+    event.preventDefault();
+    send();
+  });
+}
+
+if (dialog) setUp(dialog);

@@ -1,0 +1,136 @@
+import type { AutoCancelView, Candidate } from '../api/auto-cancel.ts';
+import { candidates } from './candidates.ts';
+import { buttonFor, commandDialog, noButtons } from './commands.ts';
+import { ago, at, count, plural } from './format.ts';
+import { type Html, html } from './html.ts';
+import { layout, type PageContext } from './layout.ts';
+import { accountLink, named } from './problems.ts';
+import { type Column, name, section, table } from './tile.ts';
+
+type Brakes = AutoCancelView['accounts'][number];
+
+/** What auto-cancel may do now, in one sentence, and how that looks. */
+function modeOf({ mode, rules, stopFile, accounts }: AutoCancelView): readonly [look: string, sentence: string] {
+  if (mode === 'off') return ['unknown', 'Off: nothing is judged by rules, and nothing is sent'];
+  const open = accounts.filter(({ breakers }) => breakers.some(breaker => breaker.open)).length;
+  if (open > 0) return ['critical', `A breaker is open in ${plural(open, 'account')}: nothing is sent there`];
+  if (stopFile.present) return ['warning', 'Stopped by the stop file: nothing is sent'];
+  const paused = accounts.filter(account => account.paused !== null).length;
+  if (paused > 0)
+    return [
+      'warning',
+      paused === accounts.length
+        ? 'Paused: nothing is sent'
+        : `Paused in ${plural(paused, 'account')}: nothing is sent there`,
+    ];
+  const modes = new Set(rules.map(rule => rule.mode));
+  if (mode === 'plan' || (!modes.has('enforce') && !modes.has('approve'))) return ['ok', 'Plans only: nothing is sent'];
+  if (!modes.has('enforce')) return ['ok', 'Waits for approval: nothing is sent without an operator'];
+  return ['ok', 'Cancels what its rules call stuck'];
+}
+
+function verdict(view: AutoCancelView): Html {
+  const [look, sentence] = modeOf(view);
+  const stuck = view.accounts.reduce((sum, { candidates }) => sum + candidates, 0);
+  return html`<div class="verdict ${look}">
+<h1 class="state ${look}" aria-live="polite"><span>Auto-cancel — ${sentence}</span></h1>
+<p>${plural(stuck, 'callback')} called stuck · ${count(view.tracked, 'tracked')} tracked</p>
+</div>
+${view.stopFile.present && html`<p class="note warning"><span class="tag open">stop file</span> Remove <code>${named(view.stopFile.path)}</code> to allow cancels again.</p>`}`;
+}
+
+function breakers({ breakers }: Brakes, path: string, now: number): Html {
+  const open = breakers.map((breaker, index) => ({ ...breaker, index })).filter(breaker => breaker.open);
+  if (open.length === 0) return html`all closed`;
+  return html`${open.map(
+    ({ breaker, since, reason, index }) =>
+      html`<span class="tag open">${breaker} open</span> since ${ago(since, `${path}.breakers.${index}.since`, now)}${reason !== null && html`: ${named(reason)}`}
+<small>When it is understood: <code>delivery-watch auto-cancel reset-breaker ${breaker} --reason TEXT --config FILE</code></small>`,
+  )}`;
+}
+
+function brakes(view: AutoCancelView, context: PageContext): Html {
+  const now = Date.parse(view.now);
+  const path = (index: number) => `accounts.${index}`;
+  const columns: Column<Brakes>[] = [
+    { head: 'account', cell: row => accountLink(row.account, context) },
+    {
+      head: 'pause',
+      cell: ({ paused }, index) =>
+        paused === null
+          ? html`no`
+          : html`<span class="tag warning">paused</span> by ${named(paused.by)} since ${at(paused.at, `${path(index)}.paused.at`, now)}, ${ago(paused.at, `${path(index)}.paused.at`, now)}: ${named(paused.reason)}`,
+    },
+    { head: 'breakers', cell: (row, index) => breakers(row, path(index), now) },
+    { head: 'stuck', isNumber: true, cell: (row, index) => count(row.candidates, `${path(index)}.candidates`) },
+    { head: 'unresolved', isNumber: true, cell: (row, index) => count(row.unresolved, `${path(index)}.unresolved`) },
+    {
+      head: 'cancels left today',
+      isNumber: true,
+      cell: (row, index) => count(row.budgetRemaining, `${path(index)}.budgetRemaining`),
+    },
+  ];
+  const isPaused = view.accounts.some(({ paused }) => paused !== null);
+  const isRunning = view.accounts.some(({ paused }) => paused === null);
+  const commands = html`${isRunning && html`<div class="commands">${buttonFor({ kind: 'pause' }, context)}</div>`}${isPaused && html`<div class="commands">${buttonFor({ kind: 'resume' }, context)}</div>`}`;
+  const body =
+    view.accounts.length === 0
+      ? html`<p class="soft">No account has auto-cancel.</p>`
+      : html`${table('What holds cancels back, by account', columns, view.accounts, 50)}${commands}`;
+  return section('brakes', 'Brakes', body);
+}
+
+function rules({ rules }: AutoCancelView): Html {
+  const columns: Column<AutoCancelView['rules'][number]>[] = [
+    { head: 'rule', cell: row => name(row.name) },
+    { head: 'mode', cell: row => html`<span class="tag plain">${row.mode}</span>` },
+    { head: 'expires', cell: row => row.expires ?? '—' },
+    { head: 'stuck', isNumber: true, cell: (row, index) => count(row.candidates, `rules.${index}.candidates`) },
+    {
+      head: 'cancels left this hour',
+      isNumber: true,
+      cell: (row, index) => count(row.budgetRemaining, `rules.${index}.budgetRemaining`),
+    },
+  ];
+  const none = html`<p class="soft">None is configured (<code>autoCancel.rules</code>).</p>`;
+  return section(
+    'rules',
+    'Rules',
+    rules.length === 0 ? none : table('In their order: the most cautious that matches applies', columns, rules, 50),
+  );
+}
+
+function journal({ journal, now }: AutoCancelView, context: PageContext): Html {
+  const clock = Date.parse(now);
+  const columns: Column<AutoCancelView['journal'][number]>[] = [
+    {
+      head: 'when',
+      cell: (row, index) =>
+        html`${at(row.at, `journal.${index}.at`, clock)}<small>${ago(row.at, `journal.${index}.at`, clock)}</small>`,
+    },
+    { head: 'account', cell: row => accountLink(row.account, context) },
+    { head: 'step', cell: row => row.step.replaceAll('_', ' ') },
+    { head: 'what', cell: row => named(row.text) },
+    { head: 'rule', cell: row => name(row.rule) },
+    {
+      head: 'entry',
+      cell: row =>
+        html`<span class="mono">${name(row.id)}</span>${row.action !== null && html`<small class="mono">action ${named(row.action.slice(0, 12))}</small>`}`,
+    },
+  ];
+  const none = html`<p class="soft">It has no line of the last 7 days.</p>`;
+  return section('journal', 'Journal', journal.length === 0 ? none : table('The newest first', columns, journal, 25));
+}
+
+/** `/auto-cancel`: what would be cancelled, why it is not, and what was done. */
+export function autoCancelPage(view: AutoCancelView, context: PageContext): Html {
+  const stuck: readonly Candidate[] = view.candidates;
+  const body = html`<section id="state" data-live aria-label="State">
+${verdict(view)}
+</section>
+<p id="command-answer" class="note" role="status" hidden></p>
+${noButtons(context)}
+${brakes(view, context)}${candidates(stuck, view, context)}${rules(view)}${journal(view, context)}
+${commandDialog(context)}`;
+  return layout({ title: 'Auto-cancel', context, nav: 'auto-cancel', body, uses: ['pages.css', 'commands.js'] });
+}

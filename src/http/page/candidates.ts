@@ -1,0 +1,93 @@
+import type { AutoCancelView, Candidate } from '../api/auto-cancel.ts';
+import { buttonFor } from './commands.ts';
+import { ago, at, count, plural } from './format.ts';
+import { type Html, html } from './html.ts';
+import type { PageContext } from './layout.ts';
+import { accountLink, named } from './problems.ts';
+import { type Column, name, section, table } from './tile.ts';
+
+type Finding = Candidate['findings'][number];
+type Predicate = Finding['predicates'][number];
+
+const HOLDS = { true: ['ok', 'yes'], false: ['critical', 'no'], unknown: ['unknown', 'unknown'] } as const;
+
+const VERDICTS: Readonly<Record<Finding['verdict'], readonly [look: string, words: string]>> = {
+  stuck: ['critical', 'stuck'],
+  not_stuck: ['ok', 'not stuck'],
+  unknown: ['unknown', 'unknown'],
+  no_match: ['unknown', 'no rule'],
+};
+
+const COLUMNS: readonly Column<Predicate>[] = [
+  { head: 'predicate', cell: row => html`<span class="mono">${named(row.name)}</span>` },
+  {
+    head: 'holds',
+    cell: ({ holds }) => {
+      const [look, word] = HOLDS[`${holds}`];
+      return html`<span class="state ${look}">${word}</span>`;
+    },
+  },
+  { head: 'found', cell: row => named(row.found) },
+  { head: 'asked', cell: row => named(row.asked) },
+];
+
+function finding({ rule, verdict, reason, predicates }: Finding, place: number, mode: string | undefined): Html {
+  const [look, word] = VERDICTS[verdict];
+  const which = place === 0 && mode !== undefined ? `mode ${mode}` : 'shadowed by the rule above';
+  return html`<p>Rule <b>${named(rule)}</b> (${which}): <span class="state ${look}">${word}</span>${reason !== verdict && html`, because of <code>${named(reason)}</code>`}</p>
+${predicates.length > 0 && table('What the rule asks, and what was found', COLUMNS, predicates, 50)}`;
+}
+
+/** Which callback it is: also what is shown before it is cancelled. */
+function facts(of: Candidate, path: string, now: number): Html {
+  const { account, dlqId, messageId, url, workflowUrl, owner, action } = of;
+  const rows: readonly (readonly [string, Html])[] = [
+    ['account', named(account)],
+    ['entry', html`<span class="mono">${name(dlqId)}</span>`],
+    ['message', html`<span class="mono">${name(messageId)}</span>`],
+    ['address', name(url)],
+    ['workflow', name(workflowUrl)],
+    ['rule', owner === null ? html`none` : html`${named(owner.rule)} (${owner.mode})`],
+    [
+      'in progress since',
+      html`${at(of.firstSeenAt, `${path}.firstSeenAt`, now)}, ${ago(of.firstSeenAt, `${path}.firstSeenAt`, now)}, in ${count(of.snapshots, `${path}.snapshots`)} complete walks`,
+    ],
+    ['last seen', ago(of.lastSeenAt, `${path}.lastSeenAt`, now)],
+    ['action', html`<span class="mono">${name(action)}</span>`],
+  ];
+  return html`<dl class="facts" data-about>${rows.map(([what, value]) => html`<dt>${what}</dt><dd>${value}</dd>`)}</dl>`;
+}
+
+function candidate(of: Candidate, index: number, now: number, context: PageContext): Html {
+  const { findings, held, heldText, attempts, outcome, action, owner, mayApprove } = of;
+  const path = `candidates.${index}`;
+  const [look, word] = VERDICTS[findings[0]?.verdict ?? 'no_match'];
+  const id = of.dlqId ?? of.messageId;
+  const key = `${of.account} ${id ?? index}`;
+  return html`<li class="item ${look === 'critical' ? 'warning' : 'unknown'}" data-key="${key}">
+<span class="state ${look}">${word}</span>
+<div><p class="item-head">${accountLink(of.account, context)}<span class="mono">${name(id)}</span>${owner !== null && html`<span class="tag plain">${owner.mode}</span>`}</p>
+${held !== null && html`<p>Not cancelled now: ${heldText ?? held}${heldText !== null && html` <code class="soft">${held}</code>`}</p>`}
+${attempts > 0 && html`<p>${count(attempts, `${path}.attempts`)} attempted; ${outcome === null ? 'no final outcome yet' : `outcome: ${outcome}`}.</p>`}
+${mayApprove && action !== null && html`<div class="commands">${buttonFor({ kind: 'approve', action }, context)}</div>`}
+<details data-key="${key}"><summary>Evidence</summary>
+${facts(of, path, now)}
+${findings.length === 0 ? html`<p>No rule matches it: it is never cancelled.</p>` : findings.map((each, place) => finding(each, place, owner?.mode))}
+</details></div>
+</li>
+`;
+}
+
+/** Failure callbacks that are tracked, stuck ones first, with what was asked of each and found. */
+export function candidates(shown: readonly Candidate[], view: AutoCancelView, context: PageContext): Html {
+  const now = Date.parse(view.now);
+  const rest =
+    shown.length < view.tracked &&
+    html`<p class="soft">The first ${shown.length} of ${plural(view.tracked, 'tracked callback')}.</p>`;
+  const body =
+    shown.length === 0
+      ? html`<p class="soft">No failure callback is tracked: none was in progress at the last complete walk.</p>`
+      : html`<ol class="items">
+${shown.map((each, index) => candidate(each, index, now, context))}</ol>${rest}`;
+  return section('candidates', 'Candidates', body);
+}

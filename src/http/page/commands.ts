@@ -1,0 +1,59 @@
+import { type Html, html } from './html.ts';
+import type { PageContext } from './layout.ts';
+
+/** What an operator may tell auto-cancel from the page. */
+export type Command = { readonly kind: 'approve'; readonly action: string } | { readonly kind: 'pause' | 'resume' };
+
+const WORDS = {
+  approve: ['Approve the cancel…', 'Cancel this callback?'],
+  pause: ['Pause all cancels…', 'Pause auto-cancel in all accounts?'],
+  resume: ['Resume…', 'Resume auto-cancel in all accounts?'],
+} as const;
+
+/** Why this page has no buttons; undefined where it has. */
+function whyNot({ lifecycle, caller }: PageContext): Html | undefined {
+  if (!lifecycle) return html`<code>server.lifecycle</code> is false`;
+  if (caller === undefined) {
+    return html`the port does not know who asks: it needs a <code>server.webConfigFile</code> with users or client certificates`;
+  }
+  return undefined;
+}
+
+/** One sentence on where commands are given, where that is not here. */
+export function noButtons(context: PageContext): Html {
+  const why = whyNot(context);
+  if (why !== undefined)
+    return html`<p class="soft">There are no buttons to approve, pause or resume, as ${why}. The command line does it.</p>`;
+  return html`<noscript><p class="soft">Buttons need JavaScript. The command line does the same.</p></noscript>`;
+}
+
+const line = (command: Command) =>
+  command.kind === 'approve'
+    ? `delivery-watch auto-cancel approve ${command.action} --config FILE`
+    : `delivery-watch auto-cancel ${command.kind} --reason TEXT --config FILE`;
+
+/** A button where access allows it, and the command line. */
+export function buttonFor(command: Command, context: PageContext): Html {
+  const [word, question] = WORDS[command.kind];
+  const action = command.kind === 'approve' ? command.action : '';
+  const look = command.kind === 'pause' ? '' : 'danger';
+  const button =
+    whyNot(context) === undefined &&
+    html`<button type="button" class="command ${look}" data-command="${command.kind}" data-action="${action}" data-question="${question}">${word}</button> `;
+  return html`${button}<code class="line">${line(command)}</code>`;
+}
+
+/** What asks before a command is sent: assets/commands.js fills it. Empty where there are no buttons. */
+export function commandDialog(context: PageContext): Html {
+  if (whyNot(context) !== undefined) return html``;
+  return html`<dialog id="command" aria-labelledby="command-question" data-commands="${context.root}api/v1/auto-cancel/">
+<form method="dialog">
+<h2 id="command-question"></h2>
+<div class="command-about"></div>
+<label class="field" data-for-reason>Reason, for the journal <input name="reason" maxlength="1000" autocomplete="off"></label>
+<p class="soft">The journal will name <b class="name"><bdi>${context.caller}</bdi></b>.</p>
+<p class="note critical" role="alert" hidden></p>
+<div class="commands"><button type="button" value="no" data-no>Don’t</button> <button type="submit" class="danger" data-yes>Yes</button></div>
+</form>
+</dialog>`;
+}

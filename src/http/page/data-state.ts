@@ -1,0 +1,69 @@
+import type { AccountView } from '../api/account.ts';
+import type { DataState } from '../api/parts.ts';
+import { ago, at } from './format.ts';
+import { type Html, html } from './html.ts';
+import { runbookPath } from './layout.ts';
+import { dataTag } from './problems.ts';
+import { name } from './tile.ts';
+
+export type Round = AccountView['rounds'][number];
+
+/** What a person can do about a round that fails, by the reason. */
+const NEXT_STEPS: Readonly<Record<string, readonly [step: string, runbook?: string]>> = {
+  unauthorized: ['Renew the token: the service refuses it.', 'DeliveryTokenRejected'],
+  forbidden: ['Allow the token to read this.', 'DeliveryTokenRejected'],
+  not_found: ['Check baseUrl and paths: the service does not know the address.', 'DeliveryListsMissing'],
+  rate_limited: ['Lower the budget or raise the interval: the service limits the rate.', 'DeliveryRateLimited'],
+  server: ['The service fails: wait, or ask those who run it.', 'DeliveryServiceUnavailable'],
+  network: ['Check DNS, proxy and firewall: delivery-watch doctor tries each.', 'DeliveryServiceUnavailable'],
+  timeout: ['The service is slow: check it, or raise upstream.timeout.', 'DeliveryServiceUnavailable'],
+  invalid_response: ['The answer is not what was asked for: delivery-watch doctor shows its shape.', 'DeliveryBlind'],
+  refused: ['The service does not take the request: check the configuration of the account.', 'DeliveryBlind'],
+  store: ['The store can’t be written: check its disk.', 'DeliveryStoreFailing'],
+  bug: ['A defect of the agent: report it, with its log.'],
+};
+
+export function nextStep(round: Round, root: string): Html {
+  const [step, runbook] = NEXT_STEPS[round.failure?.reason ?? ''] ?? [];
+  if (step === undefined) return html``;
+  return html`${step}${runbook === undefined ? '' : html` <a href="${root + runbookPath(runbook)}">Runbook</a>`}`;
+}
+
+const OLD: readonly Round['state'][] = ['withdrawn', 'stale', 'failing', 'partial', 'not_read'];
+
+/** Which round of a collector its data is judged by: the worst. */
+function worstOf(rounds: readonly Round[], collector: string): number | undefined {
+  const own = rounds.map((round, index) => ({ ...round, index })).filter(round => round.collector === collector);
+  const place = ({ state }: Round) => (OLD.includes(state) ? OLD.indexOf(state) : OLD.length);
+  return own.sort((one, other) => place(one) - place(other))[0]?.index;
+}
+
+const WORDS: Readonly<Record<Exclude<DataState, 'fresh'>, string>> = {
+  partial: 'Some rows could not be read. What is shown is true, and not the whole.',
+  stale: 'What is shown is old: no reading has come through since.',
+  withdrawn: 'The last complete reading is too old to be shown: — stands for what is not known.',
+  not_read: 'Nothing was read yet: — stands for what is not known.',
+};
+
+interface Asked {
+  readonly enabled: boolean;
+  readonly data: DataState;
+}
+
+/** Why numbers of a section are old or missing: once, at its head. Empty while they are true. */
+export function dataNote({ enabled, data }: Asked, collector: string, view: AccountView, root: string): Html {
+  if (!enabled || data === 'fresh') return html``;
+  const index = worstOf(view.rounds, collector);
+  const round = index === undefined ? undefined : view.rounds[index];
+  const now = Date.parse(view.now);
+  const since =
+    round?.dataAt &&
+    html` True at ${at(round.dataAt, `rounds.${index}.dataAt`, now)}, ${ago(round.dataAt, `rounds.${index}.dataAt`, now)}.`;
+  const why = round?.failure && html` ${name(round.failure.message)}. ${nextStep(round, root)}`;
+  const tone = data === 'withdrawn' ? 'critical' : 'warning';
+  return html`<p class="note ${tone}">${dataTag(data)} ${WORDS[data]}${since}${why}</p>`;
+}
+
+/** In the place of a section whose collector is off. */
+export const notEnabled = (what: string, key: string): Html =>
+  html`<p class="soft">${what}: <code>${key}</code> is false in the configuration.</p>`;

@@ -1,0 +1,209 @@
+import type { AccountView } from '../api/account.ts';
+import { figure } from './charts.ts';
+import { dataNote, notEnabled } from './data-state.ts';
+import { ago, change, count, grouped, lasting, percent } from './format.ts';
+import { type Html, html } from './html.ts';
+import type { PageContext } from './layout.ts';
+import { type Column, name, section, share, table, tile, tiles } from './tile.ts';
+
+type DeadLetters = AccountView['deadLetters'];
+type Entry = DeadLetters['newestEntries'][number];
+
+const P = 'deadLetters';
+
+/** What a breakdown's dimension is called. */
+const DIMENSIONS: Readonly<Record<string, string>> = {
+  urlHost: 'host',
+  url_host: 'host',
+  responseStatus: 'response status',
+  workflowUrl: 'workflow',
+  callbackState: 'state of the failure callback',
+};
+const dimensionWords = (of: string) =>
+  DIMENSIONS[of] ?? of.replace(/[A-Z]|_[a-z]/g, found => ` ${found.replace('_', '').toLowerCase()}`);
+
+/** Values of labels that stand for no value. */
+const STANDING: Readonly<Record<string, string>> = {
+  __none__: '(none)',
+  __other__: '(all others)',
+  __unmatched__: '(no pattern matches)',
+};
+export const labelValue = (value: string): Html =>
+  STANDING[value] === undefined ? name(value) : html`<span class="soft">${STANDING[value]}</span>`;
+
+const leftBy = (of: DeadLetters['left'], path: string) =>
+  of === null
+    ? name(null)
+    : html`${count(of.expired, `${path}.expired`)} expired · ${count(of.removed, `${path}.removed`)} removed · ${count(of.unknown, `${path}.unknown`)} unknown`;
+
+/** Seconds since a time. */
+const since = (iso: string | null, now: number) => (iso === null ? null : Math.max(0, now - Date.parse(iso)) / 1000);
+
+function numbers(of: DeadLetters, now: number): Html {
+  const { messages, most, retentionSeconds } = of;
+  const waited = since(of.oldestEntered, now);
+  const used = messages !== null && most !== null && most > 0 && percent(messages / most);
+  const left = of.left && of.left.expired + of.left.removed + of.left.unknown;
+  return tiles(
+    tile('Dead letters', count(messages, `${P}.messages`), change(of.change, `${P}.change`)),
+    tile(
+      'Oldest entered',
+      ago(of.oldestEntered, `${P}.oldestEntered`, now),
+      share(waited, retentionSeconds, 'Of the time that dead letters are kept', true),
+      retentionSeconds !== null && html`kept for ${lasting(retentionSeconds, `${P}.retentionSeconds`)}`,
+      html`message of ${ago(of.oldest, `${P}.oldest`, now)}`,
+    ),
+    tile('Next one expires', ago(of.nextExpiry, `${P}.nextExpiry`, now)),
+    most !== null &&
+      tile(
+        'Of what the plan allows',
+        html`${used || '—'}`,
+        share(messages, most, 'Of what the plan allows', true),
+        html`of ${count(most, `${P}.most`)}`,
+      ),
+    tile(
+      'Entered',
+      count(of.entered, `${P}.entered`),
+      'since the first start',
+      html`newest message: ${ago(of.newest, `${P}.newest`, now)}`,
+    ),
+    tile('Left', left === null ? name(null) : html`${grouped(left)}`, of.left !== null && leftBy(of.left, `${P}.left`)),
+  );
+}
+
+function breakdowns({ breakdowns, messages }: DeadLetters): Html[] {
+  return breakdowns.map(({ dimension, values, beyondCap }, place) => {
+    const path = `${P}.breakdowns.${place}.values`;
+    const sum = messages ?? values.reduce((sum, { messages }) => sum + messages, 0);
+    const columns: Column<(typeof values)[number]>[] = [
+      { head: dimensionWords(dimension), cell: ({ value }) => labelValue(value) },
+      { head: 'dead letters', isNumber: true, cell: (row, index) => count(row.messages, `${path}.${index}.messages`) },
+      {
+        head: 'share',
+        cell: row => html`${share(row.messages, sum, 'Share')} ${sum > 0 ? percent(row.messages / sum) : ''}`,
+      },
+    ];
+    const more =
+      beyondCap > 0 &&
+      html`<p class="soft">${count(beyondCap, `${P}.breakdowns.${place}.beyondCap`)} more values are summed in (all others).</p>`;
+    const none = html`<p class="soft">By ${dimensionWords(dimension)}: nothing to show.</p>`;
+    return html`<div>${values.length === 0 ? none : table(`By ${dimensionWords(dimension)}`, columns, values, 10)}${more}</div>`;
+  });
+}
+
+function kinds({ kinds }: DeadLetters): Html {
+  const path = `${P}.kinds`;
+  const columns: Column<(typeof kinds.largest)[number]>[] = [
+    {
+      head: 'place',
+      cell: ({ urlHost, route }) => html`${labelValue(urlHost)} ${route === '' ? '' : labelValue(route)}`,
+    },
+    { head: 'status', cell: ({ responseStatus }) => labelValue(responseStatus) },
+    {
+      head: 'dead letters',
+      isNumber: true,
+      cell: (row, index) => count(row.messages, `${path}.largest.${index}.messages`),
+    },
+    { head: 'kind', cell: ({ id }) => html`<span class="mono">${name(id)}</span>` },
+    { head: 'one of them', cell: ({ sample }) => html`<span class="mono">${name(sample)}</span>` },
+  ];
+  const rest = html`<p class="soft">A kind is a host, route, status and class of error. ${count(kinds.count, `${path}.count`)} now; ${count(kinds.appeared, `${path}.appeared`)} appeared and ${count(kinds.returned, `${path}.returned`)} came back since the agent’s first start${kinds.others > 0 && html`; ${count(kinds.others, `${path}.others`)} dead letters are of kinds beyond these`}.</p>`;
+  return html`<h3>Kinds</h3>${kinds.largest.length > 0 && table('The largest kinds', columns, kinds.largest, 10)}${rest}`;
+}
+
+function callbacks(of: DeadLetters, now: number, root: string): Html {
+  if (of.callbacks === null) {
+    return html`<h3>Failure callbacks</h3><p class="soft">Not known: the service does not report their state, or the queue is not read.</p>`;
+  }
+  const states = Object.entries(of.callbacks).map(([state, number]) =>
+    tile(state.replaceAll('_', ' '), count(number, `${P}.callbacks.${state}`)),
+  );
+  return html`<h3>Failure callbacks</h3><div class="panel">${tiles(
+    tile(
+      'Seem stuck',
+      count(of.suspected, `${P}.suspected`),
+      html`longest in progress: ${ago(of.oldestInProgress, `${P}.oldestInProgress`, now)}`,
+      html`<a href="${root}auto-cancel">Auto-cancel</a>`,
+    ),
+    ...states,
+  )}</div>`;
+}
+
+function filters({ filters }: DeadLetters, now: number): Html {
+  if (filters.length === 0) return html``;
+  const path = (index: number) => `${P}.filters.${index}`;
+  return table(
+    'Filters',
+    [
+      { head: 'filter', cell: row => name(row.name) },
+      { head: 'dead letters', isNumber: true, cell: (row, index) => count(row.messages, `${path(index)}.messages`) },
+      { head: 'oldest entered', cell: (row, index) => ago(row.oldestEntered, `${path(index)}.oldestEntered`, now) },
+      { head: 'entered', isNumber: true, cell: (row, index) => count(row.entered, `${path(index)}.entered`) },
+      { head: 'left', cell: (row, index) => leftBy(row.left, `${path(index)}.left`) },
+    ],
+    filters,
+  );
+}
+
+/** Where a message came from, beside its address. */
+function origin({ queue, topic, schedule, label }: Entry): Html {
+  const parts = Object.entries({ queue, topic, schedule, label }).filter(([, value]) => value !== null);
+  return html`<small>${parts.map(([what, value], index) => html`${index > 0 && ' · '}${what} ${name(value)}`)}</small>`;
+}
+
+function status({ responseStatus, callbackState }: Entry, path: string): Html {
+  const written = responseStatus === 0 ? 'no answer' : (responseStatus ?? '—');
+  return html`<data value="${responseStatus}" data-path="${path}.responseStatus">${written}</data>${callbackState !== null && html`<small>callback ${callbackState.replaceAll('_', ' ')}</small>`}`;
+}
+
+function entries(caption: string, rows: readonly Entry[], list: string, now: number): Html {
+  if (rows.length === 0) return html``;
+  const path = (index: number) => `${P}.${list}.${index}`;
+  const columns: Column<Entry>[] = [
+    {
+      head: 'id',
+      cell: row =>
+        html`<span class="mono">${name(row.dlqId)}</span>${row.messageId !== null && html`<small class="mono">${name(row.messageId)}</small>`}`,
+    },
+    { head: 'place', cell: row => html`${row.method && `${row.method} `}${name(row.url)}${origin(row)}` },
+    { head: 'status', cell: (row, index) => status(row, path(index)) },
+    { head: 'entered', cell: (row, index) => ago(row.enteredAt, `${path(index)}.enteredAt`, now) },
+    { head: 'created', cell: (row, index) => ago(row.createdAt, `${path(index)}.createdAt`, now) },
+  ];
+  return table(caption, columns, rows);
+}
+
+/** The dead-letter queue of an account. */
+export function deadLetters(view: AccountView, { root }: PageContext): Html {
+  const { deadLetters: of } = view;
+  const now = Date.parse(view.now);
+  if (!of.enabled) return section('dead-letters', 'Dead letters', notEnabled('Not read', 'collect.dlq.enabled'));
+  const isEmpty = of.messages === 0;
+  return section(
+    'dead-letters',
+    'Dead letters',
+    html`${dataNote(of, 'dlq', view, root)}
+<div class="panel">${numbers(of, now)}</div>
+<div class="grid" id="dlq-charts">${figure({
+      id: 'dlq-size',
+      title: 'Dead letters',
+      kind: 'level',
+      lines: [{ family: 'delivery_dlq_messages', name: 'dead letters', look: 'calm' }],
+    })}${figure({
+      id: 'dlq-flow',
+      title: 'Entered and left',
+      kind: 'rate',
+      lines: [
+        { family: 'delivery_dlq_entered_total', name: 'entered', look: 'bad' },
+        { family: 'delivery_dlq_left_total', where: { reason: 'removed' }, name: 'removed', look: 'calm' },
+        { family: 'delivery_dlq_left_total', where: { reason: 'expired' }, name: 'expired', look: 'odd' },
+        { family: 'delivery_dlq_left_total', where: { reason: 'unknown' }, name: 'left, unknown why', look: 'muted' },
+      ],
+    })}</div>
+${isEmpty ? html`<p class="soft">The queue is empty.</p>` : html`<div class="grid tables">${breakdowns(of)}</div>${kinds(of)}`}
+${filters(of, now)}
+${callbacks(of, now, root)}
+${entries('The ten that entered last', of.newestEntries, 'newestEntries', now)}
+${entries('The ten that have been there longest', of.longestEntries, 'longestEntries', now)}`,
+  );
+}

@@ -1,0 +1,189 @@
+import type { AccountView } from '../api/account.ts';
+import { figure } from './charts.ts';
+import { dataNote, notEnabled } from './data-state.ts';
+import { ago, count, grouped, lasting, percent, ratio } from './format.ts';
+import { type Html, html } from './html.ts';
+import type { PageContext } from './layout.ts';
+import { name, section, table, tile, tiles } from './tile.ts';
+
+type Events = AccountView['events'];
+
+const P = 'events';
+
+/** `≤ 5 s`: the upper bound of the bucket that a quantile is in. */
+function bound(of: NonNullable<Events['lastHour']>['timeToDeliver'][number], path: string, delivered: number): Html {
+  const words =
+    of.atMostSeconds !== null ? '≤ ' : delivered > 0 && html`<span class="soft">longer than measured</span>`;
+  return html`${words}${(of.atMostSeconds !== null || delivered === 0) && lasting(of.atMostSeconds, `${path}.atMostSeconds`)}`;
+}
+
+function timeToDeliver({ timeToDeliver: of, delivered }: NonNullable<Events['lastHour']>): Html | false {
+  const last = of.findIndex(({ quantile }) => quantile === 0.95);
+  const main = of[last < 0 ? of.length - 1 : last];
+  if (main === undefined) return false;
+  const path = (index: number) => `${P}.lastHour.timeToDeliver.${index}`;
+  const word = (quantile: number, index: number) =>
+    html`<data value="${quantile}" data-path="${path(index)}.quantile">p${grouped(quantile * 100)}</data>`;
+  const others = of.map((each, index) =>
+    each === main
+      ? ''
+      : html`<dd class="soft">${word(each.quantile, index)} ${bound(each, path(index), delivered)}</dd>`,
+  );
+  const place = of.indexOf(main);
+  return html`<div class="tile"><dt>Time to deliver, ${word(main.quantile, place)}</dt><dd class="big">${bound(main, path(place), delivered)}</dd>${others}</div>`;
+}
+
+/** The last hour, against what the user has set. */
+function lastHour({ lastHour: of, objectives }: Events): readonly (Html | false)[] {
+  const objective = html`objective ${ratio(objectives.delivered, `${P}.objectives.delivered`)}`;
+  if (of === null) return [tile('Delivered in the last hour', name(null), 'not known', objective)];
+  const path = `${P}.lastHour`;
+  const isMissed = of.deliveredRatio !== null && of.deliveredRatio < objectives.delivered;
+  const over = lasting(of.overSeconds, `${path}.overSeconds`);
+  return [
+    tile(
+      'Delivered',
+      ratio(of.deliveredRatio, `${path}.deliveredRatio`),
+      html`of what ended in ${over}`,
+      isMissed ? html`<span class="state warning">below the ${objective}</span>` : objective,
+    ),
+    tile(
+      'Messages delivered',
+      count(of.delivered, `${path}.delivered`),
+      html`${count(of.failed, `${path}.failed`)} failed`,
+      html`${count(of.cancelled, `${path}.cancelled`)} cancelled`,
+    ),
+    timeToDeliver(of),
+    tile(
+      'Became overdue',
+      count(of.overdue, `${path}.overdue`),
+      html`not delivered within ${lasting(objectives.onTimeWithinSeconds, `${P}.objectives.onTimeWithinSeconds`)}`,
+      html`objective ${ratio(objectives.onTime, `${P}.objectives.onTime`)} on time`,
+    ),
+  ];
+}
+
+function numbers(of: Events, now: number): Html {
+  const states = Object.entries(of.recent ?? {});
+  const recent = states.map(
+    ([state, number]) =>
+      html`<span>${state.replaceAll('_', ' ')} <b>${count(number, `${P}.recent.${state}`)}</b></span> `,
+  );
+  return html`<div class="panel">${tiles(
+    ...lastHour(of),
+    tile(
+      'In flight',
+      count(of.inFlight, `${P}.inFlight`),
+      html`oldest: ${ago(of.oldestInFlight, `${P}.oldestInFlight`, now)}`,
+    ),
+    tile('Newest event', ago(of.newest, `${P}.newest`, now)),
+  )}
+${states.length > 0 && html`<p class="counts"><span class="soft">Events of the last ${lasting(of.windowSeconds, `${P}.windowSeconds`)}:</span> ${recent}</p>`}</div>`;
+}
+
+function destinations({ destinations }: Events): Html {
+  if (destinations.length === 0) return html``;
+  const path = (index: number) => `${P}.destinations.${index}`;
+  return table(
+    'Destinations, since the first start',
+    [
+      { head: 'destination', cell: row => name(row.destination) },
+      { head: 'failed', isNumber: true, cell: (row, index) => count(row.failed, `${path(index)}.failed`) },
+      { head: 'delivered', isNumber: true, cell: (row, index) => count(row.delivered, `${path(index)}.delivered`) },
+      { head: 'cancelled', isNumber: true, cell: (row, index) => count(row.cancelled, `${path(index)}.cancelled`) },
+      {
+        head: 'delivered share',
+        isNumber: true,
+        cell: ({ failed, delivered, cancelled }) => {
+          const ended = failed + delivered + cancelled;
+          return ended > 0 ? percent(delivered / ended) : '—';
+        },
+      },
+    ],
+    destinations,
+    10,
+  );
+}
+
+const CLASSES: Readonly<Record<string, string>> = { none: 'no answer' };
+
+function attempts({ attempts }: Events): Html {
+  if (attempts.length === 0) return html``;
+  return table(
+    'Attempts, since the first start',
+    [
+      { head: 'result', cell: row => row.result.replaceAll('_', ' ') },
+      { head: 'status', cell: row => CLASSES[row.statusClass] ?? row.statusClass },
+      { head: 'attempts', isNumber: true, cell: (row, index) => count(row.count, `${P}.attempts.${index}.count`) },
+    ],
+    attempts,
+    10,
+  );
+}
+
+/** What was counted since the first start: of states, outcomes, and of what the log did to the agent. */
+function totals(of: Events, now: number): Html {
+  const counted = (record: Readonly<Record<string, number>>, path: string) =>
+    Object.entries(record).map(
+      ([key, number]) => html`<dt>${key.replaceAll('_', ' ')}</dt><dd>${count(number, `${P}.${path}.${key}`)}</dd>`,
+    );
+  return html`<details id="event-totals"><summary>All counters since the first start</summary>
+<p class="soft">The event log was read without a gap since ${ago(of.since, `${P}.since`, now)}.</p>
+<div class="grid"><div><h3>Messages ended</h3><dl class="facts">${counted(of.finished, 'finished')}<dt>overdue</dt><dd>${count(of.overdue, `${P}.overdue`)}</dd></dl></div>
+<div><h3>Events</h3><dl class="facts">${counted(of.total, 'total')}</dl></div>
+<div><h3>The log</h3><dl class="facts"><dt>gaps</dt><dd>${count(of.gaps, `${P}.gaps`)}</dd><dt>late events</dt><dd>${count(of.late, `${P}.late`)}</dd><dt>duplicates</dt><dd>${count(of.duplicates, `${P}.duplicates`)}</dd></dl></div></div>
+</details>`;
+}
+
+/** What became of an account's messages, by its event log. */
+export function events(view: AccountView, { root }: PageContext): Html {
+  const { events: of } = view;
+  const now = Date.parse(view.now);
+  if (!of.enabled)
+    return section('events', 'Events', notEnabled('The event log is not read', 'collect.events.enabled'));
+  return section(
+    'events',
+    'Events',
+    html`${dataNote(of, 'events', view, root)}
+${numbers(of, now)}
+<div class="grid" id="event-charts">${figure({
+      id: 'outcomes',
+      title: 'Messages that ended',
+      kind: 'stack',
+      lines: [
+        {
+          family: 'delivery_messages_finished_total',
+          where: { outcome: 'delivered' },
+          name: 'delivered',
+          look: 'calm',
+        },
+        { family: 'delivery_messages_finished_total', where: { outcome: 'failed' }, name: 'failed', look: 'bad' },
+        {
+          family: 'delivery_messages_finished_total',
+          where: { outcome: 'cancelled' },
+          name: 'cancelled',
+          look: 'muted',
+        },
+      ],
+    })}${figure({
+      id: 'time-to-deliver',
+      title: 'Time to deliver',
+      kind: 'quantile',
+      unit: 'seconds',
+      lines: [{ family: 'delivery_message_time_to_deliver_seconds_bucket' }],
+    })}</div>
+<div class="grid" id="flight-charts">${figure({
+      id: 'in-flight',
+      title: 'In flight',
+      kind: 'level',
+      lines: [{ family: 'delivery_messages_in_flight', name: 'messages', look: 'calm' }],
+    })}${figure({
+      id: 'overdue',
+      title: 'Became overdue',
+      kind: 'stack',
+      lines: [{ family: 'delivery_messages_overdue_total', name: 'messages', look: 'odd' }],
+    })}</div>
+<div class="grid tables">${destinations(of)}${attempts(of)}</div>
+${totals(of, now)}`,
+  );
+}

@@ -1,0 +1,82 @@
+import type { AccountView } from '../api/account.ts';
+import { figure } from './charts.ts';
+import { dataNote, notEnabled } from './data-state.ts';
+import { labelValue } from './dead-letters.ts';
+import { change, count, lasting, percent } from './format.ts';
+import { type Html, html } from './html.ts';
+import type { PageContext } from './layout.ts';
+import { type Column, section, share, table, tile, tiles } from './tile.ts';
+
+type FlowControl = AccountView['flowControl'];
+type Row = FlowControl['rows'][number];
+
+const P = 'flowControl';
+
+/** How much of parallelism and of rate a key uses, where the service says. */
+function used(row: Row, path: string): Html {
+  const { parallelismLimit, parallelismInUse, rateLimit, rateUsed, ratePeriodSeconds, saturation } = row;
+  if (saturation === null) return html`<span class="none">—</span>`;
+  const parts = [
+    parallelismLimit !== null &&
+      html`<small>${count(parallelismInUse, `${path}.parallelismInUse`)} of ${count(parallelismLimit, `${path}.parallelismLimit`)} at once</small>`,
+    rateLimit !== null &&
+      html`<small>${count(rateUsed, `${path}.rateUsed`)} of ${count(rateLimit, `${path}.rateLimit`)} in ${lasting(ratePeriodSeconds, `${path}.ratePeriodSeconds`)}</small>`,
+  ];
+  return html`${share(saturation, 1, 'Saturation')} <data value="${saturation}" data-path="${path}.saturation">${percent(saturation)}</data>${parts}`;
+}
+
+function pausedWords({ paused, waiting }: Row): Html {
+  if (paused === null) return html`<span class="none">—</span>`;
+  if (!paused) return html`no`;
+  return html`<span class="tag ${waiting > 0 ? 'warning' : 'plain'}">paused</span>`;
+}
+
+function drain(row: Row, path: string): Html {
+  if (row.waiting === 0) return html`empty`;
+  if (row.drainSeconds !== null) return lasting(row.drainSeconds, `${path}.drainSeconds`);
+  return row.change === null ? html`<span class="none">—</span>` : html`does not shrink`;
+}
+
+const COLUMNS: readonly Column<Row>[] = [
+  { head: 'key', cell: row => labelValue(row.key) },
+  { head: 'waiting', isNumber: true, cell: (row, index) => count(row.waiting, `${P}.rows.${index}.waiting`) },
+  { head: 'change', isNumber: true, cell: (row, index) => change(row.change, `${P}.rows.${index}.change`) },
+  { head: 'time to drain', isNumber: true, cell: (row, index) => drain(row, `${P}.rows.${index}`) },
+  { head: 'in use', cell: (row, index) => used(row, `${P}.rows.${index}`) },
+  { head: 'paused', cell: pausedWords },
+];
+
+/** The waitlists of an account's flow-control keys. */
+export function flowControl(view: AccountView, { root }: PageContext): Html {
+  const { flowControl: of } = view;
+  const title = 'Flow control';
+  if (!of.enabled) {
+    return section('flow-control', title, notEnabled('Waitlists are not read', 'collect.flowControl.enabled'));
+  }
+  const paused = of.rows.filter(row => row.paused === true).length;
+  return section(
+    'flow-control',
+    title,
+    html`${dataNote(of, 'flow_control', view, root)}
+<div class="panel">${tiles(
+      tile('Waiting', count(of.waiting, `${P}.waiting`), 'messages and steps, on all keys'),
+      tile(
+        'Keys',
+        count(of.keys, `${P}.keys`),
+        of.beyondCap > 0 &&
+          html`${count(of.beyondCap, `${P}.beyondCap`)} beyond the limit of series, with ${count(of.beyondCapWaiting, `${P}.beyondCapWaiting`)} waiting`,
+      ),
+      tile('Paused keys', html`${paused}`, of.rows.length > 0 && `of the ${of.rows.length} shown`),
+    )}</div>
+${figure({
+  id: 'waiting',
+  title: 'Waiting',
+  kind: 'level',
+  lines: [
+    { family: 'delivery_flow_control_waitlist_size', name: 'all keys', look: 'whole' },
+    { family: 'delivery_flow_control_waitlist_size', by: 'flow_control_key', top: 5 },
+  ],
+})}
+${of.rows.length > 0 ? table('Keys, the longest waitlist first', COLUMNS, of.rows, 15) : of.keys === 0 && html`<p class="soft">There are no flow-control keys.</p>`}`,
+  );
+}

@@ -1,0 +1,191 @@
+import { type AccountRow, type Overview, OverviewQuery, SORTS } from '../api/overview.ts';
+import { STATES } from '../api/parts.ts';
+import type { ReloadFault } from '../served.ts';
+import { ago, at, change, count, grouped, plural, ratio } from './format.ts';
+import { Html, html } from './html.ts';
+import { layout, type PageContext } from './layout.ts';
+import { accountLink, alertList, dataTag, kindTag, named, problemList, STATE_WORDS, stateMark } from './problems.ts';
+
+export interface OverviewAsk {
+  readonly query: OverviewQuery;
+  /** Why the configuration in the files is not in use. */
+  readonly faults: readonly ReloadFault[];
+}
+
+type Sort = OverviewQuery['sort'];
+
+const SORT_WORDS: Readonly<Record<Sort, string>> = {
+  attention: 'worst first',
+  account: 'name',
+  deadLetters: 'dead letters',
+  growth: 'growth',
+  oldest: 'oldest dead letter',
+  delivered: 'delivered share',
+  waiting: 'waiting',
+};
+
+/** The state of everything in a few words. */
+export function verdictOf({ state, problems, problemsTotal, alertsFiring, accounts }: Overview): string {
+  const { total, byState } = accounts;
+  if (state === 'ok') return 'All right';
+  if (state === 'unknown') {
+    return byState.unknown === total ? 'Nothing read yet' : `Nothing read yet of ${plural(byState.unknown, 'account')}`;
+  }
+  if (problemsTotal === 0) return alertsFiring === 0 ? STATE_WORDS[state] : `${plural(alertsFiring, 'alert')} firing`;
+  const isWhole = problems.length === problemsTotal;
+  const named = new Set(problems.flatMap(({ account }) => account ?? []));
+  const places = isWhole ? named.size : byState.critical + byState.warning;
+  const critical = problems.filter(({ severity }) => severity === 'critical').length;
+  const most = !isWhole && critical === problems.length ? 'at least ' : '';
+  const where = total === 1 || places === 0 ? '' : ` in ${plural(places, 'account')}`;
+  return `${plural(problemsTotal, 'problem')}${where}${critical > 0 ? `, ${most}${critical} critical` : ''}`;
+}
+
+/** Which of the worst problems is the oldest: its place in the list. */
+function firstOf({ problems }: Overview): number | undefined {
+  const worst = problems[0]?.severity;
+  const since = problems.flatMap(({ severity, since }, index) =>
+    severity === worst && since !== null ? [{ since: Date.parse(since), index }] : [],
+  );
+  return since.sort((one, other) => one.since - other.since)[0]?.index;
+}
+
+/** A number on the page, and of what. */
+const things = (number: number | null, path: string, one: string) =>
+  html`${count(number, path)} ${number === 1 ? one : `${one}s`}`;
+
+function verdict(view: Overview, { now }: PageContext): Html {
+  const { accounts, deadLetters, alertsFiring, state } = view;
+  const first = state === 'critical' || state === 'warning' ? firstOf(view) : undefined;
+  const since =
+    first === undefined
+      ? ''
+      : html` <span class="since">— since ${at(view.problems[first]?.since ?? null, `problems.${first}.since`, now)}</span>`;
+  return html`<div class="verdict ${state}">
+<h1 class="state ${state}" aria-live="polite"><span>${verdictOf(view)}${since}</span></h1>
+<p>${count(accounts.up, 'accounts.up')} of ${things(accounts.total, 'accounts.total', 'account')} up · ${things(deadLetters, 'deadLetters', 'dead letter')} · ${things(alertsFiring, 'alertsFiring', 'alert')} firing</p>
+</div>
+`;
+}
+
+/** The first of more. */
+const rest = (shown: number, total: number, what: string) =>
+  shown < total ? html`<p class="soft">The first ${grouped(shown)} of ${plural(total, what)}.</p>\n` : '';
+
+function troubles(view: Overview, context: PageContext, faults: readonly ReloadFault[]): Html {
+  const { problems, problemsTotal, alerts, alertsFiring } = view;
+  const places = faults.map(({ file, line, column, message }) => {
+    const place = [file, line, column].filter(part => part !== undefined).join(':');
+    return html`<li class="item warning" data-key="${place} ${message}">${stateMark('warning', 'refused')}<p class="item-head mono">${place}</p><p class="item-text">${message}</p></li>\n`;
+  });
+  return html`${problems.length > 0 && html`<h2>Problems</h2>\n${problemList(problems, 'problems', context)}\n${rest(problems.length, problemsTotal, 'problem')}`}
+${faults.length > 0 && html`<h2>The new configuration was refused; the one before is in use</h2>\n<ul class="items">\n${places}</ul>\n`}
+${alerts.length > 0 && html`<h2>Firing alerts</h2>\n${alertList(alerts, 'alerts', context)}\n${rest(alerts.length, alertsFiring, 'alert')}`}`;
+}
+
+/** The address of the same page with another part of the query; what is as by default is left out. */
+function hrefOf(query: OverviewQuery, other: Partial<OverviewQuery>): string {
+  const usual: Readonly<Record<string, unknown>> = OverviewQuery.parse({});
+  const parts = new URLSearchParams();
+  for (const [name, value] of Object.entries({ ...query, page: 1, ...other })) {
+    if (value !== usual[name]) parts.set(name, String(value));
+  }
+  return parts.size === 0 ? './' : `?${parts}`;
+}
+
+const choice = (value: string, word: string, chosen: string) =>
+  html`<option value="${value}"${value === chosen ? new Html(' selected') : ''}>${word}</option>`;
+
+/** Works as it is without scripts; with them, while one types. */
+function filter({ q, state, sort, per }: OverviewQuery, { byState }: Overview['accounts']): Html {
+  const states = STATES.map(each => choice(each, `${STATE_WORDS[each]} (${byState[each]})`, state));
+  return html`<form class="filter" method="get" action="./" role="search" aria-label="Accounts" data-search data-keep>
+<label class="field long">Search <input type="search" name="q" value="${q}" maxlength="200" placeholder="part of a name or label" autocomplete="off" spellcheck="false"></label>
+<label class="field">State <select name="state" data-usual="any">${choice('any', 'any', state)}${states}</select></label>
+<label class="field">Sort by <select name="sort" data-usual="attention">${SORTS.map(each => choice(each, SORT_WORDS[each], sort))}</select></label>
+${per === 100 ? '' : html`<input type="hidden" name="per" value="${per}">`}<button>Show</button>
+</form>
+`;
+}
+
+function head(query: OverviewQuery, isSorted: boolean): Html {
+  const cell = (word: string, look: string, sort?: Sort) => {
+    const order =
+      isSorted && sort === query.sort
+        ? new Html(sort === 'account' || sort === 'delivered' ? ' aria-sort="ascending"' : ' aria-sort="descending"')
+        : '';
+    const text = sort === undefined || !isSorted ? word : html`<a href="${hrefOf(query, { sort })}">${word}</a>`;
+    return html`<th role="columnheader" scope="col" class="${look}"${order}>${text}</th>`;
+  };
+  return html`<thead role="rowgroup"><tr role="row">${[
+    cell('State', '', 'attention'),
+    cell('Account', '', 'account'),
+    cell('Dead letters', 'num', 'deadLetters'),
+    cell('Oldest', 'num', 'oldest'),
+    cell('Delivered, last hour', 'num', 'delivered'),
+    cell('Waiting', 'num', 'waiting'),
+    cell('Data', 'num'),
+  ]}</tr></thead>`;
+}
+
+/** Of the messages that ended in the last hour. */
+function delivered(row: AccountRow, path: string): Html {
+  if (row.finished === null) return ratio(row.delivered, `${path}.delivered`);
+  if (row.finished.by === 0) return html`<span class="soft">none ended</span>`;
+  return html`${ratio(row.delivered, `${path}.delivered`)} <small>of ${count(row.finished.by, `${path}.finished.by`)}</small>`;
+}
+
+function accountRow(row: AccountRow, index: number, context: PageContext): Html {
+  const { now } = context;
+  const path = `rows.${index}`;
+  const labels = Object.entries(row.labels).map(([name, value]) => `${name}=${value}`);
+  const others = row.problems - 1;
+  const worst =
+    row.worst &&
+    html`<small class="${row.worst.severity}">${kindTag(row.worst.kind)}${others > 0 && html` and ${plural(others, 'other')}`}</small>`;
+  const shown = row.deadLettersChange !== null && row.deadLettersChange.by !== 0;
+  return html`<tr role="row" data-key="${row.account}">
+<td role="cell" class="corner">${stateMark(row.state)}</td>
+<th role="rowheader" scope="row" class="full">${accountLink(row.account, context)}${labels.length > 0 && html` <small>${named(labels.join(' '))}</small>`}${worst}</th>
+<td role="cell" class="num" data-label="Dead letters">${count(row.deadLetters, `${path}.deadLetters`)}${shown && html` <small>${change(row.deadLettersChange, `${path}.deadLettersChange`)}</small>`}</td>
+<td role="cell" class="num" data-label="Oldest">${row.deadLetters === 0 ? html`<span class="soft">none</span>` : ago(row.oldestEntered, `${path}.oldestEntered`, now)}</td>
+<td role="cell" class="num" data-label="Delivered, 1 h">${delivered(row, path)}</td>
+<td role="cell" class="num" data-label="Waiting">${count(row.waiting, `${path}.waiting`)}</td>
+<td role="cell" class="num" data-label="Data">${dataTag(row.data)} <small>${ago(row.dataAt, `${path}.dataAt`, now)}</small></td>
+</tr>
+`;
+}
+
+function pager({ matching, page, pages, rows }: Overview, query: OverviewQuery): Html {
+  const first = (page - 1) * query.per;
+  const step = (to: number, word: string, rel: string) =>
+    to >= 1 && to <= pages && html` <a rel="${rel}" href="${hrefOf(query, { page: to })}">${word}</a>`;
+  return html`<div class="pager"><p>${grouped(first + 1)} to ${grouped(first + rows.length)} of ${plural(matching, 'account')}</p>
+<nav aria-label="Pages of accounts">${step(page - 1, 'Previous', 'prev')}${step(page + 1, 'Next', 'next')}</nav></div>
+`;
+}
+
+function accounts(view: Overview, query: OverviewQuery, context: PageContext): Html {
+  const { rows, matching, accounts, pages } = view;
+  const several = accounts.total > 1;
+  if (matching === 0 || rows.length === 0)
+    return html`<p class="panel">No account is like that. <a href="./">Show all</a></p>`;
+  return html`<div class="wide"><table role="table" class="cards"><caption class="hidden">Accounts, by ${SORT_WORDS[query.sort]}</caption>
+${head(query, several)}
+<tbody role="rowgroup">
+${rows.map((row, index) => accountRow(row, index, context))}</tbody></table></div>
+${(pages > 1 || matching < accounts.total) && pager(view, query)}`;
+}
+
+/** `/`: whether all is right, and if not, where and since when. */
+export function overviewPage(view: Overview, context: PageContext, { query, faults }: OverviewAsk): Html {
+  const several = view.accounts.total > 1;
+  const body = html`<section id="state" data-live aria-label="State">
+${verdict(view, context)}${troubles(view, context, faults)}
+</section>
+<h2 id="accounts-head">${several ? 'Accounts' : 'Account'}</h2>
+${several && filter(query, view.accounts)}<section id="accounts" data-live aria-labelledby="accounts-head">
+${accounts(view, query, context)}
+</section>`;
+  return layout({ title: verdictOf(view), context, nav: 'overview', body });
+}

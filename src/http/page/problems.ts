@@ -1,0 +1,151 @@
+import type { z } from 'zod';
+import type { Alert as AlertSchema, DataState, Problem, State } from '../api/parts.ts';
+import { ago } from './format.ts';
+import { type Html, html } from './html.ts';
+import { accountPath, type PageContext, runbookPath } from './layout.ts';
+
+/** What a state is called. */
+export const STATE_WORDS: Readonly<Record<State, string>> = {
+  critical: 'critical',
+  warning: 'warning',
+  unknown: 'no data yet',
+  ok: 'ok',
+};
+
+const tag = (word: string, look: string) => html`<span class="tag ${look}">${word}</span>`;
+
+/** A state, told by shape, colour and word. */
+export const stateMark = (state: State | Problem['severity'], word?: string) =>
+  html`<span class="state ${state}">${word ?? (state === 'info' ? state : STATE_WORDS[state])}</span>`;
+
+const DATA_TAGS: Readonly<Record<DataState, Html | undefined>> = {
+  fresh: undefined,
+  partial: tag('incomplete', 'partial'),
+  stale: tag('stale', 'stale'),
+  withdrawn: tag('withdrawn', 'withdrawn'),
+  not_read: tag('not read yet', 'unread'),
+};
+
+/** What keeps a number from being the whole truth; nothing where it is. */
+export const dataTag = (state: DataState) => DATA_TAGS[state];
+
+/** What each kind of problem is called in two words, and its look where that says more than its severity. */
+const KIND_TAGS: Readonly<Record<Problem['kind'], Html>> = {
+  token_rejected: tag('token refused', 'refused'),
+  service_unavailable: tag('service down', 'down'),
+  data_withdrawn: tag('data withdrawn', 'withdrawn'),
+  data_stale: tag('data stale', 'stale'),
+  rows_unreadable: tag('data incomplete', 'partial'),
+  breaker_open: tag('breaker open', 'open'),
+  rate_limited: tag('rate limited', ''),
+  budget_low: tag('call budget low', ''),
+  event_log_behind: tag('event log behind', ''),
+  event_log_gap: tag('event log gap', ''),
+  dlq_growing: tag('dead letters growing', ''),
+  dlq_old: tag('dead letters old', ''),
+  dlq_expiring: tag('dead letters expiring', ''),
+  dlq_nearly_full: tag('queue nearly full', ''),
+  callbacks_stuck: tag('callbacks stuck', ''),
+  messages_failing: tag('messages failing', ''),
+  messages_late: tag('messages late', ''),
+  destination_failing: tag('destination failing', ''),
+  waitlist_growing: tag('waitlist growing', ''),
+  paused_with_backlog: tag('paused with backlog', ''),
+  schedule_missed: tag('schedule missed', ''),
+  schedule_late: tag('schedule late', ''),
+  auto_cancel_paused: tag('auto-cancel paused', ''),
+  cancel_unresolved: tag('cancel unresolved', ''),
+  notifications_failing: tag('notifications failing', ''),
+  store_failing: tag('store failing', ''),
+  callbacks_failing: tag('callbacks failing', ''),
+  deliveries_stalled: tag('deliveries stalled', ''),
+  lists_missing: tag('lists missing', ''),
+  retries_high: tag('many retries', ''),
+  waitlist_stalled: tag('waitlist stalled', ''),
+  reload_refused: tag('reload refused', ''),
+};
+
+export const kindTag = (kind: Problem['kind']) => KIND_TAGS[kind];
+
+/** What others have named, as a unit: its direction of writing ends with it. */
+export const named = (text: string) => html`<bdi class="name">${text}</bdi>`;
+
+/** A link to an account's page. */
+export const accountLink = (account: string, { root }: PageContext) =>
+  html`<a href="${root + accountPath(account)}">${named(account)}</a>`;
+
+const more = (since: string | null | undefined, path: string, runbook: Html | undefined, now: number) =>
+  html`<div class="item-more">${since ? html`<span>began ${ago(since, path, now)}</span>` : ''}${runbook}</div>`;
+
+/** Problems in their order. `path`: of the list in the answer of the API. Those of an account's own page need no link to it. */
+export function problemList(
+  problems: readonly Problem[],
+  path: string,
+  context: PageContext,
+  { withAccount = true }: { readonly withAccount?: boolean } = {},
+): Html {
+  const { root, now } = context;
+  const place = (account: string | null) =>
+    account === null ? html`<a href="${root}agent">the agent</a>` : accountLink(account, context);
+  const items = problems.map(({ account, kind, severity, subject, since, text, runbook }, index) => {
+    const link =
+      runbook === null
+        ? undefined
+        : html`<a href="${root + runbookPath(runbook)}">runbook<span class="hidden"> ${runbook}</span></a>`;
+    return html`<li class="item ${severity}" data-key="${JSON.stringify([account, kind, subject])}">
+${stateMark(severity)}
+<p class="item-head">${withAccount ? place(account) : ''}${subject === null ? '' : named(subject)}${kindTag(kind)}</p>
+<p class="item-text">${text}</p>
+${more(since, `${path}.${index}.since`, link, now)}
+</li>
+`;
+  });
+  return html`<ol class="items">
+${items}</ol>`;
+}
+
+type Alert = z.output<typeof AlertSchema>;
+
+/** An address as a link may have it: no script can hide in it. */
+const webUrl = (text: string | undefined) => {
+  const url = text === undefined ? null : URL.parse(text);
+  return url?.protocol === 'http:' || url?.protocol === 'https:' ? url.href : undefined;
+};
+
+/** Why an alert that fires is not heard of. */
+function silence({ silencedBy, sent = true }: Alert): Html | undefined {
+  if (silencedBy !== undefined) return html`${tag('silenced', 'plain')} <span class="soft">${named(silencedBy)}</span>`;
+  return sent ? undefined : html`${tag('not sent', 'warning')} <span class="soft">beyond the limit of its rule</span>`;
+}
+
+const isSeverity = (text: string | undefined): text is Problem['severity'] =>
+  text === 'critical' || text === 'warning' || text === 'info';
+
+/** Alerts in their order; `path` as above. */
+export function alertList(
+  alerts: readonly Alert[],
+  path: string,
+  context: PageContext,
+  { withAccount = true }: { readonly withAccount?: boolean } = {},
+): Html {
+  const items = alerts.map((alert, index) => {
+    const { labels, annotations, state, startsAt, endsAt } = alert;
+    const { alertname = '', account, severity, ...others } = labels;
+    const look = state === 'firing' ? (isSeverity(severity) ? severity : 'warning') : 'info';
+    const url = webUrl(annotations.runbook_url);
+    const link = url === undefined ? undefined : html`<a href="${url}" rel="noreferrer">runbook</a>`;
+    const of = Object.entries(others).map(
+      ([name, value]) => html`<span class="mono soft">${name}=${named(value)}</span>`,
+    );
+    const [since, name] = state === 'resolved' ? [endsAt, 'endsAt'] : [startsAt, 'startsAt'];
+    return html`<li class="item ${look}" data-key="${JSON.stringify(Object.entries(labels))}">
+${stateMark(look, state)}
+<p class="item-head">${named(alertname)}${account !== undefined && withAccount ? accountLink(account, context) : ''}${of}${silence(alert)}</p>
+<p class="item-text">${annotations.summary ?? annotations.description}</p>
+${more(since, `${path}.${index}.${name}`, link, context.now)}
+</li>
+`;
+  });
+  return html`<ol class="items">
+${items}</ol>`;
+}

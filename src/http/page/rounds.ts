@@ -1,0 +1,148 @@
+import type { AccountView } from '../api/account.ts';
+import { figure } from './charts.ts';
+import { nextStep, type Round } from './data-state.ts';
+import { ago, at, bytes, count, lasting } from './format.ts';
+import { type Html, html } from './html.ts';
+import type { PageContext } from './layout.ts';
+import { type Column, name, section, share, table, tile, tiles } from './tile.ts';
+
+const ROUNDS: Readonly<Record<string, string>> = {
+  'dlq new': 'Dead letters: new entries',
+  'dlq full': 'Dead letters: the whole queue',
+  'events tail': 'Events: the newest',
+  'events sweep': 'Events: what came late',
+  'flow_control list': 'Flow control: waitlists',
+  'flow_control watch': 'Flow control: watched keys',
+  'account record': 'Record of the account',
+};
+
+const STATES: Readonly<Record<Round['state'], readonly [look: string, word: string]>> = {
+  ok: ['state ok', 'true'],
+  partial: ['tag partial', 'partial'],
+  failing: ['state warning', 'fails'],
+  stale: ['tag stale', 'stale'],
+  withdrawn: ['tag withdrawn', 'withdrawn'],
+  waiting: ['state unknown', 'waits for another round'],
+  not_due: ['state unknown', 'nothing to read yet'],
+  not_read: ['tag unread', 'not read'],
+};
+
+function failure(round: Round, index: number, root: string): Html {
+  const { failure, consecutiveFailures } = round;
+  const times =
+    consecutiveFailures > 0 &&
+    html`<small>${count(consecutiveFailures, `rounds.${index}.consecutiveFailures`)} in a row</small>`;
+  if (failure === null) return html`${times || '—'}`;
+  return html`<b>${failure.reason.replaceAll('_', ' ')}</b>: ${name(failure.message)}${times}<small>${nextStep(round, root)}</small>`;
+}
+
+/** How true each number is, and why one is not. */
+export function rounds(view: AccountView, { root }: PageContext): Html {
+  const now = Date.parse(view.now);
+  const columns: Column<Round>[] = [
+    {
+      head: 'what is read',
+      cell: ({ collector, round }) =>
+        html`${ROUNDS[`${collector} ${round}`] ?? `${collector} ${round}`}<small class="mono">${collector} ${round}</small>`,
+    },
+    {
+      head: 'state',
+      cell: ({ state }) => html`<span class="${STATES[state][0]}">${STATES[state][1]}</span>`,
+    },
+    {
+      head: 'true at',
+      cell: ({ dataAt }, index) =>
+        html`${at(dataAt, `rounds.${index}.dataAt`, now)}${dataAt !== null && html`<small>${ago(dataAt, `rounds.${index}.dataAt`, now)}</small>`}`,
+    },
+    { head: 'every', isNumber: true, cell: (row, index) => lasting(row.everySeconds, `rounds.${index}.everySeconds`) },
+    { head: 'took', isNumber: true, cell: (row, index) => lasting(row.tookSeconds, `rounds.${index}.tookSeconds`) },
+    { head: 'last failure', cell: (row, index) => failure(row, index, root) },
+  ];
+  const body =
+    view.rounds.length === 0
+      ? html`<p class="soft">Nothing is read of this account: every collector is off.</p>`
+      : table('Rounds: each reads one thing, again and again', columns, view.rounds);
+  return section('rounds', 'How true is it', body);
+}
+
+const SCHEDULE_STATES = {
+  ok: ['ok', 'on time'],
+  missed: ['critical', 'missed'],
+  late: ['warning', 'late'],
+  failing: ['critical', 'failing'],
+  unknown: ['unknown', 'unknown'],
+} as const;
+
+/** Whether what should start at certain times did. */
+export function schedules(view: AccountView): Html {
+  const now = Date.parse(view.now);
+  const path = (index: number) => `schedules.${index}`;
+  const columns: Column<AccountView['schedules'][number]>[] = [
+    { head: 'schedule', cell: row => name(row.name) },
+    {
+      head: 'state',
+      cell: ({ state }) => html`<span class="state ${SCHEDULE_STATES[state][0]}">${SCHEDULE_STATES[state][1]}</span>`,
+    },
+    { head: 'next', cell: (row, index) => ago(row.next, `${path(index)}.next`, now) },
+    { head: 'started', cell: (row, index) => ago(row.lastStarted, `${path(index)}.lastStarted`, now) },
+    { head: 'delivered', cell: (row, index) => ago(row.lastDelivered, `${path(index)}.lastDelivered`, now) },
+    { head: 'failed', cell: (row, index) => ago(row.lastFailed, `${path(index)}.lastFailed`, now) },
+    { head: 'missed', isNumber: true, cell: (row, index) => count(row.missed, `${path(index)}.missed`) },
+    { head: 'late', isNumber: true, cell: (row, index) => count(row.late, `${path(index)}.late`) },
+  ];
+  const body =
+    view.schedules.length === 0
+      ? html`<p class="soft">None is configured for this account (<code>schedules</code>).</p>`
+      : table('Last of each, and times missed or late since the first start', columns, view.schedules);
+  return section('schedules', 'Schedules', body);
+}
+
+/** What the agent asked of the service, and what it may still ask today. */
+export function calls({ calls: of }: AccountView): Html {
+  const endpoints = [...new Set(of.requests.map(({ endpoint }) => endpoint))];
+  const outcomes = [...new Set(of.requests.filter(each => each.count > 0).map(({ outcome }) => outcome))];
+  const shown = outcomes.length > 0 ? outcomes : ['ok'];
+  const cell = (endpoint: string, outcome: string) => {
+    const index = of.requests.findIndex(each => each.endpoint === endpoint && each.outcome === outcome);
+    return index < 0
+      ? html`<span class="none">—</span>`
+      : count(of.requests[index]?.count ?? null, `calls.requests.${index}.count`);
+  };
+  const columns: Column<string>[] = [
+    { head: 'endpoint', cell: endpoint => endpoint.replaceAll('_', ' ') },
+    ...shown.map(outcome => ({
+      head: outcome.replaceAll('_', ' '),
+      isNumber: true,
+      cell: (endpoint: string) => cell(endpoint, outcome),
+    })),
+  ];
+  const isRefused = of.tokenRejected === true;
+  return section(
+    'calls',
+    'Calls',
+    html`${isRefused && html`<p class="note critical"><span class="tag refused">token refused</span> The service refuses the token: nothing can be read.</p>`}
+<div class="panel">${tiles(
+      tile(
+        'Left of today’s budget',
+        count(of.budgetRemaining, 'calls.budgetRemaining'),
+        share(of.budgetRemaining, of.budgetPerDay, 'Left of today’s budget'),
+        html`of ${count(of.budgetPerDay, 'calls.budgetPerDay')} a day`,
+      ),
+      tile('Waited for the budget', lasting(of.waitedSeconds, 'calls.waitedSeconds'), 'since the first start'),
+      tile('Received', bytes(of.bytes, 'calls.bytes'), 'since the first start'),
+    )}</div>
+${figure({
+  id: 'calls',
+  title: 'Calls by outcome',
+  kind: 'stack',
+  lines: [
+    {
+      family: 'delivery_watch_api_requests_total',
+      by: 'outcome',
+      looks: { ok: 'calm', rate_limited: 'odd', server: 'bad', network: 'muted', timeout: 'whole' },
+    },
+  ],
+})}
+${endpoints.length > 0 && table('Calls by endpoint and outcome, since the first start', columns, endpoints)}`,
+  );
+}

@@ -1,0 +1,55 @@
+import { Html, html } from './html.ts';
+import { named } from './problems.ts';
+
+type Content = Html | string | false | undefined;
+
+/** A number, what it is of, and what there is to say of it. */
+export const tile = (what: Html | string, value: Html, ...more: readonly Content[]): Html =>
+  html`<div class="tile"><dt>${what}</dt><dd class="big">${value}</dd>${more.map(each => each && html`<dd class="soft">${each}</dd>`)}</div>`;
+
+export const tiles = (...each: readonly (Html | false)[]): Html => html`<dl class="tiles">${each}</dl>`;
+
+/** A part of a page that is written anew when its numbers change. */
+export const section = (id: string, title: string, body: Html): Html =>
+  html`<section id="${id}" data-live aria-labelledby="${id}-title"><h2 id="${id}-title">${title}</h2>
+${body}</section>
+`;
+
+/** How much of something there is: a bar beside words that say the same. A `limit` is better not reached. */
+export function share(of: number | null, most: number | null, label: string, limit = false): Html {
+  if (of === null || most === null || most <= 0) return html``;
+  const part = Math.min(1, Math.max(0, of / most)).toFixed(4);
+  return html`<meter class="bar" min="0" max="1"${limit && new Html(' high="0.8" optimum="0"')} value="${part}" aria-label="${label}"></meter>`;
+}
+
+/** Words of others: an address, a name. Their direction of writing ends where they do. */
+export const name = (text: string | null): Html => (text === null ? html`<span class="none">—</span>` : named(text));
+
+export interface Column<Row> {
+  /** Head of the column; the label of the cell where a row is shown as a card. */
+  readonly head: string;
+  readonly isNumber?: boolean;
+  readonly cell: (row: Row, index: number) => Html | string;
+}
+
+/** A table whose first column names the row. Rows beyond `most` are folded away. */
+export function table<Row>(caption: string, columns: readonly Column<Row>[], rows: readonly Row[], most = 20): Html {
+  const heads = columns.map(
+    ({ head, isNumber }) =>
+      html`<th role="columnheader" scope="col"${isNumber ? new Html(' class="num"') : ''}>${head}</th>`,
+  );
+  const cell = (row: Row, index: number) => (column: Column<Row>, place: number) =>
+    place === 0
+      ? html`<th role="rowheader" scope="row" class="full">${column.cell(row, index)}</th>`
+      : html`<td role="cell" data-label="${column.head}"${column.isNumber ? new Html(' class="num"') : ''}>${column.cell(row, index)}</td>`;
+  const body = (from: number, to: number) =>
+    rows.slice(from, to).map((row, index) => html`<tr role="row">${columns.map(cell(row, from + index))}</tr>\n`);
+  const of = (caption: Html, from: number, to: number) =>
+    html`<div class="wide"><table role="table" class="cards">${caption}<thead role="rowgroup"><tr role="row">${heads}</tr></thead><tbody role="rowgroup">
+${body(from, to)}</tbody></table></div>`;
+  const first = of(html`<caption>${caption}</caption>`, 0, most);
+  if (rows.length <= most) return first;
+  const more = `${rows.length - most} more`;
+  const rest = of(html`<caption class="hidden">${caption}: ${more}</caption>`, most, rows.length);
+  return html`${first}<details id="more-${caption.toLowerCase().replace(/[^a-z]+/g, '-')}"><summary>${more}</summary>${rest}</details>`;
+}

@@ -1,0 +1,337 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { encodeChunk, openChunk } from '../../src/history/chunk.ts';
+import { openRecorder, type Recorder } from '../../src/history/recorder.ts';
+import type { Change } from '../../src/model/change.ts';
+import { createMemoryStore } from '../../src/store/memory.ts';
+import { createManualClock } from '../support/manual-clock.ts';
+import { createTestLog } from '../support/silent.ts';
+
+const [MINUTE, HOUR] = [60_000, 3_600_000];
+const START = Date.UTC(2026, 0, 1);
+const share = (text: string) => text;
+
+/** A wall clock that can be set, beside a monotonic one that can't. */
+function createClock(start = START) {
+  let [wall, monotonic] = [start, 1000];
+  return {
+    now: () => wall,
+    monotonic: () => monotonic,
+    pass(ms: number) {
+      wall += ms;
+      monotonic += ms;
+    },
+    set(ms: number) {
+      wall = ms;
+    },
+  };
+}
+
+async function setUp({ keep = 48 * HOUR, maxBytes = 1e6 } = {}) {
+  const [clock, store, log] = [createClock(), createMemoryStore(), createTestLog()];
+  const open = async () => {
+    const recorder = await openRecorder({ account: 'a', store, clock, log, share });
+    recorder.use({ keep, maxBytes });
+    return recorder;
+  };
+  let recorder = await open();
+  const keys = async () => [...(await store.scan('a', 'history/')).keys()];
+  return {
+    clock,
+    store,
+    log,
+    keys,
+    get recorder(): Recorder {
+      return recorder;
+    },
+    /** The process is killed and another starts. */
+    async restart() {
+      recorder = await open();
+    },
+    async save() {
+      const changes = recorder.unsaved();
+      await store.commit('a', changes);
+      recorder.saved(changes);
+    },
+    /** Samples of so many minutes, each saved. */
+    async minutes(count: number, value: (index: number) => number | undefined, series = 'x_total') {
+      for (let index = 0; index < count; index += 1) {
+        clock.pass(MINUTE);
+        const one = value(index);
+        await recorder.sample(new Map(one === undefined ? [] : [[series, one]]));
+        await this.save();
+      }
+    },
+    async read(over = 48 * HOUR, families = ['x_total']) {
+      const { times, series } = await recorder.read({ from: clock.now() - over, to: clock.now(), families });
+      const [values = []] = [...series.values()];
+      return times.map((at, index) => [(at - START) / MINUTE, values[index] ?? null]);
+    },
+  };
+}
+
+describe('what is recorded', () => {
+  it('is read back exactly, through restarts and refused commits, and from memory', async () => {
+    const step = fc.record({
+      values: fc.dictionary(
+        fc.constantFrom('a', 'a{x="1"}', 'b_bucket{le="+Inf"}', 'c{y="2",destination="z"}'),
+        fc.oneof(fc.integer(), fc.double({ noNaN: true })),
+      ),
+      gap: fc.constantFrom(MINUTE, MINUTE, MINUTE, 61_000, 10 * MINUTE, 3 * HOUR),
+      after: fc.constantFrom('nothing', 'save', 'save', 'restart'),
+    });
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 40 }), async steps => {
+        const scene = await setUp({ keep: 366 * 24 * HOUR });
+        let meant: { at: number; values: Record<string, number> }[] = [];
+        let saved = meant;
+        for (const { values, gap, after } of steps) {
+          scene.clock.pass(gap);
+          await scene.recorder.sample(new Map(Object.entries(values)));
+          meant = [...meant, { at: scene.clock.now(), values }];
+          if (after === 'save') {
+            await scene.save();
+            saved = meant;
+          }
+          if (after === 'restart') {
+            await scene.restart();
+            meant = saved;
+          }
+        }
+        const families = ['a', 'b', 'c'];
+        const { times, series } = await scene.recorder.read({ from: 0, to: scene.clock.now(), families });
+        const found = times.flatMap((at, index) => {
+          const values = [...series].flatMap(([name, all]) => (all[index] === null ? [] : [[name, all[index]]]));
+          return [{ at, values: Object.fromEntries(values) as Record<string, number> }];
+        });
+        // A series by destination is beside its sum, for conditions alone.
+        const shown = meant.map(({ at, values: { 'c{y="2",destination="z"}': _, ...values } }) => ({
+          at,
+          values: Object.fromEntries(Object.entries(values).map(([name, value]) => [name, value + 0])),
+        }));
+        const isGap = ({ values }: { values: object }) => Object.keys(values).length === 0;
+        expect(found.filter(one => !isGap(one))).toEqual(shown.filter(one => !isGap(one)));
+        for (const values of series.values()) expect(values).toHaveLength(times.length);
+        const last = scene.clock.now() - HOUR;
+        expect(scene.recorder.recent('a', HOUR).filter(({ at }) => at >= last)).toEqual(
+          shown.flatMap(({ at, values: { a } }) => (a !== undefined && at >= last ? [{ at, value: a }] : [])),
+        );
+      }),
+      { numRuns: 30 },
+    );
+  });
+
+  it('waits for the next commit where the store refuses one', async () => {
+    const scene = await setUp();
+    scene.clock.pass(MINUTE);
+    await scene.recorder.sample(new Map([['x_total', 1]]));
+    const refused = scene.recorder.unsaved();
+    expect(refused.map(({ key }) => key)).toEqual(['history/00490896']);
+    await scene.minutes(1, () => 2);
+    expect(scene.recorder.unsaved()).toEqual([]);
+    await scene.restart();
+    expect(await scene.read()).toEqual([
+      [1, 1],
+      [2, 2],
+    ]);
+  });
+
+  it('a commit takes with it only what it wrote', async () => {
+    const scene = await setUp();
+    scene.clock.pass(MINUTE);
+    await scene.recorder.sample(new Map([['x_total', 1]]));
+    const under: readonly Change[] = scene.recorder.unsaved();
+    scene.clock.pass(MINUTE);
+    await scene.recorder.sample(new Map([['x_total', 2]]));
+    scene.recorder.saved(under);
+    expect(scene.recorder.unsaved()).toHaveLength(1);
+  });
+
+  it('has no value where a series was not shown, and a time without any where the agent was down', async () => {
+    const scene = await setUp();
+    await scene.minutes(3, index => (index === 1 ? undefined : index));
+    scene.clock.pass(20 * MINUTE);
+    await scene.restart();
+    await scene.minutes(1, () => 9);
+    expect(await scene.read()).toEqual([
+      [1, 0],
+      [2, null],
+      [3, 2],
+      [4, null],
+      [24, 9],
+    ]);
+    expect(scene.recorder.recent('x_total', HOUR).map(({ value }) => value)).toEqual([0, 2, 9]);
+  });
+
+  it('is one sample a minute', async () => {
+    const scene = await setUp();
+    for (const [ms, value] of [
+      [MINUTE, 1],
+      [20_000, 2],
+      [0, 3],
+      [30_000, 4],
+      [10_000, 5],
+    ] as const) {
+      scene.clock.pass(ms);
+      await scene.recorder.sample(new Map([['x_total', value]]));
+    }
+    expect(await scene.read()).toEqual([
+      [1, 1],
+      [2, 5],
+    ]);
+  });
+});
+
+describe('the wall clock', () => {
+  it('set back, takes the place of what was recorded by the wrong one when it comes there', async () => {
+    const scene = await setUp();
+    await scene.minutes(100, index => index);
+    scene.clock.set(START + 70 * MINUTE);
+    expect((await scene.read()).at(-1)).toEqual([70, 69]);
+    await scene.minutes(2, index => 1000 + index);
+    // Those of 71 and later in that hour are gone.
+    expect((await scene.read()).slice(-3)).toEqual([
+      [70, 69],
+      [71, 1000],
+      [72, 1001],
+    ]);
+    // Far back, and back again: nothing is lost of what was there.
+    scene.clock.set(0);
+    await scene.minutes(3, () => 5);
+    scene.clock.set(START + 72 * MINUTE);
+    await scene.minutes(1, () => 6);
+    const all = await scene.read();
+    expect([all[0], ...all.slice(-2)]).toEqual([
+      [1, 0],
+      [72, 1001],
+      [73, 6],
+    ]);
+  });
+
+  it('wrong for a moment, deletes nothing', async () => {
+    const scene = await setUp();
+    await scene.minutes(30, index => index);
+    const before = scene.clock.now();
+    scene.clock.set(before + 1000 * HOUR);
+    await scene.minutes(5, () => 7);
+    scene.clock.set(before);
+    await scene.minutes(12, () => 8);
+    const all = await scene.read();
+    expect([all[0], all.length]).toEqual([[1, 0], 42]);
+  });
+
+  it('says of the first sample after it was set that it was', async () => {
+    const scene = await setUp();
+    await scene.minutes(2, () => 1);
+    scene.clock.set(scene.clock.now() + 10 * MINUTE);
+    // Within the same minute as the last one.
+    await scene.recorder.sample(new Map([['x_total', 2]]));
+    await scene.minutes(2, () => 3);
+    const marks: (number | undefined)[] = [];
+    for await (const { series, times } of scene.recorder.hours(0, scene.clock.now(), name => name === '!stepped')) {
+      for (const index of times.keys()) marks.push(series.get('!stepped')?.[index]);
+    }
+    expect(marks).toEqual([Number.NaN, Number.NaN, 1, Number.NaN, Number.NaN]);
+  });
+});
+
+describe('what is kept', () => {
+  it('is as old as configured, and no older', async () => {
+    const scene = await setUp({ keep: 5 * HOUR });
+    await scene.minutes(12 * 60, index => index);
+    const hours = (await scene.keys()).map(key => Number(key.split('/')[1]) - START / HOUR);
+    expect(hours).toEqual([6, 7, 8, 9, 10, 11, 12]);
+    expect((await scene.read())[0]).toEqual([7 * 60, 7 * 60 - 1]);
+  });
+
+  it('fits: older hours are thinned first, and what is left is exact', async () => {
+    const maxBytes = 20_000;
+    const scene = await setUp({ maxBytes });
+    const names = Array.from({ length: 30 }, (_, index) => `x_total{n="${index}"}`);
+    const valueAt = (minute: number, index: number) => Math.floor(1e6 * Math.abs(Math.sin(minute * (index + 1))));
+    for (let minute = 1; minute <= 24 * 60; minute += 1) {
+      scene.clock.pass(MINUTE);
+      await scene.recorder.sample(new Map(names.map((name, index) => [name, valueAt(minute, index)])));
+      await scene.save();
+    }
+    const rows = [...(await scene.store.scan('a', 'history/'))];
+    const bytes = rows.reduce((sum, [key, text]) => sum + key.length + text.length, 0);
+    expect(bytes).toBeGreaterThan(maxBytes / 2);
+    expect(bytes).toBeLessThan(maxBytes);
+    await scene.restart();
+    const now = scene.clock.now();
+    const { times, series } = await scene.recorder.read({ from: 0, to: now, families: ['x_total'] });
+    const minutes = times.map(at => (at - START) / MINUTE);
+    for (const [index, name] of names.entries()) {
+      expect(series.get(name)).toEqual(minutes.map(minute => valueAt(minute, index)));
+    }
+    // Further apart the older they are.
+    const gaps = minutes.slice(1).map((minute, index) => minute - (minutes[index] as number));
+    expect(gaps[0]).toBe(30);
+    expect(gaps.at(-1)).toBe(1);
+    expect(minutes[0]).toBeLessThan(12 * 60);
+  });
+
+  it('shrinks when it has to, and the oldest goes where nothing else helps', async () => {
+    const scene = await setUp();
+    await scene.minutes(5 * 60 + 15, index => index);
+    expect(await scene.keys()).toHaveLength(6);
+    scene.recorder.use({ keep: 48 * HOUR, maxBytes: 300 });
+    await scene.minutes(1, () => 1);
+    const hours = (await scene.keys()).map(key => Number(key.split('/')[1]) - START / HOUR);
+    expect(hours.at(-1)).toBe(5);
+    expect(hours.length).toBeLessThan(5);
+    expect(hours[0]).toBeGreaterThan(0);
+  });
+
+  it('is nothing where nothing shall be kept: what is there is deleted, and memory has the last hour', async () => {
+    const scene = await setUp();
+    await scene.minutes(90, index => index);
+    expect(await scene.keys()).toHaveLength(2);
+    scene.recorder.use({ keep: 0, maxBytes: 1e6 });
+    await scene.minutes(2, () => 7);
+    expect(await scene.keys()).toEqual([]);
+    const recent = scene.recorder.recent('x_total', HOUR);
+    expect([recent.length, recent[0]?.value, recent.at(-1)?.value]).toEqual([62, 30, 7]);
+  });
+});
+
+it('leaves out damaged hours, says so once, and goes on', async () => {
+  const scene = await setUp();
+  await scene.minutes(4 * 60 + 30, index => index);
+  const [first, second, third, , last] = await scene.keys();
+  const broken = openChunk(share);
+  broken.add(START, new Map([['x_total', 1]]));
+  const chunk = broken.chunk();
+  await scene.store.commit('a', [
+    { key: first as string, value: 'rubbish' },
+    { key: second as string, value: chunk ? encodeChunk({ ...chunk, columns: '1 2 3' }) : '' },
+    { key: 'history/not-an-hour', value: 'x' },
+    { key: last as string, value: '' },
+  ]);
+  await scene.restart();
+  await scene.minutes(12, () => 7);
+  const all = await scene.read();
+  expect(all[0]).toEqual([120, 119]);
+  expect(all.at(-1)).toEqual([282, 7]);
+  expect(third).toBeDefined();
+  expect(scene.log.lines.map(({ message }) => message)).toEqual(['a damaged hour of the history is left out']);
+});
+
+it('a store that can not be read makes a gap, and is said to once', async () => {
+  const [clock, log, inner] = [createManualClock(), createTestLog(), createMemoryStore()];
+  let isBroken = false;
+  const scan: typeof inner.scan = (...which) => (isBroken ? Promise.reject(new Error('disk')) : inner.scan(...which));
+  const recorder = await openRecorder({ account: 'a', store: { ...inner, scan }, clock, log, share });
+  recorder.use({ keep: HOUR, maxBytes: 1e6 });
+  isBroken = true;
+  for (let minute = 0; minute < 3; minute += 1) {
+    await clock.advance(MINUTE);
+    await recorder.sample(new Map([['x', minute]]));
+  }
+  isBroken = false;
+  await clock.advance(MINUTE);
+  await recorder.sample(new Map([['x', 3]]));
+  expect(recorder.recent('x', HOUR).map(({ value }) => value)).toEqual([3]);
+  expect(log.lines.map(({ message }) => message)).toEqual(['the history could not be read; it may have a gap']);
+});

@@ -1,0 +1,230 @@
+/** Which sample of the exposition each number of an `AccountView` is. Written by hand, and sharing nothing with what builds the view. */
+import type { ParsedFamily } from './parse-exposition.ts';
+
+type Labels = Readonly<Record<string, string>>;
+
+/** A sample of the exposition, or the sum of several. */
+interface Place {
+  /** In the view: `*` stands for any item of a list, or any key of an object. */
+  readonly path: string;
+  readonly name: string | ((items: readonly Item[]) => string);
+  /** Beside `account`; others may have any value, and their samples are added up. */
+  readonly labels?: (items: readonly Item[], key: string) => Labels;
+  /** How the view says it: a time, or a truth. Default: the number itself. */
+  readonly as?: 'time' | 'truth';
+  /** What the view says where the exposition has nothing: it knows of none. Default: null. */
+  readonly otherwise?: 0;
+  /** Family that is there when this was read: then nothing is 0. */
+  readonly readBy?: string;
+}
+
+/** What a `*` of the path stood for. */
+type Item = Readonly<Record<string, unknown>>;
+
+const text = (item: Item | undefined, key: string) => String(item?.[key]);
+const own = (label: string, key: string) => (items: readonly Item[]) => ({ [label]: text(items.at(-1), key) });
+const round = ([item]: readonly Item[]) => ({ collector: text(item, 'collector'), round: text(item, 'round') });
+const otherKind = () => ({ group: '__other__' });
+/** `urlHost` → `url_host` */
+const snake = (name: string) => name.replace(/[A-Z]/g, letter => `_${letter.toLowerCase()}`);
+const dimension = (items: readonly Item[]) => snake(text(items[0], 'dimension'));
+const perKey = own('flow_control_key', 'key');
+const perSchedule = own('schedule', 'name');
+const perFilter = own('filter', 'name');
+
+const PLACES: readonly Place[] = [
+  { path: 'up', name: 'delivery_up', as: 'truth' },
+  { path: 'rounds.*.dataAt', name: 'delivery_collector_data_timestamp_seconds', labels: round, as: 'time' },
+  { path: 'rounds.*.tookSeconds', name: 'delivery_collector_duration_seconds', labels: round },
+  { path: 'rounds.*.consecutiveFailures', name: 'delivery_collector_consecutive_failures', labels: round },
+
+  { path: 'deadLetters.messages', name: 'delivery_dlq_messages' },
+  { path: 'deadLetters.most', name: 'delivery_account_max_dlq_size' },
+  { path: 'deadLetters.entered', name: 'delivery_dlq_entered_total' },
+  { path: 'deadLetters.left.*', name: 'delivery_dlq_left_total', labels: (_, reason) => ({ reason }) },
+  { path: 'deadLetters.oldest', name: 'delivery_dlq_oldest_message_timestamp_seconds', as: 'time' },
+  { path: 'deadLetters.newest', name: 'delivery_dlq_newest_message_timestamp_seconds', as: 'time' },
+  { path: 'deadLetters.oldestEntered', name: 'delivery_dlq_oldest_entered_timestamp_seconds', as: 'time' },
+  { path: 'deadLetters.retentionSeconds', name: 'delivery_dlq_retention_seconds' },
+  { path: 'deadLetters.filters.*.messages', name: 'delivery_dlq_filter_messages', labels: perFilter },
+  {
+    path: 'deadLetters.filters.*.oldestEntered',
+    name: 'delivery_dlq_filter_oldest_entered_timestamp_seconds',
+    labels: perFilter,
+    as: 'time',
+  },
+  { path: 'deadLetters.filters.*.entered', name: 'delivery_dlq_filter_entered_total', labels: perFilter },
+  {
+    path: 'deadLetters.filters.*.left.*',
+    name: 'delivery_dlq_filter_left_total',
+    labels: (items, reason) => ({ ...perFilter(items), reason }),
+  },
+  {
+    path: 'deadLetters.breakdowns.*.values.*.messages',
+    name: items => `delivery_dlq_messages_by_${dimension(items)}`,
+    labels: items => ({ [dimension(items)]: text(items[1], 'value') }),
+  },
+  {
+    path: 'deadLetters.breakdowns.*.beyondCap',
+    name: 'delivery_series_dropped',
+    labels: items => ({ family: `delivery_dlq_messages_by_${dimension(items)}` }),
+    otherwise: 0,
+  },
+  { path: 'deadLetters.kinds.count', name: 'delivery_dlq_groups' },
+  { path: 'deadLetters.kinds.appeared', name: 'delivery_dlq_groups_new_total', otherwise: 0 },
+  { path: 'deadLetters.kinds.returned', name: 'delivery_dlq_groups_returned_total', otherwise: 0 },
+  { path: 'deadLetters.kinds.others', name: 'delivery_dlq_group_messages', labels: otherKind, otherwise: 0 },
+  {
+    path: 'deadLetters.kinds.largest.*.messages',
+    name: 'delivery_dlq_group_messages',
+    labels: ([kind]) => ({
+      group: text(kind, 'id'),
+      url_host: text(kind, 'urlHost'),
+      response_status: text(kind, 'responseStatus'),
+    }),
+  },
+  { path: 'deadLetters.callbacks.*', name: 'delivery_dlq_failure_callbacks', labels: (_, state) => ({ state }) },
+  { path: 'deadLetters.suspected', name: 'delivery_dlq_failure_callbacks_suspected' },
+  {
+    path: 'deadLetters.oldestInProgress',
+    name: 'delivery_dlq_failure_callback_oldest_in_progress_timestamp_seconds',
+    as: 'time',
+  },
+
+  { path: 'events.windowSeconds', name: 'delivery_events_window_seconds' },
+  { path: 'events.recent.*', name: 'delivery_events_recent', labels: (_, state) => ({ state }) },
+  { path: 'events.total.*', name: 'delivery_events_total', labels: (_, state) => ({ state }) },
+  { path: 'events.since', name: 'delivery_event_log_since_timestamp_seconds', as: 'time' },
+  { path: 'events.finished.*', name: 'delivery_messages_finished_total', labels: (_, outcome) => ({ outcome }) },
+  {
+    path: 'events.objectives.delivered',
+    name: 'delivery_objective_ratio',
+    labels: () => ({ objective: 'delivered' }),
+  },
+  { path: 'events.objectives.onTime', name: 'delivery_objective_ratio', labels: () => ({ objective: 'on_time' }) },
+  { path: 'events.objectives.onTimeWithinSeconds', name: 'delivery_on_time_target_seconds' },
+  { path: 'events.overdue', name: 'delivery_messages_overdue_total', otherwise: 0 },
+  { path: 'events.inFlight', name: 'delivery_messages_in_flight' },
+  { path: 'events.oldestInFlight', name: 'delivery_oldest_in_flight_timestamp_seconds', as: 'time' },
+  { path: 'events.newest', name: 'delivery_event_log_newest_timestamp_seconds', as: 'time' },
+  {
+    path: 'events.attempts.*.count',
+    name: 'delivery_attempts_total',
+    labels: ([attempt]) => ({ result: text(attempt, 'result'), status_class: text(attempt, 'statusClass') }),
+  },
+  ...['delivered', 'failed', 'cancelled'].map(outcome => ({
+    path: `events.destinations.*.${outcome}`,
+    name: 'delivery_messages_finished_total',
+    labels: ([row]: readonly Item[]) => ({ destination: text(row, 'destination'), outcome }),
+  })),
+  { path: 'events.gaps', name: 'delivery_event_log_gaps_total', otherwise: 0 },
+  { path: 'events.late', name: 'delivery_event_log_late_total', otherwise: 0 },
+  { path: 'events.duplicates', name: 'delivery_event_log_duplicates_total', otherwise: 0 },
+
+  { path: 'flowControl.keys', name: 'delivery_flow_control_keys' },
+  {
+    path: 'flowControl.waiting',
+    name: 'delivery_flow_control_waitlist_size',
+    readBy: 'delivery_flow_control_keys',
+  },
+  {
+    path: 'flowControl.beyondCap',
+    name: 'delivery_series_dropped',
+    labels: () => ({ family: 'delivery_flow_control_waitlist_size' }),
+    otherwise: 0,
+  },
+  {
+    path: 'flowControl.beyondCapWaiting',
+    name: 'delivery_flow_control_waitlist_size',
+    labels: () => ({ flow_control_key: '__other__' }),
+    otherwise: 0,
+  },
+  { path: 'flowControl.rows.*.waiting', name: 'delivery_flow_control_waitlist_size', labels: perKey },
+  ...['parallelismLimit', 'parallelismInUse', 'rateLimit', 'rateUsed', 'ratePeriodSeconds'].map(field => ({
+    path: `flowControl.rows.*.${field}`,
+    name: `delivery_flow_control_${snake(field)}`,
+    labels: perKey,
+  })),
+  { path: 'flowControl.rows.*.paused', name: 'delivery_flow_control_paused', labels: perKey, as: 'truth' },
+
+  ...['lastStarted', 'lastDelivered', 'lastFailed'].map(field => ({
+    path: `schedules.*.${field}`,
+    name: `delivery_schedule_${snake(field)}_timestamp_seconds`,
+    labels: perSchedule,
+    as: 'time' as const,
+  })),
+  {
+    path: 'schedules.*.next',
+    name: 'delivery_schedule_next_expected_timestamp_seconds',
+    labels: perSchedule,
+    as: 'time',
+  },
+  { path: 'schedules.*.missed', name: 'delivery_schedule_missed_total', labels: perSchedule },
+  { path: 'schedules.*.late', name: 'delivery_schedule_late_total', labels: perSchedule },
+
+  {
+    path: 'calls.requests.*.count',
+    name: 'delivery_watch_api_requests_total',
+    labels: ([row]) => ({ endpoint: text(row, 'endpoint'), outcome: text(row, 'outcome') }),
+  },
+  { path: 'calls.bytes', name: 'delivery_watch_api_response_bytes_total' },
+  { path: 'calls.waitedSeconds', name: 'delivery_watch_api_budget_wait_seconds_total' },
+  { path: 'calls.budgetRemaining', name: 'delivery_watch_api_budget_remaining' },
+  { path: 'calls.tokenRejected', name: 'delivery_token_rejected', as: 'truth' },
+];
+
+const isItem = (value: unknown): value is Item => typeof value === 'object' && value !== null;
+
+/** A value of the view, and the samples that it is made of. */
+export interface ShownNumber {
+  /** As in `data-path`: `flowControl.rows.0.waiting`. */
+  readonly path: string;
+  readonly value: unknown;
+  readonly name: string;
+  readonly labels: Labels;
+  readonly as: 'number' | 'time' | 'truth';
+  readonly otherwise: null | 0;
+  readonly readBy: string | undefined;
+}
+
+function find(view: Item, place: Place): ShownNumber[] {
+  const found: ShownNumber[] = [];
+  function visit(value: unknown, [step, ...rest]: readonly string[], path: readonly string[], items: readonly Item[]) {
+    if (step === undefined) {
+      const { name, labels = () => ({}), as = 'number', otherwise = null, readBy } = place;
+      found.push({
+        path: path.join('.'),
+        value,
+        name: typeof name === 'string' ? name : name(items),
+        labels: labels(items, path.at(-1) ?? ''),
+        as,
+        otherwise,
+        readBy,
+      });
+    } else if (isItem(value)) {
+      for (const key of step === '*' ? Object.keys(value) : [step]) {
+        if (!Object.hasOwn(value, key)) throw new Error(`the view has no ${[...path, key].join('.')}`);
+        const next = value[key];
+        visit(next, rest, [...path, key], step === '*' && isItem(next) ? [...items, next] : items);
+      }
+    } else if (value !== null) throw new Error(`${path.join('.')} of the view holds nothing`);
+  }
+  visit(view, place.path.split('.'), [], []);
+  return found;
+}
+
+/** Every number of the view that the exposition has, too. */
+export const shownNumbers = (view: object): ShownNumber[] => PLACES.flatMap(place => find({ ...view }, place));
+
+/** What the view should say by the exposition. */
+export function exposedValue(families: readonly ParsedFamily[], account: string, number: ShownNumber): unknown {
+  const { name, labels, as, otherwise, readBy } = number;
+  const own = families.flatMap(({ samples }) => samples).filter(sample => sample.labels.account === account);
+  const samples = own
+    .filter(sample => sample.name === name)
+    .filter(sample => Object.entries(labels).every(([label, value]) => sample.labels[label] === value));
+  if (samples.length === 0) return own.some(({ name }) => name === readBy) ? 0 : otherwise;
+  const sum = samples.reduce((sum, { value }) => sum + value, 0);
+  if (as === 'truth') return sum === 1;
+  return as === 'time' ? new Date(Math.round(sum * 1000)).toISOString() : sum;
+}

@@ -1,0 +1,63 @@
+import { createRuntime, type Runtime } from '../../src/app/runtime.ts';
+import { Config } from '../../src/config/schema.ts';
+import type { AccountView } from '../../src/http/api/account.ts';
+import { afterThisTest } from './client.ts';
+import { emulateEmpty } from './emulate.ts';
+import { eventually } from './eventually.ts';
+import { createManualClock, type ManualClock } from './manual-clock.ts';
+import { type ParsedFamily, parseExposition } from './parse-exposition.ts';
+
+const SECOND = 1000;
+/** Milliseconds of a quiet machine: nothing here takes a tenth of them. */
+const PATIENCE = 10_000;
+
+/** A configuration as the runtime takes it. */
+export const loadedFrom = (config: object) => ({
+  file: 'test',
+  hash: '0123456789abcdef',
+  warnings: [],
+  config: Config.parse({ log: { level: 'silent' }, store: { kind: 'memory' }, ...config }),
+});
+
+/** One account of the emulated service, and an agent without a port that watches it: at one fixed time, until it is moved on. */
+export interface ViewScene {
+  readonly emulator: Awaited<ReturnType<typeof emulateEmpty>>;
+  readonly clock: ManualClock;
+  readonly runtime: Runtime;
+  start(): void;
+  view(): AccountView;
+  exposition(): Promise<ParsedFamily[]>;
+  /** Lets time go by, a few seconds at a time, until this no longer throws. */
+  until(look: (view: AccountView) => void, step?: number): Promise<void>;
+}
+
+export const NAME = 'acme';
+
+/** `account`, `config`: what differs from the usual. */
+export async function createViewScene(account: object = {}, config: object = {}): Promise<ViewScene> {
+  const clock = createManualClock(Date.UTC(2026, 0, 1, 12));
+  const emulator = await emulateEmpty({ clock, token: 'view-token', dialect: { flowControlFields: 'all' } });
+  const common = { baseUrl: emulator.url, token: 'view-token', budget: { requestsPerSecond: 1000, burst: 1000 } };
+  const loaded = loadedFrom({ accounts: [{ name: NAME, ...common, ...account }], ...config });
+  const runtime = await createRuntime(loaded, { env: {}, clock, random: () => 0 });
+  afterThisTest(() => runtime.close());
+  function view(): AccountView {
+    const found = runtime.served.account(NAME);
+    if (!found) throw new Error('there is no such account');
+    return found;
+  }
+  return {
+    emulator,
+    clock,
+    runtime,
+    start: runtime.start,
+    view,
+    exposition: async () =>
+      parseExposition((await runtime.served.exposition('everything', 'text', false)).body.toString(), 'text'),
+    until: (look, step = 0) =>
+      eventually(async () => {
+        await clock.advance(step * SECOND);
+        look(view());
+      }, PATIENCE),
+  };
+}
