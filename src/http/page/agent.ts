@@ -74,8 +74,10 @@ function notifiers({ notifiers }: AgentView): Html {
     ...outcomes.map(outcome => ({
       head: outcome.replaceAll('_', ' '),
       isNumber: true,
-      cell: (row: AgentView['notifiers'][number], index: number) =>
-        count(row.outcomes[outcome] ?? null, `notifiers.${index}.outcomes.${outcome}`),
+      cell: (row: AgentView['notifiers'][number], index: number) => {
+        const number = row.outcomes[outcome];
+        return number === undefined ? name(null) : count(number, `notifiers.${index}.outcomes.${outcome}`);
+      },
     })),
   ];
   const none = html`<p class="soft">None is configured (<code>alerts.notifiers</code>).</p>`;

@@ -1,0 +1,245 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { hashSync } from 'bcryptjs';
+import { expect, it } from 'vitest';
+import { writeAccountFile } from '../../src/app/account-file.ts';
+import { startAgent } from '../../src/app/agent.ts';
+import type { JournalLine } from '../../src/app/auto-cancel.ts';
+import type { Explanation } from '../../src/auto-cancel/index.ts';
+import { loadConfig } from '../../src/config/load.ts';
+import type { AutoCancelView } from '../../src/http/api/auto-cancel.ts';
+import type { CommandAnswer, Served } from '../../src/http/served.ts';
+import { acceleratedClock, systemClock } from '../../src/kit/clock.ts';
+import { ALICE, serve, USERS } from '../http/protected-server.ts';
+import { afterThisTest } from '../support/client.ts';
+import { createDescribed, DESCRIPTION, type Described } from '../support/described.ts';
+import { emulate } from '../support/emulate.ts';
+import { eventually } from '../support/eventually.ts';
+import { newFolder } from '../support/folder.ts';
+
+const HOUR = 3_600_000;
+const ACCOUNT = '/api/v1/accounts/{name}';
+const [APPROVE, PAUSE, RESUME] = ['approve', 'pause', 'resume'].map(verb => `/api/v1/auto-cancel/${verb}`) as [
+  string,
+  string,
+  string,
+];
+const FAMILIES = ['delivery_dlq_messages', 'delivery_messages_finished_total'].map(name => `family=${name}`).join('&');
+
+/** An agent of which a minute passes each second, with one account that has some of everything and one whose token is refused. */
+async function startBusyAgent(described: Described) {
+  const clock = acceleratedClock(systemClock, 60);
+  const emulator = await emulate({ scenario: 'neglected', clock, dialect: { flowControlFields: 'all' } });
+  emulator.addDlqEntry({
+    enteredAt: clock.now() - 30 * HOUR,
+    topicName: 'orders',
+    scheduleId: 'scd_1',
+    queueName: 'q',
+  });
+  for (const hours of [3, 4]) {
+    const workflowUrl = 'https://flow.example.com/run?key=secret';
+    emulator.addFailedRun({ enteredAt: clock.now() - hours * HOUR, workflowUrl, url: workflowUrl });
+  }
+  const folder = newFolder();
+  const [file, web] = [join(folder, 'config.yaml'), join(folder, 'web.yaml')];
+  writeFileSync(web, JSON.stringify({ basic_auth_users: { ann: hashSync('pw', 4) } }));
+  const store = { kind: 'sqlite' as const, path: join(folder, 'store.db') };
+  const account = (name: string, token: string) => ({
+    name,
+    baseUrl: emulator.url,
+    token,
+    region: 'eu',
+    labels: { team: 'payments' },
+    limits: { dlqSize: 1000 },
+    retention: { dlq: '7d' },
+    budget: { requestsPerSecond: 1000, burst: 1000 },
+  });
+  const stuckWhen = { inProgressFor: '2m', assumeMaxRetries: 0, assumeTimeout: '1s', pastRetryWindow: 1 };
+  const rule = { name: 'r', mode: 'approve', expires: '2099-01-01', match: { url: { prefix: ['http'] } }, grace: '0s' };
+  const config = {
+    server: { listen: '127.0.0.1:0', lifecycle: true, webConfigFile: web },
+    log: { level: 'silent' },
+    store,
+    accounts: [account('busy', emulator.token), account('refused', 'another')],
+    collect: {
+      dlq: { filters: [{ name: 'errors', match: { responseStatus: 500 } }], rescanEvery: '1m' },
+      events: { destination: 'host' },
+    },
+    schedules: [
+      {
+        name: 'reports',
+        match: { scheduleId: 'scd_7minutely' },
+        cron: '* * * * *',
+        tz: 'UTC',
+        grace: '59s',
+        endsWithin: '5m',
+      },
+    ],
+    alerts: {
+      enabled: true,
+      evaluateEvery: '5s',
+      rules: [
+        { name: 'Any', when: { above: { metric: 'delivery_dlq_messages', value: 0 } }, annotations: { summary: 's' } },
+        { name: 'Refused', when: { above: { metric: 'delivery_token_rejected', value: 0 } } },
+        { name: 'Paused', when: { above: { metric: 'delivery_auto_cancel_paused', value: 0 } } },
+      ],
+      silences: [{ match: { alertname: 'Refused' }, until: '2099-01-01T00:00:00Z', reason: 'known' }],
+      notifiers: [{ name: 'ops', alertmanager: { urls: ['http://127.0.0.1:1'] } }],
+    },
+    autoCancel: { mode: 'enforce', stopFile: join(folder, 'STOP'), rules: [{ ...rule, stuckWhen }] },
+  };
+  const write = (more: object) => writeFileSync(file, JSON.stringify({ ...config, ...more }));
+  write({});
+  const loaded = loadConfig(file, {});
+  const agent = await startAgent(loaded, { env: {}, clock, random: () => 0.5 });
+  afterThisTest(() => agent.close());
+  const headers = { authorization: `Basic ${btoa('ann:pw')}` };
+  return {
+    write,
+    learnPlan: () =>
+      writeAccountFile(join(folder, 'store.db.account-busy.json'), {
+        plan: 'paid',
+        limits: {},
+        resetAt: clock.now(),
+        token: 'sha256:0',
+      }),
+    async get(path: string, of = path.replace(/\?.*/, '')): Promise<unknown> {
+      return described.check('get', of, await fetch(agent.url + path, { headers }));
+    },
+    async post(path: string, body?: object): Promise<unknown> {
+      const json = body ? { 'content-type': 'application/json' } : {};
+      const init = {
+        method: 'POST',
+        headers: { ...headers, ...json },
+        ...(body ? { body: JSON.stringify(body) } : {}),
+      };
+      return described.check('post', path, await fetch(agent.url + path, init), body);
+    },
+  };
+}
+
+type BusyAgent = Awaited<ReturnType<typeof startBusyAgent>>;
+
+async function askAll({ get }: BusyAgent): Promise<AutoCancelView> {
+  for (const path of ['overview', 'agent', 'status', 'alerts', 'journal', 'sd']) await get(`/api/v1/${path}`);
+  for (const name of ['busy', 'refused', 'nobody']) {
+    await get(`/api/v1/accounts/${name}`, ACCOUNT);
+    await get(`/api/v1/accounts/${name}/history?${FAMILIES}`, `${ACCOUNT}/history`);
+  }
+  return (await get('/api/v1/auto-cancel')) as AutoCancelView;
+}
+
+/** What operators do to it, while all routes are asked. */
+async function operate(agent: BusyAgent): Promise<void> {
+  const { get, post, write, learnPlan } = agent;
+  // Before anything was read.
+  await askAll(agent);
+  for (const path of ['/-/healthy', '/-/ready', '/api/v1/openapi.json']) await get(path);
+  const waiting = await eventually(async () => {
+    const found = (await askAll(agent)).candidates.find(({ mayApprove }) => mayApprove);
+    if (!found?.action) throw new Error('nothing waits for approval');
+    return found;
+  });
+  await get(`/api/v1/explain?id=${waiting.dlqId}`);
+  await post(PAUSE, { reason: 'maintenance' });
+  await post(PAUSE, { reason: 'still' });
+  await eventually(async () => {
+    const [alert] = ((await get('/api/v1/alerts')) as { labels: { alertname: string } }[]).filter(
+      ({ labels }) => labels.alertname === 'Paused',
+    );
+    expect(alert).toBeDefined();
+  });
+  await askAll(agent);
+  await post(RESUME, { reason: 'over' });
+  await post(APPROVE, { action: waiting.action });
+  await post(APPROVE, { action: 'none-such' });
+  learnPlan();
+  write({ collect: { dlq: { every: '0s' } } });
+  await post('/-/reload');
+  await askAll(agent);
+  write({ log: { level: 'error' } });
+  await post('/-/reload');
+}
+
+const TARGET = { account: 'a', id: '1-0', dlqId: '1-0', messageId: 'm', workflowRunId: 'w', episode: 'e' };
+const OF = { account: 'a', at: 1, action: 'ab' };
+/** Lines that come of what seldom happens. */
+const LINES: readonly JournalLine[] = [
+  { ...OF, step: 'cleared', reason: 'not_tracked' },
+  { ...OF, step: 'answered', attempt: 1, answer: { kind: 'limited', status: 429, retryAfter: 1000 } },
+  { ...OF, step: 'answered', attempt: 1, answer: { kind: 'not_sent', why: 'too_late' } },
+  { ...OF, step: 'ended', outcome: 'gone', rule: 'r', mode: 'enforce', reason: 'x', target: TARGET, unproven: true },
+  { account: 'a', at: 1, step: 'breaker_opened', breaker: 'errors', reason: 'x' },
+  { account: 'a', at: 1, step: 'breaker_reset', breaker: 'errors', by: 'ann', reason: 'x' },
+];
+const EXPLAINED: Explanation = {
+  account: 'a',
+  dlqId: '1-0',
+  messageId: 'm',
+  url: 'https://a.example/',
+  workflowUrl: 'https://a.example/',
+  action: 'ab',
+  firstSeenAt: 1,
+  lastSeenAt: 2,
+  snapshots: 3,
+  owner: { rule: 'r', mode: 'plan' },
+  findings: [],
+  held: 'paused',
+  paused: { at: 1, by: 'ann', reason: 'x' },
+  attempts: 0,
+  outcome: 'open',
+  mayApprove: false,
+};
+
+/** What is answered where all goes wrong, by a port that is told so. */
+async function refuse(described: Described): Promise<void> {
+  let answer: CommandAnswer = 'no_agent';
+  const overrides: Partial<Served> = {
+    explain: id => (id === 'none' ? [] : [EXPLAINED]),
+    journal: async () => LINES,
+    alerts: () => [
+      { state: 'firing', labels: {}, annotations: {}, value: 1, sent: false, startsAt: '2026-01-01T00:00:00.000Z' },
+    ],
+    command: async () => answer,
+  };
+  const [on, off] = [await serve(USERS, overrides, { lifecycle: true }), await serve(USERS, overrides)];
+  async function ask(method: 'get' | 'post', path: string, more: object = {}, { ask: send } = on): Promise<void> {
+    const { status, headers, text } = await send(path, { method: method.toUpperCase(), ...ALICE, ...more });
+    const of = path.replace(/\?.*/, '').replace('accounts/a', 'accounts/{name}');
+    await described.check(method, of, new Response(text, { status, headers: headers as Record<string, string> }));
+  }
+  const json = (body: unknown) => ({ headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) });
+  for (const path of ['overview', 'accounts/a', 'accounts/a/history', 'auto-cancel', 'agent', 'openapi.json'])
+    await ask('get', `/api/v1/${path}?unknown=1`);
+  for (const path of ['auto-cancel?account=b', 'explain', 'explain?id=none', 'explain?id=1-0', 'journal', 'alerts'])
+    await ask('get', `/api/v1/${path}`);
+  await ask('get', '/api/v1/journal?since=x');
+  await ask('get', '/api/v1/sd', { headers: { host: '?' } });
+  for (const path of ['/-/reload', APPROVE, PAUSE, RESUME]) {
+    await ask('post', path, {}, off);
+    await ask('post', path, { body: 'x' });
+    if (path === '/-/reload') continue;
+    const body = path === APPROVE ? { action: 'abcdef' } : { reason: 'x' };
+    await ask('post', path, json({ other: 1 }));
+    await ask('post', path, json({ action: 'x'.repeat(20_000) }));
+    answer = 'no_agent';
+    await ask('post', path, json(body));
+    answer = { ok: false, why: 'it is off' };
+    await ask('post', path, json(body));
+  }
+}
+
+it('answers as it is described, in every state, and nothing is described that is never answered', async () => {
+  const described = createDescribed();
+  const agent = await startBusyAgent(described);
+  await operate(agent);
+  await refuse(described);
+  // An event stream has no end.
+  expect(described.missing().answers).toEqual(['get /api/v1/stream 200']);
+  await eventually(async () => {
+    await askAll(agent);
+    expect(described.missing().properties).toEqual([]);
+  });
+  const document = readFileSync(DESCRIPTION, 'utf8');
+  expect(await agent.get('/api/v1/openapi.json')).toEqual(JSON.parse(document));
+});

@@ -1,0 +1,114 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { AccountView } from '../../../src/http/api/account.ts';
+import { accountPage } from '../../../src/http/page/account.ts';
+import { factPaths, pageValues, valueAt, wrongValues } from '../../support/page-values.ts';
+import { context, part, read, strange } from './context.ts';
+import { account, hostile, LONG, round, unread, withdrawn } from './fixtures/account.ts';
+
+const page = (view: AccountView) => accountPage(view, { ...context, root: '../' }).text;
+
+/** What a page need not have: its own time is in the head, that of an alert's value in its summary. */
+const LEFT_OUT = /^(now|alerts\.\d+\.value)$/;
+
+describe('the page of an account', () => {
+  it.each(Object.entries({ account, withdrawn, unread, hostile }))('has values of the API alone: %s', (_, view) => {
+    expect(AccountView.parse(view)).toEqual(view);
+    expect(wrongValues(page(view), view)).toEqual([]);
+    expect(page(view)).not.toMatch(/data-path=""|undefined|NaN|\[object/);
+  });
+
+  it('has all numbers and times of the API', () => {
+    const shown = new Set(pageValues(page(account)).map(({ path }) => path));
+    const missing = factPaths(account).filter(path => !shown.has(path) && !LEFT_OUT.test(path));
+    // Of what did not happen, some is left out.
+    expect(missing.filter(path => valueAt(account, path) !== 0)).toEqual([]);
+  });
+
+  it('is first what is wrong, then the place of it', () => {
+    const text = read(page(account));
+    const order = [
+      'production : warning',
+      'Problems',
+      'Alerts',
+      'Oldest entered',
+      'Newest event',
+      'Paused keys',
+      'missed',
+      'Rounds:',
+      'today’s budget',
+    ];
+    const places = order.map(words => text.indexOf(words));
+    expect(places).toEqual([...places].sort((one, other) => one - other));
+    expect(places).not.toContain(-1);
+  });
+
+  it('says once for each section why its numbers are not known', () => {
+    const text = page(withdrawn);
+    for (const id of ['dead-letters', 'events', 'flow-control']) {
+      expect(part(text, id).match(/class="tag withdrawn"/g)).toHaveLength(1);
+      expect(read(part(text, id))).toContain('too old to be shown');
+      expect(read(part(text, id))).toMatch(/True at 09:08 UTC , 1 h 6 min ago . .*401 Unauthorized . Renew the token/);
+    }
+    expect(part(text, 'calls')).toContain('class="tag refused"');
+  });
+
+  it('says in one line that a collector is off, and shows nothing of it', () => {
+    const text = page(unread);
+    expect(read(part(text, 'events'))).toContain('The event log is not read: collect.events.enabled is false');
+    expect(part(text, 'events')).not.toContain('data-path');
+    expect(part(text, 'flow-control')).not.toContain('data-chart');
+  });
+
+  it.each([
+    ['ok', 'true'],
+    ['partial', 'partial'],
+    ['failing', 'fails'],
+    ['stale', 'stale'],
+    ['withdrawn', 'withdrawn'],
+    ['waiting', 'waits for another round'],
+    ['not_due', 'nothing to read yet'],
+    ['not_read', 'not read'],
+  ] as const)('says of a round that is %s: %s', (state, words) => {
+    const failure = { reason: 'network', message: 'connect ECONNREFUSED' };
+    const text = part(
+      page({ ...account, rounds: [round('dlq', 'full', { state, consecutiveFailures: 3, failure })] }),
+      'rounds',
+    );
+    expect(read(text)).toContain(`Dead letters: the whole queue dlq full ${words}`);
+    expect(read(text)).toContain('network : connect ECONNREFUSED 3 in a row Check DNS, proxy and firewall');
+  });
+
+  it('shows what others have named as text', () => {
+    expect(strange(page(hostile))).toEqual([]);
+    expect(strange(`${page(account)}<img src=x onerror=alert(1)>`)).toEqual(['<']);
+    expect(strange('<p onclick="x">')).toEqual(['<p onclick="x">']);
+    expect(page(hostile)).toContain(`<bdi class="name">${LONG}</bdi>`);
+  });
+
+  it('folds away what is beyond the first ten of a breakdown', () => {
+    const text = part(page(hostile), 'dead-letters');
+    expect(text).toContain('<details id="more-by-topic"><summary>41 more</summary>');
+  });
+
+  it('says of times after now, as of a service whose clock is ahead, that they are to come', () => {
+    expect(read(part(page(hostile), 'dead-letters'))).toContain('Oldest entered in 9 d');
+  });
+
+  it('asks charts for families that there are', () => {
+    const metrics = readFileSync(new URL('../../../docs/metrics.md', import.meta.url), 'utf8');
+    const charts = [...page(account).matchAll(/data-chart="([^"]*)"/g)].map(([, text = '']) =>
+      text.replaceAll('&quot;', '"'),
+    );
+    const families = charts.flatMap(text => JSON.parse(text).lines.map((line: { family: string }) => line.family));
+    expect(families.length).toBeGreaterThan(8);
+    for (const family of families) expect(metrics).toContain(`\`${family.replace(/_bucket$/, '')}\``);
+  });
+
+  it('is what it was', async () => {
+    const main = page(unread)
+      .replace(/^.*<main/s, '<main')
+      .replace(/<\/main>.*$/s, '</main>\n');
+    await expect(main).toMatchFileSnapshot('golden/account-unread.txt');
+  });
+});

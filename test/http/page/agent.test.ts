@@ -1,0 +1,43 @@
+import { describe, expect, it } from 'vitest';
+import { AgentView } from '../../../src/http/api/agent.ts';
+import { agentPage } from '../../../src/http/page/agent.ts';
+import { factPaths, pageValues, valueAt, wrongValues } from '../../support/page-values.ts';
+import { context, part, read, strange } from './context.ts';
+import { agent, hostileAgent } from './fixtures/agent.ts';
+
+const page = (view: AgentView) => agentPage(view, context).text;
+
+describe('the page of the agent', () => {
+  it.each(Object.entries({ agent, hostileAgent }))('has values of the API alone: %s', (_, view) => {
+    expect(AgentView.parse(view)).toEqual(view);
+    expect(wrongValues(page(view), view)).toEqual([]);
+    expect(page(view)).not.toMatch(/data-path=""|undefined|NaN|\[object/);
+    expect(strange(page(view))).toEqual([]);
+  });
+
+  it('has all numbers and times of the API, and places of faults', () => {
+    const shown = new Set(pageValues(page(agent)).map(({ path }) => path));
+    const missing = factPaths(agent).filter(path => !shown.has(path) && !/^now$|^lastReload\.faults/.test(path));
+    expect(missing.filter(path => valueAt(agent, path) !== 0)).toEqual([]);
+    expect(read(part(page(agent), 'configuration'))).toContain(
+      'refused /etc/delivery-watch/config.yaml:12:5 unknown key &quot;tokn&quot;',
+    );
+  });
+
+  it.each<[string, AgentView['lastReload']]>([
+    ['It was not reloaded since the agent started.', null],
+    ['It changed nothing.', { at: agent.now, changed: [], faults: [] }],
+    [
+      'The last reload 10:15 UTC , now accounts.production: budget',
+      { at: agent.now, changed: ['accounts.production: budget'], faults: [] },
+    ],
+  ])('says of the last reload: %s', (words, lastReload) =>
+    expect(read(part(page({ ...agent, lastReload }), 'configuration'))).toContain(words),
+  );
+
+  it('shows the configuration as text that keyboards can scroll', () => {
+    expect(page(agent)).toMatch(
+      /<pre class="file" tabindex="0"[^>]*>accounts:\n {2}- name: production\n {4}token: &lt;redacted&gt;/,
+    );
+  });
+});

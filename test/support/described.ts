@@ -1,0 +1,123 @@
+/** Answers of the port, held against their description in docs/openapi.json by a validator that is not ours. */
+import { readFileSync } from 'node:fs';
+import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
+
+interface Schema {
+  readonly $ref?: string;
+  readonly type?: string;
+  readonly properties?: Readonly<Record<string, Schema>>;
+  readonly items?: Schema;
+  readonly anyOf?: readonly Schema[];
+  readonly oneOf?: readonly Schema[];
+}
+
+interface Content {
+  readonly content: Readonly<Record<string, { readonly schema: Schema }>>;
+}
+
+interface Operation {
+  readonly parameters?: readonly { readonly name: string; readonly in: string }[];
+  readonly requestBody?: Content;
+  readonly responses: Readonly<Record<string, Content>>;
+}
+
+interface Document {
+  readonly info: { readonly version: string };
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
+  readonly components: { readonly schemas: Readonly<Record<string, Schema>> };
+}
+
+export const DESCRIPTION = 'docs/openapi.json';
+const NAMED = '#/components/schemas/';
+
+export interface Described {
+  readonly document: Document;
+  /** Holds an answer against what its operation says of the status. Throws an Error that says where it differs. `body`: that of a good request. */
+  check(method: 'get' | 'post', path: string, response: Response, body?: object): Promise<unknown>;
+  /** What is described and was in no answer yet: `get /path 404`, and properties as `Component.list[].name`. */
+  missing(): { readonly answers: readonly string[]; readonly properties: readonly string[] };
+}
+
+export function createDescribed(): Described {
+  const document = JSON.parse(readFileSync(DESCRIPTION, 'utf8')) as Document;
+  const { schemas } = document.components;
+  // Of formats and words of OpenAPI it knows nothing: patterns say the same.
+  const ajv = new Ajv2020({ strict: false, validateFormats: false, allErrors: true }).addSchema(document, 'api');
+  const validators = new Map<Schema, ValidateFunction>();
+  const answers = new Set<string>();
+  const seen = new Set<string>();
+
+  function validator(schema: Schema): ValidateFunction {
+    const text = JSON.stringify(schema).replaceAll(`"${NAMED}`, `"api${NAMED}`);
+    const known = validators.get(schema) ?? ajv.compile(JSON.parse(text));
+    validators.set(schema, known);
+    return known;
+  }
+
+  /** Notes which properties of a schema a value has, and leaves out those that are null. */
+  function look(schema: Schema, value: unknown, place: string): void {
+    if (value === null || value === undefined) return;
+    if (schema.$ref) {
+      const name = schema.$ref.replace(NAMED, '');
+      look(schemas[name] ?? {}, value, name);
+    }
+    for (const way of schema.anyOf ?? schema.oneOf ?? []) if (validator(way)(value)) look(way, value, place);
+    if (Array.isArray(value)) for (const item of value) look(schema.items ?? {}, item, `${place}[]`);
+    else if (typeof value === 'object') {
+      for (const [key, inner] of Object.entries(value)) {
+        const own = schema.properties?.[key];
+        if (own && inner !== null) seen.add(`${place}.${key}`);
+        if (own) look(own, inner, `${place}.${key}`);
+      }
+    }
+  }
+
+  function hold(schema: Schema, value: unknown, what: string): void {
+    const validate = validator(schema);
+    if (!validate(value))
+      throw new Error(`${what}: ${ajv.errorsText(validate.errors)}\n${JSON.stringify(value).slice(0, 2000)}`);
+    look(schema, value, '');
+  }
+
+  function propertiesOf(schema: Schema, place: string): string[] {
+    const ways = [...(schema.anyOf ?? []), ...(schema.oneOf ?? [])].flatMap(way => propertiesOf(way, place));
+    const items = schema.items ? propertiesOf(schema.items, `${place}[]`) : [];
+    const own = Object.entries(schema.properties ?? {}).flatMap(([key, inner]) => [
+      `${place}.${key}`,
+      ...propertiesOf(inner, `${place}.${key}`),
+    ]);
+    return [...ways, ...items, ...own];
+  }
+
+  return {
+    document,
+    async check(method, path, response, body) {
+      const operation = document.paths[path]?.[method];
+      const content = operation?.responses[response.status]?.content;
+      const [type = ''] = (response.headers.get('content-type') ?? '').split(';');
+      const schema = content?.[type]?.schema;
+      const text = await response.text();
+      const what = `${method} ${path} ${response.status}`;
+      if (!schema) throw new Error(`${what} of ${type} is not described: ${text.slice(0, 500)}`);
+      answers.add(what);
+      const asked = operation?.requestBody?.content['application/json']?.schema;
+      if (body && asked) hold(asked, body, `the body of ${what}`);
+      if (type !== 'application/json') return text;
+      const value: unknown = JSON.parse(text);
+      hold(schema, value, what);
+      return value;
+    },
+    missing() {
+      const described = Object.entries(document.paths).flatMap(([path, operations]) =>
+        Object.entries(operations).flatMap(([method, { responses }]) =>
+          Object.keys(responses).map(status => `${method} ${path} ${status}`),
+        ),
+      );
+      const properties = Object.entries(schemas).flatMap(([name, schema]) => propertiesOf(schema, name));
+      return {
+        answers: described.filter(each => !answers.has(each)),
+        properties: [...new Set(properties)].filter(each => !seen.has(each)),
+      };
+    },
+  };
+}
