@@ -36,6 +36,10 @@ const leftBy = (of: DeadLetters['left'], path: string) =>
     ? name(null)
     : html`${count(of.expired, `${path}.expired`)} expired · ${count(of.removed, `${path}.removed`)} removed · ${count(of.unknown, `${path}.unknown`)} unknown`;
 
+/** A response status; 0: the destination did not answer. */
+const statusValue = (value: string): Html =>
+  value === '0' ? html`0 <span class="soft">(no answer)</span>` : labelValue(value);
+
 /** Seconds since a time. */
 const since = (iso: string | null, now: number) => (iso === null ? null : Math.max(0, now - Date.parse(iso)) / 1000);
 
@@ -53,7 +57,11 @@ function numbers(of: DeadLetters, now: number): Html {
       retentionSeconds !== null && html`kept for ${lasting(retentionSeconds, `${P}.retentionSeconds`)}`,
       html`message of ${ago(of.oldest, `${P}.oldest`, now)}`,
     ),
-    tile('Next one expires', ago(of.nextExpiry, `${P}.nextExpiry`, now)),
+    tile(
+      'Next one expires',
+      ago(of.nextExpiry, `${P}.nextExpiry`, now),
+      retentionSeconds === null && html`not known without <code>retention.dlq</code>`,
+    ),
     most !== null &&
       tile(
         'Of what the plan allows',
@@ -76,7 +84,10 @@ function breakdowns({ breakdowns, messages }: DeadLetters): Html[] {
     const path = `${P}.breakdowns.${place}.values`;
     const sum = messages ?? values.reduce((sum, { messages }) => sum + messages, 0);
     const columns: Column<(typeof values)[number]>[] = [
-      { head: dimensionWords(dimension), cell: ({ value }) => labelValue(value) },
+      {
+        head: dimensionWords(dimension),
+        cell: ({ value }) => (/status/i.test(dimension) ? statusValue(value) : labelValue(value)),
+      },
       { head: 'dead letters', isNumber: true, cell: (row, index) => count(row.messages, `${path}.${index}.messages`) },
       {
         head: 'share',
@@ -98,7 +109,7 @@ function kinds({ kinds }: DeadLetters): Html {
       head: 'place',
       cell: ({ urlHost, route }) => html`${labelValue(urlHost)} ${route === '' ? '' : labelValue(route)}`,
     },
-    { head: 'status', cell: ({ responseStatus }) => labelValue(responseStatus) },
+    { head: 'status', cell: ({ responseStatus }) => statusValue(responseStatus) },
     {
       head: 'dead letters',
       isNumber: true,

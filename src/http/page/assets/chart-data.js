@@ -1,10 +1,9 @@
 /**
  * From an answer of `api/v1/accounts/NAME/history` to what a chart draws: pure. Times: seconds since the Unix epoch. null: not known.
- * A chart: `{ kind, lines, unit? }`. `level`: values as they are; `rate`, `stack`: increase of counters; `quantile`: of a histogram.
+ * A chart: `{ kind, lines, unit?, quantiles? }`. `level`: values as they are; `rate`, `stack`: increase of counters; `quantile`: of a histogram.
  * A line: `{ family, name?, look?, where?, by?, top?, looks? }`: the sum of its series, or one for each value of the label `by`.
  */
 
-const QUANTILES = [0.5, 0.95, 0.99];
 /** Seconds that a bar may stand for. */
 const WIDTHS = [60, 120, 300, 600, 900, 1800, 3600];
 const MOST_BARS = 100;
@@ -67,8 +66,13 @@ function linesOf(
   isCounter,
 ) {
   const all = view.series.filter(each => each.family === family);
-  const found = all.filter(({ labels }) => Object.entries(where).every(([label, value]) => labels[label] === value));
-  const groups = Map.groupBy(found, ({ labels }) => (by === undefined ? name : (labels[by] ?? '')));
+  // Of some families a sum is recorded beside the largest: it alone has no labels.
+  const sum = all.filter(({ labels }) => Object.keys(labels).length === 0);
+  const members = by === undefined ? (sum.length > 0 ? sum : all) : all.filter(({ labels }) => by in labels);
+  const found = members.filter(({ labels }) =>
+    Object.entries(where).every(([label, value]) => labels[label] === value),
+  );
+  const groups = Map.groupBy(found, ({ labels }) => (by === undefined ? name : labels[by]));
   const lines = [...groups].map(([name, members]) => {
     const columns = isCounter ? fromZero(members, all) : members.map(({ values }) => values);
     return { name, look: look ?? looks[name], values: sumOf(columns, view.times.length) };
@@ -102,12 +106,12 @@ export function boundOf(quantile, buckets) {
   return Number.isFinite(bound) ? bound : null;
 }
 
-function quantiles(lines, grow, starts) {
+function quantilesOf(quantiles, lines, grow, starts) {
   const buckets = lines
     .map(({ name, values }) => [name === '+Inf' ? Number.POSITIVE_INFINITY : Number(name), grow(values)])
     .sort(([one], [other]) => one - other);
-  return QUANTILES.map(quantile => ({
-    name: `p${quantile * 100}`,
+  return quantiles.map(quantile => ({
+    name: `p${Math.round(quantile * 1e4) / 100}`,
     values: starts.map((_, index) =>
       boundOf(
         quantile,
@@ -127,7 +131,7 @@ function withGaps(times, gaps, lines) {
 }
 
 /** What a chart draws: `{ times, lines, width }`; `width`: seconds that one value stands for, 0 where it is of an instant. */
-export function drawn({ kind, lines }, view, from, to) {
+export function drawn({ kind, lines, quantiles = [] }, view, from, to) {
   const isCounter = kind !== 'level';
   const gaps = gapsOf(view.times);
   const found = lines.flatMap(line => linesOf(view, kind === 'quantile' ? { ...line, by: 'le' } : line, isCounter));
@@ -137,7 +141,9 @@ export function drawn({ kind, lines }, view, from, to) {
   const starts = Array.from({ length: Math.round((last - first) / width) + 1 }, (_, index) => first + index * width);
   const grow = values => increases(view.times, values, gaps, starts, width);
   const made =
-    kind === 'quantile' ? quantiles(found, grow, starts) : found.map(line => ({ ...line, values: grow(line.values) }));
+    kind === 'quantile'
+      ? quantilesOf(quantiles, found, grow, starts)
+      : found.map(line => ({ ...line, values: grow(line.values) }));
   return { times: starts, lines: made, width };
 }
 

@@ -242,10 +242,11 @@ function watch(root) {
 
   function draw() {
     const to = Date.parse(view.now) / 1000;
-    const from = Math.max(to - hours * HOUR, Math.min(view.times[0] ?? to, to - 600));
+    const from = Math.max(to - hours * HOUR, Math.min(view.times[0] ?? to, to - 300));
     for (const chart of charts) chart.draw(view, [from, to]);
-    const isShort = from > to - hours * HOUR + 120;
-    note.textContent = isShort ? `Recorded since ${whenWords(from, 0)}, ${age(from * 1000, to * 1000)}.` : '';
+    const [first] = view.times;
+    const isShort = first !== undefined && first > to - hours * HOUR + 600;
+    note.textContent = isShort ? `Recorded since ${whenWords(first, 0)}, ${age(first * 1000, to * 1000)}.` : '';
   }
 
   async function read() {
