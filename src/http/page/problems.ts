@@ -57,6 +57,11 @@ const KIND_TAGS: Readonly<Record<Problem['kind'], Html>> = {
   cancel_unresolved: tag('cancel unresolved', ''),
   notifications_failing: tag('notifications failing', ''),
   store_failing: tag('store failing', ''),
+  callbacks_failing: tag('callbacks failing', ''),
+  deliveries_stalled: tag('deliveries stalled', ''),
+  lists_missing: tag('lists missing', ''),
+  retries_high: tag('many retries', ''),
+  waitlist_stalled: tag('waitlist stalled', ''),
   reload_refused: tag('reload refused', ''),
 };
 
