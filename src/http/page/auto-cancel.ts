@@ -56,12 +56,13 @@ function brakes(view: AutoCancelView, context: PageContext): Html {
     { head: 'account', cell: row => accountLink(row.account, context) },
     {
       head: 'pause',
+      isWide: true,
       cell: ({ paused }, index) =>
         paused === null
           ? html`no`
           : html`<span class="tag warning">paused</span> by ${named(paused.by)} since ${at(paused.at, `${path(index)}.paused.at`, now)}, ${ago(paused.at, `${path(index)}.paused.at`, now)}: ${named(paused.reason)}`,
     },
-    { head: 'breakers', cell: (row, index) => breakers(row, path(index), now) },
+    { head: 'breakers', isWide: true, cell: (row, index) => breakers(row, path(index), now) },
     { head: 'stuck', isNumber: true, cell: (row, index) => count(row.candidates, `${path(index)}.candidates`) },
     { head: 'unresolved', isNumber: true, cell: (row, index) => count(row.unresolved, `${path(index)}.unresolved`) },
     {
@@ -76,7 +77,7 @@ function brakes(view: AutoCancelView, context: PageContext): Html {
   const body =
     view.accounts.length === 0
       ? html`<p class="soft">No account has auto-cancel.</p>`
-      : html`${table('What holds cancels back, by account', columns, view.accounts, 50)}${commands}`;
+      : html`${table('What holds cancels back, by account', columns, view.accounts, { most: 50 })}${commands}`;
   return section('brakes', 'Brakes', body);
 }
 
@@ -96,7 +97,9 @@ function rules({ rules }: AutoCancelView): Html {
   return section(
     'rules',
     'Rules',
-    rules.length === 0 ? none : table('In their order: the most cautious that matches applies', columns, rules, 50),
+    rules.length === 0
+      ? none
+      : table('In their order: the most cautious that matches applies', columns, rules, { most: 50 }),
   );
 }
 
@@ -110,7 +113,7 @@ function journal({ journal, now }: AutoCancelView, context: PageContext): Html {
     },
     { head: 'account', cell: row => accountLink(row.account, context) },
     { head: 'step', cell: row => row.step.replaceAll('_', ' ') },
-    { head: 'what', cell: row => named(row.text) },
+    { head: 'what', isWide: true, cell: row => named(row.text) },
     { head: 'rule', cell: row => name(row.rule) },
     {
       head: 'entry',
@@ -119,7 +122,11 @@ function journal({ journal, now }: AutoCancelView, context: PageContext): Html {
     },
   ];
   const none = html`<p class="soft">It has no line of the last 7 days.</p>`;
-  return section('journal', 'Journal', journal.length === 0 ? none : table('The newest first', columns, journal, 25));
+  return section(
+    'journal',
+    'Journal',
+    journal.length === 0 ? none : table('The newest first', columns, journal, { most: 25 }),
+  );
 }
 
 /** `/auto-cancel`: what would be cancelled, why it is not, and what was done. */
@@ -129,7 +136,7 @@ export function autoCancelPage(view: AutoCancelView, context: PageContext): Html
 ${verdict(view)}
 </section>
 <p id="command-answer" class="note" role="status" hidden></p>
-${noButtons(context)}
+${view.mode !== 'off' && noButtons(context)}
 ${brakes(view, context)}${candidates(stuck, view, context)}${rules(view)}${journal(view, context)}
 ${commandDialog(context)}`;
   return layout({ title: 'Auto-cancel', context, nav: 'auto-cancel', body, uses: ['pages.css', 'commands.js'] });

@@ -35,7 +35,7 @@ function finding({ rule, verdict, reason, predicates }: Finding, place: number, 
   const [look, word] = VERDICTS[verdict];
   const which = place === 0 && mode !== undefined ? `mode ${mode}` : 'shadowed by the rule above';
   return html`<p>Rule <b>${named(rule)}</b> (${which}): <span class="state ${look}">${word}</span>${reason !== verdict && html`, because of <code>${named(reason)}</code>`}</p>
-${predicates.length > 0 && table('What the rule asks, and what was found', COLUMNS, predicates, 50)}`;
+${predicates.length > 0 && table('What the rule asks, and what was found', COLUMNS, predicates, { most: 50 })}`;
 }
 
 /** Which callback it is: also what is shown before it is cancelled. */

@@ -4,6 +4,7 @@ import { dataNote, notEnabled } from './data-state.ts';
 import { ago, change, count, grouped, lasting, percent } from './format.ts';
 import { type Html, html } from './html.ts';
 import type { PageContext } from './layout.ts';
+import { named } from './problems.ts';
 import { type Column, name, section, share, table, tile, tiles } from './tile.ts';
 
 type DeadLetters = AccountView['deadLetters'];
@@ -98,7 +99,7 @@ function breakdowns({ breakdowns, messages }: DeadLetters): Html[] {
       beyondCap > 0 &&
       html`<p class="soft">${count(beyondCap, `${P}.breakdowns.${place}.beyondCap`)} more values are summed in (all others).</p>`;
     const none = html`<p class="soft">By ${dimensionWords(dimension)}: nothing to show.</p>`;
-    return html`<div>${values.length === 0 ? none : table(`By ${dimensionWords(dimension)}`, columns, values, 10)}${more}</div>`;
+    return html`<div>${values.length === 0 ? none : table(`By ${dimensionWords(dimension)}`, columns, values, { most: 10, isNarrow: true })}${more}</div>`;
   });
 }
 
@@ -107,7 +108,8 @@ function kinds({ kinds }: DeadLetters): Html {
   const columns: Column<(typeof kinds.largest)[number]>[] = [
     {
       head: 'place',
-      cell: ({ urlHost, route }) => html`${labelValue(urlHost)} ${route === '' ? '' : labelValue(route)}`,
+      cell: ({ urlHost, route, id }) =>
+        html`${labelValue(urlHost)} ${route === '' ? '' : labelValue(route)}<small class="mono">kind ${named(id)}</small>`,
     },
     { head: 'status', cell: ({ responseStatus }) => statusValue(responseStatus) },
     {
@@ -115,11 +117,10 @@ function kinds({ kinds }: DeadLetters): Html {
       isNumber: true,
       cell: (row, index) => count(row.messages, `${path}.largest.${index}.messages`),
     },
-    { head: 'kind', cell: ({ id }) => html`<span class="mono">${name(id)}</span>` },
     { head: 'one of them', cell: ({ sample }) => html`<span class="mono">${name(sample)}</span>` },
   ];
   const rest = html`<p class="soft">A kind is a host, route, status and class of error. ${count(kinds.count, `${path}.count`)} now; ${count(kinds.appeared, `${path}.appeared`)} appeared and ${count(kinds.returned, `${path}.returned`)} came back since the agent’s first start${kinds.others > 0 && html`; ${count(kinds.others, `${path}.others`)} dead letters are of kinds beyond these`}.</p>`;
-  return html`<h3>Kinds</h3>${kinds.largest.length > 0 && table('The largest kinds', columns, kinds.largest, 10)}${rest}`;
+  return html`<h3>Kinds</h3>${kinds.largest.length > 0 && table('The largest kinds', columns, kinds.largest, { most: 10 })}${rest}`;
 }
 
 function callbacks(of: DeadLetters, now: number, root: string): Html {
@@ -150,7 +151,7 @@ function filters({ filters }: DeadLetters, now: number): Html {
       { head: 'dead letters', isNumber: true, cell: (row, index) => count(row.messages, `${path(index)}.messages`) },
       { head: 'oldest entered', cell: (row, index) => ago(row.oldestEntered, `${path(index)}.oldestEntered`, now) },
       { head: 'entered', isNumber: true, cell: (row, index) => count(row.entered, `${path(index)}.entered`) },
-      { head: 'left', cell: (row, index) => leftBy(row.left, `${path(index)}.left`) },
+      { head: 'left', isWide: true, cell: (row, index) => leftBy(row.left, `${path(index)}.left`) },
     ],
     filters,
   );
@@ -176,7 +177,7 @@ function entries(caption: string, rows: readonly Entry[], list: string, now: num
       cell: row =>
         html`<span class="mono">${name(row.dlqId)}</span>${row.messageId !== null && html`<small class="mono">${name(row.messageId)}</small>`}`,
     },
-    { head: 'place', cell: row => html`${row.method && `${row.method} `}${name(row.url)}${origin(row)}` },
+    { head: 'place', isWide: true, cell: row => html`${row.method && `${row.method} `}${name(row.url)}${origin(row)}` },
     { head: 'status', cell: (row, index) => status(row, path(index)) },
     { head: 'entered', cell: (row, index) => ago(row.enteredAt, `${path(index)}.enteredAt`, now) },
     { head: 'created', cell: (row, index) => ago(row.createdAt, `${path(index)}.createdAt`, now) },

@@ -101,7 +101,7 @@ function destinations({ destinations }: Events): Html {
       },
     ],
     destinations,
-    10,
+    { most: 10 },
   );
 }
 
@@ -118,7 +118,7 @@ function attempts(of: Events): Html {
       { head: 'attempts', isNumber: true, cell: row => count(row.count, `${P}.attempts.${row.place}.count`) },
     ],
     attempts,
-    10,
+    { most: 10 },
   );
 }
 

@@ -43,7 +43,7 @@ const COLUMNS: readonly Column<Row>[] = [
   { head: 'change', isNumber: true, cell: (row, index) => change(row.change, `${P}.rows.${index}.change`) },
   { head: 'time to drain', isNumber: true, cell: (row, index) => drain(row, `${P}.rows.${index}`) },
 ];
-const IN_USE: Column<Row> = { head: 'in use', cell: (row, index) => used(row, `${P}.rows.${index}`) };
+const IN_USE: Column<Row> = { head: 'in use', isWide: true, cell: (row, index) => used(row, `${P}.rows.${index}`) };
 const PAUSED: Column<Row> = { head: 'paused', cell: pausedWords };
 
 /** The keys. What the service reports of none of them is said once. */
@@ -52,7 +52,7 @@ function keys({ rows, keys }: FlowControl): Html {
   const hasUse = rows.some(({ saturation }) => saturation !== null);
   const hasPause = rows.some(({ paused }) => paused !== null);
   const missing = [!hasUse && 'limits', !hasPause && 'pauses'].filter(word => word !== false);
-  return html`${table('Keys, the longest waitlist first', [...COLUMNS, ...(hasUse ? [IN_USE] : []), ...(hasPause ? [PAUSED] : [])], rows, 15)}
+  return html`${table('Keys, the longest waitlist first', [...COLUMNS, ...(hasUse ? [IN_USE] : []), ...(hasPause ? [PAUSED] : [])], rows, { most: 15 })}
 ${missing.length > 0 && html`<p class="soft">The service does not report ${missing.join(' and ')} of keys.</p>`}`;
 }
 

@@ -131,7 +131,7 @@ function withGaps(times, gaps, lines) {
 }
 
 /** What a chart draws: `{ times, lines, width }`; `width`: seconds that one value stands for, 0 where it is of an instant. */
-export function drawn({ kind, lines, quantiles = [] }, view, from, to) {
+export function drawn({ kind, lines, quantiles = /** @type {number[]} */ ([]) }, view, from, to) {
   const isCounter = kind !== 'level';
   const gaps = gapsOf(view.times);
   const found = lines.flatMap(line => linesOf(view, kind === 'quantile' ? { ...line, by: 'le' } : line, isCounter));
