@@ -12,7 +12,7 @@ export interface Chart {
   readonly lines: readonly ChartLine[];
 }
 
-interface ChartLine {
+export interface ChartLine {
   readonly family: string;
   readonly name?: string;
   readonly look?: Look;

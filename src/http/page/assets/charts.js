@@ -60,8 +60,8 @@ function options(chart, { times, lines }) {
   const bars = uPlot.paths.bars({ size: [1, 60], align: 1, gap: 1 });
   const paths = {
     level: undefined,
-    rate: uPlot.paths.stepped({ extend: true }),
-    quantile: uPlot.paths.stepped({ extend: true }),
+    rate: uPlot.paths.stepped({ align: 1, alignGaps: 1 }),
+    quantile: uPlot.paths.stepped({ align: 1, alignGaps: 1 }),
     stack: bars,
   };
   const most = Math.max(0, ...lines.flatMap(({ values }) => values));
@@ -146,7 +146,7 @@ function createChart(figure) {
   function show(index) {
     at = index;
     const { times, lines, width } = shown;
-    const place = index ?? times.length - 1;
+    const place = Math.min(index ?? times.length - 1, times.length - 1);
     for (const [line, { values }] of lines.entries()) {
       const value = legend.children[line]?.querySelector('b');
       if (value) value.textContent = words(values[place], spec.unit);
@@ -200,7 +200,12 @@ function createChart(figure) {
     const order = columns.map((_, index) => index);
     if (spec.kind === 'stack') order.reverse();
     chart.marks = order.map(index => chart.marks[index]);
-    drawing = new uPlot(options(chart, shown), [shown.times, ...order.map(index => columns[index])], plot);
+    const times = [...shown.times];
+    const isStepped = spec.kind === 'rate' || spec.kind === 'quantile';
+    // The last step has a width, too.
+    if (isStepped && times.length > 0) times.push(times.at(-1) + shown.width);
+    const data = order.map(index => (isStepped ? [...columns[index], columns[index].at(-1) ?? null] : columns[index]));
+    drawing = new uPlot(options(chart, shown), [times, ...data], plot);
     show(at !== undefined && at < shown.times.length ? at : undefined);
     writeTable();
   }
