@@ -40,7 +40,7 @@ describe('the increase of a counter', () => {
 });
 
 describe('an upper bound', () => {
-  const buckets = [
+  const buckets: [number, number][] = [
     [0.5, 50],
     [1, 90],
     [60, 99],

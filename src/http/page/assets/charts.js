@@ -12,7 +12,12 @@ const HOUR = 3600;
 const countWords = new Intl.NumberFormat('en', { maximumFractionDigits: 2 });
 const compact = new Intl.NumberFormat('en', { notation: 'compact' });
 const day = new Intl.DateTimeFormat('en', { day: 'numeric', month: 'short', timeZone: 'UTC' });
-const localTime = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit', timeZoneName: 'short' });
+const localTime = new Intl.DateTimeFormat(undefined, {
+  hour: '2-digit',
+  minute: '2-digit',
+  hourCycle: 'h23',
+  timeZoneName: 'short',
+});
 const utcTime = seconds => new Date(seconds * 1000).toISOString().slice(11, 16);
 
 /** A new element; what is set to undefined is left out. */
@@ -36,7 +41,7 @@ function whenWords(at, width) {
   const date = day.format(at * 1000);
   const utc = `${date}, ${width ? `${utcTime(from)}–${utcTime(to)}` : utcTime(at)} UTC`;
   const isUtc = new Date(at * 1000).getTimezoneOffset() === 0;
-  return isUtc ? utc : `${utc} (${localTime.format(to * 1000)})`;
+  return isUtc ? utc : `${utc} (${localTime.formatRange(from * 1000, to * 1000)})`;
 }
 
 /** Under the axis: the time of the day, and the date where a day begins. */
@@ -173,10 +178,12 @@ function createChart(figure) {
   function writeTable() {
     if (!table.open) return;
     const { times, lines, width } = shown;
-    const head = ['Time', ...lines.map(({ name }) => name)].map(name => element('th', { scope: 'col' }, [name]));
+    const head = ['Time', ...lines.map(({ name }) => name)].map(name =>
+      element('th', { scope: 'col', class: name === 'Time' ? undefined : 'num' }, [name]),
+    );
     const body = times.slice(-12).map((time, index) => {
       const place = Math.max(0, times.length - 12) + index;
-      const cells = lines.map(({ values }) => element('td', {}, [words(values[place], spec.unit)]));
+      const cells = lines.map(({ values }) => element('td', { class: 'num' }, [words(values[place], spec.unit)]));
       return element('tr', {}, [element('th', { scope: 'row' }, [whenWords(time, width)]), ...cells]);
     });
     rows.replaceChildren(
@@ -212,7 +219,8 @@ function createChart(figure) {
 
   function moveTo(index) {
     const place = Math.min(shown.times.length - 1, Math.max(0, index));
-    if (drawing && place >= 0) drawing.setCursor({ left: drawing.valToPos(shown.times[place], 'x'), top: 0 });
+    if (drawing && place >= 0)
+      drawing.setCursor({ left: drawing.valToPos(shown.times[place], 'x'), top: 0 }, true, true);
   }
   plot.addEventListener('keydown', event => {
     const now = at ?? shown.times.length - 1;
@@ -223,7 +231,7 @@ function createChart(figure) {
   });
   plot.addEventListener('pointermove', event => {
     if (event.pointerType === 'mouse' || !drawing) return;
-    drawing.setCursor({ left: event.clientX - drawing.over.getBoundingClientRect().left, top: 0 });
+    drawing.setCursor({ left: event.clientX - drawing.over.getBoundingClientRect().left, top: 0 }, true, true);
   });
   table.addEventListener('toggle', writeTable);
   new ResizeObserver(() => {
