@@ -1,4 +1,5 @@
 import { deflateSync, inflateSync } from 'node:zlib';
+import type { Point } from '../model/history.ts';
 import { append, type Column, createColumn, decodeColumn, encodeColumn, resume } from './column.ts';
 
 /** Distances of the samples of an hour, in minutes: the further the samples are apart, the less it takes. */
@@ -36,6 +37,37 @@ export function valuesOf(chunk: Chunk, isWanted: (series: string) => boolean): M
       isWanted(name) ? [[name, decodeColumn(columns[index] as string, chunk.length)] as const] : [],
     ),
   );
+}
+
+/**
+ * For who asks for series after series of chunks that follow each other: names are looked up once, and each series is unpacked once.
+ * Gives all values of a series with their times, the oldest first.
+ */
+export function unpack(chunks: readonly Chunk[]): (series: string) => readonly Point[] {
+  const hours = chunks.map(chunk => ({
+    times: timesOf(chunk),
+    indices: new Map(namesOf(chunk).map((name, index) => [name, index])),
+    columns: linesOf(chunk.columns),
+  }));
+  const known = new Map<string, readonly Point[]>();
+
+  function pointsOf(series: string): readonly Point[] {
+    const points: Point[] = [];
+    for (const { times, indices, columns } of hours) {
+      const index = indices.get(series);
+      if (index === undefined) continue;
+      for (const [at, value] of decodeColumn(columns[index] as string, times.length).entries()) {
+        if (!Number.isNaN(value)) points.push({ at: times[at] as number, value });
+      }
+    }
+    return points;
+  }
+
+  return series => {
+    const points = known.get(series) ?? pointsOf(series);
+    known.set(series, points);
+    return points;
+  };
 }
 
 /** Text for the store. */

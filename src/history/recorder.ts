@@ -4,7 +4,17 @@ import { createTurns } from '../kit/turns.ts';
 import type { Change } from '../model/change.ts';
 import type { AccountHistory, Point, RecordedSeries } from '../model/history.ts';
 import type { Store } from '../store/store.ts';
-import { before, type Chunk, decodeChunk, encodeChunk, type OpenChunk, openChunk, timesOf, valuesOf } from './chunk.ts';
+import {
+  before,
+  type Chunk,
+  decodeChunk,
+  encodeChunk,
+  type OpenChunk,
+  openChunk,
+  timesOf,
+  unpack,
+  valuesOf,
+} from './chunk.ts';
 import { shrink } from './keeping.ts';
 import { isOfFamily, metricOf } from './series-name.ts';
 
@@ -176,12 +186,26 @@ export async function openRecorder({ account, store, clock, log, share }: Record
       else kept.set(key, text);
     }
     const age = (key: string) => hourOf(now) - hourOfKey(key);
-    for await (const { key, value } of shrink(kept, limits.maxBytes * FILLED, { age, decode, turns })) unsaved.set(key, value);
+    for await (const { key, value } of shrink(kept, limits.maxBytes * FILLED, { age, decode, turns }))
+      unsaved.set(key, value);
   }
 
   for (let hour = hourOf(clock.now() - IN_MEMORY); hour <= hourOf(clock.now()); hour += 1) {
     const chunk = await stored(hour);
     if (chunk) past.set(hour, chunk);
+  }
+
+  let lately: ReturnType<typeof unpack> | undefined;
+  /** What memory has of a series. Kept until the work that asks for it ends: who asks for one series asks for dozens. */
+  function unpacked(series: string): readonly Point[] {
+    if (!lately) {
+      const hours = [...past.keys(), ...(open && !past.has(open.hour) ? [open.hour] : [])].sort((a, b) => a - b);
+      lately = unpack(hours.flatMap(hour => inMemory(hour) ?? []));
+      queueMicrotask(() => {
+        lately = undefined;
+      });
+    }
+    return lately(series);
   }
 
   async function* recordedHours(from: number, to: number, isWanted: (series: string) => boolean) {
@@ -228,16 +252,7 @@ export async function openRecorder({ account, store, clock, log, share }: Record
     },
     recent(series, over) {
       const now = clock.now();
-      const points: Point[] = [];
-      const hours = [...past.keys(), ...(open && !past.has(open.hour) ? [open.hour] : [])].sort((a, b) => a - b);
-      for (const chunk of hours.flatMap(hour => inMemory(hour) ?? [])) {
-        const values = valuesOf(chunk, name => name === series).get(series);
-        if (!values) continue;
-        for (const [index, at] of timesOf(chunk).entries()) {
-          const value = values[index] as number;
-          if (at <= now && !Number.isNaN(value)) points.push({ at, value });
-        }
-      }
+      const points = unpacked(series).filter(({ at }) => at <= now);
       const first = points.findIndex(({ at }) => at >= now - over);
       const begin = first === -1 ? points.length : first;
       const earlier = points[begin - 1];

@@ -1,3 +1,5 @@
+export { seriesName } from '../../history/series-name.ts';
+
 import type { AccountHistory, Point } from '../../model/history.ts';
 
 /** By how much something has changed, and over what time that is known: shorter where the history begins later. */
@@ -17,13 +19,15 @@ export interface Recent {
 /** Of a shorter time, milliseconds, nothing is said: the history is sampled once a minute. */
 const SHORTEST = 60_000;
 
-/** Sum of what was added between points. */
+/** Sum of what was added between points, and from the last one to now. */
 function risen(points: readonly Point[], now: number): number {
   let [rise, last] = [0, points[0]?.value ?? now];
-  for (const value of [...points.slice(1).map(({ value }) => value), now]) {
+  const add = (value: number) => {
     rise += value < last ? value : value - last;
     last = value;
-  }
+  };
+  for (const { value } of points) add(value);
+  add(now);
   return rise;
 }
 
@@ -45,16 +49,6 @@ export function createRecent({ recent }: Pick<AccountHistory, 'recent'>, at: num
     change: (series, now, over) => since(series, now, over, ([first], now) => now - (first?.value ?? now)),
     rise: (series, now, over) => since(series, now, over, risen),
   };
-}
-
-const ESCAPES: Readonly<Record<string, string>> = { '\\': '\\\\', '"': '\\"', '\n': '\\n' };
-
-/** The name under which the history has a series. */
-export function seriesName(family: string, labels: Readonly<Record<string, string>> = {}): string {
-  const pairs = Object.entries(labels).map(
-    ([name, value]) => `${name}="${value.replace(/[\\"\n]/g, character => ESCAPES[character] ?? '')}"`,
-  );
-  return pairs.length === 0 ? family : `${family}{${pairs.join(',')}}`;
 }
 
 /** Milliseconds. */

@@ -31,18 +31,16 @@ export const AUTO_CANCEL: readonly AccountCheck[] = [
     runbook: 'DeliveryAutoCancelBreakerOpen',
     when: 'a breaker of auto-cancel is open',
     check: ({ shown }) =>
-      shown
-        .of(breakerOpen)
-        .flatMap(({ labels: { breaker }, value }) =>
-          breaker !== undefined && value === 1
-            ? [
-                {
-                  subject: breaker,
-                  text: `The breaker ${breaker} is open: nothing is cancelled until an operator resets it.`,
-                },
-              ]
-            : [],
-        ),
+      shown.of(breakerOpen).flatMap(({ labels: { breaker }, value }) =>
+        breaker !== undefined && value === 1
+          ? [
+              {
+                subject: breaker,
+                text: `The breaker ${breaker} is open: nothing is cancelled until an operator resets it.`,
+              },
+            ]
+          : [],
+      ),
   },
   {
     kind: 'auto_cancel_paused',
