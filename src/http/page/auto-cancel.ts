@@ -1,7 +1,7 @@
 import type { AutoCancelView, Candidate } from '../api/auto-cancel.ts';
 import { candidates } from './candidates.ts';
 import { buttonFor, commandDialog, noButtons } from './commands.ts';
-import { ago, at, count, plural } from './format.ts';
+import { ago, at, count, grouped, plural } from './format.ts';
 import { type Html, html } from './html.ts';
 import { layout, type PageContext } from './layout.ts';
 import { accountLink, named } from './problems.ts';
@@ -34,7 +34,7 @@ function verdict(view: AutoCancelView): Html {
   const stuck = view.accounts.reduce((sum, { candidates }) => sum + candidates, 0);
   return html`<div class="verdict ${look}">
 <h1 class="state ${look}" aria-live="polite"><span>Auto-cancel — ${sentence}</span></h1>
-<p>${plural(stuck, 'callback')} called stuck · ${count(view.tracked, 'tracked')} tracked</p>
+<p>${grouped(stuck)} stuck · ${count(view.tracked, 'tracked')} tracked</p>
 </div>
 ${view.stopFile.present && html`<p class="note warning"><span class="tag open">stop file</span> Remove <code>${named(view.stopFile.path)}</code> to allow cancels again.</p>`}`;
 }
@@ -66,7 +66,7 @@ function brakes(view: AutoCancelView, context: PageContext): Html {
     { head: 'stuck', isNumber: true, cell: (row, index) => count(row.candidates, `${path(index)}.candidates`) },
     { head: 'unresolved', isNumber: true, cell: (row, index) => count(row.unresolved, `${path(index)}.unresolved`) },
     {
-      head: 'cancels left today',
+      head: 'cancels left',
       isNumber: true,
       cell: (row, index) => count(row.budgetRemaining, `${path(index)}.budgetRemaining`),
     },

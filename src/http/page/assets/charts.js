@@ -196,10 +196,8 @@ function createChart(figure) {
   function draw(view, ends) {
     shown = drawn(spec, view, ...ends);
     chart.ends = ends;
-    figure.classList.toggle(
-      'empty',
-      shown.lines.every(({ values }) => values.every(value => value === null)),
-    );
+    const isEmpty = shown.lines.every(({ values }) => values.every(value => value === null));
+    figure.classList.toggle('empty', isEmpty);
     writeLegend();
     drawing?.destroy();
     const columns = spec.kind === 'stack' ? stacked(shown.lines) : shown.lines.map(({ values }) => values);
@@ -214,6 +212,7 @@ function createChart(figure) {
     const data = order.map(index => (isStepped ? [...columns[index], columns[index].at(-1) ?? null] : columns[index]));
     drawing = new uPlot(options(chart, shown), [times, ...data], plot);
     show(at !== undefined && at < shown.times.length ? at : undefined);
+    if (isEmpty) when.textContent = 'Nothing of it was recorded in this time.';
     writeTable();
   }
 
