@@ -41,6 +41,11 @@ export const CALLBACKS_FAILED = 0.25;
 /** Messages that wait on a flow-control key: queues that keep up build up and drain within minutes. */
 export const BACKLOG = 100;
 export const BACKLOG_GROWTH: Growth = { share: 0.5, fewest: 100, many: 500 };
+/**
+ * The same within an hour, where the shipped rule has two: from then on the page says that a waitlist grows all the time, as the
+ * least of the last third exceeds the most of the first. Bursts that are worked off do not, however large they are.
+ */
+export const BACKLOG_TREND = { fewest: 50, growth: { share: 0.5, fewest: 25, many: 100 } satisfies Growth } as const;
 
 /** Requests of a quarter of an hour that got 429: more than this share, and at least so many. */
 export const RATE_LIMITED = { share: 0.1, fewest: 5 } as const;

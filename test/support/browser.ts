@@ -42,16 +42,13 @@ export interface VisitOptions {
   readonly javaScriptEnabled?: boolean;
 }
 
-/** A Chromium that is closed after the test. */
-export async function launchBrowser(): Promise<Browser> {
+export function launchBrowser(): Promise<Browser> {
   // Debian's. Its sandbox can't be had as root, nor in most containers.
-  const browser = await chromium.launch({
+  return chromium.launch({
     executablePath: '/usr/bin/chromium',
     args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--disable-background-networking', '--disable-sync'],
     timeout: atThisLoad(PATIENCE_MS),
   });
-  afterThisTest(() => browser.close());
-  return browser;
 }
 
 /** Opens `url` and waits until it is loaded. */
@@ -59,6 +56,7 @@ export async function visit(browser: Browser, url: string, options: VisitOptions
   const { width = 1280, ...rest } = options;
   const context = await browser.newContext({ viewport: { width, height: 900 }, reducedMotion: 'reduce', ...rest });
   context.setDefaultTimeout(atThisLoad(PATIENCE_MS));
+  afterThisTest(() => context.close());
   const page = await context.newPage();
   const complaints: string[] = [];
   const foreign: string[] = [];

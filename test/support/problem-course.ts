@@ -8,12 +8,11 @@ import { seriesName } from '../../src/app/view/recent.ts';
 import { DEMO_SEED, demoSettings } from '../../src/cli/demo.ts';
 import { Config } from '../../src/config/schema.ts';
 import { startEmulator } from '../../src/emulator/server.ts';
-import { withClosing } from '../../src/kit/closing.ts';
 import type { Problem } from '../../src/http/api/parts.ts';
-import type { AccountHistory, Point } from '../../src/model/history.ts';
+import { withClosing } from '../../src/kit/closing.ts';
 import type { Source } from '../../src/metrics/family.ts';
+import type { AccountHistory, Point } from '../../src/model/history.ts';
 import { createDrivenClock, drive } from './course.ts';
-
 
 /** What is wrong at one minute. */
 export interface Said {
@@ -36,7 +35,9 @@ function createRecorder(now: () => number) {
       for (const [family, samples] of sources.flatMap(source => [...source.samples()])) {
         for (const { labels, value, suffix = '' } of samples) {
           const { destination: _one, ...others } = labels as Readonly<Record<string, string | undefined>>;
-          const known = Object.fromEntries(Object.entries(others).filter((pair): pair is [string, string] => pair[1] !== undefined));
+          const known = Object.fromEntries(
+            Object.entries(others).filter((pair): pair is [string, string] => pair[1] !== undefined),
+          );
           const name = seriesName(family + suffix, known);
           values.set(name, (values.get(name) ?? 0) + value);
         }
@@ -115,5 +116,7 @@ export function summary(said: readonly Said[]): string[] {
       kinds.set(key, { ...one, times: one.times + 1 });
     }
   }
-  return [...kinds].map(([key, { first, times, problem }]) => `${first} min (${times}): ${key} [${problem.since}] ${problem.text}`);
+  return [...kinds].map(
+    ([key, { first, times, problem }]) => `${first} min (${times}): ${key} [${problem.since}] ${problem.text}`,
+  );
 }

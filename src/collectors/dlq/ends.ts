@@ -80,7 +80,7 @@ function insert(first: Place[], place: Place, comesBefore: (a: Place, b: Place) 
 }
 
 function letterOf(place: Place): readonly DeadLetter[] {
-  if (place.entry) place.letter ??= toDeadLetter(place.entry, place.enteredAt);
+  if (place.entry) place.letter = toDeadLetter(place.entry, place.enteredAt);
   place.entry = undefined;
   return place.letter ? [place.letter] : [];
 }

@@ -1,6 +1,5 @@
 import { flowControl } from '../../../collectors/flow-control.ts';
-import { BACKLOG, BACKLOG_GROWTH } from '../../../metrics/thresholds.ts';
-import type { Point } from '../../../model/history.ts';
+import { BACKLOG_TREND } from '../../../metrics/thresholds.ts';
 import { seriesName } from '../recent.ts';
 import { type AccountCheck, type Found, isCurrent, isMoreBy, MINUTE, type Moment } from './check.ts';
 import { count, lasting } from './words.ts';
@@ -9,10 +8,7 @@ const { waitlistSize, paused } = flowControl.families;
 
 type Row = Moment['view']['flowControl']['rows'][number];
 
-const pointsOf = ({ recent }: Moment, key: string, over: number, family: typeof waitlistSize = waitlistSize) =>
-  recent(seriesName(family.name, { flow_control_key: key }), over);
-
-const least = (points: readonly Point[]) => Math.min(...points.map(({ value }) => value));
+const nameOf = (key: string, { name } = waitlistSize) => seriesName(name, { flow_control_key: key });
 
 /** `parallelism 10 of 10 in use, rate 50 of 50 used`, as far as the service says. */
 function limitsOf({ parallelismLimit, parallelismInUse, rateLimit, rateUsed }: Row): string {
@@ -27,8 +23,24 @@ function limitsOf({ parallelismLimit, parallelismInUse, rateLimit, rateUsed }: R
 
 const isRateUsedUp = ({ rateUsed, rateLimit }: Row) => rateUsed !== null && rateLimit !== null && rateUsed >= rateLimit;
 
-/** What has waited through five minutes counts: queues that keep up build up and drain within minutes. */
-const SETTLED = 5 * MINUTE;
+/** Shorter than this, milliseconds, nothing is a trend. */
+const SHORTEST_TREND = 10 * MINUTE;
+
+/**
+ * How a waitlist has grown in the last hour, or as much of it as was recorded: from the most of the first third of that time to the
+ * least of its last. Undefined where that is not a growth that tells something.
+ */
+function trend({ recent, now }: Moment, { key, waiting }: Row): { by: number; overSeconds: number } | undefined {
+  const points = [...recent(nameOf(key), 60 * MINUTE), { at: now, value: waiting }];
+  const [first] = points;
+  if (!first || now - first.at < SHORTEST_TREND) return undefined;
+  const third = (now - first.at) / 3;
+  const early = points.filter(({ at }) => at <= first.at + third).map(({ value }) => value);
+  const late = points.filter(({ at }) => at >= now - third).map(({ value }) => value);
+  const [most, least] = [Math.max(...early), Math.min(...late)];
+  if (least < BACKLOG_TREND.fewest || !isMoreBy(BACKLOG_TREND.growth, least, most)) return undefined;
+  return { by: waiting - first.value, overSeconds: (now - first.at) / 1000 };
+}
 
 /** Of the keys with the largest waitlists, each with its name as subject. */
 const keys = (check: (moment: Moment, row: Row) => Omit<Found, 'subject'> | undefined) => (moment: Moment) => {
@@ -46,17 +58,12 @@ export const WAITLISTS: readonly AccountCheck[] = [
     kind: 'waitlist_growing',
     severity: 'warning',
     runbook: 'DeliveryFlowControlBacklogGrowing',
-    when: 'more than 100 messages wait on a key, at least half more than in the hour before (at least 100 more; 500 more are always enough), and it is not paused. The least of five minutes counts',
+    when: 'a waitlist has grown all through the last hour, or the ten minutes or more that were recorded: the least of the last third is at least 50 messages, and by half (at least 25, at most 100) above the most of the first third; and the key is not paused',
     check: keys((moment, row) => {
-      if (row.paused || row.waiting <= BACKLOG) return undefined;
-      const points = pointsOf(moment, row.key, 75 * MINUTE);
-      const settled = points.filter(({ at }) => at >= moment.now - SETTLED);
-      const before = points.filter(({ at }) => at < moment.now - SETTLED);
-      const now = Math.min(row.waiting, least(settled));
-      const first = before.find(({ value }) => isMoreBy(BACKLOG_GROWTH, now, value));
-      if (!first || now <= BACKLOG) return undefined;
+      const grown = row.paused ? undefined : trend(moment, row);
+      if (!grown) return undefined;
       return {
-        text: `Key ${row.key}: ${count(row.waiting)} wait, +${count(row.waiting - first.value)} in ${lasting((moment.now - first.at) / 1000)}${limitsOf(row)}.`,
+        text: `Key ${row.key}: ${count(row.waiting)} wait, +${count(grown.by)} in ${lasting(grown.overSeconds)}${limitsOf(row)}.`,
       };
     }),
   },
@@ -67,7 +74,7 @@ export const WAITLISTS: readonly AccountCheck[] = [
     when: 'the number of messages that wait on a key has been the same for 30 minutes, although it is not paused and its rate is not used up',
     check: keys((moment, row) => {
       if (row.paused || isRateUsedUp(row)) return undefined;
-      const points = pointsOf(moment, row.key, 30 * MINUTE);
+      const points = moment.recent(nameOf(row.key), 30 * MINUTE);
       const [first] = points;
       if (!first || moment.now - first.at < 29 * MINUTE || points.some(({ value }) => value !== row.waiting))
         return undefined;
@@ -84,7 +91,7 @@ export const WAITLISTS: readonly AccountCheck[] = [
     when: 'a key is paused and messages wait on it; for the first hour it is only worth knowing',
     check: keys((moment, row) => {
       if (!row.paused) return undefined;
-      const points = pointsOf(moment, row.key, 60 * MINUTE, paused);
+      const points = moment.recent(nameOf(row.key, paused), 60 * MINUTE);
       const [first] = points;
       const isLong =
         first !== undefined && moment.now - first.at >= 59 * MINUTE && points.every(({ value }) => value === 1);

@@ -82,7 +82,14 @@ function isMoving({ view: { deadLetters, flowControl }, changes }: Moment): bool
   return (entered?.by ?? 0) > 0 || flowControl.rows.some(({ change }) => change !== null && change.by !== 0);
 }
 
-/** From this age on, seconds, the newest event may tell that the log lags. */
+/** How far the newest event was behind, seconds, when the log was read last: a log that is read seldom does not lag by that. */
+function lagOf({ rounds, events }: Moment['view']): number | undefined {
+  const tail = rounds.find(({ collector, round }) => collector === 'events' && round === 'tail');
+  const [read, newest] = [msOf(tail?.dataAt ?? null), msOf(events.newest)];
+  return read === undefined || newest === undefined ? undefined : (read - newest) / 1000;
+}
+
+/** From so many seconds on a lag is told. */
 const FIRST_LAG = 120;
 /** As many times the usual time between two events: they do not come evenly. */
 const USUAL_TIMES = 10;
@@ -166,34 +173,25 @@ export const MESSAGES: readonly AccountCheck[] = [
     kind: 'event_log_behind',
     severity: 'warning',
     runbook: 'DeliveryEventLogStale',
-    when: 'the newest event is older than 15 minutes, although dead letters arrive or waitlists change',
+    when: 'the newest event was more than 15 minutes old when the log was read last, although dead letters arrive or waitlists change',
     check: log((moment, { newest }) => {
-      const since = msOf(newest);
-      if (since === undefined || moment.now - since <= LOG_BEHIND * 1000 || !isMoving(moment)) return [];
-      return [
-        {
-          since,
-          text: `The newest event is ${lasting((moment.now - since) / 1000)} old, although messages move: numbers of messages lag.`,
-        },
-      ];
+      const lag = lagOf(moment.view);
+      if (lag === undefined || lag <= LOG_BEHIND || !isMoving(moment)) return [];
+      const text = `The event log is ${lasting(lag)} behind, although messages move: numbers of messages lag.`;
+      return [{ since: msOf(newest), text }];
     }),
   },
   {
     kind: 'event_log_behind',
     severity: 'info',
     runbook: 'DeliveryEventLogStale',
-    when: 'messages are in flight, and the newest event is older than two minutes and ten times the usual time between two events of the last hour',
+    when: 'messages are in flight, and the newest event was older, when the log was read last, than two minutes and than ten times the usual time between two events of the last hour',
     check: log((moment, { newest, inFlight }) => {
-      const [since, lately] = [msOf(newest), eventsOfHour(moment)];
-      if (since === undefined || !lately || lately.by === 0 || (inFlight ?? 0) === 0) return [];
-      const age = (moment.now - since) / 1000;
-      if (age <= Math.max(FIRST_LAG, (USUAL_TIMES * lately.overSeconds) / lately.by)) return [];
-      return [
-        {
-          since,
-          text: `The event log lags: its newest event is ${lasting(age)} old, after ${count(lately.by)} ${within(lately.overSeconds)}.`,
-        },
-      ];
+      const [lag, lately] = [lagOf(moment.view), eventsOfHour(moment)];
+      if (lag === undefined || !lately || lately.by === 0 || (inFlight ?? 0) === 0) return [];
+      if (lag <= Math.max(FIRST_LAG, (USUAL_TIMES * lately.overSeconds) / lately.by)) return [];
+      const text = `The event log is ${lasting(lag)} behind, after ${count(lately.by)} events ${within(lately.overSeconds)}.`;
+      return [{ since: msOf(newest), text }];
     }),
   },
   {

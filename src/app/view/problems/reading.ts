@@ -45,12 +45,14 @@ function trueAt(view: ShownAccount): number | undefined {
   return newest.length === 0 ? undefined : Math.min(...newest);
 }
 
-const ofShown = ({ view, now }: Moment) => {
+function ofShown({ view, now }: Moment): string {
   const time = trueAt(view);
-  return time === undefined
-    ? 'nothing was read since the agent started'
+  if (time === undefined) return 'nothing was read since the agent started';
+  const isGone = pulses(view).every(({ state }) => state === 'withdrawn');
+  return isGone
+    ? `nothing is shown any more, as the last data is of ${clockTime(time, now)}`
     : `what is shown was true at ${clockTime(time, now)}`;
-};
+}
 
 /** Of the service itself, or of the way to it: what a sentence says of it, `for` so long. */
 function unavailable({ failure }: Round): ((lasts: string) => string) | undefined {
@@ -79,23 +81,25 @@ function outage(view: ShownAccount) {
 const staleRounds = (view: ShownAccount) =>
   view.calls.tokenRejected === true || outage(view) ? [] : asking(view).filter(isStale);
 
-/** By collector. `isMeant`: which rounds. */
+/** Rounds that come every few seconds are stale soon: what one of them has missed for less than this, milliseconds, is no news. */
+const BRIEF = MINUTE;
+
+/** By collector: of rounds in a state. */
 function staleData(moment: Moment, kind: 'data_stale' | 'data_withdrawn', state: Round['state']): Found[] {
   const { view, now } = moment;
   const stale = staleRounds(view).filter(round => !isAuxiliary(round) && round.state === state);
-  return [...Map.groupBy(stale, ({ collector }) => collector)].map(([collector, rounds]) => {
+  return [...Map.groupBy(stale, ({ collector }) => collector)].flatMap(([collector, rounds]) => {
     const times = rounds.flatMap(({ dataAt }) => msOf(dataAt) ?? []);
     const since = times.length === 0 ? undefined : Math.min(...times);
     const read =
       since === undefined ? 'were not read since the agent started' : `were last read at ${clockTime(since, now)}`;
     const why = rounds.find(({ failure }) => failure)?.failure?.message;
     const gone = kind === 'data_withdrawn' ? ' and are no longer shown' : '';
-    return {
-      subject: collector,
-      since,
-      ...(kind === 'data_stale' && seenFor(moment, kind, collector) < BLIND_FOR * 1000 ? { severity: 'warning' } : {}),
-      text: `${dataOf(collector)} ${read}${gone}${why === undefined ? '' : `: ${why}`}.`,
-    };
+    const age = since === undefined ? Number.POSITIVE_INFINITY : now - since;
+    if (age < BRIEF) return [];
+    const young = age < BLIND_FOR * 1000 ? ({ severity: 'warning' } as const) : {};
+    const text = `${dataOf(collector)} ${read}${gone}${why === undefined ? '' : `: ${why}`}.`;
+    return [{ subject: collector, since, ...young, text }];
   });
 }
 
@@ -187,7 +191,7 @@ export const READING: readonly AccountCheck[] = [
       if (!limited || limited.by < RATE_LIMITED.fewest || limited.by <= RATE_LIMITED.share * all) return [];
       return [
         {
-          text: `${share(limited.by / all)} of the ${count(all)} requests of the last ${lasting(limited.overSeconds)} got 429.`,
+          text: `${count(limited.by)} of the ${count(all)} requests of ${lasting(limited.overSeconds)} (${share(limited.by / all)}) got 429.`,
         },
       ];
     },

@@ -23,6 +23,9 @@ const last = (iso: string | null, now: number) => {
   return time === undefined ? undefined : clockTime(time, now);
 };
 
+/** Its messages were given up, and no next start is near that could make it good. */
+const hasFailed = ({ state, next }: Schedule, now: number) => state === 'failing' && (msOf(next) ?? now) - now > HOUR;
+
 const schedules =
   (check: (moment: Moment, schedule: Schedule) => { since?: number | undefined; text: string } | undefined) =>
   (moment: Moment) =>
@@ -58,18 +61,15 @@ export const SCHEDULES: readonly AccountCheck[] = [
     kind: 'schedule_late',
     severity: 'warning',
     runbook: 'DeliveryScheduleLate',
-    when: 'the messages of the last start of a schedule failed or were not delivered within `endsWithin`, or those of one in the last hour',
-    check: schedules((moment, { name, state, lastDelivered, late }) => {
+    when: 'no message of the last start of a schedule was delivered within `endsWithin`, or of one in the last hour; or they failed, and the next start is more than an hour off',
+    check: schedules((moment, schedule) => {
+      const { name, state, lastDelivered, late } = schedule;
+      const failed = hasFailed(schedule, moment.now);
       const hour = lately(moment, scheduleLate, name, late);
-      if (state !== 'late' && state !== 'failing' && hour.by === 0) return undefined;
+      if (state !== 'late' && !failed && hour.by === 0) return undefined;
       const delivered = last(lastDelivered, moment.now);
       const starts = hour.by > 0 ? `; ${plural(hour.by, 'start')} not delivered in time ${hour.text}` : '';
-      const what =
-        state === 'failing'
-          ? 'its last messages failed'
-          : state === 'late'
-            ? 'its last start is late'
-            : 'delivered again';
+      const what = failed ? 'its last messages failed' : state === 'ok' ? 'delivered again' : 'not delivered in time';
       return {
         text: `Schedule ${name}: ${what}, last delivery ${delivered === undefined ? 'not seen yet' : `at ${delivered}`}${starts}.`,
       };

@@ -10,7 +10,7 @@ export const lasting = (seconds: number) => duration(seconds >= 60 ? seconds - (
 
 /** `41 %`, `2.3 %`. */
 export const share = (ratio: number) =>
-  `${grouped(Math.round(ratio * 1000) / (ratio < 0.1 ? 1 : 10) / (ratio < 0.1 ? 10 : 1))} %`;
+  `${grouped(ratio < 0.1 ? Math.round(ratio * 1000) / 10 : Math.round(ratio * 100))} %`;
 
 /** `10:02:11 UTC`, with the date where that is another day than `now`. Times in milliseconds since the Unix epoch. */
 export function clockTime(time: number, now: number): string {
