@@ -50,13 +50,13 @@ function numbers(of: DeadLetters, now: number): Html {
   const used = messages !== null && most !== null && most > 0 && percent(messages / most);
   const left = of.left && of.left.expired + of.left.removed + of.left.unknown;
   return tiles(
-    tile('Dead letters', count(messages, `${P}.messages`), change(of.change, `${P}.change`)),
+    tile('Dead letters', count(messages, `${P}.messages`), of.change !== null && change(of.change, `${P}.change`)),
     tile(
       'Oldest entered',
       ago(of.oldestEntered, `${P}.oldestEntered`, now),
       share(waited, retentionSeconds, 'Of the time that dead letters are kept', true),
       retentionSeconds !== null && html`kept for ${lasting(retentionSeconds, `${P}.retentionSeconds`)}`,
-      html`message of ${ago(of.oldest, `${P}.oldest`, now)}`,
+      of.oldest !== null && html`message of ${ago(of.oldest, `${P}.oldest`, now)}`,
     ),
     tile(
       'Next one expires',
@@ -74,7 +74,7 @@ function numbers(of: DeadLetters, now: number): Html {
       'Entered',
       count(of.entered, `${P}.entered`),
       'since the first start',
-      html`newest message: ${ago(of.newest, `${P}.newest`, now)}`,
+      of.newest !== null && html`newest message: ${ago(of.newest, `${P}.newest`, now)}`,
     ),
     tile('Left', left === null ? name(null) : html`${grouped(left)}`, of.left !== null && leftBy(of.left, `${P}.left`)),
   );
@@ -134,7 +134,8 @@ function callbacks(of: DeadLetters, now: number, root: string): Html {
     tile(
       'Seem stuck',
       count(of.suspected, `${P}.suspected`),
-      html`longest in progress: ${ago(of.oldestInProgress, `${P}.oldestInProgress`, now)}`,
+      of.oldestInProgress !== null &&
+        html`longest in progress: ${ago(of.oldestInProgress, `${P}.oldestInProgress`, now)}`,
       html`<a href="${root}auto-cancel">Auto-cancel</a>`,
     ),
     ...states,

@@ -74,7 +74,7 @@ function numbers(of: Events, now: number): Html {
     tile(
       'In flight',
       count(of.inFlight, `${P}.inFlight`),
-      html`oldest: ${ago(of.oldestInFlight, `${P}.oldestInFlight`, now)}`,
+      of.oldestInFlight !== null && html`oldest: ${ago(of.oldestInFlight, `${P}.oldestInFlight`, now)}`,
     ),
     tile('Newest event', ago(of.newest, `${P}.newest`, now)),
   )}

@@ -51,7 +51,7 @@ export function options(chart, { times, lines }) {
     ticks: { show: false },
   };
   const isTime = spec.unit === 'seconds';
-  const bars = uPlot.paths.bars({ size: [1, 60], align: 1, gap: 1 });
+  const bars = uPlot.paths.bars({ size: [1, Number.POSITIVE_INFINITY], align: 1, gap: 1 });
   const paths = {
     level: undefined,
     rate: uPlot.paths.stepped({ align: 1, alignGaps: 1 }),

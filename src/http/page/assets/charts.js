@@ -55,8 +55,9 @@ function createChart(figure) {
       const value = legend.children[line]?.querySelector('b');
       if (value) value.textContent = words(values[place], spec.unit);
     }
-    when.textContent =
-      place < 0 ? 'Nothing was recorded yet: a sample comes each minute.' : whenWords(times[place], width);
+    when.textContent = figure.classList.contains('empty')
+      ? 'Nothing of it was recorded in this time.'
+      : whenWords(times[place], width);
     plot.setAttribute('aria-valuemax', String(Math.max(0, times.length - 1)));
     plot.setAttribute('aria-valuenow', String(Math.max(0, place)));
     plot.setAttribute(
@@ -95,8 +96,10 @@ function createChart(figure) {
   function draw(view, ends) {
     shown = drawn(spec, view, ...ends);
     chart.ends = ends;
-    const isEmpty = shown.lines.every(({ values }) => values.every(value => value === null));
-    figure.classList.toggle('empty', isEmpty);
+    figure.classList.toggle(
+      'empty',
+      shown.lines.every(({ values }) => values.every(value => value === null)),
+    );
     writeLegend();
     drawing?.destroy();
     const columns = spec.kind === 'stack' ? stacked(shown.lines) : shown.lines.map(({ values }) => values);
@@ -111,7 +114,6 @@ function createChart(figure) {
     const data = order.map(index => (isStepped ? [...columns[index], columns[index].at(-1) ?? null] : columns[index]));
     drawing = new uPlot(options(chart, shown), [times, ...data], plot);
     show(at !== undefined && at < shown.times.length ? at : undefined);
-    if (isEmpty) when.textContent = 'Nothing of it was recorded in this time.';
     writeTable();
   }
 
