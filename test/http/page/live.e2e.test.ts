@@ -7,7 +7,7 @@ import { afterThisTest } from '../../support/client.ts';
 import { eventually } from '../../support/eventually.ts';
 import { createTestLog } from '../../support/silent.ts';
 import { emptyServed } from '../empty-served.ts';
-import { overview, row, TROUBLED } from './fixtures/overview.ts';
+import { NOW, overview, row, TROUBLED } from './fixtures/overview.ts';
 
 /** Three accounts, of which the last one can get into trouble. */
 function scene(isTroubled: boolean, q: string): Overview {
@@ -111,7 +111,8 @@ describe.skipIf(!hasChromium)('in a browser', () => {
   it('nothing breaks the page, whatever accounts are called', async () => {
     const server = await startHttpServer(
       { host: '127.0.0.1', port: 0 },
-      { ...emptyServed, overview: async () => TROUBLED },
+      // Two days later: times have their date.
+      { ...emptyServed, clock: { ...systemClock, now: () => NOW + 172_800_000 }, overview: async () => TROUBLED },
       createTestLog(),
     );
     afterThisTest(() => server.close());
