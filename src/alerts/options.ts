@@ -22,7 +22,7 @@ const selector = z.strictObject({
 export type Selector = z.output<typeof selector>;
 
 const over = Duration.describe(
-  'Length of the window. The condition is unknown until this process has observed a whole window.',
+  'Length of the window. The condition is unknown until a whole window was observed, by this process or, as far as the history in the store reaches, by those before it.',
 );
 
 const kinds = {

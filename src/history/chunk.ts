@@ -1,4 +1,5 @@
 import { deflateSync, inflateSync } from 'node:zlib';
+import type { Point } from '../model/history.ts';
 import { append, type Column, createColumn, decodeColumn, encodeColumn, resume } from './column.ts';
 
 /** Distances of the samples of an hour, in minutes: the further the samples are apart, the less it takes. */
@@ -38,10 +39,44 @@ export function valuesOf(chunk: Chunk, isWanted: (series: string) => boolean): M
   );
 }
 
+/**
+ * For who asks for series after series of chunks that follow each other: names are looked up once, and each series is unpacked once.
+ * Gives all values of a series with their times, the oldest first.
+ */
+export function unpack(chunks: readonly Chunk[]): (series: string) => readonly Point[] {
+  const hours = chunks.map(chunk => ({
+    times: timesOf(chunk),
+    indices: new Map(namesOf(chunk).map((name, index) => [name, index])),
+    columns: linesOf(chunk.columns),
+  }));
+  const known = new Map<string, readonly Point[]>();
+
+  function pointsOf(series: string): readonly Point[] {
+    const points: Point[] = [];
+    for (const { times, indices, columns } of hours) {
+      const index = indices.get(series);
+      if (index === undefined) continue;
+      for (const [at, value] of decodeColumn(columns[index] as string, times.length).entries()) {
+        if (!Number.isNaN(value)) points.push({ at: times[at] as number, value });
+      }
+    }
+    return points;
+  }
+
+  return series => {
+    const points = known.get(series) ?? pointsOf(series);
+    known.set(series, points);
+    return points;
+  };
+}
+
+/** A row is some 10 KB: zlib's usual memory of 256 KB for each would be in vain. */
+const DEFLATE = { level: 6, windowBits: 13, memLevel: 6, chunkSize: 8192 };
+
 /** Text for the store. */
 export function encodeChunk({ step, times, length, names, columns }: Chunk): string {
   const lines = [`${VERSION} ${step} ${length}`, times, ...(names === '' ? [] : [names, columns])];
-  return deflateSync(lines.join('\n'), { level: 6 }).toString('base64');
+  return deflateSync(lines.join('\n'), DEFLATE).toString('base64');
 }
 
 /** Throws when the text is not what `encodeChunk` gave; whether each column is whole, only `valuesOf` finds. */
@@ -90,6 +125,14 @@ export const before = (chunk: Chunk, end: number): Chunk | undefined =>
     chunk,
     chunk.step,
     indicesWhere(chunk, at => at < end),
+  );
+
+/** The samples from `begin` on alone. */
+export const after = (chunk: Chunk, begin: number): Chunk | undefined =>
+  pick(
+    chunk,
+    chunk.step,
+    indicesWhere(chunk, at => at >= begin),
   );
 
 /** The hour that goes on. */

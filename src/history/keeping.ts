@@ -1,47 +1,43 @@
 import type { Turns } from '../kit/turns.ts';
-import type { Change } from '../model/change.ts';
-import { type Chunk, encodeChunk, STEPS, thin } from './chunk.ts';
-
-/** Bytes of a row in the store. */
-const sizeOf = (key: string, text: string) => key.length + text.length;
+import { encodeChunk, STEPS, thin } from './chunk.ts';
+import { type Rows, sizeOf } from './rows.ts';
 
 /**
- * The changes that make rows fit: the samples of an hour are put further apart, step by step, first of those that are large
- * and old; when all are as far apart as can be, the oldest goes. `age`: in hours; the hour that goes on has none and stays.
- * What can't be decoded goes first.
+ * Makes rows fit: the samples of an hour are put further apart, step by step, first of those that are large and old; when all are
+ * as far apart as can be, the oldest goes. The hour `now`, which goes on, and later ones stay. What is damaged goes first. Rejects
+ * with StoreError.
  */
-export async function* shrink(
-  rows: ReadonlyMap<string, string>,
+export async function shrink(
+  rows: Pick<Rows, 'load' | 'set'>,
+  sizes: ReadonlyMap<number, number>,
   maxBytes: number,
-  {
-    age,
-    decode,
-    turns,
-  }: { age(key: string): number; decode(key: string, text: string): Chunk | undefined; readonly turns: Turns },
-): AsyncGenerator<Change> {
-  const left = new Map([...rows].filter(([key]) => age(key) > 0));
-  let bytes = [...rows].reduce((sum, [key, text]) => sum + sizeOf(key, text), 0);
+  now: number,
+  turns: Turns,
+): Promise<void> {
+  const left = new Map([...sizes].filter(([hour]) => hour < now));
+  let bytes = sizes.values().reduce((sum, size) => sum + size, 0);
   /** Those whose samples can't be put further apart. */
-  const thinnest = new Set<string>();
-  const changed = new Map<string, string | null>();
+  const thinnest = new Set<number>();
+  const weight = ([hour, size]: [number, number]) => size * (now - hour);
   while (bytes > maxBytes && left.size > 0) {
     await turns.pass();
-    const weight = ([key, text]: [string, string]) => text.length * age(key);
-    const thick = [...left].filter(([key]) => !thinnest.has(key));
-    const [key, text] = (thick.length > 0 ? thick : [...left]).reduce((a, b) =>
+    const thick = [...left].filter(([hour]) => !thinnest.has(hour));
+    const [hour, size] = (thick.length > 0 ? thick : [...left]).reduce((a, b) =>
       (thick.length > 0 ? weight(b) > weight(a) : b[0] < a[0]) ? b : a,
     );
-    const chunk = thinnest.has(key) ? undefined : decode(key, text);
+    const chunk = thinnest.has(hour) ? undefined : await rows.load(hour, true);
     const step = chunk && STEPS[STEPS.indexOf(chunk.step) + 1];
     if (chunk && step === undefined) {
-      thinnest.add(key);
+      thinnest.add(hour);
       continue;
     }
     const next = chunk && step ? encodeChunk(thin(chunk, step)) : null;
-    bytes -= text.length - (next?.length ?? -key.length);
-    if (next === null) left.delete(key);
-    else left.set(key, next);
-    changed.set(key, next);
+    rows.set(hour, next);
+    bytes -= size;
+    if (next === null) left.delete(hour);
+    else {
+      left.set(hour, sizeOf(next));
+      bytes += sizeOf(next);
+    }
   }
-  for (const [key, value] of changed) yield { key, value };
 }

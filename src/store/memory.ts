@@ -9,11 +9,17 @@ export function createMemoryStore(): Store {
   const assertOpen = () => {
     if (closed) throw new StoreError('closed', 'the store');
   };
+  function rowsOf(account: string, prefix: string): [string, string][] {
+    assertOpen();
+    checkText(prefix, 'a prefix');
+    return [...(accounts.get(account) ?? [])].filter(([key]) => key.startsWith(prefix));
+  }
   return {
     async scan(account, prefix) {
-      assertOpen();
-      checkText(prefix, 'a prefix');
-      return new Map([...(accounts.get(account) ?? [])].filter(([key]) => key.startsWith(prefix)));
+      return new Map(rowsOf(account, prefix));
+    },
+    async sizes(account, prefix) {
+      return new Map(rowsOf(account, prefix).map(([key, value]) => [key, Buffer.byteLength(value)]));
     },
     async commit(account, changes) {
       assertOpen();

@@ -8,6 +8,9 @@ import type { Store } from './store.ts';
 /** Comparisons, not LIKE: they go by code points, know no wildcards and walk the primary key. */
 export const SCAN = 'SELECT key, value FROM rows WHERE account = ? AND key >= ? AND key < ?';
 export const SCAN_TO_END = 'SELECT key, value FROM rows WHERE account = ? AND key >= ?';
+/** The length of a text stands before it: what is long is not read. */
+const SIZES = SCAN.replace('value', 'octet_length(value) AS value');
+const SIZES_TO_END = SCAN_TO_END.replace('value', 'octet_length(value) AS value');
 const PUT = 'INSERT INTO rows (account, key, value) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET value = excluded.value';
 const REMOVE = 'DELETE FROM rows WHERE account = ? AND key = ?';
 
@@ -25,8 +28,8 @@ const weightOf = ({ key, value }: Change) => ROW_WEIGHT + key.length + (value?.l
 const weigh = (changes: readonly Change[]) => changes.reduce((sum, change) => sum + weightOf(change), 0);
 
 function createSqliteStore({ db, file, assertInPlace, close }: Database): Store {
-  const scan = db.prepare(SCAN);
-  const scanToEnd = db.prepare(SCAN_TO_END);
+  const scans = { some: db.prepare(SCAN), toEnd: db.prepare(SCAN_TO_END) };
+  const sizes = { some: db.prepare(SIZES), toEnd: db.prepare(SIZES_TO_END) };
   const put = db.prepare(PUT);
   const remove = db.prepare(REMOVE);
   let closed = false;
@@ -67,20 +70,28 @@ function createSqliteStore({ db, file, assertInPlace, close }: Database): Store 
   };
   const groups = createGroupCommit(write, LARGEST_GROUP, isLocked);
 
+  async function rowsOf(which: typeof scans, account: string, prefix: string) {
+    assertOpen();
+    checkText(account, 'an account');
+    checkText(prefix, 'a prefix');
+    const end = endOfPrefix(prefix);
+    // This connection would see what is not committed yet.
+    await groups.settled();
+    try {
+      return end === undefined ? which.toEnd.all(account, prefix) : which.some.all(account, prefix, end);
+    } catch (error) {
+      throw toStoreError(error, file);
+    }
+  }
+
   return {
     async scan(account, prefix) {
-      assertOpen();
-      checkText(account, 'an account');
-      checkText(prefix, 'a prefix');
-      const end = endOfPrefix(prefix);
-      // This connection would see what is not committed yet.
-      await groups.settled();
-      try {
-        const rows = end === undefined ? scanToEnd.all(account, prefix) : scan.all(account, prefix, end);
-        return new Map(rows.map(({ key, value }) => [key as string, value as string]));
-      } catch (error) {
-        throw toStoreError(error, file);
-      }
+      const rows = await rowsOf(scans, account, prefix);
+      return new Map(rows.map(({ key, value }) => [key as string, value as string]));
+    },
+    async sizes(account, prefix) {
+      const rows = await rowsOf(sizes, account, prefix);
+      return new Map(rows.map(({ key, value }) => [key as string, Number(value)]));
     },
     async commit(account, changes) {
       assertOpen();

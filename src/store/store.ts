@@ -6,6 +6,8 @@ import type { Change } from '../model/change.ts';
 export interface Store {
   /** Every row of the account whose key starts with `prefix`, by key, in no set order. Sees every commit that has returned. */
   scan(account: string, prefix: string): Promise<ReadonlyMap<string, string>>;
+  /** Bytes of the values of these rows, by key: costs little, however large they are. Sees what `scan` sees. */
+  sizes(account: string, prefix: string): Promise<ReadonlyMap<string, number>>;
   /**
    * Writes all changes or none; of two changes of one key the last counts. When it returns, they are as durable as this
    * store is. Commits are applied in the order in which they were asked for. One that fails leaves the store usable.

@@ -32,7 +32,9 @@ function setUp(first: readonly object[]) {
   const inner = createMemoryStore();
   let isBroken = false;
   const scan: typeof inner.scan = (...which) => (isBroken ? Promise.reject(new Error('disk')) : inner.scan(...which));
-  const store = { ...inner, scan };
+  const sizes: typeof inner.sizes = (...which) =>
+    isBroken ? Promise.reject(new Error('disk')) : inner.sizes(...which);
+  const store = { ...inner, scan, sizes };
   const log = createTestLog();
   const time = { wall: START, monotonic: 0 };
   const service = { messages: 0, asked: 0, failed: 0, isPartial: false, isDown: false };

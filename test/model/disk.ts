@@ -76,6 +76,10 @@ export function createDisk(time: Time): Disk {
 
       return {
         scan: (account, prefix) => (process.isAlive ? scan(account, prefix) : never),
+        async sizes(account, prefix) {
+          const rows = await (process.isAlive ? scan(account, prefix) : never);
+          return new Map([...rows].map(([key, value]) => [key, Buffer.byteLength(value)]));
+        },
         commit(account, changes) {
           const turn = last.then(() => commit(account, changes));
           last = turn.catch(() => undefined);

@@ -36,6 +36,23 @@ describe.each(['memory', 'sqlite'] as const)('%s store', kind => {
     expect(await store.scan('', '')).toEqual(new Map());
   });
 
+  it('says how large rows are, in bytes', async () => {
+    await store.commit('a', [
+      { key: 'history/1', value: 'é'.repeat(10_000) },
+      { key: 'history/2', value: '' },
+      { key: 'other', value: 'x' },
+    ]);
+    await store.commit('b', [{ key: 'history/1', value: 'other' }]);
+    expect(await store.sizes('a', 'history/')).toEqual(
+      new Map([
+        ['history/1', 20_000],
+        ['history/2', 0],
+      ]),
+    );
+    expect((await store.sizes('a', '')).get('other')).toBe(1);
+    expect(await store.sizes('c', '')).toEqual(new Map());
+  });
+
   it('replaces and deletes rows; the last change of a key counts', async () => {
     await store.commit('a', [
       { key: 'k', value: '1' },

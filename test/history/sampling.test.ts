@@ -1,0 +1,58 @@
+import { expect, it } from 'vitest';
+import { sampleOf } from '../../src/history/sampling.ts';
+import { counter, type Family, gauge, histogram, type Sample } from '../../src/metrics/family.ts';
+
+const waiting = gauge('waiting', '', ['key']);
+const inUse = gauge('in_use', '', ['key']);
+const events = counter('events_total', '', ['state', 'destination']);
+const wait = histogram('wait_seconds', '', ['destination']);
+const asked = counter('asked_total', '', ['endpoint', 'outcome']);
+const gone = gauge('gone', '');
+
+const shown = new Map<Family, readonly Sample[]>([
+  [waiting, [1, 5, 3].map((value, index) => ({ labels: { key: `k${index}` }, value }))],
+  [inUse, [7, 8, 9].map((value, index) => ({ labels: { key: `k${index}` }, value }))],
+  [
+    events,
+    [
+      { labels: { state: 'ok', destination: 'a' }, value: 2 },
+      { labels: { state: 'ok', destination: 'b' }, value: 3 },
+      { labels: { state: 'bad', destination: undefined }, value: 4 },
+    ],
+  ],
+  [
+    wait,
+    ['a', 'b'].flatMap((destination): Sample[] => [
+      { labels: { destination, le: '1.0' }, value: 1, suffix: '_bucket' },
+      { labels: { destination, le: '+Inf' }, value: 2, suffix: '_bucket' },
+      { labels: { destination }, value: 1.5, suffix: '_sum' },
+      { labels: { destination }, value: 2, suffix: '_count' },
+    ]),
+  ],
+  [asked, ['x', 'y'].map(endpoint => ({ labels: { endpoint, outcome: 'ok' }, value: 10 }))],
+  [gone, []],
+]);
+
+it('sums over destinations, and takes the largest with what belongs to them', () => {
+  const recorded = [
+    { family: waiting, sum: true, largest: 2, along: [inUse] },
+    { family: events },
+    { family: wait },
+    { family: asked, without: ['endpoint'] },
+    { family: gone, sum: true },
+  ];
+  expect(Object.fromEntries(sampleOf(recorded, family => shown.get(family) ?? []))).toEqual({
+    waiting: 9,
+    'waiting{key="k1"}': 5,
+    'waiting{key="k2"}': 3,
+    'in_use{key="k1"}': 8,
+    'in_use{key="k2"}': 9,
+    'events_total{state="ok"}': 5,
+    'events_total{state="bad"}': 4,
+    'wait_seconds_bucket{le="1.0"}': 2,
+    'wait_seconds_bucket{le="+Inf"}': 4,
+    wait_seconds_sum: 3,
+    wait_seconds_count: 4,
+    'asked_total{outcome="ok"}': 20,
+  });
+});
