@@ -55,7 +55,10 @@ const HEIGHT = 1400;
 const OUT = join(import.meta.dirname, '../docs/images');
 
 async function draw(url: string, pictures: World['pictures']): Promise<void> {
-  const browser = await chromium.launch({ executablePath: '/usr/bin/chromium', args: ['--no-sandbox', '--disable-gpu'] });
+  const browser = await chromium.launch({
+    executablePath: '/usr/bin/chromium',
+    args: ['--no-sandbox', '--disable-gpu'],
+  });
   for (const { suffix, width, colorScheme } of VIEWS) {
     for (const [path, name] of pictures) {
       const page = await browser.newPage({ viewport: { width, height: 900 }, colorScheme, reducedMotion: 'reduce' });
@@ -85,7 +88,13 @@ async function show({ speed, accounts, after, pictures }: World): Promise<void> 
       own.push({ name, baseUrl: emulator.url, token: emulator.token, ...account });
     }
     const store = { path: join(folder, 'db') };
-    const parsed = Config.parse({ server: { listen: '127.0.0.1:0' }, log: { level: 'warn' }, store, accounts: own, ...config });
+    const parsed = Config.parse({
+      server: { listen: '127.0.0.1:0' },
+      log: { level: 'warn' },
+      store,
+      accounts: own,
+      ...config,
+    });
     const loaded = { file: 'config.yaml', config: parsed, hash: 'c0ffee', warnings: [] };
     const agent = await startAgent(loaded, { env: {}, clock, random: Math.random, backfill: 3_600_000 });
     closing.add('agent', () => agent.close());
