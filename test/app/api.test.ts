@@ -34,8 +34,12 @@ async function startBusyAgent(described: Described) {
   const clock = acceleratedClock(systemClock, SPEED);
   const emulator = await emulate({ scenario: 'neglected', clock, dialect: { flowControlFields: 'all' } });
   emulator.state.addDlqEntry({ topicName: 'orders', scheduleId: 'scd_1', queueName: 'q' });
-  for (const hours of [3, 4]) {
-    const workflowUrl = 'https://flow.example.com/run?key=secret';
+  for (const [hours, host] of [
+    [3, 'flow'],
+    [4, 'flow'],
+    [5, 'plan'],
+  ] as const) {
+    const workflowUrl = `https://${host}.example.com/run?key=secret`;
     emulator.state.addFailedRun({
       enteredAt: clock.now() - hours * HOUR,
       workflowUrl,
@@ -58,6 +62,7 @@ async function startBusyAgent(described: Described) {
     budget: { requestsPerSecond: 1000, burst: 1000 },
   });
   const stuckWhen = { inProgressFor: '20s', assumeMaxRetries: 0, assumeTimeout: '1s', pastRetryWindow: 1 };
+  const planned = { name: 'planned', match: { workflowUrl: { prefix: ['https://plan.example.com/'] } }, grace: '0s' };
   const rule = {
     name: 'r',
     mode: 'approve',
@@ -99,7 +104,7 @@ async function startBusyAgent(described: Described) {
       mode: 'enforce',
       stopFile: join(folder, 'STOP'),
       breaker: { candidates: { percent: 100 } },
-      rules: [{ ...rule, stuckWhen }],
+      rules: [rule, planned].map(each => ({ ...each, stuckWhen })),
     },
   };
   const write = (more: object) => writeFileSync(file, JSON.stringify({ ...config, ...more }));
