@@ -51,6 +51,7 @@ type Detail = 'whole' | 'brief';
 function shownAccount({ account, settings, recent: recorded }: Viewed, shown: Shown, now: number, detail: Detail) {
   const { baseUrl, region, labels, budget } = settings;
   const status = account.shownStatus();
+  const facts = account.dlqFacts();
   const recent = createRecent({ recent: recorded }, now);
   const truths: Truths = {
     deadLetters: truthOf(status, 'dlq'),
@@ -66,7 +67,12 @@ function shownAccount({ account, settings, recent: recorded }: Viewed, shown: Sh
     plan: wellFormed(shown.of(INFO)[0]?.labels.plan),
     labels: Object.fromEntries(Object.entries(labels).map(([name, value]) => [name, value.toWellFormed()])),
     rounds: roundsOf(status),
-    deadLetters: deadLetters(truths.deadLetters, shown, recent, detail === 'whole' ? account.dlqFacts() : undefined),
+    deadLetters: deadLetters(
+      truths.deadLetters,
+      shown,
+      recent,
+      detail === 'whole' ? facts : facts && { ...facts, newest: [], longest: [] },
+    ),
     events: events(truths.events, shown, recent, detail === 'whole'),
     flowControl: flowControl(truths.flowControl, shown, recent),
     schedules: schedules(shown, account.scheduleFacts()),

@@ -46,6 +46,7 @@ const EVERYTHING = {
       dlq: { filters: [{ name: 'status-500', match: { responseStatus: 500 } }], breakdowns: ['urlHost', 'label'] },
       events: { destination: 'host' },
     },
+    objectives: { dlqMaxAge: '5m' },
     schedules: [{ name: 'nightly', match: { scheduleId: 'scd_1' }, cron: '* * * * *', grace: '1m' }],
   },
 };
@@ -110,6 +111,10 @@ it('shows of everything what the exposition shows', async () => {
   expect(view.deadLetters.newestEntries.map(({ url }) => url)).toContain('https://api.example.com/v1/orders/0');
   expect(view.deadLetters.newestEntries.map(({ label }) => label)).toContain(HOSTILE.toWellFormed());
   expect(view.deadLetters.kinds.largest.every(({ route }) => route !== '')).toBe(true);
+  const { problems, rows } = await scene.runtime.served.overview(OverviewQuery.parse({}));
+  expect(problems).toEqual(view.problems);
+  expect(problems.map(({ text }) => text).join()).toContain('/v1/orders/*');
+  expect(rows).toMatchObject([{ account: NAME, deadLetters: 5, waiting: 15, worst: view.problems[0] }]);
 });
 
 it('an empty account is one in which nothing is, and not one of which nothing is known', async () => {
