@@ -13,6 +13,7 @@ const BENCHES: Readonly<Record<string, () => Promise<{ run(): Promise<string> }>
   loop: () => import('./loop.ts'),
   tracing: () => import('./tracing.ts'),
   watch: () => import('./watch.ts'),
+  page: () => import('./page.ts'),
   emulator: () => import('./emulator.ts'),
 };
 

@@ -6,6 +6,7 @@ import type { CollectorState } from '../scheduler/board.ts';
 import { type StoredRounds, toStored } from '../scheduler/freshness.ts';
 import type { Store } from '../store/store.ts';
 import type { Spent } from '../upstream/budget.ts';
+import type { StoredProblems } from './view/problem-log.ts';
 
 /** What an account leaves to the next process, beside the rows of its collectors. */
 export interface LastKnown {
@@ -15,6 +16,8 @@ export interface LastKnown {
   readonly freshness?: Readonly<Record<string, StoredRounds>> | undefined;
   /** By the service's last conclusive answer. */
   readonly tokenRejected?: boolean | undefined;
+  /** Since when what is wrong is. */
+  readonly problems?: StoredProblems | undefined;
 }
 
 export interface AccountRows {
@@ -27,6 +30,7 @@ const KEYS: Readonly<Record<keyof LastKnown, string>> = {
   spent: 'budget/spent',
   freshness: 'account-state/freshness',
   tokenRejected: 'account-state/token-rejected',
+  problems: 'account-state/problems',
 };
 
 /** Rejects with StoreError. */
@@ -38,7 +42,12 @@ export async function openAccountRows(store: Store, account: string): Promise<Ac
     return text === undefined ? undefined : JSON.parse(text);
   };
   return {
-    before: { spent: read('spent'), freshness: read('freshness'), tokenRejected: read('tokenRejected') },
+    before: {
+      spent: read('spent'),
+      freshness: read('freshness'),
+      tokenRejected: read('tokenRejected'),
+      problems: read('problems'),
+    },
     async save(known, more = []) {
       const changes = names.flatMap(name => {
         const value = JSON.stringify(known[name]);

@@ -9,6 +9,7 @@ import { type AccountClient, type AccountSettings, type ClientDeps, createAccoun
 import { type AccountRound, type CollectorsDeps, openCollectors, type ShownBefore } from './account-collectors.ts';
 import { createAccountSource } from './account-metrics.ts';
 import { createUpkeep, openAccountRows } from './account-rows.ts';
+import { createProblemLog, type ProblemLog } from './view/problem-log.ts';
 
 export interface AccountDeps extends ClientDeps, CollectorsDeps {
   readonly accountInfo: Family;
@@ -45,6 +46,8 @@ export interface Account
   scheduleFacts(): EventsFacts['schedules'] | undefined;
   /** What it showed, minute by minute; `use` says how much of it is kept. */
   readonly history: Recorder;
+  /** Since when what is wrong with it is. */
+  readonly problems: ProblemLog;
   /** What is known of its plan's limits. */
   limits(): AccountLimits;
   /** Runs its rounds again and again. Resolves when each was run once. To be called once. */
@@ -73,7 +76,12 @@ export async function openAccount(settings: AccountSettings, deps: AccountDeps, 
   const shown = last?.shown();
   const collectors = await openCollectors(settings, { ...deps, log, at: client.at, before: rows.before, shown });
   const states = collectors.all.map(({ state }) => state);
-  const known = () => ({ spent: client.budget.spent(), tokenRejected: client.isTokenRejected() });
+  const problems = createProblemLog(clock.now(), rows.before.problems);
+  const known = () => ({
+    spent: client.budget.spent(),
+    tokenRejected: client.isTokenRejected(),
+    problems: problems.stored(),
+  });
   const history = await openRecorder({ account: name, store, clock, log, share: deps.share ?? (text => text) });
   const upkeep = createUpkeep({ account: name, states, rows, history, known, clock, log });
   // From now on it is tried, whatever becomes of this process.
@@ -131,6 +139,7 @@ export async function openAccount(settings: AccountSettings, deps: AccountDeps, 
     dlqFacts: collectors.dlqFacts,
     scheduleFacts: collectors.scheduleFacts,
     history,
+    problems,
     limits: () => collectors.plan()?.limits ?? {},
     at: client.at,
     createWriter: client.createWriter,

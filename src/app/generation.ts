@@ -1,4 +1,5 @@
 import type { LoadedConfig } from '../config/load.ts';
+import { SAMPLE_EVERY } from '../history/recorder.ts';
 import type { Views } from '../http/served.ts';
 import type { Served } from '../http/server.ts';
 import { CONTENT_TYPES, createExposition, type Exposition } from '../metrics/exposition.ts';
@@ -13,6 +14,7 @@ import { type Base, closeUnlessKept, openParts, type Parts, settle } from './par
 import { openRecording, type Recording } from './recording.ts';
 import { version } from './version.ts';
 import { createAgentView } from './view/agent.ts';
+import { type AgentProblems, createAgentProblems } from './view/agent-problems.ts';
 import { createAutoCancelView } from './view/auto-cancel.ts';
 import { createHistoryView } from './view/history.ts';
 import type { KeptRows } from './view/overview-rows.ts';
@@ -27,6 +29,7 @@ export interface Generation extends Parts {
   readonly recording: Recording;
   /** What was recorded of an account; undefined where none has that name. */
   readonly history: (account: string) => AccountHistory | undefined;
+  readonly agentProblems: AgentProblems;
   readonly exposition: Exposition;
   readonly served: Omit<Served, 'reload' | 'reloadFaults' | 'version' | 'clock'>;
   /** What the overview shows of each account, for as long as that is there. */
@@ -48,10 +51,10 @@ const LIFECYCLES_EVERY = 2000;
 /** Milliseconds after the start in which the first heartbeat is tried. */
 const FIRST_HEARTBEAT = 10_000;
 
-type Made = Pick<Generation, 'loaded' | 'traces' | 'alerting' | 'autoCancel' | 'recording'>;
+type Made = Pick<Generation, 'loaded' | 'traces' | 'alerting' | 'autoCancel' | 'recording' | 'agentProblems'>;
 
 function loopsOf(
-  { loaded, traces, alerting, autoCancel, recording }: Made,
+  { loaded, traces, alerting, autoCancel, recording, agentProblems }: Made,
   { random }: Pick<Base, 'random'>,
 ): LoopSpec[] {
   const { alerts, heartbeat } = loaded.config;
@@ -68,6 +71,7 @@ function loopsOf(
       () => alerts.evaluateEvery * random(),
     ),
     ...recording.loops,
+    ...specs([agentProblems.look], SAMPLE_EVERY),
     ...specs(alerting.senders, SEND_EVERY),
     // Soon after the start, and not with every other agent that was started with this one.
     ...specs(alerting.heartbeat ? [alerting.heartbeat] : [], every, () => Math.min(every, FIRST_HEARTBEAT) * random()),
@@ -90,9 +94,8 @@ type ViewsBase = Pick<Base, 'clock' | 'process' | 'reloads'>;
 
 /** What the page and the API show. */
 function viewsOf(made: Assembled, { clock, process, reloads }: ViewsBase): Views {
-  const { loaded, accounts, alerting, autoCancel, sources, rows, history } = made;
+  const { loaded, accounts, alerting, autoCancel, sources, rows, history, agentProblems } = made;
   const { config } = loaded;
-  const agentProblems = () => [];
   return createViews(
     {
       version,
@@ -102,8 +105,9 @@ function viewsOf(made: Assembled, { clock, process, reloads }: ViewsBase): Views
       sources,
       alerts: alerting.alerts,
       history: name => history(name) ?? { recent: () => [] },
-      problemLog: () => ({ firstSeen: () => undefined }),
-      agentProblems,
+      problemLog: name =>
+        accounts.all.find(account => account.name === name)?.problems ?? { firstSeen: () => undefined },
+      agentProblems: agentProblems.now,
       kept: rows,
     },
     {
@@ -117,7 +121,7 @@ function viewsOf(made: Assembled, { clock, process, reloads }: ViewsBase): Views
         lastReload: () => reloads.last,
         statuses: () => accounts.all.map(account => account.shownStatus()),
         sources: alerting.sources,
-        problems: agentProblems,
+        problems: agentProblems.now,
       }),
     },
   );
@@ -202,9 +206,10 @@ async function assemble(loaded: LoadedConfig, base: Base, parts: Parts, before?:
     base.process.source,
   ];
   const recording = openRecording({ ...common, sources }, before?.recording);
+  const agentProblems = createAgentProblems({ ...common, sources: alerting.sources });
   const exposition = expositionOf(sources, base, before?.exposition);
   const rows = before?.rows ?? new WeakMap();
-  const made = { ...parts, loaded, alerting, autoCancel, recording, history, exposition, rows };
+  const made = { ...parts, loaded, alerting, autoCancel, recording, history, agentProblems, exposition, rows };
   return {
     ...made,
     served: servedOf({ ...made, sources }, base),

@@ -16,6 +16,7 @@ import { type AccountChanges, type Accounts, openAccounts } from './accounts.ts'
 import { createDispatchers, type Dispatchers } from './dispatchers.ts';
 import { openTraces, type Traces, type TracesDeps } from './traces.ts';
 import { version } from './version.ts';
+import { type AgentLog, createAgentLog } from './view/agent-log.ts';
 
 export interface PartsDeps {
   readonly env: Readonly<Record<string, string | undefined>>;
@@ -47,6 +48,7 @@ export interface Base extends Pick<PartsDeps, 'env' | 'clock' | 'random' | 'back
   readonly largeBodies: LargeBodies;
   /** Undefined before the first. */
   readonly reloads: { last: LastReload | undefined };
+  readonly agentLog: AgentLog;
   /** Gives one string for equal ones. */
   readonly share: (text: string) => string;
 }
@@ -70,6 +72,7 @@ export async function openBase({ config, hash }: LoadedConfig, deps: PartsDeps, 
     dispatchers,
     largeBodies: createLargeBodies(),
     reloads: { last: undefined },
+    agentLog: createAgentLog(),
     share: createSharing(),
   };
 }

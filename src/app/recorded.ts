@@ -24,6 +24,7 @@ export const recorded: readonly Recorded[] = [
   { family: events.families.newest },
   { family: events.families.answers },
   { family: events.families.timeToDeliver },
+  { family: events.families.gaps },
   { family: events.families.scheduleMissed },
   { family: events.families.scheduleLate },
   {
@@ -33,6 +34,8 @@ export const recorded: readonly Recorded[] = [
     along: [flowControl.families.parallelismInUse],
   },
   { family: ownFamilies.requests, without: ['endpoint'] },
+  { family: ownFamilies.rowsRejected },
+  { family: ownFamilies.listsMissing },
   { family: ownFamilies.budgetRemaining },
   { family: ownFamilies.up },
   { family: ownFamilies.tokenRejected },

@@ -8,13 +8,12 @@ import { createReuse, type Reuse } from '../kit/reuse.ts';
 import type { Family, Sample, Source } from '../metrics/family.ts';
 import type { LoopSpec } from '../scheduler/loop-set.ts';
 import type { Account } from './account.ts';
+import type { AccountSettings } from './account-client.ts';
 import { createAlertFacts } from './alert-facts.ts';
 import { createSelection } from './alert-windows.ts';
 import { identityOf } from './identity.ts';
 import { recorded } from './recorded.ts';
-
-/** Called after each sample of an account, once a minute. `at`: milliseconds since the Unix epoch. */
-export type AfterSample = (account: string, at: number) => void;
+import { judgedAccount } from './view/account.ts';
 
 type Body = LoopSpec['body'];
 
@@ -35,7 +34,6 @@ export interface RecordingDeps {
   readonly sources: readonly Source[];
   readonly clock: { now(): number };
   readonly log: Log;
-  readonly afterSample?: AfterSample;
 }
 
 const MEGABYTE = 1_000_000;
@@ -62,16 +60,19 @@ function shownOf(sources: readonly Source[]): (family: Pick<Family, 'name'>) => 
 
 function bodyOf(
   account: Account,
+  settings: AccountSettings,
   sources: readonly Source[],
   conditions: readonly AlertCondition[],
-  { clock, log, afterSample }: Pick<RecordingDeps, 'clock' | 'log' | 'afterSample'>,
+  { clock, log }: Pick<RecordingDeps, 'clock' | 'log'>,
 ): Body {
-  const { name, history } = account;
+  const { name, history, problems } = account;
+  const viewed = { account, settings, sources, recent: history.recent, firstSeen: problems.firstSeen };
   const selection = createSelection(conditions, createAlertFacts(account, sources));
   return async () => {
     try {
       await history.sample(new Map([...selection(), ...sampleOf(recorded, shownOf(sources))]));
-      afterSample?.(name, clock.now());
+      const now = clock.now();
+      problems.saw(judgedAccount(viewed, now).problems, now);
     } catch (error) {
       log.error({ account: name, stack: error instanceof Error ? error.stack : String(error) }, 'bug');
     }
@@ -82,6 +83,7 @@ function bodyOf(
 export function openRecording(deps: RecordingDeps, before?: Recording): Recording {
   const { config, accounts, sources } = deps;
   const { alerts, store } = config;
+  const settings = new Map(config.accounts.map(each => [each.name, each]));
   const kept = createReuse(before?.kept);
   const ofAccount = Map.groupBy(sources, ({ account }) => account);
   const limits = { keep: store.history.keep, maxBytes: (store.history.maxMB * MEGABYTE) / accounts.length };
@@ -91,7 +93,7 @@ export function openRecording(deps: RecordingDeps, before?: Recording): Recordin
     const own = ofAccount.get(account.name) ?? [];
     const conditions = all.filter(when => isAbout(when, account.name));
     const body = kept.of(account.name, [account, identityOf(conditions), ...own], () =>
-      bodyOf(account, own, conditions, deps),
+      bodyOf(account, settings.get(account.name) as AccountSettings, own, conditions, deps),
     );
     return { body, every: SAMPLE_EVERY, firstDelay: FIRST + index * apart };
   });

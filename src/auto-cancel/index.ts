@@ -34,7 +34,7 @@ export { readJournal } from './journal.ts';
 export { modeOf } from './judge.ts';
 export { mayBeThere } from './moments.ts';
 export type { WalkView } from './stages.ts';
-export { detailOf, heldText, sentenceOf } from './words.ts';
+export { heldText, sentenceOf } from './words.ts';
 
 export interface AutoCancelDeps extends Omit<MomentsDeps, 'journal'> {
   readonly store: Store;

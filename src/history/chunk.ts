@@ -1,4 +1,5 @@
 import { deflateSync, inflateSync } from 'node:zlib';
+import type { Point } from '../model/history.ts';
 import { append, type Column, createColumn, decodeColumn, encodeColumn, resume } from './column.ts';
 
 /** Distances of the samples of an hour, in minutes: the further the samples are apart, the less it takes. */
@@ -38,20 +39,35 @@ export function valuesOf(chunk: Chunk, isWanted: (series: string) => boolean): M
   );
 }
 
-function lineAt(text: string, index: number): string {
-  let start = 0;
-  for (let line = 0; line < index; line += 1) start = text.indexOf('\n', start) + 1;
-  const end = text.indexOf('\n', start);
-  return text.slice(start, end === -1 ? undefined : end);
-}
+/**
+ * For who asks for series after series of chunks that follow each other: names are looked up once, and each series is unpacked once.
+ * Gives all values of a series with their times, the oldest first.
+ */
+export function unpack(chunks: readonly Chunk[]): (series: string) => readonly Point[] {
+  const hours = chunks.map(chunk => ({
+    times: timesOf(chunk),
+    indices: new Map(namesOf(chunk).map((name, index) => [name, index])),
+    columns: linesOf(chunk.columns),
+  }));
+  const known = new Map<string, readonly Point[]>();
 
-/** Values of one series; undefined where it has none. Costs much less than `valuesOf`. */
-export function seriesOf({ names, columns, length }: Chunk, series: string): number[] | undefined {
-  const place = `\n${names}\n`.indexOf(`\n${series}\n`);
-  if (place === -1) return undefined;
-  let index = 0;
-  for (let at = names.indexOf('\n'); at !== -1 && at < place; at = names.indexOf('\n', at + 1)) index += 1;
-  return decodeColumn(lineAt(columns, index), length);
+  function pointsOf(series: string): readonly Point[] {
+    const points: Point[] = [];
+    for (const { times, indices, columns } of hours) {
+      const index = indices.get(series);
+      if (index === undefined) continue;
+      for (const [at, value] of decodeColumn(columns[index] as string, times.length).entries()) {
+        if (!Number.isNaN(value)) points.push({ at: times[at] as number, value });
+      }
+    }
+    return points;
+  }
+
+  return series => {
+    const points = known.get(series) ?? pointsOf(series);
+    known.set(series, points);
+    return points;
+  };
 }
 
 /** A row is some 10 KB: zlib's usual memory of 256 KB for each would be in vain. */

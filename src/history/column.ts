@@ -58,21 +58,29 @@ const TOKEN = /^(?:n|-?\d+|~-?\d+|=\d+|@\S+)$/;
 /** Throws where the text is no column of so many samples. */
 export function decodeColumn(text: string, length: number): number[] {
   const values: number[] = [];
+  let last: number | undefined;
   for (const token of text.split(' ')) {
-    const last = values.at(-1);
     const base = last === undefined || Number.isNaN(last) ? 0 : last;
-    const digits = Number(/^[=~@]/.test(token) ? token.slice(1) : token);
-    if (!TOKEN.test(token)) throw new Error('not a column');
-    if (token === 'n') values.push(Number.NaN);
-    else if (token.startsWith('@')) values.push(digits);
-    else if (token.startsWith('~')) values.push((Math.round(base * THOUSAND) + digits) / THOUSAND);
-    else if (!token.startsWith('=')) values.push(base + digits);
-    else if (last === undefined || values.length + digits > length) throw new Error('not a column of this length');
-    else for (let more = 0; more < digits; more += 1) values.push(last);
+    const change = Number(token);
+    // Most are whole numbers, and thousands are read at a time.
+    if (Number.isSafeInteger(change) && token !== '') {
+      last = base + change;
+      values.push(last);
+    } else {
+      const digits = Number(token.slice(1));
+      if (!TOKEN.test(token)) throw new Error('not a column');
+      if (token.startsWith('=')) {
+        if (last === undefined || values.length + digits > length) throw new Error('not a column of this length');
+        for (let more = 0; more < digits; more += 1) values.push(last);
+      } else {
+        if (token === 'n') last = Number.NaN;
+        else last = token.startsWith('@') ? digits : (Math.round(base * THOUSAND) + digits) / THOUSAND;
+        values.push(last);
+      }
+    }
     if (values.length > length) throw new Error('not a column of this length');
   }
-  const last = values.at(-1) as number;
-  while (values.length < length) values.push(last);
+  while (values.length < length) values.push(last as number);
   return values;
 }
 

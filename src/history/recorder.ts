@@ -2,7 +2,7 @@ import type { Clock } from '../kit/clock.ts';
 import { createTurns, type Turns } from '../kit/turns.ts';
 import type { Change } from '../model/change.ts';
 import type { AccountHistory, Point, RecordedSeries } from '../model/history.ts';
-import { type Chunk, encodeChunk, seriesOf, timesOf, valuesOf } from './chunk.ts';
+import { encodeChunk, timesOf, unpack, valuesOf } from './chunk.ts';
 import { shrink } from './keeping.ts';
 import { createMemory, hourOf, type Memory } from './memory.ts';
 import { createRows, type Rows, type RowsDeps } from './rows.ts';
@@ -127,21 +127,14 @@ async function* recordedHours(
   }
 }
 
-/** Values of a series in the last `over` milliseconds, and the one before where it is not far. */
-function pointsOf(all: readonly Chunk[], series: string, from: number, now: number): Point[] {
-  const points: Point[] = [];
-  for (const chunk of all) {
-    const values = seriesOf(chunk, series);
-    if (!values) continue;
-    for (const [index, at] of timesOf(chunk).entries()) {
-      const value = values[index] as number;
-      if (at <= now && !Number.isNaN(value)) points.push({ at, value });
-    }
-  }
+/** Of points in the order of time, those from a time on until now, and the one before where it is not far. */
+function pointsWithin(points: readonly Point[], from: number, now: number): readonly Point[] {
+  // A clock that was set back leaves some behind it.
+  const end = points.findLastIndex(({ at }) => at <= now) + 1;
   const first = points.findIndex(({ at }) => at >= from);
-  const begin = first === -1 ? points.length : first;
+  const begin = first === -1 ? end : first;
   const earlier = points[begin - 1];
-  return points.slice(earlier && earlier.at >= from - 2 * SAMPLE_EVERY ? begin - 1 : begin);
+  return points.slice(earlier && earlier.at >= from - 2 * SAMPLE_EVERY ? begin - 1 : begin, end);
 }
 
 /** Reads what is needed at once, the last hours. Rejects with StoreError. */
@@ -175,6 +168,18 @@ export async function openRecorder({ clock, ...deps }: RecorderDeps): Promise<Re
     if (!isDue) return;
     await tidy(rows, limits, at, turns);
     tidied = { hour, length };
+  }
+
+  let lately: ReturnType<typeof unpack> | undefined;
+  /** What memory has of a series. Unpacked until the work that asks for it ends: who asks for one series asks for dozens. */
+  function unpacked(series: string): readonly Point[] {
+    if (!lately) {
+      lately = unpack(memory.all());
+      queueMicrotask(() => {
+        lately = undefined;
+      });
+    }
+    return lately(series);
   }
 
   const hours: Recorder['hours'] = (from, to, isWanted) =>
@@ -211,7 +216,7 @@ export async function openRecorder({ clock, ...deps }: RecorderDeps): Promise<Re
     },
     recent(series, over) {
       const now = clock.now();
-      return pointsOf(memory.all(), series, now - over, now);
+      return pointsWithin(unpacked(series), now - over, now);
     },
   };
 }

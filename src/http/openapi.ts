@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { AccountView } from './api/account.ts';
+import { AccountView, DeadLetter } from './api/account.ts';
 import { AgentView, Fault } from './api/agent.ts';
 import { AutoCancelQuery, AutoCancelView, Candidate, Finding } from './api/auto-cancel.ts';
 import { Approval, Approved, NotReloaded, Reason, Reloaded, Stopped } from './api/commands.ts';
@@ -23,6 +23,7 @@ const COMPONENTS = {
   Candidate,
   Change,
   DataState,
+  DeadLetter,
   Explanation,
   Failure,
   Fault,

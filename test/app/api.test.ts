@@ -26,19 +26,26 @@ const [APPROVE, PAUSE, RESUME] = ['approve', 'pause', 'resume'].map(verb => `/ap
 ];
 const FAMILIES = ['delivery_dlq_messages', 'delivery_messages_finished_total'].map(name => `family=${name}`).join('&');
 
-/** An agent of which a minute passes each second, with one account that has some of everything and one whose token is refused. */
+/** Seconds of the agent in a real one. */
+const SPEED = 20;
+
+/** An agent in a hurry, with one account that has some of everything and one whose token is refused. */
 async function startBusyAgent(described: Described) {
-  const clock = acceleratedClock(systemClock, 60);
+  const clock = acceleratedClock(systemClock, SPEED);
   const emulator = await emulate({ scenario: 'neglected', clock, dialect: { flowControlFields: 'all' } });
-  emulator.addDlqEntry({
-    enteredAt: clock.now() - 30 * HOUR,
-    topicName: 'orders',
-    scheduleId: 'scd_1',
-    queueName: 'q',
-  });
-  for (const hours of [3, 4]) {
-    const workflowUrl = 'https://flow.example.com/run?key=secret';
-    emulator.addFailedRun({ enteredAt: clock.now() - hours * HOUR, workflowUrl, url: workflowUrl });
+  emulator.state.addDlqEntry({ topicName: 'orders', scheduleId: 'scd_1', queueName: 'q' });
+  for (const [hours, host] of [
+    [3, 'flow'],
+    [4, 'flow'],
+    [5, 'plan'],
+  ] as const) {
+    const workflowUrl = `https://${host}.example.com/run?key=secret`;
+    emulator.state.addFailedRun({
+      enteredAt: clock.now() - hours * HOUR,
+      workflowUrl,
+      url: workflowUrl,
+      maxRetries: 0,
+    });
   }
   const folder = newFolder();
   const [file, web] = [join(folder, 'config.yaml'), join(folder, 'web.yaml')];
@@ -54,15 +61,22 @@ async function startBusyAgent(described: Described) {
     retention: { dlq: '7d' },
     budget: { requestsPerSecond: 1000, burst: 1000 },
   });
-  const stuckWhen = { inProgressFor: '2m', assumeMaxRetries: 0, assumeTimeout: '1s', pastRetryWindow: 1 };
-  const rule = { name: 'r', mode: 'approve', expires: '2099-01-01', match: { url: { prefix: ['http'] } }, grace: '0s' };
+  const stuckWhen = { inProgressFor: '20s', assumeMaxRetries: 0, assumeTimeout: '1s', pastRetryWindow: 1 };
+  const planned = { name: 'planned', match: { workflowUrl: { prefix: ['https://plan.example.com/'] } }, grace: '0s' };
+  const rule = {
+    name: 'r',
+    mode: 'approve',
+    expires: '2099-01-01',
+    match: { workflowUrl: { prefix: ['https://flow.example.com/'] } },
+    grace: '0s',
+  };
   const config = {
     server: { listen: '127.0.0.1:0', lifecycle: true, webConfigFile: web },
     log: { level: 'silent' },
     store,
     accounts: [account('busy', emulator.token), account('refused', 'another')],
     collect: {
-      dlq: { filters: [{ name: 'errors', match: { responseStatus: 500 } }], rescanEvery: '1m' },
+      dlq: { filters: [{ name: 'errors', match: { responseStatus: 500 } }], rescanEvery: '10s' },
       events: { destination: 'host' },
     },
     schedules: [
@@ -77,7 +91,7 @@ async function startBusyAgent(described: Described) {
     ],
     alerts: {
       enabled: true,
-      evaluateEvery: '5s',
+      evaluateEvery: '1s',
       rules: [
         { name: 'Any', when: { above: { metric: 'delivery_dlq_messages', value: 0 } }, annotations: { summary: 's' } },
         { name: 'Refused', when: { above: { metric: 'delivery_token_rejected', value: 0 } } },
@@ -86,7 +100,12 @@ async function startBusyAgent(described: Described) {
       silences: [{ match: { alertname: 'Refused' }, until: '2099-01-01T00:00:00Z', reason: 'known' }],
       notifiers: [{ name: 'ops', alertmanager: { urls: ['http://127.0.0.1:1'] } }],
     },
-    autoCancel: { mode: 'enforce', stopFile: join(folder, 'STOP'), rules: [{ ...rule, stuckWhen }] },
+    autoCancel: {
+      mode: 'enforce',
+      stopFile: join(folder, 'STOP'),
+      breaker: { candidates: { percent: 100 } },
+      rules: [rule, planned].map(each => ({ ...each, stuckWhen })),
+    },
   };
   const write = (more: object) => writeFileSync(file, JSON.stringify({ ...config, ...more }));
   write({});
@@ -96,6 +115,7 @@ async function startBusyAgent(described: Described) {
   const headers = { authorization: `Basic ${btoa('ann:pw')}` };
   return {
     write,
+    autoCancel: config.autoCancel,
     learnPlan: () =>
       writeAccountFile(join(folder, 'store.db.account-busy.json'), {
         plan: 'paid',
@@ -106,14 +126,17 @@ async function startBusyAgent(described: Described) {
     async get(path: string, of = path.replace(/\?.*/, '')): Promise<unknown> {
       return described.check('get', of, await fetch(agent.url + path, { headers }));
     },
-    async post(path: string, body?: object): Promise<unknown> {
+    /** The status, too. */
+    async post(path: string, body?: object): Promise<number> {
       const json = body ? { 'content-type': 'application/json' } : {};
       const init = {
         method: 'POST',
         headers: { ...headers, ...json },
         ...(body ? { body: JSON.stringify(body) } : {}),
       };
-      return described.check('post', path, await fetch(agent.url + path, init), body);
+      const response = await fetch(agent.url + path, init);
+      await described.check('post', path, response, body);
+      return response.status;
     },
   };
 }
@@ -131,7 +154,7 @@ async function askAll({ get }: BusyAgent): Promise<AutoCancelView> {
 
 /** What operators do to it, while all routes are asked. */
 async function operate(agent: BusyAgent): Promise<void> {
-  const { get, post, write, learnPlan } = agent;
+  const { get, post, write, learnPlan, autoCancel } = agent;
   // Before anything was read.
   await askAll(agent);
   for (const path of ['/-/healthy', '/-/ready', '/api/v1/openapi.json']) await get(path);
@@ -141,8 +164,11 @@ async function operate(agent: BusyAgent): Promise<void> {
     return found;
   });
   await get(`/api/v1/explain?id=${waiting.dlqId}`);
-  await post(PAUSE, { reason: 'maintenance' });
-  await post(PAUSE, { reason: 'still' });
+  // It has little time to answer; what was taken too late is not there the next time.
+  const command = (path: string, body: object) =>
+    eventually(async () => expect([200, 409]).toContain(await post(path, body)));
+  await command(PAUSE, { reason: 'maintenance' });
+  await command(PAUSE, { reason: 'still' });
   await eventually(async () => {
     const [alert] = ((await get('/api/v1/alerts')) as { labels: { alertname: string } }[]).filter(
       ({ labels }) => labels.alertname === 'Paused',
@@ -150,18 +176,28 @@ async function operate(agent: BusyAgent): Promise<void> {
     expect(alert).toBeDefined();
   });
   await askAll(agent);
-  await post(RESUME, { reason: 'over' });
-  await post(APPROVE, { action: waiting.action });
-  await post(APPROVE, { action: 'none-such' });
+  await command(RESUME, { reason: 'over' });
+  await command(APPROVE, { action: waiting.action });
   learnPlan();
   write({ collect: { dlq: { every: '0s' } } });
   await post('/-/reload');
   await askAll(agent);
-  write({ log: { level: 'error' } });
+  // The other that is stuck is then one too many.
+  write({ autoCancel: { ...autoCancel, breaker: { candidates: { max: 0 } } } });
   await post('/-/reload');
 }
 
-const TARGET = { account: 'a', id: '1-0', dlqId: '1-0', messageId: 'm', workflowRunId: 'w', episode: 'e' };
+const TARGET = {
+  account: 'a',
+  id: '1-0',
+  dlqId: '1-0',
+  messageId: 'm',
+  workflowRunId: 'w',
+  episode: 'e',
+  url: undefined,
+  workflowUrl: undefined,
+  responseStatus: undefined,
+};
 const OF = { account: 'a', at: 1, action: 'ab' };
 /** Lines that come of what seldom happens. */
 const LINES: readonly JournalLine[] = [
@@ -172,6 +208,7 @@ const LINES: readonly JournalLine[] = [
   { account: 'a', at: 1, step: 'breaker_opened', breaker: 'errors', reason: 'x' },
   { account: 'a', at: 1, step: 'breaker_reset', breaker: 'errors', by: 'ann', reason: 'x' },
 ];
+const APPROVED = { account: 'a', action: 'ab', rule: 'r' };
 const EXPLAINED: Explanation = {
   account: 'a',
   dlqId: '1-0',
@@ -222,10 +259,9 @@ async function refuse(described: Described): Promise<void> {
     const body = path === APPROVE ? { action: 'abcdef' } : { reason: 'x' };
     await ask('post', path, json({ other: 1 }));
     await ask('post', path, json({ action: 'x'.repeat(20_000) }));
-    answer = 'no_agent';
-    await ask('post', path, json(body));
-    answer = { ok: false, why: 'it is off' };
-    await ask('post', path, json(body));
+    const done = path === APPROVE ? APPROVED : { accounts: ['a'], before: { at: 1, by: 'ann', reason: 'x' } };
+    const answers: readonly CommandAnswer[] = ['no_agent', { ok: false, why: 'it is off' }, { ok: true, result: done }];
+    for (answer of answers) await ask('post', path, json(body));
   }
 }
 

@@ -85,17 +85,35 @@ it('nothing secret leaves by any way out', async () => {
     DEAD_URL: `http://127.0.0.1:1/${CANARY}`,
     HEARTBEAT_URL: `${receivers.url}/beat/${CANARY}`,
   };
-  const agent = createAgent({ log: { level: 'debug' }, accounts, collect, alerts, heartbeat }, secrets);
+  const autoCancel = { mode: 'plan', rules: [{ name: 'r', match: { workflowUrl: { prefix: ['http'] } } }] };
+  const more = {
+    upstream: { noProxy: ['*'], proxy: `http://user:${CANARY}@127.0.0.1:1` },
+    tracing: { headers: { 'x-key': CANARY } },
+  };
+  const settings = { log: { level: 'debug' }, accounts, collect, alerts, heartbeat, autoCancel, ...more };
+  const agent = createAgent(settings, secrets);
   const { folder, configFile: file } = agent;
   const url = await agent.start();
   const paths = [
     '/',
+    '/accounts/from-env',
+    '/auto-cancel',
+    '/agent',
     '/metrics',
     '/metrics/agent',
     '/probe?account=from-env',
     '/api/v1/status',
     '/api/v1/alerts',
+    '/api/v1/overview',
+    '/api/v1/accounts/from-env',
+    '/api/v1/auto-cancel',
+    '/api/v1/agent',
     '/api/v1/sd',
+    '/api/v1/overview',
+    '/api/v1/accounts/from-env',
+    '/api/v1/accounts/from-env/history?family=delivery_dlq_messages_by_url_host',
+    '/api/v1/auto-cancel',
+    '/api/v1/agent',
     '/nowhere',
   ];
   const seen = new Set<string>();

@@ -7,9 +7,9 @@ import {
   encodeChunk,
   openChunk,
   STEPS,
-  seriesOf,
   thin,
   timesOf,
+  unpack,
   valuesOf,
 } from '../../src/history/chunk.ts';
 import { decodeColumn, encodeColumn } from '../../src/history/column.ts';
@@ -100,8 +100,11 @@ describe('an hour', () => {
     fc.assert(
       fc.property(samples, fc.nat(), (all, cut) => {
         expect(read(chunkOf(all))).toEqual(meant(all));
-        for (const [name, values] of valuesOf(chunkOf(all), () => true))
-          expect(seriesOf(chunkOf(all), name)).toEqual(values);
+        const points = unpack([chunkOf(all)]);
+        for (const [name, values] of valuesOf(chunkOf(all), () => true)) {
+          const each = values.map((value, index) => ({ at: timesOf(chunkOf(all))[index] as number, value }));
+          expect(points(name)).toEqual(each.filter(({ value }) => !Number.isNaN(value)));
+        }
         expect(read(decodeChunk(encodeChunk(chunkOf(all))))).toEqual(meant(all));
         const split = 1 + (cut % all.length);
         const resumed = openChunk(same, decodeChunk(encodeChunk(chunkOf(all.slice(0, split)))));

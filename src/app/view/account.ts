@@ -13,7 +13,7 @@ import { events } from './events.ts';
 import { flowControl } from './flow-control.ts';
 import type { ProblemLog } from './problem-log.ts';
 import { problemsOf, type ShownAccount } from './problems.ts';
-import { createRecent } from './recent.ts';
+import { createRecent, rememberedAt } from './recent.ts';
 import { type Shown, shownBy } from './samples.ts';
 import { schedules } from './schedules.ts';
 import { roundsOf, type Truth, truthOf } from './truth.ts';
@@ -74,9 +74,10 @@ function shownAccount({ account, settings, recent: recorded }: Viewed, shown: Sh
 
 /** What is known of an account at `now`, milliseconds since the Unix epoch, and how true each part of it is. */
 export function judgedAccount(viewed: Viewed, now: number) {
-  const { recent, firstSeen } = viewed;
+  const { firstSeen } = viewed;
+  const recent = rememberedAt(viewed.recent, now);
   const shown = shownBy(viewed.sources);
-  const { view, truths } = shownAccount(viewed, shown, now);
+  const { view, truths } = shownAccount({ ...viewed, recent }, shown, now);
   const problems = problemsOf(view, { shown, recent, firstSeen });
   const data = Object.values<Truth>({ ...truths }).flatMap(({ enabled, data }) => (enabled ? [data] : []));
   return { view, truths, problems, data, state: stateOf(problems, data) };

@@ -1,3 +1,5 @@
+export { seriesName } from '../../history/series-name.ts';
+
 import type { AccountHistory, Point } from '../../model/history.ts';
 
 /** By how much something has changed, and over what time that is known: shorter where the history begins later. */
@@ -17,13 +19,15 @@ export interface Recent {
 /** Of a shorter time, milliseconds, nothing is said: the history is sampled once a minute. */
 const SHORTEST = 60_000;
 
-/** Sum of what was added between points. */
+/** Sum of what was added between points, and from the last one to now. */
 function risen(points: readonly Point[], now: number): number {
   let [rise, last] = [0, points[0]?.value ?? now];
-  for (const value of [...points.slice(1).map(({ value }) => value), now]) {
+  const add = (value: number) => {
     rise += value < last ? value : value - last;
     last = value;
-  }
+  };
+  for (const { value } of points) add(value);
+  add(now);
   return rise;
 }
 
@@ -47,15 +51,24 @@ export function createRecent({ recent }: Pick<AccountHistory, 'recent'>, at: num
   };
 }
 
-const ESCAPES: Readonly<Record<string, string>> = { '\\': '\\\\', '"': '\\"', '\n': '\\n' };
-
-/** The name under which the history has a series. */
-export function seriesName(family: string, labels: Readonly<Record<string, string>> = {}): string {
-  const pairs = Object.entries(labels).map(
-    ([name, value]) => `${name}="${value.replace(/[\\"\n]/g, character => ESCAPES[character] ?? '')}"`,
-  );
-  return pairs.length === 0 ? family : `${family}{${pairs.join(',')}}`;
-}
-
 /** Milliseconds. */
 export const HOUR = 3_600_000;
+
+/** Milliseconds that memory has of every series at least. */
+const ALWAYS = 75 * 60_000;
+/** How much older than a window, milliseconds, the point before it may be: see AccountHistory. */
+const BEFORE = 120_000;
+
+/** The same as `recent` at one moment, milliseconds since the Unix epoch: each series is read once, however often it is asked for. */
+export function rememberedAt(recent: AccountHistory['recent'], now: number): AccountHistory['recent'] {
+  const known = new Map<string, readonly Point[]>();
+  return (series, over) => {
+    if (over > ALWAYS) return recent(series, over);
+    const points = known.get(series) ?? recent(series, ALWAYS);
+    known.set(series, points);
+    const first = points.findIndex(({ at }) => at >= now - over);
+    const begin = first === -1 ? points.length : first;
+    const earlier = points[begin - 1];
+    return points.slice(earlier && earlier.at >= now - over - BEFORE ? begin - 1 : begin);
+  };
+}

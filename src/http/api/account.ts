@@ -13,7 +13,7 @@ const Round = z.object({
 });
 
 /** A dead letter: never its body, headers or the text of an error. */
-const DeadLetter = z.object({
+export const DeadLetter = z.object({
   dlqId: Maybe(z.string()),
   messageId: Maybe(z.string()),
   enteredAt: Maybe(Time).describe('As its dlqId tells, else when it was first seen.'),

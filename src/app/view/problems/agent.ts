@@ -10,8 +10,8 @@ export interface AgentMoment {
   readonly statuses: readonly AccountStatus[];
   /** Notifications of the last 15 minutes, or since the agent started, by notifier and outcome. */
   readonly notifications: readonly Sample[];
-  /** Why the last reload was refused; empty when it was not. */
-  readonly reloadFaults: readonly { readonly message: string }[];
+  /** `at`: milliseconds since the Unix epoch; `faults`: empty where it was not refused. Undefined before the first. */
+  readonly lastReload: { readonly at: number; readonly faults: readonly { readonly message: string }[] } | undefined;
 }
 
 /** A round that read everything and yet failed could not store what it read. */
@@ -93,12 +93,15 @@ export const AGENT: readonly Check<AgentMoment>[] = [
     severity: 'warning',
     runbook: 'DeliveryConfigReloadFailed',
     when: 'the last reload of the configuration was refused: the one before is in use',
-    check({ reloadFaults }) {
-      const [first, ...others] = reloadFaults;
+    check({ lastReload }) {
+      const [first, ...others] = lastReload?.faults ?? [];
       if (!first) return [];
       const more = others.length === 0 ? '' : ` (and ${plural(others.length, 'other fault')})`;
       return [
-        { text: `The changed configuration was refused, and the one before is in use: ${first.message}${more}.` },
+        {
+          since: lastReload?.at,
+          text: `The changed configuration was refused, and the one before is in use: ${first.message}${more}.`,
+        },
       ];
     },
   },

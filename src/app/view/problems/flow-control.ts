@@ -1,14 +1,14 @@
 import { flowControl } from '../../../collectors/flow-control.ts';
 import { BACKLOG_TREND } from '../../../metrics/thresholds.ts';
-import { seriesName } from '../recent.ts';
-import { type AccountCheck, type Found, isCurrent, isMoreBy, MINUTE, type Moment } from './check.ts';
+import { HOUR, seriesName } from '../recent.ts';
+import { type AccountCheck, type Found, isCurrent, isMoreBy, MINUTE, type Moment, seenFor } from './check.ts';
 import { count, lasting } from './words.ts';
 
-const { waitlistSize, paused } = flowControl.families;
+const { waitlistSize } = flowControl.families;
 
 type Row = Moment['view']['flowControl']['rows'][number];
 
-const nameOf = (key: string, { name } = waitlistSize) => seriesName(name, { flow_control_key: key });
+const nameOf = (key: string) => seriesName(waitlistSize.name, { flow_control_key: key });
 
 /** `parallelism 10 of 10 in use, rate 50 of 50 used`, as far as the service says. */
 function limitsOf({ parallelismLimit, parallelismInUse, rateLimit, rateUsed }: Row): string {
@@ -25,6 +25,8 @@ const isRateUsedUp = ({ rateUsed, rateLimit }: Row) => rateUsed !== null && rate
 
 /** Shorter than this, milliseconds, nothing is a trend. */
 const SHORTEST_TREND = 10 * MINUTE;
+/** Of a key that is not always among the largest, and so was recorded in less than this share of the minutes, nothing is told. */
+const FEWEST_POINTS = 0.7;
 
 /**
  * How a waitlist has grown in the last hour, or as much of it as was recorded: from the most of the first third of that time to the
@@ -34,6 +36,7 @@ function trend({ recent, now }: Moment, { key, waiting }: Row): { by: number; ov
   const points = [...recent(nameOf(key), 60 * MINUTE), { at: now, value: waiting }];
   const [first] = points;
   if (!first || now - first.at < SHORTEST_TREND) return undefined;
+  if (points.length < (FEWEST_POINTS * (now - first.at)) / MINUTE) return undefined;
   const third = (now - first.at) / 3;
   const early = points.filter(({ at }) => at <= first.at + third).map(({ value }) => value);
   const late = points.filter(({ at }) => at >= now - third).map(({ value }) => value);
@@ -91,13 +94,10 @@ export const WAITLISTS: readonly AccountCheck[] = [
     when: 'a key is paused and messages wait on it; for the first hour it is only worth knowing',
     check: keys((moment, row) => {
       if (!row.paused) return undefined;
-      const points = moment.recent(nameOf(row.key, paused), 60 * MINUTE);
-      const [first] = points;
-      const isLong =
-        first !== undefined && moment.now - first.at >= 59 * MINUTE && points.every(({ value }) => value === 1);
+      const pausedFor = seenFor(moment, 'paused_with_backlog', row.key);
       return {
-        ...(isLong ? {} : { severity: 'info' }),
-        text: `Key ${row.key} is paused${isLong ? ' for an hour or more' : ''}: ${count(row.waiting)} wait.`,
+        ...(pausedFor < HOUR ? { severity: 'info' } : {}),
+        text: `Key ${row.key} is paused${pausedFor < MINUTE ? '' : ` for ${lasting(pausedFor / 1000)} or more`}: ${count(row.waiting)} wait.`,
       };
     }),
   },

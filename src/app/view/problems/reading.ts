@@ -1,7 +1,9 @@
 import { dataSources } from '../../../collectors/index.ts';
+import type { Family } from '../../../metrics/family.ts';
 import { ownFamilies } from '../../../metrics/own.ts';
 import { BLIND_FOR, LISTS_MISSING, RATE_LIMITED, REQUESTS_KEPT, REQUESTS_LAST } from '../../../metrics/thresholds.ts';
 import { seriesName } from '../recent.ts';
+import { sum, sumBy } from '../values.ts';
 import { type AccountCheck, type Found, MINUTE, type Moment, msOf, type ShownAccount, seenFor } from './check.ts';
 import { clockTime, count, lasting, plural, share } from './words.ts';
 
@@ -103,18 +105,12 @@ function staleData(moment: Moment, kind: 'data_stale' | 'data_withdrawn', state:
   });
 }
 
-/** By how much counters have risen in a quarter of an hour, and over what time that is known. */
-function risen({ shown, changes }: Moment, family: (typeof ownFamilies)[keyof typeof ownFamilies], label: string) {
-  const sums = new Map<string, { by: number; overSeconds: number }>();
-  for (const { labels, value } of shown.of(family)) {
-    const named = Object.fromEntries(family.labels.map(name => [name, labels[name] ?? '']));
-    const rise = changes.rise(seriesName(family.name, named), value, QUARTER);
-    if (!rise) continue;
-    const { by, overSeconds } = sums.get(named[label] ?? '') ?? { by: 0, overSeconds: 0 };
-    sums.set(named[label] ?? '', { by: by + rise.by, overSeconds: Math.max(overSeconds, rise.overSeconds) });
-  }
-  return sums;
-}
+/** By how much counters have risen in a quarter of an hour, by a label, and over what time that is known. */
+const risen = ({ shown, changes }: Moment, family: Family, label: string) =>
+  [...sumBy(shown, family, label)].flatMap(([value, sum]) => {
+    const rise = changes.rise(seriesName(family.name, { [label]: value }), sum, QUARTER);
+    return rise ? [{ value, ...rise }] : [];
+  });
 
 /** Whether the account can be read, and what keeps the agent from it. */
 export const READING: readonly AccountCheck[] = [
@@ -157,7 +153,7 @@ export const READING: readonly AccountCheck[] = [
     kind: 'data_stale',
     severity: 'critical',
     runbook: 'DeliveryBlind',
-    when: 'the data of a collector is stale (`staleness.markAfter`), while others are read; a warning for the first two minutes',
+    when: 'the data of a collector is stale (`staleness.markAfter`) and more than a minute old, while others are read; up to two minutes a warning',
     check: moment => staleData(moment, 'data_stale', 'stale'),
   },
   {
@@ -186,12 +182,12 @@ export const READING: readonly AccountCheck[] = [
     when: 'more than 10 % of the requests of the last 15 minutes, and at least 5, were answered with 429',
     check(moment) {
       const outcomes = risen(moment, ownFamilies.requests, 'outcome');
-      const limited = outcomes.get('rate_limited');
-      const all = [...outcomes.values()].reduce((sum, { by }) => sum + by, 0);
+      const limited = outcomes.find(({ value }) => value === 'rate_limited');
+      const all = sum(outcomes.map(({ by }) => by));
       if (!limited || limited.by < RATE_LIMITED.fewest || limited.by <= RATE_LIMITED.share * all) return [];
       return [
         {
-          text: `${count(limited.by)} of the ${count(all)} requests of ${lasting(limited.overSeconds)} (${share(limited.by / all)}) got 429.`,
+          text: `${count(limited.by)} of the ${count(all)} requests in ${lasting(limited.overSeconds)} got 429 (${share(limited.by / all)}).`,
         },
       ];
     },
@@ -218,7 +214,7 @@ export const READING: readonly AccountCheck[] = [
     runbook: 'DeliveryRowsRejected',
     when: 'rows of a list could not be read in the last 15 minutes',
     check: moment =>
-      [...risen(moment, ownFamilies.rowsRejected, 'collector')].flatMap(([collector, { by, overSeconds }]) =>
+      risen(moment, ownFamilies.rowsRejected, 'collector').flatMap(({ value: collector, by, overSeconds }) =>
         by === 0
           ? []
           : [
@@ -235,7 +231,7 @@ export const READING: readonly AccountCheck[] = [
     runbook: 'DeliveryListsMissing',
     when: 'three answers or more of the last 15 minutes were no readable list',
     check: moment =>
-      [...risen(moment, ownFamilies.listsMissing, 'collector')].flatMap(([collector, { by, overSeconds }]) =>
+      risen(moment, ownFamilies.listsMissing, 'collector').flatMap(({ value: collector, by, overSeconds }) =>
         by < LISTS_MISSING
           ? []
           : [

@@ -1,0 +1,157 @@
+import type { Log } from '../src/kit/log.ts';
+import { load, table } from './measure.ts';
+
+type Parts = typeof import('../src/app/parts.ts');
+type Closing = typeof import('../src/kit/closing.ts');
+type Emulator = typeof import('../src/emulator/server.ts');
+type History = typeof import('../src/history/sampling.ts');
+type OverviewRoom = typeof import('../src/app/view/overview.ts');
+type Recorded = typeof import('../src/app/recorded.ts');
+type Rows = typeof import('../src/app/view/overview-rows.ts');
+type Recorder = typeof import('../src/history/recorder.ts');
+type Memory = typeof import('../src/store/memory.ts');
+type Samples = typeof import('../src/app/view/samples.ts');
+type Schema = typeof import('../src/config/schema.ts');
+type Query = typeof import('../src/http/api/overview.ts');
+
+const ACCOUNTS = 1000;
+const KEYS = 30;
+/** Minutes that are recorded of each. */
+const RECORDED = 75;
+const HISTORIES = 50;
+const ROUNDS = 8;
+const MINUTE = 60_000;
+
+const tell = () => undefined;
+const QUIET: Log = { debug: tell, info: tell, warn: tell, error: tell, child: () => QUIET };
+
+/** Milliseconds of processor time of this thread. */
+function used(): number {
+  const { user, system } = process.threadCpuUsage();
+  return (user + system) / 1000;
+}
+
+/** What work costs this thread, and its longest turn of the event loop. */
+async function cost<T>(work: () => Promise<T>): Promise<{ ms: number; longest: number; value: T }> {
+  const start = used();
+  let [last, longest, isOver] = [start, 0, false];
+  const tick = () => {
+    const now = used();
+    longest = Math.max(longest, now - last);
+    last = now;
+    if (!isOver) setImmediate(tick);
+  };
+  setImmediate(tick);
+  const value = await work();
+  isOver = true;
+  const end = used();
+  return { ms: end - start, longest: Math.max(longest, end - last), value };
+}
+
+/** An account with traffic and so many keys, after an hour and a quarter of it, under a thousand names. */
+async function thousand(closing: ReturnType<Closing['createClosing']>) {
+  const [
+    { startEmulator },
+    { createParts },
+    { Config },
+    { sampleOf },
+    { recorded },
+    { shownBy },
+    { openRecorder },
+    { createMemoryStore },
+  ] = [
+    await load<Emulator>('emulator/server.js'),
+    await load<Parts>('app/parts.js'),
+    await load<Schema>('config/schema.js'),
+    await load<History>('history/sampling.js'),
+    await load<Recorded>('app/recorded.js'),
+    await load<Samples>('app/view/samples.js'),
+    await load<Recorder>('history/recorder.js'),
+    await load<Memory>('store/memory.js'),
+  ];
+  let time = 0;
+  const from = Date.UTC(2026, 0, 1);
+  const sleep = async (ms: number) => {
+    time += ms;
+  };
+  const clock = { now: () => from + time, monotonic: () => time, sleep };
+  const emulator = await startEmulator({ clock, scenario: 'neglected', dlqEntries: 300 });
+  closing.add('emulator', () => emulator.close());
+  for (let key = 0; key < KEYS; key += 1) emulator.state.setWaitlist(`tenant-${key}`, 10 * key);
+  const budget = { requestsPerSecond: 1000, burst: 1000, requestsPerDay: 10_000_000 };
+  const config = Config.parse({
+    log: { level: 'error' },
+    store: { kind: 'memory' },
+    accounts: [{ name: 'production', baseUrl: emulator.url, token: emulator.token, budget }],
+  });
+  const loaded = { file: 'bench', hash: 'bench', warnings: [], config };
+  const { accounts } = await createParts(loaded, { env: {}, clock, random: () => 0 }, closing);
+  const [account, settings] = [accounts[0], config.accounts[0]];
+  if (!account || !settings) throw new Error('no account');
+  // As many as have their turn one after the other: none finds unpacked what another has asked for.
+  const opening = Array.from({ length: HISTORIES }, (_, index) =>
+    openRecorder({ account: `recorded-${index}`, store: createMemoryStore(), clock, log: QUIET, share: text => text }),
+  );
+  const histories = await Promise.all(opening);
+  for (let minute = 0; minute < RECORDED; minute += 1) {
+    for (const { run } of account.rounds) await run(new AbortController().signal);
+    const values = sampleOf(recorded, shownBy(account.sources).of);
+    for (const history of histories) await history.sample(values);
+    time += MINUTE - (time % MINUTE);
+  }
+  const { shownStatus, dlqFacts, scheduleFacts, sources } = account;
+  const viewed = Array.from({ length: ACCOUNTS }, (_, index) => ({
+    settings,
+    sources,
+    firstSeen: () => undefined,
+    recent: (histories[index % HISTORIES] as (typeof histories)[number]).recent,
+    account: { name: `production-${index}`, shownStatus, dlqFacts, scheduleFacts },
+  }));
+  return { viewed, now: clock.now };
+}
+
+const middle = (numbers: readonly number[]) => numbers.toSorted((a, b) => a - b)[numbers.length >> 1] ?? Number.NaN;
+
+/** The overview of a thousand accounts: every row made, and every row kept. */
+export async function run(): Promise<string> {
+  const { createClosing } = await load<Closing>('kit/closing.js');
+  const { createRows } = await load<Rows>('app/view/overview-rows.js');
+  const { overview } = await load<OverviewRoom>('app/view/overview.js');
+  const { OverviewQuery } = await load<Query>('http/api/overview.js');
+  const closing = createClosing();
+  try {
+    const { viewed, now } = await thousand(closing);
+    const query = OverviewQuery.parse({ per: ACCOUNTS });
+    const ask = (rows: ReturnType<typeof createRows>) => async () =>
+      overview({ rows: await rows(), alerts: [], agentProblems: [], version: '1.0.0', now: now() }, query);
+    const found: { cold: number[]; warm: number[]; json: number[]; turns: number[] } = {
+      cold: [],
+      warm: [],
+      json: [],
+      turns: [],
+    };
+    for (let round = 0; round < ROUNDS; round += 1) {
+      const rows = createRows(viewed, new WeakMap(), now);
+      const cold = await cost(ask(rows));
+      const warm = await cost(ask(rows));
+      const json = await cost(async () => JSON.stringify(cold.value));
+      // The first are slow while the code is compiled.
+      if (round < 2) continue;
+      found.cold.push(cold.ms);
+      found.warm.push(warm.ms);
+      found.json.push(json.ms);
+      found.turns.push(cold.longest);
+    }
+    const json = middle(found.json);
+    const row = (what: string, ms: number, wanted: string) => [what, ms.toFixed(1), (ms / json).toFixed(1), wanted];
+    const rows = [
+      row('every row made', middle(found.cold), '≤ 600 ms'),
+      row('every row kept', middle(found.warm), '≤ 60 ms'),
+      row('JSON.stringify of the answer', json, '–'),
+      row('longest turn of the event loop', Math.max(...found.turns), '≤ 15 ms'),
+    ];
+    return `The overview of ${ACCOUNTS} accounts with traffic, ${KEYS} flow-control keys and ${RECORDED} minutes of history each, all on one page, in this process: processor time.\n\n${table(['what', 'ms', 'of JSON.stringify', 'wanted'], rows)}`;
+  } finally {
+    await closing.close();
+  }
+}

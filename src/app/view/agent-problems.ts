@@ -1,0 +1,37 @@
+import type { Problem } from '../../http/api/parts.ts';
+import { alertingFamilies } from '../../metrics/alerting.ts';
+import type { Source } from '../../metrics/family.ts';
+import type { AccountStatus } from '../../model/status.ts';
+import type { Base } from '../parts.ts';
+import { agentProblemsOf } from './problems.ts';
+import { shownBy } from './samples.ts';
+
+/** What is wrong with the agent itself. */
+export interface AgentProblems {
+  now(): readonly Problem[];
+  /** To be called once a minute. Never rejects. */
+  look(): Promise<void>;
+}
+
+export interface AgentProblemsDeps extends Pick<Base, 'clock' | 'reloads' | 'agentLog'> {
+  readonly accounts: readonly { shownStatus(): AccountStatus }[];
+  /** Of alerting: what was notified. */
+  readonly sources: readonly Source[];
+}
+
+export function createAgentProblems({ clock, reloads, agentLog, accounts, sources }: AgentProblemsDeps): AgentProblems {
+  const notifying = sources.filter(({ families }) => families.includes(alertingFamilies.notifications));
+  const notifications = () => shownBy(notifying).of(alertingFamilies.notifications);
+  const now = () =>
+    agentProblemsOf({
+      now: clock.now(),
+      statuses: accounts.map(account => account.shownStatus()),
+      notifications: agentLog.lately(notifications(), clock.now()),
+      lastReload: reloads.last,
+      firstSeen: agentLog.firstSeen,
+    });
+  return {
+    now,
+    look: async () => agentLog.saw(now(), notifications(), clock.now()),
+  };
+}

@@ -1,0 +1,260 @@
+import { describe, expect, it } from 'vitest';
+import { calls } from '../../../src/app/view/calls.ts';
+import { deadLetters } from '../../../src/app/view/dead-letters.ts';
+import { events } from '../../../src/app/view/events.ts';
+import { flowControl } from '../../../src/app/view/flow-control.ts';
+import { createRecent } from '../../../src/app/view/recent.ts';
+import type { Shown } from '../../../src/app/view/samples.ts';
+import { isoTime } from '../../../src/app/view/values.ts';
+import type { Sample } from '../../../src/metrics/family.ts';
+import type { Point } from '../../../src/model/history.ts';
+
+const NOW = Date.UTC(2026, 0, 1, 12);
+const MINUTE = 60_000;
+
+/** `name{a="b",c="d"} 5`, one a line; histogram lines by their suffix. */
+function shownFrom(text: string): Shown {
+  const samples = text
+    .trim()
+    .split('\n')
+    .map(line => {
+      const [, name = '', suffix, pairs = '', value = ''] =
+        /^(\w+?)(_bucket|_sum|_count)?(?:\{(.*)\})? (\S+)$/.exec(line.trim()) ?? [];
+      const labels = Object.fromEntries([...pairs.matchAll(/(\w+)="([^"]*)"/g)].map(([, key, text]) => [key, text]));
+      const sample: Sample = { labels, value: Number(value), ...(suffix ? { suffix: suffix as '_bucket' } : {}) };
+      return { name, sample };
+    });
+  const of = (family: { readonly name: string }) =>
+    samples.filter(({ name }) => name === family.name).map(({ sample }) => sample);
+  return { of, one: family => of(family)[0]?.value };
+}
+
+/** Values that were recorded so many minutes ago, by series. */
+function recorded(series: Readonly<Record<string, readonly (readonly [minutesAgo: number, value: number])[]>>) {
+  const recent = (name: string, over: number): Point[] => {
+    const points = (series[name] ?? []).map(([ago, value]) => ({ at: NOW - ago * MINUTE, value }));
+    return points.filter(({ at }) => at >= NOW - over - 2 * MINUTE);
+  };
+  return createRecent({ recent }, NOW);
+}
+
+const NONE = recorded({});
+const FRESH = { enabled: true, data: 'fresh', at: NOW } as const;
+const HOUR = 60 * MINUTE;
+
+describe('a change', () => {
+  it.each([
+    ['nothing recorded', [], 5, null, null],
+    ['too little recorded', [[0.5, 3]], 5, null, null],
+    ['not known now', [[60, 3]], undefined, null, null],
+    ['up', [[60, 3]], 5, { by: 2, overSeconds: 3600 }, { by: 2, overSeconds: 3600 }],
+    ['down, or from its beginning', [[60, 8]], 5, { by: -3, overSeconds: 3600 }, { by: 5, overSeconds: 3600 }],
+    [
+      'begun anew in between',
+      [
+        [30, 8],
+        [20, 9],
+        [10, 1],
+      ],
+      2,
+      { by: -6, overSeconds: 1800 },
+      { by: 3, overSeconds: 1800 },
+    ],
+    [
+      'as recorded a little before',
+      [
+        [61.5, 1],
+        [1, 9],
+      ],
+      10,
+      { by: 9, overSeconds: 3690 },
+      { by: 9, overSeconds: 3690 },
+    ],
+    ['none', [[10, 4]], 4, { by: 0, overSeconds: 600 }, { by: 0, overSeconds: 600 }],
+  ] as const)('%s', (_, points, now, change, rise) => {
+    const recent = recorded({ some_series: points });
+    expect(recent.change('some_series', now, HOUR)).toEqual(change);
+    expect(recent.rise('some_series', now, HOUR)).toEqual(rise);
+  });
+
+  it('is none where the clock was set back', () => {
+    expect(recorded({ some_series: [[-30, 4]] }).change('some_series', 5, HOUR)).toBeNull();
+  });
+});
+
+describe('the last hour of messages', () => {
+  const now = shownFrom(`
+    delivery_messages_finished_total{outcome="delivered",destination="a"} 70
+    delivery_messages_finished_total{outcome="delivered",destination="b"} 60
+    delivery_messages_finished_total{outcome="failed",destination="a"} 10
+    delivery_messages_finished_total{outcome="failed",destination="b"} 2
+    delivery_messages_finished_total{outcome="cancelled",destination="a"} 5
+    delivery_messages_overdue_total 3
+    delivery_message_time_to_deliver_seconds_bucket{le="1.0"} 60
+    delivery_message_time_to_deliver_seconds_bucket{le="5.0"} 118
+    delivery_message_time_to_deliver_seconds_bucket{le="300.0"} 129
+    delivery_message_time_to_deliver_seconds_bucket{le="+Inf"} 130
+    delivery_message_time_to_deliver_seconds_sum 400
+    delivery_message_time_to_deliver_seconds_count 130`);
+  const finished = 'delivery_messages_finished_total';
+  const bucket = 'delivery_message_time_to_deliver_seconds_bucket';
+  const before = {
+    [`${finished}{outcome="delivered"}`]: [[30, 40]],
+    [`${finished}{outcome="failed"}`]: [[30, 2]],
+    [`${finished}{outcome="cancelled"}`]: [[30, 5]],
+    delivery_messages_overdue_total: [[30, 1]],
+    [`${bucket}{le="1.0"}`]: [[30, 10]],
+    [`${bucket}{le="5.0"}`]: [[30, 38]],
+    [`${bucket}{le="300.0"}`]: [[30, 40]],
+    [`${bucket}{le="+Inf"}`]: [[30, 40]],
+  } as const;
+
+  it('is told from what was recorded, whatever the destination, with the time that it was', () => {
+    expect(events(FRESH, now, recorded(before)).lastHour).toEqual({
+      overSeconds: 1800,
+      delivered: 90,
+      failed: 10,
+      cancelled: 0,
+      overdue: 2,
+      deliveredRatio: 0.9,
+      timeToDeliver: [
+        { quantile: 0.5, atMostSeconds: 1 },
+        { quantile: 0.9, atMostSeconds: 300 },
+        { quantile: 0.99, atMostSeconds: null },
+      ],
+    });
+  });
+
+  it('has no ratio and no quantiles where no message ended, and is not known where nothing was recorded', () => {
+    const idle = {
+      ...before,
+      [`${finished}{outcome="delivered"}`]: [[30, 130]],
+      [`${finished}{outcome="failed"}`]: [[30, 12]],
+      [`${bucket}{le="1.0"}`]: [[30, 60]],
+      [`${bucket}{le="5.0"}`]: [[30, 118]],
+      [`${bucket}{le="300.0"}`]: [[30, 129]],
+      [`${bucket}{le="+Inf"}`]: [[30, 130]],
+    } as const;
+    expect(events(FRESH, now, recorded(idle)).lastHour).toMatchObject({
+      delivered: 0,
+      deliveredRatio: null,
+      timeToDeliver: [],
+    });
+    expect(events(FRESH, now, NONE).lastHour).toBeNull();
+  });
+});
+
+describe('a waitlist', () => {
+  const shown = shownFrom(`
+    delivery_flow_control_keys 4
+    delivery_flow_control_waitlist_size{flow_control_key="shrinks"} 60
+    delivery_flow_control_waitlist_size{flow_control_key="grows"} 60
+    delivery_flow_control_waitlist_size{flow_control_key="empty"} 0
+    delivery_flow_control_waitlist_size{flow_control_key="__other__"} 500
+    delivery_flow_control_parallelism_limit{flow_control_key="shrinks"} 10
+    delivery_flow_control_parallelism_in_use{flow_control_key="shrinks"} 4
+    delivery_flow_control_rate_limit{flow_control_key="shrinks"} 100
+    delivery_flow_control_rate_used{flow_control_key="shrinks"} 90
+    delivery_flow_control_paused{flow_control_key="grows"} 1
+    delivery_flow_control_parallelism_limit{flow_control_key="grows"} 0
+    delivery_flow_control_parallelism_in_use{flow_control_key="grows"} 0
+    delivery_series_dropped{family="delivery_flow_control_waitlist_size"} 7`);
+  const size = 'delivery_flow_control_waitlist_size';
+  const recent = recorded({
+    [`${size}{flow_control_key="shrinks"}`]: [[15, 90]],
+    [`${size}{flow_control_key="grows"}`]: [[15, 10]],
+    [`${size}{flow_control_key="empty"}`]: [[15, 10]],
+  });
+
+  it('drains at the pace of the last quarter of an hour, or not at all', () => {
+    const { rows, ...whole } = flowControl(FRESH, shown, recent);
+    expect(whole).toEqual({
+      enabled: true,
+      data: 'fresh',
+      keys: 4,
+      waiting: 620,
+      beyondCap: 7,
+      beyondCapWaiting: 500,
+    });
+    expect(
+      rows.map(({ key, change, drainSeconds, saturation, paused }) => ({
+        key,
+        by: change?.by,
+        drainSeconds,
+        saturation,
+        paused,
+      })),
+    ).toEqual([
+      { key: 'grows', by: 50, drainSeconds: null, saturation: null, paused: true },
+      { key: 'shrinks', by: -30, drainSeconds: 1800, saturation: 0.9, paused: null },
+      { key: 'empty', by: -10, drainSeconds: 0, saturation: null, paused: null },
+    ]);
+  });
+
+  it('has a row among the hundred largest', () => {
+    const many = Array.from({ length: 150 }, (_, index) => `${size}{flow_control_key="key-${index}"} ${index}`);
+    const { rows, waiting } = flowControl(FRESH, shownFrom(`delivery_flow_control_keys 150\n${many.join('\n')}`), NONE);
+    expect([rows.length, rows[0]?.key, rows.at(-1)?.key, waiting]).toEqual([100, 'key-149', 'key-50', 11_175]);
+  });
+});
+
+describe('dead letters', () => {
+  it('are counted by what they have in common, the largest first, what is beyond the cap last', () => {
+    const shown = shownFrom(`
+      delivery_dlq_messages 30
+      delivery_dlq_messages_by_url_host{url_host="b"} 5
+      delivery_dlq_messages_by_url_host{url_host="__other__"} 20
+      delivery_dlq_messages_by_url_host{url_host="a"} 5
+      delivery_series_dropped{family="delivery_dlq_messages_by_url_host"} 3
+      delivery_series_dropped{family="delivery_dlq_messages_by_queue"} 0
+      delivery_dlq_oldest_entered_timestamp_seconds 1767268800.123
+      delivery_dlq_retention_seconds 3600`);
+    const view = deadLetters(FRESH, shown, recorded({ delivery_dlq_messages: [[20, 10]] }), undefined);
+    expect(view.breakdowns).toEqual([
+      {
+        dimension: 'urlHost',
+        values: [
+          { value: 'a', messages: 5 },
+          { value: 'b', messages: 5 },
+          { value: '__other__', messages: 20 },
+        ],
+        beyondCap: 3,
+      },
+      { dimension: 'queue', values: [], beyondCap: 0 },
+    ]);
+    expect(view).toMatchObject({
+      change: { by: 20, overSeconds: 1200 },
+      oldestEntered: '2026-01-01T12:00:00.123Z',
+      nextExpiry: '2026-01-01T13:00:00.123Z',
+      most: null,
+    });
+  });
+
+  it.each([
+    [8.64e15, null],
+    [-1e14, null],
+    [Number.NaN, null],
+    [undefined, null],
+    [0, '1970-01-01T00:00:00.000Z'],
+    [253_402_300_799_000, '9999-12-31T23:59:59.000Z'],
+  ])('a time that no clock shows is none: %s', (ms, text) => {
+    expect(isoTime(ms)).toBe(text);
+  });
+});
+
+it('requests are listed by what became of them, those that were never sent left out', () => {
+  const shown = shownFrom(`
+    delivery_watch_api_requests_total{endpoint="dlq",outcome="ok"} 8
+    delivery_watch_api_requests_total{endpoint="dlq",outcome="bug"} 0
+    delivery_watch_api_response_bytes_total{endpoint="dlq"} 300
+    delivery_watch_api_response_bytes_total{endpoint="events"} 20
+    delivery_token_rejected 0`);
+  expect(calls(shown, 500)).toEqual({
+    requests: [{ endpoint: 'dlq', outcome: 'ok', count: 8 }],
+    bytes: 320,
+    waitedSeconds: 0,
+    budgetRemaining: null,
+    budgetPerDay: 500,
+    tokenRejected: false,
+  });
+});

@@ -1,0 +1,47 @@
+import { expect, it } from 'vitest';
+import { STAGES } from '../../src/auto-cancel/stages.ts';
+import { heldText, sentenceOf } from '../../src/auto-cancel/words.ts';
+import { FINAL_OUTCOMES } from '../../src/model/journal.ts';
+
+it('has a sentence for everything that can hold a stuck one back', () => {
+  const reasons = STAGES.filter(({ name }) => name !== 'verdict').flatMap(({ because }) => Object.keys(because));
+  for (const held of [...reasons, ...FINAL_OUTCOMES]) {
+    expect(heldText(held)).toMatch(/^Nothing is cancelled because .{10,}[^.]\.$/);
+    expect(heldText(held)).not.toMatch(/[`[\]]/);
+  }
+  expect(heldText('unknown_idle_for')).toBe(
+    'Nothing is cancelled because the rule has idleFor, and the event log data is not fresh.',
+  );
+});
+
+const target = {
+  account: 'a',
+  id: '1-0',
+  dlqId: '1-0',
+  messageId: 'm',
+  workflowRunId: undefined,
+  url: undefined,
+  workflowUrl: undefined,
+  responseStatus: 500,
+  episode: 'e',
+};
+const of = { at: 0, action: 'ab' };
+const rule = { rule: 'r', target, evidence: [] };
+
+it.each([
+  [{ ...of, ...rule, step: 'marked', until: 0 }, 'It seems stuck and waits until 1970-01-01T00:00:00.000Z.'],
+  [{ ...of, step: 'cleared', reason: 'not_tracked' }, 'It no longer waits: not_tracked.'],
+  [{ ...of, step: 'approved', by: 'ann' }, 'The cancel was approved by ann.'],
+  [
+    { ...of, step: 'answered', attempt: 1, answer: { kind: 'accepted', status: 202 } },
+    'The service answered the cancel: accepted 202.',
+  ],
+  [
+    { ...of, ...rule, step: 'ended', outcome: 'confirmed', mode: 'enforce', reason: 'read_canceled' },
+    'The action ended: the service reports it as cancelled (read_canceled).',
+  ],
+  [{ at: 0, step: 'paused', by: 'ann', reason: 'line\nbreak.' }, 'Auto-cancel was paused by ann: line\u{fffd}break.'],
+  [{ at: 0, step: 'breaker_opened', breaker: 'errors', reason: 'x' }, 'A breaker opened: errors: x.'],
+] as const)('says a line of the journal as a sentence: %j', (line, sentence) => {
+  expect(sentenceOf(line)).toBe(sentence);
+});
