@@ -46,7 +46,6 @@ export function demoCommand(): Command {
           seed: DEMO_SEED,
           mostEvents: DEMO_EVENTS,
           clock,
-          ...(process.env.ME ? { mostEvents: Number(process.env.ME) } : {}),
         });
         closing.add('emulator', () => emulator.close());
         const folder = await mkdtemp(join(tmpdir(), 'delivery-watch-demo-'));
