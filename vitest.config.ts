@@ -8,7 +8,11 @@ const LONG = ['test/**/*.long.test.ts'];
 
 /** A test says itself how long it may wait for what (see test/support/eventually.ts); this ends only what hangs. */
 const MINUTE = 60_000;
-const limits = { testTimeout: atThisLoad(20 * MINUTE), hookTimeout: atThisLoad(20 * MINUTE) };
+const processes = {
+  testTimeout: atThisLoad(20 * MINUTE),
+  hookTimeout: atThisLoad(20 * MINUTE),
+  globalSetup: ['test/support/bundle.ts'],
+};
 
 /** They take longest, this one first. */
 const SLOW = [
@@ -45,7 +49,7 @@ export default defineConfig({
     // Most of them wait for other processes: more than there are cores.
     maxWorkers: 4,
     sequence: { sequencer: SlowFirst },
-    globalSetup: 'test/support/compile-cache.ts',
+    globalSetup: ['test/support/compile-cache.ts'],
     projects: [
       {
         extends: true,
@@ -58,8 +62,8 @@ export default defineConfig({
           testTimeout: atThisLoad(2 * MINUTE),
         },
       },
-      { extends: true, test: { name: 'e2e', include: PROCESSES, exclude: LONG, ...limits } },
-      { extends: true, test: { name: 'long', include: LONG, ...limits } },
+      { extends: true, test: { name: 'e2e', include: PROCESSES, exclude: LONG, ...processes } },
+      { extends: true, test: { name: 'long', include: LONG, ...processes } },
     ],
   },
 });

@@ -189,7 +189,8 @@ export async function buildGeneration(
 async function assemble(loaded: LoadedConfig, base: Base, parts: Parts, before?: Generation): Promise<Generation> {
   const { accounts } = parts;
   const common = { ...base, config: loaded.config, accounts: accounts.all };
-  const history = (name: string) => accounts.all.find(account => account.name === name)?.history;
+  const histories = new Map(accounts.all.map(({ name, history }) => [name, history]));
+  const history = (name: string) => histories.get(name);
   const alerting = await openAlerting({ ...common, history }, before?.alerting);
   const { outbox, states: alertStates } = alerting;
   // Between the two: auto-cancel reads the alerts' states, and alerts its numbers.

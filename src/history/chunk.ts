@@ -127,6 +127,14 @@ export const before = (chunk: Chunk, end: number): Chunk | undefined =>
     indicesWhere(chunk, at => at < end),
   );
 
+/** The samples from `begin` on alone. */
+export const after = (chunk: Chunk, begin: number): Chunk | undefined =>
+  pick(
+    chunk,
+    chunk.step,
+    indicesWhere(chunk, at => at >= begin),
+  );
+
 /** The hour that goes on. */
 export interface OpenChunk {
   /** Of the last sample; undefined before the first. */

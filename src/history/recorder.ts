@@ -1,21 +1,11 @@
 import type { Clock } from '../kit/clock.ts';
-import type { Log } from '../kit/log.ts';
-import { createTurns } from '../kit/turns.ts';
+import { createTurns, type Turns } from '../kit/turns.ts';
 import type { Change } from '../model/change.ts';
 import type { AccountHistory, Point, RecordedSeries } from '../model/history.ts';
-import type { Store } from '../store/store.ts';
-import {
-  before,
-  type Chunk,
-  decodeChunk,
-  encodeChunk,
-  type OpenChunk,
-  openChunk,
-  timesOf,
-  unpack,
-  valuesOf,
-} from './chunk.ts';
+import { encodeChunk, timesOf, unpack, valuesOf } from './chunk.ts';
 import { shrink } from './keeping.ts';
+import { createMemory, hourOf, type Memory } from './memory.ts';
+import { createRows, type Rows, type RowsDeps } from './rows.ts';
 import { isOfFamily, metricOf } from './series-name.ts';
 
 /** How much is kept of one account. */
@@ -52,13 +42,8 @@ export interface Recorder extends AccountHistory {
   hours(from: number, to: number, isWanted: (series: string) => boolean): AsyncIterable<RecordedHour>;
 }
 
-export interface RecorderDeps {
-  readonly account: string;
-  readonly store: Store;
+export interface RecorderDeps extends RowsDeps {
   readonly clock: Pick<Clock, 'now' | 'monotonic'>;
-  readonly log: Pick<Log, 'warn'>;
-  /** Gives one string for equal ones. */
-  share(text: string): string;
 }
 
 export const SAMPLE_EVERY = 60_000;
@@ -77,141 +62,119 @@ const GAP = 2.5;
 /** Series that says of a sample that the wall clock was set since the one before. */
 export const CLOCK_STEPPED = '!stepped';
 
-const ROWS = 'history/';
-const keyOf = (hour: number) => `${ROWS}${String(hour).padStart(8, '0')}`;
-const hourOf = (at: number) => Math.floor(at / HOUR);
-const hourOfKey = (key: string) => Number(key.slice(ROWS.length));
 const minuteOf = (at: number) => Math.floor(at / SAMPLE_EVERY);
 
-const NONE: HistoryLimits = { keep: 0, maxBytes: 0 };
-
-/** Reads what is needed at once, the last hours. Rejects with StoreError. */
-export async function openRecorder({ account, store, clock, log, share }: RecorderDeps): Promise<Recorder> {
-  const turns = createTurns();
-  const unsaved = new Map<string, string | null>();
-  /** The hours before the one that goes on, as far as memory holds them; as text until they are asked for. */
-  const past = new Map<number, Chunk | string>();
-  let open: { readonly hour: number; readonly samples: OpenChunk } | undefined;
-  let limits = NONE;
-  /** Samples of the hour that goes on when it was tidied last. */
-  let tidiedAt = 0;
+/** Says of each sample whether the wall clock was set since the last one that was taken. */
+function createClockWatch(clock: Pick<Clock, 'monotonic'>) {
   let offset: number | undefined;
   let isStepped = false;
-  let isFailing = false;
-  let isDamageKnown = false;
+  return {
+    look(at: number): void {
+      const last = offset;
+      offset = at - clock.monotonic();
+      if (last !== undefined && Math.abs(offset - last) > STEP) isStepped = true;
+    },
+    /** As asked by a sample that is taken. */
+    take(): boolean {
+      const was = isStepped;
+      isStepped = false;
+      return was;
+    },
+  };
+}
 
-  /** Undefined where there is none, or a damaged one. */
-  function decode(key: string, text: string | null | undefined): Chunk | undefined {
-    if (text === undefined || text === null) return undefined;
+/** Deletes what is too old, and makes what is too large smaller, with the next commit. */
+async function tidy(rows: Rows, { keep, maxBytes }: HistoryLimits, now: number, turns: Turns): Promise<void> {
+  const kept = await rows.sizes();
+  for (const hour of kept.keys()) {
+    const isOver = keep === 0 || (hour + 1) * HOUR < now - keep;
+    if (!isOver) continue;
+    rows.set(hour, null);
+    kept.delete(hour);
+  }
+  await shrink(rows, kept, maxBytes * FILLED, hourOf(now), turns);
+}
+
+/** Chunks of these hours in order. Memory has the finest of each. */
+async function* chunks(memory: Memory, rows: Rows, from: number, to: number, turns: Turns) {
+  const hours = new Set([...(await rows.sizes()).keys(), ...memory.hours()]);
+  for (const hour of [...hours].sort((a, b) => a - b)) {
+    if (hour < hourOf(from) || hour > hourOf(to)) continue;
+    await turns.pass();
+    const chunk = memory.whole(hour) ?? (await rows.load(hour, false)) ?? memory.get(hour);
+    if (chunk) yield { hour, chunk };
+  }
+}
+
+async function* recordedHours(
+  all: ReturnType<typeof chunks>,
+  rows: Rows,
+  from: number,
+  to: number,
+  isWanted: (series: string) => boolean,
+): AsyncGenerator<RecordedHour> {
+  for await (const { hour, chunk } of all) {
+    const times = timesOf(chunk);
+    const within = times.flatMap((at, index) => (at >= from && at <= to ? [index] : []));
+    if (within.length === 0) continue;
+    const pick = (values: readonly number[]) => within.map(index => values[index] as number);
     try {
-      const chunk = decodeChunk(text);
-      valuesOf(chunk, () => true);
-      return { ...chunk, names: share(chunk.names) };
+      const series = [...valuesOf(chunk, isWanted)].map(([name, values]) => [name, pick(values)] as const);
+      yield { step: chunk.step * SAMPLE_EVERY, times: pick(times), series: new Map(series) };
     } catch (error) {
-      if (!isDamageKnown) log.warn({ account, key, error: String(error) }, 'a damaged hour of the history is left out');
-      isDamageKnown = true;
-      return undefined;
+      rows.damaged(hour, error);
     }
   }
+}
 
-  const textOf = async (key: string) =>
-    unsaved.has(key) ? unsaved.get(key) : (await store.scan(account, key)).get(key);
-  const load = async (key: string) => decode(key, await textOf(key));
+/** Of points in the order of time, those from a time on until now, and the one before where it is not far. */
+function pointsWithin(points: readonly Point[], from: number, now: number): readonly Point[] {
+  // A clock that was set back leaves some behind it.
+  const end = points.findLastIndex(({ at }) => at <= now) + 1;
+  const first = points.findIndex(({ at }) => at >= from);
+  const begin = first === -1 ? end : first;
+  const earlier = points[begin - 1];
+  return points.slice(earlier && earlier.at >= from - 2 * SAMPLE_EVERY ? begin - 1 : begin, end);
+}
 
-  /** Bytes of its rows, as they will be. */
-  async function sizes(): Promise<Map<string, number>> {
-    const known = new Map(await store.sizes(account, ROWS));
-    for (const [key, value] of unsaved) {
-      if (value === null) known.delete(key);
-      else known.set(key, value.length);
-    }
-    return known;
-  }
-
-  function inMemory(hour: number): Chunk | undefined {
-    if (open?.hour === hour) return open.samples.chunk();
-    const known = past.get(hour);
-    if (typeof known !== 'string') return known;
-    const chunk = decode(keyOf(hour), known);
-    if (chunk) past.set(hour, chunk);
-    else past.delete(hour);
-    return chunk;
-  }
-
-  /** All chunks of these hours in order. Memory has the finest of each. */
-  async function* chunks(from: number, to: number): AsyncGenerator<Chunk> {
-    const hours = new Set([...(await sizes()).keys()].map(hourOfKey));
-    for (const hour of [...past.keys(), ...(open ? [open.hour] : [])]) hours.add(hour);
-    for (const hour of [...hours].sort((a, b) => a - b)) {
-      if (!(hour >= hourOf(from) && hour <= hourOf(to))) continue;
-      await turns.pass();
-      const chunk = inMemory(hour) ?? (await load(keyOf(hour)));
-      if (chunk) yield chunk;
-    }
-  }
-
-  /** The hour of `at`, to go on with: what it has of `at` or later was recorded by a clock that was set back since. */
-  async function reopen(at: number): Promise<OpenChunk> {
-    const hour = hourOf(at);
-    if (open?.hour === hour && (open.samples.lastAt ?? at) <= at) return open.samples;
-    const known = inMemory(hour) ?? (await load(keyOf(hour)));
-    const finished = open?.samples.chunk();
-    if (open && finished && open.hour < hour) past.set(open.hour, finished);
-    const samples = openChunk(share, known && before(known, at));
-    open = { hour, samples };
-    for (const each of past.keys()) if (each < hourOf(at - IN_MEMORY) || each >= hour) past.delete(each);
-    tidiedAt = 0;
-    return samples;
-  }
-
-  /** Notes whether the wall clock was set since the last sample of this process. */
-  function watchClock(at: number): void {
-    const last = offset;
-    offset = at - clock.monotonic();
-    if (last !== undefined && Math.abs(offset - last) > STEP) isStepped = true;
+/** Reads what is needed at once, the last hours. Rejects with StoreError. */
+export async function openRecorder({ clock, ...deps }: RecorderDeps): Promise<Recorder> {
+  const { account, log, share } = deps;
+  const turns = createTurns();
+  const rows = createRows(deps);
+  const memory = createMemory(rows, share, IN_MEMORY);
+  const clockWatch = createClockWatch(clock);
+  let limits: HistoryLimits = { keep: 0, maxBytes: 0 };
+  /** The hour that was tidied last, and how many samples it had. */
+  let tidied = { hour: 0, length: 0 };
+  let isFailing = false;
+  for (let hour = hourOf(clock.now() - IN_MEMORY); hour <= hourOf(clock.now()); hour += 1) {
+    const text = await rows.text(hour);
+    if (text !== undefined) memory.put(hour, text);
   }
 
   async function record(at: number, values: ReadonlyMap<string, number>): Promise<void> {
-    const samples = await reopen(at);
+    const samples = await memory.openAt(at);
     const { lastAt } = samples;
     if (lastAt === undefined || minuteOf(at) > minuteOf(lastAt)) {
-      samples.add(at, isStepped ? new Map([...values, [CLOCK_STEPPED, 1]]) : values);
-      isStepped = false;
+      samples.add(at, clockWatch.take() ? new Map([...values, [CLOCK_STEPPED, 1]]) : values);
     }
+    const hour = hourOf(at);
     const chunk = samples.chunk();
-    if (limits.keep > 0 && chunk) unsaved.set(keyOf(hourOf(at)), encodeChunk(chunk));
     const length = chunk?.length ?? 0;
-    const isDue = limits.keep > 0 ? length >= tidiedAt + TIDY_EVERY : tidiedAt === 0;
+    if (limits.keep > 0 && chunk) rows.set(hour, encodeChunk(chunk));
+    if (tidied.hour !== hour) tidied = { hour, length: 0 };
+    const isDue = limits.keep > 0 ? length >= tidied.length + TIDY_EVERY : tidied.length === 0;
     if (!isDue) return;
-    await tidy(at);
-    tidiedAt = length;
-  }
-
-  /** Deletes what is too old, and makes what is too large smaller. */
-  async function tidy(now: number): Promise<void> {
-    const kept = await sizes();
-    for (const key of kept.keys()) {
-      const isOver = limits.keep === 0 || (hourOfKey(key) + 1) * HOUR < now - limits.keep;
-      if (!isOver) continue;
-      unsaved.set(key, null);
-      kept.delete(key);
-    }
-    const age = (key: string) => hourOf(now) - hourOfKey(key);
-    const changes = shrink(kept, limits.maxBytes * FILLED, { age, load, turns });
-    for await (const { key, value } of changes) unsaved.set(key, value);
-  }
-
-  for (let hour = hourOf(clock.now() - IN_MEMORY); hour <= hourOf(clock.now()); hour += 1) {
-    const text = await textOf(keyOf(hour));
-    if (typeof text === 'string') past.set(hour, text);
+    await tidy(rows, limits, at, turns);
+    tidied = { hour, length };
   }
 
   let lately: ReturnType<typeof unpack> | undefined;
-  /** What memory has of a series. Kept until the work that asks for it ends: who asks for one series asks for dozens. */
+  /** What memory has of a series. Unpacked until the work that asks for it ends: who asks for one series asks for dozens. */
   function unpacked(series: string): readonly Point[] {
     if (!lately) {
-      const hours = [...past.keys(), ...(open && !past.has(open.hour) ? [open.hour] : [])].sort((a, b) => a - b);
-      lately = unpack(hours.flatMap(hour => inMemory(hour) ?? []));
+      lately = unpack(memory.all());
       queueMicrotask(() => {
         lately = undefined;
       });
@@ -219,21 +182,13 @@ export async function openRecorder({ account, store, clock, log, share }: Record
     return lately(series);
   }
 
-  async function* recordedHours(from: number, to: number, isWanted: (series: string) => boolean) {
-    for await (const chunk of chunks(from, to)) {
-      const times = timesOf(chunk);
-      const within = times.flatMap((at, index) => (at >= from && at <= to ? [index] : []));
-      if (within.length === 0) continue;
-      const pick = (values: readonly number[]) => within.map(index => values[index] as number);
-      const series = [...valuesOf(chunk, isWanted)].map(([name, values]) => [name, pick(values)] as const);
-      yield { step: chunk.step * SAMPLE_EVERY, times: pick(times), series: new Map(series) };
-    }
-  }
+  const hours: Recorder['hours'] = (from, to, isWanted) =>
+    recordedHours(chunks(memory, rows, from, to, turns), rows, from, to, isWanted);
 
   return {
     async sample(values) {
       const at = clock.now();
-      watchClock(at);
+      clockWatch.look(at);
       try {
         await record(at, values);
         isFailing = false;
@@ -242,15 +197,13 @@ export async function openRecorder({ account, store, clock, log, share }: Record
         isFailing = true;
       }
     },
-    unsaved: () => [...unsaved].map(([key, value]) => ({ key, value })),
-    saved(changes) {
-      for (const { key, value } of changes) if (unsaved.get(key) === value) unsaved.delete(key);
-    },
+    unsaved: rows.unsaved,
+    saved: rows.saved,
     use(next) {
-      if (next.keep !== limits.keep || next.maxBytes < limits.maxBytes) tidiedAt = 0;
+      if (next.keep !== limits.keep || next.maxBytes < limits.maxBytes) tidied = { hour: 0, length: 0 };
       limits = next;
     },
-    hours: recordedHours,
+    hours,
     async read({ from, to, families }) {
       const wanted = new Set(families);
       const since = limits.keep > 0 ? Math.max(from, clock.now() - limits.keep) : from;
@@ -259,15 +212,11 @@ export async function openRecorder({ account, store, clock, log, share }: Record
         // By destination it is recorded for conditions alone, beside the sum.
         return isOfFamily(metric, wanted) && !/[{,]destination="/.test(series);
       };
-      return join(recordedHours(since, to, isWanted));
+      return join(hours(since, to, isWanted));
     },
     recent(series, over) {
       const now = clock.now();
-      const points = unpacked(series).filter(({ at }) => at <= now);
-      const first = points.findIndex(({ at }) => at >= now - over);
-      const begin = first === -1 ? points.length : first;
-      const earlier = points[begin - 1];
-      return points.slice(earlier && earlier.at >= now - over - 2 * SAMPLE_EVERY ? begin - 1 : begin);
+      return pointsWithin(unpacked(series), now - over, now);
     },
   };
 }

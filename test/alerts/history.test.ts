@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { createHistory } from '../../src/alerts/history.ts';
 
 const HOUR = 3_600_000;
@@ -76,4 +76,54 @@ it('takes as little memory for a week as for an hour', () => {
   expect(history.firsts(14 * 24 * HOUR)).toBeUndefined();
   expect(kept).toBeGreaterThan(100);
   expect(kept).toBeLessThan(160);
+});
+
+describe('what an earlier process knew', () => {
+  const MINUTE = 60_000;
+  const known = (at: number, value: number) => ({ at, values: new Map([['a', value]]) });
+  const minutes = (from: number, to: number) =>
+    Array.from({ length: to - from }, (_, index) => known((from + index) * MINUTE, from + index));
+  const firstAt = (history: ReturnType<typeof createHistory>, minute: number) =>
+    history.firsts(minute * MINUTE)?.get('a')?.value;
+
+  it('fills the window, also from before the monotonic clock of this one began', () => {
+    const history = createHistory(HOUR);
+    history.restore(minutes(-70, 0));
+    history.record(MINUTE, new Map([['a', 100]]));
+    expect([firstAt(history, 1), firstAt(history, 30), firstAt(history, 61)]).toEqual([-59, -30, 100]);
+  });
+
+  it('is unknown in a gap, and until this one knows something where that took long', () => {
+    const history = createHistory(HOUR);
+    history.restore([...minutes(-100, -60), ...minutes(-50, -10)]);
+    history.record(0, new Map([['a', 0]]));
+    const at = [0, 5, 9, 10, 49, 50, 59, 60];
+    expect(at.map(minute => firstAt(history, minute))).toEqual([
+      undefined,
+      undefined,
+      undefined,
+      -50,
+      -11,
+      undefined,
+      undefined,
+      0,
+    ]);
+  });
+
+  it('of a counter that began again at 0 counts on, and of a gauge does not', () => {
+    for (const isCounter of [true, false]) {
+      const history = createHistory(HOUR, isCounter);
+      history.restore([known(-59 * MINUTE, 10), known(-58 * MINUTE, 30), known(-57 * MINUTE, 4)]);
+      history.record(-56 * MINUTE, new Map([['a', 6]]));
+      // 20 until it began again, 6 since.
+      expect(6 - (firstAt(history, 1) as number)).toBe(isCounter ? 26 : -4);
+    }
+  });
+
+  it('reaches no further than its samples are dense', () => {
+    const history = createHistory(HOUR);
+    history.restore([known(-90 * MINUTE, 1), known(-60 * MINUTE, 2), known(-30 * MINUTE, 3)]);
+    history.record(0, new Map([['a', 4]]));
+    expect([firstAt(history, 0), firstAt(history, 10), firstAt(history, 60)]).toEqual([2, undefined, 4]);
+  });
 });

@@ -56,7 +56,8 @@ async function startWatching(): Promise<string> {
 }
 
 async function startDemo(scenario: string): Promise<string> {
-  const demo = startCli(['demo', '--listen', '127.0.0.1:0', '--scenario', scenario]);
+  // Prometheus goes by the real time.
+  const demo = startCli(['demo', '--listen', '127.0.0.1:0', '--scenario', scenario, '--speed', '1']);
   afterThisTest(async () => {
     demo.kill('SIGKILL');
     await demo.ended;

@@ -4,6 +4,7 @@ import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { startAgent } from '../support/agent.ts';
+import { startSources } from '../support/bundle.ts';
 import { runCli, startCli } from '../support/cli.ts';
 import { afterThisTest } from '../support/client.ts';
 import { eventually } from '../support/eventually.ts';
@@ -33,6 +34,8 @@ const onlyFlowControl = (every: string) => ({
   dlq: { enabled: false },
   events: { enabled: false },
 });
+
+startSources();
 
 describe('serve', () => {
   it.each(['SIGTERM', 'SIGINT'] as const)(

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { existsSync, readFileSync, renameSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { mainFile } from '../support/bundle.ts';
 import { eventually } from '../support/eventually.ts';
 import { print, startRotation } from './rotation.ts';
 
@@ -71,7 +72,7 @@ describe('rotate-token', () => {
     const rotation = await startRotation({ token: { env: 'THE_TOKEN' }, password: { env: 'THE_PASSWORD' } });
     const { folder, first, password, emulator } = rotation;
     const args = ['rotate-token', '--config', rotation.configFile, '--account', 'acme', '--yes'];
-    const child = spawn(process.execPath, [resolve('src/main.ts'), ...args], {
+    const child = spawn(process.execPath, [resolve(mainFile()), ...args], {
       cwd: folder,
       env: { THE_TOKEN: first, THE_PASSWORD: password },
       stdio: ['ignore', 'pipe', 'inherit'],
@@ -125,7 +126,7 @@ describe('rotate-token', () => {
     const rotation = await startRotation();
     const command = [
       process.execPath,
-      'src/main.ts',
+      mainFile(),
       'rotate-token',
       '--config',
       rotation.configFile,

@@ -7,6 +7,7 @@ import { type Emulator, startEmulator } from '../../src/emulator/server.ts';
 import { OUTCOMES } from '../../src/upstream/errors.ts';
 import { knownSeries } from '../mixin/known-series.ts';
 import { parsePromql } from '../mixin/parse-promql.ts';
+import { mainFile } from '../support/bundle.ts';
 import { type CliProcess, startCli } from '../support/cli.ts';
 import { eventually } from '../support/eventually.ts';
 import { requireProgram } from '../support/prometheus.ts';
@@ -109,7 +110,7 @@ describe('commands in runbooks', () => {
     );
     // As it is when the package is installed.
     const bin = join(folder, 'delivery-watch');
-    writeFileSync(bin, `#!/bin/sh\nexec '${process.execPath}' '${resolve('src/main.ts')}' "$@"\n`);
+    writeFileSync(bin, `#!/bin/sh\nexec '${process.execPath}' '${resolve(mainFile())}' "$@"\n`);
     chmodSync(bin, 0o755);
     env = { PATH: [folder, process.env.PATH].join(delimiter), TOKEN: emulator.token, PASSWORD: 'p' };
     agent = startCli(['serve', '--config', config], env);

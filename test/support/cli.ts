@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { mainFile } from './bundle.ts';
 
 export interface CliProcess {
   readonly pid: number;
@@ -20,7 +21,7 @@ export function startCli(
   env: Readonly<Record<string, string>> = {},
   wrap: readonly string[] = [],
 ): CliProcess {
-  const [program, ...rest] = [...wrap, process.execPath, 'src/main.ts', ...args] as [string, ...string[]];
+  const [program, ...rest] = [...wrap, process.execPath, mainFile(), ...args] as [string, ...string[]];
   const { PATH = '', NODE_COMPILE_CACHE } = process.env;
   const child = spawn(program, rest, {
     env: { PATH, ...(NODE_COMPILE_CACHE && { NODE_COMPILE_CACHE }), ...env },

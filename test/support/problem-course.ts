@@ -1,7 +1,7 @@
 /** What the page says is wrong, minute by minute, while the demo plays a scenario: hours in as long as their requests take. */
 import { buildGeneration } from '../../src/app/generation.ts';
 import { openBase } from '../../src/app/parts.ts';
-import { DEMO_SEED, demoSettings } from '../../src/cli/demo.ts';
+import { DEMO_SEED, demoSettings, demoSpeed } from '../../src/cli/demo-settings.ts';
 import { Config } from '../../src/config/schema.ts';
 import { startEmulator } from '../../src/emulator/server.ts';
 import type { Problem } from '../../src/http/api/parts.ts';
@@ -23,12 +23,12 @@ export function problemCourse(scenario: string, minutes: number, collect?: objec
     const clock = createDrivenClock(Date.UTC(2026, 2, 14, 10));
     const emulator = await startEmulator({ scenario, seed: DEMO_SEED, clock });
     closing.add('emulator', () => emulator.close());
-    const budget = { requestsPerSecond: 50, burst: 50, concurrency: 8, requestsPerDay: 10_000_000 };
+    const { config: settings, account: limits } = demoSettings(scenario, demoSpeed(scenario));
     const config = Config.parse({
       log: { level: 'error' },
       store: { kind: 'memory' },
-      accounts: [{ name: 'demo', baseUrl: emulator.url, token: emulator.token, budget }],
-      ...demoSettings(scenario).config,
+      accounts: [{ name: 'demo', baseUrl: emulator.url, token: emulator.token, ...limits }],
+      ...settings,
       ...(collect ? { collect } : {}),
     });
     const loaded = { file: 'demo', config, hash: 'demo', warnings: [] };

@@ -1,0 +1,151 @@
+/** How the demo runs a scenario. */
+export interface DemoSettings {
+  /** Of the agent's account, besides address and token. */
+  readonly account: Readonly<Record<string, unknown>>;
+  /** Configuration of the agent besides its accounts, server, log and store. */
+  readonly config: Readonly<Record<string, unknown>>;
+}
+
+/** A workload that has something waiting from the first minute on. */
+export const DEMO_SEED = 3;
+
+/** Seconds of the demo that pass in a real one, so that what is wrong in a scenario shows within two minutes; default 1. */
+const SPEEDS: ReadonlyMap<string, number> = new Map([
+  ['neglected', 60],
+  ['dlq-growth', 60],
+  ['stuck-callback', 900],
+  ['flow-control-pileup', 30],
+  ['log-lag', 10],
+  ['rate-limited', 10],
+  ['schedule-missed', 10],
+  ['outage', 10],
+]);
+
+export const demoSpeed = (scenario: string): number => SPEEDS.get(scenario) ?? 1;
+
+/** How many events the emulator keeps: those of some three hours. A demo at speed would fill the memory with more. */
+export const DEMO_EVENTS = 60_000;
+
+/** What the emulated service gives: it keeps dead letters for three days. Many more requests than needed at any speed. */
+const ACCOUNT = {
+  budget: { requestsPerSecond: 50, burst: 50, concurrency: 8, requestsPerDay: 10_000_000 },
+  retention: { dlq: '3d', events: '3h' },
+  limits: { dlqSize: 2000 },
+};
+
+/** So many real seconds, as the agent's clock has them. */
+const real = (seconds: number, speed: number) => `${Math.round(seconds * speed * 1000)}ms`;
+
+/** Alerts of the agent itself, shown and sent nowhere: name, condition, summary. On the scenario `steady` none fires. */
+const rules = (speed: number) =>
+  [
+    [
+      'DeadLettersGrow',
+      { growth: { metric: 'delivery_dlq_messages', over: '15m', atLeast: 60 } },
+      '{{ $value }} more dead letters than 15 minutes ago.',
+    ],
+    [
+      'EmailsFail',
+      { above: { metric: 'delivery_dlq_filter_messages', labels: { filter: 'emails' }, value: 60 } },
+      '{{ $value }} e-mails were not sent.',
+    ],
+    [
+      'DeadLettersOld',
+      { age: { metric: 'delivery_dlq_oldest_entered_timestamp_seconds', above: '1d' } },
+      'A dead letter has been there for more than a day.',
+    ],
+    [
+      'CallbacksStuck',
+      { above: { metric: 'delivery_auto_cancel_candidates', value: 0 } },
+      '{{ $value }} failure callbacks seem stuck.',
+    ],
+    [
+      'BacklogGrows',
+      { growth: { metric: 'delivery_flow_control_waitlist_size', over: '15m', atLeast: 100 } },
+      '{{ $value }} more messages wait on {{ $labels.flow_control_key }} than 15 minutes ago.',
+    ],
+    [
+      'EventLogBehind',
+      // Four intervals between two reads, where those take long.
+      { age: { metric: 'delivery_event_log_newest_timestamp_seconds', above: real(Math.max(20, 120 / speed), speed) } },
+      'The newest event is minutes old.',
+    ],
+    [
+      'ScheduleMissed',
+      { growth: { metric: 'delivery_schedule_missed_total', over: '10m', atLeast: 1 } },
+      'The schedule {{ $labels.schedule }} did not fire when it should.',
+    ],
+    ['NothingIsRead', { stale: { collector: 'dlq', round: 'new' } }, 'The dead-letter queue can’t be read.'],
+  ] as const;
+
+/** Something is read every few real seconds, at any speed. */
+const usual = (speed: number) => ({
+  collect: {
+    flowControl: { every: real(2, speed) },
+    dlq: {
+      every: real(5, speed),
+      filters: [
+        { name: 'emails', match: { queueName: 'emails' } },
+        { name: 'status-500', match: { responseStatus: 500 } },
+      ],
+    },
+    events: { every: real(5, speed), overlap: '5s', destination: 'host' },
+    routes: ['/users/:id', '/jobs/:name', '/api/*path'],
+  },
+  // An interval of 15 s is over within a few milliseconds at speed: a busy machine is no trouble to tell of.
+  staleness: { markAfter: Math.min(1000, Math.max(3, Math.ceil(speed / 3))) },
+  alerts: {
+    enabled: true,
+    evaluateEvery: real(5, speed),
+    rules: rules(speed).map(([name, when, summary]) => ({
+      name,
+      when,
+      // Waitlists build up and drain within minutes.
+      for: name === 'BacklogGrows' ? '10m' : '0s',
+      labels: { severity: 'warning' },
+      annotations: { summary },
+    })),
+  },
+});
+
+/** Cancels what the scenario stuck-callback leaves behind, within these limits of its own. */
+export const hungWorkflows = (limits: { readonly perRun: number; readonly perHour: number }) => ({
+  name: 'app-workflows-hung',
+  mode: 'enforce',
+  expires: '9999-12-31',
+  match: { workflowUrl: { prefix: ['https://app.example.com/'] } },
+  stuckWhen: { inProgressFor: '8h', assumeMaxRetries: 4, snapshots: 8 },
+  limits,
+  cooldown: { perUrl: '0s' },
+});
+
+/** A callback is stuck after hours, of which walks see enough. Nothing is sent: the rules only plan. */
+function stuckCallback(speed: number): DemoSettings['config'] {
+  const { collect, staleness, alerts } = usual(speed);
+  return {
+    alerts,
+    collect: {
+      ...collect,
+      flowControl: { every: '30m' },
+      dlq: { ...collect.dlq, every: '10m', rescanEvery: '30m' },
+      events: { ...collect.events, every: '30m', window: '1h' },
+    },
+    staleness: { ...staleness, withdrawAtMost: '4h' },
+    autoCancel: {
+      mode: 'plan',
+      // All callbacks that were stuck before the demo began count as stuck at the same moment.
+      breaker: { candidates: { max: 1000, percent: 100 } },
+      limits: { perRun: 100, perHour: 1000, perDay: 1000 },
+      rules: [hungWorkflows({ perRun: 100, perHour: 1000 })],
+    },
+  };
+}
+
+export function demoSettings(scenario: string, speed: number): DemoSettings {
+  if (scenario === 'stuck-callback') return { account: ACCOUNT, config: stuckCallback(speed) };
+  const reports = { name: 'reports', match: { scheduleId: 'scd_7minutely' }, cron: '* * * * *' };
+  return {
+    account: ACCOUNT,
+    config: { ...usual(speed), schedules: [{ ...reports, grace: '59s', endsWithin: '5m' }] },
+  };
+}

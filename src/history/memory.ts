@@ -1,0 +1,78 @@
+import { after, before, type Chunk, type OpenChunk, openChunk } from './chunk.ts';
+import type { Rows } from './rows.ts';
+
+/** The hour that goes on, and as much of those before it as is asked for again and again. */
+export interface Memory {
+  /** The hour of `at`, to go on with: what it has of later was recorded by a clock that was set back since. Rejects with StoreError. */
+  openAt(at: number): Promise<OpenChunk>;
+  /** An hour that is whole in memory, where there is one. */
+  whole(hour: number): Chunk | undefined;
+  /** An hour, or its last samples. */
+  get(hour: number): Chunk | undefined;
+  /** Ascending; the first may have its last samples alone. */
+  all(): readonly Chunk[];
+  hours(): readonly number[];
+  /** As stored, of an hour before the first sample. */
+  put(hour: number, text: string): void;
+}
+
+const HOUR = 3_600_000;
+export const hourOf = (at: number) => Math.floor(at / HOUR);
+
+/** `span`: milliseconds that it holds at least. */
+export function createMemory(rows: Rows, share: (text: string) => string, span: number): Memory {
+  /** Those before the one that goes on; as text until they are asked for. */
+  const past = new Map<number, Chunk | string>();
+  /** Those of which the first samples are gone. */
+  const cut = new Set<number>();
+  let open: { readonly hour: number; readonly samples: OpenChunk } | undefined;
+
+  function get(hour: number): Chunk | undefined {
+    if (open?.hour === hour) return open.samples.chunk();
+    const known = past.get(hour);
+    if (typeof known !== 'string') return known;
+    const chunk = rows.decode(hour, known, true);
+    if (chunk) past.set(hour, chunk);
+    else past.delete(hour);
+    return chunk;
+  }
+
+  const whole = (hour: number) => (cut.has(hour) ? undefined : get(hour));
+
+  /** Forgets what is older than it has to be: a thousand accounts have as many. */
+  function trim(at: number, hour: number): void {
+    const from = at - span;
+    for (const each of past.keys()) {
+      const isFirst = each === hourOf(from) && each < hour - 1;
+      const kept = isFirst && !cut.has(each) ? get(each) : undefined;
+      const last = kept && after(kept, from);
+      if (last) {
+        past.set(each, last);
+        cut.add(each);
+      } else if (each < hourOf(from) || each >= hour) past.delete(each);
+    }
+    for (const each of cut) if (!past.has(each)) cut.delete(each);
+  }
+
+  return {
+    whole,
+    get,
+    all: () => [...past.keys(), ...(open ? [open.hour] : [])].sort((a, b) => a - b).flatMap(hour => get(hour) ?? []),
+    hours: () => [...past.keys(), ...(open ? [open.hour] : [])],
+    put: (hour, text) => void past.set(hour, text),
+    async openAt(at) {
+      const hour = hourOf(at);
+      if (open?.hour === hour && (open.samples.lastAt ?? at) <= at) {
+        if (past.size > 1) trim(at, hour);
+        return open.samples;
+      }
+      const known = whole(hour) ?? (await rows.load(hour, true)) ?? get(hour);
+      const finished = open?.samples.chunk();
+      if (open && finished && open.hour < hour) past.set(open.hour, finished);
+      const samples = openChunk(share, known && before(known, at));
+      open = { hour, samples };
+      trim(at, hour);
+      return samples;
+    },
+  };
+}

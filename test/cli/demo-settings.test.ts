@@ -1,0 +1,24 @@
+import { expect, it } from 'vitest';
+import { demoSettings, demoSpeed } from '../../src/cli/demo-settings.ts';
+import { Config } from '../../src/config/schema.ts';
+import { scenarios } from '../../src/emulator/scenarios.ts';
+
+const configOf = (scenario: string, speed: number) => {
+  const { account, config } = demoSettings(scenario, speed);
+  const place = { name: 'demo', baseUrl: 'http://127.0.0.1:1', token: 'token' };
+  return Config.safeParse({ ...config, accounts: [{ ...place, ...account }] });
+};
+
+it.each(Object.keys(scenarios))('%s runs at its own speed, in real time and at the highest speed', scenario => {
+  const own = demoSpeed(scenario);
+  expect(own).toBeGreaterThanOrEqual(1);
+  for (const speed of [own, 1, 3600]) expect(configOf(scenario, speed).error).toBeUndefined();
+});
+
+it('reads every few real seconds at any speed, and says what the emulator keeps', () => {
+  const [real, fast] = [1, 60].map(speed => configOf('dlq-growth', speed).data);
+  expect(real?.collect.dlq.every).toBe(5000);
+  expect(fast?.collect.dlq.every).toBe(300_000);
+  expect(fast?.accounts[0]?.retention).toEqual({ dlq: 3 * 86_400_000, events: 3 * 3_600_000 });
+  expect(demoSpeed('steady')).toBe(1);
+});

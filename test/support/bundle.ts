@@ -1,0 +1,30 @@
+import { execFileSync } from 'node:child_process';
+import { copyFileSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+/** Where processes of this run find it. */
+const NAME = 'DELIVERY_WATCH_BUNDLE';
+
+/**
+ * Builds the command line once for all tests of a run that start it, as for the package, in a folder with no node_modules in it
+ * or above it: a start takes half of what it takes from the sources.
+ */
+export function setup(): () => void {
+  const folder = mkdtempSync(join(tmpdir(), 'delivery-watch-bundle-'));
+  const main = join(folder, 'dist', 'main.js');
+  copyFileSync('package.json', join(folder, 'package.json'));
+  execFileSync('node_modules/.bin/rolldown', ['--config', '--dir', join(folder, 'dist'), '--logLevel', 'silent'], {
+    stdio: ['ignore', 'ignore', 'inherit'],
+  });
+  process.env[NAME] = main;
+  return () => rmSync(folder, { recursive: true, force: true });
+}
+
+/** What is started: the bundle; in a program that is no test, or from now on where a test wants that, the sources. */
+export const mainFile = (): string => process.env[NAME] ?? 'src/main.ts';
+
+/** What this file's tests start is the sources, as `npm start` does. */
+export function startSources(): void {
+  delete process.env[NAME];
+}
