@@ -159,7 +159,14 @@ it('samples accounts at different times, says when one was taken, and survives a
   const accountOf = (name: string, sample: () => Promise<void>) =>
     ({
       name,
-      history: { sample, use: ({ maxBytes }: { maxBytes: number }) => limits.push(maxBytes) },
+      shownStatus: () => ({ account: name, up: false, collectors: [] }),
+      dlqFacts: () => undefined,
+      scheduleFacts: () => undefined,
+      history: { sample, recent: () => [], use: ({ maxBytes }: { maxBytes: number }) => limits.push(maxBytes) },
+      problems: {
+        firstSeen: () => undefined,
+        saw: (_problems: unknown, at: number) => taken.push(`${name} ${at - clock.now()}`),
+      },
     }) as unknown as Account;
   const { loops } = openRecording({
     config,
@@ -167,7 +174,6 @@ it('samples accounts at different times, says when one was taken, and survives a
     sources: [],
     clock,
     log,
-    afterSample: (account, at) => taken.push(`${account} ${at - clock.now()}`),
   });
   expect(new Set(loops.map(({ firstDelay }) => firstDelay)).size).toBe(2);
   expect(limits).toEqual([50e6, 50e6]);
