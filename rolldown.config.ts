@@ -73,13 +73,28 @@ const withoutCharacterTables: Plugin = {
   },
 };
 
+/**
+ * Writes the other characters of the pages' templates as escapes: `asciiOnly` leaves tagged templates as they are, whose raw text,
+ * which ours never ask for, would be another.
+ */
+const asciiTemplates: Plugin = {
+  name: 'ascii-templates',
+  transform: {
+    filter: { id: /\/src\/http\/page\/.*\.ts$/ },
+    handler: code => ({
+      code: code.replace(/[^\0-\x7f]/g, unit => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`),
+      map: null,
+    }),
+  },
+};
+
 /** See docs/adr/0009-one-package.md. */
 // biome-ignore lint/style/noDefaultExport: rolldown asks for one.
 export default defineConfig({
   // The second one is the file of a thread.
   input: { main: 'src/main.ts', 'chunks/password-worker': 'src/http/password-worker.ts' },
   platform: 'node',
-  plugins: [withoutCharacterTables, withoutSources, besides],
+  plugins: [asciiTemplates, withoutCharacterTables, withoutSources, besides],
   output: {
     dir: 'dist',
     cleanDir: true,

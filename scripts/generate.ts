@@ -1,6 +1,7 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { version } from '../src/app/version.ts';
+import { problemsReference } from '../src/app/view/problems/reference.ts';
 import { withStages } from '../src/auto-cancel/reference.ts';
 import { configJsonSchema, type JsonSchema, withoutNull } from '../src/config/json-schema.ts';
 import { openApi } from '../src/http/openapi.ts';
@@ -54,6 +55,7 @@ const files: Readonly<Record<string, string>> = {
   'docs/auto-cancel.md': withStages(readFileSync('docs/auto-cancel.md', 'utf8')),
   'docs/openapi.json': `${JSON.stringify(openApi(version), null, 2)}\n`,
   'docs/api.md': withRoutes(readFileSync('docs/api.md', 'utf8')),
+  'docs/problems.md': problemsReference(),
   'docs/upgrading.md': withRenamed(readFileSync('docs/upgrading.md', 'utf8')),
   ...generatedFiles(),
 };

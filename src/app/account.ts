@@ -76,7 +76,7 @@ export async function openAccount(settings: AccountSettings, deps: AccountDeps, 
   const shown = last?.shown();
   const collectors = await openCollectors(settings, { ...deps, log, at: client.at, before: rows.before, shown });
   const states = collectors.all.map(({ state }) => state);
-  const problems = createProblemLog(rows.before.problems);
+  const problems = createProblemLog(clock.now(), rows.before.problems);
   const known = () => ({
     spent: client.budget.spent(),
     tokenRejected: client.isTokenRejected(),

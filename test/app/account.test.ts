@@ -113,6 +113,20 @@ it('closes and opens one account again while another runs: its counters go on, a
   expect(other.status().up).toBe(true);
 });
 
+it('leaves since when its problems are there to the next process', async () => {
+  const clock = createManualClock();
+  const { open } = setUp([{ name: 'a', baseUrl: 'http://127.0.0.1:9' }], clock);
+  const stuck = { kind: 'callbacks_stuck', subject: null } as const;
+  const first = await open('a');
+  const seenAt = clock.now();
+  first.problems.saw([stuck], seenAt);
+  await clock.advance(60 * SECOND);
+  first.problems.saw([stuck], clock.now());
+  await first.close();
+  await clock.advance(60 * SECOND);
+  expect((await open('a')).problems.firstSeen(stuck)).toBe(seenAt);
+});
+
 it('closes at once an account whose service does not answer', async () => {
   const service = await startHttpService(() => undefined);
   afterThisTest(() => service.close());

@@ -96,11 +96,18 @@ it('nothing secret leaves by any way out', async () => {
   const url = await agent.start();
   const paths = [
     '/',
+    '/accounts/from-env',
+    '/auto-cancel',
+    '/agent',
     '/metrics',
     '/metrics/agent',
     '/probe?account=from-env',
     '/api/v1/status',
     '/api/v1/alerts',
+    '/api/v1/overview',
+    '/api/v1/accounts/from-env',
+    '/api/v1/auto-cancel',
+    '/api/v1/agent',
     '/api/v1/sd',
     '/api/v1/overview',
     '/api/v1/accounts/from-env',

@@ -52,15 +52,16 @@ export function problemCourse(scenario: string, minutes: number, collect?: objec
   });
 }
 
-/** Each kind with its severity, since when it was said and how often, and what was said first. */
-export function summary(said: readonly Said[]): string[] {
-  const kinds = new Map<string, { first: number; times: number; text: string }>();
+/** What was said first, by severity and kind. */
+export function firstSaid(
+  said: readonly Said[],
+): ReadonlyMap<string, { readonly minute: number; readonly text: string }> {
+  const first = new Map<string, { minute: number; text: string }>();
   for (const { minute, problems } of said) {
     for (const { severity, kind, text } of problems) {
       const key = `${severity} ${kind}`;
-      const { first, times, ...one } = kinds.get(key) ?? { first: minute, times: 0, text };
-      kinds.set(key, { ...one, first, times: times + 1 });
+      if (!first.has(key)) first.set(key, { minute, text });
     }
   }
-  return [...kinds].map(([key, { first, times, text }]) => `${key} from minute ${first}, ${times} times: ${text}`);
+  return first;
 }

@@ -15,7 +15,7 @@ const OVER = 15 * MINUTE;
 const keyOf = ({ labels }: Sample) => JSON.stringify(labels);
 
 export function createAgentLog(): AgentLog {
-  const log = createProblemLog();
+  const log = createProblemLog(0);
   const before: { readonly at: number; readonly values: ReadonlyMap<string, number> }[] = [];
   return {
     firstSeen: log.firstSeen,

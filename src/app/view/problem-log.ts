@@ -27,15 +27,17 @@ const LONGEST_GAP = 5 * 60_000;
 /** Subjects may be hostile; JSON keeps them apart. */
 const keyOf = ({ kind, subject }: Named) => JSON.stringify([kind, subject]);
 
-export function createProblemLog(before?: StoredProblems): ProblemLog {
-  let lookedAt = before?.at;
-  const seen = new Map(
-    Object.entries(before?.since ?? {}).map(([key, since]) => [key, { since, last: before?.at ?? since }]),
-  );
+const isOver = (last: number, now: number) => now - last > LONGEST_GAP || last > now;
+
+/** `stored`: by an earlier process; `now`: milliseconds since the Unix epoch. */
+export function createProblemLog(now: number, stored?: StoredProblems): ProblemLog {
+  const before = stored && !isOver(stored.at, now) ? stored : { at: undefined, since: {} };
+  let lookedAt = before.at;
+  const seen = new Map(Object.entries(before.since).map(([key, since]) => [key, { since, last: before.at ?? since }]));
   return {
     firstSeen: problem => seen.get(keyOf(problem))?.since,
     saw(problems, at) {
-      for (const [key, { last }] of seen) if (at - last > LONGEST_GAP || last > at) seen.delete(key);
+      for (const [key, { last }] of seen) if (isOver(last, at)) seen.delete(key);
       for (const problem of problems) {
         const key = keyOf(problem);
         seen.set(key, { since: seen.get(key)?.since ?? at, last: at });

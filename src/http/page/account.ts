@@ -3,6 +3,7 @@ import { CHART_ASSETS, charted, chartRange } from './charts.ts';
 import { deadLetters } from './dead-letters.ts';
 import { events } from './events.ts';
 import { flowControl } from './flow-control.ts';
+import { plural } from './format.ts';
 import { type Html, html } from './html.ts';
 import { layout, type PageContext } from './layout.ts';
 import { alertList, named, problemList, STATE_WORDS } from './problems.ts';
@@ -19,11 +20,13 @@ const PLACES = {
 } as const;
 
 /** Whether the account is all right, and what is wrong first. */
-function verdict({ account, state, problems, up }: AccountView): Html {
+function verdict({ account, state, problems, alerts, up }: AccountView): Html {
   const [worst] = problems;
   const others = problems.length - 1;
   const rest = others > 0 ? ` And ${others} more.` : '';
-  const quiet = state === 'unknown' ? 'Nothing was read yet.' : up ? 'Nothing is wrong.' : 'The last reading failed.';
+  const firing = alerts.filter(alert => alert.state === 'firing').length;
+  const calm = firing > 0 ? `${plural(firing, 'alert')} firing.` : 'Nothing is wrong.';
+  const quiet = state === 'unknown' ? 'Nothing was read yet.' : up ? calm : 'The last reading failed.';
   return html`<div class="verdict ${state}">
 <h1 class="state ${state}" aria-live="polite"><span>${named(account)}: ${STATE_WORDS[state]}</span></h1>
 <p>${worst ? `${worst.text}${rest}` : quiet}</p>

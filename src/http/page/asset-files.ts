@@ -25,6 +25,7 @@ const FILES: Readonly<Record<string, string | null>> = {
   'pages.css': null,
   'charts.js': null,
   'chart-data.js': null,
+  'chart-options.js': null,
   'commands.js': null,
   'uplot.css': 'uplot/dist/uPlot.min.css',
   'uplot.js': 'uplot/dist/uPlot.iife.min.js',

@@ -1,7 +1,7 @@
 import type { AutoCancelView, Candidate } from '../api/auto-cancel.ts';
 import { candidates } from './candidates.ts';
 import { buttonFor, commandDialog, noButtons } from './commands.ts';
-import { ago, at, count, plural } from './format.ts';
+import { ago, at, count, grouped, plural } from './format.ts';
 import { type Html, html } from './html.ts';
 import { layout, type PageContext } from './layout.ts';
 import { accountLink, named } from './problems.ts';
@@ -34,7 +34,7 @@ function verdict(view: AutoCancelView): Html {
   const stuck = view.accounts.reduce((sum, { candidates }) => sum + candidates, 0);
   return html`<div class="verdict ${look}">
 <h1 class="state ${look}" aria-live="polite"><span>Auto-cancel — ${sentence}</span></h1>
-<p>${plural(stuck, 'callback')} called stuck · ${count(view.tracked, 'tracked')} tracked</p>
+<p>${grouped(stuck)} stuck · ${count(view.tracked, 'tracked')} tracked</p>
 </div>
 ${view.stopFile.present && html`<p class="note warning"><span class="tag open">stop file</span> Remove <code>${named(view.stopFile.path)}</code> to allow cancels again.</p>`}`;
 }
@@ -56,16 +56,17 @@ function brakes(view: AutoCancelView, context: PageContext): Html {
     { head: 'account', cell: row => accountLink(row.account, context) },
     {
       head: 'pause',
+      isWide: true,
       cell: ({ paused }, index) =>
         paused === null
           ? html`no`
           : html`<span class="tag warning">paused</span> by ${named(paused.by)} since ${at(paused.at, `${path(index)}.paused.at`, now)}, ${ago(paused.at, `${path(index)}.paused.at`, now)}: ${named(paused.reason)}`,
     },
-    { head: 'breakers', cell: (row, index) => breakers(row, path(index), now) },
+    { head: 'breakers', isWide: true, cell: (row, index) => breakers(row, path(index), now) },
     { head: 'stuck', isNumber: true, cell: (row, index) => count(row.candidates, `${path(index)}.candidates`) },
     { head: 'unresolved', isNumber: true, cell: (row, index) => count(row.unresolved, `${path(index)}.unresolved`) },
     {
-      head: 'cancels left today',
+      head: 'cancels left',
       isNumber: true,
       cell: (row, index) => count(row.budgetRemaining, `${path(index)}.budgetRemaining`),
     },
@@ -76,7 +77,7 @@ function brakes(view: AutoCancelView, context: PageContext): Html {
   const body =
     view.accounts.length === 0
       ? html`<p class="soft">No account has auto-cancel.</p>`
-      : html`${table('What holds cancels back, by account', columns, view.accounts, 50)}${commands}`;
+      : html`${table('What holds cancels back, by account', columns, view.accounts, { most: 50 })}${commands}`;
   return section('brakes', 'Brakes', body);
 }
 
@@ -96,7 +97,9 @@ function rules({ rules }: AutoCancelView): Html {
   return section(
     'rules',
     'Rules',
-    rules.length === 0 ? none : table('In their order: the most cautious that matches applies', columns, rules, 50),
+    rules.length === 0
+      ? none
+      : table('In their order: the most cautious that matches applies', columns, rules, { most: 50 }),
   );
 }
 
@@ -110,7 +113,7 @@ function journal({ journal, now }: AutoCancelView, context: PageContext): Html {
     },
     { head: 'account', cell: row => accountLink(row.account, context) },
     { head: 'step', cell: row => row.step.replaceAll('_', ' ') },
-    { head: 'what', cell: row => named(row.text) },
+    { head: 'what', isWide: true, cell: row => named(row.text) },
     { head: 'rule', cell: row => name(row.rule) },
     {
       head: 'entry',
@@ -119,7 +122,11 @@ function journal({ journal, now }: AutoCancelView, context: PageContext): Html {
     },
   ];
   const none = html`<p class="soft">It has no line of the last 7 days.</p>`;
-  return section('journal', 'Journal', journal.length === 0 ? none : table('The newest first', columns, journal, 25));
+  return section(
+    'journal',
+    'Journal',
+    journal.length === 0 ? none : table('The newest first', columns, journal, { most: 25 }),
+  );
 }
 
 /** `/auto-cancel`: what would be cancelled, why it is not, and what was done. */
@@ -129,7 +136,7 @@ export function autoCancelPage(view: AutoCancelView, context: PageContext): Html
 ${verdict(view)}
 </section>
 <p id="command-answer" class="note" role="status" hidden></p>
-${noButtons(context)}
+${view.mode !== 'off' && noButtons(context)}
 ${brakes(view, context)}${candidates(stuck, view, context)}${rules(view)}${journal(view, context)}
 ${commandDialog(context)}`;
   return layout({ title: 'Auto-cancel', context, nav: 'auto-cancel', body, uses: ['pages.css', 'commands.js'] });

@@ -35,7 +35,7 @@ function finding({ rule, verdict, reason, predicates }: Finding, place: number, 
   const [look, word] = VERDICTS[verdict];
   const which = place === 0 && mode !== undefined ? `mode ${mode}` : 'shadowed by the rule above';
   return html`<p>Rule <b>${named(rule)}</b> (${which}): <span class="state ${look}">${word}</span>${reason !== verdict && html`, because of <code>${named(reason)}</code>`}</p>
-${predicates.length > 0 && table('What the rule asks, and what was found', COLUMNS, predicates, 50)}`;
+${predicates.length > 0 && table('What the rule asks, and what was found', COLUMNS, predicates, { most: 50 })}`;
 }
 
 /** Which callback it is: also what is shown before it is cancelled. */
@@ -61,12 +61,14 @@ function facts(of: Candidate, path: string, now: number): Html {
 function candidate(of: Candidate, index: number, now: number, context: PageContext): Html {
   const { findings, held, heldText, attempts, outcome, action, owner, mayApprove } = of;
   const path = `candidates.${index}`;
-  const [look, word] = VERDICTS[findings[0]?.verdict ?? 'no_match'];
+  const [first] = findings;
+  const [look, word] = VERDICTS[first?.verdict ?? 'no_match'];
   const id = of.dlqId ?? of.messageId;
   const key = `${of.account} ${id ?? index}`;
   return html`<li class="item ${look === 'critical' ? 'warning' : 'unknown'}" data-key="${key}">
 <span class="state ${look}">${word}</span>
 <div><p class="item-head">${accountLink(of.account, context)}<span class="mono">${name(id)}</span>${owner !== null && html`<span class="tag plain">${owner.mode}</span>`}</p>
+<p class="soft">${name(of.url)}${first && first.reason !== first.verdict && html` · because of <code>${named(first.reason)}</code>`}</p>
 ${held !== null && html`<p>Not cancelled now: ${heldText ?? held}${heldText !== null && html` <code class="soft">${held}</code>`}</p>`}
 ${attempts > 0 && html`<p>${count(attempts, `${path}.attempts`)} attempted; ${outcome === null ? 'no final outcome yet' : `outcome: ${outcome}`}.</p>`}
 ${mayApprove && action !== null && html`<div class="commands">${buttonFor({ kind: 'approve', action }, context)}</div>`}

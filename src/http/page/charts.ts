@@ -7,10 +7,12 @@ export interface Chart {
   readonly title: string;
   readonly kind: 'level' | 'rate' | 'stack' | 'quantile';
   readonly unit?: 'seconds';
+  /** Of a histogram, from 0 to 1. */
+  readonly quantiles?: readonly number[];
   readonly lines: readonly ChartLine[];
 }
 
-interface ChartLine {
+export interface ChartLine {
   readonly family: string;
   readonly name?: string;
   readonly look?: Look;

@@ -23,7 +23,7 @@ function whyNot({ lifecycle, caller }: PageContext): Html | undefined {
 export function noButtons(context: PageContext): Html {
   const why = whyNot(context);
   if (why !== undefined)
-    return html`<p class="soft">There are no buttons to approve, pause or resume, as ${why}. The command line does it.</p>`;
+    return html`<p class="soft about">There are no buttons to approve, pause or resume, as ${why}. The command line does it.</p>`;
   return html`<noscript><p class="soft">Buttons need JavaScript. The command line does the same.</p></noscript>`;
 }
 

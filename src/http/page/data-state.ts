@@ -35,7 +35,8 @@ const OLD: readonly Round['state'][] = ['withdrawn', 'stale', 'failing', 'partia
 function worstOf(rounds: readonly Round[], collector: string): number | undefined {
   const own = rounds.map((round, index) => ({ ...round, index })).filter(round => round.collector === collector);
   const place = ({ state }: Round) => (OLD.includes(state) ? OLD.indexOf(state) : OLD.length);
-  return own.sort((one, other) => place(one) - place(other))[0]?.index;
+  const why = ({ failure }: Round) => (failure === null ? 1 : 0);
+  return own.sort((one, other) => place(one) - place(other) || why(one) - why(other))[0]?.index;
 }
 
 const WORDS: Readonly<Record<Exclude<DataState, 'fresh'>, string>> = {
@@ -59,7 +60,8 @@ export function dataNote({ enabled, data }: Asked, collector: string, view: Acco
   const since =
     round?.dataAt &&
     html` True at ${at(round.dataAt, `rounds.${index}.dataAt`, now)}, ${ago(round.dataAt, `rounds.${index}.dataAt`, now)}.`;
-  const why = round?.failure && html` ${name(round.failure.message)}. ${nextStep(round, root)}`;
+  const refused = view.calls.tokenRejected === true && ' Why: the service refuses the token.';
+  const why = round?.failure ? html` Why: ${name(round.failure.message)}. ${nextStep(round, root)}` : refused;
   const tone = data === 'withdrawn' ? 'critical' : 'warning';
   return html`<p class="note ${tone}">${dataTag(data)} ${WORDS[data]}${since}${why}</p>`;
 }

@@ -4,6 +4,7 @@ import { dataNote, notEnabled } from './data-state.ts';
 import { ago, change, count, grouped, lasting, percent } from './format.ts';
 import { type Html, html } from './html.ts';
 import type { PageContext } from './layout.ts';
+import { named } from './problems.ts';
 import { type Column, name, section, share, table, tile, tiles } from './tile.ts';
 
 type DeadLetters = AccountView['deadLetters'];
@@ -36,6 +37,10 @@ const leftBy = (of: DeadLetters['left'], path: string) =>
     ? name(null)
     : html`${count(of.expired, `${path}.expired`)} expired · ${count(of.removed, `${path}.removed`)} removed · ${count(of.unknown, `${path}.unknown`)} unknown`;
 
+/** A response status; 0: the destination did not answer. */
+const statusValue = (value: string): Html =>
+  value === '0' ? html`0 <span class="soft">(no answer)</span>` : labelValue(value);
+
 /** Seconds since a time. */
 const since = (iso: string | null, now: number) => (iso === null ? null : Math.max(0, now - Date.parse(iso)) / 1000);
 
@@ -45,15 +50,19 @@ function numbers(of: DeadLetters, now: number): Html {
   const used = messages !== null && most !== null && most > 0 && percent(messages / most);
   const left = of.left && of.left.expired + of.left.removed + of.left.unknown;
   return tiles(
-    tile('Dead letters', count(messages, `${P}.messages`), change(of.change, `${P}.change`)),
+    tile('Dead letters', count(messages, `${P}.messages`), of.change !== null && change(of.change, `${P}.change`)),
     tile(
       'Oldest entered',
       ago(of.oldestEntered, `${P}.oldestEntered`, now),
       share(waited, retentionSeconds, 'Of the time that dead letters are kept', true),
       retentionSeconds !== null && html`kept for ${lasting(retentionSeconds, `${P}.retentionSeconds`)}`,
-      html`message of ${ago(of.oldest, `${P}.oldest`, now)}`,
+      of.oldest !== null && html`message of ${ago(of.oldest, `${P}.oldest`, now)}`,
     ),
-    tile('Next one expires', ago(of.nextExpiry, `${P}.nextExpiry`, now)),
+    tile(
+      'Next one expires',
+      ago(of.nextExpiry, `${P}.nextExpiry`, now),
+      retentionSeconds === null && html`not known without <code>retention.dlq</code>`,
+    ),
     most !== null &&
       tile(
         'Of what the plan allows',
@@ -65,7 +74,7 @@ function numbers(of: DeadLetters, now: number): Html {
       'Entered',
       count(of.entered, `${P}.entered`),
       'since the first start',
-      html`newest message: ${ago(of.newest, `${P}.newest`, now)}`,
+      of.newest !== null && html`newest message: ${ago(of.newest, `${P}.newest`, now)}`,
     ),
     tile('Left', left === null ? name(null) : html`${grouped(left)}`, of.left !== null && leftBy(of.left, `${P}.left`)),
   );
@@ -76,7 +85,10 @@ function breakdowns({ breakdowns, messages }: DeadLetters): Html[] {
     const path = `${P}.breakdowns.${place}.values`;
     const sum = messages ?? values.reduce((sum, { messages }) => sum + messages, 0);
     const columns: Column<(typeof values)[number]>[] = [
-      { head: dimensionWords(dimension), cell: ({ value }) => labelValue(value) },
+      {
+        head: dimensionWords(dimension),
+        cell: ({ value }) => (/status/i.test(dimension) ? statusValue(value) : labelValue(value)),
+      },
       { head: 'dead letters', isNumber: true, cell: (row, index) => count(row.messages, `${path}.${index}.messages`) },
       {
         head: 'share',
@@ -87,7 +99,7 @@ function breakdowns({ breakdowns, messages }: DeadLetters): Html[] {
       beyondCap > 0 &&
       html`<p class="soft">${count(beyondCap, `${P}.breakdowns.${place}.beyondCap`)} more values are summed in (all others).</p>`;
     const none = html`<p class="soft">By ${dimensionWords(dimension)}: nothing to show.</p>`;
-    return html`<div>${values.length === 0 ? none : table(`By ${dimensionWords(dimension)}`, columns, values, 10)}${more}</div>`;
+    return html`<div>${values.length === 0 ? none : table(`By ${dimensionWords(dimension)}`, columns, values, { most: 10, isNarrow: true })}${more}</div>`;
   });
 }
 
@@ -96,19 +108,19 @@ function kinds({ kinds }: DeadLetters): Html {
   const columns: Column<(typeof kinds.largest)[number]>[] = [
     {
       head: 'place',
-      cell: ({ urlHost, route }) => html`${labelValue(urlHost)} ${route === '' ? '' : labelValue(route)}`,
+      cell: ({ urlHost, route, id }) =>
+        html`${labelValue(urlHost)} ${route === '' ? '' : labelValue(route)}<small class="mono">kind ${named(id)}</small>`,
     },
-    { head: 'status', cell: ({ responseStatus }) => labelValue(responseStatus) },
+    { head: 'status', cell: ({ responseStatus }) => statusValue(responseStatus) },
     {
       head: 'dead letters',
       isNumber: true,
       cell: (row, index) => count(row.messages, `${path}.largest.${index}.messages`),
     },
-    { head: 'kind', cell: ({ id }) => html`<span class="mono">${name(id)}</span>` },
     { head: 'one of them', cell: ({ sample }) => html`<span class="mono">${name(sample)}</span>` },
   ];
   const rest = html`<p class="soft">A kind is a host, route, status and class of error. ${count(kinds.count, `${path}.count`)} now; ${count(kinds.appeared, `${path}.appeared`)} appeared and ${count(kinds.returned, `${path}.returned`)} came back since the agent’s first start${kinds.others > 0 && html`; ${count(kinds.others, `${path}.others`)} dead letters are of kinds beyond these`}.</p>`;
-  return html`<h3>Kinds</h3>${kinds.largest.length > 0 && table('The largest kinds', columns, kinds.largest, 10)}${rest}`;
+  return html`<h3>Kinds</h3>${kinds.largest.length > 0 && table('The largest kinds', columns, kinds.largest, { most: 10 })}${rest}`;
 }
 
 function callbacks(of: DeadLetters, now: number, root: string): Html {
@@ -122,7 +134,8 @@ function callbacks(of: DeadLetters, now: number, root: string): Html {
     tile(
       'Seem stuck',
       count(of.suspected, `${P}.suspected`),
-      html`longest in progress: ${ago(of.oldestInProgress, `${P}.oldestInProgress`, now)}`,
+      of.oldestInProgress !== null &&
+        html`longest in progress: ${ago(of.oldestInProgress, `${P}.oldestInProgress`, now)}`,
       html`<a href="${root}auto-cancel">Auto-cancel</a>`,
     ),
     ...states,
@@ -139,7 +152,7 @@ function filters({ filters }: DeadLetters, now: number): Html {
       { head: 'dead letters', isNumber: true, cell: (row, index) => count(row.messages, `${path(index)}.messages`) },
       { head: 'oldest entered', cell: (row, index) => ago(row.oldestEntered, `${path(index)}.oldestEntered`, now) },
       { head: 'entered', isNumber: true, cell: (row, index) => count(row.entered, `${path(index)}.entered`) },
-      { head: 'left', cell: (row, index) => leftBy(row.left, `${path(index)}.left`) },
+      { head: 'left', isWide: true, cell: (row, index) => leftBy(row.left, `${path(index)}.left`) },
     ],
     filters,
   );
@@ -165,7 +178,7 @@ function entries(caption: string, rows: readonly Entry[], list: string, now: num
       cell: row =>
         html`<span class="mono">${name(row.dlqId)}</span>${row.messageId !== null && html`<small class="mono">${name(row.messageId)}</small>`}`,
     },
-    { head: 'place', cell: row => html`${row.method && `${row.method} `}${name(row.url)}${origin(row)}` },
+    { head: 'place', isWide: true, cell: row => html`${row.method && `${row.method} `}${name(row.url)}${origin(row)}` },
     { head: 'status', cell: (row, index) => status(row, path(index)) },
     { head: 'entered', cell: (row, index) => ago(row.enteredAt, `${path(index)}.enteredAt`, now) },
     { head: 'created', cell: (row, index) => ago(row.createdAt, `${path(index)}.createdAt`, now) },

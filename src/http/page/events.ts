@@ -45,7 +45,7 @@ function lastHour({ lastHour: of, objectives }: Events): readonly (Html | false)
       'Delivered',
       ratio(of.deliveredRatio, `${path}.deliveredRatio`),
       html`of what ended in ${over}`,
-      isMissed ? html`<span class="state warning">below the ${objective}</span>` : objective,
+      isMissed ? html`<span class="state warning"><span>below the ${objective}</span></span>` : objective,
     ),
     tile(
       'Messages delivered',
@@ -74,7 +74,7 @@ function numbers(of: Events, now: number): Html {
     tile(
       'In flight',
       count(of.inFlight, `${P}.inFlight`),
-      html`oldest: ${ago(of.oldestInFlight, `${P}.oldestInFlight`, now)}`,
+      of.oldestInFlight !== null && html`oldest: ${ago(of.oldestInFlight, `${P}.oldestInFlight`, now)}`,
     ),
     tile('Newest event', ago(of.newest, `${P}.newest`, now)),
   )}
@@ -101,23 +101,24 @@ function destinations({ destinations }: Events): Html {
       },
     ],
     destinations,
-    10,
+    { most: 10 },
   );
 }
 
 const CLASSES: Readonly<Record<string, string>> = { none: 'no answer' };
 
-function attempts({ attempts }: Events): Html {
+function attempts(of: Events): Html {
+  const attempts = of.attempts.map((row, place) => ({ ...row, place })).filter(row => row.count > 0);
   if (attempts.length === 0) return html``;
   return table(
     'Attempts, since the first start',
     [
       { head: 'result', cell: row => row.result.replaceAll('_', ' ') },
       { head: 'status', cell: row => CLASSES[row.statusClass] ?? row.statusClass },
-      { head: 'attempts', isNumber: true, cell: (row, index) => count(row.count, `${P}.attempts.${index}.count`) },
+      { head: 'attempts', isNumber: true, cell: row => count(row.count, `${P}.attempts.${row.place}.count`) },
     ],
     attempts,
-    10,
+    { most: 10 },
   );
 }
 
@@ -170,6 +171,7 @@ ${numbers(of, now)}
       title: 'Time to deliver',
       kind: 'quantile',
       unit: 'seconds',
+      quantiles: of.lastHour?.timeToDeliver.map(({ quantile }) => quantile) ?? [0.5, 0.95, 0.99],
       lines: [{ family: 'delivery_message_time_to_deliver_seconds_bucket' }],
     })}</div>
 <div class="grid" id="flight-charts">${figure({

@@ -42,9 +42,19 @@ const COLUMNS: readonly Column<Row>[] = [
   { head: 'waiting', isNumber: true, cell: (row, index) => count(row.waiting, `${P}.rows.${index}.waiting`) },
   { head: 'change', isNumber: true, cell: (row, index) => change(row.change, `${P}.rows.${index}.change`) },
   { head: 'time to drain', isNumber: true, cell: (row, index) => drain(row, `${P}.rows.${index}`) },
-  { head: 'in use', cell: (row, index) => used(row, `${P}.rows.${index}`) },
-  { head: 'paused', cell: pausedWords },
 ];
+const IN_USE: Column<Row> = { head: 'in use', isWide: true, cell: (row, index) => used(row, `${P}.rows.${index}`) };
+const PAUSED: Column<Row> = { head: 'paused', cell: pausedWords };
+
+/** The keys. What the service reports of none of them is said once. */
+function keys({ rows, keys }: FlowControl): Html {
+  if (rows.length === 0) return keys === 0 ? html`<p class="soft">There are no flow-control keys.</p>` : html``;
+  const hasUse = rows.some(({ saturation }) => saturation !== null);
+  const hasPause = rows.some(({ paused }) => paused !== null);
+  const missing = [!hasUse && 'limits', !hasPause && 'pauses'].filter(word => word !== false);
+  return html`${table('Keys, the longest waitlist first', [...COLUMNS, ...(hasUse ? [IN_USE] : []), ...(hasPause ? [PAUSED] : [])], rows, { most: 15 })}
+${missing.length > 0 && html`<p class="soft">The service does not report ${missing.join(' and ')} of keys.</p>`}`;
+}
 
 /** The waitlists of an account's flow-control keys. */
 export function flowControl(view: AccountView, { root }: PageContext): Html {
@@ -66,7 +76,8 @@ export function flowControl(view: AccountView, { root }: PageContext): Html {
         of.beyondCap > 0 &&
           html`${count(of.beyondCap, `${P}.beyondCap`)} beyond the limit of series, with ${count(of.beyondCapWaiting, `${P}.beyondCapWaiting`)} waiting`,
       ),
-      tile('Paused keys', html`${paused}`, of.rows.length > 0 && `of the ${of.rows.length} shown`),
+      of.rows.some(row => row.paused !== null) &&
+        tile('Paused keys', html`${paused}`, `of the ${of.rows.length} shown`),
     )}</div>
 ${figure({
   id: 'waiting',
@@ -77,6 +88,6 @@ ${figure({
     { family: 'delivery_flow_control_waitlist_size', by: 'flow_control_key', top: 5 },
   ],
 })}
-${of.rows.length > 0 ? table('Keys, the longest waitlist first', COLUMNS, of.rows, 15) : of.keys === 0 && html`<p class="soft">There are no flow-control keys.</p>`}`,
+${keys(of)}`,
   );
 }

@@ -124,7 +124,7 @@ function head(query: OverviewQuery, isSorted: boolean): Html {
     cell('Oldest', 'num', 'oldest'),
     cell('Delivered, last hour', 'num', 'delivered'),
     cell('Waiting', 'num', 'waiting'),
-    cell('Data', 'num'),
+    cell('Data as of', 'num'),
   ]}</tr></thead>`;
 }
 
@@ -151,7 +151,7 @@ function accountRow(row: AccountRow, index: number, context: PageContext): Html 
 <td role="cell" class="num" data-label="Oldest">${row.deadLetters === 0 ? html`<span class="soft">none</span>` : ago(row.oldestEntered, `${path}.oldestEntered`, now)}</td>
 <td role="cell" class="num" data-label="Delivered, 1 h">${delivered(row, path)}</td>
 <td role="cell" class="num" data-label="Waiting">${count(row.waiting, `${path}.waiting`)}</td>
-<td role="cell" class="num" data-label="Data">${dataTag(row.data)} <small>${ago(row.dataAt, `${path}.dataAt`, now)}</small></td>
+<td role="cell" class="num" data-label="Data as of">${dataTag(row.data)} <small>${ago(row.dataAt, `${path}.dataAt`, now)}</small></td>
 </tr>
 `;
 }

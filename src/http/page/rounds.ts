@@ -56,7 +56,7 @@ export function rounds(view: AccountView, { root }: PageContext): Html {
     },
     { head: 'every', isNumber: true, cell: (row, index) => lasting(row.everySeconds, `rounds.${index}.everySeconds`) },
     { head: 'took', isNumber: true, cell: (row, index) => lasting(row.tookSeconds, `rounds.${index}.tookSeconds`) },
-    { head: 'last failure', cell: (row, index) => failure(row, index, root) },
+    { head: 'last failure', isWide: true, cell: (row, index) => failure(row, index, root) },
   ];
   const body =
     view.rounds.length === 0

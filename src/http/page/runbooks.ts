@@ -1,4 +1,5 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { type Html, html } from './html.ts';
 
 /** In the package beside this file, as its assets are; in the sources where they are written. */
 const folder = () => {
@@ -13,3 +14,32 @@ export function readRunbook(name: string): string | undefined {
   if (!readdirSync(place).includes(`${name}.md`)) return undefined;
   return readFileSync(new URL(`${name}.md`, place), 'utf8');
 }
+
+/** Code and links in a line. Other runbooks are linked; other documentation, which the agent does not serve, is only named. */
+function inline(text: string): Html[] {
+  return text.split(/(`[^`]+`|\[[^\]]+\]\([^)]+\))/).map(part => {
+    if (part.startsWith('`')) return html`<code>${part.slice(1, -1)}</code>`;
+    const [, word, target = ''] = /^\[([^\]]+)\]\(([^)]+)\)$/.exec(part) ?? [];
+    if (word === undefined) return html`${part}`;
+    const [, runbook] = /^(\w+)\.md$/.exec(target) ?? [];
+    return runbook === undefined ? html`${word}` : html`<a href="${runbook}">${word}</a>`;
+  });
+}
+
+function block(text: string): Html {
+  if (text.startsWith('## ')) return html`<h2>${inline(text.slice(3))}</h2>\n`;
+  if (text.startsWith('# ')) return html`<h1>${inline(text.slice(2))}</h1>\n`;
+  if (!text.startsWith('- ')) return html`<p>${inline(text)}</p>\n`;
+  return html`<ul>\n${text
+    .split(/^- /m)
+    .slice(1)
+    .map(item => html`<li>${inline(item.trim())}</li>\n`)}</ul>\n`;
+}
+
+/** A runbook for people. It has headings, paragraphs, lists, code and links, and nothing else of Markdown. */
+export const runbookHtml = (text: string): Html =>
+  html`<article class="prose">
+${text
+  .trim()
+  .split(/\n{2,}/)
+  .map(block)}</article>`;

@@ -29,23 +29,40 @@ export interface Column<Row> {
   /** Head of the column; the label of the cell where a row is shown as a card. */
   readonly head: string;
   readonly isNumber?: boolean;
+  /** Has a line of its own where a row is shown as a card. */
+  readonly isWide?: boolean;
   readonly cell: (row: Row, index: number) => Html | string;
 }
 
-/** A table whose first column names the row. Rows beyond `most` are folded away. */
-export function table<Row>(caption: string, columns: readonly Column<Row>[], rows: readonly Row[], most = 20): Html {
+interface TableOptions {
+  /** Rows beyond these are folded away. */
+  readonly most?: number;
+  /** Of few short columns: on a phone, too, it is a table, and its rows no cards. */
+  readonly isNarrow?: boolean;
+}
+
+const attribute = (name: string, value: string) => (value === '' ? '' : html` ${name}="${value}"`);
+
+/** A table whose first column names the row. */
+export function table<Row>(
+  caption: string,
+  columns: readonly Column<Row>[],
+  rows: readonly Row[],
+  { most = 20, isNarrow = false }: TableOptions = {},
+): Html {
+  const look = ({ isNumber, isWide }: Column<Row>) => attribute('class', isNumber ? 'num' : isWide ? 'full' : '');
   const heads = columns.map(
-    ({ head, isNumber }) =>
-      html`<th role="columnheader" scope="col"${isNumber ? new Html(' class="num"') : ''}>${head}</th>`,
+    column =>
+      html`<th role="columnheader" scope="col"${column.isNumber && attribute('class', 'num')}>${column.head}</th>`,
   );
   const cell = (row: Row, index: number) => (column: Column<Row>, place: number) =>
     place === 0
       ? html`<th role="rowheader" scope="row" class="full">${column.cell(row, index)}</th>`
-      : html`<td role="cell" data-label="${column.head}"${column.isNumber ? new Html(' class="num"') : ''}>${column.cell(row, index)}</td>`;
+      : html`<td role="cell" data-label="${column.head}"${look(column)}>${column.cell(row, index)}</td>`;
   const body = (from: number, to: number) =>
     rows.slice(from, to).map((row, index) => html`<tr role="row">${columns.map(cell(row, from + index))}</tr>\n`);
   const of = (caption: Html, from: number, to: number) =>
-    html`<div class="wide"><table role="table" class="cards">${caption}<thead role="rowgroup"><tr role="row">${heads}</tr></thead><tbody role="rowgroup">
+    html`<div class="wide"><table role="table"${attribute('class', isNarrow ? '' : 'cards')}>${caption}<thead role="rowgroup"><tr role="row">${heads}</tr></thead><tbody role="rowgroup">
 ${body(from, to)}</tbody></table></div>`;
   const first = of(html`<caption>${caption}</caption>`, 0, most);
   if (rows.length <= most) return first;

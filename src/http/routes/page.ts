@@ -9,7 +9,7 @@ import { autoCancelPage } from '../page/auto-cancel.ts';
 import { type Html, html } from '../page/html.ts';
 import { layout, type PageContext } from '../page/layout.ts';
 import { overviewPage } from '../page/overview.ts';
-import { readRunbook } from '../page/runbooks.ts';
+import { readRunbook, runbookHtml } from '../page/runbooks.ts';
 import type { Served } from '../served.ts';
 import type { Lifecycle } from './lifecycle.ts';
 import { onlyAllow, READ } from './methods.ts';
@@ -93,8 +93,7 @@ export function pageRoutes(served: Served, { isOn, callerOf }: Lifecycle): Route
       const context = contextOf(request, '../');
       const text = readRunbook(name);
       if (text === undefined) return send(response, missing(html`There is no runbook of that name.`, context), 404);
-      const body = html`<pre class="file text">${text}</pre>`;
-      return send(response, layout({ title: name, context, nav: 'overview', body }));
+      return send(response, layout({ title: name, context, nav: 'overview', body: runbookHtml(text) }));
     })
     .get('/assets/:hash/:name', (request, response) => {
       const { hash, name } = request.params;

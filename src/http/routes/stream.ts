@@ -81,6 +81,8 @@ export function createStreams({ watch, clock, takenWithin, onCut }: StreamsDeps)
       response.writeHead(200, {
         'Content-Type': 'text/event-stream',
         'Cache-Control': 'no-store',
+        // Nothing comes after it: the port closes as soon as it ends.
+        Connection: 'close',
         // nginx would hold events back until it has some kilobytes of them.
         'X-Accel-Buffering': 'no',
       });

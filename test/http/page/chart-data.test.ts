@@ -40,7 +40,7 @@ describe('the increase of a counter', () => {
 });
 
 describe('an upper bound', () => {
-  const buckets = [
+  const buckets: [number, number][] = [
     [0.5, 50],
     [1, 90],
     [60, 99],
@@ -85,6 +85,19 @@ describe('what is drawn', () => {
     expect(found.width).toBe(0);
   });
 
+  it('is the recorded sum of a family, where there is one beside its largest', () => {
+    const keys = view([0], series('w', {}, [100]), series('w', { key: 'a' }, [60]));
+    const lines = [
+      { family: 'w', name: 'all' },
+      { family: 'w', by: 'key' },
+    ];
+    const found = drawn({ kind: 'level', lines }, keys, 0, 60);
+    expect(found.lines.map(({ name, values }: { name: string; values: Values }) => [name, values])).toEqual([
+      ['all', [100]],
+      ['a', [60]],
+    ]);
+  });
+
   it('has an empty place in a gap', () => {
     const found = drawn(
       { kind: 'level', lines: [{ family: 'w', name: 'w' }] },
@@ -122,7 +135,7 @@ describe('what is drawn', () => {
   it('is the bound of each quantile in each interval', () => {
     const bucket = (le: string, values: Values) => series('h_bucket', { le }, values);
     const found = drawn(
-      { kind: 'quantile', lines: [{ family: 'h_bucket' }] },
+      { kind: 'quantile', lines: [{ family: 'h_bucket' }], quantiles: [0.5, 0.95, 0.99] },
       view([0, 60, 120], bucket('+Inf', [0, 100, 100]), bucket('1.0', [0, 60, 60]), bucket('10.0', [0, 96, 96])),
       0,
       120,

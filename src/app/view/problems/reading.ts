@@ -153,7 +153,7 @@ export const READING: readonly AccountCheck[] = [
     kind: 'data_stale',
     severity: 'critical',
     runbook: 'DeliveryBlind',
-    when: 'the data of a collector is stale (`staleness.markAfter`), while others are read; a warning for the first two minutes',
+    when: 'the data of a collector is stale (`staleness.markAfter`) and more than a minute old, while others are read; up to two minutes a warning',
     check: moment => staleData(moment, 'data_stale', 'stale'),
   },
   {

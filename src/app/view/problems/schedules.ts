@@ -7,6 +7,9 @@ const { scheduleMissed, scheduleLate } = scheduleFamilies;
 
 type Schedule = Moment['view']['schedules'][number];
 
+/** Of starts that were made good since, one in an hour is no problem. */
+const FEWEST = 2;
+
 /** What was counted in the last hour; nothing where the history does not say. */
 function lately(
   { changes }: Moment,
@@ -42,7 +45,7 @@ export const SCHEDULES: readonly AccountCheck[] = [
     kind: 'schedule_missed',
     severity: 'warning',
     runbook: 'DeliveryScheduleMissed',
-    when: 'the last expected start of a schedule was missed, or one of the last hour',
+    when: 'the last expected start of a schedule was missed, or two of the last hour',
     check: schedules((moment, { name, state, lastStarted, missed }) => {
       const hour = lately(moment, scheduleMissed, name, missed);
       const starts = hour.by > 0 ? `${plural(hour.by, 'start')} missed ${hour.text}` : '';
@@ -54,19 +57,21 @@ export const SCHEDULES: readonly AccountCheck[] = [
           text: `Schedule ${name}: no message ${seen === undefined ? 'seen yet' : `since ${seen}`}${more}.`,
         };
       }
-      return hour.by > 0 ? { text: `Schedule ${name}: ${starts}; it started again, last at ${seen}.` } : undefined;
+      return hour.by >= FEWEST
+        ? { text: `Schedule ${name}: ${starts}; it started again, last at ${seen}.` }
+        : undefined;
     }),
   },
   {
     kind: 'schedule_late',
     severity: 'warning',
     runbook: 'DeliveryScheduleLate',
-    when: 'no message of the last start of a schedule was delivered within `endsWithin`, or of one in the last hour; or they failed, and the next start is more than an hour off',
+    when: 'no message of the last start of a schedule was delivered within `endsWithin`, or of two in the last hour; or they failed, and the next start is more than an hour off',
     check: schedules((moment, schedule) => {
       const { name, state, lastDelivered, late } = schedule;
       const failed = hasFailed(schedule, moment.now);
       const hour = lately(moment, scheduleLate, name, late);
-      if (state !== 'late' && !failed && hour.by === 0) return undefined;
+      if (state !== 'late' && !failed && hour.by < FEWEST) return undefined;
       const delivered = last(lastDelivered, moment.now);
       const starts = hour.by > 0 ? `; ${plural(hour.by, 'start')} not delivered in time ${hour.text}` : '';
       const what = failed ? 'its last messages failed' : state === 'ok' ? 'delivered again' : 'not delivered in time';

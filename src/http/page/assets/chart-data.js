@@ -1,25 +1,46 @@
 /**
  * From an answer of `api/v1/accounts/NAME/history` to what a chart draws: pure. Times: seconds since the Unix epoch. null: not known.
- * A chart: `{ kind, lines, unit? }`. `level`: values as they are; `rate`, `stack`: increase of counters; `quantile`: of a histogram.
+ * A chart: `{ kind, lines, unit?, quantiles? }`. `level`: values as they are; `rate`, `stack`: increase of counters; `quantile`: of a histogram.
  * A line: `{ family, name?, look?, where?, by?, top?, looks? }`: the sum of its series, or one for each value of the label `by`.
+ *
+ * @import { HistoryView } from '../../api/history.ts'
+ * @import { Chart, ChartLine } from '../charts.ts'
+ * @typedef {(number | null)[]} Values
+ * @typedef {HistoryView['series'][number]} Series
+ * @typedef {{ readonly name: string, readonly look?: string | undefined, readonly values: Values }} Line
+ * @typedef {{ readonly times: number[], readonly lines: Line[], readonly width: number }} Drawn
+ * @typedef {(values: Values) => Values} Grow
  */
 
-const QUANTILES = [0.5, 0.95, 0.99];
 /** Seconds that a bar may stand for. */
 const WIDTHS = [60, 120, 300, 600, 900, 1800, 3600];
 const MOST_BARS = 100;
 /** A step between samples that is longer than this many of those around it is a gap: nothing was recorded. */
 const GAP = 2.5;
 
+/** @param {Series} series */
 const keyOf = ({ family, labels }) => JSON.stringify([family, Object.entries(labels).sort()]);
 
-/** `view` with what `more` has after it, and without what is before `from`. */
+/**
+ * `view` with what `more` has after it, and without what is before `from`.
+ * @param {HistoryView} view
+ * @param {HistoryView} more
+ * @param {number} from
+ * @returns {HistoryView}
+ */
 export function appended(view, more, from) {
   const last = view.times.at(-1) ?? Number.NEGATIVE_INFINITY;
   const [start, next] = [view.times.findIndex(at => at >= from), more.times.findIndex(at => at > last)];
   const old = start < 0 ? [] : view.times.slice(start);
   const fresh = next < 0 ? [] : more.times.slice(next);
-  const [before, after] = [view, more].map(each => new Map(each.series.map(series => [keyOf(series), series])));
+  /** @param {HistoryView} of */
+  const byKey = of => new Map(of.series.map(series => [keyOf(series), series]));
+  const [before, after] = [byKey(view), byKey(more)];
+  /**
+   * @param {Series | undefined} series
+   * @param {number} begin
+   * @param {number[]} times
+   */
   const valuesOf = (series, begin, times) => series?.values.slice(begin) ?? times.map(() => null);
   const series = [...new Map([...before, ...after])].map(([key, { family, labels }]) => ({
     family,
@@ -32,23 +53,36 @@ export function appended(view, more, from) {
   return { ...more, times: [...old, ...fresh], series };
 }
 
-/** Whether nothing was recorded between a sample and the one before it. */
+/**
+ * Whether nothing was recorded between a sample and the one before it.
+ * @param {number[]} times
+ * @returns {boolean[]}
+ */
 export function gapsOf(times) {
-  const steps = times.slice(1).map((at, index) => at - times[index]);
+  const steps = times.slice(1).map((at, index) => at - (times[index] ?? at));
   return times.map((_, index) => {
     if (index === 0) return true;
     const around = steps.slice(Math.max(0, index - 5), index + 4).sort((one, other) => one - other);
-    return steps[index - 1] > GAP * around[Math.floor((around.length - 1) / 2)];
+    return (steps[index - 1] ?? 0) > GAP * (around[Math.floor((around.length - 1) / 2)] ?? 0);
   });
 }
 
+/**
+ * @param {Values[]} columns
+ * @param {number} length
+ * @returns {Values}
+ */
 const sumOf = (columns, length) =>
   Array.from({ length }, (_, index) => {
-    const known = columns.map(values => values[index]).filter(value => value !== null);
+    const known = columns.map(values => values[index] ?? null).filter(value => value !== null);
     return known.length ? known.reduce((sum, value) => sum + value, 0) : null;
   });
 
-/** A counter that is first shown later than others of its family was 0 until then. */
+/**
+ * A counter that is first shown later than others of its family was 0 until then.
+ * @param {Series[]} members
+ * @param {Series[]} family
+ */
 function fromZero(members, family) {
   return members.map(({ values }) => {
     const first = values.findIndex(value => value !== null);
@@ -58,91 +92,165 @@ function fromZero(members, family) {
   });
 }
 
+/** @param {Values} values */
 const lastOf = values => values.findLast(value => value !== null) ?? 0;
 
-/** What a line is made of: a name and values for each. */
+/**
+ * What a line is made of: a name and values for each.
+ * @param {HistoryView} view
+ * @param {ChartLine} line
+ * @param {boolean} isCounter
+ * @returns {Line[]}
+ */
 function linesOf(
   view,
   { family, name = '', look, where = {}, by, top = Number.POSITIVE_INFINITY, looks = {} },
   isCounter,
 ) {
   const all = view.series.filter(each => each.family === family);
-  const found = all.filter(({ labels }) => Object.entries(where).every(([label, value]) => labels[label] === value));
+  // Of some families a sum is recorded beside the largest: it alone has no labels.
+  const sum = all.filter(({ labels }) => Object.keys(labels).length === 0);
+  const members = by === undefined ? (sum.length > 0 ? sum : all) : all.filter(({ labels }) => by in labels);
+  const found = members.filter(({ labels }) =>
+    Object.entries(where).every(([label, value]) => labels[label] === value),
+  );
   const groups = Map.groupBy(found, ({ labels }) => (by === undefined ? name : (labels[by] ?? '')));
   const lines = [...groups].map(([name, members]) => {
     const columns = isCounter ? fromZero(members, all) : members.map(({ values }) => values);
     return { name, look: look ?? looks[name], values: sumOf(columns, view.times.length) };
   });
   const order = Object.keys(looks);
+  /** @param {Line} line */
   const place = ({ name }) => (order.includes(name) ? order.indexOf(name) : order.length);
   return lines
     .sort((one, other) => place(one) - place(other) || lastOf(other.values) - lastOf(one.values))
     .slice(0, top);
 }
 
-/** Where a bar begins that has what happened at a time: each ends with its last second. */
+/**
+ * Where a bar begins that has what happened at a time: each ends with its last second.
+ * @param {number} at
+ * @param {number} width
+ */
 const startOf = (at, width) => Math.ceil(at / width) * width - width;
 
-/** By how much a counter grew in each interval; null where that is not known. One that fell began again at 0: the agent’s own do. */
+/**
+ * By how much a counter grew in each interval; null where that is not known. One that fell began again at 0: the agent’s own do.
+ * @param {number[]} times
+ * @param {Values} values
+ * @param {boolean[]} gaps
+ * @param {number[]} starts
+ * @param {number} width
+ * @returns {Values}
+ */
 export function increases(times, values, gaps, starts, width) {
+  /** @type {Map<number, number>} */
   const grown = new Map();
   for (let index = 1; index < times.length; index++) {
-    const [before, now] = [values[index - 1], values[index]];
+    const [before, now, at] = [values[index - 1] ?? null, values[index] ?? null, times[index] ?? 0];
     if (gaps[index] || before === null || now === null) continue;
-    const start = startOf(times[index], width);
+    const start = startOf(at, width);
     grown.set(start, (grown.get(start) ?? 0) + (now < before ? now : now - before));
   }
   return starts.map(start => grown.get(start) ?? null);
 }
 
-/** Upper bound of the bucket that a quantile is in; null: nothing counted, or above the last bound. `buckets`: `[le, count]`, cumulative. */
+/**
+ * Upper bound of the bucket that a quantile is in; null: nothing counted, or above the last bound.
+ * @param {number} quantile
+ * @param {(readonly [le: number, count: number])[]} buckets cumulative
+ * @returns {number | null}
+ */
 export function boundOf(quantile, buckets) {
   const total = buckets.at(-1)?.[1] ?? 0;
-  const [bound] = (total > 0 && buckets.find(([, count]) => count >= quantile * total)) || [];
+  const [bound = Number.POSITIVE_INFINITY] =
+    (total > 0 && buckets.find(([, count]) => count >= quantile * total)) || [];
   return Number.isFinite(bound) ? bound : null;
 }
 
-function quantiles(lines, grow, starts) {
+/**
+ * @param {readonly number[]} quantiles
+ * @param {Line[]} lines buckets, named by their bounds
+ * @param {Grow} grow
+ * @param {number[]} starts
+ * @returns {Line[]}
+ */
+function quantilesOf(quantiles, lines, grow, starts) {
   const buckets = lines
-    .map(({ name, values }) => [name === '+Inf' ? Number.POSITIVE_INFINITY : Number(name), grow(values)])
-    .sort(([one], [other]) => one - other);
-  return QUANTILES.map(quantile => ({
-    name: `p${quantile * 100}`,
+    .map(({ name, values }) => ({
+      le: name === '+Inf' ? Number.POSITIVE_INFINITY : Number(name),
+      counts: grow(values),
+    }))
+    .sort((one, other) => one.le - other.le);
+  return quantiles.map(quantile => ({
+    name: `p${Math.round(quantile * 1e4) / 100}`,
     values: starts.map((_, index) =>
       boundOf(
         quantile,
-        buckets.map(([le, values]) => [le, values[index] ?? 0]),
+        buckets.map(({ le, counts }) => [le, counts[index] ?? 0]),
       ),
     ),
   }));
 }
 
-/** Values with an empty row in each gap, so that no line goes across it. */
+/**
+ * Values with an empty row in each gap, so that no line goes across it.
+ * @param {number[]} times
+ * @param {boolean[]} gaps
+ * @param {Line[]} lines
+ * @returns {Omit<Drawn, 'width'>}
+ */
 function withGaps(times, gaps, lines) {
-  const rows = times.flatMap((_, index) => (gaps[index] && index > 0 ? [undefined, index] : [index]));
+  const rows = times.flatMap((at, index) =>
+    gaps[index] && index > 0
+      ? [
+          { at: (times[index - 1] ?? at) + 1, from: undefined },
+          { at, from: index },
+        ]
+      : [{ at, from: index }],
+  );
   return {
-    times: rows.map((row, index) => (row === undefined ? times[rows[index + 1] - 1] + 1 : times[row])),
-    lines: lines.map(line => ({ ...line, values: rows.map(row => (row === undefined ? null : line.values[row])) })),
+    times: rows.map(({ at }) => at),
+    lines: lines.map(line => ({
+      ...line,
+      values: rows.map(({ from }) => (from === undefined ? null : (line.values[from] ?? null))),
+    })),
   };
 }
 
-/** What a chart draws: `{ times, lines, width }`; `width`: seconds that one value stands for, 0 where it is of an instant. */
-export function drawn({ kind, lines }, view, from, to) {
+/**
+ * What a chart draws; `width`: seconds that one value stands for, 0 where it is of an instant.
+ * @param {Pick<Chart, 'kind' | 'lines' | 'quantiles'>} chart
+ * @param {HistoryView} view
+ * @param {number} from
+ * @param {number} to
+ * @returns {Drawn}
+ */
+export function drawn({ kind, lines, quantiles = [] }, view, from, to) {
   const isCounter = kind !== 'level';
   const gaps = gapsOf(view.times);
   const found = lines.flatMap(line => linesOf(view, kind === 'quantile' ? { ...line, by: 'le' } : line, isCounter));
   if (!isCounter) return { ...withGaps(view.times, gaps, found), width: 0 };
-  const width = WIDTHS.find(each => (to - from) / each <= MOST_BARS) ?? WIDTHS.at(-1);
-  const [first, last] = [startOf(from, width), startOf(to, width)];
+  const width = WIDTHS.find(each => (to - from) / each <= MOST_BARS) ?? 3600;
+  const first = startOf(from, width);
+  const last = startOf(Math.max(from, Math.min(to, view.times.at(-1) ?? to)), width);
   const starts = Array.from({ length: Math.round((last - first) / width) + 1 }, (_, index) => first + index * width);
+  /** @type {Grow} */
   const grow = values => increases(view.times, values, gaps, starts, width);
   const made =
-    kind === 'quantile' ? quantiles(found, grow, starts) : found.map(line => ({ ...line, values: grow(line.values) }));
+    kind === 'quantile'
+      ? quantilesOf(quantiles, found, grow, starts)
+      : found.map(line => ({ ...line, values: grow(line.values) }));
   return { times: starts, lines: made, width };
 }
 
-/** Each line upon those before it, for bars. */
+/**
+ * Each line upon those before it, for bars.
+ * @param {Pick<Line, 'values'>[]} lines
+ * @returns {Values[]}
+ */
 export function stacked(lines) {
+  /** @type {Values} */
   let below = [];
   return lines.map(({ values }) => {
     below = values.map((value, index) => (value === null ? null : value + (below[index] ?? 0)));

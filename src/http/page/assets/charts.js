@@ -1,19 +1,12 @@
-import { age, duration } from './age.js';
+import { age } from './age.js';
 import { appended, drawn, stacked } from './chart-data.js';
+import { HEIGHT, HOUR, options, whenWords, words } from './chart-options.js';
 
 /** Draws each `<figure data-chart="{…}">` (see chart-data.js) below a `data-history` with the address of the account's history. */
 
 const REFRESH_MS = 60_000;
 /** What one request may ask for: of 48 h, a sample in five minutes. */
 const POINTS = 576;
-const HEIGHT = 190;
-const HOUR = 3600;
-
-const countWords = new Intl.NumberFormat('en', { maximumFractionDigits: 2 });
-const compact = new Intl.NumberFormat('en', { notation: 'compact' });
-const day = new Intl.DateTimeFormat('en', { day: 'numeric', month: 'short', timeZone: 'UTC' });
-const localTime = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit', timeZoneName: 'short' });
-const utcTime = seconds => new Date(seconds * 1000).toISOString().slice(11, 16);
 
 /** A new element; what is set to undefined is left out. */
 function element(name, attributes = {}, children = []) {
@@ -21,95 +14,6 @@ function element(name, attributes = {}, children = []) {
   for (const [key, value] of Object.entries(attributes)) if (value !== undefined) made.setAttribute(key, value);
   made.append(...children);
   return made;
-}
-
-const words = (value, unit) =>
-  value === null || value === undefined
-    ? 'not known'
-    : unit === 'seconds'
-      ? `≤ ${duration(value)}`
-      : countWords.format(value);
-
-/** When a value was true, or from when to when it was counted: in UTC, and local where that is another. */
-function whenWords(at, width) {
-  const [from, to] = [at, at + width];
-  const date = day.format(at * 1000);
-  const utc = `${date}, ${width ? `${utcTime(from)}–${utcTime(to)}` : utcTime(at)} UTC`;
-  const isUtc = new Date(at * 1000).getTimezoneOffset() === 0;
-  return isUtc ? utc : `${utc} (${localTime.format(to * 1000)})`;
-}
-
-/** Under the axis: the time of the day, and the date where a day begins. */
-const axisTimes = (_plot, splits) => splits.map(at => (at % (24 * HOUR) === 0 ? day.format(at * 1000) : utcTime(at)));
-
-/** Seconds that the axis of a time may have a word at: each is a power of ten, or what people count in. */
-const TIMES = [0.001, 0.01, 0.1, 1, 10, 60, 600, 3600, 21_600, 86_400, 604_800];
-
-/** Options of uPlot for what `chart` has drawn; colours are those of its legend, which the style sheet gives. */
-function options(chart, { times, lines }) {
-  const { spec, plot, marks, ends } = chart;
-  const style = getComputedStyle(plot);
-  const colour = name => () => getComputedStyle(plot).getPropertyValue(name).trim() || 'gray';
-  const axis = {
-    stroke: colour('--chart-text'),
-    font: `12px ${style.fontFamily}`,
-    grid: { stroke: colour('--chart-grid'), width: 1 },
-    ticks: { show: false },
-  };
-  const isTime = spec.unit === 'seconds';
-  const bars = uPlot.paths.bars({ size: [1, 60], align: 1, gap: 1 });
-  const paths = {
-    level: undefined,
-    rate: uPlot.paths.stepped({ extend: true }),
-    quantile: uPlot.paths.stepped({ extend: true }),
-    stack: bars,
-  };
-  const most = Math.max(0, ...lines.flatMap(({ values }) => values));
-  const whole = {
-    incrs: [1, 2, 5, 10, 20, 50].concat(
-      [2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14].flatMap(power => [1, 2, 5].map(each => each * 10 ** power)),
-    ),
-  };
-  return {
-    width: plot.clientWidth,
-    height: HEIGHT,
-    legend: { show: false },
-    tzDate: at => uPlot.tzDate(new Date(at * 1000), 'Etc/UTC'),
-    padding: [8, 8, 0, 0],
-    scales: {
-      x: { range: () => ends },
-      y: isTime ? { distr: 3, log: 10 } : { range: (_plot, _least, top) => [0, top > 0 ? top * 1.08 : 1] },
-    },
-    axes: [
-      { ...axis, values: axisTimes, space: 64, size: 28 },
-      {
-        ...axis,
-        ...(isTime
-          ? {
-              splits: (_plot, _axis, least, top) => TIMES.filter(each => each >= least && each <= top),
-              filter: (_plot, splits) => splits,
-            }
-          : most > 1e14
-            ? {}
-            : whole),
-        size: 52,
-        space: 34,
-        values: (_plot, splits) => splits.map(each => (isTime ? duration(each) : compact.format(each))),
-      },
-    ],
-    cursor: { drag: { x: false, y: false }, y: false, points: { size: 7 }, sync: { key: 'charts', setSeries: false } },
-    series: [
-      {},
-      ...lines.map((_, index) => ({
-        stroke: () => getComputedStyle(marks[index]).color,
-        ...(spec.kind === 'stack' ? { fill: () => getComputedStyle(marks[index]).color } : {}),
-        width: spec.kind === 'stack' ? 0 : 2,
-        paths: paths[spec.kind],
-        points: { show: spec.kind === 'level' && times.length < 3 },
-      })),
-    ],
-    hooks: { setCursor: [({ cursor: { idx } }) => chart.show(idx ?? undefined)] },
-  };
 }
 
 /** What a chart is made of beside its drawing: legend, words of the cursor, and a table on demand. */
@@ -146,13 +50,14 @@ function createChart(figure) {
   function show(index) {
     at = index;
     const { times, lines, width } = shown;
-    const place = index ?? times.length - 1;
+    const place = Math.min(index ?? times.length - 1, times.length - 1);
     for (const [line, { values }] of lines.entries()) {
       const value = legend.children[line]?.querySelector('b');
       if (value) value.textContent = words(values[place], spec.unit);
     }
-    when.textContent =
-      place < 0 ? 'Nothing was recorded yet: a sample comes each minute.' : whenWords(times[place], width);
+    when.textContent = figure.classList.contains('empty')
+      ? 'Nothing of it was recorded in this time.'
+      : whenWords(times[place], width);
     plot.setAttribute('aria-valuemax', String(Math.max(0, times.length - 1)));
     plot.setAttribute('aria-valuenow', String(Math.max(0, place)));
     plot.setAttribute(
@@ -173,10 +78,12 @@ function createChart(figure) {
   function writeTable() {
     if (!table.open) return;
     const { times, lines, width } = shown;
-    const head = ['Time', ...lines.map(({ name }) => name)].map(name => element('th', { scope: 'col' }, [name]));
+    const head = ['Time', ...lines.map(({ name }) => name)].map(name =>
+      element('th', { scope: 'col', class: name === 'Time' ? undefined : 'num' }, [name]),
+    );
     const body = times.slice(-12).map((time, index) => {
       const place = Math.max(0, times.length - 12) + index;
-      const cells = lines.map(({ values }) => element('td', {}, [words(values[place], spec.unit)]));
+      const cells = lines.map(({ values }) => element('td', { class: 'num' }, [words(values[place], spec.unit)]));
       return element('tr', {}, [element('th', { scope: 'row' }, [whenWords(time, width)]), ...cells]);
     });
     rows.replaceChildren(
@@ -200,14 +107,20 @@ function createChart(figure) {
     const order = columns.map((_, index) => index);
     if (spec.kind === 'stack') order.reverse();
     chart.marks = order.map(index => chart.marks[index]);
-    drawing = new uPlot(options(chart, shown), [shown.times, ...order.map(index => columns[index])], plot);
+    const times = [...shown.times];
+    const isStepped = spec.kind === 'rate' || spec.kind === 'quantile';
+    // The last step has a width, too.
+    if (isStepped && times.length > 0) times.push(times.at(-1) + shown.width);
+    const data = order.map(index => (isStepped ? [...columns[index], columns[index].at(-1) ?? null] : columns[index]));
+    drawing = new uPlot(options(chart, shown), [times, ...data], plot);
     show(at !== undefined && at < shown.times.length ? at : undefined);
     writeTable();
   }
 
   function moveTo(index) {
     const place = Math.min(shown.times.length - 1, Math.max(0, index));
-    if (drawing && place >= 0) drawing.setCursor({ left: drawing.valToPos(shown.times[place], 'x'), top: 0 });
+    if (drawing && place >= 0)
+      drawing.setCursor({ left: drawing.valToPos(shown.times[place], 'x'), top: 0 }, true, true);
   }
   plot.addEventListener('keydown', event => {
     const now = at ?? shown.times.length - 1;
@@ -218,7 +131,7 @@ function createChart(figure) {
   });
   plot.addEventListener('pointermove', event => {
     if (event.pointerType === 'mouse' || !drawing) return;
-    drawing.setCursor({ left: event.clientX - drawing.over.getBoundingClientRect().left, top: 0 });
+    drawing.setCursor({ left: event.clientX - drawing.over.getBoundingClientRect().left, top: 0 }, true, true);
   });
   table.addEventListener('toggle', writeTable);
   new ResizeObserver(() => {
@@ -242,10 +155,11 @@ function watch(root) {
 
   function draw() {
     const to = Date.parse(view.now) / 1000;
-    const from = Math.max(to - hours * HOUR, Math.min(view.times[0] ?? to, to - 600));
+    const from = Math.max(to - hours * HOUR, Math.min(view.times[0] ?? to, to - 300));
     for (const chart of charts) chart.draw(view, [from, to]);
-    const isShort = from > to - hours * HOUR + 120;
-    note.textContent = isShort ? `Recorded since ${whenWords(from, 0)}, ${age(from * 1000, to * 1000)}.` : '';
+    const [first] = view.times;
+    const isShort = first !== undefined && first > to - hours * HOUR + 600;
+    note.textContent = isShort ? `Recorded since ${whenWords(first, 0)}, ${age(first * 1000, to * 1000)}.` : '';
   }
 
   async function read() {

@@ -181,6 +181,8 @@ function search(form) {
 }
 
 for (const form of document.querySelectorAll('form[data-search]')) if (form instanceof HTMLFormElement) search(form);
-document.addEventListener('visibilitychange', () => (document.hidden ? disconnect() : connect()));
-if (!document.hidden) connect();
+if (document.querySelector('[data-live]')) {
+  document.addEventListener('visibilitychange', () => (document.hidden ? disconnect() : connect()));
+  if (!document.hidden) connect();
+}
 setInterval(() => !document.hidden && tick(), 1000);

@@ -54,7 +54,7 @@ function setUp(dialog) {
       const done = {
         approve: 'Approved: the next complete walk judges it again, then it is cancelled.',
         pause: 'Paused: nothing is sent.',
-        resume: before === undefined ? 'It was not paused: nothing changed.' : 'Resumed: cancels are sent again.',
+        resume: before === undefined ? 'It was not paused: nothing changed.' : 'Resumed: cancels may be sent again.',
       };
       answer.textContent = error ?? done[asked.command];
       answer.hidden = false;

@@ -1,0 +1,106 @@
+/** Draws the pages of the agent into docs/images: `npm run pages:draw`. Takes some six minutes; needs chromium. */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { chromium } from 'playwright-core';
+import { startAgent } from '../src/app/agent.ts';
+import { DEMO_EVENTS, DEMO_SEED, demoSettings } from '../src/cli/demo-settings.ts';
+import { Config } from '../src/config/schema.ts';
+import { startEmulator } from '../src/emulator/server.ts';
+import { acceleratedClock, systemClock } from '../src/kit/clock.ts';
+import { withClosing } from '../src/kit/closing.ts';
+
+/** Scenarios by account, and how many times as fast their time runs. */
+interface World {
+  readonly speed: number;
+  readonly accounts: Readonly<Record<string, string>>;
+  /** Real milliseconds until the pictures are taken. */
+  readonly after: number;
+  /** Path, and name of the picture. */
+  readonly pictures: readonly (readonly [string, string])[];
+}
+
+const FLEET: World = {
+  speed: 60,
+  accounts: {
+    billing: 'steady',
+    crm: 'flow-control-pileup',
+    media: 'rate-limited',
+    orders: 'dlq-growth',
+    reports: 'schedule-missed',
+    signup: 'steady',
+  },
+  after: 180_000,
+  pictures: [
+    ['', 'page-overview'],
+    ['accounts/orders', 'page-account'],
+    ['accounts/crm', 'page-flow-control'],
+    ['agent', 'page-agent'],
+  ],
+};
+const STUCK: World = {
+  speed: 900,
+  accounts: { workflows: 'stuck-callback' },
+  after: 120_000,
+  pictures: [['auto-cancel', 'page-auto-cancel']],
+};
+
+const VIEWS = [
+  { suffix: '', width: 1280, colorScheme: 'light' },
+  { suffix: '-dark', width: 1280, colorScheme: 'dark' },
+  { suffix: '-phone', width: 390, colorScheme: 'light' },
+] as const;
+/** Pixels of a picture from the top: the rest of a long page is in the page. */
+const HEIGHT = 1400;
+const OUT = join(import.meta.dirname, '../docs/images');
+
+async function draw(url: string, pictures: World['pictures']): Promise<void> {
+  const browser = await chromium.launch({
+    executablePath: '/usr/bin/chromium',
+    args: ['--no-sandbox', '--disable-gpu'],
+  });
+  for (const { suffix, width, colorScheme } of VIEWS) {
+    for (const [path, name] of pictures) {
+      const page = await browser.newPage({ viewport: { width, height: 900 }, colorScheme, reducedMotion: 'reduce' });
+      await page.goto(`${url}/${path}`);
+      for (const chart of await page.locator('figure[data-chart]').all()) await chart.locator('canvas').waitFor();
+      const height = Math.min(HEIGHT, await page.locator('body').evaluate(body => body.scrollHeight));
+      const file = join(OUT, `${name}${suffix}.png`);
+      await page.screenshot({ path: file, fullPage: true, clip: { x: 0, y: 0, width, height } });
+      process.stdout.write(`${file}\n`);
+      await page.close();
+    }
+  }
+  await browser.close();
+}
+
+async function show({ speed, accounts, after, pictures }: World): Promise<void> {
+  const clock = acceleratedClock(systemClock, speed);
+  await withClosing(async closing => {
+    const folder = await mkdtemp(join(tmpdir(), 'delivery-watch-pages-'));
+    closing.add('folder', () => rm(folder, { recursive: true, force: true }));
+    const [first = ''] = Object.values(accounts);
+    const { account, config } = demoSettings(first, speed);
+    const own: object[] = [];
+    for (const [name, scenario] of Object.entries(accounts)) {
+      const emulator = await startEmulator({ scenario, seed: DEMO_SEED + own.length, clock, mostEvents: DEMO_EVENTS });
+      closing.add(name, () => emulator.close());
+      own.push({ name, baseUrl: emulator.url, token: emulator.token, ...account });
+    }
+    const store = { path: join(folder, 'db') };
+    const parsed = Config.parse({
+      server: { listen: '127.0.0.1:0' },
+      log: { level: 'warn' },
+      store,
+      accounts: own,
+      ...config,
+    });
+    const loaded = { file: 'config.yaml', config: parsed, hash: 'c0ffee', warnings: [] };
+    const agent = await startAgent(loaded, { env: {}, clock, random: Math.random, backfill: 3_600_000 });
+    closing.add('agent', () => agent.close());
+    await systemClock.sleep(after);
+    await draw(agent.url, pictures);
+  });
+}
+
+for (const world of [FLEET, STUCK]) await show(world);

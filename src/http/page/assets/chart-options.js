@@ -1,0 +1,107 @@
+import { duration } from './age.js';
+
+/** How charts are drawn by uPlot, and how their values and times are written. */
+
+export const HEIGHT = 190;
+export const HOUR = 3600;
+
+const countWords = new Intl.NumberFormat('en', { maximumFractionDigits: 2 });
+const compact = new Intl.NumberFormat('en', { notation: 'compact' });
+const day = new Intl.DateTimeFormat('en', { day: 'numeric', month: 'short', timeZone: 'UTC' });
+const localTime = new Intl.DateTimeFormat(undefined, {
+  hour: '2-digit',
+  minute: '2-digit',
+  hourCycle: 'h23',
+  timeZoneName: 'short',
+});
+const utcTime = seconds => new Date(seconds * 1000).toISOString().slice(11, 16);
+
+/** A value for people. */
+export const words = (value, unit) =>
+  value === null || value === undefined
+    ? 'not known'
+    : unit === 'seconds'
+      ? `≤ ${duration(value)}`
+      : countWords.format(value);
+
+/** When a value was true, or from when to when it was counted: in UTC, and local where that is another. */
+export function whenWords(at, width) {
+  const [from, to] = [at, at + width];
+  const date = day.format(at * 1000);
+  const utc = `${date}, ${width ? `${utcTime(from)}–${utcTime(to)}` : utcTime(at)} UTC`;
+  const isUtc = new Date(at * 1000).getTimezoneOffset() === 0;
+  return isUtc ? utc : `${utc} (${localTime.formatRange(from * 1000, to * 1000)})`;
+}
+
+/** Under the axis: the time of the day, and the date where a day begins. */
+const axisTimes = (_plot, splits) => splits.map(at => (at % (24 * HOUR) === 0 ? day.format(at * 1000) : utcTime(at)));
+
+/** Seconds that the axis of a time may have a word at: each is a power of ten, or what people count in. */
+const TIMES = [0.001, 0.01, 0.1, 1, 10, 60, 600, 3600, 21_600, 86_400, 604_800];
+
+/** Options of uPlot for what `chart` has drawn; colours are those of its legend, which the style sheet gives. */
+export function options(chart, { times, lines }) {
+  const { spec, plot, marks, ends } = chart;
+  const style = getComputedStyle(plot);
+  const colour = name => () => getComputedStyle(plot).getPropertyValue(name).trim() || 'gray';
+  const axis = {
+    stroke: colour('--chart-text'),
+    font: `12px ${style.fontFamily}`,
+    grid: { stroke: colour('--chart-grid'), width: 1 },
+    ticks: { show: false },
+  };
+  const isTime = spec.unit === 'seconds';
+  const bars = uPlot.paths.bars({ size: [1, Number.POSITIVE_INFINITY], align: 1, gap: 1 });
+  const paths = {
+    level: undefined,
+    rate: uPlot.paths.stepped({ align: 1, alignGaps: 1 }),
+    quantile: uPlot.paths.stepped({ align: 1, alignGaps: 1 }),
+    stack: bars,
+  };
+  const most = Math.max(0, ...lines.flatMap(({ values }) => values));
+  const whole = {
+    incrs: [1, 2, 5, 10, 20, 50].concat(
+      [2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14].flatMap(power => [1, 2, 5].map(each => each * 10 ** power)),
+    ),
+  };
+  return {
+    width: plot.clientWidth,
+    height: HEIGHT,
+    legend: { show: false },
+    tzDate: at => uPlot.tzDate(new Date(at * 1000), 'Etc/UTC'),
+    padding: [8, 8, 0, 0],
+    scales: {
+      x: { range: () => ends },
+      y: isTime ? { distr: 3, log: 10 } : { range: (_plot, _least, top) => [0, top > 0 ? top * 1.08 : 1] },
+    },
+    axes: [
+      { ...axis, values: axisTimes, space: 64, size: 28 },
+      {
+        ...axis,
+        ...(isTime
+          ? {
+              splits: (_plot, _axis, least, top) => TIMES.filter(each => each >= least && each <= top),
+              filter: (_plot, splits) => splits,
+            }
+          : most > 1e14
+            ? {}
+            : whole),
+        size: 52,
+        space: 34,
+        values: (_plot, splits) => splits.map(each => (isTime ? duration(each) : compact.format(each))),
+      },
+    ],
+    cursor: { drag: { x: false, y: false }, y: false, points: { size: 7 }, sync: { key: 'charts', setSeries: false } },
+    series: [
+      {},
+      ...lines.map((_, index) => ({
+        stroke: () => getComputedStyle(marks[index]).color,
+        ...(spec.kind === 'stack' ? { fill: () => getComputedStyle(marks[index]).color } : {}),
+        width: spec.kind === 'stack' ? 0 : 2,
+        paths: paths[spec.kind],
+        points: { show: spec.kind === 'level' && times.length < 3 },
+      })),
+    ],
+    hooks: { setCursor: [({ cursor: { idx } }) => chart.show(idx ?? undefined)] },
+  };
+}

@@ -1,0 +1,133 @@
+import { describe, expect, it } from 'vitest';
+import type { Overview, OverviewQuery } from '../../../src/http/api/overview.ts';
+import { startHttpServer } from '../../../src/http/server.ts';
+import { systemClock } from '../../../src/kit/clock.ts';
+import { hasChromium, launchBrowser, visit } from '../../support/browser.ts';
+import { afterThisTest } from '../../support/client.ts';
+import { eventually } from '../../support/eventually.ts';
+import { createTestLog } from '../../support/silent.ts';
+import { emptyServed } from '../empty-served.ts';
+import { NOW, overview, row, TROUBLED } from './fixtures/overview.ts';
+
+/** Three accounts, of which the last one can get into trouble. */
+function scene(isTroubled: boolean, q: string): Overview {
+  const [worst = null] = TROUBLED.problems;
+  const last = isTroubled ? row('c', { state: 'critical', worst, deadLetters: 77 }) : row('c');
+  const rows = isTroubled ? [last, row('a'), row('b')] : [row('a'), row('b'), last];
+  const matching = rows.filter(({ account }) => account.includes(q));
+  return { ...overview(rows), rows: matching, matching: matching.length };
+}
+
+/** A port whose numbers change when told to; its timers run ten times as fast. */
+async function serve() {
+  const state = { troubled: false, changed: false, looks: 0, asked: [] as OverviewQuery[] };
+  const server = await startHttpServer(
+    { host: '127.0.0.1', port: 0 },
+    {
+      ...emptyServed,
+      clock: { ...systemClock, sleep: (ms, signal) => systemClock.sleep(ms / 10, signal) },
+      overview: async query => {
+        state.asked.push(query);
+        return scene(state.troubled, query.q);
+      },
+      watch: () => () => {
+        state.looks += 1;
+        const { changed } = state;
+        state.changed = false;
+        return changed;
+      },
+    },
+    createTestLog(),
+  );
+  afterThisTest(() => server.close());
+  return { server, state };
+}
+
+describe.skipIf(!hasChromium)('in a browser', () => {
+  it('the page follows what changes, and leaves alone what one does with it', async () => {
+    const { server, state } = await serve();
+    const { page, complaints } = await visit(await launchBrowser(), server.url);
+    await page.locator('#live[data-live-state="live"]').waitFor();
+    expect(await page.locator('h1').textContent()).toBe('All right');
+    const search = page.getByRole('searchbox');
+    await page.getByRole('link', { name: 'b', exact: true }).focus();
+    await page.evaluate("document.querySelector('tr[data-key=a]').isTheSame = true");
+    state.troubled = true;
+    state.changed = true;
+    await page.getByText('1 problem in 1 account, 1 critical').waitFor();
+    expect(await page.title()).toBe('1 problem in 1 account, 1 critical · delivery-watch');
+    expect(await page.locator('tbody tr').evaluateAll(rows => rows.map(each => each.getAttribute('data-key')))).toEqual(
+      ['c', 'a', 'b'],
+    );
+    expect(await page.evaluate("document.querySelector('tr[data-key=a]').isTheSame")).toBe(true);
+    expect(await page.evaluate('document.activeElement.textContent')).toBe('b');
+
+    // What is typed is looked for by itself, and kept when the numbers change.
+    await search.pressSequentially('c');
+    await page.locator('tr[data-key=a]').waitFor({ state: 'detached' });
+    expect(new URL(page.url()).search).toBe('?q=c');
+    state.troubled = false;
+    state.changed = true;
+    await page.getByText('All right').waitFor();
+    expect([await search.inputValue(), await page.locator('tbody tr').count()]).toEqual(['c', 1]);
+    expect(await page.evaluate('document.activeElement.name')).toBe('q');
+    expect(complaints).toEqual([]);
+  });
+
+  it('the page asks for nothing while it is hidden, and says when it hears nothing', async () => {
+    const { server, state } = await serve();
+    const { page } = await visit(await launchBrowser(), server.url);
+    await page.locator('#live[data-live-state="live"]').waitFor();
+    const hide = (isHidden: boolean) =>
+      page.evaluate(`Object.defineProperty(document, 'hidden', { configurable: true, value: ${isHidden} });
+        document.dispatchEvent(new Event('visibilitychange'));`);
+    await hide(true);
+    // The stream has ended when nobody looks any more.
+    await eventually(async () => {
+      const { looks } = state;
+      await systemClock.sleep(450);
+      expect(state.looks).toBe(looks);
+    });
+    const before = state.asked.length;
+    state.troubled = true;
+    await hide(false);
+    await page.getByText('1 problem in 1 account, 1 critical').waitFor();
+    expect(state.asked.length).toBeGreaterThan(before);
+    await server.close();
+    await page.getByText(/connection lost, numbers of \d\d:\d\d:\d\d UTC/).waitFor();
+  });
+
+  it('the page can be searched without scripts', async () => {
+    const { server, state } = await serve();
+    const { page } = await visit(await launchBrowser(), server.url, { javaScriptEnabled: false });
+    await page.getByRole('searchbox').fill('b');
+    await page.getByLabel('Sort by').selectOption('oldest');
+    await page.getByRole('button', { name: 'Show' }).click();
+    expect(await page.locator('tbody th').allTextContents()).toEqual(['b']);
+    expect(state.asked.at(-1)).toMatchObject({ q: 'b', sort: 'oldest', state: 'any' });
+    expect(await page.locator('#live').textContent()).toMatch(/^numbers of \d\d:\d\d:\d\d UTC$/);
+  });
+
+  it('nothing breaks the page, whatever accounts are called', async () => {
+    const server = await startHttpServer(
+      { host: '127.0.0.1', port: 0 },
+      // Two days later: times have their date.
+      { ...emptyServed, clock: { ...systemClock, now: () => NOW + 172_800_000 }, overview: async () => TROUBLED },
+      createTestLog(),
+    );
+    afterThisTest(() => server.close());
+    const browser = await launchBrowser();
+    for (const [width, colorScheme] of [
+      [1280, 'light'],
+      [360, 'dark'],
+    ] as const) {
+      const visited = await visit(browser, server.url, { width, colorScheme });
+      expect(await visited.accessibilityFaults()).toEqual([]);
+      expect(await visited.overflowing()).toEqual([]);
+      expect(visited.complaints).toEqual([]);
+      expect(visited.foreign).toEqual([]);
+      await visited.page.keyboard.press('Tab');
+      expect(await visited.page.evaluate('document.activeElement.textContent')).toBe('Skip to content');
+    }
+  });
+});
