@@ -72,7 +72,7 @@ function bodyOf(
     try {
       await history.sample(new Map([...selection(), ...sampleOf(recorded, shownOf(sources))]));
       const now = clock.now();
-      problems.saw(judgedAccount(viewed, now).problems, now);
+      problems.saw(judgedAccount(viewed, now, 'brief').problems, now);
     } catch (error) {
       log.error({ account: name, stack: error instanceof Error ? error.stack : String(error) }, 'bug');
     }

@@ -56,9 +56,9 @@ export function unpack(chunks: readonly Chunk[]): (series: string) => readonly P
     for (const { times, indices, columns } of hours) {
       const index = indices.get(series);
       if (index === undefined) continue;
-      for (const [at, value] of decodeColumn(columns[index] as string, times.length).entries()) {
+      decodeColumn(columns[index] as string, times.length).forEach((value, at) => {
         if (!Number.isNaN(value)) points.push({ at: times[at] as number, value });
-      }
+      });
     }
     return points;
   }

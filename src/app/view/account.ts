@@ -44,10 +44,14 @@ export function stateOf(problems: readonly Pick<Problem, 'severity'>[], data: re
   return data.every(each => each === 'not_read') ? 'unknown' : 'ok';
 }
 
+/** `whole`: with what only an account's own page shows, single dead letters and quantiles: problems are not judged by these. */
+type Detail = 'whole' | 'brief';
+
 /** All but problems and alerts. */
-function shownAccount({ account, settings, recent: recorded }: Viewed, shown: Shown, now: number) {
+function shownAccount({ account, settings, recent: recorded }: Viewed, shown: Shown, now: number, detail: Detail) {
   const { baseUrl, region, labels, budget } = settings;
   const status = account.shownStatus();
+  const facts = account.dlqFacts();
   const recent = createRecent({ recent: recorded }, now);
   const truths: Truths = {
     deadLetters: truthOf(status, 'dlq'),
@@ -63,8 +67,13 @@ function shownAccount({ account, settings, recent: recorded }: Viewed, shown: Sh
     plan: wellFormed(shown.of(INFO)[0]?.labels.plan),
     labels: Object.fromEntries(Object.entries(labels).map(([name, value]) => [name, value.toWellFormed()])),
     rounds: roundsOf(status),
-    deadLetters: deadLetters(truths.deadLetters, shown, recent, account.dlqFacts()),
-    events: events(truths.events, shown, recent),
+    deadLetters: deadLetters(
+      truths.deadLetters,
+      shown,
+      recent,
+      detail === 'whole' ? facts : facts && { ...facts, newest: [], longest: [] },
+    ),
+    events: events(truths.events, shown, recent, detail === 'whole'),
     flowControl: flowControl(truths.flowControl, shown, recent),
     schedules: schedules(shown, account.scheduleFacts()),
     calls: calls(shown, budget.requestsPerDay),
@@ -73,11 +82,11 @@ function shownAccount({ account, settings, recent: recorded }: Viewed, shown: Sh
 }
 
 /** What is known of an account at `now`, milliseconds since the Unix epoch, and how true each part of it is. */
-export function judgedAccount(viewed: Viewed, now: number) {
+export function judgedAccount(viewed: Viewed, now: number, detail: Detail = 'whole') {
   const { firstSeen } = viewed;
   const recent = rememberedAt(viewed.recent, now);
   const shown = shownBy(viewed.sources);
-  const { view, truths } = shownAccount({ ...viewed, recent }, shown, now);
+  const { view, truths } = shownAccount({ ...viewed, recent }, shown, now, detail);
   const problems = problemsOf(view, { shown, recent, firstSeen });
   const data = Object.values<Truth>({ ...truths }).flatMap(({ enabled, data }) => (enabled ? [data] : []));
   return { view, truths, problems, data, state: stateOf(problems, data) };

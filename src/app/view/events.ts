@@ -40,7 +40,7 @@ function timeToDeliver(shown: Shown, recent: Recent): LastHour['timeToDeliver'] 
 }
 
 /** Null where too little was recorded to tell. */
-function lastHour(shown: Shown, recent: Recent): Events['lastHour'] {
+function lastHour(shown: Shown, recent: Recent, withQuantiles: boolean): Events['lastHour'] {
   const finished = sumBy(shown, families.finished, 'outcome');
   const [delivered, failed, cancelled] = OUTCOMES.map(outcome =>
     recent.rise(seriesName(families.finished.name, { outcome }), finished.get(outcome), HOUR),
@@ -56,7 +56,7 @@ function lastHour(shown: Shown, recent: Recent): Events['lastHour'] {
     cancelled: cancelled.by,
     overdue: overdue.by,
     deliveredRatio: tried === 0 ? null : delivered.by / tried,
-    timeToDeliver: timeToDeliver(shown, recent),
+    timeToDeliver: withQuantiles ? timeToDeliver(shown, recent) : [],
   };
 }
 
@@ -86,7 +86,7 @@ function destinations(shown: Shown): Events['destinations'] {
 }
 
 /** The event log, and what became of messages. */
-export function events({ enabled, data }: Truth, shown: Shown, recent: Recent): Events {
+export function events({ enabled, data }: Truth, shown: Shown, recent: Recent, withQuantiles = true): Events {
   const inWindow = byLabel(shown, families.recent, 'state');
   const objectives = byLabel(shown, objectiveFamilies.ratio, 'objective');
   const [delivered, onTime] = OBJECTIVES.map(objective => objectives.get(objective) ?? 0);
@@ -98,7 +98,7 @@ export function events({ enabled, data }: Truth, shown: Shown, recent: Recent): 
     total: Object.fromEntries(sumBy(shown, families.total, 'state')),
     since: isoSeconds(shown.one(families.since)),
     finished: Object.fromEntries(sumBy(shown, families.finished, 'outcome')),
-    lastHour: lastHour(shown, recent),
+    lastHour: lastHour(shown, recent, withQuantiles),
     objectives: {
       delivered: delivered ?? 0,
       onTime: onTime ?? 0,

@@ -48,18 +48,8 @@ function oldestAt(truths: Truths): number | undefined {
   return times.length === 0 ? undefined : Math.min(...times);
 }
 
-/** The same without the single dead letters, of which a row says nothing. */
-function withoutEntries({ account, ...others }: Viewed): Viewed {
-  const { name, shownStatus, scheduleFacts } = account;
-  function dlqFacts() {
-    const facts = account.dlqFacts();
-    return facts && { ...facts, newest: [], longest: [] };
-  }
-  return { ...others, account: { name, shownStatus, scheduleFacts, dlqFacts } };
-}
-
 function makeRow(viewed: Viewed, now: number): Row {
-  const { view, truths, problems, data, state } = judgedAccount(withoutEntries(viewed), now);
+  const { view, truths, problems, data, state } = judgedAccount(viewed, now, 'brief');
   const { account, up, labels, deadLetters, events, flowControl } = view;
   const { lastHour } = events;
   const worstData = DATA_STATES[Math.max(0, ...data.map(each => DATA_STATES.indexOf(each)))] ?? 'fresh';

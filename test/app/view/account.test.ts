@@ -1,8 +1,9 @@
 import { expect, it } from 'vitest';
 import { AccountView } from '../../../src/http/api/account.ts';
+import { OverviewQuery } from '../../../src/http/api/overview.ts';
 import { exposedValue, shownNumbers } from '../../support/view-families.ts';
 import type { ViewScene } from '../../support/view-scene.ts';
-import { createViewScene, NAME } from '../../support/view-scene.ts';
+import { createViewScene, loadedFrom, NAME } from '../../support/view-scene.ts';
 
 const MINUTE = 60_000;
 
@@ -45,6 +46,7 @@ const EVERYTHING = {
       dlq: { filters: [{ name: 'status-500', match: { responseStatus: 500 } }], breakdowns: ['urlHost', 'label'] },
       events: { destination: 'host' },
     },
+    objectives: { dlqMaxAge: '5m' },
     schedules: [{ name: 'nightly', match: { scheduleId: 'scd_1' }, cron: '* * * * *', grace: '1m' }],
   },
 };
@@ -109,6 +111,10 @@ it('shows of everything what the exposition shows', async () => {
   expect(view.deadLetters.newestEntries.map(({ url }) => url)).toContain('https://api.example.com/v1/orders/0');
   expect(view.deadLetters.newestEntries.map(({ label }) => label)).toContain(HOSTILE.toWellFormed());
   expect(view.deadLetters.kinds.largest.every(({ route }) => route !== '')).toBe(true);
+  const { problems, rows } = await scene.runtime.served.overview(OverviewQuery.parse({}));
+  expect(problems).toEqual(view.problems);
+  expect(problems.map(({ text }) => text).join()).toContain('/v1/orders/*');
+  expect(rows).toMatchObject([{ account: NAME, deadLetters: 5, waiting: 15, worst: view.problems[0] }]);
 });
 
 it('an empty account is one in which nothing is, and not one of which nothing is known', async () => {
@@ -172,4 +178,23 @@ it('a paused key, and a schedule that does not start', async () => {
   const view = await expectSame(scene);
   expect(view.schedules).toMatchObject([{ name: 'nightly', state: 'missed', lastStarted: null }]);
   expect(view.flowControl.rows).toMatchObject([{ key: 'held', waiting: 7, paused: false, drainSeconds: null }]);
+});
+
+it('after a reload there is what is configured now, and what was read of an account that stays is still there', async () => {
+  const scene = await createViewScene();
+  fill(scene);
+  scene.start();
+  await scene.until(isRead);
+  const { emulator, runtime } = scene;
+  const account = (name: string, baseUrl = emulator.url) => ({ name, baseUrl, token: 'view-token' });
+  const others = { accounts: [account('other', 'http://127.0.0.1:1')] };
+  const { config } = loadedFrom(others);
+  const both = { ...runtime.loaded.config, accounts: [...runtime.loaded.config.accounts, ...config.accounts] };
+  await runtime.reload({ ...runtime.loaded, hash: 'b', config: both }, async () => undefined);
+  expect(scene.view().deadLetters.messages).toBe(5);
+  expect(runtime.served.account('other')).toMatchObject({ account: 'other', deadLetters: { messages: null } });
+  await runtime.reload(loadedFrom(others), async () => undefined);
+  expect(runtime.served.account(NAME)).toBeUndefined();
+  const { rows } = await runtime.served.overview(OverviewQuery.parse({}));
+  expect(rows.map(({ account }) => account)).toEqual(['other']);
 });
