@@ -18,7 +18,7 @@ const ROUNDS: Readonly<Record<string, string>> = {
 
 const STATES: Readonly<Record<Round['state'], readonly [look: string, word: string]>> = {
   ok: ['state ok', 'true'],
-  partial: ['tag partial', 'partial'],
+  partial: ['tag partial', 'incomplete'],
   failing: ['state warning', 'fails'],
   stale: ['tag stale', 'stale'],
   withdrawn: ['tag withdrawn', 'withdrawn'],

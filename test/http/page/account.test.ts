@@ -62,7 +62,7 @@ describe('the page of an account', () => {
 
   it.each([
     ['ok', 'true'],
-    ['partial', 'partial'],
+    ['partial', 'incomplete'],
     ['failing', 'fails'],
     ['stale', 'stale'],
     ['withdrawn', 'withdrawn'],
