@@ -2,6 +2,7 @@ import { stringify } from 'yaml';
 import { formatDuration } from '../kit/duration.ts';
 import { Secret } from '../kit/secret.ts';
 import { bareAddress } from '../kit/text.ts';
+import { createTurns } from '../kit/turns.ts';
 import { configJsonSchema, type JsonSchema } from './json-schema.ts';
 import type { Config } from './schema.ts';
 
@@ -99,13 +100,31 @@ function asGiven(account: Config['accounts'][number], config: Config): Section {
   return Object.fromEntries([...rest, ...given]);
 }
 
+const write = (value: unknown) => stringify(value, { lineWidth: 0 });
+
 /**
  * The configuration with every default as YAML, of an account only what it does not inherit. Secrets are `<secret>`, and of an
- * address that may be one nothing is shown but its host.
+ * address that may be one nothing is shown but its host. Other work gets its turn meanwhile.
  */
-export function redactedYaml(config: Config): string {
-  const accounts = config.accounts.map(account => asGiven(account, config));
-  const text = stringify(plain({ ...config, accounts }, configJsonSchema()), { lineWidth: 0 });
+export async function redactedYaml(config: Config): Promise<string> {
+  const turns = createTurns();
+  const schema = configJsonSchema();
+  let text = '';
+  for (const [key, section] of Object.entries(config)) {
+    await turns.pass();
+    if (key !== 'accounts') {
+      text += write(sectionOf({ [key]: section }, schema));
+      continue;
+    }
+    text += 'accounts:\n';
+    const items = schema.properties?.accounts?.items;
+    for (const account of config.accounts.slice(0, MOST_ITEMS)) {
+      await turns.pass();
+      text += write([plain(asGiven(account, config), items)]).replace(/^(?=.)/gm, '  ');
+    }
+    const more = config.accounts.length - MOST_ITEMS;
+    if (more > 0) text += `  - (${more} more)\n`;
+  }
   return text.length > MOST_CHARACTERS
     ? `${text.slice(0, MOST_CHARACTERS).toWellFormed()}\n# the rest is left out\n`
     : text;
