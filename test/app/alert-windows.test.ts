@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { Account } from '../../src/app/account.ts';
+import { createAlertFacts } from '../../src/app/alert-facts.ts';
+import { createSelection } from '../../src/app/alert-windows.ts';
 import { openAlerting } from '../../src/app/alerting.ts';
-import { openRecording } from '../../src/app/recording.ts';
 import { parseConfig } from '../../src/config/load.ts';
 import { openRecorder } from '../../src/history/recorder.ts';
 import type { Sample, Source } from '../../src/metrics/family.ts';
@@ -64,6 +65,7 @@ function setUp(first: readonly object[]) {
         ]),
     };
     const history = await openRecorder({ account: 'a', store, clock, log, share: text => text });
+    history.use({ keep: 48 * 60 * MINUTE, maxBytes: 1e6 });
     const account = {
       name: 'a',
       sources: [source],
@@ -81,8 +83,8 @@ function setUp(first: readonly object[]) {
       tracer: createTestTracer(),
     };
     const alerting = await openAlerting({ ...deps, history: () => history });
-    const recording = openRecording({ ...deps, sources: [source] });
-    const signal = new AbortController().signal;
+    const conditions = config.alerts.rules.map(({ when }) => when);
+    const selection = createSelection(conditions, createAlertFacts(account, [source]));
     return {
       history,
       async evaluate() {
@@ -97,7 +99,7 @@ function setUp(first: readonly object[]) {
       },
       /** Its history is committed with it, as every 15 seconds. */
       async sample() {
-        for (const { body } of recording.loops) await body(signal);
+        await history.sample(selection());
         const changes = history.unsaved();
         await store.commit('a', changes);
         history.saved(changes);
