@@ -1,7 +1,7 @@
 /** What the page says is wrong, minute by minute, while the demo plays a scenario: hours in as long as their requests take. */
 import { buildGeneration } from '../../src/app/generation.ts';
 import { openBase } from '../../src/app/parts.ts';
-import { DEMO_SEED, demoSettings, demoSpeed } from '../../src/cli/demo-settings.ts';
+import { DEMO_EVENTS, DEMO_SEED, demoSettings, demoSpeed } from '../../src/cli/demo-settings.ts';
 import { Config } from '../../src/config/schema.ts';
 import { startEmulator } from '../../src/emulator/server.ts';
 import type { Problem } from '../../src/http/api/parts.ts';
@@ -14,6 +14,9 @@ export interface Said {
   readonly problems: readonly Problem[];
 }
 
+/** As the demo reads of the event log's past, milliseconds. */
+const BACKFILL = 3_600_000;
+
 /** What is read as often as by default, and not every few seconds as in the demo, which costs five times as much. */
 export const SELDOM = { flowControl: { every: '15s' }, dlq: { every: '30s' }, events: { every: '15s' } };
 
@@ -21,7 +24,7 @@ export const SELDOM = { flowControl: { every: '15s' }, dlq: { every: '30s' }, ev
 export function problemCourse(scenario: string, minutes: number, collect?: object): Promise<readonly Said[]> {
   return withClosing(async closing => {
     const clock = createDrivenClock(Date.UTC(2026, 2, 14, 10));
-    const emulator = await startEmulator({ scenario, seed: DEMO_SEED, clock });
+    const emulator = await startEmulator({ scenario, seed: DEMO_SEED, clock, mostEvents: DEMO_EVENTS });
     closing.add('emulator', () => emulator.close());
     const { config: settings, account: limits } = demoSettings(scenario, demoSpeed(scenario));
     const config = Config.parse({
@@ -32,7 +35,7 @@ export function problemCourse(scenario: string, minutes: number, collect?: objec
       ...(collect ? { collect } : {}),
     });
     const loaded = { file: 'demo', config, hash: 'demo', warnings: [] };
-    const base = await openBase(loaded, { env: {}, clock, random: () => 0.5 }, closing);
+    const base = await openBase(loaded, { env: {}, clock, random: () => 0.5, backfill: BACKFILL }, closing);
     const { generation } = await buildGeneration(loaded, base, () => ['demo']);
     const { accounts, autoCancel, recording, served } = generation;
     closing.add('accounts', () => Promise.all(accounts.all.map(account => account.close())));

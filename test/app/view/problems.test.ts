@@ -450,6 +450,17 @@ const CASES: readonly (readonly [what: string, scene: Scene, lines: readonly str
     ],
   ],
   [
+    'waitlists that are read every half an hour: they may have moved in between',
+    {
+      change(view) {
+        rounds(view, round => Object.assign(round, { everySeconds: 1800 }), 'flow_control');
+        row(view).waiting = 400;
+      },
+      courses: { [waitlist]: minutes => (minutes < 31 ? 400 : 0) },
+    },
+    [],
+  ],
+  [
     'a key that was paused a moment ago',
     { change: view => Object.assign(row(view), { paused: true }), courses: { [waitlist]: () => 10 } },
     ['info paused_with_backlog (tenant-7) 0 min: Key tenant-7 is paused: 10 wait.'],

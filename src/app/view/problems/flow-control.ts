@@ -23,6 +23,15 @@ function limitsOf({ parallelismLimit, parallelismInUse, rateLimit, rateUsed }: R
 
 const isRateUsedUp = ({ rateUsed, rateLimit }: Row) => rateUsed !== null && rateLimit !== null && rateUsed >= rateLimit;
 
+/** Reads that must be in a window, or in each third of one: a number that was not read again has not stayed the same. */
+const READS = 3;
+
+/** Milliseconds in which waitlists were read so often. */
+const readsTake = ({ view }: Moment) =>
+  READS *
+  1000 *
+  (view.rounds.find(({ collector, round }) => collector === 'flow_control' && round === 'list')?.everySeconds ?? 0);
+
 /** Shorter than this, milliseconds, nothing is a trend. */
 const SHORTEST_TREND = 10 * MINUTE;
 /** Of a key that is not always among the largest, and so was recorded in less than this share of the minutes, nothing is told. */
@@ -32,10 +41,11 @@ const FEWEST_POINTS = 0.7;
  * How a waitlist has grown in the last hour, or as much of it as was recorded: from the most of the first third of that time to the
  * least of its last. Undefined where that is not a growth that tells something.
  */
-function trend({ recent, now }: Moment, { key, waiting }: Row): { by: number; overSeconds: number } | undefined {
+function trend(moment: Moment, { key, waiting }: Row): { by: number; overSeconds: number } | undefined {
+  const { recent, now } = moment;
   const points = [...recent(nameOf(key), 60 * MINUTE), { at: now, value: waiting }];
   const [first] = points;
-  if (!first || now - first.at < SHORTEST_TREND) return undefined;
+  if (!first || now - first.at < Math.max(SHORTEST_TREND, 3 * readsTake(moment))) return undefined;
   if (points.length < (FEWEST_POINTS * (now - first.at)) / MINUTE) return undefined;
   const third = (now - first.at) / 3;
   const early = points.filter(({ at }) => at <= first.at + third).map(({ value }) => value);
@@ -61,7 +71,7 @@ export const WAITLISTS: readonly AccountCheck[] = [
     kind: 'waitlist_growing',
     severity: 'warning',
     runbook: 'DeliveryFlowControlBacklogGrowing',
-    when: 'a waitlist has grown all through the last hour, or the ten minutes or more that were recorded: the least of the last third is at least 50 messages, and by half (at least 25, at most 100) above the most of the first third; and the key is not paused',
+    when: 'a waitlist has grown all through the last hour, or what was recorded of it (ten minutes and nine reads at least): the least of the last third is at least 50 messages, and by half (at least 25, at most 100) above the most of the first third; and the key is not paused',
     check: keys((moment, row) => {
       const grown = row.paused ? undefined : trend(moment, row);
       if (!grown) return undefined;
@@ -74,9 +84,9 @@ export const WAITLISTS: readonly AccountCheck[] = [
     kind: 'waitlist_stalled',
     severity: 'warning',
     runbook: 'DeliveryWaitlistStalled',
-    when: 'the number of messages that wait on a key has been the same for 30 minutes, although it is not paused and its rate is not used up',
+    when: 'the number of messages that wait on a key has been the same for 30 minutes and three reads, although it is not paused and its rate is not used up',
     check: keys((moment, row) => {
-      if (row.paused || isRateUsedUp(row)) return undefined;
+      if (row.paused || isRateUsedUp(row) || readsTake(moment) > 30 * MINUTE) return undefined;
       const points = moment.recent(nameOf(row.key), 30 * MINUTE);
       const [first] = points;
       if (!first || moment.now - first.at < 29 * MINUTE || points.some(({ value }) => value !== row.waiting))
