@@ -40,6 +40,8 @@ export interface VisitOptions {
   readonly width?: number;
   readonly colorScheme?: 'light' | 'dark';
   readonly javaScriptEnabled?: boolean;
+  /** For basic authentication. */
+  readonly httpCredentials?: { readonly username: string; readonly password: string };
 }
 
 export function launchBrowser(): Promise<Browser> {
@@ -63,7 +65,8 @@ export async function visit(browser: Browser, url: string, options: VisitOptions
   const { origin } = new URL(url);
   page.on('pageerror', error => complaints.push(`exception: ${error.message}`));
   page.on('console', message => {
-    if (message.type() === 'error' || message.type() === 'warning') complaints.push(`console: ${message.text()}`);
+    if (message.type() === 'error' || message.type() === 'warning')
+      complaints.push(`console: ${message.text()} at ${message.location().url}`);
   });
   page.on('request', request => {
     if (new URL(request.url()).origin !== origin) foreign.push(request.url());

@@ -24,13 +24,15 @@ const dimensionWords = (of: string) =>
   DIMENSIONS[of] ?? of.replace(/[A-Z]|_[a-z]/g, found => ` ${found.replace('_', '').toLowerCase()}`);
 
 /** Values of labels that stand for no value. */
-const STANDING: Readonly<Record<string, string>> = {
-  __none__: '(none)',
-  __other__: '(all others)',
-  __unmatched__: '(no pattern matches)',
-};
-export const labelValue = (value: string): Html =>
-  STANDING[value] === undefined ? name(value) : html`<span class="soft">${STANDING[value]}</span>`;
+const STANDING = new Map([
+  ['__none__', '(none)'],
+  ['__other__', '(all others)'],
+  ['__unmatched__', '(no pattern matches)'],
+]);
+export function labelValue(value: string): Html {
+  const words = STANDING.get(value);
+  return words === undefined ? name(value) : html`<span class="soft">${words}</span>`;
+}
 
 const leftBy = (of: DeadLetters['left'], path: string) =>
   of === null

@@ -35,10 +35,10 @@ export interface Layout {
 }
 
 /** From the root of the port to the page of an account. */
-export const accountPath = (account: string) => `accounts/${encodeURIComponent(account)}`;
+export const accountPath = (account: string) => `accounts/${encodeURIComponent(account.toWellFormed())}`;
 
 /** From the root of the port to a runbook, which the agent serves itself: no other site is needed. */
-export const runbookPath = (name: string) => `runbooks/${encodeURIComponent(name)}`;
+export const runbookPath = (name: string) => `runbooks/${encodeURIComponent(name.toWellFormed())}`;
 
 function navigation({ root, nav }: { readonly root: string; readonly nav: string }): Html[] {
   return Object.entries(PLACES).map(([place, [path, word]]) => {

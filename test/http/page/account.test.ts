@@ -112,3 +112,11 @@ describe('the page of an account', () => {
     await expect(main).toMatchFileSnapshot('golden/account-unread.txt');
   });
 });
+
+it('shows keys that are called as what every object has', () => {
+  const [first] = account.flowControl.rows;
+  const names = ['__proto__', 'constructor', 'toString'];
+  const rows = first ? names.map(key => ({ ...first, key })) : [];
+  const page = accountPage({ ...account, flowControl: { ...account.flowControl, rows } }, context).text;
+  for (const name of names) expect(part(page, 'flow-control')).toContain(`<bdi class="name">${name}</bdi>`);
+});

@@ -117,7 +117,9 @@ function linesOf(
   const groups = Map.groupBy(found, ({ labels }) => (by === undefined ? name : (labels[by] ?? '')));
   const lines = [...groups].map(([name, members]) => {
     const columns = isCounter ? fromZero(members, all) : members.map(({ values }) => values);
-    return { name, look: look ?? looks[name], values: sumOf(columns, view.times.length) };
+    // A name may be that of something every object has.
+    const own = Object.hasOwn(looks, name) ? looks[name] : undefined;
+    return { name, look: look ?? own, values: sumOf(columns, view.times.length) };
   });
   const order = Object.keys(looks);
   /** @param {Line} line */

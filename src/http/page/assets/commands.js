@@ -31,36 +31,42 @@ function setUp(dialog) {
     dialog.showModal();
   }
 
-  /** Shows why it did not work, and leaves the dialog open. */
-  function refuse(text) {
+  /** Shows why it did not work, and leaves the dialog open. Where that asks about another command by now, it is shown on the page. */
+  function refuse(own, text) {
+    if (own !== asked || !dialog.open) return tell(text);
     alarm.textContent = text;
     alarm.hidden = false;
     yes.disabled = false;
   }
 
+  function tell(text) {
+    answer.textContent = text;
+    answer.hidden = false;
+  }
+
   async function send() {
+    const own = asked;
     yes.disabled = true;
     alarm.hidden = true;
-    const body = asked.body ?? { reason: reason.value };
+    const body = own.body ?? { reason: reason.value };
     const headers = { 'Content-Type': 'application/json' };
     try {
-      const response = await fetch(dialog.dataset.commands + asked.command, {
+      const response = await fetch(dialog.dataset.commands + own.command, {
         method: 'POST',
         headers,
         body: JSON.stringify(body),
       });
       const { error, before } = await response.json();
-      if (!response.ok) return refuse(`${error ?? `The agent answered ${response.status}`}.`);
+      if (!response.ok) return refuse(own, `${error ?? `The agent answered ${response.status}`}.`);
       const done = {
         approve: 'Approved: the next complete walk judges it again, then it is cancelled.',
         pause: 'Paused: nothing is sent.',
         resume: before === undefined ? 'It was not paused: nothing changed.' : 'Resumed: cancels may be sent again.',
       };
-      answer.textContent = error ?? done[asked.command];
-      answer.hidden = false;
-      dialog.close();
+      tell(error ?? done[own.command]);
+      if (own === asked) dialog.close();
     } catch (cause) {
-      refuse(`The agent can’t be reached (${cause.message}). It may have got the command: see the journal.`);
+      refuse(own, `The agent can’t be reached (${cause.message}). It may have got the command: see the journal.`);
     }
   }
 
