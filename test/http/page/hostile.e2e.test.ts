@@ -1,13 +1,15 @@
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { AutoCancelView } from '../../../src/http/api/auto-cancel.ts';
+import type { HistoryView } from '../../../src/http/api/history.ts';
 import type { CommandAnswer, OperatorCommand } from '../../../src/http/served.ts';
 import { hasChromium, launchBrowser, visit } from '../../support/browser.ts';
 import { eventually } from '../../support/eventually.ts';
 import { PASSWORD, serve, USERS } from '../protected-server.ts';
+import { account, hostile } from './fixtures/account.ts';
 import { hostileAgent } from './fixtures/agent.ts';
 import { autoCancel, hostileAutoCancel } from './fixtures/auto-cancel.ts';
-import { HOSTILE, overview, row, TROUBLED } from './fixtures/overview.ts';
+import { HOSTILE, NOW, overview, row, TROUBLED } from './fixtures/overview.ts';
 
 const httpCredentials = { username: 'alice', password: PASSWORD };
 const LIFECYCLE = { lifecycle: true };
@@ -35,6 +37,19 @@ const alertOf = (text: string) => ({
   value: 1,
 });
 
+/** Two samples of series that are called so. */
+const history = (names: readonly string[]): HistoryView => ({
+  now: new Date(NOW).toISOString(),
+  account: 'a',
+  keptFor: '48h',
+  times: [NOW / 1000 - 120, NOW / 1000 - 60],
+  series: names.flatMap(name => [
+    { family: 'delivery_flow_control_waitlist_size', labels: { flow_control_key: name }, values: [1, Number.MAX_SAFE_INTEGER] },
+    { family: 'delivery_events_total', labels: { state: name }, values: [1, null] },
+    { family: 'delivery_message_time_to_deliver_seconds_bucket', labels: { le: name }, values: [-5, 5] },
+  ]),
+});
+
 describe.skipIf(!hasChromium)('in a browser', () => {
   let browser: Browser;
   beforeAll(async () => {
@@ -43,6 +58,7 @@ describe.skipIf(!hasChromium)('in a browser', () => {
   afterAll(() => browser.close());
 
   it('nothing that others have named runs, leads elsewhere or breaks a page', async () => {
+    const [first] = account.flowControl.rows;
     const { server } = await serve(
       USERS,
       {
@@ -60,6 +76,16 @@ describe.skipIf(!hasChromium)('in a browser', () => {
           })),
           alerts: MORE.map(alertOf),
         }),
+        account: () => ({
+          ...hostile,
+          alerts: MORE.map(alertOf),
+          labels: Object.fromEntries(MORE.map(text => [text, text])),
+          flowControl: {
+            ...account.flowControl,
+            rows: first ? MORE.map(key => ({ ...first, key, waiting: 1e308, saturation: -1 })) : [],
+          },
+        }),
+        history: async () => history(MORE),
         autoCancel: async () => hostileAutoCancel,
         agent: async () => ({
           ...hostileAgent,
@@ -69,8 +95,15 @@ describe.skipIf(!hasChromium)('in a browser', () => {
       },
       LIFECYCLE,
     );
-    for (const path of ['/', '/auto-cancel', '/agent', `/?q=${encodeURIComponent('"><script>alert(7)</script>')}`]) {
+    for (const path of [
+      '/',
+      '/accounts/a',
+      '/auto-cancel',
+      '/agent',
+      `/?q=${encodeURIComponent('"><script>alert(7)</script>')}`,
+    ]) {
       const { page, complaints, foreign } = await visit(browser, server.url + path, { httpCredentials });
+      if (path === '/accounts/a') await page.locator('figure:not(.empty) canvas').first().waitFor();
       const links = await page.locator('a[href]').evaluateAll(all => all.map(each => each.getAttribute('href') ?? ''));
       expect(links.filter(link => /^\s*(javascript|data|vbscript):/i.test(link))).toEqual([]);
       expect(await page.locator('script:not([src]), [onfocus], [onload], [onerror], svg, img').count()).toBe(0);
