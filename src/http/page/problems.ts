@@ -63,6 +63,7 @@ const KIND_TAGS: Readonly<Record<Problem['kind'], Html>> = {
   retries_high: tag('many retries', ''),
   waitlist_stalled: tag('waitlist stalled', ''),
   reload_refused: tag('reload refused', ''),
+  not_shown: tag('cannot be shown', ''),
 };
 
 export const kindTag = (kind: Problem['kind']) => KIND_TAGS[kind];
