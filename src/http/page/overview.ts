@@ -1,7 +1,7 @@
 import { type AccountRow, type Overview, OverviewQuery, SORTS } from '../api/overview.ts';
 import { STATES } from '../api/parts.ts';
 import type { ReloadFault } from '../served.ts';
-import { ago, at, change, count, grouped, plural, ratio } from './format.ts';
+import { ago, at, change, count, grouped, plural, ratio, span } from './format.ts';
 import { Html, html } from './html.ts';
 import { layout, type PageContext } from './layout.ts';
 import { accountLink, alertList, dataTag, kindTag, named, problemList, STATE_WORDS, stateMark } from './problems.ts';
@@ -128,11 +128,12 @@ function head(query: OverviewQuery, isSorted: boolean): Html {
   ]}</tr></thead>`;
 }
 
-/** Of the messages that ended in the last hour. */
+/** Of the messages that ended in the last hour, or since recording began. */
 function delivered(row: AccountRow, path: string): Html {
   if (row.finished === null) return ratio(row.delivered, `${path}.delivered`);
   if (row.finished.by === 0) return html`<span class="soft">none ended</span>`;
-  return html`${ratio(row.delivered, `${path}.delivered`)} <small>of ${count(row.finished.by, `${path}.finished.by`)}</small>`;
+  const isShort = row.finished.overSeconds < 3480;
+  return html`${ratio(row.delivered, `${path}.delivered`)} <small>of ${count(row.finished.by, `${path}.finished.by`)}${isShort && html` in ${span(row.finished.overSeconds, `${path}.finished.overSeconds`)}`}</small>`;
 }
 
 function accountRow(row: AccountRow, index: number, context: PageContext): Html {

@@ -79,6 +79,14 @@ describe('the page', () => {
     expect(read(text)).toMatch(/no data yet a — not known .* not read yet — not known/);
   });
 
+  it('says over which time messages are counted where that is no hour', () => {
+    const text = (overSeconds: number, by = 717) =>
+      read(page(overview([row('a', { delivered: 0.9957, finished: { by, overSeconds } })])));
+    expect(text(377)).toContain('99.57 % of 717 in 6 min');
+    expect(text(3541)).toMatch(/99\.57 % of 717 3 /);
+    expect(text(377, 0)).toContain('none ended');
+  });
+
   it('lets no name be markup, and links it as a whole', () => {
     const text = page(overview(HOSTILE.map(name => row(name, { labels: { x: name } }))));
     expect(text.match(/<script/g)).toEqual(['<script']);
