@@ -1,10 +1,10 @@
 import { type AccountRow, type Overview, OverviewQuery, SORTS } from '../api/overview.ts';
 import { STATES } from '../api/parts.ts';
 import type { ReloadFault } from '../served.ts';
-import { ago, at, change, count, grouped, plural, ratio, span } from './format.ts';
+import { ago, change, count, grouped, plural, ratio, span } from './format.ts';
 import { Html, html } from './html.ts';
 import { layout, type PageContext } from './layout.ts';
-import { accountLink, alertList, dataTag, kindTag, named, problemList, STATE_WORDS, stateMark } from './problems.ts';
+import { accountLink, alertList, dataTag, kindTag, named, problemList, sinceWhen, STATE_WORDS, stateMark } from './problems.ts';
 
 export interface OverviewAsk {
   readonly query: OverviewQuery;
@@ -41,26 +41,13 @@ export function verdictOf({ state, problems, problemsTotal, alertsFiring, accoun
   return `${plural(problemsTotal, 'problem')}${where}${critical > 0 ? `, ${most}${critical} critical` : ''}`;
 }
 
-/** Which of the worst problems is the oldest: its place in the list. */
-function firstOf({ problems }: Overview): number | undefined {
-  const worst = problems[0]?.severity;
-  const since = problems.flatMap(({ severity, since }, index) =>
-    severity === worst && since !== null ? [{ since: Date.parse(since), index }] : [],
-  );
-  return since.sort((one, other) => one.since - other.since)[0]?.index;
-}
-
 /** A number on the page, and of what. */
 const things = (number: number | null, path: string, one: string) =>
   html`${count(number, path)} ${number === 1 ? one : `${one}s`}`;
 
 function verdict(view: Overview, { now }: PageContext): Html {
   const { accounts, deadLetters, alertsFiring, state } = view;
-  const first = state === 'critical' || state === 'warning' ? firstOf(view) : undefined;
-  const since =
-    first === undefined
-      ? ''
-      : html` <span class="since">— since ${at(view.problems[first]?.since ?? null, `problems.${first}.since`, now)}</span>`;
+  const since = state === 'critical' || state === 'warning' ? sinceWhen(view.problems, now) : '';
   return html`<div class="verdict ${state}">
 <h1 class="state ${state}" aria-live="polite"><span>${verdictOf(view)}${since}</span></h1>
 <p>${count(accounts.up, 'accounts.up')} of ${things(accounts.total, 'accounts.total', 'account')} up · ${things(deadLetters, 'deadLetters', 'dead letter')} · ${things(alertsFiring, 'alertsFiring', 'alert')} firing</p>

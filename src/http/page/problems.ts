@@ -1,6 +1,6 @@
 import type { z } from 'zod';
 import type { Alert as AlertSchema, DataState, Problem, State } from '../api/parts.ts';
-import { ago } from './format.ts';
+import { ago, at } from './format.ts';
 import { type Html, html } from './html.ts';
 import { accountPath, type PageContext, runbookPath } from './layout.ts';
 
@@ -73,6 +73,17 @@ export const named = (text: string) => html`<bdi class="name">${text}</bdi>`;
 /** A link to an account's page. */
 export const accountLink = (account: string, { root }: PageContext) =>
   html`<a href="${root + accountPath(account)}">${named(account)}</a>`;
+
+/** Since when the worst problems are there: since the oldest of them began. `problems`: a list of that name in the answer of the API. */
+export function sinceWhen(problems: readonly Problem[], now: number): Html {
+  const worst = problems[0]?.severity;
+  const began = problems.flatMap(({ severity, since }, index) =>
+    severity === worst && since !== null ? [{ since, index }] : [],
+  );
+  const [first] = began.sort((one, other) => Date.parse(one.since) - Date.parse(other.since));
+  if (first === undefined) return html``;
+  return html` <span class="since">— since ${at(first.since, `problems.${first.index}.since`, now)}</span>`;
+}
 
 const more = (since: string | null | undefined, path: string, runbook: Html | undefined, now: number) =>
   html`<div class="item-more">${since ? html`<span>began ${ago(since, path, now)}</span>` : ''}${runbook}</div>`;
