@@ -16,8 +16,17 @@ interface World {
   readonly accounts: Readonly<Record<string, string>>;
   /** Real milliseconds until the pictures are taken. */
   readonly after: number;
-  /** Path, and name of the picture. */
-  readonly pictures: readonly (readonly [string, string])[];
+  readonly pictures: readonly Picture[];
+}
+
+interface Picture {
+  readonly path: string;
+  /** Of the file, without its end. */
+  readonly name: string;
+  readonly width: number;
+  /** Pixels from the top: the rest of a long page is in the page. */
+  readonly height: number;
+  readonly colorScheme?: 'light' | 'dark';
 }
 
 const FLEET: World = {
@@ -32,26 +41,20 @@ const FLEET: World = {
   },
   after: 180_000,
   pictures: [
-    ['', 'page-overview'],
-    ['accounts/orders', 'page-account'],
-    ['accounts/crm', 'page-flow-control'],
-    ['agent', 'page-agent'],
+    { path: '', name: 'page-overview', width: 1280, height: 900 },
+    { path: '', name: 'page-overview-dark', width: 1280, height: 900, colorScheme: 'dark' },
+    { path: '', name: 'page-overview-phone', width: 390, height: 844 },
+    { path: 'accounts/orders', name: 'page-account', width: 1280, height: 1280 },
+    { path: 'accounts/orders', name: 'page-account-dark', width: 1280, height: 1280, colorScheme: 'dark' },
   ],
 };
 const STUCK: World = {
   speed: 900,
   accounts: { workflows: 'stuck-callback' },
   after: 120_000,
-  pictures: [['auto-cancel', 'page-auto-cancel']],
+  pictures: [{ path: 'auto-cancel', name: 'page-auto-cancel', width: 1280, height: 900 }],
 };
 
-const VIEWS = [
-  { suffix: '', width: 1280, colorScheme: 'light' },
-  { suffix: '-dark', width: 1280, colorScheme: 'dark' },
-  { suffix: '-phone', width: 390, colorScheme: 'light' },
-] as const;
-/** Pixels of a picture from the top: the rest of a long page is in the page. */
-const HEIGHT = 1400;
 const OUT = join(import.meta.dirname, '../docs/images');
 
 async function draw(url: string, pictures: World['pictures']): Promise<void> {
@@ -59,17 +62,15 @@ async function draw(url: string, pictures: World['pictures']): Promise<void> {
     executablePath: '/usr/bin/chromium',
     args: ['--no-sandbox', '--disable-gpu'],
   });
-  for (const { suffix, width, colorScheme } of VIEWS) {
-    for (const [path, name] of pictures) {
-      const page = await browser.newPage({ viewport: { width, height: 900 }, colorScheme, reducedMotion: 'reduce' });
-      await page.goto(`${url}/${path}`);
-      for (const chart of await page.locator('figure[data-chart]').all()) await chart.locator('canvas').waitFor();
-      const height = Math.min(HEIGHT, await page.locator('body').evaluate(body => body.scrollHeight));
-      const file = join(OUT, `${name}${suffix}.png`);
-      await page.screenshot({ path: file, fullPage: true, clip: { x: 0, y: 0, width, height } });
-      process.stdout.write(`${file}\n`);
-      await page.close();
-    }
+  for (const { path, name, width, height, colorScheme = 'light' } of pictures) {
+    const page = await browser.newPage({ viewport: { width, height }, colorScheme, reducedMotion: 'reduce' });
+    await page.goto(`${url}/${path}`);
+    for (const chart of await page.locator('figure[data-chart]').all()) await chart.locator('canvas').waitFor();
+    const file = join(OUT, `${name}.png`);
+    const used = await page.locator('body').evaluate(body => Math.ceil(body.getBoundingClientRect().bottom));
+    await page.screenshot({ path: file, clip: { x: 0, y: 0, width, height: Math.min(height, used) } });
+    process.stdout.write(`${file}\n`);
+    await page.close();
   }
   await browser.close();
 }
