@@ -6,7 +6,7 @@ import { flowControl } from './flow-control.ts';
 import { plural } from './format.ts';
 import { type Html, html } from './html.ts';
 import { layout, type PageContext } from './layout.ts';
-import { alertList, named, problemList, sinceWhen, STATE_WORDS } from './problems.ts';
+import { alertList, named, problemList, STATE_WORDS, sinceWhen } from './problems.ts';
 import { calls, rounds, schedules } from './rounds.ts';
 
 /** Places on the page, in its order. */
@@ -43,7 +43,7 @@ export function accountPage(view: AccountView, context: PageContext): Html {
   const links = Object.entries(PLACES).map(([id, word]) => html`<a href="#${id}">${word}</a> `);
   const body = html`<section id="state" data-live aria-label="State">
 ${verdict(view, context)}${about(view)}
-${problems.length > 0 && html`<h2>Problems</h2>\n${problemList(problems, 'problems', context, { withAccount: false })}`}
+${problems.length > 0 && html`<h2>${problems[0]?.severity === 'info' ? 'Worth knowing' : 'Problems'}</h2>\n${problemList(problems, 'problems', context, { withAccount: false })}`}
 ${alerts.length > 0 && html`<h2>Alerts</h2>\n${alertList(alerts, 'alerts', context, { withAccount: false })}`}
 </section>
 <div class="places"><nav aria-label="On this page">${links}</nav>${chartRange()}</div>

@@ -178,7 +178,11 @@ function entries(caption: string, rows: readonly Entry[], list: string, now: num
       cell: row =>
         html`<span class="mono">${name(row.dlqId)}</span>${row.messageId !== null && html`<small class="mono">${name(row.messageId)}</small>`}`,
     },
-    { head: 'destination', isWide: true, cell: row => html`${row.method && `${row.method} `}${name(row.url)}${origin(row)}` },
+    {
+      head: 'destination',
+      isWide: true,
+      cell: row => html`${row.method && `${row.method} `}${name(row.url)}${origin(row)}`,
+    },
     { head: 'status', cell: (row, index) => status(row, path(index)) },
     { head: 'entered', cell: (row, index) => ago(row.enteredAt, `${path(index)}.enteredAt`, now) },
     { head: 'created', cell: (row, index) => ago(row.createdAt, `${path(index)}.createdAt`, now) },

@@ -48,7 +48,9 @@ describe('the page of an account', () => {
     for (const id of ['dead-letters', 'events', 'flow-control']) {
       expect(part(text, id).match(/class="tag withdrawn"/g)).toHaveLength(1);
       expect(read(part(text, id))).toContain('too old to be shown');
-      expect(read(part(text, id))).toMatch(/Last read at 09:08 UTC , 1 h 6 min ago . .*401 Unauthorized . Renew the token/);
+      expect(read(part(text, id))).toMatch(
+        /Last read at 09:08 UTC , 1 h 6 min ago . .*401 Unauthorized . Renew the token/,
+      );
     }
     expect(part(text, 'calls')).toContain('class="tag refused"');
   });

@@ -32,6 +32,8 @@ describe('the first line', () => {
     row('b', { state: 'warning', worst: warning }),
     row('c'),
   ];
+  const alertsOf = (...severities: string[]): Overview['alerts'] =>
+    severities.map(severity => ({ state: 'firing', labels: { alertname: 'A', severity }, annotations: {}, value: 1 }));
   it.each<[string, Overview]>([
     ['All right', overview([row('a'), row('b')])],
     ['2 problems in 2 accounts, 1 critical', overview(two)],
@@ -48,9 +50,18 @@ describe('the first line', () => {
     ['Nothing read yet', overview([row('a', { state: 'unknown' })])],
     ['Nothing read yet of 1 account', overview([row('a', { state: 'unknown' }), row('b')])],
     ['2 alerts firing', overview([row('a', { state: 'warning' })], { alertsFiring: 2 })],
+    ['2 alerts firing', overview([row('a')], { alerts: alertsOf('warning', 'info'), alertsFiring: 2 })],
+    ['All right', overview([row('a')], { alerts: alertsOf('info'), alertsFiring: 1 })],
   ])('is %j', (words, view) => {
     expect(verdictOf(view)).toBe(words);
     expect(page(view)).toContain(`<title>${words} · delivery-watch</title>`);
+  });
+
+  it('calls remarks no problems', () => {
+    const { worst } = row('a', { worst: { ...warning, severity: 'info' } });
+    const text = read(page(overview([row('a', { worst })])));
+    expect(text).toMatch(/All right .* Worth knowing/);
+    expect(text).not.toContain('Problems');
   });
 
   it('says since when: the oldest of the worst', () => {
