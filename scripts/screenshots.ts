@@ -1,4 +1,4 @@
-/** Draws the pages of the agent into docs/images: `npm run pages:draw`. Takes some four minutes; needs chromium. */
+/** Draws the pages of the agent into docs/images: `npm run pages:draw`. Takes some three minutes; needs chromium. */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -38,7 +38,7 @@ const FLEET: World = {
     orders: 'dlq-growth',
     signup: 'steady',
   },
-  after: 75_000,
+  after: 40_000,
   pictures: [
     { path: '', name: 'page-overview', width: 1280, height: 1000 },
     { path: '', name: 'page-overview-dark', width: 1280, height: 1000, colorScheme: 'dark' },

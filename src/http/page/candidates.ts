@@ -68,7 +68,7 @@ function candidate(of: Candidate, index: number, now: number, context: PageConte
   return html`<li class="item ${look === 'warning' ? look : 'unknown'}" data-key="${key}">
 <span class="state ${look}">${word}</span>
 <div><p class="item-head">${accountLink(of.account, context)}<span class="mono">${name(id)}</span>${owner !== null && html`<span class="tag plain">${owner.mode}</span>`}</p>
-<p class="soft">${name(of.url)} · in progress since ${ago(of.firstSeenAt, `${path}.firstSeenAt`, now)}${first && first.reason !== first.verdict && html` · because of <code>${named(first.reason)}</code>`}</p>
+<p class="soft">${name(of.url)} · first seen in progress ${ago(of.firstSeenAt, `${path}.firstSeenAt`, now)}${first && first.reason !== first.verdict && html` · because of <code>${named(first.reason)}</code>`}</p>
 ${held !== null && html`<p>${heldText ?? 'Not cancelled now:'} <code class="soft">${held}</code></p>`}
 ${attempts > 0 && html`<p>${count(attempts, `${path}.attempts`)} attempted; ${outcome === null ? 'no final outcome yet' : `outcome: ${outcome}`}.</p>`}
 ${mayApprove && action !== null && html`<div class="commands">${buttonFor({ kind: 'approve', action }, context)}</div>`}

@@ -85,8 +85,8 @@ export function sinceWhen(problems: readonly Problem[], now: number): Html {
   return html` <span class="since">— since ${at(first.since, `problems.${first.index}.since`, now)}</span>`;
 }
 
-const more = (since: string | null | undefined, path: string, runbook: Html | undefined, now: number) =>
-  html`<div class="item-more">${since ? html`<span>began ${ago(since, path, now)}</span>` : ''}${runbook}</div>`;
+const more = (when: Html | '', runbook: Html | undefined) =>
+  html`<div class="item-more">${when && html`<span>${when}</span>`}${runbook}</div>`;
 
 /** Problems in their order. `path`: of the list in the answer of the API. Those of an account's own page need no link to it. */
 export function problemList(
@@ -107,7 +107,7 @@ export function problemList(
 ${stateMark(severity)}
 <p class="item-head">${withAccount ? place(account) : ''}${subject === null ? '' : named(subject)}${kindTag(kind)}</p>
 <p class="item-text">${text}</p>
-${more(since, `${path}.${index}.since`, link, now)}
+${more(since === null ? '' : html`began ${ago(since, `${path}.${index}.since`, now)}`, link)}
 </li>
 `;
   });
@@ -148,12 +148,13 @@ export function alertList(
     const of = Object.entries(others).map(
       ([name, value]) => html`<span class="mono soft">${name}=${named(value)}</span>`,
     );
-    const [since, name] = state === 'resolved' ? [endsAt, 'endsAt'] : [startsAt, 'startsAt'];
+    const [word, time, field] = state === 'resolved' ? ['ended', endsAt, 'endsAt'] : ['began', startsAt, 'startsAt'];
+    const when = time && html`${word} ${ago(time, `${path}.${index}.${field}`, context.now)}`;
     return html`<li class="item ${look}" data-key="${JSON.stringify(Object.entries(labels))}">
 ${stateMark(look, state)}
 <p class="item-head">${named(alertname)}${account !== undefined && withAccount ? accountLink(account, context) : ''}${of}${silence(alert)}</p>
 <p class="item-text">${annotations.summary ?? annotations.description}</p>
-${more(since, `${path}.${index}.${name}`, link, context.now)}
+${more(when || '', link)}
 </li>
 `;
   });

@@ -62,6 +62,16 @@ describe('the page of an account', () => {
     expect(part(text, 'flow-control')).not.toContain('data-chart');
   });
 
+  it('says of an alert that was resolved when it ended, not when it began', () => {
+    const alert = { labels: { alertname: 'A' }, annotations: {}, value: 1, startsAt: '2026-11-22T08:15:12.000Z' };
+    const of = (more: Partial<AccountView['alerts'][number]>) =>
+      read(page({ ...account, alerts: [{ ...alert, state: 'firing', ...more }] }));
+    expect(of({})).toContain('began 2 h ago');
+    const resolved = of({ state: 'resolved', endsAt: '2026-11-22T10:05:12.000Z' });
+    expect(resolved).toContain('ended 10 min ago');
+    expect(resolved).not.toContain('began 10 min ago');
+  });
+
   it.each([
     ['ok', 'current'],
     ['partial', 'incomplete'],
