@@ -38,7 +38,7 @@ const FLEET: World = {
     orders: 'dlq-growth',
     signup: 'steady',
   },
-  after: 40_000,
+  after: 24_000,
   pictures: [
     { path: '', name: 'page-overview', width: 1280, height: 1000 },
     { path: '', name: 'page-overview-dark', width: 1280, height: 1000, colorScheme: 'dark' },
