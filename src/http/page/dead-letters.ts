@@ -48,6 +48,7 @@ function numbers(of: DeadLetters, now: number): Html {
   const { messages, most, retentionSeconds } = of;
   const waited = since(of.oldestEntered, now);
   const used = messages !== null && most !== null && most > 0 && percent(messages / most);
+  const isDue = of.nextExpiry !== null && Date.parse(of.nextExpiry) <= now;
   const left = of.left && of.left.expired + of.left.removed + of.left.unknown;
   return tiles(
     tile('Dead letters', count(messages, `${P}.messages`), of.change !== null && change(of.change, `${P}.change`)),
@@ -59,7 +60,7 @@ function numbers(of: DeadLetters, now: number): Html {
       of.oldest !== null && html`message of ${ago(of.oldest, `${P}.oldest`, now)}`,
     ),
     tile(
-      'Next one expires',
+      isDue ? 'Next one was to expire' : 'Next one expires',
       ago(of.nextExpiry, `${P}.nextExpiry`, now),
       retentionSeconds === null && html`not known without <code>retention.dlq</code>`,
     ),

@@ -62,6 +62,12 @@ describe('the page of an account', () => {
     expect(part(text, 'flow-control')).not.toContain('data-chart');
   });
 
+  it('never says that what is past is next', () => {
+    const of = (nextExpiry: string) => read(page({ ...account, deadLetters: { ...account.deadLetters, nextExpiry } }));
+    expect(of('2026-11-22T10:25:12.000Z')).toContain('Next one expires in 10 min');
+    expect(of('2026-11-22T10:05:12.000Z')).toContain('Next one was to expire 10 min ago');
+  });
+
   it('says of an alert that was resolved when it ended, not when it began', () => {
     const alert = { labels: { alertname: 'A' }, annotations: {}, value: 1, startsAt: '2026-11-22T08:15:12.000Z' };
     const of = (more: Partial<AccountView['alerts'][number]>) =>
