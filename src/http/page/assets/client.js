@@ -197,6 +197,8 @@ function search(form) {
 
 for (const form of document.querySelectorAll('form[data-search]')) if (form instanceof HTMLFormElement) search(form);
 if (document.querySelector('[data-live]')) {
+  // A command was carried out.
+  document.addEventListener('changed', changed);
   document.addEventListener('visibilitychange', () => (document.hidden ? disconnect() : connect()));
   if (!document.hidden) connect();
 }
