@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest';
 import { AccountView } from '../../../src/http/api/account.ts';
 import { OverviewQuery } from '../../../src/http/api/overview.ts';
+import { eventually } from '../../support/eventually.ts';
 import { exposedValue, shownNumbers } from '../../support/view-families.ts';
 import type { ViewScene } from '../../support/view-scene.ts';
 import { createViewScene, loadedFrom, NAME } from '../../support/view-scene.ts';
@@ -53,8 +54,13 @@ const EVERYTHING = {
 
 /** Each number is the exposition's at the same instant, and the whole is what the schema says. */
 async function expectSame(scene: ViewScene): Promise<AccountView> {
-  const view = scene.view();
-  const families = await scene.exposition();
+  // A round whose answer is under way may end in between.
+  const { view, families } = await eventually(async () => {
+    const view = scene.view();
+    const families = await scene.exposition();
+    expect(scene.view()).toEqual(view);
+    return { view, families };
+  });
   const numbers = shownNumbers(view);
   const told = numbers.map(({ path, value }) => [path, value]);
   expect(told).toEqual(numbers.map(number => [number.path, exposedValue(families, NAME, number)]));
