@@ -42,6 +42,7 @@ export interface VisitOptions {
   readonly width?: number;
   readonly colorScheme?: 'light' | 'dark';
   readonly javaScriptEnabled?: boolean;
+  readonly httpCredentials?: { readonly username: string; readonly password: string };
 }
 
 export function launchBrowser(): Promise<Browser> {

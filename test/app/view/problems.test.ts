@@ -500,6 +500,25 @@ const CASES: readonly (readonly [what: string, scene: Scene, lines: readonly str
     ],
   ],
   [
+    'a schedule of every minute, of which more than a tenth came late',
+    { change: view => Object.assign(schedule(view), { late: 7, lastDelivered: ago(39) }) },
+    [
+      'warning schedule_late (reports) 0 min: Schedule reports: delivered again, last delivery at 11:21:00 UTC; 7 starts not delivered in time in the last hour.',
+    ],
+  ],
+  [
+    'a schedule of every minute, of which a tenth came late: some retries are usual',
+    { change: view => Object.assign(schedule(view), { late: 6 }) },
+    [],
+  ],
+  [
+    'a schedule of every ten minutes, of which two came late',
+    { change: view => Object.assign(schedule(view), { late: 2, next: ago(-9) }) },
+    [
+      'warning schedule_late (reports) 0 min: Schedule reports: delivered again, last delivery at 11:59:21 UTC; 2 starts not delivered in time in the last hour.',
+    ],
+  ],
+  [
     'a daily schedule whose messages failed',
     { change: view => Object.assign(schedule(view), { state: 'failing', lastDelivered: ago(1500), next: ago(-1380) }) },
     [
