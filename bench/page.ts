@@ -1,3 +1,6 @@
+import { existsSync } from 'node:fs';
+import { type Browser, chromium } from 'playwright-core';
+import type { Served } from '../src/http/served.ts';
 import type { Log } from '../src/kit/log.ts';
 import { load, table } from './measure.ts';
 
@@ -13,6 +16,8 @@ type Memory = typeof import('../src/store/memory.ts');
 type Samples = typeof import('../src/app/view/samples.ts');
 type Schema = typeof import('../src/config/schema.ts');
 type Query = typeof import('../src/http/api/overview.ts');
+type Port = typeof import('../src/http/server.ts');
+type Clocks = typeof import('../src/kit/clock.ts');
 
 const ACCOUNTS = 1000;
 const KEYS = 30;
@@ -112,6 +117,63 @@ async function thousand(closing: ReturnType<Closing['createClosing']>) {
 
 const middle = (numbers: readonly number[]) => numbers.toSorted((a, b) => a - b)[numbers.length >> 1] ?? Number.NaN;
 
+const CHROMIUM = '/usr/bin/chromium';
+const OPENED = 5;
+
+/** Milliseconds from the request until a page of a browser that knows nothing of it has all its rows, laid out. */
+async function opens(browser: Browser, url: string): Promise<number> {
+  const context = await browser.newContext();
+  const page = await context.newPage();
+  await page.goto(url);
+  const ms = await page.evaluate<number>(`(async () => {
+    document.body.getBoundingClientRect();
+    const [{ domContentLoadedEventEnd, requestStart }] = performance.getEntriesByType('navigation');
+    return domContentLoadedEventEnd - requestStart;
+  })()`);
+  await context.close();
+  return ms;
+}
+
+/** The same of the overview, every row made anew, and of a page that says that there is nothing, in turn: both medians. */
+async function inChromium(overview: Served['overview'], closing: ReturnType<Closing['createClosing']>) {
+  if (!existsSync(CHROMIUM)) return undefined;
+  const { startHttpServer } = await load<Port>('http/server.js');
+  const { systemClock } = await load<Clocks>('kit/clock.js');
+  const none = () => Promise.reject(new Error('not asked'));
+  const served: Served = {
+    version: '1.0.0',
+    externalUrl: null,
+    accounts: [],
+    clock: systemClock,
+    overview,
+    account: () => undefined,
+    exposition: none,
+    status: () => [],
+    history: none,
+    autoCancel: none,
+    agent: none,
+    explain: () => [],
+    journal: none,
+    alerts: () => [],
+    command: none,
+    reload: none,
+    reloadFaults: () => [],
+    watch: () => () => false,
+  };
+  const server = await startHttpServer({ host: '127.0.0.1', port: 0 }, served, QUIET);
+  closing.add('port', () => server.close());
+  const browser = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox', '--disable-gpu'] });
+  closing.add('browser', () => browser.close());
+  const found: { full: number[]; empty: number[] } = { full: [], empty: [] };
+  // The first are slow while the code is compiled.
+  for (const path of ['/', '/accounts/nobody']) await opens(browser, server.url + path);
+  for (let time = 0; time < OPENED; time += 1) {
+    found.full.push(await opens(browser, `${server.url}/`));
+    found.empty.push(await opens(browser, `${server.url}/accounts/nobody`));
+  }
+  return { full: middle(found.full), empty: middle(found.empty) };
+}
+
 /** The overview of a thousand accounts: every row made, and every row kept. */
 export async function run(): Promise<string> {
   const { createClosing } = await load<Closing>('kit/closing.js');
@@ -143,6 +205,19 @@ export async function run(): Promise<string> {
       found.turns.push(cold.longest);
     }
     const json = middle(found.json);
+    const all = (rows: ReturnType<typeof createRows>, of: Parameters<Served['overview']>[0]) =>
+      rows().then(rows => overview({ rows, alerts: [], agentProblems: [], version: '1.0.0', now: now() }, of));
+    const opened = await inChromium(
+      of =>
+        all(
+          createRows(viewed, new WeakMap(), now, () => undefined),
+          of,
+        ),
+      closing,
+    );
+    const inBrowser = opened
+      ? `In Chromium, by the wall clock, the first hundred of them are there after ${opened.full.toFixed(0)} ms, every row made: ${(opened.full / opened.empty).toFixed(1)} times what an empty page takes (${opened.empty.toFixed(0)} ms).`
+      : 'There is no Chromium to open it in.';
     const row = (what: string, ms: number, wanted: string) => [what, ms.toFixed(1), (ms / json).toFixed(1), wanted];
     const rows = [
       row('every row made', middle(found.cold), '≤ 600 ms'),
@@ -150,7 +225,7 @@ export async function run(): Promise<string> {
       row('JSON.stringify of the answer', json, '–'),
       row('longest turn of the event loop', Math.max(...found.turns), '≤ 15 ms'),
     ];
-    return `The overview of ${ACCOUNTS} accounts with traffic, ${KEYS} flow-control keys and ${RECORDED} minutes of history each, all on one page, in this process: processor time.\n\n${table(['what', 'ms', 'of JSON.stringify', 'wanted'], rows)}`;
+    return `The overview of ${ACCOUNTS} accounts with traffic, ${KEYS} flow-control keys and ${RECORDED} minutes of history each, all on one page, in this process: processor time.\n\n${table(['what', 'ms', 'of JSON.stringify', 'wanted'], rows)}\n\n${inBrowser}`;
   } finally {
     await closing.close();
   }

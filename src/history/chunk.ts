@@ -33,6 +33,13 @@ const linesOf = (text: string): string[] => (text === '' ? [] : text.split('\n')
 export const timesOf = ({ times, length }: Chunk): number[] => decodeColumn(times, length);
 export const namesOf = ({ names }: Chunk): string[] => linesOf(names);
 
+/** Where the column of each series is. */
+const indicesOf = (chunk: Chunk): ReadonlyMap<string, number> => {
+  const indices = new Map<string, number>();
+  for (const name of namesOf(chunk)) indices.set(name, indices.size);
+  return indices;
+};
+
 /** Values of the series that are wanted, by name; NaN: none. */
 export function valuesOf(chunk: Chunk, isWanted: (series: string) => boolean): Map<string, number[]> {
   const columns = linesOf(chunk.columns);
@@ -48,11 +55,12 @@ export function valuesOf(chunk: Chunk, isWanted: (series: string) => boolean): M
  * Gives all values of a series with their times, the oldest first.
  */
 export function unpack(chunks: readonly Chunk[]): (series: string) => readonly Point[] {
-  const hours = chunks.map(chunk => ({
-    times: timesOf(chunk),
-    indices: new Map(namesOf(chunk).map((name, index) => [name, index])),
-    columns: linesOf(chunk.columns),
-  }));
+  let indices: ReadonlyMap<string, number> | undefined;
+  const hours = chunks.map((chunk, hour) => {
+    // Mostly the same as an hour ago.
+    if (!indices || chunks[hour - 1]?.names !== chunk.names) indices = indicesOf(chunk);
+    return { times: timesOf(chunk), indices, columns: linesOf(chunk.columns) };
+  });
   const known = new Map<string, readonly Point[]>();
 
   function pointsOf(series: string): readonly Point[] {
@@ -60,9 +68,11 @@ export function unpack(chunks: readonly Chunk[]): (series: string) => readonly P
     for (const { times, indices, columns } of hours) {
       const index = indices.get(series);
       if (index === undefined) continue;
-      decodeColumn(columns[index] as string, times.length).forEach((value, at) => {
-        if (!Number.isNaN(value)) points.push({ at: times[at] as number, value });
-      });
+      const values = decodeColumn(columns[index] as string, times.length);
+      for (let sample = 0; sample < values.length; sample += 1) {
+        const value = values[sample] as number;
+        if (!Number.isNaN(value)) points.push({ at: times[sample] as number, value });
+      }
     }
     return points;
   }

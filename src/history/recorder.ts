@@ -1,7 +1,7 @@
 import type { Clock } from '../kit/clock.ts';
 import { createTurns, type Turns } from '../kit/turns.ts';
 import type { Change } from '../model/change.ts';
-import type { AccountHistory, Point, RecordedSeries } from '../model/history.ts';
+import { type AccountHistory, type Point, pointsBefore, type RecordedSeries } from '../model/history.ts';
 import { encodeChunk, timesOf, unpack, valuesOf } from './chunk.ts';
 import { shrink } from './keeping.ts';
 import { createMemory, hourOf, type Memory } from './memory.ts';
@@ -130,9 +130,8 @@ async function* recordedHours(
 /** Of points in the order of time, those from a time on until now, and the one before where it is not far. */
 function pointsWithin(points: readonly Point[], from: number, now: number): readonly Point[] {
   // A clock that was set back leaves some behind it.
-  const end = points.findLastIndex(({ at }) => at <= now) + 1;
-  const first = points.findIndex(({ at }) => at >= from);
-  const begin = first === -1 ? end : first;
+  const end = pointsBefore(points, now + 1);
+  const begin = Math.min(pointsBefore(points, from), end);
   const earlier = points[begin - 1];
   return points.slice(earlier && earlier.at >= from - 2 * SAMPLE_EVERY ? begin - 1 : begin, end);
 }

@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import express, { type NextFunction, type Request, type Response } from 'express';
+import { systemClock } from '../kit/clock.ts';
 import type { Log } from '../kit/log.ts';
 import { type Access, createAccess, type ReadWebConfig } from './access.ts';
 import { type Answers, createAnswers } from './answers.ts';
@@ -124,7 +125,10 @@ export async function startHttpServer(
   const logBound = createBoundLog(log, clock);
   const onCut = (request: IncomingMessage) => logCut(logBound, request);
   const answers = createAnswers(bounds.unreadBytes, onCut);
-  const streams = createStreams({ watch: served.watch, clock, takenWithin: bounds.answerWithin, onCut });
+  // Clients live in real time, however fast the agent's runs.
+  const { monotonic, sleep } = systemClock;
+  const timing = { clock: { now: clock.now, monotonic, sleep }, takenWithin: bounds.answerWithin };
+  const streams = createStreams({ watch: served.watch, ...timing, onCut });
   const passwords = createPasswords(clock, log);
   const callers = new WeakMap<IncomingMessage, string>();
   const admission = createAdmission();

@@ -121,8 +121,9 @@ export function histogramSamples<L extends string>(
 export function formatLe(bound: number): string {
   if (!Number.isFinite(bound)) return formatValue(bound);
   // Go's strconv.FormatFloat(bound, 'g', -1, 64): exponents below -4 and from 6 are written, with two digits at least.
+  const size = Math.abs(bound);
+  if (size === 0 || (size >= 1e-4 && size < 1e6)) return Number.isInteger(bound) ? `${bound}.0` : String(bound);
   const [digits = '', exponent = ''] = bound.toExponential().split('e');
-  if (Number(exponent) >= -4 && Number(exponent) < 6) return Number.isInteger(bound) ? `${bound}.0` : String(bound);
   return `${digits}e${exponent[0]}${exponent.slice(1).padStart(2, '0')}`;
 }
 

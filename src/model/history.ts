@@ -4,6 +4,17 @@ export interface Point {
   readonly value: number;
 }
 
+/** How many of these points, which are in the order of time, are before `at`. */
+export function pointsBefore(points: readonly Point[], at: number): number {
+  let [low, high] = [0, points.length];
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if ((points[middle] as Point).at < at) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
 /** Series of an account as they were: column by column, a null where a series had no value. */
 export interface RecordedSeries {
   /** Milliseconds since the Unix epoch, ascending: at most one a minute, fewer where the history is thinned. */

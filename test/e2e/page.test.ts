@@ -1,6 +1,9 @@
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { hashSync } from 'bcryptjs';
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { z } from 'zod';
 import { startAgent } from '../../src/app/agent.ts';
 import { openSqliteStore } from '../../src/store/sqlite.ts';
 import { hasChromium, launchBrowser, type Visited, type VisitOptions, visit } from '../support/browser.ts';
@@ -13,6 +16,7 @@ import { valueAt } from '../support/page-values.ts';
 import { parseExposition } from '../support/parse-exposition.ts';
 import { exposedValue, shownNumbers } from '../support/view-families.ts';
 import { loadedFrom } from '../support/view-scene.ts';
+import { livePages } from './page-live.ts';
 
 const MINUTE = 60_000;
 const TOKEN = 'page-token-canary';
@@ -52,7 +56,7 @@ async function setScene(account: object = {}, config: object = {}, names: readon
 
 type Scene = Awaited<ReturnType<typeof setScene>>;
 
-const getJson = async (url: string): Promise<unknown> => (await fetch(url)).json();
+const getJson = async (url: string, headers = {}): Promise<unknown> => (await fetch(url, { headers })).json();
 
 /** Lets time go by until the account was read whole. */
 async function untilRead({ clock }: Scene, url: string, step = 1000): Promise<void> {
@@ -78,6 +82,27 @@ const RICH = {
     },
   },
 };
+
+/** Commands are taken from known users, and a callback is stuck soon. */
+const approving = (webConfigFile: string, folder: string) => ({
+  server: { listen: '127.0.0.1:0', lifecycle: true, webConfigFile },
+  collect: { dlq: { rescanEvery: '10s' } },
+  autoCancel: {
+    mode: 'enforce',
+    stopFile: join(folder, 'STOP'),
+    breaker: { candidates: { percent: 100 } },
+    rules: [
+      {
+        name: 'hung',
+        mode: 'approve',
+        expires: '2099-01-01',
+        match: { workflowUrl: { prefix: ['https://flow.example.com/'] } },
+        grace: '0s',
+        stuckWhen: { inProgressFor: '20s', assumeMaxRetries: 0, assumeTimeout: '1s', pastRetryWindow: 1 },
+      },
+    ],
+  },
+});
 
 /** Where each page's numbers come from. */
 const PAGES = {
@@ -120,7 +145,10 @@ describe.skipIf(!hasChromium)('pages in a browser', { timeout: 20 * MINUTE }, ()
         right.filter(({ path }) => path !== 'residentBytes'),
       );
       await expectSound(wide);
-      await expectSound(await open(url + path, { width: 360, colorScheme: 'dark' }));
+      await wide.close();
+      const narrow = await open(url + path, { width: 360, colorScheme: 'dark' });
+      await expectSound(narrow);
+      await narrow.close();
     }
     const view = (await getJson(`${url}/api/v1/accounts/acme`)) as object;
     const families = parseExposition(await (await fetch(`${url}/metrics`)).text(), 'text');
@@ -130,28 +158,7 @@ describe.skipIf(!hasChromium)('pages in a browser', { timeout: 20 * MINUTE }, ()
     );
   });
 
-  it('show what changes without being loaded again, and leave alone what is being typed', async () => {
-    const scene = await setScene({}, {}, ['acme', 'other']);
-    scene.fill();
-    const { url } = await scene.start();
-    await untilRead(scene, url);
-    const { page, complaints } = await open(`${url}/`);
-    const search = page.getByRole('searchbox');
-    await search.focus();
-    scene.emulator.state.addDlqEntry({ enteredAt: scene.clock.now() });
-    await eventually(async () => {
-      await scene.clock.advance(15_000);
-      expect(await page.locator('[data-path="rows.0.deadLetters"]').first().getAttribute('value')).toBe('6');
-    });
-    expect(await page.evaluate('document.activeElement.type')).toBe('search');
-    await search.pressSequentially('oth');
-    await eventually(async () => {
-      expect(await page.getByRole('link', { name: 'acme' }).count()).toBe(0);
-      expect(await page.getByRole('link', { name: 'other' }).count()).toBeGreaterThan(0);
-    });
-    expect(await search.inputValue()).toBe('oth');
-    expect(complaints).toEqual([]);
-  });
+  livePages(() => browser);
 
   it('work without JavaScript', async () => {
     const scene = await setScene({}, {}, ['acme', 'other']);
@@ -159,6 +166,12 @@ describe.skipIf(!hasChromium)('pages in a browser', { timeout: 20 * MINUTE }, ()
     const { url } = await scene.start();
     await untilRead(scene, url);
     const { page } = await open(`${url}/`, { javaScriptEnabled: false });
+    expect(await page.locator('#live').textContent()).toMatch(/^numbers of \d\d:\d\d:\d\d UTC$/);
+    await page.getByRole('searchbox').fill('oth');
+    await page.getByLabel('Sort by').selectOption('oldest');
+    await page.getByRole('button', { name: 'Show' }).click();
+    await page.waitForURL('**/?q=oth&state=any&sort=oldest');
+    expect(await page.locator('tbody th a').allTextContents()).toEqual(['other']);
     await page.getByRole('searchbox').fill('acm');
     await page.getByRole('searchbox').press('Enter');
     await page.waitForURL(/q=acm/);
@@ -177,6 +190,8 @@ describe.skipIf(!hasChromium)('pages in a browser', { timeout: 20 * MINUTE }, ()
       const text = await visited.page.locator('main').innerText();
       for (const word of words) expect(text).toContain(word);
       await expectSound(visited);
+      // Or it would draw every minute that goes by from here on.
+      await visited.close();
     }
     const pass = async (turns: number) => {
       for (let turn = 0; turn < turns; turn += 1) await scene.clock.advance(15_000);
@@ -216,6 +231,7 @@ describe.skipIf(!hasChromium)('pages in a browser', { timeout: 20 * MINUTE }, ()
       expect(text).toContain('breaker open');
       expect(text).toContain(page === '/' ? 'DeliveryAutoCancelBreakerOpen' : '3 errors in 15m');
       await expectSound(visited);
+      await visited.close();
     }
   });
 
@@ -226,7 +242,79 @@ describe.skipIf(!hasChromium)('pages in a browser', { timeout: 20 * MINUTE }, ()
     await untilRead(scene, url);
     for (let minute = 0; minute < 5; minute += 1) await scene.clock.advance(MINUTE);
     const visited = await open(`${url}/accounts/acme`);
-    await visited.page.locator('figure[data-chart] canvas').first().waitFor();
+    const { page } = visited;
+    await page.locator('figure[data-chart] canvas').first().waitFor();
     await expectSound(visited);
+    // What changes shows without being loaded again.
+    await page.evaluate('window.isTheSame = true');
+    scene.emulator.state.addDlqEntry({ enteredAt: scene.clock.now() });
+    await eventually(async () => {
+      await scene.clock.advance(15_000);
+      expect(await page.locator('[data-path="deadLetters.messages"]').first().getAttribute('value')).toBe('6');
+    });
+    expect(await page.evaluate('window.isTheSame')).toBe(true);
+    expect(visited.complaints).toEqual([]);
+  });
+
+  it('ask before a command, send it as the user, and show it in the journal', async () => {
+    const folder = newFolder();
+    const webConfigFile = join(folder, 'web.yaml');
+    writeFileSync(webConfigFile, JSON.stringify({ basic_auth_users: { ann: hashSync('pw', 4) } }));
+    const scene = await setScene({}, approving(webConfigFile, folder));
+    const { state } = scene.emulator;
+    const workflowUrl = 'https://flow.example.com/run';
+    const common = { enteredAt: scene.clock.now() - 180 * MINUTE, workflowUrl, url: workflowUrl, maxRetries: 0 };
+    const stuck = state.addFailedRun(common);
+    const other = state.addFailedRun(common);
+    const { url } = await scene.start();
+    const visited = await open(`${url}/auto-cancel`, { httpCredentials: { username: 'ann', password: 'pw' } });
+    const { page } = visited;
+    const dialog = page.getByRole('dialog');
+    const answer = page.locator('#command-answer');
+    /** Time must go by until the agent has taken a command. */
+    const until = (look: () => Promise<void>) =>
+      eventually(async () => {
+        await scene.clock.advance(1000);
+        await look();
+      });
+    const answered = (text: string) => until(async () => expect(await answer.textContent()).toContain(text));
+
+    await page.getByRole('button', { name: 'Pause all cancels…' }).click();
+    expect(await dialog.textContent()).toContain('The journal will name ann.');
+    expect(await visited.accessibilityFaults()).toEqual([]);
+    await dialog.getByRole('button', { name: 'Pause' }).click();
+    // Not without a reason.
+    expect(await dialog.isVisible()).toBe(true);
+    await dialog.getByRole('textbox').fill('<b>deploy</b>');
+    await dialog.getByRole('button', { name: 'Pause' }).click();
+    await answered('Paused: nothing is sent.');
+    await until(() => page.getByRole('button', { name: 'Resume…' }).first().click({ timeout: 1000 }));
+    await dialog.getByRole('textbox').fill('deployed');
+    await dialog.getByRole('button', { name: 'Resume' }).click();
+    await answered('Resumed: cancels may be sent again.');
+
+    const item = page.locator('li.item', { has: page.locator('.item-head', { hasText: stuck }) });
+    const approve = item.getByRole('button', { name: 'Approve the cancel…' });
+    await until(async () => expect(await approve.count()).toBe(1));
+    await approve.click();
+    expect(await dialog.locator('[data-about]').textContent()).toContain(stuck);
+    await dialog.getByRole('button', { name: 'Don’t' }).click();
+    expect(await dialog.isVisible()).toBe(false);
+    await approve.click();
+    await dialog.getByRole('button', { name: 'Cancel it' }).click();
+    await answered('Approved');
+    const stateOf = (id: string) => state.dlqRows().find(({ dlqId }) => dlqId === id)?.failureCallbackInfo?.state;
+    await until(async () => expect(stateOf(stuck)).toMatch(/CANCELED/i));
+    expect(stateOf(other)).toMatch(/INPROGRESS|IN_PROGRESS/i);
+    const lines = z
+      .array(z.object({ step: z.string(), by: z.string().optional(), reason: z.string().optional() }))
+      .parse(await getJson(`${url}/api/v1/journal`, { authorization: `Basic ${btoa('ann:pw')}` }));
+    expect(lines.filter(({ by }) => by !== undefined).map(({ step, by, reason }) => [step, by, reason])).toEqual([
+      ['paused', 'ann', '<b>deploy</b>'],
+      ['resumed', 'ann', 'deployed'],
+      ['approved', 'ann', undefined],
+    ]);
+    await until(async () => expect(await page.locator('#journal').textContent()).toContain('ann'));
+    expect(visited.complaints).toEqual([]);
   });
 });

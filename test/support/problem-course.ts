@@ -20,11 +20,16 @@ const BACKFILL = 3_600_000;
 /** What is read as often as by default, and not every few seconds as in the demo, which costs five times as much. */
 export const SELDOM = { flowControl: { every: '15s' }, dlq: { every: '30s' }, events: { every: '15s' } };
 
-/** Runs agent and emulator as `demo` does, but for loops that only send, for so long. `collect`: other rounds. */
-export function problemCourse(scenario: string, minutes: number, collect?: object): Promise<readonly Said[]> {
+/** Runs agent and emulator as `demo` does, but for loops that only send, for so long. `collect`: other rounds; `seed`: another workload. */
+export function problemCourse(
+  scenario: string,
+  minutes: number,
+  collect?: object,
+  seed = DEMO_SEED,
+): Promise<readonly Said[]> {
   return withClosing(async closing => {
     const clock = createDrivenClock(Date.UTC(2026, 2, 14, 10));
-    const emulator = await startEmulator({ scenario, seed: DEMO_SEED, clock, mostEvents: DEMO_EVENTS });
+    const emulator = await startEmulator({ scenario, seed, clock, mostEvents: DEMO_EVENTS });
     closing.add('emulator', () => emulator.close());
     const { config: settings, account: limits } = demoSettings(scenario, demoSpeed(scenario));
     const config = Config.parse({

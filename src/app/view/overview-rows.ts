@@ -42,8 +42,8 @@ const isOf = (stamp: unknown, revision: unknown) =>
 const isCurrent = (stamp: Stamp, sources: readonly Source[]) =>
   stamp.length === sources.length && sources.every((source, index) => isOf(stamp[index], source.revision()));
 
-/** When the oldest of what is shown was true. */
-function oldestAt(truths: Truths): number | undefined {
+/** Since when no part of what is shown was read: that of the part read longest ago. */
+function currentAt(truths: Truths): number | undefined {
   const times = [truths.deadLetters, truths.events, truths.flowControl].flatMap(({ at }) => at ?? []);
   return times.length === 0 ? undefined : Math.min(...times);
 }
@@ -60,7 +60,7 @@ function makeRow(viewed: Viewed, now: number): Row {
       account,
       state,
       data: worstData,
-      dataAt: isoTime(oldestAt(truths)),
+      dataAt: isoTime(currentAt(truths)),
       problems: problems.length,
       worst: problems[0] ?? null,
       deadLetters: deadLetters.messages,

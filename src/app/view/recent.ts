@@ -1,6 +1,6 @@
 export { seriesName } from '../../history/series-name.ts';
 
-import type { AccountHistory, Point } from '../../model/history.ts';
+import { type AccountHistory, type Point, pointsBefore } from '../../model/history.ts';
 
 /** By how much something has changed, and over what time that is known: shorter where the history begins later. */
 export interface Change {
@@ -66,8 +66,7 @@ export function rememberedAt(recent: AccountHistory['recent'], now: number): Acc
     if (over > ALWAYS) return recent(series, over);
     const points = known.get(series) ?? recent(series, ALWAYS);
     known.set(series, points);
-    const first = points.findIndex(({ at }) => at >= now - over);
-    const begin = first === -1 ? points.length : first;
+    const begin = pointsBefore(points, now - over);
     const earlier = points[begin - 1];
     return points.slice(earlier && earlier.at >= now - over - BEFORE ? begin - 1 : begin);
   };

@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest';
 import { AccountView } from '../../../src/http/api/account.ts';
 import { OverviewQuery } from '../../../src/http/api/overview.ts';
+import { eventually } from '../../support/eventually.ts';
 import { exposedValue, shownNumbers } from '../../support/view-families.ts';
 import type { ViewScene } from '../../support/view-scene.ts';
 import { createViewScene, loadedFrom, NAME } from '../../support/view-scene.ts';
@@ -51,10 +52,18 @@ const EVERYTHING = {
   },
 };
 
+/** View and exposition of one instant: none of the rounds, which go on, was through between the two. */
+const sameInstant = (scene: ViewScene) =>
+  eventually(async () => {
+    const view = scene.view();
+    const families = await scene.exposition();
+    expect(scene.view()).toEqual(view);
+    return { view, families };
+  });
+
 /** Each number is the exposition's at the same instant, and the whole is what the schema says. */
 async function expectSame(scene: ViewScene): Promise<AccountView> {
-  const view = scene.view();
-  const families = await scene.exposition();
+  const { view, families } = await sameInstant(scene);
   const numbers = shownNumbers(view);
   const told = numbers.map(({ path, value }) => [path, value]);
   expect(told).toEqual(numbers.map(number => [number.path, exposedValue(families, NAME, number)]));

@@ -344,7 +344,7 @@ const CASES: readonly (readonly [what: string, scene: Scene, lines: readonly str
       change: view => Object.assign(view.deadLetters, { messages: 160, entered: 570 }),
     },
     [
-      'warning dlq_growing 0 min: 70 dead letters entered in the last hour; the queue grew by 60 to 160 in 30 min; most: 503 from api.example.com/orders (71).',
+      'warning dlq_growing 0 min: 70 dead letters entered in the last hour; the queue grew by 60 to 160 in 30 min; most: status 503 from api.example.com/orders (71).',
     ],
   ],
   [
@@ -354,7 +354,7 @@ const CASES: readonly (readonly [what: string, scene: Scene, lines: readonly str
       courses: { delivery_dlq_messages: minutes => 100 - minutes },
     },
     [
-      'warning dlq_growing 0 min: 100 dead letters entered in the last hour; the queue grew by 60 to 100 in the last hour; most: 503 from api.example.com/orders (71).',
+      'warning dlq_growing 0 min: 100 dead letters entered in the last hour; the queue grew by 60 to 100 in the last hour; most: status 503 from api.example.com/orders (71).',
     ],
   ],
   [
@@ -374,7 +374,7 @@ const CASES: readonly (readonly [what: string, scene: Scene, lines: readonly str
     },
     [
       'critical dlq_expiring 576 min: The longest-queued dead letter expires in 1 d, at 2026-03-15 12:00:00 UTC.',
-      'warning dlq_old 7200 min: The longest-queued of 100 dead letters has been there for 6 d (objective: 1 d); most: 503 from api.example.com/orders (71).',
+      'warning dlq_old 7200 min: The longest-queued of 100 dead letters has been there for 6 d (objective: 1 d); most: status 503 from api.example.com/orders (71).',
     ],
   ],
   [
@@ -388,7 +388,7 @@ const CASES: readonly (readonly [what: string, scene: Scene, lines: readonly str
         }),
     },
     [
-      'warning dlq_old 7200 min: The longest-queued of 100 dead letters has been there for 6 d (objective: 1 d); most: 503 from api.example.com/orders (71).',
+      'warning dlq_old 7200 min: The longest-queued of 100 dead letters has been there for 6 d (objective: 1 d); most: status 503 from api.example.com/orders (71).',
     ],
   ],
   [
@@ -497,6 +497,25 @@ const CASES: readonly (readonly [what: string, scene: Scene, lines: readonly str
     { change: view => Object.assign(schedule(view), { state: 'late', late: 2, lastDelivered: ago(120) }) },
     [
       'warning schedule_late (reports) 0 min: Schedule reports: not delivered in time, last delivery at 10:00:00 UTC; 2 starts not delivered in time in the last hour.',
+    ],
+  ],
+  [
+    'a schedule of every minute, of which more than a tenth came late',
+    { change: view => Object.assign(schedule(view), { late: 7, lastDelivered: ago(39) }) },
+    [
+      'warning schedule_late (reports) 0 min: Schedule reports: delivered again, last delivery at 11:21:00 UTC; 7 starts not delivered in time in the last hour.',
+    ],
+  ],
+  [
+    'a schedule of every minute, of which a tenth came late: some retries are usual',
+    { change: view => Object.assign(schedule(view), { late: 6 }) },
+    [],
+  ],
+  [
+    'a schedule of every ten minutes, of which two came late',
+    { change: view => Object.assign(schedule(view), { late: 2, next: ago(-9) }) },
+    [
+      'warning schedule_late (reports) 0 min: Schedule reports: delivered again, last delivery at 11:59:21 UTC; 2 starts not delivered in time in the last hour.',
     ],
   ],
   [

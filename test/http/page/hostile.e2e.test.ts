@@ -44,7 +44,11 @@ const history = (names: readonly string[]): HistoryView => ({
   keptFor: '48h',
   times: [NOW / 1000 - 120, NOW / 1000 - 60],
   series: names.flatMap(name => [
-    { family: 'delivery_flow_control_waitlist_size', labels: { flow_control_key: name }, values: [1, Number.MAX_SAFE_INTEGER] },
+    {
+      family: 'delivery_flow_control_waitlist_size',
+      labels: { flow_control_key: name },
+      values: [1, Number.MAX_SAFE_INTEGER],
+    },
     { family: 'delivery_events_total', labels: { state: name }, values: [1, null] },
     { family: 'delivery_message_time_to_deliver_seconds_bucket', labels: { le: name }, values: [-5, 5] },
   ]),

@@ -43,6 +43,8 @@ const FEWEST_POINTS = 0.7;
  */
 function trend(moment: Moment, { key, waiting }: Row): { by: number; overSeconds: number } | undefined {
   const { recent, now } = moment;
+  // The least of the last third is no more than what waits now.
+  if (waiting < BACKLOG_TREND.fewest) return undefined;
   const points = [...recent(nameOf(key), 60 * MINUTE), { at: now, value: waiting }];
   const [first] = points;
   if (!first || now - first.at < Math.max(SHORTEST_TREND, 3 * readsTake(moment))) return undefined;

@@ -9,6 +9,14 @@ type Schedule = Moment['view']['schedules'][number];
 
 /** Of starts that were made good since, one in an hour is no problem. */
 const FEWEST = 2;
+/** Nor is this share of the hour's that came late: some retries are usual. */
+const USUALLY_LATE = 0.1;
+
+/** Starts in an hour, as far as they are known to be even; else 0. */
+function startsPerHour({ lastStarted, next }: Schedule): number {
+  const [last, coming] = [msOf(lastStarted), msOf(next)];
+  return last === undefined || coming === undefined || coming <= last ? 0 : HOUR / (coming - last);
+}
 
 /** What was counted in the last hour; nothing where the history does not say. */
 function lately(
@@ -66,12 +74,13 @@ export const SCHEDULES: readonly AccountCheck[] = [
     kind: 'schedule_late',
     severity: 'warning',
     runbook: 'DeliveryScheduleLate',
-    when: 'no message of the last start of a schedule was delivered within `endsWithin`, or of two in the last hour; or they failed, and the next start is more than an hour off',
+    when: 'no message of the last start of a schedule was delivered within `endsWithin`, or of two and more than a tenth of the starts in the last hour; or they failed, and the next start is more than an hour off',
     check: schedules((moment, schedule) => {
       const { name, state, lastDelivered, late } = schedule;
       const failed = hasFailed(schedule, moment.now);
       const hour = lately(moment, scheduleLate, name, late);
-      if (state !== 'late' && !failed && hour.by < FEWEST) return undefined;
+      const isOften = hour.by >= FEWEST && hour.by > USUALLY_LATE * startsPerHour(schedule);
+      if (state !== 'late' && !failed && !isOften) return undefined;
       const delivered = last(lastDelivered, moment.now);
       const starts = hour.by > 0 ? `; ${plural(hour.by, 'start')} not delivered in time ${hour.text}` : '';
       const what = failed ? 'its last messages failed' : state === 'ok' ? 'delivered again' : 'not delivered in time';

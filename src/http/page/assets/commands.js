@@ -65,6 +65,8 @@ function setUp(dialog) {
       };
       tell(error ?? done[own.command]);
       if (own === asked) dialog.close();
+      // The page shows what it changed: see client.js.
+      document.dispatchEvent(new Event('changed'));
     } catch (cause) {
       refuse(own, `The agent can’t be reached (${cause.message}). It may have got the command: see the journal.`);
     }

@@ -1,13 +1,14 @@
-import { describe, expect, it } from 'vitest';
-import type { Overview, OverviewQuery } from '../../../src/http/api/overview.ts';
-import { startHttpServer } from '../../../src/http/server.ts';
-import { systemClock } from '../../../src/kit/clock.ts';
-import { hasChromium, launchBrowser, visit } from '../../support/browser.ts';
-import { afterThisTest } from '../../support/client.ts';
-import { eventually } from '../../support/eventually.ts';
-import { createTestLog } from '../../support/silent.ts';
-import { emptyServed } from '../empty-served.ts';
-import { NOW, overview, row, TROUBLED } from './fixtures/overview.ts';
+import type { Browser } from 'playwright-core';
+import { expect, it } from 'vitest';
+import type { Overview, OverviewQuery } from '../../src/http/api/overview.ts';
+import { startHttpServer } from '../../src/http/server.ts';
+import { systemClock } from '../../src/kit/clock.ts';
+import { emptyServed } from '../http/empty-served.ts';
+import { NOW, overview, row, TROUBLED } from '../http/page/fixtures/overview.ts';
+import { visit } from '../support/browser.ts';
+import { afterThisTest } from '../support/client.ts';
+import { eventually } from '../support/eventually.ts';
+import { createTestLog } from '../support/silent.ts';
 
 /** Three accounts, of which the last one can get into trouble. */
 function scene(isTroubled: boolean, q: string): Overview {
@@ -43,10 +44,11 @@ async function serve() {
   return { server, state };
 }
 
-describe.skipIf(!hasChromium)('in a browser', () => {
-  it('the page follows what changes, and leaves alone what one does with it', async () => {
+/** What a page does by itself, of views that the test makes. */
+export function livePages(browser: () => Browser): void {
+  it('follow what changes, and leave alone what one does with them', async () => {
     const { server, state } = await serve();
-    const { page, complaints } = await visit(await launchBrowser(), server.url);
+    const { page, complaints } = await visit(browser(), server.url);
     await page.locator('#live[data-live-state="live"]').waitFor();
     expect(await page.locator('h1').textContent()).toBe('All right');
     const search = page.getByRole('searchbox');
@@ -74,9 +76,9 @@ describe.skipIf(!hasChromium)('in a browser', () => {
     expect(complaints).toEqual([]);
   });
 
-  it('the page asks for nothing while it is hidden, and says when it hears nothing', async () => {
+  it('ask for nothing while hidden, and say when they hear nothing', async () => {
     const { server, state } = await serve();
-    const { page } = await visit(await launchBrowser(), server.url);
+    const { page } = await visit(browser(), server.url);
     await page.locator('#live[data-live-state="live"]').waitFor();
     const hide = (isHidden: boolean) =>
       page.evaluate(`Object.defineProperty(document, 'hidden', { configurable: true, value: ${isHidden} });
@@ -97,18 +99,7 @@ describe.skipIf(!hasChromium)('in a browser', () => {
     await page.getByText(/connection lost, numbers of \d\d:\d\d:\d\d UTC/).waitFor();
   });
 
-  it('the page can be searched without scripts', async () => {
-    const { server, state } = await serve();
-    const { page } = await visit(await launchBrowser(), server.url, { javaScriptEnabled: false });
-    await page.getByRole('searchbox').fill('b');
-    await page.getByLabel('Sort by').selectOption('oldest');
-    await page.getByRole('button', { name: 'Show' }).click();
-    expect(await page.locator('tbody th').allTextContents()).toEqual(['b']);
-    expect(state.asked.at(-1)).toMatchObject({ q: 'b', sort: 'oldest', state: 'any' });
-    expect(await page.locator('#live').textContent()).toMatch(/^numbers of \d\d:\d\d:\d\d UTC$/);
-  });
-
-  it('nothing breaks the page, whatever accounts are called', async () => {
+  it('do not break, whatever accounts are called', async () => {
     const server = await startHttpServer(
       { host: '127.0.0.1', port: 0 },
       // Two days later: times have their date.
@@ -116,12 +107,11 @@ describe.skipIf(!hasChromium)('in a browser', () => {
       createTestLog(),
     );
     afterThisTest(() => server.close());
-    const browser = await launchBrowser();
     for (const [width, colorScheme] of [
       [1280, 'light'],
       [360, 'dark'],
     ] as const) {
-      const visited = await visit(browser, server.url, { width, colorScheme });
+      const visited = await visit(browser(), server.url, { width, colorScheme });
       expect(await visited.accessibilityFaults()).toEqual([]);
       expect(await visited.overflowing()).toEqual([]);
       expect(visited.complaints).toEqual([]);
@@ -130,4 +120,4 @@ describe.skipIf(!hasChromium)('in a browser', () => {
       expect(await visited.page.evaluate('document.activeElement.textContent')).toBe('Skip to content');
     }
   });
-});
+}

@@ -1,0 +1,142 @@
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { startAgent } from '../../src/app/agent.ts';
+import { Overview } from '../../src/http/api/overview.ts';
+import { hasChromium, launchBrowser, visit } from '../support/browser.ts';
+import { afterThisTest } from '../support/client.ts';
+import { emulateEmpty } from '../support/emulate.ts';
+import { eventually } from '../support/eventually.ts';
+import { createManualClock } from '../support/manual-clock.ts';
+import { loadedFrom } from '../support/view-scene.ts';
+
+const ACCOUNTS = 1000;
+const REFUSED = 20;
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+
+const nameOf = (index: number) => `tenant-${String(index).padStart(3, '0')}`;
+/** As many dead letters of each as no neighbour has, in no order. */
+const lettersOf = (index: number) => (index * 7) % 13;
+
+/** An agent that has read the dead letters of a thousand accounts, of which some refuse their tokens; its time stands still. */
+async function setScene() {
+  const clock = createManualClock(Date.UTC(2026, 0, 1, 12));
+  const emulator = await emulateEmpty({ clock, accounts: ACCOUNTS });
+  const { accounts } = emulator;
+  for (const [index, { state, faults }] of accounts.entries()) {
+    for (let letter = 0; letter < lettersOf(index); letter += 1) {
+      state.addDlqEntry({ enteredAt: clock.now() - HOUR - index * 1000 });
+    }
+    if (index < REFUSED) faults.add({ kind: 'status', status: 401 });
+  }
+  const budget = { requestsPerSecond: 1000, burst: 1000 };
+  const loaded = loadedFrom({
+    server: { listen: '127.0.0.1:0' },
+    accounts: accounts.map(({ token }, index) => ({ name: nameOf(index), baseUrl: emulator.url, token, budget })),
+    collect: {
+      flowControl: { enabled: false },
+      events: { enabled: false },
+      dlq: { every: '5m', rescanEvery: '5m' },
+    },
+  });
+  const agent = await startAgent(loaded, { env: {}, clock, random: () => 0 });
+  afterThisTest(() => agent.close());
+  await eventually(async () => {
+    await clock.advance(1000);
+    const { accounts } = Overview.parse(await (await fetch(`${agent.url}/api/v1/overview?per=1`)).json());
+    expect(accounts).toMatchObject({ up: ACCOUNTS - REFUSED, byState: { critical: REFUSED } });
+  });
+  return { clock, accounts, url: agent.url };
+}
+
+/** Says what the page has done so far: processor time of its main thread, and its longest turn. Told, and not judged: machines differ. */
+async function watchEffort(page: Page) {
+  const session = await page.context().newCDPSession(page);
+  await session.send('Performance.enable');
+  await page.context().addInitScript(`longTasks = [0];
+    new PerformanceObserver(list => longTasks.push(...list.getEntries().map(({ duration }) => duration)))
+      .observe({ type: 'longtask', buffered: true })`);
+  return async (what: string): Promise<string> => {
+    const { metrics } = await session.send('Performance.getMetrics');
+    const busy = metrics.find(({ name }) => name === 'TaskDuration')?.value ?? Number.NaN;
+    const longest = await page.evaluate<number>('Math.max(...longTasks)');
+    return `${what}: ${Math.round(busy * 1000)} ms busy so far, longest turn ${Math.round(longest)} ms\n`;
+  };
+}
+
+const names = (page: Page) =>
+  page.locator('tbody tr').evaluateAll(rows => rows.map(row => row.getAttribute('data-key') ?? ''));
+const letters = (page: Page) =>
+  page.locator('[data-path$=".deadLetters"]').evaluateAll(all => all.map(each => Number(each.getAttribute('value'))));
+const rowsAre = (page: Page, first: string, count: number) =>
+  eventually(async () => {
+    const found = await names(page);
+    expect([found[0], found.length]).toEqual([first, count]);
+  });
+
+describe.skipIf(!hasChromium)('a thousand accounts in a browser', () => {
+  let browser: Browser;
+  beforeAll(async () => {
+    browser = await launchBrowser();
+  });
+  afterAll(() => browser.close());
+
+  it('are listed, searched, sorted and filtered, and keep their place while numbers change', async () => {
+    const { clock, accounts, url } = await setScene();
+    const { page, complaints } = await visit(browser, `${url}/`);
+    const effort = await watchEffort(page);
+    const tell = async (what: string) => process.stdout.write(await effort(what));
+    await page.reload();
+    await page.getByText('1 to 100 of 1,000 accounts').waitFor();
+    await tell('open');
+
+    // The worst come first.
+    expect((await names(page)).slice(0, REFUSED)).toEqual(Array.from({ length: REFUSED }, (_, index) => nameOf(index)));
+    const listed = await names(page);
+    for (let number = 2; number <= 10; number += 1) {
+      const { page: next } = await visit(browser, `${url}/?page=${number}`);
+      listed.push(...(await names(next)));
+      await next.context().close();
+    }
+    expect(listed.toSorted()).toEqual(Array.from({ length: ACCOUNTS }, (_, index) => nameOf(index)));
+
+    // While one types, without a button.
+    await page.locator('#live[data-live-state="live"]').waitFor();
+    await page.getByRole('searchbox').pressSequentially('nant-07');
+    await rowsAre(page, nameOf(70), 10);
+    expect(await names(page)).toEqual(Array.from({ length: 10 }, (_, index) => nameOf(70 + index)));
+    await tell('search');
+    await page.getByRole('searchbox').fill('');
+    await rowsAre(page, nameOf(0), 100);
+    await page.locator('select[name=state]').selectOption('critical');
+    await rowsAre(page, nameOf(0), REFUSED);
+    await tell('filter');
+    await page.locator('select[name=state]').selectOption('any');
+    await page.getByLabel('Sort by').selectOption('deadLetters');
+    const most = Math.max(...accounts.map((_, index) => lettersOf(index)));
+    const first = accounts.findIndex((_, index) => index >= REFUSED && lettersOf(index) === most);
+    await rowsAre(page, nameOf(first), 100);
+    const sorted = await letters(page);
+    expect(sorted).toEqual(sorted.toSorted((one, other) => other - one));
+    expect(sorted[0]).toBe(most);
+    await tell('sort');
+    expect(complaints).toEqual([]);
+
+    // Far down on a page of its own.
+    const { page: fifth, complaints: others } = await visit(browser, `${url}/?sort=account&page=5`);
+    await fifth.locator('#live[data-live-state="live"]').waitFor();
+    const row = fifth.locator(`tr[data-key="${nameOf(450)}"]`);
+    await row.scrollIntoViewIfNeeded();
+    const place = `(row => [row.isTheSame, Math.round(row.getBoundingClientRect().top)])(document.querySelector('tr[data-key="${nameOf(450)}"]'))`;
+    await row.evaluate(each => Object.assign(each, { isTheSame: true }));
+    const before = await fifth.evaluate(place);
+    accounts[450]?.state.addDlqEntry({ enteredAt: clock.now() });
+    await eventually(async () => {
+      await clock.advance(MINUTE);
+      expect(await row.locator('[data-path$=".deadLetters"]').getAttribute('value')).toBe(String(lettersOf(450) + 1));
+    });
+    expect(await fifth.evaluate(place)).toEqual(before);
+    expect(await fifth.getByText('401 to 500 of 1,000 accounts').count()).toBe(1);
+    expect(others).toEqual([]);
+  });
+});
