@@ -8,6 +8,7 @@ import { describe, expect, it } from 'vitest';
 import { sansOf } from '../../src/http/client-certs.ts';
 import { afterThisTest } from '../support/client.ts';
 import { newFolder } from '../support/folder.ts';
+import { freePort } from '../support/prometheus.ts';
 import { ALICE, CA, CLIENT, CLIENTS, PASSWORD, pem, STRANGER, serve, tlsWith, USERS } from './protected-server.ts';
 
 const PATHS = ['/', '/metrics', '/probe?account=a', '/api/v1/status', '/api/v1/journal', '/-/healthy', '/nowhere'];
@@ -23,6 +24,36 @@ describe('users', () => {
       401, 401,
     ]);
     expect((await ask('/metrics')).headers['www-authenticate']).toBe('Basic realm="delivery-watch", charset="UTF-8"');
+  });
+
+  it('are asked for by every route of the API and every page, whose hosts are looked at, too; the probes have a port', async () => {
+    const { paths } = JSON.parse(readFileSync('docs/openapi.json', 'utf8')) as { paths: Record<string, object> };
+    const probesPort = await freePort();
+    const probes = { host: '127.0.0.1', port: probesPort };
+    const { status, ask } = await serve(USERS, {}, { probes, allowedHosts: ['dw.example.com'] });
+    const pages = [
+      '/',
+      '/accounts/a',
+      '/auto-cancel',
+      '/agent',
+      '/runbooks/DeliveryBlind',
+      '/assets/0/style.css',
+      '/metrics',
+    ];
+    const routes = [
+      ...Object.entries(paths).map(([path, methods]) => [path, Object.keys(methods)[0] ?? 'get']),
+      ...pages.map(path => [path, 'get']),
+    ];
+    expect(routes.length).toBeGreaterThan(20);
+    for (const [path = '', method = ''] of routes) {
+      const way = { method: method.toUpperCase() };
+      const headers = { Host: 'dw.example.com' };
+      expect([path, await status(path, { ...way, headers })]).toEqual([path, 401]);
+      expect([path, await status(path, way)]).toEqual([path, 421]);
+      const answer = await fetch(`http://127.0.0.1:${probesPort}${path}`, way);
+      expect([path, answer.status]).toEqual([path, path.startsWith('/-/') && path !== '/-/reload' ? 200 : 404]);
+    }
+    expect((await ask('/-/healthy', { headers: { Host: 'dw.example.com' }, ...ALICE })).status).toBe(200);
   });
 
   it('are no others than those of the file, with the very password', async () => {
