@@ -1,9 +1,10 @@
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createBenchClient, NO_TRACER } from './client.ts';
+import { APART, answer, PAGES, pages, ROWS, START } from './ingest-pages.ts';
 import { load, table, targets, timingsOf } from './measure.ts';
 
 type Log = import('../src/kit/log.ts').Log;
@@ -14,46 +15,7 @@ type Sqlite = typeof import('../src/store/sqlite.ts');
 type Runner = typeof import('../src/scheduler/runner.ts');
 type Board = typeof import('../src/scheduler/board.ts');
 
-const PAGES = 200;
-const ROWS = 1000;
 const REPEATS = 7;
-const START = 1_700_000_000_000;
-/** Milliseconds between two events. */
-const APART = 50;
-
-/** One event of about 1 KB: lives of three events each, on their way at the same time. */
-function row(index: number): object {
-  const [message, step] = [Math.floor(index / 3), index % 3];
-  return {
-    time: String(START + index * APART),
-    messageId: `msg_26hZCxZCuWyyTWPmSVBrNB1${message.toString(36).padStart(6, '0')}`,
-    state: ['CREATED', 'ACTIVE', 'DELIVERED'][step],
-    url: `https://tenant-${message % 50}.example.com/hooks/payments?order=${message}`,
-    method: 'POST',
-    header: { 'Content-Type': ['application/json'], 'Upstash-Retries': ['3'], Authorization: ['REDACTED:5f3a'] },
-    queueName: 'payments',
-    maxRetries: 3,
-    body: 'eyJyZWYiOiJmb28ifQ=='.repeat(30),
-    ...(step === 2 ? { responseStatus: 200 } : {}),
-  };
-}
-
-/** The log as ready-made pages, latest first; what a range asks for is every page that reaches into it. */
-const pages = Array.from({ length: PAGES }, (_, page) => {
-  const events = Array.from({ length: ROWS }, (_, index) => row(page * ROWS + ROWS - 1 - index));
-  const from = START + page * ROWS * APART;
-  // As two texts, so that no request has to make one.
-  const texts = { last: JSON.stringify({ events }), middle: JSON.stringify({ cursor: String(page), events }) };
-  return { from, to: from + ROWS * APART - 1, ...texts };
-});
-
-function answer(query: URLSearchParams): string {
-  const [from, to] = [Number(query.get('fromDate')), Number(query.get('toDate'))];
-  const last = Number(query.get('cursor') ?? PAGES);
-  const at = pages.findLastIndex((page, index) => index < last && page.from <= to && page.to >= from);
-  const more = at > 0 && (pages[at - 1]?.to ?? 0) >= from;
-  return pages[at]?.[more ? 'middle' : 'last'] ?? '{"events":[]}';
-}
 
 const NOW = START + PAGES * ROWS * APART;
 /** A checkpoint before everything: all of it is a backlog. */
@@ -69,6 +31,12 @@ const CHECKPOINT = {
 };
 const STORED: ReadonlyMap<string, string> = new Map([['checkpoint', JSON.stringify(CHECKPOINT)]]);
 const EVENTS = PAGES * ROWS;
+
+/** Milliseconds of the processor that this process has taken, all threads together: what else the machine does is not in it. */
+function processorTime(): number {
+  const { user, system } = process.cpuUsage();
+  return (user + system) / 1000;
+}
 
 async function inMemory() {
   const { createReader, createPageSizes } = await load<Api>('upstream/api.js');
@@ -90,31 +58,26 @@ async function inMemory() {
   let memory = events.restore(STORED);
   let walk: Parameters<typeof events.observe>[0]['walk'];
   const signal = new AbortController().signal;
-  const start = performance.now();
+  const start = processorTime();
   do {
     const step = await events.observe({ api, round: 'tail', now: NOW, memory, walk, signal });
     ({ memory } = step.fold(memory));
     walk = step.more;
   } while (walk !== undefined);
-  const ms = performance.now() - start;
-  const parseStart = performance.now();
+  const ms = processorTime() - start;
+  const parseStart = processorTime();
   for (const text of asked) JSON.parse(text);
-  return { ms, parseMs: performance.now() - parseStart, pages: asked.length };
+  return { ms, parseMs: processorTime() - parseStart, pages: asked.length };
 }
 
 /** The same through the real client over loopback HTTP, with every window committed to SQLite. */
-async function throughEverything(): Promise<{ ms: number; longest: number }> {
+async function throughEverything(url: string): Promise<{ ms: number; longest: number }> {
   const { openSqliteStore } = await load<Sqlite>('store/sqlite.js');
   const { createRunner } = await load<Runner>('scheduler/runner.js');
   const { createCollectorState } = await load<Board>('scheduler/board.js');
   const { withReader } = await load<Collectors>('collectors/index.js');
   const { createEvents, events: kind } = await load<Events>('collectors/events/events.js');
-  const server = createServer((request, response) =>
-    response.end(answer(new URL(request.url ?? '', 'http://x').searchParams)),
-  );
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
   const folder = mkdtempSync(join(tmpdir(), 'delivery-watch-bench-'));
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const { client, dispatcher, systemClock } = await createBenchClient(url, 'bench');
   const store = await openSqliteStore({ path: join(folder, 'store.db') });
   try {
@@ -147,16 +110,14 @@ async function throughEverything(): Promise<{ ms: number; longest: number }> {
       if (ticking) setImmediate(tick);
     };
     setImmediate(tick);
-    const start = performance.now();
+    const start = processorTime();
     await run('tail', new AbortController().signal);
-    const ms = performance.now() - start;
+    const ms = processorTime() - start;
     ticking = false;
     return { ms, longest };
   } finally {
     await store.close();
     await dispatcher.destroy();
-    server.closeAllConnections();
-    await new Promise(resolve => server.close(resolve));
     rmSync(folder, { recursive: true });
   }
 }
@@ -165,9 +126,15 @@ async function throughEverything(): Promise<{ ms: number; longest: number }> {
 export async function run(): Promise<string> {
   const runs: Awaited<ReturnType<typeof inMemory>>[] = [];
   const whole: Awaited<ReturnType<typeof throughEverything>>[] = [];
-  for (let repeat = 0; repeat < REPEATS; repeat += 1) {
-    runs.push(await inMemory());
-    whole.push(await throughEverything());
+  const server = fork(new URL('./ingest-server.ts', import.meta.url));
+  const [url] = (await once(server, 'message')) as [string];
+  try {
+    for (let repeat = 0; repeat < REPEATS; repeat += 1) {
+      runs.push(await inMemory());
+      whole.push(await throughEverything(url));
+    }
+  } finally {
+    server.kill('SIGTERM');
   }
   const kept = runs.slice(2);
   const asked = kept[0]?.pages ?? 0;
@@ -182,19 +149,17 @@ export async function run(): Promise<string> {
     ['parse, check and fold, in memory', ingest.toFixed(0), perSecond(ingest, asked * ROWS)],
     ['the same over loopback HTTP, committed to SQLite', all.toFixed(0), perSecond(all, asked * ROWS)],
   ];
+  const share = (what: string, is: number, wanted: number) =>
+    [what, `${Math.round(is * 100)} %`, `≥ ${wanted * 100} %`, is >= wanted] as const;
   const size = Math.round((pages[0]?.last.length ?? 0) / ROWS);
   const longest = Math.max(...whole.slice(2).map(({ longest }) => longest)).toFixed(0);
   return [
     `A backlog of ${EVENTS} events of ${size} bytes, ${PAGES} pages, destinations labelled by host. Ranges that turned out too long, and pages that reach into two ranges, are read twice: ${asked} pages in all. Median of ${kept.length} runs.`,
-    table(['what', 'ms', 'rows a second'], rows),
+    table(['what', 'ms of the processor', 'rows a second'], rows),
     targets([
-      [
-        'parse, check and fold ÷ JSON.parse alone, events per second',
-        `${Math.round(ratio * 100)} %`,
-        '≥ 40 %',
-        ratio >= 0.4,
-      ],
+      share('parse, check and fold ÷ JSON.parse alone, events per second', ratio, 0.6),
+      share('the same over loopback HTTP, committed ÷ JSON.parse alone', parse / all, 0.3),
     ]),
-    `While it was committed, nothing else in the process waited longer than ${longest} ms, the server of the pages included, which is the same process.`,
+    `While it was committed, nothing else in the process waited longer than ${longest} ms.`,
   ].join('\n\n');
 }

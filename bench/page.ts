@@ -193,7 +193,7 @@ export async function run(): Promise<string> {
       turns: [],
     };
     for (let round = 0; round < ROUNDS; round += 1) {
-      const rows = createRows(viewed, new WeakMap(), now);
+      const rows = createRows(viewed, new WeakMap(), now, () => undefined);
       const cold = await cost(ask(rows));
       const warm = await cost(ask(rows));
       const json = await cost(async () => JSON.stringify(cold.value));

@@ -90,10 +90,10 @@ function expositionOf(
   );
 }
 
-type ViewsBase = Pick<Base, 'clock' | 'process' | 'reloads'>;
+type ViewsBase = Pick<Base, 'clock' | 'process' | 'reloads' | 'log'>;
 
 /** What the page and the API show. */
-function viewsOf(made: Assembled, { clock, process, reloads }: ViewsBase): Views {
+function viewsOf(made: Assembled, { clock, process, reloads, log }: ViewsBase): Views {
   const { loaded, accounts, alerting, autoCancel, sources, rows, history, agentProblems } = made;
   const { config } = loaded;
   return createViews(
@@ -109,6 +109,7 @@ function viewsOf(made: Assembled, { clock, process, reloads }: ViewsBase): Views
         accounts.all.find(account => account.name === name)?.problems ?? { firstSeen: () => undefined },
       agentProblems: agentProblems.now,
       kept: rows,
+      log,
     },
     {
       history: createHistoryView(history, config.store.history, clock),

@@ -51,9 +51,18 @@ export function fractionOf(seed: number, text: string): number {
  */
 export type Series = 'p' | 'w' | 'f' | 'c' | 't';
 
+/** Every two digits of base 36. */
+const PAIRS = Array.from({ length: 36 ** 2 }, (_, value) => value.toString(36).padStart(2, '0'));
+
+/** The seven digits of a 32-bit number in base 36: several times as fast as `toString(36)`, which is meant for fractions, too. */
+function base36(word: number): string {
+  const high = Math.floor(word / 36 ** 4);
+  const low = word % 36 ** 4;
+  return `${Math.floor(high / 36 ** 2)}${PAIRS[high % 36 ** 2]}${PAIRS[Math.floor(low / 36 ** 2)]}${PAIRS[low % 36 ** 2]}`;
+}
+
 /** The identifier of message `number` of a series; distinct for distinct (series, number), and the same for the same seed. */
 export function messageId(seed: number, series: Series, number: number): string {
   const first = scramble(number ^ scramble(seed));
-  const words = [first, scramble(first + 1), scramble(first + seed)];
-  return `msg_${series}${words.map(word => word.toString(36).padStart(7, '0')).join('')}`;
+  return `msg_${series}${base36(first)}${base36(scramble(first + 1))}${base36(scramble(first + seed))}`;
 }

@@ -23,6 +23,10 @@ const VERSION = 1;
 const MINUTE = 60_000;
 /** What a row may unpack to, bytes: a damaged one must not take all memory. */
 const LARGEST = 2 ** 25;
+/** Samples of an hour at most: one a minute. */
+const MOST_SAMPLES = 60;
+/** Lines of a row at most, two for each series: far more than any account has. */
+const MOST_LINES = 200_000;
 
 const linesOf = (text: string): string[] => (text === '' ? [] : text.split('\n'));
 
@@ -89,14 +93,26 @@ export function encodeChunk({ step, times, length, names, columns }: Chunk): str
   return deflateSync(lines.join('\n'), DEFLATE).toString('base64');
 }
 
+/** Text as it was before `encodeChunk` packed it. Throws where it would take much more memory than what is packed by it. */
+function unpacked(text: string): string {
+  const bytes = inflateSync(Buffer.from(text, 'base64'), { maxOutputLength: LARGEST });
+  let lines = 0;
+  for (let at = bytes.indexOf(10); at !== -1; at = bytes.indexOf(10, at + 1)) {
+    lines += 1;
+    if (lines > MOST_LINES) throw new Error('too many lines');
+  }
+  return bytes.toString();
+}
+
 /** Throws when the text is not what `encodeChunk` gave; whether each column is whole, only `valuesOf` finds. */
 export function decodeChunk(text: string): Chunk {
-  const unpacked = inflateSync(Buffer.from(text, 'base64'), { maxOutputLength: LARGEST }).toString();
-  const [head = '', times = '', ...rest] = unpacked.split('\n');
+  const [head = '', times = '', ...rest] = unpacked(text).split('\n');
   const [version, step, length] = head.split(' ').map(Number);
   const known = STEPS.find(each => each === step);
   const count = rest.length / 2;
-  const isSound = Number.isInteger(length) && Number(length) > 0 && Number.isInteger(count);
+  // Columns are as long as it says, however short their text is.
+  const isLength = Number.isInteger(length) && Number(length) > 0 && Number(length) <= MOST_SAMPLES;
+  const isSound = isLength && Number.isInteger(count);
   if (version !== VERSION || known === undefined || length === undefined || !isSound) throw new Error('not an hour');
   const [names, columns] = [rest.slice(0, count), rest.slice(count)];
   const chunk = { step: known, times, length, names: names.join('\n'), columns: columns.join('\n') };

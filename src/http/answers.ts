@@ -3,8 +3,12 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 /** Bytes that are handed to a connection at a time, so that it shows which clients take theirs. */
 const CHUNK = 256 * 1024;
 
-/** Calls `over` once the answer was taken whole or the connection is gone. */
+/** Calls `over` once the answer was taken whole or the connection is gone: at once where that has been already. */
 export function whenOver({ socket }: IncomingMessage, response: ServerResponse, over: () => void): void {
+  if (socket.destroyed || response.closed) {
+    over();
+    return;
+  }
   const end = () => {
     socket.off('close', end);
     response.off('close', end);

@@ -1,4 +1,5 @@
 import { pipeline } from 'node:stream/promises';
+import { StringDecoder } from 'node:string_decoder';
 import { createGunzip } from 'node:zlib';
 import { createTurns, type Turns } from '../kit/turns.ts';
 import { UpstreamError } from './errors.ts';
@@ -107,10 +108,11 @@ export async function readJson(
     const mark = bytes.subarray(0, BYTE_ORDER_MARK.length).equals(BYTE_ORDER_MARK) ? BYTE_ORDER_MARK.length : 0;
     return bytes.subarray(mark);
   };
-  const feed = async (reading: JsonReader, bytes: Buffer) => {
-    for (let at = 0; at < bytes.length; ) {
+  const decoder = new StringDecoder();
+  const feed = async (reading: JsonReader, text: string) => {
+    for (let at = 0; at < text.length; ) {
       await turns.pass();
-      at = reading.read(bytes, at);
+      at = reading.read(text, at);
     }
   };
   for await (const piece of pieces) {
@@ -122,10 +124,13 @@ export async function readJson(
       bytes = takeHead();
       reader = createJsonReader(rowsOf);
     }
-    const reading = reader;
-    await own(() => feed(reading, bytes));
+    const [reading, text] = [reader, decoder.write(bytes)];
+    await own(() => feed(reading, text));
   }
-  if (reader) return reader.end();
+  if (reader) {
+    await feed(reader, decoder.end());
+    return reader.end();
+  }
   try {
     return JSON.parse(takeHead().toString('utf8'));
   } catch {

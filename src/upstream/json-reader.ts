@@ -24,20 +24,20 @@ export class JsonFault extends Error {
 }
 
 /**
- * Reads JSON text as its bytes come. The elements of the answer's lists (the answer itself, or members of it) are parsed
- * some at a time and forgotten, so that neither the text nor what it says is ever there whole. Throws JsonFault.
+ * Reads JSON text as it comes. The elements of the answer's lists (the answer itself, or members of it) are parsed some at
+ * a time and forgotten, so that neither the text nor what it says is ever there whole. Throws JsonFault.
  */
 export interface JsonReader {
   /** Reads on from a place in a piece of the text, at most to the end of some elements; gives the place where it stopped. */
-  read(bytes: Buffer, from: number): number;
+  read(piece: string, from: number): number;
   /** The text is over: the same as JSON.parse gives, but for the elements of lists. */
   end(): unknown;
 }
 
-/** Elements are parsed in batches up to this size in bytes and this count: some milliseconds of work. */
-const BYTES_TOGETHER = 64 * 1024;
+/** Elements are parsed in batches up to this length and this count: some milliseconds of work. */
+const LENGTH_TOGETHER = 64 * 1024;
 const ELEMENTS_TOGETHER = 500;
-/** Bytes of one element, or of one other member: it has to be there whole. */
+/** Length of one element, or of one other member: it has to be there whole. */
 const LARGEST_PART = 32 * 1024 * 1024;
 /** Values in one element, or in all that is in no list: a row has a hundred, and a name costs far more than its bytes. */
 const MOST_VALUES_OF_A_PART = 50_000;
@@ -48,21 +48,21 @@ const DEEPEST = 200;
 const [QUOTE, BACKSLASH, COMMA, COLON] = [0x22, 0x5c, 0x2c, 0x3a];
 const [OPEN_LIST, CLOSE_LIST, OPEN_OBJECT, CLOSE_OBJECT] = [0x5b, 0x5d, 0x7b, 0x7d];
 
-/** Bytes of a text that are looked at one by one before so many more are searched: a search costs as much as some 50. */
-const [LOOKED_AT, SEARCHED] = [64, 2048];
-
-/** Where a text goes on to without a quote or backslash, at least. */
-function plainEnd(bytes: Buffer, from: number): number {
-  const near = Math.min(bytes.length, from + LOOKED_AT);
-  for (let at = from; at < near; at += 1) if (bytes[at] === QUOTE || bytes[at] === BACKSLASH) return at;
-  const far = bytes.subarray(near, near + SEARCHED);
-  const quote = far.indexOf(QUOTE);
-  const plain = quote === -1 ? far : far.subarray(0, quote);
-  const backslash = plain.indexOf(BACKSLASH);
-  return near + (backslash === -1 ? plain.length : backslash);
+/** Whether an odd number of backslashes stands before `end`, the text's first at `from` at the earliest. */
+function isEscaped(piece: string, from: number, end: number): boolean {
+  let first = end;
+  while (first > from && piece.charCodeAt(first - 1) === BACKSLASH) first -= 1;
+  return (end - first) % 2 === 1;
 }
 
-const isBlank = (byte: number) => byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09;
+/** Where the quote is that ends a text; -1 when it is in none of the piece. To search costs less than to look at each character. */
+function quoteAfter(piece: string, from: number): number {
+  let quote = piece.indexOf('"', from);
+  while (quote !== -1 && isEscaped(piece, from, quote)) quote = piece.indexOf('"', quote + 1);
+  return quote;
+}
+
+const isBlank = (code: number) => code === 0x20 || code === 0x0a || code === 0x0d || code === 0x09;
 const invalid = () => new JsonFault('invalid', 'not JSON');
 
 /** The parser's own message quotes the text, so it is not kept. */
@@ -85,21 +85,18 @@ export function createJsonReader(rowsOf: RowsOf): JsonReader {
   /** Name of the list that is read, and what becomes of it. */
   let list: { readonly name: string | undefined; readonly rows: Rows; readonly toRows: ToRows | undefined };
 
-  /** Pieces of the part that is under way, from before the piece that is read now. */
-  let pieces: Buffer[] = [];
-  let pieceBytes = 0;
-  /** How deep in the part, and whether in a text, of which so many bytes of the next piece are to be skipped. */
-  let [depth, isText, skip] = [0, false, 0];
+  /** The part that is under way, from before the piece that is read now. */
+  let begun = '';
+  /** How deep in the part, and whether in a text, of which so many characters of the next piece are escaped. */
+  let [depth, isText, escaped] = [0, false, 0];
   /** Values in the element that is under way, or in all other members. */
   let [values, otherValues, elements] = [0, 0, 0];
   let waiting = 0;
   let [isAfterComma, isAfterColon] = [false, false];
 
-  function takeText(bytes: Buffer, from: number, to: number): string {
-    const last = bytes.subarray(from, to);
-    const text = (pieces.length === 0 ? last : Buffer.concat([...pieces, last])).toString('utf8');
-    pieces = [];
-    pieceBytes = 0;
+  function takeText(piece: string, from: number, to: number): string {
+    const text = begun + piece.slice(from, to);
+    begun = '';
     return text;
   }
 
@@ -138,33 +135,38 @@ export function createJsonReader(rowsOf: RowsOf): JsonReader {
   }
 
   /** Begins the answer, or goes on behind a part of it. */
-  function step(byte: number): Place {
+  function step(code: number): Place {
     if (place === 'start') {
-      if (byte === OPEN_LIST) beginList(undefined);
-      else if (byte === OPEN_OBJECT) {
+      if (code === OPEN_LIST) beginList(undefined);
+      else if (code === OPEN_OBJECT) {
         answer = members = {};
         place = 'object';
       } else place = 'scalar';
-    } else if (place === 'behind list' && byte === COMMA) [place, isAfterComma, isAfterColon] = ['object', true, false];
-    else if (place === 'behind list' && byte === CLOSE_OBJECT) place = 'end';
+    } else if (place === 'behind list' && code === COMMA) [place, isAfterComma, isAfterColon] = ['object', true, false];
+    else if (place === 'behind list' && code === CLOSE_OBJECT) place = 'end';
     else throw invalid();
     return place;
   }
 
-  /** Reads a part up to the byte that ends it or some elements; gives its place, or the piece's length. */
-  function scan(bytes: Buffer, from: number): number {
+  /** Reads a part up to the character that ends it or some elements; gives its place, or the piece's length. */
+  function scan(piece: string, from: number): number {
     const isList = place === 'list';
-    let [at, deep, inText, count] = [from + skip, depth, isText, isList ? values : otherValues];
-    skip = 0;
-    scanning: for (; at < bytes.length; at += 1) {
-      const byte = bytes[at] as number;
+    let [at, deep, inText, count] = [from, depth, isText, isList ? values : otherValues];
+    scanning: for (; at < piece.length; at += 1) {
       if (inText) {
-        if (byte === BACKSLASH) at += 1;
-        else if (byte === QUOTE) inText = false;
-        else at = plainEnd(bytes, at + 1) - 1;
+        const begin = at + escaped;
+        escaped = 0;
+        at = quoteAfter(piece, begin);
+        if (at === -1) {
+          escaped = isEscaped(piece, begin, piece.length) ? 1 : 0;
+          at = piece.length;
+          break;
+        }
+        inText = false;
         continue;
       }
-      switch (byte) {
+      const code = piece.charCodeAt(at);
+      switch (code) {
         case QUOTE:
           inText = true;
           isAfterColon = false;
@@ -177,7 +179,7 @@ export function createJsonReader(rowsOf: RowsOf): JsonReader {
           waiting += 1;
           count = 0;
           isAfterComma = true;
-          if (waiting >= ELEMENTS_TOGETHER || pieceBytes + at - from >= BYTES_TOGETHER) break scanning;
+          if (waiting >= ELEMENTS_TOGETHER || begun.length + at - from >= LENGTH_TOGETHER) break scanning;
           break;
         case COLON:
           if (deep === 0 && !isList) isAfterColon = true;
@@ -198,7 +200,7 @@ export function createJsonReader(rowsOf: RowsOf): JsonReader {
           deep -= 1;
           break;
         default:
-          if (isAfterColon && !isBlank(byte)) isAfterColon = false;
+          if (isAfterColon && !isBlank(code)) isAfterColon = false;
       }
       if (deep > DEEPEST || count > MOST_VALUES_OF_A_PART || elements > MOST_ELEMENTS) {
         throw new JsonFault('many', 'too many values');
@@ -207,70 +209,68 @@ export function createJsonReader(rowsOf: RowsOf): JsonReader {
     [depth, isText] = [deep, inText];
     if (isList) values = count;
     else otherValues = count;
-    skip = Math.max(0, at - bytes.length);
-    return Math.min(at, bytes.length);
+    return at;
   }
 
-  function keep(bytes: Buffer, from: number): void {
-    pieces.push(bytes.subarray(from));
-    pieceBytes += bytes.length - from;
-    if (pieceBytes > LARGEST_PART) throw new JsonFault('many', 'too large a part');
+  function keep(piece: string, from: number): void {
+    begun += piece.slice(from);
+    if (begun.length > LARGEST_PART) throw new JsonFault('many', 'too large a part');
   }
 
-  function readList(bytes: Buffer, from: number): number {
-    const at = scan(bytes, from);
-    if (at === bytes.length) {
-      keep(bytes, from);
+  function readList(piece: string, from: number): number {
+    const at = scan(piece, from);
+    if (at === piece.length) {
+      keep(piece, from);
       return at;
     }
-    const byte = bytes[at];
-    if (byte === CLOSE_OBJECT) throw invalid();
-    takeElements(takeText(bytes, from, at), byte === CLOSE_LIST);
-    if (byte === CLOSE_LIST) endList();
+    const code = piece.charCodeAt(at);
+    if (code === CLOSE_OBJECT) throw invalid();
+    takeElements(takeText(piece, from, at), code === CLOSE_LIST);
+    if (code === CLOSE_LIST) endList();
     return at + 1;
   }
 
-  function readMember(bytes: Buffer, from: number): number {
-    const at = scan(bytes, from);
-    if (at === bytes.length) {
-      keep(bytes, from);
+  function readMember(piece: string, from: number): number {
+    const at = scan(piece, from);
+    if (at === piece.length) {
+      keep(piece, from);
       return at;
     }
-    const byte = bytes[at];
-    if (byte === CLOSE_LIST) throw invalid();
-    const text = takeText(bytes, from, at);
-    if (byte === OPEN_LIST) {
+    const code = piece.charCodeAt(at);
+    if (code === CLOSE_LIST) throw invalid();
+    const text = takeText(piece, from, at);
+    if (code === OPEN_LIST) {
       const [name, ...more] = Object.keys(parse(`{${text}null}`) as object);
       if (name === undefined || more.length > 0) throw invalid();
       beginList(name);
       return at + 1;
     }
-    takeMember(text, byte === CLOSE_OBJECT);
+    takeMember(text, code === CLOSE_OBJECT);
     [isAfterComma, isAfterColon] = [true, false];
-    if (byte === CLOSE_OBJECT) place = 'end';
+    if (code === CLOSE_OBJECT) place = 'end';
     return at + 1;
   }
 
   return {
-    read(bytes, from) {
+    read(piece, from) {
       let at = from;
-      if (place === 'list') return readList(bytes, at);
-      if (place === 'object') return readMember(bytes, at);
+      if (place === 'list') return readList(piece, at);
+      if (place === 'object') return readMember(piece, at);
       if (place === 'scalar') {
-        keep(bytes, at);
-        return bytes.length;
+        keep(piece, at);
+        return piece.length;
       }
-      for (; at < bytes.length; at += 1) {
-        const byte = bytes[at] as number;
-        if (isBlank(byte)) continue;
-        const now = step(byte);
+      for (; at < piece.length; at += 1) {
+        const code = piece.charCodeAt(at);
+        if (isBlank(code)) continue;
+        const now = step(code);
         if (now === 'scalar') return at;
         if (now === 'list' || now === 'object') return at + 1;
       }
       return at;
     },
     end() {
-      if (place === 'scalar') return parse(takeText(Buffer.alloc(0), 0, 0));
+      if (place === 'scalar') return parse(takeText('', 0, 0));
       if (place !== 'end') throw invalid();
       return answer;
     },

@@ -1,21 +1,14 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { copyFileSync, globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { globSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { mainFile } from '../support/bundle.ts';
+import { newFolder } from '../support/folder.ts';
 
-/** Built as for the package, in a folder with no node_modules in it or above it. */
 describe('the bundle', () => {
-  let folder = '';
-  let main = '';
-  beforeAll(() => {
-    folder = mkdtempSync(join(tmpdir(), 'delivery-watch-bundle-'));
-    main = join(folder, 'dist', 'main.js');
-    copyFileSync('package.json', join(folder, 'package.json'));
-    execFileSync('node_modules/.bin/rolldown', ['--config', '--dir', join(folder, 'dist'), '--logLevel', 'silent']);
-  });
-  afterAll(() => rmSync(folder, { recursive: true }));
+  const main = mainFile();
+  const folder = dirname(dirname(main));
 
   const run = (...args: string[]) =>
     execFileSync(process.execPath, [main, ...args], { cwd: folder, encoding: 'utf8', maxBuffer: 2 ** 24 });
@@ -52,13 +45,14 @@ describe('the bundle', () => {
   it('serves without what the configuration does not ask for, in a small process', async () => {
     const account = { name: 'production', baseUrl: 'http://127.0.0.1:1', token: { env: 'TOKEN' } };
     const config = { server: { listen: '127.0.0.1:0' }, accounts: [account] };
-    writeFileSync(join(folder, 'config.yaml'), JSON.stringify(config));
-    const loaded = join(folder, 'loaded.json');
+    const own = newFolder();
+    writeFileSync(join(own, 'config.yaml'), JSON.stringify(config));
+    const loaded = join(own, 'loaded.json');
     const report = `process.on('exit', () => require('node:fs').writeFileSync(${JSON.stringify(loaded)}, JSON.stringify(Object.keys(require.cache))));`;
-    writeFileSync(join(folder, 'report.cjs'), report);
-    const args = ['--require', join(folder, 'report.cjs'), main, 'serve', '--config', 'config.yaml'];
+    writeFileSync(join(own, 'report.cjs'), report);
+    const args = ['--require', join(own, 'report.cjs'), main, 'serve', '--config', 'config.yaml'];
     const agent = spawn(process.execPath, args, {
-      cwd: folder,
+      cwd: own,
       env: { TOKEN: 'token' },
       stdio: ['ignore', 'ignore', 'pipe'],
     });

@@ -145,7 +145,10 @@ describe.skipIf(!hasChromium)('pages in a browser', { timeout: 20 * MINUTE }, ()
         right.filter(({ path }) => path !== 'residentBytes'),
       );
       await expectSound(wide);
-      await expectSound(await open(url + path, { width: 360, colorScheme: 'dark' }));
+      await wide.close();
+      const narrow = await open(url + path, { width: 360, colorScheme: 'dark' });
+      await expectSound(narrow);
+      await narrow.close();
     }
     const view = (await getJson(`${url}/api/v1/accounts/acme`)) as object;
     const families = parseExposition(await (await fetch(`${url}/metrics`)).text(), 'text');
@@ -187,6 +190,8 @@ describe.skipIf(!hasChromium)('pages in a browser', { timeout: 20 * MINUTE }, ()
       const text = await visited.page.locator('main').innerText();
       for (const word of words) expect(text).toContain(word);
       await expectSound(visited);
+      // Or it would draw every minute that goes by from here on.
+      await visited.close();
     }
     const pass = async (turns: number) => {
       for (let turn = 0; turn < turns; turn += 1) await scene.clock.advance(15_000);
@@ -226,6 +231,7 @@ describe.skipIf(!hasChromium)('pages in a browser', { timeout: 20 * MINUTE }, ()
       expect(text).toContain('breaker open');
       expect(text).toContain(page === '/' ? 'DeliveryAutoCancelBreakerOpen' : '3 errors in 15m');
       await expectSound(visited);
+      await visited.close();
     }
   });
 

@@ -142,6 +142,9 @@ describe('an hour', () => {
     ['the same time twice', pack('1 1 2\n5\na\n1')],
     ['no samples', pack('1 1 0\n5\na\n1')],
     ['a bomb', pack(`1 1 1\n5\na\n${' '.repeat(2 ** 25)}`)],
+    ['a bomb of lines', pack(`1 1 1\n5${'\n'.repeat(200_002)}`)],
+    ['more samples than an hour has minutes', pack(`1 1 61\n${'1 '.repeat(60)}1\na\n1`)],
+    ['a length that would take all memory', pack('1 1 4000000000\n5\na\n1')],
   ])('is not read from %s', (_what, text) => {
     expect(() => decodeChunk(text)).toThrow();
   });

@@ -164,6 +164,37 @@ describe('requests that mean no good', () => {
     expect(sizes[0]).toBe(false);
   });
 
+  it('holds nothing for clients that left while their answer was made', async () => {
+    const gone: Promise<unknown>[] = [];
+    const { promise: isOver, resolve: release } = Promise.withResolvers<void>();
+    const accounts = ['a', 'b', 'c', 'd'];
+    let asked = 0;
+    const { url, open, held } = await serve(
+      {
+        accounts,
+        async exposition() {
+          asked += 1;
+          await isOver;
+          return { contentType: 'text/plain', body: Buffer.alloc(MB, 'a') };
+        },
+      },
+      { unreadBytes: MB },
+    );
+    for (const account of accounts) {
+      const socket = open();
+      gone.push(closed(socket));
+      socket.write(GET(`/probe?account=${account}`));
+      await eventually(() => expect(asked).toBe(gone.length));
+      socket.resetAndDestroy();
+    }
+    await Promise.all(gone);
+    // Answered by the same process: it has heard by now that they left.
+    for (let times = 0; times < 20; times += 1) await (await fetch(`${url}/-/healthy`)).text();
+    release();
+    expect((await scrape(url)).status).toBe(200);
+    expect(held()).toEqual([]);
+  });
+
   it('renders once for all who ask at the same time, with what was true when they asked', async () => {
     let rendered = 0;
     let release = () => {};

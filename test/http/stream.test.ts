@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { type AddressInfo, connect } from 'node:net';
 import { PassThrough } from 'node:stream';
 import { describe, expect, it } from 'vitest';
 import { createStreams } from '../../src/http/routes/stream.ts';
@@ -97,6 +97,30 @@ describe('the event stream', () => {
     let status = 503;
     while (status === 503) status = (await listen()).response.status;
     expect(status).toBe(200);
+  });
+
+  it('is not opened for a client that has left before its turn came, as while its password was checked', async () => {
+    const { clock, streams } = await open();
+    const left = Promise.withResolvers<void>();
+    const late = createServer(async (request, response) => {
+      await once(request.socket, 'close');
+      await settle();
+      streams.open(request, response);
+      left.resolve();
+    });
+    await once(late.listen(0, '127.0.0.1'), 'listening');
+    afterThisTest(async () => void late.close());
+    const client = connect((late.address() as AddressInfo).port, '127.0.0.1');
+    client.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n', () => client.destroy());
+    await left.promise;
+    expect(clock.sleepers).toBe(0);
+  });
+
+  it('has nothing more written to it once the port closes', async () => {
+    const { clock, streams, listen } = await open();
+    await listen();
+    streams.close();
+    expect(clock.sleepers).toBe(0);
   });
 
   it('ends at once when the port closes', async () => {

@@ -34,6 +34,8 @@ export interface Visited {
   overflowing(): Promise<string[]>;
   /** What the elements with `data-path` say: the path, and the value for programs. */
   values(): Promise<{ path: string; value: string }[]>;
+  /** It goes with the test at the latest; until then it follows each change. */
+  close(): Promise<void>;
 }
 
 export interface VisitOptions {
@@ -88,5 +90,6 @@ export async function visit(browser: Browser, url: string, options: VisitOptions
     },
     overflowing: () => page.evaluate(OVERFLOWING),
     values: () => page.evaluate(VALUES),
+    close: () => context.close(),
   };
 }

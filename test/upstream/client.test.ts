@@ -22,6 +22,15 @@ async function failure(url: string, overrides: Parameters<typeof createTestClien
   return { error: error as UpstreamError, ...set };
 }
 
+const MIB = 1024 * 1024;
+
+/** So many blanks as gzip: members one after the other, which are quickly made. */
+function packedBlanks(bytes: number): Buffer {
+  const member = gzipSync(Buffer.alloc(MIB, ' '));
+  const members = Array.from({ length: Math.floor(bytes / MIB) }, () => member);
+  return Buffer.concat([...members, gzipSync(Buffer.alloc(bytes % MIB, ' '))]);
+}
+
 describe('client', () => {
   it('sends the bearer token, asks for gzip, and counts calls, time and bytes', async () => {
     const body = gzipSync(JSON.stringify({ flowControls: [{ flowControlKey: 'k', waitListSize: 3 }] }));
@@ -227,16 +236,16 @@ describe('client', () => {
     expect((await failure(endless.url, { timeout: 30_000 })).error.message).toContain(`above ${LARGEST_SINGLE} bytes`);
     expect(sent).toBeLessThan(2 * LARGEST_SINGLE);
 
-    const bomb = gzipSync(Buffer.alloc(LARGEST_SINGLE + 1, ' '));
+    const tooLarge = packedBlanks(LARGEST_SINGLE + 1);
     const service = await serve((_request, response) =>
-      response.writeHead(200, { 'content-encoding': 'gzip' }).end(bomb),
+      response.writeHead(200, { 'content-encoding': 'gzip' }).end(tooLarge),
     );
     expect((await failure(service.url, { timeout: 30_000 })).error.message).toContain(`above ${LARGEST_SINGLE} bytes`);
   });
 
   it('asks for half as many rows when a page is too large to read, and remembers', async () => {
     // Compressed, a page of blanks beyond the bound is cheap to send.
-    const tooLarge = gzipSync(Buffer.alloc(33 * 1024 * 1024, ' '));
+    const tooLarge = packedBlanks(33 * MIB);
     const service = await serve((request, response) => {
       const query = new URL(request.url ?? '', 'http://x').searchParams;
       if (Number(query.get('count')) > 12) response.writeHead(200, { 'content-encoding': 'gzip' }).end(tooLarge);
@@ -260,9 +269,9 @@ describe('client', () => {
   });
 
   it('fails with its reason when even one row is too large', async () => {
-    const bomb = gzipSync(Buffer.alloc(LARGEST_SINGLE + 1, ' '));
+    const tooLarge = packedBlanks(LARGEST_SINGLE + 1);
     const service = await serve((_request, response) =>
-      response.writeHead(200, { 'content-encoding': 'gzip' }).end(bomb),
+      response.writeHead(200, { 'content-encoding': 'gzip' }).end(tooLarge),
     );
     const { reader } = createTestClient(service.url);
     await expect(allRows(reader.dlqPages({}, signal()))).rejects.toMatchObject({

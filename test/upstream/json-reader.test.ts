@@ -1,3 +1,4 @@
+import { StringDecoder } from 'node:string_decoder';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { readJson } from '../../src/upstream/body.ts';
@@ -8,12 +9,17 @@ const keepAll: RowsOf = () => (element, put) => put(element);
 /** What is read of a text that comes in pieces of these lengths, the last length again and again. */
 function read(bytes: Buffer, lengths: readonly number[] = [bytes.length], rowsOf = keepAll): unknown {
   const reader = createJsonReader(rowsOf);
+  const decoder = new StringDecoder();
+  const readOn = (text: string) => {
+    for (let at = 0; at < text.length; ) at = reader.read(text, at);
+  };
   const left = [...lengths];
   for (let from = 0; from < bytes.length; ) {
     const piece = bytes.subarray(from, from + Math.max(1, (left.length > 1 ? left.shift() : left[0]) ?? 1));
-    for (let at = 0; at < piece.length; ) at = reader.read(piece, at);
+    readOn(decoder.write(piece));
     from += piece.length;
   }
+  readOn(decoder.end());
   return reader.end();
 }
 

@@ -1,7 +1,9 @@
 import { labelsOf, metricOf } from '../../history/series-name.ts';
+import type { HistoryView } from '../../http/api/history.ts';
 import type { Views } from '../../http/served.ts';
 import type { Clock } from '../../kit/clock.ts';
 import { formatDuration, parseDuration } from '../../kit/duration.ts';
+import { createTurns } from '../../kit/turns.ts';
 import type { AccountHistory, RecordedSeries } from '../../model/history.ts';
 import type { StoreOptions } from '../../store/options.ts';
 
@@ -33,16 +35,22 @@ export function createHistoryView(
       families: family,
     });
     const indices = chosen(recorded, points);
+    const turns = createTurns();
+    const series: HistoryView['series'] = [];
+    for (const [name, values] of recorded.series) {
+      series.push({
+        family: metricOf(name),
+        labels: labelsOf(name),
+        values: indices.map(index => values[index] ?? null),
+      });
+      await turns.pass();
+    }
     return {
       now: new Date(now).toISOString(),
       account,
       keptFor: formatDuration(keep),
       times: indices.map(index => (recorded.times[index] as number) / 1000),
-      series: [...recorded.series].map(([name, values]) => ({
-        family: metricOf(name),
-        labels: labelsOf(name),
-        values: indices.map(index => values[index] ?? null),
-      })),
+      series,
     };
   };
 }

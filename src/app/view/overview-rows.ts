@@ -3,7 +3,7 @@ import { DATA_STATES, type Problem } from '../../http/api/parts.ts';
 import { hash64 } from '../../kit/hash.ts';
 import { createTurns } from '../../kit/turns.ts';
 import type { Source } from '../../metrics/family.ts';
-import { judgedAccount, type Truths, type Viewed } from './account.ts';
+import { judgedAccount, stateOf, type Truths, type Viewed } from './account.ts';
 import { isoTime } from './values.ts';
 
 /** A row of the overview, and what stands behind it. What is not in the exposition may be so many milliseconds old: see `RENEW`. */
@@ -42,8 +42,8 @@ const isOf = (stamp: unknown, revision: unknown) =>
 const isCurrent = (stamp: Stamp, sources: readonly Source[]) =>
   stamp.length === sources.length && sources.every((source, index) => isOf(stamp[index], source.revision()));
 
-/** When the oldest of what is shown was true. */
-function oldestAt(truths: Truths): number | undefined {
+/** Since when no part of what is shown was read: that of the part read longest ago. */
+function currentAt(truths: Truths): number | undefined {
   const times = [truths.deadLetters, truths.events, truths.flowControl].flatMap(({ at }) => at ?? []);
   return times.length === 0 ? undefined : Math.min(...times);
 }
@@ -60,7 +60,7 @@ function makeRow(viewed: Viewed, now: number): Row {
       account,
       state,
       data: worstData,
-      dataAt: isoTime(oldestAt(truths)),
+      dataAt: isoTime(currentAt(truths)),
       problems: problems.length,
       worst: problems[0] ?? null,
       deadLetters: deadLetters.messages,
@@ -78,13 +78,52 @@ function makeRow(viewed: Viewed, now: number): Row {
   };
 }
 
+/** One bug must not cost the overview of all other accounts. */
+function bugRow({ account: { name }, settings: { labels } }: Viewed, now: number): Row {
+  const problem: Problem = {
+    account: name,
+    kind: 'not_shown',
+    severity: 'warning',
+    subject: null,
+    since: isoTime(now),
+    text: 'This account can’t be shown: that is a bug in delivery-watch. The log of the agent says where.',
+    runbook: null,
+  };
+  return {
+    up: false,
+    problems: [problem],
+    row: {
+      account: name,
+      state: stateOf([problem], []),
+      data: 'not_read',
+      dataAt: null,
+      problems: 1,
+      worst: problem,
+      deadLetters: null,
+      deadLettersChange: null,
+      oldestEntered: null,
+      delivered: null,
+      finished: null,
+      waiting: null,
+      inFlight: null,
+      labels,
+    },
+  };
+}
+
+/** Tells of an account that can't be shown. */
+type OnBug = (account: string, error: unknown) => void;
+
 /** Rows of these accounts as they are now. Other work gets its turn meanwhile; who asks while they are made gets the same. */
 export function createRows(
   accounts: readonly Viewed[],
   kept: KeptRows,
   now: () => number,
+  onBug: OnBug,
 ): () => Promise<readonly Row[]> {
   let making: Promise<readonly Row[]> | undefined;
+  /** Accounts that could not be shown the last time, and since when. */
+  const failing = new Map<string, number>();
 
   function rowOf(viewed: Viewed): Row {
     const [at, known] = [now(), kept.get(viewed.account)];
@@ -96,11 +135,25 @@ export function createRows(
     return made;
   }
 
+  function shownRow(viewed: Viewed): Row {
+    const { name } = viewed.account;
+    try {
+      const row = rowOf(viewed);
+      failing.delete(name);
+      return row;
+    } catch (error) {
+      if (!failing.has(name)) onBug(name, error);
+      const since = failing.get(name) ?? now();
+      failing.set(name, since);
+      return bugRow(viewed, since);
+    }
+  }
+
   async function make(): Promise<readonly Row[]> {
     const turns = createTurns();
     const rows: Row[] = [];
     for (const viewed of accounts) {
-      rows.push(rowOf(viewed));
+      rows.push(shownRow(viewed));
       const pause = turns.pass();
       if (pause) await pause;
     }

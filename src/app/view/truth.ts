@@ -39,7 +39,7 @@ export const roundsOf = ({ collectors }: AccountStatus): Round[] =>
 export interface Truth {
   readonly enabled: boolean;
   readonly data: DataState;
-  /** When the oldest of what is shown was true, milliseconds since the Unix epoch; undefined where nothing is shown. */
+  /** When the last reading began that keeps what is shown current, milliseconds since the Unix epoch; undefined where nothing is shown. */
   readonly at: number | undefined;
 }
 
@@ -51,11 +51,18 @@ function dataOf(status: CollectorStatus): DataState {
   return status.rounds.some(({ partial = false }) => partial) ? 'partial' : 'fresh';
 }
 
+/** Rounds of a collector keep the same numbers current, by turns; one that is missed for too long makes them as old as it is. */
+function currentAt(rounds: readonly RoundStatus[]): number | undefined {
+  const missed = rounds.filter(({ stale }) => stale).flatMap(({ dataAt }) => dataAt ?? []);
+  const times = rounds.flatMap(({ dataAt }) => dataAt ?? []);
+  if (times.length === 0) return undefined;
+  return missed.length > 0 ? Math.min(...missed) : Math.max(...times);
+}
+
 export function truthOf({ collectors }: AccountStatus, collector: string): Truth {
   const status = collectors.find(each => each.collector === collector);
   if (!status) return { enabled: false, data: 'not_read', at: undefined };
   const data = dataOf(status);
-  const times = mainRounds(status).flatMap(({ dataAt }) => dataAt ?? []);
   const isShown = data !== 'withdrawn' && data !== 'not_read';
-  return { enabled: true, data, at: isShown ? Math.min(...times) : undefined };
+  return { enabled: true, data, at: isShown ? currentAt(mainRounds(status)) : undefined };
 }

@@ -1,6 +1,7 @@
 import type { Problem } from '../../http/api/parts.ts';
 import type { ShownAlert, Views } from '../../http/served.ts';
 import type { Clock } from '../../kit/clock.ts';
+import type { Log } from '../../kit/log.ts';
 import type { Source } from '../../metrics/family.ts';
 import type { AccountHistory } from '../../model/history.ts';
 import type { Account } from '../account.ts';
@@ -24,6 +25,7 @@ export interface ViewsDeps {
   readonly agentProblems: () => readonly Problem[];
   /** What is known of accounts that are also in the generation before. */
   readonly kept: KeptRows;
+  readonly log: Pick<Log, 'error'>;
 }
 
 /** The accounts with all that is known of each. */
@@ -44,9 +46,11 @@ function viewedOf({ accounts, settings, sources, history, problemLog }: ViewsDep
 
 /** What the page and the API show of a generation. */
 export function createViews(deps: ViewsDeps, others: Pick<Views, 'history' | 'autoCancel' | 'agent'>): Views {
-  const { version, clock, alerts, agentProblems, kept } = deps;
+  const { version, clock, alerts, agentProblems, kept, log } = deps;
   const viewed = viewedOf(deps);
-  const rows = createRows([...viewed.values()], kept, clock.now);
+  const rows = createRows([...viewed.values()], kept, clock.now, (account, error) =>
+    log.error({ account, stack: error instanceof Error ? error.stack : String(error) }, 'bug'),
+  );
   return {
     ...others,
     async overview(query) {

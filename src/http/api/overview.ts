@@ -38,7 +38,9 @@ export const AccountRow = z.object({
   account: z.string(),
   state: State,
   data: DataState.describe('Of its worst collector.'),
-  dataAt: Maybe(Time).describe('When the oldest of what is shown was true.'),
+  dataAt: Maybe(Time).describe(
+    'When the last reading began that keeps what is shown current; of dead letters, events and flow control, that of the one read longest ago. What has left the dead letters is seen by complete walks alone, and so up to `rescanEvery` later.',
+  ),
   problems: z.int().describe('How many it has.'),
   worst: Maybe(Problem).describe('The worst of them.'),
   firing: z.int().describe('Alerts of the agent that fire for it.'),

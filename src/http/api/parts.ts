@@ -58,6 +58,7 @@ export const PROBLEM_KINDS = [
   'notifications_failing',
   'store_failing',
   'reload_refused',
+  'not_shown',
 ] as const;
 
 export const Problem = z.object({

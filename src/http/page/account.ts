@@ -6,7 +6,7 @@ import { flowControl } from './flow-control.ts';
 import { plural } from './format.ts';
 import { type Html, html } from './html.ts';
 import { layout, type PageContext } from './layout.ts';
-import { alertList, named, problemList, STATE_WORDS } from './problems.ts';
+import { alertList, named, problemList, STATE_WORDS, sinceWhen } from './problems.ts';
 import { calls, rounds, schedules } from './rounds.ts';
 
 /** Places on the page, in its order. */
@@ -15,21 +15,19 @@ const PLACES = {
   events: 'Events',
   'flow-control': 'Flow control',
   schedules: 'Schedules',
-  rounds: 'How true is it',
+  rounds: 'Data freshness',
   calls: 'Calls',
 } as const;
 
 /** Whether the account is all right, and what is wrong first. */
-function verdict({ account, state, problems, alerts, up }: AccountView): Html {
-  const [worst] = problems;
-  const others = problems.length - 1;
-  const rest = others > 0 ? ` And ${others} more.` : '';
+function verdict({ account, state, problems, alerts, up }: AccountView, { now }: PageContext): Html {
   const firing = alerts.filter(alert => alert.state === 'firing').length;
+  const since = state === 'critical' || state === 'warning' ? sinceWhen(problems, now) : '';
   const calm = firing > 0 ? `${plural(firing, 'alert')} firing.` : 'Nothing is wrong.';
   const quiet = state === 'unknown' ? 'Nothing was read yet.' : up ? calm : 'The last reading failed.';
   return html`<div class="verdict ${state}">
-<h1 class="state ${state}" aria-live="polite"><span>${named(account)}: ${STATE_WORDS[state]}</span></h1>
-<p>${worst ? `${worst.text}${rest}` : quiet}</p>
+<h1 class="state ${state}" aria-live="polite"><span>${named(account)}: ${STATE_WORDS[state]}${since}</span></h1>
+<p>${problems.length > 0 ? `${plural(problems.length, 'problem')} · ${plural(firing, 'alert')} firing` : quiet}</p>
 </div>
 `;
 }
@@ -44,8 +42,8 @@ export function accountPage(view: AccountView, context: PageContext): Html {
   const { problems, alerts, account } = view;
   const links = Object.entries(PLACES).map(([id, word]) => html`<a href="#${id}">${word}</a> `);
   const body = html`<section id="state" data-live aria-label="State">
-${verdict(view)}${about(view)}
-${problems.length > 0 && html`<h2>Problems</h2>\n${problemList(problems, 'problems', context, { withAccount: false })}`}
+${verdict(view, context)}${about(view)}
+${problems.length > 0 && html`<h2>${problems[0]?.severity === 'info' ? 'Worth knowing' : 'Problems'}</h2>\n${problemList(problems, 'problems', context, { withAccount: false })}`}
 ${alerts.length > 0 && html`<h2>Alerts</h2>\n${alertList(alerts, 'alerts', context, { withAccount: false })}`}
 </section>
 <div class="places"><nav aria-label="On this page">${links}</nav>${chartRange()}</div>

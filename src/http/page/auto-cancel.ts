@@ -81,11 +81,15 @@ function brakes(view: AutoCancelView, context: PageContext): Html {
   return section('brakes', 'Brakes', body);
 }
 
+/** A rule ends where its last day does. */
+const lastDay = (expires: string | null) =>
+  expires === null ? '—' : new Date(Date.parse(expires) - 1).toISOString().slice(0, 10);
+
 function rules({ rules }: AutoCancelView): Html {
   const columns: Column<AutoCancelView['rules'][number]>[] = [
     { head: 'rule', cell: row => name(row.name) },
     { head: 'mode', cell: row => html`<span class="tag plain">${row.mode}</span>` },
-    { head: 'expires', cell: row => row.expires ?? '—' },
+    { head: 'last day', cell: row => lastDay(row.expires) },
     { head: 'stuck', isNumber: true, cell: (row, index) => count(row.candidates, `rules.${index}.candidates`) },
     {
       head: 'cancels left this hour',

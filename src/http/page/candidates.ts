@@ -12,7 +12,7 @@ type Predicate = Finding['predicates'][number];
 const HOLDS = { true: ['ok', 'yes'], false: ['critical', 'no'], unknown: ['unknown', 'unknown'] } as const;
 
 const VERDICTS: Readonly<Record<Finding['verdict'], readonly [look: string, words: string]>> = {
-  stuck: ['critical', 'stuck'],
+  stuck: ['warning', 'stuck'],
   not_stuck: ['ok', 'not stuck'],
   unknown: ['unknown', 'unknown'],
   no_match: ['unknown', 'no rule'],
@@ -65,11 +65,11 @@ function candidate(of: Candidate, index: number, now: number, context: PageConte
   const [look, word] = VERDICTS[first?.verdict ?? 'no_match'];
   const id = of.dlqId ?? of.messageId;
   const key = `${of.account} ${id ?? index}`;
-  return html`<li class="item ${look === 'critical' ? 'warning' : 'unknown'}" data-key="${key}">
+  return html`<li class="item ${look === 'warning' ? look : 'unknown'}" data-key="${key}">
 <span class="state ${look}">${word}</span>
 <div><p class="item-head">${accountLink(of.account, context)}<span class="mono">${name(id)}</span>${owner !== null && html`<span class="tag plain">${owner.mode}</span>`}</p>
-<p class="soft">${name(of.url)}${first && first.reason !== first.verdict && html` · because of <code>${named(first.reason)}</code>`}</p>
-${held !== null && html`<p>Not cancelled now: ${heldText ?? held}${heldText !== null && html` <code class="soft">${held}</code>`}</p>`}
+<p class="soft">${name(of.url)} · first seen in progress ${ago(of.firstSeenAt, `${path}.firstSeenAt`, now)}${first && first.reason !== first.verdict && html` · because of <code>${named(first.reason)}</code>`}</p>
+${held !== null && html`<p>${heldText ?? 'Not cancelled now:'} <code class="soft">${held}</code></p>`}
 ${attempts > 0 && html`<p>${count(attempts, `${path}.attempts`)} attempted; ${outcome === null ? 'no final outcome yet' : `outcome: ${outcome}`}.</p>`}
 ${mayApprove && action !== null && html`<div class="commands">${buttonFor({ kind: 'approve', action }, context)}</div>`}
 <details data-key="${key}"><summary>Evidence</summary>

@@ -59,7 +59,7 @@ export function dataNote({ enabled, data }: Asked, collector: string, view: Acco
   const now = Date.parse(view.now);
   const since =
     round?.dataAt &&
-    html` True at ${at(round.dataAt, `rounds.${index}.dataAt`, now)}, ${ago(round.dataAt, `rounds.${index}.dataAt`, now)}.`;
+    html` Last read at ${at(round.dataAt, `rounds.${index}.dataAt`, now)}, ${ago(round.dataAt, `rounds.${index}.dataAt`, now)}.`;
   const refused = view.calls.tokenRejected === true && ' Why: the service refuses the token.';
   const why = round?.failure ? html` Why: ${name(round.failure.message)}. ${nextStep(round, root)}` : refused;
   const tone = data === 'withdrawn' ? 'critical' : 'warning';

@@ -48,6 +48,7 @@ function numbers(of: DeadLetters, now: number): Html {
   const { messages, most, retentionSeconds } = of;
   const waited = since(of.oldestEntered, now);
   const used = messages !== null && most !== null && most > 0 && percent(messages / most);
+  const isDue = of.nextExpiry !== null && Date.parse(of.nextExpiry) <= now;
   const left = of.left && of.left.expired + of.left.removed + of.left.unknown;
   return tiles(
     tile('Dead letters', count(messages, `${P}.messages`), of.change !== null && change(of.change, `${P}.change`)),
@@ -59,7 +60,7 @@ function numbers(of: DeadLetters, now: number): Html {
       of.oldest !== null && html`message of ${ago(of.oldest, `${P}.oldest`, now)}`,
     ),
     tile(
-      'Next one expires',
+      isDue ? 'Next one was to expire' : 'Next one expires',
       ago(of.nextExpiry, `${P}.nextExpiry`, now),
       retentionSeconds === null && html`not known without <code>retention.dlq</code>`,
     ),
@@ -107,7 +108,7 @@ function kinds({ kinds }: DeadLetters): Html {
   const path = `${P}.kinds`;
   const columns: Column<(typeof kinds.largest)[number]>[] = [
     {
-      head: 'place',
+      head: 'destination',
       cell: ({ urlHost, route, id }) =>
         html`${labelValue(urlHost)} ${route === '' ? '' : labelValue(route)}<small class="mono">kind ${named(id)}</small>`,
     },
@@ -117,10 +118,10 @@ function kinds({ kinds }: DeadLetters): Html {
       isNumber: true,
       cell: (row, index) => count(row.messages, `${path}.largest.${index}.messages`),
     },
-    { head: 'one of them', cell: ({ sample }) => html`<span class="mono">${name(sample)}</span>` },
+    { head: 'example', cell: ({ sample }) => html`<span class="mono">${name(sample)}</span>` },
   ];
   const rest = html`<p class="soft">A kind is a host, route, status and class of error. ${count(kinds.count, `${path}.count`)} now; ${count(kinds.appeared, `${path}.appeared`)} appeared and ${count(kinds.returned, `${path}.returned`)} came back since the agent’s first start${kinds.others > 0 && html`; ${count(kinds.others, `${path}.others`)} dead letters are of kinds beyond these`}.</p>`;
-  return html`<h3>Kinds</h3>${kinds.largest.length > 0 && table('The largest kinds', columns, kinds.largest, { most: 10 })}${rest}`;
+  return html`<h3>Kinds of dead letters</h3>${kinds.largest.length > 0 && table('The largest kinds', columns, kinds.largest, { most: 10 })}${rest}`;
 }
 
 function callbacks(of: DeadLetters, now: number, root: string): Html {
@@ -178,7 +179,11 @@ function entries(caption: string, rows: readonly Entry[], list: string, now: num
       cell: row =>
         html`<span class="mono">${name(row.dlqId)}</span>${row.messageId !== null && html`<small class="mono">${name(row.messageId)}</small>`}`,
     },
-    { head: 'place', isWide: true, cell: row => html`${row.method && `${row.method} `}${name(row.url)}${origin(row)}` },
+    {
+      head: 'destination',
+      isWide: true,
+      cell: row => html`${row.method && `${row.method} `}${name(row.url)}${origin(row)}`,
+    },
     { head: 'status', cell: (row, index) => status(row, path(index)) },
     { head: 'entered', cell: (row, index) => ago(row.enteredAt, `${path(index)}.enteredAt`, now) },
     { head: 'created', cell: (row, index) => ago(row.createdAt, `${path(index)}.createdAt`, now) },
@@ -199,7 +204,7 @@ export function deadLetters(view: AccountView, { root }: PageContext): Html {
 <div class="panel">${numbers(of, now)}</div>
 <div class="grid" id="dlq-charts">${figure({
       id: 'dlq-size',
-      title: 'Dead letters',
+      title: 'Queue size',
       kind: 'level',
       lines: [{ family: 'delivery_dlq_messages', name: 'dead letters', look: 'calm' }],
     })}${figure({

@@ -1,7 +1,7 @@
 import type { AccountView } from '../api/account.ts';
 import { figure } from './charts.ts';
 import { dataNote, notEnabled } from './data-state.ts';
-import { ago, count, grouped, lasting, percent, ratio } from './format.ts';
+import { ago, count, grouped, lasting, percent, ratio, span } from './format.ts';
 import { type Html, html } from './html.ts';
 import type { PageContext } from './layout.ts';
 import { name, section, table, tile, tiles } from './tile.ts';
@@ -39,7 +39,7 @@ function lastHour({ lastHour: of, objectives }: Events): readonly (Html | false)
   if (of === null) return [tile('Delivered in the last hour', name(null), 'not known', objective)];
   const path = `${P}.lastHour`;
   const isMissed = of.deliveredRatio !== null && of.deliveredRatio < objectives.delivered;
-  const over = lasting(of.overSeconds, `${path}.overSeconds`);
+  const over = span(of.overSeconds, `${path}.overSeconds`);
   return [
     tile(
       'Delivered',

@@ -1,4 +1,4 @@
-import { age, duration } from './assets/age.js';
+import { age, duration, toMinute } from './assets/age.js';
 import { Html, html } from './html.ts';
 
 /**
@@ -29,6 +29,8 @@ export function percent(ratio: number): string {
   return `${grouped(Math.floor(ratio * 1e4 + 1e-6) / 100)} %`;
 }
 
+const HOUR = 3600;
+
 const SIZES = ['B', 'kB', 'MB', 'GB', 'TB'];
 
 export function bytesText(bytes: number): string {
@@ -45,12 +47,16 @@ export const bytes = (of: number | null, path: string) => value(of, path, bytesT
 /** Seconds: `3 h 12 min`. */
 export const lasting = (of: number | null, path: string) => value(of, path, duration);
 
+/** The time that something is counted over: `13 min`. Samples are a minute apart, so an hour of them is about an hour. */
+export const span = (of: number | null, path: string) =>
+  value(of, path, seconds => duration(Math.abs(seconds - HOUR) < 120 ? HOUR : toMinute(seconds)));
+
 /** What a number changed by, and in which time: `+12 in 1 h`. */
 export function change(of: { readonly by: number; readonly overSeconds: number } | null, path: string): Html {
   if (of === null) return notKnown(`${path}.by`);
   const look = of.by > 0 ? 'up' : of.by < 0 ? 'down' : 'same';
   const by = value(of.by, `${path}.by`, number => (number > 0 ? `+${grouped(number)}` : grouped(number)));
-  return html`<span class="change ${look}">${by} <small>in ${lasting(of.overSeconds, `${path}.overSeconds`)}</small></span>`;
+  return html`<span class="change ${look}">${by} <small>in ${span(of.overSeconds, `${path}.overSeconds`)}</small></span>`;
 }
 
 /** `2026-11-22 10:03:12 UTC` */

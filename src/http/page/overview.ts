@@ -1,10 +1,20 @@
 import { type AccountRow, type Overview, OverviewQuery, SORTS } from '../api/overview.ts';
 import { STATES } from '../api/parts.ts';
 import type { ReloadFault } from '../served.ts';
-import { ago, at, change, count, grouped, plural, ratio } from './format.ts';
+import { ago, change, count, grouped, plural, ratio, span } from './format.ts';
 import { Html, html } from './html.ts';
 import { layout, type PageContext } from './layout.ts';
-import { accountLink, alertList, dataTag, kindTag, named, problemList, STATE_WORDS, stateMark } from './problems.ts';
+import {
+  accountLink,
+  alertList,
+  dataTag,
+  kindTag,
+  named,
+  problemList,
+  STATE_WORDS,
+  sinceWhen,
+  stateMark,
+} from './problems.ts';
 
 export interface OverviewAsk {
   readonly query: OverviewQuery;
@@ -24,10 +34,14 @@ const SORT_WORDS: Readonly<Record<Sort, string>> = {
   waiting: 'waiting',
 };
 
+/** Whether an alert fires that is more than a remark. */
+const isAlarmed = ({ alerts }: Overview) => alerts.some(({ labels }) => labels.severity !== 'info');
+
 /** The state of everything in a few words. */
-export function verdictOf({ state, problems, problemsTotal, alertsFiring, accounts }: Overview): string {
+export function verdictOf(view: Overview): string {
+  const { state, problems, problemsTotal, alertsFiring, accounts } = view;
   const { total, byState } = accounts;
-  if (state === 'ok') return 'All right';
+  if (state === 'ok') return isAlarmed(view) ? `${plural(alertsFiring, 'alert')} firing` : 'All right';
   if (state === 'unknown') {
     return byState.unknown === total ? 'Nothing read yet' : `Nothing read yet of ${plural(byState.unknown, 'account')}`;
   }
@@ -41,26 +55,14 @@ export function verdictOf({ state, problems, problemsTotal, alertsFiring, accoun
   return `${plural(problemsTotal, 'problem')}${where}${critical > 0 ? `, ${most}${critical} critical` : ''}`;
 }
 
-/** Which of the worst problems is the oldest: its place in the list. */
-function firstOf({ problems }: Overview): number | undefined {
-  const worst = problems[0]?.severity;
-  const since = problems.flatMap(({ severity, since }, index) =>
-    severity === worst && since !== null ? [{ since: Date.parse(since), index }] : [],
-  );
-  return since.sort((one, other) => one.since - other.since)[0]?.index;
-}
-
 /** A number on the page, and of what. */
 const things = (number: number | null, path: string, one: string) =>
   html`${count(number, path)} ${number === 1 ? one : `${one}s`}`;
 
 function verdict(view: Overview, { now }: PageContext): Html {
-  const { accounts, deadLetters, alertsFiring, state } = view;
-  const first = state === 'critical' || state === 'warning' ? firstOf(view) : undefined;
-  const since =
-    first === undefined
-      ? ''
-      : html` <span class="since">— since ${at(view.problems[first]?.since ?? null, `problems.${first}.since`, now)}</span>`;
+  const { accounts, deadLetters, alertsFiring } = view;
+  const state = view.state === 'ok' && isAlarmed(view) ? 'warning' : view.state;
+  const since = state === 'critical' || state === 'warning' ? sinceWhen(view.problems, now) : '';
   return html`<div class="verdict ${state}">
 <h1 class="state ${state}" aria-live="polite"><span>${verdictOf(view)}${since}</span></h1>
 <p>${count(accounts.up, 'accounts.up')} of ${things(accounts.total, 'accounts.total', 'account')} up · ${things(deadLetters, 'deadLetters', 'dead letter')} · ${things(alertsFiring, 'alertsFiring', 'alert')} firing</p>
@@ -78,7 +80,7 @@ function troubles(view: Overview, context: PageContext, faults: readonly ReloadF
     const place = [file, line, column].filter(part => part !== undefined).join(':');
     return html`<li class="item warning" data-key="${place} ${message}">${stateMark('warning', 'refused')}<p class="item-head mono">${place}</p><p class="item-text">${message}</p></li>\n`;
   });
-  return html`${problems.length > 0 && html`<h2>Problems</h2>\n${problemList(problems, 'problems', context)}\n${rest(problems.length, problemsTotal, 'problem')}`}
+  return html`${problems.length > 0 && html`<h2>${problems[0]?.severity === 'info' ? 'Worth knowing' : 'Problems'}</h2>\n${problemList(problems, 'problems', context)}\n${rest(problems.length, problemsTotal, 'problem')}`}
 ${faults.length > 0 && html`<h2>The new configuration was refused; the one before is in use</h2>\n<ul class="items">\n${places}</ul>\n`}
 ${alerts.length > 0 && html`<h2>Firing alerts</h2>\n${alertList(alerts, 'alerts', context)}\n${rest(alerts.length, alertsFiring, 'alert')}`}`;
 }
@@ -128,11 +130,12 @@ function head(query: OverviewQuery, isSorted: boolean): Html {
   ]}</tr></thead>`;
 }
 
-/** Of the messages that ended in the last hour. */
+/** Of the messages that ended in the last hour, or since recording began. */
 function delivered(row: AccountRow, path: string): Html {
   if (row.finished === null) return ratio(row.delivered, `${path}.delivered`);
   if (row.finished.by === 0) return html`<span class="soft">none ended</span>`;
-  return html`${ratio(row.delivered, `${path}.delivered`)} <small>of ${count(row.finished.by, `${path}.finished.by`)}</small>`;
+  const isShort = row.finished.overSeconds < 3480;
+  return html`${ratio(row.delivered, `${path}.delivered`)} <small>of ${count(row.finished.by, `${path}.finished.by`)}${isShort && html` in ${span(row.finished.overSeconds, `${path}.finished.overSeconds`)}`}</small>`;
 }
 
 function accountRow(row: AccountRow, index: number, context: PageContext): Html {

@@ -1,6 +1,6 @@
 import type { z } from 'zod';
 import type { Alert as AlertSchema, DataState, Problem, State } from '../api/parts.ts';
-import { ago } from './format.ts';
+import { ago, at } from './format.ts';
 import { type Html, html } from './html.ts';
 import { accountPath, type PageContext, runbookPath } from './layout.ts';
 
@@ -63,6 +63,7 @@ const KIND_TAGS: Readonly<Record<Problem['kind'], Html>> = {
   retries_high: tag('many retries', ''),
   waitlist_stalled: tag('waitlist stalled', ''),
   reload_refused: tag('reload refused', ''),
+  not_shown: tag('cannot be shown', ''),
 };
 
 export const kindTag = (kind: Problem['kind']) => KIND_TAGS[kind];
@@ -74,8 +75,19 @@ export const named = (text: string) => html`<bdi class="name">${text}</bdi>`;
 export const accountLink = (account: string, { root }: PageContext) =>
   html`<a href="${root + accountPath(account)}">${named(account)}</a>`;
 
-const more = (since: string | null | undefined, path: string, runbook: Html | undefined, now: number) =>
-  html`<div class="item-more">${since ? html`<span>began ${ago(since, path, now)}</span>` : ''}${runbook}</div>`;
+/** Since when the worst problems are there: since the oldest of them began. `problems`: a list of that name in the answer of the API. */
+export function sinceWhen(problems: readonly Problem[], now: number): Html {
+  const worst = problems[0]?.severity;
+  const began = problems.flatMap(({ severity, since }, index) =>
+    severity === worst && since !== null ? [{ since, index }] : [],
+  );
+  const [first] = began.sort((one, other) => Date.parse(one.since) - Date.parse(other.since));
+  if (first === undefined) return html``;
+  return html` <span class="since">— since ${at(first.since, `problems.${first.index}.since`, now)}</span>`;
+}
+
+const more = (when: Html | '', runbook: Html | undefined) =>
+  html`<div class="item-more">${when && html`<span>${when}</span>`}${runbook}</div>`;
 
 /** Problems in their order. `path`: of the list in the answer of the API. Those of an account's own page need no link to it. */
 export function problemList(
@@ -96,7 +108,7 @@ export function problemList(
 ${stateMark(severity)}
 <p class="item-head">${withAccount ? place(account) : ''}${subject === null ? '' : named(subject)}${kindTag(kind)}</p>
 <p class="item-text">${text}</p>
-${more(since, `${path}.${index}.since`, link, now)}
+${more(since === null ? '' : html`began ${ago(since, `${path}.${index}.since`, now)}`, link)}
 </li>
 `;
   });
@@ -137,12 +149,13 @@ export function alertList(
     const of = Object.entries(others).map(
       ([name, value]) => html`<span class="mono soft">${name}=${named(value)}</span>`,
     );
-    const [since, name] = state === 'resolved' ? [endsAt, 'endsAt'] : [startsAt, 'startsAt'];
+    const [word, time, field] = state === 'resolved' ? ['ended', endsAt, 'endsAt'] : ['began', startsAt, 'startsAt'];
+    const when = time && html`${word} ${ago(time, `${path}.${index}.${field}`, context.now)}`;
     return html`<li class="item ${look}" data-key="${JSON.stringify(Object.entries(labels))}">
 ${stateMark(look, state)}
 <p class="item-head">${named(alertname)}${account !== undefined && withAccount ? accountLink(account, context) : ''}${of}${silence(alert)}</p>
 <p class="item-text">${annotations.summary ?? annotations.description}</p>
-${more(since, `${path}.${index}.${name}`, link, context.now)}
+${more(when || '', link)}
 </li>
 `;
   });

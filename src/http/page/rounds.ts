@@ -17,7 +17,7 @@ const ROUNDS: Readonly<Record<string, string>> = {
 };
 
 const STATES: Readonly<Record<Round['state'], readonly [look: string, word: string]>> = {
-  ok: ['state ok', 'true'],
+  ok: ['state ok', 'current'],
   partial: ['tag partial', 'incomplete'],
   failing: ['state warning', 'fails'],
   stale: ['tag stale', 'stale'],
@@ -36,7 +36,7 @@ function failure(round: Round, index: number, root: string): Html {
   return html`<b>${failure.reason.replaceAll('_', ' ')}</b>: ${name(failure.message)}${times}<small>${nextStep(round, root)}</small>`;
 }
 
-/** How true each number is, and why one is not. */
+/** How current each number is, and why one is not. */
 export function rounds(view: AccountView, { root }: PageContext): Html {
   const now = Date.parse(view.now);
   const columns: Column<Round>[] = [
@@ -50,7 +50,7 @@ export function rounds(view: AccountView, { root }: PageContext): Html {
       cell: ({ state }) => html`<span class="${STATES[state][0]}">${STATES[state][1]}</span>`,
     },
     {
-      head: 'true at',
+      head: 'read at',
       cell: ({ dataAt }, index) =>
         html`${at(dataAt, `rounds.${index}.dataAt`, now)}${dataAt !== null && html`<small>${ago(dataAt, `rounds.${index}.dataAt`, now)}</small>`}`,
     },
@@ -62,7 +62,7 @@ export function rounds(view: AccountView, { root }: PageContext): Html {
     view.rounds.length === 0
       ? html`<p class="soft">Nothing is read of this account: every collector is off.</p>`
       : table('Rounds: each reads one thing, again and again', columns, view.rounds);
-  return section('rounds', 'How true is it', body);
+  return section('rounds', 'Data freshness', body);
 }
 
 const SCHEDULE_STATES = {

@@ -3,9 +3,11 @@ import { named } from './problems.ts';
 
 type Content = Html | string | false | undefined;
 
+const capital = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
+
 /** A number, what it is of, and what there is to say of it. */
-export const tile = (what: Html | string, value: Html, ...more: readonly Content[]): Html =>
-  html`<div class="tile"><dt>${what}</dt><dd class="big">${value}</dd>${more.map(each => each && html`<dd class="soft">${each}</dd>`)}</div>`;
+export const tile = (what: string, value: Html, ...more: readonly Content[]): Html =>
+  html`<div class="tile"><dt>${capital(what)}</dt><dd class="big">${value}</dd>${more.map(each => each && html`<dd class="soft">${each}</dd>`)}</div>`;
 
 export const tiles = (...each: readonly (Html | false)[]): Html => html`<dl class="tiles">${each}</dl>`;
 
@@ -53,12 +55,12 @@ export function table<Row>(
   const look = ({ isNumber, isWide }: Column<Row>) => attribute('class', isNumber ? 'num' : isWide ? 'full' : '');
   const heads = columns.map(
     column =>
-      html`<th role="columnheader" scope="col"${column.isNumber && attribute('class', 'num')}>${column.head}</th>`,
+      html`<th role="columnheader" scope="col"${column.isNumber && attribute('class', 'num')}>${capital(column.head)}</th>`,
   );
   const cell = (row: Row, index: number) => (column: Column<Row>, place: number) =>
     place === 0
       ? html`<th role="rowheader" scope="row" class="full">${column.cell(row, index)}</th>`
-      : html`<td role="cell" data-label="${column.head}"${look(column)}>${column.cell(row, index)}</td>`;
+      : html`<td role="cell" data-label="${capital(column.head)}"${look(column)}>${column.cell(row, index)}</td>`;
   const body = (from: number, to: number) =>
     rows.slice(from, to).map((row, index) => html`<tr role="row">${columns.map(cell(row, from + index))}</tr>\n`);
   const of = (caption: Html, from: number, to: number) =>

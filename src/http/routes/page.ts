@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import { type NextFunction, type Request, type Response, Router } from 'express';
@@ -10,6 +11,7 @@ import { type Html, html } from '../page/html.ts';
 import { layout, type PageContext } from '../page/layout.ts';
 import { overviewPage } from '../page/overview.ts';
 import { readRunbook, runbookHtml } from '../page/runbooks.ts';
+import { createSerially } from '../serially.ts';
 import type { Served } from '../served.ts';
 import type { Lifecycle } from './lifecycle.ts';
 import { onlyAllow, READ } from './methods.ts';
@@ -60,7 +62,15 @@ const missing = (what: Html, context: PageContext) =>
 /** The pages, and what they are made of: `/`, `/accounts/NAME`, `/auto-cancel`, `/agent`, `/runbooks/NAME`, `/assets/HASH/FILE`. */
 export function pageRoutes(served: Served, { isOn, callerOf }: Lifecycle): Router {
   const assets = createAssets();
-  const contextOf = (request: Request, root: PageContext['root']): PageContext => ({
+  const serially = createSerially();
+  /** A page of a thousand rows, with all that it is made of, is some megabytes: a crowd of them must not be. */
+  const inTurn =
+    <P>(answer: (request: Request<P>, response: Response) => Promise<void>) =>
+    (request: Request<P>, response: Response) =>
+      serially(async () => {
+        if (!response.destroyed) await answer(request, response);
+      });
+  const contextOf = (request: IncomingMessage, root: PageContext['root']): PageContext => ({
     root,
     assets: assets.folder(),
     version: served.version,
@@ -69,25 +79,37 @@ export function pageRoutes(served: Served, { isOn, callerOf }: Lifecycle): Route
     caller: callerOf(request),
     externalUrl: served.externalUrl,
   });
-  const noAccount = (request: Request, response: Response) =>
+  const noAccount = (request: IncomingMessage, response: Response) =>
     send(response, missing(html`No account of that name is configured.`, contextOf(request, '../')), 404);
 
   // With a slash at the end, relative links would be of another folder.
   return Router({ strict: true })
-    .get('/', async (request, response) => {
-      // A page is no form to fill in right: what can't be understood of a query is left out.
-      const { data: query = OverviewQuery.parse({}) } = OverviewQuery.safeParse(request.query);
-      const view = await served.overview(query);
-      await send(response, overviewPage(view, contextOf(request, ''), { query, faults: served.reloadFaults() }));
-    })
-    .get('/accounts/:name', (request, response) => {
-      const view = served.account(request.params.name);
-      return view ? send(response, accountPage(view, contextOf(request, '../'))) : noAccount(request, response);
-    })
-    .get('/auto-cancel', async (request, response) =>
-      send(response, autoCancelPage(await served.autoCancel(undefined), contextOf(request, ''))),
+    .get(
+      '/',
+      inTurn(async (request, response) => {
+        // A page is no form to fill in right: what can't be understood of a query is left out.
+        const { data: query = OverviewQuery.parse({}) } = OverviewQuery.safeParse(request.query);
+        const view = await served.overview(query);
+        await send(response, overviewPage(view, contextOf(request, ''), { query, faults: served.reloadFaults() }));
+      }),
     )
-    .get('/agent', async (request, response) => send(response, agentPage(await served.agent(), contextOf(request, ''))))
+    .get(
+      '/accounts/:name',
+      inTurn(async (request: Request<{ name: string }>, response) => {
+        const view = served.account(request.params.name);
+        await (view ? send(response, accountPage(view, contextOf(request, '../'))) : noAccount(request, response));
+      }),
+    )
+    .get(
+      '/auto-cancel',
+      inTurn(async (request, response) =>
+        send(response, autoCancelPage(await served.autoCancel(undefined), contextOf(request, ''))),
+      ),
+    )
+    .get(
+      '/agent',
+      inTurn(async (request, response) => send(response, agentPage(await served.agent(), contextOf(request, '')))),
+    )
     .get('/runbooks/:name', (request, response) => {
       const { name } = request.params;
       const context = contextOf(request, '../');

@@ -101,6 +101,8 @@ export function createStreams({ watch, clock, takenWithin, onCut }: StreamsDeps)
     },
     close() {
       isClosed = true;
+      // Nothing may be written to what has ended.
+      ticking.abort();
       for (const { response } of streams) response.end();
     },
   };

@@ -52,15 +52,18 @@ const EVERYTHING = {
   },
 };
 
-/** Each number is the exposition's at the same instant, and the whole is what the schema says. */
-async function expectSame(scene: ViewScene): Promise<AccountView> {
-  // A round whose answer is under way may end in between.
-  const { view, families } = await eventually(async () => {
+/** View and exposition of one instant: none of the rounds, which go on, was through between the two. */
+const sameInstant = (scene: ViewScene) =>
+  eventually(async () => {
     const view = scene.view();
     const families = await scene.exposition();
     expect(scene.view()).toEqual(view);
     return { view, families };
   });
+
+/** Each number is the exposition's at the same instant, and the whole is what the schema says. */
+async function expectSame(scene: ViewScene): Promise<AccountView> {
+  const { view, families } = await sameInstant(scene);
   const numbers = shownNumbers(view);
   const told = numbers.map(({ path, value }) => [path, value]);
   expect(told).toEqual(numbers.map(number => [number.path, exposedValue(families, NAME, number)]));

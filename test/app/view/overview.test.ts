@@ -167,6 +167,7 @@ function scene(count: number, takes = 0) {
     return { account, settings, sources: [source], recent: () => [], firstSeen: () => undefined };
   });
   const kept: KeptRows = new WeakMap();
+  const bugs: string[] = [];
   let now = NOW;
   return {
     viewed,
@@ -179,7 +180,13 @@ function scene(count: number, takes = 0) {
     set(index: number, value: number) {
       values[index] = { revision: {}, value };
     },
-    rows: createRows(viewed, kept, () => now),
+    bugs,
+    rows: createRows(
+      viewed,
+      kept,
+      () => now,
+      (account, error) => void bugs.push(`${account}: ${error}`),
+    ),
   };
 }
 
@@ -227,8 +234,33 @@ describe('rows', () => {
     await rows();
     const [first] = viewed;
     if (!first) throw new Error('no account');
-    const next = createRows([first], kept, now);
+    const next = createRows([first], kept, now, () => undefined);
     expect(sizes(await next())).toEqual([0]);
     expect(asked).toEqual([1, 1]);
+  });
+
+  it('of an account that can not be made says so, is told of once, and costs no other account', async () => {
+    const { rows, viewed, bugs, wait, set } = scene(3);
+    const [, broken] = viewed;
+    const { dlqFacts } = broken?.account ?? {};
+    const breakIt = (with_: unknown) => Object.assign(broken?.account ?? {}, { dlqFacts: with_ });
+    breakIt(() => {
+      throw new Error('unheard of');
+    });
+    const all = await rows();
+    wait(60_000);
+    await rows();
+    expect(bugs).toEqual(['a1: Error: unheard of']);
+    expect(sizes(all)).toEqual([0, null, 2]);
+    const [shown] = ask({}, { rows: await rows() }).rows;
+    expect(shown).toMatchObject({
+      account: 'a1',
+      state: 'warning',
+      worst: { kind: 'not_shown', since: new Date(NOW).toISOString() },
+    });
+    expect(Overview.safeParse(ask({}, { rows: all })).error).toBeUndefined();
+    breakIt(dlqFacts);
+    set(1, 7);
+    expect(sizes(await rows())).toEqual([0, 7, 2]);
   });
 });

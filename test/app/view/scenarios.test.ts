@@ -11,7 +11,7 @@ interface Expected {
 const LATE =
   /^\d+ messages missed the target of 5 min in \d+ min, [\d,]+ ended; the objective allows 1 % to be late\.$/;
 const OLD =
-  /^The longest-queued of \d+ dead letters has been there for 2 d 23 h \(objective: 1 d\); most: \d+ from [\w./:-]+ \(\d+\)\.$/;
+  /^The longest-queued of \d+ dead letters has been there for 2 d 23 h \(objective: 1 d\); most: status \d+ from [\w./:-]+ \(\d+\)\.$/;
 const NOT_DELIVERED =
   /^Schedule reports: .*, last delivery at [\d:]{8} UTC; \d+ starts? not delivered in time in \d+ min\.$/;
 
@@ -34,7 +34,7 @@ const EXPECTED: Readonly<Record<string, Expected>> = {
       // So many dead letters are there already that it takes a while until they are a fifth more, or 50.
       'warning dlq_growing': [
         20,
-        /^\d+ dead letters entered in \d+ min; the queue grew by \d+ to \d+ in \d+ min; most: 4\d\d from .*\.$/,
+        /^\d+ dead letters entered in \d+ min; the queue grew by \d+ to \d+ in \d+ min; most: status 4\d\d from .*\.$/,
       ],
     },
   },

@@ -48,7 +48,9 @@ describe('the page of an account', () => {
     for (const id of ['dead-letters', 'events', 'flow-control']) {
       expect(part(text, id).match(/class="tag withdrawn"/g)).toHaveLength(1);
       expect(read(part(text, id))).toContain('too old to be shown');
-      expect(read(part(text, id))).toMatch(/True at 09:08 UTC , 1 h 6 min ago . .*401 Unauthorized . Renew the token/);
+      expect(read(part(text, id))).toMatch(
+        /Last read at 09:08 UTC , 1 h 6 min ago . .*401 Unauthorized . Renew the token/,
+      );
     }
     expect(part(text, 'calls')).toContain('class="tag refused"');
   });
@@ -60,8 +62,24 @@ describe('the page of an account', () => {
     expect(part(text, 'flow-control')).not.toContain('data-chart');
   });
 
+  it('never says that what is past is next', () => {
+    const of = (nextExpiry: string) => read(page({ ...account, deadLetters: { ...account.deadLetters, nextExpiry } }));
+    expect(of('2026-11-22T10:25:12.000Z')).toContain('Next one expires in 10 min');
+    expect(of('2026-11-22T10:05:12.000Z')).toContain('Next one was to expire 10 min ago');
+  });
+
+  it('says of an alert that was resolved when it ended, not when it began', () => {
+    const alert = { labels: { alertname: 'A' }, annotations: {}, value: 1, startsAt: '2026-11-22T08:15:12.000Z' };
+    const of = (more: Partial<AccountView['alerts'][number]>) =>
+      read(page({ ...account, alerts: [{ ...alert, state: 'firing', ...more }] }));
+    expect(of({})).toContain('began 2 h ago');
+    const resolved = of({ state: 'resolved', endsAt: '2026-11-22T10:05:12.000Z' });
+    expect(resolved).toContain('ended 10 min ago');
+    expect(resolved).not.toContain('began 10 min ago');
+  });
+
   it.each([
-    ['ok', 'true'],
+    ['ok', 'current'],
     ['partial', 'incomplete'],
     ['failing', 'fails'],
     ['stale', 'stale'],

@@ -48,7 +48,7 @@ describe('the page of auto-cancel', () => {
     expect(text).toContain(
       'Rule old-and-unreported (shadowed by the rule above): not stuck , because of state_is_reported',
     );
-    expect(text).toContain('Not cancelled now: It waits for the approval of an operator. awaiting_approval');
+    expect(text).toContain('It waits for the approval of an operator. awaiting_approval');
   });
 
   it('shows who paused, when and why, and which breaker is open', () => {

@@ -126,6 +126,19 @@ describe('what is drawn', () => {
     expect(found.lines[1]?.values).toEqual([null, 0, 4]);
   });
 
+  it('leaves out of many outcomes those that did not happen, but for the first', () => {
+    const chart = { kind: 'stack' as const, lines: [{ family: 'c', by: 'outcome', looks: { ok: 'calm' as const } }] };
+    const of = (server: number) =>
+      view(
+        [0, 60, 120],
+        series('c', { outcome: 'bug' }, [2, 2, 2]),
+        series('c', { outcome: 'server' }, [4, 4, server]),
+        series('c', { outcome: 'ok' }, [1, 1, 1]),
+      );
+    expect(names(drawn(chart, of(5), 0, 120))).toEqual(['server']);
+    expect(names(drawn(chart, of(4), 0, 120))).toEqual(['ok']);
+  });
+
   it('is in at most a hundred intervals, as long as the time needs', () => {
     const found = drawn({ kind: 'rate', lines: [] }, view([]), 0, 48 * 3600);
     expect(found.width).toBe(1800);

@@ -32,6 +32,8 @@ describe('the first line', () => {
     row('b', { state: 'warning', worst: warning }),
     row('c'),
   ];
+  const alertsOf = (...severities: string[]): Overview['alerts'] =>
+    severities.map(severity => ({ state: 'firing', labels: { alertname: 'A', severity }, annotations: {}, value: 1 }));
   it.each<[string, Overview]>([
     ['All right', overview([row('a'), row('b')])],
     ['2 problems in 2 accounts, 1 critical', overview(two)],
@@ -48,9 +50,18 @@ describe('the first line', () => {
     ['Nothing read yet', overview([row('a', { state: 'unknown' })])],
     ['Nothing read yet of 1 account', overview([row('a', { state: 'unknown' }), row('b')])],
     ['2 alerts firing', overview([row('a', { state: 'warning' })], { alertsFiring: 2 })],
+    ['2 alerts firing', overview([row('a')], { alerts: alertsOf('warning', 'info'), alertsFiring: 2 })],
+    ['All right', overview([row('a')], { alerts: alertsOf('info'), alertsFiring: 1 })],
   ])('is %j', (words, view) => {
     expect(verdictOf(view)).toBe(words);
     expect(page(view)).toContain(`<title>${words} · delivery-watch</title>`);
+  });
+
+  it('calls remarks no problems', () => {
+    const { worst } = row('a', { worst: { ...warning, severity: 'info' } });
+    const text = read(page(overview([row('a', { worst })])));
+    expect(text).toMatch(/All right .* Worth knowing/);
+    expect(text).not.toContain('Problems');
   });
 
   it('says since when: the oldest of the worst', () => {
@@ -77,6 +88,14 @@ describe('the page', () => {
       overview([row('a', { state: 'unknown', data: 'not_read', deadLetters: null, waiting: null, dataAt: null })]),
     );
     expect(read(text)).toMatch(/no data yet a — not known .* not read yet — not known/);
+  });
+
+  it('says over which time messages are counted where that is no hour', () => {
+    const text = (overSeconds: number, by = 717) =>
+      read(page(overview([row('a', { delivered: 0.9957, finished: { by, overSeconds } })])));
+    expect(text(377)).toContain('99.57 % of 717 in 6 min');
+    expect(text(3541)).toMatch(/99\.57 % of 717 3 /);
+    expect(text(377, 0)).toContain('none ended');
   });
 
   it('lets no name be markup, and links it as a whole', () => {

@@ -3,6 +3,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { type HttpServer, type Served, startHttpServer } from '../../../src/http/server.ts';
 import { createTestLog } from '../../support/silent.ts';
 import { emptyServed } from '../empty-served.ts';
+import { overview, row } from './fixtures/overview.ts';
 
 const servers: HttpServer[] = [];
 afterEach(async () => {
@@ -117,6 +118,34 @@ describe('pages', () => {
     for (const name of ['..%2fmetrics', 'Nothing', '']) {
       expect((await get(`/runbooks/${name}`)).status, name).toBe(404);
     }
+  });
+
+  it('are made one at a time, and not for who has left', async () => {
+    let [making, most, made] = [0, 0, 0];
+    const { promise: isOver, resolve: release } = Promise.withResolvers<void>();
+    const { get } = await serve({
+      async overview() {
+        made += 1;
+        making += 1;
+        most = Math.max(most, making);
+        await isOver;
+        making -= 1;
+        return overview([row('a')]);
+      },
+    });
+    const left = new AbortController();
+    const first = get('/');
+    const gone = get('/?q=gone', { signal: left.signal }).catch(() => 'left');
+    const others = Array.from({ length: 20 }, () => get('/'));
+    // Answered by the same process in between: all have arrived by now.
+    for (let times = 0; times < 20; times += 1) expect((await get('/-/healthy')).status).toBe(200);
+    left.abort();
+    for (let times = 0; times < 20; times += 1) await get('/-/healthy');
+    release();
+    const answers = await Promise.all([first, ...others]);
+    expect(await gone).toBe('left');
+    expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200));
+    expect([most, made]).toEqual([1, 21]);
   });
 
   it('are read alone', async () => {

@@ -15,7 +15,7 @@ function most({ kinds: { largest } }: DeadLetters): string {
   const { responseStatus, urlHost, route, messages } = first;
   // A route that is no pattern of the configuration says nothing.
   const place = `${urlHost}${route.startsWith('/') ? route : ''}`;
-  return `; most: ${/^\d+$/.test(responseStatus) && responseStatus !== '0' ? responseStatus : 'no answer'} from ${place} (${count(messages)})`;
+  return `; most: ${/^\d+$/.test(responseStatus) && responseStatus !== '0' ? `status ${responseStatus}` : 'no answer'} from ${place} (${count(messages)})`;
 }
 
 /** The least of the points from one time to another, milliseconds before now; undefined where the history has none. */

@@ -21,7 +21,7 @@ export const problemsReference = () =>
       '57 of the 149 requests in 1 min got 429 (38 %).',
       'Schedule reports: no message since 10:04:00 UTC; 1 start missed in 7 min.',
       '15 of the 486 messages that ended in 5 min failed: 3.1 %, where the objective allows 1 %.',
-      '75 dead letters entered in 18 min; the queue grew by 51 to 776 in 10 min; most: 489 from app.example.com/api/onboarding (66).',
+      '75 dead letters entered in 18 min; the queue grew by 51 to 776 in 10 min; most: status 489 from app.example.com/api/onboarding (66).',
       '```',
     ].join('\n'),
     'The worst come first, of these the oldest. `critical`: act now; `warning`: today; `info`: worth knowing, and no reason to call an account anything but ok. Thresholds are those of the [shipped alerts](dashboards.md) and of the configured [objectives](objectives.md), retention and plan limits. Alerts see days; problems are judged from the last hour of the [history](operate.md#history), or from what there is of it: a sentence says which time it covers, and nothing is extrapolated.',

@@ -28,6 +28,13 @@ export function duration(seconds) {
 }
 
 /**
+ * Seconds beside minutes are of no use to anyone, and would move all the time.
+ * @param {number} seconds
+ * @returns {number}
+ */
+export const toMinute = seconds => (seconds >= 60 && seconds < 3600 ? seconds - (seconds % 60) : seconds);
+
+/**
  * How long ago a time was, or how far off it is: `3 h 12 min ago`, `in 5 min`.
  * @param {number} time milliseconds since the Unix epoch
  * @param {number} now the same
@@ -36,7 +43,6 @@ export function duration(seconds) {
 export function age(time, now) {
   const seconds = Math.floor(Math.abs(now - time) / 1000);
   if (seconds < 1) return 'now';
-  // Seconds beside minutes are of no use to anyone, and would move all the time.
-  const text = duration(seconds >= 60 && seconds < 3600 ? seconds - (seconds % 60) : seconds);
+  const text = duration(toMinute(seconds));
   return now >= time ? `${text} ago` : `in ${text}`;
 }

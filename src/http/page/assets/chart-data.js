@@ -219,6 +219,15 @@ function withGaps(times, gaps, lines) {
 }
 
 /**
+ * The lines of which something was counted, or the first: a dozen outcomes that never came about are no legend.
+ * @param {Line[]} lines
+ */
+function happened(lines) {
+  const found = lines.filter(({ values }) => values.some(value => value !== null && value > 0));
+  return found.length > 0 ? found : lines.slice(0, 1);
+}
+
+/**
  * What a chart draws; `width`: seconds that one value stands for, 0 where it is of an instant.
  * @param {Pick<Chart, 'kind' | 'lines' | 'quantiles'>} chart
  * @param {HistoryView} view
@@ -241,7 +250,7 @@ export function drawn({ kind, lines, quantiles = [] }, view, from, to) {
     kind === 'quantile'
       ? quantilesOf(quantiles, found, grow, starts)
       : found.map(line => ({ ...line, values: grow(line.values) }));
-  return { times: starts, lines: made, width };
+  return { times: starts, lines: lines.some(({ by }) => by !== undefined) ? happened(made) : made, width };
 }
 
 /**

@@ -69,7 +69,8 @@ export function options(chart, { times, lines }) {
     height: HEIGHT,
     legend: { show: false },
     tzDate: at => uPlot.tzDate(new Date(at * 1000), 'Etc/UTC'),
-    padding: [8, 8, 0, 0],
+    // At the right half a word of the time axis.
+    padding: [8, 20, 0, 0],
     scales: {
       x: { range: () => ends },
       y: isTime ? { distr: 3, log: 10 } : { range: (_plot, _least, top) => [0, top > 0 ? top * 1.08 : 1] },

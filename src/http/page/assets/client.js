@@ -14,6 +14,13 @@ let stream;
 let asking;
 /** Something has changed since that request. */
 let again = false;
+/** When the last request began, of `performance.now()`. */
+let askedAt = Number.NEGATIVE_INFINITY;
+/** @type {ReturnType<typeof setTimeout> | undefined} */
+let waiting;
+
+/** Milliseconds between two requests that were not asked for by a person: the agent's time may run faster. */
+const APART = 2000;
 
 /** @param {Document} page */
 function clockAhead(page) {
@@ -93,9 +100,11 @@ function take(page) {
 /** Fetches the page again, as its address now is. Of several calls, the last one wins. */
 async function refresh() {
   asking?.abort();
+  clearTimeout(waiting);
   const own = new AbortController();
   asking = own;
   again = false;
+  askedAt = performance.now();
   try {
     const response = await fetch(location.href, { signal: own.signal, headers: { Accept: 'text/html' } });
     if (response.status >= 500) throw new Error(`status ${response.status}`);
@@ -108,13 +117,18 @@ async function refresh() {
   } finally {
     if (asking === own) asking = undefined;
   }
-  if (again && !asking) void refresh();
+  if (again && !asking) soon();
+}
+
+function soon() {
+  clearTimeout(waiting);
+  waiting = setTimeout(refresh, Math.max(0, askedAt + APART - performance.now()));
 }
 
 /** One request at a time: a slow one must not be aborted again and again. */
 function changed() {
   again = true;
-  if (!asking) void refresh();
+  if (!asking) soon();
 }
 
 /** @type {ReturnType<typeof setTimeout> | undefined} */
@@ -140,6 +154,7 @@ function connect() {
 
 function disconnect() {
   clearTimeout(retry);
+  clearTimeout(waiting);
   stream?.close();
   stream = undefined;
 }
@@ -182,6 +197,8 @@ function search(form) {
 
 for (const form of document.querySelectorAll('form[data-search]')) if (form instanceof HTMLFormElement) search(form);
 if (document.querySelector('[data-live]')) {
+  // A command was carried out.
+  document.addEventListener('changed', changed);
   document.addEventListener('visibilitychange', () => (document.hidden ? disconnect() : connect()));
   if (!document.hidden) connect();
 }

@@ -59,6 +59,8 @@ function setUp(dialog) {
       answer.textContent = error ?? done[asked.command];
       answer.hidden = false;
       dialog.close();
+      // The page shows what it changed: see client.js.
+      document.dispatchEvent(new Event('changed'));
     } catch (cause) {
       refuse(`The agent can’t be reached (${cause.message}). It may have got the command: see the journal.`);
     }

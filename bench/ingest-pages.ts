@@ -1,0 +1,40 @@
+/** A log of events as ready-made pages, for `ingest.ts` and its server. */
+export const PAGES = 200;
+export const ROWS = 1000;
+export const START = 1_700_000_000_000;
+/** Milliseconds between two events. */
+export const APART = 50;
+
+/** One event of about 1 KB: lives of three events each, on their way at the same time. */
+function row(index: number): object {
+  const [message, step] = [Math.floor(index / 3), index % 3];
+  return {
+    time: String(START + index * APART),
+    messageId: `msg_26hZCxZCuWyyTWPmSVBrNB1${message.toString(36).padStart(6, '0')}`,
+    state: ['CREATED', 'ACTIVE', 'DELIVERED'][step],
+    url: `https://tenant-${message % 50}.example.com/hooks/payments?order=${message}`,
+    method: 'POST',
+    header: { 'Content-Type': ['application/json'], 'Upstash-Retries': ['3'], Authorization: ['REDACTED:5f3a'] },
+    queueName: 'payments',
+    maxRetries: 3,
+    body: 'eyJyZWYiOiJmb28ifQ=='.repeat(30),
+    ...(step === 2 ? { responseStatus: 200 } : {}),
+  };
+}
+
+/** The log as ready-made pages, latest first; what a range asks for is every page that reaches into it. */
+export const pages = Array.from({ length: PAGES }, (_, page) => {
+  const events = Array.from({ length: ROWS }, (_, index) => row(page * ROWS + ROWS - 1 - index));
+  const from = START + page * ROWS * APART;
+  // As two texts, so that no request has to make one.
+  const texts = { last: JSON.stringify({ events }), middle: JSON.stringify({ cursor: String(page), events }) };
+  return { from, to: from + ROWS * APART - 1, ...texts };
+});
+
+export function answer(query: URLSearchParams): string {
+  const [from, to] = [Number(query.get('fromDate')), Number(query.get('toDate'))];
+  const last = Number(query.get('cursor') ?? PAGES);
+  const at = pages.findLastIndex((page, index) => index < last && page.from <= to && page.to >= from);
+  const more = at > 0 && (pages[at - 1]?.to ?? 0) >= from;
+  return pages[at]?.[more ? 'middle' : 'last'] ?? '{"events":[]}';
+}
