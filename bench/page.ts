@@ -207,7 +207,14 @@ export async function run(): Promise<string> {
     const json = middle(found.json);
     const all = (rows: ReturnType<typeof createRows>, of: Parameters<Served['overview']>[0]) =>
       rows().then(rows => overview({ rows, alerts: [], agentProblems: [], version: '1.0.0', now: now() }, of));
-    const opened = await inChromium(of => all(createRows(viewed, new WeakMap(), now), of), closing);
+    const opened = await inChromium(
+      of =>
+        all(
+          createRows(viewed, new WeakMap(), now, () => undefined),
+          of,
+        ),
+      closing,
+    );
     const inBrowser = opened
       ? `In Chromium, by the wall clock, the first hundred of them are there after ${opened.full.toFixed(0)} ms, every row made: ${(opened.full / opened.empty).toFixed(1)} times what an empty page takes (${opened.empty.toFixed(0)} ms).`
       : 'There is no Chromium to open it in.';
