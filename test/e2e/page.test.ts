@@ -247,12 +247,15 @@ describe.skipIf(!hasChromium)('pages in a browser', { timeout: 20 * MINUTE }, ()
     await expectSound(visited);
     // What changes shows without being loaded again.
     await page.evaluate('window.isTheSame = true');
+    await page.evaluate("document.querySelector('figure[data-chart] canvas').isTheSame = true");
     scene.emulator.state.addDlqEntry({ enteredAt: scene.clock.now() });
     await eventually(async () => {
       await scene.clock.advance(15_000);
       expect(await page.locator('[data-path="deadLetters.messages"]').first().getAttribute('value')).toBe('6');
     });
     expect(await page.evaluate('window.isTheSame')).toBe(true);
+    // Nor is a chart drawn anew.
+    expect(await page.evaluate("document.querySelector('figure[data-chart] canvas')?.isTheSame")).toBe(true);
     expect(visited.complaints).toEqual([]);
   });
 

@@ -85,7 +85,7 @@ export async function visit(browser: Browser, url: string, options: VisitOptions
     async accessibilityFaults() {
       // Not as a script element: the page's policy forbids those of others.
       await page.evaluate(axe.source);
-      const { violations } = await page.evaluate<axe.AxeResults>('axe.run()');
+      const { violations } = await page.evaluate<axe.AxeResults>("axe.run({ resultTypes: ['violations'] })");
       return violations
         .filter(({ impact }) => impact === 'serious' || impact === 'critical')
         .flatMap(({ id, nodes }) => nodes.map(({ html, failureSummary }) => `${id}: ${html}: ${failureSummary}`));
