@@ -96,7 +96,7 @@ function staleData(moment: Moment, kind: 'data_stale' | 'data_withdrawn', state:
     const read =
       since === undefined ? 'were not read since the agent started' : `were last read at ${clockTime(since, now)}`;
     const why = rounds.find(({ failure }) => failure)?.failure?.message;
-    const gone = kind === 'data_withdrawn' ? ' and are no longer shown' : '';
+    const gone = kind === 'data_withdrawn' && since !== undefined ? ' and are no longer shown' : '';
     const age = since === undefined ? Number.POSITIVE_INFINITY : now - since;
     if (age < BRIEF) return [];
     const young = age < BLIND_FOR * 1000 ? ({ severity: 'warning' } as const) : {};
