@@ -1,7 +1,8 @@
-import { execFileSync } from 'node:child_process';
 import { copyFileSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { build } from 'rolldown';
+import config from '../../rolldown.config.ts';
 
 /** Where processes of this run find it. */
 const NAME = 'DELIVERY_WATCH_BUNDLE';
@@ -10,13 +11,13 @@ const NAME = 'DELIVERY_WATCH_BUNDLE';
  * Builds the command line once for all tests of a run that start it, as for the package, in a folder with no node_modules in it
  * or above it: a start takes half of what it takes from the sources.
  */
-export function setup(): () => void {
+export async function setup(): Promise<() => void> {
   const folder = mkdtempSync(join(tmpdir(), 'delivery-watch-bundle-'));
   const main = join(folder, 'dist', 'main.js');
   copyFileSync('package.json', join(folder, 'package.json'));
-  execFileSync('node_modules/.bin/rolldown', ['--config', '--dir', join(folder, 'dist'), '--logLevel', 'silent'], {
-    stdio: ['ignore', 'ignore', 'inherit'],
-  });
+  // Not by its command, which writes beside the configuration: a checkout may be read-only.
+  const { output, ...input } = config;
+  await build({ ...input, logLevel: 'silent', output: { ...output, dir: join(folder, 'dist') } });
   process.env[NAME] = main;
   return () => rmSync(folder, { recursive: true, force: true });
 }
