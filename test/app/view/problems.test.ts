@@ -553,6 +553,26 @@ const CASES: readonly (readonly [what: string, scene: Scene, lines: readonly str
   ],
 ];
 
+it('what is near its threshold does not come and go: once said, it stays until it is well below', () => {
+  const scene = (messages: number, failed: number): Scene => ({
+    change(view) {
+      Object.assign(view.deadLetters, { messages });
+      Object.assign(view.events, { finished: { delivered: 10_000, failed, cancelled: 0 } });
+    },
+    courses: {
+      [finished('delivered')]: minutes => 10_000 - 50 * minutes,
+      [finished('failed')]: minutes => Math.round(failed * (1 - minutes / 60)),
+    },
+  });
+  const kinds = (messages: number, failed: number, isSaid: boolean) =>
+    problems({ ...scene(messages, failed), ...(isSaid ? { firstSeen: () => NOON - 3 * MINUTE } : {}) }).map(
+      ({ severity, kind }) => `${severity} ${kind}`,
+    );
+  // 20 of 100 messages, and 3 % that failed, are the thresholds.
+  expect([kinds(116, 75, false), kinds(113, 60, true)]).toEqual([[], []]);
+  expect(kinds(116, 75, true).sort()).toEqual(['warning dlq_growing', 'warning messages_failing']);
+});
+
 describe('what is said of', () => {
   it.each(CASES)('%s', (_what, scene, lines) => {
     expect(said(scene)).toEqual(lines);

@@ -55,10 +55,17 @@ export const isCurrent = (data: DataState) => data === 'fresh' || data === 'part
 /** A time of the API in milliseconds since the Unix epoch. */
 export const msOf = (iso: string | null) => (iso === null ? undefined : Date.parse(iso));
 
-/** Whether a number has grown from one of before by that much. */
-export const isMoreBy = ({ share, fewest, many }: Growth, now: number, before: number) =>
-  now - before > Math.min(Math.max(share * before, fewest), many);
+/** Whether a number has grown from one of before by that much, or by a part of it. */
+export const isMoreBy = ({ share, fewest, many }: Growth, now: number, before: number, part = 1) =>
+  now - before > part * Math.min(Math.max(share * before, fewest), many);
 
 /** How long the agent has seen a problem already, in milliseconds; 0: not yet. */
 export const seenFor = ({ firstSeen, now }: Moment, kind: Described['kind'], subject: string | null) =>
   now - (firstSeen({ kind, subject }) ?? now);
+
+/** Of the threshold of a problem that was said in the last five minutes: one near its threshold must not come and go. */
+const EASED = 0.7;
+
+/** The part of its threshold from which a problem is said. */
+export const easing = ({ firstSeen }: Moment, kind: Described['kind']) =>
+  firstSeen({ kind, subject: null }) === undefined ? 1 : EASED;

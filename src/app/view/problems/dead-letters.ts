@@ -3,7 +3,7 @@ import { autoCancelFamilies } from '../../../metrics/auto-cancel.ts';
 import { objectiveFamilies } from '../../../metrics/objectives.ts';
 import { CALLBACKS_FAILED, DLQ_AT_ONCE, DLQ_BY_THE_HOUR, DLQ_EXPIRING, DLQ_FULL } from '../../../metrics/thresholds.ts';
 import { HOUR } from '../recent.ts';
-import { type AccountCheck, isCurrent, isMoreBy, MINUTE, type Moment, msOf } from './check.ts';
+import { type AccountCheck, easing, isCurrent, isMoreBy, MINUTE, type Moment, msOf } from './check.ts';
 import { clockTime, count, lasting, plural, share, within } from './words.ts';
 
 type DeadLetters = Moment['view']['deadLetters'];
@@ -28,18 +28,21 @@ function least(points: readonly { at: number; value: number }[], now: number, fr
  * By how much the queue has grown, and in which time. Removals show only with the next complete walk, so that the size is a saw:
  * by the hour, the least of a quarter of an hour counts. Where the history is younger than ten minutes, its beginning does for them.
  */
-function growth({ recent, now }: Moment, messages: number): { by: number; overSeconds: number } | undefined {
+function growth(moment: Moment, messages: number): { by: number; overSeconds: number } | undefined {
+  const { recent, now } = moment;
+  const part = easing(moment, 'dlq_growing');
   const points = recent(families.messages.name, 75 * MINUTE);
   const [first] = points;
   if (!first || now - first.at < 2 * MINUTE) return undefined;
   const earlier = points.filter(({ at }) => at <= now - 10 * MINUTE && at >= now - 30 * MINUTE);
   const high = (earlier.length > 0 ? earlier : [first]).reduce((a, b) => (b.value > a.value ? b : a));
-  if (isMoreBy(DLQ_AT_ONCE, messages, high.value)) {
+  if (isMoreBy(DLQ_AT_ONCE, messages, high.value, part)) {
     return { by: messages - high.value, overSeconds: (now - high.at) / 1000 };
   }
   const settled = Math.min(messages, least(points, now, 15 * MINUTE, 0) ?? messages);
   const before = least(points, now, 75 * MINUTE, 60 * MINUTE);
-  if (before === undefined || !DLQ_BY_THE_HOUR.some(growth => isMoreBy(growth, settled, before))) return undefined;
+  if (before === undefined || !DLQ_BY_THE_HOUR.some(growth => isMoreBy(growth, settled, before, part)))
+    return undefined;
   return { by: settled - before, overSeconds: 3600 };
 }
 

@@ -3,7 +3,7 @@ import { events } from '../../../collectors/events/events.ts';
 import { objectiveFamilies } from '../../../metrics/objectives.ts';
 import { type BurnRate, FEWEST_BAD, LOG_BEHIND, MONTH, MOST_BAD, RETRIES } from '../../../metrics/thresholds.ts';
 import { HOUR, seriesName } from '../recent.ts';
-import { type AccountCheck, isCurrent, MINUTE, type Moment, msOf } from './check.ts';
+import { type AccountCheck, easing, isCurrent, MINUTE, type Moment, msOf } from './check.ts';
 import { count, lasting, plural, share, within } from './words.ts';
 
 const { finished, overdue, total, gaps } = events.families;
@@ -32,6 +32,10 @@ function burnLimit({ shown }: Moment, objective: number, times: BurnRate): numbe
   return Math.min(Math.max((times * window) / MONTH, 1) * (1 - objective), MOST_BAD);
 }
 
+/** Fast, as the shipped alert; and a warning where an hour is three times as bad as the objective allows. */
+const FAST = { times: 14.4, short: 5 * MINUTE } as const;
+const SLOW = { times: 3, short: 15 * MINUTE } as const;
+
 /**
  * The error budget burns that fast by the last hour, or as much of it as was recorded, and still does by its end. What takes longer
  * to show, as shipped alerts see it in days of metrics, is not judged.
@@ -39,15 +43,13 @@ function burnLimit({ shown }: Moment, objective: number, times: BurnRate): numbe
 function burns(moment: Moment, bad: 'failed' | 'overdue', times: BurnRate, short: number) {
   const { delivered, onTime } = moment.view.events.objectives;
   const objective = bad === 'failed' ? delivered : onTime;
-  const limit = burnLimit(moment, objective, times);
+  const kind = bad === 'failed' ? 'messages_failing' : 'messages_late';
+  // What was said may have been the warning: that says nothing of how near the faster burn is.
+  const limit = burnLimit(moment, objective, times) * (times === SLOW.times ? easing(moment, kind) : 1);
   const [hour, end] = [ended(moment, bad, HOUR), ended(moment, bad, short)];
   if (!hour || !end || hour.bad < FEWEST_BAD || hour.ratio <= limit || end.ratio <= limit) return undefined;
   return { ...hour, allowed: 1 - objective };
 }
-
-/** Fast, as the shipped alert; and a warning where an hour is three times as bad as the objective allows. */
-const FAST = { times: 14.4, short: 5 * MINUTE } as const;
-const SLOW = { times: 3, short: 15 * MINUTE } as const;
 
 function failing({ times, short }: typeof FAST | typeof SLOW) {
   return log(moment => {
