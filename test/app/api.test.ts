@@ -178,6 +178,11 @@ async function operate(agent: BusyAgent): Promise<void> {
   await askAll(agent);
   await command(RESUME, { reason: 'over' });
   await command(APPROVE, { action: waiting.action });
+  // An approval is of the rules as they were: under others it would count for nothing.
+  await eventually(async () => {
+    const lines = (await get('/api/v1/journal')) as { step: string }[];
+    expect(lines.map(({ step }) => step)).toContain('intent');
+  });
   learnPlan();
   write({ collect: { dlq: { every: '0s' } } });
   await post('/-/reload');
