@@ -48,7 +48,7 @@ export default defineConfig({
   test: {
     pool: 'forks',
     // Most of them wait for other processes: more than there are cores.
-    maxWorkers: 4,
+    maxWorkers: 6,
     sequence: { sequencer: SlowFirst },
     globalSetup: ['test/support/compile-cache.ts'],
     projects: [
