@@ -31,6 +31,7 @@ const SLOW = [
   'e2e/event-log',
   'e2e/package',
   'mixin/queues',
+  'app/view/scenarios',
 ].map(name => `test/${name}.test.ts`);
 
 /** Begins with the slow files, so that none of them is left alone at the end, and ends with unit tests, which follow each other in one process. */
