@@ -117,7 +117,10 @@ export const ROUTES: readonly Route[] = [
     method: 'get',
     path: '/api/v1/stream',
     says: 'Events of the page: it says when there is something new to ask for.',
-    answers: { 200: { says: 'Server-sent events, until the connection ends.', text: 'text/event-stream' } },
+    answers: {
+      200: { says: 'Server-sent events, until the connection ends.', text: 'text/event-stream' },
+      503: { says: '64 streams are open; `Retry-After` says when to ask again.', text: 'text/plain' },
+    },
   },
   {
     method: 'get',
