@@ -46,7 +46,6 @@ export const PROBLEM_KINDS = [
   'messages_late',
   'deliveries_stalled',
   'retries_high',
-  'destination_failing',
   'waitlist_growing',
   'waitlist_stalled',
   'paused_with_backlog',

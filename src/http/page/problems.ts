@@ -48,7 +48,6 @@ const KIND_TAGS: Readonly<Record<Problem['kind'], Html>> = {
   callbacks_stuck: tag('callbacks stuck', ''),
   messages_failing: tag('messages failing', ''),
   messages_late: tag('messages late', ''),
-  destination_failing: tag('destination failing', ''),
   waitlist_growing: tag('waitlist growing', ''),
   paused_with_backlog: tag('paused with backlog', ''),
   schedule_missed: tag('schedule missed', ''),

@@ -76,8 +76,8 @@ describe('what is said of', () => {
     const tried = new Set(CASES.flatMap(([, scene]) => problems(scene).map(({ kind }) => kind)));
     expect([...ofAccount].filter(kind => !tried.has(kind))).toEqual([]);
     const known = new Set([...ofAccount, ...AGENT_CHECKS.map(({ kind }) => kind)]);
-    // Of counters by destination no history is kept; what is not shown is not judged.
-    expect(PROBLEM_KINDS.filter(kind => !known.has(kind))).toEqual(['destination_failing', 'not_shown']);
+    // What is not shown is not judged.
+    expect(PROBLEM_KINDS.filter(kind => !known.has(kind))).toEqual(['not_shown']);
   });
 });
 
