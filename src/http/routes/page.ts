@@ -51,6 +51,14 @@ async function send(response: Response, page: Html, status = 200): Promise<void>
   else response.set('Content-Encoding', 'gzip').send(await compress(page.text));
 }
 
+/** A page is no form to fill in right: what can't be understood of a query is left out. */
+function queryOf(given: Request['query']): OverviewQuery {
+  const { data, error } = OverviewQuery.safeParse(given);
+  if (data) return data;
+  const wrong = new Set(error.issues.map(({ path: [name] }) => name));
+  return OverviewQuery.parse(Object.fromEntries(Object.entries(given).filter(([name]) => !wrong.has(name))));
+}
+
 const missing = (what: Html, context: PageContext) =>
   layout({
     title: 'Not found',
@@ -87,8 +95,7 @@ export function pageRoutes(served: Served, { isOn, callerOf }: Lifecycle): Route
     .get(
       '/',
       inTurn(async (request, response) => {
-        // A page is no form to fill in right: what can't be understood of a query is left out.
-        const { data: query = OverviewQuery.parse({}) } = OverviewQuery.safeParse(request.query);
+        const query = queryOf(request.query);
         const view = await served.overview(query);
         await send(response, overviewPage(view, contextOf(request, ''), { query, faults: served.reloadFaults() }));
       }),

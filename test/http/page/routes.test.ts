@@ -97,8 +97,13 @@ describe('pages', () => {
     });
     await get('/?q=pay&state=warning&sort=oldest&page=3');
     await get('/?q=a&q=b&sort=nothing');
+    await get('/?q=pay&state=bad');
     const usual = { q: '', state: 'any', sort: 'attention', page: 1, per: 100 };
-    expect(asked).toEqual([{ ...usual, q: 'pay', state: 'warning', sort: 'oldest', page: 3 }, usual]);
+    expect(asked).toEqual([
+      { ...usual, q: 'pay', state: 'warning', sort: 'oldest', page: 3 },
+      usual,
+      { ...usual, q: 'pay' },
+    ]);
   });
 
   it('have the runbooks, and no other file', async () => {
