@@ -9,11 +9,11 @@ export interface Fragment {
   version: number;
 }
 
-/** Fragments in their order, as bytes. */
+/** Fragments in their order, as bytes: all as they were when it began, so that no header is without its samples. */
 export interface Body {
   /** Yields after each part. */
   plain(): Generator<void, Buffer, void>;
-  /** Yields after each part that had to be deflated again. What changes meanwhile may be in it or not, by parts. */
+  /** Yields after each part that had to be deflated again. */
   gzip(): Generator<void, Buffer, void>;
 }
 
@@ -91,13 +91,16 @@ export function createBody(fragments: readonly Fragment[]): Body {
     chunks.push({ fragments: fragments.slice(start, start + CHUNK_SIZE), version: -1, blocks: [] });
   }
 
-  /** Deflates what changed; says whether anything did. */
-  function refresh(chunk: Chunk): boolean {
+  /** The chunk as it is now: its blocks, or what they are to be made of. */
+  function look(chunk: Chunk) {
     const version = chunk.fragments.reduce((latest, fragment) => Math.max(latest, fragment.version), 0);
-    if (chunk.version === version) return false;
-    chunk.blocks = contents(chunk.fragments).map(part => (typeof part === 'string' ? gzipBlock(part) : part));
-    chunk.version = version;
-    return true;
+    const isKnown = chunk.version === version;
+    return {
+      chunk,
+      version,
+      blocks: isKnown ? chunk.blocks : undefined,
+      parts: isKnown ? [] : contents(chunk.fragments),
+    };
   }
 
   return {
@@ -113,8 +116,19 @@ export function createBody(fragments: readonly Fragment[]): Body {
       return body;
     },
     *gzip() {
-      for (const chunk of chunks) if (refresh(chunk)) yield;
-      return joinGzip(chunks.flatMap(({ blocks }) => blocks));
+      const seen = chunks.map(look);
+      for (const one of seen) {
+        if (one.blocks) continue;
+        const { chunk, version, parts } = one;
+        // Another may have deflated the same meanwhile.
+        one.blocks =
+          chunk.version === version
+            ? chunk.blocks
+            : parts.map(part => (typeof part === 'string' ? gzipBlock(part) : part));
+        if (version > chunk.version) [chunk.version, chunk.blocks] = [version, one.blocks];
+        yield;
+      }
+      return joinGzip(seen.flatMap(({ blocks = [] }) => blocks));
     },
   };
 }

@@ -27,8 +27,8 @@ export interface Exposition {
    */
   render(options: RenderOptions): Buffer;
   /**
-   * The same, a few milliseconds a turn of the event loop, so that other work goes on. What changes meanwhile may be in it
-   * or not, family by family.
+   * The same, a few milliseconds a turn of the event loop, so that other work goes on. What changes
+   * meanwhile may be in it or not, family by family.
    */
   renderInSlices(options: RenderOptions): Promise<Buffer>;
   /** The same for other sources, throwing as `createExposition` does; what is rendered of those that are of both is shared. */

@@ -1,6 +1,7 @@
 import { gunzipSync } from 'node:zlib';
 import { expect, it } from 'vitest';
 import { createExposition } from '../../src/metrics/exposition.ts';
+import { createBody, createFragment, fillFragment } from '../../src/metrics/exposition-body.ts';
 import { gauge, type Source } from '../../src/metrics/family.ts';
 
 const family = gauge('delivery_test_size', 'A size.', ['key']);
@@ -76,3 +77,29 @@ it('is whole and up to date when several ask at once and numbers change meanwhil
   const again = await exposition.renderInSlices(options);
   expect(await exposition.renderInSlices(options)).toBe(again);
 });
+
+it.each(['gzip', 'plain'] as const)(
+  'joins what was there when it began, not a header without its samples: %s',
+  form => {
+    const fragments = Array.from({ length: 300 }, createFragment);
+    const fill = (word: string, version: number) => {
+      for (const fragment of fragments) fillFragment(fragment, `${word}\n`, version);
+    };
+    fill('old', 1);
+    const body = createBody(fragments);
+    const read = (bytes: Buffer) => (form === 'gzip' ? gunzipSync(bytes) : bytes).toString();
+    const first = body[form]();
+    first.next();
+    fill('new', 2);
+    const second = body[form]();
+    const end = (steps: Generator<void, Buffer, void>): string => {
+      for (;;) {
+        const { done, value } = steps.next();
+        if (done) return read(value);
+      }
+    };
+    expect(end(second)).toBe('new\n'.repeat(300));
+    expect(end(first)).toBe('old\n'.repeat(300));
+    expect(end(body[form]())).toBe('new\n'.repeat(300));
+  },
+);
