@@ -1,4 +1,5 @@
 import type { Change } from '../model/change.ts';
+import { NO_ACCOUNT } from '../store/store.ts';
 import type { Group } from './group.ts';
 import { createGroups, type Due, type Groups, type Waiting } from './groups.ts';
 import { fingerprintOf, type Notice } from './notice.ts';
@@ -6,7 +7,6 @@ import type { Receiver } from './notifiers/receiver.ts';
 import {
   createReceiverQueue,
   MOST_WAITING,
-  NO_ACCOUNT,
   type QueueDeps,
   type ReceiverQueue,
   type Request,

@@ -1,7 +1,7 @@
+import { NO_ACCOUNT } from '../store/store.ts';
 import { type AccountAlerts, type AccountAlertsDeps, openAccountAlerts } from './account-alerts.ts';
 import { createEvaluation, type EvaluationDeps } from './evaluation.ts';
 import type { AlertRule } from './options.ts';
-import { NO_ACCOUNT } from './receiver-queue.ts';
 import { createSendLimits, type SendLimits } from './send-limits.ts';
 
 export interface OverflowDeps

@@ -3,13 +3,10 @@ import type { Clock } from '../kit/clock.ts';
 import type { Counter } from '../kit/counter.ts';
 import type { Log } from '../kit/log.ts';
 import type { Change } from '../model/change.ts';
-import type { Store } from '../store/store.ts';
+import { NO_ACCOUNT, type Store } from '../store/store.ts';
 import type { Group } from './group.ts';
 import type { Notice } from './notice.ts';
 import type { Receiver } from './notifiers/receiver.ts';
-
-/** Where the store keeps what belongs to no account. No account has this name. */
-export const NO_ACCOUNT = '';
 
 /** Where a row stands. */
 export interface RowKey {

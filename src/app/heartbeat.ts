@@ -1,9 +1,9 @@
 import { createHeartbeat, type Health, type HeartbeatDeps } from '../alerts/heartbeat.ts';
-import { NO_ACCOUNT } from '../alerts/receiver-queue.ts';
 import { isDeciding } from '../config/alerts.ts';
 import type { Config } from '../config/schema.ts';
 import type { Clock } from '../kit/clock.ts';
 import type { Store } from '../store/store.ts';
+import { NO_ACCOUNT } from '../store/store.ts';
 import type { Account } from './account.ts';
 import { tokenSource } from './account-client.ts';
 

@@ -4,14 +4,11 @@ import type { Clock } from '../kit/clock.ts';
 import type { Log } from '../kit/log.ts';
 import type { Change } from '../model/change.ts';
 import { BREAKERS, type JournalEntry } from '../model/journal.ts';
-import type { Store } from '../store/store.ts';
+import { NO_ACCOUNT, type Store } from '../store/store.ts';
 import type { Explanation } from './explain.ts';
 import type { Journal } from './journal.ts';
 import type { JournalState } from './journal-state.ts';
 import { waitsForApproval } from './waits.ts';
-
-/** Commands concern the agent, not one account: their rows are those of an account that can't be configured. */
-export const COMMAND_ACCOUNT = '';
 
 const text = z.string().regex(/\S/, { error: 'must not be blank' });
 
@@ -84,13 +81,13 @@ export async function ask(
   const [asked, answered] = [COMMAND + id, ANSWER + id];
   const at = clock.now();
   const row: z.infer<typeof commandRow> = { at, takeUntil: isQueued(command) ? null : at + waitMs, command };
-  await store.commit(COMMAND_ACCOUNT, [{ key: asked, value: JSON.stringify(row) }]);
+  await store.commit(NO_ACCOUNT, [{ key: asked, value: JSON.stringify(row) }]);
 
   async function look(): Promise<Answer | undefined> {
-    const value = (await store.scan(COMMAND_ACCOUNT, answered)).get(answered);
+    const value = (await store.scan(NO_ACCOUNT, answered)).get(answered);
     if (value === undefined) return undefined;
     // What can't be removed now the agent removes later.
-    await store.commit(COMMAND_ACCOUNT, [{ key: answered, value: null }]).catch(() => undefined);
+    await store.commit(NO_ACCOUNT, [{ key: answered, value: null }]).catch(() => undefined);
     return (
       read(answerRow, value)?.answer ?? {
         ok: false,
@@ -107,10 +104,10 @@ export async function ask(
       await clock.sleep(LOOK_EVERY, signal);
     }
   } catch (error) {
-    if (!isQueued(command)) await store.commit(COMMAND_ACCOUNT, [{ key: asked, value: null }]);
+    if (!isQueued(command)) await store.commit(NO_ACCOUNT, [{ key: asked, value: null }]);
     throw error;
   }
-  if (!isQueued(command)) await store.commit(COMMAND_ACCOUNT, [{ key: asked, value: null }]);
+  if (!isQueued(command)) await store.commit(NO_ACCOUNT, [{ key: asked, value: null }]);
   // It may have come between the last look and the withdrawal.
   return (await look()) ?? 'no_agent';
 }
@@ -126,7 +123,7 @@ export async function takeCommands(
   const now = clock.now();
   const taken: Taken[] = [];
   const removed: Change[] = [];
-  for (const [key, value] of await store.scan(COMMAND_ACCOUNT, COMMAND)) {
+  for (const [key, value] of await store.scan(NO_ACCOUNT, COMMAND)) {
     const row = read(commandRow, value);
     if (row && (row.takeUntil === null || now <= row.takeUntil)) {
       taken.push({ id: key.slice(COMMAND.length), at: row.at, command: row.command });
@@ -136,16 +133,16 @@ export async function takeCommands(
     if (row) log.info({ kind: row.command.kind }, 'an expired command was dropped');
     else log.warn({ bytes: value.length }, 'a command that this version does not know was dropped');
   }
-  for (const [key, value] of await store.scan(COMMAND_ACCOUNT, ANSWER)) {
+  for (const [key, value] of await store.scan(NO_ACCOUNT, ANSWER)) {
     const at = read(answerRow, value)?.at ?? Number.NEGATIVE_INFINITY;
     // A clock that was set back makes it look as if it came later.
     if (Math.abs(now - at) > STALE) removed.push({ key, value: null });
   }
-  if (removed.length > 0) await store.commit(COMMAND_ACCOUNT, removed);
+  if (removed.length > 0) await store.commit(NO_ACCOUNT, removed);
   return taken.sort((a, b) => a.at - b.at || (a.id < b.id ? -1 : 1));
 }
 
-/** What answers a command, and takes it away: rows of `COMMAND_ACCOUNT`. `now`: milliseconds since the Unix epoch. */
+/** What answers a command, and takes it away: rows of `NO_ACCOUNT`. `now`: milliseconds since the Unix epoch. */
 export function answerChanges({ id }: Taken, answer: Answer, now: number): Change[] {
   const row: z.infer<typeof answerRow> = { at: now, answer };
   return [
@@ -280,7 +277,7 @@ export function createCommandHandler({ store, accounts: current, clock, log }: C
 
   async function answer(taken: Taken): Promise<void> {
     const given = await obey(taken.command);
-    await store.commit(COMMAND_ACCOUNT, answerChanges(taken, given, clock.now()));
+    await store.commit(NO_ACCOUNT, answerChanges(taken, given, clock.now()));
     if (taken.command.kind === 'explain') return;
     if (given.ok) log.warn({ ...taken.command, ok: true }, 'operator command executed');
     else log.warn({ ...taken.command, ok: false, why: given.why }, 'operator command refused');

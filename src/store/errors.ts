@@ -19,6 +19,7 @@ export const WORDS = {
   full: ["can't be written: the disk is full", 'free space; the store then recovers by itself'],
   io: ["can't be read or written", 'check the disk and its quota; the store then recovers by itself'],
   invalid: ["can't hold this change", 'nothing of it was written'],
+  not_held: ['belongs to another replica now', 'nothing was written; that replica goes on with it'],
   closed: ['is closed', 'nothing was written'],
 } as const;
 

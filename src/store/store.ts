@@ -10,9 +10,72 @@ export interface Store {
   sizes(account: string, prefix: string): Promise<ReadonlyMap<string, number>>;
   /**
    * Writes all changes or none; of two changes of one key the last counts. When it returns, they are as durable as this
-   * store is. Commits are applied in the order in which they were asked for. One that fails leaves the store usable.
+   * store is. Commits of an account are applied in the order in which they were asked for. One that fails leaves the store
+   * usable. Rejects with `not_held` where replicas share the store and this one does not hold the account, as the database
+   * itself says in the transaction.
    */
   commit(account: string, changes: readonly Change[]): Promise<void>;
   /** Ends what was accepted, then refuses everything else. Closing again does nothing. */
   close(): Promise<void>;
+  /** How replicas share it; undefined where the store belongs to this process alone, and every account is its own. */
+  readonly replicas?: Replicas;
+}
+
+/** The account of rows that are of none. It is never held: every process may write them. */
+export const NO_ACCOUNT = '';
+
+/** A process that shares a store with others. */
+export interface Replica {
+  /** Of this run of the process: another one has another. */
+  readonly id: string;
+  /** Where it answers, as other replicas and Prometheus reach it. */
+  readonly url: string;
+  /** Since when it runs, milliseconds since the Unix epoch by the database's clock. */
+  readonly since: number;
+}
+
+/** How accounts are shared out, as of the last renewal. Times: milliseconds since the Unix epoch by the database's clock. */
+export interface Sharing {
+  readonly at: number;
+  /** Those that renewed within the lease time, this one included, in a set order. */
+  readonly replicas: readonly Replica[];
+  /** The replica that holds an account, by account: those of replicas that are gone are left out. */
+  readonly holders: ReadonlyMap<string, string>;
+}
+
+/** What a renewal found. An account that is in none of these stays as it is. */
+export interface Turn {
+  /** This replica holds them from now on, and may open them. */
+  readonly gained: readonly string[];
+  /** Another may hold them already: nothing of theirs can be committed any more, so they are to be closed at once. */
+  readonly lost: readonly string[];
+  /** To be closed and given back with `release`: it has more than its share, or they are no longer configured. */
+  readonly excess: readonly string[];
+}
+
+/**
+ * Leases on accounts. Each is held by one replica at a time, for the lease time from its last renewal by the database's
+ * clock; by this process's own clock it counts for no longer than that from the moment at which the renewal was asked for.
+ * Each holding has an epoch, and `Store.commit` of an account is conditional on it.
+ */
+export interface Replicas {
+  readonly self: Replica;
+  /** Milliseconds. */
+  readonly leaseTime: number;
+  /**
+   * Renews what is held, takes what is free up to this replica's fair share of `accounts`, and says what is above it. One
+   * call at a time. Never gains an account that was not released since it was gained last. Rejects with StoreError while the
+   * database is away; then nothing has changed.
+   */
+  renew(accounts: readonly string[]): Promise<Turn>;
+  /** Gives accounts back, which were closed; of those that were lost it only forgets them. Rejects with StoreError. */
+  release(accounts: readonly string[]): Promise<void>;
+  /** Takes this replica from the list of those that run; to be called at its end, when all is released. Rejects with StoreError. */
+  leave(): Promise<void>;
+  /** Milliseconds for which the account is surely held, by this process's own clock; 0 where it may be another's. */
+  remaining(account: string): number;
+  /** Undefined before the first renewal. */
+  sharing(): Sharing | undefined;
+  /** The value of one key of every account that has it, by account: also of accounts that others hold. Rejects with StoreError. */
+  valuesOf(key: string): Promise<ReadonlyMap<string, string>>;
 }

@@ -4,7 +4,6 @@ import {
   type Answer,
   answerChanges,
   ask,
-  COMMAND_ACCOUNT,
   type Command,
   createCommandHandler,
   takeCommands,
@@ -12,7 +11,7 @@ import {
 import { openJournal } from '../../src/auto-cancel/journal.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
 import { attachStore, openStore } from '../../src/store/open.ts';
-import type { Store } from '../../src/store/store.ts';
+import { NO_ACCOUNT, type Store } from '../../src/store/store.ts';
 import { newFolder } from '../support/folder.ts';
 import { createManualClock } from '../support/manual-clock.ts';
 import { createTestLog } from '../support/silent.ts';
@@ -62,10 +61,10 @@ describe.each(['memory', 'sqlite'] as const)('commands through the %s store', ki
   async function answer(given: Answer): Promise<void> {
     const [taken] = await take();
     if (!taken) throw new Error('there is no command');
-    await agent.commit(COMMAND_ACCOUNT, [{ key: 'effect', value: 'x' }, ...answerChanges(taken, given, clock.now())]);
+    await agent.commit(NO_ACCOUNT, [{ key: 'effect', value: 'x' }, ...answerChanges(taken, given, clock.now())]);
   }
-  const rows = async () => [...(await agent.scan(COMMAND_ACCOUNT, '')).keys()];
-  const put = (key: string, value: string) => agent.commit(COMMAND_ACCOUNT, [{ key, value }]);
+  const rows = async () => [...(await agent.scan(NO_ACCOUNT, '')).keys()];
+  const put = (key: string, value: string) => agent.commit(NO_ACCOUNT, [{ key, value }]);
 
   it.each(EVERY)('$kind arrives as it was given, and its answer comes back', async command => {
     const asked = asking(command);
@@ -133,7 +132,7 @@ describe.each(['memory', 'sqlite'] as const)('commands through the %s store', ki
     const [taken] = await take();
     expect(taken?.command).toEqual(APPROVE);
     await clock.advance(900);
-    if (taken) await agent.commit(COMMAND_ACCOUNT, answerChanges(taken, { ok: true }, clock.now()));
+    if (taken) await agent.commit(NO_ACCOUNT, answerChanges(taken, { ok: true }, clock.now()));
     await clock.advance(100);
     expect(asked.end).toEqual({ ok: true });
 
