@@ -56,7 +56,7 @@ export interface Base extends Pick<PartsDeps, 'env' | 'clock' | 'random' | 'back
 /** `closing` learns how to close it. */
 export async function openBase({ config, hash }: LoadedConfig, deps: PartsDeps, closing: Closing): Promise<Base> {
   const log = createLog(config.log);
-  const store = await openStore(config.store);
+  const store = await openStore(config.store, deps);
   closing.add('store', () => store.close());
   const dispatchers = createDispatchers(deps.env);
   closing.add('connections', () => dispatchers.destroy());

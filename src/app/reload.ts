@@ -27,8 +27,8 @@ export interface ReloadDeps {
 /** What can't change while the process runs, as faults. */
 function refusals(before: LoadedConfig, next: LoadedConfig): Fault[] {
   const { file } = next;
-  return (['kind', 'path'] as const).flatMap((key): Fault[] => {
-    if (before.config.store[key] === next.config.store[key]) return [];
+  return (['kind', 'path', 'url', 'schema', 'lease'] as const).flatMap((key): Fault[] => {
+    if (identityOf(before.config.store[key]) === identityOf(next.config.store[key])) return [];
     const place = next.place?.(['store', key]) ?? { file, line: 1, column: 1, path: `store.${key}` };
     return [{ ...place, message: `can't change while the agent runs; a restart applies it` }];
   });
