@@ -1,6 +1,7 @@
 import { accessSync, constants, readFileSync, realpathSync, statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { faultOfAddress } from '../alerts/options.ts';
+import { faultOfReplicaUrl } from '../http/options.ts';
 import { type Env, faultOfSecret, Secret, type SecretSetting, secret } from '../kit/secret.ts';
 import { faultOfUrl, isUnsafe } from '../store/options.ts';
 import { faultOfHeader } from '../telemetry/options.ts';
@@ -104,6 +105,14 @@ function checkStoreUrl({ store: { kind, url } }: Config, env: Env, tell: Tell): 
   }
 }
 
+function checkReplicaUrl({ server: { replicaUrl } }: Config, env: Env, tell: Tell): void {
+  if (replicaUrl === null || typeof replicaUrl === 'string') return;
+  const { env: name } = replicaUrl;
+  const text = env[name]?.trim();
+  const wrong = text ? faultOfReplicaUrl(text) : 'is not set';
+  if (wrong) tell.fault(['server', 'replicaUrl'], `the environment variable ${name} ${wrong}`);
+}
+
 /** Names of headers whose value is a credential. */
 const KEY_HEADER = /authorization|cookie|key|token|secret|password/i;
 
@@ -112,6 +121,7 @@ export function checkSecrets(config: Config, env: Env, tell: Tell): void {
   for (const [index, account] of config.accounts.entries()) checkAccount(config, account, index, env, tell);
   checkProxies(config, env, tell);
   checkStoreUrl(config, env, tell);
+  checkReplicaUrl(config, env, tell);
   for (const [name, value] of Object.entries(config.tracing.headers)) {
     const path = ['tracing', 'headers', name];
     const wrong = config.tracing.enabled ? faultOfHeader(value, env) : undefined;
