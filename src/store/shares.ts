@@ -22,7 +22,9 @@ export function shareOut(
     .map(({ id, accounts }) => ({ id, accounts, share: [] as string[] }));
   const memberOf = new Map(shares.map(member => [member.id, member]));
   const free: string[] = [];
-  for (const account of new Set(shares.flatMap(({ accounts }) => [...accounts]).sort())) {
+  // Mostly one set, which all have.
+  const sets = [...new Set(members.map(({ accounts }) => accounts))];
+  for (const account of [...new Set(sets.flatMap(accounts => [...accounts]))].sort()) {
     const holder = holders.get(account);
     const member = holder === undefined ? undefined : memberOf.get(holder);
     if (member?.accounts.has(account)) member.share.push(account);
