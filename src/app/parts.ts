@@ -6,6 +6,7 @@ import type { Clock } from '../kit/clock.ts';
 import type { Closing } from '../kit/closing.ts';
 import type { Log } from '../kit/log.ts';
 import { createProcessMetrics, type ProcessMetrics } from '../metrics/process.ts';
+import type { LeaseMeter } from '../metrics/replicas.ts';
 import { openStore } from '../store/open.ts';
 import type { Store } from '../store/store.ts';
 import { createLog, type ProcessLog } from '../telemetry/log.ts';
@@ -14,6 +15,7 @@ import { ENDPOINTS } from '../upstream/call.ts';
 import { createLargeBodies, type LargeBodies } from '../upstream/large-bodies.ts';
 import { type AccountChanges, type Accounts, openAccounts } from './accounts.ts';
 import { createDispatchers, type Dispatchers } from './dispatchers.ts';
+import { withLeaseMetrics } from './lease-metrics.ts';
 import { openTraces, type Traces, type TracesDeps } from './traces.ts';
 import { version } from './version.ts';
 import { type AgentLog, createAgentLog } from './view/agent-log.ts';
@@ -43,6 +45,8 @@ export interface Base extends Pick<PartsDeps, 'env' | 'clock' | 'random' | 'back
   readonly log: ProcessLog;
   readonly process: ProcessMetrics;
   readonly store: Store;
+  /** Undefined where the store belongs to this process alone. */
+  readonly leases: LeaseMeter | undefined;
   readonly tracer: ProcessTracer;
   readonly dispatchers: Dispatchers;
   readonly largeBodies: LargeBodies;
@@ -56,7 +60,7 @@ export interface Base extends Pick<PartsDeps, 'env' | 'clock' | 'random' | 'back
 /** `closing` learns how to close it. */
 export async function openBase({ config, hash }: LoadedConfig, deps: PartsDeps, closing: Closing): Promise<Base> {
   const log = createLog(config.log);
-  const store = await openStore(config.store);
+  const { store, leases } = withLeaseMetrics(await openStore(config.store), deps.clock);
   closing.add('store', () => store.close());
   const dispatchers = createDispatchers(deps.env);
   closing.add('connections', () => dispatchers.destroy());
@@ -68,6 +72,7 @@ export async function openBase({ config, hash }: LoadedConfig, deps: PartsDeps, 
     log,
     process,
     store,
+    leases,
     tracer,
     dispatchers,
     largeBodies: createLargeBodies(),
