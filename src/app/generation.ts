@@ -186,6 +186,8 @@ export async function buildGeneration(
   }
 }
 
+const namesOf = (accounts: readonly { readonly name: string }[]) => accounts.map(({ name }) => name);
+
 /** All that is made from the parts. */
 async function assemble(loaded: LoadedConfig, base: Base, parts: Parts, before?: Generation): Promise<Generation> {
   const { accounts } = parts;
@@ -205,6 +207,7 @@ async function assemble(loaded: LoadedConfig, base: Base, parts: Parts, before?:
     ...(autoCancel?.sources ?? []),
     ...alerting.sources,
     base.process.source,
+    ...(base.leases ? [base.leases.sourceOf(namesOf(loaded.config.accounts), namesOf(accounts.all))] : []),
   ];
   const recording = openRecording({ ...common, sources }, before?.recording);
   const agentProblems = createAgentProblems({ ...common, sources: alerting.sources });
