@@ -66,13 +66,10 @@ function put(memory: Memory, message: bigint, opened: OpenMessage, { most }: Lim
   open.set(message, opened);
   memory.touchedOpen.add(message);
   while (open.size > most) {
-    let oldest = memory.oldestFirst.next();
-    if (oldest.done) {
-      memory.oldestFirst = open.entries();
-      oldest = memory.oldestFirst.next();
-    }
-    if (oldest.done) return;
-    close(memory, ...oldest.value);
+    memory.oldestFirst ??= open.entries();
+    const { done, value } = memory.oldestFirst.next();
+    if (done) return;
+    close(memory, ...value);
     log.untracked.evicted += 1;
     memory.touched.add('log');
   }

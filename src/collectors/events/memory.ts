@@ -94,8 +94,11 @@ export interface Memory {
   recent: Recent | undefined;
   /** Undefined until the first complete read of this process. */
   gauges: Gauges | undefined;
-  /** Open messages from the oldest on: a live view of `open`, so that the oldest is found at once. */
-  oldestFirst: MapIterator<[bigint, OpenMessage]>;
+  /**
+   * Open messages from the oldest on, while some are given up: a live view of `open`, so that the oldest is found at once.
+   * Not for longer, because every table that `open` outgrows stays in memory until its iterators have gone on.
+   */
+  oldestFirst: MapIterator<[bigint, OpenMessage]> | undefined;
   /** Milliseconds of the log that one range holds, as the last read taught. */
   span: number;
   /** Undefined where messages are not traced. */

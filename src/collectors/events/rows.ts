@@ -119,7 +119,7 @@ export function restoreMemory(
     destinationOf: destinationReader(option, routes),
     schedules: createSchedules({ configured: schedules, stored: ofSchedules, routes, touch: key => touched.add(key) }),
     open,
-    oldestFirst: open.entries(),
+    oldestFirst: undefined,
     chunks: new Map(chunks.sort(([a], [b]) => a - b)),
     seen: new Set(events.map(({ identity }) => identity)),
     pending: events.filter(({ time }) => time > watermark),

@@ -140,6 +140,7 @@ export function foldTail(memory: Memory, walk: TailWalk, range: RangeRead, optio
   }
   const known = isLast ? Math.min(wholeTo, knownTo(memory, checkpoint, walk.until, options.overlap)) : 0;
   judgeUntil(memory, Math.max(checkpoint.dedupeFrom - 1, known), options);
+  memory.oldestFirst = undefined;
   if (isLast)
     memory.gauges = { recent: (recent ?? createRecent()).since(walk.until - options.window), ...inFlight(memory) };
   if (touched.size > 0 || memory.touchedOpen.size > 0 || walk.until - memory.savedAt >= SAVE_EVERY) {
