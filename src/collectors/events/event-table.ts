@@ -75,3 +75,10 @@ export function* eventsWithin(
 ): Generator<KeptEvent> {
   for (const table of tables) for (const index of indicesWithin(table, from, to)) yield eventAt(table, index);
 }
+
+/** The events of a table from a time on: the table itself, where these are all. Undefined where there are none. */
+export function tableFrom(table: EventTable, time: number): EventTable | undefined {
+  const events = [...eventsWithin([table], time)];
+  if (events.length === 0) return undefined;
+  return events.length === table.size ? table : createEventTable(events);
+}

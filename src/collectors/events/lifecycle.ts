@@ -1,6 +1,6 @@
 import { observeValue } from '../../metrics/family.ts';
 import { EVENT_STATES, type Outcome } from '../../model/message.ts';
-import { eventsWithin } from './event-table.ts';
+import { eventsWithin, tableFrom } from './event-table.ts';
 import { byTime, isEnding, type KeptEvent } from './kept-event.ts';
 import { type Checkpoint, close, type Gauges, type Memory, type OpenMessage } from './memory.ts';
 import { BOUNDS, isAmongSlowest, observeAttempt, observeWait, type Result } from './tally.ts';
@@ -28,8 +28,8 @@ const SILENCE = 60_000;
 export function advanceTo(memory: Memory, watermark: number, limits: Limits): void {
   const { checkpoint } = memory;
   if (!checkpoint || watermark <= checkpoint.watermark) return;
-  const due = [...eventsWithin(memory.pending, checkpoint.watermark + 1, watermark)].sort(byTime);
-  memory.pending = memory.pending.filter(({ last }) => last > watermark);
+  const due = [...eventsWithin(memory.pending, undefined, watermark)].sort(byTime);
+  memory.pending = memory.pending.flatMap(table => tableFrom(table, watermark + 1) ?? []);
   checkpoint.watermark = watermark;
   for (const event of due) follow(memory, event, limits);
 }
@@ -196,7 +196,7 @@ function lookForGap(
 export function inFlight({ checkpoint, open, pending, ended }: Memory): Omit<Gauges, 'recent'> {
   const created = new Map<bigint, number>();
   const over = new Set<bigint>();
-  for (const { message, state, time } of eventsWithin(pending, (checkpoint?.watermark ?? 0) + 1)) {
+  for (const { message, state, time } of eventsWithin(pending)) {
     if (EVENT_STATES[state] === 'created' && !ended.has(message)) created.set(message, time);
     else if (isEnding(state)) over.add(message);
   }

@@ -1,6 +1,6 @@
 import type { DeliveryEvent, EventState } from '../../model/message.ts';
 import type { Destinations } from './destinations.ts';
-import { createEventTable, type EventTable, eventsWithin, indicesWithin } from './event-table.ts';
+import { type EventTable, indicesWithin, tableFrom } from './event-table.ts';
 import type { KeptEvent } from './kept-event.ts';
 import type { Peak } from './peak.ts';
 import type { Recent } from './recent.ts';
@@ -76,7 +76,7 @@ export interface Memory {
   readonly open: Map<bigint, OpenMessage>;
   /** Events that are remembered so that none is counted twice, by number of the read that found them. */
   readonly chunks: Map<number, EventTable>;
-  /** Events after `watermark`, in any order, among others that were followed. */
+  /** Events after `watermark`, in any order. */
   pending: EventTable[];
   /** Messages that ended in the time whose identities are remembered, and when. */
   readonly ended: Map<bigint, number>;
@@ -165,7 +165,7 @@ export function rememberedWithin({ chunks }: Memory, from: number, to: number): 
 export function remember(memory: Memory, fresh: EventTable | undefined): void {
   const { checkpoint, chunks, touched, ended } = memory;
   if (!checkpoint) return;
-  const again = fresh && from(fresh, checkpoint.dedupeFrom);
+  const again = fresh && tableFrom(fresh, checkpoint.dedupeFrom);
   if (again) {
     const id = checkpoint.nextChunk;
     checkpoint.nextChunk += 1;
@@ -183,13 +183,6 @@ export function remember(memory: Memory, fresh: EventTable | undefined): void {
     kept -= size;
   }
   for (const [message, time] of ended) if (time < checkpoint.dedupeFrom) ended.delete(message);
-}
-
-/** The events of a table from a time on: the table itself, where these are all. Undefined where there are none. */
-function from(table: EventTable, time: number): EventTable | undefined {
-  const events = [...eventsWithin([table], time)];
-  if (events.length === 0) return undefined;
-  return events.length === table.size ? table : createEventTable(events);
 }
 
 /** Identities that are remembered at most; beyond that the overlap of reads becomes shorter. */

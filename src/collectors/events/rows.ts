@@ -7,7 +7,7 @@ import {
   NONE,
   type StoredTally,
 } from './destinations.ts';
-import { createEventTable, type EventTable, eventsWithin } from './event-table.ts';
+import { createEventTable, type EventTable, eventsWithin, tableFrom } from './event-table.ts';
 import { identityOf, isEnding, type KeptEvent } from './kept-event.ts';
 import type { Checkpoint, Memory, OpenMessage } from './memory.ts';
 import { noPeak, type Peak } from './peak.ts';
@@ -122,7 +122,7 @@ export function restoreMemory(
     open,
     oldestFirst: undefined,
     chunks: new Map(chunks.sort(([a], [b]) => a - b)),
-    pending: tables.filter(({ last }) => last > watermark),
+    pending: tables.flatMap(table => tableFrom(table, watermark + 1) ?? []),
     ended: new Map(
       eventsWithin(tables, undefined, watermark)
         .filter(({ state }) => isEnding(state))

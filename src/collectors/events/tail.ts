@@ -1,6 +1,6 @@
 import type { Reader } from '../../upstream/api.ts';
 import { PAGES_A_STEP } from '../collector.ts';
-import { createEventTable, indicesWithin } from './event-table.ts';
+import { createEventTable, eventsWithin, tableFrom } from './event-table.ts';
 import { byTime, type KeptEvent } from './kept-event.ts';
 import { advanceTo, follow, inFlight, judgeUntil } from './lifecycle.ts';
 import {
@@ -135,7 +135,8 @@ export function foldTail(memory: Memory, walk: TailWalk, range: RangeRead, optio
   }
   const table = fresh.length > 0 ? createEventTable(fresh) : undefined;
   if (table) countFresh(memory, checkpoint, walk, fresh, range, options);
-  if (table && table.last > checkpoint.watermark) memory.pending.push(table);
+  const following = table && tableFrom(table, checkpoint.watermark + 1);
+  if (following) memory.pending.push(following);
   if (isLast) endRead(memory, checkpoint, walk, options.overlap);
   const { floor, newest = Math.min(floor, range.to) } = checkpoint;
   // Of what comes after something that was left out, nothing is settled.
@@ -175,13 +176,9 @@ const LAGS_WINDOW = 86_400_000;
  * Everything until here was followed, also where the log shows nothing new: after a long silence, or when it never listed
  * anything. A log that holds events back looks the same, but not for longer than it ever did.
  */
-function knownTo({ pending }: Memory, { lags, watermark }: Checkpoint, until: number, overlap: number): number {
+function knownTo({ pending }: Memory, { lags }: Checkpoint, until: number, overlap: number): number {
   let known = until - Math.max(overlap, AGREED, peakOf(lags));
-  for (const table of pending) {
-    for (const index of indicesWithin(table, watermark + 1, known)) {
-      known = Math.min(known, (table.times[index * 2] as number) - 1);
-    }
-  }
+  for (const { time } of eventsWithin(pending, undefined, known)) known = Math.min(known, time - 1);
   return known;
 }
 
