@@ -6,7 +6,7 @@ import type { Clock } from '../kit/clock.ts';
 import type { Closing } from '../kit/closing.ts';
 import type { Log } from '../kit/log.ts';
 import { createProcessMetrics, type ProcessMetrics } from '../metrics/process.ts';
-import { StoreError } from '../store/errors.ts';
+import { isNotHeld } from '../store/errors.ts';
 import { openStore } from '../store/open.ts';
 import type { Store } from '../store/store.ts';
 import { createLog, type ProcessLog } from '../telemetry/log.ts';
@@ -136,8 +136,6 @@ export async function openParts(
 export async function closeUnlessKept(traces: Traces, other: Traces | undefined): Promise<void> {
   if (traces.kept !== other?.kept) await traces.close();
 }
-
-const isNotHeld = (error: unknown) => error instanceof StoreError && error.reason === 'not_held';
 
 /** Waits for accounts that save what they leave to the next process. Never throws. */
 export async function settle(
