@@ -2,7 +2,7 @@ import type { Change } from '../model/change.ts';
 import { NO_ACCOUNT } from '../store/store.ts';
 import type { Group, Grouping } from './group.ts';
 import { createGroups, type Due, type Groups, type Told, type Waiting } from './groups.ts';
-import { createHolds, holdsNone } from './holds.ts';
+import { holdsNone } from './holds.ts';
 import { fingerprintOf, type Notice } from './notice.ts';
 import type { Receiver } from './notifiers/receiver.ts';
 import { CHANGE, GROUPED, type GroupedRow, type Left, type Row, readLeft, toldKey, toldOf } from './outbox-rows.ts';
@@ -53,7 +53,7 @@ export interface Prepared {
   take(): void;
 }
 
-export interface OutboxDeps extends Omit<QueueDeps, 'notifier' | 'receiver' | 'onSent' | 'isHeld'> {
+export interface OutboxDeps extends Omit<QueueDeps, 'notifier' | 'receiver' | 'onSent'> {
   /** Those to begin with. */
   readonly receivers: readonly Receiver[];
   /** All that fires and is sent: what is told of a group says the whole of it. */
@@ -88,7 +88,6 @@ const idOf = ({ account, key }: RowKey) => `${account}\0${key}`;
 export function createOutbox(deps: OutboxDeps): Outbox {
   const { store, firing, clock, log } = deps;
   const { replicas } = store;
-  const isHeld = createHolds(deps);
   let last = 0;
   /** The number is above all that were read, and no two replicas make the same key: what one removes late is its own. */
   const nextKey = (prefix: string) => {
@@ -120,7 +119,6 @@ export function createOutbox(deps: OutboxDeps): Outbox {
         notifier: receiver.notifier,
         receiver: () => line.receiver,
         onSent,
-        isHeld,
       }),
       send: signal => sendOf(line, signal),
     };

@@ -5,6 +5,7 @@ import type { Log } from '../kit/log.ts';
 import type { Change } from '../model/change.ts';
 import type { Store } from '../store/store.ts';
 import type { Group } from './group.ts';
+import type { Holds } from './holds.ts';
 import type { Notice } from './notice.ts';
 import type { Receiver } from './notifiers/receiver.ts';
 
@@ -54,8 +55,8 @@ export interface QueueDeps {
   readonly log: Log;
   /** Gives what has to be written once a request was accepted, in the transaction that removes it. */
   readonly onSent: (request: Request) => readonly Change[];
-  /** Whether the account is this process's: asked before each request. What is not is left to the replica that holds it. */
-  readonly isHeld: (account: string) => Promise<boolean>;
+  /** Asked before each request. What is not this process's to tell waits: the replica that holds it tells it. */
+  readonly holds: Holds;
 }
 
 /** Requests that wait for one receiver. */
@@ -91,7 +92,7 @@ function takeOut(queue: Item[], item: Item): void {
 }
 
 export function createReceiverQueue(deps: QueueDeps): ReceiverQueue {
-  const { notifier, receiver, store, notifications, clock, random, log, onSent, isHeld } = deps;
+  const { notifier, receiver, store, notifications, clock, random, log, onSent, holds } = deps;
   const queue: Item[] = [];
   /** How many wait to be sent, by order. */
   const underWay = new Map<string, number>();
@@ -217,11 +218,14 @@ export function createReceiverQueue(deps: QueueDeps): ReceiverQueue {
 
   async function sendDue(signal: AbortSignal): Promise<void> {
     const held = new Set<string>();
+    const others = new Set<string>();
     let isStoreUp = true;
     for (const item of [...queue]) {
-      const isNext = isDue(item) && !held.has(item.order);
-      if (isNext && !item.isLeft && !(await isHeld(item.account))) leave(item.account);
-      if (item.isLeft) continue;
+      const isNext = isDue(item) && !held.has(item.order) && !others.has(item.account);
+      const mayTell = !isNext || holds.has(item.account);
+      const isOthers = mayTell !== true && !(await mayTell);
+      if (isOthers) others.add(item.account);
+      if (isOthers || item.isLeft) continue;
       const { promise: ended, resolve } = Promise.withResolvers<void>();
       current = { item, ended };
       try {
