@@ -3,6 +3,7 @@ import { alertingFamilies } from '../../metrics/alerting.ts';
 import type { Source } from '../../metrics/family.ts';
 import type { AccountStatus } from '../../model/status.ts';
 import type { Base } from '../parts.ts';
+import type { DatabaseAway } from './problems/agent.ts';
 import { agentProblemsOf } from './problems.ts';
 import { shownBy } from './samples.ts';
 
@@ -15,11 +16,12 @@ export interface AgentProblems {
 
 export interface AgentProblemsDeps extends Pick<Base, 'clock' | 'reloads' | 'agentLog'> {
   readonly accounts: readonly { shownStatus(): AccountStatus }[];
+  readonly databaseAway?: (() => DatabaseAway | undefined) | undefined;
   /** Of alerting: what was notified. */
   readonly sources: readonly Source[];
 }
 
-export function createAgentProblems({ clock, reloads, agentLog, accounts, sources }: AgentProblemsDeps): AgentProblems {
+export function createAgentProblems({ clock, reloads, agentLog, accounts, sources, databaseAway }: AgentProblemsDeps): AgentProblems {
   const notifying = sources.filter(({ families }) => families.includes(alertingFamilies.notifications));
   const notifications = () => shownBy(notifying).of(alertingFamilies.notifications);
   const now = () =>
@@ -28,6 +30,7 @@ export function createAgentProblems({ clock, reloads, agentLog, accounts, source
       statuses: accounts.map(account => account.shownStatus()),
       notifications: agentLog.lately(notifications(), clock.now()),
       lastReload: reloads.last,
+      databaseAway: databaseAway?.(),
       firstSeen: agentLog.firstSeen,
     });
   return {

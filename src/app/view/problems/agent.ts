@@ -3,6 +3,12 @@ import type { AccountStatus } from '../../../model/status.ts';
 import type { Check } from './check.ts';
 import { count, plural } from './words.ts';
 
+/** `since`: milliseconds since the Unix epoch. `why`: one sentence without secrets. */
+export interface DatabaseAway {
+  readonly since: number;
+  readonly why: string;
+}
+
 /** What is known of the agent itself. */
 export interface AgentMoment {
   /** Milliseconds since the Unix epoch. */
@@ -11,8 +17,12 @@ export interface AgentMoment {
   /** Notifications of the last 15 minutes, or since the agent started, by notifier and outcome. */
   readonly notifications: readonly Sample[];
   /** `at`: milliseconds since the Unix epoch; `faults`: empty where it was not refused. Undefined before the first. */
+  /** The database that replicas share does not answer since then (milliseconds since the Unix epoch), for this reason. */
+  readonly databaseAway?: DatabaseAway | undefined;
   readonly lastReload: { readonly at: number; readonly faults: readonly { readonly message: string }[] } | undefined;
 }
+
+const sentence = (text: string) => `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? '' : '.'}`;
 
 /** A round that read everything and yet failed could not store what it read. */
 const unstored = ({ collectors }: AccountStatus) =>
@@ -56,11 +66,28 @@ export const AGENT: readonly Check<AgentMoment>[] = [
     },
   },
   {
+    kind: 'database_away',
+    severity: 'critical',
+    runbook: 'DeliveryStoreFailing',
+    when: 'replicas share the store, and its database does not answer this one',
+    check: ({ databaseAway }) =>
+      databaseAway
+        ? [
+            {
+              since: databaseAway.since,
+              text: `The database is away: nothing acts, and counters stand still. ${sentence(databaseAway.why)}`,
+            },
+          ]
+        : [],
+  },
+  {
     kind: 'store_failing',
     severity: 'critical',
     runbook: 'DeliveryStoreFailing',
     when: 'rounds read everything and can’t store it',
-    check({ statuses }) {
+    check({ statuses, databaseAway }) {
+      // Then that is the reason.
+      if (databaseAway) return [];
       const failures = statuses.flatMap(unstored);
       const [first] = failures;
       if (!first) return [];
