@@ -14,6 +14,7 @@ import { ENDPOINTS } from '../upstream/call.ts';
 import { createLargeBodies, type LargeBodies } from '../upstream/large-bodies.ts';
 import { type AccountChanges, type Accounts, openAccounts } from './accounts.ts';
 import { createDispatchers, type Dispatchers } from './dispatchers.ts';
+import type { Leases } from './holding.ts';
 import { openTraces, type Traces, type TracesDeps } from './traces.ts';
 import { version } from './version.ts';
 import { type AgentLog, createAgentLog } from './view/agent-log.ts';
@@ -27,6 +28,8 @@ export interface PartsDeps {
   readonly backfill?: number;
   /** Other bounds of what clients may take than usual. */
   readonly bounds?: Partial<Bounds>;
+  /** Opens another store than the configuration's. */
+  readonly openStore?: typeof openStore;
 }
 
 /** What came of the last reload. `at`: milliseconds since the Unix epoch. */
@@ -43,6 +46,8 @@ export interface Base extends Pick<PartsDeps, 'env' | 'clock' | 'random' | 'back
   readonly log: ProcessLog;
   readonly process: ProcessMetrics;
   readonly store: Store;
+  /** Which accounts this replica holds; undefined where the agent is alone, and all are its own. */
+  readonly holding: Leases | undefined;
   readonly tracer: ProcessTracer;
   readonly dispatchers: Dispatchers;
   readonly largeBodies: LargeBodies;
@@ -53,11 +58,22 @@ export interface Base extends Pick<PartsDeps, 'env' | 'clock' | 'random' | 'back
   readonly share: (text: string) => string;
 }
 
+/** The store, and which accounts this process holds where replicas share it. */
+async function hold(store: Store, { accounts }: LoadedConfig['config'], log: Log, deps: PartsDeps) {
+  const { replicas } = store;
+  if (!replicas) return { store, holding: undefined };
+  const { createHolding, telling } = await import('./holding.ts');
+  const holding = createHolding({ ...deps, replicas, accounts: accounts.map(({ name }) => name), log });
+  return { store: telling(store, holding), holding };
+}
+
 /** `closing` learns how to close it. */
 export async function openBase({ config, hash }: LoadedConfig, deps: PartsDeps, closing: Closing): Promise<Base> {
   const log = createLog(config.log);
-  const store = await openStore(config.store);
-  closing.add('store', () => store.close());
+  const opened = await (deps.openStore ?? openStore)(config.store);
+  closing.add('store', () => opened.close());
+  const { store, holding } = await hold(opened, config, log, deps);
+  if (holding) closing.add('leases', holding.close);
   const dispatchers = createDispatchers(deps.env);
   closing.add('connections', () => dispatchers.destroy());
   const configLoadedAt = deps.clock.now();
@@ -68,6 +84,7 @@ export async function openBase({ config, hash }: LoadedConfig, deps: PartsDeps, 
     log,
     process,
     store,
+    holding,
     tracer,
     dispatchers,
     largeBodies: createLargeBodies(),
