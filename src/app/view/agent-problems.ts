@@ -3,7 +3,6 @@ import { alertingFamilies } from '../../metrics/alerting.ts';
 import type { Source } from '../../metrics/family.ts';
 import type { AccountStatus } from '../../model/status.ts';
 import type { Base } from '../parts.ts';
-import type { DatabaseAway } from './problems/agent.ts';
 import { agentProblemsOf } from './problems.ts';
 import { shownBy } from './samples.ts';
 
@@ -16,7 +15,8 @@ export interface AgentProblems {
 
 export interface AgentProblemsDeps extends Pick<Base, 'clock' | 'reloads' | 'agentLog'> {
   readonly accounts: readonly { shownStatus(): AccountStatus }[];
-  readonly databaseAway?: (() => DatabaseAway | undefined) | undefined;
+  /** Where replicas share the store: since when it does not answer, milliseconds since the Unix epoch. */
+  readonly databaseAway?: (() => number | undefined) | undefined;
   /** Of alerting: what was notified. */
   readonly sources: readonly Source[];
 }

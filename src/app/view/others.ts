@@ -1,8 +1,9 @@
 import type { AccountView } from '../../http/api/account.ts';
 import type { Problem } from '../../http/api/parts.ts';
-import type { ShownStatus } from '../../http/api/status.ts';
-import type { ShownAlert } from '../../http/served.ts';
+import type { PlacedStatus, ShownAlert } from '../../http/served.ts';
 import type { Clock } from '../../kit/clock.ts';
+import { createTurns } from '../../kit/turns.ts';
+import type { CollectorStatus } from '../../model/status.ts';
 import type { AccountSettings } from '../account-client.ts';
 import { accountView, stateOf, type Viewed } from './account.ts';
 import type { Told as ToldPart } from './auto-cancel.ts';
@@ -15,9 +16,10 @@ import { isoTime } from './values.ts';
 /** Accounts of the configuration that this replica does not hold, as their holders told of them. */
 export interface Others {
   readonly names: readonly string[];
-  rows(): readonly Row[];
+  /** Other work gets its turn meanwhile. */
+  rows(): Promise<readonly Row[]>;
   alerts(): readonly ShownAlert[];
-  statuses(): readonly ShownStatus[];
+  statuses(): readonly PlacedStatus[];
   /** Undefined where none of them has that name. */
   account(name: string): AccountView | undefined;
   autoCancel(): readonly ToldPart[];
@@ -51,6 +53,23 @@ const unread = (settings: AccountSettings): Viewed => ({
   sources: [],
   recent: () => [],
   firstSeen: () => undefined,
+});
+
+type Collector = Summary['status']['collectors'][number];
+
+/** What JSON leaves out is undefined. */
+const collectorOf = ({ rounds, ...collector }: Collector): CollectorStatus => ({
+  ...collector,
+  rounds: rounds.map(({ partial, ...round }) => ({
+    ...round,
+    success: round.success,
+    complete: round.complete,
+    durationSeconds: round.durationSeconds,
+    dataAt: round.dataAt,
+    idle: round.idle,
+    failure: round.failure,
+    ...(partial === undefined ? {} : { partial }),
+  })),
 });
 
 const UNREADABLE: Omit<Problem, 'account'> = {
@@ -136,16 +155,24 @@ export function createOthers({ mirror, settings, clock, isAway }: OthersDeps): O
 
   return {
     names,
-    rows: () => settings.map(rowOf),
+    async rows() {
+      const turns = createTurns();
+      const rows: Row[] = [];
+      for (const each of settings) {
+        rows.push(rowOf(each));
+        await turns.pass();
+      }
+      return rows;
+    },
     alerts: () => names.flatMap(alertsOf),
     statuses: () =>
       names.map(account => {
         const told = shown<Summary>(mirror.summary(account));
-        const status = told?.body.status ?? { account, up: false, collectors: [] };
         const replica = replicaOf(account);
         return {
-          ...status,
-          up: status.up && problemsOf(account).length === 0,
+          account,
+          up: told?.body.status.up === true && problemsOf(account).length === 0,
+          collectors: told?.body.status.collectors.map(collectorOf) ?? [],
           ...(replica === null ? {} : { replica }),
           ...(told ? { asOf: Math.round(clock.now() - ageOf(told.at)) } : {}),
         };

@@ -3,12 +3,6 @@ import type { AccountStatus } from '../../../model/status.ts';
 import type { Check } from './check.ts';
 import { count, plural } from './words.ts';
 
-/** `since`: milliseconds since the Unix epoch. `why`: one sentence without secrets. */
-export interface DatabaseAway {
-  readonly since: number;
-  readonly why: string;
-}
-
 /** What is known of the agent itself. */
 export interface AgentMoment {
   /** Milliseconds since the Unix epoch. */
@@ -17,12 +11,10 @@ export interface AgentMoment {
   /** Notifications of the last 15 minutes, or since the agent started, by notifier and outcome. */
   readonly notifications: readonly Sample[];
   /** `at`: milliseconds since the Unix epoch; `faults`: empty where it was not refused. Undefined before the first. */
-  /** The database that replicas share does not answer since then (milliseconds since the Unix epoch), for this reason. */
-  readonly databaseAway?: DatabaseAway | undefined;
+  /** Since when the database that replicas share does not answer, milliseconds since the Unix epoch. */
+  readonly databaseAway?: number | undefined;
   readonly lastReload: { readonly at: number; readonly faults: readonly { readonly message: string }[] } | undefined;
 }
-
-const sentence = (text: string) => `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? '' : '.'}`;
 
 /** A round that read everything and yet failed could not store what it read. */
 const unstored = ({ collectors }: AccountStatus) =>
@@ -71,14 +63,14 @@ export const AGENT: readonly Check<AgentMoment>[] = [
     runbook: 'DeliveryStoreFailing',
     when: 'replicas share the store, and its database does not answer this one',
     check: ({ databaseAway }) =>
-      databaseAway
-        ? [
+      databaseAway === undefined
+        ? []
+        : [
             {
-              since: databaseAway.since,
-              text: `The database is away: nothing acts, and counters stand still. ${sentence(databaseAway.why)}`,
+              since: databaseAway,
+              text: 'The database is away: nothing acts, and counters stand still. Accounts of other replicas are shown as they were before.',
             },
-          ]
-        : [],
+          ],
   },
   {
     kind: 'store_failing',
@@ -87,7 +79,7 @@ export const AGENT: readonly Check<AgentMoment>[] = [
     when: 'rounds read everything and can’t store it',
     check({ statuses, databaseAway }) {
       // Then that is the reason.
-      if (databaseAway) return [];
+      if (databaseAway !== undefined) return [];
       const failures = statuses.flatMap(unstored);
       const [first] = failures;
       if (!first) return [];
