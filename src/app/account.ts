@@ -13,6 +13,7 @@ import { createUpkeep, openAccountRows } from './account-rows.ts';
 import { createProblemLog, type ProblemLog } from './view/problem-log.ts';
 
 export interface AccountDeps extends ClientDeps, CollectorsDeps {
+  readonly holding?: ClientDeps['holding'] & CollectorsDeps['holding'];
   readonly accountInfo: Family;
   /** Gives one string for equal ones, so that accounts hold the names of their series once. */
   readonly share?: (text: string) => string;

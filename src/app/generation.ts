@@ -12,7 +12,7 @@ import type { AccountChanges } from './accounts.ts';
 import { type Alerting, openAlerting } from './alerting.ts';
 import { type AutoCancel, createAutoCancel } from './auto-cancel.ts';
 import { changesBetween } from './changes.ts';
-import { type Base, closeUnlessKept, openParts, type Parts, settle } from './parts.ts';
+import { type AccountNames, type Base, closeUnlessKept, openParts, type Parts, settle } from './parts.ts';
 import { openRecording, type Recording } from './recording.ts';
 import { version } from './version.ts';
 import { createAgentView } from './view/agent.ts';
@@ -164,7 +164,7 @@ function servedOf(made: Assembled, base: ViewsBase, views: Views): Generation['s
   const journal = journalOf(made);
   const served: Generation['served'] = {
     externalUrl: loaded.config.server.externalUrl,
-    accounts: accounts.all.map(({ name }) => name),
+    accounts: loaded.config.accounts.map(({ name }) => name),
     async exposition(scope, format, gzip) {
       if (typeof scope === 'string') await process.refresh();
       return { contentType: CONTENT_TYPES[format], body: await exposition.renderInSlices({ scope, format, gzip }) };
@@ -191,22 +191,22 @@ export interface Change extends Pick<AccountChanges, 'fresh' | 'old'> {
 
 /**
  * Builds it; nothing of it runs. `before`: what runs. What has not changed since is the same object in both, and only accounts
- * that changed are stopped. Rejects when something can't be had; then all goes on as before. `names`: of the accounts that run.
+ * that changed are stopped. Rejects when something can't be had; then all goes on as before.
  */
 export async function buildGeneration(
   loaded: LoadedConfig,
   base: Base,
-  names: () => readonly string[],
+  which: AccountNames,
   before?: Generation,
 ): Promise<{ readonly generation: Generation; readonly change: Change }> {
-  const { parts, change } = await openParts(loaded, base, names, before);
+  const { parts, change } = await openParts(loaded, base, which, before);
   const undo = async () => {
     change.undo();
     await closeUnlessKept(parts.traces, before?.traces);
   };
   try {
     const generation = await assemble(loaded, base, parts, before);
-    const others = before ? changesBetween(before.loaded.config, loaded.config) : [];
+    const others = before && before.loaded !== loaded ? changesBetween(before.loaded.config, loaded.config) : [];
     return { generation, change: { ...change, changes: [...change.changes, ...others], undo } };
   } catch (error) {
     await undo();
@@ -257,7 +257,7 @@ async function assemble(loaded: LoadedConfig, base: Base, parts: Parts, before?:
   const { outbox, states: alertStates } = alerting;
   // Between the two: auto-cancel reads the alerts' states, and alerts its numbers.
   const autoCancel = await createAutoCancel(
-    { ...common, outbox, alertStates },
+    { ...common, outbox, alertStates, leaseLeft: account => base.holding?.remaining(account) },
     before?.autoCancel,
     before !== undefined,
   );
@@ -293,7 +293,7 @@ async function assemble(loaded: LoadedConfig, base: Base, parts: Parts, before?:
       await summaries?.prepare();
       await settle(
         accounts.all.map(account => saved(account, summaries)),
-        base.log,
+        base,
       );
     },
   };

@@ -6,6 +6,7 @@ import type { Clock } from '../kit/clock.ts';
 import type { Closing } from '../kit/closing.ts';
 import type { Log } from '../kit/log.ts';
 import { createProcessMetrics, type ProcessMetrics } from '../metrics/process.ts';
+import { StoreError } from '../store/errors.ts';
 import { openStore } from '../store/open.ts';
 import type { Store } from '../store/store.ts';
 import { createLog, type ProcessLog } from '../telemetry/log.ts';
@@ -15,7 +16,7 @@ import { createLargeBodies, type LargeBodies } from '../upstream/large-bodies.ts
 import { type AccountChanges, type Accounts, openAccounts } from './accounts.ts';
 import { createDispatchers, type Dispatchers } from './dispatchers.ts';
 import type { Leases } from './holding.ts';
-import { openTraces, type Traces, type TracesDeps } from './traces.ts';
+import { openTraces, type Traces } from './traces.ts';
 import { version } from './version.ts';
 import { type AgentLog, createAgentLog } from './view/agent-log.ts';
 
@@ -94,17 +95,27 @@ export async function openBase({ config, hash }: LoadedConfig, deps: PartsDeps, 
   };
 }
 
+export interface AccountNames {
+  /** Of the accounts that run. */
+  readonly names: () => readonly string[];
+  /** Whether this process has the account; default: all. */
+  readonly isHeld?: (account: string) => boolean;
+}
+
 /** The accounts with their rounds, and what they speak through. */
 export interface Parts {
   readonly traces: Traces;
   readonly accounts: Accounts;
 }
 
-/** Opens what one configuration asks for. `before`: what runs, and goes on when this rejects. */
+/**
+ * Opens what one configuration asks for, and of its accounts those that `isHeld` says. `before`: what runs, and goes on when
+ * this rejects.
+ */
 export async function openParts(
   { config }: Pick<LoadedConfig, 'config'>,
   base: Base,
-  names: TracesDeps['accounts'],
+  { names, isHeld }: AccountNames,
   before?: Parts,
 ): Promise<{ readonly parts: Parts; readonly change: AccountChanges }> {
   const { process, backfill } = base;
@@ -113,7 +124,7 @@ export async function openParts(
   if (!before) traces.take();
   const deps = { ...base, config, requestSeconds: process.requestSeconds, backfill, traceQueue: traces.queue };
   try {
-    const { accounts, change } = await openAccounts(deps, before?.accounts);
+    const { accounts, change } = await openAccounts(deps, isHeld ?? (() => true), before?.accounts);
     return { parts: { traces, accounts }, change };
   } catch (error) {
     await closeUnlessKept(traces, before?.traces);
@@ -126,23 +137,33 @@ export async function closeUnlessKept(traces: Traces, other: Traces | undefined)
   if (traces.kept !== other?.kept) await traces.close();
 }
 
+const isNotHeld = (error: unknown) => error instanceof StoreError && error.reason === 'not_held';
+
 /** Waits for accounts that save what they leave to the next process. Never throws. */
-export async function settle(saving: readonly Promise<void>[], log: Log): Promise<void> {
-  const failed = (await Promise.allSettled(saving)).find(each => each.status === 'rejected');
-  if (failed) log.warn({ error: String(failed.reason) }, 'budget use, data freshness and history could not be stored');
+export async function settle(
+  saving: readonly Promise<void>[],
+  { log, holding }: Pick<Base, 'log' | 'holding'>,
+): Promise<void> {
+  const failures = (await Promise.allSettled(saving)).flatMap(each =>
+    each.status === 'rejected' ? [each.reason] : [],
+  );
+  // What another replica has, it saves; and that the database is away was said.
+  const failed = failures.find(error => !isNotHeld(error));
+  if (failed === undefined || holding?.isAway()) return;
+  log.warn({ error: String(failed) }, 'budget use, data freshness and history could not be stored');
 }
 
 /** Base and parts for a run without alerts and auto-cancel; `closing` learns how to close them. */
 export async function createParts(loaded: LoadedConfig, deps: PartsDeps, closing: Closing) {
   const base = await openBase(loaded, deps, closing);
   for (const { message, ...place } of loaded.warnings) base.log.warn(place, message);
-  const { traces, accounts } = (await openParts(loaded, base, () => [])).parts;
+  const { traces, accounts } = (await openParts(loaded, base, { names: () => [] })).parts;
   closing.add('spans', traces.close);
   const { all } = accounts;
   closing.add('accounts', () =>
     settle(
       all.map(account => account.close()),
-      base.log,
+      base,
     ),
   );
   return { accounts: all };
