@@ -37,7 +37,7 @@ export async function lookAtPostgres(settings: PostgresSettings, deps: PostgresD
     }
     const rows = await database.query(
       'read',
-      `SELECT url, count(account) AS accounts FROM ${schema}.replicas LEFT JOIN ${schema}.leases ON holder = id
+      `SELECT url, count(account) AS accounts FROM ${schema}.replicas LEFT JOIN ${schema}.leases ON holder = id AND account <> ''
        WHERE expires > now() GROUP BY id, url ORDER BY url`,
     );
     return { subject, version, replicas: rows.map(row => ({ url: String(row.url), accounts: Number(row.accounts) })) };

@@ -53,7 +53,9 @@ async function checkPostgres({ url, schema }: StoreOptions, env: Env): Promise<F
   try {
     const { subject, version, replicas } = await lookAtPostgres({ url, schema }, { env });
     if (version === undefined) return ok(`${subject} has no schema ${schema} yet; it can be made`);
-    const named = replicas.slice(0, MOST_REPLICAS).map(replica => `${replica.url} holds ${replica.accounts} accounts`);
+    const named = replicas
+      .slice(0, MOST_REPLICAS)
+      .map(replica => `${replica.url} holds ${replica.accounts} account${replica.accounts === 1 ? '' : 's'}`);
     const more = replicas.length > MOST_REPLICAS ? `; ${replicas.length - MOST_REPLICAS} more replicas` : '';
     return ok(`${subject}, schema ${version}; ${named.join('; ') || 'no replica runs'}${more}`);
   } catch (error) {
