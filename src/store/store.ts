@@ -71,7 +71,10 @@ export interface Replicas {
    * database is away; then nothing has changed.
    */
   renew(accounts: readonly string[]): Promise<Turn>;
-  /** Gives accounts back, which were closed; of those that were lost it only forgets them. Rejects with StoreError. */
+  /**
+   * Gives accounts back, which were closed; of those that were lost it only forgets them. Rejects with StoreError; then they
+   * are lost.
+   */
   release(accounts: readonly string[]): Promise<void>;
   /** Takes this replica from the list of those that run; to be called at its end, when all is released. Rejects with StoreError. */
   leave(): Promise<void>;
