@@ -191,6 +191,9 @@ export async function createRuntime(loaded: LoadedConfig, deps: PartsDeps): Prom
         },
         exposition: (...which) => current.served.exposition(...which),
         status: () => current.served.status(),
+        get replicas() {
+          return current.served.replicas;
+        },
         explain: (...which) => current.served.explain(...which),
         journal: since => current.served.journal(since),
         alerts: () => current.served.alerts(),
