@@ -160,8 +160,17 @@ export async function createOutboxScene(
     createCounts(),
   ];
   async function open(receivers: readonly Receiver[]): Promise<Outbox> {
-    const outbox = createOutbox({ store, holds: holdsAll, receivers, firing, notifications, clock, random: () => 1, log });
-    await outbox.open(['a', 'b']);
+    const outbox = createOutbox({
+      store,
+      holds: holdsAll,
+      receivers,
+      firing,
+      notifications,
+      clock,
+      random: () => 1,
+      log,
+    });
+    await outbox.open(['', 'a', 'b']);
     return outbox;
   }
   let outbox = await open(receivers);
