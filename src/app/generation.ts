@@ -217,6 +217,8 @@ export async function buildGeneration(
   }
 }
 
+const namesOf = (accounts: readonly { readonly name: string }[]) => accounts.map(({ name }) => name);
+
 async function sharedOf(base: Base, before: Generation | undefined): Promise<Shared | undefined> {
   const { holding, store } = base;
   if (!holding || !store.replicas) return undefined;
@@ -269,6 +271,7 @@ async function assemble(loaded: LoadedConfig, base: Base, parts: Parts, before?:
     ...(autoCancel?.sources ?? []),
     ...alerting.sources,
     base.process.source,
+    ...(base.leases ? [base.leases.sourceOf(namesOf(loaded.config.accounts), namesOf(accounts.all))] : []),
   ];
   const recording = openRecording({ ...common, sources }, before?.recording);
   const shared = await sharedOf(base, before);

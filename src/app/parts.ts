@@ -6,7 +6,8 @@ import type { Clock } from '../kit/clock.ts';
 import type { Closing } from '../kit/closing.ts';
 import type { Log } from '../kit/log.ts';
 import { createProcessMetrics, type ProcessMetrics } from '../metrics/process.ts';
-import { StoreError } from '../store/errors.ts';
+import type { LeaseMeter } from '../metrics/replicas.ts';
+import { isNotHeld } from '../store/errors.ts';
 import { openStore } from '../store/open.ts';
 import type { Store } from '../store/store.ts';
 import { createLog, type ProcessLog } from '../telemetry/log.ts';
@@ -16,6 +17,7 @@ import { createLargeBodies, type LargeBodies } from '../upstream/large-bodies.ts
 import { type AccountChanges, type Accounts, openAccounts } from './accounts.ts';
 import { createDispatchers, type Dispatchers } from './dispatchers.ts';
 import type { Leases } from './holding.ts';
+import { withLeaseMetrics } from './lease-metrics.ts';
 import { openTraces, type Traces } from './traces.ts';
 import { version } from './version.ts';
 import { type AgentLog, createAgentLog } from './view/agent-log.ts';
@@ -49,6 +51,8 @@ export interface Base extends Pick<PartsDeps, 'env' | 'clock' | 'random' | 'back
   readonly store: Store;
   /** Which accounts this replica holds; undefined where the agent is alone, and all are its own. */
   readonly holding: Leases | undefined;
+  /** Undefined where the store belongs to this process alone. */
+  readonly leases: LeaseMeter | undefined;
   readonly tracer: ProcessTracer;
   readonly dispatchers: Dispatchers;
   readonly largeBodies: LargeBodies;
@@ -71,7 +75,7 @@ async function hold(store: Store, { accounts }: LoadedConfig['config'], log: Log
 /** `closing` learns how to close it. */
 export async function openBase({ config, hash }: LoadedConfig, deps: PartsDeps, closing: Closing): Promise<Base> {
   const log = createLog(config.log);
-  const opened = await (deps.openStore ?? openStore)(config.store);
+  const { store: opened, leases } = withLeaseMetrics(await (deps.openStore ?? openStore)(config.store), deps.clock);
   closing.add('store', () => opened.close());
   const { store, holding } = await hold(opened, config, log, deps);
   if (holding) closing.add('leases', holding.close);
@@ -86,6 +90,7 @@ export async function openBase({ config, hash }: LoadedConfig, deps: PartsDeps, 
     process,
     store,
     holding,
+    leases,
     tracer,
     dispatchers,
     largeBodies: createLargeBodies(),
@@ -136,8 +141,6 @@ export async function openParts(
 export async function closeUnlessKept(traces: Traces, other: Traces | undefined): Promise<void> {
   if (traces.kept !== other?.kept) await traces.close();
 }
-
-const isNotHeld = (error: unknown) => error instanceof StoreError && error.reason === 'not_held';
 
 /** Waits for accounts that save what they leave to the next process. Never throws. */
 export async function settle(

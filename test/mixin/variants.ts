@@ -1,6 +1,18 @@
 import { behindReplica, blindDay, blindHour } from './blindness.ts';
 import type { Input, Variant } from './cases/case.ts';
-import { course, delayed, ended, isCounter, oneOfEach, reset, restarted, withGaps } from './course.ts';
+import {
+  course,
+  cutOff,
+  delayed,
+  ended,
+  isCounter,
+  oneOfEach,
+  reset,
+  restarted,
+  takenOver,
+  vanished,
+  withGaps,
+} from './course.ts';
 import { fires, firesIn, isQuiet, neverFired, type RuleTest, replica, type Target } from './promtool.ts';
 import { coarse, type Generated, HOUR, KEPT, type Scene, two } from './scene.ts';
 
@@ -174,6 +186,70 @@ const rejectedRows: Generated = ({ each, sees, canBeBlind }) => {
   ];
 };
 
+/** How an account goes from one replica to another at a minute. */
+const handedOver = {
+  givenBack: (seen: Input, at: number): Input => ({
+    ...replica(ended(seen, at)),
+    ...replica(takenOver(seen, at), two),
+  }),
+  afterKill: (seen: Input, at: number): Input => ({
+    ...replica(vanished(seen, at)),
+    ...replica(takenOver(seen, at + 1), two),
+  }),
+  /** The one before goes on, and no one tells it that it should not. */
+  cutOff: (seen: Input, at: number): Input => ({
+    ...replica(cutOff(seen, at)),
+    ...replica(takenOver(seen, at + 1), two),
+  }),
+  /** By service discovery: the same labels, of another process. */
+  probedElsewhere(seen: Input, at: number): Input {
+    const after = takenOver(seen, at);
+    return replica(
+      Object.fromEntries(
+        Object.entries(seen).map(([name, values]) => [name, m => (m < at ? values(m) : after[name]?.(m))]),
+      ),
+    );
+  },
+  /** And comes back six minutes later. */
+  thereAndBack(seen: Input, at: number): Input {
+    const [there, back] = [takenOver(seen, at), takenOver(seen, at + 6)];
+    const first = Object.entries(seen).map(
+      ([name, values]) => [name, (m: number) => (m < at ? values(m) : back[name]?.(m))] as const,
+    );
+    return { ...replica(Object.fromEntries(first)), ...replica(ended(there, at + 6), two) };
+  },
+} as const;
+
+const handOver: Generated = ({ each: { alert, fires: ill, at, idle, step }, sees }) => {
+  const goesOn = (how: keyof typeof handedOver): RuleTest => ({
+    name: `${alert} goes on firing over a hand-over: ${how}`,
+    input: handedOver[how](sees(ill), at + 4),
+    minutes: at + 36,
+    step,
+    queries: [8, 12, 16, 32].map(minute => fires(alert, at + minute)),
+  });
+  const before = Math.max(1, at - 4);
+  const fallsInto = (how: keyof typeof handedOver): RuleTest => ({
+    name: `${alert} fires though a hand-over was just before: ${how}`,
+    input: handedOver[how](sees(ill), before),
+    minutes: at + 12,
+    step,
+    queries: [fires(alert, at + 8)],
+  });
+  const later = coarse(30 + at + 8);
+  return [
+    ...(['givenBack', 'afterKill', 'cutOff', 'probedElsewhere'] as const).map(goesOn),
+    ...(['givenBack', 'afterKill'] as const).map(fallsInto),
+    {
+      name: `${alert} fires for what begins when one of two can not store anything`,
+      input: handedOver.cutOff(sees(course(idle, [30, ill])), 28),
+      minutes: later,
+      step,
+      queries: [fires(alert, later)],
+    },
+  ];
+};
+
 const generators: Readonly<Record<Variant, Generated>> = {
   'two replicas': twoReplicas,
   'missing samples': missingSamples,
@@ -186,6 +262,7 @@ const generators: Readonly<Record<Variant, Generated>> = {
   'rejected rows': rejectedRows,
   'blind hour': blindHour,
   'blind day': blindDay,
+  'hand-over': handOver,
   'behind replica': behindReplica,
 };
 
@@ -208,7 +285,7 @@ export function ends({ each, sees }: Scene): RuleTest {
   };
 }
 
-/** It never fires: in one replica, nor in two of which one loses its store. */
+/** It never fires: in one replica, in two of which one loses its store, nor when the account goes to another and comes back. */
 export function quiet({ each: { alert, at, step }, sees }: Scene, why: string, input: Input): RuleTest[] {
   const minutes = at + HOUR;
   const seen = sees(input);
@@ -217,6 +294,13 @@ export function quiet({ each: { alert, at, step }, sees }: Scene, why: string, i
     {
       name: `${alert} is quiet in replicas: ${why}`,
       input: { ...replica(seen), ...replica(reset(seen, at + 4), two) },
+      minutes,
+      step,
+      queries: [neverFired(alert, minutes)],
+    },
+    {
+      name: `${alert} is quiet when the account goes to another replica and comes back: ${why}`,
+      input: handedOver.thereAndBack(seen, Math.max(4, at - 16)),
       minutes,
       step,
       queries: [neverFired(alert, minutes)],
