@@ -122,9 +122,9 @@ export function createSharedStore(clock: Pick<Clock, 'now' | 'monotonic'>, lease
       sharing: () => sharing,
       async valuesOf(key) {
         await answer();
-        const accounts = [NO_ACCOUNT, ...leases.keys()];
+        const accounts = new Set([NO_ACCOUNT, ...history.map(line => line.replace(/: [^:]*$/, ''))]);
         const values = await Promise.all(
-          accounts.map(async each => [each, (await rows.scan(each, key)).get(key)] as const),
+          [...accounts].map(async each => [each, (await rows.scan(each, key)).get(key)] as const),
         );
         return new Map(values.flatMap(([account, value]) => (value === undefined ? [] : [[account, value] as const])));
       },
