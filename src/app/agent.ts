@@ -49,6 +49,9 @@ function servedBy({ served }: Runtime, reloads: Pick<Served, 'reload' | 'reloadF
     get accounts() {
       return served.accounts;
     },
+    get replicas() {
+      return served.replicas;
+    },
     ...reloads,
   };
 }

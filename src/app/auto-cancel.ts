@@ -80,6 +80,8 @@ export interface AutoCancelDeps {
   readonly outbox: Pick<Outbox, 'post'>;
   /** Alerts that are firing or of unknown state in an account, by name. */
   readonly alertStates: (account: string) => ReadonlyMap<string, 'firing' | 'unknown'>;
+  /** Milliseconds for which the account is surely this replica's; undefined where the agent is alone. */
+  readonly leaseLeft?: (account: string) => number | undefined;
 }
 
 /** Milliseconds in which a command is answered: they are looked for every second, and reading the service may hold that up. */
