@@ -118,7 +118,10 @@ interface InUse {
 const namesOf = ({ accounts }: Config) => accounts.map(({ name }) => name);
 
 /** Whether another replica goes on with an account that is not open here; `NO_ACCOUNT` is one more. */
-function isMoved(name: string, { config, accounts, store }: Pick<AlertingDeps, 'config' | 'accounts' | 'store'>): boolean {
+function isMoved(
+  name: string,
+  { config, accounts, store }: Pick<AlertingDeps, 'config' | 'accounts' | 'store'>,
+): boolean {
   if (!store.replicas) return false;
   if (name === NO_ACCOUNT) return !holdsNone(store);
   return namesOf(config).includes(name) && !accounts.some(account => account.name === name);
@@ -223,12 +226,10 @@ async function openAlerts(
       evaluate: evaluators.of('overflow', parts, () => overflow.evaluate),
     });
   }
-  const configured = new Set(config.accounts.map(({ name }) => name));
   for (const [name, each] of before) {
-    // Another replica has it now, and what fires there goes on.
-    if (enabled && configured.has(name)) continue;
     const isOver = each.alerts.current().alerts.size === 0;
-    if (!opened.has(name) && !isOver && !isMoved(name, deps)) opened.set(name, leaving(name, each, sending, deps, evaluators));
+    if (!opened.has(name) && !isOver && !isMoved(name, deps))
+      opened.set(name, leaving(name, each, sending, deps, evaluators));
   }
   return opened;
 }

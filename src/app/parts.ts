@@ -9,7 +9,7 @@ import { createProcessMetrics, type ProcessMetrics } from '../metrics/process.ts
 import type { LeaseMeter } from '../metrics/replicas.ts';
 import { isNotHeld } from '../store/errors.ts';
 import { openStore } from '../store/open.ts';
-import type { Store } from '../store/store.ts';
+import { isNotHeld, type Store } from '../store/store.ts';
 import { createLog, type ProcessLog } from '../telemetry/log.ts';
 import { createTracer, type ProcessTracer } from '../telemetry/tracing.ts';
 import { ENDPOINTS } from '../upstream/call.ts';
