@@ -7,7 +7,6 @@ import type { Closing } from '../kit/closing.ts';
 import type { Log } from '../kit/log.ts';
 import { createProcessMetrics, type ProcessMetrics } from '../metrics/process.ts';
 import type { LeaseMeter } from '../metrics/replicas.ts';
-import { isNotHeld } from '../store/errors.ts';
 import { openStore } from '../store/open.ts';
 import { isNotHeld, type Store } from '../store/store.ts';
 import { createLog, type ProcessLog } from '../telemetry/log.ts';
