@@ -2,10 +2,10 @@ import type { LoadedConfig } from '../config/load.ts';
 import { SAMPLE_EVERY } from '../history/recorder.ts';
 import type { Views } from '../http/served.ts';
 import type { Served } from '../http/server.ts';
+import type { Log } from '../kit/log.ts';
 import { CONTENT_TYPES, createExposition, type Exposition } from '../metrics/exposition.ts';
 import type { Source } from '../metrics/family.ts';
 import type { AccountHistory } from '../model/history.ts';
-import type { Log } from '../kit/log.ts';
 import type { LoopSpec } from '../scheduler/loop-set.ts';
 import type { Account } from './account.ts';
 import type { AccountChanges } from './accounts.ts';
@@ -102,7 +102,10 @@ function expositionOf(
 type ViewsBase = Pick<Base, 'clock' | 'process' | 'reloads' | 'log'>;
 
 /** What the page and the API show. */
-function viewsOf(made: Assembled, { clock, process, reloads, log }: ViewsBase): Views & { rows(): Promise<readonly Row[]> } {
+function viewsOf(
+  made: Assembled,
+  { clock, process, reloads, log }: ViewsBase,
+): Views & { rows(): Promise<readonly Row[]> } {
   const { loaded, accounts, alerting, autoCancel, sources, rows, history, agentProblems, shared, elsewhere } = made;
   const { config } = loaded;
   const historyOf = (name: string) => history(name) ?? elsewhere?.history(name);

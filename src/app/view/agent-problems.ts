@@ -21,7 +21,14 @@ export interface AgentProblemsDeps extends Pick<Base, 'clock' | 'reloads' | 'age
   readonly sources: readonly Source[];
 }
 
-export function createAgentProblems({ clock, reloads, agentLog, accounts, sources, databaseAway }: AgentProblemsDeps): AgentProblems {
+export function createAgentProblems({
+  clock,
+  reloads,
+  agentLog,
+  accounts,
+  sources,
+  databaseAway,
+}: AgentProblemsDeps): AgentProblems {
   const notifying = sources.filter(({ families }) => families.includes(alertingFamilies.notifications));
   const notifications = () => shownBy(notifying).of(alertingFamilies.notifications);
   const now = () =>

@@ -71,11 +71,7 @@ export interface Room {
 }
 
 /** Those of what an account tracks that are shown, and how many there are. Other work gets its turn meanwhile. */
-async function candidatesOf(
-  account: One,
-  room: Room,
-  turns: Turns,
-): Promise<Pick<Told, 'candidates' | 'tracked'>> {
+async function candidatesOf(account: One, room: Room, turns: Turns): Promise<Pick<Told, 'candidates' | 'tracked'>> {
   const [stuck, others]: Candidate[][] = [[], []];
   let tracked = 0;
   for (const { isStuck, explain } of account.tracked()) {
@@ -165,7 +161,13 @@ function lineOf(line: JournalLine): AutoCancelView['journal'][number] {
 const isStuck = ({ owner, findings }: Candidate) => owner !== null && findings[0]?.verdict === 'stuck';
 
 /** What is shown of auto-cancel: while it is off, nothing but that. */
-export function createAutoCancelView({ config, autoCancel, others, journal, clock }: AutoCancelViewDeps): Views['autoCancel'] {
+export function createAutoCancelView({
+  config,
+  autoCancel,
+  others,
+  journal,
+  clock,
+}: AutoCancelViewDeps): Views['autoCancel'] {
   const { mode, stopFile } = config.autoCancel;
   return async only => {
     const now = clock.now();
@@ -184,7 +186,10 @@ export function createAutoCancelView({ config, autoCancel, others, journal, cloc
       stopFile: { path: stopFile, present: mayBeThere(stopFile) },
       rules: rulesOf(config, accounts, now),
       accounts: accounts.map(({ brakes }) => brakes),
-      candidates: [...candidates.filter(isStuck), ...candidates.filter(each => !isStuck(each))].slice(0, MOST_CANDIDATES),
+      candidates: [...candidates.filter(isStuck), ...candidates.filter(each => !isStuck(each))].slice(
+        0,
+        MOST_CANDIDATES,
+      ),
       tracked: accounts.reduce((sum, { tracked }) => sum + tracked, 0),
       journal: (await journal(now - JOURNAL_OVER, MOST_LINES, only)).map(lineOf).reverse(),
     };

@@ -49,7 +49,12 @@ const EXPLAIN_WITHIN = 10_000;
 
 const iso = (at: number) => isoTime(at) ?? '';
 
-function replicasView(mirror: Mirror, config: Config, away: number | undefined, last: HandOver | undefined): AgentView['replicas'] {
+function replicasView(
+  mirror: Mirror,
+  config: Config,
+  away: number | undefined,
+  last: HandOver | undefined,
+): AgentView['replicas'] {
   const { replicas = [], holders = new Map<string, string>() } = mirror.sharing() ?? {};
   const names = config.accounts.map(({ name }) => name);
   const held = names.flatMap(name => {

@@ -52,7 +52,11 @@ const MOST_CANDIDATES = 100;
 type One = SummariesDeps['accounts'][number];
 
 /** What must not wait for the next regular time. */
-function signatureOf({ up, problems, row }: Row, alerts: readonly ShownAlert[], own: AccountAutoCancel | undefined): string {
+function signatureOf(
+  { up, problems, row }: Row,
+  alerts: readonly ShownAlert[],
+  own: AccountAutoCancel | undefined,
+): string {
   const { candidates, actions, breakers, isPaused } = own?.numbers() ?? {};
   return JSON.stringify([
     up,

@@ -64,8 +64,7 @@ const envelope = z.object({
 
 export function encodeTold({ at, by, body }: Told<unknown>): string {
   const text = JSON.stringify(body);
-  const what =
-    text.length < LARGE ? { body } : { deflated: deflateRawSync(text, { level: 9 }).toString('base64') };
+  const what = text.length < LARGE ? { body } : { deflated: deflateRawSync(text, { level: 9 }).toString('base64') };
   return JSON.stringify({ version: VERSION, at, by, ...what });
 }
 

@@ -51,9 +51,9 @@ export const AgentView = z.object({
       holders: z.record(z.string(), z.string()).describe('Id of the replica that holds an account, by account.'),
       unheld: z.array(z.string()).describe('Accounts that no replica holds.'),
       databaseAway: Maybe(Time).describe('Since when the database does not answer this replica.'),
-      lastHandOver: Maybe(
-        z.object({ at: Time, gained: z.array(z.string()), lost: z.array(z.string()) }),
-      ).describe('When this replica last got accounts, or gave some away.'),
+      lastHandOver: Maybe(z.object({ at: Time, gained: z.array(z.string()), lost: z.array(z.string()) })).describe(
+        'When this replica last got accounts, or gave some away.',
+      ),
     }),
   ).describe('Null: the store is not shared.'),
   notifiers: z.array(

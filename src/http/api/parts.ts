@@ -24,7 +24,9 @@ export const oneOf = <const T extends readonly string[]>(words: T) =>
 
 /** Of what is of one account, where replicas share the store. */
 export const FROM_REPLICA = {
-  replica: Maybe(z.string()).describe('URL of the replica that holds the account. Null: none does, or the store is not shared.'),
+  replica: Maybe(z.string()).describe(
+    'URL of the replica that holds the account. Null: none does, or the store is not shared.',
+  ),
   asOf: Maybe(Time).describe(
     'When this was so, where another replica holds the account, or none. Null: now, as this replica holds it.',
   ),

@@ -163,8 +163,11 @@ function accountRow(row: AccountRow, index: number, context: PageContext, isShar
 <td role="cell" class="num" data-label="Oldest">${row.deadLetters === 0 ? html`<span class="soft">none</span>` : ago(row.oldestEntered, `${path}.oldestEntered`, now)}</td>
 <td role="cell" class="num" data-label="Delivered, 1 h">${delivered(row, path)}</td>
 <td role="cell" class="num" data-label="Waiting">${count(row.waiting, `${path}.waiting`)}</td>
-<td role="cell" class="num" data-label="Data as of">${dataTag(row.data)} <small>${ago(row.dataAt, `${path}.dataAt`, now)}</small></td>${isShared && html`
-<td role="cell" data-label="Replica">${replicaCell(row, path, now)}</td>`}
+<td role="cell" class="num" data-label="Data as of">${dataTag(row.data)} <small>${ago(row.dataAt, `${path}.dataAt`, now)}</small></td>${
+    isShared &&
+    html`
+<td role="cell" data-label="Replica">${replicaCell(row, path, now)}</td>`
+  }
 </tr>
 `;
 }

@@ -21,13 +21,18 @@ export const databaseNote = ({ databaseAway, now }: PageContext): Html | false =
 
 /** What was true a moment ago says so: an account that another replica holds, or none. */
 export function heldNote(
-  { account, replica, asOf }: { readonly account: string; readonly replica: string | null; readonly asOf: string | null },
+  {
+    account,
+    replica,
+    asOf,
+  }: { readonly account: string; readonly replica: string | null; readonly asOf: string | null },
   { now }: PageContext,
 ): Html | false {
   if (replica !== null && asOf === null) return html`<p class="soft about">Collected by this replica.</p>`;
   if (replica === null && asOf === null) return false;
   const told = html`as of ${ago(asOf, 'asOf', now)}`;
-  if (replica === null) return html`<p class="note">No replica collects this account now: what is shown is ${told}.</p>`;
+  if (replica === null)
+    return html`<p class="note">No replica collects this account now: what is shown is ${told}.</p>`;
   const link = replicaLink(replica, `accounts/${encodeURIComponent(account.toWellFormed())}`);
   return html`<p class="note">Collected by ${link}: what is shown here is ${told}.</p>`;
 }
@@ -55,7 +60,8 @@ export function replicas({ replicas: of, now }: AgentView): Html | false {
   const columns: Column<Replicas['list'][number]>[] = [
     {
       head: 'replica',
-      cell: ({ id, url }) => html`${replicaLink(url, 'agent')}${id === of.self && html` <span class="tag plain">this one</span>`}`,
+      cell: ({ id, url }) =>
+        html`${replicaLink(url, 'agent')}${id === of.self && html` <span class="tag plain">this one</span>`}`,
     },
     { head: 'id', cell: ({ id }) => html`<span class="mono">${name(id)}</span>` },
     { head: 'runs since', cell: ({ since }, index) => ago(since, `replicas.list.${index}.since`, clock) },
@@ -71,14 +77,18 @@ export function replicas({ replicas: of, now }: AgentView): Html | false {
     'replicas',
     'Replicas',
     html`<div class="panel">${tiles(
-      tile('Replicas', html`${grouped(of.list.length)}`, html`lease of ${lasting(of.leaseSeconds, 'replicas.leaseSeconds')}`),
-      tile('Accounts here', html`${grouped(held ?? 0)}`, `of ${plural(all, 'account')}`),
       tile(
-        'Without a replica',
-        html`${grouped(of.unheld.length)}`,
-        of.unheld.length > 0 && listed(of.unheld),
+        'Replicas',
+        html`${grouped(of.list.length)}`,
+        html`lease of ${lasting(of.leaseSeconds, 'replicas.leaseSeconds')}`,
       ),
-      tile('Database', html`${of.databaseAway === null ? 'answers' : 'away'}`, of.databaseAway !== null && html`since ${at(of.databaseAway, 'replicas.databaseAway', clock)}`),
+      tile('Accounts here', html`${grouped(held ?? 0)}`, `of ${plural(all, 'account')}`),
+      tile('Without a replica', html`${grouped(of.unheld.length)}`, of.unheld.length > 0 && listed(of.unheld)),
+      tile(
+        'Database',
+        html`${of.databaseAway === null ? 'answers' : 'away'}`,
+        of.databaseAway !== null && html`since ${at(of.databaseAway, 'replicas.databaseAway', clock)}`,
+      ),
       tile('Last hand-over', lastHandOver(of, clock), moved(of)),
     )}</div>
 ${of.list.length > 0 && table('Replicas that run', columns, of.list)}`,

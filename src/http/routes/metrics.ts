@@ -81,7 +81,11 @@ function sendOn({ self, placeOf }: ServedReplicas, account: string, { query }: R
     return;
   }
   const target = `${holder.url.replace(/\/$/, '')}/probe?${new URLSearchParams({ account, [SENT_ON]: '1' })}`;
-  response.status(307).set({ Location: target, 'Cache-Control': 'no-store' }).type('text').send('see the replica that holds it\n');
+  response
+    .status(307)
+    .set({ Location: target, 'Cache-Control': 'no-store' })
+    .type('text')
+    .send('see the replica that holds it\n');
 }
 
 /** GET /metrics, /probe?account=NAME and /metrics/agent. */
