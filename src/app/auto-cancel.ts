@@ -14,6 +14,7 @@ import {
   type Lease,
   mayBeThere,
   modeOf,
+  newestLines,
   readJournal,
 } from '../auto-cancel/index.ts';
 import { accountMayAct } from '../config/auto-cancel.ts';
@@ -25,17 +26,21 @@ import type { Tracer } from '../kit/tracer.ts';
 import { autoCancelFamilies, autoCancelSamples } from '../metrics/auto-cancel.ts';
 import type { Source } from '../metrics/family.ts';
 import type { JournalEntry } from '../model/journal.ts';
-import type { Store } from '../store/store.ts';
+import { NO_ACCOUNT, type Store } from '../store/store.ts';
 import type { Account } from './account.ts';
 import { walkViewOf } from './callbacks.ts';
+import type { Holding } from './holding.ts';
 
 /** Acting on stuck failure callbacks, for all accounts, as one configuration asks for it. */
 export interface AutoCancel {
   readonly sources: readonly Source[];
   /** Loops to run, one after the other within each; none throws. */
   readonly loops: readonly Body[];
-  /** Why the failure callback with this dlqId or messageId is or is not acted upon, by every account that tracks it. */
-  explain(id: string, account: string | undefined): readonly Explanation[];
+  /**
+   * Why the failure callback with this dlqId or messageId is or is not acted upon, by every account that tracks it; replicas are
+   * asked about those that they hold. Rejects with StoreError, and with an Error where one of them does not answer in time.
+   */
+  explain(id: string, account: string | undefined): readonly Explanation[] | Promise<readonly Explanation[]>;
   /**
    * The journal from a time on (milliseconds since the Unix epoch), the oldest line first; the newest 10,000 where there are
    * more, or `most`. `account`: of this one alone. Rejects with StoreError.
@@ -65,7 +70,7 @@ interface Kept {
   readonly opened: Reuse<Promise<Opened>>;
   readonly handler: CommandHandler;
   readonly commands: Body;
-  readonly inUse: { accounts: readonly CommandAccount[] };
+  readonly inUse: { accounts: readonly CommandAccount[]; configured: readonly string[] };
   readonly policy: string;
 }
 
@@ -84,6 +89,8 @@ export interface AutoCancelDeps {
   readonly alertStates: (account: string) => ReadonlyMap<string, 'firing' | 'unknown'>;
   /** Milliseconds for which the account is surely this replica's; undefined where the agent is alone. */
   readonly leaseLeft?: (account: string) => number | undefined;
+  /** Where replicas share the store. */
+  readonly holding?: Pick<Holding, 'held' | 'remaining'> | undefined;
 }
 
 /** Milliseconds in which a command is answered: they are looked for every second, and reading the service may hold that up. */
@@ -186,9 +193,13 @@ function runnable(own: AccountAutoCancel, handler: CommandHandler, { log }: Pick
 }
 
 /** What begins: nothing was asked yet. */
-function createKept({ store, clock, log }: AutoCancelDeps): Omit<Kept, 'policy'> {
-  const inUse: Kept['inUse'] = { accounts: [] };
-  const handler = createCommandHandler({ store, accounts: () => inUse.accounts, clock, log });
+function createKept({ store, holding, clock, log }: AutoCancelDeps): Omit<Kept, 'policy'> {
+  const inUse: Kept['inUse'] = { accounts: [], configured: [] };
+  const shared = holding && {
+    configured: () => inUse.configured,
+    holdsNone: () => holding.held(NO_ACCOUNT) && holding.remaining(NO_ACCOUNT) > 0,
+  };
+  const handler = createCommandHandler({ store, accounts: () => inUse.accounts, shared, clock, log });
   const commands = quietly(log, 'operator commands could not be processed', () => handler.serve());
   return { opened: createReuse(), handler, commands, inUse };
 }
@@ -203,7 +214,7 @@ export async function createAutoCancel(
   before?: AutoCancel,
   isReload = before !== undefined,
 ): Promise<AutoCancel | undefined> {
-  const { config, accounts, clock, log } = deps;
+  const { config, accounts, store, clock, log } = deps;
   const { mode, rules } = config.autoCancel;
   if (mode === 'off' || rules.length === 0) return undefined;
   const policy = policyOf(config);
@@ -217,24 +228,49 @@ export async function createAutoCancel(
   const opened = await Promise.all(opening);
   const all = opened.map(({ own }) => own);
 
+  const command = (given: Command, signal: AbortSignal) => {
+    // A replica that has gone leaves its accounts to others only when its leases have ended.
+    const waitMs = COMMAND_WAIT + (store.replicas?.leaseTime ?? 0);
+    return ask(store, given, { waitMs, clock, signal });
+  };
+  async function explainAsked(dlqId: string, account: string | undefined): Promise<readonly Explanation[]> {
+    const answer = await command({ kind: 'explain', dlqId, account }, new AbortController().signal);
+    if (answer === 'no_agent') throw new Error('no replica answered');
+    if (!answer.ok) throw new Error(answer.why);
+    if (answer.missing) throw new Error(`no answer in time from the accounts ${answer.missing.join(', ')}`);
+    return answer.result as readonly Explanation[];
+  }
+
   const autoCancel: AutoCancel = {
     sources: opened.map(({ source }) => source),
     loops: [commands, ...opened.filter(({ own }) => own.isUsed).map(({ run }) => run)],
-    explain: (id, account) =>
-      all.filter(each => account === undefined || each.account === account).flatMap(each => each.explain(id) ?? []),
+    explain(id, account) {
+      const own = all.filter(each => account === undefined || each.account === account);
+      const isOwn = account === undefined ? all.length === config.accounts.length : own.length > 0;
+      const isKnown = account === undefined || config.accounts.some(({ name }) => name === account);
+      const found = own.flatMap(each => each.explain(id) ?? []);
+      return isOwn || !isKnown ? found : explainAsked(id, account);
+    },
     accounts: all,
     async journal(since, most = MOST_LINES, only = undefined) {
       const lines: JournalLine[] = [];
+      const add = (account: string, entries: readonly JournalEntry[]) =>
+        entries.forEach(entry => void lines.push({ account, ...entry }));
       for (const { account, journal } of all) {
         if ((only ?? account) !== account || journal.state.lastAt < since) continue;
-        for (const entry of await journal.newest(since, most)) lines.push({ account, ...entry });
+        add(account, await journal.newest(since, most));
+      }
+      const others = config.accounts.filter(({ name }) => !all.some(({ account }) => account === name));
+      for (const { name } of others) {
+        if ((only ?? name) === name) add(name, await newestLines(store, name, since, most));
       }
       return lines.sort((a, b) => a.at - b.at).slice(-most);
     },
-    command: (command, signal) => ask(deps.store, command, { waitMs: COMMAND_WAIT, clock, signal }),
+    command,
     take() {
       reuse.settle();
       inUse.accounts = all.map(({ account, journal, explain }) => ({ name: account, policy, journal, explain }));
+      inUse.configured = config.accounts.map(({ name }) => name);
       for (const each of all) each.begin();
       if (policy === policyBefore) return;
       for (const rule of rules) {

@@ -30,7 +30,7 @@ export interface Served extends Views {
   exposition(scope: Scope, format: Format, gzip: boolean): Promise<{ contentType: string; body: Buffer }>;
   status(): readonly AccountStatus[];
   /** Why a failure callback is or is not acted upon, by every account that tracks it; JSON. */
-  explain(id: string, account: string | undefined): readonly unknown[];
+  explain(id: string, account: string | undefined): readonly unknown[] | Promise<readonly unknown[]>;
   /** Lines of the journal from a time on (milliseconds since the Unix epoch), the oldest first; JSON. */
   journal(since: number): Promise<readonly unknown[]>;
   /** Alerts of the agent itself that are pending, firing, or were resolved lately. */
@@ -54,9 +54,9 @@ export type OperatorCommand =
   | { readonly kind: 'approve'; readonly action: string; readonly by: string }
   | { readonly kind: 'pause' | 'resume'; readonly reason: string; readonly by: string };
 
-/** `result`: what the command gives, as JSON. `why`: for the operator. */
+/** `result`: what the command gives, as JSON. `why`: for the operator. `missing`: accounts that did not answer in time. */
 export type CommandAnswer =
-  | { readonly ok: true; readonly result?: unknown }
+  | { readonly ok: true; readonly result?: unknown; readonly missing?: readonly string[] }
   | { readonly ok: false; readonly why: string }
   | 'no_agent';
 
