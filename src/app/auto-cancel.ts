@@ -14,7 +14,6 @@ import {
   type Lease,
   mayBeThere,
   modeOf,
-  newestLines,
   readJournal,
 } from '../auto-cancel/index.ts';
 import { accountMayAct } from '../config/auto-cancel.ts';
@@ -36,11 +35,8 @@ export interface AutoCancel {
   readonly sources: readonly Source[];
   /** Loops to run, one after the other within each; none throws. */
   readonly loops: readonly Body[];
-  /**
-   * Why the failure callback with this dlqId or messageId is or is not acted upon, by every account that tracks it; replicas are
-   * asked about those that they hold. Rejects with StoreError, and with an Error where one of them does not answer in time.
-   */
-  explain(id: string, account: string | undefined): readonly Explanation[] | Promise<readonly Explanation[]>;
+  /** Why the failure callback with this dlqId or messageId is or is not acted upon, by every account that tracks it. */
+  explain(id: string, account: string | undefined): readonly Explanation[];
   /**
    * The journal from a time on (milliseconds since the Unix epoch), the oldest line first; the newest 10,000 where there are
    * more, or `most`. `account`: of this one alone. Rejects with StoreError.
@@ -233,36 +229,18 @@ export async function createAutoCancel(
     const waitMs = COMMAND_WAIT + (store.replicas?.leaseTime ?? 0);
     return ask(store, given, { waitMs, clock, signal });
   };
-  async function explainAsked(dlqId: string, account: string | undefined): Promise<readonly Explanation[]> {
-    const answer = await command({ kind: 'explain', dlqId, account }, new AbortController().signal);
-    if (answer === 'no_agent') throw new Error('no replica answered');
-    if (!answer.ok) throw new Error(answer.why);
-    if (answer.missing) throw new Error(`no answer in time from the accounts ${answer.missing.join(', ')}`);
-    return answer.result as readonly Explanation[];
-  }
 
   const autoCancel: AutoCancel = {
     sources: opened.map(({ source }) => source),
     loops: [commands, ...opened.filter(({ own }) => own.isUsed).map(({ run }) => run)],
-    explain(id, account) {
-      const own = all.filter(each => account === undefined || each.account === account);
-      const isOwn = account === undefined ? all.length === config.accounts.length : own.length > 0;
-      const isKnown = account === undefined || config.accounts.some(({ name }) => name === account);
-      const found = own.flatMap(each => each.explain(id) ?? []);
-      return isOwn || !isKnown ? found : explainAsked(id, account);
-    },
+    explain: (id, account) =>
+      all.filter(each => account === undefined || each.account === account).flatMap(each => each.explain(id) ?? []),
     accounts: all,
     async journal(since, most = MOST_LINES, only = undefined) {
       const lines: JournalLine[] = [];
-      const add = (account: string, entries: readonly JournalEntry[]) =>
-        entries.forEach(entry => void lines.push({ account, ...entry }));
       for (const { account, journal } of all) {
         if ((only ?? account) !== account || journal.state.lastAt < since) continue;
-        add(account, await journal.newest(since, most));
-      }
-      const others = config.accounts.filter(({ name }) => !all.some(({ account }) => account === name));
-      for (const { name } of others) {
-        if ((only ?? name) === name) add(name, await newestLines(store, name, since, most));
+        for (const entry of await journal.newest(since, most)) lines.push({ account, ...entry });
       }
       return lines.sort((a, b) => a.at - b.at).slice(-most);
     },

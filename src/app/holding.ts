@@ -1,8 +1,16 @@
 import type { Clock } from '../kit/clock.ts';
 import type { Log } from '../kit/log.ts';
 import { createLoops } from '../scheduler/loop.ts';
-import type { StoreReason } from '../store/errors.ts';
-import { NO_ACCOUNT, type Replica, type Replicas, type Sharing, type Store, type Turn } from '../store/store.ts';
+import { StoreError } from '../store/errors.ts';
+import {
+  isNotHeld,
+  NO_ACCOUNT,
+  type Replica,
+  type Replicas,
+  type Sharing,
+  type Store,
+  type Turn,
+} from '../store/store.ts';
 
 /** Which accounts this replica holds. Where the agent is alone there is no such thing: all accounts are its own. */
 export interface Holding {
@@ -206,11 +214,9 @@ export function createHolding({ replicas, clock, random, log, ...deps }: Holding
   };
 }
 
-const UNTOLD: ReadonlySet<StoreReason> = new Set(['invalid', 'closed']);
-
-/** Says of an error of the store whether it may be about leases, or about the database. */
+/** Reasons that say something of the database. */
 const isTelling = (error: unknown) =>
-  error instanceof Error && 'reason' in error && !UNTOLD.has(error.reason as StoreReason);
+  error instanceof StoreError && error.reason !== 'invalid' && error.reason !== 'closed';
 
 /**
  * The same store. Where it refuses a commit, it is known before anything is made of the error whether the account is another
@@ -223,7 +229,7 @@ export function telling(store: Store, holding: Pick<Holding, 'isAway' | 'renew'>
       try {
         await store.commit(account, changes);
       } catch (error) {
-        if (isTelling(error) && !holding.isAway()) await holding.renew();
+        if (isNotHeld(error) || (isTelling(error) && !holding.isAway())) await holding.renew();
         throw error;
       }
     },

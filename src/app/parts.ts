@@ -1,3 +1,4 @@
+import { hostname } from 'node:os';
 import type { LoadedConfig } from '../config/load.ts';
 import { createSharing } from '../history/sharing.ts';
 import type { Bounds } from '../http/bounds.ts';
@@ -6,9 +7,9 @@ import type { Clock } from '../kit/clock.ts';
 import type { Closing } from '../kit/closing.ts';
 import type { Log } from '../kit/log.ts';
 import { createProcessMetrics, type ProcessMetrics } from '../metrics/process.ts';
-import { StoreError } from '../store/errors.ts';
+import type { LeaseMeter } from '../metrics/replicas.ts';
 import { openStore } from '../store/open.ts';
-import type { Store } from '../store/store.ts';
+import { isNotHeld, type Store } from '../store/store.ts';
 import { createLog, type ProcessLog } from '../telemetry/log.ts';
 import { createTracer, type ProcessTracer } from '../telemetry/tracing.ts';
 import { ENDPOINTS } from '../upstream/call.ts';
@@ -16,6 +17,8 @@ import { createLargeBodies, type LargeBodies } from '../upstream/large-bodies.ts
 import { type AccountChanges, type Accounts, openAccounts } from './accounts.ts';
 import { createDispatchers, type Dispatchers } from './dispatchers.ts';
 import type { Leases } from './holding.ts';
+import { withLeaseMetrics } from './lease-metrics.ts';
+import { replicaUrlOf } from './replica-url.ts';
 import { openTraces, type Traces } from './traces.ts';
 import { version } from './version.ts';
 import { type AgentLog, createAgentLog } from './view/agent-log.ts';
@@ -49,6 +52,8 @@ export interface Base extends Pick<PartsDeps, 'env' | 'clock' | 'random' | 'back
   readonly store: Store;
   /** Which accounts this replica holds; undefined where the agent is alone, and all are its own. */
   readonly holding: Leases | undefined;
+  /** Undefined where the store belongs to this process alone. */
+  readonly leases: LeaseMeter | undefined;
   readonly tracer: ProcessTracer;
   readonly dispatchers: Dispatchers;
   readonly largeBodies: LargeBodies;
@@ -71,7 +76,11 @@ async function hold(store: Store, { accounts }: LoadedConfig['config'], log: Log
 /** `closing` learns how to close it. */
 export async function openBase({ config, hash }: LoadedConfig, deps: PartsDeps, closing: Closing): Promise<Base> {
   const log = createLog(config.log);
-  const opened = await (deps.openStore ?? openStore)(config.store);
+  const { env, clock } = deps;
+  const isShared = config.store.kind === 'postgres';
+  const replica = isShared ? { url: replicaUrlOf(config.server, env, hostname()), clock, log } : undefined;
+  const stored = await (deps.openStore ?? openStore)(config.store, { env, ...(replica ? { replica } : {}) });
+  const { store: opened, leases } = withLeaseMetrics(stored, clock);
   closing.add('store', () => opened.close());
   const { store, holding } = await hold(opened, config, log, deps);
   if (holding) closing.add('leases', holding.close);
@@ -86,6 +95,7 @@ export async function openBase({ config, hash }: LoadedConfig, deps: PartsDeps, 
     process,
     store,
     holding,
+    leases,
     tracer,
     dispatchers,
     largeBodies: createLargeBodies(),
@@ -136,8 +146,6 @@ export async function openParts(
 export async function closeUnlessKept(traces: Traces, other: Traces | undefined): Promise<void> {
   if (traces.kept !== other?.kept) await traces.close();
 }
-
-const isNotHeld = (error: unknown) => error instanceof StoreError && error.reason === 'not_held';
 
 /** Waits for accounts that save what they leave to the next process. Never throws. */
 export async function settle(

@@ -3,7 +3,7 @@ import { type Clock, systemClock } from '../kit/clock.ts';
 import type { Counter } from '../kit/counter.ts';
 import type { Log } from '../kit/log.ts';
 import type { TraceQueue } from '../model/lifecycle-trace.ts';
-import type { Store } from '../store/store.ts';
+import { isNotHeld, type Store } from '../store/store.ts';
 import type { LifecycleExport } from '../telemetry/lifecycle.ts';
 import type { CountedQueue } from '../telemetry/trace-queue.ts';
 import { disableTracing, type ProcessTracer } from '../telemetry/tracing.ts';
@@ -88,11 +88,10 @@ async function openLifecycles(deps: TracesDeps, queues: Kept['queues']): Promise
       },
       read: async account => (isHeld(account) ? store.scan(account, TRACE_OUTBOX) : new Map()),
       async remove(account, keys) {
-        if (!isHeld(account)) return;
-        await store.commit(
-          account,
-          keys.map(key => ({ key, value: null })),
-        );
+        const changes = keys.map(key => ({ key, value: null }));
+        await store.commit(account, changes).catch(error => {
+          if (!isNotHeld(error)) throw error;
+        });
         queues.get(account)?.removed(keys.length);
       },
     },

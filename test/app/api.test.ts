@@ -237,7 +237,7 @@ const EXPLAINED: Explanation = {
 async function refuse(described: Described): Promise<void> {
   let answer: CommandAnswer = 'no_agent';
   const overrides: Partial<Served> = {
-    explain: id => (id === 'none' ? [] : [EXPLAINED]),
+    explain: async id => (id === 'none' ? [] : [EXPLAINED]),
     journal: async () => LINES,
     alerts: () => [
       { state: 'firing', labels: {}, annotations: {}, value: 1, sent: false, startsAt: '2026-01-01T00:00:00.000Z' },

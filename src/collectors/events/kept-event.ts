@@ -14,7 +14,7 @@ export interface KeptEvent {
   readonly destination: string;
   /** Identifiers of the schedules that it belongs to; undefined for most. */
   readonly schedules: readonly string[] | undefined;
-  /** Index in STATUS_CLASSES. Of no use once it is counted, and not stored. */
+  /** Index in STATUS_CLASSES. Of no use once it is counted, and not kept. */
   readonly statusClass: number;
 }
 

@@ -1,5 +1,6 @@
 import { observeValue } from '../../metrics/family.ts';
 import { EVENT_STATES, type Outcome } from '../../model/message.ts';
+import { eventsWithin, tableFrom } from './event-table.ts';
 import { byTime, isEnding, type KeptEvent } from './kept-event.ts';
 import { type Checkpoint, close, type Gauges, type Memory, type OpenMessage } from './memory.ts';
 import { BOUNDS, isAmongSlowest, observeAttempt, observeWait, type Result } from './tally.ts';
@@ -27,8 +28,8 @@ const SILENCE = 60_000;
 export function advanceTo(memory: Memory, watermark: number, limits: Limits): void {
   const { checkpoint } = memory;
   if (!checkpoint || watermark <= checkpoint.watermark) return;
-  const due = memory.pending.filter(({ time }) => time <= watermark).sort(byTime);
-  memory.pending = memory.pending.filter(({ time }) => time > watermark);
+  const due = [...eventsWithin(memory.pending, undefined, watermark)].sort(byTime);
+  memory.pending = memory.pending.flatMap(table => tableFrom(table, watermark + 1) ?? []);
   checkpoint.watermark = watermark;
   for (const event of due) follow(memory, event, limits);
 }
@@ -66,13 +67,10 @@ function put(memory: Memory, message: bigint, opened: OpenMessage, { most }: Lim
   open.set(message, opened);
   memory.touchedOpen.add(message);
   while (open.size > most) {
-    let oldest = memory.oldestFirst.next();
-    if (oldest.done) {
-      memory.oldestFirst = open.entries();
-      oldest = memory.oldestFirst.next();
-    }
-    if (oldest.done) return;
-    close(memory, ...oldest.value);
+    memory.oldestFirst ??= open.entries();
+    const { done, value } = memory.oldestFirst.next();
+    if (done) return;
+    close(memory, ...value);
     log.untracked.evicted += 1;
     memory.touched.add('log');
   }
@@ -198,7 +196,7 @@ function lookForGap(
 export function inFlight({ checkpoint, open, pending, ended }: Memory): Omit<Gauges, 'recent'> {
   const created = new Map<bigint, number>();
   const over = new Set<bigint>();
-  for (const { message, state, time } of pending) {
+  for (const { message, state, time } of eventsWithin(pending)) {
     if (EVENT_STATES[state] === 'created' && !ended.has(message)) created.set(message, time);
     else if (isEnding(state)) over.add(message);
   }

@@ -1,5 +1,6 @@
 import type { DeliveryEvent, EventState } from '../../model/message.ts';
 import type { Destinations } from './destinations.ts';
+import { type EventTable, indicesWithin, tableFrom } from './event-table.ts';
 import type { KeptEvent } from './kept-event.ts';
 import type { Peak } from './peak.ts';
 import type { Recent } from './recent.ts';
@@ -19,13 +20,6 @@ export interface OpenMessage {
   overdue: boolean;
   /** Its row is in the store. */
   isStored: boolean;
-}
-
-/** Events that were found by one read and are remembered so that none is counted twice. */
-export interface Chunk {
-  readonly events: readonly KeptEvent[];
-  /** The latest time among them. */
-  readonly last: number;
 }
 
 /** How far the log is read. Times: milliseconds since the Unix epoch. */
@@ -80,10 +74,10 @@ export interface Memory {
   readonly destinationOf: (event: DeliveryEvent) => string;
   readonly schedules: Schedules;
   readonly open: Map<bigint, OpenMessage>;
-  readonly chunks: Map<number, Chunk>;
-  readonly seen: Set<bigint>;
+  /** Events that are remembered so that none is counted twice, by number of the read that found them. */
+  readonly chunks: Map<number, EventTable>;
   /** Events after `watermark`, in any order. */
-  pending: KeptEvent[];
+  pending: EventTable[];
   /** Messages that ended in the time whose identities are remembered, and when. */
   readonly ended: Map<bigint, number>;
   /** Identities of the events that were counted, by minute: what the sweep compares with. */
@@ -94,8 +88,11 @@ export interface Memory {
   recent: Recent | undefined;
   /** Undefined until the first complete read of this process. */
   gauges: Gauges | undefined;
-  /** Open messages from the oldest on: a live view of `open`, so that the oldest is found at once. */
-  oldestFirst: MapIterator<[bigint, OpenMessage]>;
+  /**
+   * Open messages from the oldest on, while some are given up: a live view of `open`, so that the oldest is found at once.
+   * Not for longer, because every table that `open` outgrows stays in memory until its iterators have gone on.
+   */
+  oldestFirst: MapIterator<[bigint, OpenMessage]> | undefined;
   /** Milliseconds of the log that one range holds, as the last read taught. */
   span: number;
   /** Undefined where messages are not traced. */
@@ -155,25 +152,35 @@ export function forgetMinutes({ minutes, touched }: Memory, time: number): void 
   }
 }
 
+/** Identities of the remembered events from one time until another, both included. */
+export function rememberedWithin({ chunks }: Memory, from: number, to: number): ReadonlySet<bigint> {
+  const identities = new Set<bigint>();
+  for (const chunk of chunks.values()) {
+    for (const index of indicesWithin(chunk, from, to)) identities.add(chunk.hashes[index * 2] as bigint);
+  }
+  return identities;
+}
+
 /** Remembers events that are new, as far as they will be read again, and forgets those that will not. */
-export function remember(memory: Memory, fresh: readonly KeptEvent[]): void {
-  const { checkpoint, chunks, seen, touched, ended } = memory;
+export function remember(memory: Memory, fresh: EventTable | undefined): void {
+  const { checkpoint, chunks, touched, ended } = memory;
   if (!checkpoint) return;
-  const events = fresh.filter(({ time }) => time >= checkpoint.dedupeFrom);
-  if (events.length > 0) {
+  const again = fresh && tableFrom(fresh, checkpoint.dedupeFrom);
+  if (again) {
     const id = checkpoint.nextChunk;
     checkpoint.nextChunk += 1;
-    for (const { identity } of events) seen.add(identity);
-    chunks.set(id, { events, last: events.reduce((last, { time }) => Math.max(last, time), 0) });
+    chunks.set(id, again);
     touched.add(`chunk/${id}`);
   }
-  for (const [id, chunk] of chunks) {
-    const isTooMuch = seen.size > MOST_REMEMBERED && chunks.size > 1;
-    if (chunk.last >= checkpoint.dedupeFrom && !isTooMuch) continue;
-    checkpoint.dedupeFrom = Math.max(checkpoint.dedupeFrom, chunk.last + 1);
+  let kept = 0;
+  for (const { size } of chunks.values()) kept += size;
+  for (const [id, { size, last }] of chunks) {
+    const isTooMuch = kept > MOST_REMEMBERED && chunks.size > 1;
+    if (last >= checkpoint.dedupeFrom && !isTooMuch) continue;
+    checkpoint.dedupeFrom = Math.max(checkpoint.dedupeFrom, last + 1);
     chunks.delete(id);
     touched.add(`chunk/${id}`);
-    for (const { identity } of chunk.events) seen.delete(identity);
+    kept -= size;
   }
   for (const [message, time] of ended) if (time < checkpoint.dedupeFrom) ended.delete(message);
 }

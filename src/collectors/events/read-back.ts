@@ -1,4 +1,5 @@
 import type { Cost } from '../collector.ts';
+import { indicesWithin } from './event-table.ts';
 import type { Span } from './expectations.ts';
 import type { Checkpoint, Memory } from './memory.ts';
 import { noPeak, notePeak, peakOf } from './peak.ts';
@@ -45,11 +46,11 @@ export interface ReadBack {
   readonly settles: boolean;
 }
 
-const remembered = ({ chunks }: Memory, from: number, to: number) =>
-  [...chunks.values()].reduce(
-    (sum, { events }) => sum + events.filter(({ time }) => time >= from && time <= to).length,
-    0,
-  );
+function remembered({ chunks }: Memory, from: number, to: number): number {
+  let events = 0;
+  for (const chunk of chunks.values()) for (const _ of indicesWithin(chunk, from, to)) events += 1;
+  return events;
+}
 
 /**
  * Events enter the log late, but most of them not much. So a read goes back as far as lateness was seen, and at times to

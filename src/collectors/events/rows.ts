@@ -7,8 +7,9 @@ import {
   NONE,
   type StoredTally,
 } from './destinations.ts';
+import { createEventTable, type EventTable, eventsWithin, tableFrom } from './event-table.ts';
 import { identityOf, isEnding, type KeptEvent } from './kept-event.ts';
-import type { Checkpoint, Chunk, Memory, OpenMessage } from './memory.ts';
+import type { Checkpoint, Memory, OpenMessage } from './memory.ts';
 import { noPeak, type Peak } from './peak.ts';
 import type { Schedule } from './schedule-options.ts';
 import { createSchedules } from './schedules.ts';
@@ -76,7 +77,7 @@ export function restoreMemory(
   const isSameOption = checkpoint?.destination === option;
   const destinations = new Map<string, StoredTally>();
   const opened: [bigint, OpenMessage][] = [];
-  const chunks: [number, Chunk][] = [];
+  const chunks: [number, EventTable][] = [];
   const minutes: Memory['minutes'] = new Map();
   const openTraces = new Map<bigint, OpenTrace>();
   const touched = new Set<string>();
@@ -98,7 +99,7 @@ export function restoreMemory(
         const schedules = own.length > 0 ? own : undefined;
         return { identity, message, state, time, dueAt, destination, schedules, statusClass: 0 };
       });
-      chunks.push([Number(name), { events, last: events.reduce((last, { time }) => Math.max(last, time), 0) }]);
+      chunks.push([Number(name), createEventTable(events)]);
     } else if (kind === 'schedule') ofSchedules.set(name, value);
     else if (kind === 'minute') minutes.set(Number(name), readIdentities(value));
     else if (kind === 'trace' && traces) openTraces.set(parseId(name), JSON.parse(value) as OpenTrace);
@@ -107,7 +108,7 @@ export function restoreMemory(
     else if (kind === 'trace' || kind === 'outbox') touched.add(key);
   }
   traces?.queue.restore(waiting);
-  const events = chunks.flatMap(([, { events }]) => events);
+  const tables = chunks.map(([, table]) => table);
   const watermark = checkpoint?.watermark ?? 0;
   // As they were opened: the oldest is the first to be given up.
   const open = new Map(opened.sort(([, a], [, b]) => (a.createdAt ?? a.dueAt) - (b.createdAt ?? b.dueAt)));
@@ -119,13 +120,12 @@ export function restoreMemory(
     destinationOf: destinationReader(option, routes),
     schedules: createSchedules({ configured: schedules, stored: ofSchedules, routes, touch: key => touched.add(key) }),
     open,
-    oldestFirst: open.entries(),
+    oldestFirst: undefined,
     chunks: new Map(chunks.sort(([a], [b]) => a - b)),
-    seen: new Set(events.map(({ identity }) => identity)),
-    pending: events.filter(({ time }) => time > watermark),
+    pending: tables.flatMap(table => tableFrom(table, watermark + 1) ?? []),
     ended: new Map(
-      events
-        .filter(({ time, state }) => time <= watermark && isEnding(state))
+      eventsWithin(tables, undefined, watermark)
+        .filter(({ state }) => isEnding(state))
         .map(({ message, time }) => [message, time]),
     ),
     minutes,
@@ -160,7 +160,7 @@ function rowOf(memory: Memory, key: string): string | null {
       destination,
       ...schedules,
     ];
-    return chunk ? JSON.stringify(chunk.events.map(stored)) : null;
+    return chunk ? JSON.stringify([...eventsWithin([chunk])].map(stored)) : null;
   }
   const minute = kind === 'minute' ? memory.minutes.get(Number(name)) : undefined;
   return minute ? writeIdentities(minute) : null;

@@ -1,8 +1,18 @@
 import type { Reader } from '../../upstream/api.ts';
 import { PAGES_A_STEP } from '../collector.ts';
+import { createEventTable, eventsWithin, tableFrom } from './event-table.ts';
 import { byTime, type KeptEvent } from './kept-event.ts';
 import { advanceTo, follow, inFlight, judgeUntil } from './lifecycle.ts';
-import { addToMinutes, boundMinutes, type Checkpoint, forgetMinutes, type Memory, MINUTE, remember } from './memory.ts';
+import {
+  addToMinutes,
+  boundMinutes,
+  type Checkpoint,
+  forgetMinutes,
+  type Memory,
+  MINUTE,
+  remember,
+  rememberedWithin,
+} from './memory.ts';
 import { noPeak, notePeak, peakOf } from './peak.ts';
 import { MOST_PAGES, type RangeRead, type Reading, readOn, shorterSpan, startRange } from './read.ts';
 import { noteLateness, planReadBack, type ReadBack } from './read-back.ts';
@@ -106,29 +116,33 @@ export async function readTail(
 /** Folds a complete range into what is known. */
 export function foldTail(memory: Memory, walk: TailWalk, range: RangeRead, options: TailOptions): void {
   memory.checkpoint ??= firstCheckpoint(walk.until, range.from, memory.destinationOption);
-  const { checkpoint, log, seen, touched } = memory;
+  const { checkpoint, log, touched } = memory;
   const isLast = range.to >= walk.until;
   memory.schedules.begin(walk.until);
   noticeClock(checkpoint, walk.until, options.overlap);
   noticeUnreadable(memory, range);
   lookForHole(memory, checkpoint, walk, range, isLast);
   const recent = walk.refill ?? memory.recent;
+  const known = rememberedWithin(memory, range.from, range.to);
   const fresh: KeptEvent[] = [];
   for (const [identity, event] of range.events) {
     const isRecent = event.time >= walk.until - options.window;
     if (walk.refill && isRecent) recent?.add(event.state, event.time);
     // Events too old to be deduplicated were read for the recent gauge alone.
-    if (event.time < checkpoint.dedupeFrom || seen.has(identity)) continue;
+    if (event.time < checkpoint.dedupeFrom || known.has(identity)) continue;
     fresh.push(event);
     if (!walk.refill && isRecent) recent?.add(event.state, event.time);
   }
-  if (fresh.length > 0) countFresh(memory, checkpoint, walk, fresh, range, options);
+  const table = fresh.length > 0 ? createEventTable(fresh) : undefined;
+  if (table) countFresh(memory, checkpoint, walk, fresh, range, options);
+  const following = table && tableFrom(table, checkpoint.watermark + 1);
+  if (following) memory.pending.push(following);
   if (isLast) endRead(memory, checkpoint, walk, options.overlap);
   const { floor, newest = Math.min(floor, range.to) } = checkpoint;
   // Of what comes after something that was left out, nothing is settled.
   const wholeTo = Math.min(range.to, (walk.readBack.skip?.from ?? Number.POSITIVE_INFINITY) - 1);
   checkpoint.dedupeFrom = Math.max(checkpoint.dedupeFrom, Math.min(newest - options.overlap, wholeTo + 1));
-  remember(memory, fresh);
+  remember(memory, table);
   if (!options.isSwept) checkpoint.sweptTo = Math.floor(checkpoint.dedupeFrom / MINUTE) * MINUTE - 1;
   forgetMinutes(memory, checkpoint.sweptTo);
   boundMinutes(memory);
@@ -138,8 +152,9 @@ export function foldTail(memory: Memory, walk: TailWalk, range: RangeRead, optio
   if (checkpoint.newest !== undefined) {
     advanceTo(memory, Math.max(Math.min(settled - options.overlap, wholeTo), checkpoint.dedupeFrom - 1), options);
   }
-  const known = isLast ? Math.min(wholeTo, knownTo(memory, checkpoint, walk.until, options.overlap)) : 0;
-  judgeUntil(memory, Math.max(checkpoint.dedupeFrom - 1, known), options);
+  const settledTo = isLast ? Math.min(wholeTo, knownTo(memory, checkpoint, walk.until, options.overlap)) : 0;
+  judgeUntil(memory, Math.max(checkpoint.dedupeFrom - 1, settledTo), options);
+  memory.oldestFirst = undefined;
   if (isLast)
     memory.gauges = { recent: (recent ?? createRecent()).since(walk.until - options.window), ...inFlight(memory) };
   if (touched.size > 0 || memory.touchedOpen.size > 0 || walk.until - memory.savedAt >= SAVE_EVERY) {
@@ -162,8 +177,9 @@ const LAGS_WINDOW = 86_400_000;
  * anything. A log that holds events back looks the same, but not for longer than it ever did.
  */
 function knownTo({ pending }: Memory, { lags }: Checkpoint, until: number, overlap: number): number {
-  const known = until - Math.max(overlap, AGREED, peakOf(lags));
-  return pending.reduce((earliest, { time }) => Math.min(earliest, time - 1), known);
+  let known = until - Math.max(overlap, AGREED, peakOf(lags));
+  for (const { time } of eventsWithin(pending, undefined, known)) known = Math.min(known, time - 1);
+  return known;
 }
 
 /** Interval at which the checkpoint of a quiet log is committed, milliseconds: it shows later how long the log was not read. */
@@ -250,7 +266,7 @@ function countFresh(
   range: RangeRead,
   options: TailOptions,
 ): void {
-  const { log, destinations, touched, pending } = memory;
+  const { log, destinations, touched } = memory;
   const counted = fresh.filter(({ time }) => time > checkpoint.floor);
   for (const { destination, state, statusClass, time } of counted) {
     const { row, tally } = destinations.of(destination, time);
@@ -268,7 +284,7 @@ function countFresh(
   for (const event of fresh) {
     checkpoint.newest = Math.max(checkpoint.newest ?? 0, event.time);
     const isLate = event.time <= checkpoint.watermark;
-    (isLate ? late : pending).push(event);
+    if (isLate) late.push(event);
     const row = range.rows?.get(event.identity);
     if (row && !memory.ended.has(event.message)) memory.traces?.add(event, row, isLate);
   }

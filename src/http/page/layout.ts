@@ -14,6 +14,8 @@ export interface PageContext {
   /** Who asks, where the port knows. */
   readonly caller: string | undefined;
   readonly externalUrl: string | null;
+  /** Since when the database that replicas share does not answer, milliseconds since the Unix epoch. */
+  readonly databaseAway?: number | undefined;
 }
 
 const PLACES = {

@@ -1,0 +1,84 @@
+import type { KeptEvent } from './kept-event.ts';
+
+/** Events in flat arrays: 36 bytes each, where an object with its numbers takes 170. Never changed once made. */
+export interface EventTable {
+  readonly size: number;
+  /** The latest time among them, milliseconds since the Unix epoch; 0 where there are none. */
+  readonly last: number;
+  /** Of each event its identity and its message. */
+  readonly hashes: BigUint64Array;
+  /** Of each event its time and when it is due. */
+  readonly times: Float64Array;
+  /** Of each event its state, and where its destination is in `destinations`. */
+  readonly marks: Uint32Array;
+  readonly destinations: readonly string[];
+  /** Identifiers of schedules by index of the event; undefined where no event has any. */
+  readonly schedules: ReadonlyMap<number, readonly string[]> | undefined;
+}
+
+/** More than there are states. */
+const STATES = 16;
+
+export function createEventTable(events: readonly KeptEvent[]): EventTable {
+  const size = events.length;
+  const memory = new ArrayBuffer(size * 36);
+  const hashes = new BigUint64Array(memory, 0, size * 2);
+  const times = new Float64Array(memory, size * 16, size * 2);
+  const marks = new Uint32Array(memory, size * 32, size);
+  const places = new Map<string, number>();
+  const schedules = new Map<number, readonly string[]>();
+  let last = 0;
+  for (const [index, event] of events.entries()) {
+    const place = places.get(event.destination) ?? places.size;
+    if (place === places.size) places.set(event.destination, place);
+    hashes[index * 2] = event.identity;
+    hashes[index * 2 + 1] = event.message;
+    times[index * 2] = event.time;
+    times[index * 2 + 1] = event.dueAt;
+    marks[index] = place * STATES + event.state;
+    if (event.schedules) schedules.set(index, event.schedules);
+    last = Math.max(last, event.time);
+  }
+  const destinations = [...places.keys()];
+  return { size, last, hashes, times, marks, destinations, schedules: schedules.size > 0 ? schedules : undefined };
+}
+
+/** The event at an index, as it was put in, but for the class of its status. */
+export function eventAt({ hashes, times, marks, destinations, schedules }: EventTable, index: number): KeptEvent {
+  const mark = marks[index] as number;
+  return {
+    identity: hashes[index * 2] as bigint,
+    message: hashes[index * 2 + 1] as bigint,
+    state: mark % STATES,
+    time: times[index * 2] as number,
+    dueAt: times[index * 2 + 1] as number,
+    destination: destinations[Math.floor(mark / STATES)] as string,
+    schedules: schedules?.get(index),
+    statusClass: 0,
+  };
+}
+
+/** Indices of the events from one time until another, both included. */
+export function* indicesWithin({ size, last, times }: EventTable, from: number, to: number): Generator<number> {
+  if (last < from) return;
+  for (let index = 0; index < size; index += 1) {
+    const time = times[index * 2] as number;
+    if (time >= from && time <= to) yield index;
+  }
+}
+
+/** Events of several tables from one time until another, both included; all where none is given. */
+export function* eventsWithin(
+  tables: Iterable<EventTable>,
+  from = Number.NEGATIVE_INFINITY,
+  to = Number.POSITIVE_INFINITY,
+): Generator<KeptEvent> {
+  for (const table of tables) for (const index of indicesWithin(table, from, to)) yield eventAt(table, index);
+}
+
+/** The events of a table from a time on: the table itself, where these are all. Undefined where there are none. */
+export function tableFrom(table: EventTable, time: number): EventTable | undefined {
+  const events = [...eventsWithin([table], time)];
+  if (events.length === 0) return undefined;
+  return events.length === table.size ? table : createEventTable(events);
+}
