@@ -226,10 +226,7 @@ async function openAlerts(
       evaluate: evaluators.of('overflow', parts, () => overflow.evaluate),
     });
   }
-  const configured = new Set(config.accounts.map(({ name }) => name));
   for (const [name, each] of before) {
-    // Another replica has it now, and what fires there goes on.
-    if (enabled && configured.has(name)) continue;
     const isOver = each.alerts.current().alerts.size === 0;
     if (!opened.has(name) && !isOver && !isMoved(name, deps))
       opened.set(name, leaving(name, each, sending, deps, evaluators));

@@ -43,7 +43,8 @@ const QUEUED: readonly Order['kind'][] = ['pause', 'resume', 'reset-breaker'];
 
 /** What the agent answers; undefined when none runs and the command waits for the next. */
 async function order(file: string, command: Order): Promise<unknown> {
-  const answer = await askAgent(loadStoreSettings(file), command, { clock: systemClock, signal: stopSignal() });
+  const deps = { env: process.env, clock: systemClock, signal: stopSignal() };
+  const answer = await askAgent(loadStoreSettings(file), command, deps);
   if (answer === 'no_agent') {
     if (!QUEUED.includes(command.kind))
       throw new Error('no agent answered: is one running with this store, and autoCancel.mode not off?');
@@ -126,7 +127,7 @@ export function autoCancelCommand(): Command {
       .option('--json', 'one JSON object per line, with the evidence')
       .action(async ({ config, since, json }: Options) => {
         const from = since === undefined ? Number.NEGATIVE_INFINITY : systemClock.now() - since;
-        const lines = await journalOf(loadStoreSettings(config, true), from);
+        const lines = await journalOf(loadStoreSettings(config, true), process.env, from);
         if (json) for (const line of lines) print(JSON.stringify(line));
         else if (lines.length === 0) print('the journal is empty');
         else print(toTable(['time', 'account', 'step', 'rule', 'action', 'id', ''], lines.map(journalRow)));

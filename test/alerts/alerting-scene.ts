@@ -160,7 +160,16 @@ export async function createOutboxScene(
     createCounts(),
   ];
   async function open(receivers: readonly Receiver[]): Promise<Outbox> {
-    const outbox = createOutbox({ store, holds: holdsAll, receivers, firing, notifications, clock, random: () => 1, log });
+    const outbox = createOutbox({
+      store,
+      holds: holdsAll,
+      receivers,
+      firing,
+      notifications,
+      clock,
+      random: () => 1,
+      log,
+    });
     await outbox.open(['a', 'b']);
     return outbox;
   }

@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest';
 import { type AccountAlerts, openAccountAlerts } from '../../src/alerts/account-alerts.ts';
 import type { Alert } from '../../src/alerts/alert.ts';
 import { createEvaluation, type EvaluationDeps } from '../../src/alerts/evaluation.ts';
-import type { AlertJudgement } from '../../src/alerts/judge.ts';
 import { holdsAll } from '../../src/alerts/holds.ts';
+import type { AlertJudgement } from '../../src/alerts/judge.ts';
 import type { AlertRule } from '../../src/alerts/options.ts';
 import { createOutboxScene, createReceiver, DOWN, MINUTE, rule, SECOND, sendAll } from './alerting-scene.ts';
 

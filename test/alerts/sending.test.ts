@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { type AccountAlerts, openAccountAlerts } from '../../src/alerts/account-alerts.ts';
 import { createEvaluation } from '../../src/alerts/evaluation.ts';
-import type { Holding } from '../../src/alerts/judge.ts';
 import { holdsAll } from '../../src/alerts/holds.ts';
+import type { Holding } from '../../src/alerts/judge.ts';
 import type { AlertRule, SilenceOptions } from '../../src/alerts/options.ts';
 import { openOverflow } from '../../src/alerts/overflow.ts';
 import { createSendLimits } from '../../src/alerts/send-limits.ts';

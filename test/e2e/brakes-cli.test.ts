@@ -126,7 +126,7 @@ it('a store that can’t be found is said with its place', async () => {
   };
   expect(await pause('store: { kind: floppy }')).toEqual({
     code: 2,
-    stderr: '/config.yaml:1:16: store.kind: must be sqlite or memory\n',
+    stderr: '/config.yaml:1:16: store.kind: must be sqlite, memory or postgres\n',
   });
   expect(await pause('store:\n  kind: sqlite\n   path: x\n')).toMatchObject({ code: 2 });
 });

@@ -13,10 +13,14 @@ export interface SharedStore {
   isAway: boolean;
   /** Who is to have an account; others are shared out evenly. Undefined: as the others. */
   place(account: string, id: string | undefined): void;
+  /** Ends the lease of an account, as time would: whoever asks next may have it. */
+  expire(account: string): void;
   /** Who holds an account now, by account. */
   holders(): ReadonlyMap<string, string>;
-  /** Each time that an account got another holder: `a: one`, in order. */
-  readonly history: readonly string[];
+  /** What replicas asked and got, in order: `one gained a`, `one committed a`, `one released a`, `one left`, `one closed`. */
+  readonly course: readonly string[];
+  /** What this replica asks gets no answer until what this gives is called. */
+  cut(id: string): () => void;
 }
 
 interface Lease {
@@ -31,7 +35,8 @@ export function createSharedStore(clock: Pick<Clock, 'now' | 'monotonic'>, lease
   const leases = new Map<string, Lease>();
   const running = new Map<string, { readonly replica: Replica; until: number }>();
   const placed = new Map<string, string>();
-  const history: string[] = [];
+  const course: string[] = [];
+  const cuts = new Map<string, Promise<void>>();
   let epochs = 0;
   const isValid = (lease: Lease | undefined): lease is Lease => lease !== undefined && lease.until > clock.now();
 
@@ -50,6 +55,7 @@ export function createSharedStore(clock: Pick<Clock, 'now' | 'monotonic'>, lease
     async function answer(): Promise<void> {
       // As over a network: nothing is known in the same turn.
       await new Promise<void>(resolve => setImmediate(resolve));
+      await cuts.get(id);
       if (isClosed) throw new StoreError('closed', 'the database');
       if (shared.isAway) throw new StoreError('io', 'the database', 'away');
     }
@@ -91,7 +97,7 @@ export function createSharedStore(clock: Pick<Clock, 'now' | 'monotonic'>, lease
           leases.set(account, { holder: id, epoch: epochs, until: now + leaseTime });
           held.set(account, epochs);
           surelyUntil.set(account, asked + leaseTime);
-          history.push(`${account}: ${id}`);
+          course.push(`${id} gained ${account}`);
           gained.push(account);
         }
         sharing = { at: now, replicas: [...running.values()].map(({ replica }) => replica), holders: holders() };
@@ -101,6 +107,7 @@ export function createSharedStore(clock: Pick<Clock, 'now' | 'monotonic'>, lease
         await answer();
         for (const account of accounts) {
           if (isMine(account)) leases.delete(account);
+          course.push(`${id} released ${account}`);
           held.delete(account);
           lost.delete(account);
           surelyUntil.delete(account);
@@ -109,6 +116,7 @@ export function createSharedStore(clock: Pick<Clock, 'now' | 'monotonic'>, lease
       async leave() {
         await answer();
         running.delete(id);
+        course.push(`${id} left`);
       },
       remaining: account => Math.max(0, (surelyUntil.get(account) ?? 0) - own.monotonic()),
       sharing: () => sharing,
@@ -135,9 +143,11 @@ export function createSharedStore(clock: Pick<Clock, 'now' | 'monotonic'>, lease
         await answer();
         if (account !== NO_ACCOUNT && !isMine(account)) throw new StoreError('not_held', 'the account');
         await rows.commit(account, changes);
+        course.push(`${id} committed ${account}`);
       },
       async close() {
         isClosed = true;
+        course.push(`${id} closed`);
       },
     };
   }
@@ -156,8 +166,17 @@ export function createSharedStore(clock: Pick<Clock, 'now' | 'monotonic'>, lease
       if (id === undefined) placed.delete(account);
       else placed.set(account, id);
     },
+    expire: account => void leases.delete(account),
     holders,
-    history,
+    course,
+    cut(id) {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      cuts.set(id, promise);
+      return () => {
+        cuts.delete(id);
+        resolve();
+      };
+    },
   };
   return shared;
 }
