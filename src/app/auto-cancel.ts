@@ -10,6 +10,8 @@ import {
   createAutoCancel as createAccountAutoCancel,
   createCommandHandler,
   type Explanation,
+  LEASE_MARGIN,
+  type Lease,
   mayBeThere,
   modeOf,
   readJournal,
@@ -128,8 +130,16 @@ function openAccountAutoCancel(
   deps: AutoCancelDeps,
   before: AccountAutoCancel | undefined,
 ): Promise<AccountAutoCancel> {
-  const { config, alertStates } = deps;
+  const { config, alertStates, store, leaseLeft } = deps;
   const { name } = account;
+  const timeout = config.accounts.find(each => each.name === name)?.upstream.timeout ?? 0;
+  const leaseTime = store.replicas?.leaseTime ?? 0;
+  // A cancel may take longer while there is more left. So much is left at any time while renewals succeed.
+  const needed = Math.min(timeout, leaseTime / 3) + LEASE_MARGIN;
+  function lease(): Lease | undefined {
+    const left = leaseLeft?.(name);
+    return left === undefined ? undefined : { left, needed };
+  }
   const own = {
     ...deps,
     account: name,
@@ -141,6 +151,8 @@ function openAccountAutoCancel(
     writer: accountMayAct(config, name) ? account.createWriter() : undefined,
     isStopped: () => mayBeThere(config.autoCancel.stopFile),
     alertStates: () => alertStates(name),
+    lease,
+    replica: store.replicas?.self.id,
   };
   return createAccountAutoCancel(own, before);
 }

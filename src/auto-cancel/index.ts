@@ -19,6 +19,7 @@ import { createSettling } from './settle.ts';
 import { skipReason, staleReason } from './stages.ts';
 import { waitsForApproval } from './waits.ts';
 
+export { LEASE_MARGIN } from './attempt.ts';
 /** The door of this room: auto-cancel of one account, and the commands that operators give it. */
 export {
   type Answer,
@@ -33,7 +34,7 @@ export type { Explanation } from './explain.ts';
 export { readJournal } from './journal.ts';
 export { modeOf } from './judge.ts';
 export { mayBeThere } from './moments.ts';
-export type { WalkView } from './stages.ts';
+export type { Lease, WalkView } from './stages.ts';
 export { heldText, sentenceOf } from './words.ts';
 
 export interface AutoCancelDeps extends Omit<MomentsDeps, 'journal'> {
@@ -46,6 +47,8 @@ export interface AutoCancelDeps extends Omit<MomentsDeps, 'journal'> {
   readonly lastReader: Reader;
   /** Undefined where no rule may act: nothing can be sent then. */
   readonly writer: Writer | undefined;
+  /** This one, where replicas share the store. */
+  readonly replica?: string | undefined;
   readonly tracer: Tracer;
 }
 

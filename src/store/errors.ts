@@ -60,6 +60,9 @@ export class StoreError extends Error {
   }
 }
 
+/** Whether another replica has the account now. */
+export const isNotHeld = (error: unknown): boolean => error instanceof StoreError && error.reason === 'not_held';
+
 /** SQLite's primary result codes (sqlite.org/rescode.html). 1, a plain error, means here that a table is not as it was made. */
 const OF_SQLITE: Readonly<Record<number, StoreReason>> = {
   1: 'corrupt',

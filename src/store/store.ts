@@ -1,5 +1,6 @@
 import type { Change } from '../model/change.ts';
-import { StoreError } from './errors.ts';
+
+export { isNotHeld } from './errors.ts';
 
 /** The door of this room: what survives a restart. */
 
@@ -24,9 +25,6 @@ export interface Store {
 
 /** The account of rows that are of none. It is never held: every process may write them. */
 export const NO_ACCOUNT = '';
-
-/** Whether a commit was refused because another replica holds the account, or may. */
-export const isNotHeld = (error: unknown): boolean => error instanceof StoreError && error.reason === 'not_held';
 
 /** A process that shares a store with others. */
 export interface Replica {

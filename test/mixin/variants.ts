@@ -1,18 +1,7 @@
 import { behindReplica, blindDay, blindHour } from './blindness.ts';
 import type { Input, Variant } from './cases/case.ts';
-import {
-  course,
-  cutOff,
-  delayed,
-  ended,
-  isCounter,
-  oneOfEach,
-  reset,
-  restarted,
-  takenOver,
-  vanished,
-  withGaps,
-} from './course.ts';
+import { course, delayed, ended, isCounter, oneOfEach, reset, restarted, withGaps } from './course.ts';
+import { handedOver } from './hand-over.ts';
 import { fires, firesIn, isQuiet, neverFired, type RuleTest, replica, type Target } from './promtool.ts';
 import { coarse, type Generated, HOUR, KEPT, type Scene, two } from './scene.ts';
 
@@ -185,40 +174,6 @@ const rejectedRows: Generated = ({ each, sees, canBeBlind }) => {
     },
   ];
 };
-
-/** How an account goes from one replica to another at a minute. */
-const handedOver = {
-  givenBack: (seen: Input, at: number): Input => ({
-    ...replica(ended(seen, at)),
-    ...replica(takenOver(seen, at), two),
-  }),
-  afterKill: (seen: Input, at: number): Input => ({
-    ...replica(vanished(seen, at)),
-    ...replica(takenOver(seen, at + 1), two),
-  }),
-  /** The one before goes on, and no one tells it that it should not. */
-  cutOff: (seen: Input, at: number): Input => ({
-    ...replica(cutOff(seen, at)),
-    ...replica(takenOver(seen, at + 1), two),
-  }),
-  /** By service discovery: the same labels, of another process. */
-  probedElsewhere(seen: Input, at: number): Input {
-    const after = takenOver(seen, at);
-    return replica(
-      Object.fromEntries(
-        Object.entries(seen).map(([name, values]) => [name, m => (m < at ? values(m) : after[name]?.(m))]),
-      ),
-    );
-  },
-  /** And comes back six minutes later. */
-  thereAndBack(seen: Input, at: number): Input {
-    const [there, back] = [takenOver(seen, at), takenOver(seen, at + 6)];
-    const first = Object.entries(seen).map(
-      ([name, values]) => [name, (m: number) => (m < at ? values(m) : back[name]?.(m))] as const,
-    );
-    return { ...replica(Object.fromEntries(first)), ...replica(ended(there, at + 6), two) };
-  },
-} as const;
 
 const handOver: Generated = ({ each: { alert, fires: ill, at, idle, step }, sees }) => {
   const goesOn = (how: keyof typeof handedOver): RuleTest => ({
