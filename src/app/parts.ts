@@ -1,3 +1,4 @@
+import { hostname } from 'node:os';
 import type { LoadedConfig } from '../config/load.ts';
 import { createSharing } from '../history/sharing.ts';
 import type { Bounds } from '../http/bounds.ts';
@@ -17,6 +18,7 @@ import { type AccountChanges, type Accounts, openAccounts } from './accounts.ts'
 import { createDispatchers, type Dispatchers } from './dispatchers.ts';
 import type { Leases } from './holding.ts';
 import { withLeaseMetrics } from './lease-metrics.ts';
+import { replicaUrlOf } from './replica-url.ts';
 import { openTraces, type Traces } from './traces.ts';
 import { version } from './version.ts';
 import { type AgentLog, createAgentLog } from './view/agent-log.ts';
@@ -74,7 +76,11 @@ async function hold(store: Store, { accounts }: LoadedConfig['config'], log: Log
 /** `closing` learns how to close it. */
 export async function openBase({ config, hash }: LoadedConfig, deps: PartsDeps, closing: Closing): Promise<Base> {
   const log = createLog(config.log);
-  const { store: opened, leases } = withLeaseMetrics(await (deps.openStore ?? openStore)(config.store), deps.clock);
+  const { env, clock } = deps;
+  const isShared = config.store.kind === 'postgres';
+  const replica = isShared ? { url: replicaUrlOf(config.server, env, hostname()), clock, log } : undefined;
+  const stored = await (deps.openStore ?? openStore)(config.store, { env, ...(replica ? { replica } : {}) });
+  const { store: opened, leases } = withLeaseMetrics(stored, clock);
   closing.add('store', () => opened.close());
   const { store, holding } = await hold(opened, config, log, deps);
   if (holding) closing.add('leases', holding.close);

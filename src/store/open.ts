@@ -1,7 +1,10 @@
+import type { Clock } from '../kit/clock.ts';
+import type { Log } from '../kit/log.ts';
 import type { Env } from '../kit/secret.ts';
 import { StoreError } from './errors.ts';
 import { createMemoryStore } from './memory.ts';
 import type { StoreOptions } from './options.ts';
+import type { PostgresDatabase } from './postgres-database.ts';
 import { attachSqliteStore, openSqliteStore } from './sqlite.ts';
 import type { Store } from './store.ts';
 
@@ -11,6 +14,16 @@ type Which = Pick<StoreOptions, 'kind' | 'path'> & Partial<Pick<StoreOptions, 'u
 export interface StoreDeps {
   /** Where `{ env: NAME }` is looked up. */
   readonly env?: Env;
+  /** This process as a replica, which holds accounts; without it only what is of no account can be written. */
+  readonly replica?: ReplicaDeps;
+}
+
+/** What leases need. */
+export interface ReplicaDeps {
+  /** Where this replica answers, as others reach it. */
+  readonly url: string;
+  readonly clock: Pick<Clock, 'monotonic'>;
+  readonly log: Log;
 }
 
 function settingsOf({ url, schema = 'delivery_watch' }: Which) {
@@ -19,12 +32,16 @@ function settingsOf({ url, schema = 'delivery_watch' }: Which) {
 }
 
 /** The store that the configuration asks for. Rejects with StoreError when it can't be had; its message says what to do. */
-export async function openStore(options: Which, { env = {} }: StoreDeps = {}): Promise<Store> {
+export async function openStore(options: Which, { env = {}, replica }: StoreDeps = {}): Promise<Store> {
   const { kind, path } = options;
   if (kind === 'memory') return createMemoryStore();
   if (kind === 'sqlite') return openSqliteStore({ path });
   const { openPostgresStore } = await import('./postgres.ts');
-  return openPostgresStore(settingsOf(options), { env });
+  if (!replica) return openPostgresStore(settingsOf(options), { env });
+  const { createLeases } = await import('./leases.ts');
+  const leaseTime = options.lease ?? 15_000;
+  const leasesOf = (database: PostgresDatabase) => createLeases({ ...replica, database, leaseTime });
+  return openPostgresStore(settingsOf(options), { env, leasesOf, leaseTimeout: leaseTime / 3 });
 }
 
 /**

@@ -21,16 +21,11 @@ const historyOptions = z.strictObject({
 
 const LEASE = { least: 5000, most: 300_000, error: 'must be from 5s to 5m' };
 
-const url = secret.refine(
-  setting => !('literal' in setting) || faultOfUrl(setting.literal.reveal()) === undefined,
-  // Never shows what is there: it holds a password.
-  { error: ({ input }) => faultOfLiteral(input) },
-);
-
-const faultOfLiteral = (input: unknown): string => {
-  const literal = secret.safeParse(input).data;
-  return (literal && 'literal' in literal && faultOfUrl(literal.literal.reveal())) || 'must be the URL of a PostgreSQL';
-};
+const url = secret.superRefine((setting, context) => {
+  // Nothing of what is there is said: it holds a password.
+  const message = 'literal' in setting && faultOfUrl(setting.literal.reveal());
+  if (message) context.addIssue({ code: 'custom', message });
+});
 
 export const storeOptions = z
   .strictObject({
@@ -69,6 +64,10 @@ export const storeOptions = z
   .refine(({ kind, url }) => kind !== 'postgres' || url !== null, {
     path: ['url'],
     error: 'is required for store.kind: postgres',
+  })
+  .refine(({ kind, url }) => kind === 'postgres' || url === null, {
+    path: ['kind'],
+    error: 'must be postgres where store.url is set',
   });
 
 export type StoreOptions = z.output<typeof storeOptions>;

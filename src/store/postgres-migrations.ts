@@ -1,4 +1,5 @@
 import { StoreError } from './errors.ts';
+import { LEASE_TABLES } from './leases-sql.ts';
 import type { PostgresDatabase, Row } from './postgres-database.ts';
 
 /** Number n, from 1, takes the schema from n - 1 to n. Only ever append: databases in use have run the earlier ones. `S` is the schema. */
@@ -15,6 +16,7 @@ const MIGRATIONS: readonly string[] = [
      sequence bigint NOT NULL,
      at timestamptz NOT NULL DEFAULT now()
    ) WITH (fillfactor = 50)`,
+  LEASE_TABLES,
 ];
 
 type Query = (sql: string, values?: readonly unknown[]) => Promise<readonly Row[]>;

@@ -1,19 +1,23 @@
+import { systemClock } from '../../src/kit/clock.ts';
 import { Secret } from '../../src/kit/secret.ts';
-import { openPostgresStore, type ReplicaDeps } from '../../src/store/postgres.ts';
+import { openStore } from '../../src/store/open.ts';
 import type { PostgresSettings } from '../../src/store/postgres-database.ts';
 import type { Store } from '../../src/store/store.ts';
+import { createTestLog } from '../support/silent.ts';
 
-export const settingsOf = (url: string): PostgresSettings => ({
+export const settingsOf = (url: string, schema = 'delivery_watch'): PostgresSettings => ({
   url: { literal: new Secret(url) },
-  schema: 'delivery_watch',
+  schema,
 });
 
-/** A store that holds every account, as if no other replica were there. */
-export const openHeld = (url: string, deps: Partial<ReplicaDeps> = {}): Promise<Store> =>
-  openPostgresStore(settingsOf(url), {
-    env: {},
-    leasesOf: () => ({
-      fence: { epochOf: () => '1', heldSql: 'SELECT account, epoch FROM given', loseAll: () => undefined },
-    }),
-    ...deps,
-  });
+/** A store of a replica of its own, which holds these accounts unless another one does. */
+export async function openHeld(
+  url: string,
+  accounts: readonly string[] = ['a', 'b', 'c'],
+  schema?: string,
+): Promise<Store> {
+  const replica = { url: 'http://replica.example', clock: systemClock, log: createTestLog() };
+  const store = await openStore({ kind: 'postgres', path: '', ...settingsOf(url, schema) }, { env: {}, replica });
+  await store.replicas?.renew(accounts);
+  return store;
+}
