@@ -243,11 +243,21 @@ export async function createScene(section: object): Promise<Scene> {
   let autoCancel: AutoCancel;
   let commands: CommandHandler;
 
+  const view = () => ({
+    facts: scene.hasFacts ? { at, walks, sightings: sightings(), isPartial: scene.isPartial } : undefined,
+    isFresh: scene.isFresh,
+    eventsAreFresh: scene.eventsAreFresh,
+  });
+  /** What the last walk of a process saw, when another took its place. */
+  const lastViews = new Map<number, ReturnType<typeof view>>();
   let holder = 0;
   async function start(): Promise<void> {
+    lastViews.set(holder, view());
     [bornAt, walks] = [time, 0];
     holder += 1;
     const self = holder;
+    const born = time;
+    const ownClock = { ...clock, monotonic: () => time - born };
     const own: Store = {
       ...store,
       async commit(account, changes) {
@@ -263,11 +273,7 @@ export async function createScene(section: object): Promise<Scene> {
       lease: () => scene.lease && { ...scene.lease, left: self === holder ? scene.lease.left : 0 },
       replica: scene.lease && `replica ${self}`,
       outbox: noOutbox,
-      walk: () => ({
-        facts: scene.hasFacts ? { at, walks, sightings: sightings(), isPartial: scene.isPartial } : undefined,
-        isFresh: scene.isFresh,
-        eventsAreFresh: scene.eventsAreFresh,
-      }),
+      walk: () => lastViews.get(self) ?? view(),
       reader: readerAt('look') as unknown as Reader,
       lastReader: readerAt('action') as unknown as Reader,
       writer: options.mode === 'enforce' ? writer : undefined,
@@ -277,7 +283,7 @@ export async function createScene(section: object): Promise<Scene> {
           ...[...scene.unknownAlerts].map(name => [name, 'unknown'] as const),
           ...[...scene.firing].map(name => [name, 'firing'] as const),
         ]),
-      clock,
+      clock: ownClock,
       log,
       tracer: createTestTracer(),
     });
