@@ -109,6 +109,7 @@ function viewsOf(
   const { loaded, accounts, alerting, autoCancel, sources, rows, history, agentProblems, shared, elsewhere } = made;
   const { config } = loaded;
   const historyOf = (name: string) => history(name) ?? elsewhere?.history(name);
+  const problems = new Map(accounts.all.map(account => [account.name, account.problems]));
   return createViews(
     {
       version,
@@ -118,8 +119,7 @@ function viewsOf(
       sources,
       alerts: alerting.alerts,
       history: name => history(name) ?? { recent: () => [] },
-      problemLog: name =>
-        accounts.all.find(account => account.name === name)?.problems ?? { firstSeen: () => undefined },
+      problemLog: name => problems.get(name) ?? { firstSeen: () => undefined },
       agentProblems: agentProblems.now,
       kept: rows,
       shared: shared && elsewhere && { mirror: shared.mirror, others: elsewhere.others },

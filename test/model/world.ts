@@ -1,6 +1,7 @@
 /** One world: a service with its truth, a machine with its disk, the agent on it, operators, and what they all do to each other. */
 import { rmSync, writeFileSync } from 'node:fs';
-import { ask, type Command } from '../../src/auto-cancel/commands.ts';
+import { ask } from '../../src/auto-cancel/command-asking.ts';
+import type { Command } from '../../src/auto-cancel/commands.ts';
 import { createRandom, type Random } from '../../src/emulator/random.ts';
 import { type Actor, actors, type Machine, type Process, type ProcessHooks, startProcess } from './agent.ts';
 import { createDisk } from './disk.ts';

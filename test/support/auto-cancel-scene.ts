@@ -1,7 +1,7 @@
 /** Auto-cancel of one account, with everything round it, and what rules find, in the hands of the test. */
 
 import { vi } from 'vitest';
-import { type CommandHandler, createCommandHandler } from '../../src/auto-cancel/commands.ts';
+import { type CommandHandler, createCommandHandler } from '../../src/auto-cancel/command-handler.ts';
 import { type AutoCancel, createAutoCancel, type Explanation } from '../../src/auto-cancel/index.ts';
 import { type Journal, readJournal } from '../../src/auto-cancel/journal.ts';
 import type * as Judging from '../../src/auto-cancel/judge.ts';

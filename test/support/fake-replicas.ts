@@ -33,6 +33,7 @@ interface Lease {
 export function createSharedStore(clock: Pick<Clock, 'now' | 'monotonic'>, leaseTime = 15_000): SharedStore {
   const rows = createMemoryStore();
   const leases = new Map<string, Lease>();
+  const everHeld = new Set<string>();
   const running = new Map<string, { readonly replica: Replica; until: number }>();
   const placed = new Map<string, string>();
   const course: string[] = [];
@@ -96,6 +97,7 @@ export function createSharedStore(clock: Pick<Clock, 'now' | 'monotonic'>, lease
           epochs += 1;
           leases.set(account, { holder: id, epoch: epochs, until: now + leaseTime });
           held.set(account, epochs);
+          everHeld.add(account);
           surelyUntil.set(account, asked + leaseTime);
           course.push(`${id} gained ${account}`);
           gained.push(account);
@@ -122,9 +124,9 @@ export function createSharedStore(clock: Pick<Clock, 'now' | 'monotonic'>, lease
       sharing: () => sharing,
       async valuesOf(key) {
         await answer();
-        const accounts = [NO_ACCOUNT, ...leases.keys()];
+        const accounts = new Set([NO_ACCOUNT, ...everHeld]);
         const values = await Promise.all(
-          accounts.map(async each => [each, (await rows.scan(each, key)).get(key)] as const),
+          [...accounts].map(async each => [each, (await rows.scan(each, key)).get(key)] as const),
         );
         return new Map(values.flatMap(([account, value]) => (value === undefined ? [] : [[account, value] as const])));
       },
