@@ -2,7 +2,6 @@ import type { Change } from '../model/change.ts';
 import { NO_ACCOUNT } from '../store/store.ts';
 import type { Group, Grouping } from './group.ts';
 import { createGroups, type Due, type Groups, type Told, type Waiting } from './groups.ts';
-import { holdsNone } from './holds.ts';
 import { fingerprintOf, type Notice } from './notice.ts';
 import type { Receiver } from './notifiers/receiver.ts';
 import { CHANGE, GROUPED, type GroupedRow, type Left, type Row, readLeft, toldKey, toldOf } from './outbox-rows.ts';
@@ -25,7 +24,10 @@ export interface Posting {
 
 /** Notices that are sent once, kept in the store until they were: at least once, in order for each alert. */
 export interface Outbox {
-  /** Reads what an earlier process left of all accounts; to be done before the first `post`. Rejects with StoreError. */
+  /**
+   * Reads what an earlier process left of all accounts, and of `NO_ACCOUNT` where that is among them; to be done before the first
+   * `post`. Rejects with StoreError.
+   */
   open(accounts: readonly string[]): Promise<void>;
   /**
    * Reads the same of further accounts, and gives how to go on with it and with these receivers. One that is there already, by
@@ -232,8 +234,7 @@ export function createOutbox(deps: OutboxDeps): Outbox {
 
   async function readNew(accounts: readonly string[]): Promise<readonly Left[]> {
     const left: Left[] = [];
-    const all = holdsNone(store) ? [NO_ACCOUNT, ...accounts] : accounts;
-    for (const account of all) if (!opened.has(account)) left.push(await readLeft(store, account));
+    for (const account of accounts) if (!opened.has(account)) left.push(await readLeft(store, account));
     for (const { lastNumber } of left) last = Math.max(last, lastNumber);
     return left;
   }

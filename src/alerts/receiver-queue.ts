@@ -3,7 +3,7 @@ import type { Clock } from '../kit/clock.ts';
 import type { Counter } from '../kit/counter.ts';
 import type { Log } from '../kit/log.ts';
 import type { Change } from '../model/change.ts';
-import type { Store } from '../store/store.ts';
+import { isNotHeld, type Store } from '../store/store.ts';
 import type { Group } from './group.ts';
 import type { Holds } from './holds.ts';
 import type { Notice } from './notice.ts';
@@ -173,6 +173,8 @@ export function createReceiverQueue(deps: QueueDeps): ReceiverQueue {
       toWrite.delete(item);
       return true;
     } catch (error) {
+      // Whatever holds the account now has its row: it is not to be removed from here.
+      if (isNotHeld(error)) return true;
       log.debug({ account, error: String(error) }, 'a sent notification is not removed from the store yet');
       return false;
     }

@@ -2,7 +2,7 @@ import { type AccountAlerts, openAccountAlerts } from '../alerts/account-alerts.
 import type { Alert } from '../alerts/alert.ts';
 import { createEvaluation } from '../alerts/evaluation.ts';
 import { createHistories, type Histories } from '../alerts/evidence.ts';
-import { createHolds, type Holds, holdsNone } from '../alerts/holds.ts';
+import { createHolds, type Holds, holdsAll } from '../alerts/holds.ts';
 import { createAlerts } from '../alerts/index.ts';
 import { type Notice, timeText } from '../alerts/notice.ts';
 import { OUTCOMES } from '../alerts/notifiers/receiver.ts';
@@ -29,6 +29,7 @@ import { createAlertFacts } from './alert-facts.ts';
 import { createPast } from './alert-windows.ts';
 import { byName } from './changes.ts';
 import { createAgentHeartbeat } from './heartbeat.ts';
+import type { Holding } from './holding.ts';
 import { identityOf } from './identity.ts';
 import { type Asking, createPost } from './post.ts';
 import { createReceivers, type Receivers } from './receivers.ts';
@@ -70,6 +71,8 @@ export interface AlertingDeps {
   /** What was recorded of an account: windows are filled from it. Without it they begin with the process. */
   readonly history?: (account: string) => Recorder | undefined;
   readonly store: Store;
+  /** Where replicas share the store. */
+  readonly holding?: Pick<Holding, 'held' | 'remaining' | 'confirm' | 'sharing'> | undefined;
   readonly clock: Clock;
   /** A number from 0 up to 1. */
   readonly random: () => number;
@@ -117,14 +120,18 @@ interface InUse {
 
 const namesOf = ({ accounts }: Config) => accounts.map(({ name }) => name);
 
+/** All that is open here, what is of no account included. */
+const openedNames = ({ accounts, holding }: AlertingDeps) => [
+  ...(holding?.held(NO_ACCOUNT) === false ? [] : [NO_ACCOUNT]),
+  ...accounts.map(({ name }) => name),
+];
+
 /** Whether another replica goes on with an account that is not open here; `NO_ACCOUNT` is one more. */
-function isMoved(
-  name: string,
-  { config, accounts, store }: Pick<AlertingDeps, 'config' | 'accounts' | 'store'>,
-): boolean {
-  if (!store.replicas) return false;
-  if (name === NO_ACCOUNT) return !holdsNone(store);
-  return namesOf(config).includes(name) && !accounts.some(account => account.name === name);
+function movedOf({ config, accounts, holding }: AlertingDeps): (name: string) => boolean {
+  if (!holding) return () => false;
+  const moved = new Set(namesOf(config));
+  for (const { name } of accounts) moved.delete(name);
+  return name => (name === NO_ACCOUNT ? !holding.held(name) : moved.has(name));
 }
 
 /** Rules that apply to an account: all others would stay unknown there. */
@@ -150,15 +157,16 @@ function toShown({ labels, annotations, value, state, isHeldBack, silencedBy }: 
 
 /** What begins: nothing is kept yet. Rejects with StoreError. */
 async function openKept(deps: AlertingDeps): Promise<Kept> {
-  const { accounts, store, clock, random, log } = deps;
+  const { accounts, holding, store, clock, random, log } = deps;
   const inUse: InUse = { opened: new Map(), accounts, configured: namesOf(deps.config) };
-  const holds = createHolds({ store, clock, isConfigured: name => inUse.configured.includes(name) });
+  const isConfigured = (name: string) => inUse.configured.includes(name);
+  const holds = holding ? createHolds(holding, isConfigured) : holdsAll;
   const asking = createPost();
   const receivers = createReceivers({ ...deps, post: asking.post });
   const counter = createNotificationsCounter(OUTCOMES);
   const all = () => [...inUse.opened.values()].flatMap(({ alerts }) => alerts.notices());
   async function notices(): Promise<readonly Notice[]> {
-    if (!store.replicas) return all();
+    if (!holding) return all();
     const told: Notice[] = [];
     for (const [name, { alerts }] of inUse.opened) if (await holds.has(name)) told.push(...alerts.notices());
     return told;
@@ -166,7 +174,7 @@ async function openKept(deps: AlertingDeps): Promise<Kept> {
   const firing = () => all().filter(({ status }) => status === 'firing');
   const common = { notifications: counter, store, holds, clock, random, log };
   const outbox = createOutbox({ ...common, receivers: allOf(receivers), firing });
-  await outbox.open(accounts.map(({ name }) => name));
+  await outbox.open(openedNames(deps));
   const reuse = { evaluators: createReuse<Evaluate>(), bodies: createReuse<Body>(), sources: createReuse<Source>() };
   const now = { accounts: () => inUse.accounts, configured: () => inUse.configured };
   return { asking, counter, outbox, receivers, ...reuse, inUse, holds, notices, ...now };
@@ -213,7 +221,8 @@ async function openAlerts(
     return [name, { alerts: opened, histories, rules, sending, evaluate: undefined }];
   }
   const opened = new Map(await Promise.all(own.map(open)));
-  if (enabled && holdsNone(store)) {
+  const isMoved = movedOf(deps);
+  if (enabled && !isMoved(NO_ACCOUNT)) {
     const known = before.get(NO_ACCOUNT);
     const common = { rules, limits, store, outbox, holds, silences, clock, log };
     const overflow = await openOverflow({ ...common, before: known?.alerts });
@@ -226,12 +235,9 @@ async function openAlerts(
       evaluate: evaluators.of('overflow', parts, () => overflow.evaluate),
     });
   }
-  const configured = new Set(config.accounts.map(({ name }) => name));
   for (const [name, each] of before) {
-    // Another replica has it now, and what fires there goes on.
-    if (enabled && configured.has(name)) continue;
     const isOver = each.alerts.current().alerts.size === 0;
-    if (!opened.has(name) && !isOver && !isMoved(name, deps))
+    if (!opened.has(name) && !isOver && !isMoved(name))
       opened.set(name, leaving(name, each, sending, deps, evaluators));
   }
   return opened;
@@ -249,15 +255,16 @@ function takeAlerts(opened: AllOpened, before: AllOpened): void {
 
 /** Lets go of what was in use and has moved to another replica, and ends alerts of what is no longer configured. */
 async function letGoOf(before: InUse, opened: AllOpened, deps: AlertingDeps, outbox: Outbox): Promise<void> {
-  if (!deps.store.replicas) return;
+  if (!deps.holding) return;
   const were = new Set([...before.opened.keys(), ...before.accounts.map(({ name }) => name), NO_ACCOUNT]);
   async function letGo(name: string): Promise<void> {
     await outbox.letGo(name);
     await before.opened.get(name)?.alerts.save();
   }
-  const moved = [...were].filter(name => isMoved(name, deps)).map(letGo);
+  const moved = [...were].filter(movedOf(deps)).map(letGo);
   // Of these no other replica tells the end.
-  const gone = [...were].filter(name => name !== NO_ACCOUNT && !namesOf(deps.config).includes(name));
+  const configured = new Set([NO_ACCOUNT, ...namesOf(deps.config)]);
+  const gone = [...were].filter(name => !configured.has(name));
   const ended = gone.map(name => opened.get(name)?.evaluate?.());
   const failed = (await Promise.allSettled([...moved, ...ended])).find(each => each.status === 'rejected');
   if (failed && !isNotHeld(failed.reason)) {
@@ -278,7 +285,7 @@ export async function openAlerting(deps: AlertingDeps, before?: Alerting): Promi
   const receivers = createReceivers({ ...deps, post: asking.post }, kept.receivers);
   const all = allOf(receivers);
   const names = accounts.map(({ name }) => name);
-  const prepared = await outbox.prepare(names, all);
+  const prepared = await outbox.prepare(openedNames(deps), all);
   const evaluators = createReuse(kept.evaluators);
   const [bodies, sources] = [createReuse(kept.bodies), createReuse(kept.sources)];
   const opened = await openAlerts(deps, { outbox, holds }, inUse.opened, evaluators);

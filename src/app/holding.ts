@@ -1,8 +1,16 @@
 import type { Clock } from '../kit/clock.ts';
 import type { Log } from '../kit/log.ts';
 import { createLoops } from '../scheduler/loop.ts';
-import { isNotHeld, StoreError } from '../store/errors.ts';
-import { NO_ACCOUNT, type Replica, type Replicas, type Sharing, type Store, type Turn } from '../store/store.ts';
+import { StoreError } from '../store/errors.ts';
+import {
+  isNotHeld,
+  NO_ACCOUNT,
+  type Replica,
+  type Replicas,
+  type Sharing,
+  type Store,
+  type Turn,
+} from '../store/store.ts';
 
 /** Which accounts this replica holds. Where the agent is alone there is no such thing: all accounts are its own. */
 export interface Holding {

@@ -133,6 +133,7 @@ export async function createRuntime(loaded: LoadedConfig, deps: PartsDeps): Prom
         own.map(account => account.close()),
         base,
       );
+      await next.alerting.letGo();
       await base.dispatchers.keep(next.accounts.dispatchers);
       const failed = (error: unknown) =>
         log.warn({ error: String(error) }, 'what is no longer needed was left in the store');

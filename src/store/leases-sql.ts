@@ -29,6 +29,7 @@ export const heldSql = (schema: string, id: string): string =>
 
 const ENDS = `clock_timestamp() + $2 * interval '1 millisecond'`;
 const MILLISECONDS = (time: string) => `floor(extract(epoch FROM ${time}) * 1000)::float8`;
+const RETURNING = `RETURNING renewals, ${MILLISECONDS('now()')} AS at, ${MILLISECONDS('since')} AS since`;
 
 /**
  * The statements, each a transaction of its own, so that a replica that stops in the middle of a renewal holds no lock.
@@ -43,11 +44,11 @@ export const leaseStatements = (schema: string) => ({
   renew: `UPDATE ${schema}.replicas
     SET expires = ${ENDS}, renewals = renewals + 1, url = $3, digest = $4,
       accounts = CASE WHEN digest = $4 THEN accounts ELSE $5::text[] END
-    WHERE id = $1 RETURNING renewals, ${MILLISECONDS('now()')} AS at`,
-  /** The same for one that is not there, which runs since $6; null: since now. */
+    WHERE id = $1 ${RETURNING}`,
+  /** The same for one that is not there, which runs since $6; null: since now. Renewals are counted from $7. */
   join: `INSERT INTO ${schema}.replicas (id, url, since, expires, renewals, digest, accounts)
-    VALUES ($1, $3, coalesce(to_timestamp($6::float8 / 1000), now()), ${ENDS}, 1, $4, $5::text[])
-    RETURNING renewals, ${MILLISECONDS('now()')} AS at, ${MILLISECONDS('since')} AS since`,
+    VALUES ($1, $3, coalesce(to_timestamp($6::float8 / 1000), now()), ${ENDS}, $7, $4, $5::text[])
+    ${RETURNING}`,
   leave: `DELETE FROM ${schema}.replicas WHERE id = $1`,
   /** Accounts are left out where the digest is one of $1. */
   replicas: `SELECT id, url, ${MILLISECONDS('since')} AS since, expires <= now() AS ended, digest,
@@ -55,8 +56,12 @@ export const leaseStatements = (schema: string) => ({
   /** Ends all leases of replicas that did not renew in time. From then on these can't renew any more. */
   end: `DELETE FROM ${schema}.replicas WHERE id IN
     (SELECT id FROM ${schema}.replicas WHERE expires <= now() ORDER BY id FOR UPDATE)`,
-  /** Every account that was ever held is among the leases: a look at the primary key for each costs less than an index of keys. */
-  valuesOf: `SELECT account, value FROM ${schema}.leases JOIN ${schema}.rows USING (account) WHERE key = $1`,
+  /**
+   * Of the row with key $1 of every account that was ever held. OFFSET 0 makes it a look at the primary key for each account:
+   * the planner would rather read all rows.
+   */
+  valuesOf: `SELECT account, value FROM ${schema}.leases CROSS JOIN LATERAL
+    (SELECT value FROM ${schema}.rows WHERE rows.account = leases.account AND key = $1 OFFSET 0) AS found`,
   leases: `SELECT account, holder, epoch FROM ${schema}.leases`,
   /** Makes accounts $1, sorted, known. */
   add: `INSERT INTO ${schema}.leases (account, epoch) SELECT account, 0 FROM unnest($1::text[]) AS account ON CONFLICT DO NOTHING`,

@@ -49,6 +49,9 @@ interface Own {
 const WENT_BACK = 'the database lost what it had confirmed: all accounts are closed, and opened anew';
 const ENDED = 'the leases ended before they were renewed: all accounts are closed, another replica may hold them';
 
+/** Renewals are counted on from here at each join: one that was given up, and is done late, is behind the one that counts. */
+const PER_JOIN = 1_000_000_000;
+
 const digestOf = (accounts: readonly string[]) =>
   createHash('sha256').update(JSON.stringify(accounts)).digest('base64url');
 const pairs = (some: readonly (readonly [string, { readonly epoch: string }])[]) => [
@@ -60,9 +63,17 @@ const pairs = (some: readonly (readonly [string, { readonly epoch: string }])[])
 export function createLeases({ database, url, leaseTime, clock, log }: LeasesDeps): Required<Leases> {
   const sql = leaseStatements(database.schema);
   const query = (text: string, ...values: unknown[]) => database.query('lease', text, values);
-  let self: Replica = { id: randomUUID(), url, since: 0 };
+  let since = 0;
+  const self: Replica = {
+    id: randomUUID(),
+    url,
+    get since() {
+      return since;
+    },
+  };
   const own = new Map<string, Own>();
   let last: Renewal | undefined;
+  let joins = 0;
   /** Since when, by our clock, renewals followed each other without a gap in which others may have missed theirs. */
   let steadySince = 0;
   let configured: ReadonlyMap<string, ReadonlySet<string>> = new Map();
@@ -93,10 +104,11 @@ export function createLeases({ database, url, leaseTime, clock, log }: LeasesDep
     if (!row) {
       if (last) loseAll(ENDED);
       last = undefined;
+      joins += 1;
       asked = clock.monotonic();
-      [row] = await query(sql.join, self.id, leaseTime, url, digest, accounts, self.since || null);
-      self = { ...self, since: Number(row?.since) };
+      [row] = await query(sql.join, self.id, leaseTime, url, digest, accounts, since || null, joins * PER_JOIN);
     }
+    since = Number(row?.since);
     const renewals = Number(row?.renewals);
     const at = Number(row?.at);
     // The database was away, or its clock stepped: others need time to renew, too, before they can be called gone.
@@ -201,6 +213,8 @@ export function createLeases({ database, url, leaseTime, clock, log }: LeasesDep
   async function release(accounts: readonly string[]): Promise<void> {
     const given = new Set(accounts);
     const known = held().filter(([account]) => given.has(account));
+    // Before it is sent: where the answer does not come, it may be done at any time.
+    for (const [, lease] of known) lease.lost = true;
     if (known.length > 0) await query(sql.release, self.id, ...pairs(known));
     for (const account of given) own.delete(account);
   }
@@ -222,9 +236,7 @@ export function createLeases({ database, url, leaseTime, clock, log }: LeasesDep
   }
 
   const replicas: Replicas = {
-    get self() {
-      return self;
-    },
+    self,
     leaseTime,
     renew: accounts => inTurn(() => renew(accounts)),
     release: accounts => inTurn(() => release(accounts)),

@@ -1,5 +1,6 @@
 import type { Change } from '../model/change.ts';
-import { StoreError } from './errors.ts';
+
+export { isNotHeld } from './errors.ts';
 
 /** The door of this room: what survives a restart. */
 
@@ -24,9 +25,6 @@ export interface Store {
 
 /** The account of rows that are of none. It is never held: every process may write them. */
 export const NO_ACCOUNT = '';
-
-/** Whether a commit was refused because another replica holds the account, or may. */
-export const isNotHeld = (error: unknown): boolean => error instanceof StoreError && error.reason === 'not_held';
 
 /** A process that shares a store with others. */
 export interface Replica {
@@ -75,7 +73,10 @@ export interface Replicas {
    * database is away; then nothing has changed.
    */
   renew(accounts: readonly string[]): Promise<Turn>;
-  /** Gives accounts back, which were closed; of those that were lost it only forgets them. Rejects with StoreError. */
+  /**
+   * Gives accounts back, which were closed; of those that were lost it only forgets them. Rejects with StoreError; then they
+   * are lost.
+   */
   release(accounts: readonly string[]): Promise<void>;
   /** Takes this replica from the list of those that run; to be called at its end, when all is released. Rejects with StoreError. */
   leave(): Promise<void>;

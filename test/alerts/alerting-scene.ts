@@ -170,7 +170,7 @@ export async function createOutboxScene(
       random: () => 1,
       log,
     });
-    await outbox.open(['a', 'b']);
+    await outbox.open(['', 'a', 'b']);
     return outbox;
   }
   let outbox = await open(receivers);

@@ -13,10 +13,14 @@ export interface SharedStore {
   isAway: boolean;
   /** Who is to have an account; others are shared out evenly. Undefined: as the others. */
   place(account: string, id: string | undefined): void;
+  /** Ends the lease of an account, as time would: whoever asks next may have it. */
+  expire(account: string): void;
   /** Who holds an account now, by account. */
   holders(): ReadonlyMap<string, string>;
-  /** Each time that an account got another holder: `a: one`, in order. */
-  readonly history: readonly string[];
+  /** What replicas asked and got, in order: `one gained a`, `one committed a`, `one released a`, `one left`, `one closed`. */
+  readonly course: readonly string[];
+  /** Renewals of this replica get no answer until what this gives is called. */
+  hang(id: string): () => void;
 }
 
 interface Lease {
@@ -29,9 +33,11 @@ interface Lease {
 export function createSharedStore(clock: Pick<Clock, 'now' | 'monotonic'>, leaseTime = 15_000): SharedStore {
   const rows = createMemoryStore();
   const leases = new Map<string, Lease>();
+  const everHeld = new Set<string>();
   const running = new Map<string, { readonly replica: Replica; until: number }>();
   const placed = new Map<string, string>();
-  const history: string[] = [];
+  const course: string[] = [];
+  const hung = new Map<string, Promise<void>>();
   let epochs = 0;
   const isValid = (lease: Lease | undefined): lease is Lease => lease !== undefined && lease.until > clock.now();
 
@@ -63,6 +69,7 @@ export function createSharedStore(clock: Pick<Clock, 'now' | 'monotonic'>, lease
       leaseTime,
       async renew(accounts) {
         const asked = own.monotonic();
+        await hung.get(id);
         await answer();
         const now = clock.now();
         running.set(id, { replica: self, until: now + leaseTime });
@@ -90,8 +97,9 @@ export function createSharedStore(clock: Pick<Clock, 'now' | 'monotonic'>, lease
           epochs += 1;
           leases.set(account, { holder: id, epoch: epochs, until: now + leaseTime });
           held.set(account, epochs);
+          everHeld.add(account);
           surelyUntil.set(account, asked + leaseTime);
-          history.push(`${account}: ${id}`);
+          course.push(`${id} gained ${account}`);
           gained.push(account);
         }
         sharing = { at: now, replicas: [...running.values()].map(({ replica }) => replica), holders: holders() };
@@ -101,6 +109,7 @@ export function createSharedStore(clock: Pick<Clock, 'now' | 'monotonic'>, lease
         await answer();
         for (const account of accounts) {
           if (isMine(account)) leases.delete(account);
+          course.push(`${id} released ${account}`);
           held.delete(account);
           lost.delete(account);
           surelyUntil.delete(account);
@@ -109,14 +118,15 @@ export function createSharedStore(clock: Pick<Clock, 'now' | 'monotonic'>, lease
       async leave() {
         await answer();
         running.delete(id);
+        course.push(`${id} left`);
       },
       remaining: account => Math.max(0, (surelyUntil.get(account) ?? 0) - own.monotonic()),
       sharing: () => sharing,
       async valuesOf(key) {
         await answer();
-        const accounts = [NO_ACCOUNT, ...leases.keys()];
+        const accounts = new Set([NO_ACCOUNT, ...everHeld]);
         const values = await Promise.all(
-          accounts.map(async each => [each, (await rows.scan(each, key)).get(key)] as const),
+          [...accounts].map(async each => [each, (await rows.scan(each, key)).get(key)] as const),
         );
         return new Map(values.flatMap(([account, value]) => (value === undefined ? [] : [[account, value] as const])));
       },
@@ -135,9 +145,11 @@ export function createSharedStore(clock: Pick<Clock, 'now' | 'monotonic'>, lease
         await answer();
         if (account !== NO_ACCOUNT && !isMine(account)) throw new StoreError('not_held', 'the account');
         await rows.commit(account, changes);
+        course.push(`${id} committed ${account}`);
       },
       async close() {
         isClosed = true;
+        course.push(`${id} closed`);
       },
     };
   }
@@ -156,8 +168,17 @@ export function createSharedStore(clock: Pick<Clock, 'now' | 'monotonic'>, lease
       if (id === undefined) placed.delete(account);
       else placed.set(account, id);
     },
+    expire: account => void leases.delete(account),
     holders,
-    history,
+    course,
+    hang(id) {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      hung.set(id, promise);
+      return () => {
+        hung.delete(id);
+        resolve();
+      };
+    },
   };
   return shared;
 }

@@ -60,7 +60,7 @@ export const AGENT: readonly Check<AgentMoment>[] = [
   {
     kind: 'database_away',
     severity: 'critical',
-    runbook: 'DeliveryStoreFailing',
+    runbook: 'DeliveryDatabaseAway',
     when: 'replicas share the store, and its database does not answer this one',
     check: ({ databaseAway }) =>
       databaseAway === undefined

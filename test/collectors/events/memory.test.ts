@@ -1,0 +1,43 @@
+import { expect, it } from 'vitest';
+import { liveBytes } from '../../support/live-bytes.ts';
+import { createAgent, createLog, MINUTE } from './fake-log.ts';
+
+const MESSAGES = 1000;
+const STATES = ['created', 'active', 'delivered'];
+
+/** An agent that has read `minutes` of a log with as many messages each; the log itself takes no memory then. */
+async function read(minutes: number, options: object) {
+  const service = createLog({ page: 100_000 });
+  const agent = createAgent(service, options);
+  await agent.round('tail');
+  for (let minute = 0; minute < minutes; minute += 1) {
+    service.log.length = 0;
+    for (let number = 0; number < MESSAGES; number += 1) {
+      service.add(`msg_${minute}_${number}`, STATES, service.clock.now + 1 + number * 30, { wait: 5000 });
+    }
+    service.clock.now += MINUTE;
+    await agent.round('tail');
+  }
+  service.log.length = 0;
+  agent.rows.clear();
+  return agent;
+}
+
+it('holds an event that is read again in some hundred bytes, all that is known of it included', async () => {
+  const before = liveBytes();
+  const agent = await read(5, { overlap: '1h', window: '1h', lateSweep: '1h' });
+  const events = 5 * MESSAGES * STATES.length;
+  expect((liveBytes() - before) / events).toBeLessThan(130);
+  expect(agent.shown().gauges).toMatchObject({ inFlight: 0, recent: { created: 5 * MESSAGES } });
+});
+
+it('holds nothing of messages that have ended, however many', async () => {
+  const options = { overlap: '1s', window: '1s', lateSweep: '1s' };
+  const before = liveBytes();
+  const few = await read(5, options);
+  const ofFew = liveBytes() - before;
+  const many = await read(25, options);
+  const ofMany = liveBytes() - before - ofFew;
+  expect(ofMany).toBeLessThan(ofFew + 1_000_000);
+  expect([few, many].map(agent => agent.shown().log.overdue)).toEqual([0, 0]);
+});
