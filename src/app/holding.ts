@@ -154,7 +154,7 @@ export function createHolding({ replicas, clock, random, log, ...deps }: Holding
 
   const isHeld = (account: string) => held.has(account) || leaving.get(account) === 'excess';
   /** What it was asked a moment ago, and did not answer: waiting once more would only delay each request. */
-  const isSurelyAway = () => away !== undefined && clock.monotonic() - away.failedAt < leaseTime / 2;
+  const isSurelyAway = () => away !== undefined && clock.monotonic() - away.failedAt < (leaseTime * 2) / 3;
 
   return {
     self: replicas.self,
