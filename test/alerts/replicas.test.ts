@@ -96,4 +96,20 @@ describe('an alert of an account that another replica takes over', () => {
     }
     expect([...seen].filter(at => at.startsWith('after')).length).toBeGreaterThan(3);
   });
+
+  it.each([2, 3, 5])('is told exactly once where the account is handed to and fro, every %i intervals', async every => {
+    const scene = createReplicaScene();
+    const replicas = [scene.join('one'), scene.join('two')];
+    for (let tick = 0; tick < TICKS; tick += 1) {
+      scene.pass(TICK);
+      scene.holds = tick >= BEGINS && tick < ENDS;
+      scene.shared.place('a', Math.floor(tick / every) % 2 === 0 ? 'one' : 'two');
+      for (const replica of replicas) await replica.tick();
+    }
+    expect(scene.told).toEqual(distinct(scene.told));
+    expect(scene.told.map(({ status }) => status).join(' ')).toMatch(/^(firing ){3,4}resolved$/);
+    expect(new Set(scene.told.map(({ by }) => by)).size).toBe(2);
+    const left = [...(await scene.shared.rows.scan('a', 'alerts/')).keys()];
+    expect(left.filter(key => !key.startsWith('alerts/state/'))).toEqual([]);
+  });
 });
