@@ -150,7 +150,7 @@ export async function createWorld(life: Life, time: Time, stopFile: string, tall
     for (const name of firing.keys()) if (!now.has(name)) tally.add(`alert ${name} is resolved`);
     for (const what of judgeAlerts({ now: time.now, truth, shape: life.shape, record, process: of }, firing, now))
       found(what);
-    firing = new Map([...now].map(name => [name, firing.get(name) ?? time.now]));
+    firing = new Map([...now].map(name => [name, firing.get(name) ?? of.evaluatedAt]));
   }
 
   function scrape(): void {

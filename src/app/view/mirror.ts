@@ -1,8 +1,8 @@
-import type { z } from 'zod';
+import type { Candidate } from '../../http/api/auto-cancel.ts';
 import type { Clock } from '../../kit/clock.ts';
 import { createTurns } from '../../kit/turns.ts';
 import type { Replica, Replicas, Sharing, Store } from '../../store/store.ts';
-import { Candidates, decodeTold, KEYS, Summary, type Told, Whole } from './summary.ts';
+import { Candidates, decodeTold, KEYS, type Schema, Summary, type Told, Whole } from './summary.ts';
 
 /** What was read of one row: undefined where there is none; `unreadable`: another version wrote it, or it is damaged. */
 export type Found<T> = Told<T> | 'unreadable' | undefined;
@@ -29,7 +29,7 @@ export interface Mirror {
   lookAtCandidates(): Promise<void>;
   summary(account: string): Found<Summary>;
   whole(account: string): Found<Whole>;
-  candidates(account: string): Found<z.output<typeof Candidates>>;
+  candidates(account: string): Found<readonly Candidate[]>;
 }
 
 /** Milliseconds for which an answer is good enough. */
@@ -64,7 +64,7 @@ interface Known<T> {
 }
 
 /** Rows of one key by account. Those that have not changed are not read again; other work gets its turn meanwhile. */
-function createRows<T>(key: string, schema: z.ZodType<T>, { clock, replicas }: MirrorDeps) {
+function createRows<T>(key: string, schema: Schema<T>, { clock, replicas }: MirrorDeps) {
   let known: ReadonlyMap<string, Known<T>> = new Map();
   const look = createSeldom(clock, async () => {
     const turns = createTurns();

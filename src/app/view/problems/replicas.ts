@@ -1,3 +1,4 @@
+import { UNCOLLECTED } from '../../../metrics/thresholds.ts';
 import type { Check } from './check.ts';
 import { clockTime, lasting } from './words.ts';
 
@@ -19,7 +20,7 @@ export interface Unheld {
 }
 
 /** Milliseconds after which a holder that tells nothing is no holder: it tells twice a minute. */
-export const SILENT = 120_000;
+const SILENT = UNCOLLECTED * 1000;
 
 /** Of accounts that this replica does not hold. */
 export const REPLICAS: readonly Check<Unheld>[] = [
