@@ -152,7 +152,7 @@ async function inChromium(overview: Served['overview'], closing: ReturnType<Clos
     history: none,
     autoCancel: none,
     agent: none,
-    explain: () => [],
+    explain: async () => [],
     journal: none,
     alerts: () => [],
     command: none,

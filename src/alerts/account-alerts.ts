@@ -1,6 +1,7 @@
 import type { Log } from '../kit/log.ts';
 import type { Store } from '../store/store.ts';
 import { type Alert, type Evaluated, noticesOf, rowOf, toNotice, versionOf } from './alert.ts';
+import type { Holds } from './holds.ts';
 import type { Notice } from './notice.ts';
 import type { Outbox, Posting } from './outbox.ts';
 import { type SendingDeps, sharesOf, withSending } from './sending.ts';
@@ -13,7 +14,10 @@ export interface AccountAlerts {
   states(): ReadonlyMap<string, 'firing' | 'unknown'>;
   /** Of what fires or was resolved lately, but for what is held back or silenced. */
   notices(): readonly Notice[];
-  /** Takes what is true now, and queues what changed for sending. Never rejects: that is sent although the store does not take it. */
+  /**
+   * Takes what is true now, and queues what changed for sending. Never rejects: that is sent although the store does not take it.
+   * Of an account that another replica holds, nothing is taken.
+   */
   update(next: Evaluated): Promise<void>;
   /** Commits what the store did not take yet. Rejects with StoreError. */
   save(): Promise<void>;
@@ -26,6 +30,7 @@ export interface AccountAlertsDeps extends SendingDeps {
   readonly rules: readonly { readonly name: string }[];
   readonly store: Store;
   readonly outbox: Pick<Outbox, 'post'>;
+  readonly holds: Holds;
   readonly log: Log;
 }
 
@@ -43,7 +48,7 @@ function logChange(log: Log, account: string, before: Alert | undefined, after: 
 
 /** Reads the alerts that an earlier process left. Rejects with StoreError. */
 export async function openAccountAlerts(deps: AccountAlertsDeps): Promise<AccountAlerts> {
-  const { account, rules, store, outbox, log } = deps;
+  const { account, rules, store, outbox, holds, log } = deps;
   let sending: SendingDeps = deps;
   const opened = new Map<string, Alert>();
   /** States as they are in the store, or wait for it. */
@@ -107,6 +112,8 @@ export async function openAccountAlerts(deps: AccountAlertsDeps): Promise<Accoun
       ]),
     notices: () => notices,
     async update(evaluated) {
+      const mayTell = holds.has(account);
+      if (mayTell !== true && !(await mayTell)) return;
       const next = withSending(evaluated, current, sending);
       const posting = outbox.post(account, changesTo(next.alerts), ({ wants }) => wants === 'changes');
       current = next;
@@ -119,6 +126,10 @@ export async function openAccountAlerts(deps: AccountAlertsDeps): Promise<Accoun
         await save();
         isStoreFailing = false;
       } catch (error) {
+        if (holds.isLost(account, error)) {
+          postings = [];
+          return;
+        }
         if (!isStoreFailing)
           log.error({ account, error: String(error) }, 'alerts are evaluated and sent, but not stored');
         isStoreFailing = true;

@@ -22,18 +22,26 @@ export interface Due<W extends Waiting = Waiting> {
   readonly taken: readonly W[];
 }
 
+/** When a group was told last, milliseconds since the Unix epoch, and the account of the row that says so. */
+export interface Told {
+  readonly account: string;
+  readonly at: number;
+}
+
 /** The groups of one receiver: what waits for each, and when it was told last. */
 export interface Groups<W extends Waiting = Waiting> {
   /** Gives what has to be dropped for it, where too much waits. */
   add(waiting: W): W | undefined;
   /** Notifications to send now, but for groups that have one under way. Takes what they tell from what waits. */
   due(isUnderWay: (id: string) => boolean): readonly Due<W>[];
-  /** A group was told: at `at` it still fired, or undefined: it is over. */
-  told(id: string, at: number | undefined): void;
-  /** Groups that were told, and of which nothing fires any more. */
-  forgettable(isUnderWay: (id: string) => boolean): readonly string[];
+  /** A group was told, and then still fired; undefined: it is over. */
+  told(id: string, told: Told | undefined): void;
+  /** Groups that were told, and of which nothing fires any more, with the account of the row that says so. */
+  forgettable(isUnderWay: (id: string) => boolean): readonly (readonly [id: string, account: string])[];
+  /** Another replica goes on with the account: what waits of it, and when its groups were told, is no longer known. */
+  letGo(account: string): void;
   /** All changes that wait, and when each group was told. */
-  all(): { readonly waiting: readonly W[]; readonly told: ReadonlyMap<string, number> };
+  all(): { readonly waiting: readonly W[]; readonly told: ReadonlyMap<string, Told> };
 }
 
 export interface GroupsDeps {
@@ -85,7 +93,7 @@ function firstEpisodes<W extends Waiting>(waiting: readonly W[]): { readonly tak
 
 export function createGroups<W extends Waiting>({ grouping, firing, clock, most }: GroupsDeps): Groups<W> {
   const gathering = new Map<string, Gathering<W>>();
-  const toldAt = new Map<string, number>();
+  const toldAt = new Map<string, Told>();
   let count = 0;
   let lookAt = 0;
 
@@ -126,7 +134,7 @@ export function createGroups<W extends Waiting>({ grouping, firing, clock, most 
   const isLongBefore = (at: number, now: number) => Math.abs(now - at) >= grouping.repeatEvery;
   /** Whether an unchanged group is to be told again; the agent may have told it before it kept that. */
   const isOld = (id: string, notices: readonly Notice[], now: number) =>
-    isLongBefore(toldAt.get(id) ?? Math.max(...notices.map(({ startsAt }) => startsAt)), now);
+    isLongBefore(toldAt.get(id)?.at ?? Math.max(...notices.map(({ startsAt }) => startsAt)), now);
 
   return {
     add(waiting) {
@@ -164,16 +172,23 @@ export function createGroups<W extends Waiting>({ grouping, firing, clock, most 
         );
       return [...changes, ...repeats];
     },
-    told(id, at) {
-      if (at === undefined) toldAt.delete(id);
-      else toldAt.set(id, at);
+    told(id, told) {
+      if (told === undefined) toldAt.delete(id);
+      else toldAt.set(id, told);
     },
     forgettable(isUnderWay) {
       const now = clock.now();
-      const old = [...toldAt].filter(([id, at]) => isLongBefore(at, now) && !gathering.has(id) && !isUnderWay(id));
+      const old = [...toldAt].filter(([id, { at }]) => isLongBefore(at, now) && !gathering.has(id) && !isUnderWay(id));
       if (old.length === 0) return [];
       const byGroup = firingByGroup();
-      return old.flatMap(([id]) => (byGroup.has(id) ? [] : [id]));
+      return old.flatMap(([id, { account }]) => (byGroup.has(id) ? [] : [[id, account] as const]));
+    },
+    letGo(account) {
+      for (const [id, group] of gathering) {
+        const rest = group.waiting.filter(waiting => waiting.account !== account);
+        if (rest.length < group.waiting.length) keep(id, group, rest);
+      }
+      for (const [id, told] of toldAt) if (told.account === account) toldAt.delete(id);
     },
     all: () => ({ waiting: [...gathering.values()].flatMap(({ waiting }) => waiting), told: toldAt }),
   };

@@ -1,9 +1,10 @@
 import type { Change } from '../model/change.ts';
 import { NO_ACCOUNT } from '../store/store.ts';
-import type { Group } from './group.ts';
-import { createGroups, type Due, type Groups, type Waiting } from './groups.ts';
+import type { Group, Grouping } from './group.ts';
+import { createGroups, type Due, type Groups, type Told, type Waiting } from './groups.ts';
 import { fingerprintOf, type Notice } from './notice.ts';
 import type { Receiver } from './notifiers/receiver.ts';
+import { CHANGE, GROUPED, type GroupedRow, type Left, type Row, readLeft, toldKey, toldOf } from './outbox-rows.ts';
 import {
   createReceiverQueue,
   MOST_WAITING,
@@ -23,7 +24,10 @@ export interface Posting {
 
 /** Notices that are sent once, kept in the store until they were: at least once, in order for each alert. */
 export interface Outbox {
-  /** Reads what an earlier process left of all accounts; to be done before the first `post`. Rejects with StoreError. */
+  /**
+   * Reads what an earlier process left of all accounts, and of `NO_ACCOUNT` where that is among them; to be done before the first
+   * `post`. Rejects with StoreError.
+   */
   open(accounts: readonly string[]): Promise<void>;
   /**
    * Reads the same of further accounts, and gives how to go on with it and with these receivers. One that is there already, by
@@ -32,6 +36,11 @@ export interface Outbox {
   prepare(accounts: readonly string[], receivers: readonly Receiver[]): Promise<Prepared>;
   /** Drops what waits for receivers that are gone; to be called when their senders have ended. */
   dropGone(): Promise<void>;
+  /**
+   * Another replica goes on with an account: its rows stay, and nothing more of it is sent. Resolves when what is under way has
+   * ended; then the account may be given back.
+   */
+  letGo(account: string): Promise<void>;
   /** Of an account, to every receiver that `isFor` says. */
   post(account: string, notices: readonly Notice[], isFor: (receiver: Receiver) => boolean): Posting;
   /** Bodies of loops, one a receiver; none rejects. */
@@ -53,22 +62,8 @@ export interface OutboxDeps extends Omit<QueueDeps, 'notifier' | 'receiver' | 'o
   readonly firing: () => readonly Notice[];
 }
 
-/** A row of an account: a change that was not told yet. */
-interface Row {
-  readonly notifier: string;
-  readonly member: number;
-  /** When it was put there, milliseconds since the Unix epoch. */
-  readonly at: number;
-  readonly notice: Notice;
-}
-
-/** A row of no account: what is told of a group, as it was when it was first sent. */
-interface GroupedRow extends Pick<Due, 'id' | 'at' | 'notices'> {
-  readonly notifier: string;
-  readonly member: number;
-  readonly group: Group;
-  readonly takes: readonly RowKey[];
-}
+/** A group of replicas is of one account: with that its rows move to the replica that holds it next. */
+const ofOneAccount = (grouping: Grouping): Grouping => ({ ...grouping, by: [...new Set([...grouping.by, 'account'])] });
 
 /** A change, whether or not it waits for its group. */
 interface Posted extends Waiting {
@@ -84,29 +79,30 @@ interface Line {
   readonly send: (signal: AbortSignal) => Promise<void>;
 }
 
-/** A row of an account that an earlier process left. */
-interface Left extends RowKey {
-  readonly row: Row;
+/** Rows of a notification to a notifier that is not there. Without one: they only say when a group was told. */
+interface Unwanted {
+  readonly notifier: string | undefined;
+  readonly rows: readonly RowKey[];
 }
 
-const PREFIX = 'alerts/outbox/';
-const GROUPED = 'alerts/grouped/';
-const TOLD = 'alerts/told/';
-
-const numberOf = (key: string) => Number(key.slice(key.lastIndexOf('/') + 1));
-const toldKey = ({ notifier, member }: Receiver, id: string) => `${TOLD}${notifier}/${member}/${id}`;
 const idOf = ({ account, key }: RowKey) => `${account}\0${key}`;
 
 export function createOutbox(deps: OutboxDeps): Outbox {
   const { store, firing, clock, log } = deps;
+  const { replicas } = store;
   let last = 0;
+  /** The number is above all that were read, and no two replicas make the same key: what one removes late is its own. */
   const nextKey = (prefix: string) => {
     last += 1;
-    return prefix + String(last).padStart(12, '0');
+    return `${prefix}${replicas ? `${replicas.self.id}/` : ''}${String(last).padStart(12, '0')}`;
   };
 
-  const groupsOf = ({ grouping }: Receiver) =>
-    grouping && createGroups<Posted>({ grouping, firing, clock, most: MOST_WAITING });
+  const groupsOf = ({ grouping: asked }: Receiver) => {
+    const grouping = asked && replicas ? ofOneAccount(asked) : asked;
+    return grouping && createGroups<Posted>({ grouping, firing, clock, most: MOST_WAITING });
+  };
+  /** Where the rows of a group stand. */
+  const accountOf = ({ labels }: Group) => (replicas && labels.account) || NO_ACCOUNT;
 
   function createLine(receiver: Receiver): Line {
     /** When a group was told has to be known to the next process, or it would be told again. */
@@ -114,13 +110,18 @@ export function createOutbox(deps: OutboxDeps): Outbox {
       const { groups } = line;
       if (!group || !groups) return [];
       const stillFires = notices.some(({ status }) => status === 'firing');
-      groups.told(order, stillFires ? at : undefined);
+      groups.told(order, stillFires ? { account: accountOf(group), at } : undefined);
       return [{ key: toldKey(receiver, order), value: stillFires ? JSON.stringify({ at }) : null }];
     }
     const line: Line = {
       receiver,
       groups: groupsOf(receiver),
-      queue: createReceiverQueue({ ...deps, notifier: receiver.notifier, receiver: () => line.receiver, onSent }),
+      queue: createReceiverQueue({
+        ...deps,
+        notifier: receiver.notifier,
+        receiver: () => line.receiver,
+        onSent,
+      }),
       send: signal => sendOf(line, signal),
     };
     return line;
@@ -155,16 +156,19 @@ export function createOutbox(deps: OutboxDeps): Outbox {
       for (const posted of taken) posted.isSafe = true;
     };
     const key = nextKey(GROUPED);
-    queue.add({ account: NO_ACCOUNT, key, at, notices, order: id, group, takes, row: JSON.stringify(row), onSafe });
+    const account = accountOf(group);
+    queue.add({ account, key, at, notices, order: id, group, takes, row: JSON.stringify(row), onSafe });
   }
 
   /** Forgets rows that say when a group was told, of which nothing fires any more: an account or a rule is gone. */
   async function forget({ receiver, queue, groups }: Line): Promise<void> {
     const old = groups?.forgettable(queue.isUnderWay) ?? [];
     if (old.length === 0) return;
-    for (const id of old) groups?.told(id, undefined);
-    const changes = old.map(id => ({ key: toldKey(receiver, id), value: null }));
-    await store.commit(NO_ACCOUNT, changes).catch(() => undefined);
+    for (const [id] of old) groups?.told(id, undefined);
+    for (const [account, ids] of Map.groupBy(old, ([, account]) => account)) {
+      const changes = ids.map(([id]) => ({ key: toldKey(receiver, id), value: null }));
+      await store.commit(account, changes).catch(() => undefined);
+    }
   }
 
   async function sendOf(line: Line, signal: AbortSignal): Promise<void> {
@@ -185,7 +189,7 @@ export function createOutbox(deps: OutboxDeps): Outbox {
     line.receiver = receiver;
     line.queue.retryNow();
     line.groups = groupsOf(receiver);
-    for (const [id, at] of before?.told ?? []) line.groups?.told(id, at);
+    for (const [id, told] of before?.told ?? []) line.groups?.told(id, told);
     for (const posted of before?.waiting ?? []) enqueue(line, posted);
   }
 
@@ -194,61 +198,61 @@ export function createOutbox(deps: OutboxDeps): Outbox {
   /** Accounts of which the rows were read. */
   const opened = new Set<string>();
 
-  async function openGrouped(): Promise<void> {
-    const rows = [...(await store.scan(NO_ACCOUNT, GROUPED))].sort(([a], [b]) => numberOf(a) - numberOf(b));
-    for (const [key, value] of rows) {
-      last = Math.max(last, numberOf(key));
-      const { id, at, group, notices, takes, ...to } = JSON.parse(value) as GroupedRow;
+  /** What was queued and when groups were told. Gives what is for receivers that are not there. */
+  function takeGroups({ account, grouped, told }: Left): Unwanted[] {
+    const unwanted = grouped.flatMap(({ key, row }): Unwanted[] => {
+      const { id, at, group, notices, takes, ...to } = row;
       for (const row of takes) taken.add(idOf(row));
       const line = lineOf(to);
-      if (line) line.queue.add({ account: NO_ACCOUNT, key, at, notices, order: id, group, takes });
-      else await discard([...takes, { account: NO_ACCOUNT, key }], to.notifier);
-    }
-    for (const [key, value] of await store.scan(NO_ACCOUNT, TOLD)) {
-      const [notifier = '', member, id = ''] = key.slice(TOLD.length).split('/');
-      const groups = lineOf({ notifier, member: Number(member) })?.groups;
-      const { at } = JSON.parse(value) as { readonly at: number };
-      if (groups) groups.told(id, at);
-      else await store.commit(NO_ACCOUNT, [{ key, value: null }]);
-    }
+      line?.queue.add({ account, key, at, notices, order: id, group, takes });
+      return line ? [] : [{ notifier: to.notifier, rows: [...takes, { account, key }] }];
+    });
+    const untold = told.flatMap(([key, value]): Unwanted[] => {
+      const { id, at, ...to } = toldOf(key, value);
+      const groups = lineOf(to)?.groups;
+      groups?.told(id, { account, at });
+      return groups ? [] : [{ notifier: undefined, rows: [{ account, key }] }];
+    });
+    return [...unwanted, ...untold];
   }
 
-  async function read(accounts: readonly string[]): Promise<readonly Left[]> {
-    const left: Left[] = [];
-    for (const account of accounts) {
-      if (opened.has(account)) continue;
-      for (const [key, value] of await store.scan(account, PREFIX)) {
-        last = Math.max(last, numberOf(key));
-        if (!taken.has(idOf({ account, key }))) left.push({ account, key, row: JSON.parse(value) as Row });
-      }
-    }
-    return left.sort((a, b) => numberOf(a.key) - numberOf(b.key));
-  }
-
-  /** Queues them; gives those of receivers that are not there. */
-  function take(accounts: readonly string[], left: readonly Left[]): readonly Left[] {
-    for (const account of accounts) opened.add(account);
-    return left.filter(({ account, key, row }) => {
+  /** Queues all that was left; gives what is for receivers that are not there. */
+  function take(left: readonly Left[]): readonly Unwanted[] {
+    for (const { account } of left) opened.add(account);
+    const unwanted = left.flatMap(takeGroups);
+    const waiting = left
+      .flatMap(({ account, changes }) => changes.map(each => ({ account, ...each })))
+      .filter(each => !taken.has(idOf(each)))
+      .sort((a, b) => a.number - b.number);
+    for (const { account, key, row } of waiting) {
       const line = lineOf(row);
       if (line) enqueue(line, { account, key, at: row.at, notice: row.notice, row, isSafe: false });
-      return !line;
-    });
+      else unwanted.push({ notifier: row.notifier, rows: [{ account, key }] });
+    }
+    return unwanted;
   }
 
-  async function discard(rows: readonly RowKey[], notifier: string): Promise<void> {
+  async function readNew(accounts: readonly string[]): Promise<readonly Left[]> {
+    const left: Left[] = [];
+    for (const account of accounts) if (!opened.has(account)) left.push(await readLeft(store, account));
+    for (const { lastNumber } of left) last = Math.max(last, lastNumber);
+    return left;
+  }
+
+  async function discard({ rows, notifier }: Unwanted): Promise<void> {
     const account = rows[0]?.account;
-    log.warn({ account, notifier }, 'a notification waits for a notifier that is no longer configured');
+    if (notifier !== undefined) {
+      log.warn({ account, notifier }, 'a notification waits for a notifier that is no longer configured');
+    }
     for (const { account, key } of rows) await store.commit(account, [{ key, value: null }]);
   }
 
   return {
     async open(accounts) {
-      await openGrouped();
-      const all = [NO_ACCOUNT, ...accounts];
-      for (const { row, ...left } of take(all, await read(all))) await discard([left], row.notifier);
+      for (const each of take(await readNew(accounts))) await discard(each);
     },
     async prepare(accounts, receivers) {
-      const left = await read(accounts);
+      const left = await readNew(accounts);
       const next = receivers.map(receiver => lineOf(receiver) ?? createLine(receiver));
       return {
         senders: next.map(({ send }) => send),
@@ -256,7 +260,7 @@ export function createOutbox(deps: OutboxDeps): Outbox {
           gone = [...gone, ...lines.filter(line => !next.includes(line))];
           lines = next;
           for (const [index, receiver] of receivers.entries()) handOver(next[index] as Line, receiver);
-          take(accounts, left);
+          take(left);
         },
       };
     },
@@ -264,11 +268,18 @@ export function createOutbox(deps: OutboxDeps): Outbox {
       const dropped = gone;
       gone = [];
       for (const { receiver, queue, groups } of dropped) {
-        const { waiting = [], told = new Map<string, number>() } = groups?.all() ?? {};
+        const { waiting = [], told = new Map<string, Told>() } = groups?.all() ?? {};
         const rows = [...queue.rows(), ...waiting.map(({ account, key }) => ({ account, key }))];
-        if (rows.length > 0) await discard(rows, receiver.notifier);
-        for (const id of told.keys()) await store.commit(NO_ACCOUNT, [{ key: toldKey(receiver, id), value: null }]);
+        if (rows.length > 0) await discard({ rows, notifier: receiver.notifier });
+        for (const [id, { account }] of told)
+          await store.commit(account, [{ key: toldKey(receiver, id), value: null }]);
       }
+    },
+    async letGo(account) {
+      opened.delete(account);
+      for (const id of taken) if (id.startsWith(`${account}\0`)) taken.delete(id);
+      for (const { groups } of lines) groups?.letGo(account);
+      await Promise.all(lines.map(({ queue }) => queue.letGo(account)));
     },
     post(account, notices, isFor) {
       const all = notices.flatMap(notice =>
@@ -276,7 +287,7 @@ export function createOutbox(deps: OutboxDeps): Outbox {
           if (!isFor(line.receiver)) return [];
           const { notifier, member } = line.receiver;
           const row: Row = { notifier, member, at: clock.now(), notice };
-          const posted: Posted = { account, key: nextKey(PREFIX), at: row.at, notice, row, isSafe: false };
+          const posted: Posted = { account, key: nextKey(CHANGE), at: row.at, notice, row, isSafe: false };
           return { line, posted };
         }),
       );

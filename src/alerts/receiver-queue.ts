@@ -3,8 +3,9 @@ import type { Clock } from '../kit/clock.ts';
 import type { Counter } from '../kit/counter.ts';
 import type { Log } from '../kit/log.ts';
 import type { Change } from '../model/change.ts';
-import { NO_ACCOUNT, type Store } from '../store/store.ts';
+import { isNotHeld, type Store } from '../store/store.ts';
 import type { Group } from './group.ts';
+import type { Holds } from './holds.ts';
 import type { Notice } from './notice.ts';
 import type { Receiver } from './notifiers/receiver.ts';
 
@@ -38,6 +39,8 @@ interface Item extends Omit<Request, 'takes' | 'row'> {
   readonly retry: Retry;
   /** It was sent or dropped: the row has to go. */
   isDone: boolean;
+  /** It is another replica's now: the row stays. */
+  isLeft: boolean;
 }
 
 export interface QueueDeps {
@@ -52,6 +55,8 @@ export interface QueueDeps {
   readonly log: Log;
   /** Gives what has to be written once a request was accepted, in the transaction that removes it. */
   readonly onSent: (request: Request) => readonly Change[];
+  /** Asked before each request. What is not this process's to tell waits: the replica that holds it tells it. */
+  readonly holds: Holds;
 }
 
 /** Requests that wait for one receiver. */
@@ -61,6 +66,11 @@ export interface ReceiverQueue {
   isUnderWay(order: string): boolean;
   /** Counts and logs what will not be sent. */
   drop(account: string, notices: readonly Notice[], why: string): void;
+  /**
+   * Another replica goes on with the account: nothing more of it is sent, and its rows stay. Resolves when the request of it
+   * that is under way has ended.
+   */
+  letGo(account: string): Promise<void>;
   /** Where each request stands. */
   rows(): readonly RowKey[];
   /** Forgets how often it has failed: the receiver is another now. */
@@ -82,7 +92,7 @@ function takeOut(queue: Item[], item: Item): void {
 }
 
 export function createReceiverQueue(deps: QueueDeps): ReceiverQueue {
-  const { notifier, receiver, store, notifications, clock, random, log, onSent } = deps;
+  const { notifier, receiver, store, notifications, clock, random, log, onSent, holds } = deps;
   const queue: Item[] = [];
   /** How many wait to be sent, by order. */
   const underWay = new Map<string, number>();
@@ -91,6 +101,8 @@ export function createReceiverQueue(deps: QueueDeps): ReceiverQueue {
   const toWrite = new Map<Item, readonly Change[]>();
   /** Of the request by which the receiver was found to be down. */
   let down: Retry | undefined;
+  /** The request that is being sent, or whose row is being removed. */
+  let current: { readonly item: Item; readonly ended: Promise<void> } | undefined;
 
   function count(order: string, more: 1 | -1): void {
     waiting += more;
@@ -136,19 +148,20 @@ export function createReceiverQueue(deps: QueueDeps): ReceiverQueue {
   /** Before it is sent a request is stored as it is: the next process would make another of it. */
   async function storeNew(): Promise<void> {
     const fresh = queue.filter(({ row, isDone }) => row !== undefined && !isDone);
-    if (fresh.length === 0) return;
-    try {
-      await store.commit(
-        NO_ACCOUNT,
-        fresh.map(({ key, row = '' }) => ({ key, value: row })),
-      );
-      for (const item of fresh) {
-        item.row = undefined;
-        item.onSafe?.();
+    for (const [account, items] of Map.groupBy(fresh, ({ account }) => account)) {
+      try {
+        await store.commit(
+          account,
+          items.map(({ key, row = '' }) => ({ key, value: row })),
+        );
+        for (const item of items) {
+          item.row = undefined;
+          item.onSafe?.();
+        }
+        await settle(items);
+      } catch (error) {
+        log.debug({ notifier, error: String(error) }, 'a notification is sent although it is not stored yet');
       }
-      await settle(fresh);
-    } catch (error) {
-      log.debug({ notifier, error: String(error) }, 'a notification is sent although it is not stored yet');
     }
   }
 
@@ -160,6 +173,8 @@ export function createReceiverQueue(deps: QueueDeps): ReceiverQueue {
       toWrite.delete(item);
       return true;
     } catch (error) {
+      // Whatever holds the account now has its row: it is not to be removed from here.
+      if (isNotHeld(error)) return true;
       log.debug({ account, error: String(error) }, 'a sent notification is not removed from the store yet');
       return false;
     }
@@ -191,16 +206,40 @@ export function createReceiverQueue(deps: QueueDeps): ReceiverQueue {
     return !answer.isDown;
   }
 
+  /** Forgets what is another replica's now, but for a request that is under way. */
+  function leave(left: string): void {
+    for (const item of queue.filter(each => each.account === left && each !== current?.item)) {
+      item.isLeft = true;
+      takeOut(queue, item);
+      toWrite.delete(item);
+      if (!item.isDone) count(item.order, -1);
+    }
+  }
+
+  const isDue = ({ isDone, retry }: Item) => !isDone && retry.isDue() && (down?.isDue() ?? true);
+
   async function sendDue(signal: AbortSignal): Promise<void> {
     const held = new Set<string>();
+    const others = new Set<string>();
     let isStoreUp = true;
     for (const item of [...queue]) {
-      const isDue = item.retry.isDue() && (down?.isDue() ?? true) && !held.has(item.order);
-      if (!item.isDone && isDue) down = (await send(item, signal)) ? undefined : item.retry;
-      if (!item.isDone) held.add(item.order);
-      else if (isStoreUp) {
-        isStoreUp = await remove(item);
-        if (isStoreUp) takeOut(queue, item);
+      const isNext = isDue(item) && !held.has(item.order) && !others.has(item.account);
+      const mayTell = !isNext || holds.has(item.account);
+      const isOthers = mayTell !== true && !(await mayTell);
+      if (isOthers) others.add(item.account);
+      if (isOthers || item.isLeft) continue;
+      const { promise: ended, resolve } = Promise.withResolvers<void>();
+      current = { item, ended };
+      try {
+        if (isNext) down = (await send(item, signal)) ? undefined : item.retry;
+        if (!item.isDone) held.add(item.order);
+        else if (isStoreUp) {
+          isStoreUp = await remove(item);
+          if (isStoreUp) takeOut(queue, item);
+        }
+      } finally {
+        current = undefined;
+        resolve();
       }
     }
   }
@@ -210,12 +249,18 @@ export function createReceiverQueue(deps: QueueDeps): ReceiverQueue {
       const left = Math.min(GIVE_UP_AFTER, Math.max(0, request.at + GIVE_UP_AFTER - clock.now()));
       const giveUpAt = clock.monotonic() + left;
       const retry = createRetry(BACKOFF, clock, random);
-      queue.push({ ...request, row: request.row, giveUpAt, retry, isDone: false });
+      queue.push({ ...request, row: request.row, giveUpAt, retry, isDone: false, isLeft: false });
       count(request.order, 1);
       const oldest = waiting > MOST_WAITING ? queue.find(({ isDone }) => !isDone) : undefined;
       if (oldest) dropItem(oldest, 'queue full');
     },
     isUnderWay: order => underWay.has(order),
+    async letGo(account) {
+      leave(account);
+      if (current?.item.account !== account) return;
+      await current.ended;
+      leave(account);
+    },
     rows: () => queue.flatMap(({ account, key, takes }) => [...takes, { account, key }]),
     retryNow() {
       down = undefined;

@@ -8,7 +8,7 @@ import type { Receiver } from './notifiers/receiver.ts';
 export interface RepeatingDeps {
   readonly receiver: Receiver;
   /** What fires now, and what was resolved lately. */
-  readonly notices: () => readonly Notice[];
+  readonly notices: () => readonly Notice[] | Promise<readonly Notice[]>;
   readonly notifications: Counter<'notifier' | 'outcome'>;
   readonly clock: Clock;
   /** A number from 0 up to 1. */
@@ -84,7 +84,7 @@ export function createRepeating(deps: RepeatingDeps): (signal: AbortSignal) => P
   return async signal => {
     if (!retry.isDue()) return;
     try {
-      const all = notices();
+      const all = await notices();
       const known = new Set(all.map(({ labels }) => fingerprintOf(labels)));
       sent = new Map([...sent].filter(([fingerprint]) => known.has(fingerprint)));
       const due = all.filter(isDue);

@@ -1,6 +1,6 @@
 import { enabledRounds } from '../collectors/index.ts';
 import type { Config } from '../config/schema.ts';
-import type { Clock } from '../kit/clock.ts';
+import { type Clock, unlessAborted } from '../kit/clock.ts';
 import type { Histogram } from '../kit/counter.ts';
 import type { Log } from '../kit/log.ts';
 import { type SecretSetting, toToken } from '../kit/secret.ts';
@@ -10,13 +10,14 @@ import type { Priority, Reader, Writer } from '../upstream/api.ts';
 import { type Budget, createBudget } from '../upstream/budget.ts';
 import { ENDPOINTS } from '../upstream/call.ts';
 import { createClient } from '../upstream/client.ts';
-import { OUTCOMES } from '../upstream/errors.ts';
+import { OUTCOMES, UpstreamError } from '../upstream/errors.ts';
 import type { LargeBodies } from '../upstream/large-bodies.ts';
 import { addressesOf } from '../upstream/options.ts';
 import { fileToken, fixedToken, type TokenSource } from '../upstream/token.ts';
 import { createWriter } from '../upstream/writer.ts';
 import type { LastKnown } from './account-rows.ts';
 import type { Dispatchers } from './dispatchers.ts';
+import type { Holding } from './holding.ts';
 
 export type AccountSettings = Config['accounts'][number];
 
@@ -29,6 +30,8 @@ export interface ClientDeps {
   readonly random: () => number;
   readonly log: Log;
   readonly tracer: Tracer;
+  /** Undefined where no other process may have the account. */
+  readonly holding?: Pick<Holding, 'remaining' | 'confirm'> | undefined;
 }
 
 /** What an account's requests are sent through, paid from and counted by. */
@@ -55,17 +58,37 @@ export function tokenSource(setting: SecretSetting, env: ClientDeps['env']): Tok
   return fixedToken(token);
 }
 
+/**
+ * Nothing is sent for an account while another replica may have it: after a pause of this process, or while it can't reach the
+ * database, each request first asks whose the account is. It is the last thing before a request, which may wait long for its turn.
+ */
+function whileHeld(budget: Budget, account: string, holding: ClientDeps['holding']): Budget {
+  if (!holding) return budget;
+  async function confirmed<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> {
+    const isHeld = await unlessAborted(holding?.confirm(account) ?? Promise.resolve(true), signal);
+    signal.throwIfAborted();
+    if (!isHeld) throw new UpstreamError('refused', 'another replica has the account now');
+    return work();
+  }
+  return {
+    ...budget,
+    run: (priority, signal, work) =>
+      budget.run(priority, signal, () => (holding.remaining(account) > 0 ? work() : confirmed(signal, work))),
+  };
+}
+
 /** `before`: what an earlier process left; `counted`: what this one has counted of the account, under other settings. */
 export function createAccountClient(
   settings: AccountSettings,
   before: LastKnown,
   counted: AccountMeter | undefined,
-  { env, dispatchers, largeBodies, requestSeconds, clock, random, log: agentLog, tracer }: ClientDeps,
+  { env, dispatchers, largeBodies, requestSeconds, clock, random, log: agentLog, tracer, holding }: ClientDeps,
 ): AccountClient {
   const { name, token, actionToken, paths, upstream, collect } = settings;
   const collectors = [...enabledRounds(collect).keys()];
   const meter = createAccountMeter({ endpoints: ENDPOINTS, outcomes: OUTCOMES, collectors }, counted);
-  const budget = createBudget(settings.budget, clock, seconds => meter.budgetWait.inc({}, seconds), before.spent);
+  const onWait = (seconds: number) => meter.budgetWait.inc({}, seconds);
+  const budget = whileHeld(createBudget(settings.budget, clock, onWait, before.spent), name, holding);
   const addresses = addressesOf(settings);
   const hosts = new Set([addresses.base, addresses.regional].map(address => new URL(address).host));
   const log = agentLog.child({ host: [...hosts].join(', ') });

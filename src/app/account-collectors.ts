@@ -18,9 +18,10 @@ import { createRunner } from '../scheduler/runner.ts';
 import type { Store } from '../store/store.ts';
 import type { Priority, Reader } from '../upstream/api.ts';
 import type { AccountSettings, ClientDeps } from './account-client.ts';
-import { accountFile, readAccountFile } from './account-file.ts';
+import { accountRecordOf } from './account-file.ts';
 import type { LastKnown } from './account-rows.ts';
 import { callbackOptions, rulesOf } from './callbacks.ts';
+import type { Holding } from './holding.ts';
 
 /** One cadence of one collector of an account. */
 export interface AccountRound {
@@ -46,6 +47,7 @@ interface OpenCollector<Facts = unknown> {
 export interface CollectorsDeps extends Pick<ClientDeps, 'clock' | 'log' | 'tracer'> {
   readonly config: Config;
   readonly store: Store;
+  readonly holding?: Pick<Holding, 'isAway'> | undefined;
   /** Milliseconds of the event log's past to read at the very first start. */
   readonly backfill: number | undefined;
   /** What waits of an account's traces, where messages are traced. */
@@ -107,13 +109,21 @@ function collectorSource<Facts>(
 async function openCollector<Facts, Memory, Walk>(
   account: string,
   collector: Collector<Facts, Memory, Walk>,
-  { config, store, clock, log, tracer, at, before, shown }: Deps,
+  { config, store, holding, clock, log, tracer, at, before, shown }: Deps,
 ): Promise<OpenCollector<Facts>> {
   const { name, rounds, auxiliary } = collector;
   const restored = fromStored(before.freshness?.[name] ?? {}, clock.now());
   const which = { account, collector: name, auxiliary, restored };
   const state = createCollectorState<Facts>(which, rounds, config.staleness, clock);
-  const run = await createRunner({ observer: withReader(collector, at), state, store, clock, log, tracer });
+  const run = await createRunner({
+    observer: withReader(collector, at),
+    state,
+    store,
+    clock,
+    log,
+    tracer,
+    isStoreAway: holding?.isAway,
+  });
   return {
     state,
     rounds: Object.entries(rounds).map(([round, { every, requests, perDay }]) => ({
@@ -150,7 +160,7 @@ export async function openCollectors({ name, collect, retention, objectives, lim
   for (const collector of createCollectors(collect, services)) opened.push(await open(collector));
   const dlq = opened.find(isOfDlq);
   const events = opened.find(isOfEvents);
-  const plan = await open(createAccountPlan(() => readAccountFile(accountFile(config.store, name)), limits));
+  const plan = await open(createAccountPlan(accountRecordOf(config.store, name, deps), limits));
   return {
     all: [...opened, plan],
     dlqFacts: (): DlqFacts | undefined => dlq?.state.visible().now,

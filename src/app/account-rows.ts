@@ -73,7 +73,8 @@ export interface UpkeepDeps {
 
 /** Saves what an account knows, and logs what becomes too old to be shown. */
 export function createUpkeep({ account, states, rows, history, known, clock, log }: UpkeepDeps): {
-  save(): Promise<void>;
+  /** `more`: rows of others that are committed with it. */
+  save(more?: readonly Change[]): Promise<void>;
   /** Never throws. */
   afterRound(): Promise<void>;
 } {
@@ -101,13 +102,13 @@ export function createUpkeep({ account, states, rows, history, known, clock, log
     return JSON.stringify([known().tokenRejected, rounds.map(({ tryingFor }) => tryingFor === undefined)]);
   }
 
-  async function save(): Promise<void> {
+  async function save(more: readonly Change[] = []): Promise<void> {
     logWithdrawals();
     savedTurn = turn();
     const freshness = states.map(state => [state.collector, toStored(state.freshness(), clock.now())] as const);
     // With what is committed anyway: one transaction for all accounts, one fsync.
     const recorded = history.unsaved();
-    await rows.save({ ...known(), freshness: Object.fromEntries(freshness) }, recorded);
+    await rows.save({ ...known(), freshness: Object.fromEntries(freshness) }, [...recorded, ...more]);
     history.saved(recorded);
   }
 

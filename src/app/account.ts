@@ -2,6 +2,7 @@ import type { DlqFacts, EventsFacts } from '../collectors/index.ts';
 import { openRecorder, type Recorder } from '../history/recorder.ts';
 import type { Family, Source } from '../metrics/family.ts';
 import type { AccountLimits } from '../model/account.ts';
+import type { Change } from '../model/change.ts';
 import type { AccountStatus } from '../model/status.ts';
 import { accountStatus, type CollectorState, continued } from '../scheduler/board.ts';
 import { createLoops } from '../scheduler/loop.ts';
@@ -12,6 +13,7 @@ import { createUpkeep, openAccountRows } from './account-rows.ts';
 import { createProblemLog, type ProblemLog } from './view/problem-log.ts';
 
 export interface AccountDeps extends ClientDeps, CollectorsDeps {
+  readonly holding?: ClientDeps['holding'] & CollectorsDeps['holding'];
   readonly accountInfo: Family;
   /** Gives one string for equal ones, so that accounts hold the names of their series once. */
   readonly share?: (text: string) => string;
@@ -52,8 +54,11 @@ export interface Account
   limits(): AccountLimits;
   /** Runs its rounds again and again. Resolves when each was run once. To be called once. */
   start(): Promise<void>;
-  /** Puts what was spent of the day's budget, how fresh the data is, and the history into the store. Rejects with StoreError. */
-  save(): Promise<void>;
+  /**
+   * Puts what was spent of the day's budget, how fresh the data is, and the history into the store, and `more` rows with it.
+   * Rejects with StoreError.
+   */
+  save(more?: readonly Change[]): Promise<void>;
   /** Ends its rounds, aborting what is under way. None begins afterwards, but by `resume`. */
   stop(): Promise<void>;
   /** After `stop`: goes on as if that had not been. */

@@ -12,14 +12,15 @@ import type { Dispatchers } from './dispatchers.ts';
 import { identityOf } from './identity.ts';
 import { hasLifecycles } from './traces.ts';
 
-/** The accounts of one configuration. */
+/** The accounts of one configuration, as far as this replica holds them. */
 export interface Accounts {
   readonly all: readonly Account[];
+  /** Of all that are configured. */
   readonly infoFamily: Family;
-  /** Connections that they use. */
+  /** Connections that those use. */
   readonly dispatchers: readonly Dispatcher[];
   /** What the next ones go on with. */
-  readonly kept: Reuse<Opening>;
+  readonly kept: { readonly config: Config; readonly ways: Reuse<Way>; readonly opened: Reuse<Promise<Account>> };
 }
 
 /** How accounts differ from those before. */
@@ -34,8 +35,8 @@ export interface AccountChanges {
   undo(): void;
 }
 
-interface Opening {
-  readonly account: Promise<Account>;
+/** How an account is asked: another object where anything of its settings differs. */
+interface Way {
   readonly dispatcher: Dispatcher;
 }
 
@@ -56,37 +57,48 @@ function infoFamilyOf({ accounts }: Config, before: Accounts | undefined): Famil
   return known && identityOf(known) === identityOf(family) ? known : family;
 }
 
-function changesOf(all: readonly Account[], last: readonly Account[], stopped: readonly Account[]): AccountChanges {
-  const named = (accounts: readonly Account[]) => new Map(accounts.map(account => [account.name, account]));
-  return {
-    changes: listChanges('accounts', named(last), named(all)),
-    fresh: all.filter(account => !last.includes(account)),
-    old: last.filter(account => !all.includes(account)),
-    undo() {
-      for (const account of stopped) account.resume();
-    },
-  };
+/** Every account that is configured: a missing file is found before any is stopped. */
+function waysOf(deps: AccountsDeps, before: Accounts | undefined): Reuse<Way> {
+  const { config, dispatchers } = deps;
+  if (before?.kept.config === config) return before.kept.ways;
+  const ways = createReuse(before?.kept.ways);
+  for (const settings of config.accounts) {
+    const dispatcher = dispatchers.for(settings.upstream);
+    ways.of(settings.name, [identityOfAccount(settings, deps), dispatcher], () => ({ dispatcher }));
+  }
+  ways.settle();
+  return ways;
+}
+
+const valuesOf = <T>({ made }: Reuse<T>): ReadonlyMap<string, T> =>
+  new Map([...made].map(([name, { value }]) => [name, value]));
+
+/** By what is configured: an account that another replica has now is not gone. */
+function changesOf(ways: Reuse<Way>, before: Reuse<Way> | undefined): readonly string[] {
+  return ways === before ? [] : listChanges('accounts', before ? valuesOf(before) : new Map(), valuesOf(ways));
 }
 
 /** Always the same connections. By itself, so that it holds on to nothing else. */
 const only = (dispatcher: Dispatcher) => ({ for: () => dispatcher });
 
 /**
- * Opens the accounts of a configuration. `before`: those that run; one that has not changed stays as it is, and one that has is
- * stopped and saved before the next of its name is opened from the store. Rejects, when all go on as before, with StoreError, or
- * an Error where a secret or a file is missing.
+ * Opens the accounts of a configuration, those of them that `isHeld` says. `before`: those that run; one that has not changed
+ * stays as it is, and one that has is stopped and saved before the next of its name is opened from the store. Rejects, when all
+ * go on as before, with StoreError, or an Error where a secret or a file is missing.
  */
 export async function openAccounts(
   deps: AccountsDeps,
+  isHeld: (account: string) => boolean,
   before?: Accounts,
 ): Promise<{ readonly accounts: Accounts; readonly change: AccountChanges }> {
-  const { config, dispatchers } = deps;
+  const { config } = deps;
   const infoFamily = infoFamilyOf(config, before);
-  const kept = createReuse(before?.kept);
+  const ways = waysOf(deps, before);
+  const opened = createReuse(before?.kept.opened);
   const stopped: Account[] = [];
 
-  async function open(settings: AccountSettings, dispatcher: Dispatcher): Promise<Account> {
-    const last = await before?.kept.made.get(settings.name)?.value.account;
+  async function open(settings: AccountSettings, { dispatcher }: Way): Promise<Account> {
+    const last = await before?.kept.opened.made.get(settings.name)?.value;
     if (last) {
       stopped.push(last);
       await last.close();
@@ -94,21 +106,28 @@ export async function openAccounts(
     return openAccount(settings, { ...deps, accountInfo: infoFamily, dispatchers: only(dispatcher) }, last);
   }
 
-  // All are found first: a missing file shall stop none.
-  const ways = config.accounts.map(({ upstream }) => dispatchers.for(upstream));
-  const opening = config.accounts.map((settings, index) => {
-    const dispatcher = ways[index] as Dispatcher;
-    const make = () => ({ account: open(settings, dispatcher), dispatcher });
-    return kept.of(settings.name, [identityOfAccount(settings, deps), dispatcher], make);
+  const opening = config.accounts.flatMap(settings => {
+    const way = ways.made.get(settings.name)?.value;
+    return way && isHeld(settings.name) ? [opened.of(settings.name, [way], () => open(settings, way))] : [];
   });
-  const settled = await Promise.allSettled(opening.map(({ account }) => account));
+  const settled = await Promise.allSettled(opening);
   const all = settled.flatMap(each => (each.status === 'fulfilled' ? [each.value] : []));
-  const change = changesOf(all, before?.all ?? [], stopped);
+  const last = before?.all ?? [];
+  const [lastOnes, allOnes] = [new Set(last), new Set(all)];
+  const change: AccountChanges = {
+    changes: changesOf(ways, before?.kept.ways),
+    fresh: all.filter(account => !lastOnes.has(account)),
+    old: last.filter(account => !allOnes.has(account)),
+    undo() {
+      for (const account of stopped) account.resume();
+    },
+  };
   const failed = settled.find(each => each.status === 'rejected');
   if (failed) {
     change.undo();
     throw failed.reason;
   }
-  kept.settle();
-  return { accounts: { all, infoFamily, dispatchers: opening.map(({ dispatcher }) => dispatcher), kept }, change };
+  opened.settle();
+  const dispatchers = [...valuesOf(ways).values()].map(({ dispatcher }) => dispatcher);
+  return { accounts: { all, infoFamily, dispatchers, kept: { config, ways, opened } }, change };
 }

@@ -35,7 +35,7 @@ export interface Agent {
 
 /** What the section `server` asks of the port. */
 function serverSettings({ server }: Config): ServerSettings {
-  const { listen, probesListen, ...rest } = server;
+  const { listen, probesListen, replicaUrl: _, ...rest } = server;
   return { ...rest, ...parseListen(listen), probes: probesListen === null ? null : parseListen(probesListen) };
 }
 
@@ -48,6 +48,9 @@ function servedBy({ served }: Runtime, reloads: Pick<Served, 'reload' | 'reloadF
     },
     get accounts() {
       return served.accounts;
+    },
+    get replicas() {
+      return served.replicas;
     },
     ...reloads,
   };

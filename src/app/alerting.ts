@@ -2,6 +2,7 @@ import { type AccountAlerts, openAccountAlerts } from '../alerts/account-alerts.
 import type { Alert } from '../alerts/alert.ts';
 import { createEvaluation } from '../alerts/evaluation.ts';
 import { createHistories, type Histories } from '../alerts/evidence.ts';
+import { createHolds, type Holds, holdsAll } from '../alerts/holds.ts';
 import { createAlerts } from '../alerts/index.ts';
 import { type Notice, timeText } from '../alerts/notice.ts';
 import { OUTCOMES } from '../alerts/notifiers/receiver.ts';
@@ -22,13 +23,13 @@ import { createReuse, type Reuse } from '../kit/reuse.ts';
 import type { Tracer } from '../kit/tracer.ts';
 import { alertsSource, createNotificationsCounter, type NotificationsCounter } from '../metrics/alerting.ts';
 import type { Source } from '../metrics/family.ts';
-import type { Store } from '../store/store.ts';
-import { NO_ACCOUNT } from '../store/store.ts';
+import { isNotHeld, NO_ACCOUNT, type Store } from '../store/store.ts';
 import type { Account } from './account.ts';
 import { createAlertFacts } from './alert-facts.ts';
 import { createPast } from './alert-windows.ts';
 import { byName } from './changes.ts';
 import { createAgentHeartbeat } from './heartbeat.ts';
+import type { Holding } from './holding.ts';
 import { identityOf } from './identity.ts';
 import { type Asking, createPost } from './post.ts';
 import { createReceivers, type Receivers } from './receivers.ts';
@@ -51,6 +52,11 @@ export interface Alerting {
   alerts(): readonly ShownAlert[];
   /** Puts it in the place of the one before, all at once. */
   take(): void;
+  /**
+   * After `take`: lets go of accounts that another replica goes on with, and ends alerts of those that are no longer configured.
+   * To be awaited before they are given back. Never rejects.
+   */
+  letGo(): Promise<void>;
   /** What the next one goes on with. */
   readonly kept: Kept;
   /** Commits pending changes, and closes connections. */
@@ -60,10 +66,13 @@ export interface Alerting {
 export interface AlertingDeps {
   readonly config: Config;
   readonly env: Readonly<Record<string, string | undefined>>;
+  /** Those that are open: with replicas, of the configured ones those that this one holds. */
   readonly accounts: readonly Account[];
   /** What was recorded of an account: windows are filled from it. Without it they begin with the process. */
   readonly history?: (account: string) => Recorder | undefined;
   readonly store: Store;
+  /** Where replicas share the store. */
+  readonly holding?: Pick<Holding, 'held' | 'remaining' | 'confirm' | 'sharing'> | undefined;
   readonly clock: Clock;
   /** A number from 0 up to 1. */
   readonly random: () => number;
@@ -93,11 +102,36 @@ interface Kept {
   readonly evaluators: Reuse<Evaluate>;
   readonly bodies: Reuse<Body>;
   readonly sources: Reuse<Source>;
-  readonly inUse: { opened: AllOpened; accounts: readonly Account[] };
-  /** Of `inUse`: all that fires, and what was resolved lately. */
-  readonly notices: () => readonly Notice[];
+  readonly inUse: InUse;
+  readonly holds: Holds;
+  /** Of `inUse`: all that fires, and what was resolved lately, as far as it is this process's to tell. */
+  readonly notices: () => Promise<readonly Notice[]>;
   /** Of `inUse`. */
   readonly accounts: () => readonly Account[];
+  readonly configured: () => readonly string[];
+}
+
+interface InUse {
+  opened: AllOpened;
+  accounts: readonly Account[];
+  /** Names of all accounts, whichever replica holds them. */
+  configured: readonly string[];
+}
+
+const namesOf = ({ accounts }: Config) => accounts.map(({ name }) => name);
+
+/** All that is open here, what is of no account included. */
+const openedNames = ({ accounts, holding }: AlertingDeps) => [
+  ...(holding?.held(NO_ACCOUNT) === false ? [] : [NO_ACCOUNT]),
+  ...accounts.map(({ name }) => name),
+];
+
+/** Whether another replica goes on with an account that is not open here; `NO_ACCOUNT` is one more. */
+function movedOf({ config, accounts, holding }: AlertingDeps): (name: string) => boolean {
+  if (!holding) return () => false;
+  const moved = new Set(namesOf(config));
+  for (const { name } of accounts) moved.delete(name);
+  return name => (name === NO_ACCOUNT ? !holding.held(name) : moved.has(name));
 }
 
 /** Rules that apply to an account: all others would stay unknown there. */
@@ -123,18 +157,27 @@ function toShown({ labels, annotations, value, state, isHeldBack, silencedBy }: 
 
 /** What begins: nothing is kept yet. Rejects with StoreError. */
 async function openKept(deps: AlertingDeps): Promise<Kept> {
-  const { accounts, store, clock, random, log } = deps;
-  const inUse: Kept['inUse'] = { opened: new Map(), accounts };
+  const { accounts, holding, store, clock, random, log } = deps;
+  const inUse: InUse = { opened: new Map(), accounts, configured: namesOf(deps.config) };
+  const isConfigured = (name: string) => inUse.configured.includes(name);
+  const holds = holding ? createHolds(holding, isConfigured) : holdsAll;
   const asking = createPost();
   const receivers = createReceivers({ ...deps, post: asking.post });
   const counter = createNotificationsCounter(OUTCOMES);
-  const notices = () => [...inUse.opened.values()].flatMap(({ alerts }) => alerts.notices());
-  const firing = () => notices().filter(({ status }) => status === 'firing');
-  const common = { notifications: counter, store, clock, random, log };
+  const all = () => [...inUse.opened.values()].flatMap(({ alerts }) => alerts.notices());
+  async function notices(): Promise<readonly Notice[]> {
+    if (!holding) return all();
+    const told: Notice[] = [];
+    for (const [name, { alerts }] of inUse.opened) if (await holds.has(name)) told.push(...alerts.notices());
+    return told;
+  }
+  const firing = () => all().filter(({ status }) => status === 'firing');
+  const common = { notifications: counter, store, holds, clock, random, log };
   const outbox = createOutbox({ ...common, receivers: allOf(receivers), firing });
-  await outbox.open(accounts.map(({ name }) => name));
+  await outbox.open(openedNames(deps));
   const reuse = { evaluators: createReuse<Evaluate>(), bodies: createReuse<Body>(), sources: createReuse<Source>() };
-  return { asking, counter, outbox, receivers, ...reuse, inUse, notices, accounts: () => inUse.accounts };
+  const now = { accounts: () => inUse.accounts, configured: () => inUse.configured };
+  return { asking, counter, outbox, receivers, ...reuse, inUse, holds, notices, ...now };
 }
 
 const allOf = ({ made }: Receivers) => [...made.values()].flatMap(({ value }) => value);
@@ -159,7 +202,7 @@ function leaving(
 /** Alerts of every account, of what is left out of them, and of those that leave. Rejects with StoreError. */
 async function openAlerts(
   deps: AlertingDeps,
-  outbox: Outbox,
+  { outbox, holds }: Pick<Kept, 'outbox' | 'holds'>,
   before: AllOpened,
   evaluators: Reuse<Evaluate>,
 ): Promise<AllOpened> {
@@ -174,13 +217,14 @@ async function openAlerts(
     const { name } = account;
     const rules = rulesFor(account, config);
     const { alerts = undefined, histories = createHistories() } = before.get(name) ?? {};
-    const opened = alerts ?? (await openAccountAlerts({ account: name, rules, store, outbox, ...sending, log }));
+    const opened = alerts ?? (await openAccountAlerts({ account: name, rules, store, outbox, holds, ...sending, log }));
     return [name, { alerts: opened, histories, rules, sending, evaluate: undefined }];
   }
   const opened = new Map(await Promise.all(own.map(open)));
-  if (enabled) {
+  const isMoved = movedOf(deps);
+  if (enabled && !isMoved(NO_ACCOUNT)) {
     const known = before.get(NO_ACCOUNT);
-    const common = { rules, limits, store, outbox, silences, clock, log };
+    const common = { rules, limits, store, outbox, holds, silences, clock, log };
     const overflow = await openOverflow({ ...common, before: known?.alerts });
     const parts = [overflow.alerts, silences, limits];
     opened.set(NO_ACCOUNT, {
@@ -193,7 +237,8 @@ async function openAlerts(
   }
   for (const [name, each] of before) {
     const isOver = each.alerts.current().alerts.size === 0;
-    if (!opened.has(name) && !isOver) opened.set(name, leaving(name, each, sending, deps, evaluators));
+    if (!opened.has(name) && !isOver && !isMoved(name))
+      opened.set(name, leaving(name, each, sending, deps, evaluators));
   }
   return opened;
 }
@@ -208,6 +253,25 @@ function takeAlerts(opened: AllOpened, before: AllOpened): void {
   }
 }
 
+/** Lets go of what was in use and has moved to another replica, and ends alerts of what is no longer configured. */
+async function letGoOf(before: InUse, opened: AllOpened, deps: AlertingDeps, outbox: Outbox): Promise<void> {
+  if (!deps.holding) return;
+  const were = new Set([...before.opened.keys(), ...before.accounts.map(({ name }) => name), NO_ACCOUNT]);
+  async function letGo(name: string): Promise<void> {
+    await outbox.letGo(name);
+    await before.opened.get(name)?.alerts.save();
+  }
+  const moved = [...were].filter(movedOf(deps)).map(letGo);
+  // Of these no other replica tells the end.
+  const configured = new Set([NO_ACCOUNT, ...namesOf(deps.config)]);
+  const gone = [...were].filter(name => !configured.has(name));
+  const ended = gone.map(name => opened.get(name)?.evaluate?.());
+  const failed = (await Promise.allSettled([...moved, ...ended])).find(each => each.status === 'rejected');
+  if (failed && !isNotHeld(failed.reason)) {
+    deps.log.warn({ error: String(failed.reason) }, 'the latest alert changes could not be stored');
+  }
+}
+
 /**
  * Reads what an earlier process left. `before`: what is in use until `take`; what has not changed since goes on as it is.
  * Rejects with StoreError, and with an Error where a secret is missing.
@@ -216,14 +280,15 @@ export async function openAlerting(deps: AlertingDeps, before?: Alerting): Promi
   const { config, accounts, clock, random, log, tracer } = deps;
   const kept = before?.kept ?? (await openKept(deps));
   // Not `kept` itself: what is made here would hold on to all generations before.
-  const { asking, counter, outbox, inUse, notices, accounts: inUseAccounts } = kept;
+  const { asking, counter, outbox, inUse, notices, holds } = kept;
+  const inUseNow = { accounts: kept.accounts, configured: kept.configured };
   const receivers = createReceivers({ ...deps, post: asking.post }, kept.receivers);
   const all = allOf(receivers);
   const names = accounts.map(({ name }) => name);
-  const prepared = await outbox.prepare(names, all);
+  const prepared = await outbox.prepare(openedNames(deps), all);
   const evaluators = createReuse(kept.evaluators);
   const [bodies, sources] = [createReuse(kept.bodies), createReuse(kept.sources)];
-  const opened = await openAlerts(deps, outbox, inUse.opened, evaluators);
+  const opened = await openAlerts(deps, { outbox, holds }, inUse.opened, evaluators);
   const sending = { notifications: counter, clock, random, log };
   const counted = [...config.alerts.notifiers.map(({ name }) => name), ...(config.heartbeat ? [HEARTBEAT] : [])];
   const own = accounts.filter(() => config.alerts.enabled).map(account => ({ account, ...opened.get(account.name) }));
@@ -248,11 +313,12 @@ export async function openAlerting(deps: AlertingDeps, before?: Alerting): Promi
 
   const heartbeat = config.heartbeat
     ? bodies.of('heartbeat', [identityOf(config.heartbeat)], () => {
-        const made = createAgentHeartbeat({ ...deps, ...sending, accounts: inUseAccounts, get: asking.get });
+        const made = createAgentHeartbeat({ ...deps, ...sending, ...inUseNow, get: asking.get });
         return made ?? (async () => undefined);
       })
     : undefined;
 
+  let letting: Promise<void> | undefined;
   const next = { ...kept, receivers, evaluators, bodies, sources };
   const alerting: Alerting = {
     outbox,
@@ -293,9 +359,10 @@ export async function openAlerting(deps: AlertingDeps, before?: Alerting): Promi
       for (const each of [receivers, evaluators, bodies, sources]) each.settle();
       prepared.take();
       takeAlerts(opened, inUse.opened);
-      inUse.opened = opened;
-      inUse.accounts = accounts;
+      letting = letGoOf({ ...inUse }, opened, deps, outbox);
+      Object.assign(inUse, { opened, accounts, configured: namesOf(config) });
     },
+    letGo: () => letting ?? Promise.resolve(),
     kept: next,
     async close() {
       await asking.close();

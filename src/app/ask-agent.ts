@@ -1,6 +1,7 @@
 import { type Answer, ask, type Command } from '../auto-cancel/index.ts';
 import type { StoreSettings } from '../config/load.ts';
 import type { Clock } from '../kit/clock.ts';
+import type { Env } from '../kit/secret.ts';
 import { attachStore } from '../store/open.ts';
 import type { Store } from '../store/store.ts';
 import { type JournalLine, readJournals } from './auto-cancel.ts';
@@ -13,8 +14,12 @@ export type { JournalLine } from './auto-cancel.ts';
 /** Milliseconds in which a running agent answers: it polls every second, and may be busy. */
 const WAIT = 10_000;
 
-async function withStore<T>({ store: options }: StoreSettings, work: (store: Store) => Promise<T>): Promise<T> {
-  const store = await attachStore(options);
+async function withStore<T>(
+  { store: options }: StoreSettings,
+  env: Env,
+  work: (store: Store) => Promise<T>,
+): Promise<T> {
+  const store = await attachStore(options, { env });
   try {
     return await work(store);
   } finally {
@@ -26,12 +31,12 @@ async function withStore<T>({ store: options }: StoreSettings, work: (store: Sto
 export function askAgent(
   settings: StoreSettings,
   command: Command,
-  deps: { readonly clock: Clock; readonly signal: AbortSignal },
+  { env, ...deps }: { readonly env: Env; readonly clock: Clock; readonly signal: AbortSignal },
 ): Promise<Answer | 'no_agent'> {
-  return withStore(settings, store => ask(store, command, { waitMs: WAIT, ...deps }));
+  return withStore(settings, env, store => ask(store, command, { waitMs: WAIT, ...deps }));
 }
 
 /** The journals of all configured accounts from a time on, the oldest line first; whether an agent runs or not. */
-export function journalOf(settings: StoreSettings, since: number): Promise<JournalLine[]> {
-  return withStore(settings, store => readJournals(store, settings.accounts, since));
+export function journalOf(settings: StoreSettings, env: Env, since: number): Promise<JournalLine[]> {
+  return withStore(settings, env, store => readJournals(store, settings.accounts, since));
 }

@@ -18,6 +18,12 @@ function keyChanges(path: string, before: unknown, after: unknown): string[] {
   return keys.flatMap(key => keyChanges(`${path}.${key}`, before[key], after[key]));
 }
 
+/** The first of them in words; the others are counted. */
+export function someOf(words: readonly string[]): string {
+  const rest = words.length > MOST_NAMED ? ` and ${words.length - MOST_NAMED} more` : '';
+  return words.slice(0, MOST_NAMED).join(', ') + rest;
+}
+
 /** What became of the items of a list, by name: `alerts.rules: A changed, B added, C removed`. */
 export function listChanges(
   path: string,
@@ -29,9 +35,7 @@ export function listChanges(
     if (!before.has(name)) return [`${name} added`];
     return before.get(name) === after.get(name) ? [] : [`${name} changed`];
   });
-  if (words.length === 0) return [];
-  const rest = words.length > MOST_NAMED ? ` and ${words.length - MOST_NAMED} more` : '';
-  return [`${path}: ${words.slice(0, MOST_NAMED).join(', ')}${rest}`];
+  return words.length > 0 ? [`${path}: ${someOf(words)}`] : [];
 }
 
 /** The identities of what has a name. */

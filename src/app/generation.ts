@@ -2,22 +2,27 @@ import type { LoadedConfig } from '../config/load.ts';
 import { SAMPLE_EVERY } from '../history/recorder.ts';
 import type { Views } from '../http/served.ts';
 import type { Served } from '../http/server.ts';
+import type { Log } from '../kit/log.ts';
+import { createTurns } from '../kit/turns.ts';
 import { CONTENT_TYPES, createExposition, type Exposition } from '../metrics/exposition.ts';
 import type { Source } from '../metrics/family.ts';
 import type { AccountHistory } from '../model/history.ts';
 import type { LoopSpec } from '../scheduler/loop-set.ts';
+import type { Account } from './account.ts';
 import type { AccountChanges } from './accounts.ts';
 import { type Alerting, openAlerting } from './alerting.ts';
 import { type AutoCancel, createAutoCancel } from './auto-cancel.ts';
 import { changesBetween } from './changes.ts';
-import { type Base, closeUnlessKept, openParts, type Parts, settle } from './parts.ts';
+import { type AccountNames, type Base, closeUnlessKept, openParts, type Parts, settle } from './parts.ts';
 import { openRecording, type Recording } from './recording.ts';
 import { version } from './version.ts';
 import { createAgentView } from './view/agent.ts';
 import { type AgentProblems, createAgentProblems } from './view/agent-problems.ts';
 import { createAutoCancelView } from './view/auto-cancel.ts';
 import { createHistoryView } from './view/history.ts';
-import type { KeptRows } from './view/overview-rows.ts';
+import type { KeptRows, Row } from './view/overview-rows.ts';
+import type { Shared, SharedViews } from './view/shared.ts';
+import type { Summaries } from './view/summaries.ts';
 import { createViews } from './view/views.ts';
 import { watchRounds } from './view/watch.ts';
 
@@ -34,10 +39,15 @@ export interface Generation extends Parts {
   readonly served: Omit<Served, 'reload' | 'reloadFaults' | 'version' | 'clock'>;
   /** What the overview shows of each account, for as long as that is there. */
   readonly rows: KeptRows;
+  /** What is known of accounts that other replicas hold; undefined where the agent is alone. */
+  readonly shared: Shared | undefined;
   readonly loops: readonly LoopSpec[];
   /** Puts the budget use of its accounts, how fresh their data is, and what was recorded into the store. Never throws. */
   save(): Promise<void>;
 }
+
+/** Lines of the journal that are given at a time: some 10 MB of JSON. */
+const MOST_LINES = 10_000;
 
 /** Milliseconds between two checks of auto-cancel for due work; an idle check is free. */
 const ACT_EVERY = 1000;
@@ -93,9 +103,14 @@ function expositionOf(
 type ViewsBase = Pick<Base, 'clock' | 'process' | 'reloads' | 'log'>;
 
 /** What the page and the API show. */
-function viewsOf(made: Assembled, { clock, process, reloads, log }: ViewsBase): Views {
-  const { loaded, accounts, alerting, autoCancel, sources, rows, history, agentProblems } = made;
+function viewsOf(
+  made: Assembled,
+  { clock, process, reloads, log }: ViewsBase,
+): Views & { rows(): Promise<readonly Row[]> } {
+  const { loaded, accounts, alerting, autoCancel, sources, rows, history, agentProblems, shared, elsewhere } = made;
   const { config } = loaded;
+  const historyOf = (name: string) => history(name) ?? elsewhere?.history(name);
+  const problems = new Map(accounts.all.map(account => [account.name, account.problems]));
   return createViews(
     {
       version,
@@ -105,15 +120,21 @@ function viewsOf(made: Assembled, { clock, process, reloads, log }: ViewsBase): 
       sources,
       alerts: alerting.alerts,
       history: name => history(name) ?? { recent: () => [] },
-      problemLog: name =>
-        accounts.all.find(account => account.name === name)?.problems ?? { firstSeen: () => undefined },
+      problemLog: name => problems.get(name) ?? { firstSeen: () => undefined },
       agentProblems: agentProblems.now,
       kept: rows,
+      shared: shared && elsewhere && { mirror: shared.mirror, others: elsewhere.others },
       log,
     },
     {
-      history: createHistoryView(history, config.store.history, clock),
-      autoCancel: createAutoCancelView({ config, autoCancel, clock }),
+      history: createHistoryView(historyOf, config.store.history, clock),
+      autoCancel: createAutoCancelView({
+        config,
+        autoCancel,
+        others: elsewhere?.others.autoCancel ?? (() => []),
+        journal: journalOf(made),
+        clock,
+      }),
       agent: createAgentView({
         version,
         clock,
@@ -129,28 +150,39 @@ function viewsOf(made: Assembled, { clock, process, reloads, log }: ViewsBase): 
 }
 
 /** A generation before there is something to serve of it. */
-type Assembled = Omit<Generation, 'served' | 'loops' | 'save'> & { readonly sources: readonly Source[] };
+type Assembled = Omit<Generation, 'served' | 'loops' | 'save'> & {
+  readonly sources: readonly Source[];
+  readonly elsewhere: SharedViews | undefined;
+};
+
+/** The journal of all accounts, whoever holds them. */
+function journalOf({ autoCancel, elsewhere }: Pick<Assembled, 'autoCancel' | 'elsewhere'>): AutoCancel['journal'] {
+  if (!autoCancel) return async () => [];
+  return elsewhere?.journal(autoCancel.journal) ?? autoCancel.journal;
+}
 
 /** What requests are answered from. */
-function servedOf(made: Assembled, base: ViewsBase): Generation['served'] {
-  const { loaded, accounts, alerting, autoCancel, exposition } = made;
+function servedOf(made: Assembled, base: ViewsBase, views: Views): Generation['served'] {
+  const { loaded, accounts, alerting, autoCancel, exposition, elsewhere } = made;
   const { process } = base;
-  return {
+  const journal = journalOf(made);
+  const served: Generation['served'] = {
     externalUrl: loaded.config.server.externalUrl,
-    accounts: accounts.all.map(({ name }) => name),
+    accounts: loaded.config.accounts.map(({ name }) => name),
     async exposition(scope, format, gzip) {
       if (typeof scope === 'string') await process.refresh();
       return { contentType: CONTENT_TYPES[format], body: await exposition.renderInSlices({ scope, format, gzip }) };
     },
     status: () => accounts.all.map(account => account.shownStatus()),
-    explain: (id, account) => autoCancel?.explain(id, account) ?? [],
+    explain: async (id, account) => autoCancel?.explain(id, account) ?? [],
     command: (command, signal) =>
       autoCancel?.command(command, signal) ?? Promise.resolve({ ok: false, why: 'auto-cancel is off' }),
-    journal: since => autoCancel?.journal(since) ?? Promise.resolve([]),
+    journal: since => journal(since, MOST_LINES),
     alerts: alerting.alerts,
     watch: () => watchRounds(accounts.all),
-    ...viewsOf(made, base),
+    ...views,
   };
+  return elsewhere?.serve(served) ?? served;
 }
 
 /** How a generation differs from the one before. To be forgotten once it is in use: it holds on to what is gone. */
@@ -163,22 +195,22 @@ export interface Change extends Pick<AccountChanges, 'fresh' | 'old'> {
 
 /**
  * Builds it; nothing of it runs. `before`: what runs. What has not changed since is the same object in both, and only accounts
- * that changed are stopped. Rejects when something can't be had; then all goes on as before. `names`: of the accounts that run.
+ * that changed are stopped. Rejects when something can't be had; then all goes on as before.
  */
 export async function buildGeneration(
   loaded: LoadedConfig,
   base: Base,
-  names: () => readonly string[],
+  which: AccountNames,
   before?: Generation,
 ): Promise<{ readonly generation: Generation; readonly change: Change }> {
-  const { parts, change } = await openParts(loaded, base, names, before);
+  const { parts, change } = await openParts(loaded, base, which, before);
   const undo = async () => {
     change.undo();
     await closeUnlessKept(parts.traces, before?.traces);
   };
   try {
     const generation = await assemble(loaded, base, parts, before);
-    const others = before ? changesBetween(before.loaded.config, loaded.config) : [];
+    const others = before && before.loaded !== loaded ? changesBetween(before.loaded.config, loaded.config) : [];
     return { generation, change: { ...change, changes: [...change.changes, ...others], undo } };
   } catch (error) {
     await undo();
@@ -186,17 +218,55 @@ export async function buildGeneration(
   }
 }
 
+const namesOf = (accounts: readonly { readonly name: string }[]) => accounts.map(({ name }) => name);
+
+async function sharedOf(base: Base, before: Generation | undefined): Promise<Shared | undefined> {
+  const { holding, store } = base;
+  if (!holding || !store.replicas) return undefined;
+  return before?.shared ?? (await import('./view/shared.ts')).createShared(base, holding, store.replicas);
+}
+
+/** What this replica tells the others of its accounts. */
+async function summariesOf(
+  { accounts, autoCancel, alerting }: Assembled,
+  { mirror, known }: Shared,
+  { rows, account }: ReturnType<typeof viewsOf>,
+  log: Log,
+): Promise<Summaries> {
+  const { createSummaries } = await import('./view/summaries.ts');
+  return createSummaries({
+    mirror,
+    known,
+    accounts: accounts.all,
+    rows,
+    view: account,
+    alerts: alerting.alerts,
+    autoCancel,
+    failed: (account, error) =>
+      log.error({ account, stack: error instanceof Error ? error.stack : String(error) }, 'bug'),
+  });
+}
+
+async function saved(account: Account, summaries: Summaries | undefined): Promise<void> {
+  const told = summaries?.changesOf(account.name);
+  await account.save(told);
+  if (told) summaries?.saved(account.name, told);
+}
+
 /** All that is made from the parts. */
 async function assemble(loaded: LoadedConfig, base: Base, parts: Parts, before?: Generation): Promise<Generation> {
   const { accounts } = parts;
   const common = { ...base, config: loaded.config, accounts: accounts.all };
+  // Of a thousand accounts each step takes milliseconds, and a hand-over is no reason to hold up requests.
+  const turns = createTurns();
   const histories = new Map(accounts.all.map(({ name, history }) => [name, history]));
   const history = (name: string) => histories.get(name);
   const alerting = await openAlerting({ ...common, history }, before?.alerting);
   const { outbox, states: alertStates } = alerting;
+  await turns.pass();
   // Between the two: auto-cancel reads the alerts' states, and alerts its numbers.
   const autoCancel = await createAutoCancel(
-    { ...common, outbox, alertStates },
+    { ...common, outbox, alertStates, leaseLeft: account => base.holding?.remaining(account) },
     before?.autoCancel,
     before !== undefined,
   );
@@ -205,20 +275,42 @@ async function assemble(loaded: LoadedConfig, base: Base, parts: Parts, before?:
     ...(autoCancel?.sources ?? []),
     ...alerting.sources,
     base.process.source,
+    ...(base.leases ? [base.leases.sourceOf(namesOf(loaded.config.accounts), namesOf(accounts.all))] : []),
   ];
+  await turns.pass();
   const recording = openRecording({ ...common, sources }, before?.recording);
-  const agentProblems = createAgentProblems({ ...common, sources: alerting.sources });
+  await turns.pass();
+  const shared = await sharedOf(base, before);
+  const elsewhere = shared?.over(
+    loaded.config,
+    accounts.all.map(({ name }) => name),
+  );
+  const agentProblems = createAgentProblems({
+    ...common,
+    sources: alerting.sources,
+    databaseAway: base.holding?.awaySince,
+  });
   const exposition = expositionOf(sources, base, before?.exposition);
+  await turns.pass();
   const rows = before?.rows ?? new WeakMap();
-  const made = { ...parts, loaded, alerting, autoCancel, recording, history, agentProblems, exposition, rows };
+  const made = { ...parts, loaded, alerting, autoCancel, recording, history, agentProblems, exposition, rows, shared };
+  const assembled = { ...made, sources, elsewhere };
+  const views = viewsOf(assembled, base);
+  await turns.pass();
+  const summaries = shared && (await summariesOf(assembled, shared, views, base.log));
+  const loops = loopsOf(made, base);
+  await turns.pass();
   return {
     ...made,
-    served: servedOf({ ...made, sources }, base),
-    loops: loopsOf(made, base),
-    save: () =>
-      settle(
-        accounts.all.map(account => account.save()),
-        base.log,
-      ),
+    served: servedOf(assembled, base, views),
+    loops,
+    async save() {
+      elsewhere?.use();
+      await summaries?.prepare();
+      await settle(
+        accounts.all.map(account => saved(account, summaries)),
+        base,
+      );
+    },
   };
 }

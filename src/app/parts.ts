@@ -1,3 +1,4 @@
+import { hostname } from 'node:os';
 import type { LoadedConfig } from '../config/load.ts';
 import { createSharing } from '../history/sharing.ts';
 import type { Bounds } from '../http/bounds.ts';
@@ -6,15 +7,19 @@ import type { Clock } from '../kit/clock.ts';
 import type { Closing } from '../kit/closing.ts';
 import type { Log } from '../kit/log.ts';
 import { createProcessMetrics, type ProcessMetrics } from '../metrics/process.ts';
+import type { LeaseMeter } from '../metrics/replicas.ts';
 import { openStore } from '../store/open.ts';
-import type { Store } from '../store/store.ts';
+import { isNotHeld, type Store } from '../store/store.ts';
 import { createLog, type ProcessLog } from '../telemetry/log.ts';
 import { createTracer, type ProcessTracer } from '../telemetry/tracing.ts';
 import { ENDPOINTS } from '../upstream/call.ts';
 import { createLargeBodies, type LargeBodies } from '../upstream/large-bodies.ts';
 import { type AccountChanges, type Accounts, openAccounts } from './accounts.ts';
 import { createDispatchers, type Dispatchers } from './dispatchers.ts';
-import { openTraces, type Traces, type TracesDeps } from './traces.ts';
+import type { Leases } from './holding.ts';
+import { withLeaseMetrics } from './lease-metrics.ts';
+import { replicaUrlOf } from './replica-url.ts';
+import { openTraces, type Traces } from './traces.ts';
 import { version } from './version.ts';
 import { type AgentLog, createAgentLog } from './view/agent-log.ts';
 
@@ -27,6 +32,8 @@ export interface PartsDeps {
   readonly backfill?: number;
   /** Other bounds of what clients may take than usual. */
   readonly bounds?: Partial<Bounds>;
+  /** Opens another store than the configuration's. */
+  readonly openStore?: typeof openStore;
 }
 
 /** What came of the last reload. `at`: milliseconds since the Unix epoch. */
@@ -43,6 +50,10 @@ export interface Base extends Pick<PartsDeps, 'env' | 'clock' | 'random' | 'back
   readonly log: ProcessLog;
   readonly process: ProcessMetrics;
   readonly store: Store;
+  /** Which accounts this replica holds; undefined where the agent is alone, and all are its own. */
+  readonly holding: Leases | undefined;
+  /** Undefined where the store belongs to this process alone. */
+  readonly leases: LeaseMeter | undefined;
   readonly tracer: ProcessTracer;
   readonly dispatchers: Dispatchers;
   readonly largeBodies: LargeBodies;
@@ -53,11 +64,26 @@ export interface Base extends Pick<PartsDeps, 'env' | 'clock' | 'random' | 'back
   readonly share: (text: string) => string;
 }
 
+/** The store, and which accounts this process holds where replicas share it. */
+async function hold(store: Store, { accounts }: LoadedConfig['config'], log: Log, deps: PartsDeps) {
+  const { replicas } = store;
+  if (!replicas) return { store, holding: undefined };
+  const { createHolding, telling } = await import('./holding.ts');
+  const holding = createHolding({ ...deps, replicas, accounts: accounts.map(({ name }) => name), log });
+  return { store: telling(store, holding), holding };
+}
+
 /** `closing` learns how to close it. */
 export async function openBase({ config, hash }: LoadedConfig, deps: PartsDeps, closing: Closing): Promise<Base> {
   const log = createLog(config.log);
-  const store = await openStore(config.store);
-  closing.add('store', () => store.close());
+  const { env, clock } = deps;
+  const isShared = config.store.kind === 'postgres';
+  const replica = isShared ? { url: replicaUrlOf(config.server, env, hostname()), clock, log } : undefined;
+  const stored = await (deps.openStore ?? openStore)(config.store, { env, ...(replica ? { replica } : {}) });
+  const { store: opened, leases } = withLeaseMetrics(stored, clock);
+  closing.add('store', () => opened.close());
+  const { store, holding } = await hold(opened, config, log, deps);
+  if (holding) closing.add('leases', holding.close);
   const dispatchers = createDispatchers(deps.env);
   closing.add('connections', () => dispatchers.destroy());
   const configLoadedAt = deps.clock.now();
@@ -68,6 +94,8 @@ export async function openBase({ config, hash }: LoadedConfig, deps: PartsDeps, 
     log,
     process,
     store,
+    holding,
+    leases,
     tracer,
     dispatchers,
     largeBodies: createLargeBodies(),
@@ -77,17 +105,27 @@ export async function openBase({ config, hash }: LoadedConfig, deps: PartsDeps, 
   };
 }
 
+export interface AccountNames {
+  /** Of the accounts that run. */
+  readonly names: () => readonly string[];
+  /** Whether this process has the account; default: all. */
+  readonly isHeld?: (account: string) => boolean;
+}
+
 /** The accounts with their rounds, and what they speak through. */
 export interface Parts {
   readonly traces: Traces;
   readonly accounts: Accounts;
 }
 
-/** Opens what one configuration asks for. `before`: what runs, and goes on when this rejects. */
+/**
+ * Opens what one configuration asks for, and of its accounts those that `isHeld` says. `before`: what runs, and goes on when
+ * this rejects.
+ */
 export async function openParts(
   { config }: Pick<LoadedConfig, 'config'>,
   base: Base,
-  names: TracesDeps['accounts'],
+  { names, isHeld }: AccountNames,
   before?: Parts,
 ): Promise<{ readonly parts: Parts; readonly change: AccountChanges }> {
   const { process, backfill } = base;
@@ -96,7 +134,7 @@ export async function openParts(
   if (!before) traces.take();
   const deps = { ...base, config, requestSeconds: process.requestSeconds, backfill, traceQueue: traces.queue };
   try {
-    const { accounts, change } = await openAccounts(deps, before?.accounts);
+    const { accounts, change } = await openAccounts(deps, isHeld ?? (() => true), before?.accounts);
     return { parts: { traces, accounts }, change };
   } catch (error) {
     await closeUnlessKept(traces, before?.traces);
@@ -110,22 +148,30 @@ export async function closeUnlessKept(traces: Traces, other: Traces | undefined)
 }
 
 /** Waits for accounts that save what they leave to the next process. Never throws. */
-export async function settle(saving: readonly Promise<void>[], log: Log): Promise<void> {
-  const failed = (await Promise.allSettled(saving)).find(each => each.status === 'rejected');
-  if (failed) log.warn({ error: String(failed.reason) }, 'budget use, data freshness and history could not be stored');
+export async function settle(
+  saving: readonly Promise<void>[],
+  { log, holding }: Pick<Base, 'log' | 'holding'>,
+): Promise<void> {
+  const failures = (await Promise.allSettled(saving)).flatMap(each =>
+    each.status === 'rejected' ? [each.reason] : [],
+  );
+  // What another replica has, it saves; and that the database is away was said.
+  const failed = failures.find(error => !isNotHeld(error));
+  if (failed === undefined || holding?.isAway()) return;
+  log.warn({ error: String(failed) }, 'budget use, data freshness and history could not be stored');
 }
 
 /** Base and parts for a run without alerts and auto-cancel; `closing` learns how to close them. */
 export async function createParts(loaded: LoadedConfig, deps: PartsDeps, closing: Closing) {
   const base = await openBase(loaded, deps, closing);
   for (const { message, ...place } of loaded.warnings) base.log.warn(place, message);
-  const { traces, accounts } = (await openParts(loaded, base, () => [])).parts;
+  const { traces, accounts } = (await openParts(loaded, base, { names: () => [] })).parts;
   closing.add('spans', traces.close);
   const { all } = accounts;
   closing.add('accounts', () =>
     settle(
       all.map(account => account.close()),
-      base.log,
+      base,
     ),
   );
   return { accounts: all };

@@ -86,7 +86,7 @@ export function openRecording(deps: RecordingDeps, before?: Recording): Recordin
   const settings = new Map(config.accounts.map(each => [each.name, each]));
   const kept = createReuse(before?.kept);
   const ofAccount = Map.groupBy(sources, ({ account }) => account);
-  const limits = { keep: store.history.keep, maxBytes: (store.history.maxMB * MEGABYTE) / accounts.length };
+  const limits = { keep: store.history.keep, maxBytes: (store.history.maxMB * MEGABYTE) / config.accounts.length };
   const apart = Math.min(APART, SAMPLE_EVERY / accounts.length);
   const all = alerts.enabled ? alerts.rules.map(({ when }) => when).filter(when => windowsOf(when).length > 0) : [];
   const loops = accounts.map((account, index): LoopSpec => {

@@ -24,12 +24,21 @@ export interface ReloadDeps {
   openPort(next: LoadedConfig): Promise<void>;
 }
 
+const FIXED: readonly (readonly [path: string[], of: (config: LoadedConfig['config']) => unknown])[] = [
+  [['store', 'kind'], ({ store }) => store.kind],
+  [['store', 'path'], ({ store }) => store.path],
+  [['store', 'url'], ({ store }) => store.url],
+  [['store', 'schema'], ({ store }) => store.schema],
+  [['store', 'lease'], ({ store }) => store.lease],
+  [['server', 'replicaUrl'], ({ server }) => server.replicaUrl],
+];
+
 /** What can't change while the process runs, as faults. */
 function refusals(before: LoadedConfig, next: LoadedConfig): Fault[] {
   const { file } = next;
-  return (['kind', 'path'] as const).flatMap((key): Fault[] => {
-    if (before.config.store[key] === next.config.store[key]) return [];
-    const place = next.place?.(['store', key]) ?? { file, line: 1, column: 1, path: `store.${key}` };
+  return FIXED.flatMap(([path, of]): Fault[] => {
+    if (identityOf(of(before.config)) === identityOf(of(next.config))) return [];
+    const place = next.place?.(path) ?? { file, line: 1, column: 1, path: path.join('.') };
     return [{ ...place, message: `can't change while the agent runs; a restart applies it` }];
   });
 }

@@ -2,8 +2,10 @@ import type { LoadedConfig } from '../config/load.ts';
 import type { ReloadAnswer, Served } from '../http/server.ts';
 import { createClosing } from '../kit/closing.ts';
 import type { Log } from '../kit/log.ts';
+import { createTurnTaking } from '../kit/turn-taking.ts';
 import { createLoopSet } from '../scheduler/loop-set.ts';
 import { startStaggered } from '../scheduler/start-staggered.ts';
+import { NO_ACCOUNT } from '../store/store.ts';
 import type { Account } from './account.ts';
 import { buildGeneration, type Change, type Generation } from './generation.ts';
 import { type Base, closeUnlessKept, type LastReload, openBase, type PartsDeps, settle } from './parts.ts';
@@ -26,8 +28,8 @@ export interface Runtime {
   start(): void;
   /**
    * Goes over to another configuration; what has not changed goes on as it is. `commit` is called when all of it could be built,
-   * and may still refuse it. Gives what has changed. Rejects when something can't be had; then all goes on as before. One call at
-   * a time, after `start`.
+   * and may still refuse it. Gives what has changed. Rejects when something can't be had; then all goes on as before. To be called
+   * after `start`.
    */
   reload(next: LoadedConfig, commit: () => Promise<void>): Promise<readonly string[]>;
   /** Ends the loops, aborting what is under way. What was read is still served. */
@@ -47,6 +49,8 @@ const LONGEST_START = 1000;
 
 /** Interval at which budget use and what was recorded are stored, milliseconds. */
 const SAVE_EVERY = 15_000;
+
+const namesOf = ({ config }: LoadedConfig) => config.accounts.map(({ name }) => name);
 
 /** Starts accounts, a few at a time. */
 function createStarter(clock: Base['clock']) {
@@ -75,18 +79,25 @@ export async function createRuntime(loaded: LoadedConfig, deps: PartsDeps): Prom
     const { log, process, clock, random } = base;
     for (const { message, ...place } of loaded.warnings) log.warn(place, message);
     const names = () => current.accounts.all.map(({ name }) => name);
-    let current: Generation = (await buildGeneration(loaded, base, names)).generation;
+    const { holding } = base;
+    /** Accounts that run; where replicas share the store, those that the database says are this one's, and none before it does. */
+    let running: ReadonlySet<string> = holding ? new Set() : new Set([NO_ACCOUNT, ...namesOf(loaded)]);
+    const isRunning = (account: string) => running.has(account);
+    let current: Generation = (await buildGeneration(loaded, base, { names, isHeld: isRunning })).generation;
+    // A reload and a hand-over each build on what is in use.
+    const inTurn = createTurnTaking();
     const loops = createLoopSet({ clock, random });
     const starter = createStarter(clock);
     closing.add('spans', () => current.traces.close());
     closing.add('accounts', () =>
       settle(
         current.accounts.all.map(account => account.close()),
-        log,
+        base,
       ),
     );
     closing.add('alerts', () => current.alerting.close());
     async function stop(): Promise<void> {
+      await handOvers?.stop();
       // They save when the parts are closed, once: each time may wait for another process's lock.
       const accounts = current.accounts.all.map(account => account.stop());
       await Promise.all([loops.close(), starter.stop(), ...accounts]);
@@ -108,7 +119,7 @@ export async function createRuntime(loaded: LoadedConfig, deps: PartsDeps): Prom
       next.autoCancel?.take();
       next.recording.take();
       log.use(next.loaded.config.log);
-      process.configLoaded(next.loaded.hash, clock.now());
+      if (next.loaded !== before.loaded) process.configLoaded(next.loaded.hash, clock.now());
       current = next;
       await loops.run(loopsOf(next));
       starter.start(fresh);
@@ -116,16 +127,56 @@ export async function createRuntime(loaded: LoadedConfig, deps: PartsDeps): Prom
     }
 
     async function clearAway(before: Generation, next: Generation, old: readonly Account[]): Promise<void> {
+      // Of one that another replica has, nothing can be saved: that replica goes on from what is committed.
+      const own = old.filter(({ name }) => holding?.leaving().get(name) !== 'lost');
       await settle(
-        old.map(account => account.close()),
-        log,
+        own.map(account => account.close()),
+        base,
       );
+      await next.alerting.letGo();
       await base.dispatchers.keep(next.accounts.dispatchers);
       const failed = (error: unknown) =>
         log.warn({ error: String(error) }, 'what is no longer needed was left in the store');
       await next.alerting.outbox.dropGone().catch(failed);
       await closeUnlessKept(before.traces, next.traces);
     }
+
+    /** Goes over to a configuration and accounts, unless one of them can't be had or `commit` refuses: then all goes on as before. */
+    async function goOver(
+      next: LoadedConfig,
+      accounts: ReadonlySet<string>,
+      commit?: () => Promise<void>,
+    ): Promise<readonly string[]> {
+      let built: Awaited<ReturnType<typeof buildGeneration>> | undefined;
+      try {
+        built = await buildGeneration(next, base, { names, isHeld: name => accounts.has(name) }, current);
+        await commit?.();
+      } catch (error) {
+        await built?.change.undo();
+        await base.dispatchers.keep(current.accounts.dispatchers);
+        throw error;
+      }
+      running = accounts;
+      await swap(built.generation, built.change);
+      return built.change.changes;
+    }
+
+    function abort(lost: readonly string[]): void {
+      const gone = new Set(lost);
+      for (const account of current.accounts.all) if (gone.has(account.name)) void account.stop();
+    }
+
+    const handOvers =
+      holding &&
+      (await import('./hand-over.ts')).createHandOvers({
+        ...base,
+        holding,
+        configured: () => namesOf(current.loaded),
+        running: () => running,
+        abort,
+        goOver: async accounts => void (await goOver(current.loaded, accounts)),
+        inTurn,
+      });
 
     return {
       log,
@@ -140,6 +191,9 @@ export async function createRuntime(loaded: LoadedConfig, deps: PartsDeps): Prom
         },
         exposition: (...which) => current.served.exposition(...which),
         status: () => current.served.status(),
+        get replicas() {
+          return current.served.replicas;
+        },
         explain: (...which) => current.served.explain(...which),
         journal: since => current.served.journal(since),
         alerts: () => current.served.alerts(),
@@ -169,19 +223,17 @@ export async function createRuntime(loaded: LoadedConfig, deps: PartsDeps): Prom
       start() {
         void loops.run(loopsOf(current));
         starter.start(current.accounts.all);
+        handOvers?.start();
       },
       async reload(next, commit) {
-        let built: Awaited<ReturnType<typeof buildGeneration>> | undefined;
-        try {
-          built = await buildGeneration(next, base, names, current);
-          await commit();
-        } catch (error) {
-          await built?.change.undo();
-          await base.dispatchers.keep(current.accounts.dispatchers);
-          throw error;
-        }
-        await swap(built.generation, built.change);
-        return built.change.changes;
+        const changes = await inTurn(() => {
+          // What was added is taken by a hand-over, when the database says that it is this replica's.
+          const accounts = holding ? [...running].filter(holding.held) : [NO_ACCOUNT, ...namesOf(next)];
+          return goOver(next, new Set(accounts), commit);
+        });
+        holding?.use(namesOf(next));
+        void holding?.renew();
+        return changes;
       },
       stop,
       close: closing.close,

@@ -3,10 +3,11 @@ import { type Clock, systemClock } from '../kit/clock.ts';
 import type { Counter } from '../kit/counter.ts';
 import type { Log } from '../kit/log.ts';
 import type { TraceQueue } from '../model/lifecycle-trace.ts';
-import type { Store } from '../store/store.ts';
+import { isNotHeld, type Store } from '../store/store.ts';
 import type { LifecycleExport } from '../telemetry/lifecycle.ts';
 import type { CountedQueue } from '../telemetry/trace-queue.ts';
 import { disableTracing, type ProcessTracer } from '../telemetry/tracing.ts';
+import type { Holding } from './holding.ts';
 import { identityOf } from './identity.ts';
 import { version } from './version.ts';
 
@@ -43,6 +44,7 @@ export interface TracesDeps {
   readonly log: Log;
   /** Names of those that there are now, whose message traces are exported. */
   accounts(): readonly string[];
+  readonly holding?: Pick<Holding, 'held' | 'isAway'> | undefined;
 }
 
 /** Where the collector of events leaves the traces of messages. */
@@ -72,7 +74,9 @@ export const hasLifecycles = (config: Config, env: TracesDeps['env']) =>
 function goOn(): void {}
 
 async function openLifecycles(deps: TracesDeps, queues: Kept['queues']): Promise<LifecycleExport> {
-  const { config, store } = deps;
+  const { config, store, holding } = deps;
+  // One that has changed hands since the names were asked for: the replica that has it exports what is left.
+  const isHeld = (account: string) => holding?.held(account) ?? true;
   const { createLifecycleExport } = await import('../telemetry/lifecycle.ts');
   return createLifecycleExport({
     ...deps,
@@ -82,12 +86,12 @@ async function openLifecycles(deps: TracesDeps, queues: Kept['queues']): Promise
       get accounts() {
         return deps.accounts();
       },
-      read: account => store.scan(account, TRACE_OUTBOX),
+      read: async account => (isHeld(account) ? store.scan(account, TRACE_OUTBOX) : new Map()),
       async remove(account, keys) {
-        await store.commit(
-          account,
-          keys.map(key => ({ key, value: null })),
-        );
+        const changes = keys.map(key => ({ key, value: null }));
+        await store.commit(account, changes).catch(error => {
+          if (!isNotHeld(error)) throw error;
+        });
         queues.get(account)?.removed(keys.length);
       },
     },
@@ -99,7 +103,7 @@ async function openLifecycles(deps: TracesDeps, queues: Kept['queues']): Promise
  * with an Error where the environment asks for a protocol that is not there.
  */
 export async function openTraces(deps: TracesDeps, before?: Traces): Promise<Traces> {
-  const { config, env, spans, tracer, log } = deps;
+  const { config, env, spans, tracer, log, holding } = deps;
   const isOn = isTraced(config, env);
   const id = identityOf([isOn, config.tracing]);
   if (before?.kept.id === id) return { ...before, take: goOn };
@@ -121,7 +125,9 @@ export async function openTraces(deps: TracesDeps, before?: Traces): Promise<Tra
     exportMessages:
       lifecycles &&
       (signal =>
-        lifecycles.run(signal).catch(error => log.warn({ error: String(error) }, 'message traces wait for the store'))),
+        lifecycles.run(signal).catch(error => {
+          if (!holding?.isAway()) log.warn({ error: String(error) }, 'message traces wait for the store');
+        })),
     take() {
       if (sdk) sdk.start();
       else if (!isFirst) disableTracing();

@@ -19,6 +19,8 @@ export interface AttemptDeps {
   readonly log: Log;
   /** Hash of the rules. */
   readonly policy: string;
+  /** This one, where replicas share the store. */
+  readonly replica?: string | undefined;
 }
 
 /** How an attempt went: not made, and why; or sent, with what ended it, if anything did. */
@@ -28,6 +30,9 @@ export type Attempted =
 
 /** Milliseconds after its intent in which a cancel may be sent: it goes at once or not at all. */
 const SEND_WITHIN = 30_000;
+
+/** Milliseconds before the end of a lease in which nothing is under way any more: clocks run at different rates, and bytes take time. */
+export const LEASE_MARGIN = 1000;
 
 /** Milliseconds after the final check began in which the cancel may be sent: older data may be outdated. */
 const LOOK_HOLDS = 120_000;
@@ -69,7 +74,7 @@ function outcomeOf({ kind }: CancelAnswer, isBlind: boolean): FinalOutcome | und
 export async function attempt(
   judged: Judged,
   decision: Pick<Progress, 'walkAt' | 'usesBefore'>,
-  { journal, moments, writer, clock, policy, ...deps }: AttemptDeps,
+  { journal, moments, writer, clock, policy, replica, ...deps }: AttemptDeps,
   signal: AbortSignal,
 ): Promise<Attempted> {
   const { action, target, rule, mode, finding } = judged;
@@ -92,14 +97,16 @@ export async function attempt(
   const evidence = finding.predicates;
   const sendBy = at + SEND_WITHIN;
   await journal.append([
-    { at, step: 'intent', attempt: number, ...ref, mode, blind, evidence, sendBy, policy, approvedBy },
+    { at, step: 'intent', attempt: number, ...ref, mode, blind, evidence, sendBy, policy, replica, approvedBy },
   ]);
   const left = sendUntil - clock.monotonic();
+  // It ends before another replica can hold the account and read back what became of it.
+  const held = (moments.account().lease?.left ?? Number.POSITIVE_INFINITY) - LEASE_MARGIN;
   const abort = () => abortReason(momentNow());
   const why = left <= 0 ? 'too_late' : abort();
   const answer: CancelAnswer = why
     ? { kind: 'not_sent', why }
-    : await withDeadline(left, signal, deadline => writer.cancel(target.id, deadline, abort));
+    : await withDeadline(Math.min(left, held), signal, deadline => writer.cancel(target.id, deadline, abort));
   const alone = outcomeOf(answer, blind);
   // What an earlier attempt did is still to be read.
   const outcome = alone === 'expired' && known?.isOpen ? undefined : alone;

@@ -25,6 +25,8 @@ export interface DecideDeps extends MomentsDeps {
   readonly lastReader: Reader;
   /** Undefined where no rule may act: nothing can be sent then. */
   readonly writer: Writer | undefined;
+  /** This one, where replicas share the store. */
+  readonly replica?: string | undefined;
 }
 
 /** Decides upon complete walks: what begins or ends to wait, which breakers open, what is planned and what is cancelled. */

@@ -20,20 +20,16 @@ import { skipReason, staleReason } from './stages.ts';
 import { waitsForApproval } from './waits.ts';
 
 /** The door of this room: auto-cancel of one account, and the commands that operators give it. */
-export {
-  type Answer,
-  ask,
-  type Command,
-  type CommandAccount,
-  type CommandHandler,
-  createCommandHandler,
-  type StopResult,
-} from './commands.ts';
+export { LEASE_MARGIN } from './attempt.ts';
+export type { StopResult } from './command-answers.ts';
+export { ask } from './command-asking.ts';
+export { type CommandAccount, type CommandHandler, createCommandHandler } from './command-handler.ts';
+export type { Answer, Command } from './commands.ts';
 export type { Explanation } from './explain.ts';
-export { readJournal } from './journal.ts';
+export { newestLines, readJournal } from './journal.ts';
 export { modeOf } from './judge.ts';
 export { mayBeThere } from './moments.ts';
-export type { WalkView } from './stages.ts';
+export type { Lease, WalkView } from './stages.ts';
 export { heldText, sentenceOf } from './words.ts';
 
 export interface AutoCancelDeps extends Omit<MomentsDeps, 'journal'> {
@@ -46,6 +42,8 @@ export interface AutoCancelDeps extends Omit<MomentsDeps, 'journal'> {
   readonly lastReader: Reader;
   /** Undefined where no rule may act: nothing can be sent then. */
   readonly writer: Writer | undefined;
+  /** This one, where replicas share the store. */
+  readonly replica?: string | undefined;
   readonly tracer: Tracer;
 }
 

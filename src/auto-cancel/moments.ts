@@ -6,7 +6,7 @@ import { isAskedBy } from './journal-state.ts';
 import type { Judged } from './judge.ts';
 import { createLimitClock, type LimitClock } from './limit-clock.ts';
 import type { AutoCancelOptions } from './options.ts';
-import type { AccountMoment, CallbackMoment, WalkView } from './stages.ts';
+import type { AccountMoment, CallbackMoment, Lease, WalkView } from './stages.ts';
 
 export interface MomentsDeps {
   readonly account: string;
@@ -20,6 +20,8 @@ export interface MomentsDeps {
   isStopped(): boolean;
   /** Alerts of the account that are firing or of unknown state, by name. */
   alertStates(): ReadonlyMap<string, 'firing' | 'unknown'>;
+  /** Undefined where no other replica can hold the account. */
+  readonly lease?: () => Lease | undefined;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -87,6 +89,7 @@ export function createMoments(deps: MomentsDeps): Moments {
       walk,
       walkAt,
       walksNeeded,
+      lease: deps.lease?.(),
       // Asked only when a stage wants to know.
       get isStopped() {
         return deps.isStopped();

@@ -18,6 +18,14 @@ export interface WalkView {
   readonly eventsAreFresh: boolean;
 }
 
+/** How long the account is this replica's. Milliseconds. */
+export interface Lease {
+  /** For so long no other replica can hold it, by this process's own clock. */
+  readonly left: number;
+  /** So much a cancel takes at most: less than that left, and none is begun. */
+  readonly needed: number;
+}
+
 /** What the stages know of an account at one moment. Times: milliseconds since the Unix epoch. */
 export interface AccountMoment {
   readonly options: AutoCancelOptions;
@@ -30,6 +38,8 @@ export interface AccountMoment {
   /** Whether the stop file is there, or may be. */
   readonly isStopped: boolean;
   readonly alerts: ReadonlyMap<string, 'firing' | 'unknown'>;
+  /** Undefined where no other replica can hold the account. */
+  readonly lease: Lease | undefined;
   /** By the wall clock; for limits; for what ends (see `LimitClock`). */
   readonly time: { readonly wall: number; readonly elapsed: number; readonly latest: number };
 }
@@ -108,6 +118,14 @@ const walkStage: AccountStage = {
 
 /** What holds for all callbacks of an account. */
 export const ACCOUNT_STAGES: readonly AccountStage[] = [
+  {
+    name: 'leader',
+    because: {
+      not_leader: 'replicas: another one holds the account or may soon, because the lease could not be renewed in time',
+    },
+    asked: ALWAYS,
+    check: ({ lease }) => (lease && lease.left <= lease.needed ? 'not_leader' : undefined),
+  },
   walkStage,
   {
     name: 'pause',

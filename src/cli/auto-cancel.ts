@@ -43,7 +43,8 @@ const QUEUED: readonly Order['kind'][] = ['pause', 'resume', 'reset-breaker'];
 
 /** What the agent answers; undefined when none runs and the command waits for the next. */
 async function order(file: string, command: Order): Promise<unknown> {
-  const answer = await askAgent(loadStoreSettings(file), command, { clock: systemClock, signal: stopSignal() });
+  const deps = { env: process.env, clock: systemClock, signal: stopSignal() };
+  const answer = await askAgent(loadStoreSettings(file), command, deps);
   if (answer === 'no_agent') {
     if (!QUEUED.includes(command.kind))
       throw new Error('no agent answered: is one running with this store, and autoCancel.mode not off?');
@@ -51,11 +52,16 @@ async function order(file: string, command: Order): Promise<unknown> {
     return undefined;
   }
   if (!answer.ok) throw new Error(answer.why);
+  const { missing = [] } = answer;
+  const later = QUEUED.includes(command.kind)
+    ? ': the replica that holds them next executes this before anything else'
+    : '';
+  if (missing.length > 0) process.stderr.write(`no answer in time from ${missing.map(printable).join(', ')}${later}\n`);
   return answer.result ?? {};
 }
 
 /** When and why, and by which operator, if it was one. */
-const wordsOf = ({ at, by, reason }: { readonly at: number; readonly by?: string; readonly reason: string }) =>
+const wordsOf = ({ at, by, reason }: NonNullable<StopResult['before']>) =>
   `since ${iso(at)}${by === undefined ? '' : ` by ${printable(by)}`}: ${printable(reason)}`;
 
 /** Sends pause, resume or reset-breaker, and prints what it changed. A command that changes nothing succeeds. */
@@ -126,7 +132,7 @@ export function autoCancelCommand(): Command {
       .option('--json', 'one JSON object per line, with the evidence')
       .action(async ({ config, since, json }: Options) => {
         const from = since === undefined ? Number.NEGATIVE_INFINITY : systemClock.now() - since;
-        const lines = await journalOf(loadStoreSettings(config, true), from);
+        const lines = await journalOf(loadStoreSettings(config, true), process.env, from);
         if (json) for (const line of lines) print(JSON.stringify(line));
         else if (lines.length === 0) print('the journal is empty');
         else print(toTable(['time', 'account', 'step', 'rule', 'action', 'id', ''], lines.map(journalRow)));

@@ -38,7 +38,7 @@ export function checkAutoCancel({ autoCancel, store, accounts }: Config, known: 
       tell.fault([...path, 'stuckWhen', 'idleFor'], message);
     }
     if (store.kind === 'memory' && own.some(({ name }) => actingRules(autoCancel, name).includes(rule))) {
-      const message = 'needs store.kind: sqlite: after a restart the agent must know what it sent';
+      const message = 'needs store.kind: sqlite or postgres: after a restart the agent must know what it sent';
       tell.fault([...path, 'mode'], message);
     }
   }

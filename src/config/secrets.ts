@@ -1,7 +1,9 @@
 import { accessSync, constants, readFileSync, realpathSync, statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { faultOfAddress } from '../alerts/options.ts';
+import { faultOfReplicaUrl } from '../http/options.ts';
 import { type Env, faultOfSecret, Secret, type SecretSetting, secret } from '../kit/secret.ts';
+import { faultOfUrl, isUnsafe } from '../store/options.ts';
 import { faultOfHeader } from '../telemetry/options.ts';
 import { addressesOf, faultOfProxy } from '../upstream/options.ts';
 import { accountMayAct } from './auto-cancel.ts';
@@ -88,6 +90,29 @@ function checkProxies({ upstream, accounts }: Config, env: Env, tell: Tell): voi
   }
 }
 
+function checkStoreUrl({ store: { kind, url } }: Config, env: Env, tell: Tell): void {
+  if (kind !== 'postgres' || url === null) return;
+  const path = ['store', 'url'];
+  checkSecret(url, path, 'URL with its password', env, tell);
+  const text = 'env' in url ? env[url.env]?.trim() : 'file' in url ? inFile(url.file)?.reveal() : url.literal.reveal();
+  const wrong = !('literal' in url) && text && faultOfUrl(text);
+  if (wrong) tell.fault(path, `${'env' in url ? `the environment variable ${url.env}` : url.file} ${wrong}`);
+  else if (text && isUnsafe(text)) {
+    tell.warn(
+      path,
+      'leads to another host without TLS: others on the way may read what is stored; add sslmode=verify-full',
+    );
+  }
+}
+
+function checkReplicaUrl({ server: { replicaUrl } }: Config, env: Env, tell: Tell): void {
+  if (replicaUrl === null || typeof replicaUrl === 'string') return;
+  const { env: name } = replicaUrl;
+  const text = env[name]?.trim();
+  const wrong = text ? faultOfReplicaUrl(text) : 'is not set';
+  if (wrong) tell.fault(['server', 'replicaUrl'], `the environment variable ${name} ${wrong}`);
+}
+
 /** Names of headers whose value is a credential. */
 const KEY_HEADER = /authorization|cookie|key|token|secret|password/i;
 
@@ -95,6 +120,8 @@ const KEY_HEADER = /authorization|cookie|key|token|secret|password/i;
 export function checkSecrets(config: Config, env: Env, tell: Tell): void {
   for (const [index, account] of config.accounts.entries()) checkAccount(config, account, index, env, tell);
   checkProxies(config, env, tell);
+  checkStoreUrl(config, env, tell);
+  checkReplicaUrl(config, env, tell);
   for (const [name, value] of Object.entries(config.tracing.headers)) {
     const path = ['tracing', 'headers', name];
     const wrong = config.tracing.enabled ? faultOfHeader(value, env) : undefined;
@@ -222,6 +249,7 @@ const SECRET: readonly PropertyKey[] = [
   'headers',
   'webhook',
   'heartbeat',
+  'url',
 ];
 /** `${NAME}`, also with a default, and `$NAME` alone. */
 const VARIABLE = /\$\{([A-Za-z_]\w*)[^}]*\}|^\$([A-Z_][A-Z0-9_]*)$/;

@@ -1,6 +1,6 @@
 import { askedSpan } from '../auto-cancel/options.ts';
 import { enabledRounds } from '../collectors/index.ts';
-import { isSamePort } from '../http/options.ts';
+import { isSamePort, parseListen } from '../http/options.ts';
 import { formatDuration } from '../kit/duration.ts';
 import { mostForReading } from '../upstream/options.ts';
 import type { Tell } from './faults.ts';
@@ -190,7 +190,13 @@ function checkPlan({ name, budget, limits, ...account }: Account, path: Path, te
 
 /** Values that each may be, and together are not what they look like. */
 export function checkSettings(config: Config, now: number, tell: Tell): void {
-  const { listen, probesListen } = config.server;
+  const { listen, probesListen, replicaUrl } = config.server;
+  if (config.store.kind === 'postgres' && replicaUrl === null && parseListen(listen).port === 0) {
+    tell.warn(
+      ['server', 'listen'],
+      'has port 0: other replicas and Prometheus need server.replicaUrl to reach this one',
+    );
+  }
   if (probesListen !== null && isSamePort(listen, probesListen)) {
     tell.fault(['server', 'probesListen'], `must be another port than server.listen, ${listen}`);
   }

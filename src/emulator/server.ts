@@ -53,6 +53,8 @@ export interface Emulator extends EmulatedAccount {
   readonly clock: EmulatedClock;
   /** All accounts; the first is the emulator itself, and answers requests that bear no account's secret. */
   readonly accounts: readonly [EmulatedAccount, ...EmulatedAccount[]];
+  /** What its port answers with, for a server of the caller's own. */
+  readonly listener: RequestListener;
   /** Ends requests under way, then closes port and connections. */
   close(): Promise<void>;
 }
@@ -89,7 +91,8 @@ export async function startEmulator(options: EmulatorOptions = {}): Promise<Emul
   const accounts = [first, ...Array.from({ length: count - 1 }, (_, index) => account(index + 2))] as const;
   // Built at once, so that an option that makes no sense is refused here.
   first.state.advanceTo(emulated.now());
-  const server = createServer(dispatch(accounts));
+  const listener = dispatch(accounts);
+  const server = createServer(listener);
   server.listen(port, host);
   await once(server, 'listening');
   const bound = server.address() as AddressInfo;
@@ -99,6 +102,7 @@ export async function startEmulator(options: EmulatorOptions = {}): Promise<Emul
     url: `http://${name}:${bound.port}`,
     clock: emulated,
     accounts,
+    listener,
     close() {
       closing.abort();
       closed ??= closeServer(server, clock);

@@ -160,7 +160,7 @@ export const ROUTES: readonly Route[] = [
   {
     method: 'get',
     path: '/api/v1/sd',
-    says: 'Service discovery of Prometheus: a target for each account.',
+    says: 'Service discovery of Prometheus: a target for each account; where replicas share the store, at the one that holds it.',
     answers: {
       200: { says: 'The targets.', json: 'Targets' },
       400: { says: '`server.externalUrl` is not set and the request has no Host header.', text: 'text/plain' },

@@ -37,6 +37,22 @@ const allowedHost = z.string().transform((text, context) => {
   return z.NEVER;
 });
 
+/** What is wrong with the address of a replica; undefined where nothing is. */
+export function faultOfReplicaUrl(text: string): string | undefined {
+  const url = URL.parse(text);
+  const isBare = url !== null && /^https?:$/.test(url.protocol) && !url.username && !url.password;
+  return isBare && url.search === '' && url.hash === ''
+    ? undefined
+    : 'must be an http or https address, such as http://10.0.0.7:10922';
+}
+
+const replicaUrl = z
+  .union([z.string(), z.strictObject({ env: z.string().min(1) })], { error: 'must be an address or { env: NAME }' })
+  .superRefine((setting, context) => {
+    const message = typeof setting === 'string' && faultOfReplicaUrl(setting);
+    if (message) context.addIssue({ code: 'custom', message });
+  });
+
 export const serverOptions = z.strictObject({
   listen: ListenAddress.default('0.0.0.0:10922').describe(
     '`host:port` that all routes listen on; an IPv6 host in brackets.',
@@ -52,6 +68,12 @@ export const serverOptions = z.strictObject({
     .default(null)
     .describe(
       'External URL of this agent, for links and service discovery (`/api/v1/sd`). Default: the Host header of the request.',
+    ),
+  replicaUrl: replicaUrl
+    .nullable()
+    .default(null)
+    .describe(
+      'URL at which other replicas and Prometheus reach this one, with `store.kind: postgres`; `{ env: NAME }` where all have the same file. Default: `http`, or `https` with TLS, the host of `listen`, or where that is any the host name, and its port.',
     ),
   lifecycle: z
     .boolean()

@@ -28,9 +28,9 @@ export interface Served extends Views {
   readonly accounts: readonly string[];
   /** The exposition: everything, one account's families, or the agent's own. */
   exposition(scope: Scope, format: Format, gzip: boolean): Promise<{ contentType: string; body: Buffer }>;
-  status(): readonly AccountStatus[];
+  status(): readonly PlacedStatus[];
   /** Why a failure callback is or is not acted upon, by every account that tracks it; JSON. */
-  explain(id: string, account: string | undefined): readonly unknown[];
+  explain(id: string, account: string | undefined): Promise<readonly unknown[]>;
   /** Lines of the journal from a time on (milliseconds since the Unix epoch), the oldest first; JSON. */
   journal(since: number): Promise<readonly unknown[]>;
   /** Alerts of the agent itself that are pending, firing, or were resolved lately. */
@@ -46,7 +46,35 @@ export interface Served extends Views {
   reloadFaults(): readonly ReloadFault[];
   /** Gives a function that tells whether a round has ended since it was asked last, or since now: numbers are others then. */
   watch(): () => boolean;
+  /** Where replicas share the store. */
+  readonly replicas?: ServedReplicas | undefined;
   readonly clock: Clock;
+}
+
+/** How the rounds of an account fare, by whichever replica holds it: see the schema. */
+export interface PlacedStatus extends AccountStatus {
+  readonly replica?: string;
+  readonly asOf?: number;
+}
+
+/** Another process that serves the same accounts, by its id and its URL. */
+export interface Place {
+  readonly id: string;
+  readonly url: string;
+}
+
+/** Who serves what, where replicas share the store. */
+export interface ServedReplicas {
+  readonly self: Place;
+  /**
+   * Brings up to date what is known of accounts that others hold, and all of this one; a moment at most is waited. What is
+   * served without a promise is as of the last look. Never rejects.
+   */
+  look(account?: string): Promise<void>;
+  /** `isHere`: this process serves its metrics. `holder`: the replica that does; `last`: or did last, as far as is known. */
+  placeOf(account: string): { readonly isHere: boolean; readonly holder: Place | undefined; readonly last: Place };
+  /** Since when the database does not answer, milliseconds since the Unix epoch; undefined while it does. */
+  awaySince(): number | undefined;
 }
 
 /** `by`: the operator, for the journal. */
@@ -54,9 +82,9 @@ export type OperatorCommand =
   | { readonly kind: 'approve'; readonly action: string; readonly by: string }
   | { readonly kind: 'pause' | 'resume'; readonly reason: string; readonly by: string };
 
-/** `result`: what the command gives, as JSON. `why`: for the operator. */
+/** `result`: what the command gives, as JSON. `why`: for the operator. `missing`: accounts that did not answer in time. */
 export type CommandAnswer =
-  | { readonly ok: true; readonly result?: unknown }
+  | { readonly ok: true; readonly result?: unknown; readonly missing?: readonly string[] }
   | { readonly ok: false; readonly why: string }
   | 'no_agent';
 

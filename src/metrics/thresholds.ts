@@ -60,3 +60,10 @@ export const LOG_BEHIND = 900;
 export const BLIND_FOR = 120;
 /** Time after which the outcome of a cancel should be known, seconds. */
 export const UNRESOLVED = 1800;
+
+/** Of replicas that share a database. Seconds in which renewals of leases fail and none succeeds, before the database is called away. */
+export const DATABASE_AWAY = 180;
+/** Seconds for which no replica may hold an account: a takeover ends the lease time and a few rounds after the holder. */
+export const UNCOLLECTED = 120;
+/** Seconds for which two replicas may hold one account: as one goes over to the other, both are seen for a while. */
+export const HELD_TWICE = 300;

@@ -9,6 +9,7 @@ import { SUCCEEDED } from './palette.ts';
 import { each, one, type PanelSpec, type RowSpec, type Settings } from './panel.ts';
 import { processRows } from './process-rows.ts';
 import { ACCOUNT_LEGEND, age, chosen, flow, highestTen, least, level, lowestTen, ofAgent, PER_TEN } from './queries.ts';
+import { replicaRow } from './replica-rows.ts';
 
 const own = ownFamilies;
 const { newest, gaps, late, duplicates, untracked } = events.families;
@@ -218,5 +219,6 @@ export const agentDashboard = (settings: Settings): readonly RowSpec[] => [
   { title: 'Freshness and completeness', panels: freshness(settings) },
   { title: 'API requests', panels: api(settings) },
   { title: 'The event log', isCollapsed: true, panels: eventLog(settings) },
+  replicaRow(settings),
   ...processRows,
 ];

@@ -1,4 +1,4 @@
-import { highest, highestOf, latest, series, total, unlessBlind } from '../alerts/promql.ts';
+import { highest, latest, lowestOf, series, total, unlessBlind } from '../alerts/promql.ts';
 import { limitFamily } from '../collectors/account-plan.ts';
 import { flowControl } from '../collectors/flow-control.ts';
 import { BACKLOG, BACKLOG_GROWTH } from '../metrics/thresholds.ts';
@@ -10,9 +10,9 @@ const isPaused = `${highest(paused)} == 1`;
 /** Nothing can go out before the period ends, which may be a day. */
 const isRateUsedUp = `${highest(rateUsed)} >= ${highest(rateLimit)}`;
 
-/** The fewest that waited in an hour. */
+/** The fewest that waited in an hour, as any replica saw them: one that has just begun has not seen them all. */
 const backlog = (offset = '') =>
-  highestOf(`min_over_time(${series(waitlistSize)}[1h]${offset}) ${unlessBlind('flow_control', labels)}`, labels);
+  lowestOf(`min_over_time(${series(waitlistSize)}[1h]${offset}) ${unlessBlind('flow_control', labels)}`, labels);
 const before = backlog(' offset 1h');
 const { share, fewest, many } = BACKLOG_GROWTH;
 

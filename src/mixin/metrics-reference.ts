@@ -4,6 +4,7 @@ import { autoCancelFamilies } from '../metrics/auto-cancel.ts';
 import type { Family } from '../metrics/family.ts';
 import { objectiveFamilies } from '../metrics/objectives.ts';
 import { accountInfoFamily, ownFamilies } from '../metrics/own.ts';
+import { replicaFamilies } from '../metrics/replicas.ts';
 import { agentFamilies } from './queries.ts';
 
 function metricsTable(families: readonly Family[], lead: readonly string[]): string {
@@ -36,6 +37,8 @@ export function metricsReference(): string {
     '## Alerts of the agent',
     metricsTable([alertingFamilies.alerts], ['account']),
     metricsTable([alertingFamilies.notifications], []),
+    '## Replicas',
+    metricsTable(Object.values(replicaFamilies), []),
     '## Agent process',
     metricsTable(agent, []),
     'In addition: `process_*` and `nodejs_*` of prom-client.',

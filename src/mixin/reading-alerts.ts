@@ -6,7 +6,6 @@ import {
   increase,
   latest,
   lowest,
-  lowestOf,
   onAccount,
   perReplica,
   series,
@@ -49,8 +48,8 @@ const staleRounds = listed(
 );
 
 const remaining = series(ownFamilies.budgetRemaining);
-/** Of a UTC day: how much is left of the requests that reading may use, as a share of all, and of the day. */
-const budgetLeft = `(${latest(remaining)} / max_over_time(${remaining}[1d]) - ${REQUESTS_KEPT})`;
+/** Of a UTC day: how much is left of the requests that reading may use, as a share of all that any replica had, and of the day. */
+const budgetLeft = `(${lowest(ownFamilies.budgetRemaining)} / ${highestOf(`max_over_time(${remaining}[1d])`)} - ${REQUESTS_KEPT})`;
 const dayLeft = '(1 - time() % 86400 / 86400)';
 
 /** Access to the service: whether accounts are read, and what keeps the agent from it. */
@@ -115,7 +114,7 @@ export const readingAlerts: readonly Alert[] = [
     name: 'DeliveryRequestBudgetLow',
     severity: 'warning',
     // A tenth is kept for auto-cancel. What is left of the rest lasts less than a quarter of what is left of the day.
-    expr: lowestOf(`${budgetLeft} < ${REQUESTS_LAST} * ${dayLeft}`),
+    expr: `${budgetLeft} < ${REQUESTS_LAST} * ${dayLeft}`,
     for: '15m',
     summary: 'The requests of {{ $labels.account }} for today are nearly used up.',
     description:

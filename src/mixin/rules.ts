@@ -9,6 +9,7 @@ import { flowControlAlerts } from './flow-control-alerts.ts';
 import { messageAlerts } from './message-alerts.ts';
 import { longRecords, messageRecords } from './message-records.ts';
 import { readingAlerts } from './reading-alerts.ts';
+import { replicaAlerts } from './replica-alerts.ts';
 import { scheduleAlerts } from './schedule-alerts.ts';
 
 /** What rules say of the places where they are used. */
@@ -39,7 +40,11 @@ interface AlertGroup {
 
 /** Every alert there is. */
 export const alertGroupsFor = ({ job }: RuleOptions): readonly AlertGroup[] => [
-  { name: 'delivery-agent', about: 'Agent and collection', alerts: [...agentAlerts(job), ...readingAlerts] },
+  {
+    name: 'delivery-agent',
+    about: 'Agent and collection',
+    alerts: [...agentAlerts(job), ...replicaAlerts, ...readingAlerts],
+  },
   { name: 'delivery-messages', about: 'Deliveries and the event log', alerts: messageAlerts },
   { name: 'delivery-dlq', about: 'The dead-letter queue and failure callbacks', alerts: dlqAlerts },
   { name: 'delivery-flow-control', about: 'Flow control', alerts: flowControlAlerts },

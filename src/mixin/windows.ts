@@ -20,22 +20,27 @@ const TAIL = { collector: 'events', round: 'tail' };
 
 const notWhole = (window: Window) => ({ name: `replica:delivery_event_log_not_whole:window${window}`, labels: [] });
 
+/** Replicas whose counters have stood still for five minutes: nothing is read, or what is read can't be stored. */
+const isStanding = (offset = '') => `max_over_time(${series(ownFamilies.success, TAIL)}[5m]${offset}) == 0`;
+
 /**
  * Replicas that did not see all of a window as it happened: 1 for each. After an outage all that happened meanwhile is counted
  * at once, and a window that began in the outage would take it for its own; one that holds the whole outage may. So a window is
- * not whole where the replica is blind, was stale for the five minutes before the window's start, or was not there at the start
- * though it has counted since before. The last is no fault of a replica with new labels, as of a replaced pod: where one
- * read the account at the start, and none has been there since, it goes on from that.
+ * not whole where the replica is blind or its counters stand still, where it was so for the five minutes before the window's
+ * start, or where it was not there at the start though it has counted since before. The last is no fault of a replica with new
+ * labels, as of a replaced pod, or of one that took over: where one read the account at the start, and none has been there
+ * since, it goes on from that.
  */
 export function notWholeRecord(window: Window): RecordingRule {
-  const stale = `min_over_time(${series(ownFamilies.dataStale, TAIL)}[5m] offset ${window}) == 1`;
+  const offset = ` offset ${window}`;
+  const stale = `min_over_time(${series(ownFamilies.dataStale, TAIL)}[5m]${offset}) == 1 or ${isStanding(offset)}`;
   const read = series(ownFamilies.dataTimestamp, TAIL);
-  const [before, now] = [latest(read, ` offset ${window}`), latest(read)];
+  const [before, now] = [latest(read, offset), `(${latest(read)} unless ${isStanding()})`];
   const absent = `${latest(series(events.families.since))} < time() - ${SECONDS[window]} unless ignoring (collector, round) ${before}`;
-  const replaced = `${accountsOf(`${before} unless ${stale}`)} unless ${accountsOf(`${before} and ${now}`)}`;
+  const replaced = `${accountsOf(`${before} unless (${stale})`)} unless ${accountsOf(`${before} and ${now}`)}`;
   return {
     record: notWhole(window).name,
-    expr: `group without (collector, round) (${isBlind('events')} or ${stale} or ((${absent}) unless ${onAccount()} (${replaced})))`,
+    expr: `group without (collector, round) (${isBlind('events')} or ${isStanding()} or ${stale} or ((${absent}) unless ${onAccount()} (${replaced})))`,
   };
 }
 

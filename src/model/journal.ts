@@ -82,6 +82,8 @@ export type JournalStep =
       readonly sendBy: number;
       /** Hash of the rules that judged. */
       readonly policy: string;
+      /** The one that acts, where replicas share the account's store. */
+      readonly replica?: string | undefined;
       readonly approvedBy?: string | undefined;
     }
   | { readonly step: 'answered'; readonly attempt: number; readonly answer: CancelAnswer }

@@ -13,12 +13,14 @@ interface RoundLogDeps {
   readonly collector: string;
   readonly log: Log;
   readonly clock: Pick<Clock, 'monotonic'>;
+  /** Whether it was said, once for all accounts, that the store can't be reached. */
+  readonly isStoreAway?: (() => boolean) | undefined;
 }
 
 /** Milliseconds after which a continuing failure with the same reason is logged again. */
 const REPEAT_AFTER = 300_000;
 
-export function createRoundLog({ account, collector, log, clock }: RoundLogDeps): RoundLog {
+export function createRoundLog({ account, collector, log, clock, isStoreAway }: RoundLogDeps): RoundLog {
   /** By round: when each reason was logged last, on the monotonic clock. */
   const failing = new Map<string, Map<string, number>>();
   return {
@@ -29,6 +31,7 @@ export function createRoundLog({ account, collector, log, clock }: RoundLogDeps)
     },
     failed(round, why, age) {
       const fields = { account, collector, round, ...why, ageSeconds: Math.round(age / 1000) };
+      if (why.reason === 'store' && isStoreAway?.()) return log.debug(fields, 'the round waits for the store');
       const logged = failing.get(round) ?? new Map<string, number>();
       failing.set(round, logged);
       const last = logged.get(why.reason);

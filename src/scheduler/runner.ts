@@ -39,6 +39,8 @@ export interface RunnerDeps<Facts, Memory, Walk> {
   readonly clock: Clock;
   readonly log: Log;
   readonly tracer: Tracer;
+  /** Whether it was said, once for all accounts, that the store can't be reached. */
+  readonly isStoreAway?: (() => boolean) | undefined;
 }
 
 /** One round of one collector for one account. Never throws. */
@@ -64,6 +66,7 @@ export async function createRunner<Facts, Memory, Walk>({
   clock,
   log,
   tracer,
+  isStoreAway,
 }: RunnerDeps<Facts, Memory, Walk>): Promise<RunRound> {
   const { account } = state;
   const queue = createCommitQueue({ account, collector: observer.name, store, log });
@@ -73,7 +76,7 @@ export async function createRunner<Facts, Memory, Walk>({
   /** How often memory went back: what was read against an earlier one does not fit. */
   let generation = 0;
   state.committed(observer.recall?.(memory));
-  const roundLog = createRoundLog({ account, collector: observer.name, log, clock });
+  const roundLog = createRoundLog({ account, collector: observer.name, log, clock, isStoreAway });
   let committing: Promise<void> = Promise.resolve();
 
   /** Goes back to what is committed, where a fold failed half-way. */

@@ -7,17 +7,39 @@ export const WORDS = {
     'is damaged or not a database',
     'it was left as it is; put a copy in its place, or move it away together with its -wal and -shm to start with an empty store',
   ],
-  foreign: ['is a database of another program', 'set store.path to a file of its own'],
-  newer: ['was written by a newer version', 'run that version, or set store.path to another file'],
-  older: ['was written by an older version', 'start the agent of this version with it first: it upgrades the file'],
-  missing: ['does not exist', 'start the agent with it first, or set store.path to the file of the running agent'],
-  unshared: ['is in the memory of the agent, where no other process can reach it', 'set store.kind to sqlite'],
+  foreign: [
+    'is a database of another program',
+    'set store.path to a file of its own, or store.schema to a name that nothing else uses',
+  ],
+  newer: ['was written by a newer version', 'run that version, or give this one a store of its own'],
+  older: ['was written by an older version', 'start the agent of this version with it first: it upgrades the store'],
+  missing: ['does not exist', 'start the agent with it first, or name the store of the running agent'],
+  unshared: [
+    'is in the memory of the agent, where no other process can reach it',
+    'set store.kind to sqlite or postgres',
+  ],
   replaced: [
     'was removed or replaced while in use',
     'restart the agent to use the file that is there now; that file was not changed',
   ],
   full: ["can't be written: the disk is full", 'free space; the store then recovers by itself'],
   io: ["can't be read or written", 'check the disk and its quota; the store then recovers by itself'],
+  away: ["can't be reached", 'check that it runs, its address and the network; the store then recovers by itself'],
+  slow: [
+    'did not answer in time',
+    'look for locks, a full disk or too much work there; the store then recovers by itself',
+  ],
+  standby: ["can't be written: it is a standby, or read-only", 'let store.url lead to the primary'],
+  refused: [
+    'refuses this role',
+    'check user, password and database of store.url, and the privileges in docs/operate.md',
+  ],
+  untrusted: ['could not be proven to be the right server', 'check sslmode and sslrootcert of store.url'],
+  encoding: ["can't hold every text", 'create the database with ENCODING UTF8'],
+  rewound: [
+    'lost commits that it had confirmed',
+    'accounts are opened anew from what it has; look for a failover or a restored backup',
+  ],
   invalid: ["can't hold this change", 'nothing of it was written'],
   not_held: ['belongs to another replica now', 'nothing was written; that replica goes on with it'],
   closed: ['is closed', 'nothing was written'],
@@ -25,18 +47,21 @@ export const WORDS = {
 
 export type StoreReason = keyof typeof WORDS;
 
-/** The one error of this room. Its message names the file and what to do, never a key or a value. */
+/** The one error of this room. Its message names the file or server and what to do, never a key, a value, a user or a password. */
 export class StoreError extends Error {
   override readonly name = 'StoreError';
   readonly reason: StoreReason;
 
-  /** `subject` is what failed, mostly the file; `detail` stands in brackets behind what is wrong. */
+  /** `subject` is what failed, mostly the file or server; `detail` stands in brackets behind what is wrong. */
   constructor(reason: StoreReason, subject: string, detail = '', options: { cause?: unknown } = {}) {
     const [wrong, remedy] = WORDS[reason];
     super(`${subject} ${wrong}${detail === '' ? '' : ` (${detail})`}: ${remedy}`, options);
     this.reason = reason;
   }
 }
+
+/** Whether another replica has the account now. */
+export const isNotHeld = (error: unknown): boolean => error instanceof StoreError && error.reason === 'not_held';
 
 /** SQLite's primary result codes (sqlite.org/rescode.html). 1, a plain error, means here that a table is not as it was made. */
 const OF_SQLITE: Readonly<Record<number, StoreReason>> = {

@@ -1,19 +1,57 @@
+import type { Clock } from '../kit/clock.ts';
+import type { Log } from '../kit/log.ts';
+import type { Env } from '../kit/secret.ts';
 import { StoreError } from './errors.ts';
 import { createMemoryStore } from './memory.ts';
 import type { StoreOptions } from './options.ts';
+import type { PostgresDatabase } from './postgres-database.ts';
 import { attachSqliteStore, openSqliteStore } from './sqlite.ts';
 import type { Store } from './store.ts';
 
+type Which = Pick<StoreOptions, 'kind' | 'path'> & Partial<Pick<StoreOptions, 'url' | 'schema' | 'lease'>>;
+
+/** What a store needs that is no setting. Needed for kind postgres alone. */
+export interface StoreDeps {
+  /** Where `{ env: NAME }` is looked up. */
+  readonly env?: Env;
+  /** This process as a replica, which holds accounts; without it only what is of no account can be written. */
+  readonly replica?: ReplicaDeps;
+}
+
+/** What leases need. */
+export interface ReplicaDeps {
+  /** Where this replica answers, as others reach it. */
+  readonly url: string;
+  readonly clock: Pick<Clock, 'monotonic'>;
+  readonly log: Log;
+}
+
+function settingsOf({ url, schema = 'delivery_watch' }: Which) {
+  if (!url) throw new StoreError('refused', 'PostgreSQL', 'store.url is not set');
+  return { url, schema };
+}
+
 /** The store that the configuration asks for. Rejects with StoreError when it can't be had; its message says what to do. */
-export async function openStore({ kind, path }: Pick<StoreOptions, 'kind' | 'path'>): Promise<Store> {
-  return kind === 'memory' ? createMemoryStore() : openSqliteStore({ path });
+export async function openStore(options: Which, { env = {}, replica }: StoreDeps = {}): Promise<Store> {
+  const { kind, path } = options;
+  if (kind === 'memory') return createMemoryStore();
+  if (kind === 'sqlite') return openSqliteStore({ path });
+  const { openPostgresStore } = await import('./postgres.ts');
+  if (!replica) return openPostgresStore(settingsOf(options), { env });
+  const { createLeases } = await import('./leases.ts');
+  const leaseTime = options.lease ?? 15_000;
+  const leasesOf = (database: PostgresDatabase) => createLeases({ ...replica, database, leaseTime });
+  return openPostgresStore(settingsOf(options), { env, leasesOf, leaseTimeout: leaseTime / 3 });
 }
 
 /**
  * The store of an agent that may be running, for another process. Rejects with StoreError, also when there is nothing to
  * open: an agent's memory is its own.
  */
-export async function attachStore({ kind, path }: Pick<StoreOptions, 'kind' | 'path'>): Promise<Store> {
+export async function attachStore(options: Which, { env = {} }: StoreDeps = {}): Promise<Store> {
+  const { kind, path } = options;
   if (kind === 'memory') throw new StoreError('unshared', 'the store of kind memory');
-  return attachSqliteStore({ path });
+  if (kind === 'sqlite') return attachSqliteStore({ path });
+  const { attachPostgresStore } = await import('./postgres.ts');
+  return attachPostgresStore(settingsOf(options), { env });
 }

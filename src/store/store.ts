@@ -1,5 +1,7 @@
 import type { Change } from '../model/change.ts';
 
+export { isNotHeld } from './errors.ts';
+
 /** The door of this room: what survives a restart. */
 
 /** Rows of text, by account and key. Every method rejects with StoreError; its `reason` is from a closed list. */
@@ -30,7 +32,7 @@ export interface Replica {
   readonly id: string;
   /** Where it answers, as other replicas and Prometheus reach it. */
   readonly url: string;
-  /** Since when it runs, milliseconds since the Unix epoch by the database's clock. */
+  /** Since when it runs, milliseconds since the Unix epoch by the database's clock. Of `self` before the first renewal: 0. */
   readonly since: number;
 }
 
@@ -43,7 +45,10 @@ export interface Sharing {
   readonly holders: ReadonlyMap<string, string>;
 }
 
-/** What a renewal found. An account that is in none of these stays as it is. */
+/**
+ * What a renewal found. An account that is in none of these stays as it is. One that is lost or excess is named at each
+ * renewal until it was released.
+ */
 export interface Turn {
   /** This replica holds them from now on, and may open them. */
   readonly gained: readonly string[];
@@ -68,7 +73,10 @@ export interface Replicas {
    * database is away; then nothing has changed.
    */
   renew(accounts: readonly string[]): Promise<Turn>;
-  /** Gives accounts back, which were closed; of those that were lost it only forgets them. Rejects with StoreError. */
+  /**
+   * Gives accounts back, which were closed; of those that were lost it only forgets them. Rejects with StoreError; then they
+   * are lost.
+   */
   release(accounts: readonly string[]): Promise<void>;
   /** Takes this replica from the list of those that run; to be called at its end, when all is released. Rejects with StoreError. */
   leave(): Promise<void>;

@@ -1,5 +1,6 @@
 /** The parts of alerting, with time, store and receivers in the hands of the test. */
 import type { Grouping } from '../../src/alerts/group.ts';
+import { holdsAll } from '../../src/alerts/holds.ts';
 import type { Notice } from '../../src/alerts/notice.ts';
 import type { Answer, Receiver } from '../../src/alerts/notifiers/receiver.ts';
 import type { AlertRule } from '../../src/alerts/options.ts';
@@ -159,8 +160,17 @@ export async function createOutboxScene(
     createCounts(),
   ];
   async function open(receivers: readonly Receiver[]): Promise<Outbox> {
-    const outbox = createOutbox({ store, receivers, firing, notifications, clock, random: () => 1, log });
-    await outbox.open(['a', 'b']);
+    const outbox = createOutbox({
+      store,
+      holds: holdsAll,
+      receivers,
+      firing,
+      notifications,
+      clock,
+      random: () => 1,
+      log,
+    });
+    await outbox.open(['', 'a', 'b']);
     return outbox;
   }
   let outbox = await open(receivers);

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { type AccountAlerts, openAccountAlerts } from '../../src/alerts/account-alerts.ts';
 import type { Alert } from '../../src/alerts/alert.ts';
 import { createEvaluation, type EvaluationDeps } from '../../src/alerts/evaluation.ts';
+import { holdsAll } from '../../src/alerts/holds.ts';
 import type { AlertJudgement } from '../../src/alerts/judge.ts';
 import type { AlertRule } from '../../src/alerts/options.ts';
 import { createOutboxScene, createReceiver, DOWN, MINUTE, rule, SECOND, sendAll } from './alerting-scene.ts';
@@ -26,6 +27,7 @@ async function createScene(...given: [Doubts | AlertRule, ...AlertRule[]]) {
   async function start(those: readonly AlertRule[] = rules): Promise<void> {
     await outbox.restart();
     alerts = await openAccountAlerts({
+      holds: holdsAll,
       account: 'acme',
       rules: those,
       store,

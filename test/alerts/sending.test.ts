@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { type AccountAlerts, openAccountAlerts } from '../../src/alerts/account-alerts.ts';
 import { createEvaluation } from '../../src/alerts/evaluation.ts';
+import { holdsAll } from '../../src/alerts/holds.ts';
 import type { Holding } from '../../src/alerts/judge.ts';
 import type { AlertRule, SilenceOptions } from '../../src/alerts/options.ts';
 import { openOverflow } from '../../src/alerts/overflow.ts';
@@ -31,7 +32,7 @@ async function createScene(rules: readonly AlertRule[], silenced: readonly Silen
     await outbox.restart();
     const silences = createSilences(silenced, clock.now);
     const limits = createSendLimits(new Map(rules.map(({ name, limit }) => [name, limit])), ['a', 'b']);
-    const deps = { store, outbox: outbox.outbox(), silences, limits, log };
+    const deps = { holds: holdsAll, store, outbox: outbox.outbox(), silences, limits, log };
     parts = [];
     for (const account of ['a', 'b']) {
       const alerts = await openAccountAlerts({ ...deps, account, rules });

@@ -10,6 +10,10 @@ import { loadConfig } from '../../src/config/load.ts';
 import type { AutoCancelView } from '../../src/http/api/auto-cancel.ts';
 import type { CommandAnswer, Served } from '../../src/http/served.ts';
 import { acceleratedClock, systemClock } from '../../src/kit/clock.ts';
+import { account } from '../http/page/fixtures/account.ts';
+import { sharedAgent } from '../http/page/fixtures/agent.ts';
+import { autoCancel } from '../http/page/fixtures/auto-cancel.ts';
+import { overview, row } from '../http/page/fixtures/overview.ts';
 import { ALICE, serve, USERS } from '../http/protected-server.ts';
 import { afterThisTest } from '../support/client.ts';
 import { createDescribed, DESCRIPTION, type Described } from '../support/described.ts';
@@ -213,6 +217,8 @@ const LINES: readonly JournalLine[] = [
   { account: 'a', at: 1, step: 'breaker_opened', breaker: 'errors', reason: 'x' },
   { account: 'a', at: 1, step: 'breaker_reset', breaker: 'errors', by: 'ann', reason: 'x' },
 ];
+const URL_OF_ANOTHER = 'http://another:10922';
+const SINCE = '2026-01-01T00:00:00.000Z';
 const APPROVED = { account: 'a', action: 'ab', rule: 'r' };
 const EXPLAINED: Explanation = {
   account: 'a',
@@ -237,12 +243,18 @@ const EXPLAINED: Explanation = {
 async function refuse(described: Described): Promise<void> {
   let answer: CommandAnswer = 'no_agent';
   const overrides: Partial<Served> = {
-    explain: id => (id === 'none' ? [] : [EXPLAINED]),
+    explain: async id => (id === 'none' ? [] : [EXPLAINED]),
     journal: async () => LINES,
     alerts: () => [
       { state: 'firing', labels: {}, annotations: {}, value: 1, sent: false, startsAt: '2026-01-01T00:00:00.000Z' },
     ],
     command: async () => answer,
+    // As one of several replicas answers.
+    status: () => [{ account: 'a', up: true, collectors: [], replica: URL_OF_ANOTHER, asOf: 1 }],
+    overview: async () => overview([row('a', { replica: URL_OF_ANOTHER, asOf: SINCE })], { replicas: 3 }),
+    account: () => ({ ...account, replica: URL_OF_ANOTHER, asOf: SINCE }),
+    autoCancel: async () => ({ ...autoCancel, accounts: autoCancel.accounts.map(each => ({ ...each, asOf: SINCE })) }),
+    agent: async () => sharedAgent,
   };
   const [on, off] = [await serve(USERS, overrides, { lifecycle: true }), await serve(USERS, overrides)];
   async function ask(method: 'get' | 'post', path: string, more: object = {}, { ask: send } = on): Promise<void> {
@@ -253,6 +265,7 @@ async function refuse(described: Described): Promise<void> {
   const json = (body: unknown) => ({ headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) });
   for (const path of ['overview', 'accounts/a', 'accounts/a/history', 'auto-cancel', 'agent', 'openapi.json'])
     await ask('get', `/api/v1/${path}?unknown=1`);
+  for (const path of ['overview', 'accounts/a', 'auto-cancel', 'agent', 'status']) await ask('get', `/api/v1/${path}`);
   for (const path of ['auto-cancel?account=b', 'explain', 'explain?id=none', 'explain?id=1-0', 'journal', 'alerts'])
     await ask('get', `/api/v1/${path}`);
   await ask('get', '/api/v1/journal?since=x');

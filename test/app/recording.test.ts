@@ -41,7 +41,7 @@ async function setUp() {
       const loaded = configOf(history);
       const deps = { env: {}, clock, random: () => 0 };
       const base = await openBase(loaded, deps, closing);
-      let { generation } = await buildGeneration(loaded, base, () => ['a']);
+      let { generation } = await buildGeneration(loaded, base, { names: () => ['a'] });
       return {
         base,
         get generation(): Generation {
@@ -56,7 +56,7 @@ async function setUp() {
           await generation.save();
         },
         async reload(next: object, rules: readonly object[] = []) {
-          const built = await buildGeneration(configOf(next, rules), base, () => ['a'], generation);
+          const built = await buildGeneration(configOf(next, rules), base, { names: () => ['a'] }, generation);
           built.generation.alerting.take();
           built.generation.recording.take();
           ({ generation } = built);
@@ -64,7 +64,7 @@ async function setUp() {
         },
         /** Without a save, as when it is killed. */
         async end() {
-          await settle([generation.alerting.close(), generation.traces.close()], base.log);
+          await settle([generation.alerting.close(), generation.traces.close()], base);
           await closing.close();
         },
         rows: async () => [...(await base.store.scan('a', 'history/')).keys()],

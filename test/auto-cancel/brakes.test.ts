@@ -28,6 +28,7 @@ describe('what stops everything', () => {
       walksNeeded: 3,
       isStopped,
       alerts,
+      lease: undefined,
       time: { wall: at, elapsed: at, latest: at },
     });
   const lines: Record<string, JournalEntry> = {

@@ -46,6 +46,7 @@ describe('good configurations', () => {
       listen: '0.0.0.0:10922',
       probesListen: null,
       externalUrl: null,
+      replicaUrl: null,
       lifecycle: false,
       maxConnections: 512,
       allowedHosts: [],

@@ -146,6 +146,42 @@ describe('deploy/kubernetes', () => {
       'port: web',
       'NetworkPolicy delivery-watch: StatefulSet delivery-watch has no port web',
     ],
+    [
+      'replicas.yaml',
+      'unhealthyPodEvictionPolicy: AlwaysAllow\n  selector:\n    matchLabels: {',
+      'unhealthyPodEvictionPolicy: AlwaysAllow\n  selector:\n    matchLabels: { a: b,',
+      'PodDisruptionBudget delivery-watch-replicas selects no pod',
+    ],
+    [
+      'replicas.yaml',
+      'maxUnavailable: 1\n',
+      'maxUnavailable: 3\n',
+      'PodDisruptionBudget delivery-watch-replicas: Deployment delivery-watch-replicas has no pod more than it may lose',
+    ],
+    [
+      'replicas.yaml',
+      'kind: postgres\n      url: { env: DATABASE_URL }',
+      'kind: memory',
+      "Deployment delivery-watch-replicas: 3 replicas can't share a store of the kind memory",
+    ],
+    [
+      'replicas.yaml',
+      '- name: DATABASE_URL',
+      '- name: DATABASE',
+      'Deployment delivery-watch-replicas: the database is in no variable from a Secret',
+    ],
+    [
+      'replicas.yaml',
+      '$(POD_IP):10922\n          ports',
+      '$(POD_IP):10923\n          ports',
+      "Deployment delivery-watch-replicas: other replicas can't reach it by http://$(POD_IP):10923",
+    ],
+    [
+      'replicas.yaml',
+      'fieldPath: status.podIP',
+      'fieldPath: status.hostIP',
+      "Deployment delivery-watch-replicas: other replicas can't reach it by http://$(POD_IP):10922",
+    ],
   ])('in %s, %s → %s: %s', (file, from, to, fault) => {
     expect(lint(changed(file, from, to))).toContainEqual(expect.stringContaining(fault));
   });
@@ -153,7 +189,7 @@ describe('deploy/kubernetes', () => {
   it('runs the version of the package', () => {
     const { version } = JSON.parse(readFileSync('package.json', 'utf8'));
     const images = Object.values(files).flatMap(text => [...text.matchAll(/image: \S+\/delivery-watch:(\S+)/g)]);
-    expect(images.map(([, tag]) => tag)).toEqual([version, version]);
+    expect(images.map(([, tag]) => tag)).toEqual([version, version, version]);
     expect(/^ARG VERSION=(.*)$/m.exec(readFileSync('Dockerfile', 'utf8'))?.[1]).toBe(version);
   });
 

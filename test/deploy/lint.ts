@@ -1,6 +1,7 @@
 import { PodMonitor, ServiceMonitor } from '@kubernetes-models/prometheus-operator/monitoring.coreos.com/v1';
 import { Deployment, StatefulSet } from 'kubernetes-models/apps/v1';
 import { NetworkPolicy } from 'kubernetes-models/networking.k8s.io/v1';
+import { PodDisruptionBudget } from 'kubernetes-models/policy/v1';
 import {
   ConfigMap,
   type IConfigMap,
@@ -23,6 +24,7 @@ interface Pod {
   readonly owner: string;
   readonly template: IPodTemplateSpec;
   readonly claims: readonly string[];
+  readonly replicas: number;
 }
 
 const containersOf = ({ template: { spec } }: Pod): IContainer[] => [
@@ -45,7 +47,12 @@ export function lint(manifests: readonly unknown[]): string[] {
     const owner = `${kind} ${metadata?.name}`;
     need(matches(spec?.selector.matchLabels, template.metadata?.labels), `${owner} does not select its own pods`);
     const claims = (spec && 'volumeClaimTemplates' in spec && spec.volumeClaimTemplates) || [];
-    return { owner, template, claims: claims.map(({ metadata }) => metadata?.name ?? '') };
+    return {
+      owner,
+      template,
+      replicas: spec?.replicas ?? 1,
+      claims: claims.map(({ metadata }) => metadata?.name ?? ''),
+    };
   });
   const podsOf = (owner: string, selector: Labels | undefined) => {
     const found = pods.filter(({ template }) => matches(selector, template.metadata?.labels));
@@ -92,6 +99,11 @@ export function lint(manifests: readonly unknown[]): string[] {
         need(portNames(pod).includes(String(port)), `${owner}: ${pod.owner} has no port ${port}`);
     }
   }
+  for (const { metadata, spec } of manifests.filter(each => PodDisruptionBudget.is(each))) {
+    const owner = `PodDisruptionBudget ${metadata?.name}`;
+    for (const pod of podsOf(owner, spec?.selector?.matchLabels))
+      need(pod.replicas > Number(spec?.maxUnavailable), `${owner}: ${pod.owner} has no pod more than it may lose`);
+  }
   for (const pod of pods) {
     const { owner, template, claims } = pod;
     const account = template.spec?.serviceAccountName;
@@ -124,11 +136,18 @@ export function lint(manifests: readonly unknown[]): string[] {
 }
 
 /** What the agent's own container says, against its configuration. */
-function lintAgent({ owner, template }: Pod, container: IContainer, configMaps: readonly IConfigMap[]): string[] {
+function lintAgent(
+  { owner, template, replicas }: Pod,
+  container: IContainer,
+  configMaps: readonly IConfigMap[],
+): string[] {
   const faults: string[] = [];
   const need = (holds: boolean, fault: string) => void (holds || faults.push(`${owner}: ${fault}`));
   const file = container.args?.at(-1) ?? '';
   const mounts = container.volumeMounts ?? [];
+  const env = container.env ?? [];
+  const variable = (setting: unknown) =>
+    env.find(({ name }) => typeof setting === 'object' && setting && 'env' in setting && name === setting.env);
   const volumeAt = (path: string) => {
     const mount = mounts.find(({ mountPath }) => path.startsWith(`${mountPath}/`));
     return template.spec?.volumes?.find(({ name }) => name === mount?.name);
@@ -138,7 +157,7 @@ function lintAgent({ owner, template }: Pod, container: IContainer, configMaps: 
   if (text === undefined) return [`${owner}: no ConfigMap has ${file}`];
   try {
     const { config } = parseConfig(text, file);
-    const { listen, probesListen } = config.server;
+    const { listen, probesListen, replicaUrl } = config.server;
     const ports = (container.ports ?? []).map(({ containerPort }) => containerPort);
     const listened = [listen, probesListen ?? ''].map(address => parseListen(address).port);
     need(String(ports) === String(listened), `the ports are ${ports}, and ${listened} in ${file}`);
@@ -146,8 +165,20 @@ function lintAgent({ owner, template }: Pod, container: IContainer, configMaps: 
       const path = token && typeof token === 'object' && 'file' in token ? String(token.file) : '';
       need(volumeAt(path)?.secret !== undefined, `the token ${path} is in no Secret`);
     }
-    if (config.store.kind === 'sqlite') {
-      const folder = config.store.path.replace(/^\.\/data\/.*/, '/app/data');
+    const { store } = config;
+    need(
+      store.kind === 'postgres' || replicas === 1,
+      `${replicas} replicas can't share a store of the kind ${store.kind}`,
+    );
+    if (store.kind === 'postgres') {
+      need(variable(store.url)?.valueFrom?.secretKeyRef !== undefined, 'the database is in no variable from a Secret');
+      const url = variable(replicaUrl)?.value ?? '';
+      const [, name, port] = /^http:\/\/\$\((\w+)\):(\d+)$/.exec(url) ?? [];
+      const isOfPod = env.some(each => each.name === name && each.valueFrom?.fieldRef?.fieldPath === 'status.podIP');
+      need(isOfPod && Number(port) === listened[0], `other replicas can't reach it by ${url}`);
+    }
+    if (store.kind === 'sqlite') {
+      const folder = store.path.replace(/^\.\/data\/.*/, '/app/data');
       need(
         mounts.some(({ mountPath }) => mountPath === folder),
         `no volume is at ${folder}, where the store is`,

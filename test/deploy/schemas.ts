@@ -5,6 +5,7 @@ import {
 } from '@kubernetes-models/prometheus-operator/monitoring.coreos.com/v1';
 import { Deployment, StatefulSet } from 'kubernetes-models/apps/v1';
 import { NetworkPolicy } from 'kubernetes-models/networking.k8s.io/v1';
+import { PodDisruptionBudget } from 'kubernetes-models/policy/v1';
 import { ConfigMap, Service, ServiceAccount } from 'kubernetes-models/v1';
 
 /** Throws where a resource of this kind is against its schema; gives false for one of another kind. */
@@ -20,6 +21,7 @@ const CHECKERS = [
   checker(ConfigMap),
   checker(Deployment),
   checker(NetworkPolicy),
+  checker(PodDisruptionBudget),
   checker(PodMonitor),
   checker(PrometheusRule),
   checker(Service),

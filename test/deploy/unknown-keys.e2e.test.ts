@@ -10,6 +10,7 @@ const TYPES: Readonly<Record<string, string>> = {
   ConfigMap: 'kubernetes-models/v1',
   Deployment: 'kubernetes-models/apps/v1',
   NetworkPolicy: 'kubernetes-models/networking.k8s.io/v1',
+  PodDisruptionBudget: 'kubernetes-models/policy/v1',
   PodMonitor: '@kubernetes-models/prometheus-operator/monitoring.coreos.com/v1',
   PrometheusRule: '@kubernetes-models/prometheus-operator/monitoring.coreos.com/v1',
   Service: 'kubernetes-models/v1',
@@ -44,6 +45,7 @@ describe('deploy/kubernetes', () => {
   it('a key that is spelt wrong is found at any depth, in each kind of file', () => {
     const wrong = {
       'standalone.yaml': ['readOnlyRootFilesystem', 'readOnlyRootFileSystem'],
+      'replicas.yaml': ['unhealthyPodEvictionPolicy', 'unhealthyPodEviction'],
       'sidecar.yaml': ['failureThreshold', 'failureTreshold'],
       'service-monitor.yaml': ['honorLabels', 'honourLabels'],
       'network-policy.yaml': ['podSelector', 'podSelectors'],

@@ -2,7 +2,7 @@ import { appendFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { expect, it } from 'vitest';
-import { createCommandHandler } from '../../src/auto-cancel/commands.ts';
+import { createCommandHandler } from '../../src/auto-cancel/command-handler.ts';
 import type { Explanation } from '../../src/auto-cancel/explain.ts';
 import { openJournal } from '../../src/auto-cancel/journal.ts';
 import { systemClock } from '../../src/kit/clock.ts';
@@ -126,7 +126,7 @@ it('a store that can’t be found is said with its place', async () => {
   };
   expect(await pause('store: { kind: floppy }')).toEqual({
     code: 2,
-    stderr: '/config.yaml:1:16: store.kind: must be sqlite or memory\n',
+    stderr: '/config.yaml:1:16: store.kind: must be sqlite, memory or postgres\n',
   });
   expect(await pause('store:\n  kind: sqlite\n   path: x\n')).toMatchObject({ code: 2 });
 });

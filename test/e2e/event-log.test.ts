@@ -4,8 +4,9 @@ import { BOUNDS } from '../../src/collectors/events/tally.ts';
 import { createAgent } from '../support/agent.ts';
 import { createChance } from '../support/chance.ts';
 import { emulateEmpty } from '../support/emulate.ts';
-import { bucketsOf, type TrueEvent, truthOf } from '../support/event-truth.ts';
+import { bucketsOf, truthOf } from '../support/event-truth.ts';
 import { eventually } from '../support/eventually.ts';
+import { traffic } from '../support/traffic.ts';
 
 const KILLS = 20;
 const MESSAGES = 4000;
@@ -16,33 +17,6 @@ const OVERLAP = 3000;
 
 const chance = createChance();
 const upTo = (most: number) => chance.between(0, most - 1);
-
-/** Lives of messages that end, or do not, within the traffic; many events share a millisecond. */
-function traffic(start: number) {
-  return Array.from({ length: MESSAGES }, (_, number) => {
-    const messageId = `msg_${number}`;
-    let time = start + upTo(TRAFFIC);
-    const events: TrueEvent[] = [{ messageId, state: 'created', time }];
-    const add = (state: string, wait: number) => {
-      time += wait;
-      const statuses = state === 'delivered' ? [200, 201] : state === 'error' ? [404, 500, 503, 0] : [undefined];
-      events.push({ messageId, state, time, status: statuses[upTo(statuses.length)] });
-    };
-    for (let retries = upTo(3); retries > 0; retries -= 1) {
-      add('active', 1 + upTo(300));
-      add('error', upTo(800));
-      add('retry', 0);
-    }
-    const end = chance.fraction();
-    if (end < 0.1) add('cancel_requested', upTo(50));
-    if (end < 0.1) add('cancelled', upTo(900));
-    if (end >= 0.15) add('active', 1 + upTo(2000));
-    if (end >= 0.15 && end < 0.3) add('error', upTo(100));
-    if (end >= 0.15 && end < 0.3) add('failed', 0);
-    if (end >= 0.3) add('delivered', upTo(1500));
-    return events;
-  }).flat();
-}
 
 it(`counts every event and every life exactly, killed ${KILLS} times by SIGKILL`, async () => {
   const emulator = await emulateEmpty({
@@ -97,7 +71,7 @@ it(`counts every event and every life exactly, killed ${KILLS} times by SIGKILL`
       'delivery_collector_success{account="a",collector="events",round="tail"} 1',
     );
   });
-  const all = traffic(Date.now() + 2000);
+  const all = traffic(chance, { messages: MESSAGES, span: TRAFFIC, start: Date.now() + 2000 });
   emulator.state.addEvents(
     all.map(({ status, ...event }) => ({
       ...event,

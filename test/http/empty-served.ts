@@ -18,7 +18,7 @@ export const emptyServed: Served = {
   agent: async () => {
     throw new Error('not given');
   },
-  explain: () => [],
+  explain: async () => [],
   journal: async () => [],
   alerts: () => [],
   command: async () => ({ ok: true }),

@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { CONTENT_TYPES, createExposition } from '../../src/metrics/exposition.ts';
 import { counter, formatLe, gauge, histogram, info } from '../../src/metrics/family.ts';
+import { createLeaseMeter } from '../../src/metrics/replicas.ts';
 import type { Format } from '../../src/model/exposition.ts';
 import { type Prometheus, requireProgram, startPrometheus } from '../support/prometheus.ts';
 import { createFakeSource } from './sources.ts';
@@ -56,7 +57,9 @@ const extremes = createFakeSource([gauge('delivery_extremes', 'Numbers.', ['of']
     value,
   })),
 });
-const exposition = createExposition([source, extremes]);
+// Shown with a shared store alone: no other test has them checked.
+const leases = createLeaseMeter(() => ({ at: 0, replicas: [] })).sourceOf(['a'], []);
+const exposition = createExposition([source, extremes, leases]);
 
 test.skipIf(!requireProgram('promtool'))('promtool finds nothing to say', () => {
   const input = exposition.render({ scope: 'everything', format: 'text', gzip: false });

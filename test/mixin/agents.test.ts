@@ -35,6 +35,16 @@ const crashing: Input = {
     minute % 2 === 1 ? 0 : undefined,
 };
 
+const leader = (instance: string) => of('delivery_watch_leader', instance, 'account="a"');
+const renewals = (instance: string, outcome: string) =>
+  of('delivery_watch_lease_renewals_total', instance, `outcome="${outcome}"`);
+/** Renewals every five seconds; they fail in these minutes, the first included. */
+const renewing = (instance: string, from = 9999, to = 9999): Input => ({
+  [renewals(instance, 'ok')]: minute => 12 * (Math.min(minute, from) + Math.max(0, minute - to)),
+  [renewals(instance, 'failed')]: minute => 12 * Math.max(0, Math.min(minute, to) - from),
+});
+const of01 = (is: (minute: number) => boolean) => (minute: number) => Number(is(minute));
+
 const CASES: Readonly<Record<string, readonly (Omit<RuleTest, 'minutes'> & { readonly minutes?: number })[]>> = {
   DeliveryInstanceDown: [
     {
@@ -105,6 +115,76 @@ const CASES: Readonly<Record<string, readonly (Omit<RuleTest, 'minutes'> & { rea
         [of('delivery_up', 'two', 'account="a",namespace="stage"')]: always,
       },
       queries: [fires('DeliveryAccountMissing', 42)],
+    },
+  ],
+  DeliveryDatabaseAway: [
+    {
+      name: 'from all three, one of which holds nothing; told once',
+      input: { ...renewing('one', 20, 60), ...renewing('two', 20, 60), ...renewing('three', 20, 60) },
+      queries: [
+        isQuiet('DeliveryDatabaseAway', 22),
+        fires('DeliveryDatabaseAway', 24),
+        fires('DeliveryDatabaseAway', 60),
+        isQuietFrom('DeliveryDatabaseAway', 67, minutes),
+      ],
+    },
+    {
+      name: 'from one of two, which is another alert; for a minute from both; and from one that is then killed',
+      input: { ...renewing('one', 20), ...renewing('two', 40, 41), ...renewing('three', 20) },
+      queries: [neverFired('DeliveryDatabaseAway', minutes)],
+    },
+  ],
+  DeliveryAccountUncollected: [
+    {
+      name: 'no replica takes it; another account is well',
+      input: {
+        [leader('one')]: of01(minute => minute < 20),
+        [leader('two')]: () => 0,
+        [of('delivery_watch_leader', 'two', 'account="b"')]: always,
+      },
+      queries: [isQuiet('DeliveryAccountUncollected', 21), fires('DeliveryAccountUncollected', 22)],
+    },
+    {
+      name: 'its holder is gone, and the other does not take it',
+      input: { [leader('one')]: until(20), [leader('two')]: () => 0 },
+      queries: [isQuiet('DeliveryAccountUncollected', 23), fires('DeliveryAccountUncollected', 27)],
+    },
+    {
+      name: 'it goes over: given back, taken over a minute after a kill, in a rolling update; it was never held by the third',
+      input: {
+        [leader('one')]: of01(minute => minute < 20),
+        [leader('two')]: minute => (minute < 40 ? Number(minute >= 21) : Number.NaN),
+        [leader('three')]: of01(minute => minute >= 42 && minute < 60),
+        [leader('four')]: minute => (minute < 61 ? undefined : 1),
+      },
+      queries: [neverFired('DeliveryAccountUncollected', minutes), neverFired('DeliveryAccountHeldTwice', minutes)],
+    },
+    {
+      name: 'it is in no configuration any more: that is another alert',
+      input: { [leader('one')]: until(20), [leader('two')]: minute => (minute < 20 ? 0 : undefined) },
+      queries: [neverFired('DeliveryAccountUncollected', minutes)],
+    },
+  ],
+  DeliveryAccountHeldTwice: [
+    {
+      name: 'by one that lost the database, until it is back',
+      input: { [leader('one')]: of01(minute => minute < 60), [leader('two')]: of01(minute => minute >= 20) },
+      queries: [
+        isQuiet('DeliveryAccountHeldTwice', 24),
+        fires('DeliveryAccountHeldTwice', 25),
+        fires('DeliveryAccountHeldTwice', 60),
+        isQuietFrom('DeliveryAccountHeldTwice', 68, minutes),
+      ],
+    },
+    {
+      name: 'one after the other, each killed without a word; and in two namespaces',
+      input: {
+        [leader('one')]: minute => (minute < 20 ? 1 : Number.NaN),
+        [leader('two')]: minute => (minute < 24 ? Number(minute >= 20) : Number.NaN),
+        [leader('three')]: of01(minute => minute >= 24),
+        [of('delivery_watch_leader', 'one', 'account="a",namespace="stage"')]: always,
+      },
+      queries: [neverFired('DeliveryAccountHeldTwice', minutes)],
     },
   ],
   DeliveryConfigReloadFailed: [
@@ -209,6 +289,6 @@ const CASES: Readonly<Record<string, readonly (Omit<RuleTest, 'minutes'> & { rea
 describe.skipIf(!requireProgram('promtool'))('alerts on agents, by promtool test rules', () => {
   it.each(Object.entries(CASES))('%s', (alert, cases) => {
     const tests = cases.map(test => ({ minutes, ...test, name: `${alert}: ${test.name}` }));
-    expect(testRules([alert, 'DeliveryBlind'], tests)).toBe('');
+    expect(testRules([alert, 'DeliveryBlind', 'DeliveryAccountHeldTwice'], tests)).toBe('');
   });
 });

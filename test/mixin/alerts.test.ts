@@ -24,6 +24,9 @@ const OF_AGENTS = [
   'DeliveryAgentCrashLooping',
   'DeliveryAccountMissing',
   'DeliveryConfigReloadFailed',
+  'DeliveryDatabaseAway',
+  'DeliveryAccountUncollected',
+  'DeliveryAccountHeldTwice',
   'DeliveryStoreFailing',
   'DeliveryServiceUnavailable',
 ];

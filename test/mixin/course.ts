@@ -62,6 +62,30 @@ const SINCE = 'delivery_event_log_since_timestamp_seconds';
 export const ended = (input: Input, at: number): Input =>
   mapped(input, values => minute => (minute < at ? values(minute) : undefined));
 
+/** The same, but nothing says that it has ended: Prometheus goes on with the last values for five minutes. */
+export const vanished = (input: Input, at: number): Input =>
+  mapped(input, values => minute => (minute < at ? values(minute) : NO_SAMPLE));
+/** Neither a sample nor an end. */
+export const NO_SAMPLE = Number.NaN;
+
+/** What another replica shows that takes the account over: counters go on from the shared store; it has read all two minutes later. */
+export const takenOver = (input: Input, at: number): Input =>
+  mapped(input, (values, series) => minute => {
+    if (minute < at) return undefined;
+    if (minute >= at + 2) return values(minute);
+    if (isWithdrawn(series) || NOT_BEFORE_A_ROUND.test(series)) return undefined;
+    return isFrozen(series) ? values(at) : values(minute);
+  });
+const NOT_BEFORE_A_ROUND = /^delivery_collector_(data_timestamp_seconds|success|data_complete)/;
+
+/** What a replica shows that can't reach the database any more: it reads everything, and can't store it. */
+export const cutOff = (input: Input, at: number): Input =>
+  mapped(input, (values, series) => minute => {
+    if (minute < at) return values(minute);
+    if (/^delivery_(up$|collector_success)/.test(series)) return 0;
+    return isFrozen(series) ? values(at) : values(minute);
+  });
+
 export const withGaps = (input: Input): Input =>
   mapped(input, values => minute => (minute % 4 === 1 || minute % 4 === 2 ? undefined : values(minute)));
 

@@ -5,6 +5,7 @@ import type { Family } from '../../src/metrics/family.ts';
 import { objectiveFamilies } from '../../src/metrics/objectives.ts';
 import { accountInfoFamily, ownFamilies } from '../../src/metrics/own.ts';
 import { createProcessMetrics } from '../../src/metrics/process.ts';
+import { replicaFamilies } from '../../src/metrics/replicas.ts';
 import { records } from '../../src/mixin/rules.ts';
 
 const { source } = createProcessMetrics({ version: '', configHash: '', configLoadedAt: 0, endpoints: [] });
@@ -30,12 +31,18 @@ function seriesOf({ name, type, labels }: Family, more: readonly string[]): [str
   ];
 }
 
+const ofAgents: readonly Family[] = [
+  ...source.families,
+  alertingFamilies.notifications,
+  ...Object.values(replicaFamilies),
+];
+
 const OF_ALERTS = ['alertname', 'severity', 'cluster', 'namespace', 'job', 'account'];
 
 /** Every series that rules and dashboards may name, and the labels that it may have. */
 export const knownSeries: ReadonlyMap<string, readonly string[]> = new Map([
   ...ofAccounts.flatMap(family => seriesOf(family, ['account'])),
-  ...[...source.families, alertingFamilies.notifications].flatMap(family => seriesOf(family, [])),
+  ...ofAgents.flatMap(family => seriesOf(family, [])),
   ['up', ['job', 'instance', 'cluster', 'namespace']],
   ['ALERTS', [...OF_ALERTS, 'alertstate']],
   ['ALERTS_FOR_STATE', OF_ALERTS],
@@ -44,6 +51,4 @@ export const knownSeries: ReadonlyMap<string, readonly string[]> = new Map([
   ),
 ]);
 
-export const knownFamilies = new Set(
-  [...ofAccounts, ...source.families, alertingFamilies.notifications].map(({ name }) => name),
-);
+export const knownFamilies = new Set([...ofAccounts, ...ofAgents].map(({ name }) => name));

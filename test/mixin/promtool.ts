@@ -29,7 +29,7 @@ export interface Query {
   readonly expected: readonly object[];
 }
 
-/** promtool's notation: `a+bxn` for n more samples, each b above the last; `_` for no sample, `stale` where a series ends. */
+/** promtool's notation: `a+bxn` for n more samples, each b above the last; `_` for no sample, `stale` where a series ends. NaN: no sample, and no end. */
 export function samples(values: Values, minutes: number, step = 1): string {
   const written: string[] = [];
   let run: { first: number; by: number; more: number } | undefined;
@@ -44,13 +44,16 @@ export function samples(values: Values, minutes: number, step = 1): string {
     if (value === undefined) {
       end();
       written.push(before === undefined ? '_' : 'stale');
+    } else if (Number.isNaN(value)) {
+      end();
+      written.push('_');
     } else if (run && Number.isInteger(by) && Number.isInteger(run.first) && (run.more === 0 || by === run.by)) {
       run = { ...run, by, more: run.more + 1 };
     } else {
       end();
       run = { first: value, by: 0, more: 0 };
     }
-    before = value;
+    before = Number.isNaN(value) ? undefined : value;
   }
   end();
   return written.join(' ');

@@ -1,6 +1,7 @@
 import { behindReplica, blindDay, blindHour } from './blindness.ts';
 import type { Input, Variant } from './cases/case.ts';
 import { course, delayed, ended, isCounter, oneOfEach, reset, restarted, withGaps } from './course.ts';
+import { handedOver } from './hand-over.ts';
 import { fires, firesIn, isQuiet, neverFired, type RuleTest, replica, type Target } from './promtool.ts';
 import { coarse, type Generated, HOUR, KEPT, type Scene, two } from './scene.ts';
 
@@ -174,6 +175,36 @@ const rejectedRows: Generated = ({ each, sees, canBeBlind }) => {
   ];
 };
 
+const handOver: Generated = ({ each: { alert, fires: ill, at, idle, step }, sees }) => {
+  const goesOn = (how: keyof typeof handedOver): RuleTest => ({
+    name: `${alert} goes on firing over a hand-over: ${how}`,
+    input: handedOver[how](sees(ill), at + 4),
+    minutes: at + 36,
+    step,
+    queries: [8, 12, 16, 32].map(minute => fires(alert, at + minute)),
+  });
+  const before = Math.max(1, at - 4);
+  const fallsInto = (how: keyof typeof handedOver): RuleTest => ({
+    name: `${alert} fires though a hand-over was just before: ${how}`,
+    input: handedOver[how](sees(ill), before),
+    minutes: at + 12,
+    step,
+    queries: [fires(alert, at + 8)],
+  });
+  const later = coarse(30 + at + 8);
+  return [
+    ...(['givenBack', 'afterKill', 'cutOff', 'probedElsewhere'] as const).map(goesOn),
+    ...(['givenBack', 'afterKill'] as const).map(fallsInto),
+    {
+      name: `${alert} fires for what begins when one of two can not store anything`,
+      input: handedOver.cutOff(sees(course(idle, [30, ill])), 28),
+      minutes: later,
+      step,
+      queries: [fires(alert, later)],
+    },
+  ];
+};
+
 const generators: Readonly<Record<Variant, Generated>> = {
   'two replicas': twoReplicas,
   'missing samples': missingSamples,
@@ -186,6 +217,7 @@ const generators: Readonly<Record<Variant, Generated>> = {
   'rejected rows': rejectedRows,
   'blind hour': blindHour,
   'blind day': blindDay,
+  'hand-over': handOver,
   'behind replica': behindReplica,
 };
 
@@ -208,7 +240,7 @@ export function ends({ each, sees }: Scene): RuleTest {
   };
 }
 
-/** It never fires: in one replica, nor in two of which one loses its store. */
+/** It never fires: in one replica, in two of which one loses its store, nor when the account goes to another and comes back. */
 export function quiet({ each: { alert, at, step }, sees }: Scene, why: string, input: Input): RuleTest[] {
   const minutes = at + HOUR;
   const seen = sees(input);
@@ -217,6 +249,13 @@ export function quiet({ each: { alert, at, step }, sees }: Scene, why: string, i
     {
       name: `${alert} is quiet in replicas: ${why}`,
       input: { ...replica(seen), ...replica(reset(seen, at + 4), two) },
+      minutes,
+      step,
+      queries: [neverFired(alert, minutes)],
+    },
+    {
+      name: `${alert} is quiet when the account goes to another replica and comes back: ${why}`,
+      input: handedOver.thereAndBack(seen, Math.max(4, at - 16)),
       minutes,
       step,
       queries: [neverFired(alert, minutes)],

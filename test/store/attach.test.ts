@@ -184,7 +184,7 @@ describe('beside, these are refused and left as they are:', () => {
     await expect(attachStore({ kind: 'memory', path })).rejects.toMatchObject({
       reason: 'unshared',
       message:
-        'the store of kind memory is in the memory of the agent, where no other process can reach it: set store.kind to sqlite',
+        'the store of kind memory is in the memory of the agent, where no other process can reach it: set store.kind to sqlite or postgres',
     });
   });
 

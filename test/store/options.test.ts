@@ -6,13 +6,47 @@ describe('store options', () => {
     expect(storeOptions.parse({})).toEqual({
       kind: 'sqlite',
       path: './data/delivery-watch.db',
+      url: null,
+      schema: 'delivery_watch',
+      lease: 15_000,
       history: { keep: 48 * 3_600_000, maxMB: 100 },
     });
     expect(storeOptions.parse({ history: { keep: '0s', maxMB: 1 } }).history).toEqual({ keep: 0, maxMB: 1 });
   });
 
   it.each([
-    [{ kind: 'postgres' }, 'must be sqlite or memory'],
+    'postgres://u:p@h/d',
+    'postgresql://h:5433/d?sslmode=verify-full&sslrootcert=/ca.pem',
+    'postgres:///d?host=/run/postgresql',
+    'postgres://u@[::1]:5432/d',
+  ])('take the URL %s, and hide it', url => {
+    const options = storeOptions.parse({ kind: 'postgres', url });
+    expect(JSON.stringify(options)).toContain('"url":{"literal":"<secret>"}');
+  });
+
+  it.each([
+    [{ kind: 'mysql' }, 'must be sqlite, memory or postgres'],
+    [{ kind: 'postgres' }, 'is required for store.kind: postgres'],
+    [{ kind: 'postgres', url: 'mysql://u:canary@h/d' }, 'must be postgres://USER:PASSWORD@HOST:PORT/DATABASE'],
+    [{ kind: 'postgres', url: 'canary' }, 'must be postgres://USER:PASSWORD@HOST:PORT/DATABASE'],
+    [{ kind: 'postgres', url: 'postgres:///canary' }, 'must name a host'],
+    [{ kind: 'postgres', url: 'postgres://u:canary@a,b/d' }, 'must name one host'],
+    [{ kind: 'postgres', url: 'postgres://u:canary@h' }, 'must name a database'],
+    [{ kind: 'postgres', url: 'postgres://u:can%ary@h/d' }, 'has a % that begins no escaped character'],
+    [
+      { kind: 'postgres', url: 'postgres://u:canary@h/d?canary=1' },
+      'has a parameter that is not one of sslmode, sslrootcert, sslcert, sslkey, host',
+    ],
+    [
+      { kind: 'postgres', url: 'postgres://u:canary@h/d?sslmode=prefer' },
+      'must have an sslmode of disable, require, verify-ca, verify-full',
+    ],
+    [{ kind: 'postgres', url: 'postgres://u:canary@h/d?sslmode=verify-ca' }, 'needs sslrootcert for sslmode=verify-ca'],
+    [{ url: 'postgres://u:canary@h/d' }, 'must be postgres where store.url is set'],
+    [{ schema: 'Mine' }, 'must be up to 63 of a-z, 0-9 and _, and begin with no digit'],
+    [{ schema: 'pg_mine' }, 'must not begin with pg_'],
+    [{ lease: '4s' }, 'must be from 5s to 5m'],
+    [{ lease: '301s' }, 'must be from 5s to 5m'],
     [{ path: '' }, 'must be the path of a file'],
     [{ path: 'a\0b' }, 'must be the path of a file'],
     [{ path: 1 }, 'must be the path of a file'],

@@ -41,7 +41,7 @@ export function problemCourse(
     });
     const loaded = { file: 'demo', config, hash: 'demo', warnings: [] };
     const base = await openBase(loaded, { env: {}, clock, random: () => 0.5, backfill: BACKFILL }, closing);
-    const { generation } = await buildGeneration(loaded, base, () => ['demo']);
+    const { generation } = await buildGeneration(loaded, base, { names: () => ['demo'] });
     const { accounts, autoCancel, recording, served } = generation;
     closing.add('accounts', () => Promise.all(accounts.all.map(account => account.close())));
     const { signal } = new AbortController();

@@ -95,7 +95,7 @@ export function judgedAccount(viewed: Viewed, now: number, detail: Detail = 'who
 /** The same as the API shows it. `alerts`: of this account. */
 export function accountView(viewed: Viewed, alerts: readonly ShownAlert[], now: number): AccountView {
   const { view, problems, state } = judgedAccount(viewed, now);
-  return { ...view, state, problems, alerts: alerts.map(toAlert) };
+  return { ...view, state, problems, alerts: alerts.map(toAlert), replica: null, asOf: null };
 }
 
 /** As the schema has it, which may be written to. */

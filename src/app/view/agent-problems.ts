@@ -15,11 +15,20 @@ export interface AgentProblems {
 
 export interface AgentProblemsDeps extends Pick<Base, 'clock' | 'reloads' | 'agentLog'> {
   readonly accounts: readonly { shownStatus(): AccountStatus }[];
+  /** Where replicas share the store: since when it does not answer, milliseconds since the Unix epoch. */
+  readonly databaseAway?: (() => number | undefined) | undefined;
   /** Of alerting: what was notified. */
   readonly sources: readonly Source[];
 }
 
-export function createAgentProblems({ clock, reloads, agentLog, accounts, sources }: AgentProblemsDeps): AgentProblems {
+export function createAgentProblems({
+  clock,
+  reloads,
+  agentLog,
+  accounts,
+  sources,
+  databaseAway,
+}: AgentProblemsDeps): AgentProblems {
   const notifying = sources.filter(({ families }) => families.includes(alertingFamilies.notifications));
   const notifications = () => shownBy(notifying).of(alertingFamilies.notifications);
   const now = () =>
@@ -28,6 +37,7 @@ export function createAgentProblems({ clock, reloads, agentLog, accounts, source
       statuses: accounts.map(account => account.shownStatus()),
       notifications: agentLog.lately(notifications(), clock.now()),
       lastReload: reloads.last,
+      databaseAway: databaseAway?.(),
       firstSeen: agentLog.firstSeen,
     });
   return {

@@ -95,6 +95,7 @@ export function createAgentView(deps: AgentViewDeps): Views['agent'] {
       },
       lastReload: last ? { at: iso(last.at), changed: [...last.changed], faults: [...last.faults] } : null,
       store,
+      replicas: null,
       notifiers: notifiersOf(config, notifying),
       rounds: roundsOf(statuses()),
       lifecycle: config.server.lifecycle,

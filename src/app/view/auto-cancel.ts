@@ -12,6 +12,10 @@ export interface AutoCancelViewDeps {
   readonly config: Config;
   /** Undefined while it is off. */
   readonly autoCancel: AutoCancel | undefined;
+  /** Of accounts that other replicas hold. */
+  readonly others: () => readonly Told[];
+  /** Of all accounts. */
+  readonly journal: AutoCancel['journal'];
   readonly clock: Clock;
 }
 
@@ -47,28 +51,44 @@ function candidateOf(found: Explanation): Candidate {
   };
 }
 
-/** Those of what the accounts track that are shown, and how many there are. Other work gets its turn meanwhile. */
-async function candidatesOf(
-  accounts: readonly One[],
-  turns: Turns,
-): Promise<Pick<AutoCancelView, 'candidates' | 'tracked'>> {
+/** Auto-cancel of one account, as far as it is shown. */
+export interface Told {
+  readonly account: string;
+  readonly brakes: Brakes;
+  readonly rules: readonly { readonly name: string; readonly candidates: number; readonly left: number | null }[];
+  /** Of the last line of its journal, milliseconds since the Unix epoch. */
+  readonly journalAt: number;
+  /** How many failure callbacks are tracked. */
+  readonly tracked: number;
+  /** Stuck ones first, as far as there was room. */
+  readonly candidates: readonly Candidate[];
+}
+
+/** How many callbacks there is room for: it is taken up. */
+export interface Room {
+  stuck: number;
+  others: number;
+}
+
+/** Those of what an account tracks that are shown, and how many there are. Other work gets its turn meanwhile. */
+async function candidatesOf(account: One, room: Room, turns: Turns): Promise<Pick<Told, 'candidates' | 'tracked'>> {
   const [stuck, others]: Candidate[][] = [[], []];
   let tracked = 0;
-  for (const account of accounts) {
-    for (const { isStuck, explain } of account.tracked()) {
-      tracked += 1;
-      const list = isStuck ? stuck : others;
-      if (list && list.length < MOST_CANDIDATES) list.push(candidateOf(explain()));
-      await turns.pass();
-    }
+  for (const { isStuck, explain } of account.tracked()) {
+    tracked += 1;
+    const which = isStuck ? 'stuck' : 'others';
+    if (room[which] > 0) (isStuck ? stuck : others)?.push(candidateOf(explain()));
+    room[which] -= 1;
+    await turns.pass();
   }
-  return { tracked, candidates: [...(stuck ?? []), ...(others ?? [])].slice(0, MOST_CANDIDATES) };
+  return { tracked, candidates: [...(stuck ?? []), ...(others ?? [])] };
 }
 
 function brakesOf({ account, journal: { state } }: One, { candidates, budget }: AutoCancelNumbers): Brakes {
   const { paused } = state;
   return {
     account,
+    asOf: null,
     paused: paused ? { by: paused.by, reason: paused.reason, at: iso(paused.at) } : null,
     breakers: BREAKERS.map(breaker => {
       const open = state.breakers.get(breaker);
@@ -85,26 +105,41 @@ function brakesOf({ account, journal: { state } }: One, { candidates, budget }: 
   };
 }
 
-function rulesOf(
-  { autoCancel }: Config,
-  accounts: readonly One[],
-  numbers: readonly AutoCancelNumbers[],
-  now: number,
-): AutoCancelView['rules'] {
+/** What is shown of auto-cancel in one account. Other work gets its turn meanwhile. */
+export async function toldOf(account: One, room: Room, turns: Turns): Promise<Told> {
+  const numbers = account.numbers();
+  const { candidates, budget } = numbers;
+  const names = new Set([...candidates.keys(), ...budget.flatMap(({ rule }) => rule ?? [])]);
+  return {
+    account: account.account,
+    brakes: brakesOf(account, numbers),
+    rules: [...names].map(name => ({
+      name,
+      candidates: candidates.get(name) ?? 0,
+      left: budget.find(({ rule }) => rule === name)?.left ?? null,
+    })),
+    // Before the first line there is none, which JSON has no number for.
+    journalAt: Math.max(0, account.journal.state.lastAt),
+    ...(await candidatesOf(account, room, turns)),
+  };
+}
+
+function rulesOf({ autoCancel }: Config, accounts: readonly Told[], now: number): AutoCancelView['rules'] {
   // An expired rule does not come to life again because the clock was set back.
-  const latest = accounts.reduce((last, { journal }) => Math.max(last, journal.state.lastAt), now);
+  const latest = accounts.reduce((last, { journalAt }) => Math.max(last, journalAt), now);
   const isAsked = (name: string) =>
     accounts.some(each => rulesFor(autoCancel, each.account).some(r => r.name === name));
   return autoCancel.rules
     .filter(({ name }) => isAsked(name))
     .map(rule => {
       const { name, expires } = rule;
-      const left = numbers.flatMap(({ budget }) => budget.filter(each => each.rule === name).map(each => each.left));
+      const told = accounts.flatMap(({ rules }) => rules.filter(each => each.name === name));
+      const left = told.flatMap(each => each.left ?? []);
       return {
         name,
         mode: modeOf(rule, autoCancel.mode, latest),
         expires: expires === null ? null : iso(expires),
-        candidates: numbers.reduce((sum, { candidates }) => sum + (candidates.get(name) ?? 0), 0),
+        candidates: told.reduce((sum, { candidates }) => sum + candidates, 0),
         budgetRemaining: left.length > 0 ? Math.min(...left) : null,
       };
     });
@@ -122,29 +157,41 @@ function lineOf(line: JournalLine): AutoCancelView['journal'][number] {
   };
 }
 
+/** By the finding that counts, which is the first. */
+const isStuck = ({ owner, findings }: Candidate) => owner !== null && findings[0]?.verdict === 'stuck';
+
 /** What is shown of auto-cancel: while it is off, nothing but that. */
-export function createAutoCancelView({ config, autoCancel, clock }: AutoCancelViewDeps): Views['autoCancel'] {
+export function createAutoCancelView({
+  config,
+  autoCancel,
+  others,
+  journal,
+  clock,
+}: AutoCancelViewDeps): Views['autoCancel'] {
   const { mode, stopFile } = config.autoCancel;
   return async only => {
     const now = clock.now();
-    const accounts = (autoCancel?.accounts ?? []).filter(({ account }) => (only ?? account) === account);
     const turns = createTurns();
-    const [brakes, numbers]: [Brakes[], AutoCancelNumbers[]] = [[], []];
-    for (const account of accounts) {
-      const own = account.numbers();
-      numbers.push(own);
-      brakes.push(brakesOf(account, own));
+    const room = { stuck: MOST_CANDIDATES, others: MOST_CANDIDATES };
+    const accounts: Told[] = [];
+    for (const account of autoCancel?.accounts ?? []) {
+      if ((only ?? account.account) === account.account) accounts.push(await toldOf(account, room, turns));
       await turns.pass();
     }
-    const journal = (await autoCancel?.journal(now - JOURNAL_OVER, MOST_LINES, only)) ?? [];
+    if (autoCancel) accounts.push(...others().filter(({ account }) => (only ?? account) === account));
+    const candidates = accounts.flatMap(each => each.candidates);
     return {
       now: iso(now),
       mode,
       stopFile: { path: stopFile, present: mayBeThere(stopFile) },
-      rules: rulesOf(config, accounts, numbers, now),
-      accounts: brakes,
-      ...(await candidatesOf(accounts, turns)),
-      journal: journal.map(lineOf).reverse(),
+      rules: rulesOf(config, accounts, now),
+      accounts: accounts.map(({ brakes }) => brakes),
+      candidates: [...candidates.filter(isStuck), ...candidates.filter(each => !isStuck(each))].slice(
+        0,
+        MOST_CANDIDATES,
+      ),
+      tracked: accounts.reduce((sum, { tracked }) => sum + tracked, 0),
+      journal: (await journal(now - JOURNAL_OVER, MOST_LINES, only)).map(lineOf).reverse(),
     };
   };
 }

@@ -48,7 +48,8 @@ function currentAt(truths: Truths): number | undefined {
   return times.length === 0 ? undefined : Math.min(...times);
 }
 
-function makeRow(viewed: Viewed, now: number): Row {
+/** What the overview shows of an account at `now`, milliseconds since the Unix epoch. */
+export function makeRow(viewed: Viewed, now: number): Row {
   const { view, truths, problems, data, state } = judgedAccount(viewed, now, 'brief');
   const { account, up, labels, deadLetters, events, flowControl } = view;
   const { lastHour } = events;
@@ -74,6 +75,8 @@ function makeRow(viewed: Viewed, now: number): Row {
       waiting: flowControl.waiting,
       inFlight: events.inFlight,
       labels,
+      replica: null,
+      asOf: null,
     },
   };
 }
@@ -107,6 +110,8 @@ function bugRow({ account: { name }, settings: { labels } }: Viewed, now: number
       waiting: null,
       inFlight: null,
       labels,
+      replica: null,
+      asOf: null,
     },
   };
 }

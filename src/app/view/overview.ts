@@ -5,7 +5,7 @@ import { recordOf } from '../../kit/record.ts';
 import { stateOf, toAlert } from './account.ts';
 import type { Row } from './overview-rows.ts';
 import { byWeight } from './problems.ts';
-import { isoTime, sum } from './values.ts';
+import { isoTime, orNull, sum } from './values.ts';
 
 /** Of all problems, and of all alerts that fire, so many are listed. */
 const MOST_LISTED = 100;
@@ -59,12 +59,14 @@ export interface All {
   /** Of the agent itself. */
   readonly agentProblems: readonly Problem[];
   readonly version: string;
+  /** How many replicas run; absent where the store is not shared. */
+  readonly replicas?: number;
   /** Milliseconds since the Unix epoch. */
   readonly now: number;
 }
 
 /** How all accounts stand, and those that are asked for. */
-export function overview({ rows, alerts, agentProblems, version, now }: All, query: OverviewQuery): Overview {
+export function overview({ rows, alerts, agentProblems, version, replicas, now }: All, query: OverviewQuery): Overview {
   const firing = alerts.filter(({ state }) => state === 'firing');
   const firingOf = Map.groupBy(firing, ({ labels }) => labels.account);
   const problems = [...agentProblems, ...rows.flatMap(({ problems }) => problems)].sort(byWeight);
@@ -80,6 +82,7 @@ export function overview({ rows, alerts, agentProblems, version, now }: All, que
       ...rows.map(({ row }) => row.state),
       ...(agentProblems.length > 0 ? [stateOf(agentProblems, ['fresh'])] : []),
     ]),
+    replicas: orNull(replicas),
     accounts: {
       total: rows.length,
       up: rows.filter(({ up }) => up).length,

@@ -8,6 +8,7 @@ import { DEAD_LETTERS } from './problems/dead-letters.ts';
 import { WAITLISTS } from './problems/flow-control.ts';
 import { MESSAGES } from './problems/messages.ts';
 import { READING } from './problems/reading.ts';
+import { REPLICAS, type Unheld } from './problems/replicas.ts';
 import { SCHEDULES } from './problems/schedules.ts';
 import { createRecent } from './recent.ts';
 import type { Shown } from './samples.ts';
@@ -36,6 +37,9 @@ export const ACCOUNT_CHECKS: readonly AccountCheck[] = [
   ...SCHEDULES,
   ...AUTO_CANCEL,
 ];
+
+/** With one that another replica holds, or none. */
+export const REPLICA_CHECKS = REPLICAS;
 
 /** And with the agent. */
 export const AGENT_CHECKS = AGENT;
@@ -77,6 +81,10 @@ export function problemsOf(view: ShownAccount, { shown, recent, firstSeen }: Evi
   const moment = { view, now, shown, recent, firstSeen, changes: createRecent({ recent }, now) };
   return judged(ACCOUNT_CHECKS, moment, view.account, firstSeen);
 }
+
+/** What is wrong with an account that this replica does not hold, beside what its holder tells. Pure. */
+export const unheldProblems = (unheld: Unheld, account: string): Problem[] =>
+  judged(REPLICA_CHECKS, unheld, account, () => undefined);
 
 /** What is wrong with the agent itself, in the same order. Pure. */
 export const agentProblemsOf = ({ firstSeen, ...moment }: AgentEvidence): Problem[] =>

@@ -7,8 +7,10 @@ import type { AccountHistory } from '../../model/history.ts';
 import type { Account } from '../account.ts';
 import type { AccountSettings } from '../account-client.ts';
 import { accountView, type Viewed } from './account.ts';
+import type { Mirror } from './mirror.ts';
+import type { Others } from './others.ts';
 import { overview } from './overview.ts';
-import { createRows, type KeptRows } from './overview-rows.ts';
+import { createRows, type KeptRows, type Row } from './overview-rows.ts';
 import type { ProblemLog } from './problem-log.ts';
 
 export interface ViewsDeps {
@@ -23,9 +25,16 @@ export interface ViewsDeps {
   readonly history: (account: string) => Pick<AccountHistory, 'recent'>;
   readonly problemLog: (account: string) => Pick<ProblemLog, 'firstSeen'>;
   readonly agentProblems: () => readonly Problem[];
+  /** Where replicas share the store: the accounts that others hold, and who shares it. */
+  readonly shared?: ViewsOfOthers | undefined;
   /** What is known of accounts that are also in the generation before. */
   readonly kept: KeptRows;
   readonly log: Pick<Log, 'error'>;
+}
+
+export interface ViewsOfOthers {
+  readonly others: Pick<Others, 'rows' | 'alerts'>;
+  readonly mirror: Pick<Mirror, 'self' | 'sharing'>;
 }
 
 /** The accounts with all that is known of each. */
@@ -45,20 +54,30 @@ function viewedOf({ accounts, settings, sources, history, problemLog }: ViewsDep
 }
 
 /** What the page and the API show of a generation. */
-export function createViews(deps: ViewsDeps, others: Pick<Views, 'history' | 'autoCancel' | 'agent'>): Views {
-  const { version, clock, alerts, agentProblems, kept, log } = deps;
+export function createViews(
+  deps: ViewsDeps,
+  more: Pick<Views, 'history' | 'autoCancel' | 'agent'>,
+): Views & { readonly rows: () => Promise<readonly Row[]> } {
+  const { version, clock, alerts, agentProblems, kept, shared, log } = deps;
   const viewed = viewedOf(deps);
   const rows = createRows([...viewed.values()], kept, clock.now, (account, error) =>
     log.error({ account, stack: error instanceof Error ? error.stack : String(error) }, 'bug'),
   );
   return {
-    ...others,
+    ...more,
+    rows,
     async overview(query) {
-      const all = await rows();
-      return overview(
-        { rows: all, alerts: alerts(), agentProblems: agentProblems(), version, now: clock.now() },
-        query,
-      );
+      const own = await rows();
+      const common = { agentProblems: agentProblems(), version, now: clock.now() };
+      if (!shared) return overview({ ...common, rows: own, alerts: alerts() }, query);
+      const { others, mirror } = shared;
+      const here = own.map(each => ({ ...each, row: { ...each.row, replica: mirror.self.url } }));
+      const all = {
+        rows: [...here, ...(await others.rows())],
+        alerts: [...alerts(), ...others.alerts()],
+        replicas: mirror.sharing()?.replicas.length ?? 0,
+      };
+      return overview({ ...common, ...all }, query);
     },
     account(name) {
       const one = viewed.get(name);

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { Alert, Change, DataState, Maybe, Num, Problem, Ratio, Seconds, State, Time } from './parts.ts';
+import { Alert, Change, DataState, FROM_REPLICA, Maybe, Num, Problem, Ratio, Seconds, State, Time } from './parts.ts';
 
 const Round = z.object({
   collector: z.string(),
@@ -33,6 +33,7 @@ const Left = z.object({ expired: Num, removed: Num, unknown: Num });
 export const AccountView = z.object({
   now: Time,
   account: z.string(),
+  ...FROM_REPLICA,
   state: State,
   up: z.boolean(),
   baseUrl: z.string(),

@@ -36,6 +36,26 @@ export const AgentView = z.object({
     historyKeepSeconds: Seconds,
     historyMaxBytes: Num,
   }),
+  replicas: Maybe(
+    z.object({
+      self: z.string().describe('Id of this one.'),
+      leaseSeconds: Seconds,
+      list: z.array(
+        z.object({
+          id: z.string().describe('Of this run of the process.'),
+          url: z.string(),
+          since: Time,
+          accounts: z.int().describe('That it holds.'),
+        }),
+      ),
+      holders: z.record(z.string(), z.string()).describe('Id of the replica that holds an account, by account.'),
+      unheld: z.array(z.string()).describe('Accounts that no replica holds.'),
+      databaseAway: Maybe(Time).describe('Since when the database does not answer this replica.'),
+      lastHandOver: Maybe(z.object({ at: Time, gained: z.array(z.string()), lost: z.array(z.string()) })).describe(
+        'When this replica last got accounts, or gave some away.',
+      ),
+    }),
+  ).describe('Null: the store is not shared.'),
   notifiers: z.array(
     z.object({
       name: z.string(),

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { Account, Maybe, Num, Time } from './parts.ts';
+import { Account, FROM_REPLICA, Maybe, Num, Time } from './parts.ts';
 
 export const Predicate = z.object({
   name: z.string(),
@@ -50,8 +50,9 @@ const JournalLine = z.object({
   text: z.string().describe('One sentence.'),
 });
 
-const AccountBrakes = z.object({
+export const AccountBrakes = z.object({
   account: z.string(),
+  asOf: FROM_REPLICA.asOf,
   paused: Maybe(z.object({ by: z.string(), reason: z.string(), at: Time })),
   breakers: z.array(
     z.object({ breaker: z.string(), open: z.boolean(), since: Maybe(Time), reason: Maybe(z.string()) }),

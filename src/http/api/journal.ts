@@ -76,6 +76,7 @@ export const JournalEntry = z.discriminatedUnion('step', [
     evidence,
     sendBy: EpochMilliseconds,
     policy: z.string(),
+    replica: z.string().optional().describe('The replica that acts, where several share the store.'),
     approvedBy: z.string().optional(),
   }),
   line({ step: z.literal('answered'), ...of, attempt: z.int(), answer: Answer }),

@@ -3,6 +3,7 @@ import {
   Alert,
   Change,
   DataState,
+  FROM_REPLICA,
   Maybe,
   Num,
   oneOf,
@@ -52,6 +53,7 @@ export const AccountRow = z.object({
   waiting: Maybe(Num).describe('Messages and steps that wait on flow-control keys.'),
   inFlight: Maybe(Num),
   labels: z.record(z.string(), z.string()),
+  ...FROM_REPLICA,
 });
 export type AccountRow = z.output<typeof AccountRow>;
 
@@ -59,6 +61,7 @@ export const Overview = z.object({
   now: Time,
   version: z.string(),
   state: State.describe('The worst of all accounts and of the agent.'),
+  replicas: Maybe(z.int()).describe('That run, this one included. Null: the store is not shared.'),
   accounts: z.object({ total: z.int(), up: z.int(), byState: z.record(State, z.int()) }),
   deadLetters: Maybe(Num).describe('Of all accounts of which it is known.'),
   problems: z.array(Problem).describe('The worst 100 of all accounts and of the agent, the worst first.'),

@@ -22,6 +22,16 @@ export function wholeNumber(min: number, max: number) {
 export const oneOf = <const T extends readonly string[]>(words: T) =>
   z.enum(words, { error: `must be one of ${words.join(', ')}` });
 
+/** Of what is of one account, where replicas share the store. */
+export const FROM_REPLICA = {
+  replica: Maybe(z.string()).describe(
+    'URL of the replica that holds the account. Null: none does, or the store is not shared.',
+  ),
+  asOf: Maybe(Time).describe(
+    'When this was so, where another replica holds the account, or none. Null: now, as this replica holds it; or nothing is known of it.',
+  ),
+};
+
 export const SEVERITIES = ['critical', 'warning', 'info'] as const;
 
 /** What can be wrong with an account, or with the agent. */
@@ -57,6 +67,8 @@ export const PROBLEM_KINDS = [
   'notifications_failing',
   'store_failing',
   'reload_refused',
+  'account_uncollected',
+  'database_away',
   'not_shown',
 ] as const;
 

@@ -20,24 +20,26 @@ const Round = z.object({
   failure: z.object({ reason: z.string(), message: z.string() }).optional().describe('Of the last attempt.'),
 });
 
-/** GET /api/v1/status */
-export const Status = z.object({
-  version: z.string(),
-  now: Time,
-  accounts: z.array(
+/** How the rounds of an account fare. */
+export const ShownStatus = z.object({
+  account: z.string(),
+  up: z.boolean(),
+  collectors: z.array(
     z.object({
-      account: z.string(),
-      up: z.boolean(),
-      collectors: z.array(
-        z.object({
-          collector: z.string(),
-          withdrawn: z.boolean().describe('Too old to be shown.'),
-          rounds: z.array(Round),
-        }),
-      ),
+      collector: z.string(),
+      withdrawn: z.boolean().describe('Too old to be shown.'),
+      rounds: z.array(Round),
     }),
   ),
+  replica: z.string().optional().describe('URL of the replica that holds it, where another one does.'),
+  asOf: EpochMilliseconds.optional().describe(
+    'When this was so, milliseconds since the Unix epoch; absent: now, as this replica holds it.',
+  ),
 });
+export type ShownStatus = z.output<typeof ShownStatus>;
+
+/** GET /api/v1/status */
+export const Status = z.object({ version: z.string(), now: Time, accounts: z.array(ShownStatus) });
 
 /** GET /api/v1/sd: targets as Prometheus’ HTTP service discovery takes them. */
 export const Targets = z.array(z.object({ targets: z.array(z.string()), labels: z.record(z.string(), z.string()) }));

@@ -7,6 +7,7 @@ import { plural } from './format.ts';
 import { type Html, html } from './html.ts';
 import { layout, type PageContext } from './layout.ts';
 import { alertList, named, problemList, STATE_WORDS, sinceWhen } from './problems.ts';
+import { databaseNote, heldNote } from './replicas.ts';
 import { calls, rounds, schedules } from './rounds.ts';
 
 /** Places on the page, in its order. */
@@ -42,7 +43,7 @@ export function accountPage(view: AccountView, context: PageContext): Html {
   const { problems, alerts, account } = view;
   const links = Object.entries(PLACES).map(([id, word]) => html`<a href="#${id}">${word}</a> `);
   const body = html`<section id="state" data-live aria-label="State">
-${verdict(view, context)}${about(view)}
+${verdict(view, context)}${about(view)}${heldNote(view, context)}${databaseNote(context)}
 ${problems.length > 0 && html`<h2>${problems[0]?.severity === 'info' ? 'Worth knowing' : 'Problems'}</h2>\n${problemList(problems, 'problems', context, { withAccount: false })}`}
 ${alerts.length > 0 && html`<h2>Alerts</h2>\n${alertList(alerts, 'alerts', context, { withAccount: false })}`}
 </section>

@@ -3,6 +3,7 @@ import { ago, at, bytes, count, lasting, plural } from './format.ts';
 import { type Html, html } from './html.ts';
 import { layout, type PageContext } from './layout.ts';
 import { named, problemList } from './problems.ts';
+import { replicas } from './replicas.ts';
 import { type Column, name, section, table, tile, tiles } from './tile.ts';
 
 function verdict({ problems, version, rounds }: AgentView): Html {
@@ -120,7 +121,7 @@ export function agentPage(view: AgentView, context: PageContext): Html {
 ${verdict(view)}
 ${view.problems.length > 0 && html`<h2>Problems</h2>\n${problemList(view.problems, 'problems', context, { withAccount: false })}`}
 </section>
-${process_(view)}${configuration(view)}${store(view)}${notifiers(view)}
+${process_(view)}${replicas(view)}${configuration(view)}${store(view)}${notifiers(view)}
 <h2>More</h2>
 <dl class="facts">${links}</dl>`;
   return layout({ title: 'Agent', context, nav: 'agent', body, uses: ['pages.css'] });

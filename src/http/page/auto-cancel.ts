@@ -5,6 +5,7 @@ import { ago, at, count, grouped, plural } from './format.ts';
 import { type Html, html } from './html.ts';
 import { layout, type PageContext } from './layout.ts';
 import { accountLink, named } from './problems.ts';
+import { databaseNote } from './replicas.ts';
 import { type Column, name, section, table } from './tile.ts';
 
 type Brakes = AutoCancelView['accounts'][number];
@@ -53,7 +54,11 @@ function brakes(view: AutoCancelView, context: PageContext): Html {
   const now = Date.parse(view.now);
   const path = (index: number) => `accounts.${index}`;
   const columns: Column<Brakes>[] = [
-    { head: 'account', cell: row => accountLink(row.account, context) },
+    {
+      head: 'account',
+      cell: (row, index) =>
+        html`${accountLink(row.account, context)}${row.asOf !== null && html` <small>told ${ago(row.asOf, `${path(index)}.asOf`, now)}</small>`}`,
+    },
     {
       head: 'pause',
       isWide: true,
@@ -137,7 +142,7 @@ function journal({ journal, now }: AutoCancelView, context: PageContext): Html {
 export function autoCancelPage(view: AutoCancelView, context: PageContext): Html {
   const stuck: readonly Candidate[] = view.candidates;
   const body = html`<section id="state" data-live aria-label="State">
-${verdict(view)}
+${verdict(view)}${databaseNote(context)}
 </section>
 <p id="command-answer" class="note" role="status" hidden></p>
 ${view.mode !== 'off' && noButtons(context)}

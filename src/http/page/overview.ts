@@ -15,6 +15,7 @@ import {
   sinceWhen,
   stateMark,
 } from './problems.ts';
+import { replicaLink } from './replicas.ts';
 
 export interface OverviewAsk {
   readonly query: OverviewQuery;
@@ -60,12 +61,12 @@ const things = (number: number | null, path: string, one: string) =>
   html`${count(number, path)} ${number === 1 ? one : `${one}s`}`;
 
 function verdict(view: Overview, { now }: PageContext): Html {
-  const { accounts, deadLetters, alertsFiring } = view;
+  const { accounts, deadLetters, alertsFiring, replicas } = view;
   const state = view.state === 'ok' && isAlarmed(view) ? 'warning' : view.state;
   const since = state === 'critical' || state === 'warning' ? sinceWhen(view.problems, now) : '';
   return html`<div class="verdict ${state}">
 <h1 class="state ${state}" aria-live="polite"><span>${verdictOf(view)}${since}</span></h1>
-<p>${count(accounts.up, 'accounts.up')} of ${things(accounts.total, 'accounts.total', 'account')} up · ${things(deadLetters, 'deadLetters', 'dead letter')} · ${things(alertsFiring, 'alertsFiring', 'alert')} firing</p>
+<p>${count(accounts.up, 'accounts.up')} of ${things(accounts.total, 'accounts.total', 'account')} up · ${things(deadLetters, 'deadLetters', 'dead letter')} · ${things(alertsFiring, 'alertsFiring', 'alert')} firing${replicas !== null && html` · ${things(replicas, 'replicas', 'replica')}`}</p>
 </div>
 `;
 }
@@ -110,7 +111,7 @@ ${per === 100 ? '' : html`<input type="hidden" name="per" value="${per}">`}<butt
 `;
 }
 
-function head(query: OverviewQuery, isSorted: boolean): Html {
+function head(query: OverviewQuery, isSorted: boolean, isShared: boolean): Html {
   const cell = (word: string, look: string, sort?: Sort) => {
     const order =
       isSorted && sort === query.sort
@@ -127,6 +128,7 @@ function head(query: OverviewQuery, isSorted: boolean): Html {
     cell('Delivered, last hour', 'num', 'delivered'),
     cell('Waiting', 'num', 'waiting'),
     cell('Data as of', 'num'),
+    isShared && cell('Replica', ''),
   ]}</tr></thead>`;
 }
 
@@ -138,7 +140,15 @@ function delivered(row: AccountRow, path: string): Html {
   return html`${ratio(row.delivered, `${path}.delivered`)} <small>of ${count(row.finished.by, `${path}.finished.by`)}${isShort && html` in ${span(row.finished.overSeconds, `${path}.finished.overSeconds`)}`}</small>`;
 }
 
-function accountRow(row: AccountRow, index: number, context: PageContext): Html {
+/** Which replica holds it, and as of when it is shown. */
+function replicaCell({ replica, asOf }: AccountRow, path: string, { now, replica: own }: PageContext): Html {
+  const told =
+    asOf === null ? html` <small>nothing told</small>` : html` <small>told ${ago(asOf, `${path}.asOf`, now)}</small>`;
+  if (replica === null) return html`<span class="tag down">none</span>${told}`;
+  return html`${replicaLink(replica)}${asOf === null && replica === own ? html` <small>this one</small>` : told}`;
+}
+
+function accountRow(row: AccountRow, index: number, context: PageContext, isShared: boolean): Html {
   const { now } = context;
   const path = `rows.${index}`;
   const labels = Object.entries(row.labels).map(([name, value]) => `${name}=${value}`);
@@ -154,7 +164,11 @@ function accountRow(row: AccountRow, index: number, context: PageContext): Html 
 <td role="cell" class="num" data-label="Oldest">${row.deadLetters === 0 ? html`<span class="soft">none</span>` : ago(row.oldestEntered, `${path}.oldestEntered`, now)}</td>
 <td role="cell" class="num" data-label="Delivered, 1 h">${delivered(row, path)}</td>
 <td role="cell" class="num" data-label="Waiting">${count(row.waiting, `${path}.waiting`)}</td>
-<td role="cell" class="num" data-label="Data as of">${dataTag(row.data)} <small>${ago(row.dataAt, `${path}.dataAt`, now)}</small></td>
+<td role="cell" class="num" data-label="Data as of">${dataTag(row.data)} <small>${ago(row.dataAt, `${path}.dataAt`, now)}</small></td>${
+    isShared &&
+    html`
+<td role="cell" data-label="Replica">${replicaCell(row, path, context)}</td>`
+  }
 </tr>
 `;
 }
@@ -169,14 +183,14 @@ function pager({ matching, page, pages, rows }: Overview, query: OverviewQuery):
 }
 
 function accounts(view: Overview, query: OverviewQuery, context: PageContext): Html {
-  const { rows, matching, accounts, pages } = view;
+  const { rows, matching, accounts, pages, replicas } = view;
   const several = accounts.total > 1;
   if (matching === 0 || rows.length === 0)
     return html`<p class="panel">No account is like that. <a href="./">Show all</a></p>`;
   return html`<div class="wide"><table role="table" class="cards"><caption class="hidden">Accounts, by ${SORT_WORDS[query.sort]}</caption>
-${head(query, several)}
+${head(query, several, replicas !== null)}
 <tbody role="rowgroup">
-${rows.map((row, index) => accountRow(row, index, context))}</tbody></table></div>
+${rows.map((row, index) => accountRow(row, index, context, replicas !== null))}</tbody></table></div>
 ${(pages > 1 || matching < accounts.total) && pager(view, query)}`;
 }
 

@@ -62,6 +62,8 @@ const KIND_TAGS: Readonly<Record<Problem['kind'], Html>> = {
   retries_high: tag('many retries', ''),
   waitlist_stalled: tag('waitlist stalled', ''),
   reload_refused: tag('reload refused', ''),
+  account_uncollected: tag('not collected', 'down'),
+  database_away: tag('database away', 'down'),
   not_shown: tag('cannot be shown', ''),
 };
 

@@ -56,7 +56,10 @@ export function apiRoutes(served: Served): Router {
     )
     .get(
       '/api/v1/accounts/:name',
-      answer(NO_QUERY, (_query, { params }) => served.account(params.name)),
+      answer(NO_QUERY, async (_query, { params: { name } }) => {
+        await served.replicas?.look(name);
+        return served.account(name);
+      }),
     )
     .get(
       '/api/v1/accounts/:name/history',

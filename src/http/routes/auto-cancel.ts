@@ -21,13 +21,13 @@ const SINCE = '24h';
 export function autoCancelRoutes(served: Served): Router {
   const serially = createSerially();
   return Router()
-    .get('/api/v1/explain', (request: Request, response: Response) => {
+    .get('/api/v1/explain', async (request: Request, response: Response) => {
       const id = parameter(request.query.id);
       if (id === undefined) {
         response.status(400).json({ error: 'id must be the dlqId or messageId of an entry' });
         return;
       }
-      const found = served.explain(id, parameter(request.query.account));
+      const found = await served.explain(id, parameter(request.query.account));
       if (found.length > 0) response.json(found);
       else response.status(404).json({ error: 'no failure callback of that entry is tracked' });
     })

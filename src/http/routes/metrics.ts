@@ -3,7 +3,7 @@ import { type Request, type Response, Router } from 'express';
 import type { Clock } from '../../kit/clock.ts';
 import type { Format, Scope } from '../../model/exposition.ts';
 import type { Answers } from '../answers.ts';
-import type { Served } from '../served.ts';
+import type { Served, ServedReplicas } from '../served.ts';
 import { onlyAllow, READ } from './methods.ts';
 
 /** Which of our formats one element of an Accept header asks for. */
@@ -69,6 +69,25 @@ function createSingleFlight<T>(isCrowded: () => boolean, clock: Clock): SingleFl
   };
 }
 
+/** So that two replicas that think of each other as the holder never send a scrape to and fro. */
+const SENT_ON = 'sentOn';
+
+/** To the replica that holds the account; 503 where none does, or it is not there yet. */
+function sendOn({ self, placeOf }: ServedReplicas, account: string, { query }: Request, response: Response): void {
+  const { holder } = placeOf(account);
+  if (!holder || holder.id === self.id || query[SENT_ON] !== undefined) {
+    const why = holder ? 'it is about to change hands' : 'no replica holds it';
+    response.status(503).set('Retry-After', '5').type('text').send(`the account is not collected now: ${why}\n`);
+    return;
+  }
+  const target = `${holder.url.replace(/\/$/, '')}/probe?${new URLSearchParams({ account, [SENT_ON]: '1' })}`;
+  response
+    .status(307)
+    .set({ Location: target, 'Cache-Control': 'no-store' })
+    .type('text')
+    .send('see the replica that holds it\n');
+}
+
 /** GET /metrics, /probe?account=NAME and /metrics/agent. */
 export function metricsRoutes(served: Served, { isCrowded }: Answers): Router {
   const shared = createSingleFlight<Awaited<ReturnType<Served['exposition']>>>(isCrowded, served.clock);
@@ -96,6 +115,8 @@ export function metricsRoutes(served: Served, { isCrowded }: Answers): Router {
         response.status(400).type('text').send('name one configured account: /probe?account=NAME\n');
       } else if (!served.accounts.includes(account)) {
         response.status(404).type('text').send('no account of that name is configured\n');
+      } else if (served.replicas && !served.replicas.placeOf(account).isHere) {
+        sendOn(served.replicas, account, request, response);
       } else {
         await send(request, response, { account });
       }

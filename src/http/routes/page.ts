@@ -86,6 +86,8 @@ export function pageRoutes(served: Served, { isOn, callerOf }: Lifecycle): Route
     lifecycle: isOn(),
     caller: callerOf(request),
     externalUrl: served.externalUrl,
+    replica: served.replicas?.self.url,
+    databaseAway: served.replicas?.awaySince(),
   });
   const noAccount = (request: IncomingMessage, response: Response) =>
     send(response, missing(html`No account of that name is configured.`, contextOf(request, '../')), 404);
@@ -103,6 +105,7 @@ export function pageRoutes(served: Served, { isOn, callerOf }: Lifecycle): Route
     .get(
       '/accounts/:name',
       inTurn(async (request: Request<{ name: string }>, response) => {
+        await served.replicas?.look(request.params.name);
         const view = served.account(request.params.name);
         await (view ? send(response, accountPage(view, contextOf(request, '../'))) : noAccount(request, response));
       }),

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Router } from 'express';
 import { hostOf } from '../options.ts';
-import type { Served } from '../served.ts';
+import type { Place, Served } from '../served.ts';
 import { onlyAllow, READ } from './methods.ts';
 
 const PROBES: Readonly<Record<string, string>> = {
@@ -21,6 +21,25 @@ export function answerProbe(request: IncomingMessage, response: ServerResponse):
   response.end(text === undefined ? 'not found\n' : isRead ? text : 'method not allowed\n');
 }
 
+/** An account, as Prometheus' HTTP service discovery takes it. */
+const targetOf = (account: string, url: URL, labels: Readonly<Record<string, string>>) => ({
+  targets: [url.host],
+  labels: {
+    __scheme__: url.protocol.replace(':', ''),
+    __metrics_path__: `${url.pathname.replace(/\/$/, '')}/probe`,
+    __param_account: account,
+    instance: `delivery-watch/${account}`,
+    ...labels,
+  },
+});
+
+/**
+ * One target an account, wherever it is asked for: at the replica that holds it, or did last, so that a scrape fails while none
+ * does. No label of the series tells which one that is: they go on after a hand-over.
+ */
+const sharedTarget = (account: string, { id, url }: Place) =>
+  targetOf(account, new URL(url), { __meta_delivery_watch_replica: id });
+
 /**
  * GET /-/healthy and /-/ready; /api/v1/status, /alerts and /sd, JSON. Routes are served only once configuration, store and
  * port are there, and readiness never waits for the service: an unready sidecar would take its application out of service.
@@ -28,32 +47,29 @@ export function answerProbe(request: IncomingMessage, response: ServerResponse):
 export function statusRoutes(served: Served): Router {
   return Router()
     .all(Object.keys(PROBES), (request, response) => answerProbe(request, response))
-    .get('/api/v1/alerts', (_request, response) => void response.json(served.alerts()))
-    .get('/api/v1/status', (_request, response) => {
+    .get('/api/v1/alerts', async (_request, response) => {
+      await served.replicas?.look();
+      response.json(served.alerts());
+    })
+    .get('/api/v1/status', async (_request, response) => {
       const { version, clock } = served;
+      await served.replicas?.look();
       response.json({ version, now: new Date(clock.now()).toISOString(), accounts: served.status() });
     })
     .get('/api/v1/sd', (request, response) => {
-      const { externalUrl, accounts } = served;
+      const { externalUrl, accounts, replicas } = served;
+      if (replicas) {
+        response.json(accounts.map(account => sharedTarget(account, replicas.placeOf(account).last)));
+        return;
+      }
       const { host } = request.headers;
       const url = URL.parse(externalUrl ?? (hostOf(host) === undefined ? '' : `${request.protocol}://${host}`));
       if (!url) {
         response.status(400).type('text').send('set server.externalUrl, or send a Host header\n');
         return;
       }
-      response.json(
-        accounts.map(account => ({
-          targets: [url.host],
-          labels: {
-            __scheme__: url.protocol.replace(':', ''),
-            __metrics_path__: `${url.pathname.replace(/\/$/, '')}/probe`,
-            __param_account: account,
-            instance: `delivery-watch/${account}`,
-            // Two replicas that are both discovered would else write to the same series.
-            replica: url.host,
-          },
-        })),
-      );
+      // Two replicas that are both discovered would else write to the same series.
+      response.json(accounts.map(account => targetOf(account, url, { replica: url.host })));
     })
     .all(['/api/v1/alerts', '/api/v1/status', '/api/v1/sd'], onlyAllow(READ));
 }

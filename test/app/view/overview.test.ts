@@ -38,6 +38,8 @@ function row(account: string, more: Partial<Row['row']> = {}, problems: Problem[
       waiting: null,
       inFlight: null,
       labels: {},
+      replica: null,
+      asOf: null,
       ...more,
     },
   };

@@ -5,7 +5,9 @@ import {
   AGENT_CHECKS,
   agentProblemsOf,
   byWeight,
+  REPLICA_CHECKS,
   type ShownAccount,
+  unheldProblems,
 } from '../../../src/app/view/problems.ts';
 import { PROBLEM_KINDS, type Problem } from '../../../src/http/api/parts.ts';
 import type { Sample } from '../../../src/metrics/family.ts';
@@ -75,7 +77,7 @@ describe('what is said of', () => {
     const ofAccount = new Set(ACCOUNT_CHECKS.map(({ kind }) => kind));
     const tried = new Set(CASES.flatMap(([, scene]) => problems(scene).map(({ kind }) => kind)));
     expect([...ofAccount].filter(kind => !tried.has(kind))).toEqual([]);
-    const known = new Set([...ofAccount, ...AGENT_CHECKS.map(({ kind }) => kind)]);
+    const known = new Set([...ofAccount, ...[...AGENT_CHECKS, ...REPLICA_CHECKS].map(({ kind }) => kind)]);
     // What is not shown is not judged.
     expect(PROBLEM_KINDS.filter(kind => !known.has(kind))).toEqual(['not_shown']);
   });
@@ -102,7 +104,7 @@ it('orders by severity, then by age', () => {
 });
 
 describe('the tables', () => {
-  const all = [...ACCOUNT_CHECKS, ...AGENT_CHECKS];
+  const all = [...ACCOUNT_CHECKS, ...AGENT_CHECKS, ...REPLICA_CHECKS];
   const alerts = new Map<string, string>(
     alertGroups.flatMap(({ alerts }) => alerts.map(({ name, severity }) => [name, severity] as const)),
   );
@@ -171,5 +173,57 @@ describe('the agent', () => {
         " | warning | reload_refused |  | 2026-03-14T11:59:00.000Z | The changed configuration was refused, and the one before is in use: accounts: required (and 1 other fault).",
       ]
     `);
+  });
+});
+
+describe('the agent beside other replicas', () => {
+  it('says that the database is away, and not what comes of it', () => {
+    const failure = { reason: 'store', message: 'the database does not answer' };
+    const round = { round: 'new', every: 1000, dataAt: 1, durationSeconds: 1, idle: undefined, stale: false };
+    const failed = { ...round, success: false, complete: true, consecutiveFailures: 3, failure };
+    const collectors = [{ collector: 'dlq', withdrawn: false, rounds: [failed] }];
+    const evidence = { now: NOON, notifications: [], lastReload: undefined, firstSeen: () => undefined };
+    const statuses = [{ account: 'a', up: true, collectors }];
+    expect(agentProblemsOf({ ...evidence, statuses, databaseAway: NOON - MINUTE })).toEqual([
+      {
+        account: null,
+        kind: 'database_away',
+        severity: 'critical',
+        subject: null,
+        since: ago(1),
+        text: 'The database is away: nothing acts, and counters stand still. Accounts of other replicas are shown as they were before.',
+        runbook: 'DeliveryDatabaseAway',
+      },
+    ]);
+  });
+
+  const USUAL = {
+    now: NOON,
+    holder: 'http://two:10922',
+    unheldFor: 0,
+    age: 40_000,
+    waitedFor: 600_000,
+    leaseTime: 15_000,
+    isAway: false,
+  };
+  it.each<[string, Partial<Parameters<typeof unheldProblems>[0]>, string | undefined]>([
+    ['told a moment ago', {}, undefined],
+    [
+      'told long ago',
+      { age: 125_000 },
+      'http://two:10922 holds it and has told nothing of it for 2 min; what is shown is of 11:57:55 UTC.',
+    ],
+    ['held, and not told yet', { age: undefined, waitedFor: 100_000 }, undefined],
+    [
+      'held, and never told',
+      { age: undefined, waitedFor: 130_000 },
+      'http://two:10922 holds it and has told nothing of it for 2 min; nothing is known of it.',
+    ],
+    ['in a hand-over', { holder: undefined, unheldFor: 15_000 }, undefined],
+    ['held by none', { holder: undefined, unheldFor: 15_001 }, 'none holds it; what is shown is of 11:59:20 UTC.'],
+    ['held by none while the database is away', { holder: undefined, unheldFor: 99_000, isAway: true }, undefined],
+  ])('says of an account that is %s', (_what, evidence, text) => {
+    const found = unheldProblems({ ...USUAL, ...evidence }, 'a').map(({ text }) => text);
+    expect(found).toEqual(text === undefined ? [] : [`Not collected by any replica: ${text}`]);
   });
 });

@@ -3,12 +3,12 @@ import { AgentView } from '../../../src/http/api/agent.ts';
 import { agentPage } from '../../../src/http/page/agent.ts';
 import { factPaths, pageValues, valueAt, wrongValues } from '../../support/page-values.ts';
 import { context, part, read, strange } from './context.ts';
-import { agent, hostileAgent } from './fixtures/agent.ts';
+import { agent, hostileAgent, sharedAgent } from './fixtures/agent.ts';
 
 const page = (view: AgentView) => agentPage(view, context).text;
 
 describe('the page of the agent', () => {
-  it.each(Object.entries({ agent, hostileAgent }))('has values of the API alone: %s', (_, view) => {
+  it.each(Object.entries({ agent, hostileAgent, sharedAgent }))('has values of the API alone: %s', (_, view) => {
     expect(AgentView.parse(view)).toEqual(view);
     expect(wrongValues(page(view), view)).toEqual([]);
     expect(page(view)).not.toMatch(/data-path=""|undefined|NaN|\[object/);
@@ -19,6 +19,8 @@ describe('the page of the agent', () => {
     const shown = new Set(pageValues(page(agent)).map(({ path }) => path));
     const missing = factPaths(agent).filter(path => !shown.has(path) && !/^now$|^lastReload\.faults/.test(path));
     expect(missing.filter(path => valueAt(agent, path) !== 0)).toEqual([]);
+    const shared = new Set(pageValues(page(sharedAgent)).map(({ path }) => path));
+    expect(factPaths(sharedAgent.replicas, ['replicas']).filter(path => !shared.has(path))).toEqual([]);
     expect(read(part(page(agent), 'configuration'))).toContain(
       'refused /etc/delivery-watch/config.yaml:12:5 unknown key &quot;tokn&quot;',
     );
@@ -39,5 +41,19 @@ describe('the page of the agent', () => {
     expect(page(agent)).toMatch(
       /<pre class="file" tabindex="0"[^>]*>accounts:\n {2}- name: production\n {4}token: &lt;redacted&gt;/,
     );
+  });
+
+  it('says who shares the accounts, and nothing of it where the agent is alone', () => {
+    expect(page(agent)).not.toContain('id="replicas"');
+    const text = read(part(page(sharedAgent), 'replicas'));
+    expect(text).toMatch(
+      /Replicas 3 lease of 15 s Accounts here 66 of 3 accounts Without a replica 1 billing Database away since/,
+    );
+    expect(text).toMatch(
+      /Last hand-over 6 min ago got staging , eu-1 , eu-2 , eu-3 , eu-4 and 1 more; gave production away/,
+    );
+    expect(text).toContain('watch-1.watch.svc:10922 this one');
+    expect(page(sharedAgent)).toContain('href="https://watch.example.com/two/agent"');
+    expect(page(hostileAgent)).not.toContain('href="javascript');
   });
 });

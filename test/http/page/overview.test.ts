@@ -3,6 +3,7 @@ import { type Overview, OverviewQuery } from '../../../src/http/api/overview.ts'
 import { PROBLEM_KINDS } from '../../../src/http/api/parts.ts';
 import type { PageContext } from '../../../src/http/page/layout.ts';
 import { type OverviewAsk, overviewPage, verdictOf } from '../../../src/http/page/overview.ts';
+import { pageValues } from '../../support/page-values.ts';
 import { before, HOSTILE, NOW, overview, row, TROUBLED } from './fixtures/overview.ts';
 
 const context: PageContext = {
@@ -81,6 +82,29 @@ describe('the page', () => {
       for (const name of ['deadLetters', 'waiting', 'dataAt']) expect(paths).toContain(`rows.${index}.${name}`);
     }
     expect(page(TROUBLED)).not.toMatch(/data-path=""|undefined|NaN|\[object/);
+  });
+
+  it('says which replica holds an account, and as of when it told of it', () => {
+    const told = (seconds: number) => new Date(NOW - seconds * 1000).toISOString();
+    const [one, two] = ['http://watch-0.watch.svc:10922', 'http://watch-1.watch.svc:10922'];
+    const rows = [
+      row('here', { replica: one }),
+      row('there', { replica: two, asOf: told(40) }),
+      row('nowhere', { asOf: told(300) }),
+      row('never'),
+    ];
+    const view = overview(rows, { replicas: 2 });
+    const ofOne = (shown: Overview) =>
+      overviewPage(shown, { ...context, replica: one }, { query: OverviewQuery.parse({}), faults: [] }).text;
+    const text = read(ofOne(view));
+    expect(text).toContain('2 replicas');
+    expect(text).toContain('watch-0.watch.svc:10922 this one');
+    expect(text).toContain('watch-1.watch.svc:10922 told 40 s ago');
+    expect(text).toContain('none told 5 min ago');
+    expect(text).toContain('none nothing told');
+    expect(read(page(overview(rows)))).not.toContain('watch-0');
+    for (const { path, value } of pageValues(ofOne(view)))
+      expect([path, value]).toEqual([path, String(at(view, path) ?? '')]);
   });
 
   it('says of what is not known that it is not: it shows no number', () => {

@@ -17,6 +17,8 @@ export const VARIANTS = {
   'rejected rows': 'rows can not be read, and what would end the alert may be among them',
   'blind hour': 'nothing can be read for an hour, then all that happened meanwhile comes at once',
   'blind day': 'the same for a day, or for some hours where windows are no longer',
+  'hand-over':
+    'replicas share a database, and the account goes over to another: given back, after the end of the holder, or while that goes on without the database',
   'behind replica': 'one of two replicas is blind for as long and catches up; the other saw everything',
 } as const;
 export type Variant = keyof typeof VARIANTS;

@@ -11,6 +11,8 @@ export interface AgentMoment {
   /** Notifications of the last 15 minutes, or since the agent started, by notifier and outcome. */
   readonly notifications: readonly Sample[];
   /** `at`: milliseconds since the Unix epoch; `faults`: empty where it was not refused. Undefined before the first. */
+  /** Since when the database that replicas share does not answer, milliseconds since the Unix epoch. */
+  readonly databaseAway?: number | undefined;
   readonly lastReload: { readonly at: number; readonly faults: readonly { readonly message: string }[] } | undefined;
 }
 
@@ -56,11 +58,28 @@ export const AGENT: readonly Check<AgentMoment>[] = [
     },
   },
   {
+    kind: 'database_away',
+    severity: 'critical',
+    runbook: 'DeliveryDatabaseAway',
+    when: 'replicas share the store, and its database does not answer this one',
+    check: ({ databaseAway }) =>
+      databaseAway === undefined
+        ? []
+        : [
+            {
+              since: databaseAway,
+              text: 'The database is away: nothing acts, and counters stand still. Accounts of other replicas are shown as they were before.',
+            },
+          ],
+  },
+  {
     kind: 'store_failing',
     severity: 'critical',
     runbook: 'DeliveryStoreFailing',
     when: 'rounds read everything and can’t store it',
-    check({ statuses }) {
+    check({ statuses, databaseAway }) {
+      // Then that is the reason.
+      if (databaseAway !== undefined) return [];
       const failures = statuses.flatMap(unstored);
       const [first] = failures;
       if (!first) return [];

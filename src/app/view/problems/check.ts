@@ -7,7 +7,7 @@ import type { Recent } from '../recent.ts';
 import type { Shown } from '../samples.ts';
 
 /** What is shown of an account, as far as problems are judged on it. */
-export type ShownAccount = Omit<AccountView, 'problems' | 'alerts' | 'state'>;
+export type ShownAccount = Omit<AccountView, 'problems' | 'alerts' | 'state' | 'replica' | 'asOf'>;
 
 /** What is known of an account at one moment. */
 export interface Moment {

@@ -1,4 +1,4 @@
-import { ACCOUNT_CHECKS, AGENT_CHECKS } from '../problems.ts';
+import { ACCOUNT_CHECKS, AGENT_CHECKS, REPLICA_CHECKS } from '../problems.ts';
 import type { Check } from './check.ts';
 
 function tableOf(checks: readonly Omit<Check<never>, 'check'>[]): string {
@@ -30,6 +30,9 @@ export const problemsReference = () =>
     '## Of an account',
     'Of two checks of the same kind, for the same key, schedule or collector, only the first that finds something is said.',
     tableOf(ACCOUNT_CHECKS),
+    '## Of an account that another replica holds',
+    'Beside those that its holder tells of. Only where replicas share the store.',
+    tableOf(REPLICA_CHECKS),
     '## Of the agent',
     'Those are kept in memory: after a restart they are there since then.',
     tableOf(AGENT_CHECKS),

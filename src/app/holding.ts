@@ -1,0 +1,237 @@
+import type { Clock } from '../kit/clock.ts';
+import type { Log } from '../kit/log.ts';
+import { createLoops } from '../scheduler/loop.ts';
+import { StoreError } from '../store/errors.ts';
+import {
+  isNotHeld,
+  NO_ACCOUNT,
+  type Replica,
+  type Replicas,
+  type Sharing,
+  type Store,
+  type Turn,
+} from '../store/store.ts';
+
+/** Which accounts this replica holds. Where the agent is alone there is no such thing: all accounts are its own. */
+export interface Holding {
+  readonly self: Replica;
+  /** This replica works on the account, or is about to; of `NO_ACCOUNT`: on what is of none. */
+  held(account: string): boolean;
+  /** Milliseconds for which the account is surely held, by this process's own clock; 0 where it may be another's. */
+  remaining(account: string): number;
+  /** How accounts are shared out; undefined before the first renewal. */
+  sharing(): Sharing | undefined;
+  /** The last renewal failed: the database can't be asked who holds what. */
+  isAway(): boolean;
+  /** Since when that is so, milliseconds since the Unix epoch by this process's clock; undefined while it is not. */
+  awaySince(): number | undefined;
+  /** Renews at once; joins a renewal that is under way. Never rejects. */
+  renew(): Promise<void>;
+  /**
+   * For an account whose lease has run out by this process's clock: asks the database whose it is. False: another's. While
+   * the database is away the account counts as held, as the others can't take it either.
+   */
+  confirm(account: string): Promise<boolean>;
+}
+
+/** The side of the one who opens and closes accounts. */
+export interface Leases extends Holding {
+  /** Renews from now on, at once and again and again. */
+  start(on: LeaseEvents): void;
+  /** These are configured from now on. */
+  use(accounts: readonly string[]): void;
+  /** Accounts that are to be closed and given back, and whether another replica may have them already. */
+  leaving(): ReadonlyMap<string, 'lost' | 'excess'>;
+  /** Gives back accounts that are closed, or forgets those that were lost; where it can't be done now, with a later renewal. */
+  giveBack(accounts: readonly string[]): Promise<void>;
+  /** Gives back an account that can't be opened. Another replica may try; this one does after `ms` milliseconds. */
+  refuse(account: string, ms: number): Promise<void>;
+  /** Takes nothing from now on, and goes on renewing. */
+  drain(): void;
+  /** Gives everything back and leaves, so that the others need not wait for the leases to end. Never rejects. */
+  close(): Promise<void>;
+}
+
+export interface LeaseEvents {
+  /** Called before anything else goes on: another replica may have them. */
+  lost(accounts: readonly string[]): void;
+  /** A renewal has succeeded. */
+  renewed(): void;
+}
+
+export interface HoldingDeps {
+  readonly replicas: Replicas;
+  /** Those that are configured. */
+  readonly accounts: readonly string[];
+  readonly clock: Clock;
+  /** A number from 0 up to 1. */
+  readonly random: () => number;
+  readonly log: Log;
+}
+
+/** Renewals in a lease time. */
+const RENEWALS = 5;
+
+export function createHolding({ replicas, clock, random, log, ...deps }: HoldingDeps): Leases {
+  const { leaseTime } = replicas;
+  const loops = createLoops({ clock, random });
+  const held = new Set<string>();
+  const leaving = new Map<string, 'lost' | 'excess'>();
+  /** Closed, and not given back yet: the database could not be asked. */
+  const closed = new Set<string>();
+  /** Accounts that could not be opened, and when to try again, on the monotonic clock. */
+  const refused = new Map<string, number>();
+  let configured = deps.accounts;
+  let isDraining = false;
+  let events: LeaseEvents | undefined;
+  let away: { readonly since: number; failedAt: number } | undefined;
+  let running: Promise<void> | undefined;
+
+  function wanted(): string[] {
+    if (isDraining) return [];
+    for (const [account, until] of refused) if (clock.monotonic() >= until) refused.delete(account);
+    return [NO_ACCOUNT, ...configured.filter(account => !refused.has(account))];
+  }
+
+  function take({ gained, lost, excess }: Turn): void {
+    for (const account of gained) held.add(account);
+    for (const account of excess) {
+      if (isDraining || !held.delete(account)) continue;
+      leaving.set(account, 'excess');
+    }
+    const gone = lost.filter(account => held.delete(account) || leaving.has(account));
+    for (const account of gone) leaving.set(account, 'lost');
+    if (gone.length > 0) events?.lost(gone);
+  }
+
+  function failed(error: unknown): void {
+    const failedAt = clock.monotonic();
+    if (away) {
+      away.failedAt = failedAt;
+      return;
+    }
+    away = { since: clock.now(), failedAt };
+    log.warn({ error: String(error) }, 'the database is away: collecting goes on, nothing acts, counters stand still');
+  }
+
+  function answered(): void {
+    if (!away) return;
+    const seconds = Math.round((clock.now() - away.since) / 1000);
+    away = undefined;
+    log.info({ seconds }, 'the database is back');
+  }
+
+  async function releaseClosed(): Promise<void> {
+    const accounts = [...closed];
+    if (accounts.length === 0) return;
+    for (const account of accounts) closed.delete(account);
+    try {
+      await replicas.release(accounts);
+    } catch (error) {
+      for (const account of accounts) closed.add(account);
+      log.debug({ accounts: accounts.length, error: String(error) }, 'accounts could not be given back yet');
+    }
+  }
+
+  async function attempt(): Promise<void> {
+    try {
+      take(await replicas.renew(wanted()));
+    } catch (error) {
+      failed(error);
+      return;
+    }
+    answered();
+    await releaseClosed();
+    events?.renewed();
+  }
+
+  function renew(): Promise<void> {
+    running ??= attempt().finally(() => {
+      running = undefined;
+    });
+    return running;
+  }
+
+  const isHeld = (account: string) => held.has(account) || leaving.get(account) === 'excess';
+  /** What it was asked a moment ago, and did not answer: waiting once more would only delay each request. */
+  const isSurelyAway = () => away !== undefined && clock.monotonic() - away.failedAt < leaseTime / 2;
+
+  return {
+    self: replicas.self,
+    held: account => held.has(account),
+    remaining: account => replicas.remaining(account),
+    sharing: () => replicas.sharing(),
+    isAway: () => away !== undefined,
+    awaySince: () => away?.since,
+    renew,
+    async confirm(account) {
+      // The one that is joined may have been asked for before this process was paused.
+      for (let time = 0; time < 2; time += 1) {
+        if (isSurelyAway() || !isHeld(account) || replicas.remaining(account) > 0) break;
+        await renew();
+      }
+      return isHeld(account) && (away !== undefined || replicas.remaining(account) > 0);
+    },
+    start(on) {
+      events = on;
+      void loops.start(leaseTime / RENEWALS, 0, renew);
+    },
+    use(accounts) {
+      configured = accounts;
+    },
+    leaving: () => leaving,
+    async giveBack(accounts) {
+      for (const account of accounts) {
+        leaving.delete(account);
+        closed.add(account);
+      }
+      await releaseClosed();
+    },
+    async refuse(account, ms) {
+      refused.set(account, clock.monotonic() + ms);
+      if (held.delete(account)) closed.add(account);
+      else if (leaving.delete(account)) closed.add(account);
+      await releaseClosed();
+    },
+    drain() {
+      isDraining = true;
+    },
+    async close() {
+      isDraining = true;
+      await loops.close();
+      await running;
+      for (const account of [...held, ...leaving.keys()]) closed.add(account);
+      held.clear();
+      leaving.clear();
+      try {
+        await replicas.release([...closed]);
+        await replicas.leave();
+      } catch (error) {
+        const fields = { accounts: closed.size, error: String(error) };
+        log.warn(fields, 'the accounts could not be given back: other replicas take them when the leases end');
+      }
+    },
+  };
+}
+
+/** Reasons that say something of the database. */
+const isTelling = (error: unknown) =>
+  error instanceof StoreError && error.reason !== 'invalid' && error.reason !== 'closed';
+
+/**
+ * The same store. Where it refuses a commit, it is known before anything is made of the error whether the account is another
+ * replica's now, or the database is away.
+ */
+export function telling(store: Store, holding: Pick<Holding, 'isAway' | 'renew'>): Store {
+  return {
+    ...store,
+    async commit(account, changes) {
+      try {
+        await store.commit(account, changes);
+      } catch (error) {
+        if (isNotHeld(error) || (isTelling(error) && !holding.isAway())) await holding.renew();
+        throw error;
+      }
+    },
+  };
+}

@@ -1,0 +1,187 @@
+import { ask, newestLines } from '../../auto-cancel/index.ts';
+import type { Config } from '../../config/schema.ts';
+import { openRecorder } from '../../history/recorder.ts';
+import type { AgentView } from '../../http/api/agent.ts';
+import type { Served, ServedReplicas } from '../../http/served.ts';
+import type { AccountHistory } from '../../model/history.ts';
+import type { Replicas } from '../../store/store.ts';
+import type { AutoCancel, JournalLine } from '../auto-cancel.ts';
+import type { Holding } from '../holding.ts';
+import type { Base } from '../parts.ts';
+import { createMirror, type Mirror } from './mirror.ts';
+import { createOthers, type Others } from './others.ts';
+import type { KnownSummaries } from './summaries.ts';
+import { isoTime } from './values.ts';
+
+/** What is served where replicas share the store: the accounts of all of them. Loaded there alone. */
+export interface Shared {
+  readonly mirror: Mirror;
+  /** What was last told of the accounts that this replica holds. */
+  readonly known: KnownSummaries;
+  /** Of one configuration. `held`: accounts that this replica has opened. */
+  over(config: Config, held: readonly string[]): SharedViews;
+}
+
+type OwnServed = Omit<Served, 'reload' | 'reloadFaults' | 'version' | 'clock'>;
+
+export interface SharedViews {
+  readonly others: Others;
+  /** The journal of all accounts. `own`: of those that this replica holds. */
+  journal(own: AutoCancel['journal']): AutoCancel['journal'];
+  /** What was recorded of an account that another replica holds; undefined where none has that name. */
+  history(account: string): AccountHistory | undefined;
+  /** What is served of all accounts. `own`: of those that this replica holds. */
+  serve(own: OwnServed): OwnServed;
+  /** These are in use from now on. */
+  use(): void;
+}
+
+type SharedBase = Pick<Base, 'store' | 'clock' | 'log' | 'share'>;
+
+interface HandOver {
+  readonly at: number;
+  readonly gained: readonly string[];
+  readonly lost: readonly string[];
+}
+
+/** Milliseconds in which the holder of an account explains a callback of it. */
+const EXPLAIN_WITHIN = 10_000;
+
+const iso = (at: number) => isoTime(at) ?? '';
+
+function replicasView(
+  mirror: Mirror,
+  config: Config,
+  away: number | undefined,
+  last: HandOver | undefined,
+): AgentView['replicas'] {
+  const { replicas = [], holders = new Map<string, string>() } = mirror.sharing() ?? {};
+  const names = config.accounts.map(({ name }) => name);
+  const held = names.flatMap(name => {
+    const id = mirror.holderOf(name)?.id;
+    return id === undefined ? [] : [[name, id] as const];
+  });
+  return {
+    self: mirror.self.id,
+    leaseSeconds: mirror.leaseTime / 1000,
+    list: replicas.map(({ id, url, since }) => ({
+      id,
+      url,
+      since: iso(since),
+      accounts: held.filter(([, holder]) => holder === id).length,
+    })),
+    holders: Object.fromEntries(held),
+    unheld: names.filter(name => !holders.has(name)),
+    databaseAway: away === undefined ? null : iso(away),
+    lastHandOver: last ? { at: iso(last.at), gained: [...last.gained], lost: [...last.lost] } : null,
+  };
+}
+
+/** The rows of the history are readable by all: nothing is recorded here. */
+const readHistory = (account: string, { store, clock, log, share }: SharedBase): AccountHistory => ({
+  recent: () => [],
+  async read(query) {
+    const recorder = await openRecorder({ account, store, clock, log, share });
+    return recorder.read(query);
+  },
+});
+
+export function createShared(base: SharedBase, holding: Holding, replicas: Replicas): Shared {
+  const { store, clock } = base;
+  const mirror = createMirror({ replicas, store, clock });
+  const known: KnownSummaries = new WeakMap();
+  /** Accounts that this replica held last, and how that came. */
+  const was: { held: readonly string[]; handOver: HandOver | undefined } = { held: [], handOver: undefined };
+
+  async function journalOf(others: Others, since: number, most: number, only: string | undefined) {
+    const lines: JournalLine[] = [];
+    await mirror.look();
+    for (const account of others.names) {
+      const last = others.journalAt(account);
+      if ((only ?? account) !== account || last === undefined || last < since) continue;
+      // The newest lines are wanted, and of a journal only the newest can be among them.
+      for (const entry of await newestLines(store, account, since, most)) lines.push({ account, ...entry });
+    }
+    return lines;
+  }
+
+  async function explain(others: Others, id: string, account: string | undefined): Promise<readonly unknown[]> {
+    await Promise.all([mirror.look(), mirror.lookAtCandidates()]);
+    const asked = account === undefined ? others.tracking(id) : others.names.filter(name => name === account);
+    const { signal } = new AbortController();
+    const answers = await Promise.all(
+      asked.map(each =>
+        ask(store, { kind: 'explain', dlqId: id, account: each }, { waitMs: EXPLAIN_WITHIN, clock, signal }),
+      ),
+    );
+    return answers.flatMap(answer => (answer !== 'no_agent' && answer.ok ? (answer.result ?? []) : []));
+  }
+
+  function placesOf(held: ReadonlySet<string>): ServedReplicas {
+    return {
+      async look(account) {
+        await Promise.all([mirror.look(), account === undefined || held.has(account) || mirror.lookInto(account)]);
+      },
+      placeOf(account) {
+        const isHere = held.has(account);
+        const holder = isHere ? mirror.self : mirror.holderOf(account);
+        return { isHere, holder, last: holder ?? mirror.lastHolderOf(account) ?? mirror.self };
+      },
+      self: mirror.self,
+      awaySince: holding.awaySince,
+    };
+  }
+
+  function over(config: Config, held: readonly string[]): SharedViews {
+    const own = new Set(held);
+    const builtAt = clock.now();
+    const settings = config.accounts.filter(({ name }) => !own.has(name));
+    const others = createOthers({ mirror, settings, clock, isAway: holding.isAway });
+    return {
+      others,
+      journal:
+        ofOwn =>
+        async (since, most = Number.POSITIVE_INFINITY, only = undefined) => {
+          const lines = [...(await ofOwn(since, most, only)), ...(await journalOf(others, since, most, only))];
+          return lines.sort((a, b) => a.at - b.at).slice(-most);
+        },
+      history: account => (others.names.includes(account) ? readHistory(account, base) : undefined),
+      serve: served => ({
+        ...served,
+        accounts: config.accounts.map(({ name }) => name),
+        status: () => [...served.status(), ...others.statuses()],
+        alerts: () => [...served.alerts(), ...others.alerts()],
+        async overview(query) {
+          await mirror.look();
+          return served.overview(query);
+        },
+        account(name) {
+          const view = served.account(name);
+          return view ? { ...view, replica: mirror.self.url } : others.account(name);
+        },
+        async autoCancel(account) {
+          await Promise.all([mirror.look(), mirror.lookAtCandidates()]);
+          return served.autoCancel(account);
+        },
+        async explain(id, account) {
+          const found = await served.explain(id, account);
+          return found.length > 0 ? found : explain(others, id, account);
+        },
+        agent: async () => ({
+          ...(await served.agent()),
+          replicas: replicasView(mirror, config, holding.awaySince(), was.handOver),
+        }),
+        replicas: placesOf(own),
+      }),
+      use() {
+        const before = new Set(was.held);
+        const gained = held.filter(name => !before.has(name));
+        const lost = was.held.filter(name => !own.has(name));
+        was.held = held;
+        if (gained.length + lost.length > 0) was.handOver = { at: builtAt, gained, lost };
+      },
+    };
+  }
+
+  return { mirror, known, over };
+}

@@ -1,0 +1,96 @@
+import type { AgentView } from '../api/agent.ts';
+import { ago, at, count, grouped, lasting, plural } from './format.ts';
+import { type Html, html } from './html.ts';
+import type { PageContext } from './layout.ts';
+import { named } from './problems.ts';
+import { type Column, name, section, table, tile, tiles } from './tile.ts';
+
+type Replicas = NonNullable<AgentView['replicas']>;
+
+/** Where a replica is, as short as it is told from others; a link to its own pages where that can be one. */
+export function replicaLink(url: string, path = ''): Html {
+  const parsed = URL.parse(url);
+  if (parsed?.protocol !== 'http:' && parsed?.protocol !== 'https:') return named(url);
+  return html`<a href="${url.replace(/\/$/, '')}/${path}" rel="noreferrer">${named(parsed.host)}</a>`;
+}
+
+/** What a page says that has no problem of the agent's own: `now` in milliseconds since the Unix epoch. */
+export const databaseNote = ({ databaseAway, now }: PageContext): Html | false =>
+  databaseAway !== undefined &&
+  html`<p class="note critical"><span class="tag down">database away</span> since ${at(new Date(databaseAway).toISOString(), '', now)}: nothing acts, and counters stand still. Accounts of other replicas are shown as they were before.</p>`;
+
+/** What was true a moment ago says so: an account that another replica holds, or none. */
+export function heldNote(
+  {
+    account,
+    replica,
+    asOf,
+  }: { readonly account: string; readonly replica: string | null; readonly asOf: string | null },
+  { now, replica: own }: PageContext,
+): Html | false {
+  if (own === undefined) return false;
+  if (replica === own && asOf === null) return html`<p class="soft about">Collected by this replica.</p>`;
+  const told =
+    asOf === null ? html`nothing is known of it yet` : html`what is shown is as of ${ago(asOf, 'asOf', now)}`;
+  if (replica === null) return html`<p class="note">No replica collects this account now: ${told}.</p>`;
+  const link = replicaLink(replica, `accounts/${encodeURIComponent(account.toWellFormed())}`);
+  return html`<p class="note">Collected by ${link}: ${told}.</p>`;
+}
+
+function lastHandOver({ lastHandOver: last }: Replicas, now: number): Html {
+  if (!last) return html`<span class="soft">none yet</span>`;
+  const path = 'replicas.lastHandOver.at';
+  return html`${ago(last.at, path, now)}`;
+}
+
+const listed = (names: readonly string[]) =>
+  html`${names.slice(0, 5).map((each, index) => html`${index > 0 && ', '}${named(each)}`)}${names.length > 5 && ` and ${grouped(names.length - 5)} more`}`;
+
+/** Which accounts changed hands. */
+function moved({ lastHandOver: last }: Replicas): Html | false {
+  if (!last) return false;
+  const { gained, lost } = last;
+  return html`${gained.length > 0 && html`got ${listed(gained)}`}${gained.length > 0 && lost.length > 0 && '; '}${lost.length > 0 && html`gave ${listed(lost)} away`}`;
+}
+
+/** Who shares the accounts; nothing where the agent is alone. */
+export function replicas({ replicas: of, now }: AgentView): Html | false {
+  if (of === null) return false;
+  const clock = Date.parse(now);
+  const columns: Column<Replicas['list'][number]>[] = [
+    {
+      head: 'replica',
+      cell: ({ id, url }) =>
+        html`${replicaLink(url, 'agent')}${id === of.self && html` <span class="tag plain">this one</span>`}`,
+    },
+    { head: 'id', cell: ({ id }) => html`<span class="mono">${name(id)}</span>` },
+    { head: 'runs since', cell: ({ since }, index) => ago(since, `replicas.list.${index}.since`, clock) },
+    {
+      head: 'accounts',
+      isNumber: true,
+      cell: ({ accounts }, index) => count(accounts, `replicas.list.${index}.accounts`),
+    },
+  ];
+  const held = of.list.find(({ id }) => id === of.self)?.accounts;
+  const all = Object.keys(of.holders).length + of.unheld.length;
+  return section(
+    'replicas',
+    'Replicas',
+    html`<div class="panel">${tiles(
+      tile(
+        'Replicas',
+        html`${grouped(of.list.length)}`,
+        html`lease of ${lasting(of.leaseSeconds, 'replicas.leaseSeconds')}`,
+      ),
+      tile('Accounts here', html`${grouped(held ?? 0)}`, `of ${plural(all, 'account')}`),
+      tile('Without a replica', html`${grouped(of.unheld.length)}`, of.unheld.length > 0 && listed(of.unheld)),
+      tile(
+        'Database',
+        html`${of.databaseAway === null ? 'answers' : 'away'}`,
+        of.databaseAway !== null && html`since ${at(of.databaseAway, 'replicas.databaseAway', clock)}`,
+      ),
+      tile('Last hand-over', lastHandOver(of, clock), moved(of)),
+    )}</div>
+${of.list.length > 0 && table('Replicas that run', columns, of.list)}`,
+  );
+}

@@ -1,0 +1,108 @@
+import {
+  counter,
+  createHistogram,
+  gauge,
+  histogram,
+  histogramSamples,
+  observeValue,
+  type Sample,
+  type Source,
+} from './family.ts';
+import { createCounter } from './own.ts';
+
+/** What a replica says of the store that it shares with others, and of the accounts that it holds. */
+export const replicaFamilies = {
+  leader: gauge(
+    'delivery_watch_leader',
+    '1 if this replica holds the account and collects it, else 0. Each configured account has one; their sum is the number of accounts held. Only if replicas share a store (`store.kind: postgres`), as all of these.',
+    ['account'],
+  ),
+  replicas: gauge(
+    'delivery_watch_replicas',
+    'Replicas that have renewed their leases within the lease time, this one included, as of its last renewal. Absent before the first.',
+  ),
+  lastRenewal: gauge(
+    'delivery_watch_lease_last_renewal_timestamp_seconds',
+    'Last renewal of leases that succeeded, by the database’s clock. Absent before the first.',
+  ),
+  renewals: counter(
+    'delivery_watch_lease_renewals_total',
+    'Renewals of this replica’s leases by outcome: ok; failed: the database could not be reached, or refused. Restarts at 0 with the process.',
+    ['outcome'],
+  ),
+  renewalSeconds: histogram(
+    'delivery_watch_lease_renewal_duration_seconds',
+    'Duration of renewals of leases, failed ones included. Leases end where it comes near the lease time. Restarts at 0 with the process.',
+  ),
+  handOvers: counter(
+    'delivery_watch_lease_hand_overs_total',
+    'Accounts that this replica gained, released or lost. gained: free, or taken over; released: given back, for a fair share or at the end; lost: not renewed in time, so that another may hold it. Restarts at 0 with the process.',
+    ['reason'],
+  ),
+} as const;
+
+const BOUNDS = [0.005, 0.025, 0.1, 0.5, 1, 2.5, 5, 15];
+const OUTCOMES = ['ok', 'failed'] as const;
+const REASONS = ['gained', 'released', 'lost'] as const;
+
+/** As far as it is shown. `at`: milliseconds since the Unix epoch. */
+interface Shared {
+  readonly at: number;
+  readonly replicas: readonly unknown[];
+}
+
+/** What this process has done about leases. */
+export interface LeaseMeter {
+  renewed(outcome: (typeof OUTCOMES)[number], seconds: number): void;
+  handedOver(reason: (typeof REASONS)[number], accounts: number): void;
+  /** What is shown of one configuration's accounts, of which this replica holds some. */
+  sourceOf(accounts: readonly string[], held: readonly string[]): Source;
+}
+
+export function createLeaseMeter(sharing: () => Shared | undefined): LeaseMeter {
+  const { leader, replicas, lastRenewal, renewals, renewalSeconds, handOvers } = replicaFamilies;
+  let revision = 0;
+  const changed = () => {
+    revision += 1;
+  };
+  const durations = createHistogram(BOUNDS);
+  const renewed = createCounter(
+    renewals,
+    OUTCOMES.map(outcome => ({ outcome })),
+    changed,
+  );
+  const handed = createCounter(
+    handOvers,
+    REASONS.map(reason => ({ reason })),
+    changed,
+  );
+  return {
+    renewed(outcome, seconds) {
+      observeValue(durations, BOUNDS, seconds);
+      renewed.inc({ outcome });
+    },
+    handedOver(reason, accounts) {
+      handed.inc({ reason }, accounts);
+    },
+    sourceOf(accounts, held) {
+      const holds = new Set(held);
+      const leaders = accounts.map(account => ({ labels: { account }, value: Number(holds.has(account)) }));
+      return {
+        families: Object.values(replicaFamilies),
+        // A renewal changes what is shared, too.
+        revision: () => revision,
+        samples() {
+          const shared = sharing();
+          return new Map<string, readonly Sample[]>([
+            [leader.name, leaders],
+            [replicas.name, shared ? [{ labels: {}, value: shared.replicas.length }] : []],
+            [lastRenewal.name, shared ? [{ labels: {}, value: shared.at / 1000 }] : []],
+            [renewals.name, renewed.samples()],
+            [renewalSeconds.name, histogramSamples({}, BOUNDS, durations)],
+            [handOvers.name, handed.samples()],
+          ]);
+        },
+      };
+    },
+  };
+}

@@ -1,0 +1,260 @@
+import { createHash, randomUUID } from 'node:crypto';
+import type { Clock } from '../kit/clock.ts';
+import type { Log } from '../kit/log.ts';
+import { heldSql, leaseStatements } from './leases-sql.ts';
+import type { Leases } from './postgres.ts';
+import type { PostgresDatabase, Row } from './postgres-database.ts';
+import type { Fence } from './postgres-lane.ts';
+import { escapeText, unescapeText } from './postgres-text.ts';
+import { type Member, shareOut } from './shares.ts';
+import type { Replica, Replicas, Sharing, Turn } from './store.ts';
+
+export interface LeasesDeps {
+  readonly database: Pick<PostgresDatabase, 'query' | 'schema'>;
+  /** Where this replica answers, as others reach it. */
+  readonly url: string;
+  /** Milliseconds. Longer than two renewals are apart, and than a statement may take. */
+  readonly leaseTime: number;
+  readonly clock: Pick<Clock, 'monotonic'>;
+  readonly log: Log;
+}
+
+/** A replica in the table, which has not left. */
+interface Listed extends Member, Replica {
+  /** It did not renew in time: its leases last until another replica ends them. */
+  readonly ended: boolean;
+}
+
+interface Lease {
+  readonly holder: string | null;
+  readonly epoch: string;
+}
+
+/** A renewal that succeeded. */
+interface Renewal {
+  /** How many there were of this replica, as the database counts. */
+  readonly renewals: number;
+  /** Milliseconds of this process's clock, just before it was sent. */
+  readonly asked: number;
+  /** Milliseconds since the Unix epoch by the database's clock. */
+  readonly at: number;
+}
+
+/** An account that was gained and not released since. */
+interface Own {
+  readonly epoch: string;
+  lost: boolean;
+}
+
+const WENT_BACK = 'the database lost what it had confirmed: all accounts are closed, and opened anew';
+const ENDED = 'the leases ended before they were renewed: all accounts are closed, another replica may hold them';
+
+/** Renewals are counted on from here at each join: one that was given up, and is done late, is behind the one that counts. */
+const PER_JOIN = 1_000_000_000;
+
+const digestOf = (accounts: readonly string[]) =>
+  createHash('sha256').update(JSON.stringify(accounts)).digest('base64url');
+const pairs = (some: readonly (readonly [string, { readonly epoch: string }])[]) => [
+  some.map(([account]) => account),
+  some.map(([, { epoch }]) => epoch),
+];
+
+/** Leases in PostgreSQL; see docs/adr/0015-leases.md. */
+export function createLeases({ database, url, leaseTime, clock, log }: LeasesDeps): Required<Leases> {
+  const sql = leaseStatements(database.schema);
+  const query = (text: string, ...values: unknown[]) => database.query('lease', text, values);
+  let since = 0;
+  const self: Replica = {
+    id: randomUUID(),
+    url,
+    get since() {
+      return since;
+    },
+  };
+  const own = new Map<string, Own>();
+  let last: Renewal | undefined;
+  let joins = 0;
+  /** Since when, by our clock, renewals followed each other without a gap in which others may have missed theirs. */
+  let steadySince = 0;
+  let configured: ReadonlyMap<string, ReadonlySet<string>> = new Map();
+  let sharing: Sharing | undefined;
+  let queue: Promise<unknown> = Promise.resolve();
+
+  /** One after the other, in the order in which they were asked for. */
+  function inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const result = queue.then(work);
+    queue = result.catch(() => undefined);
+    return result;
+  }
+
+  const held = () => [...own].filter(([, { lost }]) => !lost);
+
+  function loseAll(why: string): void {
+    const accounts = held();
+    for (const [, lease] of accounts) lease.lost = true;
+    if (accounts.length > 0) log.warn({ accounts: accounts.length }, why);
+  }
+
+  /** Writes that this replica runs. All is lost where the database does not know it any more, or knows less of it than this process. */
+  async function proveAlive(accounts: readonly string[]): Promise<Renewal> {
+    const digest = digestOf(accounts);
+    let asked = clock.monotonic();
+    let [row] = await query(sql.renew, self.id, leaseTime, url, digest, accounts);
+    if (row && last && Number(row.renewals) <= last.renewals) loseAll(WENT_BACK);
+    if (!row) {
+      if (last) loseAll(ENDED);
+      last = undefined;
+      joins += 1;
+      asked = clock.monotonic();
+      [row] = await query(sql.join, self.id, leaseTime, url, digest, accounts, since || null, joins * PER_JOIN);
+    }
+    since = Number(row?.since);
+    const renewals = Number(row?.renewals);
+    const at = Number(row?.at);
+    // The database was away, or its clock stepped: others need time to renew, too, before they can be called gone.
+    if (!last || Math.max(asked - last.asked, at - last.at) > leaseTime / 2) steadySince = asked;
+    last = { renewals, asked, at };
+    return last;
+  }
+
+  async function readReplicas(): Promise<Listed[]> {
+    const rows = await query(sql.replicas, [...configured.keys()]);
+    const known = configured;
+    const accountsOf = ({ digest, accounts }: Row) =>
+      known.get(String(digest)) ?? new Set(Array.isArray(accounts) ? accounts.map(String) : []);
+    const listed = rows.map(row => ({
+      id: String(row.id),
+      url: String(row.url),
+      since: Number(row.since),
+      ended: row.ended === true,
+      accounts: accountsOf(row),
+    }));
+    configured = new Map(rows.map((row, n) => [String(row.digest), listed[n]?.accounts ?? new Set()]));
+    return listed;
+  }
+
+  /** Those that may hold accounts. Where that can be told, leases of those that are gone end here. */
+  async function endOthers(asked: number): Promise<Listed[]> {
+    const listed = await readReplicas();
+    if (asked - steadySince < leaseTime / 2 || !listed.some(({ ended }) => ended)) return listed;
+    await query(sql.end);
+    return readReplicas();
+  }
+
+  async function readLeases(): Promise<Map<string, Lease>> {
+    const rows = await query(sql.leases);
+    return new Map(
+      rows.map(({ account, holder, epoch }) => [
+        String(account),
+        { holder: holder === null ? null : String(holder), epoch: String(epoch) },
+      ]),
+    );
+  }
+
+  /** Compares what this process holds with what the database says, which is right. */
+  async function settle(leases: Map<string, Lease>): Promise<void> {
+    const isOurs = (account: string, { holder, epoch }: Lease) => holder === self.id && epochOf(account) === epoch;
+    for (const [account, lease] of held()) {
+      const found = leases.get(account);
+      if (!found || !isOurs(account, found)) lease.lost = true;
+    }
+    // Lost with all others, taken by a statement whose answer never came, or held before the database went back.
+    const stray = [...leases].filter(([account, lease]) => lease.holder === self.id && !isOurs(account, lease));
+    if (stray.length === 0) return;
+    await query(sql.release, self.id, ...pairs(stray));
+    for (const [account, { epoch }] of stray) leases.set(account, { holder: null, epoch });
+  }
+
+  /** Makes accounts known to the database that it never heard of. */
+  async function add(accounts: readonly string[], leases: Map<string, Lease>): Promise<void> {
+    const added = accounts.filter(account => !leases.has(account));
+    if (added.length === 0) return;
+    await query(sql.add, added);
+    for (const account of added) leases.set(account, { holder: null, epoch: '0' });
+  }
+
+  async function take(accounts: readonly string[], leases: ReadonlyMap<string, Lease>): Promise<string[]> {
+    const wanted = accounts.flatMap(account => {
+      const lease = leases.get(account);
+      return lease && !own.has(account) ? [[account, lease] as const] : [];
+    });
+    if (wanted.length === 0) return [];
+    const rows = await query(sql.take, self.id, ...pairs(wanted));
+    return rows.map(({ account, epoch }) => {
+      own.set(String(account), { epoch: String(epoch), lost: false });
+      return String(account);
+    });
+  }
+
+  async function renew(accounts: readonly string[]): Promise<Turn> {
+    const sorted = [...new Set(accounts)].sort();
+    const { asked, at } = await proveAlive(sorted);
+    const listed = await endOthers(asked);
+    const leases = await readLeases();
+    await settle(leases);
+    await add(sorted, leases);
+
+    const mayHold = new Set(listed.map(({ id }) => id));
+    const holders = new Map<string, string>();
+    for (const [account, { holder }] of leases)
+      if (holder !== null && mayHold.has(holder)) holders.set(account, holder);
+    const replicas = listed.filter(({ ended }) => !ended);
+    const plan = shareOut(replicas, holders);
+    const excess = held().flatMap(([account]) => (plan.get(account) === self.id ? [] : [account]));
+    const gained = await take(
+      [...plan].flatMap(([account, id]) => (id === self.id ? [account] : [])),
+      leases,
+    );
+    for (const account of gained) holders.set(account, self.id);
+    sharing = describeSharing(at, replicas, holders);
+    return { gained, lost: [...own].flatMap(([account, { lost }]) => (lost ? [account] : [])), excess };
+  }
+
+  async function release(accounts: readonly string[]): Promise<void> {
+    const given = new Set(accounts);
+    const known = held().filter(([account]) => given.has(account));
+    // Before it is sent: where the answer does not come, it may be done at any time.
+    for (const [, lease] of known) lease.lost = true;
+    if (known.length > 0) await query(sql.release, self.id, ...pairs(known));
+    for (const account of given) own.delete(account);
+  }
+
+  async function leave(): Promise<void> {
+    await query(sql.leave, self.id);
+    for (const [, lease] of own) lease.lost = true;
+    last = undefined;
+  }
+
+  function epochOf(account: string): string | undefined {
+    const lease = own.get(account);
+    return lease && !lease.lost ? lease.epoch : undefined;
+  }
+
+  async function valuesOf(key: string): Promise<ReadonlyMap<string, string>> {
+    const rows = await database.query('read', sql.valuesOf, [escapeText(key)]);
+    return new Map(rows.map(({ account, value }) => [String(account), unescapeText(String(value))]));
+  }
+
+  const replicas: Replicas = {
+    self,
+    leaseTime,
+    renew: accounts => inTurn(() => renew(accounts)),
+    release: accounts => inTurn(() => release(accounts)),
+    leave: () => inTurn(leave),
+    remaining: account =>
+      last && epochOf(account) !== undefined ? Math.max(0, last.asked + leaseTime - clock.monotonic()) : 0,
+    sharing: () => sharing,
+    valuesOf,
+  };
+  const fence: Fence = { epochOf, heldSql: heldSql(database.schema, self.id), loseAll: () => loseAll(WENT_BACK) };
+  return { replicas, fence };
+}
+
+function describeSharing(at: number, replicas: readonly Replica[], holders: ReadonlyMap<string, string>): Sharing {
+  const alive = new Set(replicas.map(({ id }) => id));
+  return {
+    at,
+    replicas: replicas.map(({ id, url, since }) => ({ id, url, since })),
+    holders: new Map([...holders].filter(([, holder]) => alive.has(holder))),
+  };
+}

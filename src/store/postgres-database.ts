@@ -1,0 +1,182 @@
+import { Socket } from 'node:net';
+import { Pool, type PoolClient, type QueryConfig } from 'pg';
+import { type Clock, systemClock } from '../kit/clock.ts';
+import type { Env, SecretSetting } from '../kit/secret.ts';
+import { StoreError } from './errors.ts';
+import { isOfAll, postgresError } from './postgres-errors.ts';
+import { parseAddress, readUrl } from './postgres-url.ts';
+
+/** A value of a row: text, a number of 32 bits, a boolean, null; wider numbers come as text. */
+export type Row = Readonly<Record<string, unknown>>;
+
+/**
+ * What a statement is for. Each has connections of its own, so that a renewal never waits for a thousand accounts that are
+ * read or saved.
+ */
+export type Use = 'read' | 'write' | 'lease';
+
+/** A PostgreSQL database, reached through few connections. */
+export interface PostgresDatabase {
+  /** `host:port/database`, for messages. */
+  readonly subject: string;
+  /** The schema that all tables are in, quoted. */
+  readonly schema: string;
+  /**
+   * Runs one statement in a transaction of its own, in bounded time. Rejects with StoreError; after `away`, `slow` and `io`
+   * it may have been done, or be done yet. Numbers of 64 bits come as text; a Buffer is a parameter in the binary format.
+   */
+  query(use: Use, sql: string, values?: readonly unknown[]): Promise<readonly Row[]>;
+  /** Runs `work` in one transaction, which is rolled back when it rejects; each of its statements may take a minute. Rejects with StoreError. */
+  transaction<T>(
+    work: (query: (sql: string, values?: readonly unknown[]) => Promise<readonly Row[]>) => Promise<T>,
+  ): Promise<T>;
+  /** Ends what was asked for, then every connection. Never rejects. */
+  close(): Promise<void>;
+}
+
+export interface PostgresSettings {
+  readonly url: SecretSetting;
+  readonly schema: string;
+}
+
+export interface PostgresDeps {
+  readonly env: Env;
+  readonly clock?: Clock;
+  /** Milliseconds for a connection, and for a statement. */
+  readonly timeouts?: { readonly connect: number; readonly statement: number };
+  /** Milliseconds for a statement of leases: below the time between two renewals. */
+  readonly leaseTimeout?: number;
+}
+
+/** Connections at a time, by use. */
+const CONNECTIONS: Readonly<Record<Use, number>> = { read: 2, write: 2, lease: 1 };
+const TIMEOUTS = { connect: 5000, statement: 10_000 };
+/** Of a step of a migration, which waits for other replicas that migrate, too. */
+const MIGRATION_MS = 60_000;
+/** What the end of all connections may take. */
+const CLOSE_MS = 1000;
+const IDLE_MS = 60_000;
+
+/** Lets `limit` run at a time. One that fails with what is of all fails those that wait, so that nothing waits for many timeouts. */
+function createTurns(limit: number) {
+  const waiting: PromiseWithResolvers<void>[] = [];
+  let running = 0;
+  return async <T>(work: () => Promise<T>): Promise<T> => {
+    if (running >= limit) {
+      const turn = Promise.withResolvers<void>();
+      waiting.push(turn);
+      await turn.promise;
+    } else running += 1;
+    try {
+      return await work();
+    } catch (error) {
+      if (isOfAll(error)) for (const { reject } of waiting.splice(0)) reject(error);
+      throw error;
+    } finally {
+      const next = waiting.shift();
+      if (next) next.resolve();
+      else running -= 1;
+    }
+  };
+}
+
+/** A statement that is given up after `timeout` milliseconds: pg has that setting, its types have not. */
+function timed(text: string, values: readonly unknown[], timeout: number): QueryConfig {
+  const config = { text, values: [...values], query_timeout: timeout };
+  return config;
+}
+
+/** Connects when it is first asked. Throws StoreError where the URL can't be had or understood. */
+export function createPostgresDatabase({ url, schema }: PostgresSettings, deps: PostgresDeps): PostgresDatabase {
+  const { env, clock = systemClock, timeouts = TIMEOUTS } = deps;
+  const { leaseTimeout = timeouts.statement } = deps;
+  const address = parseAddress(readUrl(url, env));
+  const subject = `PostgreSQL ${address.host}:${address.port}/${address.database}`;
+  const sockets = new Set<Socket>();
+  const turns = {
+    read: createTurns(CONNECTIONS.read),
+    write: createTurns(CONNECTIONS.write),
+    lease: createTurns(CONNECTIONS.lease),
+  };
+  let closed = false;
+
+  const pool = new Pool({
+    ...address,
+    // A file may have another one by now.
+    password: () => parseAddress(readUrl(url, env)).password ?? '',
+    application_name: 'delivery-watch',
+    // One more for a migration.
+    max: CONNECTIONS.read + CONNECTIONS.write + CONNECTIONS.lease + 1,
+    connectionTimeoutMillis: timeouts.connect,
+    idleTimeoutMillis: IDLE_MS,
+    keepAlive: true,
+    // Of the server's own, so that what nobody waits for any more ends there. Not sent as a parameter of the start, which PgBouncer refuses.
+    onConnect: async client => {
+      await client.query(timed(`SET statement_timeout = ${timeouts.statement}`, [], timeouts.connect));
+    },
+    stream: () => {
+      const socket = new Socket();
+      sockets.add(socket);
+      return socket.once('close', () => sockets.delete(socket));
+    },
+  });
+  // A connection that breaks while nothing uses it: the next use opens another.
+  pool.on('error', () => undefined);
+
+  async function withClient<T>(work: (client: PoolClient) => Promise<T>): Promise<T> {
+    try {
+      const client = await pool.connect();
+      let failed = true;
+      const ignore = () => undefined;
+      client.on('error', ignore);
+      try {
+        const result = await work(client);
+        failed = false;
+        return result;
+      } finally {
+        client.off('error', ignore);
+        // Whatever state a failure left the connection in, and wherever it leads to: the next one is new.
+        client.release(failed);
+      }
+    } catch (error) {
+      throw postgresError(error, subject);
+    }
+  }
+
+  const run = async (client: PoolClient, sql: string, values: readonly unknown[], timeout: number) =>
+    (await client.query<Record<string, unknown>>(timed(sql, values, timeout))).rows;
+
+  return {
+    subject,
+    schema: `"${schema}"`,
+    query(use, sql, values = []) {
+      if (closed) return Promise.reject(new StoreError('closed', subject));
+      // The server gives up first, and says so.
+      const timeout = use === 'lease' ? leaseTimeout : timeouts.statement + timeouts.connect / 5;
+      return turns[use](() => withClient(client => run(client, sql, values, timeout)));
+    },
+    transaction: work =>
+      withClient(async client => {
+        const query = (sql: string, values: readonly unknown[] = []) => run(client, sql, values, MIGRATION_MS);
+        await query('BEGIN');
+        await query(`SET LOCAL statement_timeout = ${MIGRATION_MS}`);
+        const result = await work(query);
+        await query('COMMIT');
+        return result;
+      }),
+    async close() {
+      if (closed) return;
+      closed = true;
+      const ended = new AbortController();
+      const late = clock.sleep(CLOSE_MS, ended.signal).then(
+        () => {
+          for (const socket of sockets) socket.destroy();
+        },
+        () => undefined,
+      );
+      await pool.end();
+      ended.abort();
+      await late;
+    },
+  };
+}

@@ -1,0 +1,168 @@
+import { randomUUID } from 'node:crypto';
+import type { Change } from '../model/change.ts';
+import { StoreError } from './errors.ts';
+import type { PostgresDatabase } from './postgres-database.ts';
+import { isUndone } from './postgres-errors.ts';
+import { escapeText, textArray } from './postgres-text.ts';
+
+/** What a commit asks of the leases. */
+export interface Fence {
+  /** The epoch under which this process holds an account, a number of 64 bits; undefined where it does not hold it. */
+  epochOf(account: string): string | undefined;
+  /**
+   * A query without parameters that gives columns account and epoch: the rows of the relation `given (account text, epoch bigint)`
+   * whose account this process still holds under this epoch. It locks what it looks at until the transaction ends, so that no
+   * other replica takes an account over in between.
+   */
+  readonly heldSql: string;
+  /** Gives up all that is held, as the database lost commits: the next renewal reports it as lost. */
+  loseAll(): void;
+}
+
+/** Changes of one account, under the epoch that it had when they were asked for. */
+export interface Commit {
+  readonly account: string;
+  /** Undefined for what is of no account. */
+  readonly epoch: string | undefined;
+  readonly changes: readonly Change[];
+}
+
+/** Commits one after the other. */
+export interface Lane {
+  /** Writes all of them in one transaction, but those of accounts that are not held. Gives for each whether it was written. Rejects with StoreError. */
+  write(commits: readonly Commit[]): Promise<readonly boolean[]>;
+  /** Opens it; rejects with StoreError where the database can't be written. */
+  claim(): Promise<void>;
+  /** Begins anew, whatever the database says of it. */
+  forget(): void;
+  /** Removes what the database has of it. Rejects with StoreError. */
+  close(): Promise<void>;
+}
+
+const NOTHING_HELD = 'SELECT account, epoch FROM given WHERE false';
+
+/** One statement, so one round trip: nothing of it is written unless the lane's sequence is as it was left. */
+const writeSql = (schema: string, heldSql: string) => `
+  WITH lane AS (
+    UPDATE ${schema}.lanes SET sequence = sequence + 1, at = now() WHERE id = $1 AND sequence = $2 RETURNING id
+  ), given AS MATERIALIZED (
+    SELECT * FROM unnest($3::text[], $4::bigint[]) WITH ORDINALITY AS given (account, epoch, number)
+  ), held AS MATERIALIZED (
+    ${heldSql}
+  ), allowed AS MATERIALIZED (
+    SELECT account, number FROM given
+    WHERE EXISTS (SELECT FROM lane)
+      AND (account = '' OR (account, epoch) IN (SELECT held.account, held.epoch FROM held))
+  ), change AS MATERIALIZED (
+    SELECT account, key, value FROM unnest($5::int[], $6::text[], $7::text[]) AS change (number, key, value)
+    JOIN allowed USING (number)
+  ), removed AS (
+    DELETE FROM ${schema}.rows USING change
+    WHERE change.value IS NULL AND rows.account = change.account AND rows.key = change.key
+  ), put AS (
+    INSERT INTO ${schema}.rows (account, key, value)
+    SELECT account, key, value FROM change WHERE value IS NOT NULL ORDER BY account, key
+    ON CONFLICT (account, key) DO UPDATE SET value = excluded.value
+  )
+  SELECT EXISTS (SELECT FROM lane) AS counted, ARRAY(SELECT number::int FROM allowed) AS numbers`;
+
+const claimSql = (schema: string) => `
+  WITH gone AS (
+    DELETE FROM ${schema}.lanes WHERE id = ANY ($1::text[]) OR at < now() - interval '30 days' RETURNING id, sequence
+  ), made AS (
+    INSERT INTO ${schema}.lanes (id, sequence) VALUES ($2, 0)
+  )
+  SELECT id, sequence FROM gone`;
+
+/** Statement parameters: each holding once, and of the changes of one row the last. */
+function gather(commits: readonly Commit[]) {
+  const holdings = new Map<
+    string,
+    { readonly number: number; readonly account: string; readonly epoch: string | undefined }
+  >();
+  const changes = new Map<string, { readonly number: number; readonly key: string; readonly value: string | null }>();
+  const numbers = commits.map(({ account, epoch, changes: own }) => {
+    const name = `${epoch ?? ''} ${account}`;
+    const { number } = holdings.get(name) ?? { number: holdings.size + 1 };
+    holdings.set(name, { number, account, epoch });
+    for (const { key, value } of own) {
+      changes.set(`${number} ${key}`, {
+        number,
+        key: escapeText(key),
+        value: value === null ? null : escapeText(value),
+      });
+    }
+    return number;
+  });
+  const [held, changed] = [[...holdings.values()], [...changes.values()]];
+  const values = [
+    textArray(held.map(({ account }) => escapeText(account))),
+    held.map(({ epoch }) => epoch ?? null),
+    changed.map(({ number }) => number),
+    textArray(changed.map(({ key }) => key)),
+    textArray(changed.map(({ value }) => value)),
+  ];
+  return { numbers, values };
+}
+
+/**
+ * A connection that breaks leaves behind a statement that may be done at any later time, such as when a machine that was
+ * paused goes on: after commits that came later, whose rows it would put back. So each statement counts the lane's sequence on
+ * from where the one before left it, and what comes late finds another one. After an outcome that is unknown the lane goes on
+ * under another id, and the old one is removed. A sequence that is behind tells that the database lost what it had confirmed.
+ */
+export function createLane(database: PostgresDatabase, fence: Fence | undefined, onRewound: () => void): Lane {
+  const { schema, subject } = database;
+  const sql = { write: writeSql(schema, fence?.heldSql ?? NOTHING_HELD), claim: claimSql(schema) };
+  /** Ids that may be in the database; undefined: the lane can't be written before it is claimed. */
+  let tried: string[] = [];
+  let id: string | undefined;
+  /** Of `last`, how often it was certainly written. */
+  let sequence = 0;
+  let last: string | undefined;
+
+  async function claim(): Promise<void> {
+    const next = randomUUID();
+    const before = tried;
+    tried = [...before, next];
+    const gone = await database.query('write', sql.claim, [before, next]);
+    const isRewound =
+      last !== undefined &&
+      !gone.some(row => row.id !== last && before.includes(String(row.id))) &&
+      !gone.some(row => row.id === last && Number(row.sequence) >= sequence);
+    [tried, id, last, sequence] = [[next], next, next, 0];
+    if (isRewound) onRewound();
+    if (isRewound) throw new StoreError('rewound', subject);
+  }
+
+  return {
+    claim,
+    async write(commits) {
+      if (id === undefined) await claim();
+      const { numbers, values } = gather(commits);
+      let rows: Awaited<ReturnType<PostgresDatabase['query']>>;
+      try {
+        rows = await database.query('write', sql.write, [id, sequence, ...values]);
+      } catch (error) {
+        if (!isUndone(error)) id = undefined;
+        throw error;
+      }
+      const [answer] = rows;
+      if (answer?.counted !== true) {
+        id = undefined;
+        await claim();
+        throw new StoreError('rewound', subject);
+      }
+      sequence += 1;
+      const allowed = new Set(Array.isArray(answer.numbers) ? answer.numbers.map(Number) : []);
+      return numbers.map(number => allowed.has(number));
+    },
+    forget() {
+      [id, last, sequence] = [undefined, undefined, 0];
+    },
+    async close() {
+      if (tried.length === 0) return;
+      await database.query('write', `DELETE FROM ${schema}.lanes WHERE id = ANY ($1::text[])`, [tried]);
+    },
+  };
+}

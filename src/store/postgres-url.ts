@@ -1,0 +1,107 @@
+import { readFileSync } from 'node:fs';
+import type { ConnectionOptions } from 'node:tls';
+import type { Env, SecretSetting } from '../kit/secret.ts';
+import { StoreError } from './errors.ts';
+
+/** Where a PostgreSQL is, and how to get in, as its URL says. */
+export interface Address {
+  readonly host: string;
+  readonly port: number;
+  readonly database: string;
+  readonly user: string | undefined;
+  readonly password: string | undefined;
+  /** False: without TLS. */
+  readonly ssl: false | ConnectionOptions;
+}
+
+const DEFAULT_PORT = 5432;
+
+/** Those of libpq that mean something here (postgresql.org/docs/current/libpq-connect.html). */
+const PARAMETERS = ['sslmode', 'sslrootcert', 'sslcert', 'sslkey', 'host'];
+const MODES = ['disable', 'require', 'verify-ca', 'verify-full'];
+
+/** What is wrong with a URL, without showing any of it; undefined where nothing is. */
+export function faultOfUrl(text: string): string | undefined {
+  const url = URL.parse(text);
+  if (!url || !['postgres:', 'postgresql:'].includes(url.protocol)) {
+    return 'must be postgres://USER:PASSWORD@HOST:PORT/DATABASE';
+  }
+  if (url.hostname === '' && !url.searchParams.get('host')) return 'must name a host';
+  if (url.hostname.includes(',')) return 'must name one host';
+  if (!/^\/[^/]+$/.test(url.pathname)) return 'must name a database';
+  const unknown = [...url.searchParams.keys()].find(name => !PARAMETERS.includes(name));
+  if (unknown !== undefined) return `has a parameter that is not one of ${PARAMETERS.join(', ')}`;
+  const mode = url.searchParams.get('sslmode');
+  if (mode !== null && !MODES.includes(mode)) return `must have an sslmode of ${MODES.join(', ')}`;
+  if (mode === 'verify-ca' && !url.searchParams.has('sslrootcert')) return 'needs sslrootcert for sslmode=verify-ca';
+  try {
+    for (const part of [url.username, url.password, url.pathname]) decodeURIComponent(part);
+  } catch {
+    return 'has a % that begins no escaped character';
+  }
+  return undefined;
+}
+
+/** Whether others on the way could read the password, or be the server. */
+export function isUnsafe(text: string): boolean {
+  const url = URL.parse(text);
+  if (!url) return false;
+  const isNear = /^(localhost|127\..*|\[::1\]|)$/.test(url.hostname);
+  return !isNear && ['disable', null].includes(url.searchParams.get('sslmode'));
+}
+
+function tlsOf(parameters: URLSearchParams): false | ConnectionOptions {
+  const mode = parameters.get('sslmode') ?? 'disable';
+  if (mode === 'disable') return false;
+  const read = (name: string) => {
+    const file = parameters.get(name);
+    return file === null ? undefined : readFileSync(file, 'utf8');
+  };
+  const [ca, cert, key] = [read('sslrootcert'), read('sslcert'), read('sslkey')];
+  return {
+    ...(ca === undefined ? {} : { ca }),
+    ...(cert === undefined ? {} : { cert }),
+    ...(key === undefined ? {} : { key }),
+    // As libpq has it: `require` looks at the certificate only where there is something to hold it against.
+    ...(mode === 'require' && ca === undefined ? { rejectUnauthorized: false } : {}),
+    ...(mode === 'verify-full' ? {} : { checkServerIdentity: () => undefined }),
+  };
+}
+
+/** What an environment or a file has of it now. Throws StoreError. */
+export function readUrl(setting: SecretSetting, env: Env): string {
+  if ('literal' in setting) return setting.literal.reveal();
+  if ('env' in setting) {
+    const text = env[setting.env]?.trim();
+    if (!text) throw new StoreError('refused', 'PostgreSQL', `the environment variable ${setting.env} is not set`);
+    return text;
+  }
+  try {
+    return readFileSync(setting.file, 'utf8').trim();
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    throw new StoreError('refused', 'PostgreSQL', `${setting.file} can't be read: ${code}`);
+  }
+}
+
+/** Throws StoreError where it is no URL of a PostgreSQL, or names files that can't be read. */
+export function parseAddress(text: string): Address {
+  const fault = faultOfUrl(text);
+  if (fault !== undefined) throw new StoreError('refused', 'PostgreSQL', `store.url ${fault}`);
+  const { hostname, port, username, password, pathname, searchParams } = new URL(text);
+  const decoded = (part: string) => (part === '' ? undefined : decodeURIComponent(part));
+  try {
+    return {
+      host: searchParams.get('host') ?? hostname.replace(/^\[(.+)\]$/, '$1'),
+      port: Number(port || DEFAULT_PORT),
+      database: decodeURIComponent(pathname.slice(1)),
+      user: decoded(username),
+      password: decoded(password),
+      ssl: tlsOf(searchParams),
+    };
+  } catch (error) {
+    const { code, syscall } = error as NodeJS.ErrnoException;
+    if (syscall === undefined) throw error;
+    throw new StoreError('untrusted', 'PostgreSQL', `a file of sslrootcert, sslcert or sslkey can't be read: ${code}`);
+  }
+}

@@ -1,0 +1,152 @@
+import type { Change } from '../model/change.ts';
+import { checkChanges, checkText, endOfPrefix } from './changes.ts';
+import { StoreError } from './errors.ts';
+import {
+  createPostgresDatabase,
+  type PostgresDatabase,
+  type PostgresDeps,
+  type PostgresSettings,
+} from './postgres-database.ts';
+import { isOfAll } from './postgres-errors.ts';
+import { type Commit, createLane, type Fence } from './postgres-lane.ts';
+import { migrate, requireSchema } from './postgres-migrations.ts';
+import { createCommitQueue } from './postgres-queue.ts';
+import { escapeText, unescapeText } from './postgres-text.ts';
+import { NO_ACCOUNT, type Replicas, type Store } from './store.ts';
+
+/** Commits that are under way at a time. An account has one of them, so that its commits keep their order. */
+const LANES = 2;
+
+function laneOf(account: string): number {
+  let sum = 0;
+  for (let at = 0; at < account.length; at += 1) sum = (sum * 31 + account.charCodeAt(at)) % 65_521;
+  return sum % LANES;
+}
+
+/** What the leases of this process give the store. */
+export interface Leases {
+  readonly fence: Fence;
+  readonly replicas?: Replicas;
+}
+
+function createPostgresStore(
+  database: PostgresDatabase,
+  { fence, replicas }: Partial<Leases>,
+): Store & { claim(): Promise<void> } {
+  const { schema, subject } = database;
+  const where = `FROM ${schema}.rows WHERE account = $1 AND key >= $2`;
+  let closed = false;
+
+  const lanes = Array.from({ length: LANES }, () => createLane(database, fence, onRewound));
+  const queues = lanes.map(lane => createCommitQueue<Commit>(lane.write, isOfAll));
+
+  function onRewound(): void {
+    fence?.loseAll();
+    for (const lane of lanes) lane.forget();
+  }
+
+  function assertOpen(): void {
+    if (closed) throw new StoreError('closed', subject);
+  }
+
+  async function rowsOf(what: string, account: string, prefix: string) {
+    assertOpen();
+    checkText(account, 'an account');
+    checkText(prefix, 'a prefix');
+    const end = endOfPrefix(prefix);
+    const range = [account, prefix, ...(end === undefined ? [] : [end])].map(escapeText);
+    const sql = `SELECT key, ${what} AS value ${where}${end === undefined ? '' : ' AND key < $3'}`;
+    return database.query('read', sql, range);
+  }
+
+  /** The epoch under which changes may be written. Throws StoreError. */
+  function epochOf(account: string): string | undefined {
+    if (account === NO_ACCOUNT) return undefined;
+    const epoch = fence?.epochOf(account);
+    if (epoch === undefined) throw new StoreError('not_held', `the account ${account}`);
+    return epoch;
+  }
+
+  return {
+    ...(replicas ? { replicas } : {}),
+    async claim() {
+      for (const lane of lanes) await lane.claim();
+    },
+    async scan(account, prefix) {
+      const rows = await rowsOf('value', account, prefix);
+      return new Map(rows.map(({ key, value }) => [unescapeText(String(key)), unescapeText(String(value))]));
+    },
+    async sizes(account, prefix) {
+      const rows = await rowsOf('octet_length(value)', account, prefix);
+      return new Map(rows.map(({ key, value }) => [unescapeText(String(key)), Number(value)]));
+    },
+    async commit(account, changes) {
+      assertOpen();
+      checkChanges(account, changes);
+      const epoch = epochOf(account);
+      // A copy, because it is written later.
+      const commit = { account, epoch, changes: changes.map((change): Change => ({ ...change })) };
+      const isWritten = await queues[laneOf(account)]?.add(commit, weigh(changes));
+      if (!isWritten) throw new StoreError('not_held', `the account ${account}`);
+    },
+    async close() {
+      if (closed) return;
+      closed = true;
+      await Promise.all(queues.map(queue => queue.ended()));
+      await Promise.allSettled(lanes.map(lane => lane.close()));
+      await database.close();
+    },
+  };
+}
+
+/** What a row costs beside its text, as if it were characters. */
+const ROW_WEIGHT = 200;
+const weigh = (changes: readonly Change[]) =>
+  changes.reduce((sum, { key, value }) => sum + ROW_WEIGHT + key.length + (value?.length ?? 0), 0);
+
+/** What an agent needs beside what every process needs. */
+export interface ReplicaDeps extends PostgresDeps {
+  /** Makes the leases of this process. */
+  leasesOf?(database: PostgresDatabase): Leases;
+}
+
+/**
+ * A store in a schema of a PostgreSQL database, which replicas share. A commit is as durable there as the server is set up to
+ * keep one. Commits that are asked for at the same time share one statement. After `away`, `slow` and `io` a commit may have
+ * been written, whole, or be so until the account's next commit or scan returns, but never later: who asks again writes the same
+ * rows again. After `rewound` the database is older than what it had confirmed, and nothing is held any more. Rejects with
+ * StoreError when the database can't be used.
+ */
+export async function openPostgresStore(settings: PostgresSettings, deps: ReplicaDeps): Promise<Store> {
+  return opened(settings, deps, async database => {
+    await migrate(database);
+    const store = createPostgresStore(database, deps.leasesOf?.(database) ?? {});
+    await store.claim();
+    return store;
+  });
+}
+
+/**
+ * The same store for another process, while agents have it open or not: it reads all and writes what is of no account. Makes
+ * nothing but these rows. Rejects with StoreError when there is no schema of this version.
+ */
+export async function attachPostgresStore(settings: PostgresSettings, deps: PostgresDeps): Promise<Store> {
+  return opened(settings, deps, async database => {
+    await requireSchema(database);
+    return createPostgresStore(database, {});
+  });
+}
+
+async function opened<T>(
+  settings: PostgresSettings,
+  deps: PostgresDeps,
+  open: (database: PostgresDatabase) => Promise<T>,
+): Promise<T> {
+  const database = createPostgresDatabase(settings, deps);
+  try {
+    return await open(database);
+  } catch (error) {
+    await database.close();
+    throw error;
+  }
+}

@@ -1,0 +1,54 @@
+/** A replica that runs. */
+export interface Member {
+  readonly id: string;
+  /** What it has configured: it can hold nothing else. */
+  readonly accounts: ReadonlySet<string>;
+}
+
+/** Loads that differ by less are fair: a move would only swap them. */
+const UNFAIR = 2;
+
+/**
+ * Which member should hold each account: every replica finds the same, so none has to be asked. Loads differ by one at most,
+ * as far as the members have the same configured, and no more accounts move than that takes. An account whose holder is no
+ * member is left out: that one may be alive. Accounts that are missing in `holders` are free.
+ */
+export function shareOut(
+  members: readonly Member[],
+  holders: ReadonlyMap<string, string>,
+): ReadonlyMap<string, string> {
+  const shares = members
+    .toSorted((a, b) => (a.id < b.id ? -1 : 1))
+    .map(({ id, accounts }) => ({ id, accounts, share: [] as string[] }));
+  const memberOf = new Map(shares.map(member => [member.id, member]));
+  const free: string[] = [];
+  // Mostly one set, which all have.
+  const sets = [...new Set(members.map(({ accounts }) => accounts))];
+  for (const account of [...new Set(sets.flatMap(accounts => [...accounts]))].sort()) {
+    const holder = holders.get(account);
+    const member = holder === undefined ? undefined : memberOf.get(holder);
+    if (member?.accounts.has(account)) member.share.push(account);
+    else if (member || holder === undefined) free.push(account);
+  }
+  for (const account of free) {
+    const able = shares.filter(({ accounts }) => accounts.has(account));
+    able.reduce((least, next) => (next.share.length < least.share.length ? next : least)).share.push(account);
+  }
+  while (moveOne(shares)) {}
+  return new Map(shares.flatMap(({ id, share }) => share.map(account => [account, id] as const)));
+}
+
+/** Moves an account from where most are to where fewest are; false when no move makes it fairer. What was free is moved first: it stands last. */
+function moveOne(shares: readonly (Member & { readonly share: string[] })[]): boolean {
+  const ranked = shares.toSorted((a, b) => a.share.length - b.share.length);
+  for (const from of ranked.toReversed()) {
+    for (const to of ranked) {
+      if (from.share.length - to.share.length < UNFAIR) break;
+      const at = from.share.findLastIndex(account => to.accounts.has(account));
+      if (at < 0) continue;
+      to.share.push(...from.share.splice(at, 1));
+      return true;
+    }
+  }
+  return false;
+}

@@ -1,0 +1,85 @@
+import { describe, expect, it } from 'vitest';
+import {
+  gapsOf,
+  judgeDeletes,
+  judgeOneAtATime,
+  judgeTold,
+  type Poll,
+  watchCounters,
+} from '../support/replica-judge.ts';
+
+/** `a@0-10 b@20-30`: requests of replicas for one account. */
+const polls = (text: string, more: Partial<Poll> = {}): Poll[] =>
+  text.split(' ').map(each => {
+    const [, replica = '', start, end] = /^(\w)@(\d+)-(\d+)$/.exec(each) ?? [];
+    const times = { start: Number(start), end: Number(end) };
+    return { replica, account: 'x', method: 'GET', path: '/v2/dlq', ...times, ...more };
+  });
+
+const epochs = (gained: number) => new Map([['x', gained]]);
+
+describe('the judge of replicas', () => {
+  it.each([
+    ['a@0-10 a@5-20 b@30-40 b@50-60', 2, []],
+    ['a@0-10 b@9-20', 2, ['x: b asked 1 ms before the last request of a ended']],
+    // In turns, though none at the same time.
+    ['a@0-10 b@20-30 a@40-50', 2, ['x: gained 2 times, polled in turns by a,b,a']],
+    ['a@0-10 b@20-30 a@40-50', 3, []],
+    ['a@0-10', 0, ['x: gained 0 times, polled in turns by a']],
+  ])('takes %s after %i gains for %j', (text, gained, faults) => {
+    expect(judgeOneAtATime(polls(text), epochs(gained), []).faults).toEqual(faults);
+  });
+
+  it('leaves out what a replica asks in its isolation, and nothing else', () => {
+    const both = polls('a@0-10 a@100-110 b@105-115 a@120-130 b@140-150');
+    const isolation = { replica: 'a', from: 50, to: 125 };
+    expect(judgeOneAtATime(both, epochs(2), [isolation])).toEqual({ handOvers: 1, faults: [] });
+    expect(judgeOneAtATime(both, epochs(2), [{ ...isolation, to: 119 }]).faults).toHaveLength(1);
+    expect(judgeOneAtATime(both, epochs(2), [{ ...isolation, from: 0, to: 60 }]).faults).toHaveLength(2);
+  });
+
+  it('finds the longest time without a request, also before the first and after the last, and of an account without any', () => {
+    expect(gapsOf(polls('a@10-11 a@40-41 a@60-61'), ['x', 'y'], 0, 100)).toEqual([
+      { account: 'y', from: 0, to: 100 },
+      { account: 'x', from: 60, to: 100 },
+      { account: 'x', from: 10, to: 40 },
+      { account: 'x', from: 40, to: 60 },
+      { account: 'x', from: 0, to: 10 },
+    ]);
+  });
+
+  it('finds a DELETE that was sent twice, whichever replica sent it', () => {
+    const del = (text: string, path: string) => polls(text, { method: 'DELETE', path });
+    expect(judgeDeletes([...del('a@0-1', '/1'), ...del('b@0-1', '/2'), ...polls('a@0-1 b@0-1')])).toEqual([]);
+    expect(judgeDeletes([...del('a@0-1', '/1'), ...del('b@5-6', '/1')])).toEqual(['x /1 by a,b']);
+  });
+
+  it('finds an alert that was told twice, and forgives it only to a replica that was killed', () => {
+    const told = { account: 'x', alert: 'Any', status: 'firing', startsAt: '1', key: 'k', from: 'a' };
+    expect(judgeTold([told, { ...told, status: 'resolved' }, { ...told, account: 'y' }], [])).toEqual([]);
+    expect(judgeTold([told, { ...told, from: 'b' }], [])).toEqual(['Any x firing 1 by a (k), b (k)']);
+    expect(judgeTold([told, { ...told, from: 'b' }], ['a'])).toEqual([]);
+    expect(judgeTold([told, { ...told, from: 'b', key: 'other' }], ['a'])).toHaveLength(1);
+  });
+
+  it('finds a counter that goes back, of one replica and from one to the next', () => {
+    const watch = watchCounters();
+    const see = (replica: string, value: number, known = watch.mark()) =>
+      watch.saw(replica, new Map([['x', value]]), known);
+    see('a', 5);
+    see('b', 5);
+    // Cut off: it shows what it knows.
+    see('b', 7);
+    see('a', 5);
+    expect(watch.faults).toEqual([]);
+    see('a', 4);
+    see('c', 6);
+    // It was asked before another showed more.
+    see('d', 6, new Map());
+    expect(watch.faults).toEqual(['x: a shows 4 after 5', 'x: c shows 6 after 7']);
+    watch.ended('b');
+    see('b', 6);
+    expect(watch.faults).toHaveLength(3);
+    expect(watch.seen).toBe(8);
+  });
+});

@@ -1,0 +1,193 @@
+import { describe, expect, it } from 'vitest';
+import type { Runtime } from '../../../src/app/runtime.ts';
+import { AccountView } from '../../../src/http/api/account.ts';
+import { AgentView } from '../../../src/http/api/agent.ts';
+import { AutoCancelView } from '../../../src/http/api/auto-cancel.ts';
+import { Overview, OverviewQuery } from '../../../src/http/api/overview.ts';
+import { Status } from '../../../src/http/api/status.ts';
+import { startTwoReplicas, type TwoReplicas } from '../../support/two-replicas.ts';
+
+const ALL = OverviewQuery.parse({ sort: 'account' });
+const overviewOf = async ({ served }: Runtime) => Overview.parse(await served.overview(ALL));
+const rowOf = async (runtime: Runtime, account: string) => {
+  const row = (await overviewOf(runtime)).rows.find(each => each.account === account);
+  if (!row) throw new Error(`there is no row of ${account}`);
+  return row;
+};
+async function viewOf({ served }: Runtime, account: string): Promise<AccountView> {
+  await served.replicas?.look(account);
+  return AccountView.parse(served.account(account));
+}
+
+/** Both have read what they hold, and each knows that of the other. */
+async function startKnown(config: object = {}): Promise<TwoReplicas> {
+  const scene = await startTwoReplicas(config);
+  for (let count = 0; count < 7; count += 1) scene.emulator.state.addDlqEntry({});
+  await scene.until(async () => {
+    for (const runtime of [scene.one, scene.two])
+      for (const row of (await overviewOf(runtime)).rows) expect(row).toMatchObject({ deadLetters: 7, data: 'fresh' });
+  });
+  return scene;
+}
+
+describe('accounts that another replica holds', () => {
+  it('are shown with the numbers of the holder, as of when, and by whom', async () => {
+    const { one, two, clock, until } = await startKnown();
+    const [own, told] = await until(async () => {
+      const own = await rowOf(one, 'alpha');
+      const told = await rowOf(two, 'alpha');
+      expect(told.dataAt).toBe(own.dataAt);
+      return [own, told];
+    }, 1);
+    expect(own).toMatchObject({ replica: 'http://one.invalid', asOf: null });
+    const { asOf, ...rest } = told;
+    expect(rest).toEqual({ ...own, asOf: undefined });
+    const age = clock.now() - Date.parse(asOf ?? '');
+    expect(age).toBeGreaterThanOrEqual(0);
+    expect(age).toBeLessThanOrEqual(60_000);
+    const whole = await viewOf(two, 'alpha');
+    expect(whole).toMatchObject({ account: 'alpha', replica: 'http://one.invalid', state: 'ok', up: true });
+    expect(whole.deadLetters.newestEntries).toHaveLength(7);
+    expect(whole.now).toBe(new Date(clock.now()).toISOString());
+  });
+
+  it('count in what is said of all', async () => {
+    const { one, two } = await startKnown();
+    for (const runtime of [one, two]) {
+      expect(await overviewOf(runtime)).toMatchObject({
+        state: 'ok',
+        replicas: 2,
+        accounts: { total: 2, up: 2 },
+        deadLetters: 14,
+      });
+      expect(runtime.served.accounts).toEqual(['alpha', 'beta']);
+    }
+  });
+
+  it('have rounds, alerts and a history', async () => {
+    const alerts = {
+      enabled: true,
+      evaluateEvery: '1s',
+      rules: [{ name: 'Any', when: { above: { metric: 'delivery_dlq_messages', value: 0 } } }],
+    };
+    const { two, clock, until } = await startKnown({ alerts });
+    await until(async () => {
+      await two.served.replicas?.look();
+      const firing = two.served.alerts().filter(({ state }) => state === 'firing');
+      expect(firing.map(({ labels }) => labels.account).sort()).toEqual(['alpha', 'beta']);
+      expect((await overviewOf(two)).alertsFiring).toBe(2);
+      const query = { family: ['delivery_dlq_messages'], over: '1h', points: 100 };
+      const history = await two.served.history('alpha', query);
+      expect(history?.series[0]?.values.at(-1)).toBe(7);
+    });
+    const now = new Date(clock.now()).toISOString();
+    const { accounts } = Status.parse(JSON.parse(JSON.stringify({ version: '1', now, accounts: two.served.status() })));
+    const alpha = accounts.find(({ account }) => account === 'alpha');
+    expect(alpha).toMatchObject({ up: true, replica: 'http://one.invalid' });
+    expect(alpha?.asOf).toBeLessThanOrEqual(clock.now());
+    expect(accounts.find(({ account }) => account === 'beta')).not.toHaveProperty('asOf');
+  });
+
+  it('are shown by the replica that takes them, and a page that is open hears of it', async () => {
+    const { one, two, shared, until } = await startKnown();
+    const hasChanged = two.served.watch();
+    hasChanged();
+    expect(two.served.replicas?.placeOf('alpha')).toMatchObject({ isHere: false, holder: { id: 'one' } });
+    shared.place('alpha', 'two');
+    await until(() => expect(two.served.replicas?.placeOf('alpha').isHere).toBe(true), 1);
+    expect(hasChanged()).toBe(true);
+    expect(await rowOf(two, 'alpha')).toMatchObject({ replica: 'http://two.invalid', asOf: null });
+    await until(async () => {
+      expect(await rowOf(one, 'alpha')).toMatchObject({ replica: 'http://two.invalid', deadLetters: 7, state: 'ok' });
+      expect(AgentView.parse(await two.served.agent()).replicas).toMatchObject({
+        self: 'two',
+        list: [
+          { id: 'one', accounts: 0 },
+          { id: 'two', accounts: 2 },
+        ],
+        holders: { alpha: 'two', beta: 'two' },
+        unheld: [],
+        lastHandOver: { gained: ['alpha'], lost: [] },
+      });
+    });
+  });
+
+  it('are critical when no replica holds them any more, and not before the lease time is over', async () => {
+    const { two, shared, clock, until } = await startKnown();
+    shared.place('alpha', 'nobody');
+    await until(() => expect(two.served.replicas?.placeOf('alpha').holder).toBeUndefined(), 1);
+    expect(await rowOf(two, 'alpha')).toMatchObject({ replica: null, state: 'ok' });
+    await clock.advance(16_000);
+    const { state, problems, rows, accounts } = await overviewOf(two);
+    expect(state).toBe('critical');
+    expect(problems[0]).toMatchObject({
+      account: 'alpha',
+      kind: 'account_uncollected',
+      severity: 'critical',
+      runbook: 'DeliveryAccountUncollected',
+      text: expect.stringMatching(/^Not collected by any replica: none holds it; what is shown is of [\d:]+ UTC\.$/),
+    });
+    expect(rows[0]).toMatchObject({ account: 'alpha', replica: null, data: 'stale', deadLetters: 7 });
+    expect(accounts.up).toBe(1);
+    const whole = await viewOf(two, 'alpha');
+    expect(whole).toMatchObject({
+      state: 'critical',
+      up: false,
+      replica: null,
+      problems: [{ kind: 'account_uncollected' }],
+    });
+    expect(AgentView.parse(await two.served.agent()).replicas?.unheld).toEqual(['alpha']);
+    // The last that held it: a scrape fails there, and tells.
+    expect(two.served.replicas?.placeOf('alpha')).toMatchObject({ isHere: false, last: { id: 'one' } });
+    await clock.advance(15 * 60_000);
+    expect(await rowOf(two, 'alpha')).toMatchObject({ deadLetters: null, asOf: null, state: 'critical' });
+  });
+
+  it('are not called uncollected while the database is away: that is said instead', async () => {
+    const { two, shared, clock, until } = await startKnown();
+    shared.isAway = true;
+    await until(async () => expect((await overviewOf(two)).problems[0]).toMatchObject({ kind: 'database_away' }));
+    await clock.advance(180_000);
+    const { problems, rows } = await overviewOf(two);
+    expect(problems.map(({ kind }) => kind)).toEqual(['database_away']);
+    expect(rows[0]).toMatchObject({ account: 'alpha', deadLetters: 7, replica: 'http://one.invalid' });
+    expect(Date.parse(rows[0]?.asOf ?? '')).toBeLessThan(clock.now() - 180_000);
+    expect((await two.served.agent()).replicas?.databaseAway).not.toBeNull();
+    shared.isAway = false;
+    await until(async () => expect((await overviewOf(two)).problems).toEqual([]));
+  });
+
+  it.each([
+    ['damaged', '{'],
+    ['of a newer version', JSON.stringify({ version: 2, at: 1, by: 'one', body: {} })],
+    ['hostile', JSON.stringify({ version: 1, at: 1, by: 'one', body: { row: { account: '<script>' } } })],
+    ['packed badly', JSON.stringify({ version: 1, at: 1, by: 'one', deflated: 'AAAA' })],
+  ])('are called not readable where what was told is %s', async (_, value) => {
+    const { two, shared, until } = await startKnown();
+    await until(async () => {
+      await shared.rows.commit(
+        'alpha',
+        ['view/summary', 'view/account'].map(key => ({ key, value })),
+      );
+      expect(await rowOf(two, 'alpha')).toMatchObject({ state: 'warning', worst: { kind: 'not_shown' } });
+    }, 1);
+    expect(await viewOf(two, 'alpha')).toMatchObject({ account: 'alpha', problems: [{ kind: 'not_shown' }] });
+    expect(await rowOf(two, 'beta')).toMatchObject({ state: 'ok' });
+  });
+
+  it('show auto-cancel, its journal and why', async () => {
+    const autoCancel = {
+      mode: 'plan',
+      rules: [{ name: 'r', match: { workflowUrl: { prefix: ['https://a.example/'] } } }],
+    };
+    const { two } = await startKnown({ autoCancel });
+    const view = AutoCancelView.parse(await two.served.autoCancel(undefined));
+    expect(view.accounts.map(({ account, asOf }) => [account, asOf === null])).toEqual([
+      ['beta', true],
+      ['alpha', false],
+    ]);
+    expect(view.rules).toMatchObject([{ name: 'r', mode: 'plan', candidates: 0 }]);
+    expect(await two.served.explain('1-0', undefined)).toEqual([]);
+    expect(await two.served.journal(0)).toEqual([]);
+  });
+});

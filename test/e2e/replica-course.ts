@@ -1,0 +1,109 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect } from 'vitest';
+import { afterThisTest } from '../support/client.ts';
+import { eventually } from '../support/eventually.ts';
+import type { Postgres } from '../support/postgres.ts';
+import type { Isolation } from '../support/replica-judge.ts';
+import { startStallMeter } from '../support/stall-meter.ts';
+import { allDone, allHeld, judge } from './replica-proof.ts';
+import { type ReplicaProcess, type SceneOptions, setScene } from './replica-scene.ts';
+import { watchReplicas } from './replica-watch.ts';
+
+const now = () => performance.now();
+/** Messages of each account a second. */
+const TRAFFIC = 1;
+
+/** Replicas with traffic that something is done to, step by step; between any two steps alerts change and callbacks get stuck. */
+export async function startCourse(
+  postgres: Postgres,
+  options: SceneOptions & { readonly replicas: number; readonly quiet: number },
+) {
+  const scene = await setScene(postgres, options);
+  const stalls = startStallMeter();
+  afterThisTest(async () => stalls.close());
+  for (let left = options.replicas; left > 0; left -= 1) await scene.startReplica();
+  const watch = watchReplicas(scene);
+  const held = () => allHeld(scene, watch);
+  await held();
+  // Counting begins with the first read of each account, and what is known of its queue.
+  await eventually(async () => {
+    const texts = await Promise.all(scene.running().map(({ agent }) => agent.get('/metrics')));
+    const read = texts.flatMap(text =>
+      [...text.matchAll(/^delivery_up\{account="([^"]+)"\} 1$/gm)].map(([, name]) => name),
+    );
+    expect(new Set(read).size).toBe(scene.names.length);
+  });
+  let trafficUntil = scene.addTraffic(TRAFFIC, options.quiet);
+  const began = now();
+  await sleep(options.quiet);
+  const quiet = { from: began, to: now() };
+  const isolations: Isolation[] = [];
+  const losses: Isolation[] = [];
+  const killed: string[] = [];
+  const steps: string[] = [];
+  let firing = 0;
+  let resolved = 0;
+  let isFiring = false;
+
+  /** Something changes, something is done to the replicas, and then all has been told and done as if nothing was. */
+  async function step(what: string, disturb: () => Promise<unknown>): Promise<void> {
+    const start = now();
+    // What is published lasts for as long as the last step did, or a while.
+    if (trafficUntil < Date.now() + 10_000) trafficUntil = scene.addTraffic(TRAFFIC, 15_000);
+    const changed = scene.stir();
+    isFiring = !isFiring;
+    if (isFiring) firing += changed;
+    else resolved += changed;
+    await disturb();
+    await held();
+    await allDone(scene, firing, resolved);
+    steps.push(`${what}: all held, told and done after ${((now() - start) / 1000).toFixed(1)} s`);
+  }
+
+  const lost = async (replica: ReplicaProcess, during: () => Promise<unknown>, isIsolated = false) => {
+    const from = now();
+    await during();
+    losses.push({ replica: replica.name, from, to: now() });
+    if (isIsolated) isolations.push({ replica: replica.name, from, to: now() });
+  };
+
+  return {
+    scene,
+    step,
+    kill: (replica: ReplicaProcess) =>
+      lost(replica, async () => {
+        killed.push(replica.name);
+        expect(await scene.end(replica, 'SIGKILL')).toBe('SIGKILL');
+        // Requests of its that were under way have ended.
+      }),
+    async leave(replica: ReplicaProcess) {
+      expect(await scene.end(replica, 'SIGTERM')).toBe(0);
+    },
+    pause: (replica: ReplicaProcess, ms: number) => lost(replica, () => scene.paused(replica, () => sleep(ms))),
+    /** Cut from the database for so long; alone, others take its accounts over. */
+    async cut(some: readonly ReplicaProcess[], ms: number) {
+      const isAlone = some.length < scene.running().length;
+      const during = async () => {
+        for (const { link } of some) link.cut();
+        await sleep(ms);
+        for (const { link } of some) link.restore();
+      };
+      const done = during();
+      await Promise.all(some.map(replica => lost(replica, () => done, isAlone)));
+    },
+    async end() {
+      await sleep(Math.max(0, trafficUntil - Date.now()));
+      process.stdout.write(`${steps.join('\n')}\n`);
+      await judge(scene, watch, stalls, {
+        quiet,
+        isolations,
+        losses,
+        killed,
+        async epochs() {
+          const rows = await postgres.query('SELECT account, epoch FROM delivery_watch.leases', scene.database);
+          return new Map(rows.map(({ account, epoch }) => [String(account), Number(epoch)]));
+        },
+      });
+    },
+  };
+}

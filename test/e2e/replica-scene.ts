@@ -1,0 +1,260 @@
+import { type Agent, createAgent } from '../support/agent.ts';
+import { createChance } from '../support/chance.ts';
+import { afterThisTest } from '../support/client.ts';
+import { emulateEmpty } from '../support/emulate.ts';
+import { type TrueEvent, truthOf } from '../support/event-truth.ts';
+import { serve } from '../support/http-service.ts';
+import type { Postgres } from '../support/postgres.ts';
+import type { Poll, Told } from '../support/replica-judge.ts';
+import { type Passed, startServiceProxy } from '../support/service-proxy.ts';
+import { startTcpLink, type TcpLink } from '../support/tcp-link.ts';
+
+export interface SceneOptions {
+  readonly accounts: number;
+  /** Seconds. */
+  readonly lease: number;
+  readonly every: number;
+}
+
+/** One process that shares the database with others; another start is another replica. */
+export interface ReplicaProcess {
+  readonly name: string;
+  readonly agent: Agent;
+  /** Its own, to the database. */
+  readonly link: TcpLink;
+  isPaused: boolean;
+  isEnded: boolean;
+}
+
+/** Of these accounts one in so many has alerts, and another one callbacks that get stuck. */
+const ONE_IN = 5;
+/** Dead letters that make an alert fire. */
+const MANY = 20;
+export const REQUESTS_PER_DAY = 1_000_000;
+
+/** A receiver of webhooks that knows which replica tells. */
+async function startHook() {
+  const told: Told[] = [];
+  const service = await serve((request, response) => {
+    let text = '';
+    request.setEncoding('utf8').on('data', chunk => {
+      text += chunk;
+    });
+    request.on('end', () => {
+      const key = String(request.headers['idempotency-key']);
+      for (const { labels, status, startsAt } of JSON.parse(text).alerts) {
+        const { account, alertname: alert } = labels;
+        told.push({ account, alert, status, startsAt, key, from: (request.url ?? '').slice(1) });
+      }
+      response.end();
+    });
+  });
+  return { url: service.url, told };
+}
+
+function configOf(names: readonly string[], url: string, { lease, every }: SceneOptions) {
+  const many = { perRun: 100, perHour: 1000 };
+  return {
+    store: { kind: 'postgres', url: { env: 'DATABASE_URL' }, lease: `${lease}s` },
+    accounts: names.map((name, index) => ({
+      name,
+      baseUrl: url,
+      token: { env: `TOKEN_${index}` },
+      budget: { requestsPerSecond: 1000, burst: 1000, concurrency: 8, requestsPerDay: REQUESTS_PER_DAY },
+      upstream: { proxy: { env: 'SERVICE_PROXY' }, timeout: `${Math.round(lease * 300)}ms` },
+    })),
+    collect: {
+      flowControl: { enabled: false },
+      dlq: { every: `${every}s`, rescanEvery: `${2 * every}s` },
+      events: { every: `${every}s`, overlap: '3s', destination: 'route' },
+      routes: ['/users/:id', '/jobs/:id'],
+    },
+    alerts: {
+      enabled: true,
+      evaluateEvery: '1s',
+      rules: [{ name: 'Many', when: { above: { metric: 'delivery_dlq_messages', value: MANY - 1 } } }],
+      notifiers: [{ name: 'hook', webhook: { url: { env: 'HOOK_URL' }, groupWait: '0s' } }],
+    },
+    autoCancel: {
+      mode: 'enforce',
+      limits: { ...many, perDay: 1000, spacing: '0s' },
+      breaker: {
+        candidates: { max: 100, percent: 100 },
+        errors: { max: 100 },
+        lostRaces: { percent: 100, ofLast: 100 },
+      },
+      rules: [
+        {
+          name: 'stuck',
+          mode: 'enforce',
+          expires: '2099-12-31',
+          match: { workflowUrl: { prefix: ['https://stuck.example.com/'] } },
+          stuckWhen: {
+            inProgressFor: '1s',
+            snapshots: 2,
+            pastRetryWindow: 1,
+            assumeMaxRetries: 0,
+            assumeTimeout: '1s',
+          },
+          grace: '0s',
+          cooldown: { perUrl: '0s' },
+          limits: many,
+        },
+      ],
+    },
+  };
+}
+
+const chance = createChance();
+const upTo = (most: number) => chance.between(0, most - 1);
+
+/** The life of a message that is published at `time`; it ends within 4 s. */
+function life(messageId: string, start: number): TrueEvent[] {
+  let time = start;
+  const events: TrueEvent[] = [{ messageId, state: 'created', time }];
+  const add = (state: string, wait: number, status?: number) => {
+    time += wait;
+    events.push({ messageId, state, time, status });
+  };
+  if (upTo(3) === 0) {
+    add('active', 1 + upTo(300));
+    add('error', upTo(500), 503);
+    add('retry', 0);
+  }
+  add('active', 1 + upTo(800));
+  if (upTo(8) === 0) {
+    add('error', upTo(100), 500);
+    add('failed', 0);
+  } else add('delivered', upTo(2000), 200);
+  return events;
+}
+
+const pathOf = (messageId: string) => (messageId.endsWith('0') ? '/jobs' : '/users');
+
+/** Replicas with one configuration, a database that they share, a service whose every request is written down, and a receiver of their alerts. */
+export async function setScene(postgres: Postgres, options: SceneOptions) {
+  const { accounts: count, lease, every } = options;
+  const emulator = await emulateEmpty({ accounts: count, dialect: { logDuplicates: 0.05, requestsPerSecond: 1000 } });
+  const names = emulator.accounts.map((_, index) => `account-${index}`);
+  const accountOf = new Map(emulator.accounts.map(({ token }, index) => [`Bearer ${token}`, names[index] ?? '']));
+  const database = new URL(await postgres.createDatabase());
+  const hook = await startHook();
+  const config = configOf(names, emulator.url, options);
+  const tokens = Object.fromEntries(emulator.accounts.map(({ token }, index) => [`TOKEN_${index}`, token]));
+  const log: Passed[] = [];
+  const replicas: ReplicaProcess[] = [];
+  const truth = new Map<string, TrueEvent[]>(names.map(name => [name, []]));
+  const alerting = emulator.accounts.filter((_, index) => index % ONE_IN === 1);
+  const getStuck = emulator.accounts
+    .map((account, index) => [names[index] ?? '', account] as const)
+    .filter((_, index) => index % ONE_IN === 2);
+  const letters = new Map<(typeof alerting)[number], string[]>();
+  const stuck: string[] = [];
+
+  async function startReplica(): Promise<ReplicaProcess> {
+    const name = String.fromCharCode(97 + replicas.length);
+    const link = await startTcpLink({ host: '127.0.0.1', port: postgres.port });
+    const proxy = await startServiceProxy(name, emulator.listener, log);
+    afterThisTest(async () => void (await Promise.all([link.close(), proxy.close()])));
+    const url = new URL(database);
+    url.port = String(link.port);
+    const env = { DATABASE_URL: url.href, SERVICE_PROXY: proxy.url, HOOK_URL: `${hook.url}/${name}` };
+    const replica = { name, agent: createAgent(config, { ...tokens, ...env }), link, isPaused: false, isEnded: false };
+    await replica.agent.start();
+    replicas.push(replica);
+    return replica;
+  }
+
+  return {
+    names,
+    emulator,
+    replicas,
+    told: hook.told,
+    truth,
+    /** `account dlqId` of callbacks that got stuck. */
+    stuck,
+    /** The same of those whose cancel the service took. */
+    cancelled: () => getStuck.flatMap(([name, { state }]) => Object.keys(state.cancels()).map(id => `${name} ${id}`)),
+    database: database.pathname.slice(1),
+    startReplica,
+    async end(replica: ReplicaProcess, signal: NodeJS.Signals) {
+      replica.isEnded = true;
+      return replica.agent.end(signal);
+    },
+    async paused(replica: ReplicaProcess, during: () => Promise<unknown>) {
+      replica.isPaused = true;
+      replica.agent.process.kill('SIGSTOP');
+      await during();
+      replica.agent.process.kill('SIGCONT');
+      replica.isPaused = false;
+    },
+    /** Those that run and can answer. */
+    running: () => replicas.filter(({ isPaused, isEnded }) => !isPaused && !isEnded),
+    /** Every request to the service so far. What is under way ends now. */
+    polls(): Poll[] {
+      const now = performance.now();
+      return log.map(({ by, authorization, end, ...rest }) => ({
+        ...rest,
+        replica: by,
+        account: accountOf.get(authorization) ?? '',
+        end: Math.min(end, now),
+      }));
+    },
+    /** Messages of each account, `aSecond` of them for so many milliseconds from now on. */
+    addTraffic(aSecond: number, ms: number) {
+      const start = Date.now() + 500;
+      for (const [index, name] of names.entries()) {
+        const events = truth.get(name) ?? [];
+        const known = events.length;
+        for (let left = Math.round((aSecond * ms) / 1000); left > 0; left -= 1) {
+          events.push(...life(`msg_${index}_${events.length}`, start + upTo(ms)));
+        }
+        const rows = events.slice(known).map(({ status, ...event }) => ({
+          ...event,
+          responseStatus: status,
+          url: `https://api.example.com${pathOf(event.messageId)}/1`,
+        }));
+        emulator.accounts[index]?.state.addEvents(rows as never);
+      }
+      return start + ms;
+    },
+    /** What counters of accounts must say, by series. */
+    expected() {
+      const counters = new Map<string, number>();
+      for (const [account, all] of truth) {
+        for (const [path, events] of Map.groupBy(all, each => pathOf(each.messageId))) {
+          const { events: states, finished } = truthOf(events, 0);
+          const labels = (key: string, value: string) =>
+            `{account="${account}",${key}="${value}",destination="${path}/:id"}`;
+          for (const [state, count] of Object.entries(states)) {
+            counters.set(`delivery_events_total${labels('state', state)}`, count);
+          }
+          for (const [outcome, count] of Object.entries(finished)) {
+            if (count > 0) counters.set(`delivery_messages_finished_total${labels('outcome', outcome)}`, count);
+          }
+        }
+      }
+      return counters;
+    },
+    /** Fills the queues of the accounts with alerts, or empties them, and lets one more callback get stuck in others. Gives how many alerts that changes. */
+    stir(): number {
+      for (const account of alerting) {
+        const known = letters.get(account);
+        if (known) for (const id of known) account.state.removeDlqEntry(id);
+        letters[known ? 'delete' : 'set'](
+          account,
+          Array.from({ length: known ? 0 : MANY }, () => account.state.addDlqEntry()),
+        );
+      }
+      for (const [name, { state }] of getStuck) {
+        const workflowUrl = `https://stuck.example.com/${stuck.length}`;
+        stuck.push(`${name} ${state.addFailedRun({ callbackRetries: 0, maxRetries: 0, workflowUrl })}`);
+      }
+      return alerting.length;
+    },
+    lease: lease * 1000,
+    every: every * 1000,
+  };
+}
+
+export type Scene = Awaited<ReturnType<typeof setScene>>;

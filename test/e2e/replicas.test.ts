@@ -1,0 +1,18 @@
+import { describe, expect, it } from 'vitest';
+import { postgresForTests, postgresIsThere } from '../support/postgres.ts';
+import { startCourse } from './replica-course.ts';
+
+describe.skipIf(!postgresIsThere())('replicas on PostgreSQL', () => {
+  const postgres = postgresForTests();
+
+  it('take over from one that is killed and from one that leaves: nothing is counted, told or cancelled twice, and nothing is missed', async () => {
+    const course = await startCourse(postgres(), { accounts: 20, replicas: 2, lease: 5, every: 1, quiet: 3000 });
+    const [first, second] = course.scene.replicas;
+    if (!first || !second) throw new Error('there are two');
+    await course.step('one is killed', () => course.kill(first));
+    await course.step('another comes', () => course.scene.startReplica());
+    await course.step('one leaves', () => course.leave(second));
+    await course.end();
+    expect(course.scene.running()).toHaveLength(1);
+  });
+});

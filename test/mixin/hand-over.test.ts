@@ -1,0 +1,94 @@
+import { describe, expect, it } from 'vitest';
+import { dlq } from '../../src/collectors/dlq/dlq.ts';
+import { events } from '../../src/collectors/events/events.ts';
+import { SETTINGS } from '../../src/mixin/printed-dashboards.ts';
+import { level, rise } from '../../src/mixin/queries.ts';
+import { replicaRow } from '../../src/mixin/replica-rows.ts';
+import { requireProgram } from '../support/prometheus.ts';
+import { flat, type Input, rising } from './cases/case.ts';
+import { allRounds, health } from './course.ts';
+import { handedOver } from './hand-over.ts';
+import { type Query, type RuleTest, testRules } from './promtool.ts';
+
+const AT = 30;
+const seen: Input = {
+  ...health(allRounds.filter(({ collector }) => collector !== 'flow_control')),
+  delivery_dlq_messages: flat(7),
+  'delivery_messages_finished_total{outcome="delivered"}': rising(60),
+  'delivery_messages_finished_total{outcome="failed"}': flat(0),
+};
+
+const as = (text: string) => text.replaceAll(/\$(job|instance|account)/g, '.+').replaceAll('$__rate_interval', '4m');
+const says = (expr: string, minute: number, value?: number): Query => ({
+  expr: as(expr),
+  minute,
+  expected: value === undefined ? [] : [{ labels: '{}', value }],
+});
+const nothingAbove = (most: number, expr: string) =>
+  [AT - 1, AT, AT + 1, AT + 2, AT + 3, AT + 5, AT + 8, AT + 12, AT + 20].map(minute =>
+    says(`${expr} > ${most}`, minute),
+  );
+const finished = rise(events.families.finished, '10m', { where: { outcome: 'delivered' } });
+
+const tests = (['givenBack', 'afterKill', 'cutOff', 'probedElsewhere', 'thereAndBack'] as const).map(
+  (how): RuleTest => ({
+    name: how,
+    input: handedOver[how](seen, AT),
+    minutes: 2 * AT,
+    queries: [
+      says(level(dlq.families.messages), AT + 4, 7),
+      ...nothingAbove(7, level(dlq.families.messages)),
+      says(finished, AT + 20, 600),
+      // The minute that is read late is counted with the next.
+      ...nothingAbove(660, finished),
+    ],
+  }),
+);
+
+const held = (instance: string) => `delivery_watch_leader{job="delivery-watch",instance="${instance}",account="a"}`;
+const leaders: RuleTest = {
+  name: 'who holds what',
+  input: {
+    [held('one')]: minute => Number(minute < AT),
+    [held('two')]: minute => Number(minute >= AT + 2 && minute < AT + 4),
+    [held('three')]: minute => Number(minute >= AT + 3),
+  },
+  minutes: 2 * AT,
+  queries: [
+    [AT - 1, 'one', undefined],
+    [AT + 1, undefined, 0],
+    [AT + 2, 'two', undefined],
+    [AT + 3, 'two and three', 2],
+    [AT + 5, 'three', undefined],
+  ].flatMap(([minute, holders = '', wrong]) => [
+    {
+      expr: as(`${exprOf('Accounts held')} == 1`),
+      minute: Number(minute),
+      expected: String(holders)
+        .split(' and ')
+        .flatMap(instance => (instance === '' ? [] : [{ labels: `{instance="${instance}"}`, value: 1 }])),
+    },
+    {
+      expr: as(exprOf('Accounts with no or two holders')),
+      minute: Number(minute),
+      expected: wrong === undefined ? [] : [{ labels: '{account="a", job="delivery-watch"}', value: Number(wrong) }],
+    },
+  ]),
+};
+
+function exprOf(title: string): string {
+  const panel = replicaRow(SETTINGS).panels.find(panel => panel.title === title);
+  const [query] = (panel && ('columns' in panel ? panel.columns : panel.queries)) ?? [];
+  if (!query) throw new Error(`there is no panel ${title}`);
+  return query.expr;
+}
+
+describe.skipIf(!requireProgram('promtool'))('panels in a hand-over, by promtool test rules', () => {
+  it('count nothing twice, and show no burst', () => {
+    expect(testRules(['DeliveryDlqArrivalRatioHigh', 'DeliveryDlqGrowing'], tests)).toBe('');
+  });
+
+  it('show who holds each account, and where no one or more than one does', () => {
+    expect(testRules(['DeliveryAccountHeldTwice'], [leaders])).toBe('');
+  });
+});

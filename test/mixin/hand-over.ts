@@ -1,0 +1,38 @@
+import type { Input } from './cases/case.ts';
+import { cutOff, ended, takenOver, vanished } from './course.ts';
+import { replica } from './promtool.ts';
+import { two } from './scene.ts';
+
+/** How an account goes from one replica to another at a minute. */
+export const handedOver = {
+  givenBack: (seen: Input, at: number): Input => ({
+    ...replica(ended(seen, at)),
+    ...replica(takenOver(seen, at), two),
+  }),
+  afterKill: (seen: Input, at: number): Input => ({
+    ...replica(vanished(seen, at)),
+    ...replica(takenOver(seen, at + 1), two),
+  }),
+  /** The one before goes on, and no one tells it that it should not. */
+  cutOff: (seen: Input, at: number): Input => ({
+    ...replica(cutOff(seen, at)),
+    ...replica(takenOver(seen, at + 1), two),
+  }),
+  /** By service discovery: the same labels, of another process. */
+  probedElsewhere(seen: Input, at: number): Input {
+    const after = takenOver(seen, at);
+    return replica(
+      Object.fromEntries(
+        Object.entries(seen).map(([name, values]) => [name, m => (m < at ? values(m) : after[name]?.(m))]),
+      ),
+    );
+  },
+  /** And comes back six minutes later. */
+  thereAndBack(seen: Input, at: number): Input {
+    const [there, back] = [takenOver(seen, at), takenOver(seen, at + 6)];
+    const first = Object.entries(seen).map(
+      ([name, values]) => [name, (m: number) => (m < at ? values(m) : back[name]?.(m))] as const,
+    );
+    return { ...replica(Object.fromEntries(first)), ...replica(ended(there, at + 6), two) };
+  },
+} as const;

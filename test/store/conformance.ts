@@ -1,0 +1,163 @@
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import type { Store } from '../../src/store/store.ts';
+
+export interface Conforming {
+  /** Makes place for rows, without any. The function opens a store there, which may write the accounts a, b and c and what is of none. */
+  fresh(): Promise<() => Promise<Store>>;
+  /** Whether rows are there when it is opened again. */
+  readonly isLasting: boolean;
+}
+
+/** What every store must do, whatever it keeps its rows in. */
+export function conformanceOf({ fresh, isLasting }: Conforming): void {
+  let open: () => Promise<Store>;
+  let store: Store;
+  beforeEach(async () => {
+    open = await fresh();
+    store = await open();
+  });
+  afterEach(() => store.close());
+
+  const put = (...keys: string[]) => keys.map(key => ({ key, value: `value of ${key}` }));
+  const found = async (prefix: string) => [...(await store.scan('a', prefix)).keys()].sort();
+
+  it('gives back what was committed, by account and prefix', async () => {
+    await store.commit('a', [
+      { key: 'dlq/1', value: 'one' },
+      { key: 'dlq/2', value: '' },
+      { key: 'dlqs/3', value: 'three' },
+      { key: 'events/1', value: 'x' },
+    ]);
+    await store.commit('b', [{ key: 'dlq/1', value: 'other' }]);
+    expect(await store.scan('a', 'dlq/')).toEqual(
+      new Map([
+        ['dlq/1', 'one'],
+        ['dlq/2', ''],
+      ]),
+    );
+    expect(await store.scan('b', '')).toEqual(new Map([['dlq/1', 'other']]));
+    expect(await store.scan('c', '')).toEqual(new Map());
+    expect(await store.scan('', '')).toEqual(new Map());
+  });
+
+  it('says how large rows are, in bytes', async () => {
+    await store.commit('a', [
+      { key: 'history/1', value: 'é'.repeat(10_000) },
+      { key: 'history/2', value: '' },
+      { key: 'other', value: 'x' },
+    ]);
+    await store.commit('b', [{ key: 'history/1', value: 'other' }]);
+    expect(await store.sizes('a', 'history/')).toEqual(
+      new Map([
+        ['history/1', 20_000],
+        ['history/2', 0],
+      ]),
+    );
+    expect((await store.sizes('a', '')).get('other')).toBe(1);
+    expect(await store.sizes('c', '')).toEqual(new Map());
+  });
+
+  it('replaces and deletes rows; the last change of a key counts', async () => {
+    await store.commit('a', [
+      { key: 'k', value: '1' },
+      { key: 'gone', value: '1' },
+    ]);
+    await store.commit('a', [
+      { key: 'k', value: '2' },
+      { key: 'gone', value: null },
+      { key: 'never', value: null },
+      { key: 'k', value: '3' },
+    ]);
+    expect(await store.scan('a', '')).toEqual(new Map([['k', '3']]));
+    await store.commit('a', []);
+    expect(await store.scan('a', '')).toEqual(new Map([['k', '3']]));
+  });
+
+  it.each([
+    ['wildcards of SQL', '%', ['%', '%a'], ['a%', '_']],
+    ['one-character wildcards', 'a_', ['a_', 'a_b'], ['aab', 'a']],
+    ['globs', '*', ['*', '*a'], ['a*', 'b']],
+    ['case', 'a', ['a', 'ab'], ['A', 'Ab']],
+    ['accents', 'e', ['e', 'e\u0301'], ['\u00e9']],
+    ['the last character', '\u{10ffff}', ['\u{10ffff}', '\u{10ffff}a'], ['\u{10fffe}', 'a']],
+    ['the last character within', 'a\u{10ffff}', ['a\u{10ffff}', 'a\u{10ffff}\u{10ffff}'], ['a', 'b', 'a\u{10fffe}']],
+    ['the character before the surrogates', '\ud7ff', ['\ud7ff', '\ud7ffa'], ['\ue000', '\u{10000}']],
+    ['the last of sixteen bits', '\uffff', ['\uffff', '\uffffa'], ['\u{10000}', '\ufffe']],
+    ['characters of two units', '😀', ['😀', '😀a'], ['😁', '\ud7ff', '\ue000']],
+    ['NUL', 'a\0', ['a\0', 'a\0b'], ['a', 'a\x01']],
+  ])('takes a prefix as it is: %s', async (_what, prefix, inside, outside) => {
+    await store.commit('a', put(...inside, ...outside));
+    expect(await found(prefix)).toEqual([...inside].sort());
+    expect(await found('')).toEqual([...inside, ...outside].sort());
+  });
+
+  it.each([
+    ['a megabyte', 'é'.repeat(2 ** 20)],
+    ['NUL', 'a\0b'],
+    ['a byte order mark', '\ufeffa'],
+    ['JSON', JSON.stringify({ text: '\ud800 "quoted" \n' })],
+  ])('keeps a value as it is: %s', async (_what, value) => {
+    await store.commit('a', [{ key: 'k', value }]);
+    expect((await store.scan('a', 'k')).get('k') === value).toBe(true);
+  });
+
+  it('takes keys of 512 characters, and refuses longer ones with all that came with them', async () => {
+    const key = '\uffff'.repeat(512);
+    await store.commit('a', [{ key, value: 'long' }]);
+    await expect(store.commit('a', put('k', `${key}x`))).rejects.toMatchObject({ reason: 'invalid' });
+    expect(await store.scan('a', '')).toEqual(new Map([[key, 'long']]));
+  });
+
+  it.each([
+    ['a', 'half \ud83d', 'v'],
+    ['a', 'k', 'half \ude00'],
+    ['\ud83d', 'k', 'v'],
+  ])('refuses what would come back as another text', async (account, key, value) => {
+    await expect(store.commit(account, [...put('fine'), { key, value }])).rejects.toMatchObject({ reason: 'invalid' });
+    expect(await found('')).toEqual([]);
+  });
+
+  it('keeps the order of commits that were asked for at once', async () => {
+    const numbers = Array.from({ length: 200 }, (_, n) => String(n));
+    await Promise.all(numbers.map(value => store.commit('a', [{ key: 'k', value }])));
+    expect(await store.scan('a', '')).toEqual(new Map([['k', '199']]));
+  });
+
+  it('does not look at changes again once it has them', async () => {
+    const change = { key: 'k', value: 'before' };
+    const changes = [change];
+    const committed = store.commit('a', changes);
+    change.value = 'after';
+    changes.push({ key: 'late', value: 'after' });
+    await committed;
+    expect(await store.scan('a', '')).toEqual(new Map([['k', 'before']]));
+  });
+
+  it('gives rows that later commits do not change', async () => {
+    await store.commit('a', [{ key: 'k', value: '1' }]);
+    const rows = await store.scan('a', '');
+    await store.commit('a', [{ key: 'k', value: '2' }]);
+    expect(rows).toEqual(new Map([['k', '1']]));
+  });
+
+  it('refuses work once closed; closing again does nothing', async () => {
+    await store.close();
+    await store.close();
+    const closed = { name: 'StoreError', reason: 'closed', message: expect.stringContaining('is closed') };
+    await expect(store.commit('a', [{ key: 'k', value: '1' }])).rejects.toMatchObject(closed);
+    await expect(store.scan('a', '')).rejects.toMatchObject(closed);
+  });
+
+  it('ends the commits that it accepted before it closes', async () => {
+    let done = 0;
+    const commits = put('1', '2', '3').map(change => store.commit('a', [change]).then(() => (done += 1)));
+    const closed = store.close();
+    await expect(store.commit('a', put('late'))).rejects.toMatchObject({ reason: 'closed' });
+    await closed;
+    await Promise.all(commits);
+    expect(done).toBe(3);
+    if (!isLasting) return;
+    store = await open();
+    expect(await found('')).toEqual(['1', '2', '3']);
+  });
+}

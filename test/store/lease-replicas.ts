@@ -1,0 +1,163 @@
+import { Secret } from '../../src/kit/secret.ts';
+import { createLeases } from '../../src/store/leases.ts';
+import { openPostgresStore } from '../../src/store/postgres.ts';
+import { createPostgresDatabase, type PostgresDatabase } from '../../src/store/postgres-database.ts';
+import type { Replicas, Store } from '../../src/store/store.ts';
+import { eventually } from '../support/eventually.ts';
+import { createTestLog } from '../support/silent.ts';
+
+/** Milliseconds. No test waits for it: see `pass`. */
+export const LEASE = 60_000;
+const SCHEMA = 'delivery_watch';
+
+/** What may happen to a statement of a renewal. */
+export type Mishap = 'never sent' | 'answer lost' | 'done later';
+
+/** A replica as the runtime sees it. */
+export interface TestReplica {
+  readonly name: string;
+  readonly store: Store;
+  readonly replicas: Replicas;
+  readonly log: ReturnType<typeof createTestLog>;
+  /** Happens to one of the next statements of the leases: the one after so many others. */
+  mishap: { kind: Mishap; after: number } | undefined;
+  /** Accounts that were gained and not released. */
+  readonly open: Set<string>;
+  /** As the runtime does it: opens what is gained, closes what is lost, and, unless `slow`, what is excess. */
+  renew(accounts: readonly string[], slow?: boolean): Promise<void>;
+  epochOf(account: string): string | undefined;
+  /** Time that passes for this process alone, milliseconds. */
+  ahead: number;
+}
+
+/** Replicas that share a database. Time passes for them when they are told. */
+export interface TestReplicas {
+  readonly database: PostgresDatabase;
+  start(name: string, timeouts?: { connect: number; statement: number }): Promise<TestReplica>;
+  /** Lets milliseconds pass: for the processes by their monotonic clocks, for the database as if leases ended so much earlier. */
+  pass(ms: number): Promise<void>;
+  /** Does now what was to be done later. */
+  doLate(): Promise<void>;
+  /** Who holds what by the database alone: the holder is listed, whether it renewed in time or not. */
+  holders(): Promise<Map<string, { holder: string; epoch: bigint }>>;
+  close(): Promise<void>;
+}
+
+export function createTestReplicas(url: string): TestReplicas {
+  const settings = { url: { literal: new Secret(url) }, schema: SCHEMA };
+  const database = createPostgresDatabase(settings, { env: {} });
+  const started: TestReplica[] = [];
+  let late: (() => Promise<unknown>)[] = [];
+  let passed = 0;
+
+  /** The way to the database, on which mishaps happen to statements of leases. */
+  function fragile(replica: () => TestReplica, inner: PostgresDatabase): PostgresDatabase {
+    return {
+      ...inner,
+      async query(use, sql, values) {
+        const { mishap } = replica();
+        const send = () => inner.query(use, sql, values);
+        if (use !== 'lease' || !mishap) return send();
+        if (mishap.after > 0) {
+          mishap.after -= 1;
+          return send();
+        }
+        replica().mishap = undefined;
+        if (mishap.kind === 'answer lost') await send();
+        if (mishap.kind === 'done later') late.push(() => database.query(use, sql, values));
+        throw new Error(mishap.kind);
+      },
+    };
+  }
+
+  async function start(name: string, timeouts?: { connect: number; statement: number }): Promise<TestReplica> {
+    const log = createTestLog();
+    const clock = { monotonic: () => performance.now() + passed + replica.ahead };
+    let epochOf: TestReplica['epochOf'] = () => undefined;
+    const store = await openPostgresStore(settings, {
+      env: {},
+      ...(timeouts ? { timeouts } : {}),
+      leasesOf(inner) {
+        const leases = createLeases({
+          database: fragile(() => replica, inner),
+          url: `http://${name}`,
+          leaseTime: LEASE,
+          clock,
+          log,
+        });
+        epochOf = leases.fence.epochOf;
+        return leases;
+      },
+    });
+    const { replicas } = store;
+    if (!replicas) throw new Error('the store has no replicas');
+    const open = new Set<string>();
+    const replica: TestReplica = {
+      name,
+      store,
+      replicas,
+      log,
+      mishap: undefined,
+      open,
+      ahead: 0,
+      epochOf: account => epochOf(account),
+      async renew(accounts, slow = false) {
+        const { gained, lost, excess } = await replicas.renew(accounts);
+        for (const account of gained) {
+          if (open.has(account)) throw new Error(`${account} was gained before it was released`);
+          open.add(account);
+        }
+        const closed = [...lost, ...(slow ? [] : excess)];
+        if (closed.length === 0) return;
+        await replicas.release(closed);
+        for (const account of closed) open.delete(account);
+      },
+    };
+    started.push(replica);
+    return replica;
+  }
+
+  return {
+    database,
+    start,
+    async pass(ms) {
+      passed += ms;
+      await database.query('write', `UPDATE ${database.schema}.replicas SET expires = expires - $1 * interval '1 ms'`, [
+        ms,
+      ]);
+    },
+    async doLate() {
+      const all = late;
+      late = [];
+      // What is late may not fit any more.
+      for (const send of all) await send().catch(() => undefined);
+    },
+    async holders() {
+      const rows = await database.query(
+        'read',
+        `SELECT account, holder, epoch FROM ${database.schema}.leases JOIN ${database.schema}.replicas ON id = holder`,
+      );
+      return new Map(
+        rows.map(({ account, holder, epoch }) => [
+          String(account),
+          { holder: String(holder), epoch: BigInt(String(epoch)) },
+        ]),
+      );
+    },
+    async close() {
+      await Promise.all(started.map(({ store }) => store.close()));
+      await database.close();
+    },
+  };
+}
+
+/** Waits until a statement of the database waits for a lock. */
+export async function untilOneWaits(database: PostgresDatabase): Promise<void> {
+  await eventually(async () => {
+    const [row] = await database.query(
+      'read',
+      "SELECT count(*)::int AS n FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()",
+    );
+    if (Number(row?.n) === 0) throw new Error('nothing waits for a lock');
+  });
+}

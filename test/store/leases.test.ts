@@ -1,0 +1,374 @@
+import { Client } from 'pg';
+import { beforeEach, describe, expect, it } from 'vitest';
+import { heldSql, leaseStatements } from '../../src/store/leases-sql.ts';
+import { NO_ACCOUNT } from '../../src/store/store.ts';
+import { afterThisTest } from '../support/client.ts';
+import { postgresForTests, postgresIsThere } from '../support/postgres.ts';
+import { createTestReplicas, LEASE, type TestReplica, type TestReplicas, untilOneWaits } from './lease-replicas.ts';
+
+const SCHEMA = '"delivery_watch"';
+/** Between two renewals. */
+const INTERVAL = LEASE / 3;
+const ALL = [NO_ACCOUNT, 'a', 'b', 'c', 'd', 'e'];
+
+describe.skipIf(!postgresIsThere())('leases in PostgreSQL', () => {
+  const postgres = postgresForTests({ settings: { max_connections: '150' } });
+  let url: string;
+  let cluster: TestReplicas;
+  beforeEach(async () => {
+    url = await postgres().createDatabase();
+    cluster = createTestReplicas(url);
+    afterThisTest(() => cluster.close());
+  });
+
+  const put = (replica: TestReplica, account: string, value: string) =>
+    replica.store.commit(account, [{ key: 'k', value }]);
+  const written = async (account: string) =>
+    (await cluster.database.query('read', `SELECT value FROM ${SCHEMA}.rows WHERE account = $1`, [account]))[0]?.value;
+
+  /** Renewals of all, until accounts are at rest. */
+  async function settle(replicas: readonly TestReplica[], accounts = ALL): Promise<void> {
+    for (let round = 0; round < 4; round += 1) for (const replica of replicas) await replica.renew(accounts);
+  }
+
+  async function startAll(...names: string[]): Promise<TestReplica[]> {
+    const replicas = await Promise.all(names.map(name => cluster.start(name)));
+    await settle(replicas);
+    return replicas;
+  }
+
+  /** A statement in a transaction that stays open until `end` is called. */
+  async function leaveOpen(sql: string, values: unknown[] = []): Promise<() => Promise<void>> {
+    const client = new Client({ connectionString: url });
+    client.on('error', () => undefined);
+    await client.connect();
+    await client.query('BEGIN');
+    await client.query(sql, values);
+    let ended = false;
+    const end = async () => {
+      if (ended) return;
+      ended = true;
+      await client.query('COMMIT').catch(() => undefined);
+      await client.end();
+    };
+    afterThisTest(end);
+    return end;
+  }
+
+  it('shares accounts out among those that run, and says so', async () => {
+    const [one, two] = (await startAll('one', 'two')) as [TestReplica, TestReplica];
+    expect([one.open.size, two.open.size]).toEqual([3, 3]);
+    expect([...one.open, ...two.open].sort()).toEqual(ALL);
+    const sharing = two.replicas.sharing();
+    expect(sharing?.replicas.map(({ url }) => url).sort()).toEqual(['http://one', 'http://two']);
+    expect(sharing?.replicas.every(({ since }) => Math.abs(since - (sharing?.at ?? 0)) < 3_600_000)).toBe(true);
+    expect(sharing?.holders).toEqual(
+      new Map(ALL.map(account => [account, (one.open.has(account) ? one : two).replicas.self.id])),
+    );
+    expect(one.replicas.remaining([...one.open][0] ?? '?')).toBeGreaterThan(LEASE / 2);
+    expect(one.replicas.remaining([...two.open][0] ?? '?')).toBe(0);
+  });
+
+  it('lets the holder alone write, and every process what is of no account', async () => {
+    const [one, two] = (await startAll('one', 'two')) as [TestReplica, TestReplica];
+    for (const account of ALL.slice(1)) {
+      const [holder, other] = one.open.has(account) ? [one, two] : [two, one];
+      await put(holder, account, 'of the holder');
+      await expect(put(other, account, 'of the other')).rejects.toMatchObject({ reason: 'not_held' });
+      expect(await written(account)).toBe('of the holder');
+    }
+    await put(one, NO_ACCOUNT, '1');
+    await put(two, NO_ACCOUNT, '2');
+    expect(await written(NO_ACCOUNT)).toBe('2');
+    expect(await one.replicas.valuesOf('k')).toEqual(
+      new Map([[NO_ACCOUNT, '2'], ...ALL.slice(1).map(a => [a, 'of the holder'] as const)]),
+    );
+  });
+
+  it('is taken over within the lease time and one renewal after its holder died', async () => {
+    const [, two] = await startAll('dies', 'two');
+    await cluster.pass(INTERVAL);
+    await two?.renew(ALL);
+    await cluster.pass(INTERVAL);
+    await two?.renew(ALL);
+    expect(two?.open.size).toBe(3);
+    await cluster.pass(INTERVAL);
+    await two?.renew(ALL);
+    expect([...(two?.open ?? [])].sort()).toEqual(ALL);
+    expect(two?.replicas.sharing()?.replicas).toHaveLength(1);
+  });
+
+  it('is taken up at the next renewal after it was given back', async () => {
+    const [ends, two] = (await startAll('ends', 'two')) as [TestReplica, TestReplica];
+    // Asks for nothing more, so that nobody keeps a share for it.
+    await ends.renew([]);
+    expect(ends.open.size).toBe(0);
+    await two.renew(ALL);
+    expect(two.open.size).toBe(ALL.length);
+    await ends.replicas.leave();
+    await two.renew(ALL);
+    expect(two.replicas.sharing()?.replicas.map(({ url }) => url)).toEqual(['http://two']);
+  });
+
+  it('is free at once where its holder left without giving it back', async () => {
+    const [ends, two] = (await startAll('ends', 'two')) as [TestReplica, TestReplica];
+    await ends.replicas.leave();
+    expect(ends.replicas.remaining([...ends.open][0] ?? '?')).toBe(0);
+    await two.renew(ALL);
+    expect(two.open.size).toBe(ALL.length);
+  });
+
+  it('moves on only when it was closed, and until then is written by its holder', async () => {
+    const one = await cluster.start('one');
+    await one.renew(ALL);
+    const two = await cluster.start('two');
+    await two.renew(ALL);
+    await one.renew(ALL, true);
+    const { excess } = await one.replicas.renew(ALL);
+    expect(excess).toHaveLength(3);
+    await two.renew(ALL);
+    expect(two.open.size).toBe(0);
+    for (const account of excess) await put(one, account || 'a', 'last');
+    await one.replicas.release(excess);
+    await two.renew(ALL);
+    expect([...two.open].sort()).toEqual([...excess].sort());
+  });
+
+  it('gives up accounts that are no longer configured, which those take that have them', async () => {
+    const [one, two] = (await startAll('one', 'two')) as [TestReplica, TestReplica];
+    const fewer = ALL.slice(0, 2);
+    for (let round = 0; round < 4; round += 1) {
+      await one.renew(fewer);
+      await two.renew(ALL);
+    }
+    expect([...one.open].every(account => fewer.includes(account))).toBe(true);
+    expect([...one.open, ...two.open].sort()).toEqual(ALL);
+    for (let round = 0; round < 3; round += 1) {
+      await one.renew(fewer);
+      await two.renew(fewer);
+    }
+    expect([one.open.size, two.open.size]).toEqual([1, 1]);
+  });
+
+  describe('a replica that was paused', () => {
+    it('holds nothing by its own clock, and keeps what nobody took', async () => {
+      const [one] = await startAll('one');
+      const [account = ''] = [...(one?.open ?? [])].filter(Boolean);
+      await cluster.pass(LEASE + 1);
+      expect(one?.replicas.remaining(account)).toBe(0);
+      // Nobody took it: its epoch still counts.
+      await put(one as TestReplica, account, 'after the end');
+      const before = one?.epochOf(account);
+      await one?.renew(ALL);
+      expect(one?.epochOf(account)).toBe(before);
+      expect(one?.replicas.remaining(account)).toBeGreaterThan(0);
+    });
+
+    it('can write nothing that another took, and learns that all is lost', async () => {
+      const [one, two] = (await startAll('paused', 'two')) as [TestReplica, TestReplica];
+      const [account = ''] = [...one.open].filter(Boolean);
+      await put(one, account, 'before');
+      for (let n = 0; n < 4; n += 1) {
+        await cluster.pass(INTERVAL);
+        await two.renew(ALL);
+      }
+      expect(two.open.has(account)).toBe(true);
+      await put(two, account, 'of two');
+      expect(one.epochOf(account)).toBeDefined();
+      await expect(put(one, account, 'of one')).rejects.toMatchObject({ reason: 'not_held' });
+      expect(await written(account)).toBe('of two');
+      const had = [...one.open].sort();
+      expect([...(await one.replicas.renew(ALL)).lost].sort()).toEqual(had);
+      expect(one.epochOf(account)).toBeUndefined();
+      expect(one.log.lines.map(({ message }) => message).join()).toContain('ended before they were renewed');
+    });
+
+    it('gains nothing back before it has closed it', async () => {
+      const [one, two] = (await startAll('paused', 'two')) as [TestReplica, TestReplica];
+      for (let n = 0; n < 4; n += 1) {
+        await cluster.pass(INTERVAL);
+        await two.renew(ALL);
+      }
+      const had = [...one.open].sort();
+      await two.replicas.leave();
+      for (let n = 0; n < 3; n += 1) {
+        const { gained, lost } = await one.replicas.renew(ALL);
+        expect(gained.filter(account => had.includes(account))).toEqual([]);
+        expect([...lost].sort()).toEqual(had);
+      }
+      await one.replicas.release(had);
+      const { gained } = await one.replicas.renew(ALL);
+      expect([...gained].sort()).toEqual(had);
+    });
+  });
+
+  it('is taken by nobody right after the database was away for longer than a lease', async () => {
+    const [one, two] = (await startAll('one', 'two')) as [TestReplica, TestReplica];
+    const before = [...one.open].sort();
+    await cluster.pass(10 * LEASE);
+    await two.renew(ALL);
+    await one.renew(ALL);
+    expect([...one.open].sort()).toEqual(before);
+    expect(one.log.lines).toEqual([]);
+  });
+
+  it('ends where its holder did not come back with the database', async () => {
+    const [, two] = await startAll('dies', 'two');
+    await cluster.pass(10 * LEASE);
+    for (let n = 0; n < 3; n += 1) {
+      await two?.renew(ALL);
+      await cluster.pass(INTERVAL);
+    }
+    expect(two?.open.size).toBe(ALL.length);
+  });
+
+  it('knows no wall clock', async () => {
+    const now = Date.now;
+    afterThisTest(async () => {
+      Date.now = now;
+    });
+    const one = await cluster.start('one');
+    await one.renew(ALL);
+    Date.now = () => now() + 3_600_000;
+    const two = await cluster.start('an hour ahead');
+    await settle([one, two]);
+    expect([one.open.size, two.open.size]).toEqual([3, 3]);
+    expect(one.log.lines).toEqual([]);
+    expect(one.replicas.remaining([...one.open][0] ?? '?')).toBeGreaterThan(LEASE / 2);
+  });
+
+  describe('the fence', () => {
+    const take = leaseStatements(SCHEMA).take;
+
+    it('makes a commit wait for a takeover under way, and fail after it', async () => {
+      const [one] = (await startAll('one')) as [TestReplica];
+      await put(one, 'a', 'before');
+      await cluster.database.query('write', `DELETE FROM ${SCHEMA}.replicas`);
+      const end = await leaveOpen(take, ['another', ['a'], [one.epochOf('a')]]);
+      const commit = put(one, 'a', 'too late');
+      const outcome = expect(commit).rejects.toMatchObject({ reason: 'not_held' });
+      await untilOneWaits(cluster.database);
+      await end();
+      await outcome;
+      expect(await written('a')).toBe('before');
+    });
+
+    it('makes a takeover pass by an account while its commit is under way', async () => {
+      const [one] = (await startAll('one')) as [TestReplica];
+      const { id } = one.replicas.self;
+      const end = await leaveOpen(
+        `WITH given AS (SELECT 'a' AS account, ${one.epochOf('a')}::bigint AS epoch) ${heldSql(SCHEMA, id)}`,
+      );
+      // Neither waits for the commit, which goes on holding the account.
+      await one.replicas.release(['a']);
+      await one.replicas.leave();
+      const two = await cluster.start('two');
+      await two.renew(ALL);
+      expect([...two.open].sort()).toEqual(ALL.filter(account => account !== 'a'));
+      await end();
+      await two.renew(ALL);
+      expect(two.open.has('a')).toBe(true);
+    });
+
+    it('tells apart two holdings of one replica', async () => {
+      const [one] = (await startAll('one')) as [TestReplica];
+      const first = one.epochOf('a');
+      await one.replicas.release(['a']);
+      expect(one.epochOf('a')).toBeUndefined();
+      one.open.delete('a');
+      await one.renew(ALL);
+      const second = one.epochOf('a');
+      expect(BigInt(second ?? 0)).toBe(BigInt(first ?? 0) + 1n);
+      const held = (epoch: string | undefined) =>
+        cluster.database.query(
+          'read',
+          `WITH given AS (SELECT 'a' AS account, ${epoch}::bigint AS epoch) ${heldSql(SCHEMA, one.replicas.self.id)}`,
+        );
+      expect(await held(first)).toEqual([]);
+      expect(await held(second)).toEqual([{ account: 'a', epoch: second }]);
+    });
+  });
+
+  describe('a database that is slow', () => {
+    const lock = `SELECT FROM ${SCHEMA}.replicas FOR UPDATE`;
+
+    it('fails a renewal in time, which changes nothing', async () => {
+      const one = await cluster.start('one', { connect: 5000, statement: 300 });
+      await one.renew(ALL);
+      const before = one.epochOf('a');
+      const end = await leaveOpen(lock);
+      one.ahead += INTERVAL;
+      await expect(one.renew(ALL)).rejects.toMatchObject({ reason: 'slow' });
+      expect(one.replicas.remaining('a')).toBeGreaterThan(0);
+      expect(one.replicas.remaining('a')).toBeLessThanOrEqual(LEASE - INTERVAL);
+      await put(one, 'a', 'commits wait for no renewal');
+      await end();
+      await one.renew(ALL);
+      expect(one.epochOf('a')).toBe(before);
+    });
+
+    it('gives no time to a renewal that took longer than a lease', async () => {
+      const [one] = (await startAll('one')) as [TestReplica];
+      const end = await leaveOpen(lock);
+      const renewal = one.renew(ALL);
+      await untilOneWaits(cluster.database);
+      one.ahead += LEASE + 1;
+      await end();
+      await renewal;
+      expect(one.replicas.remaining('a')).toBe(0);
+      await one.renew(ALL);
+      expect(one.replicas.remaining('a')).toBeGreaterThan(0);
+    });
+
+    it('is no reason to take anything over for one that could not renew itself', async () => {
+      const [one, two] = (await startAll('one', 'two')) as [TestReplica, TestReplica];
+      const had = [...one.open].sort();
+      // Ended by the database's clock, but two had not renewed for as long.
+      await cluster.pass(LEASE + 1);
+      await two.renew(ALL);
+      await cluster.pass(INTERVAL);
+      await two.renew(ALL);
+      expect([...two.open].filter(account => had.includes(account))).toEqual([]);
+      await one.renew(ALL);
+      expect([...one.open].sort()).toEqual(had);
+    });
+  });
+
+  it('loses everything where the database went back to an older state', async () => {
+    const [one, two] = (await startAll('one', 'two')) as [TestReplica, TestReplica];
+    const copy = (from: string, to: string) => `CREATE TABLE ${to} AS SELECT * FROM ${from}`;
+    const query = (sql: string) => cluster.database.query('write', sql);
+    await query(copy(`${SCHEMA}.leases`, 'saved_leases'));
+    await query(copy(`${SCHEMA}.replicas`, 'saved_replicas'));
+    const [account = ''] = [...one.open].filter(Boolean);
+    const old = one.epochOf(account);
+    // Since then it moved to the other one and back, which the database forgets.
+    await one.replicas.release([account]);
+    one.open.delete(account);
+    await settle([one, two]);
+    for (const table of ['leases', 'replicas']) {
+      await query(`DELETE FROM ${SCHEMA}.${table}`);
+      await query(`INSERT INTO ${SCHEMA}.${table} SELECT * FROM saved_${table}`);
+    }
+    const had = [...one.open].sort();
+    const { lost, gained } = await one.replicas.renew(ALL);
+    expect([...lost].sort()).toEqual(had);
+    expect(old).toBeDefined();
+    expect(gained.filter(each => had.includes(each))).toEqual([]);
+    expect(one.log.lines.map(({ level, message }) => `${level} ${message}`)).toEqual([
+      expect.stringContaining('warn the database lost what it had confirmed'),
+    ]);
+    await one.replicas.release(lost);
+    for (const each of lost) one.open.delete(each);
+    await settle([one, two]);
+    expect([...one.open, ...two.open].sort()).toEqual(ALL);
+  });
+
+  it('comes out fair where fifty replicas renew at the same moment', async () => {
+    const accounts = Array.from({ length: 200 }, (_, n) => `account-${n}`);
+    const replicas = await Promise.all(Array.from({ length: 50 }, (_, n) => cluster.start(`replica-${n}`)));
+    for (let round = 0; round < 4; round += 1) await Promise.all(replicas.map(replica => replica.renew(accounts)));
+    expect(replicas.map(({ open }) => open.size)).toEqual(replicas.map(() => 4));
+    expect(new Set(replicas.flatMap(({ open }) => [...open])).size).toBe(200);
+  });
+});

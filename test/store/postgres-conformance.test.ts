@@ -1,0 +1,18 @@
+import { describe } from 'vitest';
+import { postgresForTests, postgresIsThere } from '../support/postgres.ts';
+import { conformanceOf } from './conformance.ts';
+import { openHeld } from './postgres-held.ts';
+
+describe.skipIf(!postgresIsThere())('postgres store', () => {
+  const postgres = postgresForTests();
+  let schemas = 0;
+  conformanceOf({
+    isLasting: true,
+    async fresh() {
+      // A schema takes less time to make than a database.
+      schemas += 1;
+      const schema = `store_${schemas}`;
+      return () => openHeld(postgres().url('postgres'), undefined, schema);
+    },
+  });
+});

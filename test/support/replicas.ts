@@ -1,0 +1,46 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type Agent, startAgent } from '../../src/app/agent.ts';
+import { loadConfig } from '../../src/config/load.ts';
+import type { Clock } from '../../src/kit/clock.ts';
+import { systemClock } from '../../src/kit/clock.ts';
+import { type Scrape, scrape } from './agent.ts';
+import { afterThisTest } from './client.ts';
+import { createSharedStore, type SharedStore } from './fake-replicas.ts';
+import { newFolder } from './folder.ts';
+import { createManualClock, type ManualClock } from './manual-clock.ts';
+
+/** Milliseconds. The database's clock moves only when a test moves it, so a busy machine lets no lease end. */
+export const LEASE = 500;
+
+export interface StartedReplica {
+  readonly agent: Agent;
+  scrape(): Promise<Scrape>;
+  /** Puts another configuration in its file. */
+  write(config: object): void;
+}
+
+/** Agents in this process that share a database, whose clock stands still. */
+export function createReplicas(): {
+  readonly database: SharedStore;
+  readonly time: ManualClock;
+  /** `clock`: of its process. It is closed after the test. */
+  start(id: string, config: object, clock?: Clock): Promise<StartedReplica>;
+} {
+  const time = createManualClock();
+  const database = createSharedStore(time, LEASE);
+  return {
+    database,
+    time,
+    async start(id, config, clock = systemClock) {
+      const file = join(newFolder(), 'config.yaml');
+      const common = { server: { listen: '127.0.0.1:0' }, log: { level: 'silent' }, store: { kind: 'memory' } };
+      const write = (config: object) => writeFileSync(file, JSON.stringify({ ...common, ...config }));
+      write(config);
+      const openStore = async () => database.join(id, clock);
+      const agent = await startAgent(loadConfig(file, {}), { env: {}, clock, random: Math.random, openStore });
+      afterThisTest(() => agent.close());
+      return { agent, write, scrape: () => scrape(agent.url) };
+    },
+  };
+}

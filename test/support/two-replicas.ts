@@ -1,0 +1,56 @@
+import { createRuntime, type Runtime } from '../../src/app/runtime.ts';
+import { afterThisTest } from './client.ts';
+import { emulateEmpty } from './emulate.ts';
+import { eventually } from './eventually.ts';
+import { createSharedStore, type SharedStore } from './fake-replicas.ts';
+import { createManualClock, type ManualClock } from './manual-clock.ts';
+import { loadedFrom } from './view-scene.ts';
+
+const SECOND = 1000;
+
+/** Two agents that share one memory as a store and one configuration; the accounts alpha and beta are each held by one of them. */
+export interface TwoReplicas {
+  readonly emulator: Awaited<ReturnType<typeof emulateEmpty>>;
+  readonly clock: ManualClock;
+  readonly shared: SharedStore;
+  readonly one: Runtime;
+  readonly two: Runtime;
+  /** Lets time go by, a few seconds at a time, until this no longer throws. */
+  until<T>(look: () => Promise<T> | T, step?: number): Promise<T>;
+}
+
+/** `config`: what differs from the usual. They are running; alpha is to be held by `one`, beta by `two`. */
+export async function startTwoReplicas(config: object = {}): Promise<TwoReplicas> {
+  const clock = createManualClock(Date.UTC(2026, 0, 1, 12));
+  const emulator = await emulateEmpty({ clock, token: 'view-token', dialect: { flowControlFields: 'all' } });
+  const shared = createSharedStore(clock);
+  shared.place('alpha', 'one');
+  shared.place('beta', 'two');
+  const usual = { baseUrl: emulator.url, token: 'view-token', budget: { requestsPerSecond: 1000, burst: 1000 } };
+  const accounts = ['alpha', 'beta'].map(name => ({ name, ...usual, labels: { team: name } }));
+  const start = async (id: string) => {
+    const openStore = async () => shared.join(id);
+    const runtime = await createRuntime(loadedFrom({ accounts, ...config }), {
+      env: {},
+      clock,
+      random: () => 0,
+      openStore,
+    });
+    afterThisTest(() => runtime.close());
+    runtime.start();
+    return runtime;
+  };
+  const [one, two] = [await start('one'), await start('two')];
+  return {
+    emulator,
+    clock,
+    shared,
+    one,
+    two,
+    until: (look, step = 5) =>
+      eventually(async () => {
+        await clock.advance(step * SECOND);
+        return look();
+      }, 20_000),
+  };
+}
