@@ -28,6 +28,8 @@ export interface SharedViews {
   readonly others: Others;
   /** The journal of all accounts. `own`: of those that this replica holds. */
   journal(own: AutoCancel['journal']): AutoCancel['journal'];
+  /** The same, and nothing while the database is away: a page is shown all the same. */
+  journalIfThere(own: AutoCancel['journal']): AutoCancel['journal'];
   /** What was recorded of an account that another replica holds; undefined where none has that name. */
   history(account: string): AccountHistory | undefined;
   /** What is served of all accounts. `own`: of those that this replica holds. */
@@ -138,13 +140,24 @@ export function createShared(base: SharedBase, holding: Holding, replicas: Repli
     const builtAt = clock.now();
     const settings = config.accounts.filter(({ name }) => !own.has(name));
     const others = createOthers({ mirror, settings, clock, isAway: holding.isAway });
+    const journal: SharedViews['journal'] =
+      ofOwn =>
+      async (since, most = Number.POSITIVE_INFINITY, only = undefined) => {
+        const lines = [...(await ofOwn(since, most, only)), ...(await journalOf(others, since, most, only))];
+        return lines.sort((a, b) => a.at - b.at).slice(-most);
+      };
     return {
       others,
-      journal:
+      journal,
+      journalIfThere:
         ofOwn =>
-        async (since, most = Number.POSITIVE_INFINITY, only = undefined) => {
-          const lines = [...(await ofOwn(since, most, only)), ...(await journalOf(others, since, most, only))];
-          return lines.sort((a, b) => a.at - b.at).slice(-most);
+        async (...which) => {
+          try {
+            return await journal(ofOwn)(...which);
+          } catch (error) {
+            if (!holding.isAway()) throw error;
+            return [];
+          }
         },
       history: account => (others.names.includes(account) ? readHistory(account, base) : undefined),
       serve: served => ({
