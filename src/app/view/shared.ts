@@ -130,7 +130,9 @@ export function createShared(base: SharedBase, holding: Holding, replicas: Repli
         const holder = isHere ? mirror.self : mirror.holderOf(account);
         return { isHere, holder, last: holder ?? mirror.lastHolderOf(account) ?? mirror.self };
       },
-      self: mirror.self,
+      get self() {
+        return mirror.self;
+      },
       awaySince: holding.awaySince,
     };
   }
