@@ -16,6 +16,7 @@ const COMMANDS: ReadonlyMap<string, () => Promise<Command>> = new Map([
   ['auto-cancel', async () => (await import('./auto-cancel.ts')).autoCancelCommand()],
   ['rules', async () => (await import('./rules.ts')).rulesCommand()],
   ['dashboards', async () => (await import('./dashboards.ts')).dashboardsCommand()],
+  ['store', async () => (await import('./store.ts')).storeCommand()],
   ['rotate-token', async () => (await import('./rotate-token.ts')).rotateTokenCommand()],
 ]);
 

@@ -160,8 +160,8 @@ export async function setScene(postgres: Postgres, options: SceneOptions) {
     url.port = String(link.port);
     const env = { DATABASE_URL: url.href, SERVICE_PROXY: proxy.url, HOOK_URL: `${hook.url}/${name}` };
     const replica = { name, agent: createAgent(config, { ...tokens, ...env }), link, isPaused: false, isEnded: false };
-    replicas.push(replica);
     await replica.agent.start();
+    replicas.push(replica);
     return replica;
   }
 
