@@ -107,7 +107,7 @@ export function createShared(base: SharedBase, holding: Holding, replicas: Repli
     return lines;
   }
 
-  async function explain(others: Others, id: string, account: string | undefined): Promise<readonly unknown[]> {
+  async function explain(others: Others, id: string, account: string | undefined): ReturnType<Served['explain']> {
     await Promise.all([mirror.look(), mirror.lookAtCandidates()]);
     const asked = account === undefined ? others.tracking(id) : others.names.filter(name => name === account);
     const { signal } = new AbortController();
@@ -116,7 +116,8 @@ export function createShared(base: SharedBase, holding: Holding, replicas: Repli
         ask(store, { kind: 'explain', dlqId: id, account: each }, { waitMs: EXPLAIN_WITHIN, clock, signal }),
       ),
     );
-    return answers.flatMap(answer => (answer !== 'no_agent' && answer.ok ? (answer.result ?? []) : []));
+    const found = answers.flatMap(answer => (answer !== 'no_agent' && answer.ok ? (answer.result ?? []) : []));
+    return found.length === 0 && answers.includes('no_agent') ? 'no_agent' : found;
   }
 
   function placesOf(held: ReadonlySet<string>): ServedReplicas {
