@@ -127,8 +127,8 @@ export function healthRecords(
       record: BLIND_REPLICA.name,
       expr: worst(`${stale} > 0 or (${stale} unless ${series(dataTimestamp)}) + 1 or ${stale}`),
     },
-    // One that is gone counts for some minutes more: the replica that goes on in its place has not read anything yet.
-    { record: BLIND.name, expr: lowestOf(`last_over_time(${series(BLIND_REPLICA)}[3m])`, BLIND.labels) },
+    // One that is gone counts for five minutes more: the replica that goes on in its place has not read anything yet.
+    { record: BLIND.name, expr: lowestOf(latest(series(BLIND_REPLICA)), BLIND.labels) },
     { record: PARTIAL.name, expr: lowestOf(worst(`${of(success)} - ${of(dataComplete)}`), PARTIAL.labels) },
   ];
 }

@@ -18,7 +18,7 @@ import { createRunner } from '../scheduler/runner.ts';
 import type { Store } from '../store/store.ts';
 import type { Priority, Reader } from '../upstream/api.ts';
 import type { AccountSettings, ClientDeps } from './account-client.ts';
-import { accountFile, readAccountFile } from './account-file.ts';
+import { accountRecordOf } from './account-file.ts';
 import type { LastKnown } from './account-rows.ts';
 import { callbackOptions, rulesOf } from './callbacks.ts';
 import type { Holding } from './holding.ts';
@@ -160,7 +160,7 @@ export async function openCollectors({ name, collect, retention, objectives, lim
   for (const collector of createCollectors(collect, services)) opened.push(await open(collector));
   const dlq = opened.find(isOfDlq);
   const events = opened.find(isOfEvents);
-  const plan = await open(createAccountPlan(() => readAccountFile(accountFile(config.store, name)), limits));
+  const plan = await open(createAccountPlan(accountRecordOf(config.store, name, deps), limits));
   return {
     all: [...opened, plan],
     dlqFacts: (): DlqFacts | undefined => dlq?.state.visible().now,

@@ -127,10 +127,11 @@ const openedNames = ({ accounts, holding }: AlertingDeps) => [
 ];
 
 /** Whether another replica goes on with an account that is not open here; `NO_ACCOUNT` is one more. */
-function isMoved(name: string, { config, accounts, holding }: AlertingDeps): boolean {
-  if (!holding) return false;
-  if (name === NO_ACCOUNT) return !holding.held(name);
-  return namesOf(config).includes(name) && !accounts.some(account => account.name === name);
+function movedOf({ config, accounts, holding }: AlertingDeps): (name: string) => boolean {
+  if (!holding) return () => false;
+  const moved = new Set(namesOf(config));
+  for (const { name } of accounts) moved.delete(name);
+  return name => (name === NO_ACCOUNT ? !holding.held(name) : moved.has(name));
 }
 
 /** Rules that apply to an account: all others would stay unknown there. */
@@ -220,7 +221,8 @@ async function openAlerts(
     return [name, { alerts: opened, histories, rules, sending, evaluate: undefined }];
   }
   const opened = new Map(await Promise.all(own.map(open)));
-  if (enabled && !isMoved(NO_ACCOUNT, deps)) {
+  const isMoved = movedOf(deps);
+  if (enabled && !isMoved(NO_ACCOUNT)) {
     const known = before.get(NO_ACCOUNT);
     const common = { rules, limits, store, outbox, holds, silences, clock, log };
     const overflow = await openOverflow({ ...common, before: known?.alerts });
@@ -235,7 +237,7 @@ async function openAlerts(
   }
   for (const [name, each] of before) {
     const isOver = each.alerts.current().alerts.size === 0;
-    if (!opened.has(name) && !isOver && !isMoved(name, deps))
+    if (!opened.has(name) && !isOver && !isMoved(name))
       opened.set(name, leaving(name, each, sending, deps, evaluators));
   }
   return opened;
@@ -259,9 +261,10 @@ async function letGoOf(before: InUse, opened: AllOpened, deps: AlertingDeps, out
     await outbox.letGo(name);
     await before.opened.get(name)?.alerts.save();
   }
-  const moved = [...were].filter(name => isMoved(name, deps)).map(letGo);
+  const moved = [...were].filter(movedOf(deps)).map(letGo);
   // Of these no other replica tells the end.
-  const gone = [...were].filter(name => name !== NO_ACCOUNT && !namesOf(deps.config).includes(name));
+  const configured = new Set([NO_ACCOUNT, ...namesOf(deps.config)]);
+  const gone = [...were].filter(name => !configured.has(name));
   const ended = gone.map(name => opened.get(name)?.evaluate?.());
   const failed = (await Promise.allSettled([...moved, ...ended])).find(each => each.status === 'rejected');
   if (failed && !isNotHeld(failed.reason)) {

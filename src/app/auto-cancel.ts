@@ -25,9 +25,10 @@ import type { Tracer } from '../kit/tracer.ts';
 import { autoCancelFamilies, autoCancelSamples } from '../metrics/auto-cancel.ts';
 import type { Source } from '../metrics/family.ts';
 import type { JournalEntry } from '../model/journal.ts';
-import type { Store } from '../store/store.ts';
+import { NO_ACCOUNT, type Store } from '../store/store.ts';
 import type { Account } from './account.ts';
 import { walkViewOf } from './callbacks.ts';
+import type { Holding } from './holding.ts';
 
 /** Acting on stuck failure callbacks, for all accounts, as one configuration asks for it. */
 export interface AutoCancel {
@@ -65,7 +66,7 @@ interface Kept {
   readonly opened: Reuse<Promise<Opened>>;
   readonly handler: CommandHandler;
   readonly commands: Body;
-  readonly inUse: { accounts: readonly CommandAccount[] };
+  readonly inUse: { accounts: readonly CommandAccount[]; configured: readonly string[] };
   readonly policy: string;
 }
 
@@ -84,6 +85,8 @@ export interface AutoCancelDeps {
   readonly alertStates: (account: string) => ReadonlyMap<string, 'firing' | 'unknown'>;
   /** Milliseconds for which the account is surely this replica's; undefined where the agent is alone. */
   readonly leaseLeft?: (account: string) => number | undefined;
+  /** Where replicas share the store. */
+  readonly holding?: Pick<Holding, 'held' | 'remaining'> | undefined;
 }
 
 /** Milliseconds in which a command is answered: they are looked for every second, and reading the service may hold that up. */
@@ -186,9 +189,13 @@ function runnable(own: AccountAutoCancel, handler: CommandHandler, { log }: Pick
 }
 
 /** What begins: nothing was asked yet. */
-function createKept({ store, clock, log }: AutoCancelDeps): Omit<Kept, 'policy'> {
-  const inUse: Kept['inUse'] = { accounts: [] };
-  const handler = createCommandHandler({ store, accounts: () => inUse.accounts, clock, log });
+function createKept({ store, holding, clock, log }: AutoCancelDeps): Omit<Kept, 'policy'> {
+  const inUse: Kept['inUse'] = { accounts: [], configured: [] };
+  const shared = holding && {
+    configured: () => inUse.configured,
+    holdsNone: () => holding.held(NO_ACCOUNT) && holding.remaining(NO_ACCOUNT) > 0,
+  };
+  const handler = createCommandHandler({ store, accounts: () => inUse.accounts, shared, clock, log });
   const commands = quietly(log, 'operator commands could not be processed', () => handler.serve());
   return { opened: createReuse(), handler, commands, inUse };
 }
@@ -203,7 +210,7 @@ export async function createAutoCancel(
   before?: AutoCancel,
   isReload = before !== undefined,
 ): Promise<AutoCancel | undefined> {
-  const { config, accounts, clock, log } = deps;
+  const { config, accounts, store, clock, log } = deps;
   const { mode, rules } = config.autoCancel;
   if (mode === 'off' || rules.length === 0) return undefined;
   const policy = policyOf(config);
@@ -216,6 +223,12 @@ export async function createAutoCancel(
   const opening = accounts.map(each => reuse.of(each.name, [each, policy, mayAct(each)], () => open(each, deps, kept)));
   const opened = await Promise.all(opening);
   const all = opened.map(({ own }) => own);
+
+  const command = (given: Command, signal: AbortSignal) => {
+    // A replica that has gone leaves its accounts to others only when its leases have ended.
+    const waitMs = COMMAND_WAIT + (store.replicas?.leaseTime ?? 0);
+    return ask(store, given, { waitMs, clock, signal });
+  };
 
   const autoCancel: AutoCancel = {
     sources: opened.map(({ source }) => source),
@@ -231,10 +244,11 @@ export async function createAutoCancel(
       }
       return lines.sort((a, b) => a.at - b.at).slice(-most);
     },
-    command: (command, signal) => ask(deps.store, command, { waitMs: COMMAND_WAIT, clock, signal }),
+    command,
     take() {
       reuse.settle();
       inUse.accounts = all.map(({ account, journal, explain }) => ({ name: account, policy, journal, explain }));
+      inUse.configured = config.accounts.map(({ name }) => name);
       for (const each of all) each.begin();
       if (policy === policyBefore) return;
       for (const rule of rules) {

@@ -3,6 +3,7 @@ import { SAMPLE_EVERY } from '../history/recorder.ts';
 import type { Views } from '../http/served.ts';
 import type { Served } from '../http/server.ts';
 import type { Log } from '../kit/log.ts';
+import { createTurns } from '../kit/turns.ts';
 import { CONTENT_TYPES, createExposition, type Exposition } from '../metrics/exposition.ts';
 import type { Source } from '../metrics/family.ts';
 import type { AccountHistory } from '../model/history.ts';
@@ -109,6 +110,7 @@ function viewsOf(
   const { loaded, accounts, alerting, autoCancel, sources, rows, history, agentProblems, shared, elsewhere } = made;
   const { config } = loaded;
   const historyOf = (name: string) => history(name) ?? elsewhere?.history(name);
+  const problems = new Map(accounts.all.map(account => [account.name, account.problems]));
   return createViews(
     {
       version,
@@ -118,8 +120,7 @@ function viewsOf(
       sources,
       alerts: alerting.alerts,
       history: name => history(name) ?? { recent: () => [] },
-      problemLog: name =>
-        accounts.all.find(account => account.name === name)?.problems ?? { firstSeen: () => undefined },
+      problemLog: name => problems.get(name) ?? { firstSeen: () => undefined },
       agentProblems: agentProblems.now,
       kept: rows,
       shared: shared && elsewhere && { mirror: shared.mirror, others: elsewhere.others },
@@ -256,10 +257,13 @@ async function saved(account: Account, summaries: Summaries | undefined): Promis
 async function assemble(loaded: LoadedConfig, base: Base, parts: Parts, before?: Generation): Promise<Generation> {
   const { accounts } = parts;
   const common = { ...base, config: loaded.config, accounts: accounts.all };
+  // Of a thousand accounts each step takes milliseconds, and a hand-over is no reason to hold up requests.
+  const turns = createTurns();
   const histories = new Map(accounts.all.map(({ name, history }) => [name, history]));
   const history = (name: string) => histories.get(name);
   const alerting = await openAlerting({ ...common, history }, before?.alerting);
   const { outbox, states: alertStates } = alerting;
+  await turns.pass();
   // Between the two: auto-cancel reads the alerts' states, and alerts its numbers.
   const autoCancel = await createAutoCancel(
     { ...common, outbox, alertStates, leaseLeft: account => base.holding?.remaining(account) },
@@ -273,7 +277,9 @@ async function assemble(loaded: LoadedConfig, base: Base, parts: Parts, before?:
     base.process.source,
     ...(base.leases ? [base.leases.sourceOf(namesOf(loaded.config.accounts), namesOf(accounts.all))] : []),
   ];
+  await turns.pass();
   const recording = openRecording({ ...common, sources }, before?.recording);
+  await turns.pass();
   const shared = await sharedOf(base, before);
   const elsewhere = shared?.over(
     loaded.config,
@@ -285,15 +291,19 @@ async function assemble(loaded: LoadedConfig, base: Base, parts: Parts, before?:
     databaseAway: base.holding?.awaySince,
   });
   const exposition = expositionOf(sources, base, before?.exposition);
+  await turns.pass();
   const rows = before?.rows ?? new WeakMap();
   const made = { ...parts, loaded, alerting, autoCancel, recording, history, agentProblems, exposition, rows, shared };
   const assembled = { ...made, sources, elsewhere };
   const views = viewsOf(assembled, base);
+  await turns.pass();
   const summaries = shared && (await summariesOf(assembled, shared, views, base.log));
+  const loops = loopsOf(made, base);
+  await turns.pass();
   return {
     ...made,
     served: servedOf(assembled, base, views),
-    loops: loopsOf(made, base),
+    loops,
     async save() {
       elsewhere?.use();
       await summaries?.prepare();

@@ -12,7 +12,7 @@ import {
 import { StoreError } from '../store/errors.ts';
 import { lockForProcess } from '../store/lock.ts';
 import { addressesOf } from '../upstream/options.ts';
-import { accountFile, readAccountFile, writeAccountFile } from './account-file.ts';
+import { planFileOf } from './account-file.ts';
 import { createDispatchers } from './dispatchers.ts';
 
 export { RotationError } from '../rotation/index.ts';
@@ -33,7 +33,6 @@ function checkedAccount(
   closing: Closing,
 ): CheckedAccount {
   const { name, token, upstream } = account;
-  const path = accountFile(config.store, name);
   return {
     name,
     token,
@@ -43,7 +42,7 @@ function checkedAccount(
       closing.add('connections', () => dispatchers.destroy());
       return { dispatcher: dispatchers.for(upstream), timeout: upstream.timeout };
     },
-    planFile: { path, read: () => readAccountFile(path), write: record => writeAccountFile(path, record) },
+    planFile: planFileOf(config.store, name, env),
   };
 }
 

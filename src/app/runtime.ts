@@ -127,7 +127,6 @@ export async function createRuntime(loaded: LoadedConfig, deps: PartsDeps): Prom
     }
 
     async function clearAway(before: Generation, next: Generation, old: readonly Account[]): Promise<void> {
-      await next.alerting.letGo();
       // Of one that another replica has, nothing can be saved: that replica goes on from what is committed.
       const own = old.filter(({ name }) => holding?.leaving().get(name) !== 'lost');
       await settle(

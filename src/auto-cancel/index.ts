@@ -19,19 +19,14 @@ import { createSettling } from './settle.ts';
 import { skipReason, staleReason } from './stages.ts';
 import { waitsForApproval } from './waits.ts';
 
-export { LEASE_MARGIN } from './attempt.ts';
 /** The door of this room: auto-cancel of one account, and the commands that operators give it. */
-export {
-  type Answer,
-  ask,
-  type Command,
-  type CommandAccount,
-  type CommandHandler,
-  createCommandHandler,
-  type StopResult,
-} from './commands.ts';
+export { LEASE_MARGIN } from './attempt.ts';
+export type { StopResult } from './command-answers.ts';
+export { ask } from './command-asking.ts';
+export { type CommandAccount, type CommandHandler, createCommandHandler } from './command-handler.ts';
+export type { Answer, Command } from './commands.ts';
 export type { Explanation } from './explain.ts';
-export { readJournal } from './journal.ts';
+export { newestLines, readJournal } from './journal.ts';
 export { modeOf } from './judge.ts';
 export { mayBeThere } from './moments.ts';
 export type { Lease, WalkView } from './stages.ts';

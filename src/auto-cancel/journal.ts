@@ -59,6 +59,38 @@ export async function readJournal(store: Pick<Store, 'scan'>, account: string): 
   return (await scanLines(store, account)).map(([, entry]) => entry);
 }
 
+/** As `Journal.newest`, from the line with this number on backwards. */
+async function readBack(store: Pick<Store, 'scan'>, account: string, from: number, since: number, most: number) {
+  let found: JournalEntry[] = [];
+  for (let last = from; last > 0 && found.length < most; ) {
+    const block = keyOf(last).slice(0, -BLOCK_DIGITS);
+    const entries = (await scanLines(store, account, block)).map(([, entry]) => entry);
+    const young = entries.filter(({ at }) => at >= since);
+    if (young.length === 0) break;
+    found = [...young, ...found];
+    last -= (last % 10 ** BLOCK_DIGITS) + 1;
+    await setImmediate();
+  }
+  return found.slice(-most);
+}
+
+/** As `Journal.newest`, of a journal that another process writes. */
+export async function newestLines(
+  store: Pick<Store, 'scan' | 'sizes'>,
+  account: string,
+  since: number,
+  most: number,
+): Promise<JournalEntry[]> {
+  const numbers = [...(await store.sizes(account, PREFIX)).keys()].map(key => Number(key.slice(PREFIX.length)));
+  return readBack(
+    store,
+    account,
+    numbers.reduce((last, number) => Math.max(last, number), 0),
+    since,
+    most,
+  );
+}
+
 /** Rejects with StoreError, and with an Error where a line is damaged. */
 export async function openJournal(store: Store, account: string, notices: NoticesOf = () => []): Promise<Journal> {
   let noticesOf = notices;
@@ -81,19 +113,7 @@ export async function openJournal(store: Store, account: string, notices: Notice
       writing = turn.catch(() => undefined);
       return turn;
     },
-    async newest(since, most) {
-      let found: JournalEntry[] = [];
-      for (let last = next - 1; last > 0 && found.length < most; ) {
-        const block = keyOf(last).slice(0, -BLOCK_DIGITS);
-        const entries = (await scanLines(store, account, block)).map(([, entry]) => entry);
-        const young = entries.filter(({ at }) => at >= since);
-        if (young.length === 0) break;
-        found = [...young, ...found];
-        last -= (last % 10 ** BLOCK_DIGITS) + 1;
-        await setImmediate();
-      }
-      return found.slice(-most);
-    },
+    newest: (since, most) => readBack(store, account, next - 1, since, most),
     notify(next) {
       noticesOf = next;
     },

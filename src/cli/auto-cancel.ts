@@ -52,11 +52,16 @@ async function order(file: string, command: Order): Promise<unknown> {
     return undefined;
   }
   if (!answer.ok) throw new Error(answer.why);
+  const { missing = [] } = answer;
+  const later = QUEUED.includes(command.kind)
+    ? ': the replica that holds them next executes this before anything else'
+    : '';
+  if (missing.length > 0) process.stderr.write(`no answer in time from ${missing.map(printable).join(', ')}${later}\n`);
   return answer.result ?? {};
 }
 
 /** When and why, and by which operator, if it was one. */
-const wordsOf = ({ at, by, reason }: { readonly at: number; readonly by?: string; readonly reason: string }) =>
+const wordsOf = ({ at, by, reason }: NonNullable<StopResult['before']>) =>
   `since ${iso(at)}${by === undefined ? '' : ` by ${printable(by)}`}: ${printable(reason)}`;
 
 /** Sends pause, resume or reset-breaker, and prints what it changed. A command that changes nothing succeeds. */

@@ -82,9 +82,9 @@ export type OperatorCommand =
   | { readonly kind: 'approve'; readonly action: string; readonly by: string }
   | { readonly kind: 'pause' | 'resume'; readonly reason: string; readonly by: string };
 
-/** `result`: what the command gives, as JSON. `why`: for the operator. */
+/** `result`: what the command gives, as JSON. `why`: for the operator. `missing`: accounts that did not answer in time. */
 export type CommandAnswer =
-  | { readonly ok: true; readonly result?: unknown }
+  | { readonly ok: true; readonly result?: unknown; readonly missing?: readonly string[] }
   | { readonly ok: false; readonly why: string }
   | 'no_agent';
 

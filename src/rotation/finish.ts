@@ -40,9 +40,13 @@ function place(
 }
 
 /** The limits and the plan, for the agent. Says what became of them. */
-function leaveRecord({ record, token }: AccountAnswer, resetAt: number, { planFile }: RotationSetup): string {
+async function leaveRecord(
+  { record, token }: AccountAnswer,
+  resetAt: number,
+  { planFile }: RotationSetup,
+): Promise<string> {
   try {
-    planFile.write({ ...record, resetAt, token: fingerprint(token) });
+    await planFile.write({ ...record, resetAt, token: fingerprint(token) });
     return `Plan and limits are in ${planFile.path}, for the agent to show.`;
   } catch (error) {
     return `Plan and limits were not saved for the agent: ${planFile.path} can't be written (${codeOf(error)}).`;
@@ -65,7 +69,7 @@ export async function finish(
     `The token of ${setup.account} was reset: it is now ${fingerprint(answer.token)}, it was ${old}.`,
     ...placed.flatMap(({ done }) => done ?? []),
     `The whole answer, with every new credential,${more} is in ${record}, which only this user can read. Remove it when you no longer need it.`,
-    leaveRecord(answer, Date.parse(startedAt), setup),
+    await leaveRecord(answer, Date.parse(startedAt), setup),
     ...placed.flatMap(({ left }) => left ?? []),
     ...(setup.actionToken === undefined
       ? []

@@ -17,10 +17,12 @@ import { findSecret, nameOf, notReplaceable, type SecretPlace } from './secret-p
 
 /** Where the agent finds the account's plan as a reset reported it. */
 export interface PlanFile {
+  /** For messages. */
   readonly path: string;
-  /** What is in it, unchecked; undefined when there is no such file. Rejects when it can't be read. */
+  /** What is in it, unchecked; undefined when there is none. Rejects when it can't be read. */
   read(): Promise<unknown>;
-  write(record: RecordedAccount): void;
+  /** Rejects when it can't be written. */
+  write(record: RecordedAccount): Promise<void>;
 }
 
 /** An account whose token is looked at. */

@@ -63,7 +63,14 @@ const pairs = (some: readonly (readonly [string, { readonly epoch: string }])[])
 export function createLeases({ database, url, leaseTime, clock, log }: LeasesDeps): Required<Leases> {
   const sql = leaseStatements(database.schema);
   const query = (text: string, ...values: unknown[]) => database.query('lease', text, values);
-  let self: Replica = { id: randomUUID(), url, since: 0 };
+  let since = 0;
+  const self: Replica = {
+    id: randomUUID(),
+    url,
+    get since() {
+      return since;
+    },
+  };
   const own = new Map<string, Own>();
   let last: Renewal | undefined;
   let joins = 0;
@@ -99,9 +106,9 @@ export function createLeases({ database, url, leaseTime, clock, log }: LeasesDep
       last = undefined;
       joins += 1;
       asked = clock.monotonic();
-      [row] = await query(sql.join, self.id, leaseTime, url, digest, accounts, self.since || null, joins * PER_JOIN);
+      [row] = await query(sql.join, self.id, leaseTime, url, digest, accounts, since || null, joins * PER_JOIN);
     }
-    self = { ...self, since: Number(row?.since) };
+    since = Number(row?.since);
     const renewals = Number(row?.renewals);
     const at = Number(row?.at);
     // The database was away, or its clock stepped: others need time to renew, too, before they can be called gone.
@@ -229,9 +236,7 @@ export function createLeases({ database, url, leaseTime, clock, log }: LeasesDep
   }
 
   const replicas: Replicas = {
-    get self() {
-      return self;
-    },
+    self,
     leaseTime,
     renew: accounts => inTurn(() => renew(accounts)),
     release: accounts => inTurn(() => release(accounts)),

@@ -41,7 +41,7 @@ export async function openStore(options: Which, { env = {}, replica }: StoreDeps
   const { createLeases } = await import('./leases.ts');
   const leaseTime = options.lease ?? 15_000;
   const leasesOf = (database: PostgresDatabase) => createLeases({ ...replica, database, leaseTime });
-  return openPostgresStore(settingsOf(options), { env, leasesOf });
+  return openPostgresStore(settingsOf(options), { env, leasesOf, leaseTimeout: leaseTime / 3 });
 }
 
 /**

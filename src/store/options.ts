@@ -40,7 +40,7 @@ export const storeOptions = z
       .refine(text => text !== '' && !text.includes('\0'), { error: 'must be the path of a file' })
       .default('./data/delivery-watch.db')
       .describe(
-        'File for `sqlite`, on a local disk; its folder is created. Only one agent may use it at a time. Relative to the working directory. With `postgres`, `rotate-token` leaves what it learnt beside it.',
+        'File for `sqlite`, on a local disk; its folder is created. Only one agent may use it at a time. Relative to the working directory.',
       ),
     url: url
       .nullable()

@@ -44,6 +44,8 @@ export interface PostgresDeps {
   readonly clock?: Clock;
   /** Milliseconds for a connection, and for a statement. */
   readonly timeouts?: { readonly connect: number; readonly statement: number };
+  /** Milliseconds for a statement of leases: below the time between two renewals. */
+  readonly leaseTimeout?: number;
 }
 
 /** Connections at a time, by use. */
@@ -87,6 +89,7 @@ function timed(text: string, values: readonly unknown[], timeout: number): Query
 /** Connects when it is first asked. Throws StoreError where the URL can't be had or understood. */
 export function createPostgresDatabase({ url, schema }: PostgresSettings, deps: PostgresDeps): PostgresDatabase {
   const { env, clock = systemClock, timeouts = TIMEOUTS } = deps;
+  const { leaseTimeout = timeouts.statement } = deps;
   const address = parseAddress(readUrl(url, env));
   const subject = `PostgreSQL ${address.host}:${address.port}/${address.database}`;
   const sockets = new Set<Socket>();
@@ -149,7 +152,7 @@ export function createPostgresDatabase({ url, schema }: PostgresSettings, deps: 
     query(use, sql, values = []) {
       if (closed) return Promise.reject(new StoreError('closed', subject));
       // The server gives up first, and says so.
-      const timeout = timeouts.statement + timeouts.connect / 5;
+      const timeout = use === 'lease' ? leaseTimeout : timeouts.statement + timeouts.connect / 5;
       return turns[use](() => withClient(client => run(client, sql, values, timeout)));
     },
     transaction: work =>

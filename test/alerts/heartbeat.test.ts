@@ -1,10 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import { createHeartbeat, failAddress, type Health } from '../../src/alerts/heartbeat.ts';
-import { type HeartbeatAccount, healthOf } from '../../src/app/heartbeat.ts';
+import { createAgentHeartbeat, type HeartbeatAccount, healthOf } from '../../src/app/heartbeat.ts';
 import { Secret } from '../../src/kit/secret.ts';
 import type { RoundStatus } from '../../src/model/status.ts';
+import { createSharedStore } from '../support/fake-replicas.ts';
 import { createTestLog } from '../support/silent.ts';
-import { createCounts, never } from './alerting-scene.ts';
+import { createClock, createCounts, MINUTE, never, SECOND } from './alerting-scene.ts';
 
 const CANARY = 'https://hc.example/ping/canary';
 
@@ -122,4 +123,98 @@ describe('the health of accounts', () => {
       failing(`${'the token of a is rejected, '.repeat(4)}the token of a is rejected and 2 more`),
     ],
   ])('%s', (_name, accounts, health) => expect(healthOf(accounts)).toEqual(health));
+});
+
+describe('the heartbeat of replicas', () => {
+  const ok = (name: string, isRejected = false): HeartbeatAccount => ({
+    name,
+    isTokenKnown: () => true,
+    isTokenRejected: () => isRejected,
+    status: () => ({ account: name, up: true, collectors: [] }),
+  });
+
+  function createReplicas() {
+    const clock = createClock();
+    const shared = createSharedStore(clock);
+    const asked: string[] = [];
+    const log = createTestLog();
+    /** A replica that holds these accounts. */
+    function join(id: string, accounts: readonly HeartbeatAccount[], holdsNone: boolean) {
+      const store = shared.join(id);
+      const names = [...(holdsNone ? [''] : []), ...accounts.map(({ name }) => name)];
+      for (const name of names) shared.place(name, id);
+      const heartbeat = createAgentHeartbeat({
+        config: { heartbeat: { url: { literal: new Secret(CANARY) }, every: MINUTE } },
+        env: {},
+        accounts: () => accounts,
+        configured: () => ['a', 'b', 'c'],
+        store,
+        holding: { ...store.replicas, held: name => names.includes(name) },
+        clock,
+        get: async url => {
+          asked.push(`${id} ${url === CANARY ? 'well' : 'fails'}`);
+          return { status: 200 };
+        },
+        notifications: createCounts().notifications,
+        log,
+      });
+      return async () => {
+        await store.replicas.renew(names);
+        await heartbeat?.(never);
+      };
+    }
+    const why = () => log.lines.flatMap(({ fields }) => ('why' in fields ? [fields.why] : []));
+    return { clock, shared, join, why, asked: () => asked.splice(0) };
+  }
+
+  it('is one, sent by the replica that holds what is of no account, and says nothing before all were heard', async () => {
+    const { join, asked } = createReplicas();
+    const [one, two, three] = [
+      join('one', [ok('a')], true),
+      join('two', [ok('b')], false),
+      join('three', [ok('c')], false),
+    ];
+    await one();
+    await two();
+    await one();
+    expect(asked()).toEqual([]);
+    await three();
+    await one();
+    expect(asked()).toEqual(['one well']);
+  });
+
+  it('fails for what another replica says of its accounts', async () => {
+    const { join, asked, why } = createReplicas();
+    const [one, two] = [join('one', [ok('a'), ok('c')], true), join('two', [ok('b', true)], false)];
+    await two();
+    await one();
+    expect([asked(), why()]).toEqual([['one fails'], ['the token of b is rejected']]);
+  });
+
+  it('fails for accounts of which nothing is heard, with a replica or without, after time for a takeover', async () => {
+    const { join, asked, why, clock } = createReplicas();
+    const [one, two] = [join('one', [ok('a'), ok('c')], true), join('two', [ok('b')], false)];
+    await two();
+    await one();
+    for (let minute = 0; minute < 3; minute += 1) {
+      clock.pass(MINUTE);
+      await one();
+    }
+    expect(asked()).toEqual(['one well', 'one well', 'one well', 'one well']);
+    clock.pass(31 * SECOND);
+    await one();
+    expect([asked(), why()]).toEqual([['one fails'], ['no replica holds b']]);
+    await two();
+    await one();
+    expect(asked()).toEqual(['one well']);
+  });
+
+  it('pauses while the database is away', async () => {
+    const { join, asked, shared } = createReplicas();
+    const one = join('one', [ok('a'), ok('b'), ok('c')], true);
+    await one();
+    shared.isAway = true;
+    await one().catch(() => undefined);
+    expect(asked()).toEqual(['one well']);
+  });
 });

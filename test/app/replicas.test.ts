@@ -9,11 +9,22 @@ import { createReplicas, LEASE, type StartedReplica } from '../support/replicas.
 async function setUp() {
   /** `replica account` of every request, in order. */
   const calls: string[] = [];
+  const arrivals = new Map<string, () => void>();
   const service = await serve((request, response) => {
     const [replica, account = ''] = (request.headers.authorization ?? '').replace('Bearer token.', '').split('.');
     calls.push(`${replica} ${account}`);
     json(response, { flowControls: [{ flowControlKey: account, waitListSize: 7 }] });
+    arrivals.get(`${replica} ${account}`)?.();
   });
+  /** Resolves after `act`, which is called when the next such request is answered: then none of them is on its way. */
+  const atNext = (call: string, act: () => void) =>
+    new Promise<void>(resolve =>
+      arrivals.set(call, () => {
+        arrivals.delete(call);
+        act();
+        resolve();
+      }),
+    );
   const replicas = createReplicas();
   const configOf = (id: string, names: readonly string[], more: object = {}) => ({
     collect: { flowControl: { every: '20ms' }, dlq: { enabled: false }, events: { enabled: false } },
@@ -32,7 +43,7 @@ async function setUp() {
     return samples('delivery_flow_control_waitlist_size').map(({ labels }) => labels.account);
   }
   const shown = (...all: StartedReplica[]) => Promise.all(all.map(accountsOf));
-  return { ...replicas, calls, configOf, start, shown };
+  return { ...replicas, calls, atNext, configOf, start, shown };
 }
 
 it('opens what it is given and closes what it gives up, and serves from its start', async () => {
@@ -104,21 +115,25 @@ it('gives everything back when it is stopped, after what it knows is saved, and 
 });
 
 it('sends nothing for an account that another took while the process was paused', async () => {
-  const { database, time, calls, start, shown } = await setUp();
+  const { database, time, calls, atNext, start, shown } = await setUp();
   for (const name of [NO_ACCOUNT, 'b']) database.place(name, 'one');
   let paused = 0;
   const clock = { ...systemClock, monotonic: () => systemClock.monotonic() + paused };
   const one = await start('one', ['a', 'b'], clock);
   await eventually(async () => expect(await shown(one)).toEqual([['a', 'b']]));
-  // What a stopped process asks is answered when it goes on.
-  const goOn = database.cut('one');
-  paused += 3 * LEASE;
+  // The clocks of one that was stopped have gone on when it goes on, and what it asks is answered a moment later.
+  let goOn: (() => void) | undefined;
+  let since = 0;
+  await atNext('one a', () => {
+    goOn = database.hang('one');
+    paused += 3 * LEASE;
+    since = calls.length;
+  });
   await time.advance(3 * LEASE);
   database.place('a', 'two');
   const two = await start('two', ['a', 'b']);
   await eventually(async () => expect(await shown(two)).toEqual([['a']]));
-  const since = calls.length;
-  goOn();
+  goOn?.();
   await eventually(async () => expect(await shown(one, two)).toEqual([['b'], ['a']]));
   await eventually(() => expect(calls.slice(since).filter(call => call === 'one b').length).toBeGreaterThan(5));
   expect(calls.slice(since)).not.toContain('one a');

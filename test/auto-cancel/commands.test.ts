@@ -1,13 +1,8 @@
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import {
-  type Answer,
-  answerChanges,
-  ask,
-  type Command,
-  createCommandHandler,
-  takeCommands,
-} from '../../src/auto-cancel/commands.ts';
+import { ask } from '../../src/auto-cancel/command-asking.ts';
+import { createCommandHandler } from '../../src/auto-cancel/command-handler.ts';
+import { type Answer, answerChanges, type Command, takeCommands } from '../../src/auto-cancel/commands.ts';
 import { openJournal } from '../../src/auto-cancel/journal.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
 import { attachStore, openStore } from '../../src/store/open.ts';

@@ -2,7 +2,7 @@ import { appendFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { expect, it } from 'vitest';
-import { createCommandHandler } from '../../src/auto-cancel/commands.ts';
+import { createCommandHandler } from '../../src/auto-cancel/command-handler.ts';
 import type { Explanation } from '../../src/auto-cancel/explain.ts';
 import { openJournal } from '../../src/auto-cancel/journal.ts';
 import { systemClock } from '../../src/kit/clock.ts';

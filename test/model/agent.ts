@@ -39,6 +39,8 @@ export interface Process extends Asking {
   /** When the round began that was read to its end last, by the process's own clock. */
   observedAt(collector: string, round: string): number | undefined;
   firing(): readonly string[];
+  /** When the latest evaluation of its alerts began; its end may wait long for the store. */
+  evaluatedAt: number;
   /** Ends as SIGTERM lets it. */
   close(): Promise<void>;
 }
@@ -115,6 +117,7 @@ export async function startProcess(config: Config, machine: Machine, hooks: Proc
     scrape: () => '',
     observedAt: () => undefined,
     firing: () => [],
+    evaluatedAt: startedAt,
     close: async () => undefined,
   };
   hooks.step(process);
@@ -186,6 +189,7 @@ export async function startProcess(config: Config, machine: Machine, hooks: Proc
   loop(SAVE_EVERY, SAVE_EVERY, () => account.save().catch(() => undefined));
   for (const evaluate of alerting.evaluations(autoCancel?.sources ?? [])) {
     loop(config.alerts.evaluateEvery, config.alerts.evaluateEvery / 2, async () => {
+      process.evaluatedAt = time.now;
       await evaluate();
       if (process.isAlive) hooks.evaluated(process);
     });

@@ -1,6 +1,7 @@
 /** One world: a service with its truth, a machine with its disk, the agent on it, operators, and what they all do to each other. */
 import { rmSync, writeFileSync } from 'node:fs';
-import { ask, type Command } from '../../src/auto-cancel/commands.ts';
+import { ask } from '../../src/auto-cancel/command-asking.ts';
+import type { Command } from '../../src/auto-cancel/commands.ts';
 import { createRandom, type Random } from '../../src/emulator/random.ts';
 import { type Actor, actors, type Machine, type Process, type ProcessHooks, startProcess } from './agent.ts';
 import { createDisk } from './disk.ts';
@@ -149,7 +150,7 @@ export async function createWorld(life: Life, time: Time, stopFile: string, tall
     for (const name of firing.keys()) if (!now.has(name)) tally.add(`alert ${name} is resolved`);
     for (const what of judgeAlerts({ now: time.now, truth, shape: life.shape, record, process: of }, firing, now))
       found(what);
-    firing = new Map([...now].map(name => [name, firing.get(name) ?? time.now]));
+    firing = new Map([...now].map(name => [name, firing.get(name) ?? of.evaluatedAt]));
   }
 
   function scrape(): void {

@@ -1,9 +1,9 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { Secret } from '../../src/kit/secret.ts';
 import { createLeases } from '../../src/store/leases.ts';
 import { openPostgresStore } from '../../src/store/postgres.ts';
 import { createPostgresDatabase, type PostgresDatabase } from '../../src/store/postgres-database.ts';
 import type { Replicas, Store } from '../../src/store/store.ts';
+import { eventually } from '../support/eventually.ts';
 import { createTestLog } from '../support/silent.ts';
 
 /** Milliseconds. No test waits for it: see `pass`. */
@@ -153,12 +153,11 @@ export function createTestReplicas(url: string): TestReplicas {
 
 /** Waits until a statement of the database waits for a lock. */
 export async function untilOneWaits(database: PostgresDatabase): Promise<void> {
-  for (;;) {
+  await eventually(async () => {
     const [row] = await database.query(
       'read',
-      "SELECT count(*)::int AS n FROM pg_stat_activity WHERE wait_event_type = 'Lock'",
+      "SELECT count(*)::int AS n FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()",
     );
-    if (Number(row?.n) > 0) return;
-    await sleep(10);
-  }
+    if (Number(row?.n) === 0) throw new Error('nothing waits for a lock');
+  });
 }

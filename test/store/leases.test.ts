@@ -277,7 +277,60 @@ describe.skipIf(!postgresIsThere())('leases in PostgreSQL', () => {
       expect(one.epochOf('a')).toBeUndefined();
       one.open.delete('a');
       await one.renew(ALL);
-      expect(BigInt(one.epochOf('a') ?? 0)).toBe(BigInt(first ?? 0) + 1n);
+      const second = one.epochOf('a');
+      expect(BigInt(second ?? 0)).toBe(BigInt(first ?? 0) + 1n);
+      const held = (epoch: string | undefined) =>
+        cluster.database.query(
+          'read',
+          `WITH given AS (SELECT 'a' AS account, ${epoch}::bigint AS epoch) ${heldSql(SCHEMA, one.replicas.self.id)}`,
+        );
+      expect(await held(first)).toEqual([]);
+      expect(await held(second)).toEqual([{ account: 'a', epoch: second }]);
+    });
+  });
+
+  describe('a database that is slow', () => {
+    const lock = `SELECT FROM ${SCHEMA}.replicas FOR UPDATE`;
+
+    it('fails a renewal in time, which changes nothing', async () => {
+      const one = await cluster.start('one', { connect: 5000, statement: 300 });
+      await one.renew(ALL);
+      const before = one.epochOf('a');
+      const end = await leaveOpen(lock);
+      one.ahead += INTERVAL;
+      await expect(one.renew(ALL)).rejects.toMatchObject({ reason: 'slow' });
+      expect(one.replicas.remaining('a')).toBeGreaterThan(0);
+      expect(one.replicas.remaining('a')).toBeLessThanOrEqual(LEASE - INTERVAL);
+      await put(one, 'a', 'commits wait for no renewal');
+      await end();
+      await one.renew(ALL);
+      expect(one.epochOf('a')).toBe(before);
+    });
+
+    it('gives no time to a renewal that took longer than a lease', async () => {
+      const [one] = (await startAll('one')) as [TestReplica];
+      const end = await leaveOpen(lock);
+      const renewal = one.renew(ALL);
+      await untilOneWaits(cluster.database);
+      one.ahead += LEASE + 1;
+      await end();
+      await renewal;
+      expect(one.replicas.remaining('a')).toBe(0);
+      await one.renew(ALL);
+      expect(one.replicas.remaining('a')).toBeGreaterThan(0);
+    });
+
+    it('is no reason to take anything over for one that could not renew itself', async () => {
+      const [one, two] = (await startAll('one', 'two')) as [TestReplica, TestReplica];
+      const had = [...one.open].sort();
+      // Ended by the database's clock, but two had not renewed for as long.
+      await cluster.pass(LEASE + 1);
+      await two.renew(ALL);
+      await cluster.pass(INTERVAL);
+      await two.renew(ALL);
+      expect([...two.open].filter(account => had.includes(account))).toEqual([]);
+      await one.renew(ALL);
+      expect([...one.open].sort()).toEqual(had);
     });
   });
 
@@ -298,9 +351,9 @@ describe.skipIf(!postgresIsThere())('leases in PostgreSQL', () => {
       await query(`INSERT INTO ${SCHEMA}.${table} SELECT * FROM saved_${table}`);
     }
     const had = [...one.open].sort();
-    expect(old).toBeDefined();
     const { lost, gained } = await one.replicas.renew(ALL);
     expect([...lost].sort()).toEqual(had);
+    expect(old).toBeDefined();
     expect(gained.filter(each => had.includes(each))).toEqual([]);
     expect(one.log.lines.map(({ level, message }) => `${level} ${message}`)).toEqual([
       expect.stringContaining('warn the database lost what it had confirmed'),

@@ -5,15 +5,19 @@ import type { PostgresSettings } from '../../src/store/postgres-database.ts';
 import type { Store } from '../../src/store/store.ts';
 import { createTestLog } from '../support/silent.ts';
 
-export const settingsOf = (url: string): PostgresSettings => ({
+export const settingsOf = (url: string, schema = 'delivery_watch'): PostgresSettings => ({
   url: { literal: new Secret(url) },
-  schema: 'delivery_watch',
+  schema,
 });
 
 /** A store of a replica of its own, which holds these accounts unless another one does. */
-export async function openHeld(url: string, accounts: readonly string[] = ['a', 'b', 'c']): Promise<Store> {
+export async function openHeld(
+  url: string,
+  accounts: readonly string[] = ['a', 'b', 'c'],
+  schema?: string,
+): Promise<Store> {
   const replica = { url: 'http://replica.example', clock: systemClock, log: createTestLog() };
-  const store = await openStore({ kind: 'postgres', path: '', ...settingsOf(url) }, { env: {}, replica });
+  const store = await openStore({ kind: 'postgres', path: '', ...settingsOf(url, schema) }, { env: {}, replica });
   await store.replicas?.renew(accounts);
   return store;
 }

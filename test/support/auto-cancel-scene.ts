@@ -1,8 +1,8 @@
 /** Auto-cancel of one account, with everything round it, and what rules find, in the hands of the test. */
 
 import { vi } from 'vitest';
-import { type CommandHandler, createCommandHandler } from '../../src/auto-cancel/commands.ts';
-import { type AutoCancel, createAutoCancel, type Explanation } from '../../src/auto-cancel/index.ts';
+import { type CommandHandler, createCommandHandler } from '../../src/auto-cancel/command-handler.ts';
+import { type AutoCancel, createAutoCancel, type Explanation, type Lease } from '../../src/auto-cancel/index.ts';
 import { type Journal, readJournal } from '../../src/auto-cancel/journal.ts';
 import type * as Judging from '../../src/auto-cancel/judge.ts';
 import { autoCancelOptions } from '../../src/auto-cancel/options.ts';
@@ -11,6 +11,7 @@ import type { CallbackSighting } from '../../src/model/callback.ts';
 import type { Finding } from '../../src/model/finding.ts';
 import type { CancelAnswer, JournalEntry } from '../../src/model/journal.ts';
 import type { CallbackState, DlqEntry } from '../../src/model/message.ts';
+import { StoreError } from '../../src/store/errors.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
 import type { Store } from '../../src/store/store.ts';
 import type { Reader, Writer } from '../../src/upstream/api.ts';
@@ -124,6 +125,8 @@ export interface Scene {
   /** From now on so many commits are made, and then no other; undefined: all. */
   failCommitsAfter(count: number | undefined): void;
   isStopped: boolean;
+  /** Of the newest process, which took the account from the one before. Undefined: there are no replicas. */
+  lease: Lease | undefined;
   readonly firing: Set<string>;
   /** Alerts of which it is not known whether they fire. */
   readonly unknownAlerts: Set<string>;
@@ -240,19 +243,37 @@ export async function createScene(section: object): Promise<Scene> {
   let autoCancel: AutoCancel;
   let commands: CommandHandler;
 
+  const view = () => ({
+    facts: scene.hasFacts ? { at, walks, sightings: sightings(), isPartial: scene.isPartial } : undefined,
+    isFresh: scene.isFresh,
+    eventsAreFresh: scene.eventsAreFresh,
+  });
+  /** What the last walk of a process saw, when another took its place. */
+  const lastViews = new Map<number, ReturnType<typeof view>>();
+  let holder = 0;
   async function start(): Promise<void> {
+    lastViews.set(holder, view());
     [bornAt, walks] = [time, 0];
+    holder += 1;
+    const self = holder;
+    const born = time;
+    const ownClock = { ...clock, monotonic: () => time - born };
+    const own: Store = {
+      ...store,
+      async commit(account, changes) {
+        if (self !== holder && account === ACCOUNT) throw new StoreError('not_held', ACCOUNT);
+        await store.commit(account, changes);
+      },
+    };
     autoCancel = await createAutoCancel({
       account: ACCOUNT,
       options,
       policy: scene.policy,
-      store,
+      store: own,
+      lease: () => scene.lease && { ...scene.lease, left: self === holder ? scene.lease.left : 0 },
+      replica: scene.lease && `replica ${self}`,
       outbox: noOutbox,
-      walk: () => ({
-        facts: scene.hasFacts ? { at, walks, sightings: sightings(), isPartial: scene.isPartial } : undefined,
-        isFresh: scene.isFresh,
-        eventsAreFresh: scene.eventsAreFresh,
-      }),
+      walk: () => lastViews.get(self) ?? view(),
       reader: readerAt('look') as unknown as Reader,
       lastReader: readerAt('action') as unknown as Reader,
       writer: options.mode === 'enforce' ? writer : undefined,
@@ -262,13 +283,13 @@ export async function createScene(section: object): Promise<Scene> {
           ...[...scene.unknownAlerts].map(name => [name, 'unknown'] as const),
           ...[...scene.firing].map(name => [name, 'firing'] as const),
         ]),
-      clock,
+      clock: ownClock,
       log,
       tracer: createTestTracer(),
     });
     const { journal, explain } = autoCancel;
     const accounts = [{ name: ACCOUNT, policy: scene.policy, journal, explain }];
-    commands = createCommandHandler({ store, accounts: () => accounts, clock, log });
+    commands = createCommandHandler({ store: own, accounts: () => accounts, clock, log });
   }
 
   let read = 0;
@@ -349,6 +370,7 @@ export async function createScene(section: object): Promise<Scene> {
       commitsLeft = count;
     },
     isStopped: false,
+    lease: undefined,
     firing: new Set(),
     unknownAlerts: new Set(),
     policy: 'p',

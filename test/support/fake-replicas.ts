@@ -19,8 +19,8 @@ export interface SharedStore {
   holders(): ReadonlyMap<string, string>;
   /** What replicas asked and got, in order: `one gained a`, `one committed a`, `one released a`, `one left`, `one closed`. */
   readonly course: readonly string[];
-  /** What this replica asks gets no answer until what this gives is called. */
-  cut(id: string): () => void;
+  /** Renewals of this replica get no answer until what this gives is called. */
+  hang(id: string): () => void;
 }
 
 interface Lease {
@@ -33,10 +33,11 @@ interface Lease {
 export function createSharedStore(clock: Pick<Clock, 'now' | 'monotonic'>, leaseTime = 15_000): SharedStore {
   const rows = createMemoryStore();
   const leases = new Map<string, Lease>();
+  const everHeld = new Set<string>();
   const running = new Map<string, { readonly replica: Replica; until: number }>();
   const placed = new Map<string, string>();
   const course: string[] = [];
-  const cuts = new Map<string, Promise<void>>();
+  const hung = new Map<string, Promise<void>>();
   let epochs = 0;
   const isValid = (lease: Lease | undefined): lease is Lease => lease !== undefined && lease.until > clock.now();
 
@@ -55,7 +56,6 @@ export function createSharedStore(clock: Pick<Clock, 'now' | 'monotonic'>, lease
     async function answer(): Promise<void> {
       // As over a network: nothing is known in the same turn.
       await new Promise<void>(resolve => setImmediate(resolve));
-      await cuts.get(id);
       if (isClosed) throw new StoreError('closed', 'the database');
       if (shared.isAway) throw new StoreError('io', 'the database', 'away');
     }
@@ -69,6 +69,7 @@ export function createSharedStore(clock: Pick<Clock, 'now' | 'monotonic'>, lease
       leaseTime,
       async renew(accounts) {
         const asked = own.monotonic();
+        await hung.get(id);
         await answer();
         const now = clock.now();
         running.set(id, { replica: self, until: now + leaseTime });
@@ -96,6 +97,7 @@ export function createSharedStore(clock: Pick<Clock, 'now' | 'monotonic'>, lease
           epochs += 1;
           leases.set(account, { holder: id, epoch: epochs, until: now + leaseTime });
           held.set(account, epochs);
+          everHeld.add(account);
           surelyUntil.set(account, asked + leaseTime);
           course.push(`${id} gained ${account}`);
           gained.push(account);
@@ -122,7 +124,7 @@ export function createSharedStore(clock: Pick<Clock, 'now' | 'monotonic'>, lease
       sharing: () => sharing,
       async valuesOf(key) {
         await answer();
-        const accounts = new Set([NO_ACCOUNT, ...history.map(line => line.replace(/: [^:]*$/, ''))]);
+        const accounts = new Set([NO_ACCOUNT, ...everHeld]);
         const values = await Promise.all(
           [...accounts].map(async each => [each, (await rows.scan(each, key)).get(key)] as const),
         );
@@ -169,11 +171,11 @@ export function createSharedStore(clock: Pick<Clock, 'now' | 'monotonic'>, lease
     expire: account => void leases.delete(account),
     holders,
     course,
-    cut(id) {
+    hang(id) {
       const { promise, resolve } = Promise.withResolvers<void>();
-      cuts.set(id, promise);
+      hung.set(id, promise);
       return () => {
-        cuts.delete(id);
+        hung.delete(id);
         resolve();
       };
     },

@@ -48,6 +48,8 @@ export type StopMode = 'fast' | 'immediate' | 'kill';
 export interface PostgresOptions {
   /** More lines of postgresql.conf, by name. */
   readonly settings?: Readonly<Record<string, string>>;
+  /** Text of files that it alone may read, by name, in the folder that paths of settings are relative to. */
+  readonly files?: Readonly<Record<string, string>>;
 }
 
 const PASSWORD = 'canary-of-the-database';
@@ -123,7 +125,7 @@ async function runToEnd(child: ChildProcess): Promise<void> {
 }
 
 /** Starts a server with an empty database `postgres`. Rejects with what it said when it does not start. */
-export async function startPostgres({ settings = {} }: PostgresOptions = {}): Promise<Postgres> {
+export async function startPostgres({ settings = {}, files = {} }: PostgresOptions = {}): Promise<Postgres> {
   const bin = programs();
   if (bin === undefined) throw new Error('PostgreSQL is not installed');
   const user = identity();
@@ -209,6 +211,10 @@ export async function startPostgres({ settings = {} }: PostgresOptions = {}): Pr
     );
     const lines = Object.entries({ ...SETTINGS, ...settings }).map(([name, value]) => `${name} = '${value}'`);
     writeFileSync(join(data, 'postgresql.auto.conf'), `${lines.join('\n')}\n`);
+    for (const [name, text] of Object.entries(files)) {
+      writeFileSync(join(data, name), text, { mode: 0o600 });
+      if (user.uid !== undefined && user.gid !== undefined) chownSync(join(data, name), user.uid, user.gid);
+    }
     await start();
   } catch (error) {
     cleanUp();

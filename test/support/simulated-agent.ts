@@ -1,7 +1,8 @@
 /** The parts of the agent that watch failure callbacks and act on them, in a process that can be killed and a time that is driven. */
 import { type AutoCancel, createAutoCancel } from '../../src/app/auto-cancel.ts';
 import { callbackOptions, rulesOf } from '../../src/app/callbacks.ts';
-import { ask, type Command } from '../../src/auto-cancel/commands.ts';
+import { ask } from '../../src/auto-cancel/command-asking.ts';
+import type { Command } from '../../src/auto-cancel/commands.ts';
 import { createDlq, type DlqFacts, withReader } from '../../src/collectors/index.ts';
 import type { Config } from '../../src/config/schema.ts';
 import type { Clock } from '../../src/kit/clock.ts';

@@ -31,19 +31,24 @@ export interface Diagnosis {
 /** Accounts that are looked at, at the same time. */
 const AT_A_TIME = 8;
 
-async function storeLines(list: Checklist, options: StoreOptions): Promise<void> {
-  await list.check('store', () => checkStore(options));
+async function storeLines(list: Checklist, options: StoreOptions, env: DoctorDeps['env']): Promise<void> {
+  await list.check('store', () => checkStore(options, env));
   await list.check('disk', () => checkDisk(options));
 }
 
 /** What can be said without a valid configuration. */
-async function withoutConfig(file: string, { faults, warnings }: ConfigError, list: Checklist): Promise<void> {
+async function withoutConfig(
+  file: string,
+  { faults, warnings }: ConfigError,
+  env: DoctorDeps['env'],
+  list: Checklist,
+): Promise<void> {
   for (const fault of faults) {
     await list.check('configuration', () => fail(formatFault(fault), 'mend it: docs/config.md'));
   }
   for (const each of warnings) await list.check('configuration', () => warn(formatFault(each), 'see docs/config.md'));
   try {
-    await storeLines(list, loadStoreSettings(file).store);
+    await storeLines(list, loadStoreSettings(file).store, env);
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     await list.check('store', () => skip('needs configuration'));
@@ -61,7 +66,7 @@ async function localLines({ file, config, hash, warnings }: LoadedConfig, deps: 
   );
   for (const each of warnings) await list.check('configuration', () => warn(formatFault(each), 'see docs/config.md'));
   for (const found of checkPermissions(file, config)) await list.check('permissions', () => found);
-  await storeLines(list, config.store);
+  await storeLines(list, config.store, deps.env);
   await list.check('stop file', () => checkStopFile(config));
   await withClosing(async closing => {
     const dispatcher = openDispatcher(closing, deps);
@@ -108,7 +113,7 @@ export async function examine(file: string, deps: DoctorDeps): Promise<Diagnosis
     loaded = loadConfig(file, deps.env);
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
-    await withoutConfig(file, error, list);
+    await withoutConfig(file, error, deps.env, list);
     return { lines: list.lines, isConfigValid: false };
   }
   await localLines(loaded, deps, list);

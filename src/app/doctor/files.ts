@@ -15,7 +15,7 @@ function isOpen(file: string, others: number): boolean {
 
 /** Every secret that the agent reads. */
 function secretsOf(config: Config): readonly SecretSetting[] {
-  const { accounts, alerts, heartbeat } = config;
+  const { accounts, alerts, heartbeat, store } = config;
   return [
     ...accounts.flatMap(({ name, token, actionToken, management }) => [
       token,
@@ -24,6 +24,7 @@ function secretsOf(config: Config): readonly SecretSetting[] {
     ]),
     ...alerts.notifiers.flatMap(({ webhook }) => (webhook ? [webhook.url, webhook.secret] : [])),
     heartbeat?.url,
+    store.url,
   ].filter(setting => setting != null);
 }
 

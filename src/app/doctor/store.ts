@@ -1,5 +1,6 @@
 import { accessSync, constants, existsSync, readFileSync, realpathSync, statfsSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
+import type { Env } from '../../kit/secret.ts';
 import { attachDatabase } from '../../store/database.ts';
 import { StoreError, WORDS } from '../../store/errors.ts';
 import type { StoreOptions } from '../../store/options.ts';
@@ -24,7 +25,7 @@ function folderOf(path: string): string {
  * processes of this container alone). To try the lock itself could keep an agent that starts at that moment from it.
  */
 export function holderOf({ kind, path }: StoreOptions): number | undefined {
-  if (kind === 'memory') return undefined;
+  if (kind !== 'sqlite') return undefined;
   try {
     const { ino } = statSync(`${realpathSync(path)}-lock`);
     // `1: POSIX  ADVISORY  WRITE 7807 fe:00:2146760 1073741824 1073742335`, see proc_locks(5)
@@ -43,10 +44,31 @@ function toFinding({ message, reason }: StoreError): Finding {
   return reason === 'older' ? ok(`${detail}; the agent upgrades it at its start`) : fail(detail, todo);
 }
 
+/** The most replicas that are named. */
+const MOST_REPLICAS = 5;
+
+async function checkPostgres({ url, schema }: StoreOptions, env: Env): Promise<Finding> {
+  if (url === null) return skip('needs store.url');
+  const { lookAtPostgres } = await import('../../store/postgres-look.ts');
+  try {
+    const { subject, version, replicas } = await lookAtPostgres({ url, schema }, { env });
+    if (version === undefined) return ok(`${subject} has no schema ${schema} yet; it can be made`);
+    const named = replicas
+      .slice(0, MOST_REPLICAS)
+      .map(replica => `${replica.url} holds ${replica.accounts} account${replica.accounts === 1 ? '' : 's'}`);
+    const more = replicas.length > MOST_REPLICAS ? `; ${replicas.length - MOST_REPLICAS} more replicas` : '';
+    return ok(`${subject}, schema ${version}; ${named.join('; ') || 'no replica runs'}${more}`);
+  } catch (error) {
+    if (error instanceof StoreError) return toFinding(error);
+    throw error;
+  }
+}
+
 /** Looks as `auto-cancel journal` does, beside an agent: nothing is locked, nothing written. */
-export function checkStore(options: StoreOptions): Finding {
+export function checkStore(options: StoreOptions, env: Env): Finding | Promise<Finding> {
   const { kind, path } = options;
   if (kind === 'memory') return ok('in memory: counters begin at 0 with each process');
+  if (kind === 'postgres') return checkPostgres(options, env);
   try {
     if (!existsSync(path)) {
       const folder = folderOf(path);
@@ -74,7 +96,7 @@ export function checkStore(options: StoreOptions): Finding {
 }
 
 export function checkDisk({ kind, path }: StoreOptions): Finding {
-  if (kind === 'memory') return skip('the store is in memory');
+  if (kind !== 'sqlite') return skip(`the store is in ${kind === 'memory' ? 'memory' : 'PostgreSQL'}`);
   const folder = folderOf(path);
   const { bavail, bsize } = statfsSync(folder);
   const free = bavail * bsize;

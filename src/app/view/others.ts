@@ -3,7 +3,7 @@ import type { Problem } from '../../http/api/parts.ts';
 import type { PlacedStatus, ShownAlert } from '../../http/served.ts';
 import type { Clock } from '../../kit/clock.ts';
 import { createTurns } from '../../kit/turns.ts';
-import type { CollectorStatus } from '../../model/status.ts';
+import type { AccountStatus, CollectorStatus } from '../../model/status.ts';
 import type { AccountSettings } from '../account-client.ts';
 import { accountView, stateOf, type Viewed } from './account.ts';
 import type { Told as ToldPart } from './auto-cancel.ts';
@@ -11,6 +11,7 @@ import type { Found, Mirror } from './mirror.ts';
 import { makeRow, type Row } from './overview-rows.ts';
 import { byWeight, unheldProblems } from './problems.ts';
 import type { Summary, Told } from './summary.ts';
+import { roundsOf } from './truth.ts';
 import { isoTime } from './values.ts';
 
 /** Accounts of the configuration that this replica does not hold, as their holders told of them. */
@@ -70,6 +71,12 @@ const collectorOf = ({ rounds, ...collector }: Collector): CollectorStatus => ({
     failure: round.failure,
     ...(partial === undefined ? {} : { partial }),
   })),
+});
+
+const statusOf = (account: string, { status }: Summary): AccountStatus => ({
+  account,
+  up: status.up,
+  collectors: status.collectors.map(collectorOf),
 });
 
 const UNREADABLE: Omit<Problem, 'account'> = {
@@ -170,9 +177,8 @@ export function createOthers({ mirror, settings, clock, isAway }: OthersDeps): O
         const told = shown<Summary>(mirror.summary(account));
         const replica = replicaOf(account);
         return {
-          account,
+          ...(told ? statusOf(account, told.body) : { account, collectors: [] }),
           up: told?.body.status.up === true && problemsOf(account).length === 0,
-          collectors: told?.body.status.collectors.map(collectorOf) ?? [],
           ...(replica === null ? {} : { replica }),
           ...(told ? { asOf: Math.round(clock.now() - ageOf(told.at)) } : {}),
         };
@@ -182,21 +188,20 @@ export function createOthers({ mirror, settings, clock, isAway }: OthersDeps): O
       if (!own) return undefined;
       const now = clock.now();
       const told = shown(mirror.whole(name));
-      const view: AccountView = { ...accountView(unread(own), [], now), ...told?.body };
       const summary = shown<Summary>(mirror.summary(name));
-      const newer = summary && (!told || summary.at >= told.at) ? summary.body : undefined;
+      const view: AccountView = { ...accountView(unread(own), [], now), ...told?.body };
       const found = problemsOf(name);
-      const problems = [...found, ...(newer?.problems ?? view.problems)].sort(byWeight);
-      const { alerts } = newer ?? view;
+      const problems = [...found, ...(summary?.body.problems ?? [])].sort(byWeight);
       const as = told ?? summary;
       return {
         ...view,
         account: name,
         now: isoTime(now) ?? '',
-        up: (newer?.up ?? view.up) && found.length === 0,
-        state: found.length > 0 ? stateOf(problems, []) : (newer?.row.state ?? view.state),
+        up: summary?.body.up === true && found.length === 0,
+        state: found.length > 0 ? stateOf(problems, []) : (summary?.body.row.state ?? view.state),
         problems,
-        alerts,
+        alerts: summary?.body.alerts ?? [],
+        rounds: summary ? roundsOf(statusOf(name, summary.body)) : [],
         replica: replicaOf(name),
         asOf: as ? asOfText(as.at) : null,
       };

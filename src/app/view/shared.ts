@@ -1,4 +1,4 @@
-import { ask, readJournal } from '../../auto-cancel/index.ts';
+import { ask, newestLines } from '../../auto-cancel/index.ts';
 import type { Config } from '../../config/schema.ts';
 import { openRecorder } from '../../history/recorder.ts';
 import type { AgentView } from '../../http/api/agent.ts';
@@ -100,8 +100,7 @@ export function createShared(base: SharedBase, holding: Holding, replicas: Repli
       const last = others.journalAt(account);
       if ((only ?? account) !== account || last === undefined || last < since) continue;
       // The newest lines are wanted, and of a journal only the newest can be among them.
-      const all = (await readJournal(store, account)).filter(({ at }) => at >= since).slice(-most);
-      for (const entry of all) lines.push({ account, ...entry });
+      for (const entry of await newestLines(store, account, since, most)) lines.push({ account, ...entry });
     }
     return lines;
   }

@@ -9,7 +9,7 @@ import { toAlert } from './account.ts';
 import { type Told as AutoCancelTold, toldOf } from './auto-cancel.ts';
 import type { Mirror } from './mirror.ts';
 import type { Row } from './overview-rows.ts';
-import { encodeTold, KEYS, type Summary } from './summary.ts';
+import { encodeTold, KEYS, type Summary, type Whole } from './summary.ts';
 
 /** What this replica tells the others of the accounts that it holds. */
 export interface Summaries {
@@ -44,8 +44,8 @@ interface Known {
   readonly hasCandidates: boolean;
 }
 
-/** Its summary is stored at every second save, all of it at every fourth; at once where something else is wrong. */
-const [ROW_EVERY, WHOLE_EVERY] = [2, 4];
+/** Its summary is stored at every second save, all of it at every fifth; at once where something else is wrong. */
+const [ROW_EVERY, WHOLE_EVERY] = [2, 5];
 /** Failure callbacks of an account that others are told of. */
 const MOST_CANDIDATES = 100;
 
@@ -89,6 +89,13 @@ function summaryOf(
   };
 }
 
+/** Without what the summary has. */
+function wholeOf(view: AccountView | undefined): Whole | undefined {
+  if (!view) return undefined;
+  const { replica: _, asOf: __, state, up, problems, alerts, rounds, ...whole } = view;
+  return whole;
+}
+
 export function createSummaries(deps: SummariesDeps): Summaries {
   const { mirror, accounts, rows, view, alerts, autoCancel, known, failed } = deps;
   const acting = new Map(autoCancel?.accounts.map(each => [each.account, each]));
@@ -111,7 +118,7 @@ export function createSummaries(deps: SummariesDeps): Summaries {
     });
     const changes = [put(KEYS.summary, summaryOf(row, all, account.shownStatus(), told))];
     if (isDue(WHOLE_EVERY)) {
-      changes.push(put(KEYS.whole, view(name)));
+      changes.push(put(KEYS.whole, wholeOf(view(name))));
       if (candidates.length > 0) changes.push(put(KEYS.candidates, candidates));
     }
     // Also those of a replica before this one.

@@ -2,7 +2,7 @@ import type { DeliveryEvent, EventState } from '../../model/message.ts';
 import type { Destinations } from './destinations.ts';
 import { type EventTable, indicesWithin, tableFrom } from './event-table.ts';
 import type { KeptEvent } from './kept-event.ts';
-import type { Peak } from './peak.ts';
+import { noPeak, type Peak } from './peak.ts';
 import type { Recent } from './recent.ts';
 import type { Schedules } from './schedules.ts';
 import type { LogTally } from './tally.ts';
@@ -53,6 +53,25 @@ export interface Checkpoint {
   unstarted: number;
   /** What destinations were made from when this was written. */
   destination: string;
+}
+
+/** Of an account whose log is read for the first time. */
+export function firstCheckpoint(now: number, from: number, destination: string): Checkpoint {
+  return {
+    floor: now,
+    newest: undefined,
+    dedupeFrom: from,
+    readTo: now,
+    foundAt: now,
+    lags: noPeak(now),
+    watermark: 0,
+    lastFollowed: now,
+    sweptTo: now,
+    nextChunk: 0,
+    silence: undefined,
+    unstarted: 0,
+    destination,
+  };
 }
 
 /** What gauges show: as of the last complete read of the log. Times: milliseconds since the Unix epoch. */

@@ -7,6 +7,7 @@ import {
   addToMinutes,
   boundMinutes,
   type Checkpoint,
+  firstCheckpoint,
   forgetMinutes,
   type Memory,
   MINUTE,
@@ -184,24 +185,6 @@ function knownTo({ pending }: Memory, { lags }: Checkpoint, until: number, overl
 
 /** Interval at which the checkpoint of a quiet log is committed, milliseconds: it shows later how long the log was not read. */
 const SAVE_EVERY = 60_000;
-
-function firstCheckpoint(now: number, from: number, destination: string): Checkpoint {
-  return {
-    floor: now,
-    newest: undefined,
-    dedupeFrom: from,
-    readTo: now,
-    foundAt: now,
-    lags: noPeak(now),
-    watermark: 0,
-    lastFollowed: now,
-    sweptTo: now,
-    nextChunk: 0,
-    silence: undefined,
-    unstarted: 0,
-    destination,
-  };
-}
 
 /** A clock that went back takes with it what was concluded from it; nothing after it can have been counted or followed. */
 function noticeClock(checkpoint: Checkpoint, until: number, overlap: number): void {

@@ -37,4 +37,10 @@ export const Stopped = z.object({
     })
     .optional()
     .describe('The pause that lasted; absent: there was none.'),
+  missing: z
+    .array(z.string())
+    .optional()
+    .describe(
+      'Replicas: accounts that did not answer in time, with status 202. Whichever holds them next does this first.',
+    ),
 });

@@ -28,7 +28,7 @@ export const FROM_REPLICA = {
     'URL of the replica that holds the account. Null: none does, or the store is not shared.',
   ),
   asOf: Maybe(Time).describe(
-    'When this was so, where another replica holds the account, or none. Null: now, as this replica holds it.',
+    'When this was so, where another replica holds the account, or none. Null: now, as this replica holds it; or nothing is known of it.',
   ),
 };
 

@@ -28,8 +28,16 @@ export const Summary = z.object({
 });
 export type Summary = z.output<typeof Summary>;
 
-/** What its own page shows. Alerts, and what is wrong, are those of the summary where that is newer. */
-export const Whole = AccountView.omit({ replica: true, asOf: true });
+/** What its own page shows beyond that. */
+export const Whole = AccountView.omit({
+  replica: true,
+  asOf: true,
+  state: true,
+  up: true,
+  problems: true,
+  alerts: true,
+  rounds: true,
+});
 export type Whole = z.output<typeof Whole>;
 
 /** Failure callbacks that are tracked. */

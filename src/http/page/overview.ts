@@ -141,10 +141,11 @@ function delivered(row: AccountRow, path: string): Html {
 }
 
 /** Which replica holds it, and as of when it is shown. */
-function replicaCell({ replica, asOf }: AccountRow, path: string, now: number): Html {
-  const told = asOf !== null && html` <small>told ${ago(asOf, `${path}.asOf`, now)}</small>`;
+function replicaCell({ replica, asOf }: AccountRow, path: string, { now, replica: own }: PageContext): Html {
+  const told =
+    asOf === null ? html` <small>nothing told</small>` : html` <small>told ${ago(asOf, `${path}.asOf`, now)}</small>`;
   if (replica === null) return html`<span class="tag down">none</span>${told}`;
-  return html`${replicaLink(replica)}${asOf === null ? html` <small>this one</small>` : told}`;
+  return html`${replicaLink(replica)}${asOf === null && replica === own ? html` <small>this one</small>` : told}`;
 }
 
 function accountRow(row: AccountRow, index: number, context: PageContext, isShared: boolean): Html {
@@ -166,7 +167,7 @@ function accountRow(row: AccountRow, index: number, context: PageContext, isShar
 <td role="cell" class="num" data-label="Data as of">${dataTag(row.data)} <small>${ago(row.dataAt, `${path}.dataAt`, now)}</small></td>${
     isShared &&
     html`
-<td role="cell" data-label="Replica">${replicaCell(row, path, now)}</td>`
+<td role="cell" data-label="Replica">${replicaCell(row, path, context)}</td>`
   }
 </tr>
 `;

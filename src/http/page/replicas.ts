@@ -26,15 +26,15 @@ export function heldNote(
     replica,
     asOf,
   }: { readonly account: string; readonly replica: string | null; readonly asOf: string | null },
-  { now }: PageContext,
+  { now, replica: own }: PageContext,
 ): Html | false {
-  if (replica !== null && asOf === null) return html`<p class="soft about">Collected by this replica.</p>`;
-  if (replica === null && asOf === null) return false;
-  const told = html`as of ${ago(asOf, 'asOf', now)}`;
-  if (replica === null)
-    return html`<p class="note">No replica collects this account now: what is shown is ${told}.</p>`;
+  if (own === undefined) return false;
+  if (replica === own && asOf === null) return html`<p class="soft about">Collected by this replica.</p>`;
+  const told =
+    asOf === null ? html`nothing is known of it yet` : html`what is shown is as of ${ago(asOf, 'asOf', now)}`;
+  if (replica === null) return html`<p class="note">No replica collects this account now: ${told}.</p>`;
   const link = replicaLink(replica, `accounts/${encodeURIComponent(account.toWellFormed())}`);
-  return html`<p class="note">Collected by ${link}: what is shown here is ${told}.</p>`;
+  return html`<p class="note">Collected by ${link}: ${told}.</p>`;
 }
 
 function lastHandOver({ lastHandOver: last }: Replicas, now: number): Html {

@@ -86,6 +86,7 @@ export function pageRoutes(served: Served, { isOn, callerOf }: Lifecycle): Route
     lifecycle: isOn(),
     caller: callerOf(request),
     externalUrl: served.externalUrl,
+    replica: served.replicas?.self.url,
     databaseAway: served.replicas?.awaySince(),
   });
   const noAccount = (request: IncomingMessage, response: Response) =>

@@ -94,13 +94,16 @@ describe('the page', () => {
       row('never'),
     ];
     const view = overview(rows, { replicas: 2 });
-    const text = read(page(view));
+    const ofOne = (shown: Overview) =>
+      overviewPage(shown, { ...context, replica: one }, { query: OverviewQuery.parse({}), faults: [] }).text;
+    const text = read(ofOne(view));
     expect(text).toContain('2 replicas');
     expect(text).toContain('watch-0.watch.svc:10922 this one');
     expect(text).toContain('watch-1.watch.svc:10922 told 40 s ago');
     expect(text).toContain('none told 5 min ago');
+    expect(text).toContain('none nothing told');
     expect(read(page(overview(rows)))).not.toContain('watch-0');
-    for (const { path, value } of pageValues(page(view)))
+    for (const { path, value } of pageValues(ofOne(view)))
       expect([path, value]).toEqual([path, String(at(view, path) ?? '')]);
   });
 

@@ -1,0 +1,115 @@
+import { describe, expect, it } from 'vitest';
+import { createReplicaScene, REPEAT_EVERY, type ReplicaScene, TICK, type Told } from './replica-scene.ts';
+
+/** In which the alert begins to fire, is repeated, and is resolved. */
+const TICKS = 80;
+const [BEGINS, ENDS] = [2, 52];
+const LEASE = 15_000;
+/** From a stop to the first word of the other replica, at most. */
+const TAKEOVER = LEASE + 4 * TICK;
+
+/** The alert's life, in which replica one stops at this step and, where it wakes, does so long after two has taken over. */
+async function live(stopAt: number, wakes: boolean) {
+  const scene: ReplicaScene = createReplicaScene();
+  scene.shared.place('a', 'one');
+  const [one, two] = [scene.join('one'), scene.join('two')];
+  one.stopAt(stopAt);
+  let stoppedAt: string | undefined;
+  let [stoppedFor, toldBefore] = [0, 0];
+  let woken: readonly Told[] = [];
+  for (let tick = 0; tick < TICKS; tick += 1) {
+    scene.pass(TICK);
+    scene.holds = tick >= BEGINS && tick < ENDS;
+    await one.tick();
+    if (one.isStopped) {
+      stoppedAt ??= one.stoppedAt;
+      stoppedFor += TICK;
+      scene.shared.place('a', 'two');
+    }
+    await two.tick();
+    if (wakes && stoppedFor > LEASE + 2 * TICK) {
+      toldBefore = scene.told.length;
+      await one.wake();
+      await one.tick();
+      woken = scene.told.slice(toldBefore);
+      stoppedFor = 0;
+    }
+  }
+  const rows = [...(await scene.shared.rows.scan('a', 'alerts/')).keys()].filter(
+    key => !key.startsWith('alerts/state/'),
+  );
+  return { ...scene, steps: one.steps, stoppedAt, rows, woken };
+}
+
+/** Of each key the first. */
+const distinct = (told: readonly Told[]) =>
+  [...new Map([...told].reverse().map(each => [each.key, each])).values()].reverse();
+
+describe('an alert of an account that another replica takes over', () => {
+  it('is told as always where nothing happens', async () => {
+    const { told, rows } = await live(Number.POSITIVE_INFINITY, false);
+    expect(told.map(({ by, status }) => `${by} ${status}`)).toEqual([
+      'one firing',
+      'one firing',
+      'one firing',
+      'one firing',
+      'one resolved',
+    ]);
+    expect(rows).toEqual([]);
+  });
+
+  it.each([
+    ['is killed', false],
+    ['is stopped for longer than its lease', true],
+  ])('begins once, is repeated in time, and ends once, wherever the first %s', async (_, wakes) => {
+    const { steps } = await live(Number.POSITIVE_INFINITY, false);
+    expect(steps).toBeGreaterThan(30);
+    const seen = new Set<string>();
+    for (let step = 1; step <= steps; step += 1) {
+      const { told, rows, stoppedAt = '', woken } = await live(step, wakes);
+      const where = `stopped ${stoppedAt} (step ${step})`;
+      seen.add(stoppedAt.replace(/\d+/g, '#'));
+      const once = distinct(told);
+      // At least once: what was sent, and is not known to be, is sent again under the same key with the same body.
+      const again = told.length - once.length;
+      const wasSent = told.some(({ by }) => by === 'one') && /request|grouped/.test(stoppedAt);
+      expect(again, where).toBeLessThanOrEqual(wasSent ? 1 : 0);
+      for (const { key, text } of told) expect(once.find(each => each.key === key)?.text, where).toBe(text);
+      // It begins and ends once, in this order.
+      const begins = new Set(told.map(({ text }) => JSON.parse(text)[0][1]));
+      expect(begins.size, where).toBe(1);
+      expect(once.at(0)?.status, where).toBe('firing');
+      expect(
+        once.filter(({ status }) => status === 'resolved'),
+        where,
+      ).toHaveLength(1);
+      expect(once.at(-1)?.status, where).toBe('resolved');
+      // No failover restarts the time to its repetition, which counts from when a notification was made.
+      const firing = once.filter(({ status }) => status === 'firing');
+      for (const [index, { at }] of firing.slice(1).entries()) {
+        const since = at - (firing[index]?.at ?? 0);
+        expect(since, where).toBeGreaterThanOrEqual(REPEAT_EVERY - TAKEOVER);
+        expect(since, where).toBeLessThanOrEqual(REPEAT_EVERY + TAKEOVER);
+      }
+      expect(rows, where).toEqual([]);
+      expect(woken, where).toEqual([]);
+    }
+    expect([...seen].filter(at => at.startsWith('after')).length).toBeGreaterThan(3);
+  });
+
+  it.each([2, 3, 5])('is told exactly once where the account is handed to and fro, every %i intervals', async every => {
+    const scene = createReplicaScene();
+    const replicas = [scene.join('one'), scene.join('two')];
+    for (let tick = 0; tick < TICKS; tick += 1) {
+      scene.pass(TICK);
+      scene.holds = tick >= BEGINS && tick < ENDS;
+      scene.shared.place('a', Math.floor(tick / every) % 2 === 0 ? 'one' : 'two');
+      for (const replica of replicas) await replica.tick();
+    }
+    expect(scene.told).toEqual(distinct(scene.told));
+    expect(scene.told.map(({ status }) => status).join(' ')).toMatch(/^(firing ){3,4}resolved$/);
+    expect(new Set(scene.told.map(({ by }) => by)).size).toBe(2);
+    const left = [...(await scene.shared.rows.scan('a', 'alerts/')).keys()];
+    expect(left.filter(key => !key.startsWith('alerts/state/'))).toEqual([]);
+  });
+});

@@ -1,0 +1,199 @@
+import { describe, expect, it } from 'vitest';
+import type { Random } from '../../src/emulator/random.ts';
+import { NO_ACCOUNT } from '../../src/store/store.ts';
+import { createChance } from '../support/chance.ts';
+import { type Postgres, postgresForTests, postgresIsThere } from '../support/postgres.ts';
+import { createTestReplicas, LEASE, type Mishap, type TestReplica, type TestReplicas } from './lease-replicas.ts';
+
+const POOL = [NO_ACCOUNT, ...Array.from({ length: 11 }, (_, n) => `account-${n}`)];
+const STEPS = 250;
+const MISHAPS: readonly Mishap[] = ['never sent', 'answer lost', 'done later'];
+/** A file of a course may be restarted so often: it takes a second. */
+const RESTARTS = 2;
+
+/** What happens to replicas, one thing after the other, with what must always hold between. */
+class Course {
+  private readonly alive: TestReplica[] = [];
+  private accounts: readonly string[] = POOL;
+  private started = 0;
+  private commits = 0;
+  private readonly epochs = new Map<string, bigint>();
+  private readonly written = new Map<string, string>();
+  readonly seen = { refused: 0, written: 0, failed: 0, restarts: 0 };
+  private readonly cluster: TestReplicas;
+  private readonly postgres: Postgres;
+  private readonly chance: Random;
+
+  constructor(cluster: TestReplicas, postgres: Postgres, chance: Random) {
+    this.cluster = cluster;
+    this.postgres = postgres;
+    this.chance = chance;
+  }
+
+  async step(): Promise<void> {
+    const { chance } = this;
+    const draw = chance.between(0, 99);
+    if (draw < 30) await this.renewSome();
+    else if (draw < 65) await this.commit();
+    else if (draw < 80) await this.cluster.pass(chance.between(1, LEASE / 3));
+    else if (draw < 81) await this.cluster.pass(2 * LEASE);
+    else if (draw < 85) await this.cluster.doLate();
+    else if (draw < 89) await this.start();
+    else if (draw < 92) await this.takeOver();
+    else if (draw < 94) this.crash();
+    else if (draw < 96) await this.end();
+    else if (draw < 99) this.accounts = POOL.filter(() => chance.chance(0.8));
+    else if (this.seen.restarts < RESTARTS) await this.restart();
+  }
+
+  /** One is paused for longer than a lease, while the others go on. */
+  private async takeOver(): Promise<void> {
+    const paused = this.alive.length > 0 ? this.chance.pick(this.alive) : undefined;
+    for (let n = 0; n < 5; n += 1) {
+      await this.cluster.pass(LEASE / 3);
+      for (const replica of this.alive) if (replica !== paused) await this.attempt(replica);
+    }
+  }
+
+  private async attempt(replica: TestReplica): Promise<void> {
+    try {
+      await replica.renew(this.accounts, this.chance.chance(0.3));
+    } catch (error) {
+      this.seen.failed += 1;
+      if (String(error).includes('before it was released')) throw error;
+    }
+  }
+
+  async start(): Promise<void> {
+    if (this.alive.length >= 5) return;
+    this.started += 1;
+    this.alive.push(await this.cluster.start(`replica-${this.started}`));
+  }
+
+  /** Nothing more is heard of it. What it holds is not closed. */
+  private crash(): void {
+    if (this.alive.length > 0) this.alive.splice(this.chance.between(0, this.alive.length - 1), 1);
+  }
+
+  private async end(): Promise<void> {
+    if (this.alive.length < 2) return;
+    const [replica] = this.alive.splice(this.chance.between(0, this.alive.length - 1), 1);
+    replica?.renew([]).catch(() => undefined);
+    await replica?.replicas.leave();
+  }
+
+  private async restart(): Promise<void> {
+    this.seen.restarts += 1;
+    await this.postgres.restart('immediate');
+  }
+
+  /** Up to three at the same moment; things go wrong in the middle of some. */
+  private async renewSome(): Promise<void> {
+    const { chance } = this;
+    const some = this.alive.filter(() => chance.chance(0.5)).slice(0, 3);
+    for (const replica of some) {
+      if (chance.chance(0.2)) replica.mishap = { kind: chance.pick(MISHAPS), after: chance.between(0, 5) };
+    }
+    await Promise.all(some.map(replica => this.attempt(replica)));
+  }
+
+  /** Of a replica that has the account open, whoever holds it. */
+  private async commit(): Promise<void> {
+    const { chance, alive } = this;
+    if (alive.length === 0) return;
+    const replica = chance.pick(alive);
+    const [account = ''] = [...replica.open].filter(each => each && chance.chance(0.5));
+    if (account === '') return;
+    const before = await this.cluster.holders();
+    this.commits += 1;
+    const value = `${replica.epochOf(account)} ${this.commits}`;
+    const isHeld = before.get(account)?.holder === replica.replicas.self.id || this.isExpired(replica);
+    try {
+      await replica.store.commit(account, [{ key: 'k', value }]);
+      this.seen.written += 1;
+      this.written.set(account, value);
+      const [row] = await this.cluster.database.query(
+        'read',
+        `SELECT holder, epoch FROM ${this.cluster.database.schema}.leases WHERE account = $1`,
+        [account],
+      );
+      expect([row?.holder, row?.epoch]).toEqual([replica.replicas.self.id, replica.epochOf(account)]);
+    } catch (error) {
+      if ((error as { reason?: string }).reason === 'not_held') {
+        this.seen.refused += 1;
+        expect(isHeld && before.get(account)?.epoch === BigInt(replica.epochOf(account) ?? -1)).toBe(false);
+      } else if (!(error instanceof Error && 'reason' in error)) throw error;
+      // With a connection that broke it may have been written, or not.
+      else this.written.delete(account);
+    }
+  }
+
+  /** Its lease has ended by the database's clock, and nobody noticed. */
+  private isExpired = (replica: TestReplica) => replica.replicas.remaining([...replica.open][0] ?? '') === 0;
+
+  async check(): Promise<void> {
+    const holders = await this.cluster.holders();
+    for (const account of POOL) {
+      const sure = this.alive.filter(({ replicas }) => replicas.remaining(account) > 0);
+      expect(sure.length, `hold ${account}`).toBeLessThan(2);
+      for (const replica of sure) {
+        expect(holders.get(account)?.holder, `holder of ${account}`).toBe(replica.replicas.self.id);
+        expect(String(holders.get(account)?.epoch)).toBe(replica.epochOf(account));
+      }
+    }
+    const { schema } = this.cluster.database;
+    for (const { account, epoch } of await this.cluster.database.query(
+      'read',
+      `SELECT account, epoch FROM ${schema}.leases`,
+    )) {
+      const now = BigInt(String(epoch));
+      expect(now >= (this.epochs.get(String(account)) ?? 0n)).toBe(true);
+      this.epochs.set(String(account), now);
+    }
+    const rows = await this.cluster.database.query('read', `SELECT account, value FROM ${schema}.rows`);
+    const found = new Map(rows.map(({ account, value }) => [String(account), String(value)]));
+    for (const [account, value] of this.written) expect(found.get(account)).toBe(value);
+  }
+
+  /** With nothing more going wrong everything is held, fairly, and can be written. */
+  async finish(): Promise<void> {
+    await this.start();
+    this.accounts = POOL;
+    for (const replica of this.alive) replica.mishap = undefined;
+    await this.cluster.doLate();
+    for (let n = 0; n < 14; n += 1) {
+      await this.cluster.pass(LEASE / 3);
+      for (const replica of this.alive) await replica.renew(POOL);
+    }
+    const loads = this.alive.map(({ open }) => open.size);
+    expect(loads.reduce((sum, load) => sum + load)).toBe(POOL.length);
+    expect(Math.max(...loads) - Math.min(...loads)).toBeLessThan(2);
+    for (const replica of this.alive) {
+      for (const account of replica.open) await replica.store.commit(account, [{ key: 'k', value: 'end' }]);
+    }
+  }
+}
+
+describe.skipIf(!postgresIsThere())('leases through any course of things', () => {
+  const postgres = postgresForTests({ settings: { max_connections: '250' } });
+
+  it('are held by one replica at a time, and by one in the end', async () => {
+    const cluster = createTestReplicas(await postgres().createDatabase());
+    const first = await cluster.start('makes the tables');
+    await first.replicas.leave();
+    const course = new Course(cluster, postgres(), createChance());
+    try {
+      for (let n = 0; n < 3; n += 1) await course.start();
+      for (let n = 0; n < STEPS; n += 1) {
+        await course.step();
+        await course.check();
+      }
+      await course.finish();
+      process.stdout.write(`${JSON.stringify(course.seen)}\n`);
+      expect(course.seen.written).toBeGreaterThan(0);
+      expect(course.seen.refused).toBeGreaterThan(0);
+    } finally {
+      await cluster.close();
+    }
+  });
+});

@@ -1,0 +1,207 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { systemClock } from '../../src/kit/clock.ts';
+import { createLeases } from '../../src/store/leases.ts';
+import { attachPostgresStore, openPostgresStore } from '../../src/store/postgres.ts';
+import type { Store } from '../../src/store/store.ts';
+import { atThisLoad, eventually } from '../support/eventually.ts';
+import { postgresForTests, postgresIsThere } from '../support/postgres.ts';
+import { createTestLog } from '../support/silent.ts';
+import { openHeld, settingsOf } from './postgres-held.ts';
+
+const row = (key: string, value = 'v') => [{ key, value }];
+const reasonOf = (work: Promise<unknown>) =>
+  work.then(
+    () => 'done',
+    error => {
+      expect(error).toHaveProperty('name', 'StoreError');
+      return error.reason;
+    },
+  );
+
+describe.skipIf(!postgresIsThere())('a store in PostgreSQL', () => {
+  const postgres = postgresForTests();
+
+  async function open(accounts?: readonly string[]) {
+    const url = await postgres().createDatabase();
+    const store = await openHeld(url, accounts);
+    onTestFinished(() => store.close());
+    return { url, name: new URL(url).pathname.slice(1), store };
+  }
+
+  /** With timeouts of `ms`, which a busy machine keeps, too. */
+  async function openImpatient(ms: number) {
+    const url = await postgres().createDatabase();
+    const timeouts = { connect: atThisLoad(ms), statement: atThisLoad(ms) };
+    const replica = { url: 'http://replica.example', leaseTime: 60_000, clock: systemClock, log: createTestLog() };
+    const store = await openPostgresStore(settingsOf(url), {
+      env: {},
+      timeouts,
+      leasesOf: database => createLeases({ ...replica, database }),
+    });
+    onTestFinished(() => store.close());
+    await store.replicas?.renew(['a']);
+    return { url, store, ms: timeouts.statement };
+  }
+
+  const backends = async (name: string) =>
+    (
+      await postgres().query(
+        `SELECT pid FROM pg_stat_activity WHERE datname = '${name}' AND application_name = 'delivery-watch'`,
+      )
+    ).map(({ pid }) => Number(pid));
+
+  it('writes what many accounts commit at once in few statements', async () => {
+    const accounts = Array.from({ length: 1000 }, (_, n) => `account-${n}`);
+    const { store, name } = await open(accounts);
+    const before = await postgres().query('SELECT sum(sequence) AS n FROM delivery_watch.lanes', name);
+    await Promise.all(accounts.map(account => store.commit(account, row('k', account))));
+    const after = await postgres().query('SELECT sum(sequence) AS n FROM delivery_watch.lanes', name);
+    expect(Number(after[0]?.n) - Number(before[0]?.n)).toBeLessThan(10);
+    expect(await store.scan('account-7', '')).toEqual(new Map([['k', 'account-7']]));
+  });
+
+  it('keeps a value of 16 megabytes', async () => {
+    const { store } = await open();
+    const value = '"é\\'.repeat(4 * 2 ** 20);
+    await store.commit('a', [{ key: 'k', value }]);
+    expect((await store.scan('a', 'k')).get('k') === value).toBe(true);
+    expect(await store.sizes('a', '')).toEqual(new Map([['k', 16 * 2 ** 20]]));
+  });
+
+  it.each(['fast', 'immediate', 'kill'] as const)(
+    'loses nothing when the server ends (%s), and goes on',
+    async mode => {
+      const { store } = await open();
+      let written = -1;
+      let failures = 0;
+      let stopping = false;
+      const writing = (async () => {
+        for (let n = 0; !stopping || failures === 0; n += 1) {
+          const reason = await reasonOf(store.commit('a', [...row('one', String(n)), ...row('two', String(n))]));
+          if (reason === 'done') written = n;
+          else {
+            expect(['away', 'slow']).toContain(reason);
+            failures += 1;
+            await sleep(20);
+          }
+        }
+      })();
+      await eventually(() => expect(written).toBeGreaterThan(10));
+      await postgres().stop(mode);
+      expect(await reasonOf(store.scan('a', ''))).toBe('away');
+      await postgres().start();
+      stopping = true;
+      await writing;
+      const rows = await eventually(() => store.scan('a', ''));
+      expect(rows.get('one')).toBe(rows.get('two'));
+      expect(Number(rows.get('one'))).toBeGreaterThanOrEqual(written);
+      await eventually(() => store.commit('a', row('one', 'after')));
+      expect((await store.scan('a', 'one')).get('one')).toBe('after');
+    },
+  );
+
+  it('says in bounded time that a server does not answer, also to a thousand who wait', async () => {
+    const { store } = await openImpatient(500);
+    await store.commit('a', row('k'));
+    postgres().pause();
+    try {
+      const scans = Array.from({ length: 1000 }, () => reasonOf(store.scan('a', '')));
+      const reasons = await Promise.all([
+        ...scans,
+        reasonOf(store.commit('a', row('k'))),
+        reasonOf(store.commit('', row('k'))),
+      ]);
+      for (const reason of reasons) expect(['slow', 'away']).toContain(reason);
+    } finally {
+      postgres().resume();
+    }
+    await eventually(() => store.commit('a', row('k', 'after')));
+    expect(await store.scan('a', '')).toEqual(new Map([['k', 'after']]));
+  });
+
+  it('lets no commit come late that was given up', async () => {
+    const { store, url } = await openImpatient(500);
+    const name = new URL(url).pathname.slice(1);
+    // At once, so that each has a connection.
+    await Promise.all([store.commit('a', row('k', '1')), store.commit('', row('k', '1'))]);
+    const paused = await backends(name);
+    expect(paused.length).toBeGreaterThan(0);
+    for (const pid of paused) process.kill(pid, 'SIGSTOP');
+    const late = await Promise.all([store.commit('a', row('k', '2')), store.commit('', row('k', '2'))].map(reasonOf));
+    expect(late).toEqual(['slow', 'slow']);
+    // Through new connections.
+    await eventually(() => store.commit('a', row('k', '3')));
+    await eventually(() => store.commit('', row('k', '3')));
+    for (const pid of paused) process.kill(pid, 'SIGCONT');
+    await eventually(async () => expect((await backends(name)).filter(pid => paused.includes(pid))).toEqual([]));
+    expect((await store.scan('a', '')).get('k')).toBe('3');
+    expect((await store.scan('', '')).get('k')).toBe('3');
+    await store.commit('a', row('k', '4'));
+  });
+
+  it('notices that the database lost commits, and gives up what it holds until it is opened anew', async () => {
+    const { store, name } = await open();
+    await store.commit('a', row('k', '1'));
+    await store.commit('', row('k', '1'));
+    const snapshot = await postgres().query('SELECT id, sequence FROM delivery_watch.lanes', name);
+    await store.commit('a', row('k', '2'));
+    // What a standby has that did not get the last commit.
+    for (const { id, sequence } of snapshot) {
+      await postgres().query(`UPDATE delivery_watch.lanes SET sequence = ${sequence} WHERE id = '${id}'`, name);
+    }
+    await postgres().query(`UPDATE delivery_watch.rows SET value = '1'`, name);
+    expect(await reasonOf(store.commit('a', row('k', '3')))).toBe('rewound');
+    expect((await store.scan('a', '')).get('k')).toBe('1');
+    expect(await reasonOf(store.commit('a', row('k', '3')))).toBe('not_held');
+    const { lost } = (await store.replicas?.renew(['a', 'b', 'c'])) ?? {};
+    expect(lost).toEqual(['a', 'b', 'c']);
+    await store.replicas?.release(['a', 'b', 'c']);
+    const { gained } = (await store.replicas?.renew(['a', 'b', 'c'])) ?? {};
+    expect(gained).toEqual(['a', 'b', 'c']);
+    await store.commit('a', row('k', '3'));
+    await store.commit('', row('k', '3'));
+  });
+
+  it('writes nothing of an account that is another replica’s', async () => {
+    const { store, url } = await open(['a']);
+    const other = await openHeld(url, ['a']);
+    onTestFinished(() => other.close());
+    await store.commit('a', row('k', 'ours'));
+    expect(await reasonOf(other.commit('a', row('k', 'theirs')))).toBe('not_held');
+    // One that does not know yet that its lease was taken.
+    await postgres().query('UPDATE delivery_watch.leases SET epoch = epoch + 1', new URL(url).pathname.slice(1));
+    const [of, none] = await Promise.all([
+      reasonOf(store.commit('a', row('k', 'late'))),
+      reasonOf(store.commit('', row('k'))),
+    ]);
+    expect([of, none]).toEqual(['not_held', 'done']);
+    expect(await other.scan('a', '')).toEqual(new Map([['k', 'ours']]));
+  });
+
+  it('is attached to by another process, which writes what is of no account alone', async () => {
+    const { store, url } = await open();
+    const beside = await attachPostgresStore(settingsOf(url), { env: {} });
+    onTestFinished(() => beside.close());
+    await store.commit('a', row('k'));
+    expect(await beside.scan('a', '')).toEqual(new Map([['k', 'v']]));
+    expect(await reasonOf(beside.commit('a', row('k', 'other')))).toBe('not_held');
+    await beside.commit('', row('command'));
+    expect((await store.scan('', '')).size).toBe(1);
+    expect(beside.replicas).toBeUndefined();
+  });
+
+  it('is opened by ten replicas at once', async () => {
+    const url = await postgres().createDatabase();
+    const opened = await Promise.allSettled(Array.from({ length: 10 }, () => openHeld(url, [])));
+    const stores = opened.flatMap(each => (each.status === 'fulfilled' ? [each.value] : []));
+    onTestFinished(async () => void (await Promise.all(stores.map((store: Store) => store.close()))));
+    expect(opened.filter(each => each.status === 'rejected')).toEqual([]);
+    const versions = await postgres().query(
+      'SELECT version FROM delivery_watch.schema_version',
+      new URL(url).pathname.slice(1),
+    );
+    expect(versions.length).toBeGreaterThan(0);
+    expect(new Set(versions.map(({ version }) => version)).size).toBe(versions.length);
+  });
+});
