@@ -283,6 +283,15 @@ describe.skipIf(!postgresIsThere())('leases in PostgreSQL', () => {
       expect(two.open.has('a')).toBe(true);
     });
 
+    it('takes nothing that changed hands since it was looked at', async () => {
+      const [one] = (await startAll('one')) as [TestReplica];
+      const epoch = BigInt(one.epochOf('a') ?? 0);
+      await one.replicas.leave();
+      const taken = (seen: bigint) => cluster.database.query('write', take, ['another', ['a'], [seen]]);
+      expect(await taken(epoch - 1n)).toEqual([]);
+      expect(await taken(epoch)).toEqual([{ account: 'a', epoch: String(epoch + 1n) }]);
+    });
+
     it('tells apart two holdings of one replica', async () => {
       const [one] = (await startAll('one')) as [TestReplica];
       const first = one.epochOf('a');
