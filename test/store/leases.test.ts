@@ -342,6 +342,21 @@ describe.skipIf(!postgresIsThere())('leases in PostgreSQL', () => {
       expect(one.replicas.remaining('a')).toBeGreaterThan(0);
     });
 
+    it('makes a replica renew before it takes anything', async () => {
+      const [one, two] = (await startAll('one', 'two')) as [TestReplica, TestReplica];
+      await two.replicas.leave();
+      const end = await leaveOpen(lock);
+      const renewal = one.renew(ALL);
+      await untilOneWaits(cluster.database);
+      one.ahead += INTERVAL;
+      await end();
+      await renewal;
+      expect(one.open.size).toBe(3);
+      expect(one.replicas.remaining([...one.open][0] ?? '?')).toBeGreaterThan(0);
+      await one.renew(ALL);
+      expect(one.open.size).toBe(ALL.length);
+    });
+
     it('is no reason to take anything over for one that could not renew itself', async () => {
       const [one, two] = (await startAll('one', 'two')) as [TestReplica, TestReplica];
       const had = [...one.open].sort();
