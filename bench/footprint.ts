@@ -1,8 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
 import { targets, timingsOf } from './measure.ts';
-import { memoryOf, startAgent, startEmulator } from './processes.ts';
+import { memoryOf, processorTime, startAgent, startEmulator } from './processes.ts';
 
 const SCRAPE_EVERY = 15_000;
 const MINUTES = 5;
@@ -11,12 +10,6 @@ const DEMO_MINUTES = 5;
 
 const MAIN = { package: '../dist/main.js', source: '../src/main.ts' } as const;
 const pathOf = (main: keyof typeof MAIN) => new URL(MAIN[main], import.meta.url).pathname;
-
-/** Milliseconds of processor time that a process has taken; the kernel counts in hundredths of a second. */
-function processorTime(pid: number): number {
-  const [, user, system] = /^.*\) (?:\S+ ){11}(\d+) (\d+) /.exec(readFileSync(`/proc/${pid}/stat`, 'utf8')) ?? [];
-  return (Number(user) + Number(system)) * 10;
-}
 
 async function bareStart(): Promise<number> {
   const began = performance.now();

@@ -3,9 +3,11 @@ import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { Postgres } from '../test/support/postgres-server.ts';
 
-async function stop(child: ChildProcess): Promise<void> {
-  child.kill('SIGTERM');
+async function stop(child: ChildProcess, signal: NodeJS.Signals = 'SIGTERM'): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  child.kill(signal);
   await once(child, 'exit');
 }
 
@@ -40,9 +42,9 @@ export async function startAgent(config: object, env: Readonly<Record<string, st
   return {
     url: /"url":"([^"]+)"/.exec(log)?.[1] ?? '',
     pid: child.pid as number,
-    async stop() {
-      await stop(child);
-      rmSync(folder, { recursive: true });
+    async stop(signal?: NodeJS.Signals) {
+      await stop(child, signal);
+      rmSync(folder, { recursive: true, force: true });
     },
   };
 }
@@ -51,4 +53,23 @@ export async function startAgent(config: object, env: Readonly<Record<string, st
 export function memoryOf(pid: number, name: 'VmRSS' | 'VmHWM'): number {
   const status = readFileSync(`/proc/${pid}/status`, 'utf8');
   return Number(new RegExp(`^${name}:\\s+(\\d+) kB$`, 'm').exec(status)?.[1]) / 1024;
+}
+
+/** Milliseconds of processor time that a process has taken; the kernel counts in hundredths of a second. */
+export function processorTime(pid: number): number {
+  const [, user, system] = /^.*\) (?:\S+ ){11}(\d+) (\d+) /.exec(readFileSync(`/proc/${pid}/stat`, 'utf8')) ?? [];
+  return (Number(user) + Number(system)) * 10;
+}
+
+/** What a server has taken so far, all of its processes together: milliseconds of the processor, bytes of its write-ahead log. */
+export async function postgresUse(postgres: Postgres): Promise<{ readonly processor: number; readonly wal: number }> {
+  const [row] = await postgres.query("SELECT pg_current_wal_lsn() - '0/0'::pg_lsn AS wal");
+  const processor = postgres.pids().reduce((sum, pid) => {
+    try {
+      return sum + processorTime(pid);
+    } catch {
+      return sum; // ended meanwhile
+    }
+  }, 0);
+  return { processor, wal: Number(row?.wal) };
 }

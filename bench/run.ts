@@ -9,6 +9,7 @@ const BENCHES: Readonly<Record<string, () => Promise<{ run(): Promise<string> }>
   walk: () => import('./walk.ts'),
   footprint: () => import('./footprint.ts'),
   accounts: () => import('./accounts.ts'),
+  replicas: () => import('./replicas.ts'),
   size: () => import('./size.ts'),
   loop: () => import('./loop.ts'),
   tracing: () => import('./tracing.ts'),

@@ -13,11 +13,15 @@ const now = () => performance.now();
 /** Messages of each account a second. */
 const TRAFFIC = 1;
 
+export interface CourseOptions extends SceneOptions {
+  readonly replicas: number;
+  /** Milliseconds for which nothing is done to them, and of traffic at a time. */
+  readonly quiet: number;
+  readonly traffic: number;
+}
+
 /** Replicas with traffic that something is done to, step by step; between any two steps alerts change and callbacks get stuck. */
-export async function startCourse(
-  postgres: Postgres,
-  options: SceneOptions & { readonly replicas: number; readonly quiet: number },
-) {
+export async function startCourse(postgres: Postgres, options: CourseOptions) {
   const scene = await setScene(postgres, options);
   const stalls = startStallMeter();
   afterThisTest(async () => stalls.close());
@@ -40,7 +44,6 @@ export async function startCourse(
   const isolations: Isolation[] = [];
   const losses: Isolation[] = [];
   const killed: string[] = [];
-  const steps: string[] = [];
   let firing = 0;
   let resolved = 0;
   let isFiring = false;
@@ -48,16 +51,17 @@ export async function startCourse(
   /** Something changes, something is done to the replicas, and then all has been told and done as if nothing was. */
   async function step(what: string, disturb: () => Promise<unknown>): Promise<void> {
     const start = now();
-    // What is published lasts for as long as the last step did, or a while.
-    if (trafficUntil < Date.now() + 10_000) trafficUntil = scene.addTraffic(TRAFFIC, 15_000);
+    // There is traffic in every step.
+    if (trafficUntil < Date.now() + options.traffic / 2) trafficUntil = scene.addTraffic(TRAFFIC, options.traffic);
     const changed = scene.stir();
     isFiring = !isFiring;
     if (isFiring) firing += changed;
     else resolved += changed;
     await disturb();
     await held();
-    await allDone(scene, firing, resolved);
-    steps.push(`${what}: all held, told and done after ${((now() - start) / 1000).toFixed(1)} s`);
+    await allDone(scene, { firing, resolved });
+    const took = ((now() - start) / 1000).toFixed(1);
+    process.stdout.write(`${what}: all held, told and done after ${took} s\n`);
   }
 
   const lost = async (replica: ReplicaProcess, during: () => Promise<unknown>, isIsolated = false) => {
@@ -74,7 +78,6 @@ export async function startCourse(
       lost(replica, async () => {
         killed.push(replica.name);
         expect(await scene.end(replica, 'SIGKILL')).toBe('SIGKILL');
-        // Requests of its that were under way have ended.
       }),
     async leave(replica: ReplicaProcess) {
       expect(await scene.end(replica, 'SIGTERM')).toBe(0);
@@ -93,7 +96,6 @@ export async function startCourse(
     },
     async end() {
       await sleep(Math.max(0, trafficUntil - Date.now()));
-      process.stdout.write(`${steps.join('\n')}\n`);
       await judge(scene, watch, stalls, {
         quiet,
         isolations,

@@ -9,7 +9,14 @@ describe.skipIf(!postgresIsThere())('three replicas and two hundred accounts', (
   const postgres = postgresForTests();
 
   it('count, tell and cancel everything once, whatever becomes of replicas, their network and their database', async () => {
-    const course = await startCourse(postgres(), { accounts: 200, replicas: 3, lease: 5, every: 5, quiet: 12_000 });
+    const course = await startCourse(postgres(), {
+      accounts: Number(process.env.ACCOUNTS ?? 200),
+      replicas: 3,
+      lease: 5,
+      every: 5,
+      quiet: 12_000,
+      traffic: 15_000,
+    });
     const { scene, step } = course;
     const replica = (name: string) => {
       const found = scene.replicas.find(each => each.name === name);

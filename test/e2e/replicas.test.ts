@@ -6,7 +6,14 @@ describe.skipIf(!postgresIsThere())('replicas on PostgreSQL', () => {
   const postgres = postgresForTests();
 
   it('take over from one that is killed and from one that leaves: nothing is counted, told or cancelled twice, and nothing is missed', async () => {
-    const course = await startCourse(postgres(), { accounts: 20, replicas: 2, lease: 5, every: 1, quiet: 3000 });
+    const course = await startCourse(postgres(), {
+      accounts: 20,
+      replicas: 2,
+      lease: 5,
+      every: 1,
+      quiet: 3000,
+      traffic: 6000,
+    });
     const [first, second] = course.scene.replicas;
     if (!first || !second) throw new Error('there are two');
     await course.step('one is killed', () => course.kill(first));

@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { attachStore, openStore } from '../../src/store/open.ts';
+import { attachStore, type openStore } from '../../src/store/open.ts';
 import { openSqliteStore } from '../../src/store/sqlite.ts';
 import { NO_ACCOUNT } from '../../src/store/store.ts';
 import { runCli } from '../support/cli.ts';
@@ -40,7 +40,9 @@ describe.skipIf(!postgresIsThere())('store copy', () => {
       runCli(['store', 'copy', '--from-config', one, '--to-config', other], env);
     async function read(store: Awaited<ReturnType<typeof openStore>>) {
       const found = Object.fromEntries(
-        await Promise.all([NO_ACCOUNT, ...ACCOUNTS].map(async name => [name, [...(await store.scan(name, ''))].sort()])),
+        await Promise.all(
+          [NO_ACCOUNT, ...ACCOUNTS].map(async name => [name, [...(await store.scan(name, ''))].sort()]),
+        ),
       );
       await store.close();
       return found;

@@ -1,0 +1,91 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Log } from '../src/kit/log.ts';
+import type { Store } from '../src/store/store.ts';
+import type { Postgres } from '../test/support/postgres-server.ts';
+import { load, table } from './measure.ts';
+import { postgresUse } from './processes.ts';
+
+type Open = typeof import('../src/store/open.ts');
+type Clock = typeof import('../src/kit/clock.ts');
+
+const COMMITS = 1000;
+/** Accounts that commit at the same time, as they do in an agent whose rounds end together now and then. */
+const TOGETHER = [1, 10] as const;
+/** What a round of the event log that found something writes: where it is, and a few counters. */
+const changes = (number: number) => [
+  { key: 'events/checkpoint', value: JSON.stringify({ newest: number, readTo: number, padding: 'x'.repeat(200) }) },
+  ...Array.from({ length: 8 }, (_, index) => ({ key: `events/total/${index}`, value: String(number + index) })),
+];
+
+const tell = () => {};
+const QUIET: Log = { debug: tell, info: tell, warn: tell, error: tell, child: () => QUIET };
+
+interface Cost {
+  /** Microseconds of the processor, of this process and of the database, a commit. */
+  readonly own: number;
+  readonly database: number;
+  /** Bytes of the write-ahead log a commit; undefined for SQLite. */
+  readonly wal: number | undefined;
+}
+
+async function measure(store: Store, together: number, postgres?: Postgres): Promise<Cost> {
+  const accounts = Array.from({ length: together }, (_, index) => `account-${index}`);
+  await store.replicas?.renew(accounts);
+  const commitAll = async (rounds: number) => {
+    for (let round = 0; round < rounds; round += 1) {
+      await Promise.all(accounts.map(account => store.commit(account, changes(round))));
+      if (round % 100 === 0) await store.replicas?.renew(accounts);
+    }
+  };
+  await commitAll(100 / together);
+  const before = postgres && (await postgresUse(postgres));
+  const start = process.cpuUsage();
+  await commitAll(COMMITS / together);
+  const { user, system } = process.cpuUsage(start);
+  const after = postgres && (await postgresUse(postgres));
+  await store.replicas?.release(accounts);
+  await store.replicas?.leave();
+  await store.close();
+  return {
+    own: (user + system) / COMMITS,
+    database: before && after ? ((after.processor - before.processor) * 1000) / COMMITS : 0,
+    wal: before && after ? (after.wal - before.wal) / COMMITS : undefined,
+  };
+}
+
+/** A commit to SQLite and to PostgreSQL, in this process. */
+export async function commitCosts(postgres: Postgres): Promise<string> {
+  const { openStore } = await load<Open>('store/open.js');
+  const { systemClock } = await load<Clock>('kit/clock.js');
+  const folder = mkdtempSync(join(tmpdir(), 'delivery-watch-bench-'));
+  const rows: string[][] = [];
+  try {
+    for (const together of TOGETHER) {
+      const file = join(folder, `${together}.db`);
+      const sqlite = await measure(await openStore({ kind: 'sqlite', path: file }), together);
+      const url = { env: 'DATABASE_URL' };
+      const shared = await openStore(
+        { kind: 'postgres', path: '', url, lease: 60_000 },
+        {
+          env: { DATABASE_URL: await postgres.createDatabase() },
+          replica: { url: 'http://bench.invalid', clock: systemClock, log: QUIET },
+        },
+      );
+      const cost = await measure(shared, together, postgres);
+      const row = (what: string, { own, database, wal }: Cost) => [
+        `${what}, ${together} at a time`,
+        own.toFixed(0),
+        database.toFixed(0),
+        wal?.toFixed(0) ?? '–',
+        `${((own + database) / sqlite.own).toFixed(1)}×`,
+      ];
+      rows.push(row('SQLite', sqlite), row('PostgreSQL', cost));
+    }
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+  const head = ['a commit of 9 rows', 'agent, µs', 'PostgreSQL, µs', 'bytes of WAL', 'of SQLite'];
+  return `Processor time of ${COMMITS} commits, with \`fsync\`.\n\n${table(head, rows)}`;
+}

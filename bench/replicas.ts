@@ -1,0 +1,165 @@
+import { type Postgres, postgresIsThere, startPostgres } from '../test/support/postgres-server.ts';
+import { table } from './measure.ts';
+import { memoryOf, postgresUse, processorTime, startAgent, startEmulator } from './processes.ts';
+import { commitCosts } from './replicas-commit.ts';
+
+const COUNTS = [10] as const;
+/** Milliseconds of measuring, after every account was read. */
+const MEASURED = 30_000;
+const LONGEST_START = 180_000;
+const LEASE = 15;
+/** As an administrator would leave them; a server of tests takes shortcuts. */
+const SETTINGS = { fsync: 'on', wal_level: 'replica', max_wal_senders: '10', shared_buffers: '128MB' };
+
+type Agent = Awaited<ReturnType<typeof startAgent>>;
+type Emulator = Awaited<ReturnType<typeof startEmulator>>;
+
+const after = (ms: number) => new Promise(resolve => setTimeout(resolve, ms));
+const seconds = (ms: number) => (ms / 1000).toFixed(1);
+
+/** How many accounts an agent shows that were read. */
+async function upIn({ url }: Agent): Promise<number> {
+  const text = await (await fetch(`${url}/metrics`)).text();
+  return text.match(/^delivery_up\{.*\} 1$/gm)?.length ?? 0;
+}
+
+async function until(is: () => Promise<boolean>, every: number): Promise<number> {
+  const start = performance.now();
+  while (!(await is())) {
+    if (performance.now() - start > LONGEST_START) throw new Error('this takes too long to be measured');
+    await after(every);
+  }
+  return performance.now() - start;
+}
+
+/** Waits until agents show all accounts; gives how long that took, milliseconds. */
+const allUp = (agents: readonly Agent[], count: number) =>
+  until(async () => {
+    const shown = await Promise.all(agents.map(upIn));
+    return shown.reduce((sum, up) => sum + up, 0) >= count;
+  }, 500);
+
+function agentOf(emulator: Emulator, count: number, store: object, env: Readonly<Record<string, string>> = {}) {
+  const accounts = emulator.tokens.slice(0, count).map((_, index) => ({
+    name: `production-${index}`,
+    baseUrl: emulator.url,
+    token: { env: `TOKEN_${index}` },
+  }));
+  const tokens = Object.fromEntries(emulator.tokens.map((token, index) => [`TOKEN_${index}`, token]));
+  return startAgent({ log: { level: 'error' }, store, accounts }, { ...tokens, ...env });
+}
+
+/** What an agent takes a minute while nothing happens in the service, and the database with it. */
+async function idle(agent: Agent, count: number, postgres?: Postgres) {
+  await allUp([agent], count);
+  const before = postgres && (await postgresUse(postgres));
+  const [start, used] = [performance.now(), processorTime(agent.pid)];
+  await after(MEASURED);
+  const minutes = (performance.now() - start) / 60_000;
+  const own = (processorTime(agent.pid) - used) / minutes / count;
+  const now = postgres && (await postgresUse(postgres));
+  const perMinute = (of: 'processor' | 'wal') => (now && before ? (now[of] - before[of]) / minutes / count : 0);
+  return { own, database: perMinute('processor'), wal: perMinute('wal'), memory: memoryOf(agent.pid, 'VmRSS') };
+}
+
+/** Until leases of all accounts are held by replicas that run. */
+async function allHeld(postgres: Postgres, database: string, count: number, replicas: number) {
+  const sql = `SELECT count(*)::int AS held, count(DISTINCT holder)::int AS holders
+    FROM delivery_watch.leases JOIN delivery_watch.replicas ON holder = id
+    WHERE expires > now() AND account <> ''`;
+  return until(async () => {
+    const [row] = await postgres.query(sql, database);
+    return Number(row?.held) === count && Number(row?.holders) === replicas;
+  }, 100);
+}
+
+/** One of two replicas ends: until the other holds all accounts, and until it has read them all. Milliseconds. */
+async function handOver(
+  postgres: Postgres,
+  database: string,
+  count: number,
+  agents: readonly [Agent, Agent],
+  signal: NodeJS.Signals,
+) {
+  const [stays, ends] = agents;
+  const start = performance.now();
+  await ends.stop(signal);
+  await allHeld(postgres, database, count, 1);
+  const held = performance.now() - start;
+  await allUp([stays], count);
+  return { held, read: performance.now() - start };
+}
+
+async function measure(count: number, postgres: Postgres) {
+  const emulator = await startEmulator({ accounts: count, workload: false, history: 0, dlqEntries: 0 });
+  const agents: Agent[] = [];
+  try {
+    const alone = await agentOf(emulator, count, { kind: 'sqlite', path: 'store.db' });
+    agents.push(alone);
+    const sqlite = await idle(alone, count);
+    await alone.stop();
+
+    const url = await postgres.createDatabase();
+    const database = new URL(url).pathname.slice(1);
+    const store = { kind: 'postgres', url: { env: 'DATABASE_URL' }, lease: `${LEASE}s` };
+    const start = async () => {
+      const agent = await agentOf(emulator, count, store, { DATABASE_URL: url });
+      agents.push(agent);
+      return agent;
+    };
+    const first = await start();
+    const shared = await idle(first, count, postgres);
+
+    /** Another joins, and has its share. */
+    const join = async () => {
+      const other = await start();
+      await allHeld(postgres, database, count, 2);
+      await allUp([first, other], count);
+      return other;
+    };
+    const stopped = await handOver(postgres, database, count, [first, await join()], 'SIGTERM');
+    const killed = await handOver(postgres, database, count, [first, await join()], 'SIGKILL');
+    process.stderr.write(`replicas: ${count} accounts are measured\n`);
+    return { count, sqlite, shared, stopped, killed };
+  } finally {
+    for (const agent of agents) await agent.stop('SIGKILL');
+    await emulator.stop();
+  }
+}
+
+/** What PostgreSQL costs where SQLite would do, and how long an account is nobody's. */
+export async function run(): Promise<string> {
+  if (!postgresIsThere()) return 'Not measured: PostgreSQL is not installed.';
+  const postgres = await startPostgres({ settings: SETTINGS });
+  try {
+    const commits = await commitCosts(postgres);
+    const all: Awaited<ReturnType<typeof measure>>[] = [];
+    for (const count of COUNTS) all.push(await measure(count, postgres));
+    const idleRows = all.flatMap(({ count, sqlite, shared }) =>
+      [['SQLite', sqlite] as const, ['PostgreSQL', shared] as const].map(([store, { own, database, wal, memory }]) => [
+        `${count} accounts, ${store}`,
+        own.toFixed(1),
+        database === 0 ? '–' : database.toFixed(1),
+        `${((own + database) / sqlite.own).toFixed(2)}×`,
+        wal === 0 ? '–' : (wal / 1000).toFixed(1),
+        memory.toFixed(0),
+      ]),
+    );
+    const handOvers = all.map(({ count, stopped, killed }) => [
+      `${count} accounts`,
+      ...[stopped, killed].flatMap(({ held, read }) => [seconds(held), seconds(read)]),
+    ]);
+    return [
+      commits,
+      `An idle account: the usual intervals, a service in which nothing happens, nobody who scrapes; ${MEASURED / 1000} s after all were read. Processor time and write-ahead log are those of one account a minute, memory is that of the agent.`,
+      table(
+        ['idle', 'agent, ms a minute', 'PostgreSQL, ms a minute', 'of SQLite', 'kB of WAL a minute', 'MiB'],
+        idleRows,
+      ),
+      `Hand-over with a lease time of ${LEASE} s: one of two replicas, which had half of the accounts, ends. Seconds until the other holds all of them, and until it has read all of them, on a machine that runs all of this.`,
+      table(['one of two ends', 'SIGTERM, held', 'SIGTERM, read', 'SIGKILL, held', 'SIGKILL, read'], handOvers),
+    ].join('\n\n');
+  } finally {
+    await postgres.close();
+  }
+}
