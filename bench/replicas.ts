@@ -3,7 +3,7 @@ import { table } from './measure.ts';
 import { memoryOf, postgresUse, processorTime, startAgent, startEmulator } from './processes.ts';
 import { commitCosts } from './replicas-commit.ts';
 
-const COUNTS = [10, 100] as const;
+const COUNTS = [10, 100, 1000] as const;
 /** Milliseconds of measuring, after every account was read. */
 const MEASURED = 30_000;
 const LONGEST_START = 180_000;
