@@ -288,6 +288,17 @@ describe('walls', () => {
     expect(loaders.length).toBeGreaterThan(1);
   });
 
+  it('PostgreSQL’s client is loaded only where the store is of that kind', () => {
+    const heavy = ['postgres', 'postgres-database', 'postgres-look', 'leases'].map(name => `store/${name}.ts`);
+    const loaders = files.filter(path =>
+      [...readFileSync(join('src', path), 'utf8').matchAll(/^import (?!type\b)[^;]*?from '([^']+)'/gm)].some(
+        ([, imported = '']) => imported === 'pg' || heavy.includes(normalize(join(dirname(path), imported))),
+      ),
+    );
+    expect(loaders.filter(path => !heavy.includes(path))).toEqual([]);
+    expect(loaders).toContain('store/postgres-database.ts');
+  });
+
   it('no command is loaded for another, and the emulator for none that does without', () => {
     const carried = (path: string): string[] => {
       const found = new Set([path]);

@@ -33,7 +33,10 @@ export function askAgent(
   command: Command,
   { env, ...deps }: { readonly env: Env; readonly clock: Clock; readonly signal: AbortSignal },
 ): Promise<Answer | 'no_agent'> {
-  return withStore(settings, env, store => ask(store, command, { waitMs: WAIT, ...deps }));
+  // A replica that has gone leaves its accounts to others only when its leases have ended.
+  const { kind, lease } = settings.store;
+  const waitMs = WAIT + (kind === 'postgres' ? lease : 0);
+  return withStore(settings, env, store => ask(store, command, { waitMs, ...deps }));
 }
 
 /** The journals of all configured accounts from a time on, the oldest line first; whether an agent runs or not. */

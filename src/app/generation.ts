@@ -132,7 +132,7 @@ function viewsOf(
         config,
         autoCancel,
         others: elsewhere?.others.autoCancel ?? (() => []),
-        journal: journalOf(made),
+        journal: autoCancel && elsewhere ? elsewhere.journalIfThere(autoCancel.journal) : journalOf(made),
         clock,
       }),
       agent: createAgentView({

@@ -25,6 +25,8 @@ export interface Holding {
   isAway(): boolean;
   /** Since when that is so, milliseconds since the Unix epoch by this process's clock; undefined while it is not. */
   awaySince(): number | undefined;
+  /** Throws why the last renewal failed, where it did. */
+  assertThere(): void;
   /** Renews at once; joins a renewal that is under way. Never rejects. */
   renew(): Promise<void>;
   /**
@@ -84,7 +86,7 @@ export function createHolding({ replicas, clock, random, log, ...deps }: Holding
   let configured = deps.accounts;
   let isDraining = false;
   let events: LeaseEvents | undefined;
-  let away: { readonly since: number; failedAt: number } | undefined;
+  let away: { readonly since: number; failedAt: number; error: unknown } | undefined;
   let running: Promise<void> | undefined;
 
   function wanted(): string[] {
@@ -107,10 +109,10 @@ export function createHolding({ replicas, clock, random, log, ...deps }: Holding
   function failed(error: unknown): void {
     const failedAt = clock.monotonic();
     if (away) {
-      away.failedAt = failedAt;
+      Object.assign(away, { failedAt, error });
       return;
     }
-    away = { since: clock.now(), failedAt };
+    away = { since: clock.now(), failedAt, error };
     log.warn({ error: String(error) }, 'the database is away: collecting goes on, nothing acts, counters stand still');
   }
 
@@ -154,7 +156,7 @@ export function createHolding({ replicas, clock, random, log, ...deps }: Holding
 
   const isHeld = (account: string) => held.has(account) || leaving.get(account) === 'excess';
   /** What it was asked a moment ago, and did not answer: waiting once more would only delay each request. */
-  const isSurelyAway = () => away !== undefined && clock.monotonic() - away.failedAt < leaseTime / 2;
+  const isSurelyAway = () => away !== undefined && clock.monotonic() - away.failedAt < (leaseTime * 2) / 3;
 
   return {
     self: replicas.self,
@@ -163,6 +165,9 @@ export function createHolding({ replicas, clock, random, log, ...deps }: Holding
     sharing: () => replicas.sharing(),
     isAway: () => away !== undefined,
     awaySince: () => away?.since,
+    assertThere() {
+      if (away) throw away.error;
+    },
     renew,
     async confirm(account) {
       // The one that is joined may have been asked for before this process was paused.
@@ -204,6 +209,7 @@ export function createHolding({ replicas, clock, random, log, ...deps }: Holding
       held.clear();
       leaving.clear();
       try {
+        if (away) throw away.error;
         await replicas.release([...closed]);
         await replicas.leave();
       } catch (error) {
@@ -220,14 +226,24 @@ const isTelling = (error: unknown) =>
 
 /**
  * The same store. Where it refuses a commit, it is known before anything is made of the error whether the account is another
- * replica's now, or the database is away.
+ * replica's now, or the database is away. While it is away it is asked nothing but who holds what, so that no round and no stop
+ * waits for one that hangs.
  */
-export function telling(store: Store, holding: Pick<Holding, 'isAway' | 'renew'>): Store {
+export function telling(store: Store, holding: Pick<Holding, 'isAway' | 'renew' | 'assertThere'>): Store {
   return {
     ...store,
-    async commit(account, changes) {
+    async scan(...which) {
+      holding.assertThere();
+      return store.scan(...which);
+    },
+    async sizes(...which) {
+      holding.assertThere();
+      return store.sizes(...which);
+    },
+    async commit(...what) {
+      holding.assertThere();
       try {
-        await store.commit(account, changes);
+        await store.commit(...what);
       } catch (error) {
         if (isNotHeld(error) || (isTelling(error) && !holding.isAway())) await holding.renew();
         throw error;

@@ -16,9 +16,11 @@ function counted(replicas: Replicas, meter: LeaseMeter, clock: Pick<Clock, 'mono
       const seconds = () => (clock.monotonic() - start) / 1000;
       try {
         const turn = await replicas.renew(accounts);
-        for (const name of turn.lost) lost.add(name);
+        // Named again at each renewal until they are released.
+        const lostNow = turn.lost.filter(name => !lost.has(name));
+        for (const name of lostNow) lost.add(name);
         meter.handedOver('gained', accountsIn(turn.gained));
-        meter.handedOver('lost', accountsIn(turn.lost));
+        meter.handedOver('lost', accountsIn(lostNow));
         meter.renewed('ok', seconds());
         return turn;
       } catch (error) {

@@ -146,6 +146,7 @@ export const ROUTES: readonly Route[] = [
       200: { says: 'An explanation by each account.', list: 'Explanation' },
       400: failure('There is no id.'),
       404: failure('No failure callback of that entry is tracked.'),
+      503: failure('The replica that holds the account did not answer.'),
     },
   },
   {

@@ -29,8 +29,8 @@ export interface Served extends Views {
   /** The exposition: everything, one account's families, or the agent's own. */
   exposition(scope: Scope, format: Format, gzip: boolean): Promise<{ contentType: string; body: Buffer }>;
   status(): readonly PlacedStatus[];
-  /** Why a failure callback is or is not acted upon, by every account that tracks it; JSON. */
-  explain(id: string, account: string | undefined): Promise<readonly unknown[]>;
+  /** Why a failure callback is or is not acted upon, by every account that tracks it; JSON. `no_agent`: another replica that was asked did not answer. */
+  explain(id: string, account: string | undefined): Promise<readonly unknown[] | 'no_agent'>;
   /** Lines of the journal from a time on (milliseconds since the Unix epoch), the oldest first; JSON. */
   journal(since: number): Promise<readonly unknown[]>;
   /** Alerts of the agent itself that are pending, firing, or were resolved lately. */

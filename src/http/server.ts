@@ -62,6 +62,11 @@ function createApp(served: Served, { answers, streams, lifecycle, log }: AppDeps
   app.use((_request: Request, response: Response) => void response.status(404).type('text').send('not found\n'));
   app.use((error: unknown, request: Request, response: Response, _next: NextFunction) => {
     if (response.destroyed) return;
+    if (!response.headersSent && served.replicas?.awaySince() !== undefined) {
+      // Most likely because of that: what is not in memory can't be had now.
+      response.status(503).set('Retry-After', '10').type('text').send('the database is away: try again\n');
+      return;
+    }
     const message = error instanceof Error ? error.message : String(error);
     log.error({ path: request.path, error: message }, 'a request failed');
     if (!response.headersSent) response.status(500).type('text').send('internal error\n');

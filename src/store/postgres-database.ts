@@ -30,7 +30,7 @@ export interface PostgresDatabase {
   transaction<T>(
     work: (query: (sql: string, values?: readonly unknown[]) => Promise<readonly Row[]>) => Promise<T>,
   ): Promise<T>;
-  /** Ends what was asked for, then every connection. Never rejects. */
+  /** Waits for what was asked for, a second at most, then ends every connection. Never rejects. */
   close(): Promise<void>;
 }
 
@@ -47,6 +47,8 @@ export interface PostgresDeps {
   /** Milliseconds for a statement of leases: below the time between two renewals. */
   readonly leaseTimeout?: number;
 }
+
+const ignore = () => undefined;
 
 /** Connections at a time, by use. */
 const CONNECTIONS: Readonly<Record<Use, number>> = { read: 2, write: 2, lease: 1 };
@@ -98,6 +100,7 @@ export function createPostgresDatabase({ url, schema }: PostgresSettings, deps: 
     write: createTurns(CONNECTIONS.write),
     lease: createTurns(CONNECTIONS.lease),
   };
+  const running = new Set<Promise<unknown>>();
   let closed = false;
 
   const pool = new Pool({
@@ -121,13 +124,12 @@ export function createPostgresDatabase({ url, schema }: PostgresSettings, deps: 
     },
   });
   // A connection that breaks while nothing uses it: the next use opens another.
-  pool.on('error', () => undefined);
+  pool.on('error', ignore);
 
   async function withClient<T>(work: (client: PoolClient) => Promise<T>): Promise<T> {
     try {
       const client = await pool.connect();
       let failed = true;
-      const ignore = () => undefined;
       client.on('error', ignore);
       try {
         const result = await work(client);
@@ -153,7 +155,10 @@ export function createPostgresDatabase({ url, schema }: PostgresSettings, deps: 
       if (closed) return Promise.reject(new StoreError('closed', subject));
       // The server gives up first, and says so.
       const timeout = use === 'lease' ? leaseTimeout : timeouts.statement + timeouts.connect / 5;
-      return turns[use](() => withClient(client => run(client, sql, values, timeout)));
+      const asked = turns[use](() => withClient(client => run(client, sql, values, timeout)));
+      const ended = asked.then(ignore, ignore).finally(() => running.delete(ended));
+      running.add(ended);
+      return asked;
     },
     transaction: work =>
       withClient(async client => {
@@ -167,16 +172,18 @@ export function createPostgresDatabase({ url, schema }: PostgresSettings, deps: 
     async close() {
       if (closed) return;
       closed = true;
-      const ended = new AbortController();
-      const late = clock.sleep(CLOSE_MS, ended.signal).then(
-        () => {
+      const cutLate = async (work: Promise<unknown>) => {
+        const ended = new AbortController();
+        const late = clock.sleep(CLOSE_MS, ended.signal).then(() => {
           for (const socket of sockets) socket.destroy();
-        },
-        () => undefined,
-      );
-      await pool.end();
-      ended.abort();
-      await late;
+        }, ignore);
+        await work;
+        ended.abort();
+        await late;
+      };
+      // First, because a pool that ends forgets those that wait for a connection.
+      await cutLate(Promise.all(running));
+      await cutLate(pool.end());
     },
   };
 }

@@ -93,8 +93,9 @@ function createPostgresStore(
       if (closed) return;
       closed = true;
       await Promise.all(queues.map(queue => queue.ended()));
-      await Promise.allSettled(lanes.map(lane => lane.close()));
+      const left = Promise.allSettled(lanes.map(lane => lane.close()));
       await database.close();
+      await left;
     },
   };
 }

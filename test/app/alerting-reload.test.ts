@@ -1,11 +1,11 @@
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { Account } from '../../src/app/account.ts';
 import { type Alerting, openAlerting } from '../../src/app/alerting.ts';
 import { parseConfig } from '../../src/config/load.ts';
 import type { Source } from '../../src/metrics/family.ts';
 import { createCollectorState } from '../../src/scheduler/board.ts';
-import { createMemoryStore } from '../../src/store/memory.ts';
 import { afterThisTest } from '../support/client.ts';
+import { createSharedStore } from '../support/fake-replicas.ts';
 import { json, serve } from '../support/http-service.ts';
 import { createManualClock } from '../support/manual-clock.ts';
 import { createTestLog, createTestTracer } from '../support/silent.ts';
@@ -19,10 +19,11 @@ const above = (name: string, value: number, more: object = {}) => ({
   ...more,
 });
 
-/** Alerting of accounts whose dead-letter queues have a size, under one configuration after the other. */
+/** Alerting of accounts whose dead-letter queues have a size, under one configuration after the other; by two replicas, too. */
 async function setUp() {
   const clock = createManualClock();
-  const store = createMemoryStore();
+  const shared = createSharedStore(clock);
+  const store = shared.rows;
   const sizes = new Map<string, number>();
   const told: string[] = [];
   const hook = await serve((request, response) => {
@@ -58,8 +59,44 @@ async function setUp() {
     accounts.set(name, account);
     return account;
   }
-  let current: Alerting | undefined;
-  async function use(names: readonly string[], alerts: object, paths: Readonly<Record<string, string>> = {}) {
+  const running = new Map<string, Alerting>();
+  const replicas = new Map<string, ReturnType<typeof shared.join>>();
+  function replicaOf(id: string) {
+    const replica = replicas.get(id) ?? shared.join(id);
+    replicas.set(id, replica);
+    return replica;
+  }
+  /** The replica goes over to the accounts that the database says are its. `names`: all that are configured. */
+  async function turn(
+    id: string,
+    names: readonly string[],
+    alerts: object,
+    paths: Readonly<Record<string, string>> = {},
+  ) {
+    const { replicas } = replicaOf(id);
+    const all = ['', ...names];
+    const { lost, excess } = await replicas.renew(all);
+    const going = new Set([...lost, ...excess]);
+    const held = all.filter(name => replicas.remaining(name) > 0 && !going.has(name));
+    const used = await use(names, alerts, paths, { id, held });
+    await used.alerting.letGo();
+    await replicas.release([...going]);
+    return used;
+  }
+  async function use(
+    names: readonly string[],
+    alerts: object,
+    paths: Readonly<Record<string, string>> = {},
+    replica?: { readonly id: string; readonly held: readonly string[] },
+  ) {
+    const own = replica && replicaOf(replica.id);
+    const holding = own && {
+      ...own.replicas,
+      held: (name: string) => replica.held.includes(name),
+      confirm: async (name: string) => own.replicas.remaining(name) > 0,
+    };
+    const id = replica?.id ?? '';
+    const current = running.get(id);
     const notifiers = Object.entries(paths).map(([name, path]) => ({
       name,
       webhook: { url: `${hook.url}${path}`, groupWait: '1s' },
@@ -69,13 +106,14 @@ async function setUp() {
       alerts: { enabled: true, notifiers, ...alerts },
     });
     const config = parseConfig(text, 'x.yaml').config;
-    const deps = { config, env: {}, accounts: names.map(accountOf), store, clock, random: () => 0 };
+    const opened = names.filter(name => replica?.held.includes(name) ?? true).map(accountOf);
+    const deps = { config, env: {}, accounts: opened, store: own ?? store, holding, clock, random: () => 0 };
     const next = await openAlerting({ ...deps, log: createTestLog(), tracer: createTestTracer() }, current);
     const evaluations = next.evaluations([]);
     const senders = next.senders;
     const isFirst = current === undefined;
     if (!isFirst) next.take();
-    current = next;
+    running.set(id, next);
     if (isFirst) afterThisTest(() => next.close());
     return {
       alerting: next,
@@ -91,7 +129,7 @@ async function setUp() {
       },
     };
   }
-  return { clock, sizes, use, store };
+  return { clock, sizes, use, turn, shared, store };
 }
 
 it('lets alerts, histories and accounts go on that have not changed, and knows nothing yet of rules that have', async () => {
@@ -162,4 +200,67 @@ it('sends what waits for a notifier to the address that it has now, and drops wh
     'moved failed 0',
     'moved dropped 0',
   ]);
+});
+
+describe('an account that another replica goes on with', () => {
+  const rules = { rules: [above('Fires', 0), above('Waits', 0, { for: '1h' })] };
+  const hook = { hook: '/hook' };
+
+  it('is neither resolved nor told by the one that had it, and goes on as it was with the other', async () => {
+    const { sizes, turn, shared } = await setUp();
+    for (const name of ['a', 'b']) sizes.set(name, 1);
+    for (const name of ['', 'a', 'b']) shared.place(name, 'one');
+    const first = await turn('one', ['a', 'b'], rules, hook);
+    await first.evaluate();
+    // What waits for its group is told by whichever has the account then.
+    shared.place('a', 'two');
+    const rest = await turn('one', ['a', 'b'], rules, hook);
+    expect(await rest.evaluate()).toEqual(['firing Fires b', 'pending Waits b']);
+    expect(rest.alerting.states('a')).toEqual(new Map());
+    expect(await rest.send()).toEqual(['/hook firing Fires b']);
+
+    const other = await turn('two', ['a', 'b'], rules, hook);
+    expect(
+      other.alerting.alerts().map(({ state, labels }) => `${state} ${labels.alertname} ${labels.account}`),
+    ).toEqual(['firing Fires a', 'pending Waits a']);
+    expect(await other.evaluate()).toEqual(['firing Fires a', 'pending Waits a']);
+    expect(await other.send()).toEqual(['/hook firing Fires a']);
+
+    shared.place('a', 'one');
+    await turn('two', ['a', 'b'], rules, hook);
+    const again = await turn('one', ['a', 'b'], rules, hook);
+    sizes.set('a', 0);
+    expect(await again.evaluate()).toEqual(['resolved Fires a', 'firing Fires b', 'pending Waits b']);
+    expect(await again.send()).toEqual(['/hook resolved Fires a']);
+  });
+
+  it('is resolved by the one that holds it where it is no longer configured', async () => {
+    const { sizes, turn, shared } = await setUp();
+    for (const name of ['a', 'b']) sizes.set(name, 1);
+    for (const name of ['', 'a', 'b']) shared.place(name, name === 'b' ? 'two' : 'one');
+    const [one, two] = [await turn('one', ['a', 'b'], rules, hook), await turn('two', ['a', 'b'], rules, hook)];
+    for (const replica of [one, two]) {
+      await replica.evaluate();
+      await replica.send();
+    }
+    const [after, gone] = [await turn('one', ['a'], rules, hook), await turn('two', ['a'], rules, hook)];
+    expect(await after.evaluate()).toEqual(['firing Fires a', 'pending Waits a']);
+    expect(await after.send()).toEqual([]);
+    expect(await gone.send()).toEqual(['/hook resolved Fires b']);
+  });
+
+  it('does not take with it what is of no account: one replica has that', async () => {
+    const { sizes, turn, shared } = await setUp();
+    for (const name of ['a', 'b']) sizes.set(name, 1);
+    for (const name of ['', 'a', 'b']) shared.place(name, 'one');
+    const limited = { rules: [above('Fires', 0, { limit: 1 })] };
+    const one = await turn('one', ['a', 'b'], limited, hook);
+    expect(await one.evaluate()).toEqual(['firing Fires undefined', 'firing Fires a', 'firing Fires b']);
+    shared.place('', 'two');
+    const rest = await turn('one', ['a', 'b'], limited, hook);
+    expect(await rest.evaluate()).toEqual(['firing Fires a', 'firing Fires b']);
+    const two = await turn('two', ['a', 'b'], limited, hook);
+    // It has no account, so none of its own is left out.
+    expect(await two.evaluate()).toEqual(['resolved Fires undefined']);
+  });
 });

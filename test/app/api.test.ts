@@ -243,7 +243,7 @@ const EXPLAINED: Explanation = {
 async function refuse(described: Described): Promise<void> {
   let answer: CommandAnswer = 'no_agent';
   const overrides: Partial<Served> = {
-    explain: async id => (id === 'none' ? [] : [EXPLAINED]),
+    explain: async id => (id === 'late' ? 'no_agent' : id === 'none' ? [] : [EXPLAINED]),
     journal: async () => LINES,
     alerts: () => [
       { state: 'firing', labels: {}, annotations: {}, value: 1, sent: false, startsAt: '2026-01-01T00:00:00.000Z' },
@@ -266,7 +266,15 @@ async function refuse(described: Described): Promise<void> {
   for (const path of ['overview', 'accounts/a', 'accounts/a/history', 'auto-cancel', 'agent', 'openapi.json'])
     await ask('get', `/api/v1/${path}?unknown=1`);
   for (const path of ['overview', 'accounts/a', 'auto-cancel', 'agent', 'status']) await ask('get', `/api/v1/${path}`);
-  for (const path of ['auto-cancel?account=b', 'explain', 'explain?id=none', 'explain?id=1-0', 'journal', 'alerts'])
+  for (const path of [
+    'auto-cancel?account=b',
+    'explain',
+    'explain?id=none',
+    'explain?id=late',
+    'explain?id=1-0',
+    'journal',
+    'alerts',
+  ])
     await ask('get', `/api/v1/${path}`);
   await ask('get', '/api/v1/journal?since=x');
   await ask('get', '/api/v1/sd', { headers: { host: '?' } });

@@ -206,11 +206,29 @@ it('knows before the one who asked does whether a refused commit was of another 
   await clock.advance(0);
   await store.commit('a', [{ key: 'k', value: '1' }]);
   database.place('a', 'two');
-  database.isAway = true;
-  await clock.advance(2 * LEASE);
-  database.isAway = false;
+  await clock.advance(INTERVAL);
+  await one.holding.renew();
+  database.expire('a');
   await database.join('two').replicas.renew(['a']);
   await expect(store.commit('a', [{ key: 'k', value: '2' }])).rejects.toMatchObject({ reason: 'not_held' });
   expect(lost).toContain('a');
   expect((await database.rows.scan('a', 'k')).get('k')).toBe('1');
+});
+
+it('asks a database that is away nothing but who holds what', async () => {
+  const { clock, database, join } = setUp('a');
+  const one = join('one');
+  const store = telling(one.store, one.holding);
+  await clock.advance(0);
+  database.isAway = true;
+  await expect(store.commit('a', [{ key: 'k', value: '1' }])).rejects.toMatchObject({ reason: 'io' });
+  expect(one.holding.isAway()).toBe(true);
+  database.isAway = false;
+  const changes = [{ key: 'k', value: '1' }];
+  for (const ask of [() => store.commit('a', changes), () => store.scan('a', 'k'), () => store.sizes('a', 'k')]) {
+    await expect(ask()).rejects.toMatchObject({ reason: 'io' });
+  }
+  await clock.advance(INTERVAL);
+  await store.commit('a', changes);
+  expect([...(await store.scan('a', 'k'))]).toEqual([['k', '1']]);
 });

@@ -66,20 +66,23 @@ it('counts renewals and what changed hands, each account once, and never what is
     { ...NOTHING, gained: ['', 'a', 'b', 'c'] },
     undefined,
     { ...NOTHING, lost: ['a'], excess: ['b'] },
+    // Named again until they are released.
+    { ...NOTHING, lost: ['a'], excess: ['b'] },
   ]);
   await replicas.renew(['', 'a', 'b', 'c']);
   await expect(replicas.renew([])).rejects.toThrow(StoreError);
+  await replicas.renew([]);
   await replicas.renew([]);
   // One was lost before, which is no release; then all that is left, at the end.
   await replicas.release(['a', 'b']);
   await replicas.release(['', 'c']);
   expect(shown().slice(2)).toEqual([
     'delivery_watch_replicas 2',
-    'delivery_watch_lease_last_renewal_timestamp_seconds 1700000000.56',
-    'delivery_watch_lease_renewals_total{outcome="ok"} 2',
+    'delivery_watch_lease_last_renewal_timestamp_seconds 1700000000.58',
+    'delivery_watch_lease_renewals_total{outcome="ok"} 3',
     'delivery_watch_lease_renewals_total{outcome="failed"} 1',
-    'delivery_watch_lease_renewal_duration_seconds_sum 0.06',
-    'delivery_watch_lease_renewal_duration_seconds_count 3',
+    'delivery_watch_lease_renewal_duration_seconds_sum 0.08',
+    'delivery_watch_lease_renewal_duration_seconds_count 4',
     'delivery_watch_lease_hand_overs_total{reason="gained"} 3',
     'delivery_watch_lease_hand_overs_total{reason="released"} 2',
     'delivery_watch_lease_hand_overs_total{reason="lost"} 1',

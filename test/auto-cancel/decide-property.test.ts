@@ -149,7 +149,7 @@ it('sends once what is stuck, after its intent, whatever happens in between', { 
       second += [...reached.values()].filter(count => count === 2).length;
       expect((await openJournal(scene.store, 'production')).state).toEqual(scene.journal().state);
     }),
-    { numRuns: 120 },
+    { numRuns: 80 },
   );
   // It was put to the test at all.
   expect(sent).toBeGreaterThan(200);

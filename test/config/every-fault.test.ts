@@ -129,7 +129,7 @@ it('no fault hides another, and together they are no others', () => {
       const order = PLANTS.filter(plant => plants.includes(plant));
       expect(faultsOf(order).sort()).toEqual([...new Set(order.flatMap(plant => alone.get(plant) ?? []))].sort());
     }),
-    { numRuns: 100 },
+    { numRuns: 50 },
   );
 });
 

@@ -41,7 +41,7 @@ let dlq: DlqRow[];
 let events: EventRow[];
 
 beforeAll(async () => {
-  emulated = await startEmulator({ clock: handClock(), speed: 0, history: 40 * 60_000 });
+  emulated = await startEmulator({ clock: handClock(), speed: 0, history: 20 * 60_000 });
   // Rows that no other row resembles, so that no filter is tried on none.
   emulated.state.addDlqEntry({
     topicName: 'a&b=c d',
@@ -89,14 +89,13 @@ describe('the DLQ list', () => {
       .filter(value => !value.includes(','))
       .slice(0, 3);
     const expected = dlq.filter(row => values.some(value => read(row).includes(value)));
-    expect(
-      await walk(
-        emulated,
-        'dlq',
-        values.map(value => [name, value]),
-      ),
-    ).toEqual(expected);
-    expect(await walk(emulated, 'dlq', [[name, values.join(',')]])).toEqual(expected);
+    const repeated = await walk(
+      emulated,
+      'dlq',
+      values.map(value => [name, value]),
+    );
+    expectSame(repeated, expected);
+    expectSame(await walk(emulated, 'dlq', [[name, values.join(',')]]), expected);
   });
 });
 
@@ -123,14 +122,13 @@ describe('the event list', () => {
       .filter(value => !value.includes(','))
       .slice(1, 4);
     const expected = latestFirst(row => values.some(value => read(row).includes(value)));
-    expect(
-      await walk(
-        emulated,
-        'events',
-        values.map(value => [name, value]),
-      ),
-    ).toEqual(expected);
-    expect(await walk(emulated, 'events', [[name, values.join(',')]])).toEqual(expected);
+    const repeated = await walk(
+      emulated,
+      'events',
+      values.map(value => [name, value]),
+    );
+    expectSame(repeated, expected);
+    expectSame(await walk(emulated, 'events', [[name, values.join(',')]]), expected);
   });
 
   test('knows every documented state as a filter, IN_PROGRESS for three of them', async () => {

@@ -38,7 +38,7 @@ test('every dead letter has the documented fields with the documented types, and
 });
 
 test('every event has the documented fields with the documented types', async () => {
-  const emulated = await emulator({ history: 40 * 60_000 });
+  const emulated = await emulator({ history: 20 * 60_000 });
   const rows = await walk(emulated, 'events');
   const states = ['created', 'active', 'retry', 'error', 'delivered', 'failed', 'cancel_requested', 'cancelled'];
   for (const row of rows) {

@@ -41,7 +41,7 @@ async function watch(): Promise<void> {
   while (!stopped) {
     await look().catch(error => faults.push(String(error)));
     // A look costs the agent and its judge some tenths of a second each.
-    await sleep(2500);
+    await sleep(5000);
   }
 }
 

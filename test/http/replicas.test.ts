@@ -139,7 +139,7 @@ describe('what is served without a promise', () => {
     },
   );
 
-  it('says on every page that the database is away', async () => {
+  it('says that the database is away, also in the place of what only that has, and stays ready', async () => {
     const { account } = await import('./page/fixtures/account.ts');
     const replicas: ServedReplicas = {
       self: { id: 'one', url: '' },
@@ -147,7 +147,16 @@ describe('what is served without a promise', () => {
       placeOf: () => ({ isHere: true, holder: undefined, last: { id: 'one', url: '' } }),
       awaySince: () => Date.UTC(2026, 0, 1, 10, 2),
     };
-    const { get } = await start('one', { replicas, account: () => account });
+    const history = async () => {
+      throw new Error('the store can’t be read');
+    };
+    const { get } = await start('one', { replicas, account: () => account, history });
+    const charts = await get('/api/v1/accounts/a/history?family=x');
+    expect([charts.status, charts.headers.get('retry-after'), await charts.text()]).toEqual([
+      503,
+      '10',
+      'the database is away: try again\n',
+    ]);
     expect(await (await get('/accounts/a')).text()).toContain('database away');
     const ready = await get('/-/ready');
     expect(ready.status).toBe(200);

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { alertGroups } from '../../src/mixin/rules.ts';
 import { requireProgram } from '../support/prometheus.ts';
 import { ago, flat, from, type Input, rising, type Values } from './cases/case.ts';
-import { allRounds, course, type Darkness, ended, health, unseen } from './course.ts';
+import { allRounds, course, cutOff, type Darkness, ended, health, takenOver, unseen } from './course.ts';
 import { type RuleTest, replica, type Target, testRules } from './promtool.ts';
 
 /** Situations of whole accounts, judged by every rule there is: exactly which alerts fire, so that noise is seen, too. */
@@ -75,6 +75,20 @@ const account =
   (input: Input, darkness?: Darkness): Situation['replicas'] =>
   target =>
     shows(input, target(), darkness);
+/** After two hours another replica takes the account over. `before`: what the one shows that held it, and for how long it thinks so. */
+const moved =
+  (before: (input: Input, at: number) => Input, holds: Values): Situation['replicas'] =>
+  target => {
+    const at = 2 * HOUR;
+    const all = { ...health(allRounds), ...atWork };
+    return {
+      ...replica({ ...process(flat(0)), delivery_watch_leader: holds, ...before(all, at) }, target()),
+      ...replica(
+        { ...process(flat(0)), delivery_watch_leader: from(at, 1), ...takenOver(all, at) },
+        target({ instance: 'two' }),
+      ),
+    };
+  };
 /** So many an hour, evenly. */
 const hourly =
   (count: number): Values =>
@@ -253,6 +267,16 @@ const SITUATIONS: Readonly<Record<string, Situation>> = {
       { from: HOUR, to: 2 * HOUR },
     ),
     fires: ['DeliveryBlind', 'DeliveryDlqFirstEntry'],
+  },
+  'an account goes from one replica to another': {
+    hours: 8,
+    replicas: moved(ended, minute => Number(minute < 2 * HOUR)),
+    fires: [],
+  },
+  'an account is taken over from a replica that lost the database and goes on': {
+    hours: 8,
+    replicas: moved(cutOff, flat(1)),
+    fires: ['DeliveryAccountHeldTwice', 'DeliveryStoreFailing'],
   },
   'stage is blind, prod of the same account name has recovered': {
     hours: 8,

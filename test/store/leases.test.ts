@@ -118,6 +118,19 @@ describe.skipIf(!postgresIsThere())('leases in PostgreSQL', () => {
     expect(two.open.size).toBe(ALL.length);
   });
 
+  it('is lost where it is not known whether it was given back', async () => {
+    const [one, two] = (await startAll('one', 'two')) as [TestReplica, TestReplica];
+    const [account = ''] = [...one.open].filter(Boolean);
+    one.mishap = { kind: 'done later', after: 0 };
+    await expect(one.replicas.release([account])).rejects.toThrow('done later');
+    expect([one.replicas.remaining(account), one.epochOf(account)]).toEqual([0, undefined]);
+    await expect(put(one, account, 'after it')).rejects.toMatchObject({ reason: 'not_held' });
+    await cluster.doLate();
+    await one.renew(ALL);
+    await settle([two, one]);
+    expect([...one.open, ...two.open].sort()).toEqual(ALL);
+  });
+
   it('moves on only when it was closed, and until then is written by its holder', async () => {
     const one = await cluster.start('one');
     await one.renew(ALL);

@@ -94,7 +94,7 @@ describe('the reader of JSON in pieces', () => {
         expect(() => JSON.parse(valid)).not.toThrow();
         same(Buffer.from(valid), cuts);
       }),
-      { numRuns: 3000 },
+      { numRuns: 2000 },
     );
   });
 
@@ -117,7 +117,7 @@ describe('the reader of JSON in pieces', () => {
       .map(some => Buffer.concat([Buffer.from('["'), some, Buffer.from('"]')]));
     fc.assert(
       fc.property(fc.oneof(spoilt, cutOff, tokens, bytes), lengths, (any, cuts) => same(any, cuts)),
-      { numRuns: 10_000 },
+      { numRuns: 5000 },
     );
   });
 

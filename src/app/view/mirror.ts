@@ -139,7 +139,10 @@ export function createMirror(deps: MirrorDeps): Mirror {
   }
 
   return {
-    self: replicas.self,
+    // Another one when this process had to begin anew.
+    get self() {
+      return replicas.self;
+    },
     leaseTime: replicas.leaseTime,
     now() {
       const now = current();

@@ -218,7 +218,8 @@ export function createOthers({ mirror, settings, clock, isAway }: OthersDeps): O
       }),
     journalAt(account) {
       const found = mirror.summary(account);
-      return found === undefined || found === 'unreadable' ? undefined : found.body.autoCancel?.journalAt;
+      // Of what can't be read it may be now.
+      return found === 'unreadable' ? Number.POSITIVE_INFINITY : found?.body.autoCancel?.journalAt;
     },
     tracking: id =>
       names.filter(account =>

@@ -28,6 +28,8 @@ export interface SharedViews {
   readonly others: Others;
   /** The journal of all accounts. `own`: of those that this replica holds. */
   journal(own: AutoCancel['journal']): AutoCancel['journal'];
+  /** The same, and nothing while the database is away: a page is shown all the same. */
+  journalIfThere(own: AutoCancel['journal']): AutoCancel['journal'];
   /** What was recorded of an account that another replica holds; undefined where none has that name. */
   history(account: string): AccountHistory | undefined;
   /** What is served of all accounts. `own`: of those that this replica holds. */
@@ -105,7 +107,7 @@ export function createShared(base: SharedBase, holding: Holding, replicas: Repli
     return lines;
   }
 
-  async function explain(others: Others, id: string, account: string | undefined): Promise<readonly unknown[]> {
+  async function explain(others: Others, id: string, account: string | undefined): ReturnType<Served['explain']> {
     await Promise.all([mirror.look(), mirror.lookAtCandidates()]);
     const asked = account === undefined ? others.tracking(id) : others.names.filter(name => name === account);
     const { signal } = new AbortController();
@@ -114,7 +116,8 @@ export function createShared(base: SharedBase, holding: Holding, replicas: Repli
         ask(store, { kind: 'explain', dlqId: id, account: each }, { waitMs: EXPLAIN_WITHIN, clock, signal }),
       ),
     );
-    return answers.flatMap(answer => (answer !== 'no_agent' && answer.ok ? (answer.result ?? []) : []));
+    const found = answers.flatMap(answer => (answer !== 'no_agent' && answer.ok ? (answer.result ?? []) : []));
+    return found.length === 0 && answers.includes('no_agent') ? 'no_agent' : found;
   }
 
   function placesOf(held: ReadonlySet<string>): ServedReplicas {
@@ -127,7 +130,9 @@ export function createShared(base: SharedBase, holding: Holding, replicas: Repli
         const holder = isHere ? mirror.self : mirror.holderOf(account);
         return { isHere, holder, last: holder ?? mirror.lastHolderOf(account) ?? mirror.self };
       },
-      self: mirror.self,
+      get self() {
+        return mirror.self;
+      },
       awaySince: holding.awaySince,
     };
   }
@@ -137,13 +142,24 @@ export function createShared(base: SharedBase, holding: Holding, replicas: Repli
     const builtAt = clock.now();
     const settings = config.accounts.filter(({ name }) => !own.has(name));
     const others = createOthers({ mirror, settings, clock, isAway: holding.isAway });
+    const journal: SharedViews['journal'] =
+      ofOwn =>
+      async (since, most = Number.POSITIVE_INFINITY, only = undefined) => {
+        const lines = [...(await ofOwn(since, most, only)), ...(await journalOf(others, since, most, only))];
+        return lines.sort((a, b) => a.at - b.at).slice(-most);
+      };
     return {
       others,
-      journal:
+      journal,
+      journalIfThere:
         ofOwn =>
-        async (since, most = Number.POSITIVE_INFINITY, only = undefined) => {
-          const lines = [...(await ofOwn(since, most, only)), ...(await journalOf(others, since, most, only))];
-          return lines.sort((a, b) => a.at - b.at).slice(-most);
+        async (...which) => {
+          try {
+            return await journal(ofOwn)(...which);
+          } catch (error) {
+            if (!holding.isAway()) throw error;
+            return [];
+          }
         },
       history: account => (others.names.includes(account) ? readHistory(account, base) : undefined),
       serve: served => ({

@@ -1,5 +1,5 @@
 import type { AgentView } from '../api/agent.ts';
-import { ago, at, count, grouped, lasting, plural } from './format.ts';
+import { ago, at, count, grouped, lasting, plural, utc } from './format.ts';
 import { type Html, html } from './html.ts';
 import type { PageContext } from './layout.ts';
 import { named } from './problems.ts';
@@ -14,10 +14,10 @@ export function replicaLink(url: string, path = ''): Html {
   return html`<a href="${url.replace(/\/$/, '')}/${path}" rel="noreferrer">${named(parsed.host)}</a>`;
 }
 
-/** What a page says that has no problem of the agent's own: `now` in milliseconds since the Unix epoch. */
-export const databaseNote = ({ databaseAway, now }: PageContext): Html | false =>
+/** On a page that has no problems of the agent itself: that the database is away. */
+export const databaseNote = ({ databaseAway }: PageContext): Html | false =>
   databaseAway !== undefined &&
-  html`<p class="note critical"><span class="tag down">database away</span> since ${at(new Date(databaseAway).toISOString(), '', now)}: nothing acts, and counters stand still. Accounts of other replicas are shown as they were before.</p>`;
+  html`<p class="note critical"><span class="tag down">database away</span> since ${utc(new Date(databaseAway).toISOString())}: nothing acts, and counters stand still. Accounts of other replicas are shown as they were before.</p>`;
 
 /** What was true a moment ago says so: an account that another replica holds, or none. */
 export function heldNote(

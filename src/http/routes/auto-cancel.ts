@@ -28,7 +28,9 @@ export function autoCancelRoutes(served: Served): Router {
         return;
       }
       const found = await served.explain(id, parameter(request.query.account));
-      if (found.length > 0) response.json(found);
+      if (found === 'no_agent')
+        response.status(503).json({ error: 'the replica that holds the account did not answer' });
+      else if (found.length > 0) response.json(found);
       else response.status(404).json({ error: 'no failure callback of that entry is tracked' });
     })
     .get('/api/v1/journal', async (request: Request, response: Response) => {

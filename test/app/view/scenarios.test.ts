@@ -2,7 +2,10 @@ import { describe, expect, it } from 'vitest';
 import { scenarios } from '../../../src/emulator/server.ts';
 import { firstSaid, problemCourse, SELDOM } from '../../support/problem-course.ts';
 
-/** What is said of a scenario, each by a minute of the demo, and in which words it begins. */
+/**
+ * What is said of a scenario, each by a minute of the demo, and in which words it begins. That nothing else is said for hours
+ * of steady, log-lag and rate-limited is tried in scenarios.long.test.ts.
+ */
 interface Expected {
   readonly minutes: number;
   readonly says: Readonly<Record<string, readonly [byMinute: number, text: RegExp]>>;
@@ -19,7 +22,7 @@ const NOT_DELIVERED =
 const LONG = 'stuck-callback';
 
 const EXPECTED: Readonly<Record<string, Expected>> = {
-  steady: { minutes: 30, says: {} },
+  steady: { minutes: 15, says: {} },
   neglected: { minutes: 15, says: { 'warning dlq_old': [0, OLD] } },
   'dlq-growth': {
     minutes: 25,
@@ -48,11 +51,11 @@ const EXPECTED: Readonly<Record<string, Expected>> = {
     },
   },
   'log-lag': {
-    minutes: 30,
+    minutes: 16,
     says: { 'info event_log_behind': [15, /^The event log is [234] min behind, after [\d,]+ events in \d+ min\.$/] },
   },
   'rate-limited': {
-    minutes: 15,
+    minutes: 8,
     says: { 'warning rate_limited': [5, /^\d+ of the \d+ requests in \d min got 429 \([2-5]\d %\)\.$/] },
   },
   'schedule-missed': {

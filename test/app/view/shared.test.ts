@@ -7,6 +7,10 @@ import { Overview, OverviewQuery } from '../../../src/http/api/overview.ts';
 import { Status } from '../../../src/http/api/status.ts';
 import { startTwoReplicas, type TwoReplicas } from '../../support/two-replicas.ts';
 
+const AUTO_CANCEL = {
+  mode: 'plan',
+  rules: [{ name: 'r', match: { workflowUrl: { prefix: ['https://a.example/'] } } }],
+};
 const ALL = OverviewQuery.parse({ sort: 'account' });
 const overviewOf = async ({ served }: Runtime) => Overview.parse(await served.overview(ALL));
 const rowOf = async (runtime: Runtime, account: string) => {
@@ -144,7 +148,7 @@ describe('accounts that another replica holds', () => {
   });
 
   it('are not called uncollected while the database is away: that is said instead', async () => {
-    const { two, shared, clock, until } = await startKnown();
+    const { two, shared, clock, until } = await startKnown({ autoCancel: AUTO_CANCEL });
     shared.isAway = true;
     await until(async () => expect((await overviewOf(two)).problems[0]).toMatchObject({ kind: 'database_away' }));
     await clock.advance(180_000);
@@ -153,6 +157,7 @@ describe('accounts that another replica holds', () => {
     expect(rows[0]).toMatchObject({ account: 'alpha', deadLetters: 7, replica: 'http://one.invalid' });
     expect(Date.parse(rows[0]?.asOf ?? '')).toBeLessThan(clock.now() - 180_000);
     expect((await two.served.agent()).replicas?.databaseAway).not.toBeNull();
+    expect((await two.served.autoCancel(undefined)).journal).toEqual([]);
     shared.isAway = false;
     await until(async () => expect((await overviewOf(two)).problems).toEqual([]));
   });
@@ -176,11 +181,7 @@ describe('accounts that another replica holds', () => {
   });
 
   it('show auto-cancel, its journal and why', async () => {
-    const autoCancel = {
-      mode: 'plan',
-      rules: [{ name: 'r', match: { workflowUrl: { prefix: ['https://a.example/'] } } }],
-    };
-    const { two } = await startKnown({ autoCancel });
+    const { two } = await startKnown({ autoCancel: AUTO_CANCEL });
     const view = AutoCancelView.parse(await two.served.autoCancel(undefined));
     expect(view.accounts.map(({ account, asOf }) => [account, asOf === null])).toEqual([
       ['beta', true],

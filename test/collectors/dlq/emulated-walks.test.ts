@@ -14,7 +14,7 @@ import { fixedToken } from '../../../src/upstream/token.ts';
 import { afterThisTest, createTestClient } from '../../support/client.ts';
 import { createTestLog, createTestTracer } from '../../support/silent.ts';
 
-const RUNS = 40;
+const RUNS = 25;
 const QUEUES = ['emails', 'payments'] as const;
 type Queue = (typeof QUEUES)[number];
 

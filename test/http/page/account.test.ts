@@ -138,3 +138,38 @@ it('shows keys that are called as what every object has', () => {
   const page = accountPage({ ...account, flowControl: { ...account.flowControl, rows } }, context).text;
   for (const name of names) expect(part(page, 'flow-control')).toContain(`<bdi class="name">${name}</bdi>`);
 });
+
+describe('the page of an account, where replicas share the store', () => {
+  const own = 'http://watch-0.watch.svc:10922';
+  const shown = (held: Pick<AccountView, 'replica' | 'asOf'>, databaseAway?: number) =>
+    accountPage({ ...account, ...held }, { ...context, root: '../', replica: own, databaseAway }).text;
+  const told = new Date(context.now - 40_000).toISOString();
+  it.each<[string, string | null, string | null]>([
+    ['Collected by this replica.', own, null],
+    ['Collected by watch-1:10922 : what is shown is as of 40 s ago .', 'http://watch-1:10922/', told],
+    ['Collected by watch-1:10922 : nothing is known of it yet.', 'http://watch-1:10922/', null],
+    ['No replica collects this account now: what is shown is as of 40 s ago .', null, told],
+    ['No replica collects this account now: nothing is known of it yet.', null, null],
+  ])('says %s', (words, replica, asOf) => {
+    const text = shown({ replica, asOf });
+    expect(read(text)).toContain(words);
+    expect(wrongValues(text, { ...account, replica, asOf })).toEqual([]);
+  });
+
+  it('leads to the page of the holder, and to nothing else than a page', () => {
+    expect(shown({ replica: 'https://w.example/two', asOf: told })).toContain(
+      'href="https://w.example/two/accounts/production"',
+    );
+    expect(shown({ replica: 'javascript:alert(1)', asOf: told })).not.toContain('href="javascript');
+  });
+
+  it('says since when the database is away', () => {
+    const text = shown({ replica: own, asOf: null }, context.now);
+    expect(read(text)).toContain(
+      'database away since 2026-11-22 10:15:12 UTC: nothing acts, and counters stand still.',
+    );
+    expect(text).not.toContain('data-path=""');
+  });
+
+  it('says nothing of it where the agent is alone', () => expect(read(page(account))).not.toContain('ollect'));
+});
