@@ -17,6 +17,7 @@ const processes = {
 /** They take longest, this one first. */
 const SLOW = [
   'hostile/hostile',
+  'e2e/replicas',
   'e2e/page',
   'e2e/dashboards',
   'e2e/auto-cancel-crash',

@@ -3,7 +3,7 @@ import { table } from './measure.ts';
 import { memoryOf, postgresUse, processorTime, startAgent, startEmulator } from './processes.ts';
 import { commitCosts } from './replicas-commit.ts';
 
-const COUNTS = [10] as const;
+const COUNTS = [10, 100, 1000] as const;
 /** Milliseconds of measuring, after every account was read. */
 const MEASURED = 30_000;
 const LONGEST_START = 180_000;
@@ -46,7 +46,7 @@ function agentOf(emulator: Emulator, count: number, store: object, env: Readonly
     token: { env: `TOKEN_${index}` },
   }));
   const tokens = Object.fromEntries(emulator.tokens.map((token, index) => [`TOKEN_${index}`, token]));
-  return startAgent({ log: { level: 'error' }, store, accounts }, { ...tokens, ...env });
+  return startAgent({ store, accounts }, { ...tokens, ...env });
 }
 
 /** What an agent takes a minute while nothing happens in the service, and the database with it. */

@@ -55,11 +55,11 @@ describe('the judge of replicas', () => {
   });
 
   it('finds an alert that was told twice, and forgives it only to a replica that was killed', () => {
-    const told = { account: 'x', alert: 'Any', status: 'firing', startsAt: '1', key: 'k', from: 'a' };
+    const told = { account: 'x', alert: 'Any', status: 'firing', startsAt: '1', key: 'k', replica: 'a', start: 0 };
     expect(judgeTold([told, { ...told, status: 'resolved' }, { ...told, account: 'y' }], [])).toEqual([]);
-    expect(judgeTold([told, { ...told, from: 'b' }], [])).toEqual(['Any x firing 1 by a (k), b (k)']);
-    expect(judgeTold([told, { ...told, from: 'b' }], ['a'])).toEqual([]);
-    expect(judgeTold([told, { ...told, from: 'b', key: 'other' }], ['a'])).toHaveLength(1);
+    expect(judgeTold([told, { ...told, replica: 'b' }], [])).toEqual(['Any x firing 1 by a (k), b (k)']);
+    expect(judgeTold([told, { ...told, replica: 'b' }], ['a'])).toEqual([]);
+    expect(judgeTold([told, { ...told, replica: 'b', key: 'other' }], ['a'])).toHaveLength(1);
   });
 
   it('finds a counter that goes back, of one replica and from one to the next', () => {

@@ -59,10 +59,14 @@ export async function startCourse(postgres: Postgres, options: CourseOptions) {
     else resolved += changed;
     await disturb();
     await held();
-    await allDone(scene, { firing, resolved });
+    await allDone(scene, { firing, resolved }, isolations);
     const took = ((now() - start) / 1000).toFixed(1);
     process.stdout.write(`${what}: all held, told and done after ${took} s\n`);
   }
+
+  /** How often a replica has renewed. */
+  const renewals = async ({ agent }: ReplicaProcess) =>
+    (await agent.value('delivery_watch_lease_renewals_total', { outcome: 'ok' })) ?? 0;
 
   const lost = async (replica: ReplicaProcess, during: () => Promise<unknown>, isIsolated = false) => {
     const from = now();
@@ -83,14 +87,20 @@ export async function startCourse(postgres: Postgres, options: CourseOptions) {
       expect(await scene.end(replica, 'SIGTERM')).toBe(0);
     },
     pause: (replica: ReplicaProcess, ms: number) => lost(replica, () => scene.paused(replica, () => sleep(ms))),
-    /** Cut from the database for so long; alone, others take its accounts over. */
+    /** Cuts some off from the database for so long. Where it is not all of them, others take their accounts over. */
     async cut(some: readonly ReplicaProcess[], ms: number) {
       const isAlone = some.length < scene.running().length;
-      const during = async () => {
+      async function during(): Promise<void> {
         for (const { link } of some) link.cut();
         await sleep(ms);
+        const before = await Promise.all(some.map(renewals));
         for (const { link } of some) link.restore();
-      };
+        // Only then can it know.
+        await eventually(async () => {
+          const after = await Promise.all(some.map(renewals));
+          for (const [index, count] of after.entries()) expect(count).toBeGreaterThan(before[index] ?? 0);
+        });
+      }
       const done = during();
       await Promise.all(some.map(replica => lost(replica, () => done, isAlone)));
     },

@@ -3,6 +3,7 @@ import { eventually } from '../support/eventually.ts';
 import {
   gapsOf,
   type Isolation,
+  isIsolated,
   judgeDeletes,
   judgeOneAtATime,
   judgeTold,
@@ -58,12 +59,19 @@ export const allCounted = (scene: Scene) =>
 
 /**
  * Waits until what `stir` changed was told and done: as many alerts of each state as there must have been, and every stuck
- * callback is cancelled. What was told once too often ends the wait, as it stays so.
+ * callback is cancelled. What was told once too often ends the wait, as it stays so. What a replica tells in its isolation does
+ * not count: it can't know that another goes on, and an alert told twice is better than one that is never told.
  */
-export async function allDone(scene: Scene, must: { readonly firing: number; readonly resolved: number }) {
+export async function allDone(
+  scene: Scene,
+  must: { readonly firing: number; readonly resolved: number },
+  isolations: readonly Isolation[],
+) {
   const told = (status: 'firing' | 'resolved') => [
     ...new Set(
-      scene.told.filter(each => each.status === status).map(({ account, startsAt }) => `${account} since ${startsAt}`),
+      scene.told
+        .filter(each => each.status === status && !isIsolated(each, isolations))
+        .map(({ account, startsAt }) => `${account} since ${startsAt}`),
     ),
   ];
   await eventually(() => {
@@ -128,7 +136,8 @@ export async function judge(scene: Scene, watch: ReturnType<typeof watchReplicas
   const one = judgeOneAtATime(polls, await course.epochs(), course.isolations);
   const gaps = judgeGaps(scene, polls, { ...course, from: course.quiet.from, to, stalls });
   const deletes = judgeDeletes(polls);
-  const told = judgeTold(scene.told, course.killed);
+  const toldOutside = scene.told.filter(each => !isIsolated(each, course.isolations));
+  const told = judgeTold(toldOutside, course.killed);
   const numbers = {
     replicas: scene.replicas.length,
     accounts: scene.names.length,
@@ -139,16 +148,15 @@ export async function judge(scene: Scene, watch: ReturnType<typeof watchReplicas
     'requests to the service': polls.length,
     'changes of the replica that polls an account': one.handOvers,
     'requests of two replicas at a time': one.faults.length,
-    'requests in isolation': polls.filter(({ replica, start }) =>
-      course.isolations.some(each => each.replica === replica && start >= each.from && start <= each.to),
-    ).length,
+    'requests in isolation': polls.filter(poll => isIsolated(poll, course.isolations)).length,
     'longest time between two requests for an account': seconds(gaps.longest),
     'the same where nothing was done': seconds(gaps.interval),
     'this process was kept from running for': seconds(stalls.between(course.quiet.from, to)),
     DELETEs: polls.filter(({ method }) => method === 'DELETE').length,
     'callbacks that got stuck': scene.stuck.length,
     'alerts told': scene.told.length,
-    'of these twice': told.length,
+    'of these in isolation': scene.told.length - toldOutside.length,
+    'of the others twice': told.length,
     'requests in the budgets': `${budget.known} of ${budget.asked}`,
   };
   process.stdout.write(

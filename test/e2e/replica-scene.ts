@@ -41,10 +41,11 @@ async function startHook() {
       text += chunk;
     });
     request.on('end', () => {
+      const start = performance.now();
       const key = String(request.headers['idempotency-key']);
       for (const { labels, status, startsAt } of JSON.parse(text).alerts) {
         const { account, alertname: alert } = labels;
-        told.push({ account, alert, status, startsAt, key, from: (request.url ?? '').slice(1) });
+        told.push({ account, alert, status, startsAt, key, replica: (request.url ?? '').slice(1), start });
       }
       response.end();
     });

@@ -10,7 +10,7 @@ describe.skipIf(!postgresIsThere())('three replicas and two hundred accounts', (
 
   it('count, tell and cancel everything once, whatever becomes of replicas, their network and their database', async () => {
     const course = await startCourse(postgres(), {
-      accounts: Number(process.env.ACCOUNTS ?? 200),
+      accounts: 200,
       replicas: 3,
       lease: 5,
       every: 5,

@@ -15,8 +15,11 @@ export interface Isolation {
   readonly to: number;
 }
 
-const isolated = ({ replica, start }: Poll, isolations: readonly Isolation[]) =>
-  isolations.some(each => each.replica === replica && start >= each.from && start <= each.to);
+/** Whether a replica did something in its isolation. */
+export const isIsolated = (
+  { replica, start }: { readonly replica: string; readonly start: number },
+  isolations: readonly Isolation[],
+) => isolations.some(each => each.replica === replica && start >= each.from && start <= each.to);
 
 const inOrder = (polls: readonly Poll[]) => polls.toSorted((one, other) => one.start - other.start);
 
@@ -58,7 +61,7 @@ export function judgeOneAtATime(
   const faults: string[] = [];
   let handOvers = 0;
   for (const [account, own] of Map.groupBy(polls, poll => poll.account)) {
-    const tenures = tenuresOf(own.filter(poll => !isolated(poll, isolations)));
+    const tenures = tenuresOf(own.filter(poll => !isIsolated(poll, isolations)));
     handOvers += tenures.length - 1;
     for (const [index, tenure] of tenures.entries()) {
       const last = tenures[index - 1];
@@ -110,7 +113,9 @@ export interface Told {
   readonly startsAt: string;
   /** The idempotency key of the notification. */
   readonly key: string;
-  readonly from: string;
+  /** The replica that told it, and when. */
+  readonly replica: string;
+  readonly start: number;
 }
 
 /** Alerts of which one state was told under more than one key, or under one key by more replicas than one that lived on. */
@@ -118,10 +123,10 @@ export function judgeTold(told: readonly Told[], killed: readonly string[]): str
   const states = Map.groupBy(told, each => `${each.alert} ${each.account} ${each.status} ${each.startsAt}`);
   return [...states]
     .filter(([, all]) => {
-      const alive = all.filter(({ from }) => !killed.includes(from));
+      const alive = all.filter(({ replica }) => !killed.includes(replica));
       return new Set(all.map(({ key }) => key)).size > 1 || alive.length > 1;
     })
-    .map(([state, all]) => `${state} by ${all.map(({ from, key }) => `${from} (${key})`).join(', ')}`);
+    .map(([state, all]) => `${state} by ${all.map(({ replica, key }) => `${replica} (${key})`).join(', ')}`);
 }
 
 /** Watches counters of accounts, whichever replica shows them. */
