@@ -203,8 +203,9 @@ export function createHolding({ replicas, clock, random, log, ...deps }: Holding
     },
     async close() {
       isDraining = true;
-      await loops.close();
-      await running;
+      const ended = Promise.all([loops.close(), running]);
+      // One that hangs would hold up the end of the process.
+      if (!away) await ended;
       for (const account of [...held, ...leaving.keys()]) closed.add(account);
       held.clear();
       leaving.clear();

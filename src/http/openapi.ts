@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { AccountView, DeadLetter } from './api/account.ts';
 import { AgentView, Fault } from './api/agent.ts';
 import { AutoCancelQuery, AutoCancelView, Candidate, Finding } from './api/auto-cancel.ts';
-import { Approval, Approved, NotReloaded, Reason, Reloaded, Stopped } from './api/commands.ts';
+import { Approval, Approved, NotReloaded, Reason, Reloaded, Stopped, StoppedLater } from './api/commands.ts';
 import { HistoryQuery, HistoryView } from './api/history.ts';
 import { Explanation, JournalEntry } from './api/journal.ts';
 import { AccountRow, Overview, OverviewQuery } from './api/overview.ts';
@@ -38,6 +38,7 @@ const COMPONENTS = {
   State,
   Status,
   Stopped,
+  StoppedLater,
   Targets,
   Time,
 };
@@ -70,7 +71,10 @@ const REFUSED = {
   415: failure('The body is not JSON in UTF-8.'),
 };
 const BODY = { 400: failure('The body is not as described.'), 413: failure('The body is too large.'), ...REFUSED };
-const BUSY = failure('Auto-cancel is busy: it obeys as soon as it can.');
+const BUSY: Answer = {
+  says: 'Auto-cancel is busy, or some accounts of other replicas did not answer: it obeys as soon as it can.',
+  json: 'StoppedLater',
+};
 const NOT_DONE = failure('Why it was not done.');
 
 export const ROUTES: readonly Route[] = [

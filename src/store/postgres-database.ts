@@ -165,6 +165,8 @@ export function createPostgresDatabase({ url, schema }: PostgresSettings, deps: 
         const query = (sql: string, values: readonly unknown[] = []) => run(client, sql, values, MIGRATION_MS);
         await query('BEGIN');
         await query(`SET LOCAL statement_timeout = ${MIGRATION_MS}`);
+        // A replica that is cut off meanwhile must not keep the lock of others' migrations.
+        await query(`SET LOCAL idle_in_transaction_session_timeout = ${MIGRATION_MS}`);
         const result = await work(query);
         await query('COMMIT');
         return result;

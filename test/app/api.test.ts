@@ -211,6 +211,19 @@ const OF = { account: 'a', at: 1, action: 'ab' };
 /** Lines that come of what seldom happens. */
 const LINES: readonly JournalLine[] = [
   { ...OF, step: 'cleared', reason: 'not_tracked' },
+  {
+    ...OF,
+    step: 'intent',
+    attempt: 1,
+    rule: 'r',
+    mode: 'enforce',
+    blind: false,
+    target: TARGET,
+    evidence: [],
+    sendBy: 2,
+    policy: 'p',
+    replica: 'one',
+  },
   { ...OF, step: 'answered', attempt: 1, answer: { kind: 'limited', status: 429, retryAfter: 1000 } },
   { ...OF, step: 'answered', attempt: 1, answer: { kind: 'not_sent', why: 'too_late' } },
   { ...OF, step: 'ended', outcome: 'gone', rule: 'r', mode: 'enforce', reason: 'x', target: TARGET, unproven: true },
@@ -288,6 +301,9 @@ async function refuse(described: Described): Promise<void> {
     const done = path === APPROVE ? APPROVED : { accounts: ['a'], before: { at: 1, by: 'ann', reason: 'x' } };
     const answers: readonly CommandAnswer[] = ['no_agent', { ok: false, why: 'it is off' }, { ok: true, result: done }];
     for (answer of answers) await ask('post', path, json(body));
+    if (path === APPROVE) continue;
+    answer = { ok: true, result: done, missing: ['b'] };
+    await ask('post', path, json(body));
   }
 }
 

@@ -113,6 +113,17 @@ it.each<[string, (setup: Awaited<ReturnType<typeof setUp>>) => void, RegExp]>([
     /store\.path: can't change while the agent runs; a restart applies it/,
   ],
   [
+    'has another schema',
+    ({ write, account }) => write({ accounts: [account('a')], store: { kind: 'memory', schema: 'other' } }),
+    /store\.schema: can't change while the agent runs/,
+  ],
+  [
+    'has another URL of the replica',
+    ({ write, account }) =>
+      write({ accounts: [account('a')], server: { listen: '127.0.0.1:0', replicaUrl: 'http://x.example' } }),
+    /server\.replicaUrl: can't change while the agent runs/,
+  ],
+  [
     'has an address that is taken',
     ({ write, account, service }) => write({ accounts: [account('b')], server: { listen: new URL(service.url).host } }),
     /can't listen on/,

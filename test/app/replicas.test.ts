@@ -56,6 +56,17 @@ it('opens what it is given and closes what it gives up, and serves from its star
   await eventually(async () => expect(await shown(one, two)).toEqual([['a', 'b'], ['c']]));
   database.place('b', 'two');
   await eventually(async () => expect(await shown(one, two)).toEqual([['a'], ['b', 'c']]));
+  const [ofOne, ofTwo] = await Promise.all([one.scrape(), two.scrape()]);
+  const leads = ({ samples }: typeof ofOne) =>
+    samples('delivery_watch_leader').map(({ labels, value }) => `${labels.account} ${value}`);
+  expect([leads(ofOne), leads(ofTwo)]).toEqual([
+    ['a 1', 'b 0', 'c 0'],
+    ['a 0', 'b 1', 'c 1'],
+  ]);
+  expect(ofTwo.sum('delivery_watch_lease_hand_overs_total', { reason: 'gained' })).toBe(2);
+  await eventually(async () =>
+    expect((await one.scrape()).sum('delivery_watch_lease_hand_overs_total', { reason: 'released' })).toBe(1),
+  );
 });
 
 it('takes up in a reload what is configured and held, and closes what is no longer configured', async () => {

@@ -1,3 +1,4 @@
+import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { createScene, MINUTE, rule, SECOND } from '../support/auto-cancel-scene.ts';
 
@@ -96,4 +97,75 @@ describe('a replica', () => {
     expect(scene.sent).toEqual(['a']);
     expect((await scene.lines()).at(-1)).toMatchObject({ step: 'ended', outcome: 'confirmed' });
   });
+});
+
+it('nothing is cancelled twice, nor by a replica that lost the account, however they are stopped, replaced and woken', async () => {
+  const step = fc.constantFrom(
+    'walk',
+    'walk',
+    'walk',
+    'wait',
+    'stop',
+    'take over',
+    'wake',
+    'lease ends',
+    'commits fail',
+  );
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { minLength: 5, maxLength: 30 }), async steps => {
+      const scene = await warmScene();
+      let holder = 2;
+      const stopped: (() => void)[] = [];
+      const runs: Promise<unknown>[] = [];
+      /** Of each request the replica that held the account then. */
+      const senders: (string | undefined)[] = [];
+      scene.onSend = () => senders.push(`replica ${holder}`);
+      /** Runs as far as it comes: to its end, or to where it is stopped. */
+      const run = async (work: Promise<unknown>, until?: Promise<void>) => {
+        const settled = work.catch(() => undefined);
+        runs.push(settled);
+        await Promise.race([settled, ...(until ? [until] : [])]);
+      };
+      for (const each of steps) {
+        // No replica takes over while the database is away.
+        if (each === 'stop' || each === 'take over') scene.failCommitsAfter(undefined);
+        if (each === 'walk') await run(scene.walk('a b c'));
+        if (each === 'wait') await run(scene.wait(MINUTE));
+        if (each === 'stop') {
+          const reached = Promise.withResolvers<void>();
+          const woken = Promise.withResolvers<void>();
+          scene.onTurn = () => {
+            scene.onTurn = () => undefined;
+            reached.resolve();
+            return woken.promise;
+          };
+          stopped.push(woken.resolve);
+          await run(scene.walk('a b c'), reached.promise);
+          scene.onTurn = () => undefined;
+          // One that is stopped does nothing more: another has to take over.
+          await scene.restart();
+          holder += 1;
+        }
+        if (each === 'take over') {
+          await scene.restart();
+          holder += 1;
+        }
+        if (each === 'wake') stopped.shift()?.();
+        scene.lease = each === 'lease ends' ? { ...HELD, left: 0 } : HELD;
+        scene.failCommitsAfter(each === 'commits fail' ? 1 : undefined);
+      }
+      scene.failCommitsAfter(undefined);
+      scene.lease = HELD;
+      for (const wake of stopped) wake();
+      await Promise.all(runs);
+      expect(scene.sent).toEqual([...new Set(scene.sent)]);
+      const lines = await scene.lines();
+      const intents = lines.flatMap(line => (line.step === 'intent' ? [line] : []));
+      for (const [index, id] of scene.sent.entries()) {
+        const by = intents.filter(({ target }) => target.id === id).map(({ replica }) => replica);
+        expect(by).toContain(senders[index]);
+      }
+    }),
+    { numRuns: 100 },
+  );
 });

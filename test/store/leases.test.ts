@@ -283,6 +283,15 @@ describe.skipIf(!postgresIsThere())('leases in PostgreSQL', () => {
       expect(two.open.has('a')).toBe(true);
     });
 
+    it('takes nothing that changed hands since it was looked at', async () => {
+      const [one] = (await startAll('one')) as [TestReplica];
+      const epoch = BigInt(one.epochOf('a') ?? 0);
+      await one.replicas.leave();
+      const taken = (seen: bigint) => cluster.database.query('write', take, ['another', ['a'], [seen]]);
+      expect(await taken(epoch - 1n)).toEqual([]);
+      expect(await taken(epoch)).toEqual([{ account: 'a', epoch: String(epoch + 1n) }]);
+    });
+
     it('tells apart two holdings of one replica', async () => {
       const [one] = (await startAll('one')) as [TestReplica];
       const first = one.epochOf('a');
@@ -331,6 +340,21 @@ describe.skipIf(!postgresIsThere())('leases in PostgreSQL', () => {
       expect(one.replicas.remaining('a')).toBe(0);
       await one.renew(ALL);
       expect(one.replicas.remaining('a')).toBeGreaterThan(0);
+    });
+
+    it('makes a replica renew before it takes anything', async () => {
+      const [one, two] = (await startAll('one', 'two')) as [TestReplica, TestReplica];
+      await two.replicas.leave();
+      const end = await leaveOpen(lock);
+      const renewal = one.renew(ALL);
+      await untilOneWaits(cluster.database);
+      one.ahead += INTERVAL;
+      await end();
+      await renewal;
+      expect(one.open.size).toBe(3);
+      expect(one.replicas.remaining([...one.open][0] ?? '?')).toBeGreaterThan(0);
+      await one.renew(ALL);
+      expect(one.open.size).toBe(ALL.length);
     });
 
     it('is no reason to take anything over for one that could not renew itself', async () => {

@@ -4,6 +4,7 @@ import {
   accessSync,
   chownSync,
   constants,
+  existsSync,
   globSync,
   mkdtempSync,
   readFileSync,
@@ -115,6 +116,9 @@ function newDataFolder({ uid, gid }: ReturnType<typeof identity>): string {
   return folder;
 }
 
+/** What makes a program end when this process is killed, where util-linux is installed. */
+const withParent = () => (existsSync('/usr/bin/setpriv') ? ['/usr/bin/setpriv', '--pdeathsig', 'QUIT'] : []);
+
 async function runToEnd(child: ChildProcess): Promise<void> {
   let said = '';
   child.stderr?.on('data', chunk => {
@@ -132,10 +136,13 @@ export async function startPostgres({ settings = {}, files = {} }: PostgresOptio
   const folder = newDataFolder(user);
   const data = join(folder, 'data');
   const env = { PATH: '/usr/bin:/bin', LC_ALL: 'C' };
-  const run = (name: string, ...args: string[]) =>
-    spawn(join(bin, name), args, { ...user, cwd: '/', env, stdio: ['ignore', 'ignore', 'pipe'] });
+  const run = (name: string, ...args: string[]) => {
+    const [program, ...rest] = [...withParent(), join(bin, name), ...args] as [string, ...string[]];
+    return spawn(program, rest, { ...user, cwd: '/', env, stdio: ['ignore', 'ignore', 'pipe'] });
+  };
   const port = await freePort();
   let server: ChildProcess | undefined;
+  let initializing: ChildProcess | undefined;
   let databases = 0;
 
   const isRunning = () => server !== undefined && server.exitCode === null && server.signalCode === null;
@@ -143,6 +150,7 @@ export async function startPostgres({ settings = {}, files = {} }: PostgresOptio
   function cleanUp(): void {
     // SIGKILL would leave shared memory behind. It continues what is paused, too.
     if (isRunning()) signal('SIGQUIT');
+    initializing?.kill('SIGKILL');
     rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
   }
 
@@ -202,13 +210,12 @@ export async function startPostgres({ settings = {}, files = {} }: PostgresOptio
   process.once('exit', cleanUp);
   try {
     writeFileSync(join(folder, 'password'), PASSWORD);
-    await runToEnd(
-      run(
-        'initdb',
-        ...['-D', data, '-U', 'postgres', '--auth=scram-sha-256', `--pwfile=${join(folder, 'password')}`],
-        ...['--no-sync', '--no-instructions', '--encoding=UTF8', '--locale=C', '--wal-segsize=1'],
-      ),
+    initializing = run(
+      'initdb',
+      ...['-D', data, '-U', 'postgres', '--auth=scram-sha-256', `--pwfile=${join(folder, 'password')}`],
+      ...['--no-sync', '--no-instructions', '--encoding=UTF8', '--locale=C', '--wal-segsize=1'],
     );
+    await runToEnd(initializing);
     const lines = Object.entries({ ...SETTINGS, ...settings }).map(([name, value]) => `${name} = '${value}'`);
     writeFileSync(join(data, 'postgresql.auto.conf'), `${lines.join('\n')}\n`);
     for (const [name, text] of Object.entries(files)) {

@@ -3,7 +3,8 @@ import type { KeptEvent } from './kept-event.ts';
 /** Events in flat arrays: 36 bytes each, where an object with its numbers takes 170. Never changed once made. */
 export interface EventTable {
   readonly size: number;
-  /** The latest time among them, milliseconds since the Unix epoch; 0 where there are none. */
+  /** The earliest and the latest time among them, milliseconds since the Unix epoch. */
+  readonly first: number;
   readonly last: number;
   /** Of each event its identity and its message. */
   readonly hashes: BigUint64Array;
@@ -27,7 +28,7 @@ export function createEventTable(events: readonly KeptEvent[]): EventTable {
   const marks = new Uint32Array(memory, size * 32, size);
   const places = new Map<string, number>();
   const schedules = new Map<number, readonly string[]>();
-  let last = 0;
+  let [first, last] = [Number.POSITIVE_INFINITY, 0];
   for (const [index, event] of events.entries()) {
     const place = places.get(event.destination) ?? places.size;
     if (place === places.size) places.set(event.destination, place);
@@ -37,10 +38,20 @@ export function createEventTable(events: readonly KeptEvent[]): EventTable {
     times[index * 2 + 1] = event.dueAt;
     marks[index] = place * STATES + event.state;
     if (event.schedules) schedules.set(index, event.schedules);
+    first = Math.min(first, event.time);
     last = Math.max(last, event.time);
   }
   const destinations = [...places.keys()];
-  return { size, last, hashes, times, marks, destinations, schedules: schedules.size > 0 ? schedules : undefined };
+  return {
+    size,
+    first,
+    last,
+    hashes,
+    times,
+    marks,
+    destinations,
+    schedules: schedules.size > 0 ? schedules : undefined,
+  };
 }
 
 /** The event at an index, as it was put in, but for the class of its status. */
@@ -59,8 +70,8 @@ export function eventAt({ hashes, times, marks, destinations, schedules }: Event
 }
 
 /** Indices of the events from one time until another, both included. */
-export function* indicesWithin({ size, last, times }: EventTable, from: number, to: number): Generator<number> {
-  if (last < from) return;
+export function* indicesWithin({ size, first, last, times }: EventTable, from: number, to: number): Generator<number> {
+  if (last < from || first > to) return;
   for (let index = 0; index < size; index += 1) {
     const time = times[index * 2] as number;
     if (time >= from && time <= to) yield index;

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { Fault } from './agent.ts';
 import { Num } from './parts.ts';
+import { Failure } from './status.ts';
 
 const text = z
   .string({ error: 'must be text' })
@@ -44,3 +45,6 @@ export const Stopped = z.object({
       'Replicas: accounts that did not answer in time, with status 202. Whichever holds them next does this first.',
     ),
 });
+
+/** The same where it is not done everywhere yet. */
+export const StoppedLater = z.union([Stopped, Failure]);
