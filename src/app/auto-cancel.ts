@@ -160,16 +160,21 @@ function openAccountAutoCancel(
   return createAccountAutoCancel(own, before);
 }
 
-/** A body that logs what it throws. */
-const quietly =
-  (log: Log, what: string, work: Body): Body =>
-  async signal => {
+/** A body that logs what it throws; the same error once until it ends, as a database may be away for hours. */
+function quietly(log: Log, what: string, work: Body): Body {
+  let last: string | undefined;
+  return async signal => {
     try {
       await work(signal);
-    } catch (error) {
-      if (!signal.aborted) log.error({ error: String(error) }, what);
+      last = undefined;
+    } catch (thrown) {
+      if (signal.aborted) return;
+      const error = String(thrown);
+      log[error === last ? 'debug' : 'error']({ error }, what);
+      last = error;
     }
   };
+}
 
 /** Nothing of it may hold on to `kept`: each generation would hold on to all before it. */
 async function open(

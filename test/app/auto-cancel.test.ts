@@ -119,7 +119,11 @@ it('begins with a store that takes nothing, and obeys what waits there before it
   const { commit } = store;
   Object.assign(store, { commit: () => Promise.reject(new Error('the disk is full')) });
   const { loops, run } = await start(['a']);
-  expect(log.lines.map(({ message }) => message)).toContain('operator commands could not be processed');
+  const errors = () => log.lines.filter(({ level }) => level === 'error').map(({ message }) => message);
+  expect(errors()).toEqual(['operator commands could not be processed']);
+  // They are looked for every second, and that the store is away is told once.
+  await loops[0]?.(never);
+  expect(errors()).toHaveLength(1);
   // Acting has its turn first, and waits all the same.
   for (const loop of loops.slice(1)) await loop(never);
   expect(left()).toEqual([]);
