@@ -25,6 +25,7 @@ import type { Tracer } from '../kit/tracer.ts';
 import { autoCancelFamilies, autoCancelSamples } from '../metrics/auto-cancel.ts';
 import type { Source } from '../metrics/family.ts';
 import type { JournalEntry } from '../model/journal.ts';
+import { StoreError } from '../store/errors.ts';
 import { NO_ACCOUNT, type Store } from '../store/store.ts';
 import type { Account } from './account.ts';
 import { walkViewOf } from './callbacks.ts';
@@ -160,7 +161,7 @@ function openAccountAutoCancel(
   return createAccountAutoCancel(own, before);
 }
 
-/** A body that logs what it throws; the same error once until it ends, as a database may be away for hours. */
+/** A body that logs what it throws; the same once until it ends, as a store may be away for hours, and in ever other words. */
 function quietly(log: Log, what: string, work: Body): Body {
   let last: string | undefined;
   return async signal => {
@@ -170,8 +171,9 @@ function quietly(log: Log, what: string, work: Body): Body {
     } catch (thrown) {
       if (signal.aborted) return;
       const error = String(thrown);
-      log[error === last ? 'debug' : 'error']({ error }, what);
-      last = error;
+      const kind = thrown instanceof StoreError ? thrown.name : error;
+      log[kind === last ? 'debug' : 'error']({ error }, what);
+      last = kind;
     }
   };
 }
