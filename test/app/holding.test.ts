@@ -232,3 +232,24 @@ it('asks a database that is away nothing but who holds what', async () => {
   await store.commit('a', changes);
   expect([...(await store.scan('a', 'k'))]).toEqual([['k', '1']]);
 });
+
+it('waits a few seconds for a database that hangs, and no longer, when the process ends', async () => {
+  const { clock, join } = setUp('a');
+  const one = join('one');
+  await clock.advance(0);
+  const { promise: never } = Promise.withResolvers<never>();
+  const store = telling({ ...one.store, commit: () => never, scan: () => never }, one.holding);
+  const given = [store.commit('a', [{ key: 'k', value: '1' }]), store.scan('a', 'k')].map(each =>
+    expect(each).rejects.toMatchObject({ reason: 'slow' }),
+  );
+  one.holding.drain();
+  await clock.advance(4000);
+  await Promise.all(given);
+  await expect(store.sizes('a', 'k')).rejects.toMatchObject({ reason: 'slow' });
+  Object.assign(one.store.replicas, { release: () => never });
+  const closed = one.holding.close();
+  await clock.advance(2000);
+  await closed;
+  expect(one.log.lines.at(-1)?.message).toMatch('could not be given back');
+  expect(clock.sleepers).toBe(0);
+});
