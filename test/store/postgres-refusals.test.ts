@@ -97,7 +97,7 @@ describe.skipIf(!postgresIsThere())('a PostgreSQL that can’t be had', () => {
       "/nowhere can't be read: ENOENT",
     );
     await expect(openStore({ ...settings(url), url: { env: 'URL' } }, { env: { URL: 'x:canary' } })).rejects.toThrow(
-      /^PostgreSQL refuses this role \(store.url must be postgres:\/\/USER:PASSWORD@HOST:PORT\/DATABASE\)/,
+      /^PostgreSQL refuses this role \(store.url must be postgres:\/\/USER:PASSWORD@HOST:PORT\/DATABASE; write/,
     );
   });
 
