@@ -84,7 +84,7 @@ it('says once that the database is away, and once that it is back; what it holds
   expect([holding.isAway(), holding.awaySince()]).toEqual([false, undefined]);
   expect(held()).toEqual([NO_ACCOUNT, 'a']);
   expect(log.lines.map(({ level, message }) => `${level}: ${message}`)).toEqual([
-    'warn: the database is away: collecting goes on, nothing acts, counters stand still',
+    'warn: the database is away: reading goes on, counters stand still, auto-cancel cancels nothing',
     'info: the database is back',
   ]);
 });
