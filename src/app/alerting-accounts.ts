@@ -167,8 +167,9 @@ export async function letGoOf(before: InUse, opened: AllOpened, deps: AlertingDe
   const configured = new Set([NO_ACCOUNT, ...namesOf(deps.config)]);
   const gone = [...were].filter(name => !configured.has(name));
   const ended = gone.map(name => opened.get(name)?.evaluate?.());
-  const failed = (await Promise.allSettled([...moved, ...ended])).find(each => each.status === 'rejected');
-  if (failed && !isNotHeld(failed.reason)) {
-    deps.log.warn({ error: String(failed.reason) }, 'the latest alert changes could not be stored');
-  }
+  const failures = (await Promise.allSettled([...moved, ...ended])).flatMap(each =>
+    each.status === 'rejected' ? [each.reason] : [],
+  );
+  const failed = failures.find(error => !isNotHeld(error));
+  if (failed !== undefined) deps.log.warn({ error: String(failed) }, 'the latest alert changes could not be stored');
 }
