@@ -133,7 +133,8 @@ export async function judge(scene: Scene, watch: ReturnType<typeof watchReplicas
   const to = performance.now();
   const budget = await judgeBudget(scene, course.losses);
   const polls = scene.polls();
-  const one = judgeOneAtATime(polls, await course.epochs(), course.isolations);
+  const away = scene.isolations();
+  const one = judgeOneAtATime(polls, await course.epochs(), [...course.isolations, ...away]);
   const gaps = judgeGaps(scene, polls, { ...course, from: course.quiet.from, to, stalls });
   const deletes = judgeDeletes(polls);
   const toldOutside = scene.told.filter(each => !isIsolated(each, course.isolations));
@@ -148,7 +149,8 @@ export async function judge(scene: Scene, watch: ReturnType<typeof watchReplicas
     'requests to the service': polls.length,
     'changes of the replica that polls an account': one.handOvers,
     'requests of two replicas at a time': one.faults.length,
-    'requests in isolation': polls.filter(poll => isIsolated(poll, course.isolations)).length,
+    'times that a replica could not ask the database': away.length,
+    'requests in these times': polls.filter(poll => isIsolated(poll, away)).length,
     'longest time between two requests for an account': seconds(gaps.longest),
     'the same where nothing was done': seconds(gaps.interval),
     'this process was kept from running for': seconds(stalls.between(course.quiet.from, to)),

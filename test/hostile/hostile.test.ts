@@ -48,7 +48,7 @@ async function watch(): Promise<void> {
 beforeAll(async () => {
   hostile = await startFleetThread(services, 1);
   well = await startWellFleet(1);
-  agent = await startAgentProcess([...hostile.accounts, ...well.accounts], 60);
+  agent = await startAgentProcess([...hostile.accounts, ...well.accounts], 30);
   wellWatch = createWellWatch(['well-1'], atThisLoad(REPORTED_WITHIN_MS));
   await eventually(look, REPORTED_WITHIN_MS);
   watching = watch();

@@ -1,8 +1,10 @@
+import { Client } from 'pg';
 import { Secret } from '../../src/kit/secret.ts';
 import { createLeases } from '../../src/store/leases.ts';
 import { openPostgresStore } from '../../src/store/postgres.ts';
 import { createPostgresDatabase, type PostgresDatabase } from '../../src/store/postgres-database.ts';
 import type { Replicas, Store } from '../../src/store/store.ts';
+import { afterThisTest } from '../support/client.ts';
 import { eventually } from '../support/eventually.ts';
 import { createTestLog } from '../support/silent.ts';
 
@@ -160,4 +162,22 @@ export async function untilOneWaits(database: PostgresDatabase): Promise<void> {
     );
     if (Number(row?.n) === 0) throw new Error('nothing waits for a lock');
   });
+}
+
+/** Runs a statement in a transaction that stays open until the function it gives is called, or the test ends. */
+export async function leaveOpenAt(url: string, sql: string, values: unknown[] = []): Promise<() => Promise<void>> {
+  const client = new Client({ connectionString: url });
+  client.on('error', () => undefined);
+  await client.connect();
+  await client.query('BEGIN');
+  await client.query(sql, values);
+  let ended = false;
+  const end = async () => {
+    if (ended) return;
+    ended = true;
+    await client.query('COMMIT').catch(() => undefined);
+    await client.end();
+  };
+  afterThisTest(end);
+  return end;
 }

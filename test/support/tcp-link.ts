@@ -27,7 +27,11 @@ export async function startTcpLink(target: { readonly host: string; readonly por
       // A reset is passed on as one, so that a client learns of it at once.
       one.on('error', () => other.resetAndDestroy());
       one.on('end', () => other.end());
-      one.on('close', () => pairs.delete(pair));
+      // One that is paused would not notice.
+      one.on('close', () => {
+        pairs.delete(pair);
+        other.destroy();
+      });
     }
     if (state === 'hanging') for (const each of pair) each.pause();
   });

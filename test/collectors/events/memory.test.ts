@@ -26,23 +26,22 @@ async function read(minutes: number, options: object) {
 /** Makes code and shapes that are made once, so that they are not measured. */
 const warmUp = () => read(2, {});
 
-it('holds an event that is read again in less than two hundred bytes, all that is known of it included', async () => {
+it('holds an event that is read again in some hundred bytes, all that is known of it included', async () => {
   await warmUp();
   const before = liveBytes();
-  const agent = await read(5, { overlap: '1h', window: '1h', lateSweep: '1h' });
-  const events = 5 * MESSAGES * STATES.length;
-  expect((liveBytes() - before) / events).toBeLessThan(200);
-  expect(agent.shown().gauges).toMatchObject({ inFlight: 0, recent: { created: 5 * MESSAGES } });
+  const agent = await read(10, { overlap: '1h', window: '1h', lateSweep: '1h' });
+  const events = 10 * MESSAGES * STATES.length;
+  expect((liveBytes() - before) / events).toBeLessThan(140);
+  expect(agent.shown().gauges).toMatchObject({ inFlight: 0, recent: { created: 10 * MESSAGES } });
 });
 
 it('holds nothing of messages that have ended, however many', async () => {
   const options = { overlap: '1s', window: '1s', lateSweep: '1s' };
   await warmUp();
   const before = liveBytes();
-  const few = await read(5, options);
-  const ofFew = liveBytes() - before;
-  const many = await read(25, options);
-  const ofMany = liveBytes() - before - ofFew;
-  expect(ofMany).toBeLessThan(ofFew + 2_000_000);
-  expect([few, many].map(agent => agent.shown().log.overdue)).toEqual([0, 0]);
+  const agent = await read(40, options);
+  // Of 40,000 messages: a hundred bytes each would stay if any table of them did.
+  expect(liveBytes() - before).toBeLessThan(2_000_000);
+  expect(agent.shown().log.overdue).toBe(0);
+  expect(agent.shown().gauges?.inFlight).toBe(0);
 });
