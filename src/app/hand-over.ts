@@ -8,8 +8,6 @@ import type { Leases } from './holding.ts';
 export interface HandOvers {
   /** Begins to renew, and to go over to what that says. */
   start(): void;
-  /** Compares both now: another configuration is in use. */
-  look(): void;
   /** None begins from now on; resolves when the one that is under way has ended. */
   stop(): Promise<void>;
 }
@@ -90,6 +88,8 @@ export function createHandOvers(deps: HandOverDeps): HandOvers {
       await holding.renew();
       // Then it is no fault of theirs: they are tried again when it is back.
       if (holding.isAway()) return;
+      // Nor where one was lost meanwhile.
+      if (!accounts.every(holding.held)) return takeUp(accounts);
       if (accounts.length === 1) return refuse(accounts[0] as string, error);
       const half = Math.ceil(accounts.length / 2);
       await takeUp(accounts.slice(0, half));
@@ -116,7 +116,6 @@ export function createHandOvers(deps: HandOverDeps): HandOvers {
 
   return {
     start: () => holding.start({ lost: deps.abort, renewed: look }),
-    look,
     async stop() {
       isStopped = true;
       holding.drain();

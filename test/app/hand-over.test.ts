@@ -138,6 +138,25 @@ it('keeps what it was given while the database is away, and opens it when that i
   expect(log.lines.filter(({ level }) => level === 'error')).toEqual([]);
 });
 
+it('calls no account damaged that was lost while it was opened', async () => {
+  const { clock, database, damaged, handOvers, running, hold, log } = setUp(['a', 'b']);
+  for (const account of [NO_ACCOUNT, 'b']) database.place(account, 'one');
+  database.place('a', 'two');
+  handOvers.start();
+  await clock.advance(0);
+  const release = hold();
+  database.place('a', 'one');
+  await clock.advance(INTERVAL);
+  damaged.add('a');
+  database.place('a', 'two');
+  database.expire('a');
+  await database.join('two').replicas.renew(['a']);
+  release();
+  await settle();
+  expect(running()).toEqual(['b']);
+  expect(log.lines.filter(({ level }) => level === 'error')).toEqual([]);
+});
+
 it('waits for a reload that is under way, and a reload for it', async () => {
   const { clock, database, course, handOvers, inTurn, hold, running } = setUp(['a', 'b']);
   database.place('b', 'two');
