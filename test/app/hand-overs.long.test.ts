@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { handOverAgainAndAgain } from '../support/hand-over-course.ts';
 
-const HAND_OVERS = 200;
+const HAND_OVERS = 100;
 
 it(`counts every event once over ${HAND_OVERS} hand-overs, and leaves nothing open`, async () => {
   const { early, last } = await handOverAgainAndAgain(HAND_OVERS, 4000);

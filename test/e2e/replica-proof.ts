@@ -10,7 +10,7 @@ import {
   type Poll,
 } from '../support/replica-judge.ts';
 import type { StallMeter } from '../support/stall-meter.ts';
-import { REQUESTS_PER_DAY, type Scene } from './replica-scene.ts';
+import { CONCURRENCY, REQUESTS_PER_DAY, type Scene } from './replica-scene.ts';
 import { look, type watchReplicas } from './replica-watch.ts';
 
 /** How long before its death a replica may have put what it spent of the day's budget into the store, milliseconds. */
@@ -100,7 +100,7 @@ function judgeGaps(
 }
 
 /** By account, how much more the service was asked than the day's budget knows; and how much may have been forgotten. */
-async function judgeBudget(scene: Scene, losses: Course['losses']) {
+async function judgeBudget(scene: Scene, losses: Course['losses'], epochs: ReadonlyMap<string, number>) {
   const spent = new Map<string, number>();
   for (const replica of scene.running()) {
     const { held, remaining } = await look(replica);
@@ -119,7 +119,9 @@ async function judgeBudget(scene: Scene, losses: Course['losses']) {
     known += counted;
     // While the numbers are read, rounds go on.
     const newer = own.filter(({ end }) => end > performance.now() - 5000).length;
-    if (counted > own.length || own.length - counted > mayBeLost + newer) {
+    // A request that was paid for and given up before its first byte: some may be, whenever a replica lets an account go.
+    const givenUp = counted - own.length;
+    if (givenUp > CONCURRENCY * (epochs.get(account) ?? 0) || -givenUp > mayBeLost + newer) {
       faults.push(`${account}: ${own.length} requests, ${counted} in the budget, ${mayBeLost} may be lost`);
     }
   }
@@ -130,10 +132,11 @@ async function judgeBudget(scene: Scene, losses: Course['losses']) {
 export async function judge(scene: Scene, watch: ReturnType<typeof watchReplicas>, stalls: StallMeter, course: Course) {
   const counted = await allCounted(scene);
   const to = performance.now();
-  const budget = await judgeBudget(scene, course.losses);
+  const epochs = await course.epochs();
+  const budget = await judgeBudget(scene, course.losses, epochs);
   const polls = scene.polls();
   const away = scene.isolations();
-  const one = judgeOneAtATime(polls, await course.epochs(), [...course.isolations, ...away]);
+  const one = judgeOneAtATime(polls, epochs, [...course.isolations, ...away]);
   const gaps = judgeGaps(scene, polls, { ...course, from: course.quiet.from, to, stalls });
   const deletes = judgeDeletes(polls);
   const toldOutside = scene.told.filter(each => !isIsolated(each, course.isolations));

@@ -31,6 +31,8 @@ const ONE_IN = 5;
 /** Dead letters that make an alert fire. */
 const MANY = 20;
 export const REQUESTS_PER_DAY = 1_000_000;
+/** Requests for an account at a time. */
+export const CONCURRENCY = 8;
 
 /** A receiver of webhooks that knows which replica tells. */
 async function startHook() {
@@ -61,7 +63,7 @@ function configOf(names: readonly string[], url: string, { lease, every }: Scene
       name,
       baseUrl: url,
       token: { env: `TOKEN_${index}` },
-      budget: { requestsPerSecond: 1000, burst: 1000, concurrency: 8, requestsPerDay: REQUESTS_PER_DAY },
+      budget: { requestsPerSecond: 1000, burst: 1000, concurrency: CONCURRENCY, requestsPerDay: REQUESTS_PER_DAY },
       upstream: { proxy: { env: 'SERVICE_PROXY' }, timeout: `${Math.round(lease * 300)}ms` },
     })),
     collect: {
