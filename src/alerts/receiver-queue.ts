@@ -170,14 +170,15 @@ export function createReceiverQueue(deps: QueueDeps): ReceiverQueue {
     try {
       await settle([item]);
       await store.commit(account, [{ key, value: null }, ...(toWrite.get(item) ?? [])]);
-      toWrite.delete(item);
-      return true;
     } catch (error) {
       // Whatever holds the account now has its row: it is not to be removed from here.
-      if (isNotHeld(error)) return true;
-      log.debug({ account, error: String(error) }, 'a sent notification is not removed from the store yet');
-      return false;
+      if (!isNotHeld(error)) {
+        log.debug({ account, error: String(error) }, 'a sent notification is not removed from the store yet');
+        return false;
+      }
     }
+    toWrite.delete(item);
+    return true;
   }
 
   /** Sends one. Gives whether the receiver may be sent others now. */

@@ -17,9 +17,8 @@ import type { Reuse } from '../kit/reuse.ts';
 import type { Tracer } from '../kit/tracer.ts';
 import { isNotHeld, NO_ACCOUNT, type Store } from '../store/store.ts';
 import type { Account } from './account.ts';
-import { byName } from './changes.ts';
 import type { Holding } from './holding.ts';
-import { identityOf } from './identity.ts';
+import { createIdentities } from './identity.ts';
 
 export type Evaluate = () => Promise<void>;
 
@@ -146,9 +145,11 @@ export async function openAlerts(
 
 /** Lets each account's alerts go on under the rules, silences and limits of this configuration. */
 export function takeAlerts(opened: AllOpened, before: AllOpened): void {
+  const identity = createIdentities();
   for (const [name, { alerts, histories, rules, sending }] of opened) {
-    const known = byName(before.get(name)?.rules ?? []);
-    const unjudged = rules.filter(rule => known.get(rule.name) !== identityOf(rule)).map(({ name }) => name);
+    const known = before.get(name)?.rules ?? [];
+    const judged = new Set(known.map(identity));
+    const unjudged = rules.filter(rule => !judged.has(identity(rule))).map(({ name }) => name);
     alerts.use({ ...sending, unjudged });
     histories.keep(rules.map(({ when }) => when));
   }
@@ -167,8 +168,9 @@ export async function letGoOf(before: InUse, opened: AllOpened, deps: AlertingDe
   const configured = new Set([NO_ACCOUNT, ...namesOf(deps.config)]);
   const gone = [...were].filter(name => !configured.has(name));
   const ended = gone.map(name => opened.get(name)?.evaluate?.());
-  const failed = (await Promise.allSettled([...moved, ...ended])).find(each => each.status === 'rejected');
-  if (failed && !isNotHeld(failed.reason)) {
-    deps.log.warn({ error: String(failed.reason) }, 'the latest alert changes could not be stored');
-  }
+  const failures = (await Promise.allSettled([...moved, ...ended])).flatMap(each =>
+    each.status === 'rejected' ? [each.reason] : [],
+  );
+  const failed = failures.find(error => !isNotHeld(error));
+  if (failed !== undefined) deps.log.warn({ error: String(failed) }, 'the latest alert changes could not be stored');
 }

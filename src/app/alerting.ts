@@ -25,7 +25,7 @@ import {
   takeAlerts,
 } from './alerting-accounts.ts';
 import { createAgentHeartbeat } from './heartbeat.ts';
-import { identityOf } from './identity.ts';
+import { createIdentities, identityOf } from './identity.ts';
 import { type Asking, createPost } from './post.ts';
 import { createReceivers, type Receivers } from './receivers.ts';
 
@@ -43,7 +43,8 @@ export interface Alerting {
   /** Body of the loop that says that all is well; undefined where that is not configured. It never rejects. */
   readonly heartbeat: Body | undefined;
   readonly sources: readonly Source[];
-  alerts(): readonly ShownAlert[];
+  /** `account`: those of this one alone. */
+  alerts(account?: string): readonly ShownAlert[];
   /** Puts it in the place of the one before, all at once. */
   take(): void;
   /**
@@ -132,6 +133,7 @@ export async function openAlerting(deps: AlertingDeps, before?: Alerting): Promi
   const prepared = await outbox.prepare(openedNames(deps), all);
   const evaluators = createReuse(kept.evaluators);
   const [bodies, sources] = [createReuse(kept.bodies), createReuse(kept.sources)];
+  const identity = createIdentities();
   const opened = await openAlerts(deps, { outbox, holds }, inUse.opened, evaluators);
   const sending = { notifications: counter, clock, random, log };
   const counted = [...config.alerts.notifiers.map(({ name }) => name), ...(config.heartbeat ? [HEARTBEAT] : [])];
@@ -140,7 +142,7 @@ export async function openAlerting(deps: AlertingDeps, before?: Alerting): Promi
   function evaluationOf(account: Account, { alerts, histories, rules }: Opened, more: readonly Source[]): Evaluate {
     const shown = [...account.sources, ...more.filter(source => source.account === account.name)];
     const recorder = deps.history?.(account.name);
-    return evaluators.of(`account/${account.name}`, [alerts, identityOf(rules), ...shown], () => {
+    return evaluators.of(`account/${account.name}`, [alerts, ...rules.map(identity), ...shown], () => {
       const past = recorder && createPast(recorder, clock);
       return createAlerts({
         alerts,
@@ -195,8 +197,8 @@ export async function openAlerting(deps: AlertingDeps, before?: Alerting): Promi
       ),
       ...(counted.length > 0 ? [sources.of('notifications', counted, () => counter.sourceOf(counted))] : []),
     ],
-    alerts: () =>
-      ['', ...names].flatMap(name =>
+    alerts: (account = undefined) =>
+      (account === undefined ? ['', ...names] : [account]).flatMap(name =>
         [...(inUse.opened.get(name)?.alerts.current().alerts.values() ?? [])].map(toShown),
       ),
     take() {

@@ -8,8 +8,6 @@ import type { Leases } from './holding.ts';
 export interface HandOvers {
   /** Begins to renew, and to go over to what that says. */
   start(): void;
-  /** Compares both now: another configuration is in use. */
-  look(): void;
   /** None begins from now on; resolves when the one that is under way has ended. */
   stop(): Promise<void>;
 }
@@ -34,7 +32,7 @@ export interface HandOverDeps {
 const TRY_AGAIN: Backoff = { first: 30_000, longest: 600_000 };
 
 const named = (accounts: readonly string[]) =>
-  someOf(accounts.map(account => (account === NO_ACCOUNT ? '(what is of no account)' : account)));
+  someOf(accounts.map(account => (account === NO_ACCOUNT ? '(shared: heartbeat)' : account)));
 
 export function createHandOvers(deps: HandOverDeps): HandOvers {
   const { holding, random, log, configured, running, goOver, inTurn } = deps;
@@ -90,6 +88,8 @@ export function createHandOvers(deps: HandOverDeps): HandOvers {
       await holding.renew();
       // Then it is no fault of theirs: they are tried again when it is back.
       if (holding.isAway()) return;
+      // Nor where one was lost meanwhile.
+      if (!accounts.every(holding.held)) return takeUp(accounts);
       if (accounts.length === 1) return refuse(accounts[0] as string, error);
       const half = Math.ceil(accounts.length / 2);
       await takeUp(accounts.slice(0, half));
@@ -116,7 +116,6 @@ export function createHandOvers(deps: HandOverDeps): HandOvers {
 
   return {
     start: () => holding.start({ lost: deps.abort, renewed: look }),
-    look,
     async stop() {
       isStopped = true;
       holding.drain();

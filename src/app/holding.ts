@@ -130,7 +130,10 @@ export function createHolding({ replicas, clock, random, log, ...deps }: Holding
       return;
     }
     away = { since: clock.now(), failedAt, error };
-    log.warn({ error: String(error) }, 'the database is away: collecting goes on, nothing acts, counters stand still');
+    log.warn(
+      { error: String(error) },
+      'the database is away: reading goes on, counters stand still, auto-cancel cancels nothing',
+    );
   }
 
   function answered(): void {

@@ -11,7 +11,7 @@ import type { Account } from './account.ts';
 import type { AccountSettings } from './account-client.ts';
 import { createAlertFacts } from './alert-facts.ts';
 import { createSelection } from './alert-windows.ts';
-import { identityOf } from './identity.ts';
+import { createIdentities } from './identity.ts';
 import { recorded } from './recorded.ts';
 import { judgedAccount } from './view/account.ts';
 
@@ -85,6 +85,7 @@ export function openRecording(deps: RecordingDeps, before?: Recording): Recordin
   const { alerts, store } = config;
   const settings = new Map(config.accounts.map(each => [each.name, each]));
   const kept = createReuse(before?.kept);
+  const identity = createIdentities();
   const ofAccount = Map.groupBy(sources, ({ account }) => account);
   const limits = { keep: store.history.keep, maxBytes: (store.history.maxMB * MEGABYTE) / config.accounts.length };
   const apart = Math.min(APART, SAMPLE_EVERY / accounts.length);
@@ -92,7 +93,7 @@ export function openRecording(deps: RecordingDeps, before?: Recording): Recordin
   const loops = accounts.map((account, index): LoopSpec => {
     const own = ofAccount.get(account.name) ?? [];
     const conditions = all.filter(when => isAbout(when, account.name));
-    const body = kept.of(account.name, [account, identityOf(conditions), ...own], () =>
+    const body = kept.of(account.name, [account, ...conditions.map(identity), ...own], () =>
       bodyOf(account, settings.get(account.name) as AccountSettings, own, conditions, deps),
     );
     return { body, every: SAMPLE_EVERY, firstDelay: FIRST + index * apart };

@@ -4,7 +4,7 @@ import type { JournalEntry } from '../model/journal.ts';
 import { NO_ACCOUNT, type Store } from '../store/store.ts';
 import { ambiguous, notWaiting, type StopResult } from './command-answers.ts';
 import { type Pause, readCommands, readPause, spreadCommands, type TakenByAccount } from './command-spreading.ts';
-import { type Answer, answerChanges, COMMAND, type Command, type Taken, takeCommands } from './commands.ts';
+import { type Answer, answerChanges, COMMAND, type Command, isQueued, type Taken, takeCommands } from './commands.ts';
 import type { Explanation } from './explain.ts';
 import type { Journal } from './journal.ts';
 import type { JournalState } from './journal-state.ts';
@@ -28,7 +28,7 @@ interface Shared {
 
 export interface CommandHandlerDeps {
   readonly store: Store;
-  /** Those that the agent has now. */
+  /** Those that the agent has now; another array where they are others. */
   accounts(): readonly CommandAccount[];
   /** Where replicas share the store; undefined where all accounts are this process's. */
   readonly shared?: Shared | undefined;
@@ -49,6 +49,8 @@ export interface CommandHandler {
 
 /** So many characters of an action's identifier tell it from others, or are refused. */
 const SHORTEST = 6;
+/** Commands of accounts of which it is remembered that they were obeyed. */
+const MOST_OBEYED = 10_000;
 
 type Accounts = readonly CommandAccount[];
 type Was = (state: JournalState) => StopResult['before'];
@@ -106,6 +108,14 @@ export function createCommandHandler(deps: CommandHandlerDeps): CommandHandler {
   /** The pause that lasts, also where all accounts whose journals have it are gone. */
   let pause: Pause | undefined;
 
+  let named: { readonly accounts: Accounts; readonly byName: ReadonlyMap<string, CommandAccount> } | undefined;
+  /** Those that the agent has now, by name: each of a thousand is looked for every second. */
+  function byName(): ReadonlyMap<string, CommandAccount> {
+    const accounts = current();
+    if (named?.accounts !== accounts) named = { accounts, byName: new Map(accounts.map(each => [each.name, each])) };
+    return named.byName;
+  }
+
   async function extendPause(): Promise<void> {
     const fresh = current().filter(({ name, journal }) => ready.get(name) !== journal);
     if (fresh.length === 0) return;
@@ -151,18 +161,27 @@ export function createCommandHandler(deps: CommandHandlerDeps): CommandHandler {
     else log.warn({ ...fields, ok: false, why: given.why }, 'operator command refused');
   }
 
-  /** Commands of accounts that were obeyed: one that comes up again was written by a replica that had been stopped meanwhile. */
+  /**
+   * Commands of accounts that were obeyed, the newest: one that comes up again was written by a replica that had been stopped
+   * meanwhile. An approval or an explanation changes nothing when it is given twice.
+   */
   const obeyed = new Set<string>();
 
   async function obeyOnce(taken: TakenByAccount, account: CommandAccount): Promise<void> {
     const name = `${taken.id}/${taken.account}`;
     if (obeyed.has(name)) await store.commit(NO_ACCOUNT, [{ key: COMMAND + name, value: null }]);
     else await answer(taken, [account], taken.account);
+    if (!isQueued(taken.command)) return;
     obeyed.add(name);
+    const [oldest] = obeyed;
+    if (obeyed.size > MOST_OBEYED && oldest !== undefined) obeyed.delete(oldest);
   }
 
   /** Every account by itself. */
-  async function serveShared({ configured, holdsNone }: Shared, accounts: Accounts): Promise<void> {
+  async function serveShared(
+    { configured, holdsNone }: Shared,
+    own: ReadonlyMap<string, CommandAccount>,
+  ): Promise<void> {
     let waiting = await readCommands(store, clock.now());
     if (holdsNone()) {
       await spreadCommands(store, waiting, configured(), { clock, log });
@@ -170,25 +189,23 @@ export function createCommandHandler(deps: CommandHandlerDeps): CommandHandler {
     }
     isPausing = waiting.unspread.some(({ command: { kind } }) => kind === 'pause');
     for (const taken of waiting.ofAccounts) {
-      const account = accounts.find(({ name }) => name === taken.account);
+      const account = own.get(taken.account);
       if (account) await obeyOnce(taken, account);
     }
   }
 
   return {
     async serve() {
-      const accounts = current();
+      const [accounts, own] = [current(), byName()];
       // What was asked while one was not there was not obeyed in it.
-      for (const [name, journal] of ready) {
-        if (!accounts.some(account => account.name === name && account.journal === journal)) ready.delete(name);
-      }
+      for (const [name, journal] of ready) if (own.get(name)?.journal !== journal) ready.delete(name);
       await extendPause();
-      if (shared) await serveShared(shared, accounts);
+      if (shared) await serveShared(shared, own);
       else for (const taken of await takeCommands(store, { clock, log })) await answer(taken, current());
       for (const { name, journal } of accounts) ready.set(name, journal);
     },
     isReady(name) {
-      const journal = current().find(account => account.name === name)?.journal;
+      const journal = byName().get(name)?.journal;
       return !isPausing && journal !== undefined && ready.get(name) === journal;
     },
   };

@@ -135,10 +135,14 @@ export function createLane(database: PostgresDatabase, fence: Fence | undefined,
     if (isRewound) throw new StoreError('rewound', subject);
   }
 
+  /** What was lost since it was asked for: a database that went back in time would still take it. */
+  const isLost = ({ account, epoch }: Commit) => epoch !== undefined && fence?.epochOf(account) !== epoch;
+
   return {
     claim,
-    async write(commits) {
+    async write(all) {
       if (id === undefined) await claim();
+      const commits = all.filter(commit => !isLost(commit));
       const { numbers, values } = gather(commits);
       let rows: Awaited<ReturnType<PostgresDatabase['query']>>;
       try {
@@ -155,7 +159,8 @@ export function createLane(database: PostgresDatabase, fence: Fence | undefined,
       }
       sequence += 1;
       const allowed = new Set(Array.isArray(answer.numbers) ? answer.numbers.map(Number) : []);
-      return numbers.map(number => allowed.has(number));
+      const written = new Set(commits.filter((_, index) => allowed.has(numbers[index] ?? 0)));
+      return all.map(commit => written.has(commit));
     },
     forget() {
       [id, last, sequence] = [undefined, undefined, 0];

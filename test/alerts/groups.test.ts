@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { createGroups, type Waiting } from '../../src/alerts/groups.ts';
 import { fingerprintOf, type Notice } from '../../src/alerts/notice.ts';
 import type { Answer } from '../../src/alerts/notifiers/receiver.ts';
 import { ACCEPTED, createOutboxScene, createReceiver, DOWN, HOUR, MINUTE, notice, SECOND } from './alerting-scene.ts';
@@ -29,6 +30,22 @@ async function createScene(by: readonly string[] = grouping.by) {
     },
   };
 }
+
+it('of an account that another replica has is forgotten, with what waits and when it was told', () => {
+  const groups = createGroups<Waiting>({
+    grouping,
+    firing: () => [],
+    clock: { now: () => 0, monotonic: () => 0 },
+    most: 9,
+  });
+  for (const account of ['a', 'b']) {
+    groups.add({ account, key: account, at: 0, notice: notice('1', { labels: { alertname: 'A', account } }) });
+    groups.told(`told ${account}`, { account, at: 0 });
+  }
+  groups.letGo('a');
+  const { waiting, told } = groups.all();
+  expect([waiting.map(({ key }) => key), [...told.keys()]]).toEqual([['b'], ['told b']]);
+});
 
 describe('a group', () => {
   it('is told of together, once its first change has waited', async () => {

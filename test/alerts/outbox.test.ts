@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { settle } from '../support/manual-clock.ts';
 import {
   ACCEPTED,
   createOutboxScene,
@@ -56,6 +57,31 @@ describe('the outbox', () => {
     scene.outbox().post('a', [notice('1')], () => true);
     await scene.tell();
     expect(hook.told).toEqual([]);
+  });
+
+  it('lets an account go once its request under way has ended, and leaves what waits to the next replica', async () => {
+    const hook = createReceiver('changes');
+    const answer = Promise.withResolvers<typeof ACCEPTED>();
+    hook.answer = () => answer.promise;
+    const scene = await createOutboxScene([hook]);
+    await scene.post(notice('1'), notice('2'));
+    const telling = scene.tell();
+    await settle();
+    let isGone = false;
+    const letGo = scene
+      .outbox()
+      .letGo('a')
+      .then(() => {
+        isGone = true;
+      });
+    await settle();
+    expect([hook.told, isGone]).toEqual([['firing 1'], false]);
+    answer.resolve(ACCEPTED);
+    await letGo;
+    expect(await scene.rows()).toBe(1);
+    await telling;
+    await scene.tell(HOUR);
+    expect(hook.told).toEqual(['firing 1']);
   });
 
   it('waits longer and longer for one that is down, and asks it with the first alone', async () => {

@@ -210,6 +210,10 @@ const TARGET = {
 const OF = { account: 'a', at: 1, action: 'ab' };
 /** Lines that come of what seldom happens. */
 const LINES: readonly JournalLine[] = [
+  {
+    ...{ ...OF, step: 'intent', attempt: 1, rule: 'r', mode: 'enforce', blind: false, target: TARGET, evidence: [] },
+    ...{ sendBy: 2, policy: 'p', replica: 'one', approvedBy: 'ann' },
+  },
   { ...OF, step: 'cleared', reason: 'not_tracked' },
   {
     ...OF,
@@ -299,7 +303,12 @@ async function refuse(described: Described): Promise<void> {
     await ask('post', path, json({ other: 1 }));
     await ask('post', path, json({ action: 'x'.repeat(20_000) }));
     const done = path === APPROVE ? APPROVED : { accounts: ['a'], before: { at: 1, by: 'ann', reason: 'x' } };
-    const answers: readonly CommandAnswer[] = ['no_agent', { ok: false, why: 'it is off' }, { ok: true, result: done }];
+    const missing = path === APPROVE ? {} : { missing: ['b'] };
+    const answers: readonly CommandAnswer[] = [
+      'no_agent',
+      { ok: false, why: 'it is off' },
+      { ok: true, result: done, ...missing },
+    ];
     for (answer of answers) await ask('post', path, json(body));
     if (path === APPROVE) continue;
     answer = { ok: true, result: done, missing: ['b'] };

@@ -70,7 +70,7 @@ it('runs what it holds, and says in one line each time what has changed hands', 
   await clock.advance(INTERVAL);
   expect(course).toEqual(['run  a b', 'run  a', 'run  a c']);
   expect(lines()).toEqual([
-    'info {"gained":"(what is of no account), a, b","held":2} accounts change hands',
+    'info {"gained":"(shared: heartbeat), a, b","held":2} accounts change hands',
     'info {"givenUp":"b","held":1} accounts change hands',
     'info {"gained":"c","held":2} accounts change hands',
   ]);
@@ -135,6 +135,25 @@ it('keeps what it was given while the database is away, and opens it when that i
   database.isAway = false;
   await clock.advance(INTERVAL);
   expect(running()).toEqual(['a', 'b']);
+  expect(log.lines.filter(({ level }) => level === 'error')).toEqual([]);
+});
+
+it('calls no account damaged that was lost while it was opened', async () => {
+  const { clock, database, damaged, handOvers, running, hold, log } = setUp(['a', 'b']);
+  for (const account of [NO_ACCOUNT, 'b']) database.place(account, 'one');
+  database.place('a', 'two');
+  handOvers.start();
+  await clock.advance(0);
+  const release = hold();
+  database.place('a', 'one');
+  await clock.advance(INTERVAL);
+  damaged.add('a');
+  database.place('a', 'two');
+  database.expire('a');
+  await database.join('two').replicas.renew(['a']);
+  release();
+  await settle();
+  expect(running()).toEqual(['b']);
   expect(log.lines.filter(({ level }) => level === 'error')).toEqual([]);
 });
 

@@ -84,7 +84,7 @@ it('says once that the database is away, and once that it is back; what it holds
   expect([holding.isAway(), holding.awaySince()]).toEqual([false, undefined]);
   expect(held()).toEqual([NO_ACCOUNT, 'a']);
   expect(log.lines.map(({ level, message }) => `${level}: ${message}`)).toEqual([
-    'warn: the database is away: collecting goes on, nothing acts, counters stand still',
+    'warn: the database is away: reading goes on, counters stand still, auto-cancel cancels nothing',
     'info: the database is back',
   ]);
 });
@@ -122,7 +122,10 @@ it('asks whose an account is when its lease has run out, and does not keep askin
   expect(holding.held('a')).toBe(false);
 });
 
-it('asks again where the renewal that it waited for had begun before the pause', async () => {
+it.each([
+  ['has taken the account', false],
+  ['has not', true],
+])('asks again where the renewal that it waited for had begun before the pause: another %s', async (_, isOurs) => {
   const clock = createManualClock();
   const database = createSharedStore(clock, LEASE);
   const own = pausable(clock);
@@ -141,13 +144,15 @@ it('asks again where the renewal that it waited for had begun before the pause',
   const underWay = holding.renew();
   await clock.advance(2 * LEASE);
   own.pause();
-  database.place('a', 'two');
-  await database.join('two').replicas.renew(['a']);
+  if (!isOurs) {
+    database.place('a', 'two');
+    await database.join('two').replicas.renew(['a']);
+  }
   const confirmed = holding.confirm('a');
   arrival.resolve();
   await underWay;
   expect(holding.held('a')).toBe(true);
-  expect(await confirmed).toBe(false);
+  expect(await confirmed).toBe(isOurs);
 });
 
 it('offers an account that could not be opened to the others first', async () => {

@@ -46,7 +46,7 @@ describe('commands to replicas', () => {
     }
     const handler = createCommandHandler({
       store,
-      accounts: () => accounts,
+      accounts: () => [...accounts],
       shared: { configured: () => CONFIGURED, holdsNone: () => replica.holdsNone },
       clock,
       log,

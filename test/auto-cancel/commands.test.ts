@@ -232,7 +232,7 @@ it('a pause is of accounts, too, that are opened while the agent runs, and nothi
   const accounts = [await open('a')];
   const handler = createCommandHandler({
     store,
-    accounts: () => accounts,
+    accounts: () => [...accounts],
     clock: createManualClock(),
     log: createTestLog(),
   });

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { LEASE_MARGIN } from '../../src/auto-cancel/attempt.ts';
 import { createScene, MINUTE, rule, SECOND } from '../support/auto-cancel-scene.ts';
 
 const HELD = { left: 12 * SECOND, needed: 6 * SECOND };
@@ -54,6 +55,23 @@ describe('a replica', () => {
     // It surely was not sent: the next walk may.
     await scene.again();
     expect(scene.sent).toEqual(['a']);
+  });
+
+  it('gives up a request before another can hold the account', async () => {
+    const scene = await warmScene();
+    scene.lease = { left: LEASE_MARGIN + 50, needed: LEASE_MARGIN };
+    let why = '';
+    scene.onTurn = (_id, signal) =>
+      new Promise<void>(resolve => {
+        signal.addEventListener('abort', () => {
+          why = String(signal.reason);
+          scene.lease = { ...HELD, left: 0 };
+          resolve();
+        });
+      });
+    expect(await scene.walk('a')).toContain('not_sent');
+    expect(why).toContain('within 50 ms');
+    expect(scene.sent).toEqual([]);
   });
 
   it('intends nothing, and so sends nothing, while the database is away', async () => {

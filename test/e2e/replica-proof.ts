@@ -21,9 +21,8 @@ export interface Course {
   /** Until then nothing was. */
   readonly quiet: { readonly from: number; readonly to: number };
   readonly isolations: readonly Isolation[];
-  /** When replicas were killed, paused, or cut off for longer than their leases: what they spent shortly before may be forgotten. */
+  /** When replicas were killed, paused, or cut off for longer than their leases: what they spent and told shortly before may be forgotten. */
   readonly losses: readonly Isolation[];
-  readonly killed: readonly string[];
   /** How often each account was gained, by account. */
   epochs(): Promise<ReadonlyMap<string, number>>;
 }
@@ -133,11 +132,12 @@ export async function judge(scene: Scene, watch: ReturnType<typeof watchReplicas
   const to = performance.now();
   const budget = await judgeBudget(scene, course.losses);
   const polls = scene.polls();
-  const one = judgeOneAtATime(polls, await course.epochs(), course.isolations);
+  const away = scene.isolations();
+  const one = judgeOneAtATime(polls, await course.epochs(), [...course.isolations, ...away]);
   const gaps = judgeGaps(scene, polls, { ...course, from: course.quiet.from, to, stalls });
   const deletes = judgeDeletes(polls);
   const toldOutside = scene.told.filter(each => !isIsolated(each, course.isolations));
-  const told = judgeTold(toldOutside, course.killed);
+  const told = judgeTold(toldOutside, [...course.losses, ...away]);
   const numbers = {
     replicas: scene.replicas.length,
     accounts: scene.names.length,
@@ -148,7 +148,8 @@ export async function judge(scene: Scene, watch: ReturnType<typeof watchReplicas
     'requests to the service': polls.length,
     'changes of the replica that polls an account': one.handOvers,
     'requests of two replicas at a time': one.faults.length,
-    'requests in isolation': polls.filter(poll => isIsolated(poll, course.isolations)).length,
+    'times that a replica could not ask the database': away.length,
+    'requests in these times': polls.filter(poll => isIsolated(poll, away)).length,
     'longest time between two requests for an account': seconds(gaps.longest),
     'the same where nothing was done': seconds(gaps.interval),
     'this process was kept from running for': seconds(stalls.between(course.quiet.from, to)),

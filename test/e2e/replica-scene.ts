@@ -5,7 +5,7 @@ import { emulateEmpty } from '../support/emulate.ts';
 import { type TrueEvent, truthOf } from '../support/event-truth.ts';
 import { serve } from '../support/http-service.ts';
 import type { Postgres } from '../support/postgres.ts';
-import type { Poll, Told } from '../support/replica-judge.ts';
+import type { Isolation, Poll, Told } from '../support/replica-judge.ts';
 import { type Passed, startServiceProxy } from '../support/service-proxy.ts';
 import { startTcpLink, type TcpLink } from '../support/tcp-link.ts';
 
@@ -132,6 +132,19 @@ function life(messageId: string, start: number): TrueEvent[] {
 
 const pathOf = (messageId: string) => (messageId.endsWith('0') ? '/jobs' : '/users');
 
+/** Times of a log, on the clock of this process. */
+function isolationsIn(replica: string, log: string): Isolation[] {
+  const found: { replica: string; from: number; to: number }[] = [];
+  for (const [line] of log.matchAll(/^.*"msg":"the database is (?:away|back).*$/gm)) {
+    const { time, msg } = JSON.parse(line) as { readonly time: string; readonly msg: string };
+    const at = Date.parse(time) - performance.timeOrigin;
+    const last = found.at(-1);
+    if (msg.startsWith('the database is away')) found.push({ replica, from: at, to: Number.POSITIVE_INFINITY });
+    else if (last) last.to = at;
+  }
+  return found;
+}
+
 /** Replicas with one configuration, a database that they share, a service whose every request is written down, and a receiver of their alerts. */
 export async function setScene(postgres: Postgres, options: SceneOptions) {
   const { accounts: count, lease, every } = options;
@@ -191,6 +204,8 @@ export async function setScene(postgres: Postgres, options: SceneOptions) {
     },
     /** Those that run and can answer. */
     running: () => replicas.filter(({ isPaused, isEnded }) => !isPaused && !isEnded),
+    /** When replicas said that they could not ask the database, cut off or too busy for it. */
+    isolations: (): Isolation[] => replicas.flatMap(({ name, agent }) => isolationsIn(name, agent.process.stderr())),
     /** Every request to the service so far. What is under way ends now. */
     polls(): Poll[] {
       const now = performance.now();

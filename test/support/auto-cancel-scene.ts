@@ -139,7 +139,7 @@ export interface Scene {
   /** Calls of the writer, by id. */
   readonly sent: string[];
   /** What happens while a cancel waits for its turn. */
-  onTurn: (id: string) => unknown;
+  onTurn: (id: string, signal: AbortSignal) => unknown;
   /** Called with each cancel that is about to be sent. */
   onSend: (id: string) => void;
   readonly clock: Clock & { step(ms: number): void };
@@ -228,8 +228,8 @@ export async function createScene(section: object): Promise<Scene> {
     },
   });
   const writer: Writer = {
-    async cancel(id, _signal, stop) {
-      await scene.onTurn(id);
+    async cancel(id, signal, stop) {
+      await scene.onTurn(id, signal);
       const why = stop();
       if (why) return { kind: 'not_sent', why };
       scene.sent.push(id);

@@ -21,7 +21,8 @@ export interface ViewsDeps {
   readonly settings: readonly AccountSettings[];
   /** Everything in the exposition. */
   readonly sources: readonly Source[];
-  readonly alerts: () => readonly ShownAlert[];
+  /** Of these accounts, and what is left out; `account`: of this one alone. */
+  readonly alerts: (account?: string) => readonly ShownAlert[];
   readonly history: (account: string) => Pick<AccountHistory, 'recent'>;
   readonly problemLog: (account: string) => Pick<ProblemLog, 'firstSeen'>;
   readonly agentProblems: () => readonly Problem[];
@@ -81,8 +82,7 @@ export function createViews(
     },
     account(name) {
       const one = viewed.get(name);
-      const own = () => alerts().filter(({ labels }) => labels.account === name);
-      return one && accountView(one, own(), clock.now());
+      return one && accountView(one, alerts(name), clock.now());
     },
   };
 }

@@ -41,9 +41,7 @@ export const Stopped = z.object({
   missing: z
     .array(z.string())
     .optional()
-    .describe(
-      'Replicas: accounts that did not answer in time, with status 202. Whichever holds them next does this first.',
-    ),
+    .describe('Replicas: accounts that did not answer in time. Whichever replica holds them next does this first.'),
 });
 
 /** The same where it is not done everywhere yet. */

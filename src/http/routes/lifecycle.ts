@@ -89,9 +89,7 @@ export function lifecycleRoutes(served: Served, { isOn, callerOf }: Lifecycle): 
     whenOver(request, response, () => gone.abort());
     const answer = await served.command({ ...data, by: callerOf(request) ?? 'http' }, gone.signal);
     if (answer === 'no_agent') response.status(data.kind === 'approve' ? 503 : 202).json({ error: BUSY[data.kind] });
-    else if (answer.ok && answer.missing) {
-      response.status(202).json({ ...Object(answer.result), missing: answer.missing });
-    } else if (answer.ok) response.json(answer.result ?? {});
+    else if (answer.ok) response.json({ ...Object(answer.result), missing: answer.missing });
     else response.status(409).json({ error: answer.why });
   }
 
