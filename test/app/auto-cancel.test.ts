@@ -118,11 +118,8 @@ it('begins with a store that takes nothing, and obeys what waits there before it
   const command = { kind: 'pause', by: 'ann', reason: 'incident' };
   await store.commit('', [{ key: 'command/1', value: JSON.stringify({ at: NOW, takeUntil: null, command }) }]);
   const { commit } = store;
-  let tries = 0;
-  const refuse = () => {
-    tries += 1;
-    return Promise.reject(new StoreError('full', 'the store', `try ${tries}`));
-  };
+  const words = ['first', 'second'];
+  const refuse = () => Promise.reject(new StoreError('full', 'the store', words.shift()));
   Object.assign(store, { commit: refuse });
   const { loops, run } = await start(['a']);
   const errors = () => log.lines.filter(({ level }) => level === 'error').map(({ message }) => message);

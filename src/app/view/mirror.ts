@@ -39,22 +39,31 @@ const PATIENCE = 1000;
 /** Accounts whose whole is kept. */
 const MOST_WHOLE = 50;
 
-/** Runs the work at most every few seconds, once at a time. Who asks waits for it, but not for long. */
+/**
+ * Runs the work at most every few seconds, once at a time. Who asks waits for it, but not for long; where it takes long, who asks
+ * later does not wait at all.
+ */
 function createSeldom(clock: Clock, work: () => Promise<void>): () => Promise<void> {
   let doneAt = Number.NEGATIVE_INFINITY;
-  let working: Promise<void> | undefined;
-  return async () => {
-    if (!working && clock.monotonic() - doneAt < FRESH) return;
-    working ??= work()
+  let waiting: Promise<void> | undefined;
+
+  function begin(): Promise<void> {
+    const patience = new AbortController();
+    const working = work()
       // What is in memory stays; that the database is away is told by what renews the leases.
       .catch(() => undefined)
       .finally(() => {
         doneAt = clock.monotonic();
-        working = undefined;
+        waiting = undefined;
+        patience.abort();
       });
-    const patience = new AbortController();
-    await Promise.race([working, clock.sleep(PATIENCE, patience.signal).catch(() => undefined)]);
-    patience.abort();
+    return Promise.race([working, clock.sleep(PATIENCE, patience.signal).catch(() => undefined)]);
+  }
+
+  return async () => {
+    if (!waiting && clock.monotonic() - doneAt < FRESH) return;
+    waiting ??= begin();
+    await waiting;
   };
 }
 
