@@ -25,6 +25,7 @@ import type { Tracer } from '../kit/tracer.ts';
 import { autoCancelFamilies, autoCancelSamples } from '../metrics/auto-cancel.ts';
 import type { Source } from '../metrics/family.ts';
 import type { JournalEntry } from '../model/journal.ts';
+import { StoreError } from '../store/errors.ts';
 import { NO_ACCOUNT, type Store } from '../store/store.ts';
 import type { Account } from './account.ts';
 import { walkViewOf } from './callbacks.ts';
@@ -160,16 +161,22 @@ function openAccountAutoCancel(
   return createAccountAutoCancel(own, before);
 }
 
-/** A body that logs what it throws. */
-const quietly =
-  (log: Log, what: string, work: Body): Body =>
-  async signal => {
+/** A body that logs what it throws; the same once until it ends, as a store may be away for hours, and in ever other words. */
+function quietly(log: Log, what: string, work: Body): Body {
+  let last: string | undefined;
+  return async signal => {
     try {
       await work(signal);
-    } catch (error) {
-      if (!signal.aborted) log.error({ error: String(error) }, what);
+      last = undefined;
+    } catch (thrown) {
+      if (signal.aborted) return;
+      const error = String(thrown);
+      const kind = thrown instanceof StoreError ? thrown.name : error;
+      log[kind === last ? 'debug' : 'error']({ error }, what);
+      last = kind;
     }
   };
+}
 
 /** Nothing of it may hold on to `kept`: each generation would hold on to all before it. */
 async function open(

@@ -32,7 +32,7 @@ export interface HandOverDeps {
 const TRY_AGAIN: Backoff = { first: 30_000, longest: 600_000 };
 
 const named = (accounts: readonly string[]) =>
-  someOf(accounts.map(account => (account === NO_ACCOUNT ? '(what is of no account)' : account)));
+  someOf(accounts.map(account => (account === NO_ACCOUNT ? '(shared: heartbeat)' : account)));
 
 export function createHandOvers(deps: HandOverDeps): HandOvers {
   const { holding, random, log, configured, running, goOver, inTurn } = deps;

@@ -1,4 +1,4 @@
-import type { Clock } from '../kit/clock.ts';
+import { type Clock, unlessAborted } from '../kit/clock.ts';
 import type { Log } from '../kit/log.ts';
 import { createLoops } from '../scheduler/loop.ts';
 import { StoreError } from '../store/errors.ts';
@@ -27,6 +27,8 @@ export interface Holding {
   awaySince(): number | undefined;
   /** Throws why the last renewal failed, where it did. */
   assertThere(): void;
+  /** Aborted when this process ends and has waited long enough for the database. */
+  readonly patience: AbortSignal;
   /** Renews at once; joins a renewal that is under way. Never rejects. */
   renew(): Promise<void>;
   /**
@@ -48,7 +50,7 @@ export interface Leases extends Holding {
   giveBack(accounts: readonly string[]): Promise<void>;
   /** Gives back an account that can't be opened. Another replica may try; this one does after `ms` milliseconds. */
   refuse(account: string, ms: number): Promise<void>;
-  /** Takes nothing from now on, and goes on renewing. */
+  /** Takes nothing from now on, and goes on renewing. What waits for the database then is given up after a few seconds. */
   drain(): void;
   /** Gives everything back and leaves, so that the others need not wait for the leases to end. Never rejects. */
   close(): Promise<void>;
@@ -74,6 +76,9 @@ export interface HoldingDeps {
 /** Renewals in a lease time. */
 const RENEWALS = 5;
 
+/** Milliseconds for which a process that ends waits for a database that hangs: to save, then to give its accounts back. */
+const [LAST_SAVE, LAST_RELEASE] = [4000, 2000];
+
 export function createHolding({ replicas, clock, random, log, ...deps }: HoldingDeps): Leases {
   const { leaseTime } = replicas;
   const loops = createLoops({ clock, random });
@@ -88,6 +93,18 @@ export function createHolding({ replicas, clock, random, log, ...deps }: Holding
   let events: LeaseEvents | undefined;
   let away: { readonly since: number; failedAt: number; error: unknown } | undefined;
   let running: Promise<void> | undefined;
+  const patience = new AbortController();
+  const ended = new AbortController();
+
+  /** Aborts it when so much time has passed, unless all is over before. */
+  async function limit(controller: AbortController, ms: number): Promise<void> {
+    try {
+      await clock.sleep(ms, ended.signal);
+    } catch {
+      return;
+    }
+    controller.abort(new StoreError('slow', 'the store', 'this process ends'));
+  }
 
   function wanted(): string[] {
     if (isDraining) return [];
@@ -113,7 +130,10 @@ export function createHolding({ replicas, clock, random, log, ...deps }: Holding
       return;
     }
     away = { since: clock.now(), failedAt, error };
-    log.warn({ error: String(error) }, 'the database is away: collecting goes on, nothing acts, counters stand still');
+    log.warn(
+      { error: String(error) },
+      'the database is away: reading goes on, counters stand still, auto-cancel cancels nothing',
+    );
   }
 
   function answered(): void {
@@ -198,24 +218,34 @@ export function createHolding({ replicas, clock, random, log, ...deps }: Holding
       else if (leaving.delete(account)) closed.add(account);
       await releaseClosed();
     },
+    patience: patience.signal,
     drain() {
+      if (isDraining) return;
       isDraining = true;
+      void limit(patience, LAST_SAVE);
     },
     async close() {
       isDraining = true;
-      const ended = Promise.all([loops.close(), running]);
-      // One that hangs would hold up the end of the process.
-      if (!away) await ended;
-      for (const account of [...held, ...leaving.keys()]) closed.add(account);
-      held.clear();
-      leaving.clear();
-      try {
+      const last = new AbortController();
+      void limit(last, LAST_RELEASE);
+      const renewed = Promise.all([loops.close(), running]);
+      async function leave(): Promise<void> {
+        // One that hangs would hold up the end of the process.
+        if (!away) await renewed;
+        for (const account of [...held, ...leaving.keys()]) closed.add(account);
+        held.clear();
+        leaving.clear();
         if (away) throw away.error;
         await replicas.release([...closed]);
         await replicas.leave();
+      }
+      try {
+        await unlessAborted(leave(), last.signal);
       } catch (error) {
         const fields = { accounts: closed.size, error: String(error) };
         log.warn(fields, 'the accounts could not be given back: other replicas take them when the leases end');
+      } finally {
+        ended.abort();
       }
     },
   };
@@ -230,22 +260,23 @@ const isTelling = (error: unknown) =>
  * replica's now, or the database is away. While it is away it is asked nothing but who holds what, so that no round and no stop
  * waits for one that hangs.
  */
-export function telling(store: Store, holding: Pick<Holding, 'isAway' | 'renew' | 'assertThere'>): Store {
+export function telling(store: Store, holding: Pick<Holding, 'isAway' | 'renew' | 'assertThere' | 'patience'>): Store {
+  const { patience } = holding;
+  function ask<T>(what: () => Promise<T>): Promise<T> {
+    holding.assertThere();
+    patience.throwIfAborted();
+    return unlessAborted(what(), patience);
+  }
   return {
     ...store,
-    async scan(...which) {
-      holding.assertThere();
-      return store.scan(...which);
-    },
-    async sizes(...which) {
-      holding.assertThere();
-      return store.sizes(...which);
-    },
+    scan: async (...which) => ask(() => store.scan(...which)),
+    sizes: async (...which) => ask(() => store.sizes(...which)),
     async commit(...what) {
       holding.assertThere();
       try {
-        await store.commit(...what);
+        await ask(() => store.commit(...what));
       } catch (error) {
+        if (patience.aborted) throw error;
         if (isNotHeld(error) || (isTelling(error) && !holding.isAway())) await holding.renew();
         throw error;
       }

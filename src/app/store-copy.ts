@@ -19,13 +19,18 @@ const LARGEST_COMMIT = 2 ** 20;
 /** Holds the accounts, so that no agent can write them meanwhile. Rejects where one runs. */
 async function hold({ replicas }: Store, accounts: readonly string[], clock: Clock, where: string): Promise<void> {
   if (!replicas) return;
+  const { self, leaseTime } = replicas;
   // One that was killed a moment ago still has its leases.
-  const patience = clock.monotonic() + 2 * replicas.leaseTime;
+  const patience = clock.monotonic() + 2 * leaseTime;
   for (const held = new Set<string>(); ; ) {
-    for (const account of (await replicas.renew(accounts)).gained) held.add(account);
-    if (held.size === accounts.length) return;
+    // It wants none of the accounts of replicas that run: they would give it a share of them.
+    await replicas.renew([...held]);
+    if (replicas.sharing()?.replicas.every(({ id }) => id === self.id)) {
+      for (const account of (await replicas.renew(accounts)).gained) held.add(account);
+      if (held.size === accounts.length) return;
+    }
     if (clock.monotonic() > patience) throw new Error(`an agent uses ${where}: stop all of them first`);
-    await clock.sleep(replicas.leaseTime / 10);
+    await clock.sleep(leaseTime / 10);
   }
 }
 
@@ -33,9 +38,15 @@ async function renewed({ replicas }: Store, accounts: readonly string[]): Promis
   if (replicas && replicas.remaining(NO_ACCOUNT) < replicas.leaseTime / 2) await replicas.renew(accounts);
 }
 
-async function giveBack({ replicas }: Store, accounts: readonly string[]): Promise<void> {
-  await replicas?.release(accounts);
-  await replicas?.leave();
+/** Also what was gained before it was refused. Where that fails, its leases end by themselves. */
+async function close(store: Store, accounts: readonly string[]): Promise<void> {
+  try {
+    await store.replicas?.release(accounts);
+    await store.replicas?.leave();
+  } catch {
+  } finally {
+    await store.close();
+  }
 }
 
 function* inParts(changes: readonly Change[]): Generator<readonly Change[]> {
@@ -79,7 +90,8 @@ export async function copyStore(
     const target = await openStore(to.store, deps);
     try {
       await hold(target, all, clock, 'the store that is copied to');
-      if (await isUsed(target, all)) throw new Error('the store that is copied to is not empty');
+      if (await isUsed(target, all))
+        throw new Error('the store that is copied to is not empty: name another, or another schema');
       await target.commit(NO_ACCOUNT, [{ key: UNFINISHED, value: new Date(clock.now()).toISOString() }]);
       for (const account of all) {
         const known = await source.scan(account, '');
@@ -92,13 +104,11 @@ export async function copyStore(
         rows += known.size;
       }
       await target.commit(NO_ACCOUNT, [{ key: UNFINISHED, value: null }]);
-      await giveBack(target, all);
     } finally {
-      await target.close();
+      await close(target, all);
     }
-    await giveBack(source, all);
   } finally {
-    await source.close();
+    await close(source, all);
   }
   return { accounts: from.accounts.length, rows };
 }

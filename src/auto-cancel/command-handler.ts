@@ -119,7 +119,7 @@ export function createCommandHandler(deps: CommandHandlerDeps): CommandHandler {
   async function extendPause(): Promise<void> {
     const fresh = current().filter(({ name, journal }) => ready.get(name) !== journal);
     if (fresh.length === 0) return;
-    if (shared) pause = await readPause(store);
+    if (shared) pause = await readPause(store, clock.now());
     else pause ??= current().flatMap(({ journal }) => journal.state.paused ?? [])[0];
     if (!pause) return;
     for (const { journal } of fresh) if (!journal.state.paused) await journal.append([{ ...pause, step: 'paused' }]);

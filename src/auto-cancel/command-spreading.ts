@@ -116,8 +116,9 @@ async function stale(store: Read, now: number): Promise<string[]> {
   });
 }
 
-/** The pause that lasts; undefined while there is none. Rejects with StoreError. */
-export async function readPause(store: Read): Promise<Pause | undefined> {
+/** The pause that lasts; undefined while there is none. One that is not readable is one all the same. Rejects with StoreError. */
+export async function readPause(store: Read, now: number): Promise<Pause | undefined> {
   const value = (await store.scan(NO_ACCOUNT, PAUSED)).get(PAUSED);
-  return read(pauseRow, value);
+  if (value === undefined) return undefined;
+  return read(pauseRow, value) ?? { at: now, by: 'unknown', reason: 'the pause in the store is not readable' };
 }

@@ -24,10 +24,13 @@ export const WORDS = {
   ],
   full: ["can't be written: the disk is full", 'free space; the store then recovers by itself'],
   io: ["can't be read or written", 'check the disk and its quota; the store then recovers by itself'],
-  away: ["can't be reached", 'check that it runs, its address and the network; the store then recovers by itself'],
+  away: [
+    "can't be reached",
+    'check that it runs, its address and the network; an agent that runs then recovers by itself',
+  ],
   slow: [
     'did not answer in time',
-    'look for locks, a full disk or too much work there; the store then recovers by itself',
+    'look for locks, a full disk or too much work there; an agent that runs then recovers by itself',
   ],
   standby: ["can't be written: it is a standby, or read-only", 'let store.url lead to the primary'],
   refused: [

@@ -80,6 +80,8 @@ export function createLeases({ database, url, leaseTime, clock, log }: LeasesDep
   /** Since when, by our clock, renewals followed each other without a gap in which others may have missed theirs. */
   let steadySince = 0;
   let configured: ReadonlyMap<string, ReadonlySet<string>> = new Map();
+  /** Accounts were lost that no renewal has named yet. */
+  let isLossUntold = false;
   let sharing: Sharing | undefined;
   let queue: Promise<unknown> = Promise.resolve();
 
@@ -96,8 +98,10 @@ export function createLeases({ database, url, leaseTime, clock, log }: LeasesDep
 
   function loseAll(why: string): void {
     const accounts = held();
+    if (accounts.length === 0) return;
     for (const [, lease] of accounts) lease.lost = true;
-    if (accounts.length > 0) log.warn({ accounts: accounts.length }, why);
+    isLossUntold = true;
+    log.warn({ accounts: accounts.length }, why);
   }
 
   /** Writes that this replica runs. All is lost where the database does not know it any more, or knows less of it than this process. */
@@ -161,7 +165,9 @@ export function createLeases({ database, url, leaseTime, clock, log }: LeasesDep
     const isOurs = (account: string, { holder, epoch }: Lease) => holder === self.id && epochOf(account) === epoch;
     for (const [account, lease] of held()) {
       const found = leases.get(account);
-      if (!found || !isOurs(account, found)) lease.lost = true;
+      if (found && isOurs(account, found)) continue;
+      lease.lost = true;
+      isLossUntold = true;
     }
     // Lost with all others, taken by a statement whose answer never came, or held before the database went back.
     const stray = [...leases].filter(([account, lease]) => lease.holder === self.id && !isOurs(account, lease));
@@ -220,6 +226,18 @@ export function createLeases({ database, url, leaseTime, clock, log }: LeasesDep
     return { gained, lost: lostNow(), excess };
   }
 
+  /** What is lost is told though the database answers no more than that. */
+  async function renewAndTell(accounts: readonly string[]): Promise<Turn> {
+    try {
+      return await renew(accounts);
+    } catch (error) {
+      if (!isLossUntold) throw error;
+      return { gained: [], lost: lostNow(), excess: [] };
+    } finally {
+      isLossUntold = false;
+    }
+  }
+
   async function release(accounts: readonly string[]): Promise<void> {
     const given = new Set(accounts);
     const known = held().filter(([account]) => given.has(account));
@@ -248,7 +266,7 @@ export function createLeases({ database, url, leaseTime, clock, log }: LeasesDep
   const replicas: Replicas = {
     self,
     leaseTime,
-    renew: accounts => inTurn(() => renew(accounts)),
+    renew: accounts => inTurn(() => renewAndTell(accounts)),
     release: accounts => inTurn(() => release(accounts)),
     leave: () => inTurn(leave),
     remaining: account =>

@@ -30,8 +30,8 @@ export interface PostgresDatabase {
   transaction<T>(
     work: (query: (sql: string, values?: readonly unknown[]) => Promise<readonly Row[]>) => Promise<T>,
   ): Promise<T>;
-  /** Waits for what was asked for, a second at most, then ends every connection. Never rejects. */
-  close(): Promise<void>;
+  /** Does `last`, waits for what was asked for, each a second at most, then ends every connection. `last` must not reject. */
+  close(last?: () => Promise<unknown>): Promise<void>;
 }
 
 export interface PostgresSettings {
@@ -171,18 +171,22 @@ export function createPostgresDatabase({ url, schema }: PostgresSettings, deps: 
         await query('COMMIT');
         return result;
       }),
-    async close() {
+    async close(last) {
       if (closed) return;
-      closed = true;
       const cutLate = async (work: Promise<unknown>) => {
         const ended = new AbortController();
         const late = clock.sleep(CLOSE_MS, ended.signal).then(() => {
+          // Nor does anything connect anew.
+          closed = true;
           for (const socket of sockets) socket.destroy();
         }, ignore);
         await work;
         ended.abort();
         await late;
       };
+      // Where it takes too long, what it asked for fails, and what waits behind that with it.
+      if (last) await cutLate(last());
+      closed = true;
       // First, because a pool that ends forgets those that wait for a connection.
       await cutLate(Promise.all(running));
       await cutLate(pool.end());

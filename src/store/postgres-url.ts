@@ -20,12 +20,13 @@ const DEFAULT_PORT = 5432;
 const PARAMETERS = ['sslmode', 'sslrootcert', 'sslcert', 'sslkey', 'host'];
 const MODES = ['disable', 'require', 'verify-ca', 'verify-full'];
 
+const FORM =
+  'must be postgres://USER:PASSWORD@HOST:PORT/DATABASE; write / ? # @ % in USER and PASSWORD as %2F %3F %23 %40 %25';
+
 /** What is wrong with a URL, without showing any of it; undefined where nothing is. */
 export function faultOfUrl(text: string): string | undefined {
   const url = URL.parse(text);
-  if (!url || !['postgres:', 'postgresql:'].includes(url.protocol)) {
-    return 'must be postgres://USER:PASSWORD@HOST:PORT/DATABASE';
-  }
+  if (!url || !['postgres:', 'postgresql:'].includes(url.protocol)) return FORM;
   if (url.hostname === '' && !url.searchParams.get('host')) return 'must name a host';
   if (url.hostname.includes(',')) return 'must name one host';
   if (!/^\/[^/]+$/.test(url.pathname)) return 'must name a database';
@@ -35,7 +36,9 @@ export function faultOfUrl(text: string): string | undefined {
   if (mode !== null && !MODES.includes(mode)) return `must have an sslmode of ${MODES.join(', ')}`;
   if (mode === 'verify-ca' && !url.searchParams.has('sslrootcert')) return 'needs sslrootcert for sslmode=verify-ca';
   try {
-    for (const part of [url.username, url.password, url.pathname]) decodeURIComponent(part);
+    const parts = [url.username, url.password, url.pathname].map(part => decodeURIComponent(part));
+    // PostgreSQL's protocol ends a text there. Without a use of the result, the bundler leaves the calls out, which may throw.
+    if (parts.some(part => part.includes('\0'))) return 'must have no %00';
   } catch {
     return 'has a % that begins no escaped character';
   }

@@ -95,10 +95,10 @@ function createPostgresStore(
     async close() {
       if (closed) return;
       closed = true;
-      await Promise.all(queues.map(queue => queue.ended()));
-      const left = Promise.allSettled(lanes.map(lane => lane.close()));
-      await database.close();
-      await left;
+      await database.close(async () => {
+        await Promise.all(queues.map(queue => queue.ended()));
+        await Promise.allSettled(lanes.map(lane => lane.close()));
+      });
     },
   };
 }

@@ -70,7 +70,7 @@ export interface Replicas {
   /**
    * Renews what is held, takes what is free up to this replica's fair share of `accounts`, and says what is above it. One
    * call at a time. Never gains an account that was not released since it was gained last. Rejects with StoreError while the
-   * database is away; then nothing has changed.
+   * database is away; then nothing has changed. Where it is away by the time at which accounts are lost, they are named all the same.
    */
   renew(accounts: readonly string[]): Promise<Turn>;
   /**

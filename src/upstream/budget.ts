@@ -39,7 +39,7 @@ interface Waiter {
   refuse(error: UpstreamError): void;
 }
 
-/** `before`: what was spent before this process; it counts when it was today. */
+/** `before`: what was spent before this process; it counts when it was today, or later. */
 export function createBudget(
   options: BudgetOptions,
   clock: Clock,
@@ -51,7 +51,8 @@ export function createBudget(
   let tokens = options.burst;
   let refilledAt = clock.monotonic();
   let underWay = 0;
-  let day = Math.floor(clock.now() / DAY);
+  // The clock of the process before may have been ahead: its day goes on, as when this one's clock is set back.
+  let day = Math.max(Math.floor(clock.now() / DAY), before?.day ?? 0);
   let usedToday = before?.day === day ? before.requests : 0;
   let pausedUntil = Number.NEGATIVE_INFINITY;
   /** Ends the wait for the next token once no request waits, so that nothing keeps the process alive. */

@@ -6,6 +6,7 @@ import { type AutoCancel, createAutoCancel, readJournals } from '../../src/app/a
 import { openJournal, readJournal } from '../../src/auto-cancel/journal.ts';
 import { parseConfig } from '../../src/config/load.ts';
 import type { CallbackSighting } from '../../src/model/callback.ts';
+import { StoreError } from '../../src/store/errors.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
 import { toDlqEntry } from '../../src/upstream/wire.ts';
 import { newFolder } from '../support/folder.ts';
@@ -117,9 +118,15 @@ it('begins with a store that takes nothing, and obeys what waits there before it
   const command = { kind: 'pause', by: 'ann', reason: 'incident' };
   await store.commit('', [{ key: 'command/1', value: JSON.stringify({ at: NOW, takeUntil: null, command }) }]);
   const { commit } = store;
-  Object.assign(store, { commit: () => Promise.reject(new Error('the disk is full')) });
+  let tries = 0;
+  const refuse = () => Promise.reject(new StoreError('full', 'the store', `try ${(tries += 1)}`));
+  Object.assign(store, { commit: refuse });
   const { loops, run } = await start(['a']);
-  expect(log.lines.map(({ message }) => message)).toContain('operator commands could not be processed');
+  const errors = () => log.lines.filter(({ level }) => level === 'error').map(({ message }) => message);
+  expect(errors()).toEqual(['operator commands could not be processed']);
+  // They are looked for every second, and that the store is away is told once.
+  await loops[0]?.(never);
+  expect(errors()).toHaveLength(1);
   // Acting has its turn first, and waits all the same.
   for (const loop of loops.slice(1)) await loop(never);
   expect(left()).toEqual([]);

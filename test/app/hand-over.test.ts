@@ -70,7 +70,7 @@ it('runs what it holds, and says in one line each time what has changed hands', 
   await clock.advance(INTERVAL);
   expect(course).toEqual(['run  a b', 'run  a', 'run  a c']);
   expect(lines()).toEqual([
-    'info {"gained":"(what is of no account), a, b","held":2} accounts change hands',
+    'info {"gained":"(shared: heartbeat), a, b","held":2} accounts change hands',
     'info {"givenUp":"b","held":1} accounts change hands',
     'info {"gained":"c","held":2} accounts change hands',
   ]);

@@ -84,7 +84,7 @@ it('says once that the database is away, and once that it is back; what it holds
   expect([holding.isAway(), holding.awaySince()]).toEqual([false, undefined]);
   expect(held()).toEqual([NO_ACCOUNT, 'a']);
   expect(log.lines.map(({ level, message }) => `${level}: ${message}`)).toEqual([
-    'warn: the database is away: collecting goes on, nothing acts, counters stand still',
+    'warn: the database is away: reading goes on, counters stand still, auto-cancel cancels nothing',
     'info: the database is back',
   ]);
 });
@@ -236,4 +236,25 @@ it('asks a database that is away nothing but who holds what', async () => {
   await clock.advance(INTERVAL);
   await store.commit('a', changes);
   expect([...(await store.scan('a', 'k'))]).toEqual([['k', '1']]);
+});
+
+it('waits a few seconds for a database that hangs, and no longer, when the process ends', async () => {
+  const { clock, join } = setUp('a');
+  const one = join('one');
+  await clock.advance(0);
+  const { promise: never } = Promise.withResolvers<never>();
+  const store = telling({ ...one.store, commit: () => never, scan: () => never }, one.holding);
+  const given = [store.commit('a', [{ key: 'k', value: '1' }]), store.scan('a', 'k')].map(each =>
+    expect(each).rejects.toMatchObject({ reason: 'slow' }),
+  );
+  one.holding.drain();
+  await clock.advance(4000);
+  await Promise.all(given);
+  await expect(store.sizes('a', 'k')).rejects.toMatchObject({ reason: 'slow' });
+  Object.assign(one.store.replicas, { release: () => never });
+  const closed = one.holding.close();
+  await clock.advance(2000);
+  await closed;
+  expect(one.log.lines.at(-1)?.message).toMatch('could not be given back');
+  expect(clock.sleepers).toBe(0);
 });

@@ -54,12 +54,14 @@ describe('the judge of replicas', () => {
     expect(judgeDeletes([...del('a@0-1', '/1'), ...del('b@5-6', '/1')])).toEqual(['x /1 by a,b']);
   });
 
-  it('finds an alert that was told twice, and forgives it only to a replica that was killed', () => {
+  it('finds an alert that was told twice, and forgives it only to a replica that was interrupted then', () => {
     const told = { account: 'x', alert: 'Any', status: 'firing', startsAt: '1', key: 'k', replica: 'a', start: 0 };
     expect(judgeTold([told, { ...told, status: 'resolved' }, { ...told, account: 'y' }], [])).toEqual([]);
     expect(judgeTold([told, { ...told, replica: 'b' }], [])).toEqual(['Any x firing 1 by a (k), b (k)']);
-    expect(judgeTold([told, { ...told, replica: 'b' }], ['a'])).toEqual([]);
-    expect(judgeTold([told, { ...told, replica: 'b', key: 'other' }], ['a'])).toHaveLength(1);
+    const end = { replica: 'a', from: told.start + 1, to: told.start + 2 };
+    expect(judgeTold([told, { ...told, replica: 'b' }], [end])).toEqual([]);
+    expect(judgeTold([told, { ...told, replica: 'b' }], [{ ...end, from: told.start + 60_000 }])).toHaveLength(1);
+    expect(judgeTold([told, { ...told, replica: 'b', key: 'other' }], [end])).toHaveLength(1);
   });
 
   it('finds a counter that goes back, of one replica and from one to the next', () => {

@@ -133,6 +133,21 @@ describe('commands to replicas', () => {
     expect([paused(last), ready(last)]).toEqual([[undefined], [true]]);
   });
 
+  it.each(['garbage', '{"at":1,"by":"ann","reason":"r","more":true}'])(
+    'a pause that another version wrote, or that is damaged, is a pause until all are resumed: %s',
+    async value => {
+      await shared.rows.commit(NO_ACCOUNT, [{ key: 'auto-cancel/paused', value }]);
+      const one = await join('one', ['a', 'b', 'c'], true);
+      await serve();
+      expect([paused(one), ready(one)]).toEqual([
+        ['unknown', 'unknown', 'unknown'],
+        [true, true, true],
+      ]);
+      await told(RESUME);
+      expect([paused(one), await rows()]).toEqual([[undefined, undefined, undefined], []]);
+    },
+  );
+
   it('a pause holds every replica back from when it sees it, also while none does what is of no account', async () => {
     const one = await join('one', ['a', 'b', 'c'], false);
     await serve();

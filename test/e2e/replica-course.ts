@@ -43,7 +43,6 @@ export async function startCourse(postgres: Postgres, options: CourseOptions) {
   const quiet = { from: began, to: now() };
   const isolations: Isolation[] = [];
   const losses: Isolation[] = [];
-  const killed: string[] = [];
   let firing = 0;
   let resolved = 0;
   let isFiring = false;
@@ -80,7 +79,6 @@ export async function startCourse(postgres: Postgres, options: CourseOptions) {
     step,
     kill: (replica: ReplicaProcess) =>
       lost(replica, async () => {
-        killed.push(replica.name);
         expect(await scene.end(replica, 'SIGKILL')).toBe('SIGKILL');
       }),
     async leave(replica: ReplicaProcess) {
@@ -110,7 +108,6 @@ export async function startCourse(postgres: Postgres, options: CourseOptions) {
         quiet,
         isolations,
         losses,
-        killed,
         async epochs() {
           const rows = await postgres.query('SELECT account, epoch FROM delivery_watch.leases', scene.database);
           return new Map(rows.map(({ account, epoch }) => [String(account), Number(epoch)]));

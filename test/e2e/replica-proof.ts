@@ -21,9 +21,8 @@ export interface Course {
   /** Until then nothing was. */
   readonly quiet: { readonly from: number; readonly to: number };
   readonly isolations: readonly Isolation[];
-  /** When replicas were killed, paused, or cut off for longer than their leases: what they spent shortly before may be forgotten. */
+  /** When replicas were killed, paused, or cut off for longer than their leases: what they spent and told shortly before may be forgotten. */
   readonly losses: readonly Isolation[];
-  readonly killed: readonly string[];
   /** How often each account was gained, by account. */
   epochs(): Promise<ReadonlyMap<string, number>>;
 }
@@ -138,7 +137,7 @@ export async function judge(scene: Scene, watch: ReturnType<typeof watchReplicas
   const gaps = judgeGaps(scene, polls, { ...course, from: course.quiet.from, to, stalls });
   const deletes = judgeDeletes(polls);
   const toldOutside = scene.told.filter(each => !isIsolated(each, course.isolations));
-  const told = judgeTold(toldOutside, course.killed);
+  const told = judgeTold(toldOutside, [...course.losses, ...away]);
   const numbers = {
     replicas: scene.replicas.length,
     accounts: scene.names.length,

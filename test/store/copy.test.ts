@@ -1,14 +1,18 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { attachStore, type openStore } from '../../src/store/open.ts';
+import { systemClock } from '../../src/kit/clock.ts';
+import { attachStore, openStore } from '../../src/store/open.ts';
 import { openSqliteStore } from '../../src/store/sqlite.ts';
 import { NO_ACCOUNT } from '../../src/store/store.ts';
 import { runCli } from '../support/cli.ts';
 import { newFolder } from '../support/folder.ts';
 import { postgresForTests, postgresIsThere } from '../support/postgres.ts';
+import { createTestLog } from '../support/silent.ts';
 
 const ACCOUNTS = ['a', 'b', 'c'];
+const NOT_EMPTY = 'the store that is copied to is not empty: name another, or another schema\n';
 const large = 'x'.repeat(2 ** 20);
 const ROWS: Record<string, readonly (readonly [string, string])[]> = {
   [NO_ACCOUNT]: [['heartbeat', '1']],
@@ -53,6 +57,8 @@ describe.skipIf(!postgresIsThere())('store copy', () => {
       to,
       env,
       copy,
+      open: () =>
+        openStore(options, { env, replica: { url: 'http://agent.invalid', clock: systemClock, log: createTestLog() } }),
       inSqlite: async () => read(await openSqliteStore({ path })),
       inPostgres: async () => read(await attachStore(options, { env })),
     };
@@ -77,8 +83,8 @@ describe.skipIf(!postgresIsThere())('store copy', () => {
     expect(await copy(from, to)).toEqual({ code: 0, stdout: 'copied 6 rows of 3 accounts\n', stderr: '' });
     expect(await inPostgres()).toEqual(before);
     const refused = await copy(from, to);
-    expect(refused).toMatchObject({ code: 1, stdout: '', stderr: 'the store that is copied to is not empty\n' });
-    expect(await copy(to, from)).toMatchObject({ code: 1, stderr: 'the store that is copied to is not empty\n' });
+    expect(refused).toMatchObject({ code: 1, stdout: '', stderr: NOT_EMPTY });
+    expect(await copy(to, from)).toMatchObject({ code: 1, stderr: NOT_EMPTY });
     const other = from.replace('from.yaml', 'other.yaml');
     writeFileSync(other, JSON.stringify({ accounts: [], store: { path: `${path}-2` } }));
     expect(await copy(to, other)).toMatchObject({ code: 0, stdout: 'copied 6 rows of 3 accounts\n' });
@@ -96,5 +102,30 @@ describe.skipIf(!postgresIsThere())('store copy', () => {
     expect(refused.stderr).toMatch(/in use|another/);
     await agent.close();
     await expect(inPostgres()).rejects.toThrow('schema');
+  });
+
+  it('takes no account from replicas that run, and leaves no lease behind', async () => {
+    const { path, from, to, copy, open } = await scene();
+    await fill(path);
+    const agent = await open();
+    const wanted = [NO_ACCOUNT, ...ACCOUNTS];
+    expect((await agent.replicas?.renew(wanted))?.gained.toSorted()).toEqual(wanted);
+    const renewals = new AbortController();
+    const excess = new Set<string>();
+    const renewing = (async () => {
+      while (!renewals.signal.aborted) {
+        for (const account of (await agent.replicas?.renew(wanted))?.excess ?? []) excess.add(account);
+        await sleep(200);
+      }
+    })();
+    const refused = await copy(from, to);
+    renewals.abort();
+    await renewing;
+    const stderr = 'an agent uses the store that is copied to: stop all of them first\n';
+    expect(refused).toEqual({ code: 1, stdout: '', stderr });
+    expect([...excess]).toEqual([]);
+    await agent.replicas?.renew(wanted);
+    expect(agent.replicas?.sharing()?.replicas).toHaveLength(1);
+    await agent.close();
   });
 });

@@ -186,6 +186,19 @@ describe.skipIf(!postgresIsThere())('leases in PostgreSQL', () => {
       expect(one.log.lines.map(({ message }) => message).join()).toContain('ended before they were renewed');
     });
 
+    it('learns that all is lost, though it can not join again at once', async () => {
+      const [one] = (await startAll('one', 'two')) as [TestReplica, TestReplica];
+      const had = [...one.open].sort();
+      await cluster.database.query('write', `DELETE FROM ${SCHEMA}.replicas WHERE id = $1`, [one.replicas.self.id]);
+      // That it is not listed any more is answered, what it asks for after that is not.
+      one.mishap = { kind: 'never sent', after: 1 };
+      const { gained, lost } = await one.replicas.renew(ALL);
+      expect([[...lost].sort(), gained]).toEqual([had, []]);
+      one.mishap = { kind: 'never sent', after: 0 };
+      await expect(one.replicas.renew(ALL)).rejects.toThrow('never sent');
+      await one.replicas.release(lost);
+    });
+
     it('gains nothing back before it has closed it', async () => {
       const [one, two] = (await startAll('paused', 'two')) as [TestReplica, TestReplica];
       for (let n = 0; n < 4; n += 1) {

@@ -1,6 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { storeOptions } from '../../src/store/options.ts';
 
+const FORM =
+  'must be postgres://USER:PASSWORD@HOST:PORT/DATABASE; write / ? # @ % in USER and PASSWORD as %2F %3F %23 %40 %25';
+
 describe('store options', () => {
   it('are a file by default', () => {
     expect(storeOptions.parse({})).toEqual({
@@ -27,12 +30,14 @@ describe('store options', () => {
   it.each([
     [{ kind: 'mysql' }, 'must be sqlite, memory or postgres'],
     [{ kind: 'postgres' }, 'is required for store.kind: postgres'],
-    [{ kind: 'postgres', url: 'mysql://u:canary@h/d' }, 'must be postgres://USER:PASSWORD@HOST:PORT/DATABASE'],
-    [{ kind: 'postgres', url: 'canary' }, 'must be postgres://USER:PASSWORD@HOST:PORT/DATABASE'],
+    [{ kind: 'postgres', url: 'mysql://u:canary@h/d' }, FORM],
+    [{ kind: 'postgres', url: 'canary' }, FORM],
     [{ kind: 'postgres', url: 'postgres:///canary' }, 'must name a host'],
     [{ kind: 'postgres', url: 'postgres://u:canary@a,b/d' }, 'must name one host'],
     [{ kind: 'postgres', url: 'postgres://u:canary@h' }, 'must name a database'],
     [{ kind: 'postgres', url: 'postgres://u:can%ary@h/d' }, 'has a % that begins no escaped character'],
+    [{ kind: 'postgres', url: 'postgres://u:can#ary@h/d' }, FORM],
+    [{ kind: 'postgres', url: 'postgres://u:canary%00@h/d' }, 'must have no %00'],
     [
       { kind: 'postgres', url: 'postgres://u:canary@h/d?canary=1' },
       'has a parameter that is not one of sslmode, sslrootcert, sslcert, sslkey, host',

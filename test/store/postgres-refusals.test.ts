@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { Secret } from '../../src/kit/secret.ts';
 import { attachStore, openStore } from '../../src/store/open.ts';
+import { runCli } from '../support/cli.ts';
 import { newFolder } from '../support/folder.ts';
 import { postgresForTests, postgresIsThere } from '../support/postgres.ts';
 import { freePort } from '../support/prometheus.ts';
@@ -54,7 +55,7 @@ describe.skipIf(!postgresIsThere())('a PostgreSQL that can’t be had', () => {
     );
     const free = String(await freePort());
     expect((await refusal(url.replace(String(server.port), free))).replace(free, 'FREE')).toBe(
-      `PostgreSQL 127.0.0.1:FREE/${name} can't be reached (ECONNREFUSED): check that it runs, its address and the network; the store then recovers by itself`,
+      `PostgreSQL 127.0.0.1:FREE/${name} can't be reached (ECONNREFUSED): check that it runs, its address and the network; an agent that runs then recovers by itself`,
     );
     expect(await refusal(url.replace('127.0.0.1', 'nowhere.invalid'))).toMatch(
       /can't be reached \((ENOTFOUND|EAI_AGAIN)\)/,
@@ -97,7 +98,7 @@ describe.skipIf(!postgresIsThere())('a PostgreSQL that can’t be had', () => {
       "/nowhere can't be read: ENOENT",
     );
     await expect(openStore({ ...settings(url), url: { env: 'URL' } }, { env: { URL: 'x:canary' } })).rejects.toThrow(
-      /^PostgreSQL refuses this role \(store.url must be postgres:\/\/USER:PASSWORD@HOST:PORT\/DATABASE\)/,
+      /^PostgreSQL refuses this role \(store.url must be postgres:\/\/USER:PASSWORD@HOST:PORT\/DATABASE; write/,
     );
   });
 
@@ -164,4 +165,13 @@ describe.skipIf(!postgresIsThere())('a PostgreSQL that can’t be had', () => {
       await store.close();
     }
   });
+});
+
+it('the bundle refuses a URL of which the password is not escaped, as the sources do', async () => {
+  const file = join(newFolder(), 'config.yaml');
+  const accounts = [{ name: 'a', baseUrl: 'http://127.0.0.1:1', token: { env: 'TOKEN' } }];
+  writeFileSync(file, JSON.stringify({ accounts, store: { kind: 'postgres', url: { env: 'URL' } } }));
+  const { code, stderr } = await runCli(['check-config', file], { TOKEN: 'x', URL: 'postgres://u:can%ary@h/d' });
+  expect(code).toBe(2);
+  expect(stderr).toContain('store.url: the environment variable URL has a % that begins no escaped character');
 });

@@ -118,14 +118,19 @@ export interface Told {
   readonly start: number;
 }
 
-/** Alerts of which one state was told under more than one key, or under one key by more replicas than one that lived on. */
-export function judgeTold(told: readonly Told[], killed: readonly string[]): string[] {
+/** What was told so shortly before a replica was interrupted may not have been marked as told yet, milliseconds. */
+const MARKING = 10_000;
+
+/**
+ * Alerts of which one state was told under more than one key, or under one key by more replicas than one. Who was interrupted
+ * (killed, stopped, or away from the database) as it told may not have come to say so: another tells it again, under its key.
+ */
+export function judgeTold(told: readonly Told[], interruptions: readonly Isolation[]): string[] {
+  const isKnown = ({ replica, start }: Told) =>
+    !interruptions.some(each => each.replica === replica && start >= each.from - MARKING && start <= each.to);
   const states = Map.groupBy(told, each => `${each.alert} ${each.account} ${each.status} ${each.startsAt}`);
   return [...states]
-    .filter(([, all]) => {
-      const alive = all.filter(({ replica }) => !killed.includes(replica));
-      return new Set(all.map(({ key }) => key)).size > 1 || alive.length > 1;
-    })
+    .filter(([, all]) => new Set(all.map(({ key }) => key)).size > 1 || all.filter(isKnown).length > 1)
     .map(([state, all]) => `${state} by ${all.map(({ replica, key }) => `${replica} (${key})`).join(', ')}`);
 }
 

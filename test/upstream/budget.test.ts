@@ -166,6 +166,16 @@ describe('budget', () => {
     expect(budget.remaining()).toBe(4);
   });
 
+  it('does not give the day twice to a process whose wall clock is behind that of the one before', async () => {
+    const clock = createManualClock(Date.UTC(2026, 0, 1, 23, 30));
+    const options = { requestsPerSecond: 10, burst: 1, concurrency: 1, requestsPerDay: 100 };
+    const today = Math.floor(clock.now() / 86_400_000);
+    for (const day of [today + 1, today + 400]) {
+      const budget = createBudget(options, clock, () => undefined, { day, requests: 30 });
+      expect(budget.remaining(), `day ${day}`).toBe(70);
+    }
+  });
+
   it('begins days anew after the wall clock was far ahead and was set right', async () => {
     const clock = createManualClock(Date.UTC(2026, 0, 2, 12));
     let step = 0;

@@ -60,11 +60,15 @@ describe('the one way out', () => {
     expect(text).toContain('import { untilAborted }');
   });
 
-  it('nobody opens a connection by hand', () => {
+  it('nobody opens a connection to the service by hand', () => {
     expect(pathsWith(OWN_CLIENT).filter(path => !path.startsWith('http/'))).toEqual([
       ...DOCTOR,
-      // It checks certificates.
+      // They read addresses and certificates.
+      'app/replica-url.ts',
       'config/web-tls.ts',
+      // Connections to the database, so that none of them outlasts its end.
+      'store/postgres-database.ts',
+      'store/postgres-url.ts',
       'upstream/dispatcher.ts',
     ]);
   });

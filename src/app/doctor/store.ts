@@ -52,7 +52,8 @@ async function checkPostgres({ url, schema }: StoreOptions, env: Env): Promise<F
   const { lookAtPostgres } = await import('../../store/postgres-look.ts');
   try {
     const { subject, version, replicas } = await lookAtPostgres({ url, schema }, { env });
-    if (version === undefined) return ok(`${subject} has no schema ${schema} yet; it can be made`);
+    if (version === undefined)
+      return ok(`${subject} has nothing in schema ${schema} yet; the agent fills it at its start`);
     const named = replicas
       .slice(0, MOST_REPLICAS)
       .map(replica => `${replica.url} holds ${replica.accounts} account${replica.accounts === 1 ? '' : 's'}`);

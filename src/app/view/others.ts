@@ -42,11 +42,17 @@ export interface OthersDeps {
 /** Milliseconds after which numbers are too old to be shown. */
 const WITHDRAWN = 15 * 60_000;
 
+/** Those that read, as configured: none has read anything. */
+const unreadCollectors = ({ flowControl, dlq, events }: AccountSettings['collect']): CollectorStatus[] =>
+  Object.entries({ flow_control: flowControl, dlq, events })
+    .filter(([, { enabled }]) => enabled)
+    .map(([collector]) => ({ collector, withdrawn: false, rounds: [] }));
+
 /** An account of which nothing is known but what the configuration says. */
 const unread = (settings: AccountSettings): Viewed => ({
   account: {
     name: settings.name,
-    shownStatus: () => ({ account: settings.name, up: false, collectors: [] }),
+    shownStatus: () => ({ account: settings.name, up: false, collectors: unreadCollectors(settings.collect) }),
     dlqFacts: () => undefined,
     scheduleFacts: () => undefined,
   },

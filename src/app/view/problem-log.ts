@@ -27,7 +27,8 @@ const LONGEST_GAP = 5 * 60_000;
 /** Subjects may be hostile; JSON keeps them apart. */
 const keyOf = ({ kind, subject }: Named) => JSON.stringify([kind, subject]);
 
-const isOver = (last: number, now: number) => now - last > LONGEST_GAP || last > now;
+/** The clocks of two replicas differ a little, so what is from a time to come may be from the one before. */
+const isOver = (last: number, now: number) => Math.abs(now - last) > LONGEST_GAP;
 
 /** `stored`: by an earlier process; `now`: milliseconds since the Unix epoch. */
 export function createProblemLog(now: number, stored?: StoredProblems): ProblemLog {
@@ -40,7 +41,7 @@ export function createProblemLog(now: number, stored?: StoredProblems): ProblemL
       for (const [key, { last }] of seen) if (isOver(last, at)) seen.delete(key);
       for (const problem of problems) {
         const key = keyOf(problem);
-        seen.set(key, { since: seen.get(key)?.since ?? at, last: at });
+        seen.set(key, { since: Math.min(seen.get(key)?.since ?? at, at), last: at });
       }
       lookedAt = at;
     },

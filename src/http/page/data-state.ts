@@ -62,8 +62,11 @@ export function dataNote({ enabled, data }: Asked, collector: string, view: Acco
     html` Last read at ${at(round.dataAt, `rounds.${index}.dataAt`, now)}, ${ago(round.dataAt, `rounds.${index}.dataAt`, now)}.`;
   const refused = view.calls.tokenRejected === true && ' Why: the service refuses the token.';
   const why = round?.failure ? html` Why: ${name(round.failure.message)}. ${nextStep(round, root)}` : refused;
+  // Its replica has read it, and this one could not get the numbers.
+  const words =
+    data === 'not_read' && since ? 'This replica does not have the numbers: — stands for them.' : WORDS[data];
   const tone = data === 'withdrawn' ? 'critical' : 'warning';
-  return html`<p class="note ${tone}">${dataTag(data)} ${WORDS[data]}${since}${why}</p>`;
+  return html`<p class="note ${tone}">${dataTag(data)} ${words}${since}${why}</p>`;
 }
 
 /** In the place of a section whose collector is off. */

@@ -17,7 +17,7 @@ export function replicaLink(url: string, path = ''): Html {
 /** On a page that has no problems of the agent itself: that the database is away. */
 export const databaseNote = ({ databaseAway }: PageContext): Html | false =>
   databaseAway !== undefined &&
-  html`<p class="note critical"><span class="tag down">database away</span> since ${utc(new Date(databaseAway).toISOString())}: nothing acts, and counters stand still. Accounts of other replicas are shown as they were before.</p>`;
+  html`<p class="note critical"><span class="tag down">database away</span> since ${utc(new Date(databaseAway).toISOString())}: counters stand still, and auto-cancel cancels nothing. Accounts of other replicas are shown as they were before.</p>`;
 
 /** What was true a moment ago says so: an account that another replica holds, or none. */
 export function heldNote(

@@ -72,6 +72,16 @@ describe('a problem', () => {
     ).toBe(10);
   });
 
+  it('is the same in another replica, whose clock is a little behind', () => {
+    const [first, later, now] = [2 * MINUTE, 20 * MINUTE, 20 * MINUTE - 3000];
+    const before = createProblemLog(0);
+    for (const at of [first, ...Array.from({ length: 18 }, (_, n) => (n + 3) * MINUTE)]) before.saw([OLD], at);
+    before.saw([OLD, GROWING], later);
+    const log = createProblemLog(now, before.stored());
+    log.saw([OLD, GROWING], now);
+    expect([log.firstSeen(OLD), log.firstSeen(GROWING)]).toEqual([first, now]);
+  });
+
   it('is told apart by its subject, whatever that is', () => {
     const log = createProblemLog(0);
     log.saw([OLD], MINUTE);

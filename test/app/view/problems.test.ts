@@ -191,7 +191,7 @@ describe('the agent beside other replicas', () => {
         severity: 'critical',
         subject: null,
         since: ago(1),
-        text: 'The database is away: nothing acts, and counters stand still. Accounts of other replicas are shown as they were before.',
+        text: 'The database is away: counters stand still, and auto-cancel cancels nothing. Accounts of other replicas are shown as they were before.',
         runbook: 'DeliveryDatabaseAway',
       },
     ]);

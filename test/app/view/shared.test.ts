@@ -151,6 +151,12 @@ describe('accounts that another replica holds', () => {
     const { two, shared, clock, until } = await startKnown({ autoCancel: AUTO_CANCEL });
     shared.isAway = true;
     await until(async () => expect((await overviewOf(two)).problems[0]).toMatchObject({ kind: 'database_away' }));
+    // Its page was never asked for before.
+    expect(await viewOf(two, 'alpha')).toMatchObject({
+      deadLetters: { enabled: true, data: 'not_read' },
+      events: { enabled: true },
+      flowControl: { enabled: true },
+    });
     await clock.advance(180_000);
     const { problems, rows } = await overviewOf(two);
     expect(problems.map(({ kind }) => kind)).toEqual(['database_away']);

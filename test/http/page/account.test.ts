@@ -156,6 +156,12 @@ describe('the page of an account, where replicas share the store', () => {
     expect(wrongValues(text, { ...account, replica, asOf })).toEqual([]);
   });
 
+  it('says where this replica could not get what the holder has read', () => {
+    const deadLetters = { ...account.deadLetters, data: 'not_read' as const };
+    const { text } = accountPage({ ...account, replica: 'http://watch-1:10922/', asOf: told, deadLetters }, context);
+    expect(read(text)).toContain('This replica does not have the numbers: — stands for them. Last read at');
+  });
+
   it('leads to the page of the holder, and to nothing else than a page', () => {
     expect(shown({ replica: 'https://w.example/two', asOf: told })).toContain(
       'href="https://w.example/two/accounts/production"',
@@ -166,7 +172,7 @@ describe('the page of an account, where replicas share the store', () => {
   it('says since when the database is away', () => {
     const text = shown({ replica: own, asOf: null }, context.now);
     expect(read(text)).toContain(
-      'database away since 2026-11-22 10:15:12 UTC: nothing acts, and counters stand still.',
+      'database away since 2026-11-22 10:15:12 UTC: counters stand still, and auto-cancel cancels nothing.',
     );
     expect(text).not.toContain('data-path=""');
   });

@@ -68,7 +68,7 @@ export const AGENT: readonly Check<AgentMoment>[] = [
         : [
             {
               since: databaseAway,
-              text: 'The database is away: nothing acts, and counters stand still. Accounts of other replicas are shown as they were before.',
+              text: 'The database is away: counters stand still, and auto-cancel cancels nothing. Accounts of other replicas are shown as they were before.',
             },
           ],
   },
