@@ -119,7 +119,10 @@ it('begins with a store that takes nothing, and obeys what waits there before it
   await store.commit('', [{ key: 'command/1', value: JSON.stringify({ at: NOW, takeUntil: null, command }) }]);
   const { commit } = store;
   let tries = 0;
-  const refuse = () => Promise.reject(new StoreError('full', 'the store', `try ${(tries += 1)}`));
+  async function refuse(): Promise<void> {
+    tries += 1;
+    throw new StoreError('full', 'the store', `try ${tries}`);
+  }
   Object.assign(store, { commit: refuse });
   const { loops, run } = await start(['a']);
   const errors = () => log.lines.filter(({ level }) => level === 'error').map(({ message }) => message);
