@@ -148,10 +148,7 @@ export function createMirror(deps: MirrorDeps): Mirror {
   }
 
   return {
-    // Another one when this process had to begin anew.
-    get self() {
-      return replicas.self;
-    },
+    self: replicas.self,
     leaseTime: replicas.leaseTime,
     now() {
       const now = current();

@@ -130,9 +130,7 @@ export function createShared(base: SharedBase, holding: Holding, replicas: Repli
         const holder = isHere ? mirror.self : mirror.holderOf(account);
         return { isHere, holder, last: holder ?? mirror.lastHolderOf(account) ?? mirror.self };
       },
-      get self() {
-        return mirror.self;
-      },
+      self: mirror.self,
       awaySince: holding.awaySince,
     };
   }
