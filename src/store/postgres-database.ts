@@ -44,7 +44,7 @@ export interface PostgresDeps {
   readonly clock?: Clock;
   /** Milliseconds for a connection, and for a statement. */
   readonly timeouts?: { readonly connect: number; readonly statement: number };
-  /** Milliseconds for a statement of leases: so few that after one that hung the next renewal is in time. */
+  /** Milliseconds for a statement of leases: below the time between two renewals. */
   readonly leaseTimeout?: number;
 }
 

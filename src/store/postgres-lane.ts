@@ -33,8 +33,6 @@ export interface Lane {
   write(commits: readonly Commit[]): Promise<readonly boolean[]>;
   /** Opens it; rejects with StoreError where the database can't be written. */
   claim(): Promise<void>;
-  /** A write was given up that may be done yet, until the next one returns. */
-  isUncertain(): boolean;
   /** Begins anew, whatever the database says of it. */
   forget(): void;
   /** Removes what the database has of it. Rejects with StoreError. */
@@ -142,7 +140,6 @@ export function createLane(database: PostgresDatabase, fence: Fence | undefined,
 
   return {
     claim,
-    isUncertain: () => id === undefined && last !== undefined,
     async write(all) {
       if (id === undefined) await claim();
       const commits = all.filter(commit => !isLost(commit));

@@ -53,9 +53,6 @@ function createPostgresStore(
     assertOpen();
     checkText(account, 'an account');
     checkText(prefix, 'a prefix');
-    const lane = laneOf(account);
-    // What was given up could be done after it was looked for: an empty commit ends that.
-    if (lanes[lane]?.isUncertain()) await queues[lane]?.add({ account: NO_ACCOUNT, epoch: undefined, changes: [] }, 0);
     const end = endOfPrefix(prefix);
     const range = [account, prefix, ...(end === undefined ? [] : [end])].map(escapeText);
     const sql = `SELECT key, ${what} AS value ${where}${end === undefined ? '' : ' AND key < $3'}`;
