@@ -15,10 +15,14 @@ function packageOf(file: string): string | undefined {
 
 /** The licences of a package in full, as they ask for wherever a copy is. */
 function licenceOf(folder: string): string {
-  return readdirSync(folder, { withFileTypes: true })
+  const texts = readdirSync(folder, { withFileTypes: true })
     .filter(each => each.isFile() && /^(licen[cs]e|notice|copying)/i.test(each.name))
-    .map(({ name }) => readFileSync(join(folder, name), 'utf8').trim())
-    .join('\n\n');
+    .map(({ name }) => readFileSync(join(folder, name), 'utf8').trim());
+  if (texts.length > 0) return texts.join('\n\n');
+  // Some have it as the last section of their README.
+  const [, text] = /^#+ *licen[cs]e\s+(.*)/ims.exec(readFileSync(join(folder, 'README.md'), 'utf8')) ?? [];
+  if (text === undefined) throw new Error(`${folder} has no licence`);
+  return text.trim();
 }
 
 function nameOf(folder: string): string {

@@ -16,8 +16,9 @@ const processes = {
 
 /** They take longest, this one first. */
 const SLOW = [
+  'e2e/replicas.long',
+  'app/hand-overs.long',
   'hostile/hostile',
-  'e2e/replicas',
   'e2e/page',
   'e2e/dashboards',
   'e2e/auto-cancel-crash',

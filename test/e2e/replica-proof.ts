@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import { eventually } from '../support/eventually.ts';
+import { atThisLoad, eventually } from '../support/eventually.ts';
 import {
   gapsOf,
   type Isolation,
@@ -95,7 +95,8 @@ function judgeGaps(
   const [usual] = gapsOf(polls, scene.names, quiet.from, quiet.to);
   const interval = Math.max(scene.every, usual ? length(usual) : 0);
   const gaps = gapsOf(polls, scene.names, from, to);
-  const limit = (gap: { from: number; to: number }) => scene.lease + interval + stalls.between(gap.from, gap.to);
+  const limit = (gap: { from: number; to: number }) =>
+    atThisLoad(scene.lease + interval) + stalls.between(gap.from, gap.to);
   return { interval, longest: gaps[0] ? length(gaps[0]) : 0, tooLong: gaps.filter(gap => length(gap) > limit(gap)) };
 }
 

@@ -15,7 +15,7 @@ import {
 import { tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import { Client } from 'pg';
-import { atThisLoad } from './eventually.ts';
+import { atThisLoad, eventually } from './eventually.ts';
 import { freePort } from './prometheus.ts';
 
 /** A real PostgreSQL of its own, on a free port of the loopback interface, without any of Debian's clusters. */
@@ -171,7 +171,7 @@ export async function startPostgres({ settings = {}, files = {} }: PostgresOptio
     }
   }
 
-  async function start(): Promise<void> {
+  async function tryToStart(): Promise<void> {
     const child = run('postgres', '-D', data, '-p', String(port));
     server = child;
     let said = '';
@@ -180,10 +180,24 @@ export async function startPostgres({ settings = {}, files = {} }: PostgresOptio
       said = (said + chunk).slice(-4000);
       if (said.includes('ready to accept connections')) ready.resolve();
     });
-    child.once('exit', () => ready.reject(new Error(`PostgreSQL did not start:\n${said}`)));
+    // What it said may come after its end.
+    child.once('close', () => ready.reject(new Error(`PostgreSQL did not start:\n${said}`)));
     const late = setTimeout(() => ready.reject(new Error(`PostgreSQL is not ready:\n${said}`)), atThisLoad(START_MS));
     await ready.promise.finally(() => clearTimeout(late));
   }
+
+  /** Processes that were killed end one after the other, and the last of them frees what they shared. */
+  const start = () =>
+    eventually(async () => {
+      const failed = await tryToStart().then(
+        () => undefined,
+        (error: Error) => error,
+      );
+      if (failed?.message.includes('pre-existing shared memory block')) throw failed;
+      return failed;
+    }).then(failed => {
+      if (failed) throw failed;
+    });
 
   async function stop(mode: StopMode = 'fast'): Promise<void> {
     if (!isRunning() || !server) return;
