@@ -18,7 +18,7 @@ const processes = {
 const SLOW = [
   'e2e/replicas.long',
   'app/hand-overs.long',
-  'hostile/hostile',
+  'hostile/hostile.long',
   'e2e/page',
   'e2e/dashboards',
   'e2e/auto-cancel-crash',
