@@ -15,8 +15,11 @@ export interface Visible<Facts = unknown> {
 export interface CollectorState<Facts = unknown> {
   readonly account: string;
   readonly collector: string;
-  /** A round, begun at wall time `at`, read to its end and found this; it may not be committed yet. */
-  observed(round: string, found: { at: number; facts: Facts }): void;
+  /**
+   * A round, begun at wall time `at`, read to its end and found this; it may not be committed yet. `partial`: there were rows
+   * that it could not read, which has to be known as soon as what it found is shown.
+   */
+  observed(round: string, found: { at: number; facts: Facts; partial?: boolean }): void;
   /** What is committed now: found before this process, or by a step of a round. */
   committed(facts: Facts | undefined): void;
   /** A round ended well. `partial`: there were rows that it could not read. */
@@ -108,10 +111,10 @@ export function createCollectorState<Facts = unknown>(
   return {
     account,
     collector,
-    observed(round, { at, facts: newFacts }) {
+    observed(round, { at, facts: newFacts, partial = false }) {
       facts = newFacts;
       const now = clock.monotonic();
-      states.set(round, { ...state(round), dataAt: at, freshFrom: now, tryingFrom: now });
+      states.set(round, { ...state(round), dataAt: at, freshFrom: now, tryingFrom: now, partial });
     },
     committed(newFacts) {
       committed = newFacts;

@@ -151,7 +151,7 @@ export async function createRunner<Facts, Memory, Walk>({
           try {
             await foldAndCommit({ fold, readIn, isToWait }, facts => {
               // A round that has nothing to say yet says nothing.
-              if (complete && facts !== undefined) state.observed(round, { at: now, facts });
+              if (complete && facts !== undefined) state.observed(round, { at: now, facts, partial });
             });
             if (!isToWait) refusal = undefined;
           } catch (error) {

@@ -45,6 +45,24 @@ describe('runner', () => {
     expect(await inner.scan('a', 'x/')).toEqual(new Map([['x/n', '1']]));
   });
 
+  it('says that what it shows is partial before the store has it, and where the store does not take it', async () => {
+    const seen: unknown[] = [];
+    const store: Store = {
+      ...createMemoryStore(),
+      async commit() {
+        seen.push([set.slot.visible().now, set.round()?.partial]);
+        throw new Error('disk full');
+      },
+    };
+    const partial = { ...done('half', { changes: [{ key: 'n', value: '1' }] }), isPartial: true };
+    const set = await setUp(async () => partial, store);
+    await set.run();
+    expect([...seen, [set.slot.visible().now, set.round()?.partial]]).toEqual([
+      ['half', true],
+      ['half', true],
+    ]);
+  });
+
   it('keeps what the store does not take for the next commit: counters stand still, gauges go on', async () => {
     const inner = createMemoryStore();
     let full = true;
