@@ -11,7 +11,7 @@ import { NO_ACCOUNT, type Store } from '../store/store.ts';
 /** Milliseconds between two looks at the row of an account: each costs the database a statement. */
 const ROW_EVERY = 300_000;
 
-/** The row of an account, of no account: whoever resets a token holds none. */
+/** The row of an account, of no account: the command that resets a token holds none. */
 const rowKey = (account: string) => `account-record/${account}`;
 
 /**

@@ -155,7 +155,7 @@ type Assembled = Omit<Generation, 'served' | 'loops' | 'save'> & {
   readonly elsewhere: SharedViews | undefined;
 };
 
-/** The journal of all accounts, whoever holds them. */
+/** The journal of all accounts, whichever replica holds them. */
 function journalOf({ autoCancel, elsewhere }: Pick<Assembled, 'autoCancel' | 'elsewhere'>): AutoCancel['journal'] {
   if (!autoCancel) return async () => [];
   return elsewhere?.journal(autoCancel.journal) ?? autoCancel.journal;

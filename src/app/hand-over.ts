@@ -101,7 +101,7 @@ export function createHandOvers(deps: HandOverDeps): HandOvers {
 
   async function settle(): Promise<void> {
     isAsked = false;
-    // First: nobody waits for them but another replica.
+    // First: another replica waits for them.
     if (!isStopped) await giveUp();
     await takeUp(fresh());
   }

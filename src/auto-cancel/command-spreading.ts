@@ -74,8 +74,8 @@ function spreadChanges(
 }
 
 /**
- * What the one replica does that holds what is of no account: commands become those of every configured account, and what
- * nobody waits for any more is removed. Rejects with StoreError.
+ * What the one replica does that holds what is of no account: commands become those of every configured account, and what has
+ * expired is removed. Rejects with StoreError.
  */
 export async function spreadCommands(
   store: Pick<Store, 'scan' | 'commit'>,
@@ -90,7 +90,7 @@ export async function spreadCommands(
     const takeUntil = taken.command.kind === 'approve' || taken.command.kind === 'explain' ? now : null;
     await store.commit(NO_ACCOUNT, spreadChanges(taken, takeUntil, configured, last));
   }
-  // Accounts that are no longer configured have nobody who obeys.
+  // Accounts that are no longer configured have no replica that obeys.
   const orphans = ofAccounts.filter(({ account, at }) => !configured.includes(account) && Math.abs(now - at) > STALE);
   const removed = [
     ...dropped,
@@ -102,7 +102,7 @@ export async function spreadCommands(
     NO_ACCOUNT,
     removed.map(key => ({ key, value: null })),
   );
-  log.info({ rows: removed.length }, 'commands and answers that nobody waits for were dropped');
+  log.info({ rows: removed.length }, 'commands and answers that expired were dropped');
 }
 
 const timed = z.object({ at: z.number() });

@@ -113,7 +113,7 @@ export function createPostgresDatabase({ url, schema }: PostgresSettings, deps: 
     connectionTimeoutMillis: timeouts.connect,
     idleTimeoutMillis: IDLE_MS,
     keepAlive: true,
-    // Of the server's own, so that what nobody waits for any more ends there. Not sent as a parameter of the start, which PgBouncer refuses.
+    // Of the server's own, so that what was given up ends there. Not sent as a parameter of the start, which PgBouncer refuses.
     onConnect: async client => {
       await client.query(timed(`SET statement_timeout = ${timeouts.statement}`, [], timeouts.connect));
     },

@@ -3,6 +3,7 @@ import type { Random } from '../../src/emulator/random.ts';
 import { isNotHeld, StoreError } from '../../src/store/errors.ts';
 import { NO_ACCOUNT } from '../../src/store/store.ts';
 import { createChance } from '../support/chance.ts';
+import { afterThisTest } from '../support/client.ts';
 import { type Postgres, postgresForTests, postgresIsThere } from '../support/postgres.ts';
 import { createTestReplicas, LEASE, type Mishap, type TestReplica, type TestReplicas } from './lease-replicas.ts';
 
@@ -206,5 +207,32 @@ describe.skipIf(!postgresIsThere())('leases through any course of things', () =>
     } finally {
       await cluster.close();
     }
+  });
+
+  it('know no wall clock', async () => {
+    const cluster = createTestReplicas(await postgres().createDatabase());
+    afterThisTest(() => cluster.close());
+    const now = Date.now;
+    afterThisTest(async () => {
+      Date.now = now;
+    });
+    const one = await cluster.start('one');
+    await one.renew(POOL);
+    Date.now = () => now() + 3_600_000;
+    const two = await cluster.start('an hour ahead');
+    for (let round = 0; round < 4; round += 1) for (const replica of [one, two]) await replica.renew(POOL);
+    expect([one.open.size, two.open.size]).toEqual([6, 6]);
+    expect(one.log.lines).toEqual([]);
+    expect(one.replicas.remaining([...one.open][0] ?? '?')).toBeGreaterThan(LEASE / 2);
+  });
+
+  it('come out fair where fifty replicas renew at the same moment', async () => {
+    const cluster = createTestReplicas(await postgres().createDatabase());
+    afterThisTest(() => cluster.close());
+    const accounts = Array.from({ length: 200 }, (_, n) => `account-${n}`);
+    const replicas = await Promise.all(Array.from({ length: 50 }, (_, n) => cluster.start(`replica-${n}`)));
+    for (let round = 0; round < 4; round += 1) await Promise.all(replicas.map(replica => replica.renew(accounts)));
+    expect(replicas.map(({ open }) => open.size)).toEqual(replicas.map(() => 4));
+    expect(new Set(replicas.flatMap(({ open }) => [...open])).size).toBe(200);
   });
 });
