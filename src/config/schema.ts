@@ -11,6 +11,7 @@ import {
 import { autoCancelOptions } from '../auto-cancel/options.ts';
 import { collectOptions, isAnyEnabled, schedulesOptions } from '../collectors/index.ts';
 import { serverOptions } from '../http/options.ts';
+import { pushOptions } from '../push/options.ts';
 import { stalenessOptions } from '../scheduler/options.ts';
 import { storeOptions } from '../store/options.ts';
 import { logOptions, tracingOptions } from '../telemetry/options.ts';
@@ -102,6 +103,9 @@ export const ConfigInput = z.strictObject({
     .prefault({})
     .describe('When data that cannot be refreshed is marked stale, and when it is withdrawn.'),
   tracing: tracingOptions.prefault({}).describe('OpenTelemetry traces of the agent itself and of messages.'),
+  push: pushOptions
+    .prefault({})
+    .describe('Metrics and log records sent to an OpenTelemetry receiver (OTLP over HTTP, protobuf).'),
   alerts: alertsOptions.prefault({}).describe('Alerts evaluated by the agent itself, for setups without Prometheus.'),
   heartbeat: heartbeatOptions
     .nullable()

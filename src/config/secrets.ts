@@ -2,9 +2,9 @@ import { accessSync, constants, readFileSync, realpathSync, statSync } from 'nod
 import { resolve } from 'node:path';
 import { faultOfAddress } from '../alerts/options.ts';
 import { faultOfReplicaUrl } from '../http/options.ts';
+import { faultOfHeader } from '../kit/otlp-receiver.ts';
 import { type Env, faultOfSecret, Secret, type SecretSetting, secret } from '../kit/secret.ts';
 import { faultOfUrl, isUnsafe } from '../store/options.ts';
-import { faultOfHeader } from '../telemetry/options.ts';
 import { addressesOf, faultOfProxy } from '../upstream/options.ts';
 import { accountMayAct } from './auto-cancel.ts';
 import type { Tell } from './faults.ts';
@@ -116,20 +116,33 @@ function checkReplicaUrl({ server: { replicaUrl } }: Config, env: Env, tell: Tel
 /** Names of headers whose value is a credential. */
 const KEY_HEADER = /authorization|cookie|key|token|secret|password/i;
 
+/** Everything that is sent to an OTLP receiver, and where it is configured. */
+const otlpReceivers = ({ tracing, push }: Config) => [
+  { ...tracing, path: ['tracing'] },
+  { ...push.metrics, path: ['push', 'metrics'] },
+  { ...push.logs, path: ['push', 'logs'] },
+];
+
+type OtlpReceiver = ReturnType<typeof otlpReceivers>[number];
+
+function checkOtlpHeaders({ enabled, headers, path }: OtlpReceiver, env: Env, tell: Tell): void {
+  for (const [name, value] of Object.entries(headers)) {
+    const at = [...path, 'headers', name];
+    const wrong = enabled ? faultOfHeader(value, env) : undefined;
+    if (wrong) tell.fault(at, wrong);
+    if (value instanceof Secret && KEY_HEADER.test(name)) {
+      tell.warn(at, 'the value is written in this file; { env: NAME } keeps it out');
+    }
+  }
+}
+
 /** What is wrong with the secrets as they are now. */
 export function checkSecrets(config: Config, env: Env, tell: Tell): void {
   for (const [index, account] of config.accounts.entries()) checkAccount(config, account, index, env, tell);
   checkProxies(config, env, tell);
   checkStoreUrl(config, env, tell);
   checkReplicaUrl(config, env, tell);
-  for (const [name, value] of Object.entries(config.tracing.headers)) {
-    const path = ['tracing', 'headers', name];
-    const wrong = config.tracing.enabled ? faultOfHeader(value, env) : undefined;
-    if (wrong) tell.fault(path, wrong);
-    if (value instanceof Secret && KEY_HEADER.test(name)) {
-      tell.warn(path, 'the value is written in this file; { env: NAME } keeps it out');
-    }
-  }
+  for (const each of otlpReceivers(config)) checkOtlpHeaders(each, env, tell);
   for (const [index, { webhook }] of config.alerts.notifiers.entries()) {
     if (!webhook) continue;
     const path = ['alerts', 'notifiers', index, 'webhook'];
@@ -205,7 +218,8 @@ function isPlain(address: string): boolean {
 const literalOf = (setting: SecretSetting) => ('literal' in setting ? setting.literal.reveal() : undefined);
 
 /** Warns of addresses to which secrets go in clear. */
-export function checkPlainHttp({ accounts, alerts, heartbeat, tracing }: Config, tell: Tell): void {
+export function checkPlainHttp(config: Config, tell: Tell): void {
+  const { accounts, alerts, heartbeat } = config;
   const sent: [path: PropertyKey[], address: string | null | undefined, what: string][] = [
     ...accounts.flatMap(({ baseUrl, regionalBaseUrl, region, management }, index): typeof sent => {
       const at = ['accounts', index];
@@ -227,11 +241,11 @@ export function checkPlainHttp({ accounts, alerts, heartbeat, tracing }: Config,
       ];
     }),
     [['heartbeat', 'url'], heartbeat && literalOf(heartbeat.url), 'its own address, a credential,'],
-    [
-      ['tracing', 'endpoint'],
-      tracing.enabled && Object.keys(tracing.headers).length > 0 ? tracing.endpoint : undefined,
-      'tracing.headers',
-    ],
+    ...otlpReceivers(config).map(({ enabled, headers, endpoint, path }): (typeof sent)[number] => [
+      [...path, 'endpoint'],
+      enabled && Object.keys(headers).length > 0 ? endpoint : undefined,
+      `${path.join('.')}.headers`,
+    ]),
   ];
   for (const [path, address, what] of sent) {
     if (isPlain(address ?? '')) tell.warn(path, `is http to another host: it sends ${what} unencrypted; use https`);

@@ -20,6 +20,19 @@ export interface Sample<L extends string = string> {
   readonly suffix?: '_bucket' | '_sum' | '_count';
   /** Of a bucket: one of the traces in it. Only OpenMetrics has a place for it. */
   readonly exemplar?: Exemplar;
+  /**
+   * Of a counter's sample and of a histogram's `_count`: since when it counts, milliseconds since the Unix epoch. Undefined where
+   * that is not known.
+   */
+  readonly since?: number;
+  /** Of a histogram's `_count`: the whole series, for formats in which it is one thing. */
+  readonly whole?: WholeHistogram;
+}
+
+/** A histogram as it is kept, with its upper bounds. */
+export interface WholeHistogram {
+  readonly bounds: readonly number[];
+  readonly state: Readonly<HistogramState>;
 }
 
 /** A trace that shows how one value came about. */
@@ -98,8 +111,9 @@ export function observeValue(
 export function histogramSamples<L extends string>(
   labels: Sample<L>['labels'],
   bounds: readonly number[],
-  { counts, sum, exemplars }: Readonly<HistogramState>,
+  state: Readonly<HistogramState>,
 ): Sample<L>[] {
+  const { counts, sum, exemplars } = state;
   const samples: Sample<L>[] = [];
   let below = 0;
   for (const [index, count] of counts.entries()) {
@@ -112,7 +126,7 @@ export function histogramSamples<L extends string>(
   samples.push(
     // To a millionth, which adding up floating-point numbers would spoil.
     { labels, value: Math.round(sum * 1e6) / 1e6, suffix: '_sum' },
-    { labels, value: below, suffix: '_count' },
+    { labels, value: below, suffix: '_count', whole: { bounds, state } },
   );
   return samples;
 }

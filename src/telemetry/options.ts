@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { Secret } from '../kit/secret.ts';
+import { otlpHeaders, otlpUrl } from '../kit/otlp-receiver.ts';
 
 export const logOptions = z.strictObject({
   level: z
@@ -16,28 +16,6 @@ export type LogOptions = z.output<typeof logOptions>;
 
 const ratio = z.number().min(0).max(1);
 
-const otlpUrl = z.string().refine(
-  text => {
-    const url = URL.parse(text);
-    return url !== null && /^https?:$/.test(url.protocol) && !url.username && !url.password && !/[?#\s]/.test(text);
-  },
-  { error: 'must be an http or https address without user, query or fragment' },
-);
-
-/** Hidden at once: most of what is sent along is a key. Undici and Node.js refuse anything else in a header. */
-const headerValue = z.union(
-  [
-    z.strictObject({ env: z.string().min(1) }),
-    z
-      .string()
-      .regex(/^[\t\x20-\x7e]*$/, { error: 'must be printable ASCII characters' })
-      .transform(text => new Secret(text)),
-  ],
-  { error: 'must be { env: NAME } or the value itself, printable ASCII characters' },
-);
-
-export type HeaderSetting = z.output<typeof headerValue>;
-
 export const tracingOptions = z.strictObject({
   enabled: z
     .boolean()
@@ -48,10 +26,7 @@ export const tracingOptions = z.strictObject({
     .describe(
       'OTLP/HTTP endpoint for spans, without `/v1/traces`. `OTEL_*` environment variables override this section.',
     ),
-  headers: z
-    .record(z.string().regex(/^[\w!#$%&'*+.^`|~-]+$/, { error: 'must be the name of a header' }), headerValue)
-    .default({})
-    .describe('Headers of the export requests, such as an API key: `{ env: NAME }` or the value itself.'),
+  headers: otlpHeaders,
   sampleRatio: ratio.default(0.1).describe('Share of rounds, 0 to 1, whose traces are exported.'),
   propagate: z.boolean().default(false).describe('Whether requests to the service carry the header `traceparent`.'),
   lifecycle: z
@@ -71,16 +46,3 @@ export const tracingOptions = z.strictObject({
 });
 
 export type TracingOptions = z.output<typeof tracingOptions>;
-
-/** Why a header can't be sent now; undefined when it can. */
-export function faultOfHeader(
-  setting: HeaderSetting,
-  env: Readonly<Record<string, string | undefined>>,
-): string | undefined {
-  if (setting instanceof Secret) return undefined;
-  const text = env[setting.env];
-  if (text === undefined) return `the environment variable ${setting.env} is not set`;
-  return /^[\t\x20-\x7e]*$/.test(text)
-    ? undefined
-    : `the environment variable ${setting.env} must be printable ASCII characters`;
-}

@@ -1,0 +1,33 @@
+import { z } from 'zod';
+import { Duration } from '../kit/duration.ts';
+import { otlpHeaders, otlpUrl } from '../kit/otlp-receiver.ts';
+
+const endpoint = otlpUrl.default('http://localhost:4318');
+
+/** The section `push`: what is sent to an OTLP receiver, for setups in which nothing scrapes. */
+export const pushOptions = z.strictObject({
+  metrics: z
+    .strictObject({
+      enabled: z.boolean().default(false).describe('Whether all metrics are sent, as /metrics shows them.'),
+      endpoint: endpoint.describe('OTLP/HTTP endpoint for metrics, without `/v1/metrics`.'),
+      headers: otlpHeaders,
+      every: Duration.prefault('60s').describe('Interval between two exports.'),
+    })
+    .prefault({})
+    .describe('Metrics.'),
+  logs: z
+    .strictObject({
+      enabled: z
+        .boolean()
+        .default(false)
+        .describe(
+          'Whether a log record is sent for each dead letter, finished cancel, alert and gap of the event log.',
+        ),
+      endpoint: endpoint.describe('OTLP/HTTP endpoint for log records, without `/v1/logs`.'),
+      headers: otlpHeaders,
+    })
+    .prefault({})
+    .describe('Log records.'),
+});
+
+export type PushOptions = z.output<typeof pushOptions>;
