@@ -1,4 +1,4 @@
-import type { Counter } from '../kit/counter.ts';
+import { type Counter, zeroBefore } from '../kit/counter.ts';
 import type { AccountStatus, RoundStatus } from '../model/status.ts';
 import { counter, type Family, gauge, info, type Sample } from './family.ts';
 
@@ -98,12 +98,6 @@ export interface KeptCounter<L extends string> extends Counter<L> {
 }
 
 /**
- * Before its first rise a series was 0 at any time of this process, and what is under way when it rises, such as a scrape or
- * another machine's clock, may be behind. Milliseconds.
- */
-const LEAD = 5000;
-
-/**
  * `before`: the known ones are the same series in both, so that nothing is lost which is counted there until its end.
  * `now`: milliseconds since the Unix epoch.
  */
@@ -125,7 +119,7 @@ export function createCounter<L extends string>(
       const key = keyOf(labels);
       const one = series.get(key);
       if (one) one.value += by;
-      else series.set(key, { labels, value: by, since: Math.max(start, now() - LEAD) });
+      else series.set(key, { labels, value: by, since: Math.max(start, zeroBefore(now())) });
       onChange();
     },
     samples: () => [...series.values()],
