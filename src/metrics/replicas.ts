@@ -98,7 +98,7 @@ export function createLeaseMeter(sharing: () => Shared | undefined): LeaseMeter 
             [replicas.name, shared ? [{ labels: {}, value: shared.replicas.length }] : []],
             [lastRenewal.name, shared ? [{ labels: {}, value: shared.at / 1000 }] : []],
             [renewals.name, renewed.samples()],
-            [renewalSeconds.name, histogramSamples({}, BOUNDS, durations)],
+            [renewalSeconds.name, histogramSamples({}, BOUNDS, structuredClone(durations))],
             [handOvers.name, handed.samples()],
           ]);
         },

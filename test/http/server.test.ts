@@ -341,6 +341,10 @@ describe('content negotiation', () => {
     ],
     [
       'application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited;q=0.6,text/plain;version=0.0.4;q=0.3,application/openmetrics-text;version=1.0.0;q=0.2',
+      'protobuf',
+    ],
+    [
+      'application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=text;q=0.6,text/plain;version=0.0.4;q=0.3,application/openmetrics-text;version=1.0.0;q=0.2',
       'text',
     ],
     // Prometheus 2.42, 2.53 and 3 with native histograms
