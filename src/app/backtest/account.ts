@@ -157,7 +157,7 @@ export async function backtestAccount(
     judgedFrom,
     events: found.events,
     rejected: found.rejected,
-    deadLetters: deadLetters && deadLetters.all.entered.length,
+    deadLetters: deadLetters?.all.entered.length,
     budgets: budgets.budgets(),
     burns: budgets.alerts(),
     alerts: alerts.results(),

@@ -72,7 +72,7 @@ function readerAsOf(reader: Reader, clock: Pick<Clock, 'now'>): Reader {
       for (let page = await all.next(); !page.done; page = await all.next()) rows.push(...page.value.rows);
       known.set(id, rows);
     }
-    yield* once({ rows: rows.filter(({ time }) => time <= clock.now()), rejected: 0 });
+    yield* once({ rows: rows.filter(({ time }) => time <= clock.now()), rejected: 0, isLast: true });
   }
   return { ...reader, eventPages: pages };
 }
