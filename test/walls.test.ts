@@ -95,7 +95,7 @@ const LIBRARIES: Readonly<Record<string, readonly string[]>> = {
   '@opentelemetry/otlp-transformer': ['push'],
   '@bufbuild/protobuf': ['metrics'],
   '@bufbuild/protobuf/wire': ['metrics', 'push'],
-  '@opentelemetry/resources': ['telemetry'],
+  '@opentelemetry/resources': ['telemetry', 'push'],
   '@opentelemetry/sdk-node': ['telemetry'],
   '@opentelemetry/sdk-trace': ['telemetry'],
   zod: [

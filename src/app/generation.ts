@@ -58,13 +58,19 @@ const SEND_EVERY = 1000;
 /** Interval at which traces of ended messages are sent, milliseconds. */
 const LIFECYCLES_EVERY = 2000;
 
+/** Interval at which log records are sent, milliseconds. */
+const LOGS_EVERY = 2000;
+
 /** Milliseconds after the start in which the first heartbeat is tried. */
 const FIRST_HEARTBEAT = 10_000;
 
-type Made = Pick<Generation, 'loaded' | 'traces' | 'alerting' | 'autoCancel' | 'recording' | 'agentProblems'>;
+type Made = Pick<
+  Generation,
+  'loaded' | 'traces' | 'pushLogs' | 'alerting' | 'autoCancel' | 'recording' | 'agentProblems'
+>;
 
 function loopsOf(
-  { loaded, traces, alerting, autoCancel, recording, agentProblems }: Made,
+  { loaded, traces, pushLogs, alerting, autoCancel, recording, agentProblems }: Made,
   { random }: Pick<Base, 'random'>,
 ): LoopSpec[] {
   const { alerts, heartbeat } = loaded.config;
@@ -73,6 +79,7 @@ function loopsOf(
   const every = heartbeat?.every ?? 0;
   return [
     ...specs(traces.exportMessages ? [traces.exportMessages] : [], LIFECYCLES_EVERY),
+    ...specs(pushLogs.send ? [pushLogs.send] : [], LOGS_EVERY),
     ...specs(autoCancel?.loops ?? [], ACT_EVERY),
     // At different times: a thousand accounts at once would hold up everything else.
     ...specs(
@@ -206,7 +213,7 @@ export async function buildGeneration(
   const { parts, change } = await openParts(loaded, base, which, before);
   const undo = async () => {
     change.undo();
-    await closeUnlessKept(parts.traces, before?.traces);
+    await closeUnlessKept(parts, before);
   };
   try {
     const generation = await assemble(loaded, base, parts, before);
@@ -274,6 +281,7 @@ async function assemble(loaded: LoadedConfig, base: Base, parts: Parts, before?:
     ...accounts.all.flatMap(account => account.sourcesWith(accounts.infoFamily)),
     ...(autoCancel?.sources ?? []),
     ...alerting.sources,
+    ...parts.pushLogs.sources,
     base.process.source,
     ...(base.leases ? [base.leases.sourceOf(namesOf(loaded.config.accounts), namesOf(accounts.all))] : []),
   ];

@@ -89,6 +89,7 @@ export async function createRuntime(loaded: LoadedConfig, deps: PartsDeps): Prom
     const loops = createLoopSet({ clock, random });
     const starter = createStarter(clock);
     closing.add('spans', () => current.traces.close());
+    closing.add('log records', () => current.pushLogs.close());
     closing.add('accounts', () =>
       settle(
         current.accounts.all.map(account => account.close()),
@@ -115,6 +116,7 @@ export async function createRuntime(loaded: LoadedConfig, deps: PartsDeps): Prom
       await loops.run(loopsOf(before).filter(({ body }) => going.has(body)));
       await Promise.all(old.map(account => account.stop()));
       next.traces.take();
+      next.pushLogs.take();
       next.alerting.take();
       next.autoCancel?.take();
       next.recording.take();
@@ -138,7 +140,7 @@ export async function createRuntime(loaded: LoadedConfig, deps: PartsDeps): Prom
       const failed = (error: unknown) =>
         log.warn({ error: String(error) }, 'what is no longer needed was left in the store');
       await next.alerting.outbox.dropGone().catch(failed);
-      await closeUnlessKept(before.traces, next.traces);
+      await closeUnlessKept(before, next);
     }
 
     /** Goes over to a configuration and accounts, unless one of them can't be had or `commit` refuses: then all goes on as before. */

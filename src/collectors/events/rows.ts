@@ -137,6 +137,7 @@ export function restoreMemory(
     span: Number.POSITIVE_INFINITY,
     savedAt: Number.NEGATIVE_INFINITY,
     traces: traces && createTraces(traces, openTraces),
+    gaps: [],
     touched,
     touchedOpen: new Set(),
   };

@@ -12,6 +12,7 @@ import {
   forgetMinutes,
   type Memory,
   MINUTE,
+  noteGap,
   remember,
   rememberedWithin,
 } from './memory.ts';
@@ -239,9 +240,7 @@ function lookForHole(memory: Memory, checkpoint: Checkpoint, walk: TailWalk, ran
   memory.schedules.markUnread({ from: checkpoint.watermark, to: oldest - 1 });
   // Those as old as what was known may be the ones that could not be read.
   if (!isProof || range.rejected > 0) return;
-  memory.log.gaps += 1;
-  memory.traces?.markGap();
-  memory.touched.add('log');
+  noteGap(memory, { from: newest, to: oldest });
   // Nothing that comes after a hole is seen to begin.
   checkpoint.silence = undefined;
 }
