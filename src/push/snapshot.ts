@@ -24,36 +24,37 @@ export interface SnapshotDeps {
   failed(source: Source, error: unknown): void;
 }
 
-/** Data points of a request at most, and their bytes: receivers take a few MB. */
-const MOST_POINTS = 5000;
-const MOST_BYTES = 1024 * 1024;
+/**
+ * Numbers in one request, each bucket counting as one: about half a MB before it is compressed, of the few MB that receivers
+ * take, and a few milliseconds of work.
+ */
+const MOST_NUMBERS = 5000;
 
 /** Requests are made of what was written so far, whenever it is enough for one. */
 function createPackets(origin: Origin) {
   const writers = new Map<Family['name'], { readonly family: Family; readonly writer: BinaryWriter }>();
   let items = 0;
-  let bytes = 0;
+  let numbers = 0;
   return {
-    /** Writes one data point of the family. */
-    add(family: Family, write: (writer: BinaryWriter) => void): void {
+    /** Writes one data point of the family, of so many numbers. */
+    add(family: Family, size: number, write: (writer: BinaryWriter) => void): void {
       let known = writers.get(family.name);
       if (!known) {
         known = { family, writer: new BinaryWriter() };
         writers.set(family.name, known);
       }
-      const before = known.writer.pos;
       write(known.writer);
-      bytes += known.writer.pos - before;
+      numbers += size;
       items += 1;
     },
-    isFull: () => items >= MOST_POINTS || bytes >= MOST_BYTES,
+    isFull: () => numbers >= MOST_NUMBERS,
     /** The request; undefined where nothing was added. */
     take(): Packet | undefined {
       if (items === 0) return undefined;
       const metrics = [...writers.values()].map(({ family, writer }) => ({ family, points: writer.finish() }));
       const packet = { body: exportRequest(origin, metrics), items };
       writers.clear();
-      [items, bytes] = [0, 0];
+      [items, numbers] = [0, 0];
       return packet;
     },
   };
@@ -98,7 +99,7 @@ export async function* takeSnapshot(
     series.add(key);
     pushed.get(`${account ?? ''}\0${family.name}`)?.series.delete(key);
     const point = { attributes: attributesOf(account, family, sample), since, time };
-    packets.add(family, writer =>
+    packets.add(family, whole?.state.counts.length ?? 1, writer =>
       whole ? writeHistogram(writer, point, whole, sum) : writeNumber(writer, point, value),
     );
   }
@@ -140,7 +141,7 @@ export async function* takeSnapshot(
       const attributes = attributesOf(account, family, { labels: labelsFrom(family, key), value: 0 });
       const point = { attributes, time };
       const state = { counts: Array<number>((bounds?.length ?? 0) + 1).fill(0), sum: 0 };
-      packets.add(family, writer =>
+      packets.add(family, state.counts.length, writer =>
         bounds ? writeHistogram(writer, point, { bounds, state }, undefined) : writeNumber(writer, point, undefined),
       );
       if (packets.isFull()) yield* packetsIfFull();
