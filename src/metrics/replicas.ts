@@ -102,7 +102,7 @@ export function createLeaseMeter(sharing: () => Shared | undefined, now: () => n
             [replicas.name, shared ? [{ labels: {}, value: shared.replicas.length }] : []],
             [lastRenewal.name, shared ? [{ labels: {}, value: shared.at / 1000 }] : []],
             [renewals.name, renewed.samples()],
-            [renewalSeconds.name, histogramSamples({}, BOUNDS, durations, since)],
+            [renewalSeconds.name, histogramSamples({}, BOUNDS, structuredClone(durations), since)],
             [handOvers.name, handed.samples()],
           ]);
         },

@@ -76,11 +76,12 @@ export interface StoredTally extends DestinationTally {
 /** Maximum number of distinct names. */
 const MOST_BEYOND = 10_000;
 
-/** `stored`: rows from before this process. */
+/** `stored`: rows from before this process. `isNative`: histograms of new destinations have native buckets. */
 export function createDestinations(
   option: DestinationOption,
   most: number,
   stored: ReadonlyMap<string, StoredTally>,
+  isNative = false,
 ): Destinations {
   const all = new Map<string, Counted>();
   const placed = new Map<string, Counted>();
@@ -102,7 +103,7 @@ export function createDestinations(
   }
 
   function place(name: string): Counted {
-    const counted = all.get(name) ?? create(name, createDestinationTally(), 0);
+    const counted = all.get(name) ?? create(name, createDestinationTally(isNative), 0);
     placed.set(name, counted);
     return counted;
   }

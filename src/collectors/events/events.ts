@@ -216,24 +216,31 @@ export const events = defineKind({
 type Context = ObserveContext<Memory, Walk>;
 type Observed = Promise<Observation<EventsFacts, Memory, Walk>>;
 
+/** What is shown of a memory. */
+export function factsOf(
+  { gauges, checkpoint, log, destinations, schedules }: Memory,
+  { window, destination, destinationHistograms }: EventsOptions,
+): EventsFacts {
+  const counters = destination !== 'none';
+  return {
+    gauges,
+    windowMs: window,
+    since: checkpoint?.floor,
+    log: structuredClone(log),
+    destinations: destinations.copies(),
+    schedules: schedules.facts(),
+    beyondCap: destinations.beyond,
+    labelled: { counters, histograms: counters && destinationHistograms },
+  };
+}
+
 export function createEvents(
   options: EventsOptions,
   { backfill = 0, onTimeWithin = 300_000, routes = NO_ROUTES, schedules, traces }: EventsServices = {},
 ): Collector<EventsFacts, Memory, Walk> {
   const limits = { ...options, most: options.maxOpenMessages, onTimeWithin };
   const tailOptions = { ...limits, backfill, isSwept: options.lateSweep > options.overlap };
-  const counters = options.destination !== 'none';
-  const labelled = { counters, histograms: counters && options.destinationHistograms };
-  const recall = ({ gauges, checkpoint, log, destinations, schedules }: Memory): EventsFacts => ({
-    gauges,
-    windowMs: options.window,
-    since: checkpoint?.floor,
-    log: structuredClone(log),
-    destinations: destinations.copies(),
-    schedules: schedules.facts(),
-    beyondCap: destinations.beyond,
-    labelled,
-  });
+  const recall = (memory: Memory) => factsOf(memory, options);
 
   async function observeTail({ api, now, memory, walk, signal }: Context): Observed {
     const tail = walk && 'tail' in walk ? walk.tail : startTail(api, memory, now, tailOptions, signal);

@@ -6,7 +6,7 @@ import type { KeptEvent } from './kept-event.ts';
 import { noPeak, type Peak } from './peak.ts';
 import type { Recent } from './recent.ts';
 import type { Schedules } from './schedules.ts';
-import type { LogTally } from './tally.ts';
+import { countEvent, type LogTally } from './tally.ts';
 import type { Traces } from './traces.ts';
 
 /** A message that has not ended. */
@@ -128,6 +128,13 @@ export interface Memory {
 }
 
 export const MINUTE = 60_000;
+
+/** Counts an event, and the attempt that it ends. */
+export function count({ destinations, touched }: Memory, { destination, state, statusClass, time }: KeptEvent): void {
+  const { row, tally } = destinations.of(destination, time);
+  countEvent(tally, state, statusClass);
+  touched.add(row);
+}
 
 /** Forgets a message. */
 export function close({ open, touchedOpen }: Memory, message: bigint, known: OpenMessage): void {

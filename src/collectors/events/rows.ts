@@ -57,6 +57,8 @@ function writeCheckpoint({ dedupeFrom, watermark, lastFollowed, ...rest }: Check
 interface MemoryOptions {
   readonly destination: DestinationOption;
   readonly maxDestinations: number;
+  /** Default: they are not shown. */
+  readonly destinationHistograms?: boolean;
 }
 
 interface MemoryServices {
@@ -68,7 +70,7 @@ interface MemoryServices {
 /** Memory from its rows. */
 export function restoreMemory(
   rows: ReadonlyMap<string, string>,
-  { destination: option, maxDestinations }: MemoryOptions,
+  { destination: option, maxDestinations, destinationHistograms = false }: MemoryOptions,
   { traces, routes, schedules = [] }: MemoryServices,
 ): Memory {
   const row = rows.get('checkpoint');
@@ -115,7 +117,7 @@ export function restoreMemory(
   return {
     checkpoint: checkpoint && { ...checkpoint, destination: option },
     log: { ...createLogTally(), ...JSON.parse(rows.get('log') ?? '{}') },
-    destinations: createDestinations(option, maxDestinations, destinations),
+    destinations: createDestinations(option, maxDestinations, destinations, option !== 'none' && destinationHistograms),
     destinationOption: option,
     destinationOf: destinationReader(option, routes),
     schedules: createSchedules({ configured: schedules, stored: ofSchedules, routes, touch: key => touched.add(key) }),
