@@ -51,7 +51,7 @@ it.skipIf(program === undefined)(
         },
         push: { metrics: { enabled: true, every: '1s', endpoint: `${prometheus.url}/api/v1/otlp` } },
       },
-      { DELIVERY_TOKEN: emulator.token },
+      emulator.token,
     );
     const of = async (job: string) =>
       byLabels(
@@ -77,7 +77,7 @@ it.skipIf(program === undefined)(
         )
       ).length;
     expect(await isThere()).toBe(1);
-    emulator.state.setWaitlist('a key that goes', 0);
+    emulator.state.setWaitlist('a key that goes', undefined);
     // Long before the five minutes after which Prometheus forgets what is not told any more.
     await eventually(async () => expect(await isThere()).toBe(0));
     const { sum } = await scrape(url);
