@@ -94,6 +94,7 @@ const LIBRARIES: Readonly<Record<string, readonly string[]>> = {
   '@opentelemetry/exporter-trace-otlp-proto': ['telemetry'],
   '@opentelemetry/otlp-transformer': ['push'],
   '@bufbuild/protobuf': ['metrics'],
+  '@bufbuild/protobuf/wire': ['metrics', 'push'],
   '@opentelemetry/resources': ['telemetry'],
   '@opentelemetry/sdk-node': ['telemetry'],
   '@opentelemetry/sdk-trace': ['telemetry'],

@@ -114,11 +114,12 @@ export function observeValue(
   histogram.exemplars[index] = { ...exemplar, value };
 }
 
-/** The lines of one series of a histogram. */
+/** The lines of one series of a histogram. `since`: when it began, milliseconds since the Unix epoch. */
 export function histogramSamples<L extends string>(
   labels: Sample<L>['labels'],
   bounds: readonly number[],
   state: Readonly<HistogramState>,
+  since?: number,
 ): Sample<L>[] {
   const { counts, sum, exemplars } = state;
   const samples: Sample<L>[] = [];
@@ -133,7 +134,7 @@ export function histogramSamples<L extends string>(
   samples.push(
     // To a millionth, which adding up floating-point numbers would spoil.
     { labels, value: Math.round(sum * 1e6) / 1e6, suffix: '_sum' },
-    { labels, value: below, suffix: '_count', whole: { bounds, state } },
+    { labels, value: below, suffix: '_count', whole: { bounds, state }, ...(since === undefined ? {} : { since }) },
   );
   return samples;
 }

@@ -42,6 +42,8 @@ export interface PrometheusOptions {
   /** More sections of the configuration. */
   readonly config?: object;
   readonly flags?: readonly string[];
+  /** Another program than the installed one. */
+  readonly program?: string;
 }
 
 /** A port that was free a moment ago. */
@@ -81,6 +83,7 @@ export async function startPrometheus({
   scrapeConfigs,
   config = {},
   flags = [],
+  program = 'prometheus',
 }: PrometheusOptions): Promise<Prometheus> {
   const folder = mkdtempSync(join(tmpdir(), 'delivery-watch-prometheus-'));
   const file = join(folder, 'prometheus.yml');
@@ -90,7 +93,7 @@ export async function startPrometheus({
   const port = await freePort();
   const url = `http://127.0.0.1:${port}`;
   const child = spawn(
-    'prometheus',
+    program,
     [
       `--config.file=${file}`,
       `--storage.tsdb.path=${join(folder, 'data')}`,
