@@ -33,13 +33,23 @@ function span(ms: number): string {
     .join('');
 }
 
+/** The time in which any of them fired: alerts of several series fire at the same time. They are ordered by their begin. */
+function together(firings: readonly Firing[], end: number): number {
+  let [sum, until] = [0, Number.NEGATIVE_INFINITY];
+  for (const { from, to = end } of firings) {
+    sum += Math.max(0, to - Math.max(from, until));
+    until = Math.max(until, to);
+  }
+  return sum;
+}
+
 /** Of what still fires at the end of the range, the time until then counts. */
 function timesOf(firings: readonly Firing[], end: number) {
   const lengths = firings.map(({ from, to = end }) => to - from);
   const [first] = firings;
   const isOpen = firings.some(({ to }) => to === undefined);
   return [
-    span(lengths.reduce((sum, length) => sum + length, 0)),
+    span(together(firings, end)),
     span(Math.max(...lengths)),
     first ? short(first.from) : '',
     isOpen ? 'still fires' : short(Math.max(...firings.map(({ to = end }) => to))),
@@ -51,7 +61,7 @@ const TIMES = ['in all', 'longest', 'first began', 'last ended'];
 /** Columns that one rule fills, whatever became of it. */
 function columnsOf(firings: readonly Firing[], verdict: AlertResult['verdict'], end: number): string[] {
   if (firings.length === 0) return [verdict === 'quiet' ? 'never' : '?', '', '', '', ''];
-  return [plural(firings.length, 'time'), ...timesOf(firings, end)];
+  return [whole(firings.length), ...timesOf(firings, end)];
 }
 
 function budgetTable({ budgets }: AccountBacktest): string {
@@ -71,40 +81,51 @@ function budgetTable({ budgets }: AccountBacktest): string {
   ]);
 }
 
-function ruleTable({ burns, alerts, to }: AccountBacktest): string {
-  const rows = [
-    ...burns.map(({ name, firings }) => [`${name} (shipped)`, ...columnsOf(firings, 'quiet', to)]),
-    ...alerts.map(({ name, firings, verdict }) => [name, ...columnsOf(firings, verdict, to)]),
-  ];
-  return toTable(['alert', 'fired', ...TIMES], rows, ['fired', 'in all', 'longest']);
+type Rule = Pick<AlertResult, 'name' | 'firings' | 'verdict'>;
+
+/** Tables of alerts, one for each kind: shipped ones have long names. */
+function ruleTable(what: string, rules: readonly Rule[], end: number): string {
+  const rows = rules.map(({ name, firings, verdict }) => [name, ...columnsOf(firings, verdict, end)]);
+  return toTable([what, 'fired', ...TIMES], rows, ['fired', 'in all', 'longest']);
+}
+
+/** A value as a person writes it where the rule is set. */
+function valueText({ kind }: Pick<AlertResult, 'kind'>, value: number): string {
+  if (kind === 'age') return span(value * 1000);
+  return kind === 'ratio' ? percent(value) : number(value);
 }
 
 /** The next less sensitive threshold that would have fired less than half as often, and the first that would have been quiet. */
-function thresholdText({ name, threshold, firings, stricter }: AlertResult): string[] {
+function thresholdText(result: AlertResult): string[] {
+  const { name, threshold, firings, stricter } = result;
   if (threshold === undefined || firings.length === 0 || stricter.length === 0) return [];
+  const text = (value: number) => valueText(result, value);
+  const times = (fired: number) => plural(fired, 'time');
   const fewer = stricter.find(({ fired }) => fired > 0 && fired <= firings.length / 2);
   const quiet = stricter.find(({ fired }) => fired === 0);
+  const last = stricter.at(-1)?.threshold ?? threshold;
   const said = [
-    `${number(threshold)} fired ${plural(firings.length, 'time')}`,
-    ...(fewer ? [`${number(fewer.threshold)} would have fired ${plural(fewer.fired, 'time')}`] : []),
-    quiet
-      ? `${number(quiet.threshold)} never`
-      : `even ${number(stricter.at(-1)?.threshold ?? threshold)} would have fired`,
+    `${text(threshold)} fired ${times(firings.length)}`,
+    ...(fewer ? [`${text(fewer.threshold)} would have fired ${times(fewer.fired)}`] : []),
+    quiet ? `${text(quiet.threshold)} never` : `even ${text(last)} would have fired`,
   ];
   return [`${name}: ${said.join('; ')}`];
 }
 
+/** What the value came to, where the rule was quiet or more is not known. */
+function reachedText(result: AlertResult): string[] {
+  const { name, verdict, isLeast, extreme, threshold } = result;
+  if (threshold === undefined || (verdict !== 'quiet' && !isLeast) || extreme === undefined) return [];
+  const least = isLeast ? 'at least ' : '';
+  return [`${name}: reached ${least}${valueText(result, extreme)}; threshold ${valueText(result, threshold)}`];
+}
+
 function noteOf(result: AlertResult): string[] {
-  const { name, verdict, because, threshold, extreme, unknownFor } = result;
-  const reached =
-    verdict === 'quiet' && threshold !== undefined
-      ? [
-          `${name}: ${extreme === undefined ? 'no value at all' : `reached ${number(extreme)}`}; threshold ${number(threshold)}`,
-        ]
-      : [];
-  if (because === undefined) return [...thresholdText(result), ...reached];
-  const what = verdict === 'unknown' ? 'unknown' : unknownFor > 0 ? `unknown for ${span(unknownFor)}` : 'at least';
-  return [...thresholdText(result), ...reached, `${name}: ${what}: ${because}`];
+  const { name, verdict, because, isLeast, unknownFor } = result;
+  const notes = [...thresholdText(result), ...reachedText(result)];
+  if (because === undefined) return notes;
+  const what = verdict === 'unknown' ? 'unknown' : isLeast ? 'may have fired more' : `unknown for ${span(unknownFor)}`;
+  return [...notes, `${name}: ${what}: ${because}`];
 }
 
 function cancelText({ autoCancel }: AccountBacktest): string[] {
@@ -115,8 +136,8 @@ function cancelText({ autoCancel }: AccountBacktest): string[] {
     planned[0] ? short(planned[0].at) : '',
     whole(open),
   ]);
-  const notes = autoCancel.flatMap(({ rule, because, skipped }) => [
-    ...(because === undefined ? [] : [`${rule}: unknown beyond that: ${because}`]),
+  const notes = autoCancel.flatMap(({ rule, verdict, because, skipped }) => [
+    ...(because === undefined ? [] : [`${rule}: ${verdict === 'unknown' ? 'unknown' : 'at least'}: ${because}`]),
     ...skipped.map(({ reason, count }) => `${rule}: left alone, ${reason}: ${plural(count, 'time')}`),
   ]);
   const head = ['auto-cancel rule', 'would cancel', 'first', 'may be stuck now'];
@@ -159,7 +180,12 @@ export function backtestText({ account, result, failure, requests }: BacktestOut
     '',
     budgetTable(result),
     '',
-    ruleTable(result),
+    ruleTable(
+      'shipped alert',
+      result.burns.map(burn => ({ ...burn, verdict: 'quiet' })),
+      to,
+    ),
+    ...(result.alerts.length > 0 ? ['', ruleTable('alert', result.alerts, to)] : []),
     ...result.alerts.flatMap(noteOf).map(indented),
     ...(result.autoCancel.length > 0 ? ['', ...cancelText(result)] : []),
   ].join('\n');
