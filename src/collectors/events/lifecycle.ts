@@ -186,6 +186,7 @@ function lookForGap(
     checkpoint.silence = undefined;
     log.gaps += 1;
     memory.traces?.markGap();
+    memory.attempts?.reset(time);
     memory.schedules.markUnread({ from: silence.from, to: time });
     memory.touched.add('log');
   }

@@ -1,3 +1,4 @@
+import type { AttemptLedger } from '../../flow-audit/attempts.ts';
 import type { DeliveryEvent, EventState } from '../../model/message.ts';
 import type { Destinations } from './destinations.ts';
 import { type EventTable, indicesWithin, tableFrom } from './event-table.ts';
@@ -116,6 +117,8 @@ export interface Memory {
   span: number;
   /** Undefined where messages are not traced. */
   readonly traces: Traces | undefined;
+  /** Attempts by flow-control key; undefined where flow control is not audited. */
+  readonly attempts: AttemptLedger | undefined;
   /** When the checkpoint was committed last. */
   savedAt: number;
   /** Keys of rows to write with the next commit. */
