@@ -182,6 +182,9 @@ export async function openCollectors({ name, collect, retention, objectives, lim
     traces,
     isRecorded: areLogsPushed(config, env),
     onTimeWithin: objectives.onTimeWithin,
+    // Both collectors are read on their own; what meets is what each shows.
+    attempts: () => opened.find(isOfEvents)?.state.visible().now?.attempts,
+    now: clock.now,
   };
   const opened: OpenCollector[] = [];
   for (const collector of createCollectors(collect, services)) opened.push(await open(collector));
