@@ -13,6 +13,7 @@ import type { AccountChanges } from './accounts.ts';
 import { type Alerting, openAlerting } from './alerting.ts';
 import { type AutoCancel, createAutoCancel } from './auto-cancel.ts';
 import { changesBetween } from './changes.ts';
+import { makeRoomFor, preparing } from './many-accounts.ts';
 import { type AccountNames, type Base, closeUnlessKept, openParts, type Parts, settle } from './parts.ts';
 import { openRecording, type Recording } from './recording.ts';
 import { version } from './version.ts';
@@ -271,6 +272,7 @@ async function saved(account: Account, summaries: Summaries | undefined): Promis
 /** All that is made from the parts. */
 async function assemble(loaded: LoadedConfig, base: Base, parts: Parts, before?: Generation): Promise<Generation> {
   const { accounts } = parts;
+  makeRoomFor(accounts.all.length);
   const common = { ...base, config: loaded.config, accounts: accounts.all };
   // Of a thousand accounts each step takes milliseconds, and a hand-over is no reason to hold up requests.
   const turns = createTurns();
@@ -315,7 +317,7 @@ async function assemble(loaded: LoadedConfig, base: Base, parts: Parts, before?:
   const views = viewsOf(assembled, base);
   await turns.pass();
   const summaries = shared && (await summariesOf(assembled, shared, views, base.log));
-  const loops = loopsOf(made, base);
+  const loops = [...loopsOf(made, base), ...preparing(accounts.all, exposition)];
   await turns.pass();
   return {
     ...made,

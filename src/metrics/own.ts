@@ -44,6 +44,10 @@ export const ownFamilies = {
     'delivery_token_rejected',
     '1 while the service rejects the account’s token (401), else 0. The last response decides, also across restarts; absent before the first. A rejected token is retried every five minutes, a changed one immediately.',
   ),
+  catchingUp: gauge(
+    'delivery_event_log_catching_up',
+    '1 from the start of the agent after more than two minutes in which none ran until the event log is read to its end for the first time, else 0. Until then counters and histograms of the event log are not shown, so that what backfill writes for the gap comes before them.',
+  ),
   rowsRejected: counter(
     'delivery_rows_rejected_total',
     'Unreadable rows of list responses, skipped; other rows of the same page were readable. The round counts as incomplete.',
@@ -198,6 +202,7 @@ export function statusSamples({ up, collectors }: AccountStatus): readonly [Fami
   const rounds = collectors.flatMap(({ collector, rounds }) =>
     rounds.map(status => ({ labels: { collector, round: status.round }, status })),
   );
+  const events = collectors.find(({ collector }) => collector === 'events');
   const each = (family: Family, pick: (status: RoundStatus) => number | undefined): [Family, Sample[]] => [
     family,
     rounds.flatMap(({ labels, status }) => {
@@ -207,6 +212,7 @@ export function statusSamples({ up, collectors }: AccountStatus): readonly [Fami
   ];
   return [
     [ownFamilies.up, [{ labels: {}, value: Number(up) }]],
+    [ownFamilies.catchingUp, events ? [{ labels: {}, value: Number(events.isCatchingUp ?? false) }] : []],
     each(ownFamilies.success, status => truth(status.success)),
     each(ownFamilies.duration, status => status.durationSeconds),
     each(ownFamilies.dataTimestamp, status => (status.dataAt === undefined ? undefined : status.dataAt / 1000)),

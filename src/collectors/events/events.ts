@@ -1,3 +1,4 @@
+import type { Attempts } from '../../flow-audit/attempts.ts';
 import { counter, gauge, type HistogramState, histogram, histogramSamples } from '../../metrics/family.ts';
 import { EVENT_STATES, OUTCOMES } from '../../model/message.ts';
 import { seriesDropped } from '../cap.ts';
@@ -27,6 +28,8 @@ export interface EventsServices {
   readonly routes?: Routes | undefined;
   /** Undefined where messages are not traced. */
   readonly traces?: TraceOptions | undefined;
+  /** Whether attempts are followed by flow-control key, for its audit. */
+  readonly isAudited?: boolean | undefined;
 }
 
 /** What is shown of one account's event log. Never changed once made. */
@@ -42,6 +45,8 @@ export interface EventsFacts {
   readonly schedules: ReadonlyMap<string, ScheduleFacts>;
   /** Destinations that were met beyond the cap. */
   readonly beyondCap: number;
+  /** By flow-control key: what is known now, and no copy. Undefined where that is not audited. */
+  readonly attempts: Attempts | undefined;
   /** Whether destinations are a label, of counters and of the histograms of waits. */
   readonly labelled: { readonly counters: boolean; readonly histograms: boolean };
 }
@@ -229,7 +234,7 @@ type Observed = Promise<Observation<EventsFacts, Memory, Walk>>;
 
 /** What is shown of a memory. */
 export function factsOf(
-  { gauges, checkpoint, log, destinations, schedules }: Memory,
+  { gauges, checkpoint, log, destinations, schedules, attempts }: Memory,
   { window, destination, destinationHistograms }: EventsOptions,
 ): EventsFacts {
   const counters = destination !== 'none';
@@ -241,13 +246,14 @@ export function factsOf(
     destinations: destinations.copies(),
     schedules: schedules.facts(),
     beyondCap: destinations.beyond,
+    attempts: attempts?.view,
     labelled: { counters, histograms: counters && destinationHistograms },
   };
 }
 
 export function createEvents(
   options: EventsOptions,
-  { backfill = 0, onTimeWithin = 300_000, routes = NO_ROUTES, schedules, traces }: EventsServices = {},
+  { backfill = 0, onTimeWithin = 300_000, routes = NO_ROUTES, schedules, traces, isAudited }: EventsServices = {},
 ): Collector<EventsFacts, Memory, Walk> {
   const limits = { ...options, most: options.maxOpenMessages, onTimeWithin };
   const tailOptions = { ...limits, backfill, isSwept: options.lateSweep > options.overlap };
@@ -287,7 +293,7 @@ export function createEvents(
   return {
     ...events,
     rounds: events.rounds(options),
-    restore: rows => restoreMemory(rows, options, { traces, routes, schedules }),
+    restore: rows => restoreMemory(rows, options, { traces, routes, schedules, isAudited }),
     recall,
     observe: context => (context.round === 'sweep' ? observeSweep(context) : observeTail(context)),
   };
