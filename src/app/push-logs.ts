@@ -4,6 +4,7 @@ import type { Log } from '../kit/log.ts';
 import type { Source } from '../metrics/family.ts';
 import { createPushMeter, type PushMeter } from '../metrics/push.ts';
 import type { RecordQueue } from '../push/record-queue.ts';
+import type { Sender } from '../push/sender.ts';
 import { type Env, isPushed, targetOf } from '../push/target.ts';
 import { isNotHeld, NO_ACCOUNT } from '../store/store.ts';
 import type { Holding } from './holding.ts';
@@ -20,6 +21,7 @@ export interface PushLogs {
   /** Waits for the request that is under way, as far as the receiver answers in time. */
   close(): Promise<void>;
   readonly sources: readonly Source[];
+  readonly trouble: Sender['trouble'];
   readonly counters: PushMeter;
   readonly id: string;
 }
@@ -83,7 +85,7 @@ async function openExport(deps: PushLogsDeps, counters: PushMeter) {
     },
     accounts: () => [NO_ACCOUNT, ...deps.accounts()],
   });
-  return { exporting, ended, asking };
+  return { exporting, ended, asking, sender };
 }
 
 /**
@@ -101,6 +103,7 @@ export async function openPushLogs(deps: PushLogsDeps, before?: PushLogs): Promi
     id,
     counters,
     sources: isOn ? [counters.source] : [],
+    trouble: () => opened?.sender.trouble(),
     send:
       opened &&
       (signal =>
