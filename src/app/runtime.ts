@@ -8,7 +8,7 @@ import { startStaggered } from '../scheduler/start-staggered.ts';
 import { NO_ACCOUNT } from '../store/store.ts';
 import type { Account } from './account.ts';
 import { buildGeneration, type Change, type Generation } from './generation.ts';
-import { type Base, closeUnlessKept, type LastReload, openBase, type PartsDeps, settle } from './parts.ts';
+import { type Base, closeSent, closeUnlessKept, type LastReload, openBase, type PartsDeps, settle } from './parts.ts';
 import { version } from './version.ts';
 
 /** Everything that a configuration asks for, but for the port; the configuration can change. */
@@ -88,8 +88,8 @@ export async function createRuntime(loaded: LoadedConfig, deps: PartsDeps): Prom
     const inTurn = createTurnTaking();
     const loops = createLoopSet({ clock, random });
     const starter = createStarter(clock);
-    closing.add('spans', () => current.traces.close());
-    closing.add('log records', () => current.pushLogs.close());
+    current.pushMetrics.take(current.sources);
+    closing.add('what is exported', () => closeSent(current));
     closing.add('accounts', () =>
       settle(
         current.accounts.all.map(account => account.close()),
@@ -117,6 +117,7 @@ export async function createRuntime(loaded: LoadedConfig, deps: PartsDeps): Prom
       await Promise.all(old.map(account => account.stop()));
       next.traces.take();
       next.pushLogs.take();
+      next.pushMetrics.take(next.sources);
       next.alerting.take();
       next.autoCancel?.take();
       next.recording.take();

@@ -1,4 +1,5 @@
-import { createTurns } from '../kit/turns.ts';
+import { systemClock } from '../kit/clock.ts';
+import { createTurns, type Turns } from '../kit/turns.ts';
 import type { Format, Scope } from '../model/exposition.ts';
 import {
   type Body,
@@ -34,9 +35,20 @@ export interface Exposition {
    * meanwhile may be in it or not, family by family.
    */
   renderInSlices(options: RenderOptions): Promise<Buffer>;
+  /**
+   * Renders in slices what these accounts say now, so that the next scrape has less to do. Does nothing where no scrape was
+   * seen for a while. Throws as `render` does.
+   */
+  prepare(accounts: Iterable<string>): Promise<void>;
   /** The same for other sources, throwing as `createExposition` does; what is rendered of those that are of both is shared. */
   over(sources: readonly Source[]): Exposition;
 }
+
+/** Milliseconds without a scrape, after which nothing is rendered before the next: longer than any usual interval. */
+const SCRAPED_WITHIN = 150_000;
+
+/** Milliseconds of a slice at most: however busy the process is, a scrape has half of it. */
+const LONGEST_SLICE = 20;
 
 interface RenderOptions {
   readonly scope: Scope;
@@ -105,6 +117,11 @@ function inEachEncoding(
   return {
     render: options => of(options.format).render(options),
     renderInSlices: options => of(options.format).renderInSlices(options),
+    async prepare(accounts) {
+      const names = [...accounts];
+      await lines.prepare(names);
+      await messages?.prepare(names);
+    },
     over: next => inEachEncoding(next, create, lines.over(next), messages?.over(next)),
   };
 }
@@ -124,6 +141,15 @@ function createShown(source: Source): Shown {
   };
 }
 
+async function inSlices<T>(steps: Generator<void, T, void>, turns: Turns): Promise<T> {
+  for (;;) {
+    const { done, value } = steps.next();
+    if (done) return value;
+    const pause = turns.pass();
+    if (pause) await pause;
+  }
+}
+
 /** `versions`: of all fragments, also those that are shared with other expositions. */
 function expositionOf(
   encoding: Encoding,
@@ -138,6 +164,7 @@ function expositionOf(
   /** Bodies of all sources, as long as nothing changes. One account's are quickly joined, and a copy each would add up. */
   const cache = new Map<string, Buffer>();
   let cachedVersion = -1;
+  let scrapedAt = Number.NEGATIVE_INFINITY;
 
   function checkedSamples({ source, fragments }: Shown): ReadonlyMap<string, readonly Sample[]> {
     const samples = source.samples();
@@ -186,6 +213,10 @@ function expositionOf(
     }
     [shown.asked, shown.revision, shown.shownTime] = [true, revision, time];
     yield;
+  }
+
+  function* refreshAll(accounts: Iterable<string>): Generator<void, void, void> {
+    for (const account of accounts) for (const shown of byAccount.get(account) ?? []) yield* refresh(shown);
   }
 
   function createView(shown: readonly Shown[], format: Format): View {
@@ -246,15 +277,13 @@ function expositionOf(
         if (done) return value;
       }
     },
-    async renderInSlices(options) {
-      const steps = work(options);
-      const turns = createTurns();
-      for (;;) {
-        const { done, value } = steps.next();
-        if (done) return value;
-        const pause = turns.pass();
-        if (pause) await pause;
-      }
+    renderInSlices(options) {
+      scrapedAt = systemClock.monotonic();
+      return inSlices(work(options), createTurns(LONGEST_SLICE));
+    },
+    async prepare(accounts) {
+      if (systemClock.monotonic() - scrapedAt > SCRAPED_WITHIN) return;
+      await inSlices(refreshAll(accounts), createTurns());
     },
     over(sources) {
       const known = new Map(everything.map(shown => [shown.source, shown]));

@@ -185,6 +185,7 @@ function lookForGap(
   if (silence && time > silence.from && time <= silence.until && paired >= EVIDENCE && paired > unstarted * 9) {
     checkpoint.silence = undefined;
     noteGap(memory, { from: silence.from, to: time });
+    memory.attempts?.reset(time);
     memory.schedules.markUnread({ from: silence.from, to: time });
   }
   checkpoint.unstarted += 1;

@@ -1,3 +1,4 @@
+import type { AttemptLedger } from '../../flow-audit/attempts.ts';
 import type { LogRecord, RecordBatch } from '../../model/log-record.ts';
 import type { DeliveryEvent, EventState } from '../../model/message.ts';
 import type { Destinations } from './destinations.ts';
@@ -119,6 +120,8 @@ export interface Memory {
   readonly traces: Traces | undefined;
   /** Log records of gaps that were found since the last commit. */
   gaps: LogRecord[];
+  /** Attempts by flow-control key; undefined where flow control is not audited. */
+  readonly attempts: AttemptLedger | undefined;
   /** When the checkpoint was committed last. */
   savedAt: number;
   /** Keys of rows to write with the next commit. */
