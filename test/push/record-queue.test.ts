@@ -34,6 +34,7 @@ function createScene() {
     const ended = new AbortController();
     const exporting = createLogExport({
       version: '1',
+      resource: { 'service.name': 'delivery-watch' },
       queue,
       accounts: () => ['a', 'b'],
       isHeld: account => held.has(account),
