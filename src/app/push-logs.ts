@@ -30,6 +30,8 @@ export interface PushLogsDeps {
   readonly config: Config;
   readonly env: Env;
   readonly records: RecordQueue;
+  /** Which of several agents this is; the same after a restart. */
+  readonly instance: string;
   readonly clock: Clock;
   /** A number from 0 up to 1. */
   readonly random: () => number;
@@ -51,10 +53,11 @@ const UNREADABLE: ReadonlySet<number> = new Set([400, 413]);
 export const areLogsPushed = ({ push }: Config, env: Env): boolean => isPushed('logs', push.logs, env);
 
 async function openExport(deps: PushLogsDeps, counters: PushMeter) {
-  const { config, env, records, holding, log, clock, random } = deps;
+  const { config, env, records, instance, holding, log, clock, random } = deps;
   const target = targetOf('logs', config.push.logs, env);
-  const [{ createLogExport }, { createSender }] = await Promise.all([
+  const [{ createLogExport }, { resourceOf }, { createSender }] = await Promise.all([
     import('../push/logs.ts'),
+    import('../push/push-metrics.ts'),
     import('../push/sender.ts'),
   ]);
   const asking = createPost(target.timeout);
@@ -72,6 +75,7 @@ async function openExport(deps: PushLogsDeps, counters: PushMeter) {
   const isHeld = (account: string) => holding?.held(account) ?? true;
   const exporting = createLogExport({
     version,
+    resource: resourceOf(env, { version, instance }),
     sender,
     isHeld,
     signal: ended.signal,
@@ -102,6 +106,7 @@ export async function openPushLogs(deps: PushLogsDeps, before?: PushLogs): Promi
   return {
     id,
     counters,
+    trouble: () => opened?.sender.trouble(),
     sources: isOn ? [counters.source] : [],
     trouble: () => opened?.sender.trouble(),
     send:
