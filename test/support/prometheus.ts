@@ -42,6 +42,8 @@ export interface PrometheusOptions {
   /** More sections of the configuration. */
   readonly config?: object;
   readonly flags?: readonly string[];
+  /** Puts something into the folder of its data before it starts. */
+  readonly prepare?: (data: string) => Promise<void>;
 }
 
 /** A port that was free a moment ago. */
@@ -81,22 +83,20 @@ export async function startPrometheus({
   scrapeConfigs,
   config = {},
   flags = [],
+  prepare,
 }: PrometheusOptions): Promise<Prometheus> {
   const folder = mkdtempSync(join(tmpdir(), 'delivery-watch-prometheus-'));
   const file = join(folder, 'prometheus.yml');
   const global = { scrape_interval: '1s', evaluation_interval: '1s' };
   // JSON is YAML.
   writeFileSync(file, JSON.stringify({ global, ...config, scrape_configs: scrapeConfigs }));
+  const data = join(folder, 'data');
+  await prepare?.(data);
   const port = await freePort();
   const url = `http://127.0.0.1:${port}`;
   const child = spawn(
     'prometheus',
-    [
-      `--config.file=${file}`,
-      `--storage.tsdb.path=${join(folder, 'data')}`,
-      `--web.listen-address=127.0.0.1:${port}`,
-      ...flags,
-    ],
+    [`--config.file=${file}`, `--storage.tsdb.path=${data}`, `--web.listen-address=127.0.0.1:${port}`, ...flags],
     { stdio: ['ignore', 'ignore', 'pipe'] },
   );
   const killNow = () => void child.kill('SIGKILL');
