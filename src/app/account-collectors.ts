@@ -12,6 +12,8 @@ import {
 import type { Config } from '../config/schema.ts';
 import type { Family, Sample, Source } from '../metrics/family.ts';
 import type { TraceQueue } from '../model/lifecycle-trace.ts';
+import type { Records } from '../model/log-record.ts';
+import type { Env } from '../push/target.ts';
 import { type CollectorState, createCollectorState } from '../scheduler/board.ts';
 import { fromStored } from '../scheduler/freshness.ts';
 import { type CatchUp, createRunner } from '../scheduler/runner.ts';
@@ -23,6 +25,7 @@ import type { LastKnown } from './account-rows.ts';
 import { callbackOptions, rulesOf } from './callbacks.ts';
 import { openGap } from './gaps.ts';
 import type { Holding } from './holding.ts';
+import { areLogsPushed } from './push-logs.ts';
 
 /** One cadence of one collector of an account. */
 export interface AccountRound {
@@ -51,6 +54,9 @@ export interface CollectorsDeps extends Pick<ClientDeps, 'clock' | 'log' | 'trac
   readonly holding?: Pick<Holding, 'isAway'> | undefined;
   /** Milliseconds of the event log's past to read at the very first start. */
   readonly backfill: number | undefined;
+  /** Takes log records, where they are pushed. */
+  readonly records?: Records | undefined;
+  readonly env: Env;
   /** What waits of an account's traces, where messages are traced. */
   readonly traceQueue: (account: string) => TraceQueue | undefined;
 }
@@ -116,6 +122,7 @@ async function openCollector<Facts, Memory, Walk>(
   {
     config,
     store,
+    records,
     holding,
     clock,
     log,
@@ -134,6 +141,7 @@ async function openCollector<Facts, Memory, Walk>(
     observer: withReader(collector, at),
     state,
     store,
+    records,
     clock,
     log,
     tracer,
@@ -159,7 +167,7 @@ const isOfEvents = (each: OpenCollector): each is OpenCollector<EventsFacts> => 
 
 /** What an account's configuration enables, and its plan. */
 export async function openCollectors({ name, collect, retention, objectives, limits }: AccountSettings, deps: Deps) {
-  const { config, clock, backfill } = deps;
+  const { config, env, clock, backfill } = deps;
   const catchUp = collect.events.enabled ? await openGap(name, deps) : undefined;
   const open = <Facts, Memory, Walk>(collector: Collector<Facts, Memory, Walk>) =>
     openCollector(name, collector, { ...deps, ...(collector.name === 'events' && { catchUp }) });
@@ -172,7 +180,11 @@ export async function openCollectors({ name, collect, retention, objectives, lim
     callbacks,
     backfill,
     traces,
+    isRecorded: areLogsPushed(config, env),
     onTimeWithin: objectives.onTimeWithin,
+    // Both collectors are read on their own; what meets is what each shows.
+    attempts: () => opened.find(isOfEvents)?.state.visible().now?.attempts,
+    now: clock.now,
   };
   const opened: OpenCollector[] = [];
   for (const collector of createCollectors(collect, services)) opened.push(await open(collector));

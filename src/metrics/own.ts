@@ -1,4 +1,4 @@
-import type { Counter } from '../kit/counter.ts';
+import { type Counter, zeroBefore } from '../kit/counter.ts';
 import type { AccountStatus, RoundStatus } from '../model/status.ts';
 import { counter, type Family, gauge, info, type Sample } from './family.ts';
 
@@ -89,22 +89,33 @@ export function accountInfoFamily(labels: readonly Readonly<Record<string, strin
   ]);
 }
 
-/** A counter whose series are kept here and written by our own exposition. */
-interface KeptCounter<L extends string> extends Counter<L> {
-  samples(): readonly (Sample<L> & { readonly labels: Readonly<Record<L, string>> })[];
-  readonly series: Map<string, { readonly labels: Readonly<Record<L, string>>; value: number }>;
+interface KeptSeries<L extends string> {
+  readonly labels: Readonly<Record<L, string>>;
+  value: number;
+  readonly since: number;
 }
 
-/** `before`: the known ones are the same series in both, so that nothing is lost which is counted there until its end. */
+/** A counter whose series are kept here and written by our own exposition. */
+export interface KeptCounter<L extends string> extends Counter<L> {
+  samples(): readonly (Sample<L> & KeptSeries<L>)[];
+  readonly series: Map<string, KeptSeries<L>>;
+}
+
+/**
+ * `before`: the known ones are the same series in both, so that nothing is lost which is counted there until its end.
+ * `now`: milliseconds since the Unix epoch.
+ */
 export function createCounter<L extends string>(
   family: Family<L>,
   known: readonly Readonly<Record<L, string>>[],
   onChange: () => void,
+  now: () => number,
   before?: KeptCounter<L>,
 ): KeptCounter<L> {
   const series: KeptCounter<L>['series'] = new Map();
+  const start = now();
   const keyOf = (labels: Readonly<Record<L, string>>) => family.labels.map(name => labels[name]).join('\0');
-  for (const labels of known) series.set(keyOf(labels), { labels, value: 0 });
+  for (const labels of known) series.set(keyOf(labels), { labels, value: 0, since: start });
   for (const [key, one] of before?.series ?? []) if (series.has(key)) series.set(key, one);
   return {
     series,
@@ -112,7 +123,7 @@ export function createCounter<L extends string>(
       const key = keyOf(labels);
       const one = series.get(key);
       if (one) one.value += by;
-      else series.set(key, { labels, value: by });
+      else series.set(key, { labels, value: by, since: Math.max(start, zeroBefore(now())) });
       onChange();
     },
     samples: () => [...series.values()],
@@ -135,13 +146,14 @@ export interface AccountMeter {
   samples(): readonly [Family, readonly Sample[]][];
 }
 
-/** `before`: the counters of the same account, which go on in both. */
+/** `now`: milliseconds since the Unix epoch. `before`: the counters of the same account, which go on in both. */
 export function createAccountMeter(
   known: {
     readonly endpoints: readonly string[];
     readonly outcomes: readonly string[];
     readonly collectors: readonly string[];
   },
+  now: () => number,
   before?: AccountMeter,
 ): AccountMeter {
   const changes = before?.changes ?? { count: 0 };
@@ -153,13 +165,14 @@ export function createAccountMeter(
     ownFamilies.requests,
     endpoints.flatMap(({ endpoint }) => known.outcomes.map(outcome => ({ endpoint, outcome }))),
     changed,
+    now,
     before?.requests,
   );
-  const bytes = createCounter(ownFamilies.responseBytes, endpoints, changed, before?.bytes);
-  const budgetWait = createCounter(ownFamilies.budgetWait, [{}], changed, before?.budgetWait);
+  const bytes = createCounter(ownFamilies.responseBytes, endpoints, changed, now, before?.bytes);
+  const budgetWait = createCounter(ownFamilies.budgetWait, [{}], changed, now, before?.budgetWait);
   const lists = known.collectors.map(collector => ({ collector }));
-  const rowsRejected = createCounter(ownFamilies.rowsRejected, lists, changed, before?.rowsRejected);
-  const listsMissing = createCounter(ownFamilies.listsMissing, lists, changed, before?.listsMissing);
+  const rowsRejected = createCounter(ownFamilies.rowsRejected, lists, changed, now, before?.rowsRejected);
+  const listsMissing = createCounter(ownFamilies.listsMissing, lists, changed, now, before?.listsMissing);
   return {
     requests,
     bytes,

@@ -2,6 +2,7 @@ import type { Clock } from '../kit/clock.ts';
 import type { Log } from '../kit/log.ts';
 import type { Span, Tracer } from '../kit/tracer.ts';
 import type { Change } from '../model/change.ts';
+import type { RecordBatch, RecordPosting, Records } from '../model/log-record.ts';
 import type { Idle } from '../model/status.ts';
 import type { Store } from '../store/store.ts';
 import type { CollectorState } from './board.ts';
@@ -24,7 +25,12 @@ export interface Observer<Facts = unknown, Memory = unknown, Walk = unknown> {
 }
 
 interface Observed<Facts, Memory, Walk> {
-  fold(memory: Memory): { memory: Memory; facts: Facts | undefined; changes: readonly Change[] };
+  fold(memory: Memory): {
+    memory: Memory;
+    facts: Facts | undefined;
+    changes: readonly Change[];
+    records?: RecordBatch | undefined;
+  };
   more: Walk | undefined;
   /** Of a round's first step: it asked nothing, and the round is over. */
   idle?: Idle | undefined;
@@ -44,6 +50,8 @@ export interface RunnerDeps<Facts, Memory, Walk> {
   readonly observer: Observer<Facts, Memory, Walk>;
   readonly state: CollectorState<Facts>;
   readonly store: Store;
+  /** Takes log records, where there are any. */
+  readonly records?: Records | undefined;
   readonly clock: Clock;
   readonly log: Log;
   readonly tracer: Tracer;
@@ -82,6 +90,7 @@ export async function createRunner<Facts, Memory, Walk>({
   observer,
   state,
   store,
+  records,
   clock,
   log,
   tracer,
@@ -91,6 +100,8 @@ export async function createRunner<Facts, Memory, Walk>({
   const { account } = state;
   const queue = createCommitQueue({ account, collector: observer.name, store, log });
   let memory = observer.restore(await queue.committed());
+  /** Log records that wait for the next commit. */
+  let posted: RecordPosting[] = [];
   /** A fold failed half-way: what it left is not to be used. */
   let memoryDirty = false;
   /** How often memory went back: what was read against an earlier one does not fit. */
@@ -110,6 +121,7 @@ export async function createRunner<Facts, Memory, Walk>({
       .then(rows => {
         memory = observer.restore(rows);
         queue.clear();
+        posted = [];
         generation += 1;
         memoryDirty = false;
       })
@@ -136,7 +148,9 @@ export async function createRunner<Facts, Memory, Walk>({
       memoryDirty = false;
       const { facts, changes } = folded;
       memory = folded.memory;
-      queue.add(changes);
+      const posting = folded.records && records?.post(account, folded.records);
+      if (posting) posted.push(posting);
+      queue.add(changes, posting?.changes());
       onFolded(facts);
       if (isToWait && queue.isRefused) return;
       try {
@@ -146,6 +160,7 @@ export async function createRunner<Facts, Memory, Walk>({
         const { message, cause } = error instanceof Error ? error : new Error(String(error));
         throw new StoreRefusal(message, { cause });
       }
+      for (const { send } of posted.splice(0)) send();
       if (facts !== undefined) state.committed(facts);
       if (caughtUp && caughtUp === awaited) {
         awaited = undefined;

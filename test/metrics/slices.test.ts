@@ -86,7 +86,7 @@ it.each(['gzip', 'plain'] as const)(
       for (const fragment of fragments) fillFragment(fragment, `${word}\n`, version);
     };
     fill('old', 1);
-    const body = createBody(fragments);
+    const body = createBody(fragments, 'utf8');
     const read = (bytes: Buffer) => (form === 'gzip' ? gunzipSync(bytes) : bytes).toString();
     const first = body[form]();
     first.next();

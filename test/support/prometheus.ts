@@ -44,6 +44,8 @@ export interface PrometheusOptions {
   readonly flags?: readonly string[];
   /** Puts something into the folder of its data before it starts. */
   readonly prepare?: (data: string) => Promise<void>;
+  /** Another program than the installed one. */
+  readonly program?: string;
 }
 
 /** A port that was free a moment ago. */
@@ -84,6 +86,7 @@ export async function startPrometheus({
   config = {},
   flags = [],
   prepare,
+  program = 'prometheus',
 }: PrometheusOptions): Promise<Prometheus> {
   const folder = mkdtempSync(join(tmpdir(), 'delivery-watch-prometheus-'));
   const file = join(folder, 'prometheus.yml');
@@ -95,7 +98,7 @@ export async function startPrometheus({
   const port = await freePort();
   const url = `http://127.0.0.1:${port}`;
   const child = spawn(
-    'prometheus',
+    program,
     [`--config.file=${file}`, `--storage.tsdb.path=${data}`, `--web.listen-address=127.0.0.1:${port}`, ...flags],
     { stdio: ['ignore', 'ignore', 'pipe'] },
   );
