@@ -116,13 +116,7 @@ async function rangePart(
   const notes = kept > from ? [`begins at ${iso(kept)}: the log is kept for no longer (retention.events)`] : [];
   const first = nextMark(Math.max(from, kept));
   if (first > until) throw new Refusal(`no minute begins between ${iso(Math.max(from, kept))} and ${iso(until)}`);
-  return {
-    range: { from: first, to: until, endsAtTo: true },
-    begin: first,
-    gap: undefined,
-    isKept: retention.events !== null,
-    notes,
-  };
+  return { range: { from: first, to: until, endsAtTo: true }, begin: first, gap: undefined, isKept: retention.events !== null, notes };
 }
 
 const sum = (numbers: Iterable<number>) => [...numbers].reduce((a, b) => a + b, 0);
