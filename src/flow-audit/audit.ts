@@ -148,7 +148,6 @@ export function createAudit(isForced: boolean, stored?: string): Audit {
   }
 
   return {
-    known,
     judge(read) {
       const { now, entries, attempts, isWhole } = read;
       if (!isForced && entries.every(({ parallelismInUse }) => parallelismInUse === undefined)) return undefined;

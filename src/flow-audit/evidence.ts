@@ -68,16 +68,22 @@ export function addSample({ samples }: Watched, entry: FlowControlEntry, read: {
 /** Compares the reads of a key with the log, as far as that is settled. */
 export function compare(watched: Watched, attempts: Attempts, settledTo: number): void {
   noticeLoss(watched, attempts);
+  const slots = Math.max(
+    ...watched.samples.map(({ parallelismInUse = 0, parallelismLimit = Number.POSITIVE_INFINITY }) =>
+      Math.max(parallelismInUse, parallelismLimit),
+    ),
+  );
   for (const sample of watched.samples) {
     const { key, from, at, parallelismInUse: inUse } = sample;
     if (sample.excess !== undefined || inUse === undefined || from - SKEW < watched.knownFrom) continue;
     if (at + SKEW > settledTo) return;
     const { most, fewest } = attempts.running(key, from - SKEW, at + SKEW);
+    // Attempts that the log shows and those that it does not show are never more than there are slots.
+    sample.atMost = Math.max(0, Math.min(inUse - fewest, slots - most));
     const isLong = at - watched.knownFrom > LONGEST_ATTEMPT;
-    watched.unseen = isLong ? 0 : Math.min(watched.unseen ?? Number.POSITIVE_INFINITY, Math.max(0, inUse - fewest));
+    watched.unseen = isLong ? 0 : Math.min(watched.unseen ?? Number.POSITIVE_INFINITY, sample.atMost);
     sample.unexplained = inUse - most;
     sample.excess = sample.unexplained - watched.unseen;
-    sample.atMost = inUse - fewest;
     follow(watched, sample);
   }
 }

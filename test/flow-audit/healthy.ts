@@ -31,7 +31,6 @@ async function disturb(service: AuditedService, random: Random): Promise<void> {
   const { state } = service;
   const key = `key-${random.between(0, KEYS - 1)}`;
   const what = random.between(0, 9);
-  (globalThis as any).T?.push([what, key, new Date(service.now()).toISOString()].join(' '));
   if (what === 0) await service.restart(random.pick([0, 30_000, 4 * MINUTE, 20 * MINUTE]));
   else if (what === 1) service.failUntil(service.now() + random.between(1, 12) * MINUTE);
   else if (what === 2) state.pauseKey(key, random.chance(0.5));
@@ -55,7 +54,6 @@ export async function healthyHours(seed: number, hours: number): Promise<Healthy
   const service = createAuditedService({ seed, destinations, scenario: 'neglected' });
   const states = new Map<string, number>();
   const wrong: string[] = [];
-  (globalThis as any).T = [];
   const ticks = hours * 240;
   for (let tick = 0; tick < ticks; tick += 1) {
     await service.advance(15_000);
@@ -63,7 +61,7 @@ export async function healthyHours(seed: number, hours: number): Promise<Healthy
     for (const [key, { state, reason, ghosts = 0 }] of service.facts()?.audited ?? []) {
       const name = `${state}/${reason}`;
       states.set(name, (states.get(name) ?? 0) + 1);
-      if (state === 'ghost_slots' || ghosts > 0) wrong.length === 0 && console.log((globalThis as any).T.slice(-6), new Date(service.now()).toISOString(), key, JSON.stringify(service.state.keys().get(key)), (service as any).dbg(key)), wrong.push(`seed ${seed} tick ${tick} ${key} ${ghosts}`);
+      if (state === 'ghost_slots' || ghosts > 0) wrong.push(`seed ${seed} tick ${tick} ${key} ${ghosts}`);
     }
   }
   return { keyHours: hours * KEYS, wrong, states };

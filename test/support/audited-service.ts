@@ -114,7 +114,6 @@ export function createAuditedService(options: AuditedOptions): AuditedService {
     },
     audited: key => facts?.audited?.get(key),
     facts: () => facts,
-    dbg: (key: string) => { const a: any = agent.keys.audit; const k = a.known.get(key); const v: any = agent.shown()?.attempts; return JSON.stringify({ run: k.run, unseen: k.unseen, knownFrom: new Date(k.knownFrom).toISOString(), since: new Date(v.since).toISOString(), settled: new Date(v.settledTo).toISOString(), newest: new Date(v.newest).toISOString(), silence: v.silence && [new Date(v.silence.from).toISOString(), new Date(v.silence.to).toISOString()], s: k.samples.slice(-24).map((x: any) => [new Date(x.at).toISOString().slice(14, 19), x.waitlistSize, x.parallelismInUse, x.excess, x.atMost].join('/')) }); },
     async restart(awayMs) {
       clock.advance(awayMs);
       rows = new Map(rows);
