@@ -12,7 +12,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   telemetry: ['kit', 'model'],
   push: ['kit', 'model', 'store', 'metrics'],
   history: ['kit', 'model', 'store', 'metrics'],
-  collectors: ['kit', 'model', 'upstream', 'metrics'],
+  'flow-audit': ['kit', 'model'],
+  collectors: ['kit', 'model', 'upstream', 'metrics', 'flow-audit'],
   'auto-cancel': ['kit', 'model', 'upstream', 'store', 'alerts'],
   alerts: ['kit', 'model', 'store'],
   rotation: ['kit', 'model', 'upstream'],
@@ -95,7 +96,7 @@ const LIBRARIES: Readonly<Record<string, readonly string[]>> = {
   '@opentelemetry/otlp-transformer': ['push'],
   '@bufbuild/protobuf': ['metrics'],
   '@bufbuild/protobuf/wire': ['metrics', 'push'],
-  '@opentelemetry/resources': ['telemetry'],
+  '@opentelemetry/resources': ['telemetry', 'push'],
   '@opentelemetry/sdk-node': ['telemetry'],
   '@opentelemetry/sdk-trace': ['telemetry'],
   zod: [

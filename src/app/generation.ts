@@ -36,6 +36,8 @@ export interface Generation extends Parts {
   /** What was recorded of an account; undefined where none has that name. */
   readonly history: (account: string) => AccountHistory | undefined;
   readonly agentProblems: AgentProblems;
+  /** All that /metrics shows. */
+  readonly sources: readonly Source[];
   readonly exposition: Exposition;
   readonly served: Omit<Served, 'reload' | 'reloadFaults' | 'version' | 'clock'>;
   /** What the overview shows of each account, for as long as that is there. */
@@ -59,21 +61,35 @@ const SEND_EVERY = 1000;
 /** Interval at which traces of ended messages are sent, milliseconds. */
 const LIFECYCLES_EVERY = 2000;
 
+/** Interval at which log records are sent, milliseconds. */
+const LOGS_EVERY = 2000;
+
 /** Milliseconds after the start in which the first heartbeat is tried. */
 const FIRST_HEARTBEAT = 10_000;
 
-type Made = Pick<Generation, 'loaded' | 'traces' | 'alerting' | 'autoCancel' | 'recording' | 'agentProblems'>;
+type Made = Pick<
+  Generation,
+  'loaded' | 'traces' | 'pushLogs' | 'pushMetrics' | 'alerting' | 'autoCancel' | 'recording' | 'agentProblems'
+>;
 
 function loopsOf(
-  { loaded, traces, alerting, autoCancel, recording, agentProblems }: Made,
+  { loaded, traces, pushLogs, pushMetrics, alerting, autoCancel, recording, agentProblems }: Made,
   { random }: Pick<Base, 'random'>,
 ): LoopSpec[] {
-  const { alerts, heartbeat } = loaded.config;
+  const { alerts, heartbeat, push } = loaded.config;
   const specs = (bodies: readonly LoopSpec['body'][], every: number, firstDelay = () => every): LoopSpec[] =>
     bodies.map(body => ({ body, every, firstDelay: firstDelay() }));
   const every = heartbeat?.every ?? 0;
   return [
     ...specs(traces.exportMessages ? [traces.exportMessages] : [], LIFECYCLES_EVERY),
+    ...specs(pushLogs.send ? [pushLogs.send] : [], LOGS_EVERY),
+    // Not with every other agent that was started with this one.
+    ...specs(
+      pushMetrics.loops ? [pushMetrics.loops.note] : [],
+      push.metrics.every,
+      () => push.metrics.every * random(),
+    ),
+    ...specs(pushMetrics.loops ? [pushMetrics.loops.send] : [], SEND_EVERY),
     ...specs(autoCancel?.loops ?? [], ACT_EVERY),
     // At different times: a thousand accounts at once would hold up everything else.
     ...specs(
@@ -152,7 +168,6 @@ function viewsOf(
 
 /** A generation before there is something to serve of it. */
 type Assembled = Omit<Generation, 'served' | 'loops' | 'save'> & {
-  readonly sources: readonly Source[];
   readonly elsewhere: SharedViews | undefined;
 };
 
@@ -207,7 +222,7 @@ export async function buildGeneration(
   const { parts, change } = await openParts(loaded, base, which, before);
   const undo = async () => {
     change.undo();
-    await closeUnlessKept(parts.traces, before?.traces);
+    await closeUnlessKept(parts, before);
   };
   try {
     const generation = await assemble(loaded, base, parts, before);
@@ -276,6 +291,8 @@ async function assemble(loaded: LoadedConfig, base: Base, parts: Parts, before?:
     ...accounts.all.flatMap(account => account.sourcesWith(accounts.infoFamily)),
     ...(autoCancel?.sources ?? []),
     ...alerting.sources,
+    ...parts.pushLogs.sources,
+    ...parts.pushMetrics.sources,
     base.process.source,
     ...(base.leases ? [base.leases.sourceOf(namesOf(loaded.config.accounts), namesOf(accounts.all))] : []),
   ];
@@ -304,6 +321,7 @@ async function assemble(loaded: LoadedConfig, base: Base, parts: Parts, before?:
   await turns.pass();
   return {
     ...made,
+    sources,
     served: servedOf(assembled, base, views),
     loops,
     async save() {

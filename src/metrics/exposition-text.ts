@@ -22,7 +22,7 @@ export function familyName(family: Family, format: Format): string {
 export const unitOf = (family: Family): string | undefined =>
   /_(seconds|bytes)$/.exec(familyName(family, 'openmetrics'))?.[1];
 
-function renderHeader(family: Family, format: Format): string {
+export function renderHeader(family: Family, format: Format): string {
   const name = familyName(family, format);
   const type = family.type === 'info' && format === 'text' ? 'gauge' : family.type;
   const special = format === 'text' ? /[\\\n]/g : /[\\\n"]/g;
@@ -39,7 +39,7 @@ const renderExemplar = ({ traceId, value, time }: Exemplar) =>
  * Makes the lines of a family's samples. Of samples with the same labels only the first is written, as Prometheus itself
  * would keep it: the formats forbid the second, and two values that differ only in lone surrogates are the same once written.
  */
-function createLines(
+export function createLines(
   family: Family,
   account: string | undefined,
   format: Format,

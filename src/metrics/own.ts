@@ -1,4 +1,4 @@
-import type { Counter } from '../kit/counter.ts';
+import { type Counter, zeroBefore } from '../kit/counter.ts';
 import type { AccountStatus, RoundStatus } from '../model/status.ts';
 import { counter, type Family, gauge, info, type Sample } from './family.ts';
 
@@ -43,6 +43,10 @@ export const ownFamilies = {
   tokenRejected: gauge(
     'delivery_token_rejected',
     '1 while the service rejects the account’s token (401), else 0. The last response decides, also across restarts; absent before the first. A rejected token is retried every five minutes, a changed one immediately.',
+  ),
+  catchingUp: gauge(
+    'delivery_event_log_catching_up',
+    '1 from the start of the agent after more than two minutes in which none ran until the event log is read to its end for the first time, else 0. Until then counters and histograms of the event log are not shown, so that what backfill writes for the gap comes before them.',
   ),
   rowsRejected: counter(
     'delivery_rows_rejected_total',
@@ -98,12 +102,6 @@ export interface KeptCounter<L extends string> extends Counter<L> {
 }
 
 /**
- * Before its first rise a series was 0 at any time of this process, and what is under way when it rises, such as a scrape or
- * another machine's clock, may be behind. Milliseconds.
- */
-const LEAD = 5000;
-
-/**
  * `before`: the known ones are the same series in both, so that nothing is lost which is counted there until its end.
  * `now`: milliseconds since the Unix epoch.
  */
@@ -125,7 +123,7 @@ export function createCounter<L extends string>(
       const key = keyOf(labels);
       const one = series.get(key);
       if (one) one.value += by;
-      else series.set(key, { labels, value: by, since: Math.max(start, now() - LEAD) });
+      else series.set(key, { labels, value: by, since: Math.max(start, zeroBefore(now())) });
       onChange();
     },
     samples: () => [...series.values()],
@@ -204,6 +202,7 @@ export function statusSamples({ up, collectors }: AccountStatus): readonly [Fami
   const rounds = collectors.flatMap(({ collector, rounds }) =>
     rounds.map(status => ({ labels: { collector, round: status.round }, status })),
   );
+  const events = collectors.find(({ collector }) => collector === 'events');
   const each = (family: Family, pick: (status: RoundStatus) => number | undefined): [Family, Sample[]] => [
     family,
     rounds.flatMap(({ labels, status }) => {
@@ -213,6 +212,7 @@ export function statusSamples({ up, collectors }: AccountStatus): readonly [Fami
   ];
   return [
     [ownFamilies.up, [{ labels: {}, value: Number(up) }]],
+    [ownFamilies.catchingUp, events ? [{ labels: {}, value: Number(events.isCatchingUp ?? false) }] : []],
     each(ownFamilies.success, status => truth(status.success)),
     each(ownFamilies.duration, status => status.durationSeconds),
     each(ownFamilies.dataTimestamp, status => (status.dataAt === undefined ? undefined : status.dataAt / 1000)),

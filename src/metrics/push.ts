@@ -5,7 +5,7 @@ import { createCounter, type KeptCounter } from './own.ts';
 export const pushFamilies = {
   requests: counter(
     'delivery_watch_push_requests_total',
-    'Requests to the OTLP receiver by signal (metrics or logs) and outcome: accepted; refused: not sent again; failed: no answer, or a status that OTLP lets a client retry. Only if `push` is enabled for the signal. Restarts at 0 with the process.',
+    'Requests to the OTLP receiver by signal (metrics or logs) and outcome: accepted; refused: not sent again; failed: no answer, or a status after which it is sent again: of metrics 429, 502, 503 and 504, of logs all but 400 and 413. Only if `push` is enabled for the signal. Restarts at 0 with the process.',
     ['signal', 'outcome'],
   ),
   items: counter(

@@ -23,10 +23,16 @@ const ATTRIBUTES = {
   error: 'error.type',
 } as const;
 
-/** What the records of all accounts have in common: one of each, as they are grouped by it. */
-export interface LogOrigin {
+/** What the records of all accounts have in common: one object of each, as they are grouped by it. */
+interface Origin {
   readonly resource: ReadableLogRecord['resource'];
   readonly scope: ReadableLogRecord['instrumentationScope'];
+}
+
+/** What happens to messages is the service's; the rest is the agent's own. */
+export interface LogOrigins {
+  readonly messages: Origin;
+  readonly agent: Origin;
 }
 
 /** What a record says. */
@@ -41,7 +47,7 @@ const hrTime = (ms: number): [number, number] => [Math.floor(ms / 1000), Math.ro
 const textOf = (ms: number | undefined) => (ms === undefined ? undefined : new Date(ms).toISOString());
 
 /** Where a message was to go: never the path, which may hold a secret. */
-function addressOf(origin: string | undefined) {
+function addressOf(origin: string | undefined): Readonly<Record<string, Value>> {
   if (origin === undefined || !URL.canParse(origin)) return {};
   const { 'url.full': _, ...address } = serverAttributes(origin, '');
   return { ...address, 'url.scheme': new URL(origin).protocol.slice(0, -1) };
@@ -155,7 +161,9 @@ function said(record: LogRecord): Said {
  * A record of an account as it is sent: an event, which by OpenTelemetry's semantic conventions has a name, a severity and
  * attributes, and no body. Its trace is that of the message, whether or not that is sent; of spans it knows nothing.
  */
-export function toLogRecord(account: string, record: StoredRecord, { resource, scope }: LogOrigin): ReadableLogRecord {
+export function toLogRecord(account: string, record: StoredRecord, origins: LogOrigins): ReadableLogRecord {
+  const isOfMessage = record.kind === 'dlq_entered' || record.kind === 'dlq_left';
+  const { resource, scope } = isOfMessage ? origins.messages : origins.agent;
   const { event, severity, messageId, attributes } = said(record);
   const all: Record<string, Value> = {
     [ATTRIBUTES.uid]: hashedId(['log', account, record.id], 32),

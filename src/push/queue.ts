@@ -5,14 +5,17 @@ export interface Queue {
   /** Makes room by dropping the oldest. Of a packet that is larger than the whole queue nothing is kept. */
   add(packet: Packet): void;
   /** Sends until nothing waits, or the receiver does not take it. Rejects only when the signal is aborted. */
-  drain(signal: AbortSignal): Promise<void>;
+  drain(sender: Pick<Sender, 'isDue' | 'send'>, signal: AbortSignal): Promise<void>;
   readonly bytes: number;
 }
 
-export function createQueue(
-  sender: Pick<Sender, 'isDue' | 'send'>,
-  { mostBytes, dropped }: { readonly mostBytes: number; dropped(items: number): void },
-): Queue {
+export function createQueue({
+  mostBytes,
+  dropped,
+}: {
+  readonly mostBytes: number;
+  dropped(items: number): void;
+}): Queue {
   const waiting: Packet[] = [];
   let bytes = 0;
   /** It is on its way: whoever needs room can't have its place. */
@@ -39,7 +42,7 @@ export function createQueue(
         dropped(oldest.items);
       }
     },
-    async drain(signal) {
+    async drain(sender, signal) {
       while (!signal.aborted && sender.isDue()) {
         const packet = waiting[0];
         if (!packet) return;

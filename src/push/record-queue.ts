@@ -15,11 +15,19 @@ export interface RecordRow {
   records(): readonly StoredRecord[];
 }
 
+/** What counts records that are dropped. */
+interface Taking {
+  dropped(records: number): void;
+}
+
 /** Log records that wait for the receiver. Their rows are in the store; this keeps their number. */
 export interface RecordQueue extends Records {
-  /** Whether records are taken from now on. */
-  use(isOn: boolean): void;
-  /** Accounts of these that may have something to send. Of one that was not among the last ones, it is looked for. */
+  /** Records are taken from now on, and those dropped are counted there; undefined: none is taken. */
+  use(taking: Taking | undefined): void;
+  /**
+   * Accounts that may have something to send: of one that was not among the last `accounts`, it is looked for. One that is gone
+   * may still have its last records.
+   */
   withRecords(accounts: readonly string[]): readonly string[];
   /** What waits of an account, the oldest first. Rejects with StoreError. */
   read(account: string): Promise<readonly RecordRow[]>;
@@ -51,14 +59,12 @@ const countOf = (key: string) => Number(key.slice(key.lastIndexOf('/') + 1));
 
 export interface RecordQueueDeps {
   readonly store: Pick<Store, 'scan' | 'commit'>;
-  /** So many records were dropped. */
-  dropped(records: number): void;
   readonly clock: Pick<Clock, 'now'>;
   readonly log: Log;
 }
 
-export function createRecordQueue({ store, dropped, clock, log }: RecordQueueDeps): RecordQueue {
-  let isOn = false;
+export function createRecordQueue({ store, clock, log }: RecordQueueDeps): RecordQueue {
+  let taking: Taking | undefined;
   const accounts = new Map<string, Waiting>();
 
   function waitingOf(account: string): Waiting {
@@ -69,7 +75,7 @@ export function createRecordQueue({ store, dropped, clock, log }: RecordQueueDep
 
   function drop(account: string, waiting: Waiting, count: number): void {
     if (count === 0) return;
-    dropped(count);
+    taking?.dropped(count);
     if (!waiting.isFull) {
       log.warn({ account, waiting: MOST_RECORDS }, 'the queue of log records is full: new ones are dropped');
     }
@@ -78,10 +84,10 @@ export function createRecordQueue({ store, dropped, clock, log }: RecordQueueDep
 
   return {
     use(next) {
-      isOn = next;
+      taking = next;
     },
     post(account, batch) {
-      if (!isOn || batch.records.length + batch.dropped === 0) return NO_RECORDS;
+      if (!taking || batch.records.length + batch.dropped === 0) return NO_RECORDS;
       const waiting = waitingOf(account);
       const room = Math.max(0, MOST_RECORDS - waiting.stored - waiting.posted);
       const taken = batch.records.slice(0, room);
@@ -96,16 +102,19 @@ export function createRecordQueue({ store, dropped, clock, log }: RecordQueueDep
       return {
         changes: () => changes,
         send() {
-          waiting.posted -= taken.length;
-          waiting.stored += taken.length;
-          waiting.isToRead ||= taken.length > 0;
+          // The account may have gone and come meanwhile.
+          const now = waitingOf(account);
+          now.posted = Math.max(0, now.posted - taken.length);
+          now.stored += taken.length;
+          now.isToRead ||= taken.length > 0;
         },
       };
     },
     withRecords(names) {
       const here = new Set(names);
-      for (const [name, { posted }] of accounts) if (!here.has(name) && posted === 0) accounts.delete(name);
-      return names.filter(name => waitingOf(name).isToRead);
+      for (const [name, { isToRead }] of accounts) if (!here.has(name) && !isToRead) accounts.delete(name);
+      for (const name of names) waitingOf(name);
+      return [...accounts].flatMap(([name, { isToRead }]) => (isToRead ? [name] : []));
     },
     async read(account) {
       const waiting = waitingOf(account);

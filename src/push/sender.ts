@@ -63,6 +63,8 @@ export interface SenderDeps {
   readonly signal: Signal;
   readonly target: Target;
   readonly post: PostBytes;
+  /** Statuses by which the receiver will not take this later, either; default: those that OTLP does not let a client try again. */
+  readonly isFinal?: (status: number) => boolean;
   readonly counters: PushCounters;
   readonly clock: Pick<Clock, 'now' | 'monotonic'>;
   /** A number from 0 up to 1. */
@@ -105,7 +107,9 @@ function reasonOf(error: unknown): string {
   return typeof code === 'string' ? code : (name ?? 'error');
 }
 
-export function createSender({ signal: about, target, post, counters, clock, random, log }: SenderDeps): Sender {
+export function createSender(deps: SenderDeps): Sender {
+  const { signal: about, target, post, counters, clock, random, log } = deps;
+  const { isFinal = status => !RETRYABLE.has(status) } = deps;
   const retry = createRetry(BACKOFF, clock, random);
   let trouble: { readonly since: number; readonly reason: string } | undefined;
 
@@ -134,7 +138,7 @@ export function createSender({ signal: about, target, post, counters, clock, ran
       return 'accepted';
     }
     troubled(`status ${status}`);
-    if (RETRYABLE.has(status)) {
+    if (!isFinal(status)) {
       retry.failed(retryAfterMs(retryAfter, clock.now()));
       return 'failed';
     }

@@ -111,9 +111,9 @@ describe('the queue', () => {
   it('keeps what the receiver does not take, and drops the oldest where there is no room', async () => {
     const { sender, sent, clock } = scene({ status: 503, text: '' });
     const dropped: number[] = [];
-    const queue = createQueue(sender, { mostBytes: 10, dropped: items => void dropped.push(items) });
+    const queue = createQueue({ mostBytes: 10, dropped: items => void dropped.push(items) });
     queue.add(packet('aaaa', 1));
-    await queue.drain(never);
+    await queue.drain(sender, never);
     expect(sent).toHaveLength(1);
     queue.add(packet('bbbb', 2));
     queue.add(packet('cccc', 3));
@@ -121,7 +121,7 @@ describe('the queue', () => {
     expect(dropped).toEqual([1, 2, 3, 4]);
     queue.add(packet('eeee', 5));
     await clock.advance(60_000);
-    await queue.drain(never);
+    await queue.drain(sender, never);
     expect(sent.slice(1).map(([, { body }]) => gunzipSync(body).toString())).toEqual(['eeee']);
     expect(queue.bytes).toBe(0);
   });

@@ -1,7 +1,7 @@
 import { wantsUnreported } from '../../auto-cancel/judge.ts';
 import { rulesFor } from '../../auto-cancel/options.ts';
-import { createReplay, type ReplayFound } from '../../collectors/events/replay.ts';
-import { schedulesOf } from '../../collectors/index.ts';
+import { relive } from '../../collectors/events/relive.ts';
+import { type EventsFacts, schedulesOf } from '../../collectors/index.ts';
 import { createRoutes } from '../../collectors/routes.ts';
 import type { Config } from '../../config/schema.ts';
 import type { Clock } from '../../kit/clock.ts';
@@ -100,14 +100,31 @@ async function createJudges(deps: AccountBacktestDeps, deadLetters: DeadLetters,
   return { alerts, cancels, budgets: createErrorBudgets(objectives) };
 }
 
-/** Says whether rows were unreadable in the part of the log that was read last. */
-function createWholeness(found: ReplayFound): () => boolean {
-  let [readTo, rejected, isWhole] = [Number.NEGATIVE_INFINITY, 0, true];
-  return () => {
-    if (found.readTo !== readTo)
-      [readTo, isWhole, rejected] = [found.readTo, found.rejected === rejected, found.rejected];
-    return isWhole;
-  };
+/** To within so many milliseconds the begin of the log is looked for. */
+const CLOSE = 3_600_000;
+
+/**
+ * A full minute, an hour at most before the oldest event that is listed in a range; undefined where none is. Without it, ranges
+ * that are as long as an empty past would be cut again and again where the log begins.
+ */
+async function findOldest(reader: Reader, { from, to }: Range, signal: AbortSignal): Promise<number | undefined> {
+  async function isEmpty(end: number): Promise<boolean> {
+    const pages = reader.eventPages({ fromDate: from, toDate: end }, signal);
+    for (let page = await pages.next(); !page.done; page = await pages.next()) {
+      if (page.value.rows.some(({ time }) => time >= from && time <= end)) return false;
+    }
+    return true;
+  }
+  if (to - from <= CLOSE || !(await isEmpty(from + CLOSE))) return from;
+  if (await isEmpty(to)) return undefined;
+  // Nothing is listed until `low`, and something until `high`.
+  let [low, high] = [from + CLOSE, to];
+  while (high - low > CLOSE) {
+    const middle = Math.floor((low + high) / 2);
+    if (await isEmpty(middle)) low = middle;
+    else high = middle;
+  }
+  return Math.max(from, Math.floor(low / MINUTE) * MINUTE);
 }
 
 /**
@@ -132,23 +149,27 @@ export async function backtestAccount(
     schedules: schedulesOf(config.schedules, name),
   };
   const step = config.alerts.rules.length === 0 ? MINUTE : gcd(evaluateEvery, MINUTE);
-  const replay = createReplay(at('events'), collect.events, services, { from, to: range.to, step }, signal);
-  const { found } = replay;
-  const isWhole = createWholeness(found);
-  let judgedFrom: number | undefined;
+  const since = await findOldest(at('events'), { from, to: range.to }, signal);
   let nextWalk = from;
-  for await (const { at: now, facts } of replay.steps) {
+  async function judge(now: number, facts: EventsFacts | undefined, isWhole: boolean): Promise<void> {
+    clock.set(now);
+    if ((now - from) % evaluateEvery === 0) await alerts.evaluate(facts, isWhole);
+    if (facts && now % MINUTE === 0) budgets.minute(now, facts);
+    if (now < nextWalk) return;
+    await cancels.walk(now, signal);
+    nextWalk = now + cancels.every;
+  }
+  const begin = since ?? range.to;
+  // Dead letters may tell of a time of which the log tells nothing any more.
+  if (deadLetters) for (let now = from; now < begin; now += step) await judge(now, undefined, true);
+  const { found, steps } = relive(at('events'), collect.events, services, { from: begin, to: range.to, step }, signal);
+  let judgedFrom: number | undefined;
+  for await (const { at: now, facts, isWhole } of steps) {
     deps.onProgress(now, found.events);
     // What the log no longer lists is not known.
-    if (found.oldest === undefined || now < found.oldest) continue;
-    judgedFrom ??= now;
-    clock.set(now);
-    if ((now - from) % evaluateEvery === 0) await alerts.evaluate(facts, isWhole());
-    if (now % MINUTE === 0) budgets.minute(now, facts);
-    if (now >= nextWalk) {
-      await cancels.walk(now, signal);
-      nextWalk = now + cancels.every;
-    }
+    const isKnown = found.oldest !== undefined && now >= found.oldest;
+    if (isKnown) judgedFrom ??= now;
+    if (isKnown || deadLetters) await judge(now, isKnown ? facts : undefined, isWhole);
   }
   return {
     account: name,

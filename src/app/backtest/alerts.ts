@@ -1,7 +1,7 @@
 import { createEvidence, createHistories } from '../../alerts/evidence.ts';
 import { createAlerts } from '../../alerts/index.ts';
 import { judgeAlert, type Series } from '../../alerts/judge.ts';
-import { type AlertRule, isAbout, selectorOf } from '../../alerts/options.ts';
+import { type AlertCondition, type AlertRule, isAbout } from '../../alerts/options.ts';
 import { events } from '../../collectors/events/events.ts';
 import type { EventsFacts } from '../../collectors/index.ts';
 import type { Clock } from '../../kit/clock.ts';
@@ -29,9 +29,13 @@ export interface AlertResult {
   /** Why nothing is known of it, or of the time in which it did not fire. */
   readonly because: string | undefined;
   readonly firings: readonly Firing[];
-  /** The value that came nearest to its threshold, or farthest beyond it; undefined where there was none. */
+  readonly kind: AlertCondition['kind'];
+  /** The value that came nearest to its threshold, or farthest beyond it; undefined where there was none. Ages: seconds. */
   readonly extreme: number | undefined;
+  /** In the same unit. */
   readonly threshold: number | undefined;
+  /** What is known is the least that was: it may have fired earlier, longer and more often. */
+  readonly isLeast: boolean;
   readonly stricter: readonly Threshold[];
   /** Milliseconds of the range in which it could not be judged. */
   readonly unknownFor: number;
@@ -52,8 +56,8 @@ export interface AlertBacktestDeps {
 
 /** Judges the configured alerts by what was known at each time, with the agent's own code. */
 export interface AlertBacktest {
-  /** `isWhole`: no row of what it is made from was unreadable. */
-  evaluate(facts: EventsFacts, isWhole: boolean): Promise<void>;
+  /** `facts`: undefined where the log lists nothing any more. `isWhole`: no row of what it is made from was unreadable. */
+  evaluate(facts: EventsFacts | undefined, isWhole: boolean): Promise<void>;
   states(): ReadonlyMap<string, 'firing' | 'unknown'>;
   results(): readonly AlertResult[];
 }
@@ -79,7 +83,8 @@ function createSeries({ objectives, deadLetters, seenAfter, clock }: AlertBackte
 
   function find(metric: string): readonly Series[] | undefined {
     const key = keys.get(metric);
-    if (key !== undefined && metric !== SHARED && facts) {
+    if (key !== undefined && metric !== SHARED) {
+      if (!facts) return undefined;
       samples ??= events.samples(facts);
       return (samples as Readonly<Record<string, readonly Sample[]>>)[key]?.map(toSeries);
     }
@@ -87,7 +92,7 @@ function createSeries({ objectives, deadLetters, seenAfter, clock }: AlertBackte
   }
 
   return {
-    show(next: EventsFacts) {
+    show(next: EventsFacts | undefined) {
       [facts, made, samples] = [next, new Map(), undefined];
     },
     of(metric: string): readonly Series[] | undefined {
@@ -103,6 +108,14 @@ function createSeries({ objectives, deadLetters, seenAfter, clock }: AlertBackte
 /** The farther of two values in the direction in which a rule fires. */
 const farther = ({ when }: AlertRule, a: number | undefined, b: number) =>
   a === undefined ? b : when.kind === 'below' ? Math.min(a, b) : Math.max(a, b);
+
+/** As the values that are compared with it are. */
+const inSeconds = ({ kind }: AlertCondition, threshold: number | undefined) =>
+  threshold !== undefined && kind === 'age' ? threshold / 1000 : threshold;
+
+const LEAST =
+  'entries that have left the dead-letter queue leave no trace; those still listed prove what it was at least';
+const NOT_WHOLE = 'nothing is listed before the range, so that its window was not whole, or rows could not be read';
 
 interface Judged {
   readonly rule: AlertRule;
@@ -158,22 +171,25 @@ export function createAlertBacktest(deps: AlertBacktestDeps): AlertBacktest {
   function resultOf({ rule, told, extreme, unknownFor }: Judged): AlertResult {
     const { name, when } = rule;
     const firings = record.firingsOf(name);
-    const common = { name, firings, extreme, threshold: thresholdOf(when), unknownFor };
-    if (typeof told === 'object') return { ...common, verdict: 'unknown', because: told.unknown, stricter: [] };
-    const because =
-      told === 'at_least'
-        ? `only entries that are still listed tell of their past; of ${metricOf(when)} that is the least that it was`
-        : unknownFor > 0
-          ? 'its window was not whole, or rows of the log could not be read'
-          : undefined;
-    const counted = (stricter.get(name) ?? []).map(({ threshold, rule }) => ({
-      threshold,
-      fired: others.firingsOf(rule.name).length,
-    }));
-    const isJudged = told === 'exactly' && extreme !== undefined;
-    const verdict =
-      firings.length > 0 ? 'fired' : isJudged || (told === 'exactly' && unknownFor === 0) ? 'quiet' : 'unknown';
-    return { ...common, verdict, because, stricter: firings.length > 0 ? counted : [] };
+    const isLeast = told === 'at_least';
+    const common = { name, kind: when.kind, firings, extreme, threshold: inSeconds(when, thresholdOf(when)), isLeast };
+    if (typeof told === 'object') {
+      return { ...common, verdict: 'unknown', because: told.unknown, stricter: [], unknownFor };
+    }
+    const isQuiet = !isLeast && (extreme !== undefined || unknownFor === 0);
+    const verdict = firings.length > 0 ? 'fired' : isQuiet ? 'quiet' : 'unknown';
+    // Of the least that was, nothing says that it was not more.
+    const counted = isLeast || verdict !== 'fired' ? [] : (stricter.get(name) ?? []);
+    return {
+      ...common,
+      verdict,
+      because: isLeast ? LEAST : unknownFor > 0 ? NOT_WHOLE : undefined,
+      stricter: counted.map(({ threshold, rule }) => ({
+        threshold: inSeconds(when, threshold) ?? threshold,
+        fired: others.firingsOf(rule.name).length,
+      })),
+      unknownFor,
+    };
   }
 
   return {
@@ -183,7 +199,11 @@ export function createAlertBacktest(deps: AlertBacktestDeps): AlertBacktest {
       await evaluate();
       const { unknown, alerts } = record.current();
       const now = clock.now();
-      if (last !== undefined) for (const one of told) if (unknown.has(one.rule.name)) one.unknownFor += now - last;
+      const since = now - (last ?? now);
+      // That nothing is listed any more is said once, for all of them.
+      for (const one of told) {
+        if (unknown.has(one.rule.name) && (next || one.told === 'at_least')) one.unknownFor += since;
+      }
       last = now;
       noteExtremes();
       // What is less sensitive holds only where the rule itself does.
@@ -193,5 +213,3 @@ export function createAlertBacktest(deps: AlertBacktestDeps): AlertBacktest {
     results: () => all.map(resultOf),
   };
 }
-
-const metricOf = (when: AlertRule['when']) => (when.kind === 'ratio' ? when.part.metric : selectorOf(when).metric);

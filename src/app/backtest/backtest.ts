@@ -98,3 +98,7 @@ export function backtest(
     return outcomes;
   });
 }
+
+export type { AccountBacktest } from './account.ts';
+export type { AlertResult } from './alerts.ts';
+export type { Firing } from './firings.ts';

@@ -54,6 +54,7 @@ export interface CancelBacktest {
 }
 
 const STATES = 'nothing lists the past states of failure callbacks';
+const UNREPORTED = 'unknown_callback_state';
 const LEFT = 'entries that have left the dead-letter queue leave no trace';
 
 async function* once<Row>(page: ListPage<Row>): AsyncGenerator<ListPage<Row>> {
@@ -82,8 +83,9 @@ function isSurelyNone(rule: Rule, entry: DlqEntry, options: AutoCancelOptions, n
   const firstSeenAt = entry.enteredAt ?? Number.NEGATIVE_INFINITY;
   const sighting = { entry, firstSeenAt, lastSeenAt: now, snapshots: Number.POSITIVE_INFINITY, episode: '' };
   const seen = { sighting, id: entry[options.idFrom], lastEventAt: undefined, askedAt: now };
-  const { verdict } = judge(rule, seen);
-  return verdict === 'no_match' || verdict === 'not_stuck';
+  const { verdict, reason } = judge(rule, seen);
+  // Where no state is reported, the rule leaves it alone.
+  return verdict === 'no_match' || verdict === 'not_stuck' || reason === UNREPORTED;
 }
 
 export async function createCancelBacktest(deps: CancelBacktestDeps): Promise<CancelBacktest> {
@@ -117,7 +119,9 @@ export async function createCancelBacktest(deps: CancelBacktestDeps): Promise<Ca
     const open = entries.filter(entry => !isSurelyNone(rule, entry, options, now)).length;
     const skipped = autoCancel
       .numbers()
-      .skips.flatMap(({ rule: name, reason, count }) => (name === rule.name ? [{ reason, count }] : []));
+      .skips.flatMap(({ rule: name, reason, count }) =>
+        name === rule.name && reason !== UNREPORTED ? [{ reason, count }] : [],
+      );
     const because = rule.evidence === 'reported' ? STATES : LEFT;
     return {
       rule: rule.name,

@@ -3,8 +3,8 @@ import type { AlertCondition, AlertRule } from '../../alerts/options.ts';
 /** Thresholds that are tried beside a rule's own, as multiples of it. */
 const TIMES = [1.5, 2, 2.5, 3, 4, 5, 7.5, 10, 20, 50, 100];
 
-/** To few digits: nobody sets 0.30000000000000004. */
-const round = (value: number) => Number(value.toPrecision(3));
+/** To few digits: nobody sets 0.30000000000000004. Multiples of whole numbers stay whole. */
+const rounded = (value: number, isWhole: boolean) => (isWhole ? Math.round(value) : Number(value.toPrecision(3)));
 
 /** The number that a condition compares with; undefined where it has none. */
 export function thresholdOf(when: AlertCondition): number | undefined {
@@ -52,7 +52,11 @@ export function stricterOf(rule: AlertRule): readonly Stricter[] {
   const values =
     threshold === 0
       ? [1, 2, 5, 10, 20, 50, 100, 1000]
-      : TIMES.map(times => round(rule.when.kind === 'below' ? threshold / times : threshold * times));
+      : TIMES.map(times =>
+          rule.when.kind === 'below'
+            ? rounded(threshold / times, false)
+            : rounded(threshold * times, Number.isInteger(threshold)),
+        );
   const possible = rule.when.kind === 'ratio' ? values.filter(value => value < 1) : values;
   return possible
     .filter(value => value !== threshold)

@@ -55,6 +55,7 @@ interface StoredSelection {
   readonly entered: number;
   readonly left: Record<LeftReason, number>;
   readonly isCounted: boolean;
+  readonly countedSince?: number | undefined;
 }
 
 const QUEUE = 'queue';
@@ -86,6 +87,7 @@ function restoreSelection(
     entered: stored.entered ?? 0,
     left: { expired: 0, removed: 0, unknown: 0, ...stored.left },
     isCounted: stored.isCounted ?? false,
+    countedSince: stored.countedSince,
     shown: undefined,
     walk: undefined,
     doubt: undefined,
@@ -137,12 +139,13 @@ export function takeChanges(memory: Memory): Row[] {
   changes.push(...(memory.all.letters?.takeRows() ?? []));
   memory.orphans = [];
   for (const selection of [memory.all, ...memory.filters]) {
-    const { key, roster, entered, left, isCounted } = selection;
+    const { key, roster, entered, left, isCounted, countedSince } = selection;
     for (const number of roster.takeTouched()) {
       changes.push({ key: `${key}/chunk/${number}`, value: roster.chunk(number) ?? null });
     }
     if (selection.isTouched) {
-      changes.push({ key, value: JSON.stringify({ entered, left, isCounted } satisfies StoredSelection) });
+      const stored: StoredSelection = { entered, left, isCounted, countedSince };
+      changes.push({ key, value: JSON.stringify(stored) });
     }
     selection.isTouched = false;
   }

@@ -23,6 +23,8 @@ export interface Selection {
   readonly left: Record<LeftReason, number>;
   /** It was read completely at least once: what is found from now on has entered. */
   isCounted: boolean;
+  /** When that read began, milliseconds since the Unix epoch; undefined before, and where an earlier version made it. */
+  countedSince: number | undefined;
   /** What the last complete read found, and what entered since; undefined before the first of this process. */
   shown: Aggregate | undefined;
   /** The read that owns the roster's marks and newcomers, and what it has found. */
@@ -174,6 +176,8 @@ export function endWalk(selection: Selection, id: WalkId, now: number, retention
   selection.walk = undefined;
   selection.isTouched ||= gone > 0 || !selection.isCounted;
   // What could not be read has not entered when it can be.
-  selection.isCounted ||= rejected === 0;
+  if (selection.isCounted || rejected > 0) return gone;
+  selection.isCounted = true;
+  selection.countedSince = now;
   return gone;
 }
