@@ -108,6 +108,7 @@ export async function openPushLogs(deps: PushLogsDeps, before?: PushLogs): Promi
     counters,
     trouble: () => opened?.sender.trouble(),
     sources: isOn ? [counters.source] : [],
+    trouble: () => opened?.sender.trouble(),
     send:
       opened &&
       (signal =>
