@@ -46,12 +46,15 @@ export function makeRoomFor(accounts: number): void {
 const PREPARE_EVERY = 1000;
 
 /** Renders what many accounts say when it has changed, instead of all of it at the scrape. */
-export function preparing(accounts: readonly Account[], exposition: Exposition): LoopSpec[] {
+export function preparing(
+  accounts: readonly Pick<Account, 'name' | 'roundsEnded'>[],
+  exposition: Pick<Exposition, 'prepare'>,
+): LoopSpec[] {
   if (accounts.length < MANY) return [];
-  const seen = new WeakMap<Account, number>();
+  const seen = new Map<string, number>();
   async function prepare(): Promise<void> {
-    const changed = accounts.filter(account => account.roundsEnded() !== seen.get(account));
-    for (const account of changed) seen.set(account, account.roundsEnded());
+    const changed = accounts.filter(({ name, roundsEnded }) => roundsEnded() !== seen.get(name));
+    for (const { name, roundsEnded } of changed) seen.set(name, roundsEnded());
     // What throws here throws at the scrape, which says so.
     await exposition.prepare(changed.map(({ name }) => name)).catch(() => undefined);
   }

@@ -3,13 +3,29 @@ import type { Clock } from '../kit/clock.ts';
 export interface StartOptions<T> {
   /** How many are starting at the same time. */
   readonly concurrency: number;
-  /** Milliseconds after which one that is still starting is no longer waited for: it goes on, and the next begins. */
+  /**
+   * Milliseconds after which one that is still starting is no longer waited for: it goes on, and the next begins. They are counted
+   * in short sleeps, which are late while this process is busy: then it is not the service that takes long, and more of them
+   * would make it busier.
+   */
   readonly timeout: number;
   readonly clock: Pick<Clock, 'sleep'>;
   /** Aborted: no other begins. */
   readonly signal: AbortSignal;
   /** Begins one; resolves when it has started. Must not throw. */
   readonly start: (item: T) => Promise<unknown>;
+}
+
+/** Milliseconds of one such sleep. */
+const SHORT = 50;
+
+/** Resolves after `ms` of them, or when the signal is aborted. */
+async function patience(ms: number, clock: Pick<Clock, 'sleep'>, signal: AbortSignal): Promise<void> {
+  try {
+    for (let left = ms; left > 0; left -= SHORT) await clock.sleep(Math.min(left, SHORT), signal);
+  } catch {
+    // It has started.
+  }
 }
 
 /**
@@ -25,8 +41,7 @@ export async function startStaggered<T>(
     for (const item of queue) {
       if (signal.aborted) return;
       const started = new AbortController();
-      const waited = clock.sleep(timeout, started.signal).catch(() => undefined);
-      await Promise.race([start(item), waited]);
+      await Promise.race([start(item), patience(timeout, clock, started.signal)]);
       started.abort();
     }
   }
