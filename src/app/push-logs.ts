@@ -108,7 +108,6 @@ export async function openPushLogs(deps: PushLogsDeps, before?: PushLogs): Promi
     counters,
     trouble: () => opened?.sender.trouble(),
     sources: isOn ? [counters.source] : [],
-    trouble: () => opened?.sender.trouble(),
     send:
       opened &&
       (signal =>
