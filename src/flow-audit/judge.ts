@@ -96,10 +96,10 @@ export function judge(watched: Watched, moment: Moment): Verdict {
 
 const lastCompared = ({ samples }: Watched) => samples.findLast(({ excess }) => excess !== undefined);
 
-/** Whether an attempt runs in each slot that was in use when that could last be told. */
-function isExplained(watched: Watched, { now }: Moment): boolean {
-  const compared = lastCompared(watched);
-  return compared !== undefined && now - compared.at <= LONGEST_LAG && (compared.unexplained ?? 0) < 1;
+/** Whether an attempt ran in each slot that was in use, as far as that could last be told. */
+function isExplained({ samples }: Watched, { now }: Moment): boolean {
+  const telling = samples.findLast(({ excess = 0, atMost = 1 }) => excess >= 1 || atMost < 1);
+  return telling !== undefined && now - telling.at <= LONGEST_LAG && (telling.atMost ?? 1) < 1;
 }
 
 /** What holds back the messages that wait. */

@@ -17,6 +17,8 @@ export interface LogExport {
 
 export interface LogExportDeps {
   readonly version: string;
+  /** Attributes of this agent. */
+  readonly resource: Readonly<Record<string, string>>;
   readonly queue: Pick<RecordQueue, 'withRecords' | 'read' | 'remove'>;
   readonly sender: Pick<Sender, 'isDue' | 'send'>;
   /** Names of the accounts whose records are sent. */
@@ -41,21 +43,20 @@ function takeBatch(rows: RecordRow[]): RecordRow[] {
   return rows.splice(0, length);
 }
 
-function originsOf(version: string): LogOrigins {
+/** What happens to messages has the resource of their traces but for where it was read. */
+const OF_MESSAGES = { 'service.name': 'message-delivery', 'telemetry.source': 'dead-letter-queue' };
+
+function originsOf({ version, resource }: Pick<LogExportDeps, 'version' | 'resource'>): LogOrigins {
   const scope = { name: 'delivery-watch', version };
-  const agent = { 'service.name': 'delivery-watch', 'service.version': version };
   return {
-    messages: {
-      resource: resourceFromAttributes({ 'service.name': 'message-delivery', 'telemetry.source': 'dead-letter-queue' }),
-      scope,
-    },
-    agent: { resource: resourceFromAttributes(agent), scope },
+    messages: { resource: resourceFromAttributes(OF_MESSAGES), scope },
+    agent: { resource: resourceFromAttributes(resource), scope },
   };
 }
 
 export function createLogExport(deps: LogExportDeps): LogExport {
-  const { queue, sender, version, isHeld } = deps;
-  const origins = originsOf(version);
+  const { queue, sender, isHeld } = deps;
+  const origins = originsOf(deps);
   /** The request that was sent last: until its records are removed, or not taken. */
   let underWay: Promise<unknown> = Promise.resolve();
 

@@ -51,9 +51,11 @@ interface Waiting {
   isFull: boolean;
 }
 
-/** In the order in which they were made; of one moment, by their first record. */
-const keyOf = (seenAt: number, [first]: readonly LogRecord[], count: number) =>
-  `${PREFIX}${String(seenAt).padStart(15, '0')}/${first?.id}/${count}`;
+/** In the order in which they were made. The first record's id tells rows of two processes apart. */
+const keyOf = (seenAt: number, number: number, records: readonly LogRecord[]) =>
+  [PREFIX + String(seenAt).padStart(15, '0'), String(number).padStart(9, '0'), records[0]?.id, records.length].join(
+    '/',
+  );
 
 const countOf = (key: string) => Number(key.slice(key.lastIndexOf('/') + 1));
 
@@ -65,6 +67,7 @@ export interface RecordQueueDeps {
 
 export function createRecordQueue({ store, clock, log }: RecordQueueDeps): RecordQueue {
   let taking: Taking | undefined;
+  let rowsMade = 0;
   const accounts = new Map<string, Waiting>();
 
   function waitingOf(account: string): Waiting {
@@ -96,7 +99,8 @@ export function createRecordQueue({ store, clock, log }: RecordQueueDeps): Recor
       const changes: Change[] = [];
       for (let from = 0; from < taken.length; from += ROW) {
         const records = taken.slice(from, from + ROW).map((record): StoredRecord => ({ ...record, seenAt }));
-        changes.push({ key: keyOf(seenAt, records, records.length), value: JSON.stringify(records) });
+        rowsMade += 1;
+        changes.push({ key: keyOf(seenAt, rowsMade, records), value: JSON.stringify(records) });
       }
       waiting.posted += taken.length;
       return {

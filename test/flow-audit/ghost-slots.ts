@@ -17,6 +17,7 @@ export async function leakCourse(seed: number): Promise<{ waits: number | undefi
   const burst = isBurst ? ([4, 12] as const) : undefined;
   const service = createAuditedService({
     seed,
+    scenario: 'neglected',
     destinations: [
       keyed('leaking', { parallelism }, { everyMs: everyMs * (isBurst ? 8 : 1), takesMs, ...(burst && { burst }) }),
       keyed('healthy', { parallelism: 2 }, { everyMs: 7000, takesMs: 6000 }),

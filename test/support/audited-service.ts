@@ -140,7 +140,15 @@ function readerOf(state: EmulatorState): Reader {
         if (unlisted?.(event, time)) return true;
         const { message, state, nextDeliveryTime, responseStatus } = event;
         const { url, flowControlKey } = message.fields;
-        const row = { time, state, messageId: message.messageId, url, flowControlKey, nextDeliveryTime, responseStatus };
+        const row = {
+          time,
+          state,
+          messageId: message.messageId,
+          url,
+          flowControlKey,
+          nextDeliveryTime,
+          responseStatus,
+        };
         const mapped = toDeliveryEvent(row);
         if (mapped) rows.push(mapped);
         return true;

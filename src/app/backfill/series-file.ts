@@ -107,7 +107,11 @@ export function createSeriesFile(labels: (account: string) => Readonly<Record<st
       const named = { ...labels(account), ...own };
       const wide = { ...family, labels: [...Object.keys(labels(account)), ...family.labels] };
       // Written as the exposition writes it, which ends it with a value.
-      const line = createLines(wide, account, 'openmetrics')([{ ...(suffix && { suffix }), labels: named, value: 0 }]).slice(0, -3);
+      const line = createLines(
+        wide,
+        account,
+        'openmetrics',
+      )([{ ...(suffix && { suffix }), labels: named, value: 0 }]).slice(0, -3);
       const number = all.push({ line, values: new Float64Array(IN_MEMORY).fill(Number.NaN) }) - 1;
       numbers.set(exact, number);
       const metrics = families.get(family) ?? new Map<string, number[]>();

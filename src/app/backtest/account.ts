@@ -86,11 +86,12 @@ interface Judges {
 async function createJudges(deps: AccountBacktestDeps, deadLetters: DeadLetters, clock: Clock): Promise<Judges> {
   const { config, settings, at } = deps;
   const { name, collect, objectives } = settings;
-  const common = { account: name, clock, log: deps.log, tracer: deps.tracer };
+  const common = { account: name, clock, log: deps.log };
   const { rules } = config.alerts;
   const alerts = createAlertBacktest({ ...common, rules, objectives, deadLetters, seenAfter: collect.dlq.every });
   const cancels = await createCancelBacktest({
     ...common,
+    tracer: deps.tracer,
     options: config.autoCancel,
     rescanEvery: collect.dlq.rescanEvery,
     entries: deadLetters.kept,

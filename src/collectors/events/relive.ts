@@ -22,6 +22,7 @@ export interface ReliveRange {
 /** What a running agent would have shown at `at`. */
 export interface ReliveStep {
   readonly at: number;
+  /** Good until the next step: its `log` changes with that. */
   readonly facts: EventsFacts;
   /** No row was unreadable in what was read of the log with this step. */
   readonly isWhole: boolean;
@@ -64,7 +65,7 @@ async function* goThrough(
   const range = startRange(api, start, to, false, signal);
   const walk: LogWalk = { until: to, readBack: WHOLE, range, span: Number.POSITIVE_INFINITY };
   let [at, nextRead, waiting]: [number, number, KeptEvent[]] = [from, from, []];
-  let facts = factsOf(memory, options);
+  let facts = factsOf(memory, options, memory.log);
   for (let readTo = start - 1; readTo < to; ) {
     const range = await readTail(api, walk, memory, signal);
     signal.throwIfAborted();
@@ -77,7 +78,7 @@ async function* goThrough(
         const first = index;
         while (index < sorted.length && (sorted[index] as KeptEvent).time <= at) index += 1;
         tail.read(at, sorted.slice(first, index));
-        facts = factsOf(memory, options);
+        facts = factsOf(memory, options, memory.log);
         nextRead = at + options.every;
       }
       yield { at, facts, isWhole: range.rejected === 0 };
