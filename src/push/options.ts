@@ -29,5 +29,3 @@ export const pushOptions = z.strictObject({
     .prefault({})
     .describe('Log records.'),
 });
-
-export type PushOptions = z.output<typeof pushOptions>;

@@ -57,6 +57,7 @@ export const PROBLEM_KINDS = [
   'deliveries_stalled',
   'retries_high',
   'waitlist_growing',
+  'ghost_slots',
   'waitlist_stalled',
   'paused_with_backlog',
   'schedule_missed',

@@ -49,6 +49,7 @@ const KIND_TAGS: Readonly<Record<Problem['kind'], Html>> = {
   messages_failing: tag('messages failing', ''),
   messages_late: tag('messages late', ''),
   waitlist_growing: tag('waitlist growing', ''),
+  ghost_slots: tag('ghost slots', ''),
   paused_with_backlog: tag('paused with backlog', ''),
   schedule_missed: tag('schedule missed', ''),
   schedule_late: tag('schedule late', ''),
