@@ -48,8 +48,6 @@ export const MOST_TOGETHER = 250;
 interface Waiting {
   /** As far as it was read, and committed since. */
   stored: number;
-  /** Not committed yet. */
-  posted: number;
   /** Rows may be there that were not read. */
   isToRead: boolean;
   /** Logged once, until nothing waits any more: a receiver that is merely slow would repeat it. */
@@ -76,7 +74,7 @@ export function createRecordQueue({ store, clock, log }: RecordQueueDeps): Recor
   const accounts = new Map<string, Waiting>();
 
   function waitingOf(account: string): Waiting {
-    const known = accounts.get(account) ?? { stored: 0, posted: 0, isToRead: true, isFull: false };
+    const known = accounts.get(account) ?? { stored: 0, isToRead: true, isFull: false };
     accounts.set(account, known);
     return known;
   }
@@ -97,7 +95,8 @@ export function createRecordQueue({ store, clock, log }: RecordQueueDeps): Recor
     post(account, batch) {
       if (!taking || batch.records.length + batch.dropped === 0) return NO_RECORDS;
       const waiting = waitingOf(account);
-      const room = Math.max(0, MOST_RECORDS - waiting.stored - waiting.posted);
+      // What is on its way does not count: it may never be committed.
+      const room = Math.max(0, MOST_RECORDS - waiting.stored);
       const taken = batch.records.slice(0, room);
       drop(account, waiting, batch.records.length - taken.length + batch.dropped);
       const seenAt = clock.now();
@@ -110,13 +109,11 @@ export function createRecordQueue({ store, clock, log }: RecordQueueDeps): Recor
           value: JSON.stringify({ seenAt, records } satisfies Row),
         });
       }
-      waiting.posted += taken.length;
       return {
         changes: () => changes,
         send() {
           // The account may have gone and come meanwhile.
           const now = waitingOf(account);
-          now.posted = Math.max(0, now.posted - taken.length);
           now.stored += taken.length;
           now.isToRead ||= taken.length > 0;
         },
@@ -143,7 +140,7 @@ export function createRecordQueue({ store, clock, log }: RecordQueueDeps): Recor
         }));
         waiting.stored = found.reduce((sum, { count }) => sum + count, 0);
         if (waiting.stored > 0) waiting.isToRead = true;
-        else if (waiting.posted === 0) waiting.isFull = false;
+        else waiting.isFull = false;
         return found;
       } catch (error) {
         waiting.isToRead = true;
