@@ -42,6 +42,8 @@ export interface PrometheusOptions {
   /** More sections of the configuration. */
   readonly config?: object;
   readonly flags?: readonly string[];
+  /** Puts something into the folder of its data before it starts. */
+  readonly prepare?: (data: string) => Promise<void>;
   /** Another program than the installed one. */
   readonly program?: string;
   /** Its arguments, where they are others; `listen`: host and port. */
@@ -106,6 +108,7 @@ export async function startPrometheus({
   scrapeConfigs,
   config = {},
   flags = [],
+  prepare,
   program = 'prometheus',
   argumentsOf = prometheusArguments,
 }: PrometheusOptions): Promise<Prometheus> {
@@ -114,11 +117,13 @@ export async function startPrometheus({
   const global = { scrape_interval: '1s', evaluation_interval: '1s' };
   // JSON is YAML.
   writeFileSync(file, JSON.stringify({ global, ...config, scrape_configs: scrapeConfigs }));
+  const data = join(folder, 'data');
+  await prepare?.(data);
   const port = await freePort();
   const url = `http://127.0.0.1:${port}`;
   const child = spawn(
     program,
-    [...argumentsOf({ file, data: join(folder, 'data'), listen: `127.0.0.1:${port}` }), ...flags],
+    [...argumentsOf({ file, data, listen: `127.0.0.1:${port}` }), ...flags],
     { stdio: ['ignore', 'ignore', 'pipe'] },
   );
   const killNow = () => void child.kill('SIGKILL');

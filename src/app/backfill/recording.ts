@@ -23,34 +23,40 @@ export interface Recording {
   endedBefore(time: number): readonly Family[];
   /** Points in time that were written. */
   readonly points: number;
-  /** The last of them. */
+  /** The first and the last of them. */
+  readonly first: number | undefined;
   readonly last: number | undefined;
 }
 
 interface RecordingOptions {
   readonly account: string;
-  /** What the agent showed last before; destinations that it knew do not begin at 0. */
+  /** What the agent showed last before; undefined where there was none. */
   readonly before: EventsFacts | undefined;
+  /** Whether something was counted for a destination before: where it was not shown, it goes on from a number that nobody saw. */
+  readonly isKnown: (destination: string) => boolean;
   /** What it showed first afterwards: what comes before it is not more. */
   readonly after: EventsFacts | undefined;
 }
 
 const destinationOf = ({ labels }: Sample) => (labels as Readonly<Record<string, string | undefined>>).destination;
 
-export function createRecording(file: SeriesFile, { account, before, after }: RecordingOptions): Recording {
+export function createRecording(file: SeriesFile, { account, before, isKnown, after }: RecordingOptions): Recording {
   const ended = new Map<Family, number>();
   const begun = new Set<number>();
   let shown: EventsFacts | undefined;
-  let [points, last]: [number, number | undefined] = [0, undefined];
+  const times: number[] = [];
   const limits = new Map<number, number>();
   for (const [family, samples] of after ? toldSamples(after) : []) {
     for (const sample of samples) limits.set(file.of(account, family, sample), sample.value);
   }
 
-  /** One that had its place before may go on from where it stood. */
-  function isNew(sample: Sample): boolean {
-    const destination = destinationOf(sample) ?? '';
-    return shown?.destinations.has(destination) || !before?.destinations.has(destination);
+  for (const [family, samples] of before ? toldSamples(before) : []) {
+    for (const sample of samples) begun.add(file.of(account, family, sample));
+  }
+
+  function wasZero(sample: Sample): boolean {
+    const destination = destinationOf(sample);
+    return destination === undefined || (shown ?? before)?.destinations.has(destination) || !isKnown(destination);
   }
 
   function write(at: number, family: Family, samples: readonly Sample[]): void {
@@ -62,7 +68,7 @@ export function createRecording(file: SeriesFile, { account, before, after }: Re
       return;
     }
     for (const { sample, number } of rows) {
-      if (!begun.has(number) && isNew(sample)) file.startAtZero(number);
+      if (!begun.has(number) && wasZero(sample)) file.startAtZero(number);
       begun.add(number);
       // Of numbers with fractions, the same ones in another order may add up to a little more.
       file.set(number, Math.min(sample.value, limits.get(number) ?? sample.value));
@@ -74,15 +80,17 @@ export function createRecording(file: SeriesFile, { account, before, after }: Re
       file.begin(at);
       for (const [family, samples] of toldSamples(facts)) if (!ended.has(family)) write(at, family, samples);
       shown = facts;
-      points += 1;
-      last = at;
+      times.push(at);
     },
     endedBefore: time => [...ended].flatMap(([family, at]) => (at <= time ? [family] : [])),
     get points() {
-      return points;
+      return times.length;
+    },
+    get first() {
+      return times[0];
     },
     get last() {
-      return last;
+      return times.at(-1);
     },
   };
 }
