@@ -1,8 +1,8 @@
 import { lengthOf } from './exposition-body.ts';
 import type { Encoding, Part } from './exposition-encoding.ts';
 import { unitOf } from './exposition-text.ts';
-import type { Exemplar, Family, FamilyType, Sample } from './family.ts';
-import { type NativeHistogram, totalOf, ZERO_THRESHOLD } from './native-histogram.ts';
+import { type Exemplar, type Family, type FamilyType, roundSum, type Sample } from './family.ts';
+import { isComplete, type NativeHistogram, totalOf, ZERO_THRESHOLD } from './native-histogram.ts';
 
 /*
  * io.prometheus.client.MetricFamily (prometheus/client_model, metrics.proto), one byte a character: such strings are joined,
@@ -127,19 +127,31 @@ function nativeBytes(native: NativeHistogram): string {
   return head + zero + spans + (deltas === '' ? '' : HISTOGRAM.deltas + sized(deltas));
 }
 
-/** Both kinds of buckets share one count. A version that knew no native ones may have counted alone meanwhile. */
+/** Native buckets as far as they can be shown. */
 function nativeOf({ value: count, whole }: Sample): NativeHistogram | undefined {
   const native = whole?.state.native;
-  return native && totalOf(native) === count ? native : undefined;
+  return native && isComplete(native, count) ? native : undefined;
 }
 
-/** `buckets`, `sum`: of the series' samples before the last, its count. */
-function histogramBytes(last: Sample, buckets: readonly Sample[], sum: number): string {
-  const { value: count, since } = last;
+/** What both kinds of buckets in a message share. */
+const histogramBytes = (count: number, sum: number, buckets: string, since: number | undefined) =>
+  METRIC.histogram +
+  sized(HISTOGRAM.count + varint(count) + HISTOGRAM.sum + double(sum) + buckets + created(HISTOGRAM.created, since));
+
+/** A series of the message for those with native buckets. Buckets that began later than the classic ones stand alone. */
+function nativeSeries(last: Sample, buckets: readonly Sample[], sum: number): string | undefined {
   const native = nativeOf(last);
-  const shown = native ? nativeBytes(native) : '';
-  const head = HISTOGRAM.count + varint(count) + HISTOGRAM.sum + double(sum);
-  return METRIC.histogram + sized(head + buckets.map(bucketBytes).join('') + shown + created(HISTOGRAM.created, since));
+  if (!native) return undefined;
+  const { later } = native;
+  if (later) return histogramBytes(totalOf(native), roundSum(later.sum), nativeBytes(native), later.since);
+  return histogramBytes(last.value, sum, buckets.map(bucketBytes).join('') + nativeBytes(native), last.since);
+}
+
+/** A series of the message for the others. */
+function classicSeries(last: Sample, buckets: readonly Sample[], sum: number): string | undefined {
+  const native = nativeOf(last);
+  if (native && !native.later) return undefined;
+  return histogramBytes(last.value, sum, buckets.map(bucketBytes).join(''), last.since);
 }
 
 function valueBytes(type: FamilyType, { value, since }: Sample): string {
@@ -163,7 +175,7 @@ function parts(family: Family): readonly Part[] {
  * Of samples with the same labels only the first is written, as in text.
  */
 function createMetrics({ key, family }: Part, account: string | undefined): (samples: readonly Sample[]) => string {
-  const isOfPart = (sample: Sample) => (nativeOf(sample) !== undefined) === key.endsWith(NATIVE);
+  const seriesOf = key.endsWith(NATIVE) ? nativeSeries : classicSeries;
   const lead = account === undefined ? '' : LABEL.pair + labelOf('account')(account);
   const labels = family.labels.map(name => ({ name, bytesOf: labelOf(name) }));
   const seen = new Set<string>();
@@ -181,10 +193,10 @@ function createMetrics({ key, family }: Part, account: string | undefined): (sam
           const text = named[name];
           if (text !== undefined) pairs += LABEL.pair + bytesOf(text);
         }
-        if (isOfPart(sample) && !seen.has(pairs)) {
+        const isHistogram = sample.suffix === '_count';
+        const value = isHistogram ? seriesOf(sample, buckets, sum) : valueBytes(family.type, sample);
+        if (value !== undefined && !seen.has(pairs)) {
           seen.add(pairs);
-          const isHistogram = sample.suffix === '_count';
-          const value = isHistogram ? histogramBytes(sample, buckets, sum) : valueBytes(family.type, sample);
           metrics += FAMILY.metric + sized(pairs + value);
         }
         buckets = [];

@@ -1,6 +1,6 @@
 /** The door of this room: what a metric family is, and what its samples are. */
 
-import { createNative, type NativeHistogram, observeNative } from './native-histogram.ts';
+import { createNative, isComplete, type NativeHistogram, observeNative } from './native-histogram.ts';
 
 export type FamilyType = 'gauge' | 'counter' | 'histogram' | 'info';
 
@@ -87,7 +87,7 @@ export interface HistogramState {
   sum: number;
   /** The latest trace of each bucket, where there is one. */
   exemplars?: (Exemplar | null)[];
-  /** The same values in finer buckets. A histogram that an earlier version began has none. */
+  /** The same values in finer buckets, or those since it began. */
   readonly native?: NativeHistogram;
 }
 
@@ -96,6 +96,16 @@ export function createHistogram(bounds: readonly number[], isNative = true): His
   const classic = { counts: Array(bounds.length + 1).fill(0), sum: 0 };
   return isNative ? { ...classic, native: createNative() } : classic;
 }
+
+/** One from the store. Where native buckets would lack values, they begin anew at `since`, milliseconds since the Unix epoch. */
+export function withNative(stored: HistogramState, since: number): HistogramState {
+  const before = stored.counts.reduce((sum, count) => sum + count, 0);
+  if (stored.native && isComplete(stored.native, before)) return stored;
+  return { ...stored, native: createNative(before === 0 ? undefined : { since, before, sum: 0 }) };
+}
+
+/** A sum as it is shown: to a millionth, which adding up floating-point numbers would spoil. */
+export const roundSum = (sum: number): number => Math.round(sum * 1e6) / 1e6;
 
 /** Adds one value to the histogram with these upper bounds, which are inclusive and rise. */
 export function observeValue(
@@ -132,8 +142,7 @@ export function histogramSamples<L extends string>(
     samples.push(exemplar ? { ...sample, exemplar } : sample);
   }
   samples.push(
-    // To a millionth, which adding up floating-point numbers would spoil.
-    { labels, value: Math.round(sum * 1e6) / 1e6, suffix: '_sum' },
+    { labels, value: roundSum(sum), suffix: '_sum' },
     { labels, value: below, suffix: '_count', whole: { bounds, state }, ...(since === undefined ? {} : { since }) },
   );
   return samples;

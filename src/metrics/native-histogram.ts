@@ -10,6 +10,17 @@ export interface NativeHistogram {
   readonly counts: number[];
   /** Buckets that have a value. */
   populated: number;
+  /** Only of one that began later than the classic buckets of the same histogram. */
+  readonly later?: Later;
+}
+
+interface Later {
+  /** Milliseconds since the Unix epoch. */
+  readonly since: number;
+  /** How many values came before. */
+  readonly before: number;
+  /** Of the values since. */
+  sum: number;
 }
 
 /** As client_golang's: zero itself, and what no clock can measure. */
@@ -28,8 +39,9 @@ const BOUNDS: readonly number[] = [
 /** Buckets with a value that a series has at most; then each pair becomes one. As client_golang and OpenTelemetry advise. */
 const MOST = 160;
 
-export function createNative(): NativeHistogram {
-  return { schema: FINEST, zero: 0, first: 0, counts: [], populated: 0 };
+export function createNative(later?: Later): NativeHistogram {
+  const empty = { schema: FINEST, zero: 0, first: 0, counts: [], populated: 0 };
+  return later ? { ...empty, later } : empty;
 }
 
 /** Index of the bucket of twice the width that holds the bucket of index `index`. */
@@ -61,6 +73,7 @@ function halve(native: NativeHistogram): void {
 
 /** Adds one value. */
 export function observeNative(native: NativeHistogram, value: number): void {
+  if (native.later) native.later.sum += value;
   if (value <= ZERO_THRESHOLD) {
     native.zero += 1;
     return;
@@ -82,3 +95,7 @@ export function observeNative(native: NativeHistogram, value: number): void {
 
 /** How many values there are. */
 export const totalOf = ({ zero, counts }: NativeHistogram): number => counts.reduce((sum, count) => sum + count, zero);
+
+/** Whether it has all values of a histogram with `count` of them, but for those before it began: a version that knew none may have counted alone. */
+export const isComplete = (native: NativeHistogram, count: number): boolean =>
+  totalOf(native) + (native.later?.before ?? 0) === count;

@@ -14,7 +14,7 @@ import type { Checkpoint, Memory, OpenMessage } from './memory.ts';
 import { noPeak, type Peak } from './peak.ts';
 import type { Schedule } from './schedule-options.ts';
 import { createSchedules } from './schedules.ts';
-import { createDestinationTally, createLogTally } from './tally.ts';
+import { createDestinationTally, createLogTally, readLogTally, waitsWithNative } from './tally.ts';
 import { createTraces, type OpenTrace, type TraceOptions } from './traces.ts';
 
 type StoredOpen = [number | null, number, number | null, number, 0 | 1];
@@ -78,6 +78,10 @@ export function restoreMemory(
 ): Memory {
   const row = rows.get('checkpoint');
   const checkpoint = row === undefined ? undefined : readCheckpoint(row);
+  const log = rows.get('log');
+  const isNative = option !== 'none' && destinationHistograms;
+  // What the store has was counted until then.
+  const nativeSince = checkpoint?.readTo ?? 0;
   // Names that were made from something else say nothing now.
   const isSameOption = checkpoint?.destination === option;
   const destinations = new Map<string, StoredTally>();
@@ -91,7 +95,9 @@ export function restoreMemory(
   for (const [key, value] of rows) {
     const [, kind = '', name = ''] = /^(\w+)\/?(.*)$/s.exec(key) ?? [];
     if (kind === 'destination' && name.startsWith(`${option}/`)) {
-      destinations.set(name.slice(option.length + 1), { ...createDestinationTally(), ...JSON.parse(value) });
+      const tally: StoredTally = { ...createDestinationTally(), ...JSON.parse(value) };
+      const waits = isNative ? waitsWithNative(tally, nativeSince) : {};
+      destinations.set(name.slice(option.length + 1), { ...tally, ...waits });
     } else if (kind === 'open') {
       const [createdAt, dueAt, activeAt, attempts, overdue] = JSON.parse(value) as StoredOpen;
       const state = { createdAt: createdAt ?? undefined, dueAt, activeAt: activeAt ?? undefined };
@@ -121,8 +127,8 @@ export function restoreMemory(
   const open = new Map(opened.sort(([, a], [, b]) => (a.createdAt ?? a.dueAt) - (b.createdAt ?? b.dueAt)));
   return {
     checkpoint: checkpoint && { ...checkpoint, destination: option },
-    log: { ...createLogTally(), ...JSON.parse(rows.get('log') ?? '{}') },
-    destinations: createDestinations(option, maxDestinations, destinations, option !== 'none' && destinationHistograms),
+    log: log === undefined ? createLogTally() : readLogTally(log, nativeSince),
+    destinations: createDestinations(option, maxDestinations, destinations, isNative),
     destinationOption: option,
     destinationOf: destinationReader(option, routes),
     schedules: createSchedules({ configured: schedules, stored: ofSchedules, routes, touch: key => touched.add(key) }),
