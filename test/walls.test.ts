@@ -43,6 +43,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'telemetry',
     'push',
     'history',
+    'flow-audit',
     'collectors',
     'scheduler',
     'http',
@@ -278,10 +279,9 @@ describe('walls', () => {
     expect(senders.filter(path => !path.startsWith('emulator/'))).toEqual(['upstream/rotator.ts']);
   });
 
-  it('the SDK of traces is loaded only where tracing is on', () => {
-    const heavy = ['sdk', 'exporting', 'lifecycle', 'lifecycle-spans', 'trace-queue'].map(
-      name => `telemetry/${name}.ts`,
-    );
+  it('OpenTelemetry’s packages are loaded only where spans or log records are sent', () => {
+    const traces = ['sdk', 'exporting', 'lifecycle', 'lifecycle-spans', 'trace-queue'];
+    const heavy = [...traces.map(name => `telemetry/${name}.ts`), 'push/logs.ts', 'push/log-records.ts'];
     const isHeavy = (path: string, imported: string) =>
       imported.startsWith('.')
         ? heavy.includes(normalize(join(dirname(path), imported)))

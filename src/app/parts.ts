@@ -140,8 +140,8 @@ export async function openParts(
   const { process, backfill } = base;
   const traces = await openTraces({ ...base, config, spans: process.spans, accounts: names }, before?.traces);
   // Before the accounts are there: a tracer belongs to the SDK of the moment it is made.
-  const pushLogs = await openPushLogs({ ...base, config, accounts: names }, before?.pushLogs);
   const instance = `${hostname()}:${parseListen(config.server.listen).port}`;
+  const pushLogs = await openPushLogs({ ...base, config, instance, accounts: names }, before?.pushLogs);
   const pushMetrics = await openPushMetrics({ ...base, config, instance }, before?.pushMetrics);
   if (!before) traces.take();
   if (!before) pushLogs.take();

@@ -4,6 +4,7 @@ import type { Log } from '../kit/log.ts';
 import type { Source } from '../metrics/family.ts';
 import { createPushMeter, type PushMeter } from '../metrics/push.ts';
 import type { RecordQueue } from '../push/record-queue.ts';
+import type { Sender } from '../push/sender.ts';
 import { type Env, isPushed, targetOf } from '../push/target.ts';
 import { isNotHeld, NO_ACCOUNT } from '../store/store.ts';
 import type { Holding } from './holding.ts';
@@ -20,6 +21,7 @@ export interface PushLogs {
   /** Waits for the request that is under way, as far as the receiver answers in time. */
   close(): Promise<void>;
   readonly sources: readonly Source[];
+  readonly trouble: Sender['trouble'];
   readonly counters: PushMeter;
   readonly id: string;
 }
@@ -28,6 +30,8 @@ export interface PushLogsDeps {
   readonly config: Config;
   readonly env: Env;
   readonly records: RecordQueue;
+  /** Which of several agents this is; the same after a restart. */
+  readonly instance: string;
   readonly clock: Clock;
   /** A number from 0 up to 1. */
   readonly random: () => number;
@@ -49,10 +53,11 @@ const UNREADABLE: ReadonlySet<number> = new Set([400, 413]);
 export const areLogsPushed = ({ push }: Config, env: Env): boolean => isPushed('logs', push.logs, env);
 
 async function openExport(deps: PushLogsDeps, counters: PushMeter) {
-  const { config, env, records, holding, log, clock, random } = deps;
+  const { config, env, records, instance, holding, log, clock, random } = deps;
   const target = targetOf('logs', config.push.logs, env);
-  const [{ createLogExport }, { createSender }] = await Promise.all([
+  const [{ createLogExport }, { resourceOf }, { createSender }] = await Promise.all([
     import('../push/logs.ts'),
+    import('../push/push-metrics.ts'),
     import('../push/sender.ts'),
   ]);
   const asking = createPost(target.timeout);
@@ -70,6 +75,7 @@ async function openExport(deps: PushLogsDeps, counters: PushMeter) {
   const isHeld = (account: string) => holding?.held(account) ?? true;
   const exporting = createLogExport({
     version,
+    resource: resourceOf(env, { version, instance }),
     sender,
     isHeld,
     signal: ended.signal,
@@ -83,7 +89,7 @@ async function openExport(deps: PushLogsDeps, counters: PushMeter) {
     },
     accounts: () => [NO_ACCOUNT, ...deps.accounts()],
   });
-  return { exporting, ended, asking };
+  return { exporting, ended, asking, sender };
 }
 
 /**
@@ -100,6 +106,7 @@ export async function openPushLogs(deps: PushLogsDeps, before?: PushLogs): Promi
   return {
     id,
     counters,
+    trouble: () => opened?.sender.trouble(),
     sources: isOn ? [counters.source] : [],
     send:
       opened &&

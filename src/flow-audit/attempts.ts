@@ -1,5 +1,5 @@
 import { EVENT_STATES, type EventState } from '../model/message.ts';
-import { bucketOf, createTimeline, type Timeline } from './timeline.ts';
+import { BUCKET, bucketOf, createTimeline, type Timeline } from './timeline.ts';
 
 /** What of an event tells attempts. `state`: index in EVENT_STATES; `time`: milliseconds since the Unix epoch. */
 export interface AttemptEvent {
@@ -25,6 +25,8 @@ export interface Attempts {
   readonly readTo: number;
   /** By how much events were later than that at most, in the last hours. */
   readonly lateBy: number;
+  /** The last span in which the log shows nothing at all: it was silent, or lost what happened. */
+  readonly silence: { readonly from: number; readonly to: number } | undefined;
   /** Whether any event told its key. */
   readonly isKeyed: boolean;
   /** More keys or attempts run than are followed: nothing can be said of them. */
@@ -61,6 +63,9 @@ const MOST_KEYS = 10_000;
 const SAVE_EVERY = 60_000;
 /** How long the greatest lateness counts at least, milliseconds. */
 const LATE_WINDOW = 6 * 3_600_000;
+
+/** A shorter silence is none, in spans of BUCKET. */
+const SILENT = 60_000 / BUCKET;
 
 /** `answer`: the end of an attempt, and of nothing else. */
 const KINDS: Readonly<Partial<Record<EventState, 'begin' | 'answer' | 'end'>>> = {
@@ -109,6 +114,34 @@ export function createAttemptLedger(stored?: string): AttemptLedger {
   let isTooMuch = false;
   let late = { at: 0, by: 0 };
   let savedAt = Number.NEGATIVE_INFINITY;
+
+  /** Spans of time with events that are not settled, and the last that is. */
+  const heard = new Set<number>();
+  let heardTo: number | undefined;
+  let lastHeard = Number.NaN;
+  let silence: Attempts['silence'];
+
+  /** What happened in a silence is told by what comes after it, once that is settled. */
+  function beforeSilence(time: number): number {
+    let [last, next] = [heardTo ?? Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY];
+    for (const bucket of heard) {
+      if (bucket > bucketOf(time)) next = Math.min(next, bucket);
+      else last = Number.isFinite(last) ? Math.max(last, bucket) : bucket;
+    }
+    return next - last > SILENT ? Math.min(time, (last + 1) * BUCKET) : time;
+  }
+
+  function noticeSilence(): void {
+    const settled = [...heard].filter(bucket => bucket <= bucketOf(settledTo)).sort((a, b) => a - b);
+    for (const bucket of settled) {
+      heard.delete(bucket);
+      if (heardTo !== undefined && bucket - heardTo > SILENT) {
+        silence = { from: (heardTo + 1) * BUCKET, to: bucket * BUCKET };
+      }
+      heardTo = Math.max(heardTo ?? bucket, bucket);
+    }
+    lastHeard = Number.NaN;
+  }
 
   function timeline(key: string): Timeline | undefined {
     const known = keys.get(key);
@@ -199,6 +232,9 @@ export function createAttemptLedger(stored?: string): AttemptLedger {
     get lateBy() {
       return readTo - late.at > LATE_WINDOW ? 0 : late.by;
     },
+    get silence() {
+      return silence;
+    },
     get isKeyed() {
       return isKeyed;
     },
@@ -220,6 +256,9 @@ export function createAttemptLedger(stored?: string): AttemptLedger {
     },
     add({ message, state, time, flowKey }) {
       fedTo = Math.max(fedTo, time);
+      const bucket = bucketOf(time);
+      if (bucket !== lastHeard) heard.add(bucket);
+      lastHeard = bucket;
       const kind = KIND_OF[state];
       if (flowKey !== undefined) isKeyed = true;
       if (kind === 'begin') {
@@ -231,7 +270,8 @@ export function createAttemptLedger(stored?: string): AttemptLedger {
       readTo = read.readTo ?? readTo;
       if (late.by > 0 && readTo - late.at > LATE_WINDOW) late = { at: readTo, by: 0 };
       if (bucketOf(read.settledTo) < bucketOf(settledTo)) return;
-      settledTo = Math.max(settledTo, read.settledTo);
+      settledTo = Math.max(settledTo, beforeSilence(read.settledTo));
+      noticeSilence();
       for (const each of keys.values()) each.settle(settledTo);
       forget();
     },

@@ -1,7 +1,8 @@
+import type { FlowReason, FlowState } from '../model/flow-state.ts';
 import type { FlowControlEntry } from '../model/message.ts';
 import type { Attempts } from './attempts.ts';
-import { addSample, clear, compare, createWatched, type Watched } from './evidence.ts';
-import { type FlowReason, type FlowState, judge, type Verdict } from './judge.ts';
+import { addSample, clear, compare, createWatched, forget, type Watched } from './evidence.ts';
+import { judge, type Verdict } from './judge.ts';
 
 /** A key as it is shown. */
 export interface AuditedKey extends Verdict {
@@ -46,7 +47,10 @@ const LATE = 240_000;
 /** What moved at most so long after the newest event, milliseconds, may be what that tells. */
 const AT_REST = 30_000;
 /** After so long, milliseconds, a read of the log that found nothing tells that nothing happened. */
-const LISTED = 90_000;
+const LISTED = 120_000;
+/** How long reads are remembered, and how long may be between two, so that nothing goes unnoticed, milliseconds. */
+const REMEMBERED = 3_600_000;
+const UNWATCHED = 45_000;
 const SAVE_EVERY = 60_000;
 
 /** As many keys are judged at a time: more would hold up everything else in the process. */
@@ -72,6 +76,9 @@ export function createAudit(isForced: boolean, stored?: string): Audit {
   let readAt = 0;
   let saved = { at: Number.NEGATIVE_INFINITY, row: stored };
   let movedAt = 0;
+  /** Of the last while. */
+  const reads: { readonly from: number; readonly to: number; readonly isMove: boolean }[] = [];
+  let heardTo = 0;
 
   /** When anything of any key was last seen to change. */
   function noticeMoves({ now, entries }: KeysRead): void {
@@ -83,15 +90,36 @@ export function createAudit(isForced: boolean, stored?: string): Audit {
       if (!isSame || rateUsed !== before.rateUsed) movedAt = now;
     }
     if (listed < known.size) movedAt = now;
+    reads.push({ from: readAt, to: now, isMove: movedAt === now });
+    while (reads[0] && now - reads[0].to > REMEMBERED) reads.shift();
+  }
+
+  /** Deliveries went on, or may have, while the log showed nothing for long: it lost them. */
+  function noticeSilence({ now, attempts }: KeysRead): void {
+    const { silence } = attempts ?? {};
+    if (!silence || silence.to <= heardTo) return;
+    const { from, to } = silence;
+    heardTo = to;
+    const within = reads.filter(read => read.to > from && read.from < to);
+    const isWatched =
+      (within[0]?.from ?? now) <= from + UNWATCHED && within.every(read => read.to - read.from <= UNWATCHED);
+    const isMoving = within.some(read => read.isMove && read.from >= from && read.to <= to);
+    if (isWatched && !isMoving) return;
+    for (const key of known.values()) forget(key, to);
   }
 
   function momentOf({ now, attempts }: KeysRead) {
     if (!attempts) return { now, attempts, settledTo: 0, isLate: false };
     const { newest, readTo, settledTo } = attempts;
     // A log that shows nothing new is complete, or held back. Where nothing moves there is nothing to show.
-    const isQuiet = movedAt <= newest + AT_REST;
-    const listed = isQuiet ? Math.max(settledTo, readTo - LISTED) : settledTo;
-    return { now, attempts, settledTo: listed, isLate: !isQuiet && now - newest > LATE };
+    const isAtRest = movedAt <= newest + AT_REST;
+    const isListed = isAtRest && now - newest > LISTED;
+    return {
+      now,
+      attempts,
+      settledTo: isListed ? Math.max(settledTo, readTo - LISTED) : settledTo,
+      isLate: !isAtRest && now - newest > LATE,
+    };
   }
 
   function show(key: Known, verdict: Verdict, now: number): AuditedKey {
@@ -126,6 +154,7 @@ export function createAudit(isForced: boolean, stored?: string): Audit {
       const { now, entries, attempts, isWhole } = read;
       if (!isForced && entries.every(({ parallelismInUse }) => parallelismInUse === undefined)) return undefined;
       noticeMoves(read);
+      noticeSilence(read);
       const moment = momentOf(read);
       const audited = new Map<string, AuditedKey>();
       let judged = 0;

@@ -8,6 +8,8 @@ export interface Sample extends FlowControlEntry {
   readonly at: number;
   /** Slots in use that no attempt explains; undefined until the log is settled there. Below one where there are none. */
   excess?: number;
+  /** No more slots than this can be in use without an attempt. */
+  atMost?: number;
   /** Slots in use for which the log shows no attempt, even where one from before it was followed may run in it. */
   unexplained?: number;
 }
@@ -66,16 +68,23 @@ export function addSample({ samples }: Watched, entry: FlowControlEntry, read: {
 /** Compares the reads of a key with the log, as far as that is settled. */
 export function compare(watched: Watched, attempts: Attempts, settledTo: number): void {
   noticeLoss(watched, attempts);
+  const slots = Math.max(
+    ...watched.samples.map(({ parallelismInUse = 0, parallelismLimit = Number.POSITIVE_INFINITY }) =>
+      Math.max(parallelismInUse, parallelismLimit),
+    ),
+  );
   for (const sample of watched.samples) {
     const { key, from, at, parallelismInUse: inUse } = sample;
     if (sample.excess !== undefined || inUse === undefined || from - SKEW < watched.knownFrom) continue;
     if (at + SKEW > settledTo) return;
     const { most, fewest } = attempts.running(key, from - SKEW, at + SKEW);
+    // Attempts that the log shows and those that it does not show are never more than there are slots.
+    sample.atMost = Math.max(0, Math.min(inUse - fewest, slots - most));
     const isLong = at - watched.knownFrom > LONGEST_ATTEMPT;
-    watched.unseen = isLong ? 0 : Math.min(watched.unseen ?? Number.POSITIVE_INFINITY, Math.max(0, inUse - fewest));
+    watched.unseen = isLong ? 0 : Math.min(watched.unseen ?? Number.POSITIVE_INFINITY, sample.atMost);
     sample.unexplained = inUse - most;
     sample.excess = sample.unexplained - watched.unseen;
-    follow(watched, sample, inUse - fewest);
+    follow(watched, sample);
   }
 }
 
@@ -86,19 +95,24 @@ function noticeLoss(watched: Watched, attempts: Attempts): void {
   const isLost = watched.unseen === 0 && ends > watched.unseenEnds;
   watched.unseenEnds = ends;
   if (!isLost && watched.knownFrom >= attempts.since) return;
-  watched.knownFrom = Math.max(attempts.since, isLost ? attempts.settledTo : 0);
-  watched.unseen = undefined;
-  watched.run = undefined;
+  forget(watched, Math.max(attempts.since, isLost ? attempts.settledTo : 0));
 }
 
-/** `atMost`: no more slots than this can be in use without an attempt. */
-function follow(watched: Watched, { at, excess = 0 }: Sample, atMost: number): void {
+function follow(watched: Watched, { at, excess = 0, atMost = 0 }: Sample): void {
   const { run } = watched;
   if (run && (atMost < 1 || at - run.last > LONGEST_PAUSE)) watched.run = undefined;
   if (excess < 1) return;
   watched.run ??= { since: at, last: at, reads: 0 };
   watched.run.last = at;
   watched.run.reads += 1;
+}
+
+/** The log lost what happened until then: what ran at that time is not known. */
+export function forget(watched: Watched, until: number): void {
+  if (until <= watched.knownFrom) return;
+  watched.knownFrom = until;
+  watched.unseen = undefined;
+  watched.run = undefined;
 }
 
 /** Slots that were in use without an attempt for long enough while messages waited; 0 where there are none. */

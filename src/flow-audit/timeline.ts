@@ -1,5 +1,5 @@
 /** Milliseconds of the finest span that is told. */
-const BUCKET = 5000;
+export const BUCKET = 5000;
 /** As many spans are remembered: twenty minutes. */
 const KEPT = 240;
 

@@ -1,5 +1,5 @@
 import { lengthOf } from './exposition-body.ts';
-import type { Encoding } from './exposition-encoding.ts';
+import type { Encoding, Part } from './exposition-encoding.ts';
 import { unitOf } from './exposition-text.ts';
 import type { Exemplar, Family, FamilyType, Sample } from './family.ts';
 import { type NativeHistogram, totalOf, ZERO_THRESHOLD } from './native-histogram.ts';
@@ -127,13 +127,19 @@ function nativeBytes(native: NativeHistogram): string {
   return head + zero + spans + (deltas === '' ? '' : HISTOGRAM.deltas + sized(deltas));
 }
 
-/** `buckets`, `sum`: of the series' samples before its count. */
-function histogramBytes({ value: count, since, whole }: Sample, buckets: string, sum: number): string {
+/** Both kinds of buckets share one count. A version that knew no native ones may have counted alone meanwhile. */
+function nativeOf({ value: count, whole }: Sample): NativeHistogram | undefined {
   const native = whole?.state.native;
-  // Both kinds of buckets share one count. A version that knew no native ones may have counted meanwhile.
-  const shown = native && totalOf(native) === count ? nativeBytes(native) : '';
+  return native && totalOf(native) === count ? native : undefined;
+}
+
+/** `buckets`, `sum`: of the series' samples before the last, its count. */
+function histogramBytes(last: Sample, buckets: readonly Sample[], sum: number): string {
+  const { value: count, since } = last;
+  const native = nativeOf(last);
+  const shown = native ? nativeBytes(native) : '';
   const head = HISTOGRAM.count + varint(count) + HISTOGRAM.sum + double(sum);
-  return METRIC.histogram + sized(head + buckets + shown + created(HISTOGRAM.created, since));
+  return METRIC.histogram + sized(head + buckets.map(bucketBytes).join('') + shown + created(HISTOGRAM.created, since));
 }
 
 function valueBytes(type: FamilyType, { value, since }: Sample): string {
@@ -141,19 +147,32 @@ function valueBytes(type: FamilyType, { value, since }: Sample): string {
   return METRIC.gauge + sized(VALUE + double(value));
 }
 
+const NATIVE = ' native';
+
 /**
- * Makes the `metric` fields of a family's samples. A histogram's series is written with its `_count`, which comes last.
+ * Of a family with native histograms Prometheus reads all as such, by the first, and takes nothing of the scrape where one of
+ * them is none. So they have a message of their own; the name may come twice.
+ */
+function parts(family: Family): readonly Part[] {
+  const all = { key: family.name, family };
+  return family.type === 'histogram' ? [{ key: family.name + NATIVE, family }, all] : [all];
+}
+
+/**
+ * Makes the `metric` fields of a part's samples. A histogram's series is written with its `_count`, which comes last.
  * Of samples with the same labels only the first is written, as in text.
  */
-function createMetrics(family: Family, account: string | undefined): (samples: readonly Sample[]) => string {
+function createMetrics({ key, family }: Part, account: string | undefined): (samples: readonly Sample[]) => string {
+  const isOfPart = (sample: Sample) => (nativeOf(sample) !== undefined) === key.endsWith(NATIVE);
   const lead = account === undefined ? '' : LABEL.pair + labelOf('account')(account);
   const labels = family.labels.map(name => ({ name, bytesOf: labelOf(name) }));
   const seen = new Set<string>();
-  let [buckets, sum] = ['', 0];
+  let buckets: Sample[] = [];
+  let sum = 0;
   return samples => {
     let metrics = '';
     for (const sample of samples) {
-      if (sample.suffix === '_bucket') buckets += bucketBytes(sample);
+      if (sample.suffix === '_bucket') buckets.push(sample);
       else if (sample.suffix === '_sum') sum = sample.value;
       else {
         const named: Readonly<Record<string, string | undefined>> = sample.labels;
@@ -162,11 +181,13 @@ function createMetrics(family: Family, account: string | undefined): (samples: r
           const text = named[name];
           if (text !== undefined) pairs += LABEL.pair + bytesOf(text);
         }
-        const isHistogram = sample.suffix === '_count';
-        const value = isHistogram ? histogramBytes(sample, buckets, sum) : valueBytes(family.type, sample);
-        if (!seen.has(pairs)) metrics += FAMILY.metric + sized(pairs + value);
-        seen.add(pairs);
-        [buckets, sum] = ['', 0];
+        if (isOfPart(sample) && !seen.has(pairs)) {
+          seen.add(pairs);
+          const isHistogram = sample.suffix === '_count';
+          const value = isHistogram ? histogramBytes(sample, buckets, sum) : valueBytes(family.type, sample);
+          metrics += FAMILY.metric + sized(pairs + value);
+        }
+        buckets = [];
       }
     }
     return metrics;
@@ -182,6 +203,7 @@ function header(family: Family): string {
 /** Each family with its length before it. */
 export const PROTOBUF: Encoding = {
   charset: 'latin1',
+  parts,
   header,
   framed(header, samples) {
     const length = samples.reduce((sum, { content }) => sum + lengthOf(content), 0);

@@ -69,9 +69,10 @@ export function createLines(
 /** Both text formats: their lines are the same but for exemplars. */
 export const LINES: Encoding = {
   charset: 'utf8',
+  parts: family => [{ key: family.name, family }],
   header: renderHeader,
   framed: (header, samples) => (samples.some(({ content }) => content !== '') ? header : ''),
-  samples: createLines,
+  samples: ({ family }, account, format) => createLines(family, account, format),
   hasExemplars: ({ type }, samples) => type === 'histogram' && samples.some(({ exemplar }) => exemplar !== undefined),
   end: format => (format === 'openmetrics' ? '# EOF\n' : ''),
 };

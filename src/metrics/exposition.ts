@@ -95,7 +95,12 @@ export function createExposition(
   },
 ): Exposition {
   const create: Create = (encoding, sources) =>
-    expositionOf(encoding, sources.map(createShown), onError, { latest: 0 });
+    expositionOf(
+      encoding,
+      sources.map(source => createShown(encoding, source)),
+      onError,
+      { latest: 0 },
+    );
   return inEachEncoding(sources, create, create(LINES, sources));
 }
 
@@ -126,10 +131,10 @@ function inEachEncoding(
   };
 }
 
-function createShown(source: Source): Shown {
+function createShown(encoding: Encoding, source: Source): Shown {
   return {
     source,
-    fragments: new Map(source.families.map(family => [family.name, createFragment()])),
+    fragments: new Map(source.families.flatMap(encoding.parts).map(({ key }) => [key, createFragment()])),
     exemplified: new Map(
       source.families.filter(({ type }) => type === 'histogram').map(({ name }) => [name, createFragment()]),
     ),
@@ -176,13 +181,13 @@ function expositionOf(
 
   /** What a source says now, by family; in OpenMetrics, too, of families with exemplars. */
   function* rendered({ source: { account, families: owned } }: Shown, samples: ReadonlyMap<string, readonly Sample[]>) {
-    const contents: { name: string; text: Content; exemplified: Content | undefined }[] = [];
-    for (const family of owned) {
-      const own = samples.get(family.name) ?? [];
-      const written = (format: Format) => contentOf(own, encoding.samples(family, account, format), encoding.charset);
+    const contents: { key: string; text: Content; exemplified: Content | undefined }[] = [];
+    for (const part of owned.flatMap(encoding.parts)) {
+      const own = samples.get(part.family.name) ?? [];
+      const written = (format: Format) => contentOf(own, encoding.samples(part, account, format), encoding.charset);
       const text = yield* written('text');
-      const exemplified = encoding.hasExemplars(family, own) ? yield* written('openmetrics') : undefined;
-      contents.push({ name: family.name, text, exemplified });
+      const exemplified = encoding.hasExemplars(part.family, own) ? yield* written('openmetrics') : undefined;
+      contents.push({ key: part.key, text, exemplified });
     }
     return contents;
   }
@@ -203,10 +208,10 @@ function expositionOf(
     if (time < shown.shownTime) return;
     versions.latest += 1;
     const version = versions.latest;
-    for (const { name, text, exemplified } of contents) {
-      const fragment = shown.fragments.get(name) as Fragment;
+    for (const { key, text, exemplified } of contents) {
+      const fragment = shown.fragments.get(key) as Fragment;
       if (fillFragment(fragment, text, version)) shown.version = version;
-      const other = shown.exemplified.get(name);
+      const other = shown.exemplified.get(key);
       if (!other) continue;
       if (exemplified === undefined) [other.content, other.version] = [fragment.content, fragment.version];
       else if (fillFragment(other, exemplified, version)) shown.version = version;
@@ -221,12 +226,13 @@ function expositionOf(
 
   function createView(shown: readonly Shown[], format: Format): View {
     const groups = families
-      .map(family => ({
+      .flatMap(encoding.parts)
+      .map(({ key, family }) => ({
         header: createFragment(),
         bare: encoding.header(family, format),
         samples: shown.flatMap(
           ({ fragments, exemplified }) =>
-            (format === 'openmetrics' ? exemplified.get(family.name) : undefined) ?? fragments.get(family.name) ?? [],
+            (format === 'openmetrics' ? exemplified.get(key) : undefined) ?? fragments.get(key) ?? [],
         ),
       }))
       .filter(({ samples }) => samples.length > 0);
@@ -287,7 +293,7 @@ function expositionOf(
     },
     over(sources) {
       const known = new Map(everything.map(shown => [shown.source, shown]));
-      const next = sources.map(source => known.get(source) ?? createShown(source));
+      const next = sources.map(source => known.get(source) ?? createShown(encoding, source));
       return expositionOf(encoding, next, onError, versions);
     },
   };

@@ -21,6 +21,9 @@ export interface RecordedLetter {
   readonly workflowRunId: string | undefined;
 }
 
+/** Why a dead letter is no longer listed. */
+export type DepartureReason = 'expired' | 'removed' | 'unknown';
+
 type Labels = Readonly<Record<string, string>>;
 
 /** What a log record is about. Times: milliseconds since the Unix epoch. */
@@ -28,7 +31,7 @@ export type RecordedThing =
   | { readonly kind: 'dlq_entered'; readonly letter: RecordedLetter | undefined }
   | {
       readonly kind: 'dlq_left';
-      readonly reason: 'expired' | 'removed' | 'unknown';
+      readonly reason: DepartureReason;
       /** Since when it was known, in whole seconds. */
       readonly since: number;
       readonly letter: RecordedLetter | undefined;

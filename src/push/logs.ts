@@ -2,10 +2,10 @@ import { ProtobufLogsSerializer } from '@opentelemetry/otlp-transformer';
 import { resourceFromAttributes } from '@opentelemetry/resources';
 import { unlessAborted } from '../kit/clock.ts';
 import { type LogOrigins, toLogRecord } from './log-records.ts';
-import type { RecordQueue, RecordRow } from './record-queue.ts';
+import { MOST_TOGETHER, type RecordQueue, type RecordRow } from './record-queue.ts';
 import type { Sender } from './sender.ts';
 
-/** Loading this file costs 25 MB: it is imported only where log records are sent. */
+/** Loading this file takes megabytes: it is imported only where log records are sent. */
 
 /** Sends log records from the store. */
 export interface LogExport {
@@ -17,6 +17,8 @@ export interface LogExport {
 
 export interface LogExportDeps {
   readonly version: string;
+  /** Attributes of this agent. */
+  readonly resource: Readonly<Record<string, string>>;
   readonly queue: Pick<RecordQueue, 'withRecords' | 'read' | 'remove'>;
   readonly sender: Pick<Sender, 'isDue' | 'send'>;
   /** Names of the accounts whose records are sent. */
@@ -27,35 +29,31 @@ export interface LogExportDeps {
   readonly signal: AbortSignal;
 }
 
-/** Records in one request, unless one row has more. */
-const BATCH = 500;
-
 /** The next rows of one request, taken out of `rows`. */
 function takeBatch(rows: RecordRow[]): RecordRow[] {
   let count = rows[0]?.count ?? 0;
   let length = 1;
   for (; length < rows.length; length += 1) {
     count += rows[length]?.count ?? 0;
-    if (count > BATCH) break;
+    if (count > MOST_TOGETHER) break;
   }
   return rows.splice(0, length);
 }
 
-function originsOf(version: string): LogOrigins {
+/** What happens to messages has the resource of their traces but for where it was read. */
+const OF_MESSAGES = { 'service.name': 'message-delivery', 'telemetry.source': 'dead-letter-queue' };
+
+function originsOf({ version, resource }: Pick<LogExportDeps, 'version' | 'resource'>): LogOrigins {
   const scope = { name: 'delivery-watch', version };
-  const agent = { 'service.name': 'delivery-watch', 'service.version': version };
   return {
-    messages: {
-      resource: resourceFromAttributes({ 'service.name': 'message-delivery', 'telemetry.source': 'dead-letter-queue' }),
-      scope,
-    },
-    agent: { resource: resourceFromAttributes(agent), scope },
+    messages: { resource: resourceFromAttributes(OF_MESSAGES), scope },
+    agent: { resource: resourceFromAttributes(resource), scope },
   };
 }
 
 export function createLogExport(deps: LogExportDeps): LogExport {
-  const { queue, sender, version, isHeld } = deps;
-  const origins = originsOf(version);
+  const { queue, sender, isHeld } = deps;
+  const origins = originsOf(deps);
   /** The request that was sent last: until its records are removed, or not taken. */
   let underWay: Promise<unknown> = Promise.resolve();
 

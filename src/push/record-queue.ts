@@ -4,7 +4,7 @@ import type { Change } from '../model/change.ts';
 import { type LogRecord, MOST_RECORDS, NO_RECORDS, type Records } from '../model/log-record.ts';
 import type { Store } from '../store/store.ts';
 
-/** A record as its row has it. `seenAt`: when it was made, milliseconds since the Unix epoch. */
+/** A record as it is sent. `seenAt`: when it was made, milliseconds since the Unix epoch. */
 export type StoredRecord = LogRecord & { readonly seenAt: number };
 
 /** Records of one row. */
@@ -35,9 +35,14 @@ export interface RecordQueue extends Records {
   remove(account: string, rows: readonly RecordRow[]): Promise<void>;
 }
 
+interface Row {
+  readonly seenAt: number;
+  readonly records: readonly LogRecord[];
+}
+
 const PREFIX = 'push/logs/';
-/** Records in one row, and so in one commit's share of a request. */
-const ROW = 500;
+/** Records in one row, and so in one request: making and packing it may take milliseconds, and not tens of them. */
+export const MOST_TOGETHER = 250;
 
 /** What waits of one account, in records. */
 interface Waiting {
@@ -51,9 +56,11 @@ interface Waiting {
   isFull: boolean;
 }
 
-/** In the order in which they were made; of one moment, by their first record. */
-const keyOf = (seenAt: number, [first]: readonly LogRecord[], count: number) =>
-  `${PREFIX}${String(seenAt).padStart(15, '0')}/${first?.id}/${count}`;
+/** In the order in which they were made. The first record's id tells rows of two processes apart. */
+const keyOf = (seenAt: number, number: number, records: readonly LogRecord[]) =>
+  [PREFIX + String(seenAt).padStart(15, '0'), String(number).padStart(9, '0'), records[0]?.id, records.length].join(
+    '/',
+  );
 
 const countOf = (key: string) => Number(key.slice(key.lastIndexOf('/') + 1));
 
@@ -65,6 +72,7 @@ export interface RecordQueueDeps {
 
 export function createRecordQueue({ store, clock, log }: RecordQueueDeps): RecordQueue {
   let taking: Taking | undefined;
+  let rowsMade = 0;
   const accounts = new Map<string, Waiting>();
 
   function waitingOf(account: string): Waiting {
@@ -94,9 +102,13 @@ export function createRecordQueue({ store, clock, log }: RecordQueueDeps): Recor
       drop(account, waiting, batch.records.length - taken.length + batch.dropped);
       const seenAt = clock.now();
       const changes: Change[] = [];
-      for (let from = 0; from < taken.length; from += ROW) {
-        const records = taken.slice(from, from + ROW).map((record): StoredRecord => ({ ...record, seenAt }));
-        changes.push({ key: keyOf(seenAt, records, records.length), value: JSON.stringify(records) });
+      for (let from = 0; from < taken.length; from += MOST_TOGETHER) {
+        const records = taken.slice(from, from + MOST_TOGETHER);
+        rowsMade += 1;
+        changes.push({
+          key: keyOf(seenAt, rowsMade, records),
+          value: JSON.stringify({ seenAt, records } satisfies Row),
+        });
       }
       waiting.posted += taken.length;
       return {
@@ -124,7 +136,10 @@ export function createRecordQueue({ store, clock, log }: RecordQueueDeps): Recor
         const found = rows.map(([key, value]) => ({
           key,
           count: countOf(key),
-          records: () => JSON.parse(value) as readonly StoredRecord[],
+          records() {
+            const { seenAt, records } = JSON.parse(value) as Row;
+            return records.map(record => ({ ...record, seenAt }));
+          },
         }));
         waiting.stored = found.reduce((sum, { count }) => sum + count, 0);
         if (waiting.stored > 0) waiting.isToRead = true;

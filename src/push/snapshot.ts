@@ -60,7 +60,8 @@ function createPackets(origin: Origin) {
   };
 }
 
-const keyOf = ({ labels }: Family, sample: Sample) => JSON.stringify(labels.map(label => sample.labels[label] ?? null));
+/** A label without a text is the same as none. */
+const keyOf = ({ labels }: Family, sample: Sample) => JSON.stringify(labels.map(label => sample.labels[label] || null));
 
 /** Labels of a series from its key. */
 function labelsFrom({ labels }: Family, key: string): Record<string, string | undefined> {

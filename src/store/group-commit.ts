@@ -1,4 +1,4 @@
-import { systemClock } from '../kit/clock.ts';
+import { type Clock, systemClock } from '../kit/clock.ts';
 
 /** Writes together what is asked for together. */
 export interface GroupCommit<T> {
@@ -32,6 +32,7 @@ export function createGroupCommit<T>(
   limit: number,
   isOfAll: (error: unknown) => boolean = () => false,
   spacing: () => number = () => 0,
+  clock: Pick<Clock, 'monotonic' | 'sleep'> = systemClock,
 ): GroupCommit<T> {
   let waiting: Waiting<T>[] = [];
   /** How many of those in front failed together and are to be written alone. */
@@ -76,7 +77,7 @@ export function createGroupCommit<T>(
 
   function end(): void {
     partly = undefined;
-    endedAt = systemClock.monotonic();
+    endedAt = clock.monotonic();
     settled.resolve();
     settled = Promise.withResolvers();
   }
@@ -91,8 +92,8 @@ export function createGroupCommit<T>(
       if (!isIdle()) writeStep();
       schedule();
     };
-    const wait = partly || alone > 0 ? 0 : endedAt + spacing() - systemClock.monotonic();
-    if (wait > 0) void systemClock.sleep(wait).then(write);
+    const wait = partly || alone > 0 ? 0 : endedAt + spacing() - clock.monotonic();
+    if (wait > 0) void clock.sleep(wait).then(write);
     else setImmediate(write);
   }
 

@@ -1,3 +1,4 @@
+import { readFileSync, writeFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { traceIdOf } from '../../src/model/lifecycle-trace.ts';
 import { createAgent, unlimited } from '../support/agent.ts';
@@ -100,5 +101,83 @@ describe('log records of dead letters', () => {
     }
     expect(agent.process.stderr()).not.toContain(TOKEN);
     expect(await agent.end('SIGTERM')).toBe(0);
+  });
+});
+
+describe('a receiver of log records', () => {
+  it('that never answers, answers without an end, fails or refuses holds up nothing, and loses nothing but what it refuses', async () => {
+    const { receiver, agent, add, counted, start } = await setUp();
+    receiver.answer('hang');
+    await start();
+    add('waits');
+    await eventually(() => expect(receiver.requests).toHaveLength(1));
+    add('more');
+    await eventually(async () => expect(await counted('entered')).toBe(2));
+    // What never gets an answer is not waited for at the end, and is sent by the next process.
+    expect(await agent.end('SIGTERM')).toBe(0);
+    receiver.answer(500);
+    await start();
+    await eventually(() => expect(receiver.requests.length).toBeGreaterThan(1));
+    receiver.answer('endless');
+    const failed = receiver.requests.length;
+    await eventually(() => expect(receiver.requests.length).toBeGreaterThan(failed));
+    // The status is an answer, however long the body is.
+    const taken = () => agent.value('delivery_watch_push_items_total', { signal: 'logs', outcome: 'exported' });
+    await eventually(async () => expect(await taken()).toBe(2));
+    receiver.answer(400);
+    add('refused');
+    const rejected = () => agent.value('delivery_watch_push_items_total', { signal: 'logs', outcome: 'rejected' });
+    await eventually(async () => expect(await rejected()).toBe(1));
+    receiver.answer(200);
+    add('last');
+    await eventually(() => expect(receiver.logs).toHaveLength(1));
+    expect(messagesOf(receiver.logs, 'delivery.dlq.entered')).toEqual(['msg_last']);
+    expect(await agent.end('SIGTERM')).toBe(0);
+  });
+
+  it('gets the agent’s alerts, and nothing while a reload has switched log records off', async () => {
+    const { emulator, receiver, agent, add, counted } = await setUp();
+    const config = JSON.parse(readFileSync(agent.configFile, 'utf8'));
+    const when = { above: { metric: 'delivery_dlq_messages', value: 1 } };
+    config.alerts = {
+      enabled: true,
+      evaluateEvery: '1s',
+      rules: [{ name: 'Letters', when, labels: { severity: 'critical' } }],
+    };
+    const use = (isOn: boolean) => {
+      config.push.logs.enabled = isOn;
+      writeFileSync(agent.configFile, JSON.stringify(config));
+    };
+    const reloaded = async (digests: number) =>
+      eventually(() =>
+        expect(agent.process.stderr().match(/configuration is reloaded|reloaded/g) ?? []).toHaveLength(digests),
+      );
+    use(true);
+    await agent.start();
+    await eventually(async () => expect(await agent.value('delivery_dlq_messages')).toBe(1));
+    const second = add('second');
+    await eventually(() =>
+      expect(receiver.logs.map(({ event }) => event).sort()).toEqual(['delivery.alert.firing', 'delivery.dlq.entered']),
+    );
+    expect(receiver.logs.find(({ event }) => event === 'delivery.alert.firing')).toMatchObject({
+      service: 'delivery-watch',
+      severity: 'ERROR ERROR',
+      attributes: {
+        'delivery.alert.name': 'Letters',
+        'delivery.alert.label.severity': 'critical',
+        'delivery.account': 'a',
+      },
+    });
+    use(false);
+    agent.process.kill('SIGHUP');
+    await reloaded(1);
+    add('unseen');
+    await eventually(async () => expect(await counted('entered')).toBe(2));
+    use(true);
+    agent.process.kill('SIGHUP');
+    await reloaded(2);
+    emulator.state.removeDlqEntry(second);
+    await eventually(() => expect(messagesOf(receiver.logs, 'delivery.dlq.left')).toEqual(['msg_second']));
+    expect(messagesOf(receiver.logs, 'delivery.dlq.entered')).toEqual(['msg_second']);
   });
 });

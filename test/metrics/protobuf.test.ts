@@ -121,6 +121,40 @@ describe('messages', () => {
     expect(one?.bucket.map(({ cumulativeCount }) => cumulativeCount)).toEqual([4, 6]);
   });
 
+  test('never mix histograms with native buckets and without, which would fail the whole scrape of Prometheus', () => {
+    const samples = (result: string, isNative: boolean) => {
+      const state = createHistogram([1], isNative);
+      observeValue(state, [1], 3);
+      return histogramSamples({ result }, [1], state);
+    };
+    const sources = ['a', 'b'].map(account =>
+      createFakeSource([waits], { [waits.name]: [...samples('old', false), ...samples('new', true)] }, account),
+    );
+    const messages = decodeFamilies(render(sources, 'protobuf')).map(({ name, metric }) => ({
+      name,
+      series: metric.map(({ label, histogram }) => [
+        ...label.map(({ value }) => value),
+        histogram?.positiveDelta.length,
+      ]),
+    }));
+    expect(messages).toEqual([
+      {
+        name: waits.name,
+        series: [
+          ['a', 'new', 1],
+          ['b', 'new', 1],
+        ],
+      },
+      {
+        name: waits.name,
+        series: [
+          ['a', 'old', 0],
+          ['b', 'old', 0],
+        ],
+      },
+    ]);
+  });
+
   test('leave a family without samples out, and have nothing to say of an unknown account', () => {
     const empty = createFakeSource([gauge('delivery_none', 'x')], {}, 'a');
     expect(render([empty], 'protobuf')).toHaveLength(0);

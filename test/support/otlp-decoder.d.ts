@@ -12,6 +12,7 @@ declare module 'otlp-decoder/build/src/generated/root.js' {
         collector: {
           trace: { v1: { ExportTraceServiceRequest: MessageType } };
           logs: { v1: { ExportLogsServiceRequest: MessageType } };
+          metrics: { v1: { ExportMetricsServiceRequest: MessageType } };
         };
       };
     };

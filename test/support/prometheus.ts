@@ -46,7 +46,30 @@ export interface PrometheusOptions {
   readonly prepare?: (data: string) => Promise<void>;
   /** Another program than the installed one. */
   readonly program?: string;
+  /** Its arguments, where they are others; `listen`: host and port. */
+  readonly argumentsOf?: (place: { readonly file: string; readonly data: string; readonly listen: string }) => string[];
 }
+
+const prometheusArguments: NonNullable<PrometheusOptions['argumentsOf']> = ({ file, data, listen }) => [
+  `--config.file=${file}`,
+  `--storage.tsdb.path=${data}`,
+  `--web.listen-address=${listen}`,
+];
+
+/** How to start a VictoriaMetrics instead: it is asked the same, and takes OTLP below `/opentelemetry`. */
+export const asVictoriaMetrics = (program: string): Pick<PrometheusOptions, 'program' | 'argumentsOf'> => ({
+  program,
+  argumentsOf: ({ file, data, listen }) => [
+    `-promscrape.config=${file}`,
+    '-promscrape.config.strictParse=false',
+    `-storageDataPath=${data}`,
+    `-httpListenAddr=${listen}`,
+    // As Prometheus does; otherwise samples are shown half a minute later, and names are taken as they come.
+    '-search.latencyOffset=0s',
+    '-search.disableCache',
+    '-opentelemetry.usePrometheusNaming',
+  ],
+});
 
 /** A port that was free a moment ago. */
 export async function freePort(): Promise<number> {
@@ -87,6 +110,7 @@ export async function startPrometheus({
   flags = [],
   prepare,
   program = 'prometheus',
+  argumentsOf = prometheusArguments,
 }: PrometheusOptions): Promise<Prometheus> {
   const folder = mkdtempSync(join(tmpdir(), 'delivery-watch-prometheus-'));
   const file = join(folder, 'prometheus.yml');
@@ -97,11 +121,9 @@ export async function startPrometheus({
   await prepare?.(data);
   const port = await freePort();
   const url = `http://127.0.0.1:${port}`;
-  const child = spawn(
-    program,
-    [`--config.file=${file}`, `--storage.tsdb.path=${data}`, `--web.listen-address=127.0.0.1:${port}`, ...flags],
-    { stdio: ['ignore', 'ignore', 'pipe'] },
-  );
+  const child = spawn(program, [...argumentsOf({ file, data, listen: `127.0.0.1:${port}` }), ...flags], {
+    stdio: ['ignore', 'ignore', 'pipe'],
+  });
   const killNow = () => void child.kill('SIGKILL');
   process.once('exit', killNow);
   let said = '';

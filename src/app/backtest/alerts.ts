@@ -1,12 +1,11 @@
-import { createEvidence, createHistories } from '../../alerts/evidence.ts';
-import { createAlerts } from '../../alerts/index.ts';
-import { judgeAlert, type Series } from '../../alerts/judge.ts';
+import { createEvaluation } from '../../alerts/evaluation.ts';
+import { createEvidence } from '../../alerts/evidence.ts';
+import { type AlertEvidence, type FirstValue, judgeAlert, type Series } from '../../alerts/judge.ts';
 import { type AlertCondition, type AlertRule, isAbout } from '../../alerts/options.ts';
 import { events } from '../../collectors/events/events.ts';
 import type { EventsFacts } from '../../collectors/index.ts';
 import type { Clock } from '../../kit/clock.ts';
 import type { Log } from '../../kit/log.ts';
-import type { Tracer } from '../../kit/tracer.ts';
 import type { Sample } from '../../metrics/family.ts';
 import { type Objectives, objectiveSamples } from '../../metrics/objectives.ts';
 import { createAlertRecord } from './alert-record.ts';
@@ -51,7 +50,6 @@ export interface AlertBacktestDeps {
   /** Stands still between two evaluations. */
   readonly clock: Clock;
   readonly log: Log;
-  readonly tracer: Tracer;
 }
 
 /** Judges the configured alerts by what was known at each time, with the agent's own code. */
@@ -73,6 +71,20 @@ const toSeries = ({ labels, value }: Sample): Series => {
   return { key: JSON.stringify(named), labels: Object.fromEntries(named), value };
 };
 
+const NONE = { counts: [], sum: 0 };
+/** No alert is about a histogram, and they are most of what there is to show. */
+const withoutHistograms = (facts: EventsFacts): EventsFacts => ({
+  ...facts,
+  labelled: { ...facts.labelled, histograms: false },
+  log: {
+    ...facts.log,
+    timeToDeliver: NONE,
+    queueWait: NONE,
+    attempt: { success: NONE, error: NONE },
+    attempts: { delivered: NONE, failed: NONE, cancelled: NONE },
+  },
+});
+
 /** Series by metric of what is known at a time; each is made when it is first asked for. */
 function createSeries({ objectives, deadLetters, seenAfter, clock }: AlertBacktestDeps) {
   let facts: EventsFacts | undefined;
@@ -85,7 +97,7 @@ function createSeries({ objectives, deadLetters, seenAfter, clock }: AlertBackte
     const key = keys.get(metric);
     if (key !== undefined && metric !== SHARED) {
       if (!facts) return undefined;
-      samples ??= events.samples(facts);
+      samples ??= events.samples(withoutHistograms(facts));
       return (samples as Readonly<Record<string, readonly Sample[]>>)[key]?.map(toSeries);
     }
     return constant.get(metric) ?? provenSeries(deadLetters, metric, clock.now() - seenAfter);
@@ -117,18 +129,47 @@ const LEAST =
   'entries that have left the dead-letter queue leave no trace; those still listed prove what it was at least';
 const NOT_WHOLE = 'nothing is listed before the range, so that its window was not whole, or rows could not be read';
 
+/** Evidence that looks up the begin of a window once a step, whoever asks. */
+function oncePerStep(evidence: AlertEvidence): AlertEvidence & { begin(): void } {
+  let known = new Map<string, ReadonlyMap<string, FirstValue> | undefined>();
+  return {
+    ...evidence,
+    get now() {
+      return evidence.now;
+    },
+    begin() {
+      known = new Map();
+    },
+    firsts(selector, over) {
+      const id = JSON.stringify([selector, over]);
+      if (!known.has(id)) known.set(id, evidence.firsts(selector, over));
+      return known.get(id);
+    },
+  };
+}
+
 interface Judged {
   readonly rule: AlertRule;
+  /** Its condition with a threshold that every value passes. */
+  readonly open: AlertCondition;
   readonly told: Told;
   extreme: number | undefined;
   unknownFor: number;
 }
 
 export function createAlertBacktest(deps: AlertBacktestDeps): AlertBacktest {
-  const { account, clock, log, tracer } = deps;
+  const { account, clock, log } = deps;
   const all = deps.rules
     .filter(({ when }) => isAbout(when, account))
-    .map((rule): Judged => ({ rule, told: toldOf(rule.when), extreme: undefined, unknownFor: 0 }));
+    .map(
+      (rule): Judged => ({
+        rule,
+        open: openTo(rule.when),
+        told: toldOf(rule.when),
+        extreme: undefined,
+        unknownFor: 0,
+      }),
+    );
   const told = all.filter(({ told }) => typeof told === 'string');
   const rules = told.map(({ rule }) => rule);
   const stricter = new Map(rules.map(rule => [rule.name, stricterOf(rule)]));
@@ -141,27 +182,23 @@ export function createAlertBacktest(deps: AlertBacktestDeps): AlertBacktest {
       EVENT_NAMES.has(metric) ? !isWhole : provenSeries(deps.deadLetters, metric, 0) !== undefined,
     isDoubtful: () => false,
   };
-  const histories = createHistories();
-  const common = { facts, histories, clock, log, tracer };
-  const record = createAlertRecord(account);
-  const others = createAlertRecord(account);
-  const evaluate = createAlerts({ ...common, alerts: record, rules });
-  const evaluateOthers = createAlerts({
-    ...common,
-    alerts: others,
-    rules: [...stricter.values()].flatMap(each => each.map(({ rule }) => rule)),
-  });
   const evidence = createEvidence(
     rules.map(({ when }) => when),
     facts,
     clock,
-    histories,
   );
+  const once = oncePerStep(evidence);
+  const common = { judge: ({ when }: AlertRule) => judgeAlert(when, once), isDoubtful: () => false, clock, log };
+  const record = createAlertRecord(account);
+  const others = createAlertRecord(account);
+  const evaluate = createEvaluation({ ...common, alerts: record, rules });
+  const less = [...stricter.values()].flatMap(each => each.map(({ rule }) => rule));
+  const evaluateOthers = createEvaluation({ ...common, alerts: others, rules: less });
   let last: number | undefined;
 
   function noteExtremes(): void {
     for (const one of told) {
-      const judged = judgeAlert(openTo(one.rule.when), evidence);
+      const judged = judgeAlert(one.open, once);
       if (judged === 'unknown') continue;
       const listed = 'atLeast' in judged ? judged.atLeast : judged;
       for (const { value } of listed) one.extreme = farther(one.rule, one.extreme, value);
@@ -196,6 +233,8 @@ export function createAlertBacktest(deps: AlertBacktestDeps): AlertBacktest {
     async evaluate(next, whole) {
       series.show(next);
       isWhole = whole;
+      once.begin();
+      evidence.record();
       await evaluate();
       const { unknown, alerts } = record.current();
       const now = clock.now();

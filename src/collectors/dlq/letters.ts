@@ -1,8 +1,13 @@
 import { boundText } from '../../kit/text.ts';
-import { type LogRecord, MOST_RECORDS, type RecordBatch, type RecordedLetter } from '../../model/log-record.ts';
+import {
+  type DepartureReason,
+  type LogRecord,
+  MOST_RECORDS,
+  type RecordBatch,
+  type RecordedLetter,
+} from '../../model/log-record.ts';
 import type { DlqEntry } from '../../model/message.ts';
 import type { Row } from '../collector.ts';
-import type { LeftReason } from './selection.ts';
 
 /** Entries whose ids are remembered: of another that leaves, its record says only when it came. */
 const MOST_LETTERS = 10_000;
@@ -20,7 +25,7 @@ export interface Letters {
   /** The `number`th that was counted came. */
   entered(id: bigint, number: number): void;
   /** The `number`th that was counted went for this reason; it is forgotten by `keepOnly`. `since`: milliseconds. */
-  left(id: () => bigint, departure: { reason: LeftReason; since: number; number: number }): void;
+  left(id: () => bigint, departure: { reason: DepartureReason; since: number; number: number }): void;
   /** Forgets those that are not in the queue. */
   keepOnly(isThere: (id: bigint) => boolean): void;
   /** Records that were made since the last call. */

@@ -232,17 +232,19 @@ export const events = defineKind({
 type Context = ObserveContext<Memory, Walk>;
 type Observed = Promise<Observation<EventsFacts, Memory, Walk>>;
 
-/** What is shown of a memory. */
+/** What is shown of a memory. `log`: default a copy, which later events leave as it is. */
 export function factsOf(
-  { gauges, checkpoint, log, destinations, schedules, attempts }: Memory,
+  memory: Memory,
   { window, destination, destinationHistograms }: EventsOptions,
+  log: LogTally = structuredClone(memory.log),
 ): EventsFacts {
+  const { gauges, checkpoint, destinations, schedules, attempts } = memory;
   const counters = destination !== 'none';
   return {
     gauges,
     windowMs: window,
     since: checkpoint?.floor,
-    log: structuredClone(log),
+    log,
     destinations: destinations.copies(),
     schedules: schedules.facts(),
     beyondCap: destinations.beyond,
