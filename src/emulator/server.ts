@@ -39,8 +39,10 @@ export interface EmulatorOptions {
   readonly workload?: boolean;
   /** How many dead letters of each account are older than the history; default 200. */
   readonly dlqEntries?: number;
-  /** How many events of each account are kept, the latest; default its share of a million, at least 5,000. None is kept for more than six hours. */
+  /** How many events of each account are kept, the latest; default its share of a million, at least 5,000. None is kept for longer than `logRetention`. */
   readonly mostEvents?: number;
+  /** Milliseconds for which events are kept; default six hours. */
+  readonly logRetention?: number;
   /** What differs from the usual dialect. */
   readonly dialect?: Partial<Dialect>;
   /** Faults of every account from the start. */
@@ -82,7 +84,8 @@ export async function startEmulator(options: EmulatorOptions = {}): Promise<Emul
   const { mostEvents = Math.max(LEAST_SHARE, Math.floor(MOST_EVENTS / count)) } = options;
   const emulated = createEmulatedClock(clock, speed);
   const closing = new AbortController();
-  const world = { clock: emulated, scenario, history, dlqEntries, mostEvents, workload };
+  const { logRetention } = options;
+  const world = { clock: emulated, scenario, history, dlqEntries, mostEvents, logRetention, workload };
   const common = { ...world, dialect, faults, realClock: clock, closing: closing.signal, accounts: count };
   const account = (number: number) =>
     createAccount({

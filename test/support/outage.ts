@@ -116,7 +116,7 @@ async function watch(
  * reads what it missed. With an alert that fires all the time.
  */
 export async function runOutage({ count, gap, speed, ...runs }: OutageOptions) {
-  const emulator = await emulateEmpty({ mostEvents: 2 * count });
+  const emulator = await emulateEmpty({ mostEvents: 2 * count, logRetention: gap + 6 * HOUR });
   const told: string[] = [];
   const hook = await serve((request, response) => {
     let body = '';
