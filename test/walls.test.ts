@@ -12,7 +12,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   telemetry: ['kit', 'model'],
   push: ['kit', 'model', 'store', 'metrics'],
   history: ['kit', 'model', 'store', 'metrics'],
-  collectors: ['kit', 'model', 'upstream', 'metrics'],
+  'flow-audit': ['kit', 'model'],
+  collectors: ['kit', 'model', 'upstream', 'metrics', 'flow-audit'],
   'auto-cancel': ['kit', 'model', 'upstream', 'store', 'alerts'],
   alerts: ['kit', 'model', 'store'],
   rotation: ['kit', 'model', 'upstream'],
@@ -42,6 +43,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'telemetry',
     'push',
     'history',
+    'flow-audit',
     'collectors',
     'scheduler',
     'http',
@@ -94,7 +96,8 @@ const LIBRARIES: Readonly<Record<string, readonly string[]>> = {
   '@opentelemetry/exporter-trace-otlp-proto': ['telemetry'],
   '@opentelemetry/otlp-transformer': ['push'],
   '@bufbuild/protobuf': ['metrics'],
-  '@opentelemetry/resources': ['telemetry'],
+  '@bufbuild/protobuf/wire': ['metrics', 'push'],
+  '@opentelemetry/resources': ['telemetry', 'push'],
   '@opentelemetry/sdk-node': ['telemetry'],
   '@opentelemetry/sdk-trace': ['telemetry'],
   zod: [
@@ -276,10 +279,9 @@ describe('walls', () => {
     expect(senders.filter(path => !path.startsWith('emulator/'))).toEqual(['upstream/rotator.ts']);
   });
 
-  it('the SDK of traces is loaded only where tracing is on', () => {
-    const heavy = ['sdk', 'exporting', 'lifecycle', 'lifecycle-spans', 'trace-queue'].map(
-      name => `telemetry/${name}.ts`,
-    );
+  it('OpenTelemetry’s packages are loaded only where spans or log records are sent', () => {
+    const traces = ['sdk', 'exporting', 'lifecycle', 'lifecycle-spans', 'trace-queue'];
+    const heavy = [...traces.map(name => `telemetry/${name}.ts`), 'push/logs.ts', 'push/log-records.ts'];
     const isHeavy = (path: string, imported: string) =>
       imported.startsWith('.')
         ? heavy.includes(normalize(join(dirname(path), imported)))

@@ -1,5 +1,6 @@
 /** The door of this room. */
 import { z } from 'zod';
+import { FLOW_REASONS, FLOW_STATES } from '../model/flow-state.ts';
 import { EVENT_STATES, OUTCOMES } from '../model/message.ts';
 import { accountPlan } from './account-plan.ts';
 import type { Collector, CollectorKind, ConfiguredKind, Rounds } from './collector.ts';
@@ -8,7 +9,7 @@ import { CALLBACK_STATES } from './dlq/families.ts';
 import { LEFT_REASONS } from './dlq/selection.ts';
 import { type EventsServices, events } from './events/events.ts';
 import { RESULTS, STATUS_CLASSES, UNTRACKED } from './events/tally.ts';
-import { flowControl } from './flow-control.ts';
+import { type FlowControlServices, flowControl } from './flow-control.ts';
 import { createRoutes, routesOption } from './routes.ts';
 
 /** The table: every collector there is. A collector that is not in it does not exist. */
@@ -37,11 +38,12 @@ function enabledKinds({ flowControl, dlq, events }: CollectOptions) {
 }
 
 /** What collectors are given of their account beside their options. */
-type Services = Omit<DlqServices & EventsServices, 'routes'>;
+type Services = Omit<DlqServices & EventsServices & FlowControlServices, 'routes' | 'isAudited'>;
 
 /** The collectors that these sections enable, in the order of the table. */
 export function createCollectors(collect: CollectOptions, services: Services): Collector[] {
-  const all = { ...services, routes: createRoutes(collect.routes) };
+  const isAudited = collect.flowControl.enabled && collect.flowControl.audit !== false;
+  const all = { ...services, routes: createRoutes(collect.routes), isAudited };
   return enabledKinds(collect).map(({ kind, options }) => kind.create(options, all));
 }
 
@@ -61,6 +63,8 @@ export const LABEL_VALUES: ReadonlyMap<string, Readonly<Record<string, readonly 
   [dlq.families.callbacks.name, { state: CALLBACK_STATES }],
   [dlq.families.left.name, { reason: LEFT_REASONS }],
   [dlq.families.filterLeft.name, { reason: LEFT_REASONS }],
+  [flowControl.families.state.name, { state: FLOW_STATES, reason: FLOW_REASONS }],
+  [flowControl.families.auditedKeys.name, { state: FLOW_STATES }],
   [events.families.recent.name, { state: EVENT_STATES }],
   [events.families.total.name, { state: EVENT_STATES }],
   [events.families.finished.name, { outcome: OUTCOMES }],

@@ -5,7 +5,7 @@ import type { FlowControlEntry } from '../model/message.ts';
 import { chooseRanked, createRanking, type Members, OTHER } from './cap.ts';
 
 /** What is known of an account's flow-control keys. */
-export interface FlowControlFacts {
+export interface KeyFacts {
   /** Distinct keys that the service lists; undefined before it has. */
   readonly keys: number | undefined;
   readonly shown: readonly FlowControlEntry[];
@@ -16,7 +16,7 @@ export interface FlowControlFacts {
 
 /** A list of keys, read to its end. */
 export interface ReadList {
-  readonly facts: FlowControlFacts;
+  readonly facts: KeyFacts;
   /** The keys within the cap. */
   readonly members: Members;
   /** Keys that it does not list and that stay as they were, and in how many lists, one after the other. */

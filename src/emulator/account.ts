@@ -72,7 +72,7 @@ export function createAccount(parts: AccountParts): EmulatedAccount & { readonly
 function build(parts: AccountParts, start: number) {
   const { credentials, clock, realClock, seed, accounts } = parts;
   const scenario = scenarioNamed(parts.scenario);
-  const state = new EmulatorState({ ...parts, dialect: dialectWith(parts.dialect) });
+  const state = new EmulatorState({ ...parts, dialect: dialectWith({ ...scenario.dialect, ...parts.dialect }) });
   const faults = createFaults(seed, () => scenario.fault?.(clock.now() - start));
   faults.replace(parts.faults);
   const endpoints = createEndpoints(credentials);

@@ -8,7 +8,13 @@ interface Key {
   running: number;
   /** Slots that nothing runs in. */
   ghosts: number;
+  /** As many deliveries that end from now on do not give their slot back. */
+  leaksLeft: number;
   paused: boolean;
+  /** Nothing starts, and no field of the key says why. */
+  starved: boolean;
+  /** What an operator set in place of what messages say. */
+  pinned: Limits;
   /** The rate lets nothing start before this time. */
   nextStart: number;
   /** A start at `nextStart` is planned. */
@@ -19,11 +25,16 @@ interface Key {
   periodStart: number;
 }
 
+/** Limits of a key, as messages have them. */
+export type Limits = Pick<Fields, 'parallelism' | 'rate' | 'period'>;
+
 /** What there is to know of a flow-control key. */
 export interface KeyDetail {
   readonly waiting: number;
   /** Deliveries under way, and slots that are taken though nothing runs in them. */
   readonly running: number;
+  /** The slots among them that nothing runs in. */
+  readonly ghosts: number;
   readonly paused: boolean;
   readonly parallelism: number | undefined;
   readonly rate: number | undefined;
@@ -41,10 +52,13 @@ const IDLE_MS = 10 * 60_000;
 /** Lets deliveries of a key start as its parallelism and rate allow; the others wait, first come first served. */
 export class FlowControl {
   readonly #agenda: Agenda;
+  readonly #leaks: () => boolean;
   readonly #keys = new Map<string, Key>();
 
-  constructor(agenda: Agenda) {
+  /** `leaks`: whether the slot of a delivery that ends now is never given back. */
+  constructor(agenda: Agenda, leaks: () => boolean = () => false) {
     this.#agenda = agenda;
+    this.#leaks = leaks;
   }
 
   /** Calls `start` now or when the key of these fields has room; without a key, at once. */
@@ -68,6 +82,12 @@ export class FlowControl {
     const key = fields.flowControlKey === undefined ? undefined : this.#keys.get(fields.flowControlKey);
     if (!key) return;
     key.running--;
+    // One slot stays, or nothing would ever happen again.
+    const { parallelism = 1 } = { ...key.fields, ...key.pinned };
+    if (key.leaksLeft > 0) {
+      key.leaksLeft--;
+      key.ghosts++;
+    } else if (key.ghosts + 1 < parallelism && this.#leaks()) key.ghosts++;
     this.#admit(key);
   }
 
@@ -79,6 +99,21 @@ export class FlowControl {
   /** Takes this many slots of a key that nothing runs in; false when there is no such key. */
   takeSlots(name: string, ghosts: number): boolean {
     return this.#change(name, { ghosts });
+  }
+
+  /** Lets nothing of a key start and says nothing of it, or lets it start again; false when there is no such key. */
+  starve(name: string, starved: boolean): boolean {
+    return this.#change(name, { starved });
+  }
+
+  /** Sets limits of a key in place of what its messages say; false when there is no such key. */
+  pin(name: string, pinned: Limits): boolean {
+    return this.#change(name, { pinned });
+  }
+
+  /** The next so many deliveries of a key that end do not give their slot back; false when there is no such key. */
+  leak(name: string, leaksLeft: number): boolean {
+    return this.#change(name, { leaksLeft });
   }
 
   /** Forgets every key and all that waits. */
@@ -96,28 +131,29 @@ export class FlowControl {
     return new Map(sorted.map(([name, key]) => [name, this.#detail(key)]));
   }
 
-  #change(name: string, change: Partial<Pick<Key, 'paused' | 'ghosts'>>): boolean {
+  #change(name: string, change: Partial<Pick<Key, 'paused' | 'starved' | 'ghosts' | 'leaksLeft' | 'pinned'>>): boolean {
     const key = this.#keys.get(name);
     if (key) this.#admit(Object.assign(key, change));
     return key !== undefined;
   }
 
   #detail(key: Key): KeyDetail {
-    const { parallelism, rate, period } = key.fields;
+    const { parallelism, rate, period } = { ...key.fields, ...key.pinned };
     this.#countPeriod(key);
-    const { started, periodStart, paused } = key;
-    const [waiting, running] = [key.waiting.length, key.running + key.ghosts];
-    return { waiting, running, paused, parallelism, rate, period, started, periodStart };
+    const { started, periodStart, paused, ghosts } = key;
+    const [waiting, running] = [key.waiting.length, key.running + ghosts];
+    return { waiting, running, ghosts, paused, parallelism, rate, period, started, periodStart };
   }
 
   #newKey(fields: Fields): Key {
     const now = this.#agenda.now;
     const times = { nextStart: 0, usedAt: now, periodStart: now };
-    return { waiting: [], fields, running: 0, ghosts: 0, paused: false, planned: false, started: 0, ...times };
+    const counts = { running: 0, ghosts: 0, leaksLeft: 0, started: 0 };
+    return { waiting: [], fields, pinned: {}, paused: false, starved: false, planned: false, ...counts, ...times };
   }
 
   #countPeriod(key: Key): void {
-    const length = (key.fields.period ?? 1) * 1000;
+    const length = (key.pinned.period ?? key.fields.period ?? 1) * 1000;
     const passed = Math.floor((this.#agenda.now - key.periodStart) / length);
     if (passed === 0) return;
     key.periodStart += passed * length;
@@ -125,10 +161,10 @@ export class FlowControl {
   }
 
   #admit(key: Key): void {
-    const { parallelism = Number.POSITIVE_INFINITY, rate, period = 1 } = key.fields;
+    const { parallelism = Number.POSITIVE_INFINITY, rate, period = 1 } = { ...key.fields, ...key.pinned };
     const now = this.#agenda.now;
     key.usedAt = now;
-    while (!key.paused && key.running + key.ghosts < parallelism && key.waiting.length > 0) {
+    while (!key.paused && !key.starved && key.running + key.ghosts < parallelism && key.waiting.length > 0) {
       if (now < key.nextStart) {
         this.#admitLater(key);
         return;

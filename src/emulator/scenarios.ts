@@ -1,3 +1,4 @@
+import type { Dialect } from './dialect.ts';
 import type { FaultSeed } from './faults.ts';
 
 /**
@@ -22,12 +23,16 @@ export interface Scenario {
   readonly isTidy?: boolean;
   /** Mean duration of an attempt, from the usual one. */
   takesMs?(usual: number, elapsedMs: number): number;
+  /** Share (0 to 1) of deliveries whose slot is never given back, while their flow-control key has more than one left. */
+  leaks?(elapsedMs: number): number;
   /** Share (0 to 1) of failure callbacks that never end. */
   stuck?(elapsedMs: number): number;
   /** Mean time between failed workflow runs; default 12 minutes. */
   readonly runFailsEveryMs?: number;
   /** The time up to which events are listed when it is `now`; both count from the emulator's start. Never goes back. */
   listedUntil?(now: number): number;
+  /** How the service answers, where that is not as usual. */
+  readonly dialect?: Partial<Dialect>;
   /** The fault of every request now; `now` counts from the emulator's start. */
   fault?(now: number): FaultSeed | undefined;
 }
@@ -96,6 +101,14 @@ export const scenarios: Readonly<Record<string, Scenario>> = {
     ...HEALTHY,
     // The bad hours begin with the emulator, an hour after the workload.
     takesMs: (usual, elapsedMs) => ((elapsedMs + HOUR_MS) % (4 * HOUR_MS) >= 2 * HOUR_MS ? 2 * usual : usual),
+  },
+  'ghost-slots': {
+    description:
+      'from a minute after the start on, flow-control keys lose all their slots but one: they stay in use, and nothing runs in them',
+    fires: ['DeliveryFlowControlGhostSlots'],
+    ...HEALTHY,
+    dialect: { flowControlFields: 'all' },
+    leaks: elapsedMs => (elapsedMs < HOUR_MS + MINUTE_MS ? 0 : 0.1),
   },
   'log-lag': {
     description:

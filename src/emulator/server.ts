@@ -62,6 +62,12 @@ export interface Emulator extends EmulatedAccount {
 /** Real milliseconds that requests under way get when the emulator is closed. */
 const CLOSING_MS = 1000;
 
+/**
+ * Milliseconds in which a connection may be idle, as at a load balancer. Node's 5 s can be over for an emulator that was busy
+ * when the next request came, and it would reset the connection.
+ */
+const KEEP_ALIVE = 60_000;
+
 /** Events kept by all accounts together, so that a thousand fit into memory, and the minimum per account. */
 const MOST_EVENTS = 1_000_000;
 const LEAST_SHARE = 5000;
@@ -92,7 +98,7 @@ export async function startEmulator(options: EmulatorOptions = {}): Promise<Emul
   // Built at once, so that an option that makes no sense is refused here.
   first.state.advanceTo(emulated.now());
   const listener = dispatch(accounts);
-  const server = createServer(listener);
+  const server = createServer({ keepAliveTimeout: KEEP_ALIVE }, listener);
   server.listen(port, host);
   await once(server, 'listening');
   const bound = server.address() as AddressInfo;

@@ -3,7 +3,7 @@ import { type DlqSeed, type EventSeed, eventFrom, type FailedRunSeed, failedRunF
 import type { Dialect } from './dialect.ts';
 import type { CountRange, EventLog, LogView, StateCounts } from './event-log.ts';
 import { CALLBACK_STATES, type CallbackState, type FailureCallback } from './failure-callback.ts';
-import type { KeyDetail } from './flow-control.ts';
+import type { KeyDetail, Limits } from './flow-control.ts';
 import { type DlqEntry, deadLetter, dlqIdOf, positionOf } from './message.ts';
 import { messageId } from './random.ts';
 import { type DlqRow, dlqRow, type EventRow, eventRow } from './rows.ts';
@@ -14,6 +14,7 @@ import { createWorld, type World, type WorldOptions } from './world.ts';
 /** A key that a test listed. */
 const SET_KEY = {
   running: 0,
+  ghosts: 0,
   paused: false,
   parallelism: undefined,
   rate: undefined,
@@ -178,6 +179,24 @@ export class EmulatorState {
   setGhostSlots(key: string, slots: number): boolean {
     this.current();
     return this.#world.workload.flow.takeSlots(key, slots);
+  }
+
+  /** Lets the next deliveries of a flow-control key that end keep their slots; false when there is no such key. */
+  leakSlots(key: string, slots: number): boolean {
+    this.current();
+    return this.#world.workload.flow.leak(key, slots);
+  }
+
+  /** Lets nothing of a flow-control key of the workload start and says nothing of it; false when there is no such key. */
+  starveKey(key: string, starved: boolean): boolean {
+    this.current();
+    return this.#world.workload.flow.starve(key, starved);
+  }
+
+  /** Sets limits of a flow-control key of the workload; false when there is no such key. */
+  pinKey(key: string, limits: Limits): boolean {
+    this.current();
+    return this.#world.workload.flow.pin(key, limits);
   }
 
   /** Stops a flow-control key of the workload, or lets it go on; false when there is no such key. */

@@ -1,5 +1,5 @@
 import { Agenda } from './agenda.ts';
-import { CALLERS, type Destination, destinations } from './destinations.ts';
+import { CALLERS, type Destination, destinations as usual } from './destinations.ts';
 import { FlowControl } from './flow-control.ts';
 import { type DlqEntry, deadLetter, type EventState, type Fields, type LoggedEvent, type Message } from './message.ts';
 import { createRandom, messageId, type Random } from './random.ts';
@@ -17,6 +17,8 @@ export interface WorkloadParts {
   readonly expire: (now: number) => void;
   /** Nothing arrives, and no operator clears dead letters. */
   readonly isIdle: boolean;
+  /** Where messages go; default: the usual ones. */
+  readonly destinations?: readonly Destination[] | undefined;
 }
 
 /** Publishers, destinations and operators, all driven by one seed: what happens until a time does not depend on how often it is asked for. */
@@ -43,11 +45,16 @@ const VISITED_AT_MOST = 25;
 const UNKNOWN_DESTINATION = { everyMs: 0, takesMs: 200, flaky: 0, doomed: 0, statuses: [500] } as const;
 
 export function createWorkload(parts: WorkloadParts): Workload {
-  const { start, seed, scenario, dlq, expire, isIdle } = parts;
+  const { start, seed, scenario, dlq, expire, isIdle, destinations = usual } = parts;
   const random = createRandom(seed);
   const agenda = new Agenda(start);
   const destinationOf = new Map<Fields, Destination>(destinations.map(each => [each.fields, each]));
-  const flow = new FlowControl(agenda);
+  // Draws of its own: a leak must not change what else the seed brings.
+  const chance = createRandom(seed + 5);
+  const flow = new FlowControl(agenda, () => {
+    const share = scenario.leaks?.(agenda.now - start) ?? 0;
+    return share > 0 && chance.chance(share);
+  });
   const takesMs = (usual: number) => scenario.takesMs?.(usual, agenda.now - start) ?? usual;
   const publish = createDelivery(parts, random, agenda, flow, takesMs);
 
@@ -55,8 +62,8 @@ export function createWorkload(parts: WorkloadParts): Workload {
     const { scheduleId } = destination.fields;
     const fate = scheduleId === undefined ? undefined : scenario.schedule?.(scheduleId, agenda.now - start);
     const [least, most] = fate === 'stops' ? [0, 0] : (destination.burst ?? [1, 1]);
-    const usual = scenario.doomed?.(destination.doomed, agenda.now - start) ?? destination.doomed;
-    const share = fate === 'fails' ? 1 : usual;
+    const doomed = scenario.doomed?.(destination.doomed, agenda.now - start) ?? destination.doomed;
+    const share = fate === 'fails' ? 1 : doomed;
     for (let left = random.between(least, most); left > 0; left--) publish(destination, random.chance(share));
     planArrival(destination);
   }

@@ -1,5 +1,5 @@
 import type { EmulatedClock } from './clock.ts';
-import { CALLERS, destinations } from './destinations.ts';
+import { CALLERS, type Destination, destinations } from './destinations.ts';
 import { type Dialect, dialectWith } from './dialect.ts';
 import { EventLog, LogView } from './event-log.ts';
 import { type DlqEntry, sharedDeadLetter } from './message.ts';
@@ -21,6 +21,8 @@ export interface WorldOptions {
   readonly workload?: boolean;
   /** How many events are kept, the latest; a million when left out. */
   readonly mostEvents?: number | undefined;
+  /** Where messages go; default: the usual ones. */
+  readonly destinations?: readonly Destination[] | undefined;
   /** Default: the usual one. */
   readonly dialect?: Dialect;
 }
@@ -60,7 +62,16 @@ export function createWorld(options: WorldOptions) {
   const oldest = scenario.isTidy ? start - TIDY_WITHIN_MS : now - DLQ_RETENTION_MS;
   fillPast(dlq, seed, dlqEntries, oldest, start);
   const isIdle = options.workload === false;
-  const workload = createWorkload({ start, seed, scenario, log, dlq, expire, isIdle });
+  const workload = createWorkload({
+    start,
+    seed,
+    scenario,
+    log,
+    dlq,
+    expire,
+    isIdle,
+    destinations: options.destinations,
+  });
   const workflows = new Workflows({
     // They fail seldom and their callbacks take hours, so their past is as long as dead letters are kept.
     start: history > 0 ? now - DLQ_RETENTION_MS : now,

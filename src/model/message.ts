@@ -49,6 +49,7 @@ export interface DeliveryEvent {
   /** The first of the message's labels. */
   readonly label?: string | undefined;
   readonly workflowUrl?: string | undefined;
+  readonly flowControlKey?: string | undefined;
   /** Of the destination's answer; 0 when there was none, undefined where the line does not say. */
   readonly status?: number | undefined;
   /** Only where it was asked for. */

@@ -175,6 +175,7 @@ export function toDeliveryEvent(row: unknown): DeliveryEvent | undefined {
     schedule: text(fields.scheduleId),
     label: labelsOf(fields)[0],
     workflowUrl: text(fields.workflowUrl),
+    flowControlKey: text(fields.flowControlKey),
     status: number(fields.responseStatus),
   };
 }

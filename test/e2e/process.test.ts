@@ -2,7 +2,7 @@ import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import { startAgent } from '../support/agent.ts';
 import { startSources } from '../support/bundle.ts';
 import { runCli, startCli } from '../support/cli.ts';
@@ -35,7 +35,7 @@ const onlyFlowControl = (every: string) => ({
   events: { enabled: false },
 });
 
-startSources();
+afterAll(startSources());
 
 describe('serve', () => {
   it.each(['SIGTERM', 'SIGINT'] as const)(

@@ -14,6 +14,8 @@ export interface KeptEvent {
   readonly destination: string;
   /** Identifiers of the schedules that it belongs to; undefined for most. */
   readonly schedules: readonly string[] | undefined;
+  /** Flow-control key, as far as the row tells. Followed as soon as it is read, and not kept. */
+  readonly flowKey?: string | undefined;
   /** Index in STATUS_CLASSES. Of no use once it is counted, and not kept. */
   readonly statusClass: number;
 }

@@ -1,3 +1,5 @@
+import type { AttemptLedger } from '../../flow-audit/attempts.ts';
+import type { LogRecord, RecordBatch } from '../../model/log-record.ts';
 import type { DeliveryEvent, EventState } from '../../model/message.ts';
 import type { Destinations } from './destinations.ts';
 import { type EventTable, indicesWithin, tableFrom } from './event-table.ts';
@@ -116,6 +118,10 @@ export interface Memory {
   span: number;
   /** Undefined where messages are not traced. */
   readonly traces: Traces | undefined;
+  /** Log records of gaps that were found since the last commit. */
+  gaps: LogRecord[];
+  /** Attempts by flow-control key; undefined where flow control is not audited. */
+  readonly attempts: AttemptLedger | undefined;
   /** When the checkpoint was committed last. */
   savedAt: number;
   /** Keys of rows to write with the next commit. */
@@ -139,6 +145,21 @@ export function close({ open, touchedOpen }: Memory, message: bigint, known: Ope
   // Most begin and end between two commits, and never have a row.
   if (known.isStored) touchedOpen.add(message);
   else touchedOpen.delete(message);
+}
+
+/** Events between these times were lost: what is counted is too low. Milliseconds. */
+export function noteGap({ log, traces, touched, gaps }: Memory, range: { from: number; to: number }): void {
+  log.gaps += 1;
+  traces?.markGap();
+  touched.add('log');
+  gaps.push({ kind: 'gap', id: `gap/${log.gaps}/${range.from}`, at: undefined, ...range });
+}
+
+/** Log records of gaps that were found since the last call. */
+export function takeGaps(memory: Memory): RecordBatch {
+  const records = memory.gaps;
+  memory.gaps = [];
+  return { records, dropped: 0 };
 }
 
 /** Adds to what the sweep compares with. */

@@ -55,7 +55,7 @@ export async function readOn(range: RangeRead, pages: number, { destinationOf, s
     range.rejected += page.value.rejected;
     let isOfRange = false;
     for (const event of page.value.rows) {
-      const { messageId, state, time, dueAt = 0 } = event;
+      const { messageId, state, time, dueAt = 0, flowControlKey: flowKey } = event;
       // The service was asked for this range alone; a time outside it can't be believed.
       if (time < from || time > to) continue;
       isOfRange = true;
@@ -68,7 +68,7 @@ export async function readOn(range: RangeRead, pages: number, { destinationOf, s
       }
       if (range.rows && range.rows.size < MOST_ROWS) range.rows.set(identity, event);
       const [destination, own, statusClass] = [destinationOf(event), schedules.of(event), statusClassOf(event.status)];
-      const kept = { identity, message, state: index, time, dueAt, destination, schedules: own, statusClass };
+      const kept = { identity, message, state: index, time, dueAt, destination, schedules: own, flowKey, statusClass };
       events.set(identity, kept);
     }
     if (isOfRange) range.pages += 1;

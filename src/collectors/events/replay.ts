@@ -19,6 +19,8 @@ export interface ReplayRange {
   readonly to: number;
   /** Between two steps; default: a minute. */
   readonly step?: number | undefined;
+  /** Whether there is one more step at `to`, where it is none anyway. */
+  readonly endsAtTo?: boolean | undefined;
   /**
    * Rows of a memory to go on from, which was committed before `from`. Without them everything begins at 0 with `from`, and
    * what is older only tells of messages that were in flight then.
@@ -69,7 +71,7 @@ async function* replay(
   api: Reader,
   options: EventsOptions,
   { onTimeWithin = 300_000, routes = NO_ROUTES, schedules }: EventsServices,
-  { from, to, step = MINUTE, rows = new Map(), history = 0 }: ReplayRange,
+  { from, to, step = MINUTE, endsAtTo = false, rows = new Map(), history = 0 }: ReplayRange,
   found: ReplayFound,
   signal: AbortSignal,
 ): AsyncGenerator<ReplayStep> {
@@ -96,6 +98,7 @@ async function* replay(
     found.missing = folding.missing();
     for (; at <= Math.min(readTo, to); at += step) yield { at, facts: folding.stepAt(at) };
   }
+  if (endsAtTo && at - step < to) yield { at: to, facts: folding.stepAt(to) };
 }
 
 function note(found: ReplayFound, { events, rejected, to }: RangeRead): void {

@@ -1,3 +1,4 @@
+import { createAttemptLedger } from '../../flow-audit/attempts.ts';
 import type { Row } from '../collector.ts';
 import type { Routes } from '../routes.ts';
 import {
@@ -57,19 +58,23 @@ function writeCheckpoint({ dedupeFrom, watermark, lastFollowed, ...rest }: Check
 interface MemoryOptions {
   readonly destination: DestinationOption;
   readonly maxDestinations: number;
+  /** Default: they are not shown. */
+  readonly destinationHistograms?: boolean;
 }
 
 interface MemoryServices {
   readonly routes: Routes;
   readonly schedules?: readonly Schedule[] | undefined;
   readonly traces?: TraceOptions | undefined;
+  /** Whether attempts are followed by flow-control key. */
+  readonly isAudited?: boolean | undefined;
 }
 
 /** Memory from its rows. */
 export function restoreMemory(
   rows: ReadonlyMap<string, string>,
-  { destination: option, maxDestinations }: MemoryOptions,
-  { traces, routes, schedules = [] }: MemoryServices,
+  { destination: option, maxDestinations, destinationHistograms = false }: MemoryOptions,
+  { traces, routes, schedules = [], isAudited = false }: MemoryServices,
 ): Memory {
   const row = rows.get('checkpoint');
   const checkpoint = row === undefined ? undefined : readCheckpoint(row);
@@ -106,6 +111,8 @@ export function restoreMemory(
     else if (kind === 'outbox' && traces) waiting += 1;
     // Messages are no longer traced.
     else if (kind === 'trace' || kind === 'outbox') touched.add(key);
+    // Attempts are no longer followed, and what is stored of them would be wrong later.
+    else if (kind === 'attempts' && !isAudited) touched.add(key);
   }
   traces?.queue.restore(waiting);
   const tables = chunks.map(([, table]) => table);
@@ -115,7 +122,7 @@ export function restoreMemory(
   return {
     checkpoint: checkpoint && { ...checkpoint, destination: option },
     log: { ...createLogTally(), ...JSON.parse(rows.get('log') ?? '{}') },
-    destinations: createDestinations(option, maxDestinations, destinations),
+    destinations: createDestinations(option, maxDestinations, destinations, option !== 'none' && destinationHistograms),
     destinationOption: option,
     destinationOf: destinationReader(option, routes),
     schedules: createSchedules({ configured: schedules, stored: ofSchedules, routes, touch: key => touched.add(key) }),
@@ -133,8 +140,10 @@ export function restoreMemory(
     recent: undefined,
     gauges: undefined,
     span: Number.POSITIVE_INFINITY,
+    attempts: isAudited ? createAttemptLedger(rows.get('attempts')) : undefined,
     savedAt: Number.NEGATIVE_INFINITY,
     traces: traces && createTraces(traces, openTraces),
+    gaps: [],
     touched,
     touchedOpen: new Set(),
   };
@@ -182,6 +191,8 @@ export function takeChanges(memory: Memory): Row[] {
     changes.push({ key: `open/${idOf(message)}`, value: openRow(open.get(message)) });
   }
   for (const [key, value] of memory.traces?.takeRows() ?? []) changes.push({ key, value });
+  const attempts = memory.attempts?.row();
+  if (attempts !== undefined) changes.push({ key: 'attempts', value: attempts });
   touched.clear();
   touchedOpen.clear();
   return changes;

@@ -47,6 +47,7 @@ export function foldSweep(memory: Memory, range: RangeRead, limits: Limits): voi
     touched.add('log');
     const listed = range.rows?.get(identity);
     if (listed) memory.traces?.add(event, listed, true);
+    memory.attempts?.add(event);
     // Its place among the others is past. But without its end the message would stay in flight.
     if (isEnding(event.state)) follow(memory, event, limits, false);
     else if (event.schedules) memory.schedules.follow(event, undefined);

@@ -12,6 +12,7 @@ import {
   forgetMinutes,
   type Memory,
   MINUTE,
+  noteGap,
   remember,
   rememberedWithin,
 } from './memory.ts';
@@ -76,12 +77,14 @@ export function startTail(
   { window, backfill, overlap }: TailOptions,
   signal: AbortSignal,
 ): TailWalk {
-  const { checkpoint, recent, span, traces } = memory;
+  const { checkpoint, recent, span, traces, attempts } = memory;
   // Our clock may have been set back; the log goes on.
   const until = Math.max(now, checkpoint?.newest ?? 0);
   const history = until - Math.max(window, checkpoint ? 0 : backfill);
   const next = checkpoint?.dedupeFrom ?? history;
-  const start = Math.max(0, Math.min(until, recent ? next : Math.min(next, history)));
+  const again = attempts?.rereadFrom ?? Number.POSITIVE_INFINITY;
+  const start = Math.max(0, Math.min(until, recent ? next : Math.min(next, history, again)));
+  if (!recent) attempts?.open(start, until);
   const readBack = planReadBack(memory, until, overlap);
   return {
     until,
@@ -122,6 +125,7 @@ export async function readTail(
 export function foldTail(memory: Memory, walk: TailWalk, range: RangeRead, options: TailOptions): void {
   memory.checkpoint ??= firstCheckpoint(walk.until, range.from, memory.destinationOption);
   const { checkpoint, log, touched } = memory;
+  memory.destinations.readUntil(checkpoint.readTo);
   const isLast = range.to >= walk.until;
   memory.schedules.begin(walk.until);
   noticeClock(checkpoint, walk.until, options.overlap);
@@ -133,12 +137,14 @@ export function foldTail(memory: Memory, walk: TailWalk, range: RangeRead, optio
   for (const [identity, event] of range.events) {
     const isRecent = event.time >= walk.until - options.window;
     if (walk.refill && isRecent) recent?.add(event.state, event.time);
+    if (walk.refill) memory.attempts?.add(event);
     // Events too old to be deduplicated were read for the recent gauge alone.
     if (event.time < checkpoint.dedupeFrom || known.has(identity)) continue;
     fresh.push(event);
     if (!walk.refill && isRecent) recent?.add(event.state, event.time);
   }
   const table = fresh.length > 0 ? createEventTable(fresh) : undefined;
+  if (!walk.refill && memory.attempts) for (const event of fresh) memory.attempts.add(event);
   if (table) countFresh(memory, checkpoint, walk, fresh, range, options);
   const following = table && tableFrom(table, checkpoint.watermark + 1);
   if (following) memory.pending.push(following);
@@ -155,6 +161,9 @@ export function foldTail(memory: Memory, walk: TailWalk, range: RangeRead, optio
   // younger come of age, too; that time is measured by our clock alone, so that it need not agree with the service's.
   const settled = newest + (isLast ? Math.max(0, walk.until - checkpoint.foundAt) : 0);
   if (checkpoint.newest !== undefined) {
+    // Of a silence nothing is concluded here: the log may be held back.
+    const readTo = isLast ? walk.until : undefined;
+    memory.attempts?.settle({ newest, settledTo: Math.min(newest - options.overlap, wholeTo), readTo });
     advanceTo(memory, Math.max(Math.min(settled - options.overlap, wholeTo), checkpoint.dedupeFrom - 1), options);
   }
   const settledTo = isLast ? Math.min(wholeTo, knownTo(memory, checkpoint, walk.until, options.overlap)) : 0;
@@ -238,9 +247,8 @@ function lookForHole(memory: Memory, checkpoint: Checkpoint, walk: TailWalk, ran
   memory.schedules.markUnread({ from: checkpoint.watermark, to: oldest - 1 });
   // Those as old as what was known may be the ones that could not be read.
   if (!isProof || range.rejected > 0) return;
-  memory.log.gaps += 1;
-  memory.traces?.markGap();
-  memory.touched.add('log');
+  noteGap(memory, { from: newest, to: oldest });
+  memory.attempts?.reset(oldest);
   // Nothing that comes after a hole is seen to begin.
   checkpoint.silence = undefined;
 }

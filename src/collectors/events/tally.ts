@@ -55,14 +55,15 @@ export interface LogTally extends Waits {
   duplicates: number;
 }
 
-const createWaits = (): Waits => ({
-  timeToDeliver: createHistogram(BOUNDS.timeToDeliver),
-  queueWait: createHistogram(BOUNDS.queueWait),
+const createWaits = (isNative: boolean): Waits => ({
+  timeToDeliver: createHistogram(BOUNDS.timeToDeliver, isNative),
+  queueWait: createHistogram(BOUNDS.queueWait, isNative),
 });
 
-export function createDestinationTally(): DestinationTally {
+/** `isNative`: its histograms have native buckets; of those that are not shown they would be a waste of memory. */
+export function createDestinationTally(isNative = false): DestinationTally {
   return {
-    ...createWaits(),
+    ...createWaits(isNative),
     events: recordOf(EVENT_STATES, () => 0),
     finished: recordOf(OUTCOMES, () => 0),
     answers: recordOf(RESULTS, () => recordOf(STATUS_CLASSES, () => 0)),
@@ -79,7 +80,7 @@ export function countEvent(tally: DestinationTally, state: number, statusClass: 
 
 export function createLogTally(): LogTally {
   return {
-    ...createWaits(),
+    ...createWaits(true),
     attempt: recordOf(RESULTS, () => createHistogram(BOUNDS.attempt)),
     attempts: recordOf(OUTCOMES, () => createHistogram(BOUNDS.attempts)),
     untracked: recordOf(UNTRACKED, () => 0),

@@ -22,6 +22,7 @@ export async function runLive(
   const reader = readerOf(log, clock.now);
   const { all } = await openCollectors(settings, {
     ...common,
+    env: {},
     at: () => reader,
     before: { freshness: {} } as never,
     shown: undefined,

@@ -1,0 +1,112 @@
+/** Milliseconds of the finest span that is told. */
+export const BUCKET = 5000;
+/** As many spans are remembered: twenty minutes. */
+const KEPT = 240;
+
+export const bucketOf = (time: number) => Math.floor(time / BUCKET);
+
+/** How many attempts of a key ran when. Times: milliseconds since the Unix epoch. */
+export interface Timeline {
+  /** One more runs from then on, or one fewer. What is listed late raises what was known, and never lowers it. */
+  step(time: number, by: 1 | -1): void;
+  /** Everything until then is known. */
+  settle(time: number): void;
+  running(from: number, to: number): { readonly most: number; readonly fewest: number };
+  begun(from: number, to: number): number;
+  markUnseen(): void;
+  readonly unseen: number;
+  /** Nothing runs, and nothing did for as long as is remembered. */
+  isIdle(): boolean;
+}
+
+export function createTimeline(from: number): Timeline {
+  /** By span, in turn: the most and the fewest that ran, and how many began. */
+  const [most, fewest, starts] = [new Uint16Array(KEPT), new Uint16Array(KEPT), new Uint16Array(KEPT)];
+  /** Times and changes that are not settled. */
+  let steps: (readonly [time: number, by: 1 | -1])[] = [];
+  let settledTo = from;
+  let now = 0;
+  let unseen = 0;
+  let busyAt = from;
+  const at = (bucket: number) => ((bucket % KEPT) + KEPT) % KEPT;
+
+  /** Spans within what is remembered, of what is settled. */
+  function* buckets(from: number, to: number): Generator<number> {
+    const last = bucketOf(settledTo);
+    const first = Math.max(bucketOf(from), last - KEPT + 1);
+    for (let bucket = first; bucket <= Math.min(bucketOf(to), last); bucket += 1) yield at(bucket);
+  }
+
+  function goTo(time: number): void {
+    const last = bucketOf(time);
+    for (let bucket = Math.max(bucketOf(settledTo) + 1, last - KEPT + 1); bucket <= last; bucket += 1) {
+      most[at(bucket)] = now;
+      fewest[at(bucket)] = now;
+      starts[at(bucket)] = 0;
+    }
+    settledTo = Math.max(settledTo, time);
+  }
+
+  function take(by: 1 | -1): void {
+    const place = at(bucketOf(settledTo));
+    now = Math.max(0, now + by);
+    most[place] = Math.max(most[place] as number, now);
+    fewest[place] = Math.min(fewest[place] as number, now);
+    if (by > 0) starts[place] = (starts[place] as number) + 1;
+  }
+
+  return {
+    step(time, by) {
+      busyAt = Math.max(busyAt, time);
+      if (time > settledTo) {
+        steps.push([time, by]);
+        return;
+      }
+      now = Math.max(0, now + by);
+      if (by < 0) {
+        // Since when it was over is known, too, but a little more that ran is no harm.
+        fewest[at(bucketOf(settledTo))] = Math.min(fewest[at(bucketOf(settledTo))] as number, now);
+        return;
+      }
+      for (const place of buckets(time, settledTo)) most[place] = (most[place] as number) + 1;
+    },
+    settle(time) {
+      // What ends makes room for what begins at the same millisecond.
+      const due = steps.filter(([at]) => at <= time).sort((a, b) => a[0] - b[0] || a[1] - b[1]);
+      steps = steps.filter(([at]) => at > time);
+      for (const [at, by] of due) {
+        goTo(at);
+        take(by);
+      }
+      goTo(time);
+    },
+    running(from, to) {
+      let [highest, lowest] = [0, Number.POSITIVE_INFINITY];
+      for (const place of buckets(from, to)) {
+        highest = Math.max(highest, most[place] as number);
+        lowest = Math.min(lowest, fewest[place] as number);
+      }
+      if (to > settledTo || lowest === Number.POSITIVE_INFINITY) {
+        let running = now;
+        [highest, lowest] = [Math.max(highest, now), Math.min(lowest, now)];
+        for (const [, by] of [...steps].sort((a, b) => a[0] - b[0] || a[1] - b[1])) {
+          running += by;
+          [highest, lowest] = [Math.max(highest, running), Math.min(lowest, running)];
+        }
+      }
+      return { most: highest, fewest: Math.max(0, lowest) };
+    },
+    begun(from, to) {
+      let all = 0;
+      for (const place of buckets(from, to)) all += starts[place] as number;
+      return all;
+    },
+    markUnseen() {
+      unseen += 1;
+    },
+    get unseen() {
+      return unseen;
+    },
+    isIdle: () => now === 0 && steps.length === 0 && settledTo - busyAt > KEPT * BUCKET,
+  };
+}
