@@ -9,7 +9,11 @@ const short = (ms: number) => moment(ms).slice(5);
 
 const whole = (value: number) => value.toLocaleString('en-US');
 const number = (value: number) => String(Number(value.toPrecision(4)));
-const percent = (share: number) => `${number(Math.round(share * 1000) / 10)} %`;
+/** Small shares to a tenth of a percent. */
+function percent(share: number): string {
+  const exact = share * 100;
+  return `${Math.abs(exact) < 10 ? Math.round(exact * 10) / 10 : Math.round(exact)} %`;
+}
 const plural = (count: number, what: string) => `${whole(count)} ${what}${count === 1 ? '' : 's'}`;
 
 const UNITS = [
@@ -164,16 +168,15 @@ export function backtestText({ account, result, failure, requests }: BacktestOut
   const { from, to, judgedFrom, events, rejected, deadLetters } = result;
   const read = [plural(events, 'event'), ...(deadLetters === undefined ? [] : [plural(deadLetters, 'dead letter')])];
   const head = [
-    printable(
-      `${account}: ${moment(judgedFrom ?? from)} to ${moment(to)} UTC, ${read.join(', ')}, ${plural(requests, 'call')}`,
-    ),
+    printable(`${account}: ${moment(judgedFrom ?? from)} to ${moment(to)} UTC`),
+    `${read.join(', ')}, ${plural(requests, 'call')}`,
     ...(rejected > 0 ? [`${plural(rejected, 'row')} could not be read: what they said is missing`] : []),
   ];
   if (judgedFrom === undefined) {
     return [...head, 'unknown: the event log lists nothing in this range'].join('\n');
   }
   if (judgedFrom > from + 60_000) {
-    head.push(`unknown before that: the event log lists nothing from ${moment(from)} on until then`);
+    head.push(`unknown before that: from ${moment(from)} until then the event log lists nothing`);
   }
   return [
     ...head,

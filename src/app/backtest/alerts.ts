@@ -127,6 +127,7 @@ const inSeconds = ({ kind }: AlertCondition, threshold: number | undefined) =>
 
 const LEAST =
   'entries that have left the dead-letter queue leave no trace; those still listed prove what it was at least';
+const EMPTY = 'the event log lists nothing in the range';
 const NOT_WHOLE = 'nothing is listed before the range, so that its window was not whole, or rows could not be read';
 
 /** Evidence that looks up the begin of a window once a step, whoever asks. */
@@ -195,6 +196,8 @@ export function createAlertBacktest(deps: AlertBacktestDeps): AlertBacktest {
   const less = [...stricter.values()].flatMap(each => each.map(({ rule }) => rule));
   const evaluateOthers = createEvaluation({ ...common, alerts: others, rules: less });
   let last: number | undefined;
+  /** The log told of any time at all. */
+  let hasFacts = false;
 
   function noteExtremes(): void {
     for (const one of told) {
@@ -213,14 +216,14 @@ export function createAlertBacktest(deps: AlertBacktestDeps): AlertBacktest {
     if (typeof told === 'object') {
       return { ...common, verdict: 'unknown', because: told.unknown, stricter: [], unknownFor };
     }
-    const isQuiet = !isLeast && (extreme !== undefined || unknownFor === 0);
+    const isQuiet = !isLeast && hasFacts && (extreme !== undefined || unknownFor === 0);
     const verdict = firings.length > 0 ? 'fired' : isQuiet ? 'quiet' : 'unknown';
     // Of the least that was, nothing says that it was not more.
     const counted = isLeast || verdict !== 'fired' ? [] : (stricter.get(name) ?? []);
     return {
       ...common,
       verdict,
-      because: isLeast ? LEAST : unknownFor > 0 ? NOT_WHOLE : undefined,
+      because: isLeast ? LEAST : !hasFacts ? EMPTY : unknownFor > 0 ? NOT_WHOLE : undefined,
       stricter: counted.map(({ threshold, rule }) => ({
         threshold: inSeconds(when, threshold) ?? threshold,
         fired: others.firingsOf(rule.name).length,
@@ -233,6 +236,7 @@ export function createAlertBacktest(deps: AlertBacktestDeps): AlertBacktest {
     async evaluate(next, whole) {
       series.show(next);
       isWhole = whole;
+      hasFacts ||= next !== undefined;
       once.begin();
       evidence.record();
       await evaluate();
