@@ -99,8 +99,10 @@ function noticeLoss(watched: Watched, attempts: Attempts): void {
 }
 
 function follow(watched: Watched, { at, excess = 0, atMost = 0 }: Sample): void {
-  const { run } = watched;
-  if (run && (atMost < 1 || at - run.last > LONGEST_PAUSE)) watched.run = undefined;
+  const { run, samples } = watched;
+  // Where keys are read seldom, it may be longer.
+  const every = (at - (samples[0]?.at ?? at)) / Math.max(1, samples.findIndex(sample => sample.at === at));
+  if (run && (atMost < 1 || at - run.last > Math.max(LONGEST_PAUSE, 2.5 * every))) watched.run = undefined;
   if (excess < 1) return;
   watched.run ??= { since: at, last: at, reads: 0 };
   watched.run.last = at;
