@@ -50,7 +50,7 @@ const AT_REST = 30_000;
 const LISTED = 120_000;
 /** How long reads are remembered, and how long may be between two, so that nothing goes unnoticed, milliseconds. */
 const REMEMBERED = 3_600_000;
-const UNWATCHED = 45_000;
+const UNWATCHED = 150_000;
 const SAVE_EVERY = 60_000;
 
 /** As many keys are judged at a time: more would hold up everything else in the process. */

@@ -25,6 +25,8 @@ export interface Watched {
   unseenEnds: number;
   /** Reads one after the other, all with slots that nothing runs in. */
   run: { readonly since: number; last: number; reads: number } | undefined;
+  /** Slots that were proven to be ghosts and may be still. */
+  proven: number;
 }
 
 /** How far the clocks of agent and service may differ, milliseconds; more only delays a finding. */
@@ -47,12 +49,14 @@ export const createWatched = (knownFrom: number, isNew: boolean): Watched => ({
   knownFrom,
   unseenEnds: 0,
   run: undefined,
+  proven: 0,
 });
 
 /** Nothing of it is in use. */
 export function clear(watched: Watched): void {
   watched.samples.length = 0;
   watched.run = undefined;
+  watched.proven = 0;
   watched.unseen = 0;
 }
 
@@ -99,8 +103,11 @@ function noticeLoss(watched: Watched, attempts: Attempts): void {
 }
 
 function follow(watched: Watched, { at, excess = 0, atMost = 0 }: Sample): void {
-  const { run } = watched;
-  if (run && (atMost < 1 || at - run.last > LONGEST_PAUSE)) watched.run = undefined;
+  const { run, samples } = watched;
+  watched.proven = Math.min(watched.proven, atMost);
+  // Where keys are read seldom, it may be longer.
+  const every = (at - (samples[0]?.at ?? at)) / Math.max(1, samples.findIndex(sample => sample.at === at));
+  if (run && (atMost < 1 || at - run.last > Math.max(LONGEST_PAUSE, 2.5 * every))) watched.run = undefined;
   if (excess < 1) return;
   watched.run ??= { since: at, last: at, reads: 0 };
   watched.run.last = at;
@@ -113,10 +120,19 @@ export function forget(watched: Watched, until: number): void {
   watched.knownFrom = until;
   watched.unseen = undefined;
   watched.run = undefined;
+  watched.proven = 0;
 }
 
-/** Slots that were in use without an attempt for long enough while messages waited; 0 where there are none. */
-export function ghostSlots({ run, samples }: Watched, lateBy: number): number {
+/**
+ * Slots that were in use without an attempt for long enough while messages waited, until reads tell that they are not; 0 where
+ * there are none.
+ */
+export function ghostSlots(watched: Watched, lateBy: number): number {
+  watched.proven = Math.max(watched.proven, provenNow(watched, lateBy));
+  return watched.proven;
+}
+
+function provenNow({ run, samples }: Watched, lateBy: number): number {
   if (!run || run.last - run.since < PROOF + lateBy || run.reads < FEWEST_READS) return 0;
   const evidence = samples.filter(({ at, excess = 0 }) => excess >= 1 && at >= run.since && at >= run.last - PROOF);
   if (!evidence.some(({ waitlistSize }) => waitlistSize > 0)) return 0;

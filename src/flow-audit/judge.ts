@@ -27,7 +27,7 @@ export interface Moment {
 /** A state that is not told by slots is judged by the reads of so many milliseconds. */
 const WINDOW = 120_000;
 const SHORTEST = 45_000;
-const FEWEST_READS = 4;
+const FEWEST_READS = 3;
 /** Share of a rate that must begin so that the rate is what holds the others back. */
 const RATE_SHARE = 0.75;
 /** What was compared with the log longer ago tells nothing of now, milliseconds. */
@@ -82,7 +82,9 @@ function isExplained({ samples }: Watched, { now }: Moment): boolean {
 /** What holds back the messages that wait. */
 function heldBack(watched: Watched, moment: Moment, blind: FlowReason | undefined): [FlowState, FlowReason] {
   const { now, attempts, settledTo } = moment;
-  const recent = watched.samples.filter(({ at }) => now - at <= WINDOW);
+  const within = watched.samples.filter(({ at }) => now - at <= WINDOW);
+  // Where keys are read seldom, the last reads.
+  const recent = within.length < FEWEST_READS ? watched.samples.slice(-FEWEST_READS) : within;
   const [first, last] = [recent[0] as Sample, recent.at(-1) as Sample];
   if (recent.length < FEWEST_READS || last.at - first.at < SHORTEST) return ['unknown', 'too_few_reads'];
   if (isMost(recent, isRateUsedUp)) return ['throttled', 'rate_limit'];

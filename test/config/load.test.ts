@@ -53,6 +53,7 @@ describe('good configurations', () => {
       webConfigFile: null,
     });
     expect(config.collect.flowControl).toEqual({
+      audit: 'auto',
       enabled: true,
       every: 15_000,
       include: [],

@@ -120,12 +120,12 @@ test('what is known outlasts the process', async () => {
 });
 
 test('a small share of what flow-audit.long.test.ts runs', async () => {
-  for (let seed = 1; seed <= 3; seed += 1) {
+  for (let seed = 1; seed <= 2; seed += 1) {
     const { waits = Number.POSITIVE_INFINITY, wrong } = await leakCourse(seed);
     expect(waits, `seed ${seed}`).toBeLessThanOrEqual(10 * MINUTE);
     expect(wrong, `seed ${seed}`).toBe(0);
   }
-  expect((await healthyHours(1, 1)).wrong).toEqual([]);
+  expect((await healthyHours(1, 0.5)).wrong).toEqual([]);
   const { ratios, reads } = await drainCourse(1);
   expect(reads).toBeGreaterThan(10);
   for (const ratio of ratios) expect(Math.abs(ratio - 1)).toBeLessThan(0.5);
