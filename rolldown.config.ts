@@ -103,8 +103,12 @@ const asciiTemplates: Plugin = {
 /** See docs/adr/0009-one-package.md. */
 // biome-ignore lint/style/noDefaultExport: rolldown asks for one.
 export default defineConfig({
-  // The second one is the file of a thread.
-  input: { main: 'src/main.ts', 'chunks/password-worker': 'src/http/password-worker.ts' },
+  // All but the first are files of threads.
+  input: {
+    main: 'src/main.ts',
+    'chunks/password-worker': 'src/http/password-worker.ts',
+    'chunks/judging-worker': 'src/app/backtest/judging-worker.ts',
+  },
   platform: 'node',
   plugins: [asciiTemplates, withoutCharacterTables, withoutSources, besides],
   output: {

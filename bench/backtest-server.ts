@@ -1,6 +1,6 @@
 /**
  * A week of an event log, ten million events of about 1 KB, in a process of its own: each page is a copy of one, with other times,
- * ids and states written over, so that it costs next to nothing. Sends its URL and how much of the processor it has taken when asked.
+ * ids and states written over, so that it costs next to nothing. Sends its URL to its parent.
  */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -71,7 +71,6 @@ if (process.send) {
     const first = Math.max(from, end - ROWS);
     response.end(pageOf(first, Math.max(first, end), first > from ? first : undefined));
   });
-  process.on('message', () => process.send?.(process.cpuUsage()));
   server.listen(0, '127.0.0.1', () => process.send?.(`http://127.0.0.1:${(server.address() as AddressInfo).port}`));
   process.on('disconnect', () => process.exit());
 }

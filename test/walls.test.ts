@@ -43,6 +43,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'telemetry',
     'push',
     'history',
+    'flow-audit',
     'collectors',
     'scheduler',
     'http',

@@ -269,6 +269,15 @@ async function saved(account: Account, summaries: Summaries | undefined): Promis
   if (told) summaries?.saved(account.name, told);
 }
 
+/** What is wrong with the receivers of what is pushed, now. */
+const troublesOf =
+  ({ pushMetrics, pushLogs }: Pick<Parts, 'pushMetrics' | 'pushLogs'>) =>
+  () =>
+    [
+      { signal: 'metrics', trouble: pushMetrics.trouble() },
+      { signal: 'logs', trouble: pushLogs.trouble() },
+    ].flatMap(({ signal, trouble }) => (trouble ? [{ signal, ...trouble }] : []));
+
 /** All that is made from the parts. */
 async function assemble(loaded: LoadedConfig, base: Base, parts: Parts, before?: Generation): Promise<Generation> {
   const { accounts } = parts;
@@ -308,6 +317,7 @@ async function assemble(loaded: LoadedConfig, base: Base, parts: Parts, before?:
     ...common,
     sources: alerting.sources,
     databaseAway: base.holding?.awaySince,
+    pushing: troublesOf(parts),
   });
   const exposition = expositionOf(sources, base, before?.exposition);
   await turns.pass();

@@ -1,10 +1,10 @@
 import { z } from 'zod';
-import { type Audit, type AuditedKey, createAudit } from '../flow-audit/audit.ts';
 import type { Attempts } from '../flow-audit/attempts.ts';
-import { FLOW_STATES } from '../flow-audit/judge.ts';
+import { type Audit, type AuditedKey, createAudit } from '../flow-audit/audit.ts';
 import { Duration } from '../kit/duration.ts';
 import { recordOf } from '../kit/record.ts';
 import { gauge, type Sample } from '../metrics/family.ts';
+import { FLOW_STATES } from '../model/flow-state.ts';
 import type { FlowControlEntry } from '../model/message.ts';
 import { type Members, OTHER, seriesDropped } from './cap.ts';
 import { type Collector, defineKind, type Folded } from './collector.ts';
@@ -36,7 +36,7 @@ const options = z.strictObject({
     .union([z.boolean(), z.literal('auto')], { error: 'must be true, false or auto' })
     .default('auto')
     .describe(
-      'Whether each key is judged: throttled, paused, draining, starved, with ghost slots, or unknown. `auto`: as soon as the service reports the parallelism of any key. Ghost slots need the event log, too. Two series per key.',
+      'Whether each key is judged: throttled, paused, draining, starved, with ghost slots, or unknown. `auto`: as soon as the service reports the parallelism of any key. Ghost slots need the event log, too. Two series per key, or three.',
     ),
   watchEvery: Duration.prefault('5s').describe('Interval between reads of the keys in `watch`: one request per key.'),
 });
@@ -106,8 +106,13 @@ export const flowControl = defineKind({
     paused: perKey('paused', '1 while deliveries of the flow-control key are paused, else 0'),
     state: gauge(
       'delivery_flow_control_state',
-      'What the flow-control key does: 1 for its state, the others have no series. From reads of the key list and the event log in the background. ok: nothing waits, or deliveries start; throttled: its rate or parallelism limit holds messages back; draining: the waitlist falls; starved: messages wait although no limit of the key is reached; ghost_slots: slots are in use and nothing runs in them; unknown: it cannot be told.',
-      ['flow_control_key', 'state'],
+      'What the flow-control key does, and by what that is told: 1 for its state, the others have no series. From reads of the key list and the event log in the background. ok: nothing waits, or deliveries start; throttled: its rate or parallelism limit holds messages back; draining: the waitlist falls; starved: messages wait although no limit of the key is reached; ghost_slots: slots are in use and nothing runs in them; unknown: it cannot be told.',
+      ['flow_control_key', 'state', 'reason'],
+    ),
+    stateSince: gauge(
+      'delivery_flow_control_state_since_timestamp_seconds',
+      'When the state of the flow-control key began, as far as reads in the background tell. Not of keys that are ok.',
+      ['flow_control_key'],
     ),
     auditedKeys: gauge(
       'delivery_flow_control_audited_keys',
@@ -169,7 +174,11 @@ function auditSamples(audited: ReadonlyMap<string, AuditedKey>) {
       return value === undefined ? [] : [{ labels: { flow_control_key }, value }];
     });
   return {
-    state: keys.map(([flow_control_key, { state }]) => ({ labels: { flow_control_key, state }, value: 1 })),
+    state: keys.map(([flow_control_key, { state, reason }]) => ({
+      labels: { flow_control_key, state, reason },
+      value: 1,
+    })),
+    stateSince: each(({ state, since }) => (state === 'ok' ? undefined : since / 1000)),
     auditedKeys: FLOW_STATES.map(state => ({ labels: { state }, value: counts[state] })),
     ghostSlots: each(({ ghosts }) => ghosts),
     timeToDrain: each(({ drainsIn }) => (drainsIn === undefined ? undefined : Math.round(drainsIn / 1000))),

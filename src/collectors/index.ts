@@ -1,6 +1,6 @@
 /** The door of this room. */
 import { z } from 'zod';
-import { FLOW_STATES } from '../flow-audit/judge.ts';
+import { FLOW_REASONS, FLOW_STATES } from '../model/flow-state.ts';
 import { EVENT_STATES, OUTCOMES } from '../model/message.ts';
 import { accountPlan } from './account-plan.ts';
 import type { Collector, CollectorKind, ConfiguredKind, Rounds } from './collector.ts';
@@ -63,7 +63,7 @@ export const LABEL_VALUES: ReadonlyMap<string, Readonly<Record<string, readonly 
   [dlq.families.callbacks.name, { state: CALLBACK_STATES }],
   [dlq.families.left.name, { reason: LEFT_REASONS }],
   [dlq.families.filterLeft.name, { reason: LEFT_REASONS }],
-  [flowControl.families.state.name, { state: FLOW_STATES }],
+  [flowControl.families.state.name, { state: FLOW_STATES, reason: FLOW_REASONS }],
   [flowControl.families.auditedKeys.name, { state: FLOW_STATES }],
   [events.families.recent.name, { state: EVENT_STATES }],
   [events.families.total.name, { state: EVENT_STATES }],

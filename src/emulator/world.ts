@@ -62,7 +62,16 @@ export function createWorld(options: WorldOptions) {
   const oldest = scenario.isTidy ? start - TIDY_WITHIN_MS : now - DLQ_RETENTION_MS;
   fillPast(dlq, seed, dlqEntries, oldest, start);
   const isIdle = options.workload === false;
-  const workload = createWorkload({ start, seed, scenario, log, dlq, expire, isIdle, destinations: options.destinations });
+  const workload = createWorkload({
+    start,
+    seed,
+    scenario,
+    log,
+    dlq,
+    expire,
+    isIdle,
+    destinations: options.destinations,
+  });
   const workflows = new Workflows({
     // They fail seldom and their callbacks take hours, so their past is as long as dead letters are kept.
     start: history > 0 ? now - DLQ_RETENTION_MS : now,

@@ -1,7 +1,8 @@
+import type { FlowReason, FlowState } from '../model/flow-state.ts';
 import type { FlowControlEntry } from '../model/message.ts';
 import type { Attempts } from './attempts.ts';
 import { addSample, clear, compare, createWatched, forget, type Watched } from './evidence.ts';
-import { type FlowReason, type FlowState, judge, type Verdict } from './judge.ts';
+import { judge, type Verdict } from './judge.ts';
 
 /** A key as it is shown. */
 export interface AuditedKey extends Verdict {
@@ -100,7 +101,8 @@ export function createAudit(isForced: boolean, stored?: string): Audit {
     const { from, to } = silence;
     heardTo = to;
     const within = reads.filter(read => read.to > from && read.from < to);
-    const isWatched = (within[0]?.from ?? now) <= from + UNWATCHED && within.every(read => read.to - read.from <= UNWATCHED);
+    const isWatched =
+      (within[0]?.from ?? now) <= from + UNWATCHED && within.every(read => read.to - read.from <= UNWATCHED);
     const isMoving = within.some(read => read.isMove && read.from >= from && read.to <= to);
     if (isWatched && !isMoving) return;
     for (const key of known.values()) forget(key, to);

@@ -22,13 +22,13 @@ export function timeToDrain(samples: readonly Sample[], now: number): number | u
   const [first, last] = [points[0], points.at(-1)];
   if (!first || !last || points.length < FEWEST_READS || last.at - first.at < SHORTEST) return undefined;
   if (first.waitlistSize - last.waitlistSize < LEAST_FALL) return undefined;
-  const { pace, error } = fit(points);
+  const { pace, error } = regression(points);
   if (pace >= 0 || error > MOST_ERROR * -pace) return undefined;
   return last.waitlistSize / -pace;
 }
 
 /** Messages in a millisecond by which a waitlist grows, and the standard error of that: by least squares. */
-function fit(points: readonly Sample[]): { pace: number; error: number } {
+function regression(points: readonly Sample[]): { pace: number; error: number } {
   const mean = (of: (sample: Sample) => number) => points.reduce((all, each) => all + of(each), 0) / points.length;
   const [time, size] = [mean(({ at }) => at), mean(({ waitlistSize }) => waitlistSize)];
   let [squares, products] = [0, 0];

@@ -1,30 +1,7 @@
+import type { FlowReason, FlowState } from '../model/flow-state.ts';
 import type { Attempts } from './attempts.ts';
 import { timeToDrain } from './drain.ts';
 import { ghostSlots, type Sample, type Watched } from './evidence.ts';
-
-/** What a flow-control key does. */
-export const FLOW_STATES = ['ok', 'throttled', 'paused', 'draining', 'starved', 'ghost_slots', 'unknown'] as const;
-export type FlowState = (typeof FLOW_STATES)[number];
-
-/** What a state is told by; of `unknown`, why nothing can be told. */
-export type FlowReason =
-  | 'nothing_waits'
-  | 'moving'
-  | 'rate_limit'
-  | 'parallelism_limit'
-  | 'paused'
-  | 'waitlist_falls'
-  | 'slots_free'
-  | 'slots_claimed'
-  | 'not_reported'
-  | 'log_not_read'
-  | 'log_without_keys'
-  | 'log_late'
-  | 'too_many_attempts'
-  | 'too_many_keys'
-  | 'too_few_reads'
-  | 'began_before'
-  | 'not_proven';
 
 export interface Verdict {
   readonly state: FlowState;

@@ -1,10 +1,10 @@
-import { highest, latest, lowestOf, series, total, unlessBlind } from '../alerts/promql.ts';
+import { highest, highestOf, latest, lowestOf, series, total, unlessBlind } from '../alerts/promql.ts';
 import { limitFamily } from '../collectors/account-plan.ts';
 import { flowControl } from '../collectors/flow-control.ts';
 import { BACKLOG, BACKLOG_GROWTH } from '../metrics/thresholds.ts';
 import type { Alert } from './alert.ts';
 
-const { waitlistSize, paused, parallelismInUse, rateLimit, rateUsed } = flowControl.families;
+const { waitlistSize, paused, parallelismInUse, rateLimit, rateUsed, ghostSlots, state } = flowControl.families;
 const labels = waitlistSize.labels;
 const isPaused = `${highest(paused)} == 1`;
 /** Nothing can go out before the period ends, which may be a day. */
@@ -28,6 +28,22 @@ export const flowControlAlerts: readonly Alert[] = [
     summary: 'Growing backlog on a flow-control key of {{ $labels.account }}.',
     description:
       'At least {{ $value | printf "%.0f" }} messages have been waiting on {{ $labels.flow_control_key }} in {{ $labels.account }} for an hour, many more than in the hour before: its limits are below the arrival rate.',
+    dashboard: 'overview',
+  },
+  {
+    name: 'DeliveryFlowControlGhostSlots',
+    severity: 'warning',
+    collector: 'flow_control',
+    labels,
+    expr: `${highest(ghostSlots)} > 0`,
+    for: '2m',
+    heldBy: {
+      expr: highestOf(latest(series(state, { state: 'unknown' })), labels),
+      says: 'Whether slots of {{ $labels.flow_control_key }} in {{ $labels.account }} are still in use without an attempt cannot be told now: the event log is late, or was not read.',
+    },
+    summary: 'Slots of a flow-control key of {{ $labels.account }} are in use, and nothing runs in them.',
+    description:
+      '{{ $value | printf "%.0f" }} slots of {{ $labels.flow_control_key }} in {{ $labels.account }} are in use although the event log shows no attempt in them. Messages wait for these slots.',
     dashboard: 'overview',
   },
   {

@@ -4,6 +4,7 @@ import { autoCancelFamilies } from '../metrics/auto-cancel.ts';
 import type { Family } from '../metrics/family.ts';
 import { objectiveFamilies } from '../metrics/objectives.ts';
 import { accountInfoFamily, ownFamilies } from '../metrics/own.ts';
+import { pushFamilies } from '../metrics/push.ts';
 import { replicaFamilies } from '../metrics/replicas.ts';
 import { agentFamilies } from './queries.ts';
 
@@ -37,6 +38,8 @@ export function metricsReference(): string {
     '## Alerts of the agent',
     metricsTable([alertingFamilies.alerts], ['account']),
     metricsTable([alertingFamilies.notifications], []),
+    '## Push',
+    metricsTable(Object.values(pushFamilies), []),
     '## Replicas',
     metricsTable(Object.values(replicaFamilies), []),
     '## Agent process',

@@ -12,7 +12,8 @@ import { schedulesRow } from './schedules-row.ts';
 
 const { total, finished, timeToDeliver, queueWait, attempt, attempts, answers, inFlight, oldestInFlight, overdue } =
   events.families;
-const { waitlistSize, parallelismInUse, parallelismLimit, rateUsed, rateLimit, paused } = flowControl.families;
+const { waitlistSize, parallelismInUse, parallelismLimit, rateUsed, rateLimit, paused, auditedKeys, ghostSlots } =
+  flowControl.families;
 
 const outcome = (is: string | RegExp) => ({ keep: ['account'], where: { outcome: is } }) as const;
 const state = (is: string) => ({ keep: ['account'], where: { state: is } }) as const;
@@ -207,6 +208,21 @@ const saturation = ({ places }: Settings): readonly PanelSpec[] => [
     description: `How much of a flow-control key’s rate limit is used in its current period? ${PER_TEN} Only where the service reports it.`,
     unit: 'share',
     queries: each(KEY, highestTen(used(level(rateUsed, perKey), level(rateLimit, perKey)))),
+    hasManyLines: true,
+    noValue: 'not reported by the service',
+  },
+  {
+    kind: 'stack',
+    title: 'Keys by state',
+    description:
+      'What holds back the messages that wait on flow-control keys? Only where the service reports parallelism.',
+    queries: each('{{state}}', level(auditedKeys, { keep: ['state'] })),
+    noValue: 'not reported by the service',
+  },
+  {
+    title: 'Ghost slots',
+    description: `How many slots of a flow-control key are in use though nothing runs in them? ${PER_TEN} Only where that can be told.`,
+    queries: each(KEY, highestTen(level(ghostSlots, perKey))),
     hasManyLines: true,
     noValue: 'not reported by the service',
   },

@@ -135,12 +135,13 @@ function said(record: LogRecord): Said {
       return cancelSaid(record);
     case 'alert': {
       const { status, labels, startsAt } = record;
-      const own = Object.entries(labels).map(([name, value]) => [`delivery.alert.label.${name}`, value] as const);
+      const { alertname, account: _, ...others } = labels;
+      const own = Object.entries(others).map(([name, value]) => [`delivery.alert.label.${name}`, value] as const);
       return {
         event: `delivery.alert.${status}`,
         severity: alertSeverity(status, labels.severity),
         attributes: {
-          'delivery.alert.name': labels.alertname,
+          'delivery.alert.name': alertname,
           'delivery.alert.starts_at': textOf(startsAt),
           ...Object.fromEntries(own),
         },

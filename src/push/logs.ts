@@ -2,10 +2,10 @@ import { ProtobufLogsSerializer } from '@opentelemetry/otlp-transformer';
 import { resourceFromAttributes } from '@opentelemetry/resources';
 import { unlessAborted } from '../kit/clock.ts';
 import { type LogOrigins, toLogRecord } from './log-records.ts';
-import type { RecordQueue, RecordRow } from './record-queue.ts';
+import { MOST_TOGETHER, type RecordQueue, type RecordRow } from './record-queue.ts';
 import type { Sender } from './sender.ts';
 
-/** Loading this file costs 25 MB: it is imported only where log records are sent. */
+/** Loading this file takes megabytes: it is imported only where log records are sent. */
 
 /** Sends log records from the store. */
 export interface LogExport {
@@ -29,16 +29,13 @@ export interface LogExportDeps {
   readonly signal: AbortSignal;
 }
 
-/** Records in one request, unless one row has more. */
-const BATCH = 500;
-
 /** The next rows of one request, taken out of `rows`. */
 function takeBatch(rows: RecordRow[]): RecordRow[] {
   let count = rows[0]?.count ?? 0;
   let length = 1;
   for (; length < rows.length; length += 1) {
     count += rows[length]?.count ?? 0;
-    if (count > BATCH) break;
+    if (count > MOST_TOGETHER) break;
   }
   return rows.splice(0, length);
 }

@@ -4,7 +4,7 @@ import type { Change } from '../model/change.ts';
 import { type LogRecord, MOST_RECORDS, NO_RECORDS, type Records } from '../model/log-record.ts';
 import type { Store } from '../store/store.ts';
 
-/** A record as its row has it. `seenAt`: when it was made, milliseconds since the Unix epoch. */
+/** A record as it is sent. `seenAt`: when it was made, milliseconds since the Unix epoch. */
 export type StoredRecord = LogRecord & { readonly seenAt: number };
 
 /** Records of one row. */
@@ -35,9 +35,14 @@ export interface RecordQueue extends Records {
   remove(account: string, rows: readonly RecordRow[]): Promise<void>;
 }
 
+interface Row {
+  readonly seenAt: number;
+  readonly records: readonly LogRecord[];
+}
+
 const PREFIX = 'push/logs/';
-/** Records in one row, and so in one commit's share of a request. */
-const ROW = 500;
+/** Records in one row, and so in one request: making and packing it may take milliseconds, and not tens of them. */
+export const MOST_TOGETHER = 250;
 
 /** What waits of one account, in records. */
 interface Waiting {
@@ -97,10 +102,13 @@ export function createRecordQueue({ store, clock, log }: RecordQueueDeps): Recor
       drop(account, waiting, batch.records.length - taken.length + batch.dropped);
       const seenAt = clock.now();
       const changes: Change[] = [];
-      for (let from = 0; from < taken.length; from += ROW) {
-        const records = taken.slice(from, from + ROW).map((record): StoredRecord => ({ ...record, seenAt }));
+      for (let from = 0; from < taken.length; from += MOST_TOGETHER) {
+        const records = taken.slice(from, from + MOST_TOGETHER);
         rowsMade += 1;
-        changes.push({ key: keyOf(seenAt, rowsMade, records), value: JSON.stringify(records) });
+        changes.push({
+          key: keyOf(seenAt, rowsMade, records),
+          value: JSON.stringify({ seenAt, records } satisfies Row),
+        });
       }
       waiting.posted += taken.length;
       return {
@@ -128,7 +136,10 @@ export function createRecordQueue({ store, clock, log }: RecordQueueDeps): Recor
         const found = rows.map(([key, value]) => ({
           key,
           count: countOf(key),
-          records: () => JSON.parse(value) as readonly StoredRecord[],
+          records() {
+            const { seenAt, records } = JSON.parse(value) as Row;
+            return records.map(record => ({ ...record, seenAt }));
+          },
         }));
         waiting.stored = found.reduce((sum, { count }) => sum + count, 0);
         if (waiting.stored > 0) waiting.isToRead = true;

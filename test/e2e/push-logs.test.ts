@@ -162,7 +162,11 @@ describe('a receiver of log records', () => {
     expect(receiver.logs.find(({ event }) => event === 'delivery.alert.firing')).toMatchObject({
       service: 'delivery-watch',
       severity: 'ERROR ERROR',
-      attributes: { 'delivery.alert.name': 'Letters', 'delivery.alert.label.account': 'a', 'delivery.account': 'a' },
+      attributes: {
+        'delivery.alert.name': 'Letters',
+        'delivery.alert.label.severity': 'critical',
+        'delivery.account': 'a',
+      },
     });
     use(false);
     agent.process.kill('SIGHUP');

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { createAuditedService, keyed } from '../support/audited-service.ts';
 import { drainCourse } from './drain.ts';
 import { leakCourse } from './ghost-slots.ts';
 import { healthyHours } from './healthy.ts';
@@ -47,15 +48,30 @@ test('no key in good health is said to have ghost slots in 10,000 hours', { time
 
 test('the time to drain that is shown is right within a quarter, nine times of ten', { timeout: 600_000 }, async () => {
   const all: number[] = [];
-  let reads = 0;
   for (let seed = 1; seed <= 200; seed += 1) {
     const found = await drainCourse(seed);
     all.push(...found.ratios.map(ratio => Math.abs(ratio - 1)));
-    reads += found.reads;
   }
   all.sort((a, b) => a - b);
   const percent = (share: number) => `${(100 * at(all, share)).toFixed(0)} %`;
-  print(`time to drain: shown ${all.length} times; off by ${percent(0.5)} at the median, ${percent(0.9)} at p90, ${percent(1)} at most`);
+  print(
+    `time to drain: shown ${all.length} times; off by ${percent(0.5)} at the median, ${percent(0.9)} at p90, ${percent(1)} at most`,
+  );
   expect(all.length).toBeGreaterThan(500);
   expect(at(all, 0.9)).toBeLessThan(0.25);
+});
+
+test('slots that leaked before the log was followed are named when no attempt can run in them any more', async () => {
+  const destinations = [
+    keyed('key', { parallelism: 2 }, { everyMs: 60_000, takesMs: 90_000 }),
+    keyed('busy', { parallelism: 20 }, { everyMs: 30_000, takesMs: 1000 }),
+  ];
+  const service = createAuditedService({ seed: 7, scenario: 'neglected', destinations });
+  service.failUntil(service.now() + 20 * MINUTE);
+  await service.advance(5 * MINUTE);
+  service.state.leakSlots('key', 2);
+  await service.advance(11 * 60 * MINUTE);
+  expect(service.audited('key')).toMatchObject({ state: 'unknown', reason: 'began_before' });
+  await service.advance(90 * MINUTE);
+  expect(service.audited('key')).toMatchObject({ state: 'ghost_slots', ghosts: 2 });
 });

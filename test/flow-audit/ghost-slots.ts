@@ -5,7 +5,9 @@ import { type AuditedService, createAuditedService, keyed } from '../support/aud
 const MINUTE = 60_000;
 
 /** A key whose slots leak, and two that are in good health; `waits`: how long it took to name it, undefined when it was not. */
-export async function leakCourse(seed: number): Promise<{ waits: number | undefined; wrong: number; leaked: number; named: number }> {
+export async function leakCourse(
+  seed: number,
+): Promise<{ waits: number | undefined; wrong: number; leaked: number; named: number }> {
   const random = createRandom(seed);
   const parallelism = random.between(2, 12);
   const leaked = random.chance(0.2) ? parallelism : random.between(1, parallelism - 1);

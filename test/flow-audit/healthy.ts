@@ -15,7 +15,12 @@ function randomKey(random: Random, index: number) {
   const isBurst = random.chance(0.4);
   const limits = { ...(parallelism && { parallelism }), ...rate, maxRetries: random.between(0, 3) };
   const burst = isBurst ? { burst: [3, 15] as const } : {};
-  return keyed(`key-${index}`, limits, { everyMs: everyMs * (isBurst ? 9 : 1), takesMs, flaky: random.pick([0, 0.05, 0.3]), ...burst });
+  return keyed(`key-${index}`, limits, {
+    everyMs: everyMs * (isBurst ? 9 : 1),
+    takesMs,
+    flaky: random.pick([0, 0.05, 0.3]),
+    ...burst,
+  });
 }
 
 export interface Healthy {
@@ -37,7 +42,8 @@ async function disturb(service: AuditedService, random: Random): Promise<void> {
   else if (what === 3) state.pinKey(key, { parallelism: random.between(1, 12) });
   else if (what === 4) state.pinKey(key, { rate: random.between(2, 30), period: 60 });
   else if (what === 5) state.dialect.logLagMs = random.pick([0, 5000, 30_000, 120_000, 480_000]);
-  else if (what === 6) Object.assign(state.dialect, { logLateShare: random.pick([0, 0.2, 1]), logLateMs: random.between(0, 55_000) });
+  else if (what === 6)
+    Object.assign(state.dialect, { logLateShare: random.pick([0, 0.2, 1]), logLateMs: random.between(0, 55_000) });
   else if (what === 7) return void (await loseEvents(service, random.between(2, 15) * MINUTE));
 }
 

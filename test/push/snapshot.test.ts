@@ -81,7 +81,7 @@ function threeKinds(): Source[] {
     sourceOf(account, Object.values(families), () => ({
       x_size_bytes: [
         { labels: { place: 'Ä"\n\\' }, value: 1.5 },
-        { labels: { place: undefined }, value: -0 },
+        { labels: { place: undefined }, value: -7 },
         { labels: { place: 'q' }, value: Number.POSITIVE_INFINITY },
       ],
       x_share_ratio: [{ labels: {}, value: 0.25 }],

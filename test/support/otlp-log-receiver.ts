@@ -94,7 +94,7 @@ export interface LogReceiver {
 
 /** Until the client has had enough. */
 function writeEndlessly(response: ServerResponse): void {
-  const chunk = Buffer.alloc(64 * 1024, 0x0a);
+  const chunk = Buffer.alloc(64 * 1024, 0xff);
   const write = () => {
     while (!response.destroyed && response.write(chunk));
     if (!response.destroyed) response.once('drain', write);

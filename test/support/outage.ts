@@ -116,7 +116,7 @@ async function watch(
  * reads what it missed. With an alert that fires all the time.
  */
 export async function runOutage({ count, gap, speed, ...runs }: OutageOptions) {
-  const emulator = await emulateEmpty();
+  const emulator = await emulateEmpty({ mostEvents: 2 * count });
   const told: string[] = [];
   const hook = await serve((request, response) => {
     let body = '';
@@ -130,7 +130,9 @@ export async function runOutage({ count, gap, speed, ...runs }: OutageOptions) {
   });
   const end = Date.now() - 2 * HOUR;
   const start = end - gap - runs.before;
-  const events = [...outageEvents(count, start - MINUTE, end + runs.after + HOUR)].sort((a, b) => a.time - b.time);
+  const events = [...outageEvents(count, start - MINUTE, end + runs.after + 20 * MINUTE)].sort(
+    (a, b) => a.time - b.time,
+  );
   emulator.state.addEvents(events.map(({ host: _host, ...event }) => event));
   const env: Record<string, string> = { DELIVERY_TOKEN: emulator.token, NODE_OPTIONS: `--import=${FAST_CLOCK}` };
   const agent = createAgent(

@@ -121,11 +121,9 @@ export async function startPrometheus({
   await prepare?.(data);
   const port = await freePort();
   const url = `http://127.0.0.1:${port}`;
-  const child = spawn(
-    program,
-    [...argumentsOf({ file, data, listen: `127.0.0.1:${port}` }), ...flags],
-    { stdio: ['ignore', 'ignore', 'pipe'] },
-  );
+  const child = spawn(program, [...argumentsOf({ file, data, listen: `127.0.0.1:${port}` }), ...flags], {
+    stdio: ['ignore', 'ignore', 'pipe'],
+  });
   const killNow = () => void child.kill('SIGKILL');
   process.once('exit', killNow);
   let said = '';

@@ -18,6 +18,8 @@ import { createSeriesFile, type SeriesFile } from './series-file.ts';
 const MINUTE = 60_000;
 /** Events on a page of the log. */
 const PAGE = 1000;
+/** By how much the clocks of agent and Prometheus may differ: a point after what was scraped next would look like a reset. */
+const CLOCKS = 15_000;
 /** Where the account's spending of the day is stored. */
 const SPENT = 'budget/spent';
 
@@ -116,7 +118,13 @@ async function rangePart(
   const notes = kept > from ? [`begins at ${iso(kept)}: the log is kept for no longer (retention.events)`] : [];
   const first = nextMark(Math.max(from, kept));
   if (first > until) throw new Refusal(`no minute begins between ${iso(Math.max(from, kept))} and ${iso(until)}`);
-  return { range: { from: first, to: until, endsAtTo: true }, begin: first, gap: undefined, isKept: retention.events !== null, notes };
+  return {
+    range: { from: first, to: until, endsAtTo: true },
+    begin: first,
+    gap: undefined,
+    isKept: retention.events !== null,
+    notes,
+  };
 }
 
 const sum = (numbers: Iterable<number>) => [...numbers].reduce((a, b) => a + b, 0);
@@ -182,12 +190,12 @@ async function fill(
     last = facts;
     // Where nothing says how long the log is kept, there is nothing to tell before its first event.
     const isTold = part.isKept || (found.oldest !== undefined && at > found.oldest - MINUTE);
-    if (isTold && (!gap || at % MINUTE === 0)) recording.add(at, facts);
+    if (isTold && (!gap || (at % MINUTE === 0 && at <= range.to - CLOCKS))) recording.add(at, facts);
   }
   if (last && before && after) check(last, before, after, found);
   if (found.rejected > 0) notes.push(`${found.rejected} rows of the log could not be read`);
   const followedTo = gap?.end && memoryOf(gap.end.rows).checkpoint?.watermark;
-  const early = recording.endedBefore(Math.floor((followedTo ?? 0) / MINUTE) * MINUTE);
+  const early = recording.endedBefore(Math.min(followedTo ?? 0, range.to - CLOCKS));
   if (early.length > 0) {
     notes.push(`ends early, as the agent counted otherwise: ${early.map(family => family.name).join(', ')}`);
   }
@@ -242,7 +250,9 @@ export function backfill(loaded: LoadedConfig, order: BackfillOrder, deps: Backf
     const store = await storeOf(loaded, order.range === undefined, deps.env);
     if (store) closing.add('store', () => store.close());
     const own = await ownStore(config.accounts, store);
-    const { accounts } = await createParts(loaded, { ...deps, openStore: async () => own }, closing);
+    const alone = { ...config, store: { ...config.store, kind: 'memory' as const } };
+    const parts = { ...deps, openStore: async () => own };
+    const { accounts } = await createParts({ ...loaded, config: alone }, parts, closing);
     const file = createSeriesFile(order.labels);
     closing.add('temporary file', file.close);
     const done: Backfilled[] = [];

@@ -98,7 +98,7 @@ export function createSeriesFile(labels: (account: string) => Readonly<Record<st
       times.push(time);
     },
     of(account, family, { suffix, labels: own }) {
-      const { le, ...rest }: Readonly<Record<string, string | undefined>> = own;
+      const { le, ...rest }: Readonly<Record<string, string | undefined>> = { ...own };
       const key = JSON.stringify([account, family.name, rest]);
       const exact = `${suffix ?? ''}${le ?? ''}${key}`;
       const before = numbers.get(exact);

@@ -1,17 +1,17 @@
 import { wantsUnreported } from '../../auto-cancel/judge.ts';
 import { rulesFor } from '../../auto-cancel/options.ts';
-import { relive } from '../../collectors/events/relive.ts';
-import { type EventsFacts, schedulesOf } from '../../collectors/index.ts';
+import { readLog } from '../../collectors/events/relive.ts';
+import { schedulesOf } from '../../collectors/index.ts';
 import { createRoutes } from '../../collectors/routes.ts';
 import type { Config } from '../../config/schema.ts';
-import type { Clock } from '../../kit/clock.ts';
 import type { Log } from '../../kit/log.ts';
 import type { Tracer } from '../../kit/tracer.ts';
 import type { Priority, Reader } from '../../upstream/api.ts';
-import { type AlertBacktest, type AlertResult, createAlertBacktest } from './alerts.ts';
-import { type CancelBacktest, type CancelResult, createCancelBacktest } from './callbacks.ts';
+import type { AlertResult } from './alerts.ts';
+import { type CancelResult, createCancelBacktest } from './callbacks.ts';
 import { type DeadLetters, NO_DEAD_LETTERS, readDeadLetters } from './dead-letters.ts';
-import { type Budget, type BurnResult, createErrorBudgets, MINUTE } from './error-budget.ts';
+import { MINUTE } from './error-budget.ts';
+import { createStandingClock, type Judged, type Judging, type JudgingPlan } from './judging.ts';
 import { toldOf } from './told.ts';
 
 type AccountSettings = Config['accounts'][number];
@@ -23,18 +23,13 @@ export interface Range {
 }
 
 /** What a range of the past says of the rules, for one account. */
-export interface AccountBacktest extends Range {
+export interface AccountBacktest extends Range, Judged {
   readonly account: string;
-  /** Before this the log lists nothing: nothing is known of that. Undefined: it lists nothing at all. */
-  readonly judgedFrom: number | undefined;
   readonly events: number;
   /** Rows that could not be read. */
   readonly rejected: number;
   /** Entries of the dead-letter queue that are listed now; undefined where no rule needs them. */
   readonly deadLetters: number | undefined;
-  readonly budgets: readonly Budget[];
-  readonly burns: readonly BurnResult[];
-  readonly alerts: readonly AlertResult[];
   readonly autoCancel: readonly CancelResult[];
 }
 
@@ -44,22 +39,8 @@ export interface AccountBacktestDeps {
   readonly at: (priority: Priority) => Reader;
   readonly log: Log;
   readonly tracer: Tracer;
+  readonly judge: (plan: JudgingPlan) => Judging;
   readonly onProgress: (readTo: number, events: number) => void;
-}
-
-const gcd = (a: number, b: number): number => (b === 0 ? a : gcd(b, a % b));
-
-/** A clock that stands until it is set. */
-function createStandingClock(): Clock & { set(at: number): void } {
-  let now = 0;
-  return {
-    now: () => now,
-    monotonic: () => now,
-    sleep: () => Promise.resolve(),
-    set(at) {
-      now = at;
-    },
-  };
 }
 
 /** Reads the dead-letter queue where a rule needs it. */
@@ -74,31 +55,6 @@ async function deadLettersFor({ config, settings, at }: AccountBacktestDeps, sig
       : (entry: Parameters<typeof wantsUnreported>[1]) =>
           entry.callbackState !== undefined || cancelRules.some(rule => wantsUnreported(rule, entry));
   return readDeadLetters(at('background'), isProven ? collect.dlq.filters : [], keep, signal);
-}
-
-/** What judges, moment by moment. */
-interface Judges {
-  readonly alerts: AlertBacktest;
-  readonly cancels: CancelBacktest;
-  readonly budgets: ReturnType<typeof createErrorBudgets>;
-}
-
-async function createJudges(deps: AccountBacktestDeps, deadLetters: DeadLetters, clock: Clock): Promise<Judges> {
-  const { config, settings, at } = deps;
-  const { name, collect, objectives } = settings;
-  const common = { account: name, clock, log: deps.log };
-  const { rules } = config.alerts;
-  const alerts = createAlertBacktest({ ...common, rules, objectives, deadLetters, seenAfter: collect.dlq.every });
-  const cancels = await createCancelBacktest({
-    ...common,
-    tracer: deps.tracer,
-    options: config.autoCancel,
-    rescanEvery: collect.dlq.rescanEvery,
-    entries: deadLetters.kept,
-    reader: at('look'),
-    alertStates: alerts.states,
-  });
-  return { alerts, cancels, budgets: createErrorBudgets(objectives) };
 }
 
 /** To within so many milliseconds the begin of the log is looked for. */
@@ -128,6 +84,45 @@ async function findOldest(reader: Reader, { from, to }: Range, signal: AbortSign
   return Math.max(from, Math.floor(low / MINUTE) * MINUTE);
 }
 
+/** What is firing, or of unknown state, by name, as it was at a time. */
+function statesAt(alerts: readonly AlertResult[], at: number): ReadonlyMap<string, 'firing' | 'unknown'> {
+  return new Map(
+    alerts.flatMap(({ name, firings, because }): [string, 'firing' | 'unknown'][] => {
+      const isFiring = firings.some(({ from, to = Number.POSITIVE_INFINITY }) => from <= at && at < to);
+      if (isFiring) return [[name, 'firing']];
+      return because === undefined ? [] : [[name, 'unknown']];
+    }),
+  );
+}
+
+/** Judges the rules of auto-cancel at each walk that an agent would have made. */
+async function backtestCancels(
+  { config, settings, at, log, tracer }: AccountBacktestDeps,
+  entries: DeadLetters['kept'],
+  alerts: readonly AlertResult[],
+  { from, to }: Range,
+  signal: AbortSignal,
+): Promise<readonly CancelResult[]> {
+  const clock = createStandingClock();
+  clock.set(from);
+  const cancels = await createCancelBacktest({
+    account: settings.name,
+    options: config.autoCancel,
+    rescanEvery: settings.collect.dlq.rescanEvery,
+    entries,
+    reader: at('look'),
+    alertStates: () => statesAt(alerts, clock.now()),
+    clock,
+    log,
+    tracer,
+  });
+  for (let now = from; now <= to; now += cancels.every) {
+    clock.set(now);
+    await cancels.walk(now, signal);
+  }
+  return cancels.results(to);
+}
+
 /**
  * Judges the rules over what the service still remembers, as an agent that begins at `from` with an empty store, and reads a log
  * that is never late. Throws UpstreamError.
@@ -137,52 +132,41 @@ export async function backtestAccount(
   range: Range,
   signal: AbortSignal,
 ): Promise<AccountBacktest> {
-  const { config, settings, at } = deps;
-  const { name, collect, objectives } = settings;
-  const { evaluateEvery } = config.alerts;
+  const { config, settings, at, judge } = deps;
+  const { name: account, collect, objectives } = settings;
+  const { to } = range;
   const from = Math.floor(range.from / MINUTE) * MINUTE;
-  const clock = createStandingClock();
-  const deadLetters = await deadLettersFor(deps, signal);
-  const { alerts, cancels, budgets } = await createJudges(deps, deadLetters ?? NO_DEAD_LETTERS, clock);
-  const services = {
-    onTimeWithin: objectives.onTimeWithin,
-    routes: createRoutes(collect.routes),
-    schedules: schedulesOf(config.schedules, name),
-  };
-  const step = config.alerts.rules.length === 0 ? MINUTE : gcd(evaluateEvery, MINUTE);
-  const since = await findOldest(at('events'), { from, to: range.to }, signal);
-  let nextWalk = from;
-  async function judge(now: number, facts: EventsFacts | undefined, isWhole: boolean): Promise<void> {
-    clock.set(now);
-    if ((now - from) % evaluateEvery === 0) await alerts.evaluate(facts, isWhole);
-    if (facts && now % MINUTE === 0) budgets.minute(now, facts);
-    if (now < nextWalk) return;
-    await cancels.walk(now, signal);
-    nextWalk = now + cancels.every;
-  }
-  const begin = since ?? range.to;
-  // Dead letters may tell of a time of which the log tells nothing any more.
-  if (deadLetters) for (let now = from; now < begin; now += step) await judge(now, undefined, true);
-  const { found, steps } = relive(at('events'), collect.events, services, { from: begin, to: range.to, step }, signal);
-  let judgedFrom: number | undefined;
-  for await (const { at: now, facts, isWhole } of steps) {
-    deps.onProgress(now, found.events);
-    // What the log no longer lists is not known.
-    const isKnown = found.oldest !== undefined && now >= found.oldest;
-    if (isKnown) judgedFrom ??= now;
-    if (isKnown || deadLetters) await judge(now, isKnown ? facts : undefined, isWhole);
-  }
-  return {
-    account: name,
+  const found = await deadLettersFor(deps, signal);
+  const begin = (await findOldest(at('events'), { from, to }, signal)) ?? to;
+  const { kept = [], ...deadLetters } = found ?? {};
+  const schedules = schedulesOf(config.schedules, account);
+  const judging = judge({
+    account,
     from,
-    to: range.to,
-    judgedFrom,
-    events: found.events,
-    rejected: found.rejected,
-    deadLetters: deadLetters?.all.entered.length,
-    budgets: budgets.budgets(),
-    burns: budgets.alerts(),
-    alerts: alerts.results(),
-    autoCancel: await cancels.results(range.to),
-  };
+    to,
+    begin,
+    evaluateEvery: config.alerts.evaluateEvery,
+    rules: config.alerts.rules,
+    objectives,
+    events: collect.events,
+    routes: collect.routes,
+    schedules,
+    deadLetters: found && { ...NO_DEAD_LETTERS, ...deadLetters },
+    seenAfter: collect.dlq.every,
+  });
+  let [events, rejected] = [0, 0];
+  try {
+    const services = { routes: createRoutes(collect.routes), schedules };
+    for await (const part of readLog(at('events'), collect.events, services, { from: begin, to }, signal)) {
+      events += part.events.length;
+      rejected += part.rejected;
+      await judging.take(part);
+      deps.onProgress(part.readTo, events);
+    }
+    const judged = await judging.end();
+    const autoCancel = await backtestCancels(deps, kept, judged.alerts, { from, to }, signal);
+    return { account, from, to, events, rejected, deadLetters: found?.all.entered.length, ...judged, autoCancel };
+  } finally {
+    await judging.close();
+  }
 }

@@ -6,6 +6,7 @@ import type { Tracer } from '../../kit/tracer.ts';
 import { mostForReading } from '../../upstream/options.ts';
 import { createParts, type PartsDeps } from '../parts.ts';
 import { type AccountBacktest, backtestAccount, type Range } from './account.ts';
+import { judgeInThread } from './judging-thread.ts';
 
 /** How far a backtest is. */
 export interface BacktestProgress {
@@ -86,7 +87,15 @@ export function backtest(
           requests: spent().requests,
         });
       try {
-        const own = { config, settings, at, log: silent, tracer: untraced, onProgress: toldProgress };
+        const own = {
+          config,
+          settings,
+          at,
+          log: silent,
+          tracer: untraced,
+          judge: judgeInThread,
+          onProgress: toldProgress,
+        };
         const result = await backtestAccount(own, range, signal);
         outcomes.push({ account: name, result, failure: undefined, requests: spent().requests });
       } catch (error) {

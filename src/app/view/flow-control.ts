@@ -1,16 +1,17 @@
 import { OTHER } from '../../collectors/cap.ts';
 import { flowControl as collector } from '../../collectors/flow-control.ts';
 import type { AccountView } from '../../http/api/account.ts';
+import { FLOW_REASONS, FLOW_STATES } from '../../model/flow-state.ts';
 import { type Change, type Recent, seriesName } from './recent.ts';
 import type { Shown } from './samples.ts';
 import type { Truth } from './truth.ts';
-import { byLabel, orNull, sum } from './values.ts';
+import { byLabel, isoSeconds, orNull, sum } from './values.ts';
 
 type FlowControl = AccountView['flowControl'];
 type Row = FlowControl['rows'][number];
 
 const { families } = collector;
-const { waitlistSize, keys, seriesDropped, ...PER_KEY } = families;
+const { waitlistSize, keys, seriesDropped, state, auditedKeys: _keys, ...PER_KEY } = families;
 
 /** Keys that have a row. */
 const MOST_ROWS = 100;
@@ -43,7 +44,11 @@ export function flowControl({ enabled, data }: Truth, shown: Shown, recent: Rece
     rateUsed: of(PER_KEY.rateUsed),
     ratePeriodSeconds: of(PER_KEY.ratePeriod),
     paused: of(PER_KEY.paused),
+    since: of(PER_KEY.stateSince),
+    ghostSlots: of(PER_KEY.ghostSlots),
+    timeToDrain: of(PER_KEY.timeToDrain),
   };
+  const states = new Map(shown.of(state).map(({ labels }) => [labels.flow_control_key?.toWellFormed(), labels]));
   function row([key, size]: readonly [string, number]): Row {
     const change = recent.change(seriesName(waitlistSize.name, { flow_control_key: key }), size, PACE_OVER);
     const paused = each.paused.get(key);
@@ -51,7 +56,11 @@ export function flowControl({ enabled, data }: Truth, shown: Shown, recent: Rece
       key,
       waiting: size,
       change,
-      drainSeconds: drainSeconds(size, change),
+      state: FLOW_STATES.find(name => name === states.get(key)?.state) ?? null,
+      stateReason: FLOW_REASONS.find(name => name === states.get(key)?.reason) ?? null,
+      stateSince: isoSeconds(each.since.get(key)),
+      ghostSlots: orNull(each.ghostSlots.get(key)),
+      drainSeconds: each.timeToDrain.get(key) ?? drainSeconds(size, change),
       parallelismLimit: orNull(each.parallelismLimit.get(key)),
       parallelismInUse: orNull(each.parallelismInUse.get(key)),
       rateLimit: orNull(each.rateLimit.get(key)),

@@ -28,110 +28,110 @@ export interface ReliveStep {
   readonly isWhole: boolean;
 }
 
-export interface Reliving {
-  /** To be read once. Rejects with what the reader throws. */
-  readonly steps: AsyncIterable<ReliveStep>;
-  /** Events and rows that could not be read, so far, and the time of the oldest event. */
-  readonly found: { events: number; rejected: number; oldest: number | undefined };
+/** A part of the log, which follows on the one before. */
+export interface LogPart {
+  /** Until here it is read. */
+  readonly readTo: number;
+  /** Each event once, in any order. */
+  readonly events: readonly KeptEvent[];
+  /** Rows that could not be read. */
+  readonly rejected: number;
 }
 
-/**
- * Goes through a range of the log as an agent would have that read it every `options.every` while it was written, and found each
- * event as soon as it happened: the tail's own folding, read by read. Where a replay tells what was true at a time, this tells what
- * was known then: what became of messages only when the log could be late for that no more.
- */
-export function relive(
-  api: Reader,
-  options: EventsOptions,
-  services: Omit<EventsServices, 'backfill' | 'traces'>,
-  range: ReliveRange,
-  signal: AbortSignal,
-): Reliving {
-  const found: Reliving['found'] = { events: 0, rejected: 0, oldest: undefined };
-  return { found, steps: goThrough(api, options, services, range, found, signal) };
-}
+type Services = Omit<EventsServices, 'backfill' | 'traces'>;
 
-async function* goThrough(
+const memoryOf = (options: EventsOptions, { routes = NO_ROUTES, schedules }: Services) =>
+  restoreMemory(new Map(), options, { routes, schedules });
+
+/** Reads a range of the log, and what an agent that begins at `from` reads of before, part by part. Throws what the reader throws. */
+export async function* readLog(
   api: Reader,
   options: EventsOptions,
-  { onTimeWithin = 300_000, routes = NO_ROUTES, schedules }: EventsServices,
-  { from, to, step }: ReliveRange,
-  found: Reliving['found'],
+  services: Services,
+  { from, to }: Pick<ReliveRange, 'from' | 'to'>,
   signal: AbortSignal,
-): AsyncGenerator<ReliveStep> {
-  const memory = restoreMemory(new Map(), options, { routes, schedules });
-  const tail = createTail(memory, options, onTimeWithin);
+): AsyncGenerator<LogPart> {
+  const reading = memoryOf(options, services);
   const start = Math.max(0, from - options.window);
   const range = startRange(api, start, to, false, signal);
   const walk: LogWalk = { until: to, readBack: WHOLE, range, span: Number.POSITIVE_INFINITY };
-  let [at, nextRead, waiting]: [number, number, KeptEvent[]] = [from, from, []];
-  let facts = factsOf(memory, options, memory.log);
   for (let readTo = start - 1; readTo < to; ) {
-    const range = await readTail(api, walk, memory, signal);
+    const range = await readTail(api, walk, reading, signal);
     signal.throwIfAborted();
     if (!range) continue;
-    note(found, range);
-    const sorted = [...waiting, ...[...range.events.values()].sort(byTime)];
-    let index = 0;
-    for (readTo = range.to; at <= Math.min(readTo, to); at += step) {
-      if (at >= nextRead) {
-        const first = index;
-        while (index < sorted.length && (sorted[index] as KeptEvent).time <= at) index += 1;
-        tail.read(at, sorted.slice(first, index));
-        facts = factsOf(memory, options, memory.log);
-        nextRead = at + options.every;
-      }
-      yield { at, facts, isWhole: range.rejected === 0 };
-    }
-    waiting = sorted.slice(index);
+    readTo = range.to;
+    yield { readTo, events: [...range.events.values()], rejected: range.rejected };
   }
 }
 
 const WHOLE = { skip: undefined, settles: true } as const;
 
-function note(found: Reliving['found'], { events, rejected }: RangeRead): void {
-  for (const { time } of events.values()) found.oldest = Math.min(found.oldest ?? time, time);
-  found.events += events.size;
-  found.rejected += rejected;
+/**
+ * Goes through a range of the log as an agent would have that read it every `options.every` while it was written, and found each
+ * event as soon as it happened: the tail's own folding, read by read. Where a replay tells what was true at a time, this tells what
+ * was known then: what became of messages only when the log could be late for that no more. To be given all parts, in order.
+ */
+export function createReliving(
+  options: EventsOptions,
+  services: Services,
+  { from, to, step }: ReliveRange,
+): (part: LogPart) => Generator<ReliveStep> {
+  const memory = memoryOf(options, services);
+  const tail = createTail(memory, options, services.onTimeWithin ?? 300_000);
+  let [at, nextRead, waiting]: [number, number, KeptEvent[]] = [from, from, []];
+  let facts = factsOf(memory, options);
+  return function* goOn({ readTo, events, rejected }) {
+    const sorted = [...waiting, ...events.toSorted(byTime)];
+    let index = 0;
+    for (; at <= Math.min(readTo, to); at += step) {
+      if (at >= nextRead) {
+        const first = index;
+        while (index < sorted.length && (sorted[index] as KeptEvent).time <= at) index += 1;
+        tail(at, sorted.slice(first, index));
+        facts = factsOf(memory, options, memory.log);
+        nextRead = at + options.every;
+      }
+      yield { at, facts, isWhole: rejected === 0 };
+    }
+    waiting = sorted.slice(index);
+  };
 }
 
 /** Nothing is read: what was, is folded. */
 const noPages = { next: () => Promise.resolve({ done: true as const, value: undefined }) };
 
+/** Gives what folds one read of the log at `at`, which listed these, in order, besides what it had listed before. */
 function createTail(memory: Memory, options: EventsOptions, onTimeWithin: number) {
   const limits = { ...options, most: options.maxOpenMessages, onTimeWithin };
   // What is late would be found by a sweep; here nothing is.
   const tailOptions = { ...limits, backfill: 0, isSwept: false };
   let readTo: number | undefined;
-  return {
-    /** One read of the log at `at`, which listed these, in order, besides what it had listed before. */
-    read(at: number, events: readonly KeptEvent[]): void {
-      const range: RangeRead = {
-        from: readTo === undefined ? at - options.window : readTo + 1,
-        to: at,
-        events: new Map(events.map(event => [event.identity, event])),
-        rows: undefined,
-        twice: [],
-        rejected: 0,
-        pages: 0,
-        iterator: noPages,
-      };
-      const walk = {
-        until: at,
-        readBack: planReadBack(memory, at, options.overlap),
-        newest: memory.checkpoint?.newest,
-        range,
-        span: memory.span,
-        refill: memory.recent ? undefined : createRecent(),
-        // It never was away.
-        before: undefined,
-        foundNew: false,
-      };
-      foldTail(memory, walk, range, tailOptions);
-      readTo = at;
-      // Nothing is stored.
-      memory.touched.clear();
-      memory.touchedOpen.clear();
-    },
+  return (at: number, events: readonly KeptEvent[]): void => {
+    const range: RangeRead = {
+      from: readTo === undefined ? at - options.window : readTo + 1,
+      to: at,
+      events: new Map(events.map(event => [event.identity, event])),
+      rows: undefined,
+      twice: [],
+      rejected: 0,
+      pages: 0,
+      iterator: noPages,
+    };
+    const walk = {
+      until: at,
+      readBack: planReadBack(memory, at, options.overlap),
+      newest: memory.checkpoint?.newest,
+      range,
+      span: memory.span,
+      refill: memory.recent ? undefined : createRecent(),
+      // It never was away.
+      before: undefined,
+      foundNew: false,
+    };
+    foldTail(memory, walk, range, tailOptions);
+    readTo = at;
+    // Nothing is stored.
+    memory.touched.clear();
+    memory.touchedOpen.clear();
   };
 }

@@ -3,7 +3,12 @@ import type { EmulatorState } from '../state.ts';
 import type { Answer } from './endpoint.ts';
 
 /** A key as answers have it; `size` names its waitlist size. */
-export function keyRow({ dialect }: Pick<EmulatorState, 'dialect'>, flowControlKey: string, key: KeyDetail, size: string): object {
+export function keyRow(
+  { dialect }: Pick<EmulatorState, 'dialect'>,
+  flowControlKey: string,
+  key: KeyDetail,
+  size: string,
+): object {
   const { parallelism, rate, period, running, started } = key;
   const newer = {
     parallelismMax: parallelism ?? 0,

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { FLOW_REASONS, FLOW_STATES } from '../../model/flow-state.ts';
 import { Alert, Change, DataState, FROM_REPLICA, Maybe, Num, Problem, Ratio, Seconds, State, Time } from './parts.ts';
 
 const Round = z.object({
@@ -138,8 +139,12 @@ export const AccountView = z.object({
           waiting: Num,
           change: Maybe(Change).describe('Over the last 15 minutes.'),
           drainSeconds: Maybe(Seconds).describe(
-            'At the pace of the last 15 minutes; null: it does not shrink, or is not known.',
+            'At the pace of the last minutes where it falls evenly, else of the last 15 minutes; null: it does not shrink, or is not known.',
           ),
+          state: Maybe(z.enum(FLOW_STATES)).describe('What the key does; null: it is not judged.'),
+          stateReason: Maybe(z.enum(FLOW_REASONS)).describe('By what that is told; of `unknown`, why it is not known.'),
+          stateSince: Maybe(Time).describe('Null for keys that are ok.'),
+          ghostSlots: Maybe(Num).describe('Slots in use that nothing runs in; null: that cannot be told.'),
           parallelismLimit: Maybe(Num),
           parallelismInUse: Maybe(Num),
           rateLimit: Maybe(Num),

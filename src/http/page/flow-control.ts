@@ -1,8 +1,9 @@
+import type { FlowReason, FlowState } from '../../model/flow-state.ts';
 import type { AccountView } from '../api/account.ts';
 import { figure } from './charts.ts';
 import { dataNote, notEnabled } from './data-state.ts';
 import { labelValue } from './dead-letters.ts';
-import { change, count, lasting, percent } from './format.ts';
+import { at, change, count, lasting, percent } from './format.ts';
 import { type Html, html } from './html.ts';
 import type { PageContext } from './layout.ts';
 import { type Column, section, share, table, tile, tiles } from './tile.ts';
@@ -31,6 +32,48 @@ function pausedWords({ paused, waiting }: Row): Html {
   return html`<span class="tag ${waiting > 0 ? 'warning' : 'plain'}">paused</span>`;
 }
 
+const STATES: Readonly<Record<FlowState, string>> = {
+  ok: 'ok',
+  throttled: 'throttled',
+  paused: 'paused',
+  draining: 'draining',
+  starved: 'starved',
+  ghost_slots: 'ghost slots',
+  unknown: 'unknown',
+};
+const LOOKS: Readonly<Partial<Record<FlowState, string>>> = { ghost_slots: 'warning', starved: 'warning' };
+
+/** What a state is told by, in a few words. */
+const REASONS: Readonly<Record<FlowReason, string>> = {
+  nothing_waits: 'nothing waits',
+  moving: 'deliveries start',
+  rate_limit: 'rate limit reached',
+  parallelism_limit: 'attempts run in all slots',
+  paused: '',
+  waitlist_falls: 'the waitlist falls',
+  slots_free: 'no limit reached, messages wait',
+  slots_claimed: 'in use, nothing runs in them',
+  not_reported: 'the service reports no slots',
+  log_not_read: 'the event log is not read',
+  log_without_keys: 'events do not tell their key',
+  log_late: 'the event log is late',
+  too_many_attempts: 'more attempts than are followed',
+  too_many_keys: 'more keys than are judged',
+  too_few_reads: 'too few reads yet',
+  began_before: 'attempts may run that began before the log was read',
+  not_proven: 'slots in use without an attempt, not for long enough',
+};
+
+/** What a key does, why, and since when. */
+function stateOf({ state, stateReason, stateSince, ghostSlots }: Row, path: string, now: number): Html {
+  if (state === null) return html`<span class="none">—</span>`;
+  const look = LOOKS[state];
+  const word = look === undefined ? html`${STATES[state]}` : html`<span class="tag ${look}">${STATES[state]}</span>`;
+  const slots = ghostSlots !== null && ghostSlots > 0 && html` ${count(ghostSlots, `${path}.ghostSlots`)}`;
+  const why = stateReason !== null && REASONS[stateReason] !== '' && html`<small>${REASONS[stateReason]}</small>`;
+  return html`${word}${slots}${why}${stateSince !== null && html`<small>since ${at(stateSince, `${path}.stateSince`, now)}</small>`}`;
+}
+
 function drain(row: Row, path: string): Html {
   if (row.waiting === 0) return html`empty`;
   if (row.drainSeconds !== null) return lasting(row.drainSeconds, `${path}.drainSeconds`);
@@ -43,16 +86,21 @@ const COLUMNS: readonly Column<Row>[] = [
   { head: 'change', isNumber: true, cell: (row, index) => change(row.change, `${P}.rows.${index}.change`) },
   { head: 'time to drain', isNumber: true, cell: (row, index) => drain(row, `${P}.rows.${index}`) },
 ];
+const stateColumn = (now: number): Column<Row> => ({
+  head: 'state',
+  cell: (row, index) => stateOf(row, `${P}.rows.${index}`, now),
+});
 const IN_USE: Column<Row> = { head: 'in use', isWide: true, cell: (row, index) => used(row, `${P}.rows.${index}`) };
 const PAUSED: Column<Row> = { head: 'paused', cell: pausedWords };
 
 /** The keys. What the service reports of none of them is said once. */
-function keys({ rows, keys }: FlowControl): Html {
+function keys({ rows, keys }: FlowControl, now: number): Html {
   if (rows.length === 0) return keys === 0 ? html`<p class="soft">There are no flow-control keys.</p>` : html``;
   const hasUse = rows.some(({ saturation }) => saturation !== null);
+  const isJudged = rows.some(({ state }) => state !== null);
   const hasPause = rows.some(({ paused }) => paused !== null);
   const missing = [!hasUse && 'limits', !hasPause && 'pauses'].filter(word => word !== false);
-  return html`${table('Keys, the longest waitlist first', [...COLUMNS, ...(hasUse ? [IN_USE] : []), ...(hasPause ? [PAUSED] : [])], rows, { most: 15 })}
+  return html`${table('Keys, the longest waitlist first', [...COLUMNS, ...(isJudged ? [stateColumn(now)] : []), ...(hasUse ? [IN_USE] : []), ...(hasPause ? [PAUSED] : [])], rows, { most: 15 })}
 ${missing.length > 0 && html`<p class="soft">The service does not report ${missing.join(' and ')} of keys.</p>`}`;
 }
 
@@ -88,6 +136,6 @@ ${figure({
     { family: 'delivery_flow_control_waitlist_size', by: 'flow_control_key', top: 5 },
   ],
 })}
-${keys(of)}`,
+${keys(of, Date.parse(view.now))}`,
   );
 }

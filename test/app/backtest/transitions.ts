@@ -1,4 +1,5 @@
 import { backtestAccount } from '../../../src/app/backtest/account.ts';
+import { createJudging } from '../../../src/app/backtest/judging.ts';
 import { parseConfig } from '../../../src/config/load.ts';
 import { createTestLog, createTestTracer } from '../../support/silent.ts';
 import { runLive } from './live.ts';
@@ -77,6 +78,7 @@ export async function compare(length: number, overlap: string) {
       at: () => reader,
       log: createTestLog(),
       tracer: createTestTracer(),
+      judge: createJudging,
       onProgress: () => undefined,
     },
     range,

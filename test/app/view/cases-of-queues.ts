@@ -116,6 +116,21 @@ export const QUEUES: readonly Case[] = [
     ],
   ],
   [
+    'slots that nothing runs in',
+    {
+      change: view =>
+        Object.assign(row(view), {
+          state: 'ghost_slots',
+          stateReason: 'slots_claimed',
+          stateSince: new Date(NOON - 20 * MINUTE).toISOString(),
+          ghostSlots: 3,
+        }),
+    },
+    [
+      'warning ghost_slots (tenant-7) 20 min: Key tenant-7: 3 slots are in use and nothing runs in them; 10 wait; parallelism 3 of 10 in use.',
+    ],
+  ],
+  [
     'waitlists that are read every half an hour: they may have moved in between',
     {
       change(view) {

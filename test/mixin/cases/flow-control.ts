@@ -2,6 +2,7 @@ import { type AlertCase, flat, from, until } from './case.ts';
 
 const ofKey = (name: string) => `delivery_flow_control_${name}{flow_control_key="mail"}`;
 const [WAITLIST, PAUSED] = [ofKey('waitlist_size'), ofKey('paused')];
+const GHOSTS = ofKey('ghost_slots');
 const [RATE_LIMIT, RATE_USED] = [ofKey('rate_limit'), ofKey('rate_used')];
 const STALE = 'delivery_collector_data_stale';
 const PARALLELISM = 'delivery_account_max_global_parallelism';
@@ -23,6 +24,15 @@ export const flowControlCases: readonly AlertCase[] = [
     },
     idle: { [WAITLIST]: flat(0), [PAUSED]: flat(0) },
     judgedAfter: 120,
+  },
+  {
+    alert: 'DeliveryFlowControlGhostSlots',
+    labels: { flow_control_key: 'mail' },
+    fires: { [GHOSTS]: flat(2) },
+    at: 2,
+    says: '2 slots of mail in a are in use although the event log shows no attempt in them. Messages wait for these slots.',
+    below: { none: { [GHOSTS]: flat(0) }, 'less than two minutes': { [GHOSTS]: until(2, 2) } },
+    idle: { [GHOSTS]: flat(0) },
   },
   {
     alert: 'DeliveryWaitlistStalled',

@@ -67,6 +67,12 @@ const keys = (check: (moment: Moment, row: Row) => Omit<Found, 'subject'> | unde
   });
 };
 
+/** `since`: as far as the state of the key tells it. */
+const ghosts = (row: Row, slots: number) => ({
+  ...(row.state === 'ghost_slots' && row.stateSince !== null ? { since: Date.parse(row.stateSince) } : {}),
+  text: `Key ${row.key}: ${count(slots)} ${slots === 1 ? 'slot is' : 'slots are'} in use and nothing runs in ${slots === 1 ? 'it' : 'them'}; ${count(row.waiting)} wait${limitsOf(row)}.`,
+});
+
 /** What waits on flow-control keys. */
 export const WAITLISTS: readonly AccountCheck[] = [
   {
@@ -81,6 +87,20 @@ export const WAITLISTS: readonly AccountCheck[] = [
         text: `Key ${row.key}: ${count(row.waiting)} wait, +${count(grown.by)} in ${lasting(grown.overSeconds)}${limitsOf(row)}.`,
       };
     }),
+  },
+  {
+    kind: 'ghost_slots',
+    severity: 'warning',
+    runbook: 'DeliveryFlowControlGhostSlots',
+    when: 'slots of a key have been in use for more than four minutes, in which messages waited, and the event log shows no attempt in them',
+    check: ({ view: { flowControl } }) =>
+      isCurrent(flowControl.data)
+        ? flowControl.rows.flatMap(row =>
+            row.ghostSlots === null || row.ghostSlots === 0
+              ? []
+              : [{ subject: row.key, ...ghosts(row, row.ghostSlots) }],
+          )
+        : [],
   },
   {
     kind: 'waitlist_stalled',
