@@ -21,6 +21,12 @@ const USUAL = [
   '--invocation-count-for-osr=500',
 ];
 
+/**
+ * Old garbage may be this share of what lives before it is collected: a larger young generation leaves less of it. 700 accounts
+ * without a service take 24 MB less than with the 60 of `main.ts`.
+ */
+const OLD = '--heap-growing-percent=20';
+
 const youngSize = () => getHeapSpaceStatistics().find(({ space_name }) => space_name === 'new_space')?.space_size ?? 0;
 
 /**
@@ -41,7 +47,7 @@ function growYoungGeneration(): void {
 /** Gives V8 what it needs for so many accounts. Nothing is taken back: fewer accounts need a restart for that. */
 export function makeRoomFor(accounts: number): void {
   if (accounts < MANY) return;
-  for (const flag of USUAL) setFlagsFromString(flag);
+  for (const flag of [...USUAL, OLD]) setFlagsFromString(flag);
   growYoungGeneration();
 }
 

@@ -1,7 +1,7 @@
 import { type Clock, systemClock } from './clock.ts';
 
 /** Milliseconds of work after which everything else in the process has a turn. */
-export const SLICE = 5;
+const SLICE = 5;
 
 /** Gives everything else in the process a turn, but not more often than it is needed. */
 export interface Turns {

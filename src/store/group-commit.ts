@@ -77,7 +77,8 @@ export function createGroupCommit<T>(
 
   function end(): void {
     partly = undefined;
-    endedAt = clock.monotonic();
+    // What did not fit in is not held up.
+    endedAt = waiting.length > 0 ? Number.NEGATIVE_INFINITY : clock.monotonic();
     settled.resolve();
     settled = Promise.withResolvers();
   }
