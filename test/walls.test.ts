@@ -95,7 +95,6 @@ const LIBRARIES: Readonly<Record<string, readonly string[]>> = {
   '@opentelemetry/exporter-trace-otlp-http': ['telemetry'],
   '@opentelemetry/exporter-trace-otlp-proto': ['telemetry'],
   '@opentelemetry/otlp-transformer': ['push'],
-  '@bufbuild/protobuf': ['metrics'],
   '@bufbuild/protobuf/wire': ['metrics', 'push'],
   '@opentelemetry/resources': ['telemetry', 'push'],
   '@opentelemetry/sdk-node': ['telemetry'],
