@@ -13,15 +13,22 @@ function packageOf(file: string): string | undefined {
   }
 }
 
-/** The licences of a package in full, as they ask for wherever a copy is. */
-function licenceOf(folder: string): string {
+/** What stands at the head of files: comments before any code. */
+function headsOf(files: readonly string[]): string {
+  const heads = files.flatMap(file => /^(?:\/\/.*\n)+/.exec(readFileSync(file, 'utf8'))?.[0] ?? []);
+  return [...new Set(heads)].map(head => head.replace(/^\/\/ ?/gm, '').trim()).join('\n\n');
+}
+
+/** The licences of a package, of which these files are used, in full, as they ask for wherever a copy is. */
+function licenceOf(folder: string, files: readonly string[]): string {
   const texts = readdirSync(folder, { withFileTypes: true })
     .filter(each => each.isFile() && /^(licen[cs]e|notice|copying)/i.test(each.name))
     .map(({ name }) => readFileSync(join(folder, name), 'utf8').trim());
   if (texts.length > 0) return texts.join('\n\n');
   // Some have it as the last section of their README.
-  const [, text] = /^#+ *licen[cs]e\s+(.*)/ims.exec(readFileSync(join(folder, 'README.md'), 'utf8')) ?? [];
-  if (text === undefined) throw new Error(`${folder} has no licence`);
+  const [, section] = /^#+ *licen[cs]e\s+(.*)/ims.exec(readFileSync(join(folder, 'README.md'), 'utf8')) ?? [];
+  const text = section ?? headsOf(files);
+  if (!/licen[cs]e|redistribution/i.test(text)) throw new Error(`${folder} has no licence`);
   return text.trim();
 }
 
@@ -38,7 +45,8 @@ const besides: Plugin = {
     const served = [...assetFiles()];
     const files = [...chunks.flatMap(({ moduleIds }) => moduleIds), ...served.map(([, file]) => file)];
     const folders = new Set(files.flatMap(file => packageOf(file) ?? []));
-    const sections = [...Map.groupBy(folders, licenceOf)].map(
+    const used = Map.groupBy(files, packageOf);
+    const sections = [...Map.groupBy(folders, folder => licenceOf(folder, used.get(folder) ?? []))].map(
       ([text, folders]) => `${[...new Set(folders.map(nameOf))].sort().join('\n')}\n\n${text}\n`,
     );
     const source = sections.sort().join(`\n${'-'.repeat(80)}\n\n`);
@@ -95,8 +103,12 @@ const asciiTemplates: Plugin = {
 /** See docs/adr/0009-one-package.md. */
 // biome-ignore lint/style/noDefaultExport: rolldown asks for one.
 export default defineConfig({
-  // The second one is the file of a thread.
-  input: { main: 'src/main.ts', 'chunks/password-worker': 'src/http/password-worker.ts' },
+  // All but the first are files of threads.
+  input: {
+    main: 'src/main.ts',
+    'chunks/password-worker': 'src/http/password-worker.ts',
+    'chunks/judging-worker': 'src/app/backtest/judging-worker.ts',
+  },
   platform: 'node',
   plugins: [asciiTemplates, withoutCharacterTables, withoutSources, besides],
   output: {

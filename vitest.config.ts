@@ -9,6 +9,7 @@ const LONG = ['test/**/*.long.test.ts'];
 /** A test says itself how long it may wait for what (see test/support/eventually.ts); this ends only what hangs. */
 const MINUTE = 60_000;
 const processes = {
+  setupFiles: ['test/support/own-modules.ts'],
   testTimeout: atThisLoad(20 * MINUTE),
   hookTimeout: atThisLoad(20 * MINUTE),
   globalSetup: ['test/support/bundle.ts'],
@@ -52,6 +53,8 @@ export default defineConfig({
     pool: 'forks',
     // Most of them wait for other processes: more than there are cores.
     maxWorkers: 6,
+    // Files follow each other in one process: a start for each would cost half a second of processor time.
+    isolate: false,
     sequence: { sequencer: SlowFirst },
     globalSetup: ['test/support/compile-cache.ts'],
     projects: [
@@ -61,7 +64,6 @@ export default defineConfig({
           name: 'unit',
           include: ['test/**/*.test.ts'],
           exclude: [...PROCESSES, ...LONG],
-          isolate: false,
           setupFiles: ['test/support/no-processes.ts', 'test/support/own-modules.ts'],
           testTimeout: atThisLoad(2 * MINUTE),
         },

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createBenchClient, NO_TRACER } from './client.ts';
 import { APART, answer, PAGES, pages, ROWS, START } from './ingest-pages.ts';
-import { load, table, targets, timingsOf } from './measure.ts';
+import { load, processorTime, table, targets, timingsOf } from './measure.ts';
 
 type Log = import('../src/kit/log.ts').Log;
 type Api = typeof import('../src/upstream/api.ts');
@@ -31,12 +31,6 @@ const CHECKPOINT = {
 };
 const STORED: ReadonlyMap<string, string> = new Map([['checkpoint', JSON.stringify(CHECKPOINT)]]);
 const EVENTS = PAGES * ROWS;
-
-/** Milliseconds of the processor that this process has taken, all threads together: what else the machine does is not in it. */
-function processorTime(): number {
-  const { user, system } = process.cpuUsage();
-  return (user + system) / 1000;
-}
 
 async function inMemory() {
   const { createReader, createPageSizes } = await load<Api>('upstream/api.js');

@@ -19,6 +19,12 @@ export function timingsOf(times: readonly number[]): Timings {
   return { median: rank(0.5), p99: rank(0.99), count: sorted.length };
 }
 
+/** Milliseconds of the processor that this process has taken, all threads together: what else the machine does is not in it. */
+export function processorTime(): number {
+  const { user, system } = process.cpuUsage();
+  return (user + system) / 1000;
+}
+
 const agent = new Agent({ keepAlive: true, maxSockets: 1 });
 
 /** Reads the whole answer of one GET over a kept connection: milliseconds until its last byte, and its length as sent. */

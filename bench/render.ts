@@ -1,6 +1,17 @@
-import { load, table, timingsOf } from './measure.ts';
-import { createChangingSource } from './series.ts';
+import { BinaryWriter, WireType } from '@bufbuild/protobuf/wire';
+import { load, processorTime, table, timingsOf } from './measure.ts';
+import {
+  accountName,
+  createChangingSource,
+  SERIES,
+  ACCOUNTS as SERIES_ACCOUNTS,
+  samplesOf,
+  families as seriesFamilies,
+} from './series.ts';
 
+type Family = import('../src/metrics/family.ts').Family;
+type Sample = import('../src/metrics/family.ts').Sample;
+type Messages = typeof import('../src/metrics/exposition-protobuf.ts');
 type Writer = typeof import('../src/metrics/exposition.ts');
 
 const ACCOUNTS = 1000;
@@ -41,18 +52,78 @@ export async function run(): Promise<string> {
     { name: 'one account changed', changed: 1 },
     { name: 'nothing changed', changed: 0 },
   ].flatMap(({ name, changed }) =>
-    [true, false].map(gzip => {
-      let bytes = 0;
-      const times = Array.from({ length: ROUNDS }, (_, round) => {
-        for (let i = 0; i < changed; i++) accounts[(i * 9 + round) % ACCOUNTS]?.change();
-        const start = performance.now();
-        bytes = exposition.render({ scope: 'everything', format: 'text', gzip }).length;
-        return performance.now() - start;
-      });
-      const { median, p99 } = timingsOf(times.slice(5));
-      return [`${name}, ${gzip ? 'gzip' : 'plain'}`, median.toFixed(2), p99.toFixed(2), String(bytes)];
-    }),
+    (['text', 'protobuf'] as const).flatMap(format =>
+      [true, false].map(gzip => {
+        let bytes = 0;
+        const times = Array.from({ length: ROUNDS }, (_, round) => {
+          for (let i = 0; i < changed; i++) accounts[(i * 9 + round) % ACCOUNTS]?.change();
+          const start = processorTime();
+          bytes = exposition.render({ scope: 'everything', format, gzip }).length;
+          return processorTime() - start;
+        });
+        const { median, p99 } = timingsOf(times.slice(5));
+        const what = `${name}, ${format}, ${gzip ? 'gzip' : 'plain'}`;
+        return [what, median.toFixed(2), p99.toFixed(2), String(bytes)];
+      }),
+    ),
   );
   const what = `${ACCOUNTS} accounts × ${FAMILIES} families of 1 to 5 series, in this process, samples included`;
-  return `Making the bytes of /metrics: ${what}.\n\n${table(['what', 'median ms', 'p99 ms', 'bytes'], rows)}`;
+  return [
+    `Making the bytes of /metrics: ${what}.`,
+    table(['what', 'median ms of the processor', 'p99 ms', 'bytes'], rows),
+    await compareWriters(),
+  ].join('\n\n');
+}
+
+/** The samples of bench/series.ts as messages: by our writer, and by the one of @bufbuild/protobuf. */
+async function compareWriters(): Promise<string> {
+  const { PROTOBUF } = await load<Messages>('metrics/exposition-protobuf.js');
+  const inputs = Array.from({ length: SERIES_ACCOUNTS }, (_, account) => ({
+    account: accountName(account),
+    samples: samplesOf(account, 0),
+  }));
+  const writers: readonly [string, (family: Family, account: string, samples: readonly Sample[]) => Uint8Array][] = [
+    [
+      'our strings of bytes',
+      (family, account, samples) =>
+        Buffer.from(PROTOBUF.samples({ key: family.name, family }, account, 'protobuf')(samples), 'latin1'),
+    ],
+    ['BinaryWriter of @bufbuild/protobuf', writeByLibrary],
+  ];
+  const rows = writers.map(([name, write]) => {
+    let bytes = 0;
+    const times = Array.from({ length: ROUNDS }, () => {
+      const start = processorTime();
+      bytes = 0;
+      for (const { account, samples } of inputs) {
+        for (const family of seriesFamilies) bytes += write(family, account, samples.get(family.name) ?? []).length;
+      }
+      return processorTime() - start;
+    });
+    const { median, p99 } = timingsOf(times.slice(5));
+    return [name, median.toFixed(2), p99.toFixed(2), String(bytes)];
+  });
+  const head = `${SERIES_ACCOUNTS * SERIES} gauges and counters written as messages, nothing kept.`;
+  return `${head}\n\n${table(['writer', 'median ms of the processor', 'p99 ms', 'bytes'], rows)}`;
+}
+
+function writeByLibrary(family: Family, account: string, samples: readonly Sample[]): Uint8Array {
+  const writer = new BinaryWriter();
+  const open = (field: number) => writer.tag(field, WireType.LengthDelimited).fork();
+  const label = (name: string, value: string) => {
+    open(1).tag(1, WireType.LengthDelimited).string(name);
+    writer.tag(2, WireType.LengthDelimited).string(value).join();
+  };
+  for (const { labels, value } of samples) {
+    const named: Readonly<Record<string, string | undefined>> = labels;
+    open(4);
+    label('account', account);
+    for (const name of family.labels) label(name, named[name] ?? '');
+    open(family.type === 'counter' ? 3 : 2)
+      .tag(1, WireType.Bit64)
+      .double(value)
+      .join()
+      .join();
+  }
+  return writer.finish();
 }

@@ -1,5 +1,5 @@
 /** One of the servers that bench/scrape.ts measures, in a process of its own: `node bench/scrape-server.ts ROLE`. Sends its port to its parent. */
-import { createServer, type RequestListener } from 'node:http';
+import { createServer, type IncomingMessage, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import express from 'express';
 import { Counter, Gauge, Registry } from 'prom-client';
@@ -17,8 +17,12 @@ function createExposition() {
   return { accounts, exposition: writer.createExposition(accounts.map(({ source }) => source)) };
 }
 
-const headersOf = (gzip: boolean, body: Buffer) => ({
-  'Content-Type': writer.CONTENT_TYPES.text,
+type Format = keyof Writer['CONTENT_TYPES'];
+
+const formatOf = ({ headers }: IncomingMessage): Format => (headers.accept?.includes('protobuf') ? 'protobuf' : 'text');
+
+const headersOf = (format: Format, gzip: boolean, body: Buffer) => ({
+  'Content-Type': writer.CONTENT_TYPES[format],
   'Content-Length': body.length,
   Vary: 'Accept, Accept-Encoding',
   ...(gzip ? { 'Content-Encoding': 'gzip' } : {}),
@@ -31,8 +35,9 @@ const ROLES: Readonly<Record<string, () => RequestListener>> = {
     return express()
       .get('/metrics', (request, response) => {
         const gzip = request.acceptsEncodings('gzip') === 'gzip';
-        const body = exposition.render({ scope: 'everything', format: 'text', gzip });
-        response.writeHead(200, headersOf(gzip, body));
+        const format = formatOf(request);
+        const body = exposition.render({ scope: 'everything', format, gzip });
+        response.writeHead(200, headersOf(format, gzip, body));
         response.end(body);
       })
       .get('/change', (_request, response) => {
@@ -44,12 +49,16 @@ const ROLES: Readonly<Record<string, () => RequestListener>> = {
   /** The same bytes, made beforehand. */
   ready() {
     const { exposition } = createExposition();
-    const plain = exposition.render({ scope: 'everything', format: 'text', gzip: false });
-    const gzipped = exposition.render({ scope: 'everything', format: 'text', gzip: true });
+    const made = (format: Format) => ({
+      plain: exposition.render({ scope: 'everything', format, gzip: false }),
+      gzipped: exposition.render({ scope: 'everything', format, gzip: true }),
+    });
+    const bodies = { text: made('text'), openmetrics: made('openmetrics'), protobuf: made('protobuf') };
     return (request, response) => {
+      const format = formatOf(request);
       const gzip = request.headers['accept-encoding'] === 'gzip';
-      const body = gzip ? gzipped : plain;
-      response.writeHead(200, headersOf(gzip, body));
+      const body = gzip ? bodies[format].gzipped : bodies[format].plain;
+      response.writeHead(200, headersOf(format, gzip, body));
       response.end(body);
     };
   },

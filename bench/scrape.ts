@@ -9,6 +9,8 @@ interface Row {
   readonly name: string;
   readonly url: string;
   readonly gzip: boolean;
+  /** Default: text. */
+  readonly protobuf?: boolean;
   /** Asked before each request, not timed. */
   readonly before?: string;
   /** Requests in a turn. */
@@ -22,6 +24,9 @@ const say = (what: string) => process.stderr.write(`scrape: ${what}\n`);
 
 /** The rows take turns, so that a machine that is busy for a while is so for all of them. */
 const TURNS = 6;
+/** As Prometheus 2.42 asks with native histograms. */
+const PROTOBUF =
+  'application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited,text/plain;version=0.0.4;q=0.5';
 /** No row measures longer than this in a turn, in milliseconds. */
 const TURN_LIMIT = 10_000;
 
@@ -57,12 +62,15 @@ async function startPushgateway(from: string, children: ChildProcess[]): Promise
   return url;
 }
 
+/** A server's rows in protobuf, too. */
+const inProtobuf = (row: Row): Row => ({ ...row, name: row.name.replace(',', ', protobuf,'), protobuf: true });
+
 async function measure(rows: readonly Row[]) {
   const results = new Map(rows.map(row => [row.name, { times: [] as number[], bytes: 0 }]));
   for (let turn = 0; turn < TURNS; turn++) {
     say(`turn ${turn + 1} of ${TURNS}, ${rows.length} rows of at most ${TURN_LIMIT / 1000} s each`);
-    for (const { name, url, gzip, before, each, idle = 0 } of rows) {
-      const headers = { 'Accept-Encoding': gzip ? 'gzip' : 'identity' };
+    for (const { name, url, gzip, protobuf, before, each, idle = 0 } of rows) {
+      const headers = { 'Accept-Encoding': gzip ? 'gzip' : 'identity', ...(protobuf ? { Accept: PROTOBUF } : {}) };
       const deadline = performance.now() + TURN_LIMIT;
       for (let request = 0; request < each && performance.now() < deadline; request++) {
         if (before !== undefined) await timeGet(before, {});
@@ -87,7 +95,7 @@ export async function run(): Promise<string> {
     );
     const pushgateway = await startPushgateway(`${ours}/metrics`, children);
     const pushed = `${pushgateway}/metrics`;
-    const rows: readonly Row[] = [
+    const texts: readonly Row[] = [
       { name: 'delivery-watch, plain', url: `${ours}/metrics`, gzip: false, each: 60 },
       { name: 'delivery-watch, gzip', url: `${ours}/metrics`, gzip: true, each: 200 },
       {
@@ -120,6 +128,8 @@ export async function run(): Promise<string> {
             { name: 'pushgateway, gzip', url: pushed, gzip: true, each: 20 },
           ]),
     ];
+    const isBoth = ({ url, idle }: Row) => idle === undefined && !url.startsWith(promClient ?? '');
+    const rows = [...texts, ...texts.filter(isBoth).map(inProtobuf)];
     const results = await measure(rows);
     return report(rows, results);
   } finally {
@@ -145,9 +155,19 @@ function report(rows: readonly Row[], results: Awaited<ReturnType<typeof measure
     ['ready-made buffer, plain', 'delivery-watch, plain', 1.2, -1],
     ['ready-made buffer, gzip', 'delivery-watch, gzip', 1.2, -1],
   ];
+  const both = [
+    ...targets,
+    ...targets
+      .filter(([, above]) => !above.startsWith('prom-client'))
+      .map(([below, above, target, sense]) => {
+        const [mine, other] = [below, above].map(name => name.replace(',', ', protobuf,'));
+        return [mine ?? '', other ?? '', target, sense] as const;
+      }),
+    ['delivery-watch, protobuf, plain', 'prom-client metrics(), plain', 40, 1] as const,
+  ];
   const ratios = table(
     ['ratio of medians', 'is', 'target', 'met'],
-    targets.map(([below, above, target, sense]) => {
+    both.map(([below, above, target, sense]) => {
       const ratio = median(above) / median(below);
       const met = Number.isNaN(ratio) ? 'not measured' : ratio * sense >= target * sense ? 'yes' : 'NO';
       return [

@@ -95,8 +95,8 @@ const LIBRARIES: Readonly<Record<string, readonly string[]>> = {
   '@opentelemetry/exporter-trace-otlp-http': ['telemetry'],
   '@opentelemetry/exporter-trace-otlp-proto': ['telemetry'],
   '@opentelemetry/otlp-transformer': ['push'],
-  '@bufbuild/protobuf': ['metrics'],
-  '@opentelemetry/resources': ['telemetry'],
+  '@bufbuild/protobuf/wire': ['metrics', 'push'],
+  '@opentelemetry/resources': ['telemetry', 'push'],
   '@opentelemetry/sdk-node': ['telemetry'],
   '@opentelemetry/sdk-trace': ['telemetry'],
   zod: [
@@ -278,10 +278,9 @@ describe('walls', () => {
     expect(senders.filter(path => !path.startsWith('emulator/'))).toEqual(['upstream/rotator.ts']);
   });
 
-  it('the SDK of traces is loaded only where tracing is on', () => {
-    const heavy = ['sdk', 'exporting', 'lifecycle', 'lifecycle-spans', 'trace-queue'].map(
-      name => `telemetry/${name}.ts`,
-    );
+  it('OpenTelemetry’s packages are loaded only where spans or log records are sent', () => {
+    const traces = ['sdk', 'exporting', 'lifecycle', 'lifecycle-spans', 'trace-queue'];
+    const heavy = [...traces.map(name => `telemetry/${name}.ts`), 'push/logs.ts', 'push/log-records.ts'];
     const isHeavy = (path: string, imported: string) =>
       imported.startsWith('.')
         ? heavy.includes(normalize(join(dirname(path), imported)))

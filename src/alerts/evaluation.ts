@@ -11,7 +11,7 @@ import { defaultSummary } from './summary.ts';
 type Labels = Readonly<Record<string, string>>;
 
 export interface EvaluationDeps {
-  readonly alerts: AccountAlerts;
+  readonly alerts: Pick<AccountAlerts, 'account' | 'current' | 'update'>;
   readonly rules: readonly AlertRule[];
   /** What a rule's condition says now. */
   judge(rule: AlertRule): AlertJudgement;

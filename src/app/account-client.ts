@@ -86,7 +86,7 @@ export function createAccountClient(
 ): AccountClient {
   const { name, token, actionToken, paths, upstream, collect } = settings;
   const collectors = [...enabledRounds(collect).keys()];
-  const meter = createAccountMeter({ endpoints: ENDPOINTS, outcomes: OUTCOMES, collectors }, counted);
+  const meter = createAccountMeter({ endpoints: ENDPOINTS, outcomes: OUTCOMES, collectors }, clock.now, counted);
   const onWait = (seconds: number) => meter.budgetWait.inc({}, seconds);
   const budget = whileHeld(createBudget(settings.budget, clock, onWait, before.spent), name, holding);
   const addresses = addressesOf(settings);

@@ -12,16 +12,20 @@ import {
 import type { Config } from '../config/schema.ts';
 import type { Family, Sample, Source } from '../metrics/family.ts';
 import type { TraceQueue } from '../model/lifecycle-trace.ts';
+import type { Records } from '../model/log-record.ts';
+import type { Env } from '../push/target.ts';
 import { type CollectorState, createCollectorState } from '../scheduler/board.ts';
 import { fromStored } from '../scheduler/freshness.ts';
-import { createRunner } from '../scheduler/runner.ts';
+import { type CatchUp, createRunner } from '../scheduler/runner.ts';
 import type { Store } from '../store/store.ts';
 import type { Priority, Reader } from '../upstream/api.ts';
 import type { AccountSettings, ClientDeps } from './account-client.ts';
 import { accountRecordOf } from './account-file.ts';
 import type { LastKnown } from './account-rows.ts';
 import { callbackOptions, rulesOf } from './callbacks.ts';
+import { openGap } from './gaps.ts';
 import type { Holding } from './holding.ts';
+import { areLogsPushed } from './push-logs.ts';
 
 /** One cadence of one collector of an account. */
 export interface AccountRound {
@@ -50,6 +54,9 @@ export interface CollectorsDeps extends Pick<ClientDeps, 'clock' | 'log' | 'trac
   readonly holding?: Pick<Holding, 'isAway'> | undefined;
   /** Milliseconds of the event log's past to read at the very first start. */
   readonly backfill: number | undefined;
+  /** Takes log records, where they are pushed. */
+  readonly records?: Records | undefined;
+  readonly env: Env;
   /** What waits of an account's traces, where messages are traced. */
   readonly traceQueue: (account: string) => TraceQueue | undefined;
 }
@@ -72,7 +79,7 @@ const labelsOf = ({ labels }: Sample) => Object.keys(labels);
  */
 function collectorSource<Facts>(
   { families, lasting = [], samples }: Pick<Collector<Facts>, 'families' | 'lasting' | 'samples'>,
-  { account, visible, isAwaited }: CollectorState<Facts>,
+  { account, visible, isAwaited }: Pick<CollectorState<Facts>, 'account' | 'visible' | 'isAwaited'>,
   shown: ReadonlyMap<string, readonly Sample[]> = new Map(),
 ): Source {
   let before = shown;
@@ -87,17 +94,20 @@ function collectorSource<Facts>(
       const next = { ...visible(), isAwaited: isAwaited() };
       if (!next.isAwaited) before = new Map();
       const isSame = next.now === revision.now && next.committed === revision.committed;
-      if (!isSame || next.isAwaited !== revision.isAwaited) revision = next;
+      if (!isSame || next.isAwaited !== revision.isAwaited || next.isCatchingUp !== revision.isCatchingUp) {
+        revision = next;
+      }
       return revision;
     },
     samples() {
-      const { now, committed } = visible();
+      const { now, committed, isCatchingUp = false } = visible();
       const samplesOf = (facts: Facts | undefined) => (facts === undefined ? {} : samples(facts));
       const gauges = samplesOf(now);
       const others = now === committed ? gauges : samplesOf(committed);
       return new Map(
         named.map(([key, family]) => {
           const mayVanish = family.type === 'gauge' && !lasting.includes(key);
+          if (isCatchingUp && family.type !== 'gauge') return [family.name, []];
           const own = (mayVanish ? gauges : others)[key] ?? [];
           return [family.name, mayVanish && isAwaited() ? shownBefore(family) : own];
         }),
@@ -109,7 +119,19 @@ function collectorSource<Facts>(
 async function openCollector<Facts, Memory, Walk>(
   account: string,
   collector: Collector<Facts, Memory, Walk>,
-  { config, store, holding, clock, log, tracer, at, before, shown }: Deps,
+  {
+    config,
+    store,
+    records,
+    holding,
+    clock,
+    log,
+    tracer,
+    at,
+    before,
+    shown,
+    catchUp,
+  }: Deps & { readonly catchUp?: CatchUp | undefined },
 ): Promise<OpenCollector<Facts>> {
   const { name, rounds, auxiliary } = collector;
   const restored = fromStored(before.freshness?.[name] ?? {}, clock.now());
@@ -119,9 +141,11 @@ async function openCollector<Facts, Memory, Walk>(
     observer: withReader(collector, at),
     state,
     store,
+    records,
     clock,
     log,
     tracer,
+    catchUp,
     isStoreAway: holding?.isAway,
   });
   return {
@@ -143,8 +167,10 @@ const isOfEvents = (each: OpenCollector): each is OpenCollector<EventsFacts> => 
 
 /** What an account's configuration enables, and its plan. */
 export async function openCollectors({ name, collect, retention, objectives, limits }: AccountSettings, deps: Deps) {
-  const { config, clock, backfill } = deps;
-  const open = <Facts, Memory, Walk>(collector: Collector<Facts, Memory, Walk>) => openCollector(name, collector, deps);
+  const { config, env, clock, backfill } = deps;
+  const catchUp = collect.events.enabled ? await openGap(name, deps) : undefined;
+  const open = <Facts, Memory, Walk>(collector: Collector<Facts, Memory, Walk>) =>
+    openCollector(name, collector, { ...deps, ...(collector.name === 'events' && { catchUp }) });
   const queue = deps.traceQueue(name);
   const traces = queue && { account: name, sampleRatio: config.tracing.lifecycle.sampleRatio, queue };
   const callbacks = callbackOptions(rulesOf(config, name), collect.dlq.rescanEvery, clock);
@@ -154,6 +180,7 @@ export async function openCollectors({ name, collect, retention, objectives, lim
     callbacks,
     backfill,
     traces,
+    isRecorded: areLogsPushed(config, env),
     onTimeWithin: objectives.onTimeWithin,
     // Both collectors are read on their own; what meets is what each shows.
     attempts: () => opened.find(isOfEvents)?.state.visible().now?.attempts,

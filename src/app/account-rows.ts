@@ -18,6 +18,8 @@ export interface LastKnown {
   readonly tokenRejected?: boolean | undefined;
   /** Since when what is wrong is. */
   readonly problems?: StoredProblems | undefined;
+  /** When it was saved, milliseconds since the Unix epoch: an agent ran then, and showed what it knew. */
+  readonly shownAt?: number | undefined;
 }
 
 export interface AccountRows {
@@ -31,6 +33,7 @@ const KEYS: Readonly<Record<keyof LastKnown, string>> = {
   freshness: 'account-state/freshness',
   tokenRejected: 'account-state/token-rejected',
   problems: 'account-state/problems',
+  shownAt: 'account-state/shown-at',
 };
 
 /** Rejects with StoreError. */
@@ -47,6 +50,7 @@ export async function openAccountRows(store: Store, account: string): Promise<Ac
       freshness: read('freshness'),
       tokenRejected: read('tokenRejected'),
       problems: read('problems'),
+      shownAt: read('shownAt'),
     },
     async save(known, more = []) {
       const changes = names.flatMap(name => {
@@ -66,7 +70,7 @@ export interface UpkeepDeps {
   readonly rows: AccountRows;
   readonly history: Pick<Recorder, 'unsaved' | 'saved'>;
   /** What is known beside the freshness of the data. */
-  known(): Omit<LastKnown, 'freshness'>;
+  known(): Omit<LastKnown, 'freshness' | 'shownAt'>;
   readonly clock: Pick<Clock, 'now'>;
   readonly log: Log;
 }
@@ -108,7 +112,8 @@ export function createUpkeep({ account, states, rows, history, known, clock, log
     const freshness = states.map(state => [state.collector, toStored(state.freshness(), clock.now())] as const);
     // With what is committed anyway: one transaction for all accounts, one fsync.
     const recorded = history.unsaved();
-    await rows.save({ ...known(), freshness: Object.fromEntries(freshness) }, [...recorded, ...more]);
+    const last = { ...known(), freshness: Object.fromEntries(freshness), shownAt: clock.now() };
+    await rows.save(last, [...recorded, ...more]);
     history.saved(recorded);
   }
 

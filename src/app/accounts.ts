@@ -10,6 +10,7 @@ import { rulesOf } from './callbacks.ts';
 import { listChanges } from './changes.ts';
 import type { Dispatchers } from './dispatchers.ts';
 import { identityOf } from './identity.ts';
+import { areLogsPushed } from './push-logs.ts';
 import { hasLifecycles } from './traces.ts';
 
 /** The accounts of one configuration, as far as this replica holds them. */
@@ -47,7 +48,8 @@ function identityOfAccount(settings: AccountSettings, { config, env }: Pick<Acco
   const { name } = settings;
   const lifecycles = hasLifecycles(config, env) && config.tracing.lifecycle;
   const schedules = schedulesOf(config.schedules, name);
-  return identityOf([settings, config.staleness, schedules, rulesOf(config, name), lifecycles]);
+  const isRecorded = areLogsPushed(config, env);
+  return identityOf([settings, config.staleness, schedules, rulesOf(config, name), lifecycles, isRecorded]);
 }
 
 /** The family of what is known of each account: the same object where it says the same. */

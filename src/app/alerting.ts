@@ -98,7 +98,7 @@ async function openKept(deps: AlertingDeps): Promise<Kept> {
   const holds = holding ? createHolds(holding, isConfigured) : holdsAll;
   const asking = createPost();
   const receivers = createReceivers({ ...deps, post: asking.post });
-  const counter = createNotificationsCounter(OUTCOMES);
+  const counter = createNotificationsCounter(OUTCOMES, clock.now);
   const all = () => [...inUse.opened.values()].flatMap(({ alerts }) => alerts.notices());
   async function notices(): Promise<readonly Notice[]> {
     if (!holding) return all();

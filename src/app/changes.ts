@@ -56,6 +56,7 @@ export function changesBetween(before: Config, after: Config): string[] {
     ...section('objectives', ({ objectives }) => objectives),
     ...named('schedules', ({ schedules }) => schedules),
     ...section('staleness', ({ staleness }) => staleness),
+    ...section('push', ({ push }) => push),
     ...section('tracing', ({ tracing }) => tracing),
     ...section('alerts', ({ alerts: { rules: _, notifiers: __, ...alerts } }) => alerts),
     ...named('alerts.rules', ({ alerts }) => alerts.rules),

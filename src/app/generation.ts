@@ -13,6 +13,7 @@ import type { AccountChanges } from './accounts.ts';
 import { type Alerting, openAlerting } from './alerting.ts';
 import { type AutoCancel, createAutoCancel } from './auto-cancel.ts';
 import { changesBetween } from './changes.ts';
+import { makeRoomFor, preparing } from './many-accounts.ts';
 import { type AccountNames, type Base, closeUnlessKept, openParts, type Parts, settle } from './parts.ts';
 import { openRecording, type Recording } from './recording.ts';
 import { version } from './version.ts';
@@ -35,6 +36,8 @@ export interface Generation extends Parts {
   /** What was recorded of an account; undefined where none has that name. */
   readonly history: (account: string) => AccountHistory | undefined;
   readonly agentProblems: AgentProblems;
+  /** All that /metrics shows. */
+  readonly sources: readonly Source[];
   readonly exposition: Exposition;
   readonly served: Omit<Served, 'reload' | 'reloadFaults' | 'version' | 'clock'>;
   /** What the overview shows of each account, for as long as that is there. */
@@ -58,21 +61,35 @@ const SEND_EVERY = 1000;
 /** Interval at which traces of ended messages are sent, milliseconds. */
 const LIFECYCLES_EVERY = 2000;
 
+/** Interval at which log records are sent, milliseconds. */
+const LOGS_EVERY = 2000;
+
 /** Milliseconds after the start in which the first heartbeat is tried. */
 const FIRST_HEARTBEAT = 10_000;
 
-type Made = Pick<Generation, 'loaded' | 'traces' | 'alerting' | 'autoCancel' | 'recording' | 'agentProblems'>;
+type Made = Pick<
+  Generation,
+  'loaded' | 'traces' | 'pushLogs' | 'pushMetrics' | 'alerting' | 'autoCancel' | 'recording' | 'agentProblems'
+>;
 
 function loopsOf(
-  { loaded, traces, alerting, autoCancel, recording, agentProblems }: Made,
+  { loaded, traces, pushLogs, pushMetrics, alerting, autoCancel, recording, agentProblems }: Made,
   { random }: Pick<Base, 'random'>,
 ): LoopSpec[] {
-  const { alerts, heartbeat } = loaded.config;
+  const { alerts, heartbeat, push } = loaded.config;
   const specs = (bodies: readonly LoopSpec['body'][], every: number, firstDelay = () => every): LoopSpec[] =>
     bodies.map(body => ({ body, every, firstDelay: firstDelay() }));
   const every = heartbeat?.every ?? 0;
   return [
     ...specs(traces.exportMessages ? [traces.exportMessages] : [], LIFECYCLES_EVERY),
+    ...specs(pushLogs.send ? [pushLogs.send] : [], LOGS_EVERY),
+    // Not with every other agent that was started with this one.
+    ...specs(
+      pushMetrics.loops ? [pushMetrics.loops.note] : [],
+      push.metrics.every,
+      () => push.metrics.every * random(),
+    ),
+    ...specs(pushMetrics.loops ? [pushMetrics.loops.send] : [], SEND_EVERY),
     ...specs(autoCancel?.loops ?? [], ACT_EVERY),
     // At different times: a thousand accounts at once would hold up everything else.
     ...specs(
@@ -151,7 +168,6 @@ function viewsOf(
 
 /** A generation before there is something to serve of it. */
 type Assembled = Omit<Generation, 'served' | 'loops' | 'save'> & {
-  readonly sources: readonly Source[];
   readonly elsewhere: SharedViews | undefined;
 };
 
@@ -206,7 +222,7 @@ export async function buildGeneration(
   const { parts, change } = await openParts(loaded, base, which, before);
   const undo = async () => {
     change.undo();
-    await closeUnlessKept(parts.traces, before?.traces);
+    await closeUnlessKept(parts, before);
   };
   try {
     const generation = await assemble(loaded, base, parts, before);
@@ -253,9 +269,19 @@ async function saved(account: Account, summaries: Summaries | undefined): Promis
   if (told) summaries?.saved(account.name, told);
 }
 
+/** What is wrong with the receivers of what is pushed, now. */
+const troublesOf =
+  ({ pushMetrics, pushLogs }: Pick<Parts, 'pushMetrics' | 'pushLogs'>) =>
+  () =>
+    [
+      { signal: 'metrics', trouble: pushMetrics.trouble() },
+      { signal: 'logs', trouble: pushLogs.trouble() },
+    ].flatMap(({ signal, trouble }) => (trouble ? [{ signal, ...trouble }] : []));
+
 /** All that is made from the parts. */
 async function assemble(loaded: LoadedConfig, base: Base, parts: Parts, before?: Generation): Promise<Generation> {
   const { accounts } = parts;
+  makeRoomFor(accounts.all.length);
   const common = { ...base, config: loaded.config, accounts: accounts.all };
   // Of a thousand accounts each step takes milliseconds, and a hand-over is no reason to hold up requests.
   const turns = createTurns();
@@ -274,6 +300,8 @@ async function assemble(loaded: LoadedConfig, base: Base, parts: Parts, before?:
     ...accounts.all.flatMap(account => account.sourcesWith(accounts.infoFamily)),
     ...(autoCancel?.sources ?? []),
     ...alerting.sources,
+    ...parts.pushLogs.sources,
+    ...parts.pushMetrics.sources,
     base.process.source,
     ...(base.leases ? [base.leases.sourceOf(namesOf(loaded.config.accounts), namesOf(accounts.all))] : []),
   ];
@@ -289,6 +317,7 @@ async function assemble(loaded: LoadedConfig, base: Base, parts: Parts, before?:
     ...common,
     sources: alerting.sources,
     databaseAway: base.holding?.awaySince,
+    pushing: troublesOf(parts),
   });
   const exposition = expositionOf(sources, base, before?.exposition);
   await turns.pass();
@@ -298,10 +327,11 @@ async function assemble(loaded: LoadedConfig, base: Base, parts: Parts, before?:
   const views = viewsOf(assembled, base);
   await turns.pass();
   const summaries = shared && (await summariesOf(assembled, shared, views, base.log));
-  const loops = loopsOf(made, base);
+  const loops = [...loopsOf(made, base), ...preparing(accounts.all, exposition)];
   await turns.pass();
   return {
     ...made,
+    sources,
     served: servedOf(assembled, base, views),
     loops,
     async save() {

@@ -42,11 +42,11 @@ function counted(replicas: Replicas, meter: LeaseMeter, clock: Pick<Clock, 'mono
 /** The store, as all of this process use it, and the numbers of what it shares: undefined where it shares nothing. */
 export function withLeaseMetrics(
   store: Store,
-  clock: Pick<Clock, 'monotonic'>,
+  clock: Pick<Clock, 'now' | 'monotonic'>,
 ): { readonly store: Store; readonly leases: LeaseMeter | undefined } {
   const { replicas } = store;
   if (!replicas) return { store, leases: undefined };
-  const leases = createLeaseMeter(() => replicas.sharing());
+  const leases = createLeaseMeter(() => replicas.sharing(), clock.now);
   const shared: Store = {
     scan: (...which) => store.scan(...which),
     sizes: (...which) => store.sizes(...which),

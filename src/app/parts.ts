@@ -2,12 +2,14 @@ import { hostname } from 'node:os';
 import type { LoadedConfig } from '../config/load.ts';
 import { createSharing } from '../history/sharing.ts';
 import type { Bounds } from '../http/bounds.ts';
+import { parseListen } from '../http/options.ts';
 import type { ReloadFault } from '../http/served.ts';
 import type { Clock } from '../kit/clock.ts';
 import type { Closing } from '../kit/closing.ts';
 import type { Log } from '../kit/log.ts';
 import { createProcessMetrics, type ProcessMetrics } from '../metrics/process.ts';
 import type { LeaseMeter } from '../metrics/replicas.ts';
+import { createRecordQueue, type RecordQueue } from '../push/record-queue.ts';
 import { openStore } from '../store/open.ts';
 import { isNotHeld, type Store } from '../store/store.ts';
 import { createLog, type ProcessLog } from '../telemetry/log.ts';
@@ -18,6 +20,8 @@ import { type AccountChanges, type Accounts, openAccounts } from './accounts.ts'
 import { createDispatchers, type Dispatchers } from './dispatchers.ts';
 import type { Leases } from './holding.ts';
 import { withLeaseMetrics } from './lease-metrics.ts';
+import { openPushLogs, type PushLogs } from './push-logs.ts';
+import { openPushMetrics, type PushMetrics } from './push-metrics.ts';
 import { replicaUrlOf } from './replica-url.ts';
 import { openTraces, type Traces } from './traces.ts';
 import { version } from './version.ts';
@@ -60,6 +64,8 @@ export interface Base extends Pick<PartsDeps, 'env' | 'clock' | 'random' | 'back
   /** Undefined before the first. */
   readonly reloads: { last: LastReload | undefined };
   readonly agentLog: AgentLog;
+  /** Log records that wait for their receiver. */
+  readonly records: RecordQueue;
   /** Gives one string for equal ones. */
   readonly share: (text: string) => string;
 }
@@ -101,6 +107,7 @@ export async function openBase({ config, hash }: LoadedConfig, deps: PartsDeps, 
     largeBodies: createLargeBodies(),
     reloads: { last: undefined },
     agentLog: createAgentLog(),
+    records: createRecordQueue({ store, clock, log }),
     share: createSharing(),
   };
 }
@@ -115,6 +122,8 @@ export interface AccountNames {
 /** The accounts with their rounds, and what they speak through. */
 export interface Parts {
   readonly traces: Traces;
+  readonly pushLogs: PushLogs;
+  readonly pushMetrics: PushMetrics;
   readonly accounts: Accounts;
 }
 
@@ -131,20 +140,35 @@ export async function openParts(
   const { process, backfill } = base;
   const traces = await openTraces({ ...base, config, spans: process.spans, accounts: names }, before?.traces);
   // Before the accounts are there: a tracer belongs to the SDK of the moment it is made.
+  const instance = `${hostname()}:${parseListen(config.server.listen).port}`;
+  const pushLogs = await openPushLogs({ ...base, config, instance, accounts: names }, before?.pushLogs);
+  const pushMetrics = await openPushMetrics({ ...base, config, instance }, before?.pushMetrics);
   if (!before) traces.take();
+  if (!before) pushLogs.take();
   const deps = { ...base, config, requestSeconds: process.requestSeconds, backfill, traceQueue: traces.queue };
   try {
     const { accounts, change } = await openAccounts(deps, isHeld ?? (() => true), before?.accounts);
-    return { parts: { traces, accounts }, change };
+    return { parts: { traces, pushLogs, pushMetrics, accounts }, change };
   } catch (error) {
-    await closeUnlessKept(traces, before?.traces);
+    await closeUnlessKept({ traces, pushLogs, pushMetrics }, before);
     throw error;
   }
 }
 
-/** Ends the spans of one configuration, unless they are those of the other, too. */
-export async function closeUnlessKept(traces: Traces, other: Traces | undefined): Promise<void> {
-  if (traces.kept !== other?.kept) await traces.close();
+type Sent = Pick<Parts, 'traces' | 'pushLogs' | 'pushMetrics'>;
+
+/** Sends what waits of one, all at the same time: none of the receivers may answer. */
+export async function closeSent({ traces, pushLogs, pushMetrics }: Sent): Promise<void> {
+  await Promise.all([traces.close(), pushLogs.close(), pushMetrics.close()]);
+}
+
+/** Ends the spans, log records and pushed metrics of one configuration, unless they are those of the other, too. */
+export async function closeUnlessKept({ traces, pushLogs, pushMetrics }: Sent, other: Sent | undefined): Promise<void> {
+  if (traces.kept !== other?.traces.kept) await traces.close();
+  if (pushLogs !== other?.pushLogs) await pushLogs.close();
+  if (pushMetrics === other?.pushMetrics) return;
+  const goesOn = pushMetrics.kept.pushed === other?.pushMetrics.kept.pushed;
+  await (goesOn ? pushMetrics.leave() : pushMetrics.close());
 }
 
 /** Waits for accounts that save what they leave to the next process. Never throws. */
@@ -165,8 +189,9 @@ export async function settle(
 export async function createParts(loaded: LoadedConfig, deps: PartsDeps, closing: Closing) {
   const base = await openBase(loaded, deps, closing);
   for (const { message, ...place } of loaded.warnings) base.log.warn(place, message);
-  const { traces, accounts } = (await openParts(loaded, base, { names: () => [] })).parts;
-  closing.add('spans', traces.close);
+  const { parts } = await openParts(loaded, base, { names: () => [] });
+  const { accounts } = parts;
+  closing.add('what is exported', () => closeSent(parts));
   const { all } = accounts;
   closing.add('accounts', () =>
     settle(

@@ -1,5 +1,5 @@
 import { request as undiciRequest } from 'undici';
-import type { Post, Reply } from '../alerts/notifiers/receiver.ts';
+import type { Reply } from '../alerts/notifiers/receiver.ts';
 import { withDeadline } from '../kit/clock.ts';
 import { createDispatcher } from '../upstream/dispatcher.ts';
 import { untilAborted } from '../upstream/send.ts';
@@ -26,9 +26,16 @@ async function beginOf(body: AsyncIterable<Buffer> & { destroy(): unknown }): Pr
   return text;
 }
 
+interface PostRequest {
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string | Uint8Array;
+  readonly signal: AbortSignal;
+}
+
 /** Ways to ask receivers: no proxy, no redirect, bounded in time and size. */
 export interface Asking {
-  readonly post: Post;
+  /** Sends one POST. Rejects where there is no answer in time. */
+  post(url: string, request: PostRequest): Promise<Reply>;
   /** The same with GET. Rejects where there is no answer in time. */
   get(url: string, signal: AbortSignal): Promise<Reply>;
   close(): Promise<void>;
@@ -38,10 +45,7 @@ export function createPost(timeout = TIMEOUT): Asking {
   const dispatcher = createDispatcher({ connectTimeout: timeout });
   const ask = (
     url: string,
-    {
-      signal,
-      ...options
-    }: { readonly method: 'GET' | 'POST'; readonly signal: AbortSignal } & Partial<Parameters<Post>[1]>,
+    { signal, ...options }: { readonly method: 'GET' | 'POST'; readonly signal: AbortSignal } & Partial<PostRequest>,
   ) =>
     withDeadline(timeout, signal, async (deadline): Promise<Reply> => {
       const request = undiciRequest(url, { dispatcher, ...options, signal: deadline });

@@ -8,7 +8,7 @@ import { startStaggered } from '../scheduler/start-staggered.ts';
 import { NO_ACCOUNT } from '../store/store.ts';
 import type { Account } from './account.ts';
 import { buildGeneration, type Change, type Generation } from './generation.ts';
-import { type Base, closeUnlessKept, type LastReload, openBase, type PartsDeps, settle } from './parts.ts';
+import { type Base, closeSent, closeUnlessKept, type LastReload, openBase, type PartsDeps, settle } from './parts.ts';
 import { version } from './version.ts';
 
 /** Everything that a configuration asks for, but for the port; the configuration can change. */
@@ -88,7 +88,8 @@ export async function createRuntime(loaded: LoadedConfig, deps: PartsDeps): Prom
     const inTurn = createTurnTaking();
     const loops = createLoopSet({ clock, random });
     const starter = createStarter(clock);
-    closing.add('spans', () => current.traces.close());
+    current.pushMetrics.take(current.sources);
+    closing.add('what is exported', () => closeSent(current));
     closing.add('accounts', () =>
       settle(
         current.accounts.all.map(account => account.close()),
@@ -115,6 +116,8 @@ export async function createRuntime(loaded: LoadedConfig, deps: PartsDeps): Prom
       await loops.run(loopsOf(before).filter(({ body }) => going.has(body)));
       await Promise.all(old.map(account => account.stop()));
       next.traces.take();
+      next.pushLogs.take();
+      next.pushMetrics.take(next.sources);
       next.alerting.take();
       next.autoCancel?.take();
       next.recording.take();
@@ -138,7 +141,7 @@ export async function createRuntime(loaded: LoadedConfig, deps: PartsDeps): Prom
       const failed = (error: unknown) =>
         log.warn({ error: String(error) }, 'what is no longer needed was left in the store');
       await next.alerting.outbox.dropGone().catch(failed);
-      await closeUnlessKept(before.traces, next.traces);
+      await closeUnlessKept(before, next);
     }
 
     /** Goes over to a configuration and accounts, unless one of them can't be had or `commit` refuses: then all goes on as before. */

@@ -1,7 +1,8 @@
 import type { Clock } from '../kit/clock.ts';
+import { zeroBefore } from '../kit/counter.ts';
 import type { Log } from '../kit/log.ts';
 import type { Tracer } from '../kit/tracer.ts';
-import type { FinalOutcome } from '../model/journal.ts';
+import type { AutoCancelNumbers, FinalOutcome } from '../model/journal.ts';
 import type { ActionRef } from './journal-state.ts';
 import { urlOf } from './journal-state.ts';
 import type { Judged } from './judge.ts';
@@ -20,7 +21,7 @@ export interface DecisionLog {
   /** Callbacks that are no longer tracked are reported again should they come back. */
   forgetAllBut(actions: ReadonlySet<string>): void;
   /** Decisions to do nothing, since this process began. */
-  skips(): readonly { readonly rule: string; readonly reason: string; readonly count: number }[];
+  skips(): AutoCancelNumbers['skips'];
 }
 
 /** Milliseconds for which walks may be stale before that is logged: a start, or one bad walk, is no news. */
@@ -28,13 +29,13 @@ const LOG_STALE_AFTER = 10 * 60_000;
 
 export function createDecisionLog(deps: {
   readonly account: string;
-  readonly clock: Pick<Clock, 'monotonic'>;
+  readonly clock: Pick<Clock, 'now' | 'monotonic'>;
   readonly log: Log;
   readonly tracer: Tracer;
 }): DecisionLog {
   const { account, clock, log, tracer } = deps;
   const last = new Map<string, string>();
-  const counts = new Map<string, { rule: string; reason: string; count: number }>();
+  const counts = new Map<string, AutoCancelNumbers['skips'][number]>();
   let staleSince: number | undefined;
   let loggedReason: string | undefined;
 
@@ -48,8 +49,8 @@ export function createDecisionLog(deps: {
       if (last.get(action) === reason) return;
       last.set(action, reason);
       const key = `${rule.name}\0${reason}`;
-      const count = (counts.get(key)?.count ?? 0) + 1;
-      counts.set(key, { rule: rule.name, reason, count });
+      const { count, since } = counts.get(key) ?? { count: 0, since: zeroBefore(clock.now()) };
+      counts.set(key, { rule: rule.name, reason, count: count + 1, since });
       const fields = { account, action, rule: rule.name, mode, verdict: finding.verdict, reason };
       mark(fields);
       const line = { ...fields, dlqId: target.dlqId };

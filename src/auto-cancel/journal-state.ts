@@ -1,3 +1,4 @@
+import { zeroBefore } from '../kit/counter.ts';
 import type { Asker, Breaker, CancelAnswer, FinalOutcome, JournalEntry, JournalTarget } from '../model/journal.ts';
 
 /** One attempt to cancel: an intent, and what came of it. Times: milliseconds since the Unix epoch. */
@@ -61,7 +62,7 @@ export interface JournalState {
   readonly actions: Map<string, Action>;
   /** In the order in which they were written. */
   readonly uses: Use[];
-  readonly outcomes: Map<string, { rule: string; mode: string; outcome: FinalOutcome; count: number }>;
+  readonly outcomes: Map<string, { rule: string; mode: string; outcome: FinalOutcome; count: number; since: number }>;
   /** How the last blind cancel of an id ended, of those that may have reached the service. */
   readonly blindEnds: Map<string, { readonly at: number; readonly outcome: FinalOutcome }>;
   readonly breakers: Map<Breaker, { readonly at: number; readonly reason: string }>;
@@ -149,8 +150,8 @@ function foldStop(state: JournalState, entry: JournalEntry): void {
 function foldEnd(state: JournalState, action: Action, entry: Extract<JournalEntry, { step: 'ended' }>): Action {
   const { at, outcome, rule, mode, target } = entry;
   const key = `${rule}\0${mode}\0${outcome}`;
-  const count = (state.outcomes.get(key)?.count ?? 0) + 1;
-  state.outcomes.set(key, { rule, mode, outcome, count });
+  const { count, since } = state.outcomes.get(key) ?? { count: 0, since: zeroBefore(at) };
+  state.outcomes.set(key, { rule, mode, outcome, count: count + 1, since });
   if (action.blind && outcome !== 'expired' && outcome !== 'planned') state.blindEnds.set(target.id, { at, outcome });
   if (outcome === 'planned') state.uses.push({ at, rule, url: urlOf(target), isPlan: true });
   if (!action.blind && (outcome === 'confirmed' || outcome === 'superseded')) {

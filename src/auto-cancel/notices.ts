@@ -1,5 +1,6 @@
 import type { Notice, Outbox, Posting } from '../alerts/index.ts';
 import type { JournalEntry, JournalTarget } from '../model/journal.ts';
+import type { LogRecord, Records } from '../model/log-record.ts';
 import { urlOf } from './journal-state.ts';
 import type { Rule } from './options.ts';
 
@@ -71,17 +72,33 @@ function noticeOf(entry: JournalEntry): { readonly rule: string; readonly notice
   };
 }
 
-/** Makes the postings for lines of an account's journal: each to the notifiers that the line's rule names. */
+/** The log record of an action that has ended. */
+function recordsOf(entry: JournalEntry): readonly LogRecord[] {
+  if (entry.step !== 'ended') return [];
+  const { at, action, rule, mode, outcome, reason, target } = entry;
+  // One that nothing was sent of may begin, and end, once more.
+  const id = `cancel/${action}/${outcome}/${at}`;
+  return [{ kind: 'cancel_ended', id, at, action, rule, mode, outcome, reason, target }];
+}
+
+/**
+ * Makes the postings for lines of an account's journal: each to the notifiers that the line's rule names, and log records of
+ * actions that have ended.
+ */
 export function createNotices(
   account: string,
   rules: readonly Pick<Rule, 'name' | 'notify'>[],
   outbox: Pick<Outbox, 'post'>,
+  log?: Records,
 ): (entries: readonly JournalEntry[]) => readonly Posting[] {
   const notifiers = new Map(rules.map(({ name, notify }) => [name, notify]));
-  return entries =>
-    entries.flatMap(entry => {
+  return entries => {
+    const notices = entries.flatMap(entry => {
       const made = noticeOf(entry);
       const names = made && notifiers.get(made.rule);
       return made && names ? [outbox.post(account, [made.notice], ({ notifier }) => names.includes(notifier))] : [];
     });
+    const records = log?.post(account, { records: entries.flatMap(recordsOf), dropped: 0 });
+    return records ? [...notices, records] : notices;
+  };
 }

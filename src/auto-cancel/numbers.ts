@@ -12,7 +12,7 @@ export function journalNumbers(
   time: LimitClock,
 ): Omit<AutoCancelNumbers, 'candidates' | 'skips'> {
   const { rules } = options;
-  const actions = new Map<string, { rule: string; mode: string; outcome: string; count: number }>();
+  const actions = new Map<string, { rule: string; mode: string; outcome: string; count: number; since?: number }>();
   for (const rule of rules) {
     const [name, mode] = [rule.name, modeOf(rule, options.mode, time.latest())];
     for (const outcome of FINAL_OUTCOMES) {

@@ -47,3 +47,11 @@ export const integerOption =
 
 /** Collects the values of an option that may be repeated. */
 export const repeated = (value: string, before: readonly string[] = []): readonly string[] => [...before, value];
+
+/** Reads a time such as `2026-11-18T14:00:00Z`, or a day, as milliseconds since the Unix epoch. Without an offset it is UTC. */
+export function momentOption(text: string): number {
+  const isZoned = /Z|[+-]\d\d:?\d\d$/.test(text);
+  const at = /^\d{4}-\d\d-\d\d/.test(text) ? Date.parse(isZoned || text.length === 10 ? text : `${text}Z`) : Number.NaN;
+  if (Number.isNaN(at)) throw new InvalidArgumentError('must be a time such as 2026-11-18T14:00:00Z.');
+  return at;
+}

@@ -1,5 +1,6 @@
 import type { z } from 'zod';
 import type { Families, SamplesOf } from '../metrics/family.ts';
+import type { RecordBatch } from '../model/log-record.ts';
 import type { Idle } from '../model/status.ts';
 import type { Priority, Reader } from '../upstream/api.ts';
 
@@ -45,6 +46,8 @@ export interface Folded<Facts, Memory> {
   readonly facts: Facts | undefined;
   /** Rows to commit before the counters and histograms among the facts are shown. */
   readonly changes: readonly Row[];
+  /** Log records to commit with them. */
+  readonly records?: RecordBatch | undefined;
 }
 
 /** One cadence of a collector. */

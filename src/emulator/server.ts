@@ -39,8 +39,10 @@ export interface EmulatorOptions {
   readonly workload?: boolean;
   /** How many dead letters of each account are older than the history; default 200. */
   readonly dlqEntries?: number;
-  /** How many events of each account are kept, the latest; default its share of a million, at least 5,000. None is kept for more than six hours. */
+  /** How many events of each account are kept, the latest; default its share of a million, at least 5,000. None is kept for longer than `logRetention`. */
   readonly mostEvents?: number;
+  /** Milliseconds for which events are kept; default six hours. */
+  readonly logRetention?: number;
   /** What differs from the usual dialect. */
   readonly dialect?: Partial<Dialect>;
   /** Faults of every account from the start. */
@@ -62,6 +64,12 @@ export interface Emulator extends EmulatedAccount {
 /** Real milliseconds that requests under way get when the emulator is closed. */
 const CLOSING_MS = 1000;
 
+/**
+ * Milliseconds in which a connection may be idle, as at a load balancer. Node's 5 s can be over for an emulator that was busy
+ * when the next request came, and it would reset the connection.
+ */
+const KEEP_ALIVE = 60_000;
+
 /** Events kept by all accounts together, so that a thousand fit into memory, and the minimum per account. */
 const MOST_EVENTS = 1_000_000;
 const LEAST_SHARE = 5000;
@@ -76,7 +84,8 @@ export async function startEmulator(options: EmulatorOptions = {}): Promise<Emul
   const { mostEvents = Math.max(LEAST_SHARE, Math.floor(MOST_EVENTS / count)) } = options;
   const emulated = createEmulatedClock(clock, speed);
   const closing = new AbortController();
-  const world = { clock: emulated, scenario, history, dlqEntries, mostEvents, workload };
+  const { logRetention } = options;
+  const world = { clock: emulated, scenario, history, dlqEntries, mostEvents, logRetention, workload };
   const common = { ...world, dialect, faults, realClock: clock, closing: closing.signal, accounts: count };
   const account = (number: number) =>
     createAccount({
@@ -92,7 +101,7 @@ export async function startEmulator(options: EmulatorOptions = {}): Promise<Emul
   // Built at once, so that an option that makes no sense is refused here.
   first.state.advanceTo(emulated.now());
   const listener = dispatch(accounts);
-  const server = createServer(listener);
+  const server = createServer({ keepAliveTimeout: KEEP_ALIVE }, listener);
   server.listen(port, host);
   await once(server, 'listening');
   const bound = server.address() as AddressInfo;

@@ -21,6 +21,8 @@ export interface WorldOptions {
   readonly workload?: boolean;
   /** How many events are kept, the latest; a million when left out. */
   readonly mostEvents?: number | undefined;
+  /** Milliseconds for which they are kept; default: LOG_RETENTION_MS. */
+  readonly logRetention?: number | undefined;
   /** Where messages go; default: the usual ones. */
   readonly destinations?: readonly Destination[] | undefined;
   /** Default: the usual one. */
@@ -44,6 +46,7 @@ export type World = ReturnType<typeof createWorld>;
 /** What happens: the lists, the workload that changes them, and their retention. It moves on only when asked. */
 export function createWorld(options: WorldOptions) {
   const { clock, seed, scenario: name, history, dlqEntries, mostEvents = MOST_EVENTS } = options;
+  const { logRetention = LOG_RETENTION_MS } = options;
   const now = clock.now();
   const start = now - Math.min(Math.max(0, history), LOG_RETENTION_MS);
   const scenario = scenarioNamed(name);
@@ -56,7 +59,7 @@ export function createWorld(options: WorldOptions) {
   };
   const logView = new LogView(seed, dialect, latest);
   const expire = (time: number) => {
-    log.dropEarliest(time - LOG_RETENTION_MS, mostEvents);
+    log.dropEarliest(time - logRetention, mostEvents);
     dlq.dropEarliest(time - DLQ_RETENTION_MS, MOST_DEAD_LETTERS + dlqEntries);
   };
   const oldest = scenario.isTidy ? start - TIDY_WITHIN_MS : now - DLQ_RETENTION_MS;

@@ -76,11 +76,13 @@ export interface NotificationsCounter extends Counter<'notifier' | 'outcome'> {
   sourceOf(notifiers: readonly string[]): Source;
 }
 
-export function createNotificationsCounter(outcomes: readonly string[]): NotificationsCounter {
+/** `now`: milliseconds since the Unix epoch. */
+export function createNotificationsCounter(outcomes: readonly string[], now: () => number): NotificationsCounter {
   let revision = 0;
-  const kept = createCounter(notifications, [], () => {
+  const changed = () => {
     revision += 1;
-  });
+  };
+  const kept = createCounter(notifications, [], changed, now);
   return {
     inc: kept.inc,
     sourceOf(notifiers) {

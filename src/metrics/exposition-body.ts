@@ -1,7 +1,9 @@
 import { type GzipBlock, gzipBlock, inflateBlock, joinGzip } from './gzip-block.ts';
 
-/** Short text as it is, or long text deflated. */
+/** Short text as it is, or long text deflated. Text of the charset `latin1` is bytes, one a character. */
 export type Content = string | readonly GzipBlock[];
+
+export type Charset = 'utf8' | 'latin1';
 
 /** One place in a body that can be rewritten by itself. `version` rises whenever the content changes. */
 export interface Fragment {
@@ -43,19 +45,24 @@ const [ITEMS_TOGETHER, TOGETHER] = [500, 128 * 1024];
 export function* contentOf<T>(
   items: readonly T[],
   toText: (items: readonly T[]) => string,
+  charset: Charset,
 ): Generator<void, Content, void> {
   const blocks: GzipBlock[] = [];
   let text = '';
   for (let from = 0; from < items.length; from += ITEMS_TOGETHER) {
     text += toText(items.slice(from, from + ITEMS_TOGETHER));
     if (text.length < TOGETHER) continue;
-    blocks.push(gzipBlock(text));
+    blocks.push(gzipBlock(text, charset));
     text = '';
     yield;
   }
   if (blocks.length === 0 && text.length < LONG) return text;
-  return text === '' ? blocks : [...blocks, gzipBlock(text)];
+  return text === '' ? blocks : [...blocks, gzipBlock(text, charset)];
 }
+
+/** Of content whose charset is `latin1`, in bytes. */
+export const lengthOf = (content: Content): number =>
+  typeof content === 'string' ? content.length : content.reduce((sum, { length }) => sum + length, 0);
 
 /** Puts `content` in, unless it is there already; says whether the fragment changed. Long text is not compared. */
 export function fillFragment(fragment: Fragment, content: Content, version: number): boolean {
@@ -85,7 +92,7 @@ function contents(fragments: readonly Fragment[]): (string | GzipBlock)[] {
   return joined;
 }
 
-export function createBody(fragments: readonly Fragment[]): Body {
+export function createBody(fragments: readonly Fragment[], charset: Charset): Body {
   const chunks: Chunk[] = [];
   for (let start = 0; start < fragments.length; start += CHUNK_SIZE) {
     chunks.push({ fragments: fragments.slice(start, start + CHUNK_SIZE), version: -1, blocks: [] });
@@ -106,11 +113,11 @@ export function createBody(fragments: readonly Fragment[]): Body {
   return {
     *plain() {
       const parts = contents(fragments);
-      const lengthOf = (part: string | GzipBlock) => (typeof part === 'string' ? Buffer.byteLength(part) : part.length);
-      const body = Buffer.allocUnsafe(parts.reduce((sum, part) => sum + lengthOf(part), 0));
+      const lengths = parts.map(part => (typeof part === 'string' ? Buffer.byteLength(part, charset) : part.length));
+      const body = Buffer.allocUnsafe(lengths.reduce((sum, length) => sum + length, 0));
       let at = 0;
       for (const part of parts) {
-        at += typeof part === 'string' ? body.write(part, at) : inflateBlock(part).copy(body, at);
+        at += typeof part === 'string' ? body.write(part, at, charset) : inflateBlock(part).copy(body, at);
         yield;
       }
       return body;
@@ -124,7 +131,7 @@ export function createBody(fragments: readonly Fragment[]): Body {
         one.blocks =
           chunk.version === version
             ? chunk.blocks
-            : parts.map(part => (typeof part === 'string' ? gzipBlock(part) : part));
+            : parts.map(part => (typeof part === 'string' ? gzipBlock(part, charset) : part));
         if (version > chunk.version) [chunk.version, chunk.blocks] = [version, one.blocks];
         yield;
       }

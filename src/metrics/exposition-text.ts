@@ -1,4 +1,5 @@
 import type { Format } from '../model/exposition.ts';
+import type { Encoding } from './exposition-encoding.ts';
 import { type Exemplar, type Family, formatValue, type Sample } from './family.ts';
 
 const ESCAPES: Readonly<Record<string, string>> = { '\\': '\\\\', '"': '\\"', '\n': '\\n' };
@@ -17,12 +18,16 @@ export function familyName(family: Family, format: Format): string {
   return family.name;
 }
 
+/** The unit that the name ends in. */
+export const unitOf = (family: Family): string | undefined =>
+  /_(seconds|bytes)$/.exec(familyName(family, 'openmetrics'))?.[1];
+
 export function renderHeader(family: Family, format: Format): string {
   const name = familyName(family, format);
   const type = family.type === 'info' && format === 'text' ? 'gauge' : family.type;
   const special = format === 'text' ? /[\\\n]/g : /[\\\n"]/g;
   const help = `# HELP ${name} ${family.help.toWellFormed().replace(special, escapeOne)}\n# TYPE ${name} ${type}\n`;
-  const [, unit] = /_(seconds|bytes)$/.exec(name) ?? [];
+  const unit = unitOf(family);
   return unit !== undefined && format === 'openmetrics' ? `${help}# UNIT ${name} ${unit}\n` : help;
 }
 
@@ -60,3 +65,14 @@ export function createLines(
     return lines.join('');
   };
 }
+
+/** Both text formats: their lines are the same but for exemplars. */
+export const LINES: Encoding = {
+  charset: 'utf8',
+  parts: family => [{ key: family.name, family }],
+  header: renderHeader,
+  framed: (header, samples) => (samples.some(({ content }) => content !== '') ? header : ''),
+  samples: ({ family }, account, format) => createLines(family, account, format),
+  hasExemplars: ({ type }, samples) => type === 'histogram' && samples.some(({ exemplar }) => exemplar !== undefined),
+  end: format => (format === 'openmetrics' ? '# EOF\n' : ''),
+};

@@ -1,4 +1,5 @@
-import { createTurns } from '../kit/turns.ts';
+import { systemClock } from '../kit/clock.ts';
+import { createTurns, type Turns } from '../kit/turns.ts';
 import type { Format, Scope } from '../model/exposition.ts';
 import {
   type Body,
@@ -10,13 +11,16 @@ import {
   fillFragment,
 } from './exposition-body.ts';
 import { checkFamilies } from './exposition-check.ts';
-import { createLines, renderHeader } from './exposition-text.ts';
+import type { Encoding } from './exposition-encoding.ts';
+import { PROTOBUF } from './exposition-protobuf.ts';
+import { LINES } from './exposition-text.ts';
 import type { Sample, Source } from './family.ts';
 
 /** The formats of version 1.0.0 must name an escaping; names with none to escape read the same by each of them. */
 export const CONTENT_TYPES: Readonly<Record<Format, string>> = {
   text: 'text/plain; version=0.0.4; charset=utf-8',
   openmetrics: 'application/openmetrics-text; version=1.0.0; charset=utf-8; escaping=underscores',
+  protobuf: 'application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily; encoding=delimited',
 };
 
 export interface Exposition {
@@ -31,9 +35,20 @@ export interface Exposition {
    * meanwhile may be in it or not, family by family.
    */
   renderInSlices(options: RenderOptions): Promise<Buffer>;
+  /**
+   * Renders in slices what these accounts say now, so that the next scrape has less to do. Does nothing where no scrape was
+   * seen for a while. Throws as `render` does.
+   */
+  prepare(accounts: Iterable<string>): Promise<void>;
   /** The same for other sources, throwing as `createExposition` does; what is rendered of those that are of both is shared. */
   over(sources: readonly Source[]): Exposition;
 }
+
+/** Milliseconds without a scrape, after which nothing is rendered before the next: longer than any usual interval. */
+const SCRAPED_WITHIN = 150_000;
+
+/** Milliseconds of a slice at most: however busy the process is, a scrape has half of it. */
+const LONGEST_SLICE = 20;
 
 interface RenderOptions {
   readonly scope: Scope;
@@ -61,7 +76,8 @@ interface View {
   readonly shown: readonly Shown[];
   readonly groups: readonly {
     readonly header: Fragment;
-    readonly text: string;
+    /** Of the family. */
+    readonly bare: string;
     readonly samples: readonly Fragment[];
   }[];
   readonly body: Body;
@@ -78,13 +94,47 @@ export function createExposition(
     throw error;
   },
 ): Exposition {
-  return expositionOf(sources.map(createShown), onError, { latest: 0 });
+  const create: Create = (encoding, sources) =>
+    expositionOf(
+      encoding,
+      sources.map(source => createShown(encoding, source)),
+      onError,
+      { latest: 0 },
+    );
+  return inEachEncoding(sources, create, create(LINES, sources));
 }
 
-function createShown(source: Source): Shown {
+type Create = (encoding: Encoding, sources: readonly Source[]) => Exposition;
+
+/** Messages are made from when they are first asked for. */
+function inEachEncoding(
+  sources: readonly Source[],
+  create: Create,
+  lines: Exposition,
+  before?: Exposition,
+): Exposition {
+  let messages = before;
+  function of(format: Format): Exposition {
+    if (format !== 'protobuf') return lines;
+    messages ??= create(PROTOBUF, sources);
+    return messages;
+  }
+  return {
+    render: options => of(options.format).render(options),
+    renderInSlices: options => of(options.format).renderInSlices(options),
+    async prepare(accounts) {
+      const names = [...accounts];
+      await lines.prepare(names);
+      await messages?.prepare(names);
+    },
+    over: next => inEachEncoding(next, create, lines.over(next), messages?.over(next)),
+  };
+}
+
+function createShown(encoding: Encoding, source: Source): Shown {
   return {
     source,
-    fragments: new Map(source.families.map(family => [family.name, createFragment()])),
+    fragments: new Map(source.families.flatMap(encoding.parts).map(({ key }) => [key, createFragment()])),
     exemplified: new Map(
       source.families.filter(({ type }) => type === 'histogram').map(({ name }) => [name, createFragment()]),
     ),
@@ -96,23 +146,30 @@ function createShown(source: Source): Shown {
   };
 }
 
+async function inSlices<T>(steps: Generator<void, T, void>, turns: Turns): Promise<T> {
+  for (;;) {
+    const { done, value } = steps.next();
+    if (done) return value;
+    const pause = turns.pass();
+    if (pause) await pause;
+  }
+}
+
 /** `versions`: of all fragments, also those that are shared with other expositions. */
 function expositionOf(
+  encoding: Encoding,
   everything: readonly Shown[],
   onError: (source: Source, error: unknown) => void,
   versions: { latest: number },
 ): Exposition {
   const families = checkFamilies(everything.map(({ source }) => source));
   const byAccount = Map.groupBy(everything, ({ source }) => source.account);
-  const headers = {
-    text: families.map(family => renderHeader(family, 'text')),
-    openmetrics: families.map(family => renderHeader(family, 'openmetrics')),
-  };
   const views = new Map<readonly Shown[], Map<Format, View>>();
 
   /** Bodies of all sources, as long as nothing changes. One account's are quickly joined, and a copy each would add up. */
   const cache = new Map<string, Buffer>();
   let cachedVersion = -1;
+  let scrapedAt = Number.NEGATIVE_INFINITY;
 
   function checkedSamples({ source, fragments }: Shown): ReadonlyMap<string, readonly Sample[]> {
     const samples = source.samples();
@@ -124,13 +181,13 @@ function expositionOf(
 
   /** What a source says now, by family; in OpenMetrics, too, of families with exemplars. */
   function* rendered({ source: { account, families: owned } }: Shown, samples: ReadonlyMap<string, readonly Sample[]>) {
-    const contents: { name: string; text: Content; exemplified: Content | undefined }[] = [];
-    for (const family of owned) {
-      const own = samples.get(family.name) ?? [];
-      const text = yield* contentOf(own, createLines(family, account, 'text'));
-      const hasExemplars = family.type === 'histogram' && own.some(({ exemplar }) => exemplar !== undefined);
-      const exemplified = hasExemplars ? yield* contentOf(own, createLines(family, account, 'openmetrics')) : undefined;
-      contents.push({ name: family.name, text, exemplified });
+    const contents: { key: string; text: Content; exemplified: Content | undefined }[] = [];
+    for (const part of owned.flatMap(encoding.parts)) {
+      const own = samples.get(part.family.name) ?? [];
+      const written = (format: Format) => contentOf(own, encoding.samples(part, account, format), encoding.charset);
+      const text = yield* written('text');
+      const exemplified = encoding.hasExemplars(part.family, own) ? yield* written('openmetrics') : undefined;
+      contents.push({ key: part.key, text, exemplified });
     }
     return contents;
   }
@@ -151,10 +208,10 @@ function expositionOf(
     if (time < shown.shownTime) return;
     versions.latest += 1;
     const version = versions.latest;
-    for (const { name, text, exemplified } of contents) {
-      const fragment = shown.fragments.get(name) as Fragment;
+    for (const { key, text, exemplified } of contents) {
+      const fragment = shown.fragments.get(key) as Fragment;
       if (fillFragment(fragment, text, version)) shown.version = version;
-      const other = shown.exemplified.get(name);
+      const other = shown.exemplified.get(key);
       if (!other) continue;
       if (exemplified === undefined) [other.content, other.version] = [fragment.content, fragment.version];
       else if (fillFragment(other, exemplified, version)) shown.version = version;
@@ -163,21 +220,26 @@ function expositionOf(
     yield;
   }
 
+  function* refreshAll(accounts: Iterable<string>): Generator<void, void, void> {
+    for (const account of accounts) for (const shown of byAccount.get(account) ?? []) yield* refresh(shown);
+  }
+
   function createView(shown: readonly Shown[], format: Format): View {
     const groups = families
-      .map((family, index) => ({
+      .flatMap(encoding.parts)
+      .map(({ key, family }) => ({
         header: createFragment(),
-        text: headers[format][index] as string,
+        bare: encoding.header(family, format),
         samples: shown.flatMap(
           ({ fragments, exemplified }) =>
-            (format === 'openmetrics' ? exemplified.get(family.name) : undefined) ?? fragments.get(family.name) ?? [],
+            (format === 'openmetrics' ? exemplified.get(key) : undefined) ?? fragments.get(key) ?? [],
         ),
       }))
       .filter(({ samples }) => samples.length > 0);
     const end = createFragment();
-    if (format === 'openmetrics') fillFragment(end, '# EOF\n', 0);
+    fillFragment(end, encoding.end(format), 0);
     const fragments = [...groups.flatMap(({ header, samples }) => [header, ...samples]), end];
-    return { shown, groups, body: createBody(fragments), version: -1 };
+    return { shown, groups, body: createBody(fragments, encoding.charset), version: -1 };
   }
 
   function viewOf(scope: Scope, format: Format): View {
@@ -194,9 +256,7 @@ function expositionOf(
     for (const shown of view.shown) yield* refresh(shown);
     const latest = view.shown.reduce((latest, shown) => Math.max(latest, shown.version), 0);
     if (latest === view.version) return;
-    for (const { header, text, samples } of view.groups) {
-      fillFragment(header, samples.some(fragment => fragment.content !== '') ? text : '', latest);
-    }
+    for (const { header, bare, samples } of view.groups) fillFragment(header, encoding.framed(bare, samples), latest);
     view.version = latest;
   }
 
@@ -223,20 +283,18 @@ function expositionOf(
         if (done) return value;
       }
     },
-    async renderInSlices(options) {
-      const steps = work(options);
-      const turns = createTurns();
-      for (;;) {
-        const { done, value } = steps.next();
-        if (done) return value;
-        const pause = turns.pass();
-        if (pause) await pause;
-      }
+    renderInSlices(options) {
+      scrapedAt = systemClock.monotonic();
+      return inSlices(work(options), createTurns(LONGEST_SLICE));
+    },
+    async prepare(accounts) {
+      if (systemClock.monotonic() - scrapedAt > SCRAPED_WITHIN) return;
+      await inSlices(refreshAll(accounts), createTurns());
     },
     over(sources) {
       const known = new Map(everything.map(shown => [shown.source, shown]));
-      const next = sources.map(source => known.get(source) ?? createShown(source));
-      return expositionOf(next, onError, versions);
+      const next = sources.map(source => known.get(source) ?? createShown(encoding, source));
+      return expositionOf(encoding, next, onError, versions);
     },
   };
 }

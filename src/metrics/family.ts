@@ -1,5 +1,7 @@
 /** The door of this room: what a metric family is, and what its samples are. */
 
+import { createNative, isComplete, type NativeHistogram, observeNative } from './native-histogram.ts';
+
 export type FamilyType = 'gauge' | 'counter' | 'histogram' | 'info';
 
 export interface Family<L extends string = string> {
@@ -12,13 +14,13 @@ export interface Family<L extends string = string> {
   readonly labels: readonly L[];
 }
 
-/** One series' value. Histograms give one sample a line, with `suffix` and, for buckets, the label `le`. */
+/** One series' value. Histograms give one sample a line, with `suffix` and, for buckets, the label `le`; the count comes last. */
 export interface Sample<L extends string = string> {
   /** A label that is undefined is left out. */
   readonly labels: Readonly<Record<L, string | undefined>>;
   readonly value: number;
   readonly suffix?: '_bucket' | '_sum' | '_count';
-  /** Of a bucket: one of the traces in it. Only OpenMetrics has a place for it. */
+  /** Of a bucket: one of the traces in it. Text 0.0.4 has no place for it. */
   readonly exemplar?: Exemplar;
   /**
    * Of a counter's sample and of a histogram's `_count`: since when it counts, milliseconds since the Unix epoch. Undefined where
@@ -85,11 +87,25 @@ export interface HistogramState {
   sum: number;
   /** The latest trace of each bucket, where there is one. */
   exemplars?: (Exemplar | null)[];
+  /** The same values in finer buckets, or those since it began. */
+  readonly native?: NativeHistogram;
 }
 
-export function createHistogram(bounds: readonly number[]): HistogramState {
-  return { counts: Array(bounds.length + 1).fill(0), sum: 0 };
+/** `isNative`: with native buckets, too, which take up to some 3 KB. */
+export function createHistogram(bounds: readonly number[], isNative = true): HistogramState {
+  const classic = { counts: Array(bounds.length + 1).fill(0), sum: 0 };
+  return isNative ? { ...classic, native: createNative() } : classic;
 }
+
+/** One from the store. Where native buckets would lack values, they begin anew at `since`, milliseconds since the Unix epoch. */
+export function withNative(stored: HistogramState, since: number): HistogramState {
+  const before = stored.counts.reduce((sum, count) => sum + count, 0);
+  if (stored.native && isComplete(stored.native, before)) return stored;
+  return { ...stored, native: createNative(before === 0 ? undefined : { since, before, sum: 0 }) };
+}
+
+/** A sum as it is shown: to a millionth, which adding up floating-point numbers would spoil. */
+export const roundSum = (sum: number): number => Math.round(sum * 1e6) / 1e6;
 
 /** Adds one value to the histogram with these upper bounds, which are inclusive and rise. */
 export function observeValue(
@@ -102,16 +118,18 @@ export function observeValue(
   while (index < bounds.length && value > (bounds[index] as number)) index += 1;
   (histogram.counts[index] as number) += 1;
   histogram.sum += value;
+  if (histogram.native) observeNative(histogram.native, value);
   if (!exemplar) return;
   histogram.exemplars ??= bounds.map(() => null);
   histogram.exemplars[index] = { ...exemplar, value };
 }
 
-/** The lines of one series of a histogram. */
+/** The lines of one series of a histogram. `since`: when it began, milliseconds since the Unix epoch. */
 export function histogramSamples<L extends string>(
   labels: Sample<L>['labels'],
   bounds: readonly number[],
   state: Readonly<HistogramState>,
+  since?: number,
 ): Sample<L>[] {
   const { counts, sum, exemplars } = state;
   const samples: Sample<L>[] = [];
@@ -124,9 +142,8 @@ export function histogramSamples<L extends string>(
     samples.push(exemplar ? { ...sample, exemplar } : sample);
   }
   samples.push(
-    // To a millionth, which adding up floating-point numbers would spoil.
-    { labels, value: Math.round(sum * 1e6) / 1e6, suffix: '_sum' },
-    { labels, value: below, suffix: '_count', whole: { bounds, state } },
+    { labels, value: roundSum(sum), suffix: '_sum' },
+    { labels, value: below, suffix: '_count', whole: { bounds, state }, ...(since === undefined ? {} : { since }) },
   );
   return samples;
 }

@@ -22,8 +22,8 @@ const HEADER = Uint8Array.of(0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff);
 /** An empty deflate block with fixed codes, marked as the last one (RFC 1951 §3.2.3). */
 const LAST_BLOCK = Uint8Array.of(3, 0);
 
-export function gzipBlock(text: string): GzipBlock {
-  const bytes = Buffer.from(text);
+export function gzipBlock(text: string, charset: 'utf8' | 'latin1'): GzipBlock {
+  const bytes = Buffer.from(text, charset);
   return {
     // A copy: what zlib returns is a view that would keep all of its 16 KiB output chunk alive.
     deflated: new Uint8Array(deflateRawSync(bytes, OPTIONS)),

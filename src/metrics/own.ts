@@ -1,4 +1,4 @@
-import type { Counter } from '../kit/counter.ts';
+import { type Counter, zeroBefore } from '../kit/counter.ts';
 import type { AccountStatus, RoundStatus } from '../model/status.ts';
 import { counter, type Family, gauge, info, type Sample } from './family.ts';
 
@@ -44,6 +44,10 @@ export const ownFamilies = {
     'delivery_token_rejected',
     '1 while the service rejects the account’s token (401), else 0. The last response decides, also across restarts; absent before the first. A rejected token is retried every five minutes, a changed one immediately.',
   ),
+  catchingUp: gauge(
+    'delivery_event_log_catching_up',
+    '1 from the start of the agent after more than two minutes in which none ran until the event log is read to its end for the first time, else 0. Until then counters and histograms of the event log are not shown, so that what backfill writes for the gap comes before them.',
+  ),
   rowsRejected: counter(
     'delivery_rows_rejected_total',
     'Unreadable rows of list responses, skipped; other rows of the same page were readable. The round counts as incomplete.',
@@ -85,22 +89,33 @@ export function accountInfoFamily(labels: readonly Readonly<Record<string, strin
   ]);
 }
 
-/** A counter whose series are kept here and written by our own exposition. */
-interface KeptCounter<L extends string> extends Counter<L> {
-  samples(): readonly (Sample<L> & { readonly labels: Readonly<Record<L, string>> })[];
-  readonly series: Map<string, { readonly labels: Readonly<Record<L, string>>; value: number }>;
+interface KeptSeries<L extends string> {
+  readonly labels: Readonly<Record<L, string>>;
+  value: number;
+  readonly since: number;
 }
 
-/** `before`: the known ones are the same series in both, so that nothing is lost which is counted there until its end. */
+/** A counter whose series are kept here and written by our own exposition. */
+export interface KeptCounter<L extends string> extends Counter<L> {
+  samples(): readonly (Sample<L> & KeptSeries<L>)[];
+  readonly series: Map<string, KeptSeries<L>>;
+}
+
+/**
+ * `before`: the known ones are the same series in both, so that nothing is lost which is counted there until its end.
+ * `now`: milliseconds since the Unix epoch.
+ */
 export function createCounter<L extends string>(
   family: Family<L>,
   known: readonly Readonly<Record<L, string>>[],
   onChange: () => void,
+  now: () => number,
   before?: KeptCounter<L>,
 ): KeptCounter<L> {
   const series: KeptCounter<L>['series'] = new Map();
+  const start = now();
   const keyOf = (labels: Readonly<Record<L, string>>) => family.labels.map(name => labels[name]).join('\0');
-  for (const labels of known) series.set(keyOf(labels), { labels, value: 0 });
+  for (const labels of known) series.set(keyOf(labels), { labels, value: 0, since: start });
   for (const [key, one] of before?.series ?? []) if (series.has(key)) series.set(key, one);
   return {
     series,
@@ -108,7 +123,7 @@ export function createCounter<L extends string>(
       const key = keyOf(labels);
       const one = series.get(key);
       if (one) one.value += by;
-      else series.set(key, { labels, value: by });
+      else series.set(key, { labels, value: by, since: Math.max(start, zeroBefore(now())) });
       onChange();
     },
     samples: () => [...series.values()],
@@ -131,13 +146,14 @@ export interface AccountMeter {
   samples(): readonly [Family, readonly Sample[]][];
 }
 
-/** `before`: the counters of the same account, which go on in both. */
+/** `now`: milliseconds since the Unix epoch. `before`: the counters of the same account, which go on in both. */
 export function createAccountMeter(
   known: {
     readonly endpoints: readonly string[];
     readonly outcomes: readonly string[];
     readonly collectors: readonly string[];
   },
+  now: () => number,
   before?: AccountMeter,
 ): AccountMeter {
   const changes = before?.changes ?? { count: 0 };
@@ -149,13 +165,14 @@ export function createAccountMeter(
     ownFamilies.requests,
     endpoints.flatMap(({ endpoint }) => known.outcomes.map(outcome => ({ endpoint, outcome }))),
     changed,
+    now,
     before?.requests,
   );
-  const bytes = createCounter(ownFamilies.responseBytes, endpoints, changed, before?.bytes);
-  const budgetWait = createCounter(ownFamilies.budgetWait, [{}], changed, before?.budgetWait);
+  const bytes = createCounter(ownFamilies.responseBytes, endpoints, changed, now, before?.bytes);
+  const budgetWait = createCounter(ownFamilies.budgetWait, [{}], changed, now, before?.budgetWait);
   const lists = known.collectors.map(collector => ({ collector }));
-  const rowsRejected = createCounter(ownFamilies.rowsRejected, lists, changed, before?.rowsRejected);
-  const listsMissing = createCounter(ownFamilies.listsMissing, lists, changed, before?.listsMissing);
+  const rowsRejected = createCounter(ownFamilies.rowsRejected, lists, changed, now, before?.rowsRejected);
+  const listsMissing = createCounter(ownFamilies.listsMissing, lists, changed, now, before?.listsMissing);
   return {
     requests,
     bytes,
@@ -185,6 +202,7 @@ export function statusSamples({ up, collectors }: AccountStatus): readonly [Fami
   const rounds = collectors.flatMap(({ collector, rounds }) =>
     rounds.map(status => ({ labels: { collector, round: status.round }, status })),
   );
+  const events = collectors.find(({ collector }) => collector === 'events');
   const each = (family: Family, pick: (status: RoundStatus) => number | undefined): [Family, Sample[]] => [
     family,
     rounds.flatMap(({ labels, status }) => {
@@ -194,6 +212,7 @@ export function statusSamples({ up, collectors }: AccountStatus): readonly [Fami
   ];
   return [
     [ownFamilies.up, [{ labels: {}, value: Number(up) }]],
+    [ownFamilies.catchingUp, events ? [{ labels: {}, value: Number(events.isCatchingUp ?? false) }] : []],
     each(ownFamilies.success, status => truth(status.success)),
     each(ownFamilies.duration, status => status.durationSeconds),
     each(ownFamilies.dataTimestamp, status => (status.dataAt === undefined ? undefined : status.dataAt / 1000)),

@@ -50,7 +50,10 @@ interface PromValue {
 
 const SUFFIXES = ['_bucket', '_sum', '_count'] as const;
 
-function toSample({ value, labels, metricName }: PromValue, name: string): Sample {
+/** Everything here is counted since this process began. Milliseconds since the Unix epoch. */
+const SINCE = Math.floor(performance.timeOrigin);
+
+function toSample({ value, labels, metricName }: PromValue, name: string, type: FamilyType | undefined): Sample {
   const suffix = SUFFIXES.find(suffix => metricName === name + suffix);
   const texts = Object.fromEntries(
     Object.entries(labels).map(([label, value]) => [
@@ -58,7 +61,23 @@ function toSample({ value, labels, metricName }: PromValue, name: string): Sampl
       label === 'le' ? formatLe(value === '+Inf' ? Number.POSITIVE_INFINITY : Number(value)) : String(value),
     ]),
   );
-  return { labels: texts, value, ...(suffix ? { suffix } : {}) };
+  const isCounted = type === 'counter' || suffix === '_count';
+  return { labels: texts, value, ...(suffix ? { suffix } : {}), ...(isCounted ? { since: SINCE } : {}) };
+}
+
+/** The same lines; `_count` has its whole series, whose buckets and sum come before it. */
+function withWhole(samples: readonly Sample[]): readonly Sample[] {
+  let buckets: Sample[] = [];
+  let sum = 0;
+  return samples.map(sample => {
+    if (sample.suffix === '_bucket') buckets.push(sample);
+    else if (sample.suffix === '_sum') sum = sample.value;
+    if (sample.suffix !== '_count') return sample;
+    const bounds = buckets.slice(0, -1).map(({ labels }) => Number(labels.le));
+    const counts = buckets.map(({ value }, index) => value - (buckets[index - 1]?.value ?? 0));
+    buckets = [];
+    return { ...sample, whole: { bounds, state: { counts, sum } } };
+  });
 }
 
 export function createProcessMetrics(info: ProcessInfo): ProcessMetrics {
@@ -113,12 +132,15 @@ export function createProcessMetrics(info: ProcessInfo): ProcessMetrics {
   }
 
   const exposed = registry.getMetricsAsArray().filter(({ name }) => !REFUSED.test(name)) as unknown as PromMetric[];
-  const names = new Set(exposed.map(({ name }) => name));
+  const types = new Map(exposed.map(({ name, type }) => [name, type]));
   let samples: ReadonlyMap<string, readonly Sample[]> = new Map();
   async function refresh(): Promise<void> {
-    const metrics = (await registry.getMetricsAsJSON()).filter(({ name }) => names.has(name));
+    const metrics = (await registry.getMetricsAsJSON()).filter(({ name }) => types.has(name));
     samples = new Map(
-      metrics.map(({ name, values }) => [name, (values as PromValue[]).map(value => toSample(value, name))]),
+      metrics.map(({ name, values }) => [
+        name,
+        withWhole((values as PromValue[]).map(value => toSample(value, name, types.get(name)))),
+      ]),
     );
   }
   return {

@@ -59,22 +59,26 @@ export interface LeaseMeter {
   sourceOf(accounts: readonly string[], held: readonly string[]): Source;
 }
 
-export function createLeaseMeter(sharing: () => Shared | undefined): LeaseMeter {
+/** `now`: milliseconds since the Unix epoch. */
+export function createLeaseMeter(sharing: () => Shared | undefined, now: () => number): LeaseMeter {
   const { leader, replicas, lastRenewal, renewals, renewalSeconds, handOvers } = replicaFamilies;
   let revision = 0;
   const changed = () => {
     revision += 1;
   };
+  const since = now();
   const durations = createHistogram(BOUNDS);
   const renewed = createCounter(
     renewals,
     OUTCOMES.map(outcome => ({ outcome })),
     changed,
+    now,
   );
   const handed = createCounter(
     handOvers,
     REASONS.map(reason => ({ reason })),
     changed,
+    now,
   );
   return {
     renewed(outcome, seconds) {
@@ -98,7 +102,7 @@ export function createLeaseMeter(sharing: () => Shared | undefined): LeaseMeter 
             [replicas.name, shared ? [{ labels: {}, value: shared.replicas.length }] : []],
             [lastRenewal.name, shared ? [{ labels: {}, value: shared.at / 1000 }] : []],
             [renewals.name, renewed.samples()],
-            [renewalSeconds.name, histogramSamples({}, BOUNDS, durations)],
+            [renewalSeconds.name, histogramSamples({}, BOUNDS, structuredClone(durations), since)],
             [handOvers.name, handed.samples()],
           ]);
         },

@@ -12,6 +12,71 @@ export const MONTH = 30 * 86_400;
 /** However lax an objective is, it is missed where this share of its messages is bad. */
 export const MOST_BAD = 0.9;
 
+/** Lengths of the windows that rules judge, as Prometheus writes them, in seconds. */
+export const WINDOW_SECONDS = {
+  '5m': 300,
+  '15m': 900,
+  '30m': 1800,
+  '1h': 3600,
+  '2h': 7200,
+  '6h': 21_600,
+  '1d': 86_400,
+  '3d': 259_200,
+} as const;
+export type Window = keyof typeof WINDOW_SECONDS;
+
+/** Windows of counts of messages. The long ones are added up less often, every so many minutes: nothing changes so fast in them. */
+export const COUNTED_WINDOWS = { short: ['5m', '30m', '1h'], long: ['2h', '6h', '1d', '3d'], longEvery: 3 } as const;
+
+/** What is counted of messages. Finished: delivered or failed; cancelled ones say nothing of deliveries. */
+export type Count = 'failed' | 'overdue' | 'finished';
+
+/** The bad part of an objective's messages. Only a counter of those overdue knows of messages that never end. */
+export const BAD = { delivered: 'failed', on_time: 'overdue' } as const;
+
+/**
+ * Two windows in which an error budget burns too fast: the long one says that it matters, the short one that it goes on.
+ * `times`: as fast as the budget of 30 days would be spent in just that time.
+ */
+export interface Burn {
+  readonly times: BurnRate;
+  readonly long: Window;
+  readonly short: Window;
+}
+
+/** An alert on an error budget that fires when one of its burns holds. Times as Prometheus writes durations. */
+export interface BurnAlert {
+  readonly objective: keyof typeof BAD;
+  readonly burns: readonly Burn[];
+  readonly for: string;
+  readonly keepFiringFor: string;
+}
+
+const FAST: Omit<BurnAlert, 'objective'> = {
+  burns: [
+    { times: 14.4, long: '1h', short: '5m' },
+    { times: 6, long: '6h', short: '30m' },
+  ],
+  for: '2m',
+  keepFiringFor: '12m',
+};
+const SLOW: Omit<BurnAlert, 'objective'> = {
+  burns: [
+    { times: 3, long: '1d', short: '2h' },
+    { times: 1, long: '3d', short: '6h' },
+  ],
+  for: '15m',
+  keepFiringFor: '15m',
+};
+
+/** The shipped alerts on error budgets, by name. */
+export const BURN_ALERTS = {
+  DeliveryErrorBudgetFastBurn: { objective: 'delivered', ...FAST },
+  DeliveryErrorBudgetSlowBurn: { objective: 'delivered', ...SLOW },
+  DeliveryOnTimeBudgetFastBurn: { objective: 'on_time', ...FAST },
+  DeliveryOnTimeBudgetSlowBurn: { objective: 'on_time', ...SLOW },
+} as const satisfies Readonly<Record<string, BurnAlert>>;
+
 /** Share of attempts that lead to another one, of at least so many. */
 export const RETRIES = { share: 0.25, fewest: 40 } as const;
 

@@ -2,6 +2,7 @@ import { accountsOf, highest, increase, latest, lowest, series, total } from '..
 import { alertingFamilies } from '../metrics/alerting.ts';
 import { autoCancelFamilies } from '../metrics/auto-cancel.ts';
 import { ownFamilies } from '../metrics/own.ts';
+import { pushFamilies } from '../metrics/push.ts';
 import { UNRESOLVED } from '../metrics/thresholds.ts';
 import type { Alert } from './alert.ts';
 import { agentFamily } from './queries.ts';
@@ -11,6 +12,9 @@ const up = { name: 'up', labels: [] } as const;
 
 const notified = (outcome: string | RegExp) =>
   total(alertingFamilies.notifications, increase('15m'), { where: { outcome }, keep: ['notifier'] });
+
+const pushed = (outcome: string | RegExp) =>
+  total(pushFamilies.requests, increase('15m'), { where: { outcome }, keep: ['signal'] });
 
 /** What there is to say of each process, and of all that a job scrapes. */
 const byInstance = (op: 'max' | 'min', expr: string) => `${op} by (cluster, namespace, job, instance) (${expr})`;
@@ -108,6 +112,18 @@ export const agentAlerts = (job: string): readonly Alert[] => [
     summary: 'Alerts of the agent do not reach {{ $labels.notifier }}.',
     description:
       '{{ $value | printf "%.0f" }} notifications to {{ $labels.notifier }} failed in the last 15 minutes and none was delivered: its recipients get no alerts.',
+    dashboard: 'agent',
+    isOfAgent: true,
+  },
+  {
+    name: 'DeliveryPushFailing',
+    severity: 'warning',
+    labels: ['signal'],
+    expr: `${pushed(/refused|failed/)} > 0\nunless ${pushed('accepted')} > 0`,
+    for: '10m',
+    summary: 'The OTLP receiver does not accept {{ $labels.signal }} of the agent.',
+    description:
+      '{{ $value | printf "%.0f" }} requests with {{ $labels.signal }} failed or were refused in the last 15 minutes and none was accepted. Log records wait in the store, as many as there is room for; metrics wait in memory, and the oldest are dropped.',
     dashboard: 'agent',
     isOfAgent: true,
   },

@@ -2,33 +2,16 @@ import { BLIND, highest, highestOf, increase, onAccount, perReplica, series } fr
 import { dlq } from '../collectors/dlq/dlq.ts';
 import { events } from '../collectors/events/events.ts';
 import { flowControl } from '../collectors/flow-control.ts';
-import { type BurnRate, FEWEST_BAD, LOG_BEHIND, MOST_BAD, RETRIES } from '../metrics/thresholds.ts';
+import { BAD, BURN_ALERTS, type BurnAlert, FEWEST_BAD, LOG_BEHIND, MOST_BAD, RETRIES } from '../metrics/thresholds.ts';
 import type { Alert } from './alert.ts';
-import { BAD, badRatio, budget, burnLimit, counted } from './message-records.ts';
+import { badRatio, budget, burnLimit, counted } from './message-records.ts';
 import { ifWhole, judgedIn, type Window } from './windows.ts';
 
 const { total: logged, inFlight, newest, gaps } = events.families;
 
-/**
- * Two windows in which an error budget burns too fast: the long one says that it matters, the short one that it goes on.
- * `times`: as fast as the budget of 30 days would be spent in just that time.
- */
-interface Burn {
-  readonly times: BurnRate;
-  readonly long: Window;
-  readonly short: Window;
-}
-const FAST: readonly Burn[] = [
-  { times: 14.4, long: '1h', short: '5m' },
-  { times: 6, long: '6h', short: '30m' },
-];
-const SLOW: readonly Burn[] = [
-  { times: 3, long: '1d', short: '2h' },
-  { times: 1, long: '3d', short: '6h' },
-];
-
-function burns(objective: keyof typeof BAD, pairs: readonly Burn[]): Pick<Alert, 'expr' | 'judged' | 'collector'> {
-  const each = pairs.map(({ times, long, short }) => {
+function burns(name: keyof typeof BURN_ALERTS) {
+  const { objective, burns, for: pending, keepFiringFor }: BurnAlert = BURN_ALERTS[name];
+  const each = burns.map(({ times, long, short }) => {
     const [ofLong, ofShort, most] = [
       badRatio(objective, long),
       badRatio(objective, short),
@@ -41,10 +24,13 @@ function burns(objective: keyof typeof BAD, pairs: readonly Burn[]): Pick<Alert,
     };
   });
   return {
+    name,
+    for: pending,
+    keepFiringFor,
     collector: 'events',
     expr: each.map(({ burns }) => burns).join('\nor '),
     judged: `(${each.map(({ isDecided }) => isDecided).join(' and ')})`,
-  };
+  } as const satisfies Partial<Alert>;
 }
 
 /** The highest of the replicas that have seen a whole window. `labels`: those of the vector, besides the target's. */
@@ -61,42 +47,32 @@ const movementUnread = series(BLIND, { collector: ['dlq', 'flow_control'] });
 /** What the event log says of deliveries. */
 export const messageAlerts: readonly Alert[] = [
   {
-    name: 'DeliveryErrorBudgetFastBurn',
+    ...burns('DeliveryErrorBudgetFastBurn'),
     severity: 'critical',
-    ...burns('delivered', FAST),
-    for: '2m',
-    keepFiringFor: '12m',
     summary: '{{ $labels.account }} is burning its error budget fast: messages fail.',
     description:
       '{{ $value | humanizePercentage }} of the messages of {{ $labels.account }} failed in the last hour, or six hours. At this rate the error budget of its objective is spent before the objective’s window ends.',
     dashboard: 'overview',
   },
   {
-    name: 'DeliveryErrorBudgetSlowBurn',
+    ...burns('DeliveryErrorBudgetSlowBurn'),
     severity: 'warning',
-    ...burns('delivered', SLOW),
-    for: '15m',
     summary: '{{ $labels.account }} is burning its error budget slowly: messages fail.',
     description:
       '{{ $value | humanizePercentage }} of the messages of {{ $labels.account }} failed in the last day, or three days. At this rate it misses its objective.',
     dashboard: 'overview',
   },
   {
-    name: 'DeliveryOnTimeBudgetFastBurn',
+    ...burns('DeliveryOnTimeBudgetFastBurn'),
     severity: 'critical',
-    ...burns('on_time', FAST),
-    for: '2m',
-    keepFiringFor: '12m',
     summary: '{{ $labels.account }} is burning its error budget fast: messages are late.',
     description:
       'Messages of {{ $labels.account }} that missed their on-time target in the last hour, or six hours: {{ $value | humanizePercentage }} of those that finished. At this rate the error budget of its objective is spent before the objective’s window ends.',
     dashboard: 'overview',
   },
   {
-    name: 'DeliveryOnTimeBudgetSlowBurn',
+    ...burns('DeliveryOnTimeBudgetSlowBurn'),
     severity: 'warning',
-    ...burns('on_time', SLOW),
-    for: '15m',
     summary: '{{ $labels.account }} is burning its error budget slowly: messages are late.',
     description:
       'Messages of {{ $labels.account }} that missed their on-time target in the last day, or three days: {{ $value | humanizePercentage }} of those that finished. At this rate it misses its objective.',

@@ -2,18 +2,12 @@ import { highest, highestOf, perReplica, type RecordingRule, series } from '../a
 import { events } from '../collectors/events/events.ts';
 import { OBJECTIVES, type Objectives, objectiveFamilies } from '../metrics/objectives.ts';
 import { ownFamilies } from '../metrics/own.ts';
-import { BURN_RATES, type BurnRate, MONTH, MOST_BAD } from '../metrics/thresholds.ts';
+import { BAD, BURN_RATES, type BurnRate, COUNTED_WINDOWS, type Count, MONTH, MOST_BAD } from '../metrics/thresholds.ts';
 import { ifWhole, notWholeRecord, range, type Window } from './windows.ts';
 
 const { finished, overdue } = events.families;
 
 type Objective = (typeof OBJECTIVES)[number];
-/** What is counted of messages. Finished: delivered or failed; cancelled ones say nothing of deliveries. */
-type Count = 'failed' | 'overdue' | 'finished';
-
-/** The bad part of an objective's messages. Only a counter of those overdue knows of messages that never end. */
-export const BAD = { delivered: 'failed', on_time: 'overdue' } as const satisfies Record<Objective, Count>;
-
 /** By how much a counter has risen since the sample of a minute ago, or the last one before. */
 const lastMinute = (selector: string) => `clamp_min(${selector} - last_over_time(${selector}[15m] offset 1m), 0)`;
 
@@ -100,8 +94,8 @@ export const messageRecords = (objectives: Objectives): readonly RecordingRule[]
   ...objectiveRecords(objectives),
   ...COUNTS.map(count => ({ record: inReplica(count, '1m'), expr: minutes[count] })),
   notWholeRecord('15m'),
-  ...(['5m', '30m', '1h'] as const).flatMap(windowRecords),
+  ...COUNTED_WINDOWS.short.flatMap(windowRecords),
 ];
 
 /** Records of long windows: nothing changes so fast in them that they had to be added up every minute. */
-export const longRecords: readonly RecordingRule[] = (['2h', '6h', '1d', '3d'] as const).flatMap(windowRecords);
+export const longRecords: readonly RecordingRule[] = COUNTED_WINDOWS.long.flatMap(windowRecords);

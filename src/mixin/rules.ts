@@ -2,6 +2,7 @@ import { stringify } from 'yaml';
 import { HELD, healthRecords, heldExpression, type RecordingRule } from '../alerts/promql.ts';
 import type { Objectives } from '../metrics/objectives.ts';
 import { ownFamilies } from '../metrics/own.ts';
+import { COUNTED_WINDOWS } from '../metrics/thresholds.ts';
 import { agentAlerts } from './agent-alerts.ts';
 import { type Alert, DASHBOARDS, decidingRounds } from './alert.ts';
 import { dlqAlerts, dlqRecords } from './dlq-alerts.ts';
@@ -65,7 +66,7 @@ const recordGroupsFor = ({ objectives }: RuleOptions): readonly [RecordGroup, ..
   // They add up minutes.
   { name: 'delivery-messages-short', interval: '1m', rules: messageRecords(objectives) },
   // More often than the five minutes for which Prometheus takes a sample for the latest.
-  { name: 'delivery-messages-long', interval: '3m', rules: longRecords },
+  { name: 'delivery-messages-long', interval: `${COUNTED_WINDOWS.longEvery}m`, rules: longRecords },
   // Alerts read a day of them.
   { name: 'delivery-dlq-records', interval: '1m', rules: dlqRecords(objectives) },
 ];

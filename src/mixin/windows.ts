@@ -1,19 +1,9 @@
 import { accountsOf, isBlind, latest, onAccount, type RecordingRule, series } from '../alerts/promql.ts';
 import { events } from '../collectors/events/events.ts';
 import { ownFamilies } from '../metrics/own.ts';
+import { WINDOW_SECONDS, type Window } from '../metrics/thresholds.ts';
 
-/** Lengths of the windows that rules judge, as Prometheus writes them, in seconds. */
-const SECONDS = {
-  '5m': 300,
-  '15m': 900,
-  '30m': 1800,
-  '1h': 3600,
-  '2h': 7200,
-  '6h': 21_600,
-  '1d': 86_400,
-  '3d': 259_200,
-} as const;
-export type Window = keyof typeof SECONDS;
+export type { Window };
 
 /** The round that reads the event log to its end. */
 const TAIL = { collector: 'events', round: 'tail' };
@@ -36,7 +26,7 @@ export function notWholeRecord(window: Window): RecordingRule {
   const stale = `min_over_time(${series(ownFamilies.dataStale, TAIL)}[5m]${offset}) == 1 or ${isStanding(offset)}`;
   const read = series(ownFamilies.dataTimestamp, TAIL);
   const [before, now] = [latest(read, offset), `(${latest(read)} unless ${isStanding()})`];
-  const absent = `${latest(series(events.families.since))} < time() - ${SECONDS[window]} unless ignoring (collector, round) ${before}`;
+  const absent = `${latest(series(events.families.since))} < time() - ${WINDOW_SECONDS[window]} unless ignoring (collector, round) ${before}`;
   const replaced = `${accountsOf(`${before} unless (${stale})`)} unless ${accountsOf(`${before} and ${now}`)}`;
   return {
     record: notWhole(window).name,
@@ -56,4 +46,4 @@ export const judgedIn = (window: Window) =>
  * A range of `window` without its start: Prometheus before 3 takes a sample there, too.
  * Of recorded increases that would be one minute too many.
  */
-export const range = (window: Window) => `[${SECONDS[window] - 1}s]`;
+export const range = (window: Window) => `[${WINDOW_SECONDS[window] - 1}s]`;

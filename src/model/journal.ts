@@ -124,9 +124,17 @@ export interface AutoCancelNumbers {
     readonly mode: string;
     readonly outcome: string;
     readonly count: number;
+    /** A time at which there was none yet, milliseconds since the Unix epoch; undefined while there is none. */
+    readonly since?: number;
   }[];
   /** Decisions to do nothing, since this process began. */
-  readonly skips: readonly { readonly rule: string; readonly reason: string; readonly count: number }[];
+  readonly skips: readonly {
+    readonly rule: string;
+    readonly reason: string;
+    readonly count: number;
+    /** As of actions. */
+    readonly since: number;
+  }[];
   readonly breakers: ReadonlyMap<string, boolean>;
   readonly isPaused: boolean;
   /** When the oldest cancel of a rule was intended whose end is not known, milliseconds since the Unix epoch. */

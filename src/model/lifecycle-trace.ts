@@ -1,4 +1,14 @@
+import { hashedId } from '../kit/hash.ts';
+import { boundText } from '../kit/text.ts';
 import type { EventState } from './message.ts';
+
+/** Longest id of a message in a trace. */
+const LONGEST_ID = 200;
+
+export const boundId = (messageId: string) => boundText(messageId, LONGEST_ID);
+
+/** The id of a message's trace: 32 hexadecimal digits, the same wherever it is asked for. */
+export const traceIdOf = (account: string, messageId: string) => hashedId(['message', account, boundId(messageId)], 32);
 
 /** Why a message's trace is not its whole life. */
 export type PartialReason = 'gap' | 'no_end' | 'evicted' | 'too_many_events';

@@ -28,6 +28,8 @@ export interface CollectorStatus {
   readonly collector: string;
   /** Too old to be shown: its gauges are gone until the next complete round. */
   readonly withdrawn: boolean;
+  /** After a gap in which no agent ran: its counters and histograms are not shown before they have caught up. */
+  readonly isCatchingUp?: boolean;
   readonly rounds: readonly RoundStatus[];
 }
 

@@ -21,7 +21,7 @@ export const pushOptions = z.strictObject({
         .boolean()
         .default(false)
         .describe(
-          'Whether a log record is sent for each dead letter, finished cancel, alert and gap of the event log.',
+          'Whether a log record is sent for each dead letter that enters or leaves, finished cancel, alert and gap of the event log: once, from the store. Up to 10,000 per account wait for the receiver; further ones are dropped and counted.',
         ),
       endpoint: endpoint.describe('OTLP/HTTP endpoint for log records, without `/v1/logs`.'),
       headers: otlpHeaders,
@@ -29,5 +29,3 @@ export const pushOptions = z.strictObject({
     .prefault({})
     .describe('Log records.'),
 });
-
-export type PushOptions = z.output<typeof pushOptions>;

@@ -9,6 +9,8 @@ export interface Visible<Facts = unknown> {
   readonly now: Facts | undefined;
   /** Of these, counters and histograms: the latest that are committed, however old. */
   readonly committed: Facts | undefined;
+  /** But these are not shown now: after a gap, they have not caught up yet. */
+  readonly isCatchingUp?: boolean;
 }
 
 /** The latest facts of one collector for one account, and how true they are. Facts are replaced whole, never changed. */
@@ -22,6 +24,8 @@ export interface CollectorState<Facts = unknown> {
   observed(round: string, found: { at: number; facts: Facts; partial?: boolean }): void;
   /** What is committed now: found before this process, or by a step of a round. */
   committed(facts: Facts | undefined): void;
+  /** Whether what only rises is not to be shown, because it has not caught up after a gap. */
+  catchingUp(is: boolean): void;
   /** A round ended well. `partial`: there were rows that it could not read. */
   succeeded(round: string, end: { durationSeconds: number; partial?: boolean }): void;
   failed(round: string, end: { durationSeconds: number; complete: boolean; reason: string; message: string }): void;
@@ -71,6 +75,7 @@ export function createCollectorState<Facts = unknown>(
 ): CollectorState<Facts> {
   let facts: Facts | undefined;
   let committed: Facts | undefined;
+  let isCatchingUp = false;
   let shown: Visible<Facts> = { now: undefined, committed: undefined };
   const bornAt = clock.monotonic();
   const states = new Map<string, RoundState>();
@@ -119,6 +124,9 @@ export function createCollectorState<Facts = unknown>(
     committed(newFacts) {
       committed = newFacts;
     },
+    catchingUp(is) {
+      isCatchingUp = is;
+    },
     succeeded(round, { durationSeconds, partial = false }) {
       states.set(round, {
         ...state(round),
@@ -152,13 +160,16 @@ export function createCollectorState<Facts = unknown>(
     },
     visible() {
       const now = tooOld() ? undefined : facts;
-      if (now !== shown.now || committed !== shown.committed) shown = { now, committed };
+      if (now !== shown.now || committed !== shown.committed || isCatchingUp !== (shown.isCatchingUp ?? false)) {
+        shown = { now, committed, ...(isCatchingUp && { isCatchingUp }) };
+      }
       return shown;
     },
     isAwaited: () => facts === undefined && !tooOld(),
     status: () => ({
       collector,
       withdrawn: facts !== undefined && tooOld(),
+      ...(isCatchingUp && { isCatchingUp }),
       rounds: [...states.values()].map(state => {
         const { freshFrom: _from, tryingFrom: _trying, expectedEvery: _every, markAfter: _mark, ...round } = state;
         return { ...round, stale: isStale(state) };

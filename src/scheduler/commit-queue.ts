@@ -12,8 +12,8 @@ export class CommitError extends Error {
 export interface CommitQueue {
   /** The last commit was refused. */
   readonly isRefused: boolean;
-  /** Keys are the collector's own. */
-  add(changes: readonly Change[]): void;
+  /** Keys are the collector's own; of `more`, the account's. */
+  add(changes: readonly Change[], more?: readonly Change[]): void;
   /** Commits all that waits, one commit at a time. Rejects with CommitError. */
   commit(): Promise<void>;
   /** Does nothing while more rows may wait; else commits first. Rejects with CommitError. */
@@ -90,8 +90,9 @@ export function createCommitQueue({ account, collector, store, log }: CommitQueu
     get isRefused() {
       return isRefused;
     },
-    add(changes) {
+    add(changes, more = []) {
       for (const { key, value } of changes) put(prefix + key, value);
+      for (const { key, value } of more) put(key, value);
     },
     commit,
     async makeRoom() {

@@ -2,6 +2,7 @@ import type { Clock } from '../kit/clock.ts';
 import type { Log } from '../kit/log.ts';
 import type { Span, Tracer } from '../kit/tracer.ts';
 import type { Change } from '../model/change.ts';
+import type { RecordBatch, RecordPosting, Records } from '../model/log-record.ts';
 import type { Idle } from '../model/status.ts';
 import type { Store } from '../store/store.ts';
 import type { CollectorState } from './board.ts';
@@ -24,7 +25,12 @@ export interface Observer<Facts = unknown, Memory = unknown, Walk = unknown> {
 }
 
 interface Observed<Facts, Memory, Walk> {
-  fold(memory: Memory): { memory: Memory; facts: Facts | undefined; changes: readonly Change[] };
+  fold(memory: Memory): {
+    memory: Memory;
+    facts: Facts | undefined;
+    changes: readonly Change[];
+    records?: RecordBatch | undefined;
+  };
   more: Walk | undefined;
   /** Of a round's first step: it asked nothing, and the round is over. */
   idle?: Idle | undefined;
@@ -32,19 +38,40 @@ interface Observed<Facts, Memory, Walk> {
   isPartial?: boolean;
 }
 
+/** What only rises is not shown before a gap is over. */
+export interface CatchUp {
+  /** With the first complete run of this round it has caught up. */
+  readonly round: string;
+  /** What is committed now is shown next. While this rejects, with StoreError, it is not. */
+  end(): Promise<void>;
+}
+
 export interface RunnerDeps<Facts, Memory, Walk> {
   readonly observer: Observer<Facts, Memory, Walk>;
   readonly state: CollectorState<Facts>;
   readonly store: Store;
+  /** Takes log records, where there are any. */
+  readonly records?: Records | undefined;
   readonly clock: Clock;
   readonly log: Log;
   readonly tracer: Tracer;
+  /** Undefined where there is no gap to catch up on. */
+  readonly catchUp?: CatchUp | undefined;
   /** Whether it was said, once for all accounts, that the store can't be reached. */
   readonly isStoreAway?: (() => boolean) | undefined;
 }
 
 /** One round of one collector for one account. Never throws. */
 export type RunRound = (round: string, signal: AbortSignal) => Promise<void>;
+
+/** One step on its way to the store. */
+interface Folding<Facts, Memory, Walk> extends Pick<Observed<Facts, Memory, Walk>, 'fold'> {
+  /** The memory that it was read against. */
+  readonly readIn: number;
+  readonly isToWait: boolean;
+  /** Of the step with which a gap is over. */
+  readonly caughtUp: CatchUp | undefined;
+}
 
 /** What is folded is kept, and so are its rows: the round goes on. */
 class StoreRefusal extends CommitError {}
@@ -63,19 +90,25 @@ export async function createRunner<Facts, Memory, Walk>({
   observer,
   state,
   store,
+  records,
   clock,
   log,
   tracer,
+  catchUp,
   isStoreAway,
 }: RunnerDeps<Facts, Memory, Walk>): Promise<RunRound> {
   const { account } = state;
   const queue = createCommitQueue({ account, collector: observer.name, store, log });
   let memory = observer.restore(await queue.committed());
+  /** Log records that wait for the next commit. */
+  let posted: RecordPosting[] = [];
   /** A fold failed half-way: what it left is not to be used. */
   let memoryDirty = false;
   /** How often memory went back: what was read against an earlier one does not fit. */
   let generation = 0;
   state.committed(observer.recall?.(memory));
+  let awaited = catchUp;
+  state.catchingUp(awaited !== undefined);
   const roundLog = createRoundLog({ account, collector: observer.name, log, clock, isStoreAway });
   let committing: Promise<void> = Promise.resolve();
 
@@ -88,6 +121,7 @@ export async function createRunner<Facts, Memory, Walk>({
       .then(rows => {
         memory = observer.restore(rows);
         queue.clear();
+        posted = [];
         generation += 1;
         memoryDirty = false;
       })
@@ -102,7 +136,7 @@ export async function createRunner<Facts, Memory, Walk>({
    * commit is of a whole memory. Throws StoreRefusal where only the commit failed.
    */
   function foldAndCommit(
-    { fold, readIn, isToWait }: { fold: Observed<Facts, Memory, Walk>['fold']; readIn: number; isToWait: boolean },
+    { fold, readIn, isToWait, caughtUp }: Folding<Facts, Memory, Walk>,
     onFolded: (facts: Facts | undefined) => void,
   ): Promise<void> {
     const turn = committing.then(async () => {
@@ -114,13 +148,24 @@ export async function createRunner<Facts, Memory, Walk>({
       memoryDirty = false;
       const { facts, changes } = folded;
       memory = folded.memory;
-      queue.add(changes);
+      const posting = folded.records && records?.post(account, folded.records);
+      if (posting) posted.push(posting);
+      queue.add(changes, posting?.changes());
       onFolded(facts);
       if (isToWait && queue.isRefused) return;
-      await queue.commit().catch(({ message, cause }: CommitError) => {
+      try {
+        await queue.commit();
+        await caughtUp?.end();
+      } catch (error) {
+        const { message, cause } = error instanceof Error ? error : new Error(String(error));
         throw new StoreRefusal(message, { cause });
-      });
+      }
+      for (const { send } of posted.splice(0)) send();
       if (facts !== undefined) state.committed(facts);
+      if (caughtUp && caughtUp === awaited) {
+        awaited = undefined;
+        state.catchingUp(false);
+      }
     });
     committing = turn.catch(() => undefined);
     return turn;
@@ -149,7 +194,8 @@ export async function createRunner<Facts, Memory, Walk>({
           // Once refused in this round, rows wait for its end: another try at each step could hold it up for long.
           const isToWait = refusal !== undefined && !complete;
           try {
-            await foldAndCommit({ fold, readIn, isToWait }, facts => {
+            const caughtUp = complete && round === awaited?.round ? awaited : undefined;
+            await foldAndCommit({ fold, readIn, isToWait, caughtUp }, facts => {
               // A round that has nothing to say yet says nothing.
               if (complete && facts !== undefined) state.observed(round, { at: now, facts, partial });
             });

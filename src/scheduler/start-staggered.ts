@@ -3,13 +3,35 @@ import type { Clock } from '../kit/clock.ts';
 export interface StartOptions<T> {
   /** How many are starting at the same time. */
   readonly concurrency: number;
-  /** Milliseconds after which one that is still starting is no longer waited for: it goes on, and the next begins. */
+  /**
+   * Milliseconds after which one that is still starting is no longer waited for: it goes on, and the next begins. They are counted
+   * in short sleeps, which are late while this process is busy, up to three times as long: then it is not the service that takes
+   * long, and more of them would make it busier.
+   */
   readonly timeout: number;
-  readonly clock: Pick<Clock, 'sleep'>;
+  readonly clock: Pick<Clock, 'monotonic' | 'sleep'>;
   /** Aborted: no other begins. */
   readonly signal: AbortSignal;
   /** Begins one; resolves when it has started. Must not throw. */
   readonly start: (item: T) => Promise<unknown>;
+}
+
+/** Milliseconds of one such sleep. */
+const SHORT = 50;
+/** A late one counts for this part of what it took. */
+const LATE = 1 / 3;
+
+/** Resolves after `ms` of them, or when the signal is aborted. */
+async function patience(ms: number, clock: StartOptions<unknown>['clock'], signal: AbortSignal): Promise<void> {
+  try {
+    for (let left = ms; left > 0; ) {
+      const start = clock.monotonic();
+      await clock.sleep(Math.min(left, SHORT), signal);
+      left -= Math.max(SHORT, (clock.monotonic() - start) * LATE);
+    }
+  } catch {
+    // It has started.
+  }
 }
 
 /**
@@ -25,8 +47,7 @@ export async function startStaggered<T>(
     for (const item of queue) {
       if (signal.aborted) return;
       const started = new AbortController();
-      const waited = clock.sleep(timeout, started.signal).catch(() => undefined);
-      await Promise.race([start(item), waited]);
+      await Promise.race([start(item), patience(timeout, clock, started.signal)]);
       started.abort();
     }
   }

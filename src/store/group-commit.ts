@@ -1,3 +1,5 @@
+import { type Clock, systemClock } from '../kit/clock.ts';
+
 /** Writes together what is asked for together. */
 export interface GroupCommit<T> {
   /**
@@ -23,17 +25,20 @@ interface Waiting<T> {
  * `write` blocks, and writes all of its items or throws; a long one gives steps, one a turn. A group weighs at most `limit`
  * (one item always fits); the next waits for another turn, so that other work gets in between. When a group fails, each of
  * its items is written alone, a turn each: a bad one fails by itself. `isOfAll`: errors that are no item's, with which all of
- * a group fail at once.
+ * a group fail at once. `spacing`: milliseconds from the end of one group to the next, in which more may come to share its fsync.
  */
 export function createGroupCommit<T>(
   write: (items: readonly T[]) => Iterable<void> | void,
   limit: number,
   isOfAll: (error: unknown) => boolean = () => false,
+  spacing: () => number = () => 0,
+  clock: Pick<Clock, 'monotonic' | 'sleep'> = systemClock,
 ): GroupCommit<T> {
   let waiting: Waiting<T>[] = [];
   /** How many of those in front failed together and are to be written alone. */
   let alone = 0;
   let scheduled = false;
+  let endedAt = Number.NEGATIVE_INFINITY;
   /** The group that is written in part. */
   let partly: { readonly group: readonly Waiting<T>[]; readonly steps: Iterator<void> } | undefined;
   let settled = Promise.withResolvers<void>();
@@ -72,6 +77,8 @@ export function createGroupCommit<T>(
 
   function end(): void {
     partly = undefined;
+    // What did not fit in is not held up.
+    endedAt = waiting.length > 0 ? Number.NEGATIVE_INFINITY : clock.monotonic();
     settled.resolve();
     settled = Promise.withResolvers();
   }
@@ -81,11 +88,14 @@ export function createGroupCommit<T>(
   function schedule(): void {
     if (scheduled || isIdle()) return;
     scheduled = true;
-    setImmediate(() => {
+    const write = () => {
       scheduled = false;
       if (!isIdle()) writeStep();
       schedule();
-    });
+    };
+    const wait = partly || alone > 0 ? 0 : endedAt + spacing() - clock.monotonic();
+    if (wait > 0) void clock.sleep(wait).then(write);
+    else setImmediate(write);
   }
 
   return {

@@ -19,6 +19,14 @@ const LARGEST_GROUP = 2 ** 19;
 /** What a row costs beside its text, as if it were characters. */
 const ROW_WEIGHT = 200;
 
+/**
+ * Milliseconds between two transactions for each account that commits, and at most: a thousand accounts ask for some hundred
+ * commits a second, and each by itself would keep the process waiting for the disk.
+ */
+const [SPACING_OF_ONE, LONGEST_SPACING] = [0.1, 50];
+/** Of fewer accounts no commit waits for another. */
+const MANY_ACCOUNTS = 20;
+
 interface Commit {
   readonly account: string;
   readonly changes: readonly Change[];
@@ -32,6 +40,7 @@ function createSqliteStore({ db, file, assertInPlace, close }: Database): Store 
   const sizes = { some: db.prepare(SIZES), toEnd: db.prepare(SIZES_TO_END) };
   const put = db.prepare(PUT);
   const remove = db.prepare(REMOVE);
+  const accounts = new Set<string>();
   let closed = false;
 
   function assertOpen(): void {
@@ -68,7 +77,8 @@ function createSqliteStore({ db, file, assertInPlace, close }: Database): Store 
     const known = toStoreError(error, file);
     return known instanceof StoreError && known.reason === 'locked';
   };
-  const groups = createGroupCommit(write, LARGEST_GROUP, isLocked);
+  const spacing = () => (accounts.size < MANY_ACCOUNTS ? 0 : Math.min(accounts.size * SPACING_OF_ONE, LONGEST_SPACING));
+  const groups = createGroupCommit(write, LARGEST_GROUP, isLocked, spacing);
 
   async function rowsOf(which: typeof scans, account: string, prefix: string) {
     assertOpen();
@@ -96,6 +106,7 @@ function createSqliteStore({ db, file, assertInPlace, close }: Database): Store 
     async commit(account, changes) {
       assertOpen();
       checkChanges(account, changes);
+      accounts.add(account);
       try {
         // A copy, because it is written later.
         await groups.add({ account, changes: changes.map(change => ({ ...change })) }, weigh(changes));

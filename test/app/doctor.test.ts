@@ -344,13 +344,16 @@ it('reaches receivers as far as their connection, and sends them nothing', async
     },
     heartbeat: { url: { env: 'BEAT' } },
     tracing: { enabled: true, endpoint: hook.url },
+    push: { metrics: { enabled: true, endpoint: hook.url }, logs: { enabled: true, endpoint: 'http://127.0.0.1:1' } },
   });
   const { all } = await diagnose(file, { env });
-  expect(all.slice(-4)).toEqual([
+  expect(all.slice(-6)).toEqual([
     `ok notifier ops: ${hook.url}`,
     `fail notifier chat: ${NOWHERE}: ECONNREFUSED → nothing listens there: check the address, its port and the firewall`,
     `ok heartbeat: ${hook.url}`,
     `ok tracing: ${hook.url}`,
+    `ok push.metrics: ${hook.url}`,
+    `fail push.logs: ${NOWHERE}: ECONNREFUSED → nothing listens there: check the address, its port and the firewall`,
   ]);
   expect(hook.requests).toEqual([]);
 });

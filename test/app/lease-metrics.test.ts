@@ -30,7 +30,7 @@ function scripted(turns: (Turn | undefined)[]) {
         : { at: 1_700_000_000_500 + now, replicas: [self as Replica, other as Replica], holders: new Map() },
     valuesOf: async () => new Map(),
   };
-  return { replicas, clock: { monotonic: () => now } };
+  return { replicas, clock: { now: () => 0, monotonic: () => now } };
 }
 
 function scene(turns: (Turn | undefined)[]) {
@@ -91,5 +91,5 @@ it('counts renewals and what changed hands, each account once, and never what is
 
 it('adds nothing to a store that is not shared', () => {
   const store = createMemoryStore();
-  expect(withLeaseMetrics(store, { monotonic: () => 0 })).toEqual({ store, leases: undefined });
+  expect(withLeaseMetrics(store, { now: () => 0, monotonic: () => 0 })).toEqual({ store, leases: undefined });
 });

@@ -114,7 +114,7 @@ describe('events', () => {
       scene.eventsAreFresh = false;
     }
     expect(await scene.walk('a:asks_events')).toBe('left a unknown_idle_for');
-    expect(scene.autoCancel().numbers().skips).toEqual([{ rule: 'jobs', reason: 'unknown_idle_for', count: 1 }]);
+    expect(scene.autoCancel().numbers().skips).toMatchObject([{ rule: 'jobs', reason: 'unknown_idle_for', count: 1 }]);
   });
 
   it('are those of the entry and of its callback, whichever is newer', async () => {

@@ -139,12 +139,12 @@ describe('lines folded', () => {
     expect(state.paused).toBeUndefined();
   });
 
-  it('count outcomes by rule and mode', () => {
+  it('count outcomes by rule and mode, since shortly before the first of each', () => {
     const state = emptyJournal();
     for (const each of linesOf('ended gone, ended gone, ended confirmed')) foldEntry(state, each);
-    expect([...state.outcomes.values()].map(({ outcome, count }) => `${outcome} ${count}`)).toEqual([
-      'gone 2',
-      'confirmed 1',
+    expect([...state.outcomes.values()].map(({ outcome, count, since }) => `${outcome} ${count} ${since}`)).toEqual([
+      'gone 2 -4999',
+      'confirmed 1 -4997',
     ]);
   });
 

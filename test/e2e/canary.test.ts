@@ -89,6 +89,10 @@ it('nothing secret leaves by any way out', async () => {
   const more = {
     upstream: { noProxy: ['*'], proxy: `http://user:${CANARY}@127.0.0.1:1` },
     tracing: { headers: { 'x-key': CANARY } },
+    push: {
+      metrics: { enabled: true, every: '1s', endpoint: receivers.url, headers: { 'x-key': { env: 'SECRET' } } },
+      logs: { enabled: true, endpoint: receivers.url, headers: { 'x-key': CANARY } },
+    },
   };
   const settings = { log: { level: 'debug' }, accounts, collect, alerts, heartbeat, autoCancel, ...more };
   const agent = createAgent(settings, secrets);
@@ -128,7 +132,13 @@ it('nothing secret leaves by any way out', async () => {
     expect(calls).toBeGreaterThan(ANSWERS.length * 18);
     // Every one of them was asked, and failed.
     const asked = new Set(receivers.requests.map(each => each.replace(CANARY, '')));
-    expect([...asked].sort()).toEqual(['GET /beat//fail', 'POST /', 'POST /services/']);
+    expect([...asked].sort()).toEqual([
+      'GET /beat//fail',
+      'POST /',
+      'POST /services/',
+      'POST /v1/logs',
+      'POST /v1/metrics',
+    ]);
   });
   for (const name of readdirSync(folder).filter(name => name.startsWith('store.db'))) {
     expect(readFileSync(join(folder, name)).includes(CANARY), name).toBe(false);

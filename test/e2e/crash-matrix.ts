@@ -137,11 +137,24 @@ export const cases = Object.entries<Variant>(VARIANTS).flatMap(([name, variant])
 
 export type Case = (typeof cases)[number];
 
-/** Every point with the usual answer, and every other answer with a point of its own. */
+/** What means the same to the agent as another answer, or is like two others at a time. */
+const ALIKE: readonly string[] = [
+  '302 with a relative Location',
+  '302 with its own address as Location',
+  '202',
+  '204',
+  '400, for it is invalid',
+  '403',
+  '500 each time',
+  'no answer, not applied',
+  'a reset, applied',
+] satisfies (keyof typeof VARIANTS)[];
+
+/** Every point with the usual answer, and every answer of another meaning with a point of its own. */
 export const some: readonly Case[] = [
   ...cases.filter(({ name }) => name === '302'),
   ...Object.keys(VARIANTS)
-    .filter(name => name !== '302')
+    .filter(name => name !== '302' && !ALIKE.includes(name))
     .map((name, index) => {
       const own = cases.filter(each => each.name === name);
       return own[index % own.length] as Case;

@@ -2,7 +2,7 @@ import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { startAgent } from '../support/agent.ts';
 import { startSources } from '../support/bundle.ts';
 import { runCli, startCli } from '../support/cli.ts';
@@ -35,9 +35,10 @@ const onlyFlowControl = (every: string) => ({
   events: { enabled: false },
 });
 
-startSources();
+describe('serve from the sources, as `npm start` does', () => {
+  // What it returns undoes it.
+  beforeAll(startSources);
 
-describe('serve', () => {
   it.each(['SIGTERM', 'SIGINT'] as const)(
     'ends with 0 at a %s in the middle of a slow round, long before that would end',
     async signal => {
@@ -58,7 +59,9 @@ describe('serve', () => {
       expect(agent.stderr()).toContain('"msg":"stopped"');
     },
   );
+});
 
+describe('serve', () => {
   it('ends as fast while a request waits for a budget that is nearly nothing', async () => {
     const service = await serve((_request, response) => json(response, { messages: [], events: [] }));
     const budget = { requestsPerSecond: 0.001, burst: 1 };

@@ -31,15 +31,14 @@ async function startDemo(...args: string[]) {
 }
 
 describe.skipIf(!requireProgram('promtool'))('promtool', () => {
-  it.each(['/metrics', '/probe?account=demo', '/metrics/agent'])(
-    'finds nothing to say about %s of the demo',
-    async path => {
-      const { page } = await startDemo();
+  it('finds nothing to say about what the demo shows, whoever asks', async () => {
+    const { page } = await startDemo();
+    for (const path of ['/metrics', '/probe?account=demo', '/metrics/agent']) {
       const input = await (await fetch(page + path)).text();
-      expect(input).toContain('# HELP');
-      expect(execFileSync('promtool', ['check', 'metrics'], { input, encoding: 'utf8', stdio: 'pipe' })).toBe('');
-    },
-  );
+      expect(input, path).toContain('# HELP');
+      expect(execFileSync('promtool', ['check', 'metrics'], { input, encoding: 'utf8', stdio: 'pipe' }), path).toBe('');
+    }
+  });
 });
 
 describe.skipIf(!requireProgram('prometheus'))('a real Prometheus', () => {
@@ -111,32 +110,37 @@ describe.skipIf(!requireProgram('prometheus'))('a real Prometheus', () => {
 
     const values = async (promql: string, label: string) =>
       Object.fromEntries((await prometheus.query(promql)).map(({ metric, value }) => [metric[label], value]));
-    for (const account of ['real', 'from-file']) {
-      expect(await values(`delivery_flow_control_waitlist_size{account="${account}"}`, 'flow_control_key')).toEqual(
-        Object.fromEntries(emulator.state.waitlists()),
+    // On a busy machine what is read every 300 ms may be withdrawn for a moment.
+    await eventually(async () => {
+      for (const account of ['real', 'from-file']) {
+        expect(await values(`delivery_flow_control_waitlist_size{account="${account}"}`, 'flow_control_key')).toEqual(
+          Object.fromEntries(emulator.state.waitlists()),
+        );
+        const [whole] = await prometheus.query(`delivery_dlq_messages{account="${account}"}`);
+        expect(whole?.value).toBe(emulator.state.countDlq());
+        expect(await values(`delivery_dlq_filter_messages{account="${account}"}`, 'filter')).toEqual({
+          'status-500': emulator.state.countDlq(({ responseStatus }) => responseStatus === 500),
+          emails: emulator.state.countDlq(({ queueName }) => queueName === 'emails'),
+        });
+        const [oldest] = await prometheus.query(`delivery_dlq_oldest_message_timestamp_seconds{account="${account}"}`);
+        expect(oldest?.value).toBeCloseTo(
+          Math.min(...emulator.state.dlqRows().map(({ createdAt }) => createdAt)) / 1000,
+          3,
+        );
+      }
+    });
+    await eventually(async () => {
+      // The window slides with real time: both numbers must be of one scrape, which one query at one time gives.
+      const recent = await prometheus.query(
+        '{__name__=~"delivery_events_recent|delivery_collector_data_timestamp_seconds",account="real",collector=~"events|",round!="sweep"}',
       );
-      const [whole] = await prometheus.query(`delivery_dlq_messages{account="${account}"}`);
-      expect(whole?.value).toBe(emulator.state.countDlq());
-      expect(await values(`delivery_dlq_filter_messages{account="${account}"}`, 'filter')).toEqual({
-        'status-500': emulator.state.countDlq(({ responseStatus }) => responseStatus === 500),
-        emails: emulator.state.countDlq(({ queueName }) => queueName === 'emails'),
-      });
-      const [oldest] = await prometheus.query(`delivery_dlq_oldest_message_timestamp_seconds{account="${account}"}`);
-      expect(oldest?.value).toBeCloseTo(
-        Math.min(...emulator.state.dlqRows().map(({ createdAt }) => createdAt)) / 1000,
-        3,
+      const to = Math.round((recent.find(({ metric }) => metric.collector === 'events')?.value ?? 0) * 1000);
+      const byState = Object.fromEntries(
+        recent.filter(({ metric }) => metric.state).map(({ metric, value }) => [metric.state, value]),
       );
-    }
-    // The window slides with real time: both numbers must be of one scrape, which one query at one time gives.
-    const recent = await prometheus.query(
-      '{__name__=~"delivery_events_recent|delivery_collector_data_timestamp_seconds",account="real",collector=~"events|",round!="sweep"}',
-    );
-    const to = Math.round((recent.find(({ metric }) => metric.collector === 'events')?.value ?? 0) * 1000);
-    const byState = Object.fromEntries(
-      recent.filter(({ metric }) => metric.state).map(({ metric, value }) => [metric.state, value]),
-    );
-    expect(byState).toEqual({ ...emulator.state.countEvents({ from: to - 1_800_000, to }), unknown: 0 });
-    expect(byState.delivered).toBeGreaterThan(100);
+      expect(byState).toEqual({ ...emulator.state.countEvents({ from: to - 1_800_000, to }), unknown: 0 });
+      expect(byState.delivered).toBeGreaterThan(100);
+    });
     const instances = ['delivery-watch/from-file', 'delivery-watch/real', new URL(page).host];
     await eventually(async () =>
       expect(await values('up', 'instance')).toEqual(Object.fromEntries(instances.map(instance => [instance, 1]))),

@@ -58,7 +58,10 @@ const extremes = createFakeSource([gauge('delivery_extremes', 'Numbers.', ['of']
   })),
 });
 // Shown with a shared store alone: no other test has them checked.
-const leases = createLeaseMeter(() => ({ at: 0, replicas: [] })).sourceOf(['a'], []);
+const leases = createLeaseMeter(
+  () => ({ at: 0, replicas: [] }),
+  () => 0,
+).sourceOf(['a'], []);
 const exposition = createExposition([source, extremes, leases]);
 
 test.skipIf(!requireProgram('promtool'))('promtool finds nothing to say', () => {

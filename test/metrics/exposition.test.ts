@@ -66,7 +66,7 @@ describe('the exposition', () => {
   });
 
   test('means the same in both formats to a strict parser', () => {
-    const of = (format: Format) =>
+    const of = (format: 'text' | 'openmetrics') =>
       parseExposition(text('everything', format), format).flatMap(({ samples }) => samples);
     expect(of('text')).toHaveLength(11);
     expect(of('openmetrics')).toEqual(of('text'));

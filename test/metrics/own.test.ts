@@ -5,9 +5,9 @@ const known = { endpoints: ['cancel'], outcomes: ['ok', 'timeout'], collectors: 
 const ended = { endpoint: 'cancel', outcome: 'timeout' };
 
 it('loses nothing that an account counts while another is made for its place', () => {
-  const before = createAccountMeter(known);
+  const before = createAccountMeter(known, () => 0);
   before.requests.inc(ended);
-  const after = createAccountMeter(known, before);
+  const after = createAccountMeter(known, () => 0, before);
   const revision = after.revision();
   // Of a request that ends when the account before is stopped.
   before.requests.inc(ended);
@@ -17,8 +17,26 @@ it('loses nothing that an account counts while another is made for its place', (
 });
 
 it('counts what it knows alone', () => {
-  const before = createAccountMeter(known);
+  const before = createAccountMeter(known, () => 0);
   before.rowsRejected.inc({ collector: 'dlq' });
-  const after = createAccountMeter({ ...known, collectors: ['events'] }, before);
-  expect(after.rowsRejected.samples()).toEqual([{ labels: { collector: 'events' }, value: 0 }]);
+  const after = createAccountMeter({ ...known, collectors: ['events'] }, () => 0, before);
+  expect(after.rowsRejected.samples()).toEqual([{ labels: { collector: 'events' }, value: 0, since: 0 }]);
+});
+
+it('says of each series a time at which it was 0, at its start or shortly before it first rose, also across a reload', () => {
+  let now = 1_000_000;
+  const meter = createAccountMeter(known, () => now);
+  now += 60_000;
+  meter.requests.inc({ endpoint: 'new', outcome: 'ok' });
+  const begins = ({ requests }: typeof meter) =>
+    Object.fromEntries(requests.samples().map(({ labels: { endpoint }, since }) => [endpoint, since]));
+  expect(begins(meter)).toEqual({
+    ...Object.fromEntries(known.endpoints.map(name => [name, 1_000_000])),
+    new: 1_055_000,
+  });
+  now += 60_000;
+  expect(begins(createAccountMeter({ ...known, endpoints: [...known.endpoints, 'more'] }, () => now, meter))).toEqual({
+    ...Object.fromEntries(known.endpoints.map(name => [name, 1_000_000])),
+    more: 1_120_000,
+  });
 });

@@ -6,37 +6,44 @@ import { gauge, type Source } from '../../src/metrics/family.ts';
 
 const family = gauge('delivery_test_size', 'A size.', ['key']);
 
+const EVERYTHING = { scope: 'everything', format: 'text', gzip: true } as const;
+
 /** So many accounts whose numbers change with every revision. */
 function createAccounts(count: number) {
   let revision = 0;
+  let asked = 0;
   const sources = Array.from(
     { length: count },
     (_, account): Source => ({
       account: `account-${account}`,
       families: [family],
       revision: () => revision,
-      samples: () =>
-        new Map([
-          [
-            family.name,
-            Array.from({ length: 40 }, (_, key) => ({ labels: { key: `k${key}` }, value: revision + key })),
-          ],
-        ]),
+      samples() {
+        asked += 1;
+        const values = Array.from({ length: 40 }, (_, key) => ({ labels: { key: `k${key}` }, value: revision + key }));
+        return new Map([[family.name, values]]);
+      },
     }),
   );
   return {
     sources,
+    /** How often any was asked for its samples. */
+    asked: () => asked,
     change() {
       revision += 1;
     },
   };
 }
 
-it.each([true, false])('gives the same in slices, gzip %s, and lets others have their turn meanwhile', async gzip => {
+it.each([
+  ['text', true],
+  ['text', false],
+  ['protobuf', true],
+] as const)('gives the same %s in slices, gzip %s, and lets others have their turn meanwhile', async (format, gzip) => {
   // Work for 15 ms at least.
   const { sources, change } = createAccounts(1000);
   const exposition = createExposition(sources);
-  const options = { scope: 'everything', format: 'text', gzip } as const;
+  const options = { scope: 'everything', format, gzip } as const;
   for (let round = 0; round < 2; round += 1) {
     let turns = 0;
     let isRendering = true;
@@ -48,12 +55,8 @@ it.each([true, false])('gives the same in slices, gzip %s, and lets others have 
     const body = await exposition.renderInSlices(options);
     isRendering = false;
     expect(turns).toBeGreaterThan(1);
-    const text = (gzip ? gunzipSync(body) : body).toString();
-    expect(text).toBe(
-      createExposition(sources)
-        .render({ ...options, gzip: false })
-        .toString(),
-    );
+    const bytes = gzip ? gunzipSync(body) : body;
+    expect(bytes.equals(createExposition(sources).render({ ...options, gzip: false }))).toBe(true);
     change();
   }
 });
@@ -78,6 +81,25 @@ it('is whole and up to date when several ask at once and numbers change meanwhil
   expect(await exposition.renderInSlices(options)).toBe(again);
 });
 
+it('leaves to the scrape only what has changed since it was prepared', async () => {
+  const { sources, change, asked } = createAccounts(100);
+  const names = sources.flatMap(({ account }) => account ?? []);
+  const exposition = createExposition(sources);
+  await exposition.prepare(names);
+  expect(asked(), 'nobody scrapes').toBe(0);
+  await exposition.renderInSlices(EVERYTHING);
+  change();
+  await exposition.prepare(names.slice(1));
+  expect(asked()).toBe(100 + 99);
+  const text = gunzipSync(await exposition.renderInSlices(EVERYTHING)).toString();
+  expect(asked()).toBe(100 + 100);
+  expect(text).toBe(
+    createExposition(sources)
+      .render({ ...EVERYTHING, gzip: false })
+      .toString(),
+  );
+});
+
 it.each(['gzip', 'plain'] as const)(
   'joins what was there when it began, not a header without its samples: %s',
   form => {
@@ -86,7 +108,7 @@ it.each(['gzip', 'plain'] as const)(
       for (const fragment of fragments) fillFragment(fragment, `${word}\n`, version);
     };
     fill('old', 1);
-    const body = createBody(fragments);
+    const body = createBody(fragments, 'utf8');
     const read = (bytes: Buffer) => (form === 'gzip' ? gunzipSync(bytes) : bytes).toString();
     const first = body[form]();
     first.next();

@@ -2,7 +2,7 @@ import { alertingRule } from '../../src/mixin/rules.ts';
 import type { AlertCase } from './cases/case.ts';
 import { asJobs, JOB, neverFired, type RuleTest, replica, testRules } from './promtool.ts';
 import { alertNamed, sceneOf } from './scene.ts';
-import { ends, quiet, variantsOf } from './variants.ts';
+import { type Share, testsOf } from './variants.ts';
 
 function firstFiring(each: AlertCase): RuleTest {
   const { alert, labels = {}, fires: input, at, says, step } = each;
@@ -27,16 +27,9 @@ function firstFiring(each: AlertCase): RuleTest {
   };
 }
 
-/** What promtool finds wrong in all tests that an entry of the table stands for; nothing when all is well. */
-export function wrongIn(each: AlertCase): string {
+/** What promtool finds wrong in the tests that an entry of the table stands for, of these shares; nothing when all is well. */
+export function wrongIn(each: AlertCase, ...shares: readonly Share[]): string {
   const scene = sceneOf(each);
-  const { alert, below, idle } = each;
-  const tests = [
-    ...variantsOf(scene),
-    ends(scene),
-    ...quiet(scene, 'nothing is there', {}),
-    ...quiet(scene, 'at rest', idle),
-    ...Object.entries(below).flatMap(([why, input]) => quiet(scene, why, input)),
-  ];
-  return testRules([alert], [firstFiring(each), ...asJobs(tests)]);
+  const first = shares.includes('usual') ? [firstFiring(each)] : [];
+  return testRules([each.alert], [...first, ...asJobs(shares.flatMap(share => testsOf(scene, share)))]);
 }

@@ -64,13 +64,18 @@ export function walksOf({ record, process }: NumberWorld, selection: Selection):
   const own = [...record.ended, ...reading].filter(
     ({ process: of, collector }) => of === process && collector === 'dlq',
   );
+  // The queue, read to its end before the filters failed, stays known, and the next round that succeeds shows it.
+  const isTakenUp = ({ round, parts, endedAt = Number.POSITIVE_INFINITY }: Round) =>
+    round === 'new' &&
+    parts.get(selection)?.hasEnd &&
+    own.some(({ isObserved, begunAt }) => isObserved && begunAt >= endedAt);
   const complete = own.filter(
-    ({ parts, ...round }) =>
+    round =>
       // Where a commit fails, what was read stays known, and the next round shows it.
-      (round.isObserved || round.reason === 'store' || round.endedAt === undefined) &&
-      parts.get(selection)?.isWhole &&
-      isReadable(parts.get(selection) as never) &&
-      (round.round === 'new' || [...parts].every(([name, part]) => name === 'workflows' || isReadable(part))),
+      (round.isObserved || round.reason === 'store' || round.endedAt === undefined || isTakenUp(round)) &&
+      round.parts.get(selection)?.isWhole &&
+      isReadable(round.parts.get(selection) as never) &&
+      (round.round === 'new' || [...round.parts].every(([name, part]) => name === 'workflows' || isReadable(part))),
   );
   // A walk that fails takes over what a read for new entries has found, too, and then the numbers stay as they were.
   const overlaps = (one: Round) =>

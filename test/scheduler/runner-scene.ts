@@ -1,5 +1,5 @@
 import { createCollectorState } from '../../src/scheduler/board.ts';
-import { createRunner, type Observer } from '../../src/scheduler/runner.ts';
+import { type CatchUp, createRunner, type Observer } from '../../src/scheduler/runner.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
 import type { Store } from '../../src/store/store.ts';
 import { createManualClock } from '../support/manual-clock.ts';
@@ -13,7 +13,12 @@ export class Refusal extends Error {
   readonly reason = 'rate_limited';
 }
 
-export async function setUp(observe: Observer['observe'], store: Store = createMemoryStore(), rounds = ['list']) {
+export async function setUp(
+  observe: Observer['observe'],
+  store: Store = createMemoryStore(),
+  rounds = ['list'],
+  catchUp?: CatchUp,
+) {
   const clock = createManualClock();
   const log = createTestLog();
   const tracer = createTestTracer();
@@ -29,7 +34,7 @@ export async function setUp(observe: Observer['observe'], store: Store = createM
     recall: memory => (memory === '' ? undefined : `recalled ${memory}`),
     observe,
   };
-  const run = await createRunner({ observer, state: slot, store, clock, log, tracer });
+  const run = await createRunner({ observer, state: slot, store, clock, log, tracer, catchUp });
   const round = () => slot.status().rounds[0];
   return {
     clock,

@@ -60,3 +60,28 @@ it('starts no other once it is stopped, and ends', async () => {
   await starting;
   expect(begun).toHaveLength(3);
 });
+
+it('has more patience while the process is busy, whose timers are late', async () => {
+  const clock = createManualClock();
+  const begun: [item: number, at: number][] = [];
+  const never = Promise.withResolvers<void>();
+  // Each turn of the event loop takes 300 ms: no sleep is shorter, and each counts for 100 ms.
+  const late = { ...clock, sleep: (ms: number, signal?: AbortSignal) => clock.sleep(Math.max(ms, 300), signal) };
+  void startStaggered([0, 1], {
+    concurrency: 1,
+    timeout: 1000,
+    clock: late,
+    signal: new AbortController().signal,
+    async start(item) {
+      begun.push([item, clock.monotonic()]);
+      await never.promise;
+    },
+  });
+  await clock.advance(2999);
+  expect(begun).toHaveLength(1);
+  await clock.advance(1);
+  expect(begun).toEqual([
+    [0, 0],
+    [1, 3000],
+  ]);
+});

@@ -2,6 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { createGroupCommit } from '../../src/store/group-commit.ts';
+import { createManualClock } from '../support/manual-clock.ts';
 
 /** A gathering whose writes are listed; a write with one of the `bad` items fails. */
 function setUp(limit = 100, bad: readonly string[] = [], isOfAll = () => false) {
@@ -27,6 +28,31 @@ describe('gathering', () => {
     await Promise.all(['a', 'b', 'c'].map(item => gathering.add(item, 1)));
     await gathering.add('d', 1);
     expect(writes).toEqual([['a', 'b', 'c'], ['d']]);
+  });
+
+  it('waits for others after a group, where it is told to', async () => {
+    const clock = createManualClock();
+    const writes: string[][] = [];
+    const write = (items: readonly string[]) => void writes.push([...items]);
+    const gathering = createGroupCommit<string>(write, 100, undefined, () => 50, clock);
+    await gathering.add('a', 1);
+    const later = [gathering.add('b', 1)];
+    await clock.advance(30);
+    later.push(gathering.add('c', 1));
+    await clock.advance(19);
+    expect(writes).toEqual([['a']]);
+    await clock.advance(1);
+    await Promise.all(later);
+    expect(writes).toEqual([['a'], ['b', 'c']]);
+    const drained = gathering.add('d', 1);
+    gathering.drain();
+    await drained;
+    await clock.advance(50);
+    expect(writes).toEqual([['a'], ['b', 'c'], ['d']]);
+    expect(clock.sleepers).toBe(0);
+    // The last group is long ago, and what is too much for one is not held up.
+    await Promise.all(['e', 'f', 'g'].map(item => gathering.add(item, 50)));
+    expect(writes.slice(3)).toEqual([['e', 'f'], ['g']]);
   });
 
   it('writes nothing before the turn ends', async () => {

@@ -25,7 +25,11 @@ export async function setup(): Promise<() => void> {
 /** What is started: the bundle; in a program that is no test, or from now on where a test wants that, the sources. */
 export const mainFile = (): string => process.env[NAME] ?? 'src/main.ts';
 
-/** What this file's tests start is the sources, as `npm start` does. */
-export function startSources(): void {
+/** From now on the sources are started, as `npm start` does. Gives how to undo that: other tests follow in this process. */
+export function startSources(): () => void {
+  const { [NAME]: bundle } = process.env;
   delete process.env[NAME];
+  return () => {
+    if (bundle) process.env[NAME] = bundle;
+  };
 }

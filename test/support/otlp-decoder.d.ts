@@ -7,7 +7,15 @@ declare module 'otlp-decoder/build/src/generated/root.js' {
     toObject(message: object, options: { longs: typeof String; enums: typeof String; bytes: typeof String }): object;
   }
   const root: {
-    opentelemetry: { proto: { collector: { trace: { v1: { ExportTraceServiceRequest: MessageType } } } } };
+    opentelemetry: {
+      proto: {
+        collector: {
+          trace: { v1: { ExportTraceServiceRequest: MessageType } };
+          logs: { v1: { ExportLogsServiceRequest: MessageType } };
+          metrics: { v1: { ExportMetricsServiceRequest: MessageType } };
+        };
+      };
+    };
   };
   export = root;
 }

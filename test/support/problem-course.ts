@@ -18,7 +18,7 @@ export interface Said {
 const BACKFILL = 3_600_000;
 
 /** What is read as often as by default, and not every few seconds as in the demo, which costs five times as much. */
-export const SELDOM = { flowControl: { every: '15s' }, dlq: { every: '30s' }, events: { every: '15s' } };
+export const SELDOM = { flowControl: { every: '15s' }, dlq: { every: '30s' }, events: { every: '30s' } };
 
 /** Runs agent and emulator as `demo` does, but for loops that only send, for so long. `collect`: other rounds; `seed`: another workload. */
 export function problemCourse(

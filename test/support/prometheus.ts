@@ -42,7 +42,34 @@ export interface PrometheusOptions {
   /** More sections of the configuration. */
   readonly config?: object;
   readonly flags?: readonly string[];
+  /** Puts something into the folder of its data before it starts. */
+  readonly prepare?: (data: string) => Promise<void>;
+  /** Another program than the installed one. */
+  readonly program?: string;
+  /** Its arguments, where they are others; `listen`: host and port. */
+  readonly argumentsOf?: (place: { readonly file: string; readonly data: string; readonly listen: string }) => string[];
 }
+
+const prometheusArguments: NonNullable<PrometheusOptions['argumentsOf']> = ({ file, data, listen }) => [
+  `--config.file=${file}`,
+  `--storage.tsdb.path=${data}`,
+  `--web.listen-address=${listen}`,
+];
+
+/** How to start a VictoriaMetrics instead: it is asked the same, and takes OTLP below `/opentelemetry`. */
+export const asVictoriaMetrics = (program: string): Pick<PrometheusOptions, 'program' | 'argumentsOf'> => ({
+  program,
+  argumentsOf: ({ file, data, listen }) => [
+    `-promscrape.config=${file}`,
+    '-promscrape.config.strictParse=false',
+    `-storageDataPath=${data}`,
+    `-httpListenAddr=${listen}`,
+    // As Prometheus does; otherwise samples are shown half a minute later, and names are taken as they come.
+    '-search.latencyOffset=0s',
+    '-search.disableCache',
+    '-opentelemetry.usePrometheusNaming',
+  ],
+});
 
 /** A port that was free a moment ago. */
 export async function freePort(): Promise<number> {
@@ -81,24 +108,22 @@ export async function startPrometheus({
   scrapeConfigs,
   config = {},
   flags = [],
+  prepare,
+  program = 'prometheus',
+  argumentsOf = prometheusArguments,
 }: PrometheusOptions): Promise<Prometheus> {
   const folder = mkdtempSync(join(tmpdir(), 'delivery-watch-prometheus-'));
   const file = join(folder, 'prometheus.yml');
   const global = { scrape_interval: '1s', evaluation_interval: '1s' };
   // JSON is YAML.
   writeFileSync(file, JSON.stringify({ global, ...config, scrape_configs: scrapeConfigs }));
+  const data = join(folder, 'data');
+  await prepare?.(data);
   const port = await freePort();
   const url = `http://127.0.0.1:${port}`;
-  const child = spawn(
-    'prometheus',
-    [
-      `--config.file=${file}`,
-      `--storage.tsdb.path=${join(folder, 'data')}`,
-      `--web.listen-address=127.0.0.1:${port}`,
-      ...flags,
-    ],
-    { stdio: ['ignore', 'ignore', 'pipe'] },
-  );
+  const child = spawn(program, [...argumentsOf({ file, data, listen: `127.0.0.1:${port}` }), ...flags], {
+    stdio: ['ignore', 'ignore', 'pipe'],
+  });
   const killNow = () => void child.kill('SIGKILL');
   process.once('exit', killNow);
   let said = '';

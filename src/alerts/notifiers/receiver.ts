@@ -1,3 +1,4 @@
+import { retryAfterMs } from '../../kit/retry-after.ts';
 import type { Tracer } from '../../kit/tracer.ts';
 import type { Group, Grouping } from '../group.ts';
 import type { Notice } from '../notice.ts';
@@ -7,7 +8,7 @@ export interface Reply {
   readonly status: number;
   /** Header `Retry-After`, as it came. */
   readonly retryAfter?: string | undefined;
-  /** The begin of the body. */
+  /** The begin of the body, a character a byte. */
   readonly text: string;
 }
 
@@ -52,16 +53,6 @@ export interface NotifierDeps {
 /** How sending ended, counted for each notice and address. `failed`: it is tried again. `dropped`: it is not. */
 export const OUTCOMES = ['sent', 'failed', 'dropped'] as const;
 
-/** A receiver that asks for a longer wait is asked again after this. Milliseconds. */
-const LONGEST_WAIT = 3_600_000;
-
-/** Milliseconds that the header asks to wait: seconds, or a date. */
-function waitOf(retryAfter: string | undefined, now: number): number | undefined {
-  if (retryAfter === undefined) return undefined;
-  const ms = /^\d+$/.test(retryAfter) ? Number(retryAfter) * 1000 : Date.parse(retryAfter) - now;
-  return Number.isNaN(ms) ? undefined : Math.min(LONGEST_WAIT, Math.max(0, ms));
-}
-
 /** What an answer means by itself. */
 export interface Meaning {
   /** Of the statuses, those that mean that the content was not understood. */
@@ -84,7 +75,7 @@ export async function postNotices(
     if (status >= 200 && status < 300) return error === undefined ? { kind: 'accepted' } : { kind: 'refused', why };
     if (isRefusal(status)) return { kind: 'refused', why };
     const isDown = status === 429 || status === 503;
-    const wait = isDown ? waitOf(retryAfter, now()) : undefined;
+    const wait = isDown ? retryAfterMs(retryAfter, now()) : undefined;
     return { kind: 'failed', why, isDown, ...(wait === undefined ? {} : { retryAfter: wait }) };
   } catch (error) {
     if (request.signal.aborted) throw error;

@@ -1,6 +1,7 @@
 import type { Config } from '../../config/schema.ts';
 import type { Clock } from '../../kit/clock.ts';
 import { withClosing } from '../../kit/closing.ts';
+import { isPushed, targetOf } from '../../push/target.ts';
 import { createDispatcher } from '../../upstream/dispatcher.ts';
 import { tokenSource } from '../account-client.ts';
 import { type CheckLine, createChecklist, fail, LONGEST_CHECK } from './checklist.ts';
@@ -14,9 +15,9 @@ interface ReceiverDeps {
   readonly timeout?: number | undefined;
 }
 
-/** Where the agent sends alerts, heartbeats and spans, by name. An address may itself be a secret. */
+/** Where the agent sends alerts, heartbeats, spans, metrics and log records, by name. An address may itself be a secret. */
 function receiversOf(
-  { alerts, heartbeat, tracing }: Config,
+  { alerts, heartbeat, tracing, push }: Config,
   env: ReceiverDeps['env'],
 ): readonly (readonly [name: string, address: () => Promise<string> | string])[] {
   const { OTEL_EXPORTER_OTLP_TRACES_ENDPOINT, OTEL_EXPORTER_OTLP_ENDPOINT } = env;
@@ -28,6 +29,9 @@ function receiversOf(
     ]),
     ...(heartbeat ? [['heartbeat', async () => (await tokenSource(heartbeat.url, env)()).reveal()] as const] : []),
     ...(tracing.enabled ? [['tracing', () => traces] as const] : []),
+    ...(['metrics', 'logs'] as const)
+      .filter(signal => isPushed(signal, push[signal], env))
+      .map(signal => [`push.${signal}`, async () => targetOf(signal, push[signal], env).url] as const),
   ];
 }
 

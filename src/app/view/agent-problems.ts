@@ -3,6 +3,7 @@ import { alertingFamilies } from '../../metrics/alerting.ts';
 import type { Source } from '../../metrics/family.ts';
 import type { AccountStatus } from '../../model/status.ts';
 import type { Base } from '../parts.ts';
+import type { AgentMoment } from './problems/agent.ts';
 import { agentProblemsOf } from './problems.ts';
 import { shownBy } from './samples.ts';
 
@@ -17,6 +18,8 @@ export interface AgentProblemsDeps extends Pick<Base, 'clock' | 'reloads' | 'age
   readonly accounts: readonly { shownStatus(): AccountStatus }[];
   /** Where replicas share the store: since when it does not answer, milliseconds since the Unix epoch. */
   readonly databaseAway?: (() => number | undefined) | undefined;
+  /** What is wrong with each receiver of what is pushed. */
+  readonly pushing: () => NonNullable<AgentMoment['pushing']>;
   /** Of alerting: what was notified. */
   readonly sources: readonly Source[];
 }
@@ -28,6 +31,7 @@ export function createAgentProblems({
   accounts,
   sources,
   databaseAway,
+  pushing,
 }: AgentProblemsDeps): AgentProblems {
   const notifying = sources.filter(({ families }) => families.includes(alertingFamilies.notifications));
   const notifications = () => shownBy(notifying).of(alertingFamilies.notifications);
@@ -38,6 +42,7 @@ export function createAgentProblems({
       notifications: agentLog.lately(notifications(), clock.now()),
       lastReload: reloads.last,
       databaseAway: databaseAway?.(),
+      pushing: pushing(),
       firstSeen: agentLog.firstSeen,
     });
   return {

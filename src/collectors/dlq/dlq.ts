@@ -89,6 +89,8 @@ export interface DlqServices {
   readonly retention?: number | undefined;
   /** Default: no routes. */
   readonly routes?: Routes | undefined;
+  /** Whether entries that come and go have log records; default: no. */
+  readonly isRecorded?: boolean | undefined;
   /** Without it, callbacks that are reported in progress are tracked, and none is suspected. */
   readonly callbacks?: CallbackOptions | undefined;
 }
@@ -130,7 +132,7 @@ function cadences({ every, filters }: DlqOptions, walkEvery: number): Rounds {
 
 export function createDlq(
   options: DlqOptions,
-  { retention, callbacks, routes = NO_ROUTES }: DlqServices = {},
+  { retention, callbacks, routes = NO_ROUTES, isRecorded = false }: DlqServices = {},
 ): Collector<DlqFacts, Memory, RoundWalk> {
   const { rescanEvery, fromDateMeans, maxSeriesPerBreakdown } = options;
   const tracker = callbacks ?? { track: () => false, maxGap: Math.max(USUAL_GAP, 3 * rescanEvery) };
@@ -138,7 +140,7 @@ export function createDlq(
   return {
     ...dlq,
     rounds: cadences(options, callbacks?.walkEvery ?? rescanEvery),
-    restore: rows => restoreMemory(rows, options, { callbacks: tracker, routes }),
+    restore: rows => restoreMemory(rows, options, { callbacks: tracker, routes, isRecorded }),
     recall,
     async observe(context) {
       const { memory, round, walk } = context;
@@ -168,7 +170,8 @@ export function createDlq(
             // Of rows that could not be read, any may be of any kind.
             if (shown?.groups && !doubt) memory.groups.judge(shown.groups, context.now);
           }
-          return { memory, facts: isShown ? recall(memory) : undefined, changes: takeChanges(memory) };
+          const facts = isShown ? recall(memory) : undefined;
+          return { memory, facts, changes: takeChanges(memory), records: memory.all.letters?.takeRecords() };
         },
         isPartial: step?.reads.some(({ rejected }) => rejected > 0) ?? false,
         more: next && { ...next, hasEnded, failure: step?.failure },

@@ -16,6 +16,8 @@ export interface SelectionFacts {
   readonly oldestEntered: number | undefined;
   readonly entered: number;
   readonly left: Readonly<Record<LeftReason, number>>;
+  /** Since when these two count; undefined where that is not known. */
+  readonly since: number | undefined;
 }
 
 /** Kinds of dead letters. */
@@ -28,6 +30,8 @@ export interface GroupFacts {
   readonly others: number;
   readonly appeared: number;
   readonly returned: number;
+  /** Since when these two count, milliseconds since the Unix epoch; undefined where that is not known. */
+  readonly since: number | undefined;
 }
 
 /** What is shown of one account's queue. Never changed once made. */
@@ -68,6 +72,7 @@ function factsOf(selection: Selection): SelectionFacts {
     oldestEntered: shown?.oldestEntered,
     entered,
     left: { ...left },
+    since: selection.countedSince,
   };
 }
 
@@ -101,7 +106,7 @@ export function chooseGroups({ all, groupMembers }: Memory): Members {
 }
 
 function groupFacts({ all, groups, groupMembers }: Memory): GroupFacts {
-  const { appeared, returned } = groups;
+  const { appeared, returned, since } = groups;
   const found = all.shown?.groups;
   const each = [...(found?.byKey.values() ?? [])];
   const largest = each.filter(({ id }) => groupMembers.has(id)).map(group => ({ ...group }));
@@ -112,6 +117,7 @@ function groupFacts({ all, groups, groupMembers }: Memory): GroupFacts {
     others: others + (found?.ungrouped ?? 0),
     appeared,
     returned,
+    since,
   };
 }
 

@@ -154,18 +154,24 @@ function valuesOf<L>(selections: readonly Labelled<L>[], pick: (facts: Selection
   });
 }
 
+const begunAt = (since: number | undefined) => (since === undefined ? {} : { since });
+
+const enteredOf = <L>(selections: readonly Labelled<L>[]) =>
+  selections.map(({ labels, facts: { entered, since } }) => ({ labels, value: entered, ...begunAt(since) }));
+
 const leftOf = <L>(selections: readonly Labelled<L>[]) =>
-  selections.flatMap(({ labels, facts }) =>
-    LEFT_REASONS.map(reason => ({ labels: { ...labels, reason }, value: facts.left[reason] })),
+  selections.flatMap(({ labels, facts: { left, since } }) =>
+    LEFT_REASONS.map(reason => ({ labels: { ...labels, reason }, value: left[reason], ...begunAt(since) })),
   );
 
-function groupSamples({ count, largest, others, appeared, returned }: DlqFacts['groups']) {
+function groupSamples({ count, largest, others, appeared, returned, since }: DlqFacts['groups']) {
   const one = (value: number) => [{ labels: {}, value }];
+  const counted = (value: number) => [{ labels: {}, value, ...begunAt(since) }];
   const rest = { group: OTHER, url_host: OTHER, response_status: OTHER };
   return {
     groups: count === undefined ? [] : one(count),
-    groupsNew: one(appeared),
-    groupsReturned: one(returned),
+    groupsNew: counted(appeared),
+    groupsReturned: counted(returned),
     groupMessages: [
       ...largest.map(({ id, urlHost, responseStatus, messages }) => ({
         labels: { group: id, url_host: urlHost, response_status: responseStatus },
@@ -197,13 +203,13 @@ export function samples({
     oldest: valuesOf(whole, ({ oldest }) => seconds(oldest)),
     newest: valuesOf(whole, ({ newest }) => seconds(newest)),
     oldestEntered: valuesOf(whole, ({ oldestEntered }) => seconds(oldestEntered)),
-    entered: valuesOf(whole, ({ entered }) => entered),
+    entered: enteredOf(whole),
     left: leftOf(whole),
     filterMessages: valuesOf(filters, ({ messages }) => messages),
     filterOldest: valuesOf(filters, ({ oldest }) => seconds(oldest)),
     filterNewest: valuesOf(filters, ({ newest }) => seconds(newest)),
     filterOldestEntered: valuesOf(filters, ({ oldestEntered }) => seconds(oldestEntered)),
-    filterEntered: valuesOf(filters, ({ entered }) => entered),
+    filterEntered: enteredOf(filters),
     filterLeft: leftOf(filters),
     ...Object.fromEntries(
       [...breakdowns].map(([dimension, counts]) => {
@@ -215,7 +221,7 @@ export function samples({
     callbacks: callbacks ? CALLBACK_STATES.map(state => ({ labels: { state }, value: callbacks.get(state) ?? 0 })) : [],
     suspected: suspected === undefined ? [] : [{ labels: {}, value: suspected }],
     oldestInProgress: inProgress.length > 0 ? [{ labels: {}, value: sinceWhen / 1000 }] : [],
-    foundByRescan: [{ labels: {}, value: foundByRescan }],
+    foundByRescan: [{ labels: {}, value: foundByRescan, ...begunAt(selections.get('all')?.since) }],
     seriesDropped: [
       ...[...beyondCap].map(([dimension, value]) => ({
         labels: { family: breakdownFamilies[dimension].name },

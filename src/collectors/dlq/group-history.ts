@@ -7,6 +7,8 @@ export interface GroupHistory {
   /** Kinds that had never been there, and those that were there again. Both only rise. */
   readonly appeared: number;
   readonly returned: number;
+  /** Since when these two count, milliseconds since the Unix epoch; undefined before, and where an earlier version began to. */
+  readonly since: number | undefined;
   /**
    * Compares with what a complete read found, and what came since. `at`: when the read began, milliseconds since the Unix
    * epoch. The first time nothing is new: it is what was there before anything was counted.
@@ -32,6 +34,7 @@ export const isGroupRow = (key: string) => key === COUNTS || key.startsWith(KEYS
 interface StoredCounts {
   readonly appeared: number;
   readonly returned: number;
+  readonly since?: number | undefined;
   /** What kinds were told apart by. */
   readonly rule: string;
 }
@@ -47,7 +50,7 @@ export function createGroupHistory(
   const rule = hashedId([RULE, ...routes], 16);
   const row = stored.get(COUNTS);
   const before = row === undefined ? undefined : (JSON.parse(row) as StoredCounts);
-  let { appeared, returned } = before ?? { appeared: 0, returned: 0 };
+  let { appeared, returned, since } = before ?? { appeared: 0, returned: 0 };
   /** Something was known by this rule: what is not known now is new. */
   let hasBegun = before?.rule === rule;
   const changes = new Map<string, string | null>();
@@ -90,7 +93,11 @@ export function createGroupHistory(
     get returned() {
       return returned;
     },
+    get since() {
+      return since;
+    },
     judge({ byKey, isFull }, at) {
+      if (!before) since ??= at;
       const there = new Set([...byKey.values()].map(({ id }) => id));
       for (const id of there) meet(id, at);
       // Of kinds beyond the bound, what is not told apart may be there all the same.
@@ -99,7 +106,7 @@ export function createGroupHistory(
       }
       forgetMost();
       if (changes.size > 0 || !hasBegun) {
-        changes.set(COUNTS, JSON.stringify({ appeared, returned, rule } satisfies StoredCounts));
+        changes.set(COUNTS, JSON.stringify({ appeared, returned, since, rule } satisfies StoredCounts));
       }
       hasBegun = true;
     },

@@ -6,6 +6,7 @@ import type { Routes } from '../routes.ts';
 import type { Breakdown, Dimension } from './aggregate.ts';
 import { type CallbackTracker, createTracker, isTrackerRow, type TrackerOptions } from './callbacks.ts';
 import { createGroupHistory, type GroupHistory, isGroupRow } from './group-history.ts';
+import { createLetters, isLetterRow, type Letters } from './letters.ts';
 import { createRoster } from './roster.ts';
 import type { LeftReason, Selection } from './selection.ts';
 import type { Meaning } from './windows.ts';
@@ -46,12 +47,15 @@ interface MemoryOptions {
 interface MemoryServices {
   readonly callbacks: TrackerOptions;
   readonly routes: Routes;
+  /** Whether entries that come and go have log records. */
+  readonly isRecorded: boolean;
 }
 
 interface StoredSelection {
   readonly entered: number;
   readonly left: Record<LeftReason, number>;
   readonly isCounted: boolean;
+  readonly countedSince?: number | undefined;
 }
 
 const QUEUE = 'queue';
@@ -67,6 +71,7 @@ function restoreSelection(
   name: string,
   match: DlqQuery,
   breakdown: Breakdown,
+  letters?: Letters,
 ): Selection {
   const key = keyOf(name, match);
   const chunks = [...rows].flatMap(([row, value]): [number, string][] =>
@@ -82,10 +87,12 @@ function restoreSelection(
     entered: stored.entered ?? 0,
     left: { expired: 0, removed: 0, unknown: 0, ...stored.left },
     isCounted: stored.isCounted ?? false,
+    countedSince: stored.countedSince,
     shown: undefined,
     walk: undefined,
     doubt: undefined,
     times: [],
+    letters,
     isTouched: false,
   };
 }
@@ -94,14 +101,19 @@ function restoreSelection(
 export function restoreMemory(
   rows: ReadonlyMap<string, string>,
   { filters, breakdowns }: MemoryOptions,
-  { callbacks, routes }: MemoryServices,
+  { callbacks, routes, isRecorded }: MemoryServices,
 ): Memory {
-  const all = restoreSelection(rows, 'all', {}, { dimensions: breakdowns, routes, isDetailed: true });
+  const letters = isRecorded ? createLetters(rows) : undefined;
+  const all = restoreSelection(rows, 'all', {}, { dimensions: breakdowns, routes, isDetailed: true }, letters);
   const sizeAlone = { dimensions: [], routes, isDetailed: false };
   const others = filters.map(({ name, match }) => restoreSelection(rows, name, match, sizeAlone));
   const keys = [all, ...others].map(({ key }) => key);
   const isOurs = (row: string) =>
-    row === QUEUE || isTrackerRow(row) || isGroupRow(row) || keys.some(key => row === key || row.startsWith(`${key}/`));
+    row === QUEUE ||
+    isTrackerRow(row) ||
+    isGroupRow(row) ||
+    (isRecorded && isLetterRow(row)) ||
+    keys.some(key => row === key || row.startsWith(`${key}/`));
   const stored = JSON.parse(rows.get(QUEUE) ?? '{}') as { meaning?: Meaning; foundByRescan?: number };
   return {
     all,
@@ -124,14 +136,16 @@ export function restoreMemory(
 export function takeChanges(memory: Memory): Row[] {
   const changes: Row[] = memory.orphans.map(key => ({ key, value: null }));
   changes.push(...memory.callbacks.takeChanges(), ...memory.groups.takeChanges());
+  changes.push(...(memory.all.letters?.takeRows() ?? []));
   memory.orphans = [];
   for (const selection of [memory.all, ...memory.filters]) {
-    const { key, roster, entered, left, isCounted } = selection;
+    const { key, roster, entered, left, isCounted, countedSince } = selection;
     for (const number of roster.takeTouched()) {
       changes.push({ key: `${key}/chunk/${number}`, value: roster.chunk(number) ?? null });
     }
     if (selection.isTouched) {
-      changes.push({ key, value: JSON.stringify({ entered, left, isCounted } satisfies StoredSelection) });
+      const stored: StoredSelection = { entered, left, isCounted, countedSince };
+      changes.push({ key, value: JSON.stringify(stored) });
     }
     selection.isTouched = false;
   }

@@ -17,15 +17,15 @@ export interface Roster {
    */
   see(id: bigint, since: number, isKept: boolean): 'first' | 'known' | 'again' | 'kept';
   clearMarks(): void;
-  /** Makes the newcomers in so many chunks known; gives how many they were. */
-  keepNewcomers(chunks: number): number;
+  /** Makes the newcomers in so many chunks known; gives how many they were. `onKept` is told of each. */
+  keepNewcomers(chunks: number, onKept?: (id: bigint) => void): number;
   /** Forgets the newcomers, as if they had never been seen. */
   dropNewcomers(): void;
   /**
-   * Takes out whatever has no mark, but for `most` of them, and tells since when each was known (milliseconds). Gives how
-   * many without a mark stay.
+   * Takes out whatever has no mark, but for `most` of them, and tells since when each was known (milliseconds), and which it is:
+   * to be asked for at once. Gives how many without a mark stay.
    */
-  removeUnmarked(onRemoved: (since: number) => void, most?: number): number;
+  removeUnmarked(onRemoved: (since: number, id: () => bigint) => void, most?: number): number;
   /** Numbers of the chunks that changed since the last call. */
   takeTouched(): number[];
   /** A chunk as text, without newcomers; undefined when it is empty. */
@@ -45,6 +45,8 @@ interface Chunk {
   marks: Uint8Array;
   count: number;
 }
+
+const NO_CHUNK: Chunk = { words: new Uint32Array(), marks: new Uint8Array(), count: 0 };
 
 const scratch = new BigUint64Array(1);
 const halves = new Uint32Array(scratch.buffer);
@@ -159,8 +161,13 @@ export function createRoster(stored: ReadonlyMap<number, string> = new Map()): R
     if (chunk.count === 0) chunks.delete(number);
   }
 
+  const scratchId = () => scratch[0] as bigint;
+
   /** Takes out the entries with such a mark. */
-  function removeWhere(isGone: (mark: number) => boolean, onRemoved: (number: number, seconds: number) => void): void {
+  function removeWhere(
+    isGone: (mark: number) => boolean,
+    onRemoved: (number: number, seconds: number, id: () => bigint) => void,
+  ): void {
     let gone = 0;
     for (const { marks, count } of chunks.values()) {
       for (let at = 0; at < count; at += 1) if (isGone(marks[at] as number)) gone += 1;
@@ -171,9 +178,11 @@ export function createRoster(stored: ReadonlyMap<number, string> = new Map()): R
     for (const [number, chunk] of [...chunks]) {
       for (let at = chunk.count - 1; at >= 0; at -= 1) {
         if (!isGone(chunk.marks[at] as number)) continue;
+        halves[0] = chunk.words[at * WIDTH] as number;
+        halves[1] = chunk.words[at * WIDTH + 1] as number;
         const seconds = chunk.words[at * WIDTH + 2] as number;
         removeAt(number, chunk, at, isRebuilt);
-        onRemoved(number, seconds);
+        onRemoved(number, seconds, scratchId);
       }
     }
     if (isRebuilt) index();
@@ -234,15 +243,19 @@ export function createRoster(stored: ReadonlyMap<number, string> = new Map()): R
       for (const { marks, count } of chunks.values())
         for (let at = 0; at < count; at += 1) marks[at] = (marks[at] as number) & NEW;
     },
-    keepNewcomers(most) {
+    keepNewcomers(most, onKept) {
       let kept = 0;
       for (const number of [...fresh].slice(0, most)) {
         fresh.delete(number);
-        const { marks, count } = chunks.get(number) ?? { marks: new Uint8Array(), count: 0 };
+        const { words, marks, count } = chunks.get(number) ?? NO_CHUNK;
         for (let at = 0; at < count; at += 1) {
           if (((marks[at] as number) & NEW) === 0) continue;
           marks[at] = SEEN;
           kept += 1;
+          if (!onKept) continue;
+          halves[0] = words[at * WIDTH] as number;
+          halves[1] = words[at * WIDTH + 1] as number;
+          onKept(scratchId());
         }
         touched.add(number);
       }
@@ -269,9 +282,9 @@ export function createRoster(stored: ReadonlyMap<number, string> = new Map()): R
       }
       removeWhere(
         mark => mark === 0,
-        (number, seconds) => {
+        (number, seconds, id) => {
           touched.add(number);
-          onRemoved(seconds * 1000);
+          onRemoved(seconds * 1000, id);
         },
       );
       return spared;

@@ -2,6 +2,7 @@ import { hash64 } from '../../kit/hash.ts';
 import type { DlqEntry } from '../../model/message.ts';
 import type { DlqQuery } from '../../upstream/api.ts';
 import { type Aggregate, addTo, addUnreadable, type Breakdown, createAggregate } from './aggregate.ts';
+import type { Letters } from './letters.ts';
 import type { Roster } from './roster.ts';
 
 export const LEFT_REASONS = ['expired', 'removed', 'unknown'] as const;
@@ -22,6 +23,8 @@ export interface Selection {
   readonly left: Record<LeftReason, number>;
   /** It was read completely at least once: what is found from now on has entered. */
   isCounted: boolean;
+  /** When that read began, milliseconds since the Unix epoch; undefined before, and where an earlier version made it. */
+  countedSince: number | undefined;
   /** What the last complete read found, and what entered since; undefined before the first of this process. */
   shown: Aggregate | undefined;
   /** The read that owns the roster's marks and newcomers, and what it has found. */
@@ -32,6 +35,8 @@ export interface Selection {
   doubt: Doubt | undefined;
   /** A time from each page of the last complete read, sorted: how the entries lie in time. */
   times: readonly number[];
+  /** Of the whole queue, where its entries have log records. */
+  readonly letters: Letters | undefined;
   /** Its state is to be written with the next commit. */
   isTouched: boolean;
 }
@@ -73,7 +78,7 @@ export function dropWalk(selection: Selection, id: WalkId): void {
  * `now`: milliseconds since the Unix epoch. `wasMissed`: whether a read for new entries should have found the entry.
  */
 export function takeInWalk(
-  { roster, walk }: Selection,
+  { roster, walk, letters, isCounted }: Selection,
   id: WalkId,
   entries: readonly DlqEntry[],
   now: number,
@@ -85,6 +90,7 @@ export function takeInWalk(
   for (const entry of entries) {
     const id = hash64(entry.id);
     const seen = roster.see(id, entry.enteredAt ?? now, false);
+    letters?.note(id, entry, isCounted && seen === 'first');
     if (seen !== 'again') addTo(walk.found, entry, firstSeen(roster, id, entry, now));
     if (seen !== 'first') continue;
     first += 1;
@@ -95,7 +101,7 @@ export function takeInWalk(
 
 /** Adds entries that a read for new entries listed; gives how many of them were not known. `now`: milliseconds since the Unix epoch. */
 export function takeIn(selection: Selection, entries: readonly DlqEntry[], now: number): number {
-  const { roster, walk, shown, doubt } = selection;
+  const { roster, walk, shown, doubt, letters } = selection;
   let first = 0;
   for (const entry of entries) {
     const id = hash64(entry.id);
@@ -104,6 +110,8 @@ export function takeIn(selection: Selection, entries: readonly DlqEntry[], now: 
     if (walk && (seen === 'first' || seen === 'known')) addTo(walk.found, entry, since);
     if (seen !== 'first' && seen !== 'kept') continue;
     first += 1;
+    letters?.note(id, entry, true);
+    if (selection.isCounted) letters?.entered(id, selection.entered + first);
     if (!shown) continue;
     addTo(shown, entry, since);
     // It was there when rows could not be read, and was one of them.
@@ -129,7 +137,14 @@ function countEntered(selection: Selection, entered: number): void {
 
 /** Makes known what a complete read saw first, in so many chunks of the roster. */
 export function keepNewcomers(selection: Selection, id: WalkId, chunks: number): void {
-  if (selection.walk?.id === id) countEntered(selection, selection.roster.keepNewcomers(chunks));
+  if (selection.walk?.id !== id) return;
+  const { roster, letters, isCounted } = selection;
+  let number = selection.entered;
+  const kept = (id: bigint) => {
+    number += 1;
+    letters?.entered(id, number);
+  };
+  countEntered(selection, roster.keepNewcomers(chunks, letters && isCounted ? kept : undefined));
 }
 
 /**
@@ -138,19 +153,22 @@ export function keepNewcomers(selection: Selection, id: WalkId, chunks: number):
  * meanwhile. `retention`: milliseconds that the queue keeps entries, where that is known.
  */
 export function endWalk(selection: Selection, id: WalkId, now: number, retention: number | undefined): number {
-  const { walk, left } = selection;
+  const { walk, left, letters } = selection;
   if (walk?.id !== id) return 0;
   keepNewcomers(selection, id, Number.POSITIVE_INFINITY);
   const { rejected } = walk;
   let gone = 0;
   const entries = selection.roster.removeUnmarked(
-    since => {
+    (since, id) => {
       gone += 1;
       if (!selection.isCounted) return;
-      left[retention === undefined ? 'unknown' : since + retention <= now ? 'expired' : 'removed'] += 1;
+      const reason = retention === undefined ? 'unknown' : since + retention <= now ? 'expired' : 'removed';
+      left[reason] += 1;
+      letters?.left(id, { reason, since, number: left[reason] });
     },
     rejected > 0 ? rejected + MOST_IN_DOUBT : 0,
   );
+  letters?.keepOnly(selection.roster.has);
   if (rejected > 0) addUnreadable(walk.found, rejected);
   selection.doubt = rejected > 0 ? { at: now, rows: rejected, entries } : undefined;
   selection.shown = walk.found;
@@ -158,6 +176,8 @@ export function endWalk(selection: Selection, id: WalkId, now: number, retention
   selection.walk = undefined;
   selection.isTouched ||= gone > 0 || !selection.isCounted;
   // What could not be read has not entered when it can be.
-  selection.isCounted ||= rejected === 0;
+  if (selection.isCounted || rejected > 0) return gone;
+  selection.isCounted = true;
+  selection.countedSince = now;
   return gone;
 }

@@ -51,14 +51,18 @@ export interface Counted {
   readonly tally: DestinationTally;
   /** When it was heard of last, milliseconds since the Unix epoch. */
   heard: number;
+  /** A time at which nothing was counted of it yet, shortly before that; undefined: since the log is read. */
+  readonly since: number | undefined;
   /** As it was when it was shown last; undefined when it has changed since. */
-  copy: DestinationTally | undefined;
+  copy: ShownTally | undefined;
 }
 
 /** Tallies by destination. At most `cap` have a tally of their own at a time; the others count in the remainder. */
 export interface Destinations {
   /** Tallies of those that have a place, and of the remainder once there is one, as they are now. */
-  copies(): ReadonlyMap<string, DestinationTally>;
+  copies(): ReadonlyMap<string, ShownTally>;
+  /** The log was read until `time`, milliseconds since the Unix epoch: what is counted for the first time begins there. */
+  readUntil(time: number): void;
   /** Names without a place that were met, as far as they are remembered. */
   readonly beyond: number;
   /** Where a destination is counted now. It is given a place when one is free at `time`, milliseconds. */
@@ -69,29 +73,36 @@ export interface Destinations {
   stored(name: string): StoredTally | undefined;
 }
 
-export interface StoredTally extends DestinationTally {
+/** `since`: as in `Counted`. */
+export interface ShownTally extends DestinationTally {
+  readonly since?: number | undefined;
+}
+
+export interface StoredTally extends ShownTally {
   readonly heard: number;
 }
 
 /** Maximum number of distinct names. */
 const MOST_BEYOND = 10_000;
 
-/** `stored`: rows from before this process. */
+/** `stored`: rows from before this process. `isNative`: histograms of new destinations have native buckets. */
 export function createDestinations(
   option: DestinationOption,
   most: number,
   stored: ReadonlyMap<string, StoredTally>,
+  isNative = false,
 ): Destinations {
   const all = new Map<string, Counted>();
   const placed = new Map<string, Counted>();
   const beyond = new Set<string>();
-  const create = (name: string, tally: DestinationTally, heard: number): Counted => {
-    const counted = { row: `destination/${option}/${name}`, tally, heard, copy: undefined };
+  let readUntil: number | undefined;
+  const create = (name: string, tally: DestinationTally, heard: number, since: number | undefined): Counted => {
+    const counted = { row: `destination/${option}/${name}`, tally, heard, since, copy: undefined };
     all.set(name, counted);
     return counted;
   };
-  for (const [name, { heard, ...tally }] of [...stored].sort(([, a], [, b]) => b.heard - a.heard)) {
-    const counted = create(name, tally, heard);
+  for (const [name, { heard, since, ...tally }] of [...stored].sort(([, a], [, b]) => b.heard - a.heard)) {
+    const counted = create(name, tally, heard, since);
     if (own() < most || name === OTHER) placed.set(name, counted);
   }
   // Where destinations are no label, the one tally there is starts at 0.
@@ -102,7 +113,7 @@ export function createDestinations(
   }
 
   function place(name: string): Counted {
-    const counted = all.get(name) ?? create(name, createDestinationTally(), 0);
+    const counted = all.get(name) ?? create(name, createDestinationTally(isNative), 0, readUntil);
     placed.set(name, counted);
     return counted;
   }
@@ -139,10 +150,13 @@ export function createDestinations(
     copies: () =>
       new Map(
         [...placed].map(([name, counted]) => {
-          counted.copy ??= structuredClone(counted.tally);
+          counted.copy ??= { ...structuredClone(counted.tally), since: counted.since };
           return [name, counted.copy];
         }),
       ),
+    readUntil(time) {
+      readUntil = time;
+    },
     get beyond() {
       return beyond.size;
     },
@@ -160,7 +174,7 @@ export function createDestinations(
     },
     stored(name) {
       const counted = all.get(name);
-      return counted && { ...counted.tally, heard: counted.heard };
+      return counted && { ...counted.tally, heard: counted.heard, since: counted.since };
     },
   };
 }

@@ -89,6 +89,7 @@ export function* eventsWithin(
 
 /** The events of a table from a time on: the table itself, where these are all. Undefined where there are none. */
 export function tableFrom(table: EventTable, time: number): EventTable | undefined {
+  if (time <= table.first) return table;
   const events = [...eventsWithin([table], time)];
   if (events.length === 0) return undefined;
   return events.length === table.size ? table : createEventTable(events);

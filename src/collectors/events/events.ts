@@ -4,8 +4,9 @@ import { EVENT_STATES, OUTCOMES } from '../../model/message.ts';
 import { seriesDropped } from '../cap.ts';
 import { type Collector, defineKind, type Observation, type ObserveContext, PAGES_A_STEP } from '../collector.ts';
 import { NO_ROUTES, type Routes } from '../routes.ts';
+import type { ShownTally } from './destinations.ts';
 import { type EventsOptions, eventsOptions } from './event-options.ts';
-import type { Gauges, Memory } from './memory.ts';
+import { type Gauges, type Memory, takeGaps } from './memory.ts';
 import { type RangeRead, readOn, startRange } from './read.ts';
 import { readingPerDay } from './read-back.ts';
 import { restoreMemory, takeChanges } from './rows.ts';
@@ -13,15 +14,7 @@ import type { Schedule } from './schedule-options.ts';
 import { type ScheduleFacts, scheduleFamilies, scheduleSamples, WHEN_QUIET } from './schedules.ts';
 import { foldSweep, nextRange } from './sweep.ts';
 import { foldTail, readTail, startTail, type TailWalk } from './tail.ts';
-import {
-  BOUNDS,
-  type DestinationTally,
-  type LogTally,
-  RESULTS,
-  STATUS_CLASSES,
-  type StatusClass,
-  UNTRACKED,
-} from './tally.ts';
+import { BOUNDS, type LogTally, RESULTS, STATUS_CLASSES, type StatusClass, UNTRACKED } from './tally.ts';
 import type { TraceOptions } from './traces.ts';
 
 export interface EventsServices {
@@ -47,7 +40,7 @@ export interface EventsFacts {
   /** Since when events are counted, milliseconds since the Unix epoch; undefined before the very first read. */
   readonly since: number | undefined;
   readonly log: LogTally;
-  readonly destinations: ReadonlyMap<string, DestinationTally>;
+  readonly destinations: ReadonlyMap<string, ShownTally>;
   /** By name. */
   readonly schedules: ReadonlyMap<string, ScheduleFacts>;
   /** Destinations that were met beyond the cap. */
@@ -173,45 +166,63 @@ export const events = defineKind({
   create: createEvents,
   samples({ gauges, windowMs, since, log, destinations, schedules, labelled, beyondCap }: EventsFacts) {
     const one = (value: number) => [{ labels: {}, value }];
+    const counted = (value: number) => [{ labels: {}, value, ...begun }];
+    const begun = since === undefined ? {} : { since };
+    const startOf = (tally: ShownTally) => (tally.since === undefined ? begun : { since: tally.since });
     const time = (ms: number | undefined) => (ms === undefined ? [] : one(ms / 1000));
     const named = (destination: string) => (labelled.counters ? destination : undefined);
     const tallies = [...destinations];
     const waits = (wait: 'timeToDeliver' | 'queueWait') => {
-      const series: [string | undefined, HistogramState][] = labelled.histograms
-        ? tallies.map(([destination, tally]) => [destination, tally[wait]])
-        : [[undefined, log[wait]]];
-      return series.flatMap(([destination, state]) => histogramSamples({ destination }, BOUNDS[wait], state));
+      const series: [string | undefined, HistogramState, number | undefined][] = labelled.histograms
+        ? tallies.map(([destination, tally]) => [destination, tally[wait], startOf(tally).since])
+        : [[undefined, log[wait], since]];
+      return series.flatMap(([destination, state, since]) =>
+        histogramSamples({ destination }, BOUNDS[wait], state, since),
+      );
     };
     return {
       recent: gauges ? EVENT_STATES.map(state => ({ labels: { state }, value: gauges.recent[state] })) : [],
       window: one(windowMs / 1000),
       since: time(since),
       newest: time(gauges?.newest),
-      total: tallies.flatMap(([destination, { events }]) =>
-        EVENT_STATES.map(state => ({ labels: { state, destination: named(destination) }, value: events[state] })),
+      total: tallies.flatMap(([destination, tally]) =>
+        EVENT_STATES.map(state => ({
+          labels: { state, destination: named(destination) },
+          value: tally.events[state],
+          ...startOf(tally),
+        })),
       ),
-      finished: tallies.flatMap(([destination, { finished }]) =>
-        OUTCOMES.map(outcome => ({ labels: { outcome, destination: named(destination) }, value: finished[outcome] })),
+      finished: tallies.flatMap(([destination, tally]) =>
+        OUTCOMES.map(outcome => ({
+          labels: { outcome, destination: named(destination) },
+          value: tally.finished[outcome],
+          ...startOf(tally),
+        })),
       ),
-      answers: tallies.flatMap(([destination, { answers }]) =>
+      answers: tallies.flatMap(([destination, tally]) =>
         RESULTS.flatMap(result =>
-          STATUS_CLASSES.filter(each => EXPECTED[result].includes(each) || answers[result][each] > 0).map(each => ({
-            labels: { result, status_class: each, destination: named(destination) },
-            value: answers[result][each],
-          })),
+          STATUS_CLASSES.filter(each => EXPECTED[result].includes(each) || tally.answers[result][each] > 0).map(
+            each => ({
+              labels: { result, status_class: each, destination: named(destination) },
+              value: tally.answers[result][each],
+              ...startOf(tally),
+            }),
+          ),
         ),
       ),
       timeToDeliver: waits('timeToDeliver'),
       queueWait: waits('queueWait'),
-      attempt: RESULTS.flatMap(result => histogramSamples({ result }, BOUNDS.attempt, log.attempt[result])),
-      attempts: OUTCOMES.flatMap(outcome => histogramSamples({ outcome }, BOUNDS.attempts, log.attempts[outcome])),
+      attempt: RESULTS.flatMap(result => histogramSamples({ result }, BOUNDS.attempt, log.attempt[result], since)),
+      attempts: OUTCOMES.flatMap(outcome =>
+        histogramSamples({ outcome }, BOUNDS.attempts, log.attempts[outcome], since),
+      ),
       inFlight: gauges ? one(gauges.inFlight) : [],
       oldestInFlight: time(gauges?.oldestInFlight),
-      overdue: one(log.overdue),
-      untracked: UNTRACKED.map(reason => ({ labels: { reason }, value: log.untracked[reason] })),
-      gaps: one(log.gaps),
-      late: one(log.late),
-      duplicates: one(log.duplicates),
+      overdue: counted(log.overdue),
+      untracked: UNTRACKED.map(reason => ({ labels: { reason }, value: log.untracked[reason], ...begun })),
+      gaps: counted(log.gaps),
+      late: counted(log.late),
+      duplicates: counted(log.duplicates),
       ...scheduleSamples(schedules),
       seriesDropped: labelled.counters ? [{ labels: { family: 'delivery_events_total' }, value: beyondCap }] : [],
     };
@@ -221,25 +232,34 @@ export const events = defineKind({
 type Context = ObserveContext<Memory, Walk>;
 type Observed = Promise<Observation<EventsFacts, Memory, Walk>>;
 
+/** What is shown of a memory. `log`: default a copy, which later events leave as it is. */
+export function factsOf(
+  memory: Memory,
+  { window, destination, destinationHistograms }: EventsOptions,
+  log: LogTally = structuredClone(memory.log),
+): EventsFacts {
+  const { gauges, checkpoint, destinations, schedules, attempts } = memory;
+  const counters = destination !== 'none';
+  return {
+    gauges,
+    windowMs: window,
+    since: checkpoint?.floor,
+    log,
+    destinations: destinations.copies(),
+    schedules: schedules.facts(),
+    beyondCap: destinations.beyond,
+    attempts: attempts?.view,
+    labelled: { counters, histograms: counters && destinationHistograms },
+  };
+}
+
 export function createEvents(
   options: EventsOptions,
   { backfill = 0, onTimeWithin = 300_000, routes = NO_ROUTES, schedules, traces, isAudited }: EventsServices = {},
 ): Collector<EventsFacts, Memory, Walk> {
   const limits = { ...options, most: options.maxOpenMessages, onTimeWithin };
   const tailOptions = { ...limits, backfill, isSwept: options.lateSweep > options.overlap };
-  const counters = options.destination !== 'none';
-  const labelled = { counters, histograms: counters && options.destinationHistograms };
-  const recall = ({ gauges, checkpoint, log, destinations, schedules, attempts }: Memory): EventsFacts => ({
-    gauges,
-    windowMs: options.window,
-    since: checkpoint?.floor,
-    log: structuredClone(log),
-    destinations: destinations.copies(),
-    schedules: schedules.facts(),
-    beyondCap: destinations.beyond,
-    attempts: attempts?.view,
-    labelled,
-  });
+  const recall = (memory: Memory) => factsOf(memory, options);
 
   async function observeTail({ api, now, memory, walk, signal }: Context): Observed {
     const tail = walk && 'tail' in walk ? walk.tail : startTail(api, memory, now, tailOptions, signal);
@@ -249,7 +269,7 @@ export function createEvents(
       fold(memory) {
         if (!range) return { memory, facts: undefined, changes: [] };
         foldTail(memory, tail, range, tailOptions);
-        return { memory, facts: recall(memory), changes: takeChanges(memory) };
+        return { memory, facts: recall(memory), changes: takeChanges(memory), records: takeGaps(memory) };
       },
       isPartial: range !== undefined && range.rejected > 0,
       more: isLast ? undefined : { tail },
@@ -264,7 +284,7 @@ export function createEvents(
     return {
       fold(memory) {
         if (range && isRead) foldSweep(memory, range, limits);
-        return { memory, facts: recall(memory), changes: takeChanges(memory) };
+        return { memory, facts: recall(memory), changes: takeChanges(memory), records: takeGaps(memory) };
       },
       isPartial: range !== undefined && range.rejected > 0,
       more: range && { sweep: isRead ? undefined : range },

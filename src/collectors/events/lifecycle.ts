@@ -2,7 +2,7 @@ import { observeValue } from '../../metrics/family.ts';
 import { EVENT_STATES, type Outcome } from '../../model/message.ts';
 import { eventsWithin, tableFrom } from './event-table.ts';
 import { byTime, isEnding, type KeptEvent } from './kept-event.ts';
-import { type Checkpoint, close, type Gauges, type Memory, type OpenMessage } from './memory.ts';
+import { type Checkpoint, close, type Gauges, type Memory, noteGap, type OpenMessage } from './memory.ts';
 import { BOUNDS, isAmongSlowest, observeAttempt, observeWait, type Result } from './tally.ts';
 
 export interface Limits {
@@ -184,11 +184,9 @@ function lookForGap(
   const { silence, unstarted } = checkpoint;
   if (silence && time > silence.from && time <= silence.until && paired >= EVIDENCE && paired > unstarted * 9) {
     checkpoint.silence = undefined;
-    log.gaps += 1;
-    memory.traces?.markGap();
+    noteGap(memory, { from: silence.from, to: time });
     memory.attempts?.reset(time);
     memory.schedules.markUnread({ from: silence.from, to: time });
-    memory.touched.add('log');
   }
   checkpoint.unstarted += 1;
 }

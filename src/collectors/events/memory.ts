@@ -1,4 +1,5 @@
 import type { AttemptLedger } from '../../flow-audit/attempts.ts';
+import type { LogRecord, RecordBatch } from '../../model/log-record.ts';
 import type { DeliveryEvent, EventState } from '../../model/message.ts';
 import type { Destinations } from './destinations.ts';
 import { type EventTable, indicesWithin, tableFrom } from './event-table.ts';
@@ -6,7 +7,7 @@ import type { KeptEvent } from './kept-event.ts';
 import { noPeak, type Peak } from './peak.ts';
 import type { Recent } from './recent.ts';
 import type { Schedules } from './schedules.ts';
-import type { LogTally } from './tally.ts';
+import { countEvent, type LogTally } from './tally.ts';
 import type { Traces } from './traces.ts';
 
 /** A message that has not ended. */
@@ -117,6 +118,8 @@ export interface Memory {
   span: number;
   /** Undefined where messages are not traced. */
   readonly traces: Traces | undefined;
+  /** Log records of gaps that were found since the last commit. */
+  gaps: LogRecord[];
   /** Attempts by flow-control key; undefined where flow control is not audited. */
   readonly attempts: AttemptLedger | undefined;
   /** When the checkpoint was committed last. */
@@ -129,12 +132,34 @@ export interface Memory {
 
 export const MINUTE = 60_000;
 
+/** Counts an event, and the attempt that it ends. */
+export function count({ destinations, touched }: Memory, { destination, state, statusClass, time }: KeptEvent): void {
+  const { row, tally } = destinations.of(destination, time);
+  countEvent(tally, state, statusClass);
+  touched.add(row);
+}
+
 /** Forgets a message. */
 export function close({ open, touchedOpen }: Memory, message: bigint, known: OpenMessage): void {
   open.delete(message);
   // Most begin and end between two commits, and never have a row.
   if (known.isStored) touchedOpen.add(message);
   else touchedOpen.delete(message);
+}
+
+/** Events between these times were lost: what is counted is too low. Milliseconds. */
+export function noteGap({ log, traces, touched, gaps }: Memory, range: { from: number; to: number }): void {
+  log.gaps += 1;
+  traces?.markGap();
+  touched.add('log');
+  gaps.push({ kind: 'gap', id: `gap/${log.gaps}/${range.from}`, at: undefined, ...range });
+}
+
+/** Log records of gaps that were found since the last call. */
+export function takeGaps(memory: Memory): RecordBatch {
+  const records = memory.gaps;
+  memory.gaps = [];
+  return { records, dropped: 0 };
 }
 
 /** Adds to what the sweep compares with. */

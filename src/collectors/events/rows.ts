@@ -14,7 +14,7 @@ import type { Checkpoint, Memory, OpenMessage } from './memory.ts';
 import { noPeak, type Peak } from './peak.ts';
 import type { Schedule } from './schedule-options.ts';
 import { createSchedules } from './schedules.ts';
-import { createDestinationTally, createLogTally } from './tally.ts';
+import { createDestinationTally, createLogTally, readLogTally, waitsWithNative } from './tally.ts';
 import { createTraces, type OpenTrace, type TraceOptions } from './traces.ts';
 
 type StoredOpen = [number | null, number, number | null, number, 0 | 1];
@@ -58,6 +58,8 @@ function writeCheckpoint({ dedupeFrom, watermark, lastFollowed, ...rest }: Check
 interface MemoryOptions {
   readonly destination: DestinationOption;
   readonly maxDestinations: number;
+  /** Default: they are not shown. */
+  readonly destinationHistograms?: boolean;
 }
 
 interface MemoryServices {
@@ -71,11 +73,15 @@ interface MemoryServices {
 /** Memory from its rows. */
 export function restoreMemory(
   rows: ReadonlyMap<string, string>,
-  { destination: option, maxDestinations }: MemoryOptions,
+  { destination: option, maxDestinations, destinationHistograms = false }: MemoryOptions,
   { traces, routes, schedules = [], isAudited = false }: MemoryServices,
 ): Memory {
   const row = rows.get('checkpoint');
   const checkpoint = row === undefined ? undefined : readCheckpoint(row);
+  const log = rows.get('log');
+  const isNative = option !== 'none' && destinationHistograms;
+  // What the store has was counted until then.
+  const nativeSince = checkpoint?.readTo ?? 0;
   // Names that were made from something else say nothing now.
   const isSameOption = checkpoint?.destination === option;
   const destinations = new Map<string, StoredTally>();
@@ -89,7 +95,9 @@ export function restoreMemory(
   for (const [key, value] of rows) {
     const [, kind = '', name = ''] = /^(\w+)\/?(.*)$/s.exec(key) ?? [];
     if (kind === 'destination' && name.startsWith(`${option}/`)) {
-      destinations.set(name.slice(option.length + 1), { ...createDestinationTally(), ...JSON.parse(value) });
+      const tally: StoredTally = { ...createDestinationTally(), ...JSON.parse(value) };
+      const waits = isNative ? waitsWithNative(tally, nativeSince) : {};
+      destinations.set(name.slice(option.length + 1), { ...tally, ...waits });
     } else if (kind === 'open') {
       const [createdAt, dueAt, activeAt, attempts, overdue] = JSON.parse(value) as StoredOpen;
       const state = { createdAt: createdAt ?? undefined, dueAt, activeAt: activeAt ?? undefined };
@@ -119,8 +127,8 @@ export function restoreMemory(
   const open = new Map(opened.sort(([, a], [, b]) => (a.createdAt ?? a.dueAt) - (b.createdAt ?? b.dueAt)));
   return {
     checkpoint: checkpoint && { ...checkpoint, destination: option },
-    log: { ...createLogTally(), ...JSON.parse(rows.get('log') ?? '{}') },
-    destinations: createDestinations(option, maxDestinations, destinations),
+    log: log === undefined ? createLogTally() : readLogTally(log, nativeSince),
+    destinations: createDestinations(option, maxDestinations, destinations, isNative),
     destinationOption: option,
     destinationOf: destinationReader(option, routes),
     schedules: createSchedules({ configured: schedules, stored: ofSchedules, routes, touch: key => touched.add(key) }),
@@ -141,6 +149,7 @@ export function restoreMemory(
     attempts: isAudited ? createAttemptLedger(rows.get('attempts')) : undefined,
     savedAt: Number.NEGATIVE_INFINITY,
     traces: traces && createTraces(traces, openTraces),
+    gaps: [],
     touched,
     touchedOpen: new Set(),
   };

@@ -128,7 +128,11 @@ export function createSchedules({ configured, stored, routes, touch }: Schedules
   return {
     of: createFinder(all, routes),
     begin(now) {
-      for (const one of all) change(one, one.timetable.begin(now));
+      for (const one of all) {
+        // What is expected already was expected by an earlier version.
+        if (one.state.expectedTo === undefined) one.state.since ??= now;
+        change(one, one.timetable.begin(now));
+      }
     },
     follow(event, createdAt) {
       for (const id of event.schedules ?? []) {
@@ -212,13 +216,19 @@ export function scheduleSamples(facts: ReadonlyMap<string, ScheduleFacts>) {
       const shown = value(facts);
       return shown === undefined ? [] : [{ labels: { schedule }, value: shown }];
     });
+  const counted = (value: (facts: ScheduleFacts) => number): Sample<'schedule'>[] =>
+    [...facts].map(([schedule, facts]) => ({
+      labels: { schedule },
+      value: value(facts),
+      ...(facts.since === undefined ? {} : { since: facts.since }),
+    }));
   const seconds = (ms: number | undefined) => (ms === undefined ? undefined : ms / 1000);
   return {
     scheduleStarted: each(({ lastStarted }) => seconds(lastStarted)),
     scheduleDelivered: each(({ lastDelivered }) => seconds(lastDelivered)),
     scheduleFailed: each(({ lastFailed }) => seconds(lastFailed)),
     scheduleNext: each(({ next }) => seconds(next)),
-    scheduleMissed: each(({ missed }) => missed),
-    scheduleLate: each(({ late }) => late),
+    scheduleMissed: counted(({ missed }) => missed),
+    scheduleLate: counted(({ late }) => late),
   };
 }

@@ -1,8 +1,7 @@
 import { isEnding } from './kept-event.ts';
 import { follow, type Limits } from './lifecycle.ts';
-import { forgetMinutes, type Memory, MINUTE } from './memory.ts';
+import { count, forgetMinutes, type Memory, MINUTE } from './memory.ts';
 import type { RangeRead } from './read.ts';
-import { countEvent } from './tally.ts';
 
 /** Minutes that are read at a time, unless they hold very many events. */
 const MOST_MINUTES = 5;
@@ -34,7 +33,7 @@ export function nextRange(
 
 /** Counts what came into the log after the tail had passed. */
 export function foldSweep(memory: Memory, range: RangeRead, limits: Limits): void {
-  const { checkpoint, destinations, log, minutes, touched } = memory;
+  const { checkpoint, log, minutes, touched } = memory;
   if (!checkpoint) return;
   const known = new Set<bigint>();
   for (let minute = Math.floor(range.from / MINUTE); minute * MINUTE <= range.to; minute += 1) {
@@ -43,10 +42,9 @@ export function foldSweep(memory: Memory, range: RangeRead, limits: Limits): voi
   for (const [identity, event] of range.events) {
     // Minutes may have been given up meanwhile, and what was known of them forgotten.
     if (known.has(identity) || event.time <= checkpoint.sweptTo) continue;
-    const { row, tally } = destinations.of(event.destination, event.time);
-    countEvent(tally, event.state, event.statusClass);
+    count(memory, event);
     log.late += 1;
-    touched.add('log').add(row);
+    touched.add('log');
     const listed = range.rows?.get(identity);
     if (listed) memory.traces?.add(event, listed, true);
     memory.attempts?.add(event);

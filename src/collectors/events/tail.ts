@@ -7,10 +7,12 @@ import {
   addToMinutes,
   boundMinutes,
   type Checkpoint,
+  count,
   firstCheckpoint,
   forgetMinutes,
   type Memory,
   MINUTE,
+  noteGap,
   remember,
   rememberedWithin,
 } from './memory.ts';
@@ -18,7 +20,6 @@ import { noPeak, notePeak, peakOf } from './peak.ts';
 import { MOST_PAGES, type RangeRead, type Reading, readOn, shorterSpan, startRange } from './read.ts';
 import { noteLateness, planReadBack, type ReadBack } from './read-back.ts';
 import { createRecent, type Recent } from './recent.ts';
-import { countEvent } from './tally.ts';
 
 /** Times: milliseconds. */
 export interface TailOptions {
@@ -36,16 +37,20 @@ export interface TailOptions {
   readonly isSwept: boolean;
 }
 
-/** A read of the log from where the last one ended until now, range by range, the oldest first. */
-export interface TailWalk {
+/** A read of the log until some time, range by range, the oldest first. */
+export interface LogWalk {
   /** Pinned when the read began, so that its end does not run away. */
   readonly until: number;
   readonly readBack: ReadBack;
-  /** The newest event that was known when the read began. */
-  readonly newest: number | undefined;
   range: RangeRead;
   /** Milliseconds of the next range. */
   span: number;
+}
+
+/** A read of the log from where the last one ended until now. */
+export interface TailWalk extends LogWalk {
+  /** The newest event that was known when the read began. */
+  readonly newest: number | undefined;
   /** The first read of a process: counts recent events again, whatever is known of them. */
   readonly refill: Recent | undefined;
   /** When the read before this one was complete, and the newest event it knew. */
@@ -56,7 +61,7 @@ export interface TailWalk {
 /** The range that begins there, or behind what is left out. */
 function rangeFrom(
   api: Reader,
-  { until, readBack: { skip } }: Pick<TailWalk, 'until' | 'readBack'>,
+  { until, readBack: { skip } }: Pick<LogWalk, 'until' | 'readBack'>,
   { start, span, isDetailed }: { start: number; span: number; isDetailed: boolean },
   signal: AbortSignal,
 ): RangeRead {
@@ -96,7 +101,7 @@ export function startTail(
 /** Reads on; gives the range that is now complete, or undefined while none is. */
 export async function readTail(
   api: Reader,
-  walk: TailWalk,
+  walk: LogWalk,
   reading: Reading,
   signal: AbortSignal,
 ): Promise<RangeRead | undefined> {
@@ -120,6 +125,7 @@ export async function readTail(
 export function foldTail(memory: Memory, walk: TailWalk, range: RangeRead, options: TailOptions): void {
   memory.checkpoint ??= firstCheckpoint(walk.until, range.from, memory.destinationOption);
   const { checkpoint, log, touched } = memory;
+  memory.destinations.readUntil(checkpoint.readTo);
   const isLast = range.to >= walk.until;
   memory.schedules.begin(walk.until);
   noticeClock(checkpoint, walk.until, options.overlap);
@@ -241,10 +247,8 @@ function lookForHole(memory: Memory, checkpoint: Checkpoint, walk: TailWalk, ran
   memory.schedules.markUnread({ from: checkpoint.watermark, to: oldest - 1 });
   // Those as old as what was known may be the ones that could not be read.
   if (!isProof || range.rejected > 0) return;
-  memory.log.gaps += 1;
-  memory.traces?.markGap();
+  noteGap(memory, { from: newest, to: oldest });
   memory.attempts?.reset(oldest);
-  memory.touched.add('log');
   // Nothing that comes after a hole is seen to begin.
   checkpoint.silence = undefined;
 }
@@ -257,13 +261,9 @@ function countFresh(
   range: RangeRead,
   options: TailOptions,
 ): void {
-  const { log, destinations, touched } = memory;
+  const { log, touched } = memory;
   const counted = fresh.filter(({ time }) => time > checkpoint.floor);
-  for (const { destination, state, statusClass, time } of counted) {
-    const { row, tally } = destinations.of(destination, time);
-    countEvent(tally, state, statusClass);
-    touched.add(row);
-  }
+  for (const event of counted) count(memory, event);
   addToMinutes(memory, counted);
   // What is listed now was not when the log was read last.
   const oldest = counted.reduce((oldest, { time }) => Math.min(oldest, time), Number.POSITIVE_INFINITY);

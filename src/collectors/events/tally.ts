@@ -1,5 +1,5 @@
 import { recordOf } from '../../kit/record.ts';
-import { createHistogram, type HistogramState, observeValue } from '../../metrics/family.ts';
+import { createHistogram, type HistogramState, observeValue, withNative } from '../../metrics/family.ts';
 import { EVENT_STATES, type EventState, OUTCOMES, type Outcome } from '../../model/message.ts';
 
 /** How an attempt ends: the destination took the message, or did not. */
@@ -55,14 +55,15 @@ export interface LogTally extends Waits {
   duplicates: number;
 }
 
-const createWaits = (): Waits => ({
-  timeToDeliver: createHistogram(BOUNDS.timeToDeliver),
-  queueWait: createHistogram(BOUNDS.queueWait),
+const createWaits = (isNative: boolean): Waits => ({
+  timeToDeliver: createHistogram(BOUNDS.timeToDeliver, isNative),
+  queueWait: createHistogram(BOUNDS.queueWait, isNative),
 });
 
-export function createDestinationTally(): DestinationTally {
+/** `isNative`: its histograms have native buckets; of those that are not shown they would be a waste of memory. */
+export function createDestinationTally(isNative = false): DestinationTally {
   return {
-    ...createWaits(),
+    ...createWaits(isNative),
     events: recordOf(EVENT_STATES, () => 0),
     finished: recordOf(OUTCOMES, () => 0),
     answers: recordOf(RESULTS, () => recordOf(STATUS_CLASSES, () => 0)),
@@ -79,7 +80,7 @@ export function countEvent(tally: DestinationTally, state: number, statusClass: 
 
 export function createLogTally(): LogTally {
   return {
-    ...createWaits(),
+    ...createWaits(true),
     attempt: recordOf(RESULTS, () => createHistogram(BOUNDS.attempt)),
     attempts: recordOf(OUTCOMES, () => createHistogram(BOUNDS.attempts)),
     untracked: recordOf(UNTRACKED, () => 0),
@@ -87,6 +88,23 @@ export function createLogTally(): LogTally {
     gaps: 0,
     late: 0,
     duplicates: 0,
+  };
+}
+
+/** Waits from the store, with native buckets. They begin at `since`, milliseconds since the Unix epoch, where there are none. */
+export const waitsWithNative = ({ timeToDeliver, queueWait }: Waits, since: number): Waits => ({
+  timeToDeliver: withNative(timeToDeliver, since),
+  queueWait: withNative(queueWait, since),
+});
+
+/** The row of the whole log. `nativeSince`: as in `waitsWithNative`. */
+export function readLogTally(row: string, nativeSince: number): LogTally {
+  const tally: LogTally = { ...createLogTally(), ...JSON.parse(row) };
+  return {
+    ...tally,
+    ...waitsWithNative(tally, nativeSince),
+    attempt: recordOf(RESULTS, result => withNative(tally.attempt[result], nativeSince)),
+    attempts: recordOf(OUTCOMES, outcome => withNative(tally.attempts[outcome], nativeSince)),
   };
 }
 

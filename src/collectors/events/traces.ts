@@ -1,7 +1,13 @@
 import { BoundedMap } from '../../kit/bounded-map.ts';
-import { hashedId } from '../../kit/hash.ts';
 import { boundText } from '../../kit/text.ts';
-import type { LifecycleTrace, PartialReason, TracedEvent, TraceQueue } from '../../model/lifecycle-trace.ts';
+import {
+  boundId,
+  type LifecycleTrace,
+  type PartialReason,
+  type TracedEvent,
+  type TraceQueue,
+  traceIdOf,
+} from '../../model/lifecycle-trace.ts';
 import type { Outcome } from '../../model/message.ts';
 import { type DeliveryEvent, EVENT_STATES } from '../../model/message.ts';
 import type { KeptEvent } from './kept-event.ts';
@@ -71,11 +77,10 @@ export function createTraces(
 
   function create({ messageId, url, topic, queue, schedule, detail }: DeliveryEvent): OpenTrace {
     const short = (text: string | undefined) => (text === undefined ? undefined : boundText(text, LONGEST));
-    const id = boundText(messageId, LONGEST);
     const address = url === undefined ? undefined : URL.parse(url);
     return {
-      traceId: hashedId(['message', account, id], 32),
-      messageId: id,
+      traceId: traceIdOf(account, messageId),
+      messageId: boundId(messageId),
       events: [],
       host: short(address?.hostname),
       origin: address?.hostname ? short(`${address.protocol}//${address.host}`) : undefined,

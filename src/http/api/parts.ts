@@ -66,6 +66,7 @@ export const PROBLEM_KINDS = [
   'auto_cancel_paused',
   'cancel_unresolved',
   'notifications_failing',
+  'push_failing',
   'store_failing',
   'reload_refused',
   'account_uncollected',

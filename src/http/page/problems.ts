@@ -56,6 +56,7 @@ const KIND_TAGS: Readonly<Record<Problem['kind'], Html>> = {
   auto_cancel_paused: tag('auto-cancel paused', ''),
   cancel_unresolved: tag('cancel unresolved', ''),
   notifications_failing: tag('notifications failing', ''),
+  push_failing: tag('push failing', ''),
   store_failing: tag('store failing', ''),
   callbacks_failing: tag('callbacks failing', ''),
   deliveries_stalled: tag('deliveries stalled', ''),

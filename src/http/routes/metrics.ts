@@ -6,8 +6,14 @@ import type { Answers } from '../answers.ts';
 import type { Served, ServedReplicas } from '../served.ts';
 import { onlyAllow, READ } from './methods.ts';
 
-/** Which of our formats one element of an Accept header asks for. */
-function formatOf(type: string, version: string | undefined): Format | undefined {
+/** Which of our formats one element of an Accept header asks for. Parameters are by name; their values count letter by letter. */
+function formatOf(type: string, parameters: ReadonlyMap<string, string>): Format | undefined {
+  const version = parameters.get('version');
+  if (type === 'application/vnd.google.protobuf') {
+    const isOurs =
+      parameters.get('proto') === 'io.prometheus.client.MetricFamily' && parameters.get('encoding') === 'delimited';
+    return isOurs ? 'protobuf' : undefined;
+  }
   if (type === 'application/openmetrics-text' && (version ?? '1.0.0') === '1.0.0') return 'openmetrics';
   if (type === 'text/plain' && (version ?? '0.0.4') === '0.0.4') return 'text';
   if (type === '*/*' || type === 'text/*') return 'text';
@@ -15,18 +21,21 @@ function formatOf(type: string, version: string | undefined): Format | undefined
 }
 
 /**
- * The exposition format for an Accept header: OpenMetrics only where it is asked for with the highest weight,
- * else text, which every scraper reads. Of equal weights the first named wins.
+ * The exposition format for an Accept header: another than text only where it is asked for with the highest weight,
+ * as every scraper reads text. Of equal weights the first named wins.
  */
 export function negotiateFormat(accept: string | undefined): Format {
   let best: { format: Format; weight: number } | undefined;
   for (const element of (accept ?? '').split(',')) {
-    const [type = '', ...parameters] = element.split(';').map(part => part.trim().toLowerCase());
-    const values = new Map(
-      parameters.map(parameter => parameter.replaceAll('"', '').split('=', 2) as [string, string]),
+    const [type = '', ...rest] = element.split(';').map(part => part.trim());
+    const parameters = new Map(
+      rest.map(parameter => {
+        const [name = '', value = ''] = parameter.replaceAll('"', '').split('=', 2);
+        return [name.toLowerCase(), value];
+      }),
     );
-    const weight = values.has('q') ? Number(values.get('q')) : 1;
-    const format = formatOf(type, values.get('version'));
+    const weight = parameters.has('q') ? Number(parameters.get('q')) : 1;
+    const format = formatOf(type.toLowerCase(), parameters);
     if (format && weight > (best?.weight ?? 0)) best = { format, weight };
   }
   return best?.format ?? 'text';

@@ -37,3 +37,33 @@ it('shows since when entries are seen that do not tell when they came, in every 
   ids = ['b'];
   expect(await round('full', START + 1_800_000)).toBe(START + 60_000);
 });
+
+it('says since when it counts: from the first complete walk, across restarts, and not where 0.1.0 began to', async () => {
+  async function* dlqPages() {
+    yield { rows: [{ id: 'a', labels: [] } as unknown as DlqEntry], rejected: 0, isLast: true };
+  }
+  const collector = createDlq(dlq.options.parse({}));
+  const rows = new Map<string, string>();
+  const signal = new AbortController().signal;
+  async function begins(now: number) {
+    let memory = collector.restore(rows);
+    let walk: Parameters<typeof collector.observe>[0]['walk'];
+    do {
+      const api = { dlqPages } as unknown as Reader;
+      const step = await collector.observe({ api, round: 'full', now, memory, walk, signal });
+      const folded = step.fold(memory);
+      memory = folded.memory;
+      for (const { key, value } of folded.changes) value === null ? rows.delete(key) : rows.set(key, value);
+      walk = step.more;
+    } while (walk !== undefined);
+    const { entered, left, foundByRescan, groupsNew, groupsReturned } = dlq.samples(
+      collector.recall?.(memory) as DlqFacts,
+    );
+    const all = [entered, left, foundByRescan, groupsNew, groupsReturned];
+    return new Set(all.flatMap(each => each?.map(({ since }) => since)));
+  }
+  expect(await begins(START)).toEqual(new Set([START]));
+  expect(await begins(START + 600_000)).toEqual(new Set([START]));
+  for (const [key, value] of rows) rows.set(key, value.replace(/,"(countedSince|since)":\d+/, ''));
+  expect(await begins(START + 1_200_000)).toEqual(new Set([undefined]));
+});

@@ -256,6 +256,52 @@ describe('an agent', () => {
   });
 });
 
+it('each destination begins at the read before it was first counted, across restarts, the others where the log is read from', async () => {
+  const service = createLog();
+  const agent = createAgent(service, { destination: 'host', destinationHistograms: true });
+  const first = service.clock.now;
+  await agent.round('tail');
+  await agent.run(5);
+  const before = service.clock.now;
+  service.add('msg_1', WHOLE, service.clock.now + SECOND, { url: 'https://a.example/' });
+  await agent.run(2);
+  await agent.run(20);
+  const begins = () => {
+    const samples = Object.entries(events.samples(agent.shown()));
+    return samples.flatMap(([family, each]) =>
+      each.flatMap(({ labels, since }): [string, number][] => {
+        const { destination } = labels as { destination?: string };
+        return since === undefined ? [] : [[`${family} ${destination ?? ''}`, since - first]];
+      }),
+    );
+  };
+  const expected = Object.entries({
+    'total a.example': before - first,
+    'finished a.example': before - first,
+    'answers a.example': before - first,
+    'timeToDeliver a.example': before - first,
+    'queueWait a.example': before - first,
+    'attempt ': 0,
+    'attempts ': 0,
+    'overdue ': 0,
+    'untracked ': 0,
+    'gaps ': 0,
+    'late ': 0,
+    'duplicates ': 0,
+  }).sort();
+  expect(Object.entries(Object.fromEntries(begins())).sort()).toEqual(expected);
+  agent.kill();
+  expect(Object.entries(Object.fromEntries(begins())).sort()).toEqual(expected);
+  // What 0.1.0 stored does not say when: then it is since when the log is read.
+  for (const [key, value] of agent.rows) {
+    if (!key.startsWith('destination/')) continue;
+    const { since, ...rest } = JSON.parse(value);
+    agent.rows.set(key, JSON.stringify(rest));
+  }
+  agent.kill();
+  expect(new Set(begins().map(([, since]) => since))).toEqual(new Set([0]));
+});
+
 it('rows of destinations are bounded', async () => {
   const service = createLog();
   const agent = createAgent(service, { destination: 'host', maxDestinations: 5 });

@@ -1,35 +1,13 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { type TrueEvent, truthOf } from '../../support/event-truth.ts';
+import { truthOf } from '../../support/event-truth.ts';
 import { expectTruth } from './expect-truth.ts';
 import { counted, createAgent, createLog } from './fake-log.ts';
+import { eventsOf, life } from './lives.ts';
 
 const OVERLAP = 5000;
 /** Later, whatever has not ended is late, and a quiet log can't be holding its end back. */
 const ALL_LATE = 11 * 60_000;
-
-/** A life: states with the milliseconds between them. Equal times happen. */
-const life = fc.tuple(
-  fc.nat(3),
-  fc.constantFrom('delivered', 'failed', 'cancelled', 'none'),
-  fc.array(fc.oneof(fc.constantFrom(0, 1), fc.nat(400_000)), { minLength: 14, maxLength: 14 }),
-);
-
-const STATUSES = [undefined, 0, 199, 200, 204, 302, 404, 429, 500, 503, 599, 600, 1e300];
-
-function eventsOf(messageId: string, start: number, [retries, end, waits]: [number, string, number[]]): TrueEvent[] {
-  const states = ['created'];
-  for (let retry = 0; retry < retries; retry += 1) states.push('active', 'error', 'retry');
-  if (end === 'delivered') states.push('active', 'delivered');
-  if (end === 'failed') states.push('active', 'error', 'failed');
-  if (end === 'cancelled') states.push('cancel_requested', 'cancelled');
-  let time = start;
-  return states.map((state, index) => {
-    // An attempt begins after what went before it, or nobody could tell their order.
-    time += index === 0 ? 0 : Math.max(state === 'active' ? 1 : 0, waits[index] ?? 1);
-    return { messageId, state, time, status: STATUSES[((waits[0] as number) + index) % STATUSES.length] };
-  });
-}
 
 it('counts every event once and follows every life, whatever is late, listed twice, cut by pages or killed', {
   timeout: 120_000,

@@ -4,6 +4,8 @@ const requests = (outcome: string, endpoint = 'dlq') =>
   `delivery_watch_api_requests_total{endpoint="${endpoint}",outcome="${outcome}"}`;
 const notified = (outcome: string, notifier = 'ops') =>
   `delivery_watch_notifications_total{notifier="${notifier}",outcome="${outcome}"}`;
+const pushed = (outcome: string, signal = 'metrics') =>
+  `delivery_watch_push_requests_total{signal="${signal}",outcome="${outcome}"}`;
 const MISSING = 'delivery_lists_missing_total{collector="dlq"}';
 const REJECTED = 'delivery_rows_rejected_total{collector="dlq"}';
 const STALE = 'delivery_collector_data_stale';
@@ -120,6 +122,22 @@ export const agentCases: readonly AlertCase[] = [
       'one fails and is sent when tried again': { [notified('failed')]: from(20, 1), [notified('sent')]: from(21, 1) },
     },
     idle: { [notified('failed')]: flat(0), [notified('sent')]: flat(0) },
+    exempt: { 'low traffic': 'one is enough' },
+  },
+  {
+    alert: 'DeliveryPushFailing',
+    labels: { signal: 'metrics' },
+    fires: { [pushed('failed')]: rising(1), [pushed('accepted')]: flat(7), [pushed('accepted', 'logs')]: rising(1) },
+    at: 11,
+    says: '11 requests with metrics failed or were refused in the last 15 minutes and none was accepted. Log records wait in the store, as many as there is room for; metrics wait in memory, and the oldest are dropped.',
+    below: {
+      'some are accepted': { [pushed('refused')]: rising(9), [pushed('accepted')]: rising(1) },
+      'one fails and is accepted when tried again': {
+        [pushed('failed')]: from(20, 1),
+        [pushed('accepted')]: from(21, 1),
+      },
+    },
+    idle: { [pushed('failed')]: flat(0), [pushed('refused')]: flat(0), [pushed('accepted')]: flat(0) },
     exempt: { 'low traffic': 'one is enough' },
   },
 ];

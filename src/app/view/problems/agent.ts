@@ -13,8 +13,13 @@ export interface AgentMoment {
   /** `at`: milliseconds since the Unix epoch; `faults`: empty where it was not refused. Undefined before the first. */
   /** Since when the database that replicas share does not answer, milliseconds since the Unix epoch. */
   readonly databaseAway?: number | undefined;
+  /** Signals that their OTLP receiver does not accept, since when (milliseconds since the Unix epoch) and why. */
+  readonly pushing?: readonly { readonly signal: string; readonly since: number; readonly reason: string }[];
   readonly lastReload: { readonly at: number; readonly faults: readonly { readonly message: string }[] } | undefined;
 }
+
+/** Milliseconds for which a push may fail before it is a problem: most receivers restart faster. */
+const PUSH_FAILING = 60_000;
 
 /** A round that read everything and yet failed could not store what it read. */
 const unstored = ({ collectors }: AccountStatus) =>
@@ -106,6 +111,20 @@ export const AGENT: readonly Check<AgentMoment>[] = [
               },
             ],
       ),
+  },
+  {
+    kind: 'push_failing',
+    severity: 'warning',
+    runbook: 'DeliveryPushFailing',
+    when: 'for a minute the OTLP receiver has not accepted what is pushed, or not all of it',
+    check: ({ pushing = [], now }) =>
+      pushing
+        .filter(({ since }) => now - since >= PUSH_FAILING)
+        .map(({ signal, since, reason }) => ({
+          subject: signal,
+          since,
+          text: `The OTLP receiver does not accept ${signal}: ${reason}.`,
+        })),
   },
   {
     kind: 'reload_refused',

@@ -1,0 +1,131 @@
+import { once } from 'node:events';
+import { createWriteStream } from 'node:fs';
+import { Command, InvalidArgumentError, Option } from 'commander';
+import { type Backfilled, type BackfillProgress, backfill } from '../app/backfill/backfill.ts';
+import { loadConfig } from '../config/load.ts';
+import { systemClock } from '../kit/clock.ts';
+import { parseDuration } from '../kit/duration.ts';
+import { printable } from '../kit/text.ts';
+import { repeated } from './option-values.ts';
+import { stopSignal } from './until-stopped.ts';
+
+/** Reads a time, or a duration before now, as milliseconds since the Unix epoch. */
+function timeOption(text: string): number {
+  const ago = parseDuration(text);
+  const time = ago === undefined ? Date.parse(text) : systemClock.now() - ago;
+  if (Number.isNaN(time))
+    throw new InvalidArgumentError('must be a time such as 2026-11-22T06:00:00Z, or a duration before now such as 6h.');
+  return time;
+}
+
+type Labels = Readonly<Record<string, string>>;
+
+/** Collects labels such as `instance=host:10922`. */
+function labelOption(text: string, before: Labels = {}): Labels {
+  const [, name, value] = /^([a-zA-Z_]\w*)=(.*)$/s.exec(text) ?? [];
+  if (name === undefined || value === undefined) throw new InvalidArgumentError('must be NAME=VALUE.');
+  if (name === 'account' || name === 'le')
+    throw new InvalidArgumentError(`${name} is a label of the series themselves.`);
+  return { ...before, [name]: value };
+}
+
+const seconds = (time: number) => new Date(time).toISOString().replace(/\.000Z$/, 'Z');
+const plural = (count: number, word: string) => `${count} ${word}${count === 1 ? '' : 's'}`;
+
+function progressLine({ account, from, readTo, to, events, requests }: BackfillProgress): string {
+  const done = Math.floor((100 * Math.max(0, Math.min(readTo, to) - from)) / Math.max(1, to - from));
+  return `\r\u001b[K${account}: ${done} % read, ${plural(events, 'event')}, ${plural(requests, 'request')}`;
+}
+
+function resultLines({ account, written, events, requests, leastRequests, notes, refusal }: Backfilled): string[] {
+  const cost = `${plural(events, 'event')} read with ${plural(requests, 'request')} (at least ${leastRequests})`;
+  const what = written
+    ? `${seconds(written.from)} to ${seconds(written.to)}, ${plural(written.points, 'point')} in time; ${cost}`
+    : (refusal ?? `nothing to write; ${cost}`);
+  return [what, ...notes].map(line => printable(`${account}: ${line}`));
+}
+
+async function writeTo(out: NodeJS.WritableStream, pieces: Iterable<string>): Promise<void> {
+  for (const piece of pieces) if (!out.write(piece)) await once(out, 'drain');
+}
+
+interface Options {
+  readonly config: string;
+  readonly from?: number;
+  readonly to?: number;
+  readonly gap?: true;
+  readonly account?: readonly string[];
+  readonly label?: Labels;
+  readonly out?: string;
+}
+
+/** To a file, or to standard output; a file that is there is replaced only by one that is whole. */
+async function write(out: string | undefined, pieces: Iterable<string>): Promise<void> {
+  if (out === undefined) return writeTo(process.stdout, pieces);
+  const file = createWriteStream(out);
+  await once(file, 'open');
+  await writeTo(file, pieces);
+  file.end();
+  await once(file, 'close');
+}
+
+async function run({ config: path, from, to, gap, account, label, out }: Options): Promise<void> {
+  const loaded = loadConfig(path, process.env);
+  const unknown = account?.find(name => !loaded.config.accounts.some(each => each.name === name));
+  if (unknown !== undefined) throw new Error(`there is no account called ${unknown} in the configuration`);
+  const accounts = loaded.config.accounts.filter(({ name }) => account?.includes(name) ?? true);
+  const config = { ...loaded.config, accounts, log: { ...loaded.config.log, level: 'silent' as const } };
+  const isTerminal = process.stderr.isTTY;
+  const results = await backfill(
+    { ...loaded, config },
+    {
+      range: gap || from === undefined ? undefined : { from, to },
+      labels: name => ({ job: 'delivery-watch', instance: `delivery-watch/${name}`, ...label }),
+    },
+    {
+      env: process.env,
+      clock: systemClock,
+      random: Math.random,
+      signal: stopSignal(),
+      onProgress: progress => {
+        if (isTerminal) process.stderr.write(progressLine(progress));
+      },
+      write: pieces => write(out, pieces),
+    },
+  );
+  if (isTerminal) process.stderr.write('\r\u001b[K');
+  for (const line of results.flatMap(resultLines)) process.stderr.write(`${line}\n`);
+  if (results.length === 0) process.stderr.write('no gap is known: nothing to write\n');
+  const refused = results.filter(({ refusal }) => refusal !== undefined);
+  if (refused.length > 0) throw new Error(`not written: ${plural(refused.length, 'gap')} or range`);
+}
+
+export function backfillCommand(): Command {
+  return new Command('backfill')
+    .description(
+      'write what the event log still holds as OpenMetrics with timestamps, a point a minute, for promtool tsdb create-blocks-from openmetrics: a range before the first start of the agent, or with --gap the times since in which none ran; exit 1 if an account’s can’t be told',
+    )
+    .requiredOption('--config <file>', 'configuration file of the agent')
+    .addOption(
+      new Option('--from <time>', 'begin of the range: ISO 8601, or a duration before now such as 3d')
+        .argParser(timeOption)
+        .conflicts('gap'),
+    )
+    .addOption(
+      new Option('--to <time>', 'its end; default: the first start of the agent')
+        .argParser(timeOption)
+        .conflicts('gap'),
+    )
+    .option('--gap', 'the times in which no agent ran, as the store knows them; the agent may run')
+    .option('--account <name>', 'only this account; may be repeated', repeated)
+    .option(
+      '--label <name=value>',
+      'label of every series, as Prometheus adds it to a scrape; may be repeated; default: job=delivery-watch, instance=delivery-watch/ACCOUNT as service discovery names it',
+      labelOption,
+    )
+    .option('--out <file>', 'write to this file; default: standard output')
+    .action(async (options: Options) => {
+      if (!options.gap && options.from === undefined) throw new InvalidArgumentError('give --gap, or --from and --to');
+      await run(options);
+    });
+}

@@ -1,0 +1,75 @@
+import type { HeaderSetting } from '../kit/otlp-receiver.ts';
+import { Secret } from '../kit/secret.ts';
+
+export type Signal = 'metrics' | 'logs';
+
+export type Env = Readonly<Record<string, string | undefined>>;
+
+/** Where one signal is sent. The address and the headers may hold secrets: neither is ever shown. */
+export interface Target {
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly isGzipped: boolean;
+  /** Milliseconds for a whole request. */
+  readonly timeout: number;
+}
+
+/** Milliseconds: that of OTLP's exporters. */
+const TIMEOUT = 10_000;
+
+/** `name=value` pairs, percent-encoded, as the environment has headers. A pair that can't be read is left out. */
+function headersIn(text: string): [string, string][] {
+  return text.split(',').flatMap((pair): [string, string][] => {
+    const [, name, value = ''] = /^\s*([\w!#$%&'*+.^`|~-]+)\s*=\s*(.*?)\s*$/.exec(pair) ?? [];
+    if (name === undefined) return [];
+    try {
+      const decoded = decodeURIComponent(value);
+      return /^[\t\x20-\x7e]*$/.test(decoded) ? [[name.toLowerCase(), decoded]] : [];
+    } catch {
+      return [];
+    }
+  });
+}
+
+function headersOf(headers: Readonly<Record<string, HeaderSetting>>, env: Env): [string, string][] {
+  return Object.entries(headers).map(([name, value]) => [
+    name.toLowerCase(),
+    value instanceof Secret ? value.reveal() : (env[value.env] ?? ''),
+  ]);
+}
+
+/**
+ * As the environment says (OpenTelemetry's own variables), else the configuration; of a header that both have, the configuration's
+ * value counts. Throws an Error where the environment asks for what is not there.
+ */
+export function targetOf(
+  signal: Signal,
+  { endpoint, headers }: { readonly endpoint: string; readonly headers: Readonly<Record<string, HeaderSetting>> },
+  env: Env,
+): Target {
+  const ofSignal = `OTEL_EXPORTER_OTLP_${signal.toUpperCase()}_`;
+  const set = (name: string) => env[ofSignal + name] || env[`OTEL_EXPORTER_OTLP_${name}`] || undefined;
+  const protocol = set('PROTOCOL') ?? 'http/protobuf';
+  if (protocol !== 'http/protobuf') {
+    throw new Error(`OTEL_EXPORTER_OTLP_PROTOCOL is ${protocol}; ${signal} are sent by http/protobuf alone`);
+  }
+  const base = env.OTEL_EXPORTER_OTLP_ENDPOINT || endpoint;
+  // The signal's own address is taken as it is.
+  const url = env[`${ofSignal}ENDPOINT`] || `${base.replace(/\/+$/, '')}/v1/${signal}`;
+  if (!/^https?:$/.test(URL.parse(url)?.protocol ?? '')) {
+    throw new Error(`the endpoint for ${signal} that the environment names is no http or https address`);
+  }
+  const timeout = Number(set('TIMEOUT') ?? Number.NaN);
+  return {
+    url,
+    headers: Object.fromEntries([...headersIn(set('HEADERS') ?? ''), ...headersOf(headers, env)]),
+    isGzipped: set('COMPRESSION') !== 'none',
+    timeout: timeout > 0 ? timeout : TIMEOUT,
+  };
+}
+
+/** Whether a signal is to be sent: asked for, and not forbidden by OpenTelemetry's own switches. */
+export const isPushed = (signal: Signal, { enabled }: { readonly enabled: boolean }, env: Env): boolean =>
+  enabled &&
+  env.OTEL_SDK_DISABLED?.toLowerCase() !== 'true' &&
+  ['', 'otlp'].includes(env[`OTEL_${signal.toUpperCase()}_EXPORTER`] ?? '');

@@ -1,0 +1,22 @@
+import { expect, it } from 'vitest';
+import { judgeOutage, loadPrometheus, runOutage } from '../support/outage.ts';
+import { requireProgram } from '../support/prometheus.ts';
+
+const MINUTE = 60_000;
+
+const hasPrometheus = requireProgram('promtool') && requireProgram('prometheus');
+
+it.skipIf(!hasPrometheus)('joins what Prometheus scraped before and after an agent was gone', async () => {
+  const outage = await runOutage({ count: 3000, gap: 20 * MINUTE, before: MINUTE, after: MINUTE, speed: 40 });
+  expect(outage.backfilled).toMatchObject({ code: 0 });
+  const prometheus = await loadPrometheus(outage);
+  try {
+    expect(await judgeOutage(prometheus, outage)).toBeGreaterThan(500);
+  } finally {
+    await prometheus.stop();
+  }
+  // Each destination fails, and is told of when it does: none again after the outage.
+  const told = outage.told.map(body => JSON.parse(body).groupKey);
+  expect(new Set(told).size).toBe(told.length);
+  expect(told.length).toBeGreaterThan(0);
+});

@@ -1,0 +1,164 @@
+import { gunzipSync } from 'node:zlib';
+import { BinaryWriter } from '@bufbuild/protobuf/wire';
+import { describe, expect, it } from 'vitest';
+import { Secret } from '../../src/kit/secret.ts';
+import { createQueue } from '../../src/push/queue.ts';
+import { createSender, type PostBytes, rejectedItems } from '../../src/push/sender.ts';
+import { targetOf } from '../../src/push/target.ts';
+import { createManualClock } from '../support/manual-clock.ts';
+import { createTestLog } from '../support/silent.ts';
+
+type Reply = Awaited<ReturnType<PostBytes>> | Error;
+
+function scene(...replies: Reply[]) {
+  const clock = createManualClock();
+  const sent: Parameters<PostBytes>[] = [];
+  const counts: Record<string, number> = {};
+  const counter = (name: string) => ({
+    inc: ({ signal, outcome }: { signal: string; outcome: string }, by = 1) => {
+      counts[`${name} ${signal} ${outcome}`] = (counts[`${name} ${signal} ${outcome}`] ?? 0) + by;
+    },
+  });
+  const log = createTestLog();
+  const sender = createSender({
+    signal: 'metrics',
+    target: { url: 'http://h/SECRET-PATH/v1/metrics', headers: { key: 'SECRET' }, isGzipped: true, timeout: 1000 },
+    async post(...request) {
+      sent.push(request);
+      const reply = replies.shift() ?? { status: 200, text: '' };
+      if (reply instanceof Error) throw reply;
+      return reply;
+    },
+    counters: { requests: counter('requests'), items: counter('items') },
+    clock,
+    random: () => 1,
+    log,
+  });
+  return { clock, sent, lines: log.lines, counts, sender };
+}
+
+const packet = (text = 'body', items = 3) => ({ body: Buffer.from(text), items });
+const partial = (rejected: number) => {
+  const writer = new BinaryWriter();
+  writer.tag(1, 2).fork().tag(1, 0).int64(rejected).tag(2, 2).string('too old').join();
+  return Buffer.from(writer.finish()).toString('latin1');
+};
+const never = new AbortController().signal;
+
+describe('what is pushed', () => {
+  it('goes out compressed, as protobuf, with the configured headers', async () => {
+    const { sender, sent, counts, lines } = scene();
+    expect(await sender.send(packet(), never)).toEqual({ outcome: 'accepted', status: 200 });
+    expect(sent[0]?.[0]).toBe('http://h/SECRET-PATH/v1/metrics');
+    expect(sent[0]?.[1].headers).toEqual({
+      key: 'SECRET',
+      'content-type': 'application/x-protobuf',
+      'content-encoding': 'gzip',
+    });
+    expect(gunzipSync(sent[0]?.[1].body as Uint8Array).toString()).toBe('body');
+    expect(counts).toEqual({ 'requests metrics accepted': 1, 'items metrics exported': 3 });
+    expect(lines).toEqual([]);
+  });
+
+  it.each([429, 502, 503, 504])('is sent again after %i, not before Retry-After', async status => {
+    const { clock, sender, counts } = scene({ status, retryAfter: '7', text: '' });
+    expect(await sender.send(packet(), never)).toEqual({ outcome: 'failed', status });
+    expect(counts).toEqual({ 'requests metrics failed': 1 });
+    await clock.advance(6999);
+    expect(sender.isDue()).toBe(false);
+    await clock.advance(1);
+    expect(sender.isDue()).toBe(true);
+  });
+
+  it.each([400, 401, 404, 500])('is not sent again after %i', async status => {
+    const { sender, counts } = scene({ status, text: 'no' });
+    expect(await sender.send(packet(), never)).toEqual({ outcome: 'refused', status });
+    expect(counts).toEqual({ 'requests metrics refused': 1, 'items metrics rejected': 3 });
+    expect(sender.isDue()).toBe(false);
+  });
+
+  it('counts what was rejected in part', async () => {
+    const { sender, counts } = scene({ status: 200, text: partial(2) });
+    await sender.send(packet(), never);
+    expect(counts).toMatchObject({ 'items metrics exported': 1, 'items metrics rejected': 2 });
+    expect(sender.trouble()).toMatchObject({ reason: 'partial success' });
+    expect(rejectedItems(Buffer.from(partial(0), 'latin1'))).toBe(0);
+    expect(rejectedItems(Buffer.from('<html>'))).toBe(0);
+  });
+
+  it('says once that the receiver does not accept, and once that it does again, and never what is secret', async () => {
+    const refused = Object.assign(new Error('connect SECRET-PATH'), { code: 'ECONNREFUSED' });
+    const { sender, lines, clock } = scene(refused, { status: 503, text: 'SECRET' }, { status: 200, text: '' });
+    await sender.send(packet(), never);
+    await clock.advance(60_000);
+    await sender.send(packet(), never);
+    expect(sender.trouble()).toEqual({ since: clock.now() - 60_000, reason: 'status 503' });
+    await sender.send(packet(), never);
+    const signal = 'metrics';
+    expect(lines).toEqual([
+      {
+        level: 'warn',
+        fields: { signal, reason: 'ECONNREFUSED' },
+        message: 'the OTLP receiver does not accept what is pushed',
+      },
+      { level: 'info', fields: { signal }, message: 'the OTLP receiver accepts what is pushed again' },
+    ]);
+    expect(sender.trouble()).toBeUndefined();
+  });
+});
+
+describe('the queue', () => {
+  it('keeps what the receiver does not take, and drops the oldest where there is no room', async () => {
+    const { sender, sent, clock } = scene({ status: 503, text: '' });
+    const dropped: number[] = [];
+    const queue = createQueue({ mostBytes: 10, dropped: items => void dropped.push(items) });
+    queue.add(packet('aaaa', 1));
+    await queue.drain(sender, never);
+    expect(sent).toHaveLength(1);
+    queue.add(packet('bbbb', 2));
+    queue.add(packet('cccc', 3));
+    queue.add(packet('d'.repeat(11), 4));
+    expect(dropped).toEqual([1, 2, 3, 4]);
+    queue.add(packet('eeee', 5));
+    await clock.advance(60_000);
+    await queue.drain(sender, never);
+    expect(sent.slice(1).map(([, { body }]) => gunzipSync(body).toString())).toEqual(['eeee']);
+    expect(queue.bytes).toBe(0);
+  });
+});
+
+describe('where it goes', () => {
+  const options = { endpoint: 'http://here:4318/', headers: { 'X-Key': new Secret('mine') } };
+
+  it('is what the configuration says', () => {
+    expect(targetOf('metrics', options, {})).toEqual({
+      url: 'http://here:4318/v1/metrics',
+      headers: { 'x-key': 'mine' },
+      isGzipped: true,
+      timeout: 10_000,
+    });
+  });
+
+  it('is what the environment says, of the signal before all', () => {
+    const env = {
+      OTEL_EXPORTER_OTLP_ENDPOINT: 'http://there:4318',
+      OTEL_EXPORTER_OTLP_HEADERS: 'x-key=theirs,x-tenant=a%20b, bad',
+      OTEL_EXPORTER_OTLP_TIMEOUT: '500',
+      OTEL_EXPORTER_OTLP_COMPRESSION: 'none',
+    };
+    expect(targetOf('metrics', options, env)).toEqual({
+      url: 'http://there:4318/v1/metrics',
+      headers: { 'x-key': 'mine', 'x-tenant': 'a b' },
+      isGzipped: false,
+      timeout: 500,
+    });
+    const own = { ...env, OTEL_EXPORTER_OTLP_LOGS_ENDPOINT: 'http://logs/in', OTEL_EXPORTER_OTLP_LOGS_TIMEOUT: '7' };
+    expect(targetOf('logs', options, own)).toMatchObject({ url: 'http://logs/in', timeout: 7 });
+  });
+
+  it('is nowhere by another protocol', () => {
+    expect(() => targetOf('logs', options, { OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' })).toThrow(
+      'OTEL_EXPORTER_OTLP_PROTOCOL is grpc; logs are sent by http/protobuf alone',
+    );
+  });
+});
