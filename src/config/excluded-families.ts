@@ -62,3 +62,9 @@ export function checkExcludedFamilies(config: Config, tell: Tell): void {
     }
   }
 }
+
+/** Names of the families that an account excludes. */
+export function excludedFamilies({ collect }: Accounts[number]): string[] {
+  const excluded = collect.families.exclude.map(createGlob);
+  return NAMES.filter(name => excluded.some(matches => matches(name)));
+}
