@@ -56,7 +56,9 @@ async function runCommand(config: string) {
   });
   while (isRunning && command.pid !== undefined) {
     try {
-      usage = usageOf(command.pid);
+      const now = usageOf(command.pid);
+      // Of one that has just ended, its memory is gone.
+      usage = { cpu: now.cpu, memory: Math.max(usage.memory, now.memory) };
     } catch {
       // It has just ended.
     }
