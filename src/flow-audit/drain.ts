@@ -2,12 +2,12 @@ import type { Sample } from './evidence.ts';
 
 /** As long as this a waitlist is looked at, and it must have fallen for so long, milliseconds. */
 const WINDOW = 240_000;
-const SHORTEST = 60_000;
+const SHORTEST = 90_000;
 const FEWEST_READS = 5;
 /** Fewer messages less are no trend. */
 const LEAST_FALL = 3;
 /** Of the pace that is told: its standard error, as a share of it. */
-const MOST_ERROR = 0.08;
+const MOST_ERROR = 0.04;
 
 /**
  * Milliseconds until nothing waits, at the pace since the waitlist was longest. Undefined where it does not fall, or not evenly

@@ -106,12 +106,8 @@ function follow(watched: Watched, { at, excess = 0, atMost = 0 }: Sample): void 
   const { run, samples } = watched;
   watched.proven = Math.min(watched.proven, atMost);
   // Where keys are read seldom, it may be longer.
-  const every =
-    (at - (samples[0]?.at ?? at)) /
-    Math.max(
-      1,
-      samples.findIndex(sample => sample.at === at),
-    );
+  const before = samples.filter(sample => sample.at < at);
+  const every = (at - (before[0]?.at ?? at)) / Math.max(1, before.length);
   if (run && (atMost < 1 || at - run.last > Math.max(LONGEST_PAUSE, 2.5 * every))) watched.run = undefined;
   if (excess < 1) return;
   watched.run ??= { since: at, last: at, reads: 0 };

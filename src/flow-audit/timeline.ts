@@ -22,8 +22,11 @@ export interface Timeline {
 export function createTimeline(from: number): Timeline {
   /** By span, in turn: the most and the fewest that ran, and how many began. */
   const [most, fewest, starts] = [new Uint16Array(KEPT), new Uint16Array(KEPT), new Uint16Array(KEPT)];
-  /** Times and changes that are not settled. */
-  let steps: (readonly [time: number, by: 1 | -1])[] = [];
+  /**
+   * What is not settled: twice the time, and one more where one more runs from then on. In this order, what ends makes room for
+   * what begins at the same millisecond.
+   */
+  let steps: number[] = [];
   let settledTo = from;
   let now = 0;
   let unseen = 0;
@@ -59,7 +62,7 @@ export function createTimeline(from: number): Timeline {
     step(time, by) {
       busyAt = Math.max(busyAt, time);
       if (time > settledTo) {
-        steps.push([time, by]);
+        steps.push(2 * time + (by > 0 ? 1 : 0));
         return;
       }
       now = Math.max(0, now + by);
@@ -71,12 +74,16 @@ export function createTimeline(from: number): Timeline {
       for (const place of buckets(time, settledTo)) most[place] = (most[place] as number) + 1;
     },
     settle(time) {
-      // What ends makes room for what begins at the same millisecond.
-      const due = steps.filter(([at]) => at <= time).sort((a, b) => a[0] - b[0] || a[1] - b[1]);
-      steps = steps.filter(([at]) => at > time);
-      for (const [at, by] of due) {
-        goTo(at);
-        take(by);
+      if (steps.length > 0) {
+        const sorted = Float64Array.from(steps).sort();
+        let taken = 0;
+        while (taken < sorted.length && (sorted[taken] as number) < 2 * (time + 1)) {
+          const step = sorted[taken] as number;
+          goTo(Math.floor(step / 2));
+          take(step % 2 === 1 ? 1 : -1);
+          taken += 1;
+        }
+        if (taken > 0) steps = [...sorted.subarray(taken)];
       }
       goTo(time);
     },
@@ -89,8 +96,8 @@ export function createTimeline(from: number): Timeline {
       if (to > settledTo || lowest === Number.POSITIVE_INFINITY) {
         let running = now;
         [highest, lowest] = [Math.max(highest, now), Math.min(lowest, now)];
-        for (const [, by] of [...steps].sort((a, b) => a[0] - b[0] || a[1] - b[1])) {
-          running += by;
+        for (const step of Float64Array.from(steps).sort()) {
+          running += step % 2 === 1 ? 1 : -1;
           [highest, lowest] = [Math.max(highest, running), Math.min(lowest, running)];
         }
       }

@@ -4,7 +4,7 @@ import { type AuditedService, createAuditedService, keyed } from '../support/aud
 
 const MINUTE = 60_000;
 
-/** A key whose slots leak, and two that are in good health; `waits`: how long it took to name it, undefined when it was not. */
+/** A key whose slots leak, and two that are in good health; `waits`: for how long messages had waited without a break when it was named, milliseconds; undefined when it was not. */
 export async function leakCourse(
   seed: number,
 ): Promise<{ waits: number | undefined; wrong: number; leaked: number; named: number }> {
@@ -44,13 +44,13 @@ async function watchLeak(service: AuditedService, leaked: number) {
   for (let step = 0; step < 200; step += 1) {
     await service.advance(15_000);
     for (const other of ['healthy', 'paced']) if (service.audited(other)?.state === 'ghost_slots') wrong += 1;
-    // Until then it leaks nothing, or it costs nothing: messages don't wait.
+    // Where no message waits for them, ghost slots cost nothing, and are not told of.
     const waits = ghosts() > 0 && (truth()?.waiting ?? 0) > 0;
-    if (since === undefined && waits) since = service.now();
+    since = waits ? (since ?? service.now()) : undefined;
     const shown = service.audited('leaking');
     if (shown?.state === 'ghost_slots' && (shown.ghosts ?? 0) > ghosts()) wrong += 1;
-    if (since !== undefined && shown?.state === 'ghost_slots')
-      return { waits: service.now() - since, wrong, leaked, named: shown.ghosts ?? 0 };
+    if (ghosts() > 0 && shown?.state === 'ghost_slots')
+      return { waits: service.now() - (since ?? service.now()), wrong, leaked, named: shown.ghosts ?? 0 };
     if (since !== undefined && service.now() - since > 20 * MINUTE) break;
   }
   return { waits: undefined, wrong, leaked, named: 0 };

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { createAudit } from '../../src/flow-audit/audit.ts';
 import type { FlowReason } from '../../src/model/flow-state.ts';
 import { createAuditedService, keyed } from '../support/audited-service.ts';
 import { drainCourse } from './drain.ts';
@@ -99,6 +100,16 @@ describe('what cannot be told is unknown', () => {
     service.state.dialect.logLagMs = 0;
     await service.advance(5 * MINUTE);
     expect(await stateOf(service)).toEqual(['throttled', 'parallelism_limit']);
+  });
+
+  test('how many ghosts an idle key has whose slots are not reported', () => {
+    const reported = { key: 'reported', waitlistSize: 0, parallelismInUse: 0 };
+    const entries = [reported, { key: 'not reported', waitlistSize: 0 }];
+    const audited = createAudit(true).judge({ from: 0, now: 0, entries, isWhole: true, attempts: undefined });
+    expect([...(audited ?? [])].map(([key, { state, ghosts }]) => [key, state, ghosts])).toEqual([
+      ['reported', 'ok', 0],
+      ['not reported', 'ok', undefined],
+    ]);
   });
 
   test('where the service tells no parallelism, keys are not judged', async () => {

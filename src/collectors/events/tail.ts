@@ -125,10 +125,10 @@ export async function readTail(
 export function foldTail(memory: Memory, walk: TailWalk, range: RangeRead, options: TailOptions): void {
   memory.checkpoint ??= firstCheckpoint(walk.until, range.from, memory.destinationOption);
   const { checkpoint, log, touched } = memory;
-  memory.destinations.readUntil(checkpoint.readTo);
   const isLast = range.to >= walk.until;
   memory.schedules.begin(walk.until);
   noticeClock(checkpoint, walk.until, options.overlap);
+  memory.destinations.readUntil(checkpoint.readTo);
   noticeUnreadable(memory, range);
   lookForHole(memory, checkpoint, walk, range, isLast);
   const recent = walk.refill ?? memory.recent;
@@ -141,10 +141,10 @@ export function foldTail(memory: Memory, walk: TailWalk, range: RangeRead, optio
     // Events too old to be deduplicated were read for the recent gauge alone.
     if (event.time < checkpoint.dedupeFrom || known.has(identity)) continue;
     fresh.push(event);
+    if (!walk.refill) memory.attempts?.add(event);
     if (!walk.refill && isRecent) recent?.add(event.state, event.time);
   }
   const table = fresh.length > 0 ? createEventTable(fresh) : undefined;
-  if (!walk.refill && memory.attempts) for (const event of fresh) memory.attempts.add(event);
   if (table) countFresh(memory, checkpoint, walk, fresh, range, options);
   const following = table && tableFrom(table, checkpoint.watermark + 1);
   if (following) memory.pending.push(following);

@@ -50,6 +50,16 @@ const EXPECTED: Readonly<Record<string, Expected>> = {
       'warning waitlist_growing': [20, /^Key crm "gold" \\ tier: \d+ wait, \+\d+ in \d+ min\.$/],
     },
   },
+  'ghost-slots': {
+    minutes: 12,
+    // It begins in the second minute.
+    says: {
+      'warning ghost_slots': [
+        10,
+        /^Key mail\/send: 1 slot is in use and nothing runs in it; \d+ wait; parallelism 1 of 2 in use\.$/,
+      ],
+    },
+  },
   'log-lag': {
     minutes: 16,
     says: { 'info event_log_behind': [15, /^The event log is [234] min behind, after [\d,]+ events in \d+ min\.$/] },
