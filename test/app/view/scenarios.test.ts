@@ -93,7 +93,7 @@ const EXPECTED: Readonly<Record<string, Expected>> = {
   },
 };
 
-/** The event log as often as the page is looked at here: it costs most, and scenarios.long.test.ts reads it as by default. */
+/** The event log only as often as the page is looked at here: to read it costs most. */
 const EACH_MINUTE = { ...SELDOM, events: { every: '1m' } };
 
 describe('the demo says what is wrong, and nothing else', () => {
