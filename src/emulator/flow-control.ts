@@ -49,6 +49,13 @@ export interface KeyDetail {
 /** A key that was not used for so long is no longer listed: clients of the service have met idle keys that were gone. */
 const IDLE_MS = 10 * 60_000;
 
+/** Asked for at every start and end of a delivery, for which a copy of all fields is too dear. */
+const limitsOf = ({ fields, pinned }: Key) => ({
+  parallelism: pinned.parallelism ?? fields.parallelism,
+  rate: pinned.rate ?? fields.rate,
+  period: pinned.period ?? fields.period,
+});
+
 /** Lets deliveries of a key start as its parallelism and rate allow; the others wait, first come first served. */
 export class FlowControl {
   readonly #agenda: Agenda;
@@ -83,7 +90,7 @@ export class FlowControl {
     if (!key) return;
     key.running--;
     // One slot stays, or nothing would ever happen again.
-    const { parallelism = 1 } = { ...key.fields, ...key.pinned };
+    const { parallelism = 1 } = limitsOf(key);
     if (key.leaksLeft > 0) {
       key.leaksLeft--;
       key.ghosts++;
@@ -138,7 +145,7 @@ export class FlowControl {
   }
 
   #detail(key: Key): KeyDetail {
-    const { parallelism, rate, period } = { ...key.fields, ...key.pinned };
+    const { parallelism, rate, period } = limitsOf(key);
     this.#countPeriod(key);
     const { started, periodStart, paused, ghosts } = key;
     const [waiting, running] = [key.waiting.length, key.running + ghosts];
@@ -161,7 +168,7 @@ export class FlowControl {
   }
 
   #admit(key: Key): void {
-    const { parallelism = Number.POSITIVE_INFINITY, rate, period = 1 } = { ...key.fields, ...key.pinned };
+    const { parallelism = Number.POSITIVE_INFINITY, rate, period = 1 } = limitsOf(key);
     const now = this.#agenda.now;
     key.usedAt = now;
     while (!key.paused && !key.starved && key.running + key.ghosts < parallelism && key.waiting.length > 0) {

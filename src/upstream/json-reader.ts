@@ -62,6 +62,13 @@ function quoteAfter(piece: string, from: number): number {
   return quote;
 }
 
+/** Where the first character is that is no blank; -1 when there is none. */
+function notBlankAfter(piece: string, from: number): number {
+  const notBlank = /[^ \n\r\t]/g;
+  notBlank.lastIndex = from;
+  return notBlank.test(piece) ? notBlank.lastIndex - 1 : -1;
+}
+
 const isBlank = (code: number) => code === 0x20 || code === 0x0a || code === 0x0d || code === 0x09;
 const invalid = () => new JsonFault('invalid', 'not JSON');
 
@@ -261,13 +268,13 @@ export function createJsonReader(rowsOf: RowsOf): JsonReader {
         return piece.length;
       }
       for (; at < piece.length; at += 1) {
-        const code = piece.charCodeAt(at);
-        if (isBlank(code)) continue;
-        const now = step(code);
+        at = notBlankAfter(piece, at);
+        if (at === -1) break;
+        const now = step(piece.charCodeAt(at));
         if (now === 'scalar') return at;
         if (now === 'list' || now === 'object') return at + 1;
       }
-      return at;
+      return piece.length;
     },
     end() {
       if (place === 'scalar') return parse(takeText('', 0, 0));

@@ -57,12 +57,12 @@ describe('the seed', () => {
 
   test('decides everything however often one asks on the way', () => {
     const atOnce = frozen({ seed: 3 });
-    atOnce.clock.advance(HOUR);
+    atOnce.clock.advance(HOUR / 2);
     const expected = JSON.stringify(everything(atOnce.state));
-    const steps = fc.array(fc.integer({ min: 1, max: HOUR - 1 }), { minLength: 1, maxLength: 60 });
+    const steps = fc.array(fc.integer({ min: 1, max: HOUR / 2 - 1 }), { minLength: 1, maxLength: 60 });
     const property = fc.property(steps, times => {
       const { clock, state } = frozen({ seed: 3 });
-      for (const time of [...times.toSorted((a, b) => a - b), HOUR]) {
+      for (const time of [...times.toSorted((a, b) => a - b), HOUR / 2]) {
         clock.advance(NOON + time - clock.now());
         state.waitlists();
       }
