@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { createAttemptLedger } from '../../src/flow-audit/attempts.ts';
+import { type Attempts, createAttemptLedger } from '../../src/flow-audit/attempts.ts';
+import { createAudit } from '../../src/flow-audit/audit.ts';
 import { addSample, compare, createWatched, ghostSlots, PROOF } from '../../src/flow-audit/evidence.ts';
 import { EVENT_STATES, type EventState } from '../../src/model/message.ts';
 
@@ -49,5 +50,55 @@ describe('slots are ghosts', () => {
     expect(excessAt(110 * SECOND)).toBe(1);
     expect(excessAt(134 * SECOND)).toBe(1);
     expect(excessAt(136 * SECOND)).toBe(0);
+  });
+});
+
+describe('what a key runs is not known any more', () => {
+  const ledgerOf = (...events: readonly [message: bigint, state: EventState, time: number][]) => {
+    const ledger = createAttemptLedger();
+    ledger.open(0, 0);
+    for (const [message, state, time] of events) {
+      ledger.add({ message, state: EVENT_STATES.indexOf(state), time, flowKey: 'key' });
+    }
+    ledger.settle({ newest: 60 * SECOND, settledTo: 60 * SECOND, readTo: 60 * SECOND });
+    return ledger;
+  };
+  const knownFrom = ({ view }: ReturnType<typeof ledgerOf>) => {
+    const watched = createWatched(0, true);
+    addSample(watched, { key: 'key', waitlistSize: 1, parallelismInUse: 1 }, { from: 10_000, now: 10_000 });
+    compare(watched, view, 60 * SECOND);
+    return [watched.knownFrom, watched.unseen];
+  };
+
+  it('when the log shows the end of an attempt whose begin it never listed', () => {
+    expect(knownFrom(ledgerOf([1n, 'active', 20 * SECOND], [1n, 'delivered', 50 * SECOND]))).toEqual([0, 0]);
+    expect(knownFrom(ledgerOf([1n, 'delivered', 50 * SECOND]))).toEqual([55 * SECOND, undefined]);
+  });
+
+  it('when the log was reset, until then', () => {
+    const ledger = ledgerOf([1n, 'active', 20 * SECOND]);
+    ledger.reset(40 * SECOND);
+    expect(knownFrom(ledger)).toEqual([40 * SECOND, undefined]);
+  });
+
+  it('when the log was silent for minutes in which something moved', () => {
+    const stateAfter = (silence: Attempts['silence']) => {
+      const audit = createAudit(true);
+      const { view } = createAttemptLedger();
+      let shown: ReturnType<typeof audit.judge>;
+      for (let now = 1000; now <= 600 * SECOND; now += 15 * SECOND) {
+        const seen = { newest: now - SECOND, settledTo: now - 60 * SECOND, readTo: now, isKeyed: true, since: 0 };
+        const known = { lateBy: 0, isTooMuch: false, silence: now > 300 * SECOND ? silence : undefined };
+        const busy = { key: 'busy', waitlistSize: 0, parallelismInUse: 1, rateUsed: now };
+        const stuck = { key: 'key', waitlistSize: 1, parallelismInUse: 1, parallelismLimit: 1 };
+        const entries = now > 20 * SECOND ? [busy, stuck] : [busy];
+        const { running, begun, unseen } = view;
+        const attempts = { ...seen, ...known, running, begun, unseen };
+        shown = audit.judge({ from: now, now, entries, isWhole: true, attempts });
+      }
+      return shown?.get('key')?.state;
+    };
+    expect(stateAfter(undefined)).toBe('ghost_slots');
+    expect(stateAfter({ from: 100 * SECOND, to: 250 * SECOND })).not.toBe('ghost_slots');
   });
 });

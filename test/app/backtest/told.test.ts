@@ -112,6 +112,16 @@ describe('a backtest', () => {
     expect(told.get('TwoLetters')?.stricter).toEqual([]);
   });
 
+  it('does not say of a rule that it never fired where rows could not be read', async () => {
+    const { alerts } = await run(START - HOUR, [], 6, plan => {
+      const judging = createJudging(plan);
+      return { ...judging, take: part => judging.take({ ...part, rejected: 1 }) };
+    });
+    const { verdict, unknownFor, because } = alerts.find(({ name }) => name === 'Quiet') ?? {};
+    expect([verdict, unknownFor]).toEqual(['unknown', 6 * HOUR]);
+    expect(because).toContain('rows could not be read');
+  });
+
   it('tries less sensitive thresholds of what fired', async () => {
     const { alerts } = await run(START - HOUR, []);
     const { firings = [], stricter = [] } = alerts.find(({ name }) => name === 'Some') ?? {};
