@@ -3,6 +3,7 @@ import { hashedId } from '../kit/hash.ts';
 import { serverAttributes } from '../kit/server-attributes.ts';
 import { traceIdOf } from '../model/lifecycle-trace.ts';
 import type { LogRecord, RecordedLetter } from '../model/log-record.ts';
+import { LATEST } from './otlp-metrics.ts';
 import type { StoredRecord } from './record-queue.ts';
 
 type ReadableLogRecord = Parameters<typeof ProtobufLogsSerializer.serializeRequest>[0][number];
@@ -43,7 +44,9 @@ interface Said {
   readonly attributes: Readonly<Record<string, Value>>;
 }
 
-const hrTime = (ms: number): [number, number] => [Math.floor(ms / 1000), Math.round((ms % 1000) * 1e6)];
+/** 0 where the time is not known, or later than there is room for: receivers then show when the record was made. */
+const hrTime = (ms = 0): [number, number] =>
+  ms <= LATEST ? [Math.floor(ms / 1000), Math.round((ms % 1000) * 1e6)] : [0, 0];
 const textOf = (ms: number | undefined) => (ms === undefined ? undefined : new Date(ms).toISOString());
 
 /** Where a message was to go: never the path, which may hold a secret. */
@@ -172,8 +175,7 @@ export function toLogRecord(account: string, record: StoredRecord, origins: LogO
     ...attributes,
   };
   return {
-    // 0 says that the time is not known; receivers then show when it was observed.
-    hrTime: record.at === undefined ? [0, 0] : hrTime(record.at),
+    hrTime: hrTime(record.at),
     hrTimeObserved: hrTime(record.seenAt),
     eventName: event,
     severityText: severity,

@@ -10,8 +10,14 @@ const { LengthDelimited: BYTES, Bit64: FIXED, Varint: VARINT } = WireType;
 const CUMULATIVE = 2;
 const NO_RECORDED_VALUE = 1;
 
-/** Milliseconds as nanoseconds, both since the Unix epoch. */
-const nanos = (ms: number) => BigInt(Math.round(ms * 1000)) * 1000n;
+/** The latest time that OTLP has room for, in 2554. Milliseconds since the Unix epoch. */
+export const LATEST = 18_446_744_073_709;
+
+/**
+ * Milliseconds as nanoseconds, both since the Unix epoch. Of a later time than there is room for, which a service may tell, 0:
+ * none.
+ */
+const nanos = (ms: number) => (ms <= LATEST ? BigInt(Math.round(ms * 1000)) * 1000n : 0n);
 
 type Attributes = readonly (readonly [string, string | undefined])[];
 

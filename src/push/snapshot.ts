@@ -60,8 +60,9 @@ function createPackets(origin: Origin) {
   };
 }
 
-/** A label without a text is the same as none. */
-const keyOf = ({ labels }: Family, sample: Sample) => JSON.stringify(labels.map(label => sample.labels[label] || null));
+/** A label without a text is the same as none, and lone surrogates become U+FFFD, as they do when they are sent. */
+const keyOf = ({ labels }: Family, sample: Sample) =>
+  JSON.stringify(labels.map(label => sample.labels[label]?.toWellFormed() || null));
 
 /** Labels of a series from its key. */
 function labelsFrom({ labels }: Family, key: string): Record<string, string | undefined> {
@@ -98,7 +99,6 @@ export async function* takeSnapshot(
     const key = keyOf(family, sample);
     if (series.has(key)) return;
     series.add(key);
-    pushed.get(`${account ?? ''}\0${family.name}`)?.series.delete(key);
     const point = { attributes: attributesOf(account, family, sample), since, time };
     packets.add(family, whole?.state.counts.length ?? 1, writer =>
       whole ? writeHistogram(writer, point, whole, sum) : writeNumber(writer, point, value),
@@ -137,8 +137,14 @@ export async function* takeSnapshot(
     }
     yield* packetsIfFull();
   }
-  for (const { account, family, bounds, series } of pushed.values()) {
+  // `pushed` is changed at the end alone: an export may be broken off by a reload.
+  for (const [id, { account, family, bounds, series }] of pushed) {
+    const still = now.get(id)?.series;
+    let seen = 0;
     for (const key of series) {
+      seen += 1;
+      if (seen % 1000 === 0) yield* packetsIfFull();
+      if (still?.has(key)) continue;
       const attributes = attributesOf(account, family, { labels: labelsFrom(family, key), value: 0 });
       const point = { attributes, time };
       const state = { counts: Array<number>((bounds?.length ?? 0) + 1).fill(0), sum: 0 };

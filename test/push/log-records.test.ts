@@ -58,6 +58,11 @@ function told(record: Omit<LogRecord, 'id' | 'at'> & Partial<LogRecord>) {
 }
 
 describe('a log record', () => {
+  it('has no time where the service tells one that OTLP has no room for', () => {
+    const letter = { ...LETTER, dlqId: '99999999999999-1', enteredAt: 99_999_999_999_999 };
+    expect(told({ kind: 'dlq_entered', letter, at: letter.enteredAt })).toMatchObject({ at: 0, observed: SEEN });
+  });
+
   it('says of a dead letter that came where it was to go and why it is dead, and leads to its trace', () => {
     expect(told({ kind: 'dlq_entered', at: AT, letter: LETTER })).toEqual({
       service: 'message-delivery',

@@ -157,6 +157,42 @@ describe('what is pushed', () => {
     ]);
   });
 
+  it('ends what has gone also where the push before was broken off', async () => {
+    const of = (places: readonly string[]) =>
+      sourceOf('a', [families.size], () => ({ x_size_bytes: places.map(place => ({ labels: { place }, value: 1 })) }));
+    const { pushed } = await push([of(['p', 'q'])]);
+    const many = of(['p', 'q', ...Array.from({ length: 6000 }, (_, index) => String(index))]);
+    const deps = { origin: { version: '1', resource: {} }, clock: { now: () => NOW }, failed: () => undefined };
+    for await (const _ of takeSnapshot([many], pushed, deps)) break;
+    const { points } = await push([of(['q'])], pushed);
+    expect(points.map(({ labels: { place }, value }) => [place, value])).toEqual([
+      ['q', 1],
+      ['p', undefined],
+    ]);
+  });
+
+  it('is whole whatever the service tells: a time that OTLP has no room for, lone surrogates, NUL, a megabyte', async () => {
+    const state = createHistogram(BOUNDS);
+    observeValue(state, BOUNDS, 7, { traceId: 'ab'.repeat(16), time: 8.64e15 });
+    const long = 'x'.repeat(1_000_000);
+    const { points, failed } = await push([
+      sourceOf('a', Object.values(families), () => ({
+        x_size_bytes: ['\ud800', '\udfff', '\0', long].map(place => ({ labels: { place }, value: 1 })),
+        x_wait_seconds: histogramSamples({ place: 'p' }, BOUNDS, state),
+        x_account_info: [{ labels: { plan: 'fixed' }, value: 1 }],
+      })),
+    ]);
+    expect(failed).toEqual([]);
+    expect(points.map(({ name, labels }) => labels.place ?? name)).toEqual([
+      '\ufffd',
+      '\0',
+      long,
+      'p',
+      'x_account_info',
+    ]);
+    expect(points.find(({ name }) => name === 'x_wait_seconds')?.exemplars).toMatchObject([{ value: 7, time: 0 }]);
+  });
+
   it('leaves out a source that throws, and what it had before ends', async () => {
     const good = sourceOf('good', [families.share], () => ({ x_share_ratio: [{ labels: {}, value: 1 }] }));
     let isBroken = false;
