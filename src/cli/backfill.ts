@@ -129,7 +129,7 @@ export function backfillCommand(): Command {
         .conflicts('gap'),
     )
     .addOption(
-      new Option('--to <time>', 'its end; default: the first start of the agent')
+      new Option('--to <time>', 'its end; default: the first start of the agent, or now if it never ran')
         .argParser(timeOption)
         .conflicts('gap'),
     )

@@ -188,6 +188,24 @@ function checkPlan({ name, budget, limits, ...account }: Account, path: Path, te
   }
 }
 
+/** Prometheus and what follows it show a sample for so long, milliseconds. */
+const SHOWN_FOR = 300_000;
+
+function checkPush({ push }: Config, tell: Tell): void {
+  const { every } = push.metrics;
+  checkInterval(every, ['push', 'metrics', 'every'], tell);
+  if (every >= SHOWN_FOR) {
+    const message = `is ${formatDuration(every)}: databases show a sample for ${formatDuration(SHOWN_FOR)}, and gaps after that`;
+    tell.warn(['push', 'metrics', 'every'], message);
+  }
+  for (const signal of ['metrics', 'logs'] as const) {
+    const path = `/v1/${signal}`;
+    if (push[signal].endpoint.replace(/\/+$/, '').endsWith(path)) {
+      tell.warn(['push', signal, 'endpoint'], `ends in ${path}, which is added to it: leave it out here`);
+    }
+  }
+}
+
 /** Values that each may be, and together are not what they look like. */
 export function checkSettings(config: Config, now: number, tell: Tell): void {
   const { listen, probesListen, replicaUrl } = config.server;
@@ -221,6 +239,7 @@ export function checkSettings(config: Config, now: number, tell: Tell): void {
       `is less than markAfter, ${staleness.markAfter}, before which nothing is withdrawn`,
     );
   }
+  checkPush(config, tell);
   checkInterval(alerts.evaluateEvery, ['alerts', 'evaluateEvery'], tell);
   if (config.heartbeat) checkInterval(config.heartbeat.every, ['heartbeat', 'every'], tell);
   for (const [index, rule] of autoCancel.rules.entries()) {
