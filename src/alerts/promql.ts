@@ -233,8 +233,14 @@ const labelsOf = (condition: AlertCondition, { family }: Metrics): readonly stri
 const unlessEmpty = <K extends string>(key: K, value: object) =>
   Object.keys(value).length === 0 ? {} : { [key]: value };
 
+/** What every alerting rule has, whatever else. */
+interface AlertingRule {
+  readonly alert: string;
+  readonly expr: string;
+}
+
 /** Alerts as rules of Prometheus (2.42 and newer), which need the records of `healthRecords` in the same group. */
-export const prometheusRules = (rules: readonly AlertRule[], metrics: Metrics): readonly object[] =>
+export const prometheusRules = (rules: readonly AlertRule[], metrics: Metrics): readonly AlertingRule[] =>
   rules.map(({ name, when, labels, annotations, ...rule }) => ({
     alert: name,
     expr: heldExpression({

@@ -43,13 +43,21 @@ interface Way {
 
 export type AccountsDeps = Omit<AccountDeps, 'accountInfo' | 'dispatchers'> & { readonly dispatchers: Dispatchers };
 
-/** All that an account depends on, secrets included. */
+/** All that an account depends on, secrets included. Which of its families are exposed makes no other account of it. */
 function identityOfAccount(settings: AccountSettings, { config, env }: Pick<AccountsDeps, 'config' | 'env'>): string {
   const { name } = settings;
+  const { families: _, ...collect } = settings.collect;
   const lifecycles = hasLifecycles(config, env) && config.tracing.lifecycle;
   const schedules = schedulesOf(config.schedules, name);
   const isRecorded = areLogsPushed(config, env);
-  return identityOf([settings, config.staleness, schedules, rulesOf(config, name), lifecycles, isRecorded]);
+  return identityOf([
+    { ...settings, collect },
+    config.staleness,
+    schedules,
+    rulesOf(config, name),
+    lifecycles,
+    isRecorded,
+  ]);
 }
 
 /** The family of what is known of each account: the same object where it says the same. */

@@ -41,7 +41,19 @@ export function listChanges(
 /** The identities of what has a name. */
 export const byName = (items: Named): Map<string, string> => new Map(items.map(item => [item.name, identityOf(item)]));
 
-/** What differs between two configurations, but for accounts; one line each, in the order of their sections. Names only, and no secret. */
+/** Accounts of both that expose other families, where the section for all does not say so. */
+function exposureChanges(before: Config, after: Config): string[] {
+  if (identityOf(before.collect.families) !== identityOf(after.collect.families)) return [];
+  const exposed = ({ accounts }: Config, { accounts: others }: Config) => {
+    const names = new Set(others.map(({ name }) => name));
+    return byName(
+      accounts.filter(({ name }) => names.has(name)).map(({ name, collect }) => ({ name, ...collect.families })),
+    );
+  };
+  return listChanges('accounts.collect.families', exposed(before, after), exposed(after, before));
+}
+
+/** What differs between two configurations, but for accounts, of which it has what they expose; one line each, in the order of their sections. Names only, and no secret. */
 export function changesBetween(before: Config, after: Config): string[] {
   const named = (path: string, of: (config: Config) => Named) =>
     listChanges(path, byName(of(before)), byName(of(after)));
@@ -53,6 +65,7 @@ export function changesBetween(before: Config, after: Config): string[] {
     ...section('store', ({ store: { history } }) => ({ history })),
     ...section('accountFiles', ({ accountFiles }) => accountFiles),
     ...section('collect', ({ collect }) => collect),
+    ...exposureChanges(before, after),
     ...section('objectives', ({ objectives }) => objectives),
     ...named('schedules', ({ schedules }) => schedules),
     ...section('staleness', ({ staleness }) => staleness),

@@ -16,6 +16,7 @@ import { changesBetween } from './changes.ts';
 import { makeRoomFor, preparing } from './many-accounts.ts';
 import { type AccountNames, type Base, closeUnlessKept, openParts, type Parts, settle } from './parts.ts';
 import { openRecording, type Recording } from './recording.ts';
+import { createShownSources, type ShownSources } from './shown-sources.ts';
 import { version } from './version.ts';
 import { createAgentView } from './view/agent.ts';
 import { type AgentProblems, createAgentProblems } from './view/agent-problems.ts';
@@ -36,8 +37,12 @@ export interface Generation extends Parts {
   /** What was recorded of an account; undefined where none has that name. */
   readonly history: (account: string) => AccountHistory | undefined;
   readonly agentProblems: AgentProblems;
-  /** All that /metrics shows. */
+  /** All that is known: the page and the history have it whole. */
   readonly sources: readonly Source[];
+  /** All that /metrics shows. */
+  readonly shown: readonly Source[];
+  /** What makes these of those, remembering. */
+  readonly shownSources: ShownSources;
   readonly exposition: Exposition;
   readonly served: Omit<Served, 'reload' | 'reloadFaults' | 'version' | 'clock'>;
   /** What the overview shows of each account, for as long as that is there. */
@@ -319,11 +324,14 @@ async function assemble(loaded: LoadedConfig, base: Base, parts: Parts, before?:
     databaseAway: base.holding?.awaySince,
     pushing: troublesOf(parts),
   });
-  const exposition = expositionOf(sources, base, before?.exposition);
+  const shownSources = before?.shownSources ?? createShownSources();
+  const shown = shownSources(sources, loaded.config.accounts);
+  const exposition = expositionOf(shown, base, before?.exposition);
   await turns.pass();
   const rows = before?.rows ?? new WeakMap();
   const made = { ...parts, loaded, alerting, autoCancel, recording, history, agentProblems, exposition, rows, shared };
-  const assembled = { ...made, sources, elsewhere };
+  const all = { sources, shown, shownSources };
+  const assembled = { ...made, ...all, elsewhere };
   const views = viewsOf(assembled, base);
   await turns.pass();
   const summaries = shared && (await summariesOf(assembled, shared, views, base.log));
@@ -331,7 +339,7 @@ async function assemble(loaded: LoadedConfig, base: Base, parts: Parts, before?:
   await turns.pass();
   return {
     ...made,
-    sources,
+    ...all,
     served: servedOf(assembled, base, views),
     loops,
     async save() {

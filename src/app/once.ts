@@ -2,9 +2,10 @@ import type { DlqGroup } from '../collectors/index.ts';
 import type { LoadedConfig } from '../config/load.ts';
 import { withClosing } from '../kit/closing.ts';
 import { createExposition } from '../metrics/exposition.ts';
-import type { Source } from '../metrics/family.ts';
+import { onlyFamilies, type Source } from '../metrics/family.ts';
 import type { AccountStatus } from '../model/status.ts';
 import { createParts, type PartsDeps } from './parts.ts';
+import { createShownSources } from './shown-sources.ts';
 
 /** How far a collection is. */
 export interface Progress {
@@ -30,15 +31,7 @@ export interface Snapshot {
   readonly text: string;
 }
 
-function gaugesOf(source: Source): Source {
-  const families = source.families.filter(({ type }) => type === 'gauge');
-  const names = new Set(families.map(({ name }) => name));
-  return {
-    ...source,
-    families,
-    samples: () => new Map([...source.samples()].filter(([name]) => names.has(name))),
-  };
-}
+const gaugesOf = (source: Source): Source => onlyFamilies(source, ({ type }) => type === 'gauge');
 
 /** Runs every round of every account once. An account that fails is part of the answer. */
 export function collectOnce(
@@ -82,7 +75,10 @@ export function collectOnce(
     options.signal.throwIfAborted();
     report();
     const facts = accounts.flatMap(account => account.facts);
-    const sources = accounts.flatMap(account => account.sources);
+    const sources = createShownSources()(
+      accounts.flatMap(account => account.sources),
+      loaded.config.accounts,
+    );
     return {
       accounts: accounts.map(account => account.status()),
       samples: facts.flatMap(source =>

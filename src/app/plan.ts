@@ -5,6 +5,7 @@ import { mostForReading } from '../upstream/options.ts';
 import type { Account } from './account.ts';
 import type { AccountSettings } from './account-client.ts';
 import { createParts, type PartsDeps } from './parts.ts';
+import { createShownSources } from './shown-sources.ts';
 
 /** What one round costs each time, when nothing is new. */
 export interface RoundCost {
@@ -73,8 +74,8 @@ function failuresOf(account: Account) {
     );
 }
 
-const seriesOf = ({ sources }: Account) =>
-  sources.reduce(
+const seriesOf = ({ sources }: Account, settings: AccountSettings) =>
+  createShownSources()(sources, [settings]).reduce(
     (sum, source) => sum + [...source.samples().values()].reduce((sum, samples) => sum + samples.length, 0),
     0,
   );
@@ -92,10 +93,11 @@ async function learn(account: Account, signal: AbortSignal): Promise<string | un
 
 async function planAccount(
   account: Account,
-  { budget }: AccountSettings,
+  settings: AccountSettings,
   deps: PlanDeps,
   signal: AbortSignal,
 ): Promise<AccountPlan> {
+  const { budget } = settings;
   const refused = await learn(account, signal);
   const rounds: RoundCost[] = [];
   if (refused !== undefined) deps.onRefused(account.name, refused);
@@ -109,7 +111,7 @@ async function planAccount(
     rounds: rounds.filter(round => !isFailed(round)),
     allowedPerDay: Math.min(mostForReading(budget), (budget.requestsPerSecond * DAY) / 1000),
     planPerDay: account.limits().requests_per_day,
-    series: seriesOf(account),
+    series: seriesOf(account, settings),
     failures:
       refused === undefined
         ? [...new Set(failed.map(({ collector, round, message }) => `${collector} ${round}: ${message}`))]

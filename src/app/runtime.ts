@@ -88,7 +88,7 @@ export async function createRuntime(loaded: LoadedConfig, deps: PartsDeps): Prom
     const inTurn = createTurnTaking();
     const loops = createLoopSet({ clock, random });
     const starter = createStarter(clock);
-    current.pushMetrics.take(current.sources);
+    current.pushMetrics.take(current.shown);
     closing.add('what is exported', () => closeSent(current));
     closing.add('accounts', () =>
       settle(
@@ -117,7 +117,7 @@ export async function createRuntime(loaded: LoadedConfig, deps: PartsDeps): Prom
       await Promise.all(old.map(account => account.stop()));
       next.traces.take();
       next.pushLogs.take();
-      next.pushMetrics.take(next.sources);
+      next.pushMetrics.take(next.shown);
       next.alerting.take();
       next.autoCancel?.take();
       next.recording.take();

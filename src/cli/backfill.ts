@@ -1,21 +1,24 @@
 import { once } from 'node:events';
-import { createWriteStream } from 'node:fs';
+import { createWriteStream, existsSync } from 'node:fs';
+import { dirname } from 'node:path';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { type Backfilled, type BackfillProgress, backfill } from '../app/backfill/backfill.ts';
-import { loadConfig } from '../config/load.ts';
+import { type LoadedConfig, loadConfig } from '../config/load.ts';
 import { systemClock } from '../kit/clock.ts';
 import { parseDuration } from '../kit/duration.ts';
 import { printable } from '../kit/text.ts';
-import { repeated } from './option-values.ts';
+import { momentOption, repeated } from './option-values.ts';
 import { stopSignal } from './until-stopped.ts';
 
-/** Reads a time, or a duration before now, as milliseconds since the Unix epoch. */
+/** Reads a time, or a duration before now, as milliseconds since the Unix epoch. Without an offset a time is UTC. */
 function timeOption(text: string): number {
   const ago = parseDuration(text);
-  const time = ago === undefined ? Date.parse(text) : systemClock.now() - ago;
-  if (Number.isNaN(time))
+  if (ago !== undefined) return systemClock.now() - ago;
+  try {
+    return momentOption(text);
+  } catch {
     throw new InvalidArgumentError('must be a time such as 2026-11-22T06:00:00Z, or a duration before now such as 6h.');
-  return time;
+  }
 }
 
 type Labels = Readonly<Record<string, string>>;
@@ -23,7 +26,10 @@ type Labels = Readonly<Record<string, string>>;
 /** Collects labels such as `instance=host:10922`. */
 function labelOption(text: string, before: Labels = {}): Labels {
   const [, name, value] = /^([a-zA-Z_]\w*)=(.*)$/s.exec(text) ?? [];
-  if (name === undefined || value === undefined) throw new InvalidArgumentError('must be NAME=VALUE.');
+  if (name === undefined || value === undefined)
+    throw new InvalidArgumentError(
+      'must be NAME=VALUE; a name has letters, digits and _, and does not begin with a digit.',
+    );
   if (name === 'account' || name === 'le')
     throw new InvalidArgumentError(`${name} is a label of the series themselves.`);
   return { ...before, [name]: value };
@@ -59,7 +65,7 @@ interface Options {
   readonly out?: string;
 }
 
-/** To a file, or to standard output; a file that is there is replaced only by one that is whole. */
+/** To a file, or to standard output. */
 async function write(out: string | undefined, pieces: Iterable<string>): Promise<void> {
   if (out === undefined) return writeTo(process.stdout, pieces);
   const file = createWriteStream(out);
@@ -69,10 +75,20 @@ async function write(out: string | undefined, pieces: Iterable<string>): Promise
   await once(file, 'close');
 }
 
-async function run({ config: path, from, to, gap, account, label, out }: Options): Promise<void> {
-  const loaded = loadConfig(path, process.env);
-  const unknown = account?.find(name => !loaded.config.accounts.some(each => each.name === name));
-  if (unknown !== undefined) throw new Error(`there is no account called ${unknown} in the configuration`);
+/** What is wrong with options that are right one by one. */
+function faultOf({ config: path, from, to, gap, account, out }: Options, { config }: LoadedConfig): string | undefined {
+  if (!gap && from === undefined) return 'give --gap, or --from';
+  const now = systemClock.now();
+  if (from !== undefined && from >= Math.min(to ?? now, now)) return '--from must be before --to, and before now';
+  const unknown = account?.find(name => !config.accounts.some(each => each.name === name));
+  if (unknown !== undefined) return `there is no account called ${unknown} in ${path}`;
+  // Before a long read, not after it.
+  if (out !== undefined && !existsSync(dirname(out))) return `--out: there is no folder ${dirname(out)}`;
+  return undefined;
+}
+
+async function run(options: Options, loaded: LoadedConfig): Promise<void> {
+  const { from, to, gap, account, label, out } = options;
   const accounts = loaded.config.accounts.filter(({ name }) => account?.includes(name) ?? true);
   const config = { ...loaded.config, accounts, log: { ...loaded.config.log, level: 'silent' as const } };
   const isTerminal = process.stderr.isTTY;
@@ -101,7 +117,8 @@ async function run({ config: path, from, to, gap, account, label, out }: Options
 }
 
 export function backfillCommand(): Command {
-  return new Command('backfill')
+  const command = new Command('backfill');
+  return command
     .description(
       'write what the event log still holds as OpenMetrics with timestamps, a point a minute, for promtool tsdb create-blocks-from openmetrics: a range before the first start of the agent, or with --gap the times since in which none ran; exit 1 if an account’s can’t be told',
     )
@@ -125,7 +142,9 @@ export function backfillCommand(): Command {
     )
     .option('--out <file>', 'write to this file; default: standard output')
     .action(async (options: Options) => {
-      if (!options.gap && options.from === undefined) throw new InvalidArgumentError('give --gap, or --from and --to');
-      await run(options);
+      const loaded = loadConfig(options.config, process.env);
+      const fault = faultOf(options, loaded);
+      if (fault !== undefined) return command.error(fault);
+      await run(options, loaded);
     });
 }

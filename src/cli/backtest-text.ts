@@ -141,7 +141,7 @@ function cancelText({ autoCancel }: AccountBacktest): string[] {
     whole(open),
   ]);
   const notes = autoCancel.flatMap(({ rule, verdict, because, skipped }) => [
-    ...(because === undefined ? [] : [`${rule}: ${verdict === 'unknown' ? 'unknown' : 'at least'}: ${because}`]),
+    `${rule}: ${verdict === 'unknown' ? 'unknown' : 'at least'}: ${because}`,
     ...skipped.map(({ reason, count }) => `${rule}: left alone, ${reason}: ${plural(count, 'time')}`),
   ]);
   const head = ['auto-cancel rule', 'would cancel', 'first', 'may be stuck now'];

@@ -1,5 +1,6 @@
 import { Command } from 'commander';
 import { ConfigError, formatFault, type LoadedConfig, loadConfig } from '../config/load.ts';
+import { warnOfBlindAlerts } from './blind-alerts.ts';
 
 function warn(warnings: LoadedConfig['warnings']): void {
   for (const warning of warnings) process.stderr.write(`warning: ${formatFault(warning)}\n`);
@@ -9,10 +10,11 @@ export function checkConfigCommand(): Command {
   return new Command('check-config')
     .description('validate a configuration file; report every error with line and column; exit 2 if there is any')
     .argument('<file>', 'configuration file')
-    .action((file: string) => {
+    .action(async (file: string) => {
       try {
         const { config, warnings } = loadConfig(file, process.env);
         warn(warnings);
+        await warnOfBlindAlerts(config);
         const names = config.accounts.map(({ name }) => name);
         process.stdout.write(
           `${file} is valid: ${names.length} account${names.length === 1 ? '' : 's'} (${names.join(', ')})\n`,

@@ -5,6 +5,7 @@ import { readRuleCase } from '../config/rule-cases.ts';
 import { writeYaml } from '../config/yaml-file.ts';
 import { alertGroups, DEFAULTS, type RuleOptions, ruleGroups } from '../mixin/rules.ts';
 import { backtestCommand } from './backtest.ts';
+import { warnOfBlindAlerts } from './blind-alerts.ts';
 import { jobOption, linkOption } from './option-values.ts';
 
 const words = (verdict: string, reason: string | undefined) =>
@@ -74,9 +75,10 @@ function printCommand(): Command {
     .option('--job <name>', 'scrape job of the agents', jobOption, DEFAULTS.job)
     .option('--runbooks <url>', 'folder of the runbooks: alerts link to NAME.md in it', linkOption, DEFAULTS.runbooks)
     .option('--grafana <url>', 'address of Grafana: alerts link to its dashboards', linkOption, DEFAULTS.grafana)
-    .action(({ config: file, ...places }: PrintOptions) => {
+    .action(async ({ config: file, ...places }: PrintOptions) => {
       const loaded = file === undefined ? undefined : loadConfig(file);
       for (const warning of loaded?.warnings ?? []) process.stderr.write(`warning: ${formatFault(warning)}\n`);
+      if (loaded) await warnOfBlindAlerts(loaded.config);
       const options = { ...DEFAULTS, ...places, ...(loaded && { objectives: loaded.config.objectives }) };
       const groups = ruleGroups(options, loaded && configuredAlerts(loaded.config));
       for (const name of shippedNames(loaded?.config.alerts.rules ?? [])) {

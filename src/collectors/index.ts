@@ -15,12 +15,23 @@ import { createRoutes, routesOption } from './routes.ts';
 /** The table: every collector there is. A collector that is not in it does not exist. */
 export const collectors: readonly ConfiguredKind[] = [flowControl, dlq, events];
 
+const familiesOptions = z.strictObject({
+  exclude: z
+    .array(z.string().min(1).max(200))
+    .max(1000)
+    .default([])
+    .describe(
+      'Metric families that are not exposed, pushed or backfilled; `*` stands for any characters: `[delivery_flow_control_rate_*]`. The agent’s own alerts, pages, history and auto-cancel still use them. `delivery_up` cannot be excluded.',
+    ),
+});
+
 /** What of the collectors is configured: the section `collect`. */
 export const collectOptions = z.strictObject({
   flowControl: flowControl.options.prefault({}),
   dlq: dlq.options.prefault({}),
   events: events.options.prefault({}),
   routes: routesOption,
+  families: familiesOptions.prefault({}),
 });
 
 export type CollectOptions = z.output<typeof collectOptions>;

@@ -6,6 +6,7 @@ import type { Env } from '../kit/secret.ts';
 import { type StoreOptions, storeOptions } from '../store/options.ts';
 import { checkAlerts } from './alerts.ts';
 import { checkAutoCancel } from './auto-cancel.ts';
+import { checkExcludedFamilies } from './excluded-families.ts';
 import { ConfigError, type Fault, formatFault, formatPath, type Place, type Tell, toFaults } from './faults.ts';
 import { allowedKeys, configJsonSchema, type JsonSchema } from './json-schema.ts';
 import { parseAll, valueAt } from './parse-all.ts';
@@ -206,6 +207,7 @@ export function parseConfig(text: string, file: string, env?: Env, now = systemC
     }
     checkTwins(config, env, tell);
     checkSettings(config, now, tell);
+    checkExcludedFamilies(config, tell);
     checkPlainHttp(config, tell);
     // What is named elsewhere may stand where nothing could be read.
     if (gathered.isWhole) {

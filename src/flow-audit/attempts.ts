@@ -27,7 +27,7 @@ export interface Attempts {
   readonly lateBy: number;
   /** The last span in which the log shows nothing at all: it was silent, or lost what happened. */
   readonly silence: { readonly from: number; readonly to: number } | undefined;
-  /** Whether any event told its key. */
+  /** Whether any event that begins an attempt told its key: the others alone would make each slot in use a ghost. */
   readonly isKeyed: boolean;
   /** More keys or attempts run than are followed: nothing can be said of them. */
   readonly isTooMuch: boolean;
@@ -110,7 +110,8 @@ export function createAttemptLedger(stored?: string): AttemptLedger {
   let openedAt = 0;
   let fedTo = 0;
   let [newest, settledTo, readTo] = [0, before?.readTo ?? 0, 0];
-  let isKeyed = before !== undefined && before.keys.length > 0;
+  // Nothing is stored before that.
+  let isKeyed = before !== undefined;
   let isTooMuch = false;
   let late = { at: 0, by: 0 };
   let savedAt = Number.NEGATIVE_INFINITY;
@@ -260,8 +261,8 @@ export function createAttemptLedger(stored?: string): AttemptLedger {
       if (bucket !== lastHeard) heard.add(bucket);
       lastHeard = bucket;
       const kind = KIND_OF[state];
-      if (flowKey !== undefined) isKeyed = true;
       if (kind === 'begin') {
+        isKeyed ||= flowKey !== undefined;
         if (flowKey !== undefined) begin(message, flowKey, time);
       } else if (kind && (flowKey !== undefined || running.has(message))) end(message, time, kind, flowKey);
     },

@@ -62,7 +62,13 @@ type StoredAudit = readonly (readonly [key: string, unseen: number | null, known
 
 const isIdle = ({ waitlistSize, parallelismInUse, paused }: FlowControlEntry) =>
   waitlistSize === 0 && !parallelismInUse && !paused;
-const IDLE: Verdict = { state: 'ok', reason: 'nothing_waits', ghosts: 0, drainsIn: undefined };
+/** Where its slots are not reported, nothing is known of them, either. */
+const idle = ({ parallelismInUse: ghosts }: FlowControlEntry): Verdict => ({
+  state: 'ok',
+  reason: 'nothing_waits',
+  ghosts,
+  drainsIn: undefined,
+});
 const TOO_MANY: Verdict = { state: 'unknown', reason: 'too_many_keys', ghosts: undefined, drainsIn: undefined };
 
 /** `isForced`: also where the service tells no parallelism. `stored`: the row of an earlier process. */
@@ -164,7 +170,7 @@ export function createAudit(isForced: boolean, stored?: string): Audit {
         if (isIdle(entry)) {
           // Nothing runs, so nothing runs unseen.
           clear(key);
-          key.shown = { ...IDLE, since: key.shown?.state === 'ok' ? key.shown.since : now };
+          key.shown = { ...idle(entry), since: key.shown?.state === 'ok' ? key.shown.since : now };
         } else if (judged < MOST_JUDGED) {
           judged += 1;
           addSample(key, entry, read);

@@ -1,7 +1,8 @@
+import { alertingFamilies } from './alerting.ts';
 import { autoCancelFamilies } from './auto-cancel.ts';
 import type { Family } from './family.ts';
 import { objectiveFamilies } from './objectives.ts';
-import { ownFamilies } from './own.ts';
+import { accountInfoFamily, ownFamilies } from './own.ts';
 
 export { OBJECTIVES } from './objectives.ts';
 export { namesNow } from './renamed.ts';
@@ -12,3 +13,10 @@ export const accountFamilies: readonly Family[] = [
   ...Object.values(objectiveFamilies),
   ...Object.values(autoCancelFamilies),
 ];
+
+/** Names of all families about an account that no collector owns. */
+export const accountFamilyNames: readonly string[] = [
+  ...accountFamilies,
+  accountInfoFamily([]),
+  alertingFamilies.alerts,
+].map(({ name }) => name);

@@ -81,6 +81,18 @@ export interface Source {
   samples(): ReadonlyMap<string, readonly Sample[]>;
 }
 
+/** The source without the families that `isWanted` is false for: the same object where it is true for all. */
+export function onlyFamilies(source: Source, isWanted: (family: Family) => boolean): Source {
+  const families = source.families.filter(isWanted);
+  if (families.length === source.families.length) return source;
+  const names = new Set(families.map(({ name }) => name));
+  return {
+    ...source,
+    families,
+    samples: () => new Map([...source.samples()].filter(([name]) => names.has(name))),
+  };
+}
+
 /** A histogram's state. `counts` has one number more than there are bounds: that above the last. Not cumulative. */
 export interface HistogramState {
   readonly counts: number[];

@@ -48,9 +48,8 @@ export function createNative(later?: Later): NativeHistogram {
 const inPairs = (index: number) => Math.ceil(index / 2) + 0;
 
 function indexOf(value: number, schema: number): number {
-  let octave = Math.floor(Math.log2(value));
-  // The logarithm is rounded: right below a power of two it may be that power's.
-  if (value < 2 ** octave) octave -= 1;
+  // The logarithm is rounded: right below a power of two it may be that power's, and the share just below 1, with the same bucket.
+  const octave = Math.floor(Math.log2(value));
   const share = value / 2 ** octave;
   let part = 0;
   while (share > (BOUNDS[part] as number)) part += 1;

@@ -18,7 +18,7 @@ export function createQueue({
 }): Queue {
   const waiting: Packet[] = [];
   let bytes = 0;
-  /** It is on its way: whoever needs room can't have its place. */
+  /** It is on its way, and is not dropped to make room. */
   let underWay: Packet | undefined;
 
   function remove(packet: Packet): void {

@@ -51,7 +51,10 @@ it('commits at once only what a crash loop must not lose, and the rest when aske
   const { clock, commits, known, upkeep, stored, succeed, fail } = await setUp();
   const began = clock.now();
   await upkeep.afterRound();
-  expect(await stored()).toEqual({ freshness: { dlq: { full: { completeAt: began, tryingSince: began } } } });
+  expect(await stored()).toEqual({
+    freshness: { dlq: { full: { completeAt: began, tryingSince: began } } },
+    shownAt: began,
+  });
   for (let round = 0; round < 10; round += 1) {
     await clock.advance(MINUTE);
     await succeed();
@@ -59,16 +62,16 @@ it('commits at once only what a crash loop must not lose, and the rest when aske
   expect(commits).toHaveLength(2);
   await upkeep.save();
   const completeAt = clock.now();
-  expect(await stored()).toEqual({ freshness: { dlq: { full: { completeAt } } } });
+  expect(await stored()).toEqual({ freshness: { dlq: { full: { completeAt } } }, shownAt: completeAt });
   for (let round = 0; round < 10; round += 1) {
     await clock.advance(MINUTE);
     await fail();
   }
   expect(commits).toHaveLength(4);
-  expect(await stored()).toEqual({ freshness: { dlq: { full: { completeAt, tryingSince: completeAt } } } });
+  expect(await stored()).toMatchObject({ freshness: { dlq: { full: { completeAt, tryingSince: completeAt } } } });
   known.tokenRejected = true;
   await fail();
-  expect(commits.slice(4)).toEqual([['account-state/token-rejected']]);
+  expect(commits.slice(4)).toEqual([['account-state/token-rejected', 'account-state/shown-at']]);
   await upkeep.save();
   expect(commits).toHaveLength(5);
 });

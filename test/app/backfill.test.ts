@@ -110,6 +110,16 @@ it('writes each minute of the past before there was an agent, a new destination 
   expect(delivered('two').find(([time]) => time === from + 70 * MINUTE)?.[1]).toBe(2);
 });
 
+it('writes no family that the account excludes', async () => {
+  const exclude = ['delivery_messages_finished_total', 'delivery_message_time_*'];
+  const { emulator, fill } = await setUp({ collect: { families: { exclude } } });
+  const from = mark(Date.now() - HOUR);
+  emulator.state.addEvents(life('only', from + 10 * SECOND, 'one'));
+  const { text } = await fill({ from, to: from + 5 * MINUTE });
+  expect(text).toContain('# TYPE delivery_events counter');
+  expect(text).not.toMatch(/delivery_messages_finished|delivery_message_time_/);
+});
+
 it('begins with the first event that is listed, where nothing says how long the log is kept', async () => {
   const { emulator, fill } = await setUp();
   const from = mark(Date.now() - 3 * HOUR);

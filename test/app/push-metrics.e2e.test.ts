@@ -25,7 +25,7 @@ async function startReceiver(status: number | 'hang') {
 async function start(push: object) {
   const service = await serve((_, response) => json(response, { error: 'not now' }, 500));
   const file = join(newFolder(), 'config.yaml');
-  const write = (push: object) =>
+  const write = (push: object, exclude: string[] = []) =>
     writeFileSync(
       file,
       JSON.stringify({
@@ -33,6 +33,7 @@ async function start(push: object) {
         log: { level: 'silent' },
         store: { kind: 'memory' },
         accounts: [{ name: 'a', baseUrl: service.url, token: 'of-no-use' }],
+        collect: { families: { exclude } },
         push: { metrics: push },
       }),
     );
@@ -71,6 +72,22 @@ it('what waits goes to the receiver of the changed section', async () => {
   await agent.reload();
   const text = await (await fetch(`${agent.url}/metrics`)).text();
   expect(text).not.toContain('delivery_watch_push_');
+});
+
+it('pushes no excluded family, and says once that its series have ended', async () => {
+  const { receiver, points, timesOf } = await startReceiver(200);
+  const push = { enabled: true, every: '1s', endpoint: receiver.url };
+  const { agent, write } = await start(push);
+  const valuesOf = (family: string) => points.filter(({ name }) => name === family).map(({ value }) => value);
+  await eventually(() => expect(valuesOf('delivery_watch_api_budget_remaining')).not.toEqual([]));
+  write(push, ['delivery_watch_api_budget_*']);
+  await agent.reload();
+  await eventually(() => expect(valuesOf('delivery_watch_api_budget_remaining')).toContain(undefined));
+  const before = timesOf().size;
+  await eventually(() => expect(timesOf().size).toBeGreaterThan(before + 1));
+  const values = valuesOf('delivery_watch_api_budget_remaining');
+  expect(values.indexOf(undefined)).toBe(values.length - 1);
+  expect(points.findLast(({ name }) => name === 'delivery_up')).toMatchObject({ labels: { account: 'a' }, value: 0 });
 });
 
 it('pushes once more at the end, and waits for no receiver that does not answer', async () => {

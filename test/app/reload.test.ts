@@ -250,3 +250,65 @@ it('sees that its files have changed: replaced by renaming, behind a link that i
   await eventually(async () => expect(await isValid()).toBe(1));
   expect(names()).toEqual(['e']);
 });
+
+const FORMATS = [
+  '*/*',
+  'application/openmetrics-text',
+  'application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited',
+];
+
+it('takes over what is excluded of /metrics and /probe in every format, and the accounts and their alerts go on', async () => {
+  const { account, write, start, waits } = await setUp();
+  const alerts = {
+    enabled: true,
+    evaluateEvery: '20ms',
+    rules: [{ name: 'AnyKey', when: { above: { metric: 'delivery_flow_control_keys', value: 0 } } }],
+  };
+  const accounts = (exclude: string[]) => [
+    account('a', { collect: { families: { exclude } } }),
+    account('b', { token: 'token-canary-b' }),
+  ];
+  const { agent, reads, value } = await start({ accounts: accounts([]), alerts });
+  const keys = (account: string) => value('delivery_flow_control_keys', { account });
+  for (const name of ['a', 'b']) await eventually(async () => expect(await keys(name)).toBe(1));
+  const firing = (name: string) => value('delivery_watch_alerts', { account: name, alert: 'AnyKey', state: 'firing' });
+  await eventually(async () => expect(await firing('a')).toBe(1));
+  const before = (await reads('a')) ?? 0;
+
+  write({ accounts: accounts(['delivery_flow_control_k*']), alerts });
+  expect(await agent.reload()).toEqual({ changed: ['accounts.collect.families: a changed'] });
+  expect(await keys('a')).toBeUndefined();
+  expect(await keys('b')).toBe(1);
+  for (const accept of FORMATS) {
+    const has = async (path: string) =>
+      (await (await fetch(agent.url + path, { headers: { accept } })).text()).includes('delivery_flow_control_keys');
+    expect([await has('/metrics'), await has('/probe?account=a'), await has('/probe?account=b')]).toEqual([
+      true,
+      false,
+      true,
+    ]);
+  }
+  expect(await value('delivery_up', { account: 'a' })).toBe(1);
+  await eventually(async () => expect(await reads('a')).toBeGreaterThan(before + 2));
+  expect(await firing('a')).toBe(1);
+
+  // What comes back was not read anew.
+  waits.add('a');
+  write({ accounts: accounts([]), alerts });
+  expect(await agent.reload()).toEqual({ changed: ['accounts.collect.families: a changed'] });
+  expect(await keys('a')).toBe(1);
+
+  write({
+    accounts: accounts([]),
+    alerts,
+    collect: {
+      flowControl: { every: '20ms' },
+      dlq: { enabled: false },
+      events: { enabled: false },
+      families: { exclude: ['delivery_flow_control_k*'] },
+    },
+  });
+  expect(await agent.reload()).toEqual({ changed: ['collect.families.exclude changed'] });
+  expect(await keys('a')).toBe(1);
+  expect(await keys('b')).toBeUndefined();
+});

@@ -1,5 +1,8 @@
 import { describe, expect, test } from 'vitest';
+import { createAttemptLedger } from '../../src/flow-audit/attempts.ts';
+import { createAudit } from '../../src/flow-audit/audit.ts';
 import type { FlowReason } from '../../src/model/flow-state.ts';
+import { EVENT_STATES, type EventState } from '../../src/model/message.ts';
 import { createAuditedService, keyed } from '../support/audited-service.ts';
 import { drainCourse } from './drain.ts';
 import { leakCourse } from './ghost-slots.ts';
@@ -99,6 +102,28 @@ describe('what cannot be told is unknown', () => {
     service.state.dialect.logLagMs = 0;
     await service.advance(5 * MINUTE);
     expect(await stateOf(service)).toEqual(['throttled', 'parallelism_limit']);
+  });
+
+  test('where the log names the key of a message when it is created, and not of its attempts', () => {
+    const ledger = createAttemptLedger();
+    const add = (state: EventState, flowKey?: string) =>
+      ledger.add({ message: 1n, state: EVENT_STATES.indexOf(state), time: 1000, flowKey });
+    ledger.open(0, 0);
+    add('created', 'key');
+    add('active');
+    expect(ledger.view.isKeyed).toBe(false);
+    add('active', 'key');
+    expect(ledger.view.isKeyed).toBe(true);
+  });
+
+  test('how many ghosts an idle key has whose slots are not reported', () => {
+    const reported = { key: 'reported', waitlistSize: 0, parallelismInUse: 0 };
+    const entries = [reported, { key: 'not reported', waitlistSize: 0 }];
+    const audited = createAudit(true).judge({ from: 0, now: 0, entries, isWhole: true, attempts: undefined });
+    expect([...(audited ?? [])].map(([key, { state, ghosts }]) => [key, state, ghosts])).toEqual([
+      ['reported', 'ok', 0],
+      ['not reported', 'ok', undefined],
+    ]);
   });
 
   test('where the service tells no parallelism, keys are not judged', async () => {

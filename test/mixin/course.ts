@@ -147,6 +147,19 @@ export const blindRestart = (input: Input, at: number): Input =>
     return values(minute);
   });
 
+/**
+ * No agent runs from `from` to `back`, and the next has caught up with the event log at `shown`: before that it shows nothing of
+ * what the log says.
+ */
+export const caughtUpAfter = (
+  input: Input,
+  { from, back, shown }: { from: number; back: number; shown: number },
+): Input =>
+  mapped(input, (values, series) => {
+    const isHidden = ofService.has(familyOf(series)) || NOT_BEFORE_A_ROUND.test(series);
+    return minute => (minute >= from && minute < (isHidden ? shown : back) ? undefined : values(minute));
+  });
+
 export interface Round {
   readonly collector: string;
   readonly round: string;

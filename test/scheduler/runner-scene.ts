@@ -1,3 +1,4 @@
+import type { Records } from '../../src/model/log-record.ts';
 import { createCollectorState } from '../../src/scheduler/board.ts';
 import { type CatchUp, createRunner, type Observer } from '../../src/scheduler/runner.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
@@ -18,6 +19,7 @@ export async function setUp(
   store: Store = createMemoryStore(),
   rounds = ['list'],
   catchUp?: CatchUp,
+  records?: Records,
 ) {
   const clock = createManualClock();
   const log = createTestLog();
@@ -34,7 +36,7 @@ export async function setUp(
     recall: memory => (memory === '' ? undefined : `recalled ${memory}`),
     observe,
   };
-  const run = await createRunner({ observer, state: slot, store, clock, log, tracer, catchUp });
+  const run = await createRunner({ observer, state: slot, store, records, clock, log, tracer, catchUp });
   const round = () => slot.status().rounds[0];
   return {
     clock,

@@ -1,5 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'vitest';
 import type { EventSeed } from '../../src/emulator/added.ts';
@@ -111,6 +112,15 @@ async function watch(
   }, 240_000);
 }
 
+/** Notifications that wait, or that the store does not know to be sent. */
+function waitingIn(store: string): number {
+  const db = new DatabaseSync(store, { readOnly: true });
+  const text = "SELECT count(*) AS n FROM rows WHERE key LIKE 'alerts/outbox/%' OR key LIKE 'alerts/grouped/%'";
+  const n = Number(db.prepare(text).get()?.n);
+  db.close();
+  return n;
+}
+
 /**
  * An agent is killed, is gone for `gap` milliseconds while the service logs about `count` events, and comes back; then backfill
  * reads what it missed. With an alert that fires all the time.
@@ -163,11 +173,13 @@ export async function runOutage({ count, gap, speed, ...runs }: OutageOptions) {
   );
   const first = clockAt(start, speed);
   env.FAST_CLOCK = first.words;
-  const before = await watch(
-    await agent.start(),
-    first.now,
-    (_text, at) => at > start + runs.before && told.length > 0,
-  );
+  /** So many were sent, and are known to be, before the agent was killed. */
+  let settled = 0;
+  const before = await watch(await agent.start(), first.now, (_text, at) => {
+    const sent = told.length;
+    if (waitingIn(agent.store) === 0) settled = sent;
+    return at > start + runs.before && settled > 0;
+  });
   await agent.end('SIGKILL');
   const killedAt = first.now();
   await sleep(50);
@@ -180,7 +192,9 @@ export async function runOutage({ count, gap, speed, ...runs }: OutageOptions) {
     return shownAt !== undefined && at > shownAt + runs.after;
   });
   const backfilled = await runCli(['backfill', '--config', agent.configFile, '--gap', '--label', 'instance=x'], env);
-  return { events, before, after, killedAt, told, backfilled, agent };
+  const groups = told.map(body => String(JSON.parse(body).groupKey));
+  const toldAgain = groups.slice(settled).filter(group => groups.slice(0, settled).includes(group));
+  return { events, before, after, killedAt, toldAgain, backfilled, agent };
 }
 
 export type Outage = Awaited<ReturnType<typeof runOutage>>;

@@ -49,6 +49,8 @@ const WORDS: ReadonlySet<string> = new Set([
   'state',
   'time',
   'flowControlKey',
+  'DELIVERED',
+  'ERROR',
 ]);
 
 /** A key of the configuration, from any section on, and perhaps its value. */

@@ -12,6 +12,7 @@ import type { Account } from '../account.ts';
 import type { AccountSettings } from '../account-client.ts';
 import { type Gap, readGaps } from '../gaps.ts';
 import { createParts, type PartsDeps } from '../parts.ts';
+import { exposes } from '../shown-sources.ts';
 import { createRecording } from './recording.ts';
 import { createSeriesFile, type SeriesFile } from './series-file.ts';
 
@@ -81,7 +82,7 @@ function reading({ name, collect, objectives }: AccountSettings, { config }: Loa
     schedules: schedulesOf(config.schedules, name),
   };
   const memoryOf = (rows: ReadonlyMap<string, string>) => restoreMemory(rows, collect.events, services);
-  return { options: collect.events, services, memoryOf };
+  return { options: collect.events, services, memoryOf, isExposed: exposes(collect) };
 }
 
 type Reading = ReturnType<typeof reading>;
@@ -168,7 +169,7 @@ function check(last: EventsFacts, before: EventsFacts, after: EventsFacts, { mis
 async function fill(
   part: Part,
   account: Account,
-  { options, services, memoryOf }: Reading,
+  { options, services, memoryOf, isExposed }: Reading,
   file: SeriesFile,
   { signal, onProgress }: BackfillDeps,
 ): Promise<Backfilled> {
@@ -179,7 +180,7 @@ async function fill(
   const before = memory && factsOf(memory, options);
   const after = gap?.end && factsOf(memoryOf(gap.end.rows), options);
   const isKnown = (destination: string) => memory?.destinations.stored(destination) !== undefined;
-  const recording = createRecording(file, { account: name, before, isKnown, after });
+  const recording = createRecording(file, { account: name, isExposed, before, isKnown, after });
   const replay = createReplay(account.at('background'), options, services, range, signal);
   const { found } = replay;
   const notes = [...part.notes];

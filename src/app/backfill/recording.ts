@@ -30,6 +30,8 @@ export interface Recording {
 
 interface RecordingOptions {
   readonly account: string;
+  /** Whether the account exposes the family of this name. */
+  readonly isExposed: (family: string) => boolean;
   /** What the agent showed last before; undefined where there was none. */
   readonly before: EventsFacts | undefined;
   /** Whether something was counted for a destination before: where it was not shown, it goes on from a number that nobody saw. */
@@ -40,17 +42,21 @@ interface RecordingOptions {
 
 const destinationOf = ({ labels }: Sample) => (labels as Readonly<Record<string, string | undefined>>).destination;
 
-export function createRecording(file: SeriesFile, { account, before, isKnown, after }: RecordingOptions): Recording {
+export function createRecording(
+  file: SeriesFile,
+  { account, isExposed, before, isKnown, after }: RecordingOptions,
+): Recording {
+  const told = (facts: EventsFacts) => toldSamples(facts).filter(([{ name }]) => isExposed(name));
   const ended = new Map<Family, number>();
   const begun = new Set<number>();
   let shown: EventsFacts | undefined;
   const times: number[] = [];
   const limits = new Map<number, number>();
-  for (const [family, samples] of after ? toldSamples(after) : []) {
+  for (const [family, samples] of after ? told(after) : []) {
     for (const sample of samples) limits.set(file.of(account, family, sample), sample.value);
   }
 
-  for (const [family, samples] of before ? toldSamples(before) : []) {
+  for (const [family, samples] of before ? told(before) : []) {
     for (const sample of samples) begun.add(file.of(account, family, sample));
   }
 
@@ -78,7 +84,7 @@ export function createRecording(file: SeriesFile, { account, before, isKnown, af
   return {
     add(at, facts) {
       file.begin(at);
-      for (const [family, samples] of toldSamples(facts)) if (!ended.has(family)) write(at, family, samples);
+      for (const [family, samples] of told(facts)) if (!ended.has(family)) write(at, family, samples);
       shown = facts;
       times.push(at);
     },

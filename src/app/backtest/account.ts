@@ -165,7 +165,8 @@ export async function backtestAccount(
     }
     const judged = await judging.end();
     const autoCancel = await backtestCancels(deps, kept, judged.alerts, { from, to }, signal);
-    return { account, from, to, events, rejected, deadLetters: found?.all.entered.length, ...judged, autoCancel };
+    const listed = found && found.all.entered.length + found.untold;
+    return { account, from, to, events, rejected, deadLetters: listed, ...judged, autoCancel };
   } finally {
     await judging.close();
   }

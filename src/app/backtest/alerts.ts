@@ -23,7 +23,7 @@ export interface Threshold {
 /** What became of one rule. */
 export interface AlertResult {
   readonly name: string;
-  /** `fired`: it surely did. `quiet`: it surely did not. `unknown`: the log can't tell. */
+  /** `fired`: it surely did. `quiet`: it surely did not, but for `unknownFor`. `unknown`: the log can't tell. */
   readonly verdict: 'fired' | 'quiet' | 'unknown';
   /** Why nothing is known of it, or of the time in which it did not fire. */
   readonly because: string | undefined;
@@ -130,7 +130,7 @@ const LEAST =
 const EMPTY = 'the event log lists nothing in the range';
 const NOT_WHOLE = 'nothing is listed before the range, so that its window was not whole, or rows could not be read';
 
-/** Evidence that looks up the begin of a window once a step, whoever asks. */
+/** Evidence that looks up the begin of a window once a step, however many rules ask for it. */
 function oncePerStep(evidence: AlertEvidence): AlertEvidence & { begin(): void } {
   let known = new Map<string, ReadonlyMap<string, FirstValue> | undefined>();
   return {

@@ -20,10 +20,10 @@ export interface PlannedCancel {
 /** What became of one rule of auto-cancel. */
 export interface CancelResult {
   readonly rule: string;
-  /** `would_cancel`: it surely would have cancelled some. `quiet`: no entry is one that it could be about. */
-  readonly verdict: 'would_cancel' | 'quiet' | 'unknown';
-  /** What can't be told, and why; undefined where all can. */
-  readonly because: string | undefined;
+  /** `would_cancel`: it surely would have cancelled some. */
+  readonly verdict: 'would_cancel' | 'unknown';
+  /** What can't be told, and why. */
+  readonly because: string;
   readonly planned: readonly PlannedCancel[];
   /** Why others were left alone, by reason, and at how many walks. */
   readonly skipped: readonly { readonly reason: string; readonly count: number }[];
@@ -122,11 +122,10 @@ export async function createCancelBacktest(deps: CancelBacktestDeps): Promise<Ca
       .skips.flatMap(({ rule: name, reason, count }) =>
         name === rule.name && reason !== UNREPORTED ? [{ reason, count }] : [],
       );
-    const because = rule.evidence === 'reported' ? STATES : LEFT;
     return {
       rule: rule.name,
       verdict: planned.length > 0 ? 'would_cancel' : 'unknown',
-      because,
+      because: rule.evidence === 'reported' ? STATES : LEFT,
       planned,
       skipped,
       open,

@@ -125,10 +125,10 @@ export async function readTail(
 export function foldTail(memory: Memory, walk: TailWalk, range: RangeRead, options: TailOptions): void {
   memory.checkpoint ??= firstCheckpoint(walk.until, range.from, memory.destinationOption);
   const { checkpoint, log, touched } = memory;
-  memory.destinations.readUntil(checkpoint.readTo);
   const isLast = range.to >= walk.until;
   memory.schedules.begin(walk.until);
   noticeClock(checkpoint, walk.until, options.overlap);
+  memory.destinations.readUntil(checkpoint.readTo);
   noticeUnreadable(memory, range);
   lookForHole(memory, checkpoint, walk, range, isLast);
   const recent = walk.refill ?? memory.recent;

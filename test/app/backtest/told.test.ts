@@ -89,7 +89,9 @@ describe('a backtest', () => {
   const entries = [letter(START - HOUR), letter(START + HOUR), letter(START + 2 * HOUR + 1000)];
 
   it('says what surely fired and surely did not, and of all else that it is unknown, and why', async () => {
-    const { alerts } = await run(START - HOUR, entries);
+    const undated = letter(START, { dlqId: 'undated' });
+    const { alerts, deadLetters } = await run(START - HOUR, [...entries, undated]);
+    expect(deadLetters).toBe(4);
     const told = new Map(alerts.map(alert => [alert.name, alert]));
     const verdicts = alerts.map(({ name, verdict }) => `${name} ${verdict}`);
     expect(verdicts).toEqual([

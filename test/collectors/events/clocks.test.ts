@@ -44,3 +44,15 @@ it('sweeps by the time of the log where the clock is ahead', async () => {
   }
   expect(agent.shown().log.late).toBe(1);
 });
+
+it('never says that a destination is counted since a time to come', async () => {
+  const service = createLog();
+  const agent = createAgent(service, { destination: 'host' });
+  await agent.round('tail');
+  agent.skew = HOUR;
+  await agent.run(1);
+  agent.skew = 0;
+  service.add('msg_1', WHOLE, service.clock.now + SECOND, { url: 'https://a.example' });
+  await agent.run(1, MINUTE);
+  expect(agent.shown().destinations.get('a.example')?.since).toBe(service.clock.now);
+});

@@ -156,6 +156,11 @@ it('says how many of the events that were counted before the log no longer lists
   const kept = replayOf(log, { from, to: from + MINUTE, rows });
   await stepsOf(kept);
   expect(kept.found.missing).toBe(0);
+  const [first] = log.log;
+  log.service.keeps = log.clock.now - (first?.time ?? 0) - 1;
+  const partly = replayOf(log, { from, to: from + MINUTE, rows });
+  await stepsOf(partly);
+  expect(partly.found.missing).toBe(1);
   log.service.keeps = HOUR;
   const gone = replayOf(log, { from, to: from + MINUTE, rows });
   const steps = await stepsOf(gone);

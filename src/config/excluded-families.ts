@@ -1,0 +1,70 @@
+import { collectors, dataSources, enabledRounds } from '../collectors/index.ts';
+import { createGlob } from '../kit/glob.ts';
+import { accountFamilyNames, namesNow } from '../metrics/account-families.ts';
+import type { Tell } from './faults.ts';
+import { neverShown } from './label-values.ts';
+import type { Config } from './schema.ts';
+
+type Path = readonly PropertyKey[];
+type Accounts = Config['accounts'];
+
+/** Rules, dashboards and service discovery take its absence for an agent that is down, and 0 for data that cannot be trusted. */
+const NEEDED = 'delivery_up';
+
+/** Names of all families about an account. */
+const NAMES: readonly string[] = [
+  ...dataSources.flatMap(({ families }) => Object.values(families).map(({ name }) => name)),
+  ...accountFamilyNames,
+];
+
+/** What a name that is no family may have been meant for. */
+function hintOf(pattern: string): string {
+  const now = namesNow(pattern, {});
+  if (now.length > 0) return `; it was renamed: write ${now.join(' or ')}`;
+  const whole = pattern.replace(/_(bucket|sum|count)$/, '');
+  if (NAMES.includes(whole)) return `; a histogram is excluded as a whole: write ${whole}`;
+  const beginning = NAMES.filter(name => name.startsWith(pattern));
+  if (beginning.length > 0) return `; write ${pattern}* for the ${beginning.length} that begin so`;
+  return '';
+}
+
+/** Whether none of these accounts has the family: its collector is off, or nothing asks for it. */
+function isShownByNone(name: string, config: Config, accounts: Accounts): boolean {
+  const owner = collectors.find(({ families }) => Object.values(families).some(family => family.name === name));
+  const isOff = owner && accounts.every(({ collect }) => !enabledRounds(collect).has(owner.name));
+  return isOff || neverShown(name, config, accounts) !== undefined;
+}
+
+function checkPattern(pattern: string, config: Config, accounts: Accounts, path: Path, tell: Tell): void {
+  const matches = createGlob(pattern);
+  const names = NAMES.filter(matches);
+  if (names.includes(NEEDED)) {
+    tell.fault(path, `matches ${NEEDED}, which cannot be excluded: without it nothing tells missing data from no data`);
+  } else if (names.length === 0) {
+    tell.fault(path, `matches no metric family of an account (docs/metrics.md)${hintOf(pattern)}`);
+  } else if (accounts.length > 0 && names.every(name => isShownByNone(name, config, accounts))) {
+    tell.warn(path, 'matches only families that are not collected: it has no effect');
+  }
+}
+
+/** Patterns of `collect.families.exclude` that can do nothing, or too much. */
+export function checkExcludedFamilies(config: Config, tell: Tell): void {
+  const own = (index: number) => ['accounts', index, 'collect', 'families', 'exclude'];
+  const isOwn = config.accounts.map((_, index) => tell.isGiven(own(index)));
+  const inheriting = config.accounts.filter((_, index) => !isOwn[index]);
+  for (const [number, pattern] of config.collect.families.exclude.entries()) {
+    checkPattern(pattern, config, inheriting, ['collect', 'families', 'exclude', number], tell);
+  }
+  for (const [index, account] of config.accounts.entries()) {
+    if (!isOwn[index]) continue;
+    for (const [number, pattern] of account.collect.families.exclude.entries()) {
+      checkPattern(pattern, config, [account], [...own(index), number], tell);
+    }
+  }
+}
+
+/** Names of the families that an account excludes. */
+export function excludedFamilies({ collect }: Accounts[number]): string[] {
+  const excluded = collect.families.exclude.map(createGlob);
+  return NAMES.filter(name => excluded.some(matches => matches(name)));
+}

@@ -1,0 +1,30 @@
+import { expect, it } from 'vitest';
+import { createAlertFacts } from '../../src/app/alert-facts.ts';
+import { accountStatus, createCollectorState } from '../../src/scheduler/board.ts';
+import { stalenessOptions } from '../../src/scheduler/options.ts';
+
+const COUNTER = 'delivery_events_total';
+
+it('counters that are hidden after a gap are unknown to alerts, not absent, although the log was read', () => {
+  const clock = { monotonic: () => 0 };
+  const rounds = { tail: { every: 30_000 } };
+  const state = createCollectorState({ account: 'a', collector: 'events' }, rounds, stalenessOptions.parse({}), clock);
+  const account = {
+    name: 'a',
+    state: (collector: string) => (collector === 'events' ? state : undefined),
+    status: () => accountStatus('a', [state]),
+    isTokenKnown: () => true,
+  };
+  const source = {
+    account: 'a',
+    families: [{ name: COUNTER, type: 'counter' as const, help: '', labels: [] }],
+    revision: () => state.visible(),
+    samples: () => new Map(state.visible().isCatchingUp ? [] : [[COUNTER, [{ labels: {}, value: 7 }]]]),
+  };
+  const facts = createAlertFacts(account, [source]);
+  state.catchingUp(true);
+  state.observed('tail', { at: 0, facts: {} });
+  expect(facts.series(COUNTER)).toBeUndefined();
+  state.catchingUp(false);
+  expect(facts.series(COUNTER)?.map(({ value }) => value)).toEqual([7]);
+});

@@ -1,0 +1,53 @@
+import { describe, expect, it } from 'vitest';
+import { createAttemptLedger } from '../../src/flow-audit/attempts.ts';
+import { addSample, compare, createWatched, ghostSlots, PROOF } from '../../src/flow-audit/evidence.ts';
+import { EVENT_STATES, type EventState } from '../../src/model/message.ts';
+
+const SECOND = 1000;
+
+/** A key with one slot in use that nothing ran in, read every 30 s for so long. */
+function watchedFor(span: number, { waitlistSize = 1, every = 30 * SECOND } = {}) {
+  const watched = createWatched(0, true);
+  for (let at = 0; at <= span; at += every) {
+    watched.samples.push({ key: 'key', from: at, at, waitlistSize, parallelismInUse: 1, excess: 1, atMost: 1 });
+  }
+  watched.run = { since: 0, last: span, reads: watched.samples.length };
+  return watched;
+}
+
+describe('slots are ghosts', () => {
+  it('only when they were in use without an attempt for long enough, and for as much longer as events were late', () => {
+    expect(PROOF).toBe(270 * SECOND);
+    expect(ghostSlots(watchedFor(PROOF - 30 * SECOND), 0)).toBe(0);
+    expect(ghostSlots(watchedFor(PROOF), 0)).toBe(1);
+    expect(ghostSlots(watchedFor(PROOF), 60 * SECOND)).toBe(0);
+    expect(ghostSlots(watchedFor(PROOF + 60 * SECOND), 60 * SECOND)).toBe(1);
+  });
+
+  it('only in four reads at least, and where messages waited', () => {
+    expect(ghostSlots(watchedFor(PROOF, { every: PROOF / 2 }), 0)).toBe(0);
+    expect(ghostSlots(watchedFor(PROOF, { every: PROOF / 3 }), 0)).toBe(1);
+    expect(ghostSlots(watchedFor(PROOF, { waitlistSize: 0 }), 0)).toBe(0);
+  });
+
+  it('not where an attempt ran up to five seconds before the read: clocks differ', () => {
+    const ledger = createAttemptLedger();
+    const add = (message: bigint, state: EventState, time: number) =>
+      ledger.add({ message, state: EVENT_STATES.indexOf(state), time, flowKey: 'key' });
+    ledger.open(0, 0);
+    add(1n, 'active', 50 * SECOND);
+    add(1n, 'delivered', 96 * SECOND);
+    add(2n, 'active', 140 * SECOND);
+    ledger.settle({ newest: 200 * SECOND, settledTo: 150 * SECOND, readTo: 200 * SECOND });
+    const excessAt = (at: number) => {
+      const watched = createWatched(0, true);
+      addSample(watched, { key: 'key', waitlistSize: 1, parallelismInUse: 1 }, { from: at, now: at });
+      compare(watched, ledger.view, 145 * SECOND);
+      return watched.samples[0]?.excess;
+    };
+    expect(excessAt(101 * SECOND)).toBe(0);
+    expect(excessAt(110 * SECOND)).toBe(1);
+    expect(excessAt(134 * SECOND)).toBe(1);
+    expect(excessAt(136 * SECOND)).toBe(0);
+  });
+});
