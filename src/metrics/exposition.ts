@@ -212,9 +212,7 @@ function expositionOf(
       const fragment = shown.fragments.get(key) as Fragment;
       if (fillFragment(fragment, text, version)) shown.version = version;
       const other = shown.exemplified.get(key);
-      if (!other) continue;
-      if (exemplified === undefined) [other.content, other.version] = [fragment.content, fragment.version];
-      else if (fillFragment(other, exemplified, version)) shown.version = version;
+      if (other && fillFragment(other, exemplified ?? fragment.content, version)) shown.version = version;
     }
     [shown.asked, shown.revision, shown.shownTime] = [true, revision, time];
     yield;

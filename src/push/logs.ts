@@ -87,7 +87,8 @@ export function createLogExport(deps: LogExportDeps): LogExport {
 
   return {
     async run(signal) {
-      for (const account of queue.withRecords(deps.accounts())) {
+      // What comes back from another replica, NO_ACCOUNT too, may have records that were made there.
+      for (const account of queue.withRecords(deps.accounts().filter(isHeld))) {
         if (signal.aborted || !sender.isDue()) return;
         if (isHeld(account) && !(await exportOf(account, signal))) return;
       }

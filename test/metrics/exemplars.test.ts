@@ -47,4 +47,10 @@ it('stand at their buckets in OpenMetrics and nowhere in the text format, the la
   expect(show('text')).not.toContain('trace_id');
   const [{ samples } = { samples: [] }] = parseExposition(show('text'), 'text');
   expect(samples.map(({ value }) => value)).toEqual([4, 4, 5, 101.9, 5]);
+
+  // An account that is opened anew may have the same numbers without them.
+  delete state.exemplars;
+  revision += 1;
+  expect(exemplars()).toEqual([undefined, undefined, undefined, undefined, undefined]);
+  expect(show('openmetrics', true)).toBe(show('openmetrics'));
 });

@@ -59,9 +59,16 @@ function createScene() {
     const letter = { dlqId: `d${made}` } as never;
     return { kind: 'dlq_entered', id: `entered/${made}/1`, at: undefined, letter };
   };
+  const records = (count: number) => ({ records: Array.from({ length: count }, record), dropped: 0 });
   return {
     store,
     log,
+    /** What another process makes. */
+    elsewhere(count: number) {
+      const other = createRecordQueue({ store, clock, log });
+      other.use(taking);
+      return other.post('a', records(count));
+    },
     received,
     sizes,
     held,
@@ -72,7 +79,7 @@ function createScene() {
     },
     /** Posts so many, commits them unless told otherwise, and says so. */
     async post(count: number, { account = 'a', isCommitted = true } = {}) {
-      const posting = queue.post(account, { records: Array.from({ length: count }, record), dropped: 0 });
+      const posting = queue.post(account, records(count));
       if (!isCommitted) return;
       await store.commit(account, posting.changes());
       posting.send();
@@ -167,6 +174,17 @@ describe('log records in the store', () => {
     held.add('a');
     await run();
     expect([received, await rows()]).toEqual([['d1'], 0]);
+  });
+
+  it('that another replica left of what it held for a while are sent', async () => {
+    const { store, run, held, received, elsewhere } = createScene();
+    await run();
+    held.delete('a');
+    await run();
+    await store.commit('a', elsewhere(1).changes());
+    held.add('a');
+    await run();
+    expect(received).toEqual(['d1']);
   });
 
   it('are not made while they are off', async () => {
