@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { createGroups, type Waiting } from '../../src/alerts/groups.ts';
 import { fingerprintOf, type Notice } from '../../src/alerts/notice.ts';
 import type { Answer } from '../../src/alerts/notifiers/receiver.ts';
+import { runs } from '../support/runs.ts';
 import { ACCEPTED, createOutboxScene, createReceiver, DOWN, HOUR, MINUTE, notice, SECOND } from './alerting-scene.ts';
 
 const WAIT = 10 * SECOND;
@@ -319,6 +320,6 @@ it('every begin and end is told at least once, whenever the process dies, and wh
       if (isStoring) expect(new Set(byKey.map(({ content }) => content)).size).toBe(byKey.length);
       expect(await scene.rows()).toBe(0);
     }),
-    { numRuns: 300 },
+    { numRuns: runs(300) },
   );
 });

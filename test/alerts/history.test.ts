@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { createHistory } from '../../src/alerts/history.ts';
+import { runs } from '../support/runs.ts';
 
 const HOUR = 3_600_000;
 
@@ -53,7 +54,7 @@ it('keeps a long window in few points, and never answers with one from within it
         }
       },
     ),
-    { numRuns: 30 },
+    { numRuns: runs(30) },
   );
 });
 

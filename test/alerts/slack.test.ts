@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Notice } from '../../src/alerts/notice.ts';
 import { errorOfSlack, slackBody } from '../../src/alerts/notifiers/slack.ts';
+import { runs } from '../support/runs.ts';
 
 const START = Date.UTC(2026, 5, 1, 12);
 const group = { labels: { alertname: 'DlqGrowing', account: 'production' }, key: 'k', left: 0 };
@@ -137,7 +138,7 @@ describe('a message to Slack', () => {
           if (type === 'mrkdwn') expect(rest).toMatch(/^[ ·]*$/);
         }
       }),
-      { numRuns: 50 },
+      { numRuns: runs(50) },
     );
   });
 });

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type AlertState, advance, type Durations, type Evaluation, withoutClock } from '../../src/alerts/state.ts';
+import { runs } from '../support/runs.ts';
 
 const SECOND = 1000;
 const MINUTE = 60_000;
@@ -119,7 +120,7 @@ it('fires only after `for` of evaluations that all held, ends only after keepFir
         }
       }
     }),
-    { numRuns: 500 },
+    { numRuns: runs(500) },
   );
   expect(fired).toBeGreaterThan(20);
 });

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { chooseMembers } from '../../src/collectors/cap.ts';
+import { runs } from '../support/runs.ts';
 
 const sizesOf = (...sizes: number[]) => new Map(sizes.map((size, index) => [`k${index}`, size]));
 const names = (members: ReadonlyMap<string, number>) => [...members.keys()].sort();
@@ -55,7 +56,7 @@ describe('cap', () => {
           }
         },
       ),
-      { numRuns: 500 },
+      { numRuns: runs(500) },
     );
   });
 

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { chooseMembers, OTHER } from '../../src/collectors/cap.ts';
 import { createKeyList } from '../../src/collectors/key-list.ts';
 import type { FlowControlEntry } from '../../src/model/message.ts';
+import { runs } from '../support/runs.ts';
 
 type Selection = Parameters<typeof createKeyList>[0];
 type Rounds = readonly (readonly FlowControlEntry[])[];
@@ -57,7 +58,7 @@ describe('a list of keys that is forgotten while it is read', () => {
       fc.property(selection, rounds(distinct), (selection, lists) => {
         expect(readAll(selection, lists)).toEqual(atOnce(selection, lists));
       }),
-      { numRuns: 150 },
+      { numRuns: runs(150) },
     );
   });
 
@@ -74,7 +75,7 @@ describe('a list of keys that is forgotten while it is read', () => {
           for (const entry of shown) expect(lists[index]?.findLast(({ key }) => key === entry.key)).toBe(entry);
         }
       }),
-      { numRuns: 150 },
+      { numRuns: runs(150) },
     );
   });
 

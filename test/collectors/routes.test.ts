@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { createRoutes, routesOption, UNMATCHED } from '../../src/collectors/routes.ts';
+import { runs } from '../support/runs.ts';
 
 const PATTERNS = ['/users/me', '/users/:id', '/jobs/:name/*path', '/v{:major}/x', '/café/:cup', '/files{/*rest}'];
 
@@ -87,6 +88,6 @@ it('takes time in proportion to a path, whatever pattern the operator and whatev
       // Exponential time would never end.
       expect([pattern, UNMATCHED]).toContain(ofPath(`/${path}`));
     }),
-    { numRuns: 400 },
+    { numRuns: runs(400) },
   );
 });

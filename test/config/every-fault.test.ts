@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { ConfigError, parseConfig } from '../../src/config/load.ts';
+import { runs } from '../support/runs.ts';
 
 /** What stands at a path instead of what is right; undefined: nothing. */
 type Plant = readonly [what: string, path: string, value: unknown];
@@ -129,7 +130,7 @@ it('no fault hides another, and together they are no others', () => {
       const order = PLANTS.filter(plant => plants.includes(plant));
       expect(faultsOf(order).sort()).toEqual([...new Set(order.flatMap(plant => alone.get(plant) ?? []))].sort());
     }),
-    { numRuns: 50 },
+    { numRuns: runs(50) },
   );
 });
 

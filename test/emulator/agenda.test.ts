@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { Agenda } from '../../src/emulator/agenda.ts';
+import { runs } from '../support/runs.ts';
 
 test('what is planned happens at its time, in order, first come first served', () => {
   const due = fc.array(fc.integer({ min: 90, max: 120 }), { maxLength: 60 });
@@ -16,7 +17,7 @@ test('what is planned happens at its time, in order, first come first served', (
     expect(happened).toEqual(expected.map(({ time, index }) => `${index} at ${time}`));
     expect(agenda.now).toBe(Math.max(100, until));
   });
-  fc.assert(property, { numRuns: 300 });
+  fc.assert(property, { numRuns: runs(300) });
 });
 
 test('plans may make plans, which happen in the same run when they are due', () => {

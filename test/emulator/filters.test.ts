@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { DlqRow, EventRow } from '../../src/emulator/rows.ts';
 import { type Emulator, startEmulator } from '../../src/emulator/server.ts';
+import { runs } from '../support/runs.ts';
 import { enteredAt, handClock, type Parameters, walk } from './emulated.ts';
 
 /** What each documented filter means, said on the rows; the values of a row are those that a filter may name. */
@@ -192,7 +193,7 @@ test('DLQ: all filters that are given must match, within the dates, in the order
       expectSame(found, order === 'latestFirst' ? expected.reverse() : expected);
     },
   );
-  await fc.assert(property, { numRuns: 60 });
+  await fc.assert(property, { numRuns: runs(60) });
 });
 
 test('events: all filters that are given must match, within the dates, in the order asked for', async () => {
@@ -210,5 +211,5 @@ test('events: all filters that are given must match, within the dates, in the or
       expectSame(found, order === 'earliestFirst' ? expected : expected.reverse());
     },
   );
-  await fc.assert(property, { numRuns: 60 });
+  await fc.assert(property, { numRuns: runs(60) });
 });

@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { EventSeed } from '../../src/emulator/added.ts';
 import { type EventState, STATES } from '../../src/emulator/message.ts';
+import { runs } from '../support/runs.ts';
 import { ask, emptyEmulator, frozen, HOUR, NOON, walk } from './emulated.ts';
 
 const seed = fc.record(
@@ -31,7 +32,7 @@ test('events that are added together are as if added one by one, whatever their 
     expect(many.countEvents()).toEqual(one.countEvents());
     expect(many.current().log.total).toEqual(one.current().log.total);
   });
-  fc.assert(property, { numRuns: 100 });
+  fc.assert(property, { numRuns: runs(100) });
 });
 
 test('rows made on the way, by something that looks at the log', () => {

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { runs } from '../support/runs.ts';
 import { ask, emptyEmulator, enteredAt, NOON, walk } from './emulated.ts';
 
 const idsOf = (rows: readonly { dlqId: string }[]) => rows.map(row => row.dlqId);
@@ -129,7 +130,7 @@ test('a walk gives each dead letter that was there throughout exactly once, in o
     const times = rows.map(enteredAt);
     expect(times).toEqual(times.toSorted((a, b) => (direction === 'earliestFirst' ? a - b : b - a)));
   });
-  await fc.assert(property, { numRuns: 60 });
+  await fc.assert(property, { numRuns: runs(60) });
 });
 
 test('a walk over events gives each that was there throughout exactly once, while others come', async () => {
@@ -153,7 +154,7 @@ test('a walk over events gives each that was there throughout exactly once, whil
     expect(new Set(ids).size).toBe(ids.length);
     expect(ids.filter(id => id.startsWith('there-')).toSorted()).toEqual(throughout.toSorted());
   });
-  await fc.assert(property, { numRuns: 40 });
+  await fc.assert(property, { numRuns: runs(40) });
 });
 
 test.each(['earliestFirst', 'latestFirst'])('a cursor survives the removal of most rows (%s)', async direction => {

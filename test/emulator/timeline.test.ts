@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { type Order, type Position, type Range, Timeline } from '../../src/emulator/timeline.ts';
+import { runs } from '../support/runs.ts';
 
 interface Row extends Position {
   readonly name: string;
@@ -83,7 +84,7 @@ test('a range holds what a sorted array holds, whatever was added, removed, drop
         for (const each of ranges) expect(walked(timeline, each)).toEqual(naive(rows, each));
       },
     ),
-    { numRuns: 300 },
+    { numRuns: runs(300) },
   );
 });
 

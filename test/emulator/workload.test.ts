@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { createEmulatedClock } from '../../src/emulator/clock.ts';
 import { EmulatorState } from '../../src/emulator/state.ts';
 import { DLQ_RETENTION_MS, LOG_RETENTION_MS } from '../../src/emulator/world.ts';
+import { runs } from '../support/runs.ts';
 import { ask, emulator, enteredAt, frozen, HOUR, handClock, NOON } from './emulated.ts';
 
 const everything = (state: EmulatorState) => ({
@@ -68,7 +69,7 @@ describe('the seed', () => {
       }
       expect(JSON.stringify(everything(state)) === expected).toBe(true);
     });
-    fc.assert(property, { numRuns: 5 });
+    fc.assert(property, { numRuns: runs(5) });
   });
 });
 

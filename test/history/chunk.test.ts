@@ -14,6 +14,7 @@ import {
 } from '../../src/history/chunk.ts';
 import { decodeColumn, encodeColumn } from '../../src/history/column.ts';
 import { labelsOf, metricOf, seriesName } from '../../src/history/series-name.ts';
+import { runs } from '../support/runs.ts';
 
 const same = (text: string) => text;
 const MINUTE = 60_000;
@@ -111,7 +112,7 @@ describe('an hour', () => {
         for (const [index, values] of all.entries()) if (index >= split) resumed.add(atOf(index), values);
         expect(resumed.chunk()).toEqual(chunkOf(all));
       }),
-      { numRuns: 25 },
+      { numRuns: runs(25) },
     );
   });
 
@@ -126,7 +127,7 @@ describe('an hour', () => {
         const earlier = before(chunkOf(all), end);
         expect(earlier ? read(earlier) : []).toEqual(meant(all).filter(({ at }) => at < end));
       }),
-      { numRuns: 25 },
+      { numRuns: runs(25) },
     );
   });
 

@@ -5,6 +5,7 @@ import { openRecorder, type Recorder } from '../../src/history/recorder.ts';
 import type { Change } from '../../src/model/change.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
 import { createManualClock } from '../support/manual-clock.ts';
+import { runs } from '../support/runs.ts';
 import { createTestLog } from '../support/silent.ts';
 
 const [MINUTE, HOUR] = [60_000, 3_600_000];
@@ -117,7 +118,7 @@ describe('what is recorded', () => {
           shown.flatMap(({ at, values: { a } }) => (a !== undefined && at >= last ? [{ at, value: a }] : [])),
         );
       }),
-      { numRuns: 30 },
+      { numRuns: runs(30) },
     );
   });
 

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { bareAddress } from '../../src/kit/text.ts';
+import { runs } from '../support/runs.ts';
 
 describe('an address without its secrets', () => {
   it.each([
@@ -76,7 +77,7 @@ describe('an address without its secrets', () => {
         expect(shown.replace(/[\t\n]/g, '')).not.toContain('SECRET');
         expect(shown).not.toContain('@');
       }),
-      { numRuns: 8000 },
+      { numRuns: runs(8000) },
     );
   });
 
@@ -92,7 +93,7 @@ describe('an address without its secrets', () => {
           expect(bareAddress(`https://${s}@${after}`).toUpperCase()).not.toContain(s);
         },
       ),
-      { numRuns: 5000 },
+      { numRuns: runs(5000) },
     );
   });
 });

@@ -5,6 +5,7 @@ import { createExposition } from '../../src/metrics/exposition.ts';
 import { counter, gauge, type Sample } from '../../src/metrics/family.ts';
 import type { Format, Scope } from '../../src/model/exposition.ts';
 import { parseExposition } from '../support/parse-exposition.ts';
+import { runs } from '../support/runs.ts';
 import { anyNumber, createFakeSource, hostileText } from './sources.ts';
 
 const FORMATS = ['text', 'openmetrics'] as const;
@@ -79,6 +80,6 @@ test('after any changes and renders, the bytes are those of a fresh exposition',
         expect((step.gzip ? gunzipSync(body) : body).equals(fresh)).toBe(true);
       }
     }),
-    { numRuns: 200 },
+    { numRuns: runs(200) },
   );
 });

@@ -3,6 +3,7 @@ import { crc32, gunzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { appendCrc, crcOperator, gzipBlock, inflateBlock, joinGzip } from '../../src/metrics/gzip-block.ts';
+import { runs } from '../support/runs.ts';
 
 const anyTexts = fc.array(
   fc.oneof(fc.string({ unit: 'grapheme' }), fc.string({ minLength: 5000, maxLength: 90_000 })),
@@ -37,7 +38,7 @@ test('blocks in any order are one gzip member with their texts', () => {
       expect(gunzipSync(joinGzip(blocks)).toString()).toBe(texts.join(''));
       expect(blocks.map(block => inflateBlock(block).toString())).toEqual(texts);
     }),
-    { numRuns: 50 },
+    { numRuns: runs(50) },
   );
 });
 

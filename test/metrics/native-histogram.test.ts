@@ -4,6 +4,7 @@ import { createExposition } from '../../src/metrics/exposition.ts';
 import { createHistogram, histogram, histogramSamples, observeValue } from '../../src/metrics/family.ts';
 import { createNative, observeNative, totalOf } from '../../src/metrics/native-histogram.ts';
 import { decodeFamilies, nativeBuckets } from '../support/metric-families.ts';
+import { runs } from '../support/runs.ts';
 import { createFakeSource } from './sources.ts';
 
 const family = histogram('delivery_wait_seconds', 'Waited.');
@@ -96,7 +97,7 @@ describe('native buckets', () => {
         const finer = new Set(indices.map(index => Math.ceil((2 * index) / kept)));
         expect(native.schema === 3 || finer.size > 160).toBe(true);
       }),
-      { numRuns: 30 },
+      { numRuns: runs(30) },
     );
   });
 

@@ -6,6 +6,7 @@ import type { Change } from '../../src/model/change.ts';
 import { endOfPrefix } from '../../src/store/changes.ts';
 import { openStore } from '../../src/store/open.ts';
 import { newFolder } from '../support/folder.ts';
+import { runs } from '../support/runs.ts';
 
 /** Few keys that share prefixes, made of the characters where orders and wildcards differ; some of any characters. */
 const key = fc.oneof(
@@ -63,7 +64,7 @@ describe.each(['memory', 'sqlite'] as const)('%s store', kind => {
           await store.close();
         }
       }),
-      { numRuns: 100 },
+      { numRuns: runs(100) },
     );
   });
 });
@@ -81,7 +82,7 @@ describe('the end of a prefix', () => {
         const longer = prefix + text;
         expect(compare(longer, prefix) >= 0 && (end === undefined || compare(longer, end) < 0)).toBe(true);
       }),
-      { numRuns: 2000 },
+      { numRuns: runs(2000) },
     );
   });
 

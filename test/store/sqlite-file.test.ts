@@ -18,6 +18,7 @@ import { openDatabase } from '../../src/store/database.ts';
 import { openSqliteStore, SCAN, SCAN_TO_END } from '../../src/store/sqlite.ts';
 import type { Store } from '../../src/store/store.ts';
 import { newFolder } from '../support/folder.ts';
+import { runs } from '../support/runs.ts';
 
 const stores: Store[] = [];
 afterEach(async () => {
@@ -160,7 +161,7 @@ describe('the file of the sqlite store', () => {
         expect(rows.size).toBe(last === 0 ? 0 : last + 2);
         if (length === size) expect(last).toBe(commits);
       }),
-      { numRuns: 40, examples: [[0], [size], [size - 1]] },
+      { numRuns: runs(40), examples: [[0], [size], [size - 1]] },
     );
   });
 

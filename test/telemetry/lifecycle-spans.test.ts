@@ -6,6 +6,7 @@ import { describe, expect, it } from 'vitest';
 import type { LifecycleTrace, TracedEvent } from '../../src/model/lifecycle-trace.ts';
 import { EVENT_STATES } from '../../src/model/message.ts';
 import { lifecycleSpans } from '../../src/telemetry/lifecycle-spans.ts';
+import { runs } from '../support/runs.ts';
 
 const ORIGIN = { resource: resourceFromAttributes({}), version: '1' };
 const T = 1_700_000_000_000;
@@ -164,7 +165,7 @@ describe('whatever the log says', () => {
           }
         }
       }),
-      { numRuns: 1000 },
+      { numRuns: runs(1000) },
     );
   });
 
@@ -185,7 +186,7 @@ describe('whatever the log says', () => {
       fc.property(shuffled, ([events, again, twice]) => {
         expect(told([...again, ...twice])).toEqual(told(events));
       }),
-      { numRuns: 500 },
+      { numRuns: runs(500) },
     );
   });
 });

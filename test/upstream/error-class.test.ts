@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { classOfError } from '../../src/upstream/error-class.ts';
 import { toDlqEntry } from '../../src/upstream/wire.ts';
+import { runs } from '../support/runs.ts';
 
 /** Texts that say the same went wrong. */
 const SAME: Readonly<Record<string, readonly string[]>> = {
@@ -77,7 +78,7 @@ describe('the class of an error', () => {
         const text = () => template.map(each => each ?? (ids.next().value as string)).join(' ');
         expect(classOfError(text())).toBe(classOfError(text()));
       }),
-      { numRuns: 60 },
+      { numRuns: runs(60) },
     );
   });
 

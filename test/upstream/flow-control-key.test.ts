@@ -5,6 +5,7 @@ import { fixedToken } from '../../src/upstream/token.ts';
 import { allKeys, createTestClient } from '../support/client.ts';
 import { emulate } from '../support/emulate.ts';
 import { json, serve } from '../support/http-service.ts';
+import { runs } from '../support/runs.ts';
 
 const signal = () => new AbortController().signal;
 const ROTATION = '/v2/keys/rotate';
@@ -35,7 +36,7 @@ describe('a single flow-control key', () => {
           await reader.flowControlKey(key, signal());
         },
       ),
-      { numRuns: 200 },
+      { numRuns: runs(200) },
     );
     const paths = service.requests.map(request => new URL(request.split(' ')[1] ?? '', 'http://x').pathname);
     expect(paths.length).toBeGreaterThan(0);

@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { readJson } from '../../src/upstream/body.ts';
 import { createJsonReader, JsonFault, type RowsOf } from '../../src/upstream/json-reader.ts';
+import { runs } from '../support/runs.ts';
 
 const keepAll: RowsOf = () => (element, put) => put(element);
 
@@ -94,7 +95,7 @@ describe('the reader of JSON in pieces', () => {
         expect(() => JSON.parse(valid)).not.toThrow();
         same(Buffer.from(valid), cuts);
       }),
-      { numRuns: 2000 },
+      { numRuns: runs(2000) },
     );
   });
 
@@ -117,7 +118,7 @@ describe('the reader of JSON in pieces', () => {
       .map(some => Buffer.concat([Buffer.from('["'), some, Buffer.from('"]')]));
     fc.assert(
       fc.property(fc.oneof(spoilt, cutOff, tokens, bytes), lengths, (any, cuts) => same(any, cuts)),
-      { numRuns: 5000 },
+      { numRuns: runs(5000) },
     );
   });
 
@@ -142,7 +143,7 @@ describe('the reader of JSON in pieces', () => {
       fc.property(fc.array(part, { maxLength: 6 }), fc.integer({ min: 50, max: 9000 }), (parts, cut) => {
         same(Buffer.from(JSON.stringify({ messages: [{ body: parts.flat().join('') }, 1] })), [cut]);
       }),
-      { numRuns: 500 },
+      { numRuns: runs(500) },
     );
   });
 

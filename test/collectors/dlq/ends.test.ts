@@ -6,6 +6,7 @@ import type { DlqFacts } from '../../../src/collectors/dlq/facts.ts';
 import type { DlqEntry } from '../../../src/model/message.ts';
 import type { DlqListQuery, Reader } from '../../../src/upstream/api.ts';
 import { toDlqEntry } from '../../../src/upstream/wire.ts';
+import { runs } from '../../support/runs.ts';
 
 const START = 1_700_000_000_000;
 
@@ -113,7 +114,7 @@ describe('both ends of the queue', () => {
           }
         },
       ),
-      { numRuns: 30 },
+      { numRuns: runs(30) },
     );
   });
 

@@ -7,6 +7,7 @@ import { shapeOf } from '../../../src/collectors/dlq/groups.ts';
 import { createRoutes } from '../../../src/collectors/routes.ts';
 import type { DlqEntry } from '../../../src/model/message.ts';
 import type { DlqQuery, Reader } from '../../../src/upstream/api.ts';
+import { runs } from '../../support/runs.ts';
 
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
@@ -391,6 +392,6 @@ it('counts as a naive reader of every complete walk would, whatever fails and is
       const sizes = scene.facts().groups.largest.map(({ messages }) => messages);
       expect(sizes).toEqual([...counts.values()].map(({ length }) => length).sort((a, b) => b - a));
     }),
-    { numRuns: 100 },
+    { numRuns: runs(100) },
   );
 });

@@ -4,6 +4,7 @@ import { createDlq, dlq } from '../../../src/collectors/dlq/dlq.ts';
 import { type LogRecord, MOST_RECORDS } from '../../../src/model/log-record.ts';
 import type { DlqEntry } from '../../../src/model/message.ts';
 import type { DlqQuery, Reader } from '../../../src/upstream/api.ts';
+import { runs } from '../../support/runs.ts';
 
 const START = 1_700_000_000_000;
 const DAY = 86_400_000;
@@ -161,7 +162,7 @@ describe('log records of dead letters', () => {
         expect(new Set(records.map(({ id }) => id)).size).toBe(records.length);
         expect(records.map(said).filter(text => text.includes('undefined'))).toEqual([]);
       }),
-      { numRuns: 40 },
+      { numRuns: runs(40) },
     );
   });
 

@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { createRoster, type Roster } from '../../../src/collectors/dlq/roster.ts';
 import { hash64 } from '../../../src/kit/hash.ts';
+import { runs } from '../../support/runs.ts';
 
 /** What a store would hold. */
 function save(roster: Roster, rows: Map<number, string>): void {
@@ -92,7 +93,7 @@ it('knows whoever was seen and not taken out, marks and restarts included', () =
         for (const id of model.keys()) expect(again.see(id, 0, true)).toBe('again');
       },
     ),
-    { numRuns: 300 },
+    { numRuns: runs(300) },
   );
 });
 

@@ -4,6 +4,7 @@ import { createDlq, dlq } from '../../../src/collectors/dlq/dlq.ts';
 import type { DlqFacts } from '../../../src/collectors/dlq/facts.ts';
 import type { DlqEntry } from '../../../src/model/message.ts';
 import type { DlqQuery, Reader } from '../../../src/upstream/api.ts';
+import { runs } from '../../support/runs.ts';
 
 interface Letter {
   readonly id: string;
@@ -209,6 +210,6 @@ it('shows at least who was there throughout a walk and at most who was there at 
         }
       },
     ),
-    { numRuns: 150 },
+    { numRuns: runs(150) },
   );
 });

@@ -11,6 +11,7 @@ import { events } from '../../../src/collectors/events/events.ts';
 import { createDestinationTally } from '../../../src/collectors/events/tally.ts';
 import { createRoutes, NO_ROUTES, UNMATCHED } from '../../../src/collectors/routes.ts';
 import type { DeliveryEvent } from '../../../src/model/message.ts';
+import { runs } from '../../support/runs.ts';
 import { counted, createAgent, createLog, HOUR, SECOND } from './fake-log.ts';
 
 const WHOLE = ['created', 'active', 'delivered'];
@@ -69,7 +70,7 @@ describe('the name of a destination', () => {
         const url = `https://${labels.join('.')}${rest}`;
         expect(destinationReader('host', NO_ROUTES)(event({ url }))).toBe(URL.parse(url)?.host ?? '');
       }),
-      { numRuns: 500 },
+      { numRuns: runs(500) },
     );
   });
 
@@ -173,7 +174,7 @@ describe('places', () => {
         }
         expect(Object.values(highest).reduce((a, b) => a + b, 0)).toBe(acts.length);
       }),
-      { numRuns: 500 },
+      { numRuns: runs(500) },
     );
   });
 

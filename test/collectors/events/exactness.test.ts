@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { truthOf } from '../../support/event-truth.ts';
+import { runs } from '../../support/runs.ts';
 import { expectTruth } from './expect-truth.ts';
 import { counted, createAgent, createLog } from './fake-log.ts';
 import { eventsOf, life } from './lives.ts';
@@ -59,6 +60,6 @@ it('counts every event once and follows every life, whatever is late, listed twi
         expectTruth(agent.shown(), all, clock.now);
       },
     ),
-    { numRuns: 400 },
+    { numRuns: runs(400) },
   );
 });

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { readingPerDay } from '../../../src/collectors/events/read-back.ts';
+import { runs } from '../../support/runs.ts';
 import { expectTruth } from './expect-truth.ts';
 import { counted, createAgent, createLog, type FakeLog, MINUTE, SECOND } from './fake-log.ts';
 
@@ -103,7 +104,7 @@ it('counts each event once and follows each life in order, however late within t
         expectTruth(agent.shown(), log, clock.now);
       },
     ),
-    { numRuns: 15 },
+    { numRuns: runs(15) },
   );
 });
 
@@ -151,7 +152,7 @@ it('counts each event once, however late until the sweep, and in whatever turns 
         expect(agent.shown().destinations.values().next().value?.finished.delivered).toBe((log.length - 1) / 3);
       },
     ),
-    { numRuns: 15 },
+    { numRuns: runs(15) },
   );
 });
 

@@ -3,6 +3,7 @@ import { expect, it } from 'vitest';
 import { type EventsFacts, type EventsServices, events } from '../../../src/collectors/events/events.ts';
 import { createReplay, type Replay, type ReplayRange, type ReplayStep } from '../../../src/collectors/events/replay.ts';
 import { truthOf } from '../../support/event-truth.ts';
+import { runs } from '../../support/runs.ts';
 import { expectTruth } from './expect-truth.ts';
 import { counted, createAgent, createLog, type FakeLog, HOUR, MINUTE, SECOND } from './fake-log.ts';
 import { eventsOf, life } from './lives.ts';
@@ -65,7 +66,7 @@ it('tells at every step what had happened until then, whatever the order of page
         }
       },
     ),
-    { numRuns: 30 },
+    { numRuns: runs(30) },
   );
 });
 
@@ -122,7 +123,7 @@ it('joins what an agent showed before it was killed and after it caught up: noth
         }
       },
     ),
-    { numRuns: 60 },
+    { numRuns: runs(60) },
   );
 });
 

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { schedulesOptions } from '../../../src/collectors/events/schedule-options.ts';
+import { runs } from '../../support/runs.ts';
 import { createAgent, createLog, HOUR, MINUTE, SECOND } from './fake-log.ts';
 
 const EVERY = 10 * MINUTE;
@@ -85,5 +86,5 @@ it('agrees with a look at each expectation by itself, however the log is read', 
       expect({ missed, late }).toEqual(truthOf(lives, grace, endsWithin));
     },
   );
-  await fc.assert(property, { numRuns: 60 });
+  await fc.assert(property, { numRuns: runs(60) });
 });

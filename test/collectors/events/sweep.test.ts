@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { truthOf } from '../../support/event-truth.ts';
+import { runs } from '../../support/runs.ts';
 import {
   answersOf,
   counted,
@@ -99,7 +100,7 @@ it('counts once what is late, as late as lateSweep, however tail and sweep take 
         expect(answersOf(agent.shown())).toEqual(truth.answers);
       },
     ),
-    { numRuns: 250 },
+    { numRuns: runs(250) },
   );
 });
 
