@@ -4,7 +4,6 @@ import { openJournal } from '../../src/auto-cancel/journal.ts';
 import { ACCOUNT_STAGES, STAGES } from '../../src/auto-cancel/stages.ts';
 import { BREAKERS } from '../../src/model/journal.ts';
 import { createScene, DAY, HOUR, MINUTE, rule, SECOND } from '../support/auto-cancel-scene.ts';
-import { runs } from '../support/runs.ts';
 
 const REASONS = new Set(STAGES.flatMap(({ because }) => Object.keys(because)));
 const IDS = ['a', 'b', 'c', 'd', 'e'] as const;
@@ -150,7 +149,7 @@ it('sends once what is stuck, after its intent, whatever happens in between', { 
       second += [...reached.values()].filter(count => count === 2).length;
       expect((await openJournal(scene.store, 'production')).state).toEqual(scene.journal().state);
     }),
-    { numRuns: runs(80) },
+    { numRuns: 80 },
   );
   // It was put to the test at all.
   expect(sent).toBeGreaterThan(200);

@@ -4,7 +4,6 @@ import { judge, NOT_STUCK, type Seen } from '../../src/auto-cancel/judge.ts';
 import { type JudgingRule, judgingRule } from '../../src/auto-cancel/options.ts';
 import { retryDelays, retryWindow } from '../../src/auto-cancel/stuck-when.ts';
 import type { CallbackState, DlqEntry } from '../../src/model/message.ts';
-import { runs } from '../support/runs.ts';
 
 const HOUR = 3_600_000;
 const maybe = <T>(values: fc.Arbitrary<T>) => fc.option(values, { nil: undefined, freq: 9 });
@@ -85,7 +84,7 @@ it('stuck is what every predicate says, and nothing else', () => {
       if (verdict === 'not_stuck' || verdict === 'no_match') expect(holds).toContain(false);
       stuck += Number(verdict === 'stuck');
     }),
-    { numRuns: runs(3000), seed: 1 },
+    { numRuns: 3000, seed: 1 },
   );
   expect(stuck).toBeGreaterThan(50);
 });
@@ -104,7 +103,7 @@ it('what is stuck stays stuck while it is seen on and nothing happens', () => {
       };
       expect(judge(rule, on).verdict).toBe('stuck');
     }),
-    { numRuns: runs(3000), seed: 2 },
+    { numRuns: 3000, seed: 2 },
   );
   expect(stuck).toBeGreaterThan(50);
 });
@@ -128,7 +127,7 @@ it('taking evidence away never makes anything stuck', () => {
       else expect(after).not.toBe('stuck');
       taken += Number(before === 'stuck' && after === 'unknown');
     }),
-    { numRuns: runs(3000), seed: 3 },
+    { numRuns: 3000, seed: 3 },
   );
   expect(taken).toBeGreaterThan(10);
 });
