@@ -105,7 +105,7 @@ export const scenarios: Readonly<Record<string, Scenario>> = {
   'ghost-slots': {
     description:
       'from a minute after the start on, flow-control keys lose all their slots but one: they stay in use, and nothing runs in them',
-    fires: ['DeliveryFlowControlGhostSlots'],
+    fires: ['DeliveryFlowControlGhostSlots', 'DeliveryOnTimeBudgetFastBurn', 'DeliveryOnTimeBudgetSlowBurn'],
     ...HEALTHY,
     dialect: { flowControlFields: 'all' },
     leaks: elapsedMs => (elapsedMs < HOUR_MS + MINUTE_MS ? 0 : 0.1),
