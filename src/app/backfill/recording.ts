@@ -34,7 +34,7 @@ interface RecordingOptions {
   readonly isExposed: (family: string) => boolean;
   /** What the agent showed last before; undefined where there was none. */
   readonly before: EventsFacts | undefined;
-  /** Whether something was counted for a destination before: where it was not shown, it goes on from a number that nobody saw. */
+  /** Whether something was counted for a destination before: where it was not shown, it goes on from a number that no scrape showed. */
   readonly isKnown: (destination: string) => boolean;
   /** What it showed first afterwards: what comes before it is not more. */
   readonly after: EventsFacts | undefined;

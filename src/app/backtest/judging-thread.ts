@@ -16,7 +16,7 @@ const MOST_WAITING = 3;
 export function judgeInThread(plan: JudgingPlan): Judging {
   const worker = new Worker(WORKER, { workerData: plan, resourceLimits: LIMITS });
   const result = Promise.withResolvers<Judged>();
-  // It may fail while nobody asks for the result yet.
+  // It may fail before its result is asked for: that is no unhandled rejection.
   result.promise.catch(() => undefined);
   let waiting = 0;
   let room = Promise.withResolvers<void>();

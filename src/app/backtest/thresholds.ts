@@ -3,7 +3,7 @@ import type { AlertCondition, AlertRule } from '../../alerts/options.ts';
 /** Thresholds that are tried beside a rule's own, as multiples of it. */
 const TIMES = [1.5, 2, 2.5, 3, 4, 5, 7.5, 10, 20, 50, 100];
 
-/** To few digits: nobody sets 0.30000000000000004. Multiples of whole numbers stay whole. */
+/** To few digits: 0.3, not 0.30000000000000004. Multiples of whole numbers stay whole. */
 const rounded = (value: number, isWhole: boolean) => (isWhole ? Math.round(value) : Number(value.toPrecision(3)));
 
 /** The number that a condition compares with; undefined where it has none. */
