@@ -3,6 +3,9 @@ import { setFlagsFromString } from 'node:v8';
 
 const NEEDED = 24;
 
+/** What runs for months beside what it watches. All other commands end soon, and are to be fast. */
+const STAYING = ['serve', 'demo'];
+
 /**
  * For a small process: an idle agent takes some 25 MB less with these, many accounts half. Under load the same code is
  * compiled, some seconds later. (What V8 reads only when the heap is made, such as --max-semi-space-size, would do nothing
@@ -31,7 +34,7 @@ if (Number(process.versions.node.split('.')[0]) < NEEDED) {
   // SIGHUP ends a process that does not listen to it, and systemd calls that a clean end. Until `serve` listens, the
   // configuration is not read: there is nothing to reload.
   if (process.argv[2] === 'serve') process.on('SIGHUP', () => {});
-  for (const flag of SMALL) setFlagsFromString(flag);
+  if (STAYING.includes(process.argv[2] ?? '')) for (const flag of SMALL) setFlagsFromString(flag);
   import('./cli/cli.ts')
     .then(({ runCli }) => runCli(process.argv.slice(2)))
     .then(code => {
