@@ -87,6 +87,20 @@ type Own = (task: () => Promise<void>) => Promise<void>;
 const SHORT = 256 * 1024;
 const BYTE_ORDER_MARK = Buffer.from('\ufeff');
 
+/** Gives the text of bytes that go on where the ones before ended, and without any what is left of those. */
+function createDecoder(): (bytes?: Buffer) => string {
+  const decoder = new StringDecoder();
+  let isWithin = false;
+  return bytes => {
+    if (!bytes) return decoder.end();
+    // No character ends beyond an ASCII one. Where none was begun before, either, there is nothing to remember, which costs.
+    const isWhole = (bytes.at(-1) ?? 0x80) < 0x80;
+    if (isWhole && !isWithin) return bytes.toString('utf8');
+    isWithin = !isWhole;
+    return decoder.write(bytes);
+  };
+}
+
 /**
  * The JSON body that comes in these pieces. A short one is as JSON.parse gives it; of a long one, the elements of lists
  * become what `rowsOf` makes of them while it comes, and other work gets in between, which `own` is notified of. Throws
@@ -108,7 +122,7 @@ export async function readJson(
     const mark = bytes.subarray(0, BYTE_ORDER_MARK.length).equals(BYTE_ORDER_MARK) ? BYTE_ORDER_MARK.length : 0;
     return bytes.subarray(mark);
   };
-  const decoder = new StringDecoder();
+  const textOf = createDecoder();
   const feed = async (reading: JsonReader, text: string) => {
     for (let at = 0; at < text.length; ) {
       await turns.pass();
@@ -124,11 +138,11 @@ export async function readJson(
       bytes = takeHead();
       reader = createJsonReader(rowsOf);
     }
-    const [reading, text] = [reader, decoder.write(bytes)];
+    const [reading, text] = [reader, textOf(bytes)];
     await own(() => feed(reading, text));
   }
   if (reader) {
-    await feed(reader, decoder.end());
+    await feed(reader, textOf());
     return reader.end();
   }
   try {
