@@ -69,28 +69,34 @@ export function eventAt({ hashes, times, marks, destinations, schedules }: Event
   };
 }
 
-/** Indices of the events from one time until another, both included. */
-export function* indicesWithin({ size, first, last, times }: EventTable, from: number, to: number): Generator<number> {
-  if (last < from || first > to) return;
-  for (let index = 0; index < size; index += 1) {
-    const time = times[index * 2] as number;
-    if (time >= from && time <= to) yield index;
+export const messageAt = ({ hashes }: EventTable, index: number) => hashes[index * 2 + 1] as bigint;
+export const stateAt = ({ marks }: EventTable, index: number) => (marks[index] as number) % STATES;
+export const timeAt = ({ times }: EventTable, index: number) => times[index * 2] as number;
+
+/** Gives the indices of the events from one time until another, both included. */
+export function eachWithin(table: EventTable, from: number, to: number, take: (index: number) => void): void {
+  if (table.last < from || table.first > to) return;
+  for (let index = 0; index < table.size; index += 1) {
+    const time = timeAt(table, index);
+    if (time >= from && time <= to) take(index);
   }
 }
 
 /** Events of several tables from one time until another, both included; all where none is given. */
-export function* eventsWithin(
+export function eventsWithin(
   tables: Iterable<EventTable>,
   from = Number.NEGATIVE_INFINITY,
   to = Number.POSITIVE_INFINITY,
-): Generator<KeptEvent> {
-  for (const table of tables) for (const index of indicesWithin(table, from, to)) yield eventAt(table, index);
+): KeptEvent[] {
+  const events: KeptEvent[] = [];
+  for (const table of tables) eachWithin(table, from, to, index => events.push(eventAt(table, index)));
+  return events;
 }
 
 /** The events of a table from a time on: the table itself, where these are all. Undefined where there are none. */
 export function tableFrom(table: EventTable, time: number): EventTable | undefined {
   if (time <= table.first) return table;
-  const events = [...eventsWithin([table], time)];
+  const events = eventsWithin([table], time);
   if (events.length === 0) return undefined;
   return events.length === table.size ? table : createEventTable(events);
 }

@@ -1,6 +1,6 @@
 import { observeValue } from '../../metrics/family.ts';
 import { EVENT_STATES, type Outcome } from '../../model/message.ts';
-import { eventsWithin, tableFrom } from './event-table.ts';
+import { eventsWithin, messageAt, stateAt, tableFrom, timeAt } from './event-table.ts';
 import { byTime, isEnding, type KeptEvent } from './kept-event.ts';
 import { type Checkpoint, close, type Gauges, type Memory, noteGap, type OpenMessage } from './memory.ts';
 import { BOUNDS, isAmongSlowest, observeAttempt, observeWait, type Result } from './tally.ts';
@@ -13,6 +13,8 @@ export interface Limits {
   /** Milliseconds after its due time at which a message that has not ended is late. */
   readonly onTimeWithin: number;
 }
+
+const CREATED = EVENT_STATES.indexOf('created');
 
 /** Time after its due time at which a message without events is dropped: its end must have been lost. */
 const FORGOTTEN_AFTER = 14 * 86_400_000;
@@ -28,7 +30,7 @@ const SILENCE = 60_000;
 export function advanceTo(memory: Memory, watermark: number, limits: Limits): void {
   const { checkpoint } = memory;
   if (!checkpoint || watermark <= checkpoint.watermark) return;
-  const due = [...eventsWithin(memory.pending, undefined, watermark)].sort(byTime);
+  const due = eventsWithin(memory.pending, undefined, watermark).sort(byTime);
   memory.pending = memory.pending.flatMap(table => tableFrom(table, watermark + 1) ?? []);
   checkpoint.watermark = watermark;
   for (const event of due) follow(memory, event, limits);
@@ -195,9 +197,13 @@ function lookForGap(
 export function inFlight({ checkpoint, open, pending, ended }: Memory): Omit<Gauges, 'recent'> {
   const created = new Map<bigint, number>();
   const over = new Set<bigint>();
-  for (const { message, state, time } of eventsWithin(pending)) {
-    if (EVENT_STATES[state] === 'created' && !ended.has(message)) created.set(message, time);
-    else if (isEnding(state)) over.add(message);
+  for (const table of pending) {
+    for (let index = 0; index < table.size; index += 1) {
+      const state = stateAt(table, index);
+      if (isEnding(state)) over.add(messageAt(table, index));
+      else if (state === CREATED && !ended.has(messageAt(table, index)))
+        created.set(messageAt(table, index), timeAt(table, index));
+    }
   }
   let count = 0;
   let oldest: number | undefined;
