@@ -29,11 +29,12 @@ export function createEventTable(events: readonly KeptEvent[]): EventTable {
   const places = new Map<string, number>();
   const schedules = new Map<number, readonly string[]>();
   let [first, last] = [Number.POSITIVE_INFINITY, 0];
-  for (const [index, event] of events.entries()) {
+  for (let index = 0; index < size; index += 1) {
+    const event = events[index] as KeptEvent;
     const place = places.get(event.destination) ?? places.size;
     if (place === places.size) places.set(event.destination, place);
     hashes[index * 2] = event.identity;
-    hashes[index * 2 + 1] = event.message;
+    hashes[messagePlace(index)] = event.message;
     times[index * 2] = event.time;
     times[index * 2 + 1] = event.dueAt;
     marks[index] = place * STATES + event.state;
@@ -54,22 +55,27 @@ export function createEventTable(events: readonly KeptEvent[]): EventTable {
   };
 }
 
-/** The event at an index, as it was put in, but for the class of its status. */
-export function eventAt({ hashes, times, marks, destinations, schedules }: EventTable, index: number): KeptEvent {
+/** The event at an index, as it was put in, but for the class of its status, which is not kept. */
+export function eventAt(
+  { hashes, times, marks, destinations, schedules }: EventTable,
+  index: number,
+  statusClass = 0,
+): KeptEvent {
   const mark = marks[index] as number;
   return {
     identity: hashes[index * 2] as bigint,
-    message: hashes[index * 2 + 1] as bigint,
+    message: hashes[messagePlace(index)] as bigint,
     state: mark % STATES,
     time: times[index * 2] as number,
     dueAt: times[index * 2 + 1] as number,
     destination: destinations[Math.floor(mark / STATES)] as string,
     schedules: schedules?.get(index),
-    statusClass: 0,
+    statusClass,
   };
 }
 
-export const messageAt = ({ hashes }: EventTable, index: number) => hashes[index * 2 + 1] as bigint;
+/** Where the message of an event is in `hashes`. */
+export const messagePlace = (index: number) => index * 2 + 1;
 export const stateAt = ({ marks }: EventTable, index: number) => (marks[index] as number) % STATES;
 export const timeAt = ({ times }: EventTable, index: number) => times[index * 2] as number;
 

@@ -229,7 +229,10 @@ export function remember(memory: Memory, fresh: EventTable | undefined): void {
     touched.add(`chunk/${id}`);
     kept -= size;
   }
-  for (const [message, time] of ended) if (time < checkpoint.dedupeFrom) ended.delete(message);
+  const { dedupeFrom } = checkpoint;
+  ended.forEach((time, message) => {
+    if (time < dedupeFrom) ended.delete(message);
+  });
 }
 
 /** Identities that are remembered at most; beyond that the overlap of reads becomes shorter. */

@@ -22,7 +22,7 @@ export interface ReliveRange {
 /** What a running agent would have shown at `at`. */
 export interface ReliveStep {
   readonly at: number;
-  /** Good until the next step: its `log` changes with that. */
+  /** Good until the next step, with which its counts change. */
   readonly facts: EventsFacts;
   /** No row was unreadable in what was read of the log with this step. */
   readonly isWhole: boolean;
@@ -88,7 +88,7 @@ export function createReliving(
         const first = index;
         while (index < sorted.length && (sorted[index] as KeptEvent).time <= at) index += 1;
         tail(at, sorted.slice(first, index));
-        facts = factsOf(memory, options, memory.log);
+        facts = factsOf(memory, options, true);
         nextRead = at + options.every;
       }
       yield { at, facts, isWhole: rejected === 0 };
