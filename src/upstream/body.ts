@@ -85,6 +85,11 @@ type Own = (task: () => Promise<void>) => Promise<void>;
 
 /** Shorter texts are parsed at once: that takes some milliseconds, tens of them whatever they hold. */
 const SHORT = 256 * 1024;
+/**
+ * Bytes that are made text of at a time, when it is their turn: as text, a page with one character that is not Latin takes
+ * twice as much, and hundreds of accounts may wait for their turns.
+ */
+const DECODED_AT_A_TIME = 64 * 1024;
 const BYTE_ORDER_MARK = Buffer.from('\ufeff');
 
 /**
@@ -109,10 +114,16 @@ export async function readJson(
     return bytes.subarray(mark);
   };
   const decoder = new StringDecoder();
-  const feed = async (reading: JsonReader, text: string) => {
+  const read = async (reading: JsonReader, text: string) => {
     for (let at = 0; at < text.length; ) {
       await turns.pass();
       at = reading.read(text, at);
+    }
+  };
+  const feed = async (reading: JsonReader, bytes: Buffer) => {
+    for (let from = 0; from < bytes.length; from += DECODED_AT_A_TIME) {
+      await turns.pass();
+      await read(reading, decoder.write(bytes.subarray(from, from + DECODED_AT_A_TIME)));
     }
   };
   for await (const piece of pieces) {
@@ -124,11 +135,11 @@ export async function readJson(
       bytes = takeHead();
       reader = createJsonReader(rowsOf);
     }
-    const [reading, text] = [reader, decoder.write(bytes)];
-    await own(() => feed(reading, text));
+    const reading = reader;
+    await own(() => feed(reading, bytes));
   }
   if (reader) {
-    await feed(reader, decoder.end());
+    await read(reader, decoder.end());
     return reader.end();
   }
   try {
