@@ -1,5 +1,6 @@
 import { wantsUnreported } from '../../auto-cancel/judge.ts';
 import { rulesFor } from '../../auto-cancel/options.ts';
+import { findOldest } from '../../collectors/events/log-begin.ts';
 import { readLog } from '../../collectors/events/relive.ts';
 import { schedulesOf } from '../../collectors/index.ts';
 import { createRoutes } from '../../collectors/routes.ts';
@@ -57,33 +58,6 @@ async function deadLettersFor({ config, settings, at }: AccountBacktestDeps, sig
       : (entry: Parameters<typeof wantsUnreported>[1]) =>
           entry.callbackState !== undefined || cancelRules.some(rule => wantsUnreported(rule, entry));
   return readDeadLetters(at('background'), isProven ? collect.dlq.filters : [], keep, signal);
-}
-
-/** To within so many milliseconds the begin of the log is looked for. */
-const CLOSE = 3_600_000;
-
-/**
- * A full minute, an hour at most before the oldest event that is listed in a range; undefined where none is. Without it, ranges
- * that are as long as an empty past would be cut again and again where the log begins.
- */
-async function findOldest(reader: Reader, { from, to }: Range, signal: AbortSignal): Promise<number | undefined> {
-  async function isEmpty(end: number): Promise<boolean> {
-    const pages = reader.eventPages({ fromDate: from, toDate: end }, signal);
-    for (let page = await pages.next(); !page.done; page = await pages.next()) {
-      if (page.value.rows.some(({ time }) => time >= from && time <= end)) return false;
-    }
-    return true;
-  }
-  if (to - from <= CLOSE || !(await isEmpty(from + CLOSE))) return from;
-  if (await isEmpty(to)) return undefined;
-  // Nothing is listed until `low`, and something until `high`.
-  let [low, high] = [from + CLOSE, to];
-  while (high - low > CLOSE) {
-    const middle = Math.floor((low + high) / 2);
-    if (await isEmpty(middle)) low = middle;
-    else high = middle;
-  }
-  return Math.max(from, Math.floor(low / MINUTE) * MINUTE);
 }
 
 /** What is firing, or of unknown state, by name, as it was at a time. */
