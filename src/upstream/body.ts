@@ -85,6 +85,11 @@ type Own = (task: () => Promise<void>) => Promise<void>;
 
 /** Shorter texts are parsed at once: that takes some milliseconds, tens of them whatever they hold. */
 const SHORT = 256 * 1024;
+/**
+ * Bytes that are made text of at a time, when it is their turn: as text, a page with one character that is not Latin takes
+ * twice as much, and hundreds of accounts may wait for their turns.
+ */
+const DECODED_AT_A_TIME = 64 * 1024;
 const BYTE_ORDER_MARK = Buffer.from('\ufeff');
 
 /** Gives the text of bytes that go on where the ones before ended, and without any what is left of those. */
@@ -123,10 +128,16 @@ export async function readJson(
     return bytes.subarray(mark);
   };
   const textOf = createDecoder();
-  const feed = async (reading: JsonReader, text: string) => {
+  const read = async (reading: JsonReader, text: string) => {
     for (let at = 0; at < text.length; ) {
       await turns.pass();
       at = reading.read(text, at);
+    }
+  };
+  const feed = async (reading: JsonReader, bytes: Buffer) => {
+    for (let from = 0; from < bytes.length; from += DECODED_AT_A_TIME) {
+      await turns.pass();
+      await read(reading, textOf(bytes.subarray(from, from + DECODED_AT_A_TIME)));
     }
   };
   for await (const piece of pieces) {
@@ -138,11 +149,11 @@ export async function readJson(
       bytes = takeHead();
       reader = createJsonReader(rowsOf);
     }
-    const [reading, text] = [reader, textOf(bytes)];
-    await own(() => feed(reading, text));
+    const reading = reader;
+    await own(() => feed(reading, bytes));
   }
   if (reader) {
-    await feed(reader, textOf());
+    await read(reader, textOf());
     return reader.end();
   }
   try {

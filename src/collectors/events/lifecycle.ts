@@ -41,12 +41,13 @@ export function advanceTo(memory: Memory, watermark: number, limits: Limits): vo
 export function follow(memory: Memory, event: KeptEvent, limits: Limits, isInOrder = true): void {
   const { checkpoint, open } = memory;
   if (!checkpoint) return;
-  if (isInOrder) lookForGap(memory, checkpoint, event, limits.overlap);
-  checkpoint.lastFollowed = Math.max(checkpoint.lastFollowed, event.time);
   const { message, time } = event;
   const known = open.get(message);
   const state = EVENT_STATES[event.state];
   const hasEnded = memory.ended.has(message);
+  const isExpected = hasEnded || known?.activeAt !== undefined;
+  if (isInOrder) lookForGap(memory, checkpoint, event, isExpected, limits.overlap);
+  checkpoint.lastFollowed = Math.max(checkpoint.lastFollowed, time);
   // A creation that is listed late was one all the same.
   if (event.schedules && (hasEnded ? state === 'created' : known?.createdAt === undefined || state !== 'created')) {
     memory.schedules.follow(event, known?.createdAt);
@@ -168,21 +169,23 @@ export function judgeUntil(memory: Memory, now: number, limits: Limits): void {
 
 /**
  * A silence is no gap: nothing may have happened. But when the first thing after it is an answer to an attempt that the
- * log never showed beginning, events of the silence were lost. Each silence counts once.
+ * log never showed beginning, events of the silence were lost. Each silence counts once. `isExpected`: an answer to an attempt that
+ * the log showed.
  */
 function lookForGap(
   memory: Memory,
   checkpoint: Checkpoint,
-  { message, state, time }: KeptEvent,
+  { state, time }: KeptEvent,
+  isExpected: boolean,
   overlap: number,
 ): void {
-  const { open, log } = memory;
+  const { log } = memory;
   const { floor, lastFollowed } = checkpoint;
   if (lastFollowed > floor && time - lastFollowed > Math.max(SILENCE, overlap)) {
     checkpoint.silence = { from: lastFollowed, until: time + overlap };
   }
   const isAnswer = EVENT_STATES[state] === 'error' || EVENT_STATES[state] === 'delivered';
-  if (!isAnswer || open.get(message)?.activeAt !== undefined || memory.ended.has(message)) return;
+  if (!isAnswer || isExpected) return;
   const paired = log.attempt.success.counts.reduce((a, b) => a + b, 0);
   const { silence, unstarted } = checkpoint;
   if (silence && time > silence.from && time <= silence.until && paired >= EVIDENCE && paired > unstarted * 9) {
