@@ -17,18 +17,35 @@ export interface Timeline {
   readonly unseen: number;
   /** Nothing runs, and nothing did for as long as is remembered. */
   isIdle(): boolean;
+  /** Another that goes on from the same past. */
+  copy(): Timeline;
 }
 
-export function createTimeline(from: number): Timeline {
-  /** By span, in turn: the most and the fewest that ran, and how many began. */
-  const [most, fewest, starts] = [new Uint16Array(KEPT), new Uint16Array(KEPT), new Uint16Array(KEPT)];
+/** What is told of the past, by span in turn: the most and the fewest that ran, and how many began. */
+interface Past {
+  readonly most: Uint16Array;
+  readonly fewest: Uint16Array;
+  readonly starts: Uint16Array;
+  readonly steps: number[];
+  readonly now: number;
+}
+
+const noPast = (): Past => ({
+  most: new Uint16Array(KEPT),
+  fewest: new Uint16Array(KEPT),
+  starts: new Uint16Array(KEPT),
+  steps: [],
+  now: 0,
+});
+
+export function createTimeline(from: number, past: Past = noPast()): Timeline {
+  const { most, fewest, starts } = past;
   /**
    * What is not settled: twice the time, and one more where one more runs from then on. In this order, what ends makes room for
    * what begins at the same millisecond.
    */
-  let steps: number[] = [];
+  let { steps, now } = past;
   let settledTo = from;
-  let now = 0;
   let unseen = 0;
   let busyAt = from;
   const at = (bucket: number) => ((bucket % KEPT) + KEPT) % KEPT;
@@ -115,5 +132,9 @@ export function createTimeline(from: number): Timeline {
       return unseen;
     },
     isIdle: () => now === 0 && steps.length === 0 && settledTo - busyAt > KEPT * BUCKET,
+    copy() {
+      const spans = { most: most.slice(), fewest: fewest.slice(), starts: starts.slice() };
+      return createTimeline(settledTo, { ...spans, steps: [...steps], now });
+    },
   };
 }

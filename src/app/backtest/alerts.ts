@@ -173,7 +173,6 @@ export function createAlertBacktest(deps: AlertBacktestDeps): AlertBacktest {
     );
   const told = all.filter(({ told }) => typeof told === 'string');
   const rules = told.map(({ rule }) => rule);
-  const stricter = new Map(rules.map(rule => [rule.name, stricterOf(rule)]));
   const series = createSeries(deps);
   let isWhole = true;
   const facts = {
@@ -190,14 +189,32 @@ export function createAlertBacktest(deps: AlertBacktestDeps): AlertBacktest {
   );
   const once = oncePerStep(evidence);
   const common = { judge: ({ when }: AlertRule) => judgeAlert(when, once), isDoubtful: () => false, clock, log };
-  const record = createAlertRecord(account);
-  const others = createAlertRecord(account);
-  const evaluate = createEvaluation({ ...common, alerts: record, rules });
-  const less = [...stricter.values()].flatMap(each => each.map(({ rule }) => rule));
-  const evaluateOthers = createEvaluation({ ...common, alerts: others, rules: less });
+  const createJudge = (rules: readonly AlertRule[]) => {
+    const record = createAlertRecord(account);
+    return { record, evaluate: createEvaluation({ ...common, alerts: record, rules }) };
+  };
+  const { record, evaluate } = createJudge(rules);
+  const stricter = new Map(
+    rules.map(rule => [
+      rule.name,
+      stricterOf(rule).map(({ threshold, rule }) => ({ threshold, name: rule.name, ...createJudge([rule]) })),
+    ]),
+  );
   let last: number | undefined;
   /** The log told of any time at all. */
   let hasFacts = false;
+
+  /** What is less sensitive holds only where what is more so does. */
+  async function evaluateStricter(): Promise<void> {
+    const active = new Set([...record.current().alerts.values()].map(({ rule }) => rule));
+    for (const [name, variants] of stricter) {
+      let isActive = active.has(name);
+      for (const { record, evaluate } of variants) {
+        if (isActive || record.current().alerts.size > 0) await evaluate();
+        isActive = record.current().alerts.size > 0;
+      }
+    }
+  }
 
   function noteExtremes(): void {
     for (const one of told) {
@@ -224,9 +241,9 @@ export function createAlertBacktest(deps: AlertBacktestDeps): AlertBacktest {
       ...common,
       verdict,
       because: isLeast ? LEAST : !hasFacts ? EMPTY : unknownFor > 0 ? NOT_WHOLE : undefined,
-      stricter: counted.map(({ threshold, rule }) => ({
+      stricter: counted.map(({ threshold, name, record }) => ({
         threshold: inSeconds(when, threshold) ?? threshold,
-        fired: others.firingsOf(rule.name).length,
+        fired: record.firingsOf(name).length,
       })),
       unknownFor,
     };
@@ -240,7 +257,7 @@ export function createAlertBacktest(deps: AlertBacktestDeps): AlertBacktest {
       once.begin();
       evidence.record();
       await evaluate();
-      const { unknown, alerts } = record.current();
+      const { unknown } = record.current();
       const now = clock.now();
       const since = now - (last ?? now);
       // That nothing is listed any more is said once, for all of them.
@@ -249,8 +266,7 @@ export function createAlertBacktest(deps: AlertBacktestDeps): AlertBacktest {
       }
       last = now;
       noteExtremes();
-      // What is less sensitive holds only where the rule itself does.
-      if (alerts.size > 0 || others.current().alerts.size > 0) await evaluateOthers();
+      await evaluateStricter();
     },
     states: record.states,
     results: () => all.map(resultOf),

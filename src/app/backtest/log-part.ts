@@ -22,6 +22,6 @@ export const buffersOf = ({ table, statusClasses }: PackedPart): ArrayBuffer[] =
   [table.hashes.buffer, statusClasses.buffer].filter(buffer => buffer instanceof ArrayBuffer);
 
 export function unpackPart({ readTo, rejected, table, statusClasses }: PackedPart): LogPart {
-  const events = Array.from(statusClasses, (statusClass, index) => ({ ...eventAt(table, index), statusClass }));
+  const events = Array.from(statusClasses, (statusClass, index) => eventAt(table, index, statusClass));
   return { readTo, rejected, events };
 }

@@ -1,6 +1,7 @@
+import { createHashSet, type HashSet, wordsOf } from '../../kit/hash-set.ts';
 import { observeValue } from '../../metrics/family.ts';
 import { EVENT_STATES, type Outcome } from '../../model/message.ts';
-import { eventsWithin, tableFrom } from './event-table.ts';
+import { type EventTable, eventsWithin, messagePlace, stateAt, tableFrom, timeAt } from './event-table.ts';
 import { byTime, isEnding, type KeptEvent } from './kept-event.ts';
 import { type Checkpoint, close, type Gauges, type Memory, noteGap, type OpenMessage } from './memory.ts';
 import { BOUNDS, isAmongSlowest, observeAttempt, observeWait, type Result } from './tally.ts';
@@ -13,6 +14,8 @@ export interface Limits {
   /** Milliseconds after its due time at which a message that has not ended is late. */
   readonly onTimeWithin: number;
 }
+
+const CREATED = EVENT_STATES.indexOf('created');
 
 /** Time after its due time at which a message without events is dropped: its end must have been lost. */
 const FORGOTTEN_AFTER = 14 * 86_400_000;
@@ -28,7 +31,7 @@ const SILENCE = 60_000;
 export function advanceTo(memory: Memory, watermark: number, limits: Limits): void {
   const { checkpoint } = memory;
   if (!checkpoint || watermark <= checkpoint.watermark) return;
-  const due = [...eventsWithin(memory.pending, undefined, watermark)].sort(byTime);
+  const due = eventsWithin(memory.pending, undefined, watermark).sort(byTime);
   memory.pending = memory.pending.flatMap(table => tableFrom(table, watermark + 1) ?? []);
   checkpoint.watermark = watermark;
   for (const event of due) follow(memory, event, limits);
@@ -191,22 +194,46 @@ function lookForGap(
   checkpoint.unstarted += 1;
 }
 
+/** Messages that one of these events ends. */
+function endedWithin(tables: readonly EventTable[]): HashSet {
+  let most = 0;
+  for (const table of tables) {
+    for (let index = 0; index < table.size; index += 1) if (isEnding(stateAt(table, index))) most += 1;
+  }
+  const over = createHashSet(most);
+  for (const table of tables) {
+    const words = wordsOf(table.hashes);
+    for (let index = 0; index < table.size; index += 1) {
+      if (isEnding(stateAt(table, index))) over.add(words, messagePlace(index));
+    }
+  }
+  return over;
+}
+
 /** Messages that have not ended, as far as the log is read. */
 export function inFlight({ checkpoint, open, pending, ended }: Memory): Omit<Gauges, 'recent'> {
-  const created = new Map<bigint, number>();
-  const over = new Set<bigint>();
-  for (const { message, state, time } of eventsWithin(pending)) {
-    if (EVENT_STATES[state] === 'created' && !ended.has(message)) created.set(message, time);
-    else if (isEnding(state)) over.add(message);
-  }
+  const over = endedWithin(pending);
   let count = 0;
   let oldest: number | undefined;
-  const take = (message: bigint, createdAt: number | undefined) => {
-    if (createdAt === undefined || over.has(message)) return;
+  const take = (createdAt: number) => {
     count += 1;
     if (oldest === undefined || createdAt < oldest) oldest = createdAt;
   };
-  for (const [message, { createdAt }] of open) take(message, createdAt);
-  for (const [message, time] of created) if (open.get(message)?.createdAt === undefined) take(message, time);
+  const one = new BigUint64Array(1);
+  const words = wordsOf(one);
+  for (const [message, { createdAt }] of open) {
+    one[0] = message;
+    if (createdAt !== undefined && !over.has(words, 0)) take(createdAt);
+  }
+  const created = new Map<bigint, number>();
+  for (const table of pending) {
+    const words = wordsOf(table.hashes);
+    for (let index = 0; index < table.size; index += 1) {
+      if (stateAt(table, index) !== CREATED || over.has(words, messagePlace(index))) continue;
+      const message = table.hashes[messagePlace(index)] as bigint;
+      if (!ended.has(message) && open.get(message)?.createdAt === undefined) created.set(message, timeAt(table, index));
+    }
+  }
+  for (const time of created.values()) take(time);
   return { newest: checkpoint?.newest, inFlight: count, oldestInFlight: oldest };
 }
