@@ -12,14 +12,14 @@ export interface Failing {
   /** Share of attempts that fail. */
   readonly flaky: number;
   readonly maxRetries: number;
-  /** How long the keys are watched before a slot leaks, milliseconds. */
-  readonly before: number;
+  /** A slot leaks when it is known what becomes of the slots of waiting retries; otherwise a few minutes after the start. */
+  readonly isLearnt: boolean;
 }
 
 /** A key whose slots leak, and two that are in good health; `waits`: for how long messages had waited without a break when it was named, milliseconds; undefined when it was not. */
 export async function leakCourse(
   seed: number,
-  { retrySlot = 'released', flaky = 0, maxRetries = 1, before = 0 }: Partial<Failing> = {},
+  { retrySlot = 'released', flaky = 0, maxRetries = 1, isLearnt = false }: Partial<Failing> = {},
 ): Promise<{ waits: number | undefined; wrong: number; leaked: number; named: number }> {
   const random = createRandom(seed);
   const parallelism = random.between(2, 12);
@@ -49,7 +49,10 @@ export async function leakCourse(
       logLateMs: random.between(500, 40_000),
     },
   });
-  await service.advance(random.between(30, 80) * 15_000 + before);
+  await service.advance(random.between(30, 80) * 15_000);
+  for (let left = 24 * 60; isLearnt && left > 0 && service.facts()?.retrySlot === undefined; left -= 1) {
+    await service.advance(MINUTE);
+  }
   service.state.leakSlots('leaking', leaked);
   return watchLeak(service, leaked);
 }
