@@ -9,6 +9,8 @@ export const bucketOf = (time: number) => Math.floor(time / BUCKET);
 export interface Timeline {
   /** One more runs from then on, or one fewer. What is listed late raises what was known, and never lowers it. */
   step(time: number, by: 1 | -1): void;
+  /** One more ran from one time until another: it was listed late. */
+  span(from: number, to: number): void;
   /** Everything until then is known. */
   settle(time: number): void;
   running(from: number, to: number): { readonly most: number; readonly fewest: number };
@@ -89,6 +91,12 @@ export function createTimeline(from: number, past: Past = noPast()): Timeline {
         return;
       }
       for (const place of buckets(time, settledTo)) most[place] = (most[place] as number) + 1;
+    },
+    span(from, to) {
+      if (to > settledTo) {
+        this.step(from, 1);
+        this.step(to, -1);
+      } else for (const place of buckets(from, to)) most[place] = (most[place] as number) + 1;
     },
     settle(time) {
       if (steps.length > 0) {
