@@ -60,7 +60,7 @@ export async function* readLog(
     signal.throwIfAborted();
     if (!range) continue;
     readTo = range.to;
-    yield { readTo, events: [...range.events.values()], rejected: range.rejected };
+    yield { readTo, events: range.events.values(), rejected: range.rejected };
   }
 }
 
