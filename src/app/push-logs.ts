@@ -52,6 +52,24 @@ const UNREADABLE: ReadonlySet<number> = new Set([400, 413]);
 
 export const areLogsPushed = ({ push }: Config, env: Env): boolean => isPushed('logs', push.logs, env);
 
+/**
+ * Body of the loop that deletes log records of accounts that are not configured any more, whether or not records are sent now.
+ * Never rejects.
+ */
+export const deletingOthers =
+  (
+    { accounts }: Pick<Config, 'accounts'>,
+    {
+      records,
+      log,
+      holding,
+    }: Pick<PushLogsDeps, 'records' | 'log'> & { readonly holding?: Pick<Holding, 'isAway'> | undefined },
+  ) =>
+  (): Promise<void> =>
+    records.deleteOthers(accounts.map(({ name }) => name)).catch(error => {
+      if (!holding?.isAway()) log.warn({ error: String(error) }, 'what is no longer needed was left in the store');
+    });
+
 async function openExport(deps: PushLogsDeps, counters: PushMeter) {
   const { config, env, records, instance, holding, log, clock, random } = deps;
   const target = targetOf('logs', config.push.logs, env);

@@ -107,6 +107,8 @@ interface End {
   readonly time: number;
   /** Its attempt is known. */
   isPaired: boolean;
+  /** Before it was known to end, the message was known to wait. */
+  readonly waited: boolean;
 }
 
 type StoredLedger = {
@@ -181,18 +183,20 @@ export function createAttemptLedger(stored?: string): AttemptLedger {
     return made;
   }
 
-  /** Of a message that waits. */
-  function claim(key: string, time: number, by: 1 | -1): void {
-    const claimed = claims.get(key) ?? (by > 0 ? timeline(key)?.copy() : undefined);
-    if (!claimed) return;
-    claims.set(key, claimed);
-    claimed.step(time, by);
+  /** From the first failed attempt of a key on, attempts and waits together have a line of their own. */
+  function claimsOf(key: string): Timeline | undefined {
+    const claimed = claims.get(key) ?? timeline(key)?.copy();
+    if (claimed) claims.set(key, claimed);
+    return claimed;
+  }
+
+  function noteLateness(time: number): void {
+    if (settledTo - time > late.by) late = { at: readTo, by: settledTo - time };
   }
 
   function step(key: string, time: number, by: 1 | -1): void {
     timeline(key)?.step(time, by);
-    claims.get(key)?.step(time, by);
-    if (by > 0 && settledTo - time > late.by) late = { at: readTo, by: settledTo - time };
+    if (by > 0) noteLateness(time);
   }
 
   for (const [message, index, from] of before?.running ?? []) {
@@ -202,7 +206,7 @@ export function createAttemptLedger(stored?: string): AttemptLedger {
   }
   for (const [message, index, from, due] of before?.waits ?? []) {
     const key = before?.keys[index] as string;
-    if (waits.begin(BigInt(`0x${message}`), key, from, due)) claim(key, Math.min(from, settledTo), 1);
+    if (waits.begin(BigInt(`0x${message}`), key, from, due)) claimsOf(key)?.step(Math.min(from, settledTo), 1);
   }
   waits.droppedUntil = before?.droppedUntil ?? 0;
 
@@ -214,8 +218,9 @@ export function createAttemptLedger(stored?: string): AttemptLedger {
     if (end && time <= end.time) {
       if (end.isPaired) return;
       end.isPaired = true;
-      step(key, time, 1);
-      step(key, end.time, -1);
+      timeline(key)?.span(time, end.time);
+      if (!end.waited) claims.get(key)?.span(time, end.time);
+      noteLateness(time);
       return;
     }
     // The end of the attempt before was lost, or is listed late.
@@ -227,20 +232,14 @@ export function createAttemptLedger(stored?: string): AttemptLedger {
     running.delete(message);
     running.set(message, { key, from: time });
     step(key, time, 1);
-    endWait(message, time, false);
-  }
-
-  function endWait(message: bigint, time: number, isFinal: boolean): void {
-    const key = waits.end(message, time, isFinal);
-    if (key !== undefined) claim(key, time, -1);
+    waits.end(message, time, false);
   }
 
   /** An attempt failed. */
-  function wait(message: bigint, time: number, due: number, key: string | undefined): void {
+  function wait(message: bigint, time: number, due: number, key: string): void {
     // What came later is known already, or was and is forgotten.
-    if (key === undefined || running.has(message) || (ends.get(message)?.time ?? 0) > time) return;
-    if (time <= settledTo && due > 0 && due <= settledTo) return;
-    if (waits.begin(message, key, time, due)) claim(key, time, 1);
+    if (running.has(message) || (ends.get(message)?.time ?? 0) > time) return;
+    if (time > settledTo || due === 0 || due > settledTo) waits.begin(message, key, time, due);
   }
 
   function end(message: bigint, time: number, kind: 'answer' | 'end', key: string | undefined): void {
@@ -249,9 +248,9 @@ export function createAttemptLedger(stored?: string): AttemptLedger {
     if (known) {
       running.delete(message);
       step(known.key, time, -1);
-      ends.set(message, { key: known.key, time, isPaired: true });
+      ends.set(message, { key: known.key, time, isPaired: true, waited: false });
     } else if (key !== undefined && kind === 'answer' && (ends.get(message)?.time ?? 0) < time) {
-      ends.set(message, { key, time, isPaired: false });
+      ends.set(message, { key, time, isPaired: false, waited: waits.keyOf(message) !== undefined });
     }
   }
 
@@ -265,9 +264,9 @@ export function createAttemptLedger(stored?: string): AttemptLedger {
     for (const [message, { key, from }] of running) {
       if (from > settledTo - LONGEST_ATTEMPT) break;
       running.delete(message);
-      keys.get(key)?.step(settledTo, -1);
+      for (const lines of [keys, claims]) lines.get(key)?.step(settledTo, -1);
     }
-    for (const key of waits.settle(settledTo)) claim(key, settledTo, -1);
+    for (const key of waits.settle(settledTo)) claims.get(key)?.step(settledTo, -1);
     for (const [key, timeline] of keys) {
       if (!timeline.isIdle() || claims.get(key)?.isIdle() === false) continue;
       keys.delete(key);
@@ -308,7 +307,7 @@ export function createAttemptLedger(stored?: string): AttemptLedger {
     claimed: (key, from, to) => (claims.get(key) ?? keys.get(key))?.running(from, to) ?? NOTHING,
     waiting: waits.sure,
     begun: (key, from, to) => keys.get(key)?.begun(from, to) ?? 0,
-    unseen: key => keys.get(key)?.unseen ?? 0,
+    unseen: key => keys.get(key)?.unseen() ?? 0,
   };
 
   return {
@@ -324,16 +323,23 @@ export function createAttemptLedger(stored?: string): AttemptLedger {
       const bucket = bucketOf(time);
       if (bucket !== lastHeard) heard.add(bucket);
       lastHeard = bucket;
+      if (state === CANCEL_REQUESTED) waits.doubt(message);
       const kind = KIND_OF[state];
-      if (kind === 'begin') {
-        isKeyed ||= flowKey !== undefined;
-        if (flowKey !== undefined) begin(message, flowKey, time);
-      } else if (kind) {
-        const key = flowKey ?? running.get(message)?.key;
-        if (key !== undefined) end(message, time, kind, flowKey);
-        if (WAITS[state]) wait(message, time, dueAt, key);
-        else endWait(message, time, kind === 'end');
-      } else if (state === CANCEL_REQUESTED) waits.doubt(message);
+      if (kind === 'begin') isKeyed ||= flowKey !== undefined;
+      const key = kind === 'begin' ? flowKey : (flowKey ?? running.get(message)?.key ?? waits.keyOf(message));
+      if (!kind || key === undefined) return;
+      const isWait = WAITS[state] === true;
+      const claimed = isWait ? claimsOf(key) : claims.get(key);
+      const had = running.has(message) || waits.keyOf(message) !== undefined;
+      if (kind === 'begin') begin(message, key, time);
+      else {
+        end(message, time, kind, flowKey);
+        if (isWait) wait(message, time, dueAt, key);
+        else waits.end(message, time, kind === 'end');
+      }
+      // One that fails and waits, or waits and begins, keeps its place without a break.
+      const has = running.has(message) || waits.keyOf(message) !== undefined;
+      if (had !== has) claimed?.step(time, has ? 1 : -1);
     },
     settle(read) {
       newest = read.newest;

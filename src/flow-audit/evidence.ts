@@ -39,6 +39,8 @@ export interface Watched {
   run: { readonly since: number; last: number; reads: number } | undefined;
   /** Slots that were proven to be ghosts and may be still. */
   proven: number;
+  /** When the log last showed more attempts than slots in use, milliseconds since the Unix epoch: one of both is wrong. */
+  shortAt: number;
   /** The last such read. */
   exact: Exact | undefined;
   /** A read at which nothing was in use, to be compared with the log once that is settled. */
@@ -66,6 +68,7 @@ export const createWatched = (knownFrom: number, isNew: boolean): Watched => ({
   unseenEnds: 0,
   run: undefined,
   proven: 0,
+  shortAt: Number.NEGATIVE_INFINITY,
   exact: undefined,
   idle: undefined,
 });
@@ -108,7 +111,7 @@ export function compare(
     // How many messages wait is not known, and may matter.
     if (attempts.isTooMuchWaiting && retries.known !== 'released') continue;
     const log = logAt(sample, attempts);
-    isWithdrawn = learn(watched, sample, log, retries) || isWithdrawn;
+    isWithdrawn = learn(watched, { ...sample, slots }, log, retries) || isWithdrawn;
     // What is not known counts for whichever leaves fewer ghost slots.
     const { most } = retries.known === 'released' ? log.running : log.claimed;
     const held = retries.known === 'kept' ? log.claimed : log.running;
@@ -131,13 +134,16 @@ export function compareIdle(watched: Watched, attempts: Attempts, settledTo: num
   if (!sample || sample.at + SKEW > settledTo) return false;
   watched.idle = undefined;
   if (sample.from - SKEW < Math.max(watched.knownFrom, attempts.since)) return false;
-  return learn(watched, sample, logAt(sample, attempts), retries);
+  const slots = sample.parallelismLimit ?? Number.POSITIVE_INFINITY;
+  return learn(watched, { ...sample, slots }, logAt(sample, attempts), retries);
 }
 
 interface LogAt {
   readonly running: Extent;
   readonly claimed: Extent;
-  /** Messages that waited for a retry beyond doubt, if they began to at `newerThan` or later. */
+  /** Attempts that began. */
+  readonly begun: number;
+  /** Messages that waited for a retry beyond doubt, of those that began at `newerThan` or later. */
   waiting(newerThan: number): number;
 }
 
@@ -147,20 +153,26 @@ function logAt({ key, from, at }: Sample, attempts: Attempts): LogAt {
   return {
     running: attempts.running(key, first, last),
     claimed: attempts.claimed(key, first, last),
+    // Spans are told in steps of five seconds: these are within the others.
+    begun: attempts.begun(key, from, at),
     waiting: newerThan => attempts.waiting(key, first, last, newerThan),
   };
 }
 
 /**
- * Fewer slots are in use than messages wait: they keep none. Or one read shows other waits than the one before: do the slots
- * without an attempt change with them?
+ * Fewer slots are in use than messages wait, or as many messages wait as there are slots and others begin: they keep none. Or
+ * one read shows other waits than the one before: do the slots without an attempt change with them?
  */
-function learn(watched: Watched, sample: Sample, log: LogAt, retries: RetrySlots): boolean {
-  const { at, parallelismInUse: inUse, parallelismLimit } = sample;
+function learn(watched: Watched, sample: Sample & { slots: number }, log: LogAt, retries: RetrySlots): boolean {
+  const { at, parallelismInUse: inUse, parallelismLimit, slots: most } = sample;
   // A key without a limit needs no slots.
   if (inUse === undefined || parallelismLimit === undefined) return false;
-  const { running, claimed } = log;
-  if (inUse < log.waiting(Math.max(watched.knownFrom, retries.at))) return retries.take('released', at + SKEW);
+  const { running, claimed, begun } = log;
+  if (inUse < running.fewest) watched.shortAt = at;
+  if (at - watched.shortAt < KEPT) return false;
+  // Attempts are not counted: one whose end the log lost would be a proof.
+  const fresh = log.waiting(Math.max(watched.knownFrom, retries.at));
+  if (inUse < fresh || (begun > 0 && most <= fresh)) return retries.take('released', at + SKEW);
   const waiting = log.waiting(0);
   const isExact = running.most === running.fewest && claimed.most === claimed.fewest;
   if (!isExact || claimed.most !== running.most + waiting) return false;
@@ -169,8 +181,8 @@ function learn(watched: Watched, sample: Sample, log: LogAt, retries: RetrySlots
   if (!exact || exact.at < retries.at || at - exact.at > LONGEST_PAUSE) return false;
   const [waits, slots] = [waiting - exact.waiting, watched.exact.excess - exact.excess];
   if (waits !== 0 && slots === waits) return retries.take('kept', at + SKEW);
-  // When a wait ends, a slot may have been taken from it before.
-  return waits > 0 && slots === 0 && retries.take('released', at + SKEW);
+  // When a wait ends, a slot may have been taken from it before; and what the log did not show may have ended meanwhile.
+  return waits > 0 && slots === 0 && watched.unseen === 0 && retries.take('released', at + SKEW);
 }
 
 /** Where the log lost something, what ran then is not known. */

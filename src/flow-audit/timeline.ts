@@ -9,12 +9,14 @@ export const bucketOf = (time: number) => Math.floor(time / BUCKET);
 export interface Timeline {
   /** One more runs from then on, or one fewer. What is listed late raises what was known, and never lowers it. */
   step(time: number, by: 1 | -1): void;
+  /** One more ran from one time until another: it was listed late. */
+  span(from: number, to: number): void;
   /** Everything until then is known. */
   settle(time: number): void;
   running(from: number, to: number): { readonly most: number; readonly fewest: number };
   begun(from: number, to: number): number;
   markUnseen(): void;
-  readonly unseen: number;
+  unseen(): number;
   /** Nothing runs, and nothing did for as long as is remembered. */
   isIdle(): boolean;
   /** Another that goes on from the same past. */
@@ -90,6 +92,12 @@ export function createTimeline(from: number, past: Past = noPast()): Timeline {
       }
       for (const place of buckets(time, settledTo)) most[place] = (most[place] as number) + 1;
     },
+    span(from, to) {
+      if (to > settledTo) {
+        this.step(from, 1);
+        this.step(to, -1);
+      } else for (const place of buckets(from, to)) most[place] = (most[place] as number) + 1;
+    },
     settle(time) {
       if (steps.length > 0) {
         const sorted = Float64Array.from(steps).sort();
@@ -128,9 +136,7 @@ export function createTimeline(from: number, past: Past = noPast()): Timeline {
     markUnseen() {
       unseen += 1;
     },
-    get unseen() {
-      return unseen;
-    },
+    unseen: () => unseen,
     isIdle: () => now === 0 && steps.length === 0 && settledTo - busyAt > KEPT * BUCKET,
     copy() {
       const spans = { most: most.slice(), fewest: fewest.slice(), starts: starts.slice() };

@@ -15,8 +15,10 @@ export type StoredWait = readonly (readonly [message: bigint, key: string, from:
 export interface Waits {
   /** An attempt of the message failed; whether it waits since then and did not before. */
   begin(message: bigint, key: string, time: number, due: number): boolean;
-  /** Its next attempt began, or it ended; the key that it waited on, or undefined where it did not wait. */
-  end(message: bigint, time: number, isFinal: boolean): string | undefined;
+  /** Its next attempt began, or it ended. */
+  end(message: bigint, time: number, isFinal: boolean): void;
+  /** Undefined where the message does not wait. */
+  keyOf(message: bigint): string | undefined;
   /** It may end any time from then on. */
   doubt(message: bigint): void;
   /** How many waited for the whole of a span beyond doubt: those that began at `newerThan` or later. */
@@ -78,13 +80,13 @@ export function createWaits(): Waits {
         if (finals.size > MOST_WAITING) for (const [oldest] of finals.entries().take(1)) finals.delete(oldest);
       }
       const wait = waiting.get(message);
-      if (!wait || time < wait.from) return undefined;
+      if (!wait || time < wait.from) return;
       waiting.delete(message);
       wait.until = time;
       over.push(wait);
       if (over.length > MOST_WAITING) drop(over.shift() as Wait);
-      return wait.key;
     },
+    keyOf: message => waiting.get(message)?.key,
     doubt(message) {
       const wait = waiting.get(message);
       if (wait) wait.due = 0;

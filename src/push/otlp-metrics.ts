@@ -1,6 +1,13 @@
 import { BinaryWriter, WireType } from '@bufbuild/protobuf/wire';
-import type { Exemplar, Family, Sample, WholeHistogram } from '../metrics/family.ts';
-import { type NativeHistogram, totalOf, ZERO_THRESHOLD } from '../metrics/native-histogram.ts';
+import {
+  type Exemplar,
+  type Family,
+  type NativeHistogram,
+  type Sample,
+  totalOf,
+  type WholeHistogram,
+  ZERO_THRESHOLD,
+} from '../metrics/family.ts';
 
 /**
  * OTLP's metrics in protobuf, by opentelemetry/proto/metrics/v1/metrics.proto: the numbers are those of its fields. OpenTelemetry's

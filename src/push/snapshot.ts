@@ -1,8 +1,16 @@
 import { BinaryWriter } from '@bufbuild/protobuf/wire';
 import type { Clock } from '../kit/clock.ts';
 import { createTurns } from '../kit/turns.ts';
-import { type Family, roundSum, type Sample, type Source, type WholeHistogram } from '../metrics/family.ts';
-import { createNative, isComplete, type NativeHistogram } from '../metrics/native-histogram.ts';
+import {
+  createNative,
+  type Family,
+  isComplete,
+  type NativeHistogram,
+  roundSum,
+  type Sample,
+  type Source,
+  type WholeHistogram,
+} from '../metrics/family.ts';
 import type { Histograms } from './options.ts';
 import {
   attributesOf,

@@ -89,7 +89,7 @@ const SHORT = 256 * 1024;
  * Bytes that are made text of at a time, when it is their turn: as text, a page with one character that is not Latin takes
  * twice as much, and hundreds of accounts may wait for their turns.
  */
-const DECODED_AT_A_TIME = 64 * 1024;
+const DECODED_AT_A_TIME = UNPACKED_AT_A_TIME;
 const BYTE_ORDER_MARK = Buffer.from('\ufeff');
 
 /** Gives the text of bytes that go on where the ones before ended, and without any what is left of those. */
