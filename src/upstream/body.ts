@@ -86,8 +86,8 @@ type Own = (task: () => Promise<void>) => Promise<void>;
 /** Shorter texts are parsed at once: that takes some milliseconds, tens of them whatever they hold. */
 const SHORT = 256 * 1024;
 /**
- * Bytes that are made text of at a time, when it is their turn: as text, a page with one character that is not Latin takes
- * twice as much, and hundreds of accounts may wait for their turns.
+ * Bytes that one text is made of. Hundreds of accounts may wait for their turns to be parsed, and a text with one character that is
+ * not Latin takes twice as much. Bytes would take no more, but the allocator keeps what they leave.
  */
 const DECODED_AT_A_TIME = UNPACKED_AT_A_TIME;
 const BYTE_ORDER_MARK = Buffer.from('\ufeff');
@@ -128,16 +128,17 @@ export async function readJson(
     return bytes.subarray(mark);
   };
   const textOf = createDecoder();
-  const read = async (reading: JsonReader, text: string) => {
-    for (let at = 0; at < text.length; ) {
-      await turns.pass();
-      at = reading.read(text, at);
-    }
-  };
-  const feed = async (reading: JsonReader, bytes: Buffer) => {
-    for (let from = 0; from < bytes.length; from += DECODED_AT_A_TIME) {
-      await turns.pass();
-      await read(reading, textOf(bytes.subarray(from, from + DECODED_AT_A_TIME)));
+  const textsOf = (bytes: Buffer) =>
+    Array.from({ length: Math.ceil(bytes.length / DECODED_AT_A_TIME) }, (_, index) =>
+      textOf(bytes.subarray(index * DECODED_AT_A_TIME, (index + 1) * DECODED_AT_A_TIME)),
+    );
+  /** Leaves no text in the list: each is garbage once it is read. */
+  const feed = async (reading: JsonReader, texts: string[]) => {
+    for (let text = texts.shift(); text !== undefined; text = texts.shift()) {
+      for (let at = 0; at < text.length; ) {
+        await turns.pass();
+        at = reading.read(text, at);
+      }
     }
   };
   for await (const piece of pieces) {
@@ -149,11 +150,11 @@ export async function readJson(
       bytes = takeHead();
       reader = createJsonReader(rowsOf);
     }
-    const reading = reader;
-    await own(() => feed(reading, bytes));
+    const [reading, texts] = [reader, textsOf(bytes)];
+    await own(() => feed(reading, texts));
   }
   if (reader) {
-    await read(reader, textOf());
+    await feed(reader, [textOf()]);
     return reader.end();
   }
   try {
