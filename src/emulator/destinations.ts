@@ -13,6 +13,8 @@ export interface Destination {
   readonly flaky: number;
   /** Share of messages that fail at every attempt. */
   readonly doomed: number;
+  /** Delay before each retry; default: that of the service. */
+  readonly retryMs?: number;
   /** What a failing attempt is answered; 0 is no answer, 489 says that it is no use to retry. */
   readonly statuses: readonly number[];
   /** No operator clears its dead letters: they stay until their retention ends. */

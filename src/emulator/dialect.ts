@@ -72,6 +72,12 @@ export const dialectOptions = {
     'repeats',
   ),
   eventsMost: choice('rows per page of events: default and maximum', '1000', '100'),
+  retrySlot: choice(
+    'slot of a flow-control key while a message waits for its retry: given back, kept, or kept if the retry is due within a minute',
+    'released',
+    'kept',
+    'kept-briefly',
+  ),
   createdDue: choice(
     'field of a CREATED event with the due time of a delayed message',
     'absent',

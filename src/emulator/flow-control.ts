@@ -3,6 +3,8 @@ import type { Fields } from './message.ts';
 
 interface Key {
   readonly waiting: (() => void)[];
+  /** Retries that are due and have their slots. */
+  readonly again: (() => void)[];
   /** Of the message that entered last. */
   fields: Fields;
   running: number;
@@ -31,7 +33,7 @@ export type Limits = Pick<Fields, 'parallelism' | 'rate' | 'period'>;
 /** What there is to know of a flow-control key. */
 export interface KeyDetail {
   readonly waiting: number;
-  /** Deliveries under way, and slots that are taken though nothing runs in them. */
+  /** Deliveries under way, messages that keep their slots until their retry, and slots that are taken though nothing has them. */
   readonly running: number;
   /** The slots among them that nothing runs in. */
   readonly ghosts: number;
@@ -70,6 +72,15 @@ export class FlowControl {
 
   /** Calls `start` now or when the key of these fields has room; without a key, at once. */
   enter(fields: Fields, start: () => void): void {
+    this.#enter(fields, start, 'waiting');
+  }
+
+  /** The same for a delivery that did not leave. */
+  enterAgain(fields: Fields, start: () => void): void {
+    this.#enter(fields, start, 'again');
+  }
+
+  #enter(fields: Fields, start: () => void, line: 'waiting' | 'again'): void {
     if (fields.flowControlKey === undefined) {
       start();
       return;
@@ -80,7 +91,7 @@ export class FlowControl {
       this.#keys.set(fields.flowControlKey, key);
     }
     key.fields = fields;
-    key.waiting.push(start);
+    key[line].push(start);
     this.#admit(key);
   }
 
@@ -156,7 +167,17 @@ export class FlowControl {
     const now = this.#agenda.now;
     const times = { nextStart: 0, usedAt: now, periodStart: now };
     const counts = { running: 0, ghosts: 0, leaksLeft: 0, started: 0 };
-    return { waiting: [], fields, pinned: {}, paused: false, starved: false, planned: false, ...counts, ...times };
+    return {
+      waiting: [],
+      again: [],
+      fields,
+      pinned: {},
+      paused: false,
+      starved: false,
+      planned: false,
+      ...counts,
+      ...times,
+    };
   }
 
   #countPeriod(key: Key): void {
@@ -171,7 +192,8 @@ export class FlowControl {
     const { parallelism = Number.POSITIVE_INFINITY, rate, period = 1 } = limitsOf(key);
     const now = this.#agenda.now;
     key.usedAt = now;
-    while (!key.paused && !key.starved && key.running + key.ghosts < parallelism && key.waiting.length > 0) {
+    const hasRoom = () => key.running + key.ghosts < parallelism && key.waiting.length > 0;
+    while (!key.paused && !key.starved && (key.again.length > 0 || hasRoom())) {
       if (now < key.nextStart) {
         this.#admitLater(key);
         return;
@@ -179,8 +201,9 @@ export class FlowControl {
       if (rate !== undefined) key.nextStart = now + Math.ceil((period * 1000) / rate);
       this.#countPeriod(key);
       key.started++;
-      key.running++;
-      key.waiting.shift()?.();
+      const again = key.again.shift();
+      if (!again) key.running++;
+      (again ?? key.waiting.shift())?.();
     }
   }
 

@@ -1,5 +1,6 @@
 import { Agenda } from './agenda.ts';
 import { CALLERS, type Destination, destinations as usual } from './destinations.ts';
+import type { Dialect } from './dialect.ts';
 import { FlowControl } from './flow-control.ts';
 import { type DlqEntry, deadLetter, type EventState, type Fields, type LoggedEvent, type Message } from './message.ts';
 import { createRandom, messageId, type Random } from './random.ts';
@@ -11,6 +12,7 @@ export interface WorkloadParts {
   readonly start: number;
   readonly seed: number;
   readonly scenario: Scenario;
+  readonly dialect: Pick<Dialect, 'retrySlot'>;
   readonly log: Timeline<LoggedEvent>;
   readonly dlq: Timeline<DlqEntry>;
   /** Drops rows whose retention has ended at this time. */
@@ -126,6 +128,9 @@ const CANCELLED_RETRIES = 0.02;
 /** The service's default delay in milliseconds before retry `attempt`, 1 and up: 12 s, 148 s, 30 min, 6 h, a day. */
 export const retryDelay = (attempt: number) => Math.round(Math.min(86_400, Math.exp(2.5 * attempt)) * 1000);
 
+/** The longest delay before a retry that is a brief one. */
+const BRIEF_MS = 60_000;
+
 const errorOf = (status: number) =>
   status === 0 ? 'connect: connection refused' : `the destination answered with status ${status}`;
 
@@ -134,7 +139,7 @@ const errorOf = (status: number) =>
  * dead letter from that millisecond on; or CANCEL_REQUESTED while it waits, and CANCELLED when its time would have come.
  */
 function createDelivery(
-  { seed, log, dlq }: WorkloadParts,
+  { seed, dialect, log, dlq }: WorkloadParts,
   random: Random,
   agenda: Agenda,
   flow: FlowControl,
@@ -147,40 +152,56 @@ function createDelivery(
     log.add(agenda.now, { message, state, ...details });
   }
 
-  function cancelWhileWaiting(message: Message, until: number): void {
+  function cancelWhileWaiting(message: Message, until: number, then?: () => void): void {
     agenda.at(agenda.now + Math.ceil((until - agenda.now) * random.fraction()), () => {
       record(message, 'cancel_requested');
-      agenda.at(until, () => record(message, 'cancelled'));
-    });
-  }
-
-  function attempt(message: Message, destination: Destination, doomed: boolean, retried: number): void {
-    flow.enter(message.fields, () => {
-      record(message, 'active');
-      const fails = doomed || random.chance(destination.flaky);
-      agenda.at(agenda.now + random.exponential(takesMs(destination.takesMs)), () => {
-        if (fails) afterError(message, destination, doomed, retried);
-        else record(message, 'delivered', { responseStatus: 200 });
-        // Only now, so that the log of a key never shows more at work than its parallelism.
-        flow.leave(message.fields);
+      agenda.at(until, () => {
+        record(message, 'cancelled');
+        then?.();
       });
     });
   }
 
-  function afterError(message: Message, destination: Destination, doomed: boolean, retried: number): void {
+  function attempt(
+    message: Message,
+    destination: Destination,
+    doomed: boolean,
+    retried: number,
+    hasSlot = false,
+  ): void {
+    const enter = () => {
+      record(message, 'active');
+      const fails = doomed || random.chance(destination.flaky);
+      agenda.at(agenda.now + random.exponential(takesMs(destination.takesMs)), () => {
+        const keepsSlot = fails && afterError(message, destination, doomed, retried);
+        if (!fails) record(message, 'delivered', { responseStatus: 200 });
+        // Only now, so that the log of a key never shows more at work than its parallelism.
+        if (!keepsSlot) flow.leave(message.fields);
+      });
+    };
+    if (hasSlot) flow.enterAgain(message.fields, enter);
+    else flow.enter(message.fields, enter);
+  }
+
+  /** Whether the message keeps its slot until its next attempt. */
+  function afterError(message: Message, destination: Destination, doomed: boolean, retried: number): boolean {
     const responseStatus = random.pick(destination.statuses);
     const error = errorOf(responseStatus);
     if (retried >= message.fields.maxRetries || responseStatus === 489) {
       record(message, 'error', { responseStatus, error });
       record(message, 'failed', { responseStatus, error });
       dlq.add(agenda.now, deadLetter(message, responseStatus));
-      return;
+      return false;
     }
-    const nextDeliveryTime = agenda.now + retryDelay(retried + 1);
+    const delay = destination.retryMs ?? retryDelay(retried + 1);
+    const nextDeliveryTime = agenda.now + delay;
     record(message, 'error', { responseStatus, error, nextDeliveryTime });
     record(message, 'retry', { nextDeliveryTime });
-    if (random.chance(CANCELLED_RETRIES)) cancelWhileWaiting(message, nextDeliveryTime);
-    else agenda.at(nextDeliveryTime, () => attempt(message, destination, doomed, retried + 1));
+    const keeps = dialect.retrySlot === 'kept' || (dialect.retrySlot === 'kept-briefly' && delay <= BRIEF_MS);
+    const giveBack = () => keeps && flow.leave(message.fields);
+    if (random.chance(CANCELLED_RETRIES)) cancelWhileWaiting(message, nextDeliveryTime, giveBack);
+    else agenda.at(nextDeliveryTime, () => attempt(message, destination, doomed, retried + 1, keeps));
+    return keeps;
   }
 
   /** Publishes a message at the agenda's time and gives its id; it fails at every attempt when `doomed`. */

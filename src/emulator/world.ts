@@ -69,6 +69,7 @@ export function createWorld(options: WorldOptions) {
     start,
     seed,
     scenario,
+    dialect,
     log,
     dlq,
     expire,

@@ -1,13 +1,22 @@
 import { EVENT_STATES, type EventState } from '../model/message.ts';
 import { BUCKET, bucketOf, createTimeline, type Timeline } from './timeline.ts';
+import { createWaits } from './waits.ts';
 
 /** What of an event tells attempts. `state`: index in EVENT_STATES; `time`: milliseconds since the Unix epoch. */
 export interface AttemptEvent {
   readonly message: bigint;
   readonly state: number;
   readonly time: number;
+  /** When the next attempt is due, as far as the event says; 0 where it does not. */
+  readonly dueAt?: number | undefined;
   /** Undefined where the log does not tell it, and of messages without one. */
   readonly flowKey?: string | undefined;
+}
+
+/** How many at a time. */
+export interface Extent {
+  readonly most: number;
+  readonly fewest: number;
 }
 
 /**
@@ -31,8 +40,14 @@ export interface Attempts {
   readonly isKeyed: boolean;
   /** More keys or attempts run than are followed: nothing can be said of them. */
   readonly isTooMuch: boolean;
+  /** More messages wait for a retry than are followed. */
+  readonly isTooMuchWaiting: boolean;
   /** The most, and the fewest, that ran at a time within a span. */
-  running(key: string, from: number, to: number): { readonly most: number; readonly fewest: number };
+  running(key: string, from: number, to: number): Extent;
+  /** The same of attempts and of messages that wait for a retry, together. */
+  claimed(key: string, from: number, to: number): Extent;
+  /** How many messages waited for a retry in the whole of a span beyond doubt: those whose wait began at `newerThan` or later. */
+  waiting(key: string, from: number, to: number, newerThan: number): number;
   /** How many began within a span. */
   begun(key: string, from: number, to: number): number;
   /** Attempts that ended and were never seen to begin. */
@@ -77,6 +92,10 @@ const KINDS: Readonly<Partial<Record<EventState, 'begin' | 'answer' | 'end'>>> =
   cancelled: 'end',
 };
 const KIND_OF = EVENT_STATES.map(state => KINDS[state]);
+/** After these a message waits for its next attempt, unless it has none left and fails at once. */
+const WAITS = EVENT_STATES.map(state => state === 'error' || state === 'retry');
+const CANCEL_REQUESTED = EVENT_STATES.indexOf('cancel_requested');
+const NOTHING: Extent = { most: 0, fewest: 0 };
 
 interface Running {
   readonly key: string;
@@ -88,6 +107,8 @@ interface End {
   readonly time: number;
   /** Its attempt is known. */
   isPaired: boolean;
+  /** Before it was known to end, the message was known to wait. */
+  readonly waited: boolean;
 }
 
 type StoredLedger = {
@@ -96,6 +117,9 @@ type StoredLedger = {
   readonly keys: readonly string[];
   /** Message, index of its key, time at which the attempt began. */
   readonly running: readonly (readonly [string, number, number])[];
+  /** Message, index of its key, since when it waits for a retry, and until when. Rows of 0.1.0 have none. */
+  readonly waits?: readonly (readonly [string, number, number, number])[];
+  readonly droppedUntil?: number;
 };
 
 /** `stored`: the row of an earlier process. */
@@ -105,7 +129,11 @@ export function createAttemptLedger(stored?: string): AttemptLedger {
   /** Of attempts that ended a short while ago: what is listed late or twice must not count again. */
   const ends = new Map<bigint, End>();
   const keys = new Map<string, Timeline>();
-  let since = before?.since ?? 0;
+  /** Of attempts and waits together: of keys on which a message has waited for a retry. The others have attempts alone. */
+  const claims = new Map<string, Timeline>();
+  const waits = createWaits();
+  // Who waited then is not known.
+  let since = (before?.waits ? before.since : before?.readTo) ?? 0;
   /** What ended before may have been seen to begin by the process before. */
   let openedAt = 0;
   let fedTo = 0;
@@ -155,9 +183,20 @@ export function createAttemptLedger(stored?: string): AttemptLedger {
     return made;
   }
 
+  /** From the first failed attempt of a key on, attempts and waits together have a line of their own. */
+  function claimsOf(key: string): Timeline | undefined {
+    const claimed = claims.get(key) ?? timeline(key)?.copy();
+    if (claimed) claims.set(key, claimed);
+    return claimed;
+  }
+
+  function noteLateness(time: number): void {
+    if (settledTo - time > late.by) late = { at: readTo, by: settledTo - time };
+  }
+
   function step(key: string, time: number, by: 1 | -1): void {
     timeline(key)?.step(time, by);
-    if (by > 0 && settledTo - time > late.by) late = { at: readTo, by: settledTo - time };
+    if (by > 0) noteLateness(time);
   }
 
   for (const [message, index, from] of before?.running ?? []) {
@@ -165,6 +204,11 @@ export function createAttemptLedger(stored?: string): AttemptLedger {
     running.set(BigInt(`0x${message}`), { key, from });
     timeline(key)?.step(Math.min(from, settledTo), 1);
   }
+  for (const [message, index, from, due] of before?.waits ?? []) {
+    const key = before?.keys[index] as string;
+    if (waits.begin(BigInt(`0x${message}`), key, from, due)) claimsOf(key)?.step(Math.min(from, settledTo), 1);
+  }
+  waits.droppedUntil = before?.droppedUntil ?? 0;
 
   function begin(message: bigint, key: string, time: number): void {
     const known = running.get(message);
@@ -174,8 +218,9 @@ export function createAttemptLedger(stored?: string): AttemptLedger {
     if (end && time <= end.time) {
       if (end.isPaired) return;
       end.isPaired = true;
-      step(key, time, 1);
-      step(key, end.time, -1);
+      timeline(key)?.span(time, end.time);
+      if (!end.waited) claims.get(key)?.span(time, end.time);
+      noteLateness(time);
       return;
     }
     // The end of the attempt before was lost, or is listed late.
@@ -187,6 +232,14 @@ export function createAttemptLedger(stored?: string): AttemptLedger {
     running.delete(message);
     running.set(message, { key, from: time });
     step(key, time, 1);
+    waits.end(message, time, false);
+  }
+
+  /** An attempt failed. */
+  function wait(message: bigint, time: number, due: number, key: string): void {
+    // What came later is known already, or was and is forgotten.
+    if (running.has(message) || (ends.get(message)?.time ?? 0) > time) return;
+    if (time > settledTo || due === 0 || due > settledTo) waits.begin(message, key, time, due);
   }
 
   function end(message: bigint, time: number, kind: 'answer' | 'end', key: string | undefined): void {
@@ -195,9 +248,9 @@ export function createAttemptLedger(stored?: string): AttemptLedger {
     if (known) {
       running.delete(message);
       step(known.key, time, -1);
-      ends.set(message, { key: known.key, time, isPaired: true });
+      ends.set(message, { key: known.key, time, isPaired: true, waited: false });
     } else if (key !== undefined && kind === 'answer' && (ends.get(message)?.time ?? 0) < time) {
-      ends.set(message, { key, time, isPaired: false });
+      ends.set(message, { key, time, isPaired: false, waited: waits.keyOf(message) !== undefined });
     }
   }
 
@@ -211,9 +264,14 @@ export function createAttemptLedger(stored?: string): AttemptLedger {
     for (const [message, { key, from }] of running) {
       if (from > settledTo - LONGEST_ATTEMPT) break;
       running.delete(message);
-      keys.get(key)?.step(settledTo, -1);
+      for (const lines of [keys, claims]) lines.get(key)?.step(settledTo, -1);
     }
-    for (const [key, timeline] of keys) if (timeline.isIdle()) keys.delete(key);
+    for (const key of waits.settle(settledTo)) claims.get(key)?.step(settledTo, -1);
+    for (const [key, timeline] of keys) {
+      if (!timeline.isIdle() || claims.get(key)?.isIdle() === false) continue;
+      keys.delete(key);
+      claims.delete(key);
+    }
     isTooMuch &&= running.size >= MOST_RUNNING || keys.size >= MOST_KEYS;
   }
 
@@ -242,9 +300,14 @@ export function createAttemptLedger(stored?: string): AttemptLedger {
     get isTooMuch() {
       return isTooMuch;
     },
-    running: (key, from, to) => keys.get(key)?.running(from, to) ?? { most: 0, fewest: 0 },
+    get isTooMuchWaiting() {
+      return settledTo < waits.droppedUntil;
+    },
+    running: (key, from, to) => keys.get(key)?.running(from, to) ?? NOTHING,
+    claimed: (key, from, to) => (claims.get(key) ?? keys.get(key))?.running(from, to) ?? NOTHING,
+    waiting: waits.sure,
     begun: (key, from, to) => keys.get(key)?.begun(from, to) ?? 0,
-    unseen: key => keys.get(key)?.unseen ?? 0,
+    unseen: key => keys.get(key)?.unseen() ?? 0,
   };
 
   return {
@@ -255,16 +318,28 @@ export function createAttemptLedger(stored?: string): AttemptLedger {
       if (!before) since = from;
       else if (from > before.readTo) this.reset(from);
     },
-    add({ message, state, time, flowKey }) {
+    add({ message, state, time, dueAt = 0, flowKey }) {
       fedTo = Math.max(fedTo, time);
       const bucket = bucketOf(time);
       if (bucket !== lastHeard) heard.add(bucket);
       lastHeard = bucket;
+      if (state === CANCEL_REQUESTED) waits.doubt(message);
       const kind = KIND_OF[state];
-      if (kind === 'begin') {
-        isKeyed ||= flowKey !== undefined;
-        if (flowKey !== undefined) begin(message, flowKey, time);
-      } else if (kind && (flowKey !== undefined || running.has(message))) end(message, time, kind, flowKey);
+      if (kind === 'begin') isKeyed ||= flowKey !== undefined;
+      const key = kind === 'begin' ? flowKey : (flowKey ?? running.get(message)?.key ?? waits.keyOf(message));
+      if (!kind || key === undefined) return;
+      const isWait = WAITS[state] === true;
+      const claimed = isWait ? claimsOf(key) : claims.get(key);
+      const had = running.has(message) || waits.keyOf(message) !== undefined;
+      if (kind === 'begin') begin(message, key, time);
+      else {
+        end(message, time, kind, flowKey);
+        if (isWait) wait(message, time, dueAt, key);
+        else waits.end(message, time, kind === 'end');
+      }
+      // One that fails and waits, or waits and begins, keeps its place without a break.
+      const has = running.has(message) || waits.keyOf(message) !== undefined;
+      if (had !== has) claimed?.step(time, has ? 1 : -1);
     },
     settle(read) {
       newest = read.newest;
@@ -273,22 +348,28 @@ export function createAttemptLedger(stored?: string): AttemptLedger {
       if (bucketOf(read.settledTo) < bucketOf(settledTo)) return;
       settledTo = Math.max(settledTo, beforeSilence(read.settledTo));
       noticeSilence();
-      for (const each of keys.values()) each.settle(settledTo);
+      for (const lines of [keys, claims]) for (const each of lines.values()) each.settle(settledTo);
       forget();
     },
     reset(time) {
       since = Math.max(since, time, fedTo);
-      for (const map of [running, ends, keys]) map.clear();
+      for (const map of [running, ends, keys, claims, waits]) map.clear();
     },
     row() {
       if (!isKeyed || readTo - savedAt < SAVE_EVERY) return undefined;
       savedAt = readTo;
-      const names = [...new Set([...running.values()].map(({ key }) => key))];
+      const waiting = waits.all;
+      const names = [...new Set([...running.values()].map(({ key }) => key).concat(waiting.map(([, key]) => key)))];
       const places = new Map(names.map((name, index) => [name, index]));
-      const all = [...running].map(
-        ([message, { key, from }]) => [message.toString(16), places.get(key) as number, from] as const,
-      );
-      return JSON.stringify({ since, readTo: settledTo, keys: names, running: all } satisfies StoredLedger);
+      const place = (key: string) => places.get(key) as number;
+      return JSON.stringify({
+        since,
+        readTo: settledTo,
+        keys: names,
+        running: [...running].map(([message, { key, from }]) => [message.toString(16), place(key), from] as const),
+        waits: waiting.map(([message, key, from, due]) => [message.toString(16), place(key), from, due] as const),
+        droppedUntil: waits.droppedUntil,
+      } satisfies StoredLedger);
     },
   };
 }

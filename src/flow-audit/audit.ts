@@ -1,8 +1,9 @@
 import type { FlowReason, FlowState } from '../model/flow-state.ts';
 import type { FlowControlEntry } from '../model/message.ts';
 import type { Attempts } from './attempts.ts';
-import { addSample, clear, compare, createWatched, forget, type Watched } from './evidence.ts';
-import { judge, type Verdict } from './judge.ts';
+import { addSample, clear, compare, compareIdle, createWatched, forget, type Watched } from './evidence.ts';
+import { judge, type Moment, type Verdict } from './judge.ts';
+import { createRetrySlots, type RetrySlot } from './retry-slots.ts';
 
 /** A key as it is shown. */
 export interface AuditedKey extends Verdict {
@@ -26,8 +27,17 @@ export interface KeysRead {
 export interface Audit {
   /** By key. Undefined where the service tells no parallelism of any, unless it is forced. */
   judge(read: KeysRead): ReadonlyMap<string, AuditedKey> | undefined;
-  /** What the next process needs, when it is time to store it: once a minute of reading. */
-  row(): string | undefined;
+  /** What becomes of the slot of a message that waits for its retry; undefined while that is not known. */
+  readonly retrySlot: RetrySlot | undefined;
+  /** What the next process needs and is not stored, when it is time to store it: once a minute of reading. */
+  changes(): readonly { readonly key: keyof AuditRows; readonly value: string }[];
+}
+
+export interface AuditRows {
+  /** Of keys. */
+  readonly audit?: string | undefined;
+  /** Of retries. */
+  readonly retries?: string | undefined;
 }
 
 interface Known extends Watched {
@@ -71,8 +81,8 @@ const idle = ({ parallelismInUse: ghosts }: FlowControlEntry): Verdict => ({
 });
 const TOO_MANY: Verdict = { state: 'unknown', reason: 'too_many_keys', ghosts: undefined, drainsIn: undefined };
 
-/** `isForced`: also where the service tells no parallelism. `stored`: the row of an earlier process. */
-export function createAudit(isForced: boolean, stored?: string): Audit {
+/** `isForced`: also where the service tells no parallelism. `stored`: the rows of an earlier process. */
+export function createAudit(isForced: boolean, { audit: stored, retries: lesson }: AuditRows = {}): Audit {
   const known = new Map<string, Known>();
   for (const [key, unseen, knownFrom] of stored === undefined ? [] : (JSON.parse(stored) as StoredAudit)) {
     const watched = { ...createWatched(knownFrom, false), unseen: unseen ?? undefined };
@@ -80,7 +90,8 @@ export function createAudit(isForced: boolean, stored?: string): Audit {
   }
   let wasWhole = false;
   let readAt = 0;
-  let saved = { at: Number.NEGATIVE_INFINITY, row: stored };
+  const retries = createRetrySlots(lesson);
+  let saved: AuditRows & { readonly at: number } = { at: Number.NEGATIVE_INFINITY, audit: stored, retries: lesson };
   let movedAt = 0;
   /** Of the last while. */
   const reads: { readonly from: number; readonly to: number; readonly isMove: boolean }[] = [];
@@ -114,7 +125,7 @@ export function createAudit(isForced: boolean, stored?: string): Audit {
     for (const key of known.values()) forget(key, to);
   }
 
-  function momentOf({ now, attempts }: KeysRead) {
+  function momentOf({ now, attempts }: KeysRead): Omit<Moment, 'retrySlot'> {
     if (!attempts) return { now, attempts, settledTo: 0, isLate: false };
     const { newest, readTo, settledTo } = attempts;
     // A log that shows nothing new is complete, or held back. Where nothing moves there is nothing to show.
@@ -126,6 +137,20 @@ export function createAudit(isForced: boolean, stored?: string): Audit {
       settledTo: isListed ? Math.max(settledTo, readTo - LISTED) : settledTo,
       isLate: !isAtRest && now - newest > LATE,
     };
+  }
+
+  /** What was known of retries was wrong, and so may be what it told of slots. */
+  function forgetAll(now: number): void {
+    for (const key of known.values()) forget(key, now);
+  }
+
+  /** A key on which nothing is in use, and nothing waits. */
+  function rest(key: Known, entry: FlowControlEntry, { from, now, attempts }: KeysRead, settledTo: number): AuditedKey {
+    if (attempts && compareIdle(key, attempts, settledTo, retries)) forgetAll(now);
+    // Nothing runs, so nothing runs unseen.
+    clear(key);
+    key.idle ??= { ...entry, from, at: now };
+    return { ...idle(entry), since: key.shown?.state === 'ok' ? key.shown.since : now };
   }
 
   function show(key: Known, verdict: Verdict, now: number): AuditedKey {
@@ -161,6 +186,7 @@ export function createAudit(isForced: boolean, stored?: string): Audit {
       if (!isForced && entries.every(({ parallelismInUse }) => parallelismInUse === undefined)) return undefined;
       noticeMoves(read);
       noticeSilence(read);
+      if (retries.lapse(now)) forgetAll(now);
       const moment = momentOf(read);
       const audited = new Map<string, AuditedKey>();
       let judged = 0;
@@ -168,14 +194,12 @@ export function createAudit(isForced: boolean, stored?: string): Audit {
         const key = keyOf(entry.key, attempts);
         key.last = entry;
         if (isIdle(entry)) {
-          // Nothing runs, so nothing runs unseen.
-          clear(key);
-          key.shown = { ...idle(entry), since: key.shown?.state === 'ok' ? key.shown.since : now };
+          key.shown = rest(key, entry, read, moment.settledTo);
         } else if (judged < MOST_JUDGED) {
           judged += 1;
           addSample(key, entry, read);
-          if (attempts) compare(key, attempts, moment.settledTo);
-          key.shown = show(key, judge(key, moment), now);
+          if (attempts && compare(key, attempts, moment.settledTo, retries)) forgetAll(now);
+          key.shown = show(key, judge(key, { ...moment, retrySlot: retries.known }), now);
         } else key.shown = { ...TOO_MANY, since: now };
         audited.set(entry.key, key.shown);
       }
@@ -183,13 +207,19 @@ export function createAudit(isForced: boolean, stored?: string): Audit {
       [wasWhole, readAt] = [isWhole, now];
       return audited;
     },
-    row() {
-      if (readAt - saved.at < SAVE_EVERY) return undefined;
+    get retrySlot() {
+      return retries.known;
+    },
+    changes() {
+      if (readAt - saved.at < SAVE_EVERY) return [];
       const stored: StoredAudit = [...known].map(([key, { unseen, knownFrom }]) => [key, unseen ?? null, knownFrom]);
-      const row = JSON.stringify(stored);
-      const isSame = row === saved.row;
-      saved = { at: readAt, row };
-      return isSame ? undefined : row;
+      const before = saved;
+      const [row, lesson] = [JSON.stringify(stored), retries.row];
+      saved = { at: readAt, audit: row, retries: lesson };
+      return [
+        ...(row === before.audit ? [] : [{ key: 'audit', value: row } as const]),
+        ...(lesson === before.retries ? [] : [{ key: 'retries', value: lesson } as const]),
+      ];
     },
   };
 }

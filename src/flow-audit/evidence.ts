@@ -1,5 +1,6 @@
 import type { FlowControlEntry } from '../model/message.ts';
-import { type Attempts, LONGEST_ATTEMPT } from './attempts.ts';
+import { type Attempts, type Extent, LONGEST_ATTEMPT } from './attempts.ts';
+import { createRetrySlots, type RetrySlots } from './retry-slots.ts';
 
 /** One read of a key. */
 export interface Sample extends FlowControlEntry {
@@ -12,6 +13,17 @@ export interface Sample extends FlowControlEntry {
   atMost?: number;
   /** Slots in use for which the log shows no attempt, even where one from before it was followed may run in it. */
   unexplained?: number;
+  /** Slots in use that messages hold which wait for a retry; or that they may hold, while that is not known. */
+  waiting?: number;
+}
+
+/** A read at which it is certain how many attempts ran, and how many messages waited for a retry. */
+interface Exact {
+  /** Milliseconds since the Unix epoch. */
+  readonly at: number;
+  readonly waiting: number;
+  /** Slots in use without an attempt. */
+  readonly excess: number;
 }
 
 /** What is known of one key. Changed in place. */
@@ -27,6 +39,12 @@ export interface Watched {
   run: { readonly since: number; last: number; reads: number } | undefined;
   /** Slots that were proven to be ghosts and may be still. */
   proven: number;
+  /** When the log last showed more attempts than slots in use, milliseconds since the Unix epoch: one of both is wrong. */
+  shortAt: number;
+  /** The last such read. */
+  exact: Exact | undefined;
+  /** A read at which nothing was in use, to be compared with the log once that is settled. */
+  idle: Sample | undefined;
 }
 
 /** How far the clocks of agent and service may differ, milliseconds; more only delays a finding. */
@@ -50,6 +68,9 @@ export const createWatched = (knownFrom: number, isNew: boolean): Watched => ({
   unseenEnds: 0,
   run: undefined,
   proven: 0,
+  shortAt: Number.NEGATIVE_INFINITY,
+  exact: undefined,
+  idle: undefined,
 });
 
 /** Nothing of it is in use. */
@@ -69,27 +90,99 @@ export function addSample({ samples }: Watched, entry: FlowControlEntry, read: {
   while (samples.length > MOST_SAMPLES || (samples[0] && at - samples[0].at > KEPT)) samples.shift();
 }
 
-/** Compares the reads of a key with the log, as far as that is settled. */
-export function compare(watched: Watched, attempts: Attempts, settledTo: number): void {
+/** Compares the reads of a key with the log, as far as that is settled. Whether what was known of retries is withdrawn. */
+export function compare(
+  watched: Watched,
+  attempts: Attempts,
+  settledTo: number,
+  retries: RetrySlots = createRetrySlots(),
+): boolean {
   noticeLoss(watched, attempts);
+  let isWithdrawn = false;
   const slots = Math.max(
     ...watched.samples.map(({ parallelismInUse = 0, parallelismLimit = Number.POSITIVE_INFINITY }) =>
       Math.max(parallelismInUse, parallelismLimit),
     ),
   );
   for (const sample of watched.samples) {
-    const { key, from, at, parallelismInUse: inUse } = sample;
+    const { from, at, parallelismInUse: inUse } = sample;
     if (sample.excess !== undefined || inUse === undefined || from - SKEW < watched.knownFrom) continue;
-    if (at + SKEW > settledTo) return;
-    const { most, fewest } = attempts.running(key, from - SKEW, at + SKEW);
+    if (at + SKEW > settledTo) break;
+    // How many messages wait is not known, and may matter.
+    if (attempts.isTooMuchWaiting && retries.known !== 'released') continue;
+    const log = logAt(sample, attempts);
+    isWithdrawn = learn(watched, { ...sample, slots }, log, retries) || isWithdrawn;
+    // What is not known counts for whichever leaves fewer ghost slots.
+    const { most } = retries.known === 'released' ? log.running : log.claimed;
+    const held = retries.known === 'kept' ? log.claimed : log.running;
     // Attempts that the log shows and those that it does not show are never more than there are slots.
-    sample.atMost = Math.max(0, Math.min(inUse - fewest, slots - most));
-    const isLong = at - watched.knownFrom > LONGEST_ATTEMPT;
+    sample.atMost = Math.max(0, Math.min(inUse - held.fewest, slots - held.most));
+    // How long a message keeps a slot through all its retries has no bound.
+    const isLong = retries.known === 'released' && at - watched.knownFrom > LONGEST_ATTEMPT;
     watched.unseen = isLong ? 0 : Math.min(watched.unseen ?? Number.POSITIVE_INFINITY, sample.atMost);
     sample.unexplained = inUse - most;
     sample.excess = sample.unexplained - watched.unseen;
+    sample.waiting = Math.max(0, Math.min(inUse, most) - log.running.most);
     follow(watched, sample);
   }
+  return isWithdrawn;
+}
+
+/** Learns of retries from a read at which nothing was in use. Whether what was known of them is withdrawn. */
+export function compareIdle(watched: Watched, attempts: Attempts, settledTo: number, retries: RetrySlots): boolean {
+  const sample = watched.idle;
+  if (!sample || sample.at + SKEW > settledTo) return false;
+  watched.idle = undefined;
+  if (sample.from - SKEW < Math.max(watched.knownFrom, attempts.since)) return false;
+  const slots = sample.parallelismLimit ?? Number.POSITIVE_INFINITY;
+  return learn(watched, { ...sample, slots }, logAt(sample, attempts), retries);
+}
+
+interface LogAt {
+  readonly running: Extent;
+  readonly claimed: Extent;
+  /** Attempts that began. */
+  readonly begun: number;
+  /** Messages that waited for a retry beyond doubt, of those that began at `newerThan` or later. */
+  waiting(newerThan: number): number;
+}
+
+/** What the log shows of the time of a read. */
+function logAt({ key, from, at }: Sample, attempts: Attempts): LogAt {
+  const [first, last] = [from - SKEW, at + SKEW];
+  return {
+    running: attempts.running(key, first, last),
+    claimed: attempts.claimed(key, first, last),
+    // Spans are told in steps of five seconds: these are within the others.
+    begun: attempts.begun(key, from, at),
+    waiting: newerThan => attempts.waiting(key, first, last, newerThan),
+  };
+}
+
+/**
+ * Fewer slots are in use than messages wait, or as many messages wait as there are slots and others begin: they keep none. Or
+ * one read shows other waits than the one before: do the slots without an attempt change with them?
+ */
+function learn(watched: Watched, sample: Sample & { slots: number }, log: LogAt, retries: RetrySlots): boolean {
+  const { at, parallelismInUse: inUse, parallelismLimit, slots: most } = sample;
+  // A key without a limit needs no slots.
+  if (inUse === undefined || parallelismLimit === undefined) return false;
+  const { running, claimed, begun } = log;
+  if (inUse < running.fewest) watched.shortAt = at;
+  if (at - watched.shortAt < KEPT) return false;
+  // Attempts are not counted: one whose end the log lost would be a proof.
+  const fresh = log.waiting(Math.max(watched.knownFrom, retries.at));
+  if (inUse < fresh || (begun > 0 && most <= fresh)) return retries.take('released', at + SKEW);
+  const waiting = log.waiting(0);
+  const isExact = running.most === running.fewest && claimed.most === claimed.fewest;
+  if (!isExact || claimed.most !== running.most + waiting) return false;
+  const { exact } = watched;
+  watched.exact = { at, waiting, excess: inUse - running.most };
+  if (!exact || exact.at < retries.at || at - exact.at > LONGEST_PAUSE) return false;
+  const [waits, slots] = [waiting - exact.waiting, watched.exact.excess - exact.excess];
+  if (waits !== 0 && slots === waits) return retries.take('kept', at + SKEW);
+  // When a wait ends, a slot may have been taken from it before; and what the log did not show may have ended meanwhile.
+  return waits > 0 && slots === 0 && watched.unseen === 0 && retries.take('released', at + SKEW);
 }
 
 /** Where the log lost something, what ran then is not known. */
@@ -122,6 +215,7 @@ export function forget(watched: Watched, until: number): void {
   watched.unseen = undefined;
   watched.run = undefined;
   watched.proven = 0;
+  watched.exact = undefined;
 }
 
 /**

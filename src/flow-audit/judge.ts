@@ -2,6 +2,7 @@ import type { FlowReason, FlowState } from '../model/flow-state.ts';
 import type { Attempts } from './attempts.ts';
 import { timeToDrain } from './drain.ts';
 import { ghostSlots, type Sample, type Watched } from './evidence.ts';
+import type { RetrySlot } from './retry-slots.ts';
 
 export interface Verdict {
   readonly state: FlowState;
@@ -22,6 +23,8 @@ export interface Moment {
   readonly settledTo: number;
   /** The log shows nothing new though deliveries go on. */
   readonly isLate: boolean;
+  /** What becomes of the slots of messages that wait for a retry; undefined while that is not known. */
+  readonly retrySlot: RetrySlot | undefined;
 }
 
 /** A state that is not told by slots is judged by the reads of so many milliseconds. */
@@ -41,11 +44,12 @@ const isMost = (samples: readonly Sample[], test: (sample: Sample) => boolean) =
   samples.filter(test).length * 2 >= samples.length;
 
 /** Why the log tells nothing of this key; undefined when it does. */
-function blindness({ attempts, now, settledTo, isLate }: Moment, { parallelismInUse }: Sample): FlowReason | undefined {
+function blindness(moment: Moment, { parallelismInUse }: Sample): FlowReason | undefined {
+  const { attempts, now, settledTo, isLate, retrySlot } = moment;
   if (parallelismInUse === undefined) return 'not_reported';
   if (!attempts) return 'log_not_read';
   if (!attempts.isKeyed) return 'log_without_keys';
-  if (attempts.isTooMuch) return 'too_many_attempts';
+  if (attempts.isTooMuch || (attempts.isTooMuchWaiting && retrySlot !== 'released')) return 'too_many_attempts';
   return isLate || now - settledTo > LONGEST_LAG ? 'log_late' : undefined;
 }
 
@@ -73,9 +77,11 @@ export function judge(watched: Watched, moment: Moment): Verdict {
 
 const lastCompared = ({ samples }: Watched) => samples.findLast(({ excess }) => excess !== undefined);
 
-/** Whether an attempt ran in each slot that was in use, as far as that could last be told. */
+/** Whether something was known to hold each slot that was in use, as far as that could last be told. */
 function isExplained({ samples }: Watched, { now }: Moment): boolean {
-  const telling = samples.findLast(({ excess = 0, atMost = 1 }) => excess >= 1 || atMost < 1);
+  const telling = samples.findLast(
+    ({ excess = 0, atMost = 1, waiting = 0 }) => excess >= 1 || atMost < 1 || waiting >= 1,
+  );
   return telling !== undefined && now - telling.at <= LONGEST_LAG && (telling.atMost ?? 1) < 1;
 }
 
@@ -103,5 +109,8 @@ function heldBack(watched: Watched, moment: Moment, blind: FlowReason | undefine
   if (!compared || now - compared.at > LONGEST_LAG) return ['unknown', 'too_few_reads'];
   if ((compared.excess ?? 0) >= 1) return ['unknown', 'not_proven'];
   if ((compared.unexplained ?? 0) >= 1) return ['unknown', 'began_before'];
+  if ((compared.waiting ?? 0) >= 1) {
+    return moment.retrySlot === 'kept' ? ['throttled', 'retries_hold'] : ['unknown', 'retries_may_hold'];
+  }
   return ['throttled', 'parallelism_limit'];
 }

@@ -9,26 +9,45 @@ export const bucketOf = (time: number) => Math.floor(time / BUCKET);
 export interface Timeline {
   /** One more runs from then on, or one fewer. What is listed late raises what was known, and never lowers it. */
   step(time: number, by: 1 | -1): void;
+  /** One more ran from one time until another: it was listed late. */
+  span(from: number, to: number): void;
   /** Everything until then is known. */
   settle(time: number): void;
   running(from: number, to: number): { readonly most: number; readonly fewest: number };
   begun(from: number, to: number): number;
   markUnseen(): void;
-  readonly unseen: number;
+  unseen(): number;
   /** Nothing runs, and nothing did for as long as is remembered. */
   isIdle(): boolean;
+  /** Another that goes on from the same past. */
+  copy(): Timeline;
 }
 
-export function createTimeline(from: number): Timeline {
-  /** By span, in turn: the most and the fewest that ran, and how many began. */
-  const [most, fewest, starts] = [new Uint16Array(KEPT), new Uint16Array(KEPT), new Uint16Array(KEPT)];
+/** What is told of the past, by span in turn: the most and the fewest that ran, and how many began. */
+interface Past {
+  readonly most: Uint16Array;
+  readonly fewest: Uint16Array;
+  readonly starts: Uint16Array;
+  readonly steps: number[];
+  readonly now: number;
+}
+
+const noPast = (): Past => ({
+  most: new Uint16Array(KEPT),
+  fewest: new Uint16Array(KEPT),
+  starts: new Uint16Array(KEPT),
+  steps: [],
+  now: 0,
+});
+
+export function createTimeline(from: number, past: Past = noPast()): Timeline {
+  const { most, fewest, starts } = past;
   /**
    * What is not settled: twice the time, and one more where one more runs from then on. In this order, what ends makes room for
    * what begins at the same millisecond.
    */
-  let steps: number[] = [];
+  let { steps, now } = past;
   let settledTo = from;
-  let now = 0;
   let unseen = 0;
   let busyAt = from;
   const at = (bucket: number) => ((bucket % KEPT) + KEPT) % KEPT;
@@ -73,6 +92,12 @@ export function createTimeline(from: number): Timeline {
       }
       for (const place of buckets(time, settledTo)) most[place] = (most[place] as number) + 1;
     },
+    span(from, to) {
+      if (to > settledTo) {
+        this.step(from, 1);
+        this.step(to, -1);
+      } else for (const place of buckets(from, to)) most[place] = (most[place] as number) + 1;
+    },
     settle(time) {
       if (steps.length > 0) {
         const sorted = Float64Array.from(steps).sort();
@@ -111,9 +136,11 @@ export function createTimeline(from: number): Timeline {
     markUnseen() {
       unseen += 1;
     },
-    get unseen() {
-      return unseen;
-    },
+    unseen: () => unseen,
     isIdle: () => now === 0 && steps.length === 0 && settledTo - busyAt > KEPT * BUCKET,
+    copy() {
+      const spans = { most: most.slice(), fewest: fewest.slice(), starts: starts.slice() };
+      return createTimeline(settledTo, { ...spans, steps: [...steps], now });
+    },
   };
 }

@@ -8,6 +8,7 @@ export const FLOW_REASONS = [
   'moving',
   'rate_limit',
   'parallelism_limit',
+  'retries_hold',
   'paused',
   'waitlist_falls',
   'slots_free',
@@ -21,5 +22,6 @@ export const FLOW_REASONS = [
   'too_few_reads',
   'began_before',
   'not_proven',
+  'retries_may_hold',
 ] as const;
 export type FlowReason = (typeof FLOW_REASONS)[number];

@@ -19,6 +19,7 @@ const ELSEWHERE = [
   'cursorSeam',
   'eventsMost',
   'createdDue',
+  'retrySlot',
 ];
 const tried = new Set<string>(ELSEWHERE);
 

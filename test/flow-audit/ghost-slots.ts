@@ -1,12 +1,25 @@
 /** One course of leaked slots, as a seed brings it: what both the quick proof and the long one run. */
+import type { Dialect } from '../../src/emulator/dialect.ts';
 import { createRandom } from '../../src/emulator/random.ts';
 import { type AuditedService, createAuditedService, keyed } from '../support/audited-service.ts';
 
 const MINUTE = 60_000;
 
+/** How a course differs from one in which no attempt fails. */
+export interface Failing {
+  /** Of the service. */
+  readonly retrySlot: Dialect['retrySlot'];
+  /** Share of attempts that fail. */
+  readonly flaky: number;
+  readonly maxRetries: number;
+  /** A slot leaks when it is known what becomes of the slots of waiting retries; otherwise a few minutes after the start. */
+  readonly isLearnt: boolean;
+}
+
 /** A key whose slots leak, and two that are in good health; `waits`: for how long messages had waited without a break when it was named, milliseconds; undefined when it was not. */
 export async function leakCourse(
   seed: number,
+  { retrySlot = 'released', flaky = 0, maxRetries = 1, isLearnt = false }: Partial<Failing> = {},
 ): Promise<{ waits: number | undefined; wrong: number; leaked: number; named: number }> {
   const random = createRandom(seed);
   const parallelism = random.between(2, 12);
@@ -21,17 +34,25 @@ export async function leakCourse(
     seed,
     scenario: 'neglected',
     destinations: [
-      keyed('leaking', { parallelism }, { everyMs: everyMs * (isBurst ? 8 : 1), takesMs, ...(burst && { burst }) }),
-      keyed('healthy', { parallelism: 2 }, { everyMs: 7000, takesMs: 6000 }),
-      keyed('paced', { rate: 10, period: 60 }, { everyMs: 7000, takesMs: 4000 }),
+      keyed(
+        'leaking',
+        { parallelism, maxRetries },
+        { everyMs: everyMs * (isBurst ? 8 : 1), takesMs, flaky, ...(burst && { burst }) },
+      ),
+      keyed('healthy', { parallelism: 2, maxRetries }, { everyMs: 7000, takesMs: 6000, flaky }),
+      keyed('paced', { rate: 10, period: 60, maxRetries }, { everyMs: 7000, takesMs: 4000, flaky }),
     ],
     dialect: {
+      retrySlot,
       logLagMs: random.pick([0, 2000, 15_000, 40_000]),
       logLateShare: random.pick([0, 0.1, 0.5]),
       logLateMs: random.between(500, 40_000),
     },
   });
   await service.advance(random.between(30, 80) * 15_000);
+  for (let left = 24 * 60; isLearnt && left > 0 && service.facts()?.retrySlot === undefined; left -= 1) {
+    await service.advance(MINUTE);
+  }
   service.state.leakSlots('leaking', leaked);
   return watchLeak(service, leaked);
 }

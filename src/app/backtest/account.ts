@@ -32,6 +32,8 @@ export interface AccountBacktest extends Range, Judged {
   /** Entries of the dead-letter queue that are listed now; undefined where no rule needs them. */
   readonly deadLetters: number | undefined;
   readonly autoCancel: readonly CancelResult[];
+  /** Dead letters that rules of auto-cancel may be about. Where some were left out, what these count is the least. */
+  readonly autoCancelEntries: { readonly judged: number; readonly leftOut: number };
 }
 
 export interface AccountBacktestDeps {
@@ -112,7 +114,7 @@ export async function backtestAccount(
   const from = Math.floor(range.from / MINUTE) * MINUTE;
   const found = await deadLettersFor(deps, signal);
   const begin = (await findOldest(at('events'), { from, to }, signal)) ?? to;
-  const { kept = [], ...deadLetters } = found ?? {};
+  const { kept = [], leftOut = 0, ...deadLetters } = found ?? {};
   const schedules = schedulesOf(config.schedules, account);
   const judging = judge({
     account,
@@ -140,7 +142,17 @@ export async function backtestAccount(
     const judged = await judging.end();
     const autoCancel = await backtestCancels(deps, kept, judged.alerts, { from, to }, signal);
     const listed = found && found.all.entered.length + found.untold;
-    return { account, from, to, events, rejected, deadLetters: listed, ...judged, autoCancel };
+    return {
+      account,
+      from,
+      to,
+      events,
+      rejected,
+      deadLetters: listed,
+      ...judged,
+      autoCancel,
+      autoCancelEntries: { judged: kept.length, leftOut },
+    };
   } finally {
     await judging.close();
   }

@@ -141,7 +141,7 @@ function createFolding(memory: Memory, checkpoint: Checkpoint, limits: Limits, o
     missing: () => unlisted.size,
     inOrder({ events, to }: RangeRead): KeptEvent[] {
       const all = [...events.values()];
-      if (unlisted.size > 0) for (const identity of events.keys()) unlisted.delete(identity);
+      if (unlisted.size > 0) for (const { identity } of all) unlisted.delete(identity);
       for (const [identity, event] of pending) {
         if (event.time > to) continue;
         pending.delete(identity);

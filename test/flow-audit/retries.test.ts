@@ -1,0 +1,274 @@
+import { describe, expect, it, test } from 'vitest';
+import { type AttemptEvent, createAttemptLedger } from '../../src/flow-audit/attempts.ts';
+import { addSample, compare, compareIdle, createWatched } from '../../src/flow-audit/evidence.ts';
+import { createRetrySlots, type RetrySlot } from '../../src/flow-audit/retry-slots.ts';
+import { EVENT_STATES, type EventState } from '../../src/model/message.ts';
+import { createAuditedService, keyed } from '../support/audited-service.ts';
+
+const SECOND = 1000;
+const MINUTE = 60_000;
+const DAY = 86_400_000;
+
+type Told = readonly [message: bigint, state: EventState, at: number, dueAt?: number];
+const eventOf = ([message, state, at, dueAt = 0]: Told): AttemptEvent => ({
+  message,
+  state: EVENT_STATES.indexOf(state),
+  time: at * SECOND,
+  dueAt: dueAt * SECOND,
+  flowKey: 'key',
+});
+
+/** A ledger with these events, settled until so many seconds. Times: seconds. */
+function ledgerOf(events: readonly Told[], { settledTo = 600, stored }: { settledTo?: number; stored?: string } = {}) {
+  const ledger = createAttemptLedger(stored);
+  ledger.open(0, 0);
+  for (const event of events) ledger.add(eventOf(event));
+  const time = settledTo * SECOND;
+  ledger.settle({ newest: time, settledTo: time, readTo: time });
+  return ledger;
+}
+
+interface Read {
+  readonly at: number;
+  readonly inUse: number;
+  readonly limit?: number | undefined;
+  readonly retries?: ReturnType<typeof createRetrySlots>;
+}
+
+/** One read of a key, compared with what the log tells. */
+function compared({ view }: ReturnType<typeof ledgerOf>, { at, inUse, limit = 2, retries = createRetrySlots() }: Read) {
+  const watched = createWatched(0, true);
+  const time = at * SECOND;
+  const entry = { key: 'key', waitlistSize: 1, parallelismInUse: inUse, parallelismLimit: limit };
+  addSample(watched, entry, { from: time, now: time });
+  compare(watched, view, 600 * SECOND, retries);
+  return { sample: watched.samples[0], retries };
+}
+
+/** So many reads that tell the same, ten minutes apart from the first on. */
+function taught(...evidence: readonly (readonly [RetrySlot, number])[]) {
+  const retries = createRetrySlots();
+  let at = -10 * MINUTE;
+  for (const [kind, count] of evidence) {
+    for (let left = count; left > 0; left -= 1) {
+      at += 10 * MINUTE;
+      retries.take(kind, at);
+    }
+  }
+  return retries;
+}
+
+describe('what is known of retries', () => {
+  it('takes three reads one after the other that tell that they keep no slot, eight that they do', () => {
+    expect(taught(['released', 2]).known).toBeUndefined();
+    expect(taught(['released', 3]).known).toBe('released');
+    expect(taught(['kept', 7]).known).toBeUndefined();
+    expect(taught(['kept', 8]).known).toBe('kept');
+    expect(taught(['released', 2], ['kept', 1], ['released', 2]).known).toBeUndefined();
+  });
+
+  it('takes a quarter of an hour', () => {
+    const retries = createRetrySlots();
+    for (let at = 0; at < 15; at += 1) retries.take('released', at * MINUTE);
+    expect(retries.known).toBeUndefined();
+    retries.take('released', 15 * MINUTE);
+    expect(retries.known).toBe('released');
+  });
+
+  it('is withdrawn by two reads that tell the opposite, and takes twice as many then', () => {
+    expect(taught(['released', 3], ['kept', 1], ['released', 1], ['kept', 1]).known).toBe('released');
+    expect(taught(['released', 3], ['kept', 2]).known).toBeUndefined();
+    expect(taught(['released', 3], ['kept', 2], ['released', 5]).known).toBeUndefined();
+    expect(taught(['released', 3], ['kept', 2], ['released', 6]).known).toBe('released');
+  });
+
+  it('is withdrawn when nothing has confirmed it for seven days', () => {
+    const retries = taught(['released', 3]);
+    expect(retries.lapse(7 * DAY)).toBe(false);
+    expect(retries.lapse(7 * DAY + 21 * MINUTE)).toBe(true);
+    expect(retries.known).toBeUndefined();
+    expect(retries.lapse(8 * DAY)).toBe(false);
+  });
+
+  it('is stored', () => {
+    const retries = taught(['released', 3], ['kept', 1]);
+    const again = createRetrySlots(retries.row);
+    expect(again).toMatchObject({ known: 'released', at: 30 * MINUTE });
+    expect(again.take('kept', 40 * MINUTE)).toBe(true);
+  });
+});
+
+describe('a read proves that waiting retries keep no slot', () => {
+  const failed: readonly Told[] = [
+    [1n, 'active', 95],
+    [1n, 'error', 100, 248],
+  ];
+  const proof = (events: readonly Told[], read: Partial<Read> = {}) =>
+    compared(ledgerOf(events), { at: 150, inUse: 0, ...read }).retries.at > 0;
+
+  it('when fewer slots are in use than messages wait', () => {
+    expect(proof(failed)).toBe(true);
+    expect(proof(failed, { inUse: 1 })).toBe(false);
+  });
+
+  it('when others begin though as many wait as there are slots', () => {
+    const other: Told = [2n, 'active', 150];
+    expect(proof([...failed, other], { inUse: 1, limit: 1 })).toBe(true);
+    expect(proof([...failed, other], { inUse: 1, limit: 2 })).toBe(false);
+    expect(proof([...failed, [2n, 'active', 60]], { inUse: 1, limit: 1 })).toBe(false);
+  });
+
+  it('not beside the wait, by clocks that differ by five seconds', () => {
+    expect([104, 106, 242, 244].map(at => proof(failed, { at }))).toEqual([false, true, true, false]);
+  });
+
+  it('not by a message that may have ended meanwhile', () => {
+    const [begun] = failed;
+    expect(proof([begun as Told, [1n, 'error', 100]])).toBe(false);
+    expect(proof([...failed, [1n, 'cancel_requested', 120]])).toBe(false);
+    expect(proof([...failed, [1n, 'active', 120]])).toBe(false);
+    expect(proof([begun as Told, [1n, 'error', 100], [1n, 'failed', 100]])).toBe(false);
+    expect(proof([begun as Told, [1n, 'failed', 100], [1n, 'error', 100, 248]])).toBe(false);
+  });
+
+  it('not by an attempt whose end the log lost', () => {
+    expect(proof([[1n, 'active', 95]])).toBe(false);
+  });
+
+  it('not of a key without a limit, which needs no slots', () => {
+    const watched = createWatched(0, true);
+    const retries = createRetrySlots();
+    watched.idle = { key: 'key', waitlistSize: 0, parallelismInUse: 0, from: 150 * SECOND, at: 150 * SECOND };
+    compareIdle(watched, ledgerOf(failed).view, 600 * SECOND, retries);
+    expect(retries.at).toBe(0);
+  });
+
+  it('once: the slots of all that wait may have been reset', () => {
+    const retries = createRetrySlots();
+    const ledger = ledgerOf([...failed, [2n, 'active', 200], [2n, 'error', 210, 400]]);
+    const at = (seconds: number) => compared(ledger, { at: seconds, inUse: 0, retries }).retries.at;
+    const first = at(150);
+    expect(at(180)).toBe(first);
+    expect(at(230)).toBeGreaterThan(first);
+  });
+});
+
+describe('slots that waiting retries may hold', () => {
+  const ledger = ledgerOf([
+    [1n, 'active', 50],
+    [2n, 'active', 60],
+    [2n, 'error', 100, 500],
+  ]);
+  const sampleAt = (known: RetrySlot | undefined, inUse: number) => {
+    const retries = known ? taught([known, 8]) : createRetrySlots();
+    expect(retries.known).toBe(known);
+    return compared(ledger, { at: 200, inUse, limit: 4, retries }).sample;
+  };
+
+  it.each([undefined, 'kept'] as const)('are not in excess while it is %s, those beyond are', known => {
+    expect(sampleAt(known, 2)).toMatchObject({ excess: 0, waiting: 1 });
+    expect(sampleAt(known, 3)).toMatchObject({ excess: 1, waiting: 1 });
+  });
+
+  it('are in excess where retries keep none', () => {
+    expect(sampleAt('released', 2)).toMatchObject({ excess: 1, waiting: 0 });
+  });
+});
+
+describe('messages that wait', () => {
+  const events: readonly Told[] = [
+    [1n, 'active', 95],
+    [1n, 'error', 100, 5000],
+  ];
+  const waitingIn = (ledger: ReturnType<typeof ledgerOf>) =>
+    ledger.view.claimed('key', 200 * SECOND, 210 * SECOND).most;
+
+  it('are known after a restart', () => {
+    const row = ledgerOf(events, { settledTo: 120 }).row();
+    expect(waitingIn(ledgerOf([], { stored: row ?? '' }))).toBe(1);
+  });
+
+  it('are not known from before a row that does not have them', () => {
+    const text = ledgerOf(events, { settledTo: 120 }).row() ?? '';
+    const { waits: _, ...row } = JSON.parse(text) as Record<string, unknown>;
+    expect(ledgerOf([], { stored: text }).view.since).toBe(0);
+    expect(ledgerOf([], { stored: JSON.stringify(row) }).view.since).toBe(row.readTo);
+  });
+
+  it('are counted once when the end of a retry is listed before its begin', () => {
+    const retried: readonly Told[] = [
+      [1n, 'active', 5],
+      [1n, 'error', 10, 204],
+      [1n, 'delivered', 206],
+      [1n, 'active', 204],
+    ];
+    expect(waitingIn(ledgerOf(retried))).toBe(1);
+  });
+
+  it('are given up a day after they were due', () => {
+    const ledger = ledgerOf(events);
+    const mostAt = (seconds: number) => {
+      ledger.add(eventOf([9n, 'created', seconds]));
+      const time = seconds * SECOND;
+      ledger.settle({ newest: time, settledTo: time, readTo: time });
+      return ledger.view.claimed('key', time, time).most;
+    };
+    expect(mostAt(5000 + DAY / SECOND - 60)).toBe(1);
+    mostAt(5000 + DAY / SECOND + 60);
+    expect(mostAt(5000 + DAY / SECOND + 120)).toBe(0);
+  });
+});
+
+describe('beside a service', () => {
+  /** Keys on which little runs, and some of it fails: they teach. */
+  const calm = Array.from({ length: 6 }, (_, index) =>
+    keyed(`calm-${index}`, { parallelism: 3, maxRetries: 2 }, { everyMs: 90_000, takesMs: 1000, flaky: 0.5 }),
+  );
+  /** All that fails waits for an hour. */
+  const failing = keyed(
+    'key',
+    { parallelism: 4, maxRetries: 5 },
+    { everyMs: 20_000, takesMs: 20_000, flaky: 0.2, retryMs: 60 * MINUTE },
+  );
+  const start = (retrySlot: 'released' | 'kept', destinations = [failing, ...calm]) =>
+    createAuditedService({ seed: 11, scenario: 'neglected', destinations, dialect: { retrySlot } });
+
+  test.each(['released', 'kept'] as const)('that has them %s: it is learnt, and outlasts the process', async slot => {
+    const service = start(slot);
+    expect(service.facts()?.retrySlot).toBeUndefined();
+    await service.advance(60 * MINUTE);
+    expect(service.facts()?.retrySlot).toBe(slot);
+    await service.restart(MINUTE);
+    expect(service.facts()?.retrySlot).toBe(slot);
+  });
+
+  test('that keeps slots: a key full of waiting retries has no ghost slots, before it is learnt and after', async () => {
+    const unknown = start('kept', [failing]);
+    const learnt = start('kept');
+    const told = new Set<string>();
+    for (let step = 0; step < 480; step += 1) {
+      for (const service of [unknown, learnt]) {
+        await service.advance(15_000);
+        const { state, reason, ghosts = 0 } = service.audited('key') ?? {};
+        expect(ghosts).toBe(0);
+        if (service.state.keys().get('key')?.waiting) told.add(`${state}/${reason}`);
+      }
+    }
+    expect([...told]).toEqual(expect.arrayContaining(['unknown/retries_may_hold', 'throttled/retries_hold']));
+    expect([...told].filter(text => text.startsWith('ghost_slots'))).toEqual([]);
+  });
+
+  test('that changes: what was known is withdrawn, and the other learnt', async () => {
+    const service = start('released');
+    await service.advance(60 * MINUTE);
+    expect(service.facts()?.retrySlot).toBe('released');
+    service.state.dialect.retrySlot = 'kept';
+    const known = new Set<RetrySlot | undefined>();
+    for (let step = 0; step < 12 * 60; step += 1) {
+      await service.advance(MINUTE);
+      known.add(service.facts()?.retrySlot);
+      if (known.has('kept')) break;
+    }
+    expect([...known]).toEqual(['released', undefined, 'kept']);
+  });
+});
