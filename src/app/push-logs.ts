@@ -59,11 +59,7 @@ export const areLogsPushed = ({ push }: Config, env: Env): boolean => isPushed('
 export const deletingOthers =
   (
     { accounts }: Pick<Config, 'accounts'>,
-    {
-      records,
-      log,
-      holding,
-    }: Pick<PushLogsDeps, 'records' | 'log'> & { readonly holding?: Pick<Holding, 'isAway'> | undefined },
+    { records, log, holding }: Pick<PushLogsDeps, 'records' | 'log' | 'holding'>,
   ) =>
   async (signal: AbortSignal): Promise<void> => {
     const deleting = records.deleteOthers(accounts.map(({ name }) => name));
