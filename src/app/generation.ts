@@ -13,7 +13,7 @@ import type { AccountChanges } from './accounts.ts';
 import { type Alerting, openAlerting } from './alerting.ts';
 import { type AutoCancel, createAutoCancel } from './auto-cancel.ts';
 import { changesBetween } from './changes.ts';
-import { makeRoomFor, preparing } from './many-accounts.ts';
+import { preparing } from './many-accounts.ts';
 import { type AccountNames, type Base, closeUnlessKept, openParts, type Parts, settle } from './parts.ts';
 import { deletingOthers } from './push-logs.ts';
 import { openRecording, type Recording } from './recording.ts';
@@ -295,7 +295,7 @@ const troublesOf =
 /** All that is made from the parts. */
 async function assemble(loaded: LoadedConfig, base: Base, parts: Parts, before?: Generation): Promise<Generation> {
   const { accounts } = parts;
-  makeRoomFor(accounts.all.length);
+  base.room.makeFor(accounts.all.length);
   const common = { ...base, config: loaded.config, accounts: accounts.all };
   // Of a thousand accounts each step takes milliseconds, and a hand-over is no reason to hold up requests.
   const turns = createTurns();

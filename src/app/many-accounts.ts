@@ -29,26 +29,38 @@ const OLD = '--heap-growing-percent=20';
 
 const youngSize = () => getHeapSpaceStatistics().find(({ space_name }) => space_name === 'new_space')?.space_size ?? 0;
 
-/**
- * Lets V8's young generation grow up to `YOUNG`, for the rest of the process. Its flags for that are read when the heap is
- * made, all but the factor by which it grows: with 1 it stays as it is.
- */
-function growYoungGeneration(): void {
-  if (youngSize() >= YOUNG) return;
-  setFlagsFromString('--semi-space-growth-factor=2');
-  const watch = new PerformanceObserver(() => {
-    if (youngSize() < YOUNG) return;
-    setFlagsFromString('--semi-space-growth-factor=1');
-    watch.disconnect();
-  });
-  watch.observe({ entryTypes: ['gc'] });
+/** V8's settings for many accounts, which are those of the whole process. */
+export interface Room {
+  /** Gives V8 what it needs for so many. Nothing is taken back: fewer accounts need a restart for that. */
+  makeFor(accounts: number): void;
 }
 
-/** Gives V8 what it needs for so many accounts. Nothing is taken back: fewer accounts need a restart for that. */
-export function makeRoomFor(accounts: number): void {
-  if (accounts < MANY) return;
-  for (const flag of [...USUAL, OLD]) setFlagsFromString(flag);
-  growYoungGeneration();
+/**
+ * Lets V8's young generation grow up to `YOUNG`, for the rest of the process. Its flags for that are read when the heap is
+ * made, all but the factor by which it grows: with 1 it stays as it is. A collection of old garbage while little is allocated,
+ * as when the service is down, makes it as small as at first: it is to grow again.
+ */
+function watchYoungGeneration(): void {
+  let isGrowing = false;
+  function look(): void {
+    const isSmall = youngSize() < YOUNG;
+    if (isSmall !== isGrowing) setFlagsFromString(`--semi-space-growth-factor=${isSmall ? 2 : 1}`);
+    isGrowing = isSmall;
+  }
+  new PerformanceObserver(look).observe({ entryTypes: ['gc'] });
+  look();
+}
+
+export function createRoom(): Room {
+  let isMade = false;
+  return {
+    makeFor(accounts) {
+      if (accounts < MANY || isMade) return;
+      isMade = true;
+      for (const flag of [...USUAL, OLD]) setFlagsFromString(flag);
+      watchYoungGeneration();
+    },
+  };
 }
 
 /** Milliseconds between two looks for accounts whose rounds have ended. */

@@ -20,6 +20,7 @@ import { type AccountChanges, type Accounts, openAccounts } from './accounts.ts'
 import { createDispatchers, type Dispatchers } from './dispatchers.ts';
 import type { Leases } from './holding.ts';
 import { withLeaseMetrics } from './lease-metrics.ts';
+import { createRoom, type Room } from './many-accounts.ts';
 import { openPushLogs, type PushLogs } from './push-logs.ts';
 import { openPushMetrics, type PushMetrics } from './push-metrics.ts';
 import { replicaUrlOf } from './replica-url.ts';
@@ -68,6 +69,7 @@ export interface Base extends Pick<PartsDeps, 'env' | 'clock' | 'random' | 'back
   readonly records: RecordQueue;
   /** Gives one string for equal ones. */
   readonly share: (text: string) => string;
+  readonly room: Room;
 }
 
 /** The store, and which accounts this process holds where replicas share it. */
@@ -109,6 +111,7 @@ export async function openBase({ config, hash }: LoadedConfig, deps: PartsDeps, 
     agentLog: createAgentLog(),
     records: createRecordQueue({ store, clock, log }),
     share: createSharing(),
+    room: createRoom(),
   };
 }
 
