@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-import { lstatSync, mkdirSync } from 'node:fs';
+import { lstatSync, mkdirSync, type Stats } from 'node:fs';
 import { enableCompileCache } from 'node:module';
 import { join } from 'node:path';
 import { setFlagsFromString } from 'node:v8';
@@ -42,14 +42,17 @@ const SMALLER = '--heap-growing-percent=20';
  * others may write to, as in /tmp, could run theirs. Without such a folder, as in a read-only image, each start compiles anew.
  */
 function keepCompiled(): void {
-  const folder = join(import.meta.dirname, '..', '.cache');
+  const root = join(import.meta.dirname, '..');
+  const folder = join(root, '.cache');
+  const isOurs = ({ uid }: Stats) => uid === process.getuid?.();
   try {
+    // In a folder of another user it would be in that user's way.
+    if (!isOurs(lstatSync(root))) return;
     mkdirSync(folder, { recursive: true, mode: 0o700 });
     const found = lstatSync(folder);
-    const isOwn = found.uid === process.getuid?.() && (found.mode & 0o022) === 0;
-    if (found.isDirectory() && isOwn) enableCompileCache(folder);
+    if (found.isDirectory() && isOurs(found) && (found.mode & 0o022) === 0) enableCompileCache(folder);
   } catch {
-    // Not ours to write.
+    // Nothing can be written there.
   }
 }
 

@@ -124,7 +124,7 @@ export const flowControl = defineKind({
     ),
     ghostSlots: gauge(
       'delivery_flow_control_ghost_slots',
-      'Slots of the flow-control key that are in use although the event log shows no attempt in them, for more than four minutes in which messages waited; computed in the background. Absent where it cannot be told.',
+      'Slots of the flow-control key that are in use although the event log shows no attempt in them, and that no waiting retry can hold, for more than four minutes in which messages waited; computed in the background. Absent where it cannot be told.',
       ['flow_control_key'],
     ),
     retriesHoldSlots: gauge(

@@ -39,6 +39,8 @@ export interface Watched {
   run: { readonly since: number; last: number; reads: number } | undefined;
   /** Slots that were proven to be ghosts and may be still. */
   proven: number;
+  /** When the log last showed more attempts than slots in use, milliseconds since the Unix epoch: one of both is wrong. */
+  shortAt: number;
   /** The last such read. */
   exact: Exact | undefined;
   /** A read at which nothing was in use, to be compared with the log once that is settled. */
@@ -66,6 +68,7 @@ export const createWatched = (knownFrom: number, isNew: boolean): Watched => ({
   unseenEnds: 0,
   run: undefined,
   proven: 0,
+  shortAt: Number.NEGATIVE_INFINITY,
   exact: undefined,
   idle: undefined,
 });
@@ -140,7 +143,7 @@ interface LogAt {
   readonly claimed: Extent;
   /** Attempts that began. */
   readonly begun: number;
-  /** Messages that waited for a retry beyond doubt, if they began to at `newerThan` or later. */
+  /** Messages that waited for a retry beyond doubt, of those that began at `newerThan` or later. */
   waiting(newerThan: number): number;
 }
 
@@ -165,6 +168,8 @@ function learn(watched: Watched, sample: Sample & { slots: number }, log: LogAt,
   // A key without a limit needs no slots.
   if (inUse === undefined || parallelismLimit === undefined) return false;
   const { running, claimed, begun } = log;
+  if (inUse < running.fewest) watched.shortAt = at;
+  if (at - watched.shortAt < KEPT) return false;
   // Attempts are not counted: one whose end the log lost would be a proof.
   const fresh = log.waiting(Math.max(watched.knownFrom, retries.at));
   if (inUse < fresh || (begun > 0 && most <= fresh)) return retries.take('released', at + SKEW);

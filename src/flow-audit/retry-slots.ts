@@ -20,6 +20,8 @@ export interface RetrySlots {
  */
 const NEEDED: Readonly<Record<RetrySlot, number>> = { released: 3, kept: 8 };
 const MOST_CAUTION = 64;
+/** For as long as this, milliseconds: a reset of slots makes them look given back for a while. */
+const LASTS = 900_000;
 /** Reads one after the other that tell the opposite, until it is not known any more. */
 const CONTRADICTED = 2;
 /** Without evidence for so long the service may have changed, milliseconds: seven days. */
@@ -29,6 +31,8 @@ interface Stored {
   readonly known: RetrySlot | undefined;
   readonly last: RetrySlot | undefined;
   readonly count: number;
+  /** Since when reads have told the same. */
+  readonly since: number;
   readonly caution: number;
   /** When the last evidence for what is known was true. */
   readonly provenAt: number;
@@ -37,9 +41,9 @@ interface Stored {
 
 /** `stored`: the row of an earlier process. */
 export function createRetrySlots(stored?: string): RetrySlots {
-  const none: Stored = { known: undefined, last: undefined, count: 0, caution: 1, provenAt: 0, at: 0 };
+  const none: Stored = { known: undefined, last: undefined, count: 0, since: 0, caution: 1, provenAt: 0, at: 0 };
   const before = stored === undefined ? none : (JSON.parse(stored) as Stored);
-  let { known, last, count, caution, provenAt, at } = before;
+  let { known, last, count, since, caution, provenAt, at } = before;
 
   function withdraw(): true {
     known = undefined;
@@ -54,11 +58,11 @@ export function createRetrySlots(stored?: string): RetrySlots {
       return at;
     },
     take(evidence, time) {
-      count = evidence === last ? count + 1 : 1;
-      last = evidence;
+      if (evidence !== last) [last, count, since] = [evidence, 0, time];
+      count += 1;
       at = time;
       if (evidence === known) provenAt = time;
-      if (known === undefined && count >= NEEDED[evidence] * caution) {
+      if (known === undefined && count >= NEEDED[evidence] * caution && time - since >= LASTS) {
         known = evidence;
         provenAt = time;
       }
@@ -72,7 +76,7 @@ export function createRetrySlots(stored?: string): RetrySlots {
       return withdraw();
     },
     get row() {
-      return JSON.stringify({ known, last, count, caution, provenAt, at } satisfies Stored);
+      return JSON.stringify({ known, last, count, since, caution, provenAt, at } satisfies Stored);
     },
   };
 }

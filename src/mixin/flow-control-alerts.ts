@@ -39,7 +39,7 @@ export const flowControlAlerts: readonly Alert[] = [
     for: '2m',
     heldBy: {
       expr: highestOf(latest(series(state, { state: 'unknown' })), labels),
-      says: 'Whether slots of {{ $labels.flow_control_key }} in {{ $labels.account }} are still in use without an attempt cannot be told now: the event log is late, or was not read.',
+      says: 'Whether slots of {{ $labels.flow_control_key }} in {{ $labels.account }} are still in use without an attempt cannot be told now: the event log is late or was not read, or waiting retries may hold them.',
     },
     summary: 'Slots of a flow-control key of {{ $labels.account }} are in use, and nothing runs in them.',
     description:

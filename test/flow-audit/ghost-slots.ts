@@ -12,7 +12,7 @@ export interface Failing {
   /** Share of attempts that fail. */
   readonly flaky: number;
   readonly maxRetries: number;
-  /** A slot leaks when it is known what becomes of the slots of waiting retries; otherwise a few minutes after the start. */
+  /** A slot leaks when it is known what becomes of the slots of waiting retries, or after two hours; otherwise some minutes after the start. */
   readonly isLearnt: boolean;
 }
 
@@ -50,7 +50,7 @@ export async function leakCourse(
     },
   });
   await service.advance(random.between(30, 80) * 15_000);
-  for (let left = 24 * 60; isLearnt && left > 0 && service.facts()?.retrySlot === undefined; left -= 1) {
+  for (let left = 120; isLearnt && left > 0 && service.facts()?.retrySlot === undefined; left -= 1) {
     await service.advance(MINUTE);
   }
   service.state.leakSlots('leaking', leaked);

@@ -28,9 +28,6 @@ function ledgerOf(events: readonly Told[], { settledTo = 600, stored }: { settle
   return ledger;
 }
 
-/** Evidence of the other kind is needed, too: it must be possible to see that nothing was taken. */
-const lesson = () => createRetrySlots();
-
 interface Read {
   readonly at: number;
   readonly inUse: number;
@@ -39,7 +36,7 @@ interface Read {
 }
 
 /** One read of a key, compared with what the log tells. */
-function compared({ view }: ReturnType<typeof ledgerOf>, { at, inUse, limit = 2, retries = lesson() }: Read) {
+function compared({ view }: ReturnType<typeof ledgerOf>, { at, inUse, limit = 2, retries = createRetrySlots() }: Read) {
   const watched = createWatched(0, true);
   const time = at * SECOND;
   const entry = { key: 'key', waitlistSize: 1, parallelismInUse: inUse, parallelismLimit: limit };
@@ -48,11 +45,16 @@ function compared({ view }: ReturnType<typeof ledgerOf>, { at, inUse, limit = 2,
   return { sample: watched.samples[0], retries };
 }
 
-/** So many reads that tell the same. */
+/** So many reads that tell the same, ten minutes apart from the first on. */
 function taught(...evidence: readonly (readonly [RetrySlot, number])[]) {
   const retries = createRetrySlots();
-  let at = 0;
-  for (const [kind, count] of evidence) for (let left = count; left > 0; left -= 1) retries.take(kind, ++at);
+  let at = -10 * MINUTE;
+  for (const [kind, count] of evidence) {
+    for (let left = count; left > 0; left -= 1) {
+      at += 10 * MINUTE;
+      retries.take(kind, at);
+    }
+  }
   return retries;
 }
 
@@ -65,6 +67,14 @@ describe('what is known of retries', () => {
     expect(taught(['released', 2], ['kept', 1], ['released', 2]).known).toBeUndefined();
   });
 
+  it('takes a quarter of an hour', () => {
+    const retries = createRetrySlots();
+    for (let at = 0; at < 15; at += 1) retries.take('released', at * MINUTE);
+    expect(retries.known).toBeUndefined();
+    retries.take('released', 15 * MINUTE);
+    expect(retries.known).toBe('released');
+  });
+
   it('is withdrawn by two reads that tell the opposite, and takes twice as many then', () => {
     expect(taught(['released', 3], ['kept', 1], ['released', 1], ['kept', 1]).known).toBe('released');
     expect(taught(['released', 3], ['kept', 2]).known).toBeUndefined();
@@ -75,7 +85,7 @@ describe('what is known of retries', () => {
   it('is withdrawn when nothing has confirmed it for seven days', () => {
     const retries = taught(['released', 3]);
     expect(retries.lapse(7 * DAY)).toBe(false);
-    expect(retries.lapse(7 * DAY + 10)).toBe(true);
+    expect(retries.lapse(7 * DAY + 21 * MINUTE)).toBe(true);
     expect(retries.known).toBeUndefined();
     expect(retries.lapse(8 * DAY)).toBe(false);
   });
@@ -83,8 +93,8 @@ describe('what is known of retries', () => {
   it('is stored', () => {
     const retries = taught(['released', 3], ['kept', 1]);
     const again = createRetrySlots(retries.row);
-    expect(again).toMatchObject({ known: 'released', at: 4 });
-    expect(again.take('kept', 5)).toBe(true);
+    expect(again).toMatchObject({ known: 'released', at: 30 * MINUTE });
+    expect(again.take('kept', 40 * MINUTE)).toBe(true);
   });
 });
 
@@ -126,16 +136,15 @@ describe('a read proves that waiting retries keep no slot', () => {
   });
 
   it('not of a key without a limit, which needs no slots', () => {
-    expect(proof(failed, { limit: undefined })).toBe(true);
     const watched = createWatched(0, true);
-    const retries = lesson();
+    const retries = createRetrySlots();
     watched.idle = { key: 'key', waitlistSize: 0, parallelismInUse: 0, from: 150 * SECOND, at: 150 * SECOND };
     compareIdle(watched, ledgerOf(failed).view, 600 * SECOND, retries);
     expect(retries.at).toBe(0);
   });
 
   it('once: the slots of all that wait may have been reset', () => {
-    const retries = lesson();
+    const retries = createRetrySlots();
     const ledger = ledgerOf([...failed, [2n, 'active', 200], [2n, 'error', 210, 400]]);
     const at = (seconds: number) => compared(ledger, { at: seconds, inUse: 0, retries }).retries.at;
     const first = at(150);
@@ -151,7 +160,8 @@ describe('slots that waiting retries may hold', () => {
     [2n, 'error', 100, 500],
   ]);
   const sampleAt = (known: RetrySlot | undefined, inUse: number) => {
-    const retries = known ? taught([known, 8]) : lesson();
+    const retries = known ? taught([known, 8]) : createRetrySlots();
+    expect(retries.known).toBe(known);
     return compared(ledger, { at: 200, inUse, limit: 4, retries }).sample;
   };
 

@@ -23,8 +23,11 @@ export function packPart({ readTo, rejected, events }: LogPart): PackedPart {
 export const buffersOf = ({ table, statusClasses }: PackedPart): ArrayBuffer[] =>
   [table.hashes.buffer, statusClasses.buffer].filter(buffer => buffer instanceof ArrayBuffer);
 
-/** Events that are unpacked at a time: of those that wait to be judged, every collection of young garbage makes a copy. */
-const SLICE = 1000;
+/**
+ * Events that are unpacked at a time. Each collection of young garbage copies those that wait to be judged. And where the first
+ * hundred of an object all outlive one, V8 takes every later one for long-lived, and collects it with the old ones alone.
+ */
+const SLICE = 64;
 
 /** The part in smaller ones, one after the other, so that few of its events are objects at a time. */
 export function* unpackPart({ readTo, rejected, table, statusClasses }: PackedPart): Generator<LogPart> {

@@ -56,7 +56,7 @@ const EXPECTED: Readonly<Record<string, Expected>> = {
     says: {
       'warning ghost_slots': [
         10,
-        /^Key mail\/send: 1 slot is in use and nothing runs in it; \d+ wait; parallelism 1 of 2 in use\.$/,
+        /^Key tenant\/acme, inc. \{eu="1"\}: 1 slot is in use and nothing runs in it; \d+ wait; parallelism \d of 2 in use\.$/,
       ],
     },
   },
