@@ -33,10 +33,6 @@ const SMALL = [
   '--invocation-count-for-osr=25000',
 ];
 
-/** From then on, milliseconds, an agent collects old garbage sooner: 2 MB less. At the start that would take a tenth longer. */
-const STARTED = 10_000;
-const SMALLER = '--heap-growing-percent=20';
-
 /**
  * Keeps compiled code beside the code itself, for the next start. Who could write there could write the code, too; a folder that
  * others may write to, as in /tmp, could run theirs. Without such a folder, as in a read-only image, each start compiles anew.
@@ -63,10 +59,7 @@ if (Number(process.versions.node.split('.')[0]) < NEEDED) {
 } else {
   // SIGHUP ends a process that does not listen to it, and systemd calls that a clean end. Until `serve` listens, the
   // configuration is not read: there is nothing to reload.
-  if (process.argv[2] === 'serve') {
-    process.on('SIGHUP', () => {});
-    setTimeout(setFlagsFromString, STARTED, SMALLER).unref();
-  }
+  if (process.argv[2] === 'serve') process.on('SIGHUP', () => {});
   if (STAYING.includes(process.argv[2] ?? '')) for (const flag of SMALL) setFlagsFromString(flag);
   keepCompiled();
   import('./cli/cli.ts')
