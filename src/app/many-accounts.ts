@@ -19,6 +19,9 @@ const USUAL = [
   '--invocation-count-for-maglev-osr=100',
   '--invocation-count-for-turbofan=3000',
   '--invocation-count-for-osr=500',
+  // Collections would make the young generation smaller, and come so often that code is gone before it runs again.
+  '--no-optimize-for-size',
+  '--bytecode-old-age=6',
 ];
 
 /**

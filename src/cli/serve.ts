@@ -1,3 +1,4 @@
+import { setFlagsFromString } from 'node:v8';
 import { Command } from 'commander';
 import { startAgent } from '../app/agent.ts';
 import { loadConfig } from '../config/load.ts';
@@ -10,6 +11,9 @@ const WATCH_EVERY = 5000;
 
 /** What is still under way when everything is closed ends the process no later than this, milliseconds. */
 const LINGER = 1000;
+
+/** Once it has started, the agent collects old garbage sooner than `main.ts` says. Before, that would take a tenth longer. */
+const STARTED = '--heap-growing-percent=20';
 
 export function serveCommand(): Command {
   return new Command('serve')
@@ -39,6 +43,7 @@ export function serveCommand(): Command {
       });
       reload = agent.reload;
       if (isAsked) void reload();
+      setFlagsFromString(STARTED);
       await stopped;
       await agent.close();
       // A receiver of spans that never answers would keep the process until its own timeout.
