@@ -86,6 +86,52 @@ const withoutCharacterTables: Plugin = {
 };
 
 /**
+ * Of undici what we import. The file that names its parts would have every start of a process read and make them all: `fetch`,
+ * WebSocket, mocks, caches.
+ */
+const partOfUndici: Plugin = {
+  name: 'part-of-undici',
+  transform: {
+    filter: { id: /\/node_modules\/undici\/index\.js$/ },
+    handler(code) {
+      const [request] = /^function makeDispatcher [\s\S]*?^}/m.exec(code) ?? [];
+      if (request === undefined) throw new Error('undici makes its requests in another way: see its index.js');
+      return {
+        code: `const Agent = require('./lib/dispatcher/agent');
+const EnvHttpProxyAgent = require('./lib/dispatcher/env-http-proxy-agent');
+const Dispatcher = require('./lib/dispatcher/dispatcher');
+const errors = require('./lib/core/errors');
+const util = require('./lib/core/util');
+const api = require('./lib/api');
+const { getGlobalDispatcher } = require('./lib/global');
+const { InvalidArgumentError } = errors;
+Object.assign(Dispatcher.prototype, api);
+${request}
+module.exports = { Agent, Dispatcher, EnvHttpProxyAgent, errors, request: makeDispatcher(api.request) };
+`,
+        map: null,
+      };
+    },
+  },
+};
+
+/** Of all media types those that we send or take: an object of two thousand is made at every start. */
+const fewMediaTypes: Plugin = {
+  name: 'few-media-types',
+  transform: {
+    filter: { id: /\/node_modules\/mime-db\/db\.json$/ },
+    handler(code) {
+      const types = Object.entries(JSON.parse(code)).filter(([type]) =>
+        /^(text|image|font|multipart)\/|^application\/(json|javascript|octet-stream|x-www-form-urlencoded|yaml)$/.test(
+          type,
+        ),
+      );
+      return { code: JSON.stringify(Object.fromEntries(types)), map: null };
+    },
+  },
+};
+
+/**
  * Writes the other characters of the pages' templates as escapes: `asciiOnly` leaves tagged templates as they are, whose raw text,
  * which ours never ask for, would be another.
  */
@@ -110,7 +156,7 @@ export default defineConfig({
     'chunks/judging-worker': 'src/app/backtest/judging-worker.ts',
   },
   platform: 'node',
-  plugins: [asciiTemplates, withoutCharacterTables, withoutSources, besides],
+  plugins: [asciiTemplates, withoutCharacterTables, partOfUndici, fewMediaTypes, withoutSources, besides],
   output: {
     dir: 'dist',
     cleanDir: true,

@@ -1,7 +1,9 @@
-import { readdirSync, readlinkSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { table, timeGet, timingsOf } from './measure.ts';
 import { memoryOf, startAgent, startEmulator } from './processes.ts';
+import type { Stalls } from './stalls.ts';
 
 const ACCOUNTS = 1000;
 /** How the first accounts are ill, so many of each; the others are well. */
@@ -82,14 +84,22 @@ export async function run(): Promise<string> {
     baseUrl: ILLNESSES[index]?.isDead ? 'http://127.0.0.1:1' : url,
     token: { env: `TOKEN_${index}` },
   }));
+  const folder = mkdtempSync(join(tmpdir(), 'delivery-watch-bench-'));
+  const stalls = join(folder, 'stalls.json');
   const agent = await startAgent(
     { accounts },
-    Object.fromEntries(tokens.map((token, index) => [`TOKEN_${index}`, token])),
+    {
+      ...Object.fromEntries(tokens.map((token, index) => [`TOKEN_${index}`, token])),
+      NODE_OPTIONS: `--import=${new URL('./stalls.ts', import.meta.url).href}`,
+      STALLS: stalls,
+    },
   );
   try {
     const atStart = await started(agent.url);
     // Asking resets the histogram of the event loop's delay.
     await timeGet(`${agent.url}/metrics/agent`, {});
+    process.kill(agent.pid, 'SIGUSR2');
+    const begun = performance.now();
     const times: number[] = [];
     const delays: number[] = [];
     let bytes = 0;
@@ -110,6 +120,12 @@ export async function run(): Promise<string> {
     const failed = well('delivery_watch_api_requests_total', line => !line.includes('outcome="ok"'));
     const { median } = timingsOf(times);
     const p99 = timingsOf(delays).median;
+    const memory = { now: memoryOf(agent.pid, 'VmRSS'), height: memoryOf(agent.pid, 'VmHWM') };
+    const sockets = socketsOf(agent.pid);
+    const ms = performance.now() - begun;
+    await agent.stop();
+    const { turns } = JSON.parse(readFileSync(stalls, 'utf8')) as Stalls;
+    const busy = turns.reduce((sum, turn) => sum + turn, 0) / ms;
     const rows = [
       [
         `well accounts that were up after ${(atStart.ms / 1000).toFixed(0)} s (${LONGEST_START / 1000} s at most)`,
@@ -120,18 +136,22 @@ export async function run(): Promise<string> {
       ['well accounts with stale data', String(stale), '0'],
       ['requests of well accounts that failed', String(failed.reduce((sum, [, count]) => sum + count, 0)), '0'],
       ['event-loop delay, p99, ms', p99.toFixed(0), '≤ 15'],
+      ['turn of the main thread, p99, ms of its processor time', timingsOf(turns).p99.toFixed(1), '–'],
+      ['longest turn of the main thread, ms of its processor time', Math.max(...turns).toFixed(0), '–'],
+      ['main thread busy, % of a processor', (busy * 100).toFixed(0), '–'],
       ['scrape, median ms', median.toFixed(0), '–'],
       ['scrape, slowest ms', Math.max(...times).toFixed(0), '≤ 500'],
       ['series', String(series), '–'],
       ['bytes, gzip', String(bytes), '–'],
-      ['sockets', String(socketsOf(agent.pid)), '–'],
-      ['resident memory, MiB', memoryOf(agent.pid, 'VmRSS').toFixed(0), '≤ 450'],
-      ['resident memory at its height, MiB', memoryOf(agent.pid, 'VmHWM').toFixed(0), '–'],
+      ['sockets', String(sockets), '–'],
+      ['resident memory, MiB', memory.now.toFixed(0), '≤ 450'],
+      ['resident memory at its height, MiB', memory.height.toFixed(0), '–'],
     ];
     const ill = ILL.map(({ what, count }) => `${count} ${what}`).join(', ');
-    return `${ACCOUNTS} accounts in one process, ${MEASURED / 1000} s after they started, with the usual intervals, each with a token, a queue and a log of its own, beside the emulator that serves them on the same cores. Ill are ${ill}. Scraped every 5 s.\n\n${table(['what', 'is', 'wanted'], rows)}`;
+    return `${ACCOUNTS} accounts in one process, ${MEASURED / 1000} s after they started, with the usual intervals, each with a token, a queue and a log of its own, beside the emulator that serves them on the same cores. Ill are ${ill}. Scraped every 5 s. The delay of the event loop is that of a timer of 10 ms, which is part of it. Processor time of the main thread is what its turns take on a machine of its own.\n\n${table(['what', 'is', 'wanted'], rows)}`;
   } finally {
     await agent.stop();
     await emulator.stop();
+    rmSync(folder, { recursive: true });
   }
 }

@@ -31,21 +31,35 @@ async function start(main: keyof typeof MAIN, config: object, env: Readonly<Reco
 
 const half = (times: readonly number[]) => timingsOf(times).median;
 
+/** What is started, and the most milliseconds that it shall take. A first start finds no code that an earlier one compiled. */
+const KINDS = [
+  { main: 'package', isFirst: false, most: 300 },
+  { main: 'package', isFirst: true, most: 300 },
+  { main: 'source', isFirst: false, most: 500 },
+  { main: 'source', isFirst: true, most: 500 },
+] as const;
+
+const FIRST = { NODE_DISABLE_COMPILE_CACHE: '1' };
+
 async function starts(config: object, env: Readonly<Record<string, string>>) {
   const bare: number[] = [];
-  const all: Record<keyof typeof MAIN, { wall: number; processor: number }[]> = { package: [], source: [] };
+  const all = KINDS.map(kind => ({ ...kind, times: [] as Awaited<ReturnType<typeof start>>[] }));
+  // What compiles the code for the others.
+  for (const main of ['package', 'source'] as const) await start(main, config, env);
   for (let at = 0; at < STARTS; at += 1) {
     bare.push(await bareStart());
-    for (const main of ['package', 'source'] as const) all[main].push(await start(main, config, env));
+    for (const { main, isFirst, times } of all) {
+      times.push(await start(main, config, isFirst ? { ...env, ...FIRST } : env));
+    }
   }
-  const row = (main: keyof typeof MAIN, most: number) => {
-    const wall = half(all[main].map(each => each.wall));
-    const processor = half(all[main].map(each => each.processor));
+  return all.map(({ main, isFirst, most, times }) => {
+    const wall = half(times.map(each => each.wall));
+    const processor = half(times.map(each => each.processor));
     const ratio = (wall / half(bare)).toFixed(1);
     const is = `${wall.toFixed(0)}; ${processor.toFixed(0)} of the processor; ${ratio}× \`node -e 0\``;
-    return [`start to the first /metrics, ${main}, ms`, is, `≤ ${most}`, wall <= most] as const;
-  };
-  return [row('package', 300), row('source', 500)];
+    const what = `${isFirst ? 'first ' : ''}start to the first /metrics, ${main}, ms`;
+    return [what, is, `≤ ${most}`, wall <= most] as const;
+  });
 }
 
 async function steady(config: object, env: Readonly<Record<string, string>>) {
@@ -82,7 +96,7 @@ export async function run(): Promise<string> {
   const env = { TOKEN: emulator.token };
   try {
     const rows = [...(await starts(config, env)), await steady(config, env)];
-    return `One account of the emulator, which plays \`steady\` in a process of its own; scraped every 15 s. Starts: the median of ${STARTS}.\n\n${targets([...rows, await demo()])}`;
+    return `One account of the emulator, which plays \`steady\` in a process of its own; scraped every 15 s. Starts: the median of ${STARTS}; a first start finds no compiled code of an earlier one.\n\n${targets([...rows, await demo()])}`;
   } finally {
     await emulator.stop();
   }

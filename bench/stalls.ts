@@ -25,7 +25,7 @@ if (file !== undefined) {
   const turns: number[] = [];
   const answers: number[] = [];
   let [last, rss] = [used(), 0];
-  setInterval(() => {
+  const watch = setInterval(() => {
     const now = used();
     if (process.uptime() > WARM_UP) turns.push(now - last);
     last = now;
@@ -40,6 +40,13 @@ if (file !== undefined) {
   subscribe('http.server.response.finish', message => {
     const start = begun.get((message as { request: IncomingMessage }).request);
     if (start !== undefined && process.uptime() > WARM_UP) answers.push(used() - start);
+  });
+  // What it takes to stop holds up nothing.
+  process.once('SIGTERM', () => clearInterval(watch));
+  // All that was until now is left out.
+  process.on('SIGUSR2', () => {
+    turns.length = 0;
+    answers.length = 0;
   });
   process.on('exit', () => writeFileSync(file, JSON.stringify({ turns, answers, rss } satisfies Stalls)));
 }

@@ -1,4 +1,7 @@
 #!/usr/bin/env node
+import { lstatSync, mkdirSync, type Stats } from 'node:fs';
+import { enableCompileCache } from 'node:module';
+import { join } from 'node:path';
 import { setFlagsFromString } from 'node:v8';
 
 const NEEDED = 24;
@@ -26,6 +29,25 @@ const SMALL = [
   '--invocation-count-for-osr=25000',
 ];
 
+/**
+ * Keeps compiled code beside the code itself, for the next start. Who could write there could write the code, too; a folder that
+ * others may write to, as in /tmp, could run theirs. Without such a folder, as in a read-only image, each start compiles anew.
+ */
+function keepCompiled(): void {
+  const root = join(import.meta.dirname, '..');
+  const folder = join(root, '.cache');
+  const isOurs = ({ uid }: Stats) => uid === process.getuid?.();
+  try {
+    // In a folder of another user it would be in that user's way.
+    if (!isOurs(lstatSync(root))) return;
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+    const found = lstatSync(folder);
+    if (found.isDirectory() && isOurs(found) && (found.mode & 0o022) === 0) enableCompileCache(folder);
+  } catch {
+    // Nothing can be written there.
+  }
+}
+
 // Nothing else is loaded before the version is known, so that an old Node.js says what it lacks instead of a syntax error.
 if (Number(process.versions.node.split('.')[0]) < NEEDED) {
   process.stderr.write(`delivery-watch needs Node.js ${NEEDED} or newer; this is ${process.versions.node}\n`);
@@ -35,6 +57,7 @@ if (Number(process.versions.node.split('.')[0]) < NEEDED) {
   // configuration is not read: there is nothing to reload.
   if (process.argv[2] === 'serve') process.on('SIGHUP', () => {});
   if (STAYING.includes(process.argv[2] ?? '')) for (const flag of SMALL) setFlagsFromString(flag);
+  keepCompiled();
   import('./cli/cli.ts')
     .then(({ runCli }) => runCli(process.argv.slice(2)))
     .then(code => {

@@ -31,7 +31,10 @@ function read(judged: AlertJudgement): { readonly listed: readonly Holding[]; re
 }
 
 /** Alertmanager takes empty labels away, and with them they would be another alert. */
-const withoutEmpty = (labels: Labels) => Object.fromEntries(Object.entries(labels).filter(([, value]) => value !== ''));
+const withoutEmpty = (labels: Labels) =>
+  Object.values(labels).includes('')
+    ? Object.fromEntries(Object.entries(labels).filter(([, value]) => value !== ''))
+    : labels;
 
 /** A series for which a condition holds, as an alert. */
 type Candidate = Omit<Alert, 'state'> & Pick<Holding, 'heldFor'>;

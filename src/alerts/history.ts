@@ -30,12 +30,19 @@ const LATE = 150_000;
 /** but not more than this share of the window. In what is longer, nothing was known. */
 const LATE_SHARE = 0.1;
 
+interface Point {
+  readonly at: number;
+  values: ReadonlyMap<string, number> | undefined;
+  /** Keys that the point before it does not have. */
+  readonly added: readonly string[];
+}
+
 /**
  * `over`: length of the window in milliseconds. Takes no more than some 150 times the memory of the series themselves. `isCounter`:
  * a value that falls began again at 0, and what was before it counts on from there.
  */
 export function createHistory(over: number, isCounter = false): History {
-  const points: { at: number; values: ReadonlyMap<string, number> | undefined }[] = [];
+  const points: Point[] = [];
   const apart = over / POINTS;
   const mayBeLate = Math.max(apart, Math.min(LATE, over * LATE_SHARE));
   /** Time of the sample that was restored last, until another is recorded. */
@@ -53,15 +60,18 @@ export function createHistory(over: number, isCounter = false): History {
     }
   }
 
+  function push(at: number, values: ReadonlyMap<string, number> | undefined): void {
+    const before = points.at(-1)?.values;
+    points.push({ at, values, added: values ? [...values.keys()].filter(key => !before?.has(key)) : [] });
+  }
+
   function record(at: number, values: ReadonlyMap<string, number> | undefined): void {
-    if (restoredUntil !== undefined && at - restoredUntil > mayBeLate) {
-      points.push({ at: restoredUntil + 1, values: undefined });
-    }
+    if (restoredUntil !== undefined && at - restoredUntil > mayBeLate) push(restoredUntil + 1, undefined);
     restoredUntil = undefined;
     if (isCounter && values) countOn(values);
     const last = points.at(-1);
     if (last && at - last.at < apart * (1 - EARLY)) return;
-    points.push({ at, values });
+    push(at, values);
     // One point at the begin of the window or before it is enough.
     while ((points[1]?.at ?? at) <= at - over) points.shift();
   }
@@ -75,12 +85,17 @@ export function createHistory(over: number, isCounter = false): History {
       }
     },
     firsts(at) {
-      const from = points.findLastIndex(point => point.at <= at - over);
-      if (!points[from]?.values) return undefined;
+      // As a rule it is the first.
+      let from = -1;
+      while ((points[from + 1]?.at ?? Number.POSITIVE_INFINITY) <= at - over) from += 1;
+      const start = points[from]?.values;
+      if (!start) return undefined;
       const firsts = new Map<string, FirstValue>();
-      for (const [index, { values }] of points.slice(from).entries()) {
-        for (const [key, value] of values ?? []) {
-          if (!firsts.has(key)) firsts.set(key, { value, isAtStart: index === 0 });
+      for (const [key, value] of start) firsts.set(key, { value, isAtStart: true });
+      for (let index = from + 1; index < points.length; index += 1) {
+        const { values, added } = points[index] as Point;
+        for (const key of added) {
+          if (!firsts.has(key)) firsts.set(key, { value: values?.get(key) ?? 0, isAtStart: false });
         }
       }
       return firsts;

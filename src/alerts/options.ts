@@ -83,7 +83,7 @@ const DATA_STALE = 'delivery_collector_data_stale';
 
 /** The series that a condition with one selector is about. */
 export function selectorOf(condition: Exclude<AlertCondition, { kind: 'ratio' }>): Selector {
-  if (condition.kind !== 'stale') return { metric: condition.metric, labels: condition.labels };
+  if (condition.kind !== 'stale') return condition;
   const { collector, round } = condition;
   const ofRound: Selector['labels'] = round === undefined ? {} : { round: [round] };
   return { metric: DATA_STALE, labels: { collector: [collector], ...ofRound } };

@@ -5,7 +5,7 @@ import type { Histogram } from '../kit/counter.ts';
 import type { Log } from '../kit/log.ts';
 import { type SecretSetting, toToken } from '../kit/secret.ts';
 import type { Tracer } from '../kit/tracer.ts';
-import { type AccountMeter, createAccountMeter } from '../metrics/own.ts';
+import { type AccountMeter, createAccountMeter, knownRequests } from '../metrics/own.ts';
 import type { Priority, Reader, Writer } from '../upstream/api.ts';
 import { type Budget, createBudget } from '../upstream/budget.ts';
 import { ENDPOINTS } from '../upstream/call.ts';
@@ -18,6 +18,8 @@ import { createWriter } from '../upstream/writer.ts';
 import type { LastKnown } from './account-rows.ts';
 import type { Dispatchers } from './dispatchers.ts';
 import type { Holding } from './holding.ts';
+
+const KNOWN = knownRequests(ENDPOINTS, OUTCOMES);
 
 export type AccountSettings = Config['accounts'][number];
 
@@ -86,7 +88,7 @@ export function createAccountClient(
 ): AccountClient {
   const { name, token, actionToken, paths, upstream, collect } = settings;
   const collectors = [...enabledRounds(collect).keys()];
-  const meter = createAccountMeter({ endpoints: ENDPOINTS, outcomes: OUTCOMES, collectors }, clock.now, counted);
+  const meter = createAccountMeter({ ...KNOWN, collectors }, clock.now, counted);
   const onWait = (seconds: number) => meter.budgetWait.inc({}, seconds);
   const budget = whileHeld(createBudget(settings.budget, clock, onWait, before.spent), name, holding);
   const addresses = addressesOf(settings);

@@ -83,13 +83,12 @@ function collectorSource<Facts>(
   shown: ReadonlyMap<string, readonly Sample[]> = new Map(),
 ): Source {
   let before = shown;
-  const named = Object.entries(families);
   let revision = { ...visible(), isAwaited: isAwaited() };
   const shownBefore = ({ name, labels }: Family) =>
     before.get(name)?.filter(sample => labelsOf(sample).every(label => labels.includes(label))) ?? [];
   return {
     account,
-    families: named.map(([, family]) => family),
+    families: Object.values(families),
     revision() {
       const next = { ...visible(), isAwaited: isAwaited() };
       if (!next.isAwaited) before = new Map();
@@ -105,7 +104,7 @@ function collectorSource<Facts>(
       const gauges = samplesOf(now);
       const others = now === committed ? gauges : samplesOf(committed);
       return new Map(
-        named.map(([key, family]) => {
+        Object.entries(families).map(([key, family]) => {
           const mayVanish = family.type === 'gauge' && !lasting.includes(key);
           if (isCatchingUp && family.type !== 'gauge') return [family.name, []];
           const own = (mayVanish ? gauges : others)[key] ?? [];

@@ -15,6 +15,7 @@ import { type AutoCancel, createAutoCancel } from './auto-cancel.ts';
 import { changesBetween } from './changes.ts';
 import { makeRoomFor, preparing } from './many-accounts.ts';
 import { type AccountNames, type Base, closeUnlessKept, openParts, type Parts, settle } from './parts.ts';
+import { deletingOthers } from './push-logs.ts';
 import { openRecording, type Recording } from './recording.ts';
 import { createShownSources, type ShownSources } from './shown-sources.ts';
 import { version } from './version.ts';
@@ -69,6 +70,12 @@ const LIFECYCLES_EVERY = 2000;
 /** Interval at which log records are sent, milliseconds. */
 const LOGS_EVERY = 2000;
 
+/**
+ * Interval at which log records of accounts that are gone are deleted, milliseconds, and how long after a start or reload at
+ * first: their last records may be sent, and replicas that were killed are known to be gone by then.
+ */
+const [DELETE_EVERY, FIRST_DELETE] = [3_600_000, 60_000];
+
 /** Milliseconds after the start in which the first heartbeat is tried. */
 const FIRST_HEARTBEAT = 10_000;
 
@@ -79,8 +86,9 @@ type Made = Pick<
 
 function loopsOf(
   { loaded, traces, pushLogs, pushMetrics, alerting, autoCancel, recording, agentProblems }: Made,
-  { random }: Pick<Base, 'random'>,
+  base: Pick<Base, 'random' | 'records' | 'log' | 'holding'>,
 ): LoopSpec[] {
+  const { random } = base;
   const { alerts, heartbeat, push } = loaded.config;
   const specs = (bodies: readonly LoopSpec['body'][], every: number, firstDelay = () => every): LoopSpec[] =>
     bodies.map(body => ({ body, every, firstDelay: firstDelay() }));
@@ -88,6 +96,7 @@ function loopsOf(
   return [
     ...specs(traces.exportMessages ? [traces.exportMessages] : [], LIFECYCLES_EVERY),
     ...specs(pushLogs.send ? [pushLogs.send] : [], LOGS_EVERY),
+    ...specs([deletingOthers(loaded.config, base)], DELETE_EVERY, () => FIRST_DELETE),
     // Not with every other agent that was started with this one.
     ...specs(
       pushMetrics.loops ? [pushMetrics.loops.note] : [],

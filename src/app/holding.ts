@@ -271,6 +271,7 @@ export function telling(store: Store, holding: Pick<Holding, 'isAway' | 'renew' 
     ...store,
     scan: async (...which) => ask(() => store.scan(...which)),
     sizes: async (...which) => ask(() => store.sizes(...which)),
+    deleteOthers: async (...which) => ask(() => store.deleteOthers(...which)),
     async commit(...what) {
       holding.assertThere();
       try {

@@ -51,6 +51,7 @@ export function withLeaseMetrics(
     scan: (...which) => store.scan(...which),
     sizes: (...which) => store.sizes(...which),
     commit: (...which) => store.commit(...which),
+    deleteOthers: (...which) => store.deleteOthers(...which),
     close: () => store.close(),
     replicas: counted(replicas, leases, clock),
   };

@@ -1,5 +1,5 @@
 import type { Config } from '../config/schema.ts';
-import { type Clock, systemClock } from '../kit/clock.ts';
+import { type Clock, systemClock, unlessAborted } from '../kit/clock.ts';
 import type { Log } from '../kit/log.ts';
 import type { Source } from '../metrics/family.ts';
 import { createPushMeter, type PushMeter } from '../metrics/push.ts';
@@ -51,6 +51,24 @@ const LONGEST_FLUSH = 3000;
 const UNREADABLE: ReadonlySet<number> = new Set([400, 413]);
 
 export const areLogsPushed = ({ push }: Config, env: Env): boolean => isPushed('logs', push.logs, env);
+
+/**
+ * Body of the loop that deletes log records of accounts that are not configured any more, whether or not records are sent now.
+ * Never rejects.
+ */
+export const deletingOthers =
+  (
+    { accounts }: Pick<Config, 'accounts'>,
+    { records, log, holding }: Pick<PushLogsDeps, 'records' | 'log' | 'holding'>,
+  ) =>
+  async (signal: AbortSignal): Promise<void> => {
+    const deleting = records.deleteOthers(accounts.map(({ name }) => name));
+    // A reload waits for the end of the loop, and not for a slow database.
+    await unlessAborted(deleting, signal).catch(error => {
+      const isExpected = signal.aborted || holding?.isAway();
+      if (!isExpected) log.warn({ error: String(error) }, 'what is no longer needed was left in the store');
+    });
+  };
 
 async function openExport(deps: PushLogsDeps, counters: PushMeter) {
   const { config, env, records, instance, holding, log, clock, random } = deps;

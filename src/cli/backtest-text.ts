@@ -132,7 +132,7 @@ function noteOf(result: AlertResult): string[] {
   return [...notes, `${name}: ${what}: ${because}`];
 }
 
-function cancelText({ autoCancel }: AccountBacktest): string[] {
+function cancelText({ autoCancel, autoCancelEntries: { judged, leftOut } }: AccountBacktest): string[] {
   if (autoCancel.length === 0) return [];
   const rows = autoCancel.map(({ rule, verdict, planned, open }) => [
     rule,
@@ -140,12 +140,16 @@ function cancelText({ autoCancel }: AccountBacktest): string[] {
     planned[0] ? short(planned[0].at) : '',
     whole(open),
   ]);
+  const limited = `these numbers are the least: of the dead letters that the rules may be about, the first ${whole(judged)} were judged, and ${whole(leftOut)} more were not`;
   const notes = autoCancel.flatMap(({ rule, verdict, because, skipped }) => [
     `${rule}: ${verdict === 'unknown' ? 'unknown' : 'at least'}: ${because}`,
     ...skipped.map(({ reason, count }) => `${rule}: left alone, ${reason}: ${plural(count, 'time')}`),
   ]);
   const head = ['auto-cancel rule', 'would cancel', 'first', 'may be stuck now'];
-  return [toTable(head, rows, ['would cancel', 'may be stuck now']), ...notes.map(indented)];
+  return [
+    toTable(head, rows, ['would cancel', 'may be stuck now']),
+    ...[...(leftOut > 0 ? [limited] : []), ...notes].map(indented),
+  ];
 }
 
 /** Long lines go on below, a few blanks in. */

@@ -1,4 +1,5 @@
 import { Command } from 'commander';
+import { environmentFaults } from '../app/otlp-environment.ts';
 import { ConfigError, formatFault, type LoadedConfig, loadConfig } from '../config/load.ts';
 import { warnOfBlindAlerts } from './blind-alerts.ts';
 
@@ -7,7 +8,8 @@ function warn(warnings: LoadedConfig['warnings']): void {
 }
 
 export function checkConfigCommand(): Command {
-  return new Command('check-config')
+  const command = new Command('check-config');
+  return command
     .description('validate a configuration file; report every error with line and column; exit 2 if there is any')
     .argument('<file>', 'configuration file')
     .action(async (file: string) => {
@@ -15,6 +17,8 @@ export function checkConfigCommand(): Command {
         const { config, warnings } = loadConfig(file, process.env);
         warn(warnings);
         await warnOfBlindAlerts(config);
+        const faults = environmentFaults(config, process.env);
+        if (faults.length > 0) command.error(faults.join('\n'));
         const names = config.accounts.map(({ name }) => name);
         process.stdout.write(
           `${file} is valid: ${names.length} account${names.length === 1 ? '' : 's'} (${names.join(', ')})\n`,

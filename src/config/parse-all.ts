@@ -156,7 +156,8 @@ export function parseAll<T>(schema: z.ZodType<T>, value: unknown): ParsedAll<T> 
   const issues: z.core.$ZodIssue[] = [];
   for (;;) {
     kept = new Map();
-    const parsed = schema.safeParse(leftOut.size === 0 ? value : rest(value, []));
+    // `jitless`: to write code for each of a hundred schemas takes longer than to read a configuration by them.
+    const parsed = schema.safeParse(leftOut.size === 0 ? value : rest(value, []), { jitless: true });
     if (parsed.success || leftOut.has(idOf([]))) {
       return {
         issues,

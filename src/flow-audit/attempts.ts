@@ -307,7 +307,7 @@ export function createAttemptLedger(stored?: string): AttemptLedger {
     claimed: (key, from, to) => (claims.get(key) ?? keys.get(key))?.running(from, to) ?? NOTHING,
     waiting: waits.sure,
     begun: (key, from, to) => keys.get(key)?.begun(from, to) ?? 0,
-    unseen: key => keys.get(key)?.unseen ?? 0,
+    unseen: key => keys.get(key)?.unseen() ?? 0,
   };
 
   return {

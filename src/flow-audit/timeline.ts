@@ -16,7 +16,7 @@ export interface Timeline {
   running(from: number, to: number): { readonly most: number; readonly fewest: number };
   begun(from: number, to: number): number;
   markUnseen(): void;
-  readonly unseen: number;
+  unseen(): number;
   /** Nothing runs, and nothing did for as long as is remembered. */
   isIdle(): boolean;
   /** Another that goes on from the same past. */
@@ -136,9 +136,7 @@ export function createTimeline(from: number, past: Past = noPast()): Timeline {
     markUnseen() {
       unseen += 1;
     },
-    get unseen() {
-      return unseen;
-    },
+    unseen: () => unseen,
     isIdle: () => now === 0 && steps.length === 0 && settledTo - busyAt > KEPT * BUCKET,
     copy() {
       const spans = { most: most.slice(), fewest: fewest.slice(), starts: starts.slice() };

@@ -12,8 +12,8 @@ export interface Chunk {
   /** Milliseconds since the Unix epoch, ascending, as a column. */
   readonly times: string;
   readonly length: number;
-  /** Names of the series, a line each. */
-  readonly names: string;
+  /** Names of the series; the same strings in all accounts that have the same series. */
+  readonly names: readonly string[];
   /** Their columns in the same order, a line each. */
   readonly columns: string;
 }
@@ -31,12 +31,14 @@ const MOST_LINES = 200_000;
 const linesOf = (text: string): string[] => (text === '' ? [] : text.split('\n'));
 
 export const timesOf = ({ times, length }: Chunk): number[] => decodeColumn(times, length);
-export const namesOf = ({ names }: Chunk): string[] => linesOf(names);
+
+const areSame = (some: readonly string[], others: readonly string[] | undefined) =>
+  some.length === others?.length && some.every((name, index) => name === others[index]);
 
 /** Where the column of each series is. */
 const indicesOf = (chunk: Chunk): ReadonlyMap<string, number> => {
   const indices = new Map<string, number>();
-  for (const name of namesOf(chunk)) indices.set(name, indices.size);
+  for (const name of chunk.names) indices.set(name, indices.size);
   return indices;
 };
 
@@ -44,7 +46,7 @@ const indicesOf = (chunk: Chunk): ReadonlyMap<string, number> => {
 export function valuesOf(chunk: Chunk, isWanted: (series: string) => boolean): Map<string, number[]> {
   const columns = linesOf(chunk.columns);
   return new Map(
-    namesOf(chunk).flatMap((name, index) =>
+    chunk.names.flatMap((name, index) =>
       isWanted(name) ? [[name, decodeColumn(columns[index] as string, chunk.length)] as const] : [],
     ),
   );
@@ -58,7 +60,7 @@ export function unpack(chunks: readonly Chunk[]): (series: string) => readonly P
   let indices: ReadonlyMap<string, number> | undefined;
   const hours = chunks.map((chunk, hour) => {
     // Mostly the same as an hour ago.
-    if (!indices || chunks[hour - 1]?.names !== chunk.names) indices = indicesOf(chunk);
+    if (!indices || !areSame(chunk.names, chunks[hour - 1]?.names)) indices = indicesOf(chunk);
     return { times: timesOf(chunk), indices, columns: linesOf(chunk.columns) };
   });
   const known = new Map<string, readonly Point[]>();
@@ -89,7 +91,7 @@ const DEFLATE = { level: 6, windowBits: 13, memLevel: 6, chunkSize: 8192 };
 
 /** Text for the store. */
 export function encodeChunk({ step, times, length, names, columns }: Chunk): string {
-  const lines = [`${VERSION} ${step} ${length}`, times, ...(names === '' ? [] : [names, columns])];
+  const lines = [`${VERSION} ${step} ${length}`, times, ...(names.length === 0 ? [] : [...names, columns])];
   return deflateSync(lines.join('\n'), DEFLATE).toString('base64');
 }
 
@@ -115,7 +117,7 @@ export function decodeChunk(text: string): Chunk {
   const isSound = isLength && Number.isInteger(count);
   if (version !== VERSION || known === undefined || length === undefined || !isSound) throw new Error('not an hour');
   const [names, columns] = [rest.slice(0, count), rest.slice(count)];
-  const chunk = { step: known, times, length, names: names.join('\n'), columns: columns.join('\n') };
+  const chunk = { step: known, times, length, names, columns: columns.join('\n') };
   if (timesOf(chunk).some((at, index, all) => index > 0 && at <= (all[index - 1] as number)))
     throw new Error('no order');
   return chunk;
@@ -171,9 +173,9 @@ export interface OpenChunk {
 }
 
 /** `chunk`: what is there already. `share` gives one string for equal ones: accounts mostly have the same series. */
-export function openChunk(share: (names: string) => string, chunk?: Chunk): OpenChunk {
+export function openChunk(share: (name: string) => string, chunk?: Chunk): OpenChunk {
   const step = 1;
-  let { length = 0, names = '', columns = '' } = chunk ?? {};
+  let { length = 0, names = [], columns = '' }: Partial<Chunk> = chunk ?? {};
   const times = chunk ? resume(chunk.times, length) : createColumn();
   const resumed = linesOf(columns).map(text => resume(text, length));
   // Numbers side by side instead of objects: see Chunk.
@@ -196,20 +198,20 @@ export function openChunk(share: (names: string) => string, chunk?: Chunk): Open
       return length === 0 ? undefined : times.last;
     },
     add(at, values) {
-      const known = linesOf(names);
-      const isKnown = new Set(known);
-      const order = [...known, ...[...values.keys()].filter(name => !isKnown.has(name))];
-      const all = columnsFor(order, known.length);
+      const isKnown = new Set(names);
+      const more = [...values.keys()].filter(name => !isKnown.has(name));
+      const known = names.length;
+      if (more.length > 0) names = [...names, ...more.map(share)];
+      const all = columnsFor(names, known);
       for (const [index, column] of all.entries()) {
         // No difference is made between 0 and -0.
-        append(column, length, (values.get(order[index] as string) ?? Number.NaN) + 0);
+        append(column, length, (values.get(names[index] as string) ?? Number.NaN) + 0);
       }
       append(times, length, at);
       length += 1;
       lasts = Float64Array.from(all, ({ last }) => last);
       covered = Uint16Array.from(all, ({ covered }) => covered);
       columns = all.map(({ text }) => text).join('\n');
-      if (order.length > known.length) names = share(order.join('\n'));
     },
     chunk: () => (length === 0 ? undefined : { step, times: times.text, length, names, columns }),
   };

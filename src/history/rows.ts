@@ -49,7 +49,7 @@ export function createRows({ account, store, log, share }: RowsDeps): Rows {
     try {
       const chunk = decodeChunk(text);
       if (isChecked) valuesOf(chunk, () => true);
-      return { ...chunk, names: share(chunk.names) };
+      return { ...chunk, names: chunk.names.map(share) };
     } catch (error) {
       damaged(hour, error);
       return undefined;

@@ -1,5 +1,3 @@
-import { setTimeout as timer } from 'node:timers/promises';
-
 /** Time as a dependency. This file is the only place that touches the process's own clocks and timers. */
 export interface Clock {
   /** Wall time, milliseconds since the Unix epoch. May step; use it for what other programs shall compare. */
@@ -16,17 +14,28 @@ const LONGEST_TIMER = 2 ** 31 - 1;
 export const systemClock: Clock = {
   now: () => Date.now(),
   monotonic: () => performance.now(),
-  async sleep(ms, signal) {
-    let left = Math.max(0, ms);
-    try {
-      do {
-        await timer(Math.min(left, LONGEST_TIMER), undefined, signal ? { signal } : {});
-        left -= LONGEST_TIMER;
-      } while (left > 0);
-    } catch {
-      throw signal?.reason;
-    }
-  },
+  // Thousands of loops sleep at a time: one promise takes a third of what node:timers/promises makes.
+  sleep: (ms, signal) =>
+    new Promise((resolve, reject) => {
+      if (signal?.aborted) return reject(signal.reason);
+      let handle: NodeJS.Timeout;
+      const onAbort = () => {
+        clearTimeout(handle);
+        reject(signal?.reason);
+      };
+      const wait = (left: number) => {
+        handle = setTimeout(
+          () => {
+            if (left > LONGEST_TIMER) return wait(left - LONGEST_TIMER);
+            signal?.removeEventListener('abort', onAbort);
+            resolve();
+          },
+          Math.min(left, LONGEST_TIMER),
+        );
+      };
+      signal?.addEventListener('abort', onAbort, { once: true });
+      wait(Math.max(0, ms));
+    }),
 };
 
 /** A clock on which time passes `speed` times as fast, from now on. Deadlines (`withDeadline`) stay real. */

@@ -2,6 +2,8 @@
 
 import { createNative, isComplete, type NativeHistogram, observeNative } from './native-histogram.ts';
 
+export { createNative, isComplete, type NativeHistogram, totalOf, ZERO_THRESHOLD } from './native-histogram.ts';
+
 export type FamilyType = 'gauge' | 'counter' | 'histogram' | 'info';
 
 export interface Family<L extends string = string> {

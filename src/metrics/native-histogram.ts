@@ -93,7 +93,8 @@ export function observeNative(native: NativeHistogram, value: number): void {
 }
 
 /** How many values there are. */
-export const totalOf = ({ zero, counts }: NativeHistogram): number => counts.reduce((sum, count) => sum + count, zero);
+export const totalOf = ({ zero, counts }: Pick<NativeHistogram, 'zero' | 'counts'>): number =>
+  counts.reduce((sum, count) => sum + count, zero);
 
 /** Whether it has all values of a histogram with `count` of them, but for those before it began: a version that knew none may have counted alone. */
 export const isComplete = (native: NativeHistogram, count: number): boolean =>

@@ -89,6 +89,20 @@ export function accountInfoFamily(labels: readonly Readonly<Record<string, strin
   ]);
 }
 
+/** A series that is shown before it is counted. One table of them serves all accounts: each has 60 such series. */
+export interface KnownSeries<L extends string = string> {
+  readonly key: string;
+  readonly labels: Readonly<Record<L, string>>;
+}
+
+const keyOf = <L extends string>({ labels: names }: Family<L>, labels: Readonly<Record<L, string>>) =>
+  names.map(name => labels[name]).join('\0');
+
+export const knownSeries = <L extends string>(
+  family: Family<L>,
+  all: readonly Readonly<Record<L, string>>[],
+): readonly KnownSeries<L>[] => all.map(labels => ({ key: keyOf(family, labels), labels }));
+
 interface KeptSeries<L extends string> {
   readonly labels: Readonly<Record<L, string>>;
   value: number;
@@ -107,20 +121,19 @@ export interface KeptCounter<L extends string> extends Counter<L> {
  */
 export function createCounter<L extends string>(
   family: Family<L>,
-  known: readonly Readonly<Record<L, string>>[],
+  known: readonly KnownSeries<L>[],
   onChange: () => void,
   now: () => number,
   before?: KeptCounter<L>,
 ): KeptCounter<L> {
   const series: KeptCounter<L>['series'] = new Map();
   const start = now();
-  const keyOf = (labels: Readonly<Record<L, string>>) => family.labels.map(name => labels[name]).join('\0');
-  for (const labels of known) series.set(keyOf(labels), { labels, value: 0, since: start });
+  for (const { key, labels } of known) series.set(key, { labels, value: 0, since: start });
   for (const [key, one] of before?.series ?? []) if (series.has(key)) series.set(key, one);
   return {
     series,
     inc(labels, by = 1) {
-      const key = keyOf(labels);
+      const key = keyOf(family, labels);
       const one = series.get(key);
       if (one) one.value += by;
       else series.set(key, { labels, value: by, since: Math.max(start, zeroBefore(now())) });
@@ -146,13 +159,26 @@ export interface AccountMeter {
   samples(): readonly [Family, readonly Sample[]][];
 }
 
+/** Of the requests of any account, and the bytes of their answers. */
+export interface KnownRequests {
+  readonly requests: readonly KnownSeries<'endpoint' | 'outcome'>[];
+  readonly bytes: readonly KnownSeries<'endpoint'>[];
+}
+
+export function knownRequests(endpoints: readonly string[], outcomes: readonly string[]): KnownRequests {
+  const requests = endpoints.flatMap(endpoint => outcomes.map(outcome => ({ endpoint, outcome })));
+  return {
+    requests: knownSeries(ownFamilies.requests, requests),
+    bytes: knownSeries(
+      ownFamilies.responseBytes,
+      endpoints.map(endpoint => ({ endpoint })),
+    ),
+  };
+}
+
 /** `now`: milliseconds since the Unix epoch. `before`: the counters of the same account, which go on in both. */
 export function createAccountMeter(
-  known: {
-    readonly endpoints: readonly string[];
-    readonly outcomes: readonly string[];
-    readonly collectors: readonly string[];
-  },
+  known: KnownRequests & { readonly collectors: readonly string[] },
   now: () => number,
   before?: AccountMeter,
 ): AccountMeter {
@@ -160,19 +186,21 @@ export function createAccountMeter(
   const changed = () => {
     changes.count += 1;
   };
-  const endpoints = known.endpoints.map(endpoint => ({ endpoint }));
-  const requests = createCounter(
-    ownFamilies.requests,
-    endpoints.flatMap(({ endpoint }) => known.outcomes.map(outcome => ({ endpoint, outcome }))),
-    changed,
-    now,
-    before?.requests,
+  const create = <L extends string>(
+    family: Family<L>,
+    series: readonly KnownSeries<L>[],
+    last: KeptCounter<L> | undefined,
+  ) => createCounter(family, series, changed, now, last);
+  const requests = create(ownFamilies.requests, known.requests, before?.requests);
+  const bytes = create(ownFamilies.responseBytes, known.bytes, before?.bytes);
+  const budgetWait = create(ownFamilies.budgetWait, knownSeries(ownFamilies.budgetWait, [{}]), before?.budgetWait);
+  // Both have the same labels.
+  const lists = knownSeries(
+    ownFamilies.rowsRejected,
+    known.collectors.map(collector => ({ collector })),
   );
-  const bytes = createCounter(ownFamilies.responseBytes, endpoints, changed, now, before?.bytes);
-  const budgetWait = createCounter(ownFamilies.budgetWait, [{}], changed, now, before?.budgetWait);
-  const lists = known.collectors.map(collector => ({ collector }));
-  const rowsRejected = createCounter(ownFamilies.rowsRejected, lists, changed, now, before?.rowsRejected);
-  const listsMissing = createCounter(ownFamilies.listsMissing, lists, changed, now, before?.listsMissing);
+  const rowsRejected = create(ownFamilies.rowsRejected, lists, before?.rowsRejected);
+  const listsMissing = create(ownFamilies.listsMissing, lists, before?.listsMissing);
   return {
     requests,
     bytes,

@@ -1,5 +1,5 @@
-import { counter, type Source } from './family.ts';
-import { createCounter, type KeptCounter } from './own.ts';
+import { counter, type Family, type Source } from './family.ts';
+import { createCounter, type KeptCounter, knownSeries } from './own.ts';
 
 /** What the agent says of what it pushes; only while `push` is enabled. */
 export const pushFamilies = {
@@ -32,10 +32,25 @@ export function createPushMeter(signals: readonly string[], now: () => number, b
   const changed = () => {
     revision += 1;
   };
-  const known = (outcomes: readonly string[]) =>
-    signals.flatMap(signal => outcomes.map(outcome => ({ signal, outcome })));
-  const requests = createCounter(pushFamilies.requests, known(REQUEST_OUTCOMES), changed, now, before?.requests);
-  const items = createCounter(pushFamilies.items, known(ITEM_OUTCOMES), changed, now, before?.items);
+  const known = (family: Family<'signal' | 'outcome'>, outcomes: readonly string[]) =>
+    knownSeries(
+      family,
+      signals.flatMap(signal => outcomes.map(outcome => ({ signal, outcome }))),
+    );
+  const requests = createCounter(
+    pushFamilies.requests,
+    known(pushFamilies.requests, REQUEST_OUTCOMES),
+    changed,
+    now,
+    before?.requests,
+  );
+  const items = createCounter(
+    pushFamilies.items,
+    known(pushFamilies.items, ITEM_OUTCOMES),
+    changed,
+    now,
+    before?.items,
+  );
   return {
     requests,
     items,

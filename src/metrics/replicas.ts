@@ -8,7 +8,7 @@ import {
   type Sample,
   type Source,
 } from './family.ts';
-import { createCounter } from './own.ts';
+import { createCounter, knownSeries } from './own.ts';
 
 /** What a replica says of the store that it shares with others, and of the accounts that it holds. */
 export const replicaFamilies = {
@@ -70,13 +70,19 @@ export function createLeaseMeter(sharing: () => Shared | undefined, now: () => n
   const durations = createHistogram(BOUNDS);
   const renewed = createCounter(
     renewals,
-    OUTCOMES.map(outcome => ({ outcome })),
+    knownSeries(
+      renewals,
+      OUTCOMES.map(outcome => ({ outcome })),
+    ),
     changed,
     now,
   );
   const handed = createCounter(
     handOvers,
-    REASONS.map(reason => ({ reason })),
+    knownSeries(
+      handOvers,
+      REASONS.map(reason => ({ reason })),
+    ),
     changed,
     now,
   );

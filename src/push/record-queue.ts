@@ -33,6 +33,8 @@ export interface RecordQueue extends Records {
   read(account: string): Promise<readonly RecordRow[]>;
   /** The receiver took them, or never will. Rejects with StoreError. */
   remove(account: string, rows: readonly RecordRow[]): Promise<void>;
+  /** Deletes what waits of accounts that are not configured. Rejects with StoreError. */
+  deleteOthers(configured: readonly string[]): Promise<void>;
 }
 
 interface Row {
@@ -63,7 +65,7 @@ const keyOf = (seenAt: number, number: number, records: readonly LogRecord[]) =>
 const countOf = (key: string) => Number(key.slice(key.lastIndexOf('/') + 1));
 
 export interface RecordQueueDeps {
-  readonly store: Pick<Store, 'scan' | 'commit'>;
+  readonly store: Pick<Store, 'scan' | 'commit' | 'deleteOthers'>;
   readonly clock: Pick<Clock, 'now'>;
   readonly log: Log;
 }
@@ -146,6 +148,10 @@ export function createRecordQueue({ store, clock, log }: RecordQueueDeps): Recor
         waiting.isToRead = true;
         throw error;
       }
+    },
+    async deleteOthers(configured) {
+      const rows = await store.deleteOthers(configured, PREFIX);
+      if (rows > 0) log.info({ rows }, 'log records of accounts that are no longer configured were deleted unsent');
     },
     async remove(account, rows) {
       await store.commit(

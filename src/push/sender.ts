@@ -55,7 +55,10 @@ export interface Sender {
   packed(packet: Packet): Promise<Packet>;
   /** Sends, counts, and logs when the receiver ceases and begins to accept. Rejects only when the signal is aborted. */
   send(packet: Packet, signal: AbortSignal): Promise<Answer>;
-  /** What is wrong with the receiver, and since when (milliseconds since the Unix epoch); undefined where nothing is. */
+  /**
+   * What is wrong with the receiver, and since when (milliseconds since the Unix epoch); undefined where nothing is, and where it
+   * refused log records a quarter of an hour ago, and was sent none since.
+   */
   trouble(): { readonly since: number; readonly reason: string } | undefined;
 }
 
@@ -75,6 +78,12 @@ export interface SenderDeps {
 /** The statuses that OTLP lets a client try again. */
 const RETRYABLE: ReadonlySet<number> = new Set([429, 502, 503, 504]);
 const BACKOFF = { first: 1000, longest: 60_000 };
+
+/**
+ * For so long, milliseconds, a refusal of log records counts where none were sent since. What waits behind them is sent within a
+ * minute: then nothing waits.
+ */
+const REFUSAL_ENDS = 900_000;
 
 const pack = promisify(gzip);
 
@@ -111,16 +120,23 @@ export function createSender(deps: SenderDeps): Sender {
   const { signal: about, target, post, counters, clock, random, log } = deps;
   const { isFinal = status => !RETRYABLE.has(status) } = deps;
   const retry = createRetry(BACKOFF, clock, random);
-  let trouble: { readonly since: number; readonly reason: string } | undefined;
+  let last: { readonly since: number; readonly reason: string; readonly endsAt: number } | undefined;
 
-  function troubled(reason: string): void {
-    if (!trouble) log.warn({ signal: about, reason }, 'the OTLP receiver does not accept what is pushed');
-    trouble = { since: trouble?.since ?? clock.now(), reason };
+  const trouble = () => (last && clock.monotonic() < last.endsAt ? last : undefined);
+
+  /** `isKept`: what was not accepted waits, and is sent again. */
+  function troubled(reason: string, isKept: boolean): void {
+    const known = trouble();
+    if (!known) log.warn({ signal: about, reason }, 'the OTLP receiver does not accept what is pushed');
+    // Metrics are sent again anyway, and that tells.
+    const isToldSoon = isKept || about === 'metrics';
+    const endsAt = isToldSoon ? Number.POSITIVE_INFINITY : clock.monotonic() + REFUSAL_ENDS;
+    last = { since: known?.since ?? clock.now(), reason, endsAt };
   }
 
   function healthy(): void {
-    if (trouble) log.info({ signal: about }, 'the OTLP receiver accepts what is pushed again');
-    trouble = undefined;
+    if (trouble()) log.info({ signal: about }, 'the OTLP receiver accepts what is pushed again');
+    last = undefined;
   }
 
   function accepted({ items }: Packet, text: string): void {
@@ -128,7 +144,7 @@ export function createSender(deps: SenderDeps): Sender {
     counters.items.inc({ signal: about, outcome: 'exported' }, items - rejected);
     if (rejected > 0) counters.items.inc({ signal: about, outcome: 'rejected' }, rejected);
     retry.succeeded();
-    if (rejected > 0) troubled('partial success');
+    if (rejected > 0) troubled('partial success', false);
     else healthy();
   }
 
@@ -137,8 +153,9 @@ export function createSender(deps: SenderDeps): Sender {
       accepted(packet, text);
       return 'accepted';
     }
-    troubled(`status ${status}`);
-    if (!isFinal(status)) {
+    const isRefused = isFinal(status);
+    troubled(`status ${status}`, !isRefused);
+    if (!isRefused) {
       retry.failed(retryAfterMs(retryAfter, clock.now()));
       return 'failed';
     }
@@ -156,7 +173,10 @@ export function createSender(deps: SenderDeps): Sender {
   return {
     isDue: retry.isDue,
     packed,
-    trouble: () => trouble,
+    trouble() {
+      const now = trouble();
+      return now && { since: now.since, reason: now.reason };
+    },
     async send(packet, signal) {
       const { body, isPacked } = await packed(packet);
       const headers = {
@@ -171,7 +191,7 @@ export function createSender(deps: SenderDeps): Sender {
         return { outcome, status: reply.status };
       } catch (error) {
         if (signal.aborted) throw error;
-        troubled(reasonOf(error));
+        troubled(reasonOf(error), true);
         retry.failed();
         counters.requests.inc({ signal: about, outcome: 'failed' });
         return { outcome: 'failed' };

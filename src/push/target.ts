@@ -1,5 +1,6 @@
 import type { HeaderSetting } from '../kit/otlp-receiver.ts';
 import { Secret } from '../kit/secret.ts';
+import { HISTOGRAMS, type Histograms } from './options.ts';
 
 export type Signal = 'metrics' | 'logs';
 
@@ -66,6 +67,16 @@ export function targetOf(
     isGzipped: set('COMPRESSION') !== 'none',
     timeout: timeout > 0 ? timeout : TIMEOUT,
   };
+}
+
+/** As the environment says, else the configuration. Throws an Error where the environment asks for what is not there. */
+export function histogramsOf({ histograms }: { readonly histograms: Histograms }, env: Env): Histograms {
+  const name = 'OTEL_EXPORTER_OTLP_METRICS_DEFAULT_HISTOGRAM_AGGREGATION';
+  const asked = env[name]?.toLowerCase();
+  if (!asked) return histograms;
+  const known = HISTOGRAMS.find(each => each === asked);
+  if (known === undefined) throw new Error(`${name} is ${asked}; there are ${HISTOGRAMS.join(' and ')}`);
+  return known;
 }
 
 /** Whether a signal is to be sent: asked for, and not forbidden by OpenTelemetry's own switches. */

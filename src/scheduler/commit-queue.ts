@@ -11,7 +11,7 @@ export class CommitError extends Error {
 /** Rows of one collector on their way to the store, the latest of each key: what it refuses goes with the next commit. */
 export interface CommitQueue {
   /** The last commit was refused. */
-  readonly isRefused: boolean;
+  isRefused(): boolean;
   /** Keys are the collector's own; of `more`, the account's. */
   add(changes: readonly Change[], more?: readonly Change[]): void;
   /** Commits all that waits, one commit at a time. Rejects with CommitError. */
@@ -87,9 +87,7 @@ export function createCommitQueue({ account, collector, store, log }: CommitQueu
   }
 
   return {
-    get isRefused() {
-      return isRefused;
-    },
+    isRefused: () => isRefused,
     add(changes, more = []) {
       for (const { key, value } of changes) put(prefix + key, value);
       for (const { key, value } of more) put(key, value);

@@ -152,7 +152,7 @@ export async function createRunner<Facts, Memory, Walk>({
       if (posting) posted.push(posting);
       queue.add(changes, posting?.changes());
       onFolded(facts);
-      if (isToWait && queue.isRefused) return;
+      if (isToWait && queue.isRefused()) return;
       try {
         await queue.commit();
         await caughtUp?.end();

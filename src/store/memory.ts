@@ -1,6 +1,6 @@
 import { checkChanges, checkText } from './changes.ts';
 import { StoreError } from './errors.ts';
-import type { Store } from './store.ts';
+import { NO_ACCOUNT, type Store } from './store.ts';
 
 /** A store that lasts as long as the process. */
 export function createMemoryStore(): Store {
@@ -30,6 +30,14 @@ export function createMemoryStore(): Store {
         if (value === null) rows.delete(key);
         else rows.set(key, value);
       }
+    },
+    async deleteOthers(kept, prefix) {
+      let deleted = 0;
+      for (const [account, rows] of accounts) {
+        if (account === NO_ACCOUNT || kept.includes(account)) continue;
+        for (const [key] of rowsOf(account, prefix)) if (rows.delete(key)) deleted += 1;
+      }
+      return deleted;
     },
     async close() {
       closed = true;

@@ -1,6 +1,7 @@
 import type { Change } from '../model/change.ts';
 import { checkChanges, checkText, endOfPrefix } from './changes.ts';
 import { StoreError } from './errors.ts';
+import { leaseStatements } from './leases-sql.ts';
 import {
   createPostgresDatabase,
   type PostgresDatabase,
@@ -35,6 +36,7 @@ function createPostgresStore(
 ): Store & { claim(): Promise<void> } {
   const { schema, subject } = database;
   const where = `FROM ${schema}.rows WHERE account = $1 AND key >= $2`;
+  const statements = leaseStatements(schema);
   let closed = false;
 
   const lanes = Array.from({ length: LANES }, () => createLane(database, fence, onRewound));
@@ -88,6 +90,15 @@ function createPostgresStore(
       const commit = { account, epoch, changes: changes.map((change): Change => ({ ...change })) };
       const isWritten = await queues[laneOf(account)]?.add(commit, weigh(changes));
       if (!isWritten) throw new StoreError('not_held', `the account ${account}`);
+    },
+    async deleteOthers(kept, prefix) {
+      assertOpen();
+      const [from, to] = [prefix, endOfPrefix(prefix) ?? ''].map(escapeText);
+      let deleted = 0;
+      for (const { account } of await database.query('read', statements.others, [[NO_ACCOUNT, ...kept]])) {
+        deleted += (await database.query('write', statements.deleteRows, [account, from, to])).length;
+      }
+      return deleted;
     },
     async close() {
       if (closed) return;

@@ -3,7 +3,7 @@ import { checkChanges, checkText, endOfPrefix } from './changes.ts';
 import { attachDatabase, type Database, openDatabase } from './database.ts';
 import { StoreError, toStoreError } from './errors.ts';
 import { createGroupCommit } from './group-commit.ts';
-import type { Store } from './store.ts';
+import { NO_ACCOUNT, type Store } from './store.ts';
 
 /** Comparisons, not LIKE: they go by code points, know no wildcards and walk the primary key. */
 export const SCAN = 'SELECT key, value FROM rows WHERE account = ? AND key >= ? AND key < ?';
@@ -11,6 +11,8 @@ export const SCAN_TO_END = 'SELECT key, value FROM rows WHERE account = ? AND ke
 /** The length of a text stands before it: what is long is not read. */
 const SIZES = SCAN.replace('value', 'octet_length(value) AS value');
 const SIZES_TO_END = SCAN_TO_END.replace('value', 'octet_length(value) AS value');
+/** The next account by name: a walk over all of their rows would read gigabytes. */
+const NEXT_ACCOUNT = 'SELECT min(account) AS account FROM rows WHERE account > ?';
 const PUT = 'INSERT INTO rows (account, key, value) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET value = excluded.value';
 const REMOVE = 'DELETE FROM rows WHERE account = ? AND key = ?';
 
@@ -38,6 +40,7 @@ const weigh = (changes: readonly Change[]) => changes.reduce((sum, change) => su
 function createSqliteStore({ db, file, assertInPlace, close }: Database): Store {
   const scans = { some: db.prepare(SCAN), toEnd: db.prepare(SCAN_TO_END) };
   const sizes = { some: db.prepare(SIZES), toEnd: db.prepare(SIZES_TO_END) };
+  const nextAccount = db.prepare(NEXT_ACCOUNT);
   const put = db.prepare(PUT);
   const remove = db.prepare(REMOVE);
   const accounts = new Set<string>();
@@ -94,6 +97,30 @@ function createSqliteStore({ db, file, assertInPlace, close }: Database): Store 
     }
   }
 
+  async function commit(account: string, changes: readonly Change[]): Promise<void> {
+    assertOpen();
+    checkChanges(account, changes);
+    accounts.add(account);
+    try {
+      // A copy, because it is written later.
+      await groups.add({ account, changes: changes.map(change => ({ ...change })) }, weigh(changes));
+    } catch (error) {
+      throw toStoreError(error, file);
+    }
+  }
+
+  /** The first account after this one that has rows. */
+  async function accountAfter(account: string): Promise<string | undefined> {
+    assertOpen();
+    await groups.settled();
+    try {
+      const next = nextAccount.get(account)?.account;
+      return typeof next === 'string' ? next : undefined;
+    } catch (error) {
+      throw toStoreError(error, file);
+    }
+  }
+
   return {
     async scan(account, prefix) {
       const rows = await rowsOf(scans, account, prefix);
@@ -103,16 +130,21 @@ function createSqliteStore({ db, file, assertInPlace, close }: Database): Store 
       const rows = await rowsOf(sizes, account, prefix);
       return new Map(rows.map(({ key, value }) => [key as string, Number(value)]));
     },
-    async commit(account, changes) {
-      assertOpen();
-      checkChanges(account, changes);
-      accounts.add(account);
-      try {
-        // A copy, because it is written later.
-        await groups.add({ account, changes: changes.map(change => ({ ...change })) }, weigh(changes));
-      } catch (error) {
-        throw toStoreError(error, file);
+    commit,
+    async deleteOthers(kept, prefix) {
+      let deleted = 0;
+      let account = await accountAfter(NO_ACCOUNT);
+      for (; account !== undefined; account = await accountAfter(account)) {
+        if (kept.includes(account)) continue;
+        const rows = await rowsOf(sizes, account, prefix);
+        if (rows.length === 0) continue;
+        await commit(
+          account,
+          rows.map(({ key }) => ({ key: String(key), value: null })),
+        );
+        deleted += rows.length;
       }
+      return deleted;
     },
     async close() {
       if (closed) return;

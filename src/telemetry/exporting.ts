@@ -3,6 +3,7 @@ import type { Counter } from '../kit/counter.ts';
 import type { Log } from '../kit/log.ts';
 import { Secret } from '../kit/secret.ts';
 import type { TracingOptions } from './options.ts';
+import { type TracesProtocol, tracesProtocol } from './protocol.ts';
 
 type Env = Readonly<Record<string, string | undefined>>;
 
@@ -13,7 +14,7 @@ const TIMEOUT_MS = 5000;
 const PROTOCOLS = {
   'http/protobuf': async () => (await import('@opentelemetry/exporter-trace-otlp-proto')).OTLPTraceExporter,
   'http/json': async () => (await import('@opentelemetry/exporter-trace-otlp-http')).OTLPTraceExporter,
-};
+} satisfies Record<TracesProtocol, unknown>;
 
 function headersOf(headers: TracingOptions['headers'], env: Env): Record<string, string> {
   return Object.fromEntries(
@@ -29,14 +30,7 @@ export async function createOtlpExporter(
   { endpoint, headers }: Pick<TracingOptions, 'endpoint' | 'headers'>,
   env: Env,
 ): Promise<SpanExporter> {
-  const { OTEL_EXPORTER_OTLP_TRACES_PROTOCOL, OTEL_EXPORTER_OTLP_PROTOCOL } = env;
-  const protocol = OTEL_EXPORTER_OTLP_TRACES_PROTOCOL || OTEL_EXPORTER_OTLP_PROTOCOL || 'http/protobuf';
-  const load = PROTOCOLS[protocol as keyof typeof PROTOCOLS];
-  if (!load) {
-    throw new Error(
-      `OTEL_EXPORTER_OTLP_PROTOCOL is ${protocol}; it must be one of ${Object.keys(PROTOCOLS).join(', ')}`,
-    );
-  }
+  const load = PROTOCOLS[tracesProtocol(env)];
   const isSet = (name: string) =>
     Boolean(env[`OTEL_EXPORTER_OTLP_TRACES_${name}`] || env[`OTEL_EXPORTER_OTLP_${name}`]);
   const OTLPTraceExporter = await load();

@@ -19,6 +19,7 @@ import type { Counter } from '../kit/counter.ts';
 import type { Log } from '../kit/log.ts';
 import { createOtlpExporter, watchExporter } from './exporting.ts';
 import type { TracingOptions } from './options.ts';
+import { isOtlp } from './protocol.ts';
 import { disableTracing } from './tracing.ts';
 
 /** Loading this file costs some 0.3 s and 60 MB: it is imported only where tracing is on. */
@@ -82,8 +83,7 @@ function createProcessor(exporter: SpanExporter, { env, spans }: TracingDeps): S
  */
 export async function prepareSdk(deps: TracingDeps): Promise<Sdk> {
   const { options, env, version } = deps;
-  const asksForOthers = !['', 'otlp'].includes(env.OTEL_TRACES_EXPORTER ?? '');
-  const exporter = asksForOthers ? undefined : watchExporter(await createOtlpExporter(options, env), 'agent', deps);
+  const exporter = isOtlp(env) ? watchExporter(await createOtlpExporter(options, env), 'agent', deps) : undefined;
   const sdk = new NodeSDK({
     resource: defaultResource().merge(
       resourceFromAttributes({ 'service.name': 'delivery-watch', 'service.version': version }),

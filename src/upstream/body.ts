@@ -85,7 +85,26 @@ type Own = (task: () => Promise<void>) => Promise<void>;
 
 /** Shorter texts are parsed at once: that takes some milliseconds, tens of them whatever they hold. */
 const SHORT = 256 * 1024;
+/**
+ * Bytes that one text is made of. Hundreds of accounts may wait for their turns to be parsed, and a text with one character that is
+ * not Latin takes twice as much. Bytes would take no more, but the allocator keeps what they leave.
+ */
+const DECODED_AT_A_TIME = UNPACKED_AT_A_TIME;
 const BYTE_ORDER_MARK = Buffer.from('\ufeff');
+
+/** Gives the text of bytes that go on where the ones before ended, and without any what is left of those. */
+function createDecoder(): (bytes?: Buffer) => string {
+  const decoder = new StringDecoder();
+  let isWithin = false;
+  return bytes => {
+    if (!bytes) return decoder.end();
+    // No character ends beyond an ASCII one. Where none was begun before, either, there is nothing to remember, which costs.
+    const isWhole = (bytes.at(-1) ?? 0x80) < 0x80;
+    if (isWhole && !isWithin) return bytes.toString('utf8');
+    isWithin = !isWhole;
+    return decoder.write(bytes);
+  };
+}
 
 /**
  * The JSON body that comes in these pieces. A short one is as JSON.parse gives it; of a long one, the elements of lists
@@ -108,11 +127,18 @@ export async function readJson(
     const mark = bytes.subarray(0, BYTE_ORDER_MARK.length).equals(BYTE_ORDER_MARK) ? BYTE_ORDER_MARK.length : 0;
     return bytes.subarray(mark);
   };
-  const decoder = new StringDecoder();
-  const feed = async (reading: JsonReader, text: string) => {
-    for (let at = 0; at < text.length; ) {
-      await turns.pass();
-      at = reading.read(text, at);
+  const textOf = createDecoder();
+  const textsOf = (bytes: Buffer) =>
+    Array.from({ length: Math.ceil(bytes.length / DECODED_AT_A_TIME) }, (_, index) =>
+      textOf(bytes.subarray(index * DECODED_AT_A_TIME, (index + 1) * DECODED_AT_A_TIME)),
+    );
+  /** Leaves no text in the list: each is garbage once it is read. */
+  const feed = async (reading: JsonReader, texts: string[]) => {
+    for (let text = texts.shift(); text !== undefined; text = texts.shift()) {
+      for (let at = 0; at < text.length; ) {
+        await turns.pass();
+        at = reading.read(text, at);
+      }
     }
   };
   for await (const piece of pieces) {
@@ -124,11 +150,11 @@ export async function readJson(
       bytes = takeHead();
       reader = createJsonReader(rowsOf);
     }
-    const [reading, text] = [reader, decoder.write(bytes)];
-    await own(() => feed(reading, text));
+    const [reading, texts] = [reader, textsOf(bytes)];
+    await own(() => feed(reading, texts));
   }
   if (reader) {
-    await feed(reader, decoder.end());
+    await feed(reader, [textOf()]);
     return reader.end();
   }
   try {

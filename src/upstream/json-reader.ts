@@ -37,6 +37,10 @@ export interface JsonReader {
 /** Elements are parsed in batches up to this length and this count: some milliseconds of work. */
 const LENGTH_TOGETHER = 64 * 1024;
 const ELEMENTS_TOGETHER = 500;
+/** Between two objects, as most services write it. Within a text, the quote would have a backslash before it. */
+const BETWEEN = '},{"';
+/** Length in which it is looked for: most lists of that length have fewer than `ELEMENTS_TOGETHER`. */
+const LENGTH_AT_SIGHT = 16 * 1024;
 /** Length of one element, or of one other member: it has to be there whole. */
 const LARGEST_PART = 32 * 1024 * 1024;
 /** Values in one element, or in all that is in no list: a row has a hundred, and a name costs far more than its bytes. */
@@ -71,6 +75,7 @@ function notBlankAfter(piece: string, from: number): number {
 
 const isBlank = (code: number) => code === 0x20 || code === 0x0a || code === 0x0d || code === 0x09;
 const invalid = () => new JsonFault('invalid', 'not JSON');
+const tooMany = () => new JsonFault('many', 'too many values');
 
 /** The parser's own message quotes the text, so it is not kept. */
 function parse(text: string): unknown {
@@ -78,6 +83,15 @@ function parse(text: string): unknown {
     return JSON.parse(text);
   } catch {
     throw invalid();
+  }
+}
+
+/** The elements that a list of this text has; undefined when it is none. */
+function listOf(text: string): readonly unknown[] | undefined {
+  try {
+    return JSON.parse(`[${text}]`);
+  } catch {
+    return undefined;
   }
 }
 
@@ -100,6 +114,8 @@ export function createJsonReader(rowsOf: RowsOf): JsonReader {
   let [values, otherValues, elements] = [0, 0, 0];
   let waiting = 0;
   let [isAfterComma, isAfterColon] = [false, false];
+  /** Whether the list so far was what it seemed at first sight. */
+  let isPlain = false;
 
   function takeText(piece: string, from: number, to: number): string {
     const text = begun + piece.slice(from, to);
@@ -109,11 +125,15 @@ export function createJsonReader(rowsOf: RowsOf): JsonReader {
 
   const put = (row: unknown) => void list.rows.push(row);
 
-  function takeElements(text: string, isLast: boolean): void {
-    const taken = parse(`[${text}]`) as unknown[];
-    // Nothing between two commas, or behind the last one.
-    if (taken.length === 0 && (!isLast || isAfterComma)) throw invalid();
+  function takeRows(taken: readonly unknown[]): void {
     if (list.toRows) for (const element of taken) list.toRows(element, put);
+  }
+
+  function takeElements(text: string, isLast: boolean): void {
+    const taken = listOf(text);
+    // Nothing between two commas, or behind the last one.
+    if (!taken || (taken.length === 0 && (!isLast || isAfterComma))) throw invalid();
+    takeRows(taken);
     waiting = 0;
   }
 
@@ -130,7 +150,7 @@ export function createJsonReader(rowsOf: RowsOf): JsonReader {
 
   function beginList(name: string | undefined): void {
     list = { name, rows: new Rows(), toRows: rowsOf(name) };
-    [place, isAfterComma, isAfterColon, values] = ['list', false, false, 0];
+    [place, isAfterComma, isAfterColon, values, isPlain] = ['list', false, false, 0, true];
   }
 
   function endList(): void {
@@ -187,6 +207,8 @@ export function createJsonReader(rowsOf: RowsOf): JsonReader {
           count = 0;
           isAfterComma = true;
           if (waiting >= ELEMENTS_TOGETHER || begun.length + at - from >= LENGTH_TOGETHER) break scanning;
+          // What comes behind an element that was cut may be read at sight again.
+          if (isPlain && begun !== '') break scanning;
           break;
         case COLON:
           if (deep === 0 && !isList) isAfterColon = true;
@@ -210,7 +232,7 @@ export function createJsonReader(rowsOf: RowsOf): JsonReader {
           if (isAfterColon && !isBlank(code)) isAfterColon = false;
       }
       if (deep > DEEPEST || count > MOST_VALUES_OF_A_PART || elements > MOST_ELEMENTS) {
-        throw new JsonFault('many', 'too many values');
+        throw tooMany();
       }
     }
     [depth, isText] = [deep, inText];
@@ -224,7 +246,29 @@ export function createJsonReader(rowsOf: RowsOf): JsonReader {
     if (begun.length > LARGEST_PART) throw new JsonFault('many', 'too large a part');
   }
 
+  /**
+   * Elements up to where two seem to part, without a look at each character: what the parser takes from the begin of one are
+   * whole elements, or it would miss a bracket or a quote. Gives the place behind their comma; undefined where that fails.
+   */
+  function readAtSight(piece: string, from: number): number | undefined {
+    const end = piece.lastIndexOf(BETWEEN, from + LENGTH_AT_SIGHT) + 1;
+    if (end <= from) {
+      isPlain = piece.length - from < LENGTH_AT_SIGHT;
+      return undefined;
+    }
+    const taken = listOf(piece.slice(from, end));
+    isPlain = taken !== undefined && taken.length <= ELEMENTS_TOGETHER;
+    if (!taken || !isPlain) return undefined;
+    elements += taken.length;
+    if (elements > MOST_ELEMENTS) throw tooMany();
+    takeRows(taken);
+    isAfterComma = true;
+    return end + 1;
+  }
+
   function readList(piece: string, from: number): number {
+    const behind = isPlain && begun === '' ? readAtSight(piece, from) : undefined;
+    if (behind !== undefined) return behind;
     const at = scan(piece, from);
     if (at === piece.length) {
       keep(piece, from);

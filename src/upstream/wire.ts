@@ -149,13 +149,18 @@ export function toDlqEntry(row: unknown): DlqEntry | undefined {
   };
 }
 
-const KNOWN_STATES: ReadonlySet<string> = new Set(EVENT_STATES);
+/** As it is documented, and in lower case. */
+const STATE_WORDS: ReadonlyMap<string, EventState> = new Map([
+  ...EVENT_STATES.flatMap((state): [string, EventState][] => [
+    [state.toUpperCase(), state],
+    [state, state],
+  ]),
+  ['CANCELED', 'cancelled'],
+  ['canceled', 'cancelled'],
+]);
 
-function toEventState(state: string): EventState {
-  const lower = state.toLowerCase();
-  if (lower === 'canceled') return 'cancelled';
-  return KNOWN_STATES.has(lower) ? (lower as EventState) : 'unknown';
-}
+const toEventState = (state: string): EventState =>
+  STATE_WORDS.get(state) ?? STATE_WORDS.get(state.toLowerCase()) ?? 'unknown';
 
 /** By hand: there are a thousand in a page, each with three fields to look at. */
 export function toDeliveryEvent(row: unknown): DeliveryEvent | undefined {
@@ -173,7 +178,7 @@ export function toDeliveryEvent(row: unknown): DeliveryEvent | undefined {
     topic: text(fields.topicName),
     queue: text(fields.queueName),
     schedule: text(fields.scheduleId),
-    label: labelsOf(fields)[0],
+    label: fields.label === undefined && fields.labels === undefined ? undefined : labelsOf(fields)[0],
     workflowUrl: text(fields.workflowUrl),
     flowControlKey: text(fields.flowControlKey),
     status: number(fields.responseStatus),

@@ -356,6 +356,10 @@ it('reaches receivers as far as their connection, and sends them nothing', async
     `fail push.logs: ${NOWHERE}: ECONNREFUSED → nothing listens there: check the address, its port and the firewall`,
   ]);
   expect(hook.requests).toEqual([]);
+  const refused = await diagnose(file, { env: { ...env, OTEL_EXPORTER_OTLP_LOGS_PROTOCOL: 'grpc' } });
+  expect(refused.all).toContain(
+    'fail environment: OTEL_EXPORTER_OTLP_PROTOCOL is grpc; logs are sent by http/protobuf alone → an agent would not start: change the variable',
+  );
 });
 
 it('shows no secret, whatever the service says', async () => {

@@ -1,6 +1,6 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { globSync, readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, cpSync, globSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { mainFile } from '../support/bundle.ts';
@@ -40,6 +40,21 @@ describe('the bundle', () => {
     const others = chunks.filter(chunk => /[^\0-\x7f]/.test(readFileSync(join(folder, chunk), 'utf8')));
     expect(chunks.length).toBeGreaterThan(10);
     expect(others).toEqual([]);
+  });
+
+  it('keeps compiled code beside itself for the next start, in a folder that nobody else can write to', () => {
+    const own = newFolder();
+    cpSync(folder, own, { recursive: true, filter: file => !file.endsWith('.cache') });
+    const version = () => execFileSync(process.execPath, [join(own, 'dist', 'main.js'), '--version'], { env: {} });
+    const kept = join(own, '.cache');
+    version();
+    expect(statSync(kept).mode & 0o777).toBe(0o700);
+    expect(readdirSync(kept)).not.toEqual([]);
+
+    for (const name of readdirSync(kept)) rmSync(join(kept, name), { recursive: true });
+    chmodSync(kept, 0o770);
+    version();
+    expect(readdirSync(kept)).toEqual([]);
   });
 
   it('serves without what the configuration does not ask for, in a small process', async () => {

@@ -1,7 +1,8 @@
 import { expect, it } from 'vitest';
-import { createAccountMeter } from '../../src/metrics/own.ts';
+import { createAccountMeter, knownRequests } from '../../src/metrics/own.ts';
 
-const known = { endpoints: ['cancel'], outcomes: ['ok', 'timeout'], collectors: ['dlq'] };
+const [endpoints, outcomes] = [['cancel'], ['ok', 'timeout']];
+const known = { ...knownRequests(endpoints, outcomes), collectors: ['dlq'] };
 const ended = { endpoint: 'cancel', outcome: 'timeout' };
 
 it('loses nothing that an account counts while another is made for its place', () => {
@@ -31,12 +32,13 @@ it('says of each series a time at which it was 0, at its start or shortly before
   const begins = ({ requests }: typeof meter) =>
     Object.fromEntries(requests.samples().map(({ labels: { endpoint }, since }) => [endpoint, since]));
   expect(begins(meter)).toEqual({
-    ...Object.fromEntries(known.endpoints.map(name => [name, 1_000_000])),
+    ...Object.fromEntries(endpoints.map(name => [name, 1_000_000])),
     new: 1_055_000,
   });
   now += 60_000;
-  expect(begins(createAccountMeter({ ...known, endpoints: [...known.endpoints, 'more'] }, () => now, meter))).toEqual({
-    ...Object.fromEntries(known.endpoints.map(name => [name, 1_000_000])),
+  const more = { ...knownRequests([...endpoints, 'more'], outcomes), collectors: known.collectors };
+  expect(begins(createAccountMeter(more, () => now, meter))).toEqual({
+    ...Object.fromEntries(endpoints.map(name => [name, 1_000_000])),
     more: 1_120_000,
   });
 });

@@ -80,6 +80,7 @@ export function createDisk(time: Time): Disk {
           const rows = await (process.isAlive ? scan(account, prefix) : never);
           return new Map([...rows].map(([key, value]) => [key, Buffer.byteLength(value)]));
         },
+        deleteOthers: async () => 0,
         commit(account, changes) {
           const turn = last.then(() => commit(account, changes));
           last = turn.catch(() => undefined);

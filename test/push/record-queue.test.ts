@@ -205,4 +205,14 @@ describe('log records in the store', () => {
     await running;
     expect(await rows()).toBe(1);
   });
+
+  it('are deleted unsent of an account that is no longer configured', async () => {
+    const { store, queue, elsewhere } = createScene();
+    const [first, second] = [elsewhere(1).changes(), elsewhere(1).changes()];
+    await store.commit('a', first);
+    await store.commit('gone', [...second, { key: 'events/checkpoint', value: '{}' }]);
+    await queue().deleteOthers(['a', 'b']);
+    expect([...(await store.scan('a', '')).keys()]).toEqual(first.map(({ key }) => key));
+    expect([...(await store.scan('gone', '')).keys()]).toEqual(['events/checkpoint']);
+  });
 });

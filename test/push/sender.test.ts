@@ -10,7 +10,9 @@ import { createTestLog } from '../support/silent.ts';
 
 type Reply = Awaited<ReturnType<PostBytes>> | Error;
 
-function scene(...replies: Reply[]) {
+const scene = (...replies: Reply[]) => sceneOf('metrics', replies);
+
+function sceneOf(signal: 'metrics' | 'logs', replies: Reply[]) {
   const clock = createManualClock();
   const sent: Parameters<PostBytes>[] = [];
   const counts: Record<string, number> = {};
@@ -21,7 +23,7 @@ function scene(...replies: Reply[]) {
   });
   const log = createTestLog();
   const sender = createSender({
-    signal: 'metrics',
+    signal,
     target: { url: 'http://h/SECRET-PATH/v1/metrics', headers: { key: 'SECRET' }, isGzipped: true, timeout: 1000 },
     async post(...request) {
       sent.push(request);
@@ -104,6 +106,33 @@ describe('what is pushed', () => {
       { level: 'info', fields: { signal }, message: 'the OTLP receiver accepts what is pushed again' },
     ]);
     expect(sender.trouble()).toBeUndefined();
+  });
+
+  it('is no trouble any more a quarter of an hour after log records were refused, as nothing waits then', async () => {
+    const quarter = 15 * 60_000;
+    const no = { status: 400, text: '' };
+    const { sender, clock, lines } = sceneOf('logs', [no, no, no, { status: 503, text: '' }]);
+    const since = clock.now();
+    await sender.send(packet(), never);
+    await clock.advance(quarter - 1);
+    expect(sender.trouble()).toEqual({ since, reason: 'status 400' });
+    await sender.send(packet(), never);
+    await clock.advance(quarter - 1);
+    expect(sender.trouble()).toEqual({ since, reason: 'status 400' });
+    await clock.advance(1);
+    expect(sender.trouble()).toBeUndefined();
+    await sender.send(packet(), never);
+    expect(sender.trouble()?.since).toBe(since + 2 * quarter - 1);
+    // These wait.
+    await sender.send(packet(), never);
+    await clock.advance(quarter);
+    expect(sender.trouble()).toMatchObject({ reason: 'status 503' });
+    expect(lines.map(({ level }) => level)).toEqual(['warn', 'warn']);
+
+    const metrics = scene(no);
+    await metrics.sender.send(packet(), never);
+    await metrics.clock.advance(quarter);
+    expect(metrics.sender.trouble()).toMatchObject({ reason: 'status 400' });
   });
 });
 

@@ -45,13 +45,15 @@ function sourceOf(
   };
 }
 
+const histograms = 'explicit_bucket_histogram' as const;
+
 async function push(sources: readonly Source[], pushed: Pushed = new Map()) {
   const packets: { points: ReceivedPoint[]; items: number; bytes: number }[] = [];
   const failed: unknown[] = [];
   const origin = { version: '1.2.3', resource: { 'service.name': 'delivery-watch', 'service.instance.id': 'h:1' } };
   const clock = { now: () => NOW };
   const onError = (_: Source, error: unknown) => void failed.push(error);
-  for await (const { body, items } of takeSnapshot(sources, pushed, { origin, clock, failed: onError })) {
+  for await (const { body, items } of takeSnapshot(sources, pushed, { origin, histograms, clock, failed: onError })) {
     packets.push({ points: decodeMetrics(Buffer.from(body)), items, bytes: body.length });
   }
   return { packets, points: packets.flatMap(({ points }) => points), failed, pushed };
@@ -162,7 +164,12 @@ describe('what is pushed', () => {
       sourceOf('a', [families.size], () => ({ x_size_bytes: places.map(place => ({ labels: { place }, value: 1 })) }));
     const { pushed } = await push([of(['p', 'q'])]);
     const many = of(['p', 'q', ...Array.from({ length: 6000 }, (_, index) => String(index))]);
-    const deps = { origin: { version: '1', resource: {} }, clock: { now: () => NOW }, failed: () => undefined };
+    const deps = {
+      origin: { version: '1', resource: {} },
+      histograms,
+      clock: { now: () => NOW },
+      failed: () => undefined,
+    };
     for await (const _ of takeSnapshot([many], pushed, deps)) break;
     const { points } = await push([of(['q'])], pushed);
     expect(points.map(({ labels: { place }, value }) => [place, value])).toEqual([
@@ -218,7 +225,12 @@ it('goes out in bounded requests, between which other work goes on, and waits in
   const { cpu, longest, turns, packets, items } = await watched(async () => {
     const sizes: number[] = [];
     let items = 0;
-    const deps = { origin: { version: '1', resource: {} }, clock: { now: () => NOW }, failed: () => undefined };
+    const deps = {
+      origin: { version: '1', resource: {} },
+      histograms,
+      clock: { now: () => NOW },
+      failed: () => undefined,
+    };
     for await (const packet of takeSnapshot([source], new Map(), deps)) {
       sizes.push(packet.body.length);
       items += packet.items;

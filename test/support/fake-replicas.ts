@@ -147,6 +147,10 @@ export function createSharedStore(clock: Pick<Clock, 'now' | 'monotonic'>, lease
         await rows.commit(account, changes);
         course.push(`${id} committed ${account}`);
       },
+      async deleteOthers(kept: readonly string[], prefix: string) {
+        await answer();
+        return rows.deleteOthers([...kept, ...holders().keys()], prefix);
+      },
       async close() {
         isClosed = true;
         course.push(`${id} closed`);

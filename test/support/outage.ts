@@ -4,7 +4,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'vitest';
 import type { EventSeed } from '../../src/emulator/added.ts';
-import { createAgent, unlimited } from './agent.ts';
+import { type Agent, createAgent, unlimited } from './agent.ts';
 import { runCli } from './cli.ts';
 import { emulateEmpty } from './emulate.ts';
 import { eventually } from './eventually.ts';
@@ -94,20 +94,34 @@ export interface OutageOptions {
   readonly after: number;
   /** Milliseconds of the agent in one of ours. */
   readonly speed: number;
+  /** Names of accounts, all of which have the same log; default: one. Each is held by a replica of its own where they share a store. */
+  readonly accounts?: readonly string[];
+  /** A store that they share; default: a file, and one agent. */
+  readonly shared?: SharedOutageStore;
 }
 
-/** Looks at /metrics, as Prometheus would, until `isDone` says so of one. */
+export interface SharedOutageStore {
+  /** The section `store`, and what it takes from the environment. */
+  readonly config: object;
+  readonly env: Readonly<Record<string, string>>;
+  /** How many notifications wait. */
+  waiting(): Promise<number>;
+}
+
+const countsOf = (account: string) => `\ndelivery_events_total{account="${account}",`;
+
+/** Looks at /metrics of all agents, as Prometheus would, until `isDone` says so of what they show together. */
 async function watch(
-  url: string,
+  urls: readonly string[],
   now: () => number,
-  isDone: (text: string, at: number) => boolean,
+  isDone: (text: string, at: number) => boolean | Promise<boolean>,
 ): Promise<Exposed[]> {
   const seen: Exposed[] = [];
   return eventually(async () => {
     const at = now();
-    const text = await (await fetch(`${url}/metrics`)).text();
+    const text = (await Promise.all(urls.map(async url => (await fetch(`${url}/metrics`)).text()))).join('');
     if (at > (seen.at(-1)?.at ?? 0)) seen.push({ at, text });
-    expect(isDone(text, at)).toBe(true);
+    expect(await isDone(text, at)).toBe(true);
     return seen;
   }, 240_000);
 }
@@ -125,7 +139,7 @@ function waitingIn(store: string): number {
  * An agent is killed, is gone for `gap` milliseconds while the service logs about `count` events, and comes back; then backfill
  * reads what it missed. With an alert that fires all the time.
  */
-export async function runOutage({ count, gap, speed, ...runs }: OutageOptions) {
+export async function runOutage({ count, gap, speed, accounts = ['a'], shared, ...runs }: OutageOptions) {
   const emulator = await emulateEmpty({ mostEvents: 2 * count, logRetention: gap + 6 * HOUR });
   const told: string[] = [];
   const hook = await serve((request, response) => {
@@ -144,57 +158,75 @@ export async function runOutage({ count, gap, speed, ...runs }: OutageOptions) {
     (a, b) => a.time - b.time,
   );
   emulator.state.addEvents(events.map(({ host: _host, ...event }) => event));
-  const env: Record<string, string> = { DELIVERY_TOKEN: emulator.token, NODE_OPTIONS: `--import=${FAST_CLOCK}` };
-  const agent = createAgent(
-    {
-      accounts: [{ ...unlimited('a', emulator.url), upstream: { connectTimeout: '5m', timeout: '1h' } }],
-      collect: {
-        flowControl: { enabled: false },
-        dlq: { enabled: false },
-        events: { every: '5s', overlap: '10s', destination: 'host', destinationHistograms: true },
+  const env: Record<string, string> = {
+    DELIVERY_TOKEN: emulator.token,
+    NODE_OPTIONS: `--import=${FAST_CLOCK}`,
+    ...shared?.env,
+  };
+  const create = () =>
+    createAgent(
+      {
+        ...(shared && { store: shared.config }),
+        accounts: accounts.map(name => ({
+          ...unlimited(name, emulator.url),
+          upstream: { connectTimeout: '5m', timeout: '1h' },
+        })),
+        collect: {
+          flowControl: { enabled: false },
+          dlq: { enabled: false },
+          events: { every: '5s', overlap: '10s', destination: 'host', destinationHistograms: true },
+        },
+        alerts: {
+          enabled: true,
+          rules: [
+            {
+              name: 'Failed',
+              when: { above: { metric: 'delivery_events_total', labels: { state: 'failed' }, value: 0 } },
+            },
+          ],
+          notifiers: [
+            {
+              name: 'hook',
+              webhook: {
+                url: hook.url,
+                groupBy: ['account', 'alertname', 'destination'],
+                groupWait: '0s',
+                repeatEvery: '30d',
+              },
+            },
+          ],
+        },
       },
-      alerts: {
-        enabled: true,
-        rules: [
-          {
-            name: 'Failed',
-            when: { above: { metric: 'delivery_events_total', labels: { state: 'failed' }, value: 0 } },
-          },
-        ],
-        notifiers: [
-          {
-            name: 'hook',
-            webhook: { url: hook.url, groupBy: ['alertname', 'destination'], groupWait: '0s', repeatEvery: '30d' },
-          },
-        ],
-      },
-    },
-    env,
-  );
+      env,
+    );
+  const agents = shared ? accounts.map(create) : [create()];
+  const [agent] = agents as [Agent, ...Agent[]];
+  const startAll = () => Promise.all(agents.map(each => each.start()));
+  const areAllShown = (text: string) => accounts.every(account => text.includes(countsOf(account)));
   const first = clockAt(start, speed);
   env.FAST_CLOCK = first.words;
   /** So many were sent, and are known to be, before the agent was killed. */
   let settled = 0;
-  const before = await watch(await agent.start(), first.now, (_text, at) => {
+  const before = await watch(await startAll(), first.now, async (text, at) => {
     const sent = told.length;
-    if (waitingIn(agent.store) === 0) settled = sent;
-    return at > start + runs.before && settled > 0;
+    if ((await (shared?.waiting() ?? waitingIn(agent.store))) === 0) settled = sent;
+    const held = await Promise.all(agents.map(async each => (await each.get('/metrics')).includes('delivery_up{')));
+    return at > start + runs.before && settled >= accounts.length && areAllShown(text) && held.every(Boolean);
   });
-  await agent.end('SIGKILL');
+  await Promise.all(agents.map(each => each.end('SIGKILL')));
   const killedAt = first.now();
   await sleep(50);
   const second = clockAt(Math.max(end, killedAt + gap), speed);
   env.FAST_CLOCK = second.words;
-  const url = await agent.start();
   let shownAt: number | undefined;
-  const after = await watch(url, second.now, (text, at) => {
-    if (text.includes('\ndelivery_events_total{')) shownAt ??= at;
+  const after = await watch(await startAll(), second.now, (text, at) => {
+    if (areAllShown(text)) shownAt ??= at;
     return shownAt !== undefined && at > shownAt + runs.after;
   });
   const backfilled = await runCli(['backfill', '--config', agent.configFile, '--gap', '--label', 'instance=x'], env);
   const groups = told.map(body => String(JSON.parse(body).groupKey));
   const toldAgain = groups.slice(settled).filter(group => groups.slice(0, settled).includes(group));
-  return { events, before, after, killedAt, toldAgain, backfilled, agent };
+  return { accounts, events, before, after, killedAt, toldAgain, backfilled, agent };
 }
 
 export type Outage = Awaited<ReturnType<typeof runOutage>>;
@@ -246,18 +278,20 @@ function truthOf(events: readonly OutageEvent[], family: string, from: number, t
 
 /** Scrapes as OpenMetrics with timestamps, as Prometheus would have them with this instance. */
 function scraped(exposed: readonly Exposed[]): string {
-  const families = new Map<string, string[]>();
+  const families = new Map<string, Map<string, string>>();
   for (const { at, text } of exposed) {
     for (const line of text.split('\n')) {
       const [, name = '', labels = '', value = ''] = /^(\w+)\{(.*)\} (\S+)$/.exec(line) ?? [];
       if (!(name in JUDGED)) continue;
-      const lines = families.get(name) ?? [];
+      const lines = families.get(name) ?? new Map<string, string>();
       families.set(name, lines);
-      lines.push(`${name}{job="delivery-watch",instance="x",${labels}} ${value} ${at / 1000}`);
+      // While an account goes over, two replicas may show it.
+      lines.set(`${name}{job="delivery-watch",instance="x",${labels}} ${at / 1000}`, value);
     }
   }
   const text = [...families].map(
-    ([name, lines]) => `# TYPE ${name.replace(/_total$/, '')} counter\n${lines.join('\n')}\n`,
+    ([name, lines]) =>
+      `# TYPE ${name.replace(/_total$/, '')} counter\n${[...lines].map(([line, value]) => `${line.slice(0, line.lastIndexOf(' '))} ${value}${line.slice(line.lastIndexOf(' '))}\n`).join('')}`,
   );
   return `${text.join('')}# EOF\n`;
 }
@@ -283,8 +317,8 @@ export async function loadPrometheus({ before, after, backfilled }: Outage): Pro
 }
 
 /** Marks that the output has of a family. */
-function marksOf(output: string, family: string): number[] {
-  const times = output.split('\n').filter(line => line.startsWith(`${family}{`));
+function marksOf(output: string, family: string, account: string): number[] {
+  const times = output.split('\n').filter(line => line.startsWith(`${family}{account="${account}",`));
   const marks = new Set(times.map(line => Math.round(Number(line.slice(line.lastIndexOf(' '))) * 1000)));
   return [...marks].filter(time => time % MINUTE === 0).sort((a, b) => a - b);
 }
@@ -295,9 +329,10 @@ interface Series {
 }
 
 /** Since when events are counted. */
-function floorOf(exposed: readonly Exposed[]): number {
-  const [, seconds] = /\ndelivery_event_log_since_timestamp_seconds\{.*\} (\S+)/.exec(exposed.at(-1)?.text ?? '') ?? [];
-  return Math.round(Number(seconds) * 1000);
+function floorOf(exposed: readonly Exposed[], account: string): number {
+  const line = `\ndelivery_event_log_since_timestamp_seconds{account="${account}"} `;
+  const [, seconds = ''] = exposed.at(-1)?.text.split(line) ?? [];
+  return Math.round(Number.parseFloat(seconds) * 1000);
 }
 
 const nonZero = (increases: Iterable<readonly [string, number]>) =>
@@ -305,6 +340,12 @@ const nonZero = (increases: Iterable<readonly [string, number]>) =>
 
 /** Asks Prometheus for every minute of the gap, and for the whole. Gives how many increases were compared. */
 export async function judgeOutage(prometheus: Prometheus, outage: Outage): Promise<number> {
+  let compared = 0;
+  for (const account of outage.accounts) compared += await judgeAccount(prometheus, outage, account);
+  return compared;
+}
+
+async function judgeAccount(prometheus: Prometheus, outage: Outage, account: string): Promise<number> {
   const { events, before, after, backfilled } = outage;
   const range = async (query: string, start: number, end: number) => {
     const asked = new URLSearchParams({ query, start: `${start / 1000}`, end: `${end / 1000}`, step: '60' });
@@ -312,10 +353,11 @@ export async function judgeOutage(prometheus: Prometheus, outage: Outage): Promi
   };
   let compared = 0;
   for (const family of Object.keys(JUDGED)) {
-    const marks = marksOf(backfilled.stdout, family);
+    const selector = `${family}{account="${account}"}`;
+    const marks = marksOf(backfilled.stdout, family, account);
     const [first = 0, last = 0] = [marks[0], marks.at(-1)];
     expect(marks.length, family).toBe((last - first) / MINUTE + 1);
-    const series = await range(`increase(${family}[1m])`, first + MINUTE, last);
+    const series = await range(`increase(${selector}[1m])`, first + MINUTE, last);
     for (const at of marks.slice(1)) {
       const found = series.map(
         ({ metric, values }) =>
@@ -331,15 +373,18 @@ export async function judgeOutage(prometheus: Prometheus, outage: Outage): Promi
     }
     const [start, end] = [before[0]?.at ?? 0, after.at(-1)?.at ?? 0];
     const over = `[${Math.ceil((end - start) / 1000) + 60}s]`;
-    const resets = await prometheus.query(`resets(${family}${over} @ ${end / 1000})`);
+    const resets = await prometheus.query(`resets(${selector}${over} @ ${end / 1000})`);
     expect(resets.length, family).toBeGreaterThan(0);
     expect(resets.filter(({ value }) => value !== 0)).toEqual([]);
     // Over the seams nothing is lost or counted twice: all that was ever counted is there at each mark, and goes on.
     const total = async (at: number) =>
-      nonZero((await prometheus.query(`${family} @ ${at / 1000}`)).map(({ metric, value }) => [keyOf(metric), value]));
-    for (const at of [first, last]) expect(await total(at)).toEqual(truthOf(events, family, floorOf(before), at));
-    const least = truthOf(events, family, floorOf(before), end - 2 * MINUTE);
-    const most = truthOf(events, family, floorOf(before), end);
+      nonZero(
+        (await prometheus.query(`${selector} @ ${at / 1000}`)).map(({ metric, value }) => [keyOf(metric), value]),
+      );
+    for (const at of [first, last])
+      expect(await total(at)).toEqual(truthOf(events, family, floorOf(before, account), at));
+    const least = truthOf(events, family, floorOf(before, account), end - 2 * MINUTE);
+    const most = truthOf(events, family, floorOf(before, account), end);
     for (const [key, value] of Object.entries(await total(end))) {
       expect(value, `${family} ${key}`).toBeGreaterThanOrEqual(least[key] ?? 0);
       expect(value, `${family} ${key}`).toBeLessThanOrEqual(most[key] ?? 0);

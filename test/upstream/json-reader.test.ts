@@ -134,6 +134,50 @@ describe('the reader of JSON in pieces', () => {
     same(Buffer.from(`[${'1,'.repeat(500)}1}`));
   });
 
+  it('says the same of lists of objects, whatever looks like the begin of one', () => {
+    const looks = fc.constantFrom('', '},{"', '},{\\"', '"},{"', '\\', '},{', '[{},{"a":1}]');
+    const object = fc.oneof(
+      fc.record({ id: looks, body: looks, more: fc.option(fc.array(fc.record({ at: looks }), { maxLength: 3 })) }),
+      fc.dictionary(looks, looks, { maxKeys: 2 }),
+      looks,
+    );
+    const list = fc.array(object, { maxLength: 8 }).map(all => JSON.stringify(all));
+    const spoilt = fc
+      .tuple(list, fc.nat(), fc.nat(2), fc.constantFrom('', ...',]}{"\\', '},{"', '},{""'))
+      .map(([valid, at, gone, added]) => {
+        const place = at % (valid.length + 1);
+        return valid.slice(0, place) + added + valid.slice(place + gone);
+      });
+    const cuts = fc.array(fc.integer({ min: 1, max: 200 }), { minLength: 1, maxLength: 5 });
+    fc.assert(
+      fc.property(fc.oneof(list, spoilt), fc.boolean(), cuts, (rows, isWrapped, lengths) => {
+        same(Buffer.from(isWrapped ? `{"cursor":"1","messages":${rows},"rest":[{},{"a":0}]}` : rows), lengths);
+      }),
+      { numRuns: runs(3000) },
+    );
+  });
+
+  it('takes at most 500 elements at a time, or some that are 64 KiB long', () => {
+    let taken: number[] = [];
+    const rowsOf: RowsOf = () => (element, put) => {
+      taken[taken.length - 1] = (taken.at(-1) ?? 0) + 1;
+      put(element);
+    };
+    const row = { id: 'x'.repeat(100) };
+    for (const element of [{ a: 0 }, row, { body: 'x'.repeat(40_000), rows: [row, row] }]) {
+      taken = [];
+      const text = JSON.stringify(Array.from({ length: 3000 }, () => element));
+      const reader = createJsonReader(rowsOf);
+      for (let at = 0; at < text.length; ) {
+        taken.push(0);
+        at = reader.read(text, at);
+      }
+      expect(reader.end()).toHaveLength(3000);
+      expect(Math.max(...taken)).toBeLessThanOrEqual(500);
+      expect(Math.max(...taken) * (JSON.stringify(element).length + 1)).toBeLessThan(64 * 1024 + 40_200);
+    }
+  });
+
   it('reads long texts whole, wherever their escapes are and the pieces end', () => {
     const part = fc.tuple(
       fc.constantFrom('', '"', '\\', '\n', '\\"', '[{'),
@@ -189,6 +233,28 @@ describe('a body', () => {
       await expect(readJson(piecesOf(body.slice(0, -1)), keepAll)).rejects.toThrow('not JSON');
     }
     await expect(readJson(piecesOf(''), keepAll)).rejects.toThrow('not JSON');
+  });
+
+  it('is the text that its bytes are, wherever its pieces end', async () => {
+    const rows = JSON.stringify(
+      Array.from({ length: 9000 }, (_, index) => ({ id: 'é👩‍👧\u{10ffff}x'.slice(index % 5), at: index })),
+    );
+    const bytes = Buffer.from(rows);
+    // Bytes that are no character, and one that was begun before an ASCII one.
+    const spoilt = Buffer.concat([bytes.subarray(0, -2), Buffer.from([0xff, 0xe2, 0x82]), bytes.subarray(-2)]);
+    for (const body of [bytes, spoilt]) {
+      for (const length of [1009, 4096]) {
+        const pieces = Array.from({ length: Math.ceil(body.length / length) }, (_, index) =>
+          body.subarray(index * length, (index + 1) * length),
+        );
+        const read = attempt(() => JSON.parse(body.toString()));
+        const found = await readJson(piecesOf(...pieces), keepAll).then(
+          value => ({ value: structuredCloneOf(value) }),
+          () => 'invalid',
+        );
+        expect(found).toEqual(read);
+      }
+    }
   });
 
   it('lets everything else have a turn while it is read', async () => {

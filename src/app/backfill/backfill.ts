@@ -148,13 +148,20 @@ function excess(more: EventsFacts, less: EventsFacts): number {
   return sum([...sums(more)].map(([name, count]) => Math.max(0, count - (other.get(name) ?? 0))));
 }
 
+/**
+ * Throws Refusal where events are gone that were counted right before the gap. What is left of the log could fill a part of the gap
+ * with events, but not with what became of messages: it does not tell which of them had begun before.
+ */
+function checkBegin({ missing, begin, oldest = begin }: ReplayFound): void {
+  if (missing === 0) return;
+  const listed = oldest === undefined ? 'nothing of it is listed' : `nothing is listed before ${iso(oldest)}`;
+  throw new Refusal(
+    `the log no longer holds the beginning of the gap: ${missing} events that were counted right before it are gone, ${listed}; a part of a gap can’t be told exactly`,
+  );
+}
+
 /** Throws Refusal where the log no longer says all that the agent has counted. */
-function check(last: EventsFacts, before: EventsFacts, after: EventsFacts, { missing }: ReplayFound): void {
-  if (missing > 0) {
-    throw new Refusal(
-      `the log no longer holds the beginning of the gap: ${missing} events that were counted before it are not listed`,
-    );
-  }
+function check(last: EventsFacts, before: EventsFacts, after: EventsFacts): void {
   if (after.log.gaps > before.log.gaps) throw new Refusal('the agent found that the log had lost events of the gap');
   // What the sweep found meanwhile is older than what is read here.
   const less = excess(after, last) - (after.log.late - last.log.late);
@@ -193,7 +200,8 @@ async function fill(
     const isTold = part.isKept || (found.oldest !== undefined && at > found.oldest - MINUTE);
     if (isTold && (!gap || (at % MINUTE === 0 && at <= range.to - CLOCKS))) recording.add(at, facts);
   }
-  if (last && before && after) check(last, before, after, found);
+  checkBegin(found);
+  if (last && before && after) check(last, before, after);
   if (found.rejected > 0) notes.push(`${found.rejected} rows of the log could not be read`);
   const followedTo = gap?.end && memoryOf(gap.end.rows).checkpoint?.watermark;
   const early = recording.endedBefore(Math.min(followedTo ?? 0, range.to - CLOCKS));

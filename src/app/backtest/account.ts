@@ -1,5 +1,6 @@
 import { wantsUnreported } from '../../auto-cancel/judge.ts';
 import { rulesFor } from '../../auto-cancel/options.ts';
+import { findOldest } from '../../collectors/events/log-begin.ts';
 import { readLog } from '../../collectors/events/relive.ts';
 import { schedulesOf } from '../../collectors/index.ts';
 import { createRoutes } from '../../collectors/routes.ts';
@@ -31,6 +32,8 @@ export interface AccountBacktest extends Range, Judged {
   /** Entries of the dead-letter queue that are listed now; undefined where no rule needs them. */
   readonly deadLetters: number | undefined;
   readonly autoCancel: readonly CancelResult[];
+  /** Dead letters that rules of auto-cancel may be about. Where some were left out, what these count is the least. */
+  readonly autoCancelEntries: { readonly judged: number; readonly leftOut: number };
 }
 
 export interface AccountBacktestDeps {
@@ -55,33 +58,6 @@ async function deadLettersFor({ config, settings, at }: AccountBacktestDeps, sig
       : (entry: Parameters<typeof wantsUnreported>[1]) =>
           entry.callbackState !== undefined || cancelRules.some(rule => wantsUnreported(rule, entry));
   return readDeadLetters(at('background'), isProven ? collect.dlq.filters : [], keep, signal);
-}
-
-/** To within so many milliseconds the begin of the log is looked for. */
-const CLOSE = 3_600_000;
-
-/**
- * A full minute, an hour at most before the oldest event that is listed in a range; undefined where none is. Without it, ranges
- * that are as long as an empty past would be cut again and again where the log begins.
- */
-async function findOldest(reader: Reader, { from, to }: Range, signal: AbortSignal): Promise<number | undefined> {
-  async function isEmpty(end: number): Promise<boolean> {
-    const pages = reader.eventPages({ fromDate: from, toDate: end }, signal);
-    for (let page = await pages.next(); !page.done; page = await pages.next()) {
-      if (page.value.rows.some(({ time }) => time >= from && time <= end)) return false;
-    }
-    return true;
-  }
-  if (to - from <= CLOSE || !(await isEmpty(from + CLOSE))) return from;
-  if (await isEmpty(to)) return undefined;
-  // Nothing is listed until `low`, and something until `high`.
-  let [low, high] = [from + CLOSE, to];
-  while (high - low > CLOSE) {
-    const middle = Math.floor((low + high) / 2);
-    if (await isEmpty(middle)) low = middle;
-    else high = middle;
-  }
-  return Math.max(from, Math.floor(low / MINUTE) * MINUTE);
 }
 
 /** What is firing, or of unknown state, by name, as it was at a time. */
@@ -138,7 +114,7 @@ export async function backtestAccount(
   const from = Math.floor(range.from / MINUTE) * MINUTE;
   const found = await deadLettersFor(deps, signal);
   const begin = (await findOldest(at('events'), { from, to }, signal)) ?? to;
-  const { kept = [], ...deadLetters } = found ?? {};
+  const { kept = [], leftOut = 0, ...deadLetters } = found ?? {};
   const schedules = schedulesOf(config.schedules, account);
   const judging = judge({
     account,
@@ -166,7 +142,17 @@ export async function backtestAccount(
     const judged = await judging.end();
     const autoCancel = await backtestCancels(deps, kept, judged.alerts, { from, to }, signal);
     const listed = found && found.all.entered.length + found.untold;
-    return { account, from, to, events, rejected, deadLetters: listed, ...judged, autoCancel };
+    return {
+      account,
+      from,
+      to,
+      events,
+      rejected,
+      deadLetters: listed,
+      ...judged,
+      autoCancel,
+      autoCancelEntries: { judged: kept.length, leftOut },
+    };
   } finally {
     await judging.close();
   }

@@ -1,7 +1,7 @@
 import { createEvaluation } from '../../alerts/evaluation.ts';
 import { createEvidence } from '../../alerts/evidence.ts';
 import { type AlertEvidence, type FirstValue, judgeAlert, type Series } from '../../alerts/judge.ts';
-import { type AlertCondition, type AlertRule, isAbout } from '../../alerts/options.ts';
+import { type AlertCondition, type AlertRule, isAbout, type Selector } from '../../alerts/options.ts';
 import { events } from '../../collectors/events/events.ts';
 import type { EventsFacts } from '../../collectors/index.ts';
 import type { Clock } from '../../kit/clock.ts';
@@ -64,12 +64,26 @@ const EVENT_NAMES: ReadonlySet<string> = new Set(Object.values(events.families).
 /** Shown by other collectors, too. */
 const SHARED = events.families.seriesDropped.name;
 
-const toSeries = ({ labels, value }: Sample): Series => {
+interface Made {
+  readonly of: Sample['labels'];
+  readonly series: Series;
+}
+
+/** `before`: what was made last in its place. As a rule that has the same labels, and only the value is another. */
+function make({ labels, value }: Sample, before?: Made): Made {
+  const names = Object.keys(labels);
+  if (
+    before &&
+    names.every(name => labels[name] === before.of[name]) &&
+    names.length === Object.keys(before.of).length
+  ) {
+    return { of: labels, series: { ...before.series, value } };
+  }
   const named = Object.entries(labels).flatMap(([name, text]) =>
     text === undefined ? [] : [[name, text.toWellFormed()] as const],
   );
-  return { key: JSON.stringify(named), labels: Object.fromEntries(named), value };
-};
+  return { of: labels, series: { key: JSON.stringify(named), labels: Object.fromEntries(named), value } };
+}
 
 const NONE = { counts: [], sum: 0 };
 /** No alert is about a histogram, and they are most of what there is to show. */
@@ -89,16 +103,25 @@ const withoutHistograms = (facts: EventsFacts): EventsFacts => ({
 function createSeries({ objectives, deadLetters, seenAfter, clock }: AlertBacktestDeps) {
   let facts: EventsFacts | undefined;
   let made = new Map<string, readonly Series[]>();
+  /** Of earlier steps. */
+  const before = new Map<string, readonly Made[]>();
   let samples: ReturnType<typeof events.samples> | undefined;
   const keys = new Map(Object.entries(events.families).map(([key, { name }]) => [name, key]));
-  const constant = new Map(objectiveSamples(objectives).map(([{ name }, samples]) => [name, samples.map(toSeries)]));
+  const constant = new Map(
+    objectiveSamples(objectives).map(([{ name }, samples]) => [name, samples.map(sample => make(sample).series)]),
+  );
 
   function find(metric: string): readonly Series[] | undefined {
     const key = keys.get(metric);
     if (key !== undefined && metric !== SHARED) {
       if (!facts) return undefined;
       samples ??= events.samples(withoutHistograms(facts));
-      return (samples as Readonly<Record<string, readonly Sample[]>>)[key]?.map(toSeries);
+      const found = (samples as Readonly<Record<string, readonly Sample[]>>)[key];
+      if (!found) return undefined;
+      const last = before.get(key);
+      const all = found.map((sample, place) => make(sample, last?.[place]));
+      before.set(key, all);
+      return all.map(({ series }) => series);
     }
     return constant.get(metric) ?? provenSeries(deadLetters, metric, clock.now() - seenAfter);
   }
@@ -130,21 +153,19 @@ const LEAST =
 const EMPTY = 'the event log lists nothing in the range';
 const NOT_WHOLE = 'nothing is listed before the range, so that its window was not whole, or rows could not be read';
 
-/** Evidence that looks up the begin of a window once a step, however many rules ask for it. */
+/** Evidence that looks up the begin of a window once a step, however many thresholds are compared with what has come since. */
 function oncePerStep(evidence: AlertEvidence): AlertEvidence & { begin(): void } {
-  let known = new Map<string, ReadonlyMap<string, FirstValue> | undefined>();
+  /** A selector is of one condition, or of its variants with other thresholds: all have the same window. */
+  const known = new Map<Selector, ReadonlyMap<string, FirstValue> | undefined>();
   return {
     ...evidence,
     get now() {
       return evidence.now;
     },
-    begin() {
-      known = new Map();
-    },
+    begin: () => known.clear(),
     firsts(selector, over) {
-      const id = JSON.stringify([selector, over]);
-      if (!known.has(id)) known.set(id, evidence.firsts(selector, over));
-      return known.get(id);
+      if (!known.has(selector)) known.set(selector, evidence.firsts(selector, over));
+      return known.get(selector);
     },
   };
 }
@@ -173,7 +194,6 @@ export function createAlertBacktest(deps: AlertBacktestDeps): AlertBacktest {
     );
   const told = all.filter(({ told }) => typeof told === 'string');
   const rules = told.map(({ rule }) => rule);
-  const stricter = new Map(rules.map(rule => [rule.name, stricterOf(rule)]));
   const series = createSeries(deps);
   let isWhole = true;
   const facts = {
@@ -190,14 +210,32 @@ export function createAlertBacktest(deps: AlertBacktestDeps): AlertBacktest {
   );
   const once = oncePerStep(evidence);
   const common = { judge: ({ when }: AlertRule) => judgeAlert(when, once), isDoubtful: () => false, clock, log };
-  const record = createAlertRecord(account);
-  const others = createAlertRecord(account);
-  const evaluate = createEvaluation({ ...common, alerts: record, rules });
-  const less = [...stricter.values()].flatMap(each => each.map(({ rule }) => rule));
-  const evaluateOthers = createEvaluation({ ...common, alerts: others, rules: less });
+  const createJudge = (rules: readonly AlertRule[]) => {
+    const record = createAlertRecord(account);
+    return { record, evaluate: createEvaluation({ ...common, alerts: record, rules }) };
+  };
+  const { record, evaluate } = createJudge(rules);
+  const stricter = new Map(
+    rules.map(rule => [
+      rule.name,
+      stricterOf(rule).map(({ threshold, rule }) => ({ threshold, name: rule.name, ...createJudge([rule]) })),
+    ]),
+  );
   let last: number | undefined;
   /** The log told of any time at all. */
   let hasFacts = false;
+
+  /** What is less sensitive holds only where what is more so does. */
+  async function evaluateStricter(): Promise<void> {
+    const active = new Set([...record.current().alerts.values()].map(({ rule }) => rule));
+    for (const [name, variants] of stricter) {
+      let isActive = active.has(name);
+      for (const { record, evaluate } of variants) {
+        if (isActive || record.current().alerts.size > 0) await evaluate();
+        isActive = record.current().alerts.size > 0;
+      }
+    }
+  }
 
   function noteExtremes(): void {
     for (const one of told) {
@@ -224,9 +262,9 @@ export function createAlertBacktest(deps: AlertBacktestDeps): AlertBacktest {
       ...common,
       verdict,
       because: isLeast ? LEAST : !hasFacts ? EMPTY : unknownFor > 0 ? NOT_WHOLE : undefined,
-      stricter: counted.map(({ threshold, rule }) => ({
+      stricter: counted.map(({ threshold, name, record }) => ({
         threshold: inSeconds(when, threshold) ?? threshold,
-        fired: others.firingsOf(rule.name).length,
+        fired: record.firingsOf(name).length,
       })),
       unknownFor,
     };
@@ -240,7 +278,7 @@ export function createAlertBacktest(deps: AlertBacktestDeps): AlertBacktest {
       once.begin();
       evidence.record();
       await evaluate();
-      const { unknown, alerts } = record.current();
+      const { unknown } = record.current();
       const now = clock.now();
       const since = now - (last ?? now);
       // That nothing is listed any more is said once, for all of them.
@@ -249,8 +287,7 @@ export function createAlertBacktest(deps: AlertBacktestDeps): AlertBacktest {
       }
       last = now;
       noteExtremes();
-      // What is less sensitive holds only where the rule itself does.
-      if (alerts.size > 0 || others.current().alerts.size > 0) await evaluateOthers();
+      await evaluateStricter();
     },
     states: record.states,
     results: () => all.map(resultOf),

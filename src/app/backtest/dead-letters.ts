@@ -22,14 +22,21 @@ export interface DeadLetters {
   readonly filters: ReadonlyMap<string, Listed>;
   /** Entries that do not tell when they came, and rows that could not be read. */
   readonly untold: number;
-  /** Every entry of the queue that `keep` wants. */
+  /** Entries of the queue that `keep` wants, MOST_KEPT at most. */
   readonly kept: readonly DlqEntry[];
+  /** How many more it wants. */
+  readonly leftOut: number;
 }
 
-/** Whole queues are read; entries that are kept whole for auto-cancel. */
-const MOST_KEPT = 100_000;
+/** Whole queues are read; entries that are kept whole for auto-cancel, at most. */
+export const MOST_KEPT = 100_000;
 
-async function list(reader: Reader, match: Filter['match'], signal: AbortSignal, take: (entry: DlqEntry) => void) {
+async function list(
+  reader: Pick<Reader, 'dlqPages'>,
+  match: Filter['match'],
+  signal: AbortSignal,
+  take: (entry: DlqEntry) => void,
+) {
   const seen = new Set<string>();
   const found: { at: number; createdAt: number }[] = [];
   let untold = 0;
@@ -58,20 +65,23 @@ async function list(reader: Reader, match: Filter['match'], signal: AbortSignal,
 
 /** Reads the whole queue, and each filter. Throws UpstreamError. */
 export async function readDeadLetters(
-  reader: Reader,
+  reader: Pick<Reader, 'dlqPages'>,
   filters: readonly Filter[],
   keep: (entry: DlqEntry) => boolean,
   signal: AbortSignal,
 ): Promise<DeadLetters> {
   const kept: DlqEntry[] = [];
+  let leftOut = 0;
   const { listed: all, untold } = await list(reader, {}, signal, entry => {
-    if (kept.length < MOST_KEPT && keep(entry)) kept.push(entry);
+    if (!keep(entry)) return;
+    if (kept.length < MOST_KEPT) kept.push(entry);
+    else leftOut += 1;
   });
   const byName = new Map<string, Listed>();
   for (const { name, match } of filters) {
     byName.set(name, (await list(reader, match, signal, () => undefined)).listed);
   }
-  return { all, filters: byName, untold, kept };
+  return { all, filters: byName, untold, kept, leftOut };
 }
 
 export const NO_DEAD_LETTERS: DeadLetters = {
@@ -79,6 +89,7 @@ export const NO_DEAD_LETTERS: DeadLetters = {
   filters: new Map(),
   untold: 0,
   kept: [],
+  leftOut: 0,
 };
 
 /** How many had come by then. */

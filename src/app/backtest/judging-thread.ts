@@ -6,8 +6,8 @@ import { buffersOf, packPart } from './log-part.ts';
 /** The extension is that of this file: of the sources, or of the bundle. */
 const WORKER = new URL(`./judging-worker${import.meta.url.slice(-3)}`, import.meta.url);
 
-/** Most of what it makes is garbage after a step. */
-const LIMITS = { maxYoungGenerationSizeMb: 48, maxOldGenerationSizeMb: 1024 };
+/** Most of what it makes is garbage after a step; a larger young generation saves no time. */
+const LIMITS = { maxYoungGenerationSizeMb: 24, maxOldGenerationSizeMb: 1024 };
 
 /** Parts that wait to be judged at most: each has twenty pages of the log. */
 const MOST_WAITING = 3;

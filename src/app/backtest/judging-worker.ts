@@ -11,7 +11,7 @@ let last = Promise.resolve();
 async function answer(part: PackedPart | 'end'): Promise<void> {
   if (part === 'end') parentPort?.postMessage((await judging.end()) satisfies Answer);
   else {
-    await judging.take(unpackPart(part));
+    for (const slice of unpackPart(part)) await judging.take(slice);
     parentPort?.postMessage('taken' satisfies Answer);
   }
 }

@@ -25,7 +25,7 @@ export interface JudgingPlan {
   readonly routes: Parameters<typeof createRoutes>[0];
   readonly schedules: readonly Schedule[];
   /** Undefined where no rule needs them. */
-  readonly deadLetters: Omit<DeadLetters, 'kept'> | undefined;
+  readonly deadLetters: Omit<DeadLetters, 'kept' | 'leftOut'> | undefined;
   /** Milliseconds by which a round may see an entry of the dead-letter queue later than it came. */
   readonly seenAfter: number;
 }
@@ -68,7 +68,7 @@ const gcd = (a: number, b: number): number => (b === 0 ? a : gcd(b, a % b));
 export function createJudging(plan: JudgingPlan): Judging {
   const { account, from, to, begin, evaluateEvery, rules, objectives, deadLetters, seenAfter } = plan;
   const clock = createStandingClock();
-  const proven = deadLetters ? { ...deadLetters, kept: [] } : NO_DEAD_LETTERS;
+  const proven = deadLetters ? { ...deadLetters, kept: [], leftOut: 0 } : NO_DEAD_LETTERS;
   const alerts = createAlertBacktest({
     account,
     rules,

@@ -4,6 +4,7 @@ import { type Closing, withClosing } from '../../kit/closing.ts';
 import type { StoreOptions } from '../../store/options.ts';
 import { createDispatcher } from '../../upstream/dispatcher.ts';
 import { createDispatchers } from '../dispatchers.ts';
+import { environmentFaults } from '../otlp-environment.ts';
 import { type CheckLine, type Checklist, createChecklist, fail, LONGEST_CHECK, ok, skip, warn } from './checklist.ts';
 import { checkPermissions, checkStopFile } from './files.ts';
 import { checkPort } from './ports.ts';
@@ -65,6 +66,9 @@ async function localLines({ file, config, hash, warnings }: LoadedConfig, deps: 
     ok(`${file}, ${names.length} account${names.length === 1 ? '' : 's'}: ${shown}`),
   );
   for (const each of warnings) await list.check('configuration', () => warn(formatFault(each), 'see docs/config.md'));
+  for (const fault of environmentFaults(config, deps.env)) {
+    await list.check('environment', () => fail(fault, 'an agent would not start: change the variable'));
+  }
   for (const found of checkPermissions(file, config)) await list.check('permissions', () => found);
   await storeLines(list, config.store, deps.env);
   await list.check('stop file', () => checkStopFile(config));

@@ -22,7 +22,10 @@ const LEAST_PAGES = 16;
 /** More windows would only cost more: there are at least three for each of those that read. */
 const MOST_WINDOWS = 48;
 
-/** The whole selection as disjoint windows of about equal size, as the last complete read taught. */
+/**
+ * The whole selection as disjoint windows of about equal size, as the last complete read taught. The newest comes first: what
+ * entered since makes it the longest, and the walk would wait for it alone.
+ */
 export function planWalk(selection: Selection): Task[] {
   const { times } = selection;
   const windows = Math.min(MOST_WINDOWS, Math.floor(times.length / LEAST_PAGES));
@@ -31,9 +34,9 @@ export function planWalk(selection: Selection): Task[] {
   for (let window = 1; window < windows; window += 1) {
     edges.add(times[Math.floor((window * times.length) / windows)] as number);
   }
-  const sorted = [...edges];
-  return [undefined, ...sorted].map((from, index) => {
-    const next = sorted[index];
+  const latestFirst = [...edges].reverse();
+  return [...latestFirst, undefined].map((from, index) => {
+    const next = latestFirst[index - 1];
     return { selection, from, to: next === undefined ? undefined : next - 1 };
   });
 }

@@ -29,11 +29,12 @@ export function createEventTable(events: readonly KeptEvent[]): EventTable {
   const places = new Map<string, number>();
   const schedules = new Map<number, readonly string[]>();
   let [first, last] = [Number.POSITIVE_INFINITY, 0];
-  for (const [index, event] of events.entries()) {
+  for (let index = 0; index < size; index += 1) {
+    const event = events[index] as KeptEvent;
     const place = places.get(event.destination) ?? places.size;
     if (place === places.size) places.set(event.destination, place);
     hashes[index * 2] = event.identity;
-    hashes[index * 2 + 1] = event.message;
+    hashes[messagePlace(index)] = event.message;
     times[index * 2] = event.time;
     times[index * 2 + 1] = event.dueAt;
     marks[index] = place * STATES + event.state;
@@ -54,43 +55,54 @@ export function createEventTable(events: readonly KeptEvent[]): EventTable {
   };
 }
 
-/** The event at an index, as it was put in, but for the class of its status. */
-export function eventAt({ hashes, times, marks, destinations, schedules }: EventTable, index: number): KeptEvent {
+/** The event at an index, as it was put in, but for the class of its status, which is not kept. */
+export function eventAt(
+  { hashes, times, marks, destinations, schedules }: EventTable,
+  index: number,
+  statusClass = 0,
+): KeptEvent {
   const mark = marks[index] as number;
   return {
     identity: hashes[index * 2] as bigint,
-    message: hashes[index * 2 + 1] as bigint,
+    message: hashes[messagePlace(index)] as bigint,
     state: mark % STATES,
     time: times[index * 2] as number,
     dueAt: times[index * 2 + 1] as number,
     destination: destinations[Math.floor(mark / STATES)] as string,
     schedules: schedules?.get(index),
-    statusClass: 0,
+    statusClass,
   };
 }
 
-/** Indices of the events from one time until another, both included. */
-export function* indicesWithin({ size, first, last, times }: EventTable, from: number, to: number): Generator<number> {
-  if (last < from || first > to) return;
-  for (let index = 0; index < size; index += 1) {
-    const time = times[index * 2] as number;
-    if (time >= from && time <= to) yield index;
+/** Where the message of an event is in `hashes`. */
+export const messagePlace = (index: number) => index * 2 + 1;
+export const stateAt = ({ marks }: EventTable, index: number) => (marks[index] as number) % STATES;
+export const timeAt = ({ times }: EventTable, index: number) => times[index * 2] as number;
+
+/** Gives the indices of the events from one time until another, both included. */
+export function eachWithin(table: EventTable, from: number, to: number, take: (index: number) => void): void {
+  if (table.last < from || table.first > to) return;
+  for (let index = 0; index < table.size; index += 1) {
+    const time = timeAt(table, index);
+    if (time >= from && time <= to) take(index);
   }
 }
 
 /** Events of several tables from one time until another, both included; all where none is given. */
-export function* eventsWithin(
+export function eventsWithin(
   tables: Iterable<EventTable>,
   from = Number.NEGATIVE_INFINITY,
   to = Number.POSITIVE_INFINITY,
-): Generator<KeptEvent> {
-  for (const table of tables) for (const index of indicesWithin(table, from, to)) yield eventAt(table, index);
+): KeptEvent[] {
+  const events: KeptEvent[] = [];
+  for (const table of tables) eachWithin(table, from, to, index => events.push(eventAt(table, index)));
+  return events;
 }
 
 /** The events of a table from a time on: the table itself, where these are all. Undefined where there are none. */
 export function tableFrom(table: EventTable, time: number): EventTable | undefined {
   if (time <= table.first) return table;
-  const events = [...eventsWithin([table], time)];
+  const events = eventsWithin([table], time);
   if (events.length === 0) return undefined;
   return events.length === table.size ? table : createEventTable(events);
 }

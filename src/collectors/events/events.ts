@@ -232,20 +232,20 @@ export const events = defineKind({
 type Context = ObserveContext<Memory, Walk>;
 type Observed = Promise<Observation<EventsFacts, Memory, Walk>>;
 
-/** What is shown of a memory. `log`: default a copy, which later events leave as it is. */
+/** What is shown of a memory. `isLive`: it changes with what is counted next; otherwise that leaves it as it is. */
 export function factsOf(
   memory: Memory,
   { window, destination, destinationHistograms }: EventsOptions,
-  log: LogTally = structuredClone(memory.log),
+  isLive = false,
 ): EventsFacts {
-  const { gauges, checkpoint, destinations, schedules, attempts } = memory;
+  const { gauges, checkpoint, log, destinations, schedules, attempts } = memory;
   const counters = destination !== 'none';
   return {
     gauges,
     windowMs: window,
     since: checkpoint?.floor,
-    log,
-    destinations: destinations.copies(),
+    log: isLive ? log : structuredClone(log),
+    destinations: isLive ? destinations.live() : destinations.copies(),
     schedules: schedules.facts(),
     beyondCap: destinations.beyond,
     attempts: attempts?.view,

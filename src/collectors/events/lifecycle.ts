@@ -1,6 +1,7 @@
+import { createHashSet, type HashSet, wordsOf } from '../../kit/hash-set.ts';
 import { observeValue } from '../../metrics/family.ts';
 import { EVENT_STATES, type Outcome } from '../../model/message.ts';
-import { eventsWithin, tableFrom } from './event-table.ts';
+import { type EventTable, eventsWithin, messagePlace, stateAt, tableFrom, timeAt } from './event-table.ts';
 import { byTime, isEnding, type KeptEvent } from './kept-event.ts';
 import { type Checkpoint, close, type Gauges, type Memory, noteGap, type OpenMessage } from './memory.ts';
 import { BOUNDS, isAmongSlowest, observeAttempt, observeWait, type Result } from './tally.ts';
@@ -13,6 +14,8 @@ export interface Limits {
   /** Milliseconds after its due time at which a message that has not ended is late. */
   readonly onTimeWithin: number;
 }
+
+const CREATED = EVENT_STATES.indexOf('created');
 
 /** Time after its due time at which a message without events is dropped: its end must have been lost. */
 const FORGOTTEN_AFTER = 14 * 86_400_000;
@@ -28,7 +31,7 @@ const SILENCE = 60_000;
 export function advanceTo(memory: Memory, watermark: number, limits: Limits): void {
   const { checkpoint } = memory;
   if (!checkpoint || watermark <= checkpoint.watermark) return;
-  const due = [...eventsWithin(memory.pending, undefined, watermark)].sort(byTime);
+  const due = eventsWithin(memory.pending, undefined, watermark).sort(byTime);
   memory.pending = memory.pending.flatMap(table => tableFrom(table, watermark + 1) ?? []);
   checkpoint.watermark = watermark;
   for (const event of due) follow(memory, event, limits);
@@ -38,12 +41,13 @@ export function advanceTo(memory: Memory, watermark: number, limits: Limits): vo
 export function follow(memory: Memory, event: KeptEvent, limits: Limits, isInOrder = true): void {
   const { checkpoint, open } = memory;
   if (!checkpoint) return;
-  if (isInOrder) lookForGap(memory, checkpoint, event, limits.overlap);
-  checkpoint.lastFollowed = Math.max(checkpoint.lastFollowed, event.time);
   const { message, time } = event;
   const known = open.get(message);
   const state = EVENT_STATES[event.state];
   const hasEnded = memory.ended.has(message);
+  const isExpected = hasEnded || known?.activeAt !== undefined;
+  if (isInOrder) lookForGap(memory, checkpoint, event, isExpected, limits.overlap);
+  checkpoint.lastFollowed = Math.max(checkpoint.lastFollowed, time);
   // A creation that is listed late was one all the same.
   if (event.schedules && (hasEnded ? state === 'created' : known?.createdAt === undefined || state !== 'created')) {
     memory.schedules.follow(event, known?.createdAt);
@@ -165,21 +169,23 @@ export function judgeUntil(memory: Memory, now: number, limits: Limits): void {
 
 /**
  * A silence is no gap: nothing may have happened. But when the first thing after it is an answer to an attempt that the
- * log never showed beginning, events of the silence were lost. Each silence counts once.
+ * log never showed beginning, events of the silence were lost. Each silence counts once. `isExpected`: an answer to an attempt that
+ * the log showed.
  */
 function lookForGap(
   memory: Memory,
   checkpoint: Checkpoint,
-  { message, state, time }: KeptEvent,
+  { state, time }: KeptEvent,
+  isExpected: boolean,
   overlap: number,
 ): void {
-  const { open, log } = memory;
+  const { log } = memory;
   const { floor, lastFollowed } = checkpoint;
   if (lastFollowed > floor && time - lastFollowed > Math.max(SILENCE, overlap)) {
     checkpoint.silence = { from: lastFollowed, until: time + overlap };
   }
   const isAnswer = EVENT_STATES[state] === 'error' || EVENT_STATES[state] === 'delivered';
-  if (!isAnswer || open.get(message)?.activeAt !== undefined || memory.ended.has(message)) return;
+  if (!isAnswer || isExpected) return;
   const paired = log.attempt.success.counts.reduce((a, b) => a + b, 0);
   const { silence, unstarted } = checkpoint;
   if (silence && time > silence.from && time <= silence.until && paired >= EVIDENCE && paired > unstarted * 9) {
@@ -191,22 +197,46 @@ function lookForGap(
   checkpoint.unstarted += 1;
 }
 
+/** Messages that one of these events ends. */
+function endedWithin(tables: readonly EventTable[]): HashSet {
+  let most = 0;
+  for (const table of tables) {
+    for (let index = 0; index < table.size; index += 1) if (isEnding(stateAt(table, index))) most += 1;
+  }
+  const over = createHashSet(most);
+  for (const table of tables) {
+    const words = wordsOf(table.hashes);
+    for (let index = 0; index < table.size; index += 1) {
+      if (isEnding(stateAt(table, index))) over.add(words, messagePlace(index));
+    }
+  }
+  return over;
+}
+
 /** Messages that have not ended, as far as the log is read. */
 export function inFlight({ checkpoint, open, pending, ended }: Memory): Omit<Gauges, 'recent'> {
-  const created = new Map<bigint, number>();
-  const over = new Set<bigint>();
-  for (const { message, state, time } of eventsWithin(pending)) {
-    if (EVENT_STATES[state] === 'created' && !ended.has(message)) created.set(message, time);
-    else if (isEnding(state)) over.add(message);
-  }
+  const over = endedWithin(pending);
   let count = 0;
   let oldest: number | undefined;
-  const take = (message: bigint, createdAt: number | undefined) => {
-    if (createdAt === undefined || over.has(message)) return;
+  const take = (createdAt: number) => {
     count += 1;
     if (oldest === undefined || createdAt < oldest) oldest = createdAt;
   };
-  for (const [message, { createdAt }] of open) take(message, createdAt);
-  for (const [message, time] of created) if (open.get(message)?.createdAt === undefined) take(message, time);
+  const one = new BigUint64Array(1);
+  const words = wordsOf(one);
+  for (const [message, { createdAt }] of open) {
+    one[0] = message;
+    if (createdAt !== undefined && !over.has(words, 0)) take(createdAt);
+  }
+  const created = new Map<bigint, number>();
+  for (const table of pending) {
+    const words = wordsOf(table.hashes);
+    for (let index = 0; index < table.size; index += 1) {
+      if (stateAt(table, index) !== CREATED || over.has(words, messagePlace(index))) continue;
+      const message = table.hashes[messagePlace(index)] as bigint;
+      if (!ended.has(message) && open.get(message)?.createdAt === undefined) created.set(message, timeAt(table, index));
+    }
+  }
+  for (const time of created.values()) take(time);
   return { newest: checkpoint?.newest, inFlight: count, oldestInFlight: oldest };
 }

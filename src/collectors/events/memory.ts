@@ -2,7 +2,7 @@ import type { AttemptLedger } from '../../flow-audit/attempts.ts';
 import type { LogRecord, RecordBatch } from '../../model/log-record.ts';
 import type { DeliveryEvent, EventState } from '../../model/message.ts';
 import type { Destinations } from './destinations.ts';
-import { type EventTable, indicesWithin, tableFrom } from './event-table.ts';
+import { type EventTable, eachWithin, tableFrom } from './event-table.ts';
 import type { KeptEvent } from './kept-event.ts';
 import { noPeak, type Peak } from './peak.ts';
 import type { Recent } from './recent.ts';
@@ -203,7 +203,7 @@ export function forgetMinutes({ minutes, touched }: Memory, time: number): void 
 export function rememberedWithin({ chunks }: Memory, from: number, to: number): ReadonlySet<bigint> {
   const identities = new Set<bigint>();
   for (const chunk of chunks.values()) {
-    for (const index of indicesWithin(chunk, from, to)) identities.add(chunk.hashes[index * 2] as bigint);
+    eachWithin(chunk, from, to, index => identities.add(chunk.hashes[index * 2] as bigint));
   }
   return identities;
 }
@@ -229,7 +229,10 @@ export function remember(memory: Memory, fresh: EventTable | undefined): void {
     touched.add(`chunk/${id}`);
     kept -= size;
   }
-  for (const [message, time] of ended) if (time < checkpoint.dedupeFrom) ended.delete(message);
+  const { dedupeFrom } = checkpoint;
+  ended.forEach((time, message) => {
+    if (time < dedupeFrom) ended.delete(message);
+  });
 }
 
 /** Identities that are remembered at most; beyond that the overlap of reads becomes shorter. */

@@ -1,5 +1,5 @@
 import type { Cost } from '../collector.ts';
-import { indicesWithin } from './event-table.ts';
+import { eachWithin } from './event-table.ts';
 import type { Span } from './expectations.ts';
 import type { Checkpoint, Memory } from './memory.ts';
 import { noPeak, notePeak, peakOf } from './peak.ts';
@@ -48,7 +48,11 @@ export interface ReadBack {
 
 function remembered({ chunks }: Memory, from: number, to: number): number {
   let events = 0;
-  for (const chunk of chunks.values()) for (const _ of indicesWithin(chunk, from, to)) events += 1;
+  for (const chunk of chunks.values()) {
+    eachWithin(chunk, from, to, () => {
+      events += 1;
+    });
+  }
   return events;
 }
 

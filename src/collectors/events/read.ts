@@ -3,7 +3,8 @@ import { recordOf } from '../../kit/record.ts';
 import { type DeliveryEvent, EVENT_STATES } from '../../model/message.ts';
 import type { ListPage, Reader } from '../../upstream/api.ts';
 import { Implausible } from '../collector.ts';
-import { identityOf, type KeptEvent } from './kept-event.ts';
+import { createFoundEvents, type FoundEvents } from './found-events.ts';
+import { identityOf } from './kept-event.ts';
 import type { Schedules } from './schedules.ts';
 import { statusClassOf } from './tally.ts';
 
@@ -19,7 +20,7 @@ export interface RangeRead {
   readonly from: number;
   readonly to: number;
   /** Each event once. */
-  readonly events: Map<bigint, KeptEvent>;
+  readonly events: FoundEvents;
   /** The rows of the events, where traces need them. */
   readonly rows: Map<bigint, DeliveryEvent> | undefined;
   /** Identities of rows that said the same as another of the range. */
@@ -35,7 +36,7 @@ export interface RangeRead {
 export function startRange(api: Reader, from: number, to: number, isDetailed: boolean, signal: AbortSignal): RangeRead {
   const iterator = api.eventPages({ fromDate: from, toDate: to }, signal, isDetailed);
   const rows = isDetailed ? new Map<bigint, DeliveryEvent>() : undefined;
-  return { from, to, events: new Map(), rows, twice: [], rejected: 0, pages: 0, iterator };
+  return { from, to, events: createFoundEvents(), rows, twice: [], rejected: 0, pages: 0, iterator };
 }
 
 const INDEX = recordOf(EVENT_STATES, (_, index) => index);
@@ -62,14 +63,10 @@ export async function readOn(range: RangeRead, pages: number, { destinationOf, s
       const message = hash64(messageId);
       const index = INDEX[state];
       const identity = identityOf(message, index, time);
-      if (events.has(identity)) {
-        range.twice.push(identity);
-        continue;
-      }
-      if (range.rows && range.rows.size < MOST_ROWS) range.rows.set(identity, event);
       const [destination, own, statusClass] = [destinationOf(event), schedules.of(event), statusClassOf(event.status)];
       const kept = { identity, message, state: index, time, dueAt, destination, schedules: own, flowKey, statusClass };
-      events.set(identity, kept);
+      if (!events.add(kept)) range.twice.push(identity);
+      else if (range.rows && range.rows.size < MOST_ROWS) range.rows.set(identity, event);
     }
     if (isOfRange) range.pages += 1;
     if (events.size > MOST_EVENTS) throw new Implausible(`more than ${MOST_EVENTS} events within ${to - from + 1} ms`);

@@ -4,11 +4,11 @@ import type { EventsOptions } from './event-options.ts';
 import { type EventsFacts, type EventsServices, factsOf } from './events.ts';
 import { byTime, type KeptEvent } from './kept-event.ts';
 import type { Memory } from './memory.ts';
-import { type RangeRead, startRange } from './read.ts';
+import { startRange } from './read.ts';
 import { planReadBack } from './read-back.ts';
 import { createRecent } from './recent.ts';
 import { restoreMemory } from './rows.ts';
-import { foldTail, type LogWalk, readTail } from './tail.ts';
+import { type FoundRange, foldTail, type LogWalk, readTail } from './tail.ts';
 
 /** Times: milliseconds since the Unix epoch. */
 export interface ReliveRange {
@@ -22,7 +22,7 @@ export interface ReliveRange {
 /** What a running agent would have shown at `at`. */
 export interface ReliveStep {
   readonly at: number;
-  /** Good until the next step: its `log` changes with that. */
+  /** Good until the next step, with which its counts change. */
   readonly facts: EventsFacts;
   /** No row was unreadable in what was read of the log with this step. */
   readonly isWhole: boolean;
@@ -60,7 +60,7 @@ export async function* readLog(
     signal.throwIfAborted();
     if (!range) continue;
     readTo = range.to;
-    yield { readTo, events: [...range.events.values()], rejected: range.rejected };
+    yield { readTo, events: range.events.values(), rejected: range.rejected };
   }
 }
 
@@ -88,7 +88,7 @@ export function createReliving(
         const first = index;
         while (index < sorted.length && (sorted[index] as KeptEvent).time <= at) index += 1;
         tail(at, sorted.slice(first, index));
-        facts = factsOf(memory, options, memory.log);
+        facts = factsOf(memory, options, true);
         nextRead = at + options.every;
       }
       yield { at, facts, isWhole: rejected === 0 };
@@ -97,9 +97,6 @@ export function createReliving(
   };
 }
 
-/** Nothing is read: what was, is folded. */
-const noPages = { next: () => Promise.resolve({ done: true as const, value: undefined }) };
-
 /** Gives what folds one read of the log at `at`, which listed these, in order, besides what it had listed before. */
 function createTail(memory: Memory, options: EventsOptions, onTimeWithin: number) {
   const limits = { ...options, most: options.maxOpenMessages, onTimeWithin };
@@ -107,21 +104,18 @@ function createTail(memory: Memory, options: EventsOptions, onTimeWithin: number
   const tailOptions = { ...limits, backfill: 0, isSwept: false };
   let readTo: number | undefined;
   return (at: number, events: readonly KeptEvent[]): void => {
-    const range: RangeRead = {
+    const range: FoundRange = {
       from: readTo === undefined ? at - options.window : readTo + 1,
       to: at,
-      events: new Map(events.map(event => [event.identity, event])),
+      events: { size: events.length, values: () => events },
       rows: undefined,
       twice: [],
       rejected: 0,
-      pages: 0,
-      iterator: noPages,
     };
     const walk = {
       until: at,
       readBack: planReadBack(memory, at, options.overlap),
       newest: memory.checkpoint?.newest,
-      range,
       span: memory.span,
       refill: memory.recent ? undefined : createRecent(),
       // It never was away.

@@ -5,6 +5,7 @@ import { eventsWithin } from './event-table.ts';
 import { type EventsFacts, type EventsServices, factsOf } from './events.ts';
 import { byTime, type KeptEvent } from './kept-event.ts';
 import { follow, inFlight, judgeUntil, type Limits } from './lifecycle.ts';
+import { findOldest } from './log-begin.ts';
 import { type Checkpoint, count, firstCheckpoint, type Memory, MINUTE, rememberedWithin } from './memory.ts';
 import { type RangeRead, startRange } from './read.ts';
 import { createRecent } from './recent.ts';
@@ -51,7 +52,12 @@ export interface ReplayFound {
   oldest: number | undefined;
   /** Rows that could not be read. */
   rejected: number;
-  /** At the end: events that the memory had counted, and that a log which still holds all since would have listed. */
+  /** Nothing is listed before: an hour before the oldest event at most. Undefined where nothing is listed at all. */
+  begin: number | undefined;
+  /**
+   * At the end: events that the memory had counted, and that a log which still holds all since would have listed. Where the log
+   * begins so late that some surely are, nothing is read, and there are no steps; these are then the ones before its begin.
+   */
   missing: number;
 }
 
@@ -63,7 +69,14 @@ export function createReplay(
   range: ReplayRange,
   signal: AbortSignal,
 ): Replay {
-  const found: ReplayFound = { readTo: range.from, events: 0, oldest: undefined, rejected: 0, missing: 0 };
+  const found: ReplayFound = {
+    readTo: range.from,
+    events: 0,
+    oldest: undefined,
+    rejected: 0,
+    begin: undefined,
+    missing: 0,
+  };
   return { found, steps: replay(api, options, services, range, found, signal) };
 }
 
@@ -80,12 +93,17 @@ async function* replay(
   memory.checkpoint ??= firstCheckpoint(from, from - Math.max(options.window, history), memory.destinationOption);
   const start = Math.max(0, memory.checkpoint.dedupeFrom);
   memory.schedules.begin(from);
+  found.begin = await findOldest(api, { from: start, to }, signal);
+  const begin = found.begin ?? to;
+  found.missing = rememberedWithin(memory, start, begin - 1).size;
+  // The end is known, and is not worth reading all of it.
+  if (found.missing > 0) return;
   const folding = createFolding(memory, memory.checkpoint, limits, options);
   const readBack = { skip: undefined, settles: true };
-  const range = startRange(api, start, to, false, signal);
+  const range = startRange(api, begin, to, false, signal);
   const walk: LogWalk = { until: to, readBack, range, span: Number.POSITIVE_INFINITY };
   let at = from;
-  for (let readTo = start - 1; readTo < to; ) {
+  for (let readTo = begin - 1; readTo < to; ) {
     const range = await readTail(api, walk, memory, signal);
     signal.throwIfAborted();
     if (!range) continue;
@@ -123,7 +141,7 @@ function createFolding(memory: Memory, checkpoint: Checkpoint, limits: Limits, o
     missing: () => unlisted.size,
     inOrder({ events, to }: RangeRead): KeptEvent[] {
       const all = [...events.values()];
-      if (unlisted.size > 0) for (const identity of events.keys()) unlisted.delete(identity);
+      if (unlisted.size > 0) for (const { identity } of all) unlisted.delete(identity);
       for (const [identity, event] of pending) {
         if (event.time > to) continue;
         pending.delete(identity);

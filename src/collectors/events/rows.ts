@@ -175,7 +175,7 @@ function rowOf(memory: Memory, key: string): string | null {
       destination,
       ...schedules,
     ];
-    return chunk ? JSON.stringify([...eventsWithin([chunk])].map(stored)) : null;
+    return chunk ? JSON.stringify(eventsWithin([chunk]).map(stored)) : null;
   }
   const minute = kind === 'minute' ? memory.minutes.get(Number(name)) : undefined;
   return minute ? writeIdentities(minute) : null;

@@ -39,7 +39,8 @@ export function foldSweep(memory: Memory, range: RangeRead, limits: Limits): voi
   for (let minute = Math.floor(range.from / MINUTE); minute * MINUTE <= range.to; minute += 1) {
     for (const identity of minutes.get(minute) ?? []) known.add(identity);
   }
-  for (const [identity, event] of range.events) {
+  for (const event of range.events.values()) {
+    const { identity } = event;
     // Minutes may have been given up meanwhile, and what was known of them forgotten.
     if (known.has(identity) || event.time <= checkpoint.sweptTo) continue;
     count(memory, event);

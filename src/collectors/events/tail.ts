@@ -47,6 +47,14 @@ export interface LogWalk {
   span: number;
 }
 
+/** What folding needs to know of a walk. */
+type Walked = Omit<TailWalk, 'range'>;
+
+/** What is folded of a range. `events`: each once. */
+export interface FoundRange extends Pick<RangeRead, 'from' | 'to' | 'rows' | 'twice' | 'rejected'> {
+  readonly events: { readonly size: number; values(): Iterable<KeptEvent> };
+}
+
 /** A read of the log from where the last one ended until now. */
 export interface TailWalk extends LogWalk {
   /** The newest event that was known when the read began. */
@@ -122,7 +130,7 @@ export async function readTail(
 }
 
 /** Folds a complete range into what is known. */
-export function foldTail(memory: Memory, walk: TailWalk, range: RangeRead, options: TailOptions): void {
+export function foldTail(memory: Memory, walk: Walked, range: FoundRange, options: TailOptions): void {
   memory.checkpoint ??= firstCheckpoint(walk.until, range.from, memory.destinationOption);
   const { checkpoint, log, touched } = memory;
   const isLast = range.to >= walk.until;
@@ -134,12 +142,12 @@ export function foldTail(memory: Memory, walk: TailWalk, range: RangeRead, optio
   const recent = walk.refill ?? memory.recent;
   const known = rememberedWithin(memory, range.from, range.to);
   const fresh: KeptEvent[] = [];
-  for (const [identity, event] of range.events) {
+  for (const event of range.events.values()) {
     const isRecent = event.time >= walk.until - options.window;
     if (walk.refill && isRecent) recent?.add(event.state, event.time);
     if (walk.refill) memory.attempts?.add(event);
     // Events too old to be deduplicated were read for the recent gauge alone.
-    if (event.time < checkpoint.dedupeFrom || known.has(identity)) continue;
+    if (event.time < checkpoint.dedupeFrom || known.has(event.identity)) continue;
     fresh.push(event);
     if (!walk.refill) memory.attempts?.add(event);
     if (!walk.refill && isRecent) recent?.add(event.state, event.time);
@@ -217,7 +225,7 @@ function noticeClock(checkpoint: Checkpoint, until: number, overlap: number): vo
 }
 
 /** Where rows can't be read, no schedule is judged. Those of the read before are known as long as no other joins them. */
-function noticeUnreadable(memory: Memory, { from, to, rejected }: RangeRead): void {
+function noticeUnreadable(memory: Memory, { from, to, rejected }: FoundRange): void {
   const { unreadable } = memory;
   if (rejected > (unreadable?.from === from ? unreadable.rows : 0)) memory.schedules.markUnread({ from, to });
   memory.unreadable = { from, rows: rejected };
@@ -232,7 +240,7 @@ const SURELY_KEPT = 3_600_000;
  * gone unread. The first range that lists anything decides. An empty answer proves nothing, but of that time no schedule is
  * judged.
  */
-function lookForHole(memory: Memory, checkpoint: Checkpoint, walk: TailWalk, range: RangeRead, isLast: boolean): void {
+function lookForHole(memory: Memory, checkpoint: Checkpoint, walk: Walked, range: FoundRange, isLast: boolean): void {
   const { before } = walk;
   const isFound = range.events.size > 0;
   if (!before || !(isFound || isLast)) return;
@@ -256,9 +264,9 @@ function lookForHole(memory: Memory, checkpoint: Checkpoint, walk: TailWalk, ran
 function countFresh(
   memory: Memory,
   checkpoint: Checkpoint,
-  walk: TailWalk,
+  walk: Walked,
   fresh: readonly KeptEvent[],
-  range: RangeRead,
+  range: FoundRange,
   options: TailOptions,
 ): void {
   const { log, touched } = memory;
@@ -290,7 +298,7 @@ function countFresh(
 function endRead(
   memory: Memory,
   checkpoint: Checkpoint,
-  { until, refill, span, readBack }: TailWalk,
+  { until, refill, span, readBack }: Walked,
   overlap: number,
 ): void {
   if (refill) memory.recent = refill;

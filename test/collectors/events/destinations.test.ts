@@ -74,6 +74,19 @@ describe('the name of a destination', () => {
     );
   });
 
+  it('is the host, whatever addresses were read before', () => {
+    const part = fc.constantFrom('a.example', 'b.example', 'a', '/', '//', '\\', '?', '#', '@', ':', ':80', '.', '\t');
+    const scheme = fc.constantFrom('https://', 'http://', 'https:/', 'http:', 'ftp://', '');
+    const url = fc.tuple(scheme, fc.array(part, { maxLength: 5 })).map(([begin, rest]) => begin + rest.join(''));
+    fc.assert(
+      fc.property(fc.array(url, { minLength: 2, maxLength: 8 }), urls => {
+        const read = destinationReader('host', NO_ROUTES);
+        for (const url of urls) expect(read(event({ url }))).toBe(URL.parse(url)?.host ?? '');
+      }),
+      { numRuns: runs(1000) },
+    );
+  });
+
   it('is what the option says, and empty where the event has none', () => {
     const workflowUrl = 'https://user:secret@w.example/flow?token=x#y';
     const names = { topic: 'orders', queue: 'slow', label: 'blue', schedule: 'scd_1', workflowUrl };

@@ -169,3 +169,40 @@ it('says how many of the events that were counted before the log no longer lists
   // What was counted is still followed: it was read before.
   expect(steps.at(-1)?.facts.destinations.get('')?.finished.delivered).toBe(1);
 });
+
+it('looks for where a short log begins, and does not read a long past minute by minute', async () => {
+  const log = createLog({ page: 100 });
+  const [from, begin] = [log.clock.now, log.clock.now + 160 * HOUR + 7 * MINUTE + SECOND];
+  for (let index = 0; index < 1000; index += 1) log.add(`msg_${index}`, WHOLE, begin + index * 2000);
+  log.clock.now += 168 * HOUR;
+  const replay = replayOf(log, { from, to: from + 168 * HOUR });
+  const steps = await stepsOf(replay);
+  const counts = steps.map(({ facts }) => counted(facts));
+  expect(counts).toHaveLength(168 * 60 + 1);
+  expect(counts.findIndex(count => count > 0)).toBe(160 * 60 + 8);
+  expect(counts.at(-1)).toBe(3000);
+  expect(replay.found).toMatchObject({ events: 3000, oldest: begin });
+  // 30 pages are full. Without a begin it takes 159.
+  expect(log.service.requests).toBeLessThan(100);
+});
+
+it('does not read what is left of a log that has surely forgotten what was known', async () => {
+  const log = createLog();
+  const agent = createAgent(log, OPTIONS);
+  await agent.round('tail');
+  log.add('msg_1', WHOLE, log.clock.now + SECOND);
+  await agent.run(1, 3 * SECOND);
+  const rows = new Map(agent.rows);
+  const from = log.clock.now;
+  for (let index = 0; index < 10_000; index += 1) log.add(`msg_${index}`, WHOLE, from + 10 * HOUR + index * 1000);
+  log.clock.now = from + 20 * HOUR;
+  log.service.keeps = 15 * HOUR;
+  log.service.requests = 0;
+  const replay = replayOf(log, { from, to: log.clock.now, rows });
+  expect(await stepsOf(replay)).toEqual([]);
+  expect(replay.found.missing).toBe(3);
+  const { begin = 0 } = replay.found;
+  expect(begin).toBeGreaterThan(from + 9 * HOUR);
+  expect(begin).toBeLessThanOrEqual(from + 10 * HOUR);
+  expect(log.service.requests).toBeLessThan(10);
+});

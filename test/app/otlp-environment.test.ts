@@ -1,0 +1,34 @@
+import { expect, it } from 'vitest';
+import { environmentFaults } from '../../src/app/otlp-environment.ts';
+import { parseConfig } from '../../src/config/load.ts';
+
+function faults(sections: object, env: Record<string, string>): string[] {
+  const accounts = [{ name: 'a', baseUrl: 'http://127.0.0.1:1', token: 'of-no-use' }];
+  return environmentFaults(parseConfig(JSON.stringify({ accounts, ...sections }), 'x.yaml', {}).config, env);
+}
+
+const GRPC = { OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' };
+const [tracing, push] = [{ enabled: true }, { metrics: { enabled: true }, logs: { enabled: true } }];
+
+it('says of each signal that is sent what the environment asks for and is not there', () => {
+  expect(faults({ tracing, push }, GRPC)).toEqual([
+    'OTEL_EXPORTER_OTLP_PROTOCOL is grpc; it must be one of http/protobuf, http/json',
+    'OTEL_EXPORTER_OTLP_PROTOCOL is grpc; logs are sent by http/protobuf alone',
+    'OTEL_EXPORTER_OTLP_PROTOCOL is grpc; metrics are sent by http/protobuf alone',
+  ]);
+  expect(faults({ push }, { OTEL_EXPORTER_OTLP_METRICS_PROTOCOL: 'grpc' })).toHaveLength(1);
+  expect(faults({ push }, { OTEL_EXPORTER_OTLP_METRICS_DEFAULT_HISTOGRAM_AGGREGATION: 'x' })).toHaveLength(1);
+  const [secret] = faults({ push }, { OTEL_EXPORTER_OTLP_LOGS_ENDPOINT: 'secret-canary' });
+  expect(secret).toMatch(/^the endpoint for logs /);
+  expect(secret).not.toContain('canary');
+});
+
+it('says nothing of what is not sent, nor of what is there', () => {
+  expect(faults({}, GRPC)).toEqual([]);
+  expect(faults({ tracing, push }, {})).toEqual([]);
+  expect(faults({ tracing, push }, { ...GRPC, OTEL_SDK_DISABLED: 'true' })).toEqual([]);
+  expect(faults({ tracing }, { ...GRPC, OTEL_TRACES_EXPORTER: 'none' })).toEqual([]);
+  expect(
+    faults({ tracing: { ...tracing, lifecycle: tracing } }, { ...GRPC, OTEL_TRACES_EXPORTER: 'none' }),
+  ).toHaveLength(1);
+});
