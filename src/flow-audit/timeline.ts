@@ -60,6 +60,8 @@ export function createTimeline(from: number, past: Past = noPast()): Timeline {
   }
 
   function goTo(time: number): void {
+    // Not before: what begins and ends at the same millisecond ends first here.
+    if (time > settledTo) now = Math.max(0, now);
     const last = bucketOf(time);
     for (let bucket = Math.max(bucketOf(settledTo) + 1, last - KEPT + 1); bucket <= last; bucket += 1) {
       most[at(bucket)] = now;
@@ -71,9 +73,9 @@ export function createTimeline(from: number, past: Past = noPast()): Timeline {
 
   function take(by: 1 | -1): void {
     const place = at(bucketOf(settledTo));
-    now = Math.max(0, now + by);
+    now += by;
     most[place] = Math.max(most[place] as number, now);
-    fewest[place] = Math.min(fewest[place] as number, now);
+    fewest[place] = Math.max(0, Math.min(fewest[place] as number, now));
     if (by > 0) starts[place] = (starts[place] as number) + 1;
   }
 

@@ -205,6 +205,17 @@ describe('messages that wait', () => {
     expect(waitingIn(ledgerOf(retried))).toBe(1);
   });
 
+  it('are none when the last attempt fails, even if its begin was lost', () => {
+    expect(
+      waitingIn(
+        ledgerOf([
+          [1n, 'error', 100],
+          [1n, 'failed', 100],
+        ]),
+      ),
+    ).toBe(0);
+  });
+
   it('are given up a day after they were due', () => {
     const ledger = ledgerOf(events);
     const mostAt = (seconds: number) => {
