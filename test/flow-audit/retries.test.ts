@@ -52,7 +52,7 @@ function taught(...evidence: readonly (readonly [RetrySlot, number])[]) {
   for (const [kind, count] of evidence) {
     for (let left = count; left > 0; left -= 1) {
       at += 10 * MINUTE;
-      retries.take(kind, at);
+      retries.take(kind, at, 0);
     }
   }
   return retries;
@@ -69,9 +69,9 @@ describe('what is known of retries', () => {
 
   it('takes a quarter of an hour', () => {
     const retries = createRetrySlots();
-    for (let at = 0; at < 15; at += 1) retries.take('released', at * MINUTE);
+    for (let at = 0; at < 15; at += 1) retries.take('released', at * MINUTE, 0);
     expect(retries.known).toBeUndefined();
-    retries.take('released', 15 * MINUTE);
+    retries.take('released', 15 * MINUTE, 0);
     expect(retries.known).toBe('released');
   });
 
@@ -94,7 +94,7 @@ describe('what is known of retries', () => {
     const retries = taught(['released', 3], ['kept', 1]);
     const again = createRetrySlots(retries.row);
     expect(again).toMatchObject({ known: 'released', at: 30 * MINUTE });
-    expect(again.take('kept', 40 * MINUTE)).toBe(true);
+    expect(again.take('kept', 40 * MINUTE, 0)).toBe(true);
   });
 });
 
@@ -267,6 +267,38 @@ describe('beside a service', () => {
     }
     expect([...told]).toEqual(expect.arrayContaining(['unknown/retries_may_hold', 'throttled/retries_hold']));
     expect([...told].filter(text => text.startsWith('ghost_slots'))).toEqual([]);
+  });
+
+  test('that keeps the slots of short waits alone: a key full of them has no ghost slots, a leak elsewhere is named', async () => {
+    const slow = { parallelism: 3, maxRetries: 2 };
+    const short = keyed(
+      'key',
+      { parallelism: 4, maxRetries: 5 },
+      { everyMs: 12_000, takesMs: 10_000, flaky: 0.7, retryMs: 50_000 },
+    );
+    const leaking = keyed('leaking', { parallelism: 4 }, { everyMs: 4000, takesMs: 15_000 });
+    const long = Array.from({ length: 3 }, (_, index) =>
+      keyed(`long-${index}`, slow, { everyMs: 60_000, takesMs: 1000, flaky: 0.5, retryMs: 150_000 }),
+    );
+    const service = createAuditedService({
+      seed: 12,
+      scenario: 'neglected',
+      destinations: [short, leaking, ...long],
+      dialect: { retrySlot: 'kept-briefly' },
+    });
+    const told = new Set<string>();
+    let reads = 0;
+    for (let step = 0; step < 480; step += 1) {
+      if (step === 420) service.state.leakSlots('leaking', 2);
+      await service.advance(15_000);
+      const { state, reason, ghosts = 0 } = service.audited('key') ?? {};
+      expect(ghosts).toBe(0);
+      if (service.facts()?.retrySlot === 'released') reads += 1;
+      if (service.facts()?.retrySlot === 'released') told.add(`${state}/${reason}`);
+    }
+    expect(reads).toBeGreaterThan(120);
+    expect([...told]).toContain('unknown/retries_may_hold');
+    expect(service.audited('leaking')).toMatchObject({ state: 'ghost_slots', ghosts: 2 });
   });
 
   test('that changes: what was known is withdrawn, and the other learnt', async () => {
