@@ -90,6 +90,19 @@ describe('what is known of retries', () => {
     expect(retries.lapse(8 * DAY)).toBe(false);
   });
 
+  it('is known of waits as long as the shortest that three reads prove, and of longer ones', () => {
+    const retries = createRetrySlots();
+    for (const [index, seconds] of [100, 20, 60].entries())
+      retries.take('released', index * 10 * MINUTE, seconds * SECOND);
+    expect([retries.known, retries.releasedFrom]).toEqual(['released', 90 * SECOND]);
+    retries.take('released', 30 * MINUTE, 10 * SECOND);
+    expect(retries.releasedFrom).toBe(54 * SECOND);
+    expect(createRetrySlots(retries.row).releasedFrom).toBe(54 * SECOND);
+    for (const at of [40, 50]) expect(retries.take('kept', at * MINUTE, 53 * SECOND)).toBe(false);
+    expect([40, 50].map(at => retries.take('kept', at * MINUTE, 54 * SECOND))).toEqual([false, true]);
+    expect(retries.releasedFrom).toBe(Number.POSITIVE_INFINITY);
+  });
+
   it('is stored', () => {
     const retries = taught(['released', 3], ['kept', 1]);
     const again = createRetrySlots(retries.row);
@@ -172,6 +185,54 @@ describe('slots that waiting retries may hold', () => {
 
   it('are in excess where retries keep none', () => {
     expect(sampleAt('released', 2)).toMatchObject({ excess: 1, waiting: 0 });
+  });
+});
+
+describe('where slots of waits of 100 s are known to be given back', () => {
+  /** Slots that nothing explains at 200 s, of 2, where so many messages wait until then or later. */
+  const excessAt = (events: readonly Told[], rest: { rateLimit?: number; paused?: boolean } = {}) => {
+    const retries = createRetrySlots();
+    for (const at of [-30, -20, -10]) retries.take('released', at * MINUTE, 100 * SECOND);
+    const watched = createWatched(0, true);
+    const entry = { key: 'key', waitlistSize: 1, parallelismInUse: 2, parallelismLimit: 2, ...rest };
+    addSample(watched, entry, { from: 200 * SECOND, now: 200 * SECOND });
+    compare(watched, ledgerOf(events).view, 600 * SECOND, retries);
+    return watched.samples[0]?.excess;
+  };
+  /** A message whose attempt failed at a time, and that waits for so many seconds. */
+  const failed = (message: bigint, at: number, delay: number): readonly Told[] => [
+    [message, 'active', at - 5],
+    [message, 'error', at, at + delay],
+  ];
+
+  it('shorter waits may explain slots, about as long ones do not', () => {
+    expect(excessAt([])).toBe(2);
+    expect(excessAt(failed(1n, 180, 89))).toBe(1);
+    expect(excessAt(failed(1n, 180, 90))).toBe(2);
+  });
+
+  it('nor do those that are overdue, unless a rate or a pause holds them back', () => {
+    expect(excessAt(failed(1n, 140, 51))).toBe(1);
+    expect(excessAt(failed(1n, 140, 50))).toBe(2);
+    expect(excessAt(failed(1n, 140, 50), { rateLimit: 5 })).toBe(1);
+    expect(excessAt(failed(1n, 140, 50), { paused: true })).toBe(1);
+  });
+
+  it('those that follow each other count once', () => {
+    const mostAt = (begin: number) => {
+      const { view } = ledgerOf([...failed(1n, 180, 20), [1n, 'cancelled', 200], ...failed(2n, begin, 50)]);
+      const span = { from: 195 * SECOND, to: 205 * SECOND, shorterThan: 60 * SECOND, overdue: 0 };
+      return view.waitingBriefly('key', span);
+    };
+    expect([199, 200, 205, 206].map(mostAt)).toEqual([2, 1, 1, 1]);
+  });
+
+  it('nor do any where more messages wait than slots are in use', () => {
+    const two = [...failed(1n, 180, 50), ...failed(2n, 180, 50)];
+    expect(excessAt(two)).toBe(0);
+    expect(excessAt([...two, ...failed(3n, 180, 50)])).toBe(2);
+    // The shorter two may have theirs.
+    expect(excessAt([...two, ...failed(3n, 180, 60)])).toBe(0);
   });
 });
 
