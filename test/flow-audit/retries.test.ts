@@ -103,6 +103,27 @@ describe('what is known of retries', () => {
     expect(retries.releasedFrom).toBe(Number.POSITIVE_INFINITY);
   });
 
+  it('of waits is learnt anew after reads that tell the opposite', () => {
+    const from = (...evidence: readonly (readonly [RetrySlot, count: number, seconds: number])[]) => {
+      const retries = createRetrySlots();
+      const all = evidence.flatMap(([kind, count, seconds]) =>
+        Array.from({ length: count }, () => ({ kind, seconds })),
+      );
+      for (const [index, { kind, seconds }] of all.entries()) retries.take(kind, index * 10 * MINUTE, seconds * SECOND);
+      return [retries.known, retries.releasedFrom];
+    };
+    expect(from(['released', 2, 10], ['kept', 1, 10], ['released', 3, 100])).toEqual(['released', 90 * SECOND]);
+    expect(from(['released', 3, 10], ['kept', 2, 10], ['released', 6, 100])).toEqual(['released', 90 * SECOND]);
+    expect(from(['released', 3, 10], ['kept', 1, 10])).toEqual(['released', 9 * SECOND]);
+  });
+
+  it('is not withdrawn while reads confirm it', () => {
+    const retries = taught(['released', 3]);
+    retries.take('released', 3 * DAY, 0);
+    expect(retries.lapse(10 * DAY)).toBe(false);
+    expect(retries.lapse(10 * DAY + 1)).toBe(true);
+  });
+
   it('is stored', () => {
     const retries = taught(['released', 3], ['kept', 1]);
     const again = createRetrySlots(retries.row);
