@@ -112,7 +112,8 @@ describe('what is known of retries', () => {
       for (const [index, { kind, seconds }] of all.entries()) retries.take(kind, index * 10 * MINUTE, seconds * SECOND);
       return [retries.known, retries.releasedFrom];
     };
-    expect(from(['released', 2, 10], ['kept', 1, 10], ['released', 3, 100])).toEqual(['released', 90 * SECOND]);
+    const short = [['released', 2, 10] as const, ['kept', 1, 10] as const];
+    expect(from(...short, ...short, ['released', 3, 100])).toEqual(['released', 90 * SECOND]);
     expect(from(['released', 3, 10], ['kept', 2, 10], ['released', 6, 100])).toEqual(['released', 90 * SECOND]);
     expect(from(['released', 3, 10], ['kept', 1, 10])).toEqual(['released', 9 * SECOND]);
   });
@@ -122,6 +123,8 @@ describe('what is known of retries', () => {
     retries.take('released', 3 * DAY, 0);
     expect(retries.lapse(10 * DAY)).toBe(false);
     expect(retries.lapse(10 * DAY + 1)).toBe(true);
+    for (const day of [11, 12, 13]) retries.take('released', day * DAY, 100 * SECOND);
+    expect([retries.known, retries.releasedFrom]).toEqual(['released', 90 * SECOND]);
   });
 
   it('is stored', () => {
