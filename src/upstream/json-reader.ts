@@ -248,7 +248,8 @@ export function createJsonReader(rowsOf: RowsOf): JsonReader {
 
   /**
    * Elements up to where two seem to part, without a look at each character: what the parser takes from the begin of one are
-   * whole elements, or it would miss a bracket or a quote. Gives the place behind their comma; undefined where that fails.
+   * whole elements, or it would miss a bracket or a quote. How deep they are is not looked at: so short a text takes little even of
+   * brackets alone. Gives the place behind their comma; undefined where that fails.
    */
   function readAtSight(piece: string, from: number): number | undefined {
     const end = piece.lastIndexOf(BETWEEN, from + LENGTH_AT_SIGHT) + 1;
