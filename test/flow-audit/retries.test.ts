@@ -172,6 +172,31 @@ describe('a read proves that waiting retries keep no slot', () => {
     expect(proof([[1n, 'active', 95]])).toBe(false);
   });
 
+  it('not beside more attempts than slots in use: one of both is wrong', () => {
+    expect(proof([...failed, [2n, 'active', 120]], { inUse: 1 })).toBe(false);
+    expect(proof([...failed, [2n, 'active', 120]], { inUse: 0 })).toBe(false);
+  });
+
+  it('when a wait begins between two reads and the slots without an attempt stay the same; that it keeps one, when they rise', () => {
+    const ledger = ledgerOf([
+      [1n, 'active', 50],
+      [2n, 'active', 155],
+      [2n, 'error', 160, 400],
+    ]);
+    const told = (inUse: number, second = 180) => {
+      const [watched, retries] = [createWatched(0, true), createRetrySlots()];
+      for (const [at, slots] of [[140, 1] as const, [second, inUse] as const]) {
+        const entry = { key: 'key', waitlistSize: 1, parallelismInUse: slots, parallelismLimit: 4 };
+        addSample(watched, entry, { from: at * SECOND, now: at * SECOND });
+      }
+      compare(watched, ledger.view, 600 * SECOND, retries);
+      return (JSON.parse(retries.row) as { last?: RetrySlot }).last;
+    };
+    expect([1, 2, 3].map(inUse => told(inUse))).toEqual(['released', 'kept', undefined]);
+    // Longer apart, both may have happened in turn.
+    expect([260, 261].map(second => told(2, second))).toEqual(['kept', undefined]);
+  });
+
   it('not of a key without a limit, which needs no slots', () => {
     const watched = createWatched(0, true);
     const retries = createRetrySlots();

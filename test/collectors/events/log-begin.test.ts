@@ -37,7 +37,7 @@ it('looks for nothing where the service does not heed the range', async () => {
 
 it('takes rows that cannot be read for what is listed', async () => {
   async function* eventPages() {
-    yield { rows: [], rejected: 1 };
+    yield { rows: [], rejected: 1, isLast: true };
   }
   expect(await findOldest({ eventPages }, { from: 0, to: 48 * HOUR }, signal)).toBe(0);
 });
