@@ -1,6 +1,6 @@
-import { setFlagsFromString } from 'node:v8';
 import { Command } from 'commander';
 import { startAgent } from '../app/agent.ts';
+import { saveRoom } from '../app/many-accounts.ts';
 import { environmentFaults } from '../app/otlp-environment.ts';
 import { loadConfig } from '../config/load.ts';
 import { endWithin, systemClock } from '../kit/clock.ts';
@@ -12,9 +12,6 @@ const WATCH_EVERY = 5000;
 
 /** What is still under way when everything is closed ends the process no later than this, milliseconds. */
 const LINGER = 1000;
-
-/** Once it has started, the agent collects old garbage sooner than `main.ts` says. Before, that would take a tenth longer. */
-const STARTED = '--heap-growing-percent=20';
 
 export function serveCommand(): Command {
   const command = new Command('serve');
@@ -47,7 +44,7 @@ export function serveCommand(): Command {
       });
       reload = agent.reload;
       if (isAsked) void reload();
-      setFlagsFromString(STARTED);
+      saveRoom(loaded.config.accounts.length);
       await stopped;
       await agent.close();
       // A receiver of spans that never answers would keep the process until its own timeout.
