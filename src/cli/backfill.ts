@@ -111,7 +111,8 @@ async function run(options: Options, loaded: LoadedConfig): Promise<void> {
   );
   if (isTerminal) process.stderr.write('\r\u001b[K');
   for (const line of results.flatMap(resultLines)) process.stderr.write(`${line}\n`);
-  if (results.length === 0) process.stderr.write('no gap is known: nothing to write\n');
+  if (results.length === 0)
+    process.stderr.write('no gap is known: nothing to write; the agent notes a gap when it starts again\n');
   const refused = results.filter(({ refusal }) => refusal !== undefined);
   if (refused.length > 0) throw new Error(`not written: ${plural(refused.length, 'gap')} or range`);
 }

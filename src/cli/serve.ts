@@ -1,6 +1,7 @@
 import { Command } from 'commander';
 import { startAgent } from '../app/agent.ts';
 import { saveRoom } from '../app/many-accounts.ts';
+import { environmentFaults } from '../app/otlp-environment.ts';
 import { loadConfig } from '../config/load.ts';
 import { endWithin, systemClock } from '../kit/clock.ts';
 import { durationOption } from './option-values.ts';
@@ -13,7 +14,8 @@ const WATCH_EVERY = 5000;
 const LINGER = 1000;
 
 export function serveCommand(): Command {
-  return new Command('serve')
+  const command = new Command('serve');
+  return command
     .description('run the agent until SIGTERM or SIGINT; SIGHUP, or a change of its files, reloads the configuration')
     .requiredOption('--config <file>', 'configuration file')
     .option(
@@ -31,6 +33,8 @@ export function serveCommand(): Command {
         else isAsked = true;
       });
       const loaded = loadConfig(file, process.env);
+      const faults = environmentFaults(loaded.config, process.env);
+      if (faults.length > 0) command.error(faults.join('\n'));
       const agent = await startAgent(loaded, {
         env: process.env,
         clock: systemClock,

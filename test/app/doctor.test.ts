@@ -360,6 +360,7 @@ it('reaches receivers as far as their connection, and sends them nothing', async
   expect(refused.all).toContain(
     'fail environment: OTEL_EXPORTER_OTLP_PROTOCOL is grpc; logs are sent by http/protobuf alone → an agent would not start: change the variable',
   );
+  expect(refused.all.slice(-2)).toEqual([`ok push.metrics: ${hook.url}`, 'skip push.logs: needs environment']);
 });
 
 it('shows no secret, whatever the service says', async () => {

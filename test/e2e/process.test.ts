@@ -378,6 +378,8 @@ describe('commands', () => {
     const env = { DELIVERY_TOKEN: 'x', OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' };
     const stderr = 'OTEL_EXPORTER_OTLP_PROTOCOL is grpc; logs are sent by http/protobuf alone\n';
     expect(await runCli(['check-config', file], env)).toEqual({ code: 2, stdout: '', stderr });
+    // Another start would not help, as systemd is told by 2.
+    expect(await runCli(['serve', '--config', file], env)).toEqual({ code: 2, stdout: '', stderr });
   });
 
   it('serve: 2 for a bad configuration, 1 for a port that is taken', async () => {

@@ -34,6 +34,11 @@ describe.skipIf(!requireProgram('systemd-analyze'))('deploy/systemd/delivery-wat
 });
 
 describe('the unit', () => {
+  it('lets the agent write no code that a later start would run', () => {
+    expect(UNIT).toMatch(/^ProtectSystem=strict$/m);
+    expect(UNIT).not.toMatch(/CacheDirectory|NODE_COMPILE_CACHE/);
+  });
+
   it('starts what the package installs, reloads by SIGHUP, and leaves V8 its compiler', () => {
     const { bin } = JSON.parse(readFileSync('package.json', 'utf8'));
     expect(Object.keys(bin)).toEqual(['delivery-watch']);

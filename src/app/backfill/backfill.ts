@@ -156,7 +156,7 @@ function checkBegin({ missing, begin, oldest = begin }: ReplayFound): void {
   if (missing === 0) return;
   const listed = oldest === undefined ? 'nothing of it is listed' : `nothing is listed before ${iso(oldest)}`;
   throw new Refusal(
-    `the log no longer holds the beginning of the gap: ${missing} events that were counted right before it are gone, ${listed}; a part of a gap can’t be told exactly`,
+    `the log no longer holds the beginning of the gap: ${missing} events that were counted right before it are gone, ${listed}; a part of a gap can’t be told exactly: this one stays; after another, run backfill sooner`,
   );
 }
 

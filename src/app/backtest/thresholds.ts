@@ -58,7 +58,8 @@ export function stricterOf(rule: AlertRule): readonly Stricter[] {
             : rounded(threshold * times, Number.isInteger(threshold)),
         );
   const possible = rule.when.kind === 'ratio' ? values.filter(value => value < 1) : values;
-  return possible
+  // Multiples of small whole numbers are rounded to the same one.
+  return [...new Set(possible)]
     .filter(value => value !== threshold)
     .map(value => ({
       threshold: value,

@@ -1,10 +1,10 @@
 import type { Config } from '../../config/schema.ts';
 import type { Clock } from '../../kit/clock.ts';
 import { withClosing } from '../../kit/closing.ts';
-import { isPushed, targetOf } from '../../push/target.ts';
+import { isPushed, type Signal, targetOf } from '../../push/target.ts';
 import { createDispatcher } from '../../upstream/dispatcher.ts';
 import { tokenSource } from '../account-client.ts';
-import { type CheckLine, createChecklist, fail, LONGEST_CHECK } from './checklist.ts';
+import { type CheckLine, createChecklist, fail, LONGEST_CHECK, skip } from './checklist.ts';
 import { checkConnection, checkDns } from './connection.ts';
 
 interface ReceiverDeps {
@@ -15,11 +15,21 @@ interface ReceiverDeps {
   readonly timeout?: number | undefined;
 }
 
+/** Undefined where the environment asks for what is not there, which has a line of its own. */
+function pushAddress(signal: Signal, { push }: Config, env: ReceiverDeps['env']): string | undefined {
+  try {
+    return targetOf(signal, push[signal], env).url;
+  } catch {
+    return undefined;
+  }
+}
+
 /** Where the agent sends alerts, heartbeats, spans, metrics and log records, by name. An address may itself be a secret. */
 function receiversOf(
-  { alerts, heartbeat, tracing, push }: Config,
+  config: Config,
   env: ReceiverDeps['env'],
-): readonly (readonly [name: string, address: () => Promise<string> | string])[] {
+): readonly (readonly [name: string, address: () => Promise<string> | string | undefined])[] {
+  const { alerts, heartbeat, tracing, push } = config;
   const { OTEL_EXPORTER_OTLP_TRACES_ENDPOINT, OTEL_EXPORTER_OTLP_ENDPOINT } = env;
   const traces = OTEL_EXPORTER_OTLP_TRACES_ENDPOINT || OTEL_EXPORTER_OTLP_ENDPOINT || tracing.endpoint;
   return [
@@ -31,7 +41,7 @@ function receiversOf(
     ...(tracing.enabled ? [['tracing', () => traces] as const] : []),
     ...(['metrics', 'logs'] as const)
       .filter(signal => isPushed(signal, push[signal], env))
-      .map(signal => [`push.${signal}`, async () => targetOf(signal, push[signal], env).url] as const),
+      .map(signal => [`push.${signal}`, () => pushAddress(signal, config, env)] as const),
   ];
 }
 
@@ -44,7 +54,9 @@ export async function checkReceivers(config: Config, deps: ReceiverDeps): Promis
     const all = receiversOf(config, deps.env).map(async ([name, address]) => {
       const list = createChecklist({ signal, timeout });
       await list.check(name, async () => {
-        const url = URL.parse(await Promise.resolve(address()).catch(() => ''));
+        const found = await Promise.resolve(address()).catch(() => '');
+        if (found === undefined) return skip('needs environment');
+        const url = URL.parse(found);
         if (!url) return fail('its address is not there, or is none', 'check the file or variable that holds it');
         const dns = await checkDns(url.hostname);
         return dns.status === 'ok' ? checkConnection({ dispatcher, now: clock.now }, url) : dns;

@@ -63,16 +63,19 @@ const REASONS: Readonly<Record<FlowReason, string>> = {
   too_few_reads: 'too few reads yet',
   began_before: 'attempts may run that began before the log was read',
   not_proven: 'slots in use without an attempt, not for long enough',
-  retries_may_hold: 'waiting retries may hold slots',
+  retries_may_hold: 'waiting retries may hold the slots: not known yet',
 };
 
 /** What a key does, why, and since when. */
-function stateOf({ state, stateReason, stateSince, ghostSlots }: Row, path: string, now: number): Html {
+function stateOf({ state, stateReason, stateSince, ghostSlots, waiting }: Row, path: string, now: number): Html {
   if (state === null) return html`<span class="none">—</span>`;
   const look = LOOKS[state];
   const word = look === undefined ? html`${STATES[state]}` : html`<span class="tag ${look}">${STATES[state]}</span>`;
   const slots = ghostSlots !== null && ghostSlots > 0 && html` ${count(ghostSlots, `${path}.ghostSlots`)}`;
-  const why = stateReason !== null && REASONS[stateReason] !== '' && html`<small>${REASONS[stateReason]}</small>`;
+  // A state stays for some reads more, until another has lasted; then messages may wait.
+  const isPast = stateReason === 'nothing_waits' && waiting > 0;
+  const words = stateReason === null || isPast ? '' : REASONS[stateReason];
+  const why = words !== '' && html`<small>${words}</small>`;
   return html`${word}${slots}${why}${stateSince !== null && html`<small>since ${at(stateSince, `${path}.stateSince`, now)}</small>`}`;
 }
 

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { backtestAccount } from '../../../src/app/backtest/account.ts';
 import { createJudging } from '../../../src/app/backtest/judging.ts';
 import { judgeInThread } from '../../../src/app/backtest/judging-thread.ts';
+import { stricterOf } from '../../../src/app/backtest/thresholds.ts';
 import { parseConfig } from '../../../src/config/load.ts';
 import type { DlqEntry } from '../../../src/model/message.ts';
 import { toDlqEntry } from '../../../src/upstream/wire.ts';
@@ -35,6 +36,7 @@ const RULES = [
     when: { above: { metric: 'delivery_dlq_failure_callbacks', labels: { state: 'in_progress' }, value: 0 } },
   },
 ];
+const FEW = { name: 'Few', when: { growth: { ...finished, over: '15m', atLeast: 1 } } };
 
 function letter(enteredAt: number, more: object = {}): DlqEntry {
   const row = {
@@ -129,6 +131,13 @@ describe('a backtest', () => {
     const counts = [firings.length, ...stricter.map(({ fired }) => fired)];
     expect(counts[0]).toBeGreaterThan(0);
     expect(counts.at(-1)).toBe(0);
+  });
+
+  it('tries each less sensitive threshold once', () => {
+    const options = { accounts: [{ name: 'a', baseUrl: 'http://127.0.0.1:1', token: 'x' }], alerts: { rules: [FEW] } };
+    const { rules } = parseConfig(JSON.stringify(options), 'x.yaml').config.alerts;
+    const tried = rules.map(rule => stricterOf(rule).map(({ threshold }) => threshold));
+    expect(tried).toEqual([[2, 3, 4, 5, 8, 10, 20, 50, 100]]);
   });
 
   it('knows nothing of the time before the log begins, but for dead letters, and nothing of an empty log', async () => {

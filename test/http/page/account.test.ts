@@ -139,6 +139,19 @@ it('shows keys that are called as what every object has', () => {
   for (const name of names) expect(part(page, 'flow-control')).toContain(`<bdi class="name">${name}</bdi>`);
 });
 
+it('does not say that nothing waits on a key beside what waits', () => {
+  const [first] = account.flowControl.rows;
+  const shown = (waiting: number) => {
+    const rows = first ? [{ ...first, state: 'ok' as const, stateReason: 'nothing_waits' as const, waiting }] : [];
+    return part(
+      accountPage({ ...account, flowControl: { ...account.flowControl, rows } }, context).text,
+      'flow-control',
+    );
+  };
+  expect(shown(0)).toContain('nothing waits');
+  expect(shown(2)).not.toContain('nothing waits');
+});
+
 describe('the page of an account, where replicas share the store', () => {
   const own = 'http://watch-0.watch.svc:10922';
   const shown = (held: Pick<AccountView, 'replica' | 'asOf'>, databaseAway?: number) =>
