@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-import { lstatSync, mkdirSync, type Stats } from 'node:fs';
+import { lstatSync, mkdirSync, type Stats, statfsSync } from 'node:fs';
 import { enableCompileCache } from 'node:module';
 import { join } from 'node:path';
 import { setFlagsFromString } from 'node:v8';
@@ -33,6 +33,9 @@ const SMALL = [
   '--invocation-count-for-osr=25000',
 ];
 
+/** Bytes that a disk must have free. On a full one, Node.js would leave an empty file for each that it can't write, at every start. */
+const FREE = 32 * 2 ** 20;
+
 /**
  * Keeps compiled code beside the code itself, for the next start. Who could write there could write the code, too; a folder that
  * others may write to, as in /tmp, could run theirs. Without such a folder, as in a read-only image, each start compiles anew.
@@ -40,13 +43,18 @@ const SMALL = [
 function keepCompiled(): void {
   const root = join(import.meta.dirname, '..');
   const folder = join(root, '.cache');
+  const hasRoom = () => {
+    const { bavail, bsize } = statfsSync(folder);
+    return bavail * bsize >= FREE;
+  };
   const isOurs = ({ uid }: Stats) => uid === process.getuid?.();
   try {
     // In a folder of another user it would be in that user's way.
     if (!isOurs(lstatSync(root))) return;
     mkdirSync(folder, { recursive: true, mode: 0o700 });
     const found = lstatSync(folder);
-    if (found.isDirectory() && isOurs(found) && (found.mode & 0o022) === 0) enableCompileCache(folder);
+    const isSafe = found.isDirectory() && isOurs(found) && (found.mode & 0o022) === 0;
+    if (isSafe && hasRoom()) enableCompileCache(folder);
   } catch {
     // Nothing can be written there.
   }

@@ -62,7 +62,10 @@ export const deletingOthers =
     { records, log, holding }: Pick<PushLogsDeps, 'records' | 'log' | 'holding'>,
   ) =>
   async (signal: AbortSignal): Promise<void> => {
-    const deleting = records.deleteOthers(accounts.map(({ name }) => name));
+    const deleting = records.deleteOthers(
+      accounts.map(({ name }) => name),
+      signal,
+    );
     // A reload waits for the end of the loop, and not for a slow database.
     await unlessAborted(deleting, signal).catch(error => {
       const isExpected = signal.aborted || holding?.isAway();

@@ -63,9 +63,9 @@ function timesOf(firings: readonly Firing[], end: number) {
 const TIMES = ['in all', 'longest', 'first began', 'last ended'];
 
 /** Columns that one rule fills, whatever became of it. */
-function columnsOf(firings: readonly Firing[], verdict: AlertResult['verdict'], end: number): string[] {
+function columnsOf({ firings, firingsLeftOut = 0, verdict }: Rule, end: number): string[] {
   if (firings.length === 0) return [verdict === 'quiet' ? 'never' : '?', '', '', '', ''];
-  return [whole(firings.length), ...timesOf(firings, end)];
+  return [whole(firings.length + firingsLeftOut), ...timesOf(firings, end)];
 }
 
 function budgetTable({ budgets }: AccountBacktest): string {
@@ -85,11 +85,11 @@ function budgetTable({ budgets }: AccountBacktest): string {
   ]);
 }
 
-type Rule = Pick<AlertResult, 'name' | 'firings' | 'verdict'>;
+type Rule = Pick<AlertResult, 'name' | 'firings' | 'verdict'> & Partial<Pick<AlertResult, 'firingsLeftOut'>>;
 
 /** Tables of alerts, one for each kind: shipped ones have long names. */
 function ruleTable(what: string, rules: readonly Rule[], end: number): string {
-  const rows = rules.map(({ name, firings, verdict }) => [name, ...columnsOf(firings, verdict, end)]);
+  const rows = rules.map(rule => [rule.name, ...columnsOf(rule, end)]);
   return toTable([what, 'fired', ...TIMES], rows, ['fired', 'in all', 'longest']);
 }
 
@@ -101,15 +101,16 @@ function valueText({ kind }: Pick<AlertResult, 'kind'>, value: number): string {
 
 /** The next less sensitive threshold that would have fired less than half as often, and the first that would have been quiet. */
 function thresholdText(result: AlertResult): string[] {
-  const { name, threshold, firings, stricter } = result;
+  const { name, threshold, firings, firingsLeftOut, stricter } = result;
+  const all = firings.length + firingsLeftOut;
   if (threshold === undefined || firings.length === 0 || stricter.length === 0) return [];
   const text = (value: number) => valueText(result, value);
   const times = (fired: number) => plural(fired, 'time');
-  const fewer = stricter.find(({ fired }) => fired > 0 && fired <= firings.length / 2);
+  const fewer = stricter.find(({ fired }) => fired > 0 && fired <= all / 2);
   const quiet = stricter.find(({ fired }) => fired === 0);
   const last = stricter.at(-1)?.threshold ?? threshold;
   const said = [
-    `${text(threshold)} fired ${times(firings.length)}`,
+    `${text(threshold)} fired ${times(all)}`,
     ...(fewer ? [`${text(fewer.threshold)} would have fired ${times(fewer.fired)}`] : []),
     quiet ? `${text(quiet.threshold)} never` : `even ${text(last)} would have fired`,
   ];
@@ -125,8 +126,9 @@ function reachedText(result: AlertResult): string[] {
 }
 
 function noteOf(result: AlertResult): string[] {
-  const { name, verdict, because, isLeast, unknownFor } = result;
-  const notes = [...thresholdText(result), ...reachedText(result)];
+  const { name, verdict, because, isLeast, unknownFor, firings, firingsLeftOut } = result;
+  const times = `${name}: times are those of ${whole(firings.length)} firings, and leave out ${whole(firingsLeftOut)} more`;
+  const notes = [...(firingsLeftOut > 0 ? [times] : []), ...thresholdText(result), ...reachedText(result)];
   if (because === undefined) return notes;
   const what = verdict === 'unknown' ? 'unknown' : isLeast ? 'may have fired more' : `unknown for ${span(unknownFor)}`;
   return [...notes, `${name}: ${what}: ${because}`];

@@ -1,6 +1,6 @@
 import { EVENT_STATES, type EventState } from '../model/message.ts';
 import { BUCKET, bucketOf, createTimeline, type Timeline } from './timeline.ts';
-import { createWaits } from './waits.ts';
+import { type BriefSpan, createWaits, type Span } from './waits.ts';
 
 /** What of an event tells attempts. `state`: index in EVENT_STATES; `time`: milliseconds since the Unix epoch. */
 export interface AttemptEvent {
@@ -46,8 +46,16 @@ export interface Attempts {
   running(key: string, from: number, to: number): Extent;
   /** The same of attempts and of messages that wait for a retry, together. */
   claimed(key: string, from: number, to: number): Extent;
-  /** How many messages waited for a retry in the whole of a span beyond doubt: those whose wait began at `newerThan` or later. */
-  waiting(key: string, from: number, to: number, newerThan: number): number;
+  /**
+   * Which messages waited for a retry in the whole of a span, of those whose wait began at `newerThan` or later: how long each was
+   * to wait, milliseconds, the shortest first. Beyond doubt, unless those that are overdue count as well.
+   */
+  waiting(key: string, span: Span): readonly number[];
+  /**
+   * The most that waited at a time within a span, of those that were to wait less than `shorterThan` milliseconds, or are not told;
+   * but not those that are overdue for longer than `overdue`, milliseconds.
+   */
+  waitingBriefly(key: string, span: BriefSpan): number;
   /** How many began within a span. */
   begun(key: string, from: number, to: number): number;
   /** Attempts that ended and were never seen to begin. */
@@ -305,7 +313,8 @@ export function createAttemptLedger(stored?: string): AttemptLedger {
     },
     running: (key, from, to) => keys.get(key)?.running(from, to) ?? NOTHING,
     claimed: (key, from, to) => (claims.get(key) ?? keys.get(key))?.running(from, to) ?? NOTHING,
-    waiting: waits.sure,
+    waiting: waits.throughout,
+    waitingBriefly: waits.brief,
     begun: (key, from, to) => keys.get(key)?.begun(from, to) ?? 0,
     unseen: key => keys.get(key)?.unseen() ?? 0,
   };

@@ -21,7 +21,8 @@ export interface Sample extends FlowControlEntry {
 interface Exact {
   /** Milliseconds since the Unix epoch. */
   readonly at: number;
-  readonly waiting: number;
+  /** How long each message was to wait, milliseconds, the shortest first. */
+  readonly waiting: readonly number[];
   /** Slots in use without an attempt. */
   readonly excess: number;
 }
@@ -49,6 +50,8 @@ export interface Watched {
 
 /** How far the clocks of agent and service may differ, milliseconds; more only delays a finding. */
 const SKEW = 5000;
+/** A wait that ends meanwhile and one that begins are both left out, milliseconds. */
+const SLICE = 2500;
 /** Samples of a key, and how long one is of use, milliseconds. */
 const MOST_SAMPLES = 80;
 const KEPT = 900_000;
@@ -113,7 +116,8 @@ export function compare(
     const log = logAt(sample, attempts);
     isWithdrawn = learn(watched, { ...sample, slots }, log, retries) || isWithdrawn;
     // What is not known counts for whichever leaves fewer ghost slots.
-    const { most } = retries.known === 'released' ? log.running : log.claimed;
+    const isReleased = retries.known === 'released';
+    const most = isReleased ? log.running.most + heldBriefly(watched, inUse, log, retries) : log.claimed.most;
     const held = retries.known === 'kept' ? log.claimed : log.running;
     // Attempts that the log shows and those that it does not show are never more than there are slots.
     sample.atMost = Math.max(0, Math.min(inUse - held.fewest, slots - held.most));
@@ -126,6 +130,14 @@ export function compare(
     follow(watched, sample);
   }
   return isWithdrawn;
+}
+
+/** How many messages may hold slots until a retry, where longer waits are proven to hold none. */
+function heldBriefly({ knownFrom }: Watched, inUse: number, log: LogAt, { releasedFrom }: RetrySlots): number {
+  if (log.waitingBriefly(releasedFrom) === 0) return 0;
+  // More wait than there are slots in use: on this key the longest of them hold none.
+  const delay = log.beyond(inUse, knownFrom, true) ?? releasedFrom;
+  return log.waitingBriefly(Math.min(delay, releasedFrom));
 }
 
 /** Learns of retries from a read at which nothing was in use. Whether what was known of them is withdrawn. */
@@ -143,19 +155,37 @@ interface LogAt {
   readonly claimed: Extent;
   /** Attempts that began. */
   readonly begun: number;
-  /** Messages that waited for a retry beyond doubt, of those that began at `newerThan` or later. */
-  waiting(newerThan: number): number;
+  /** As those of the attempts. */
+  waiting(newerThan: number): readonly number[];
+  waitingBriefly(shorterThan: number): number;
+  /**
+   * More than so many messages waited at any time of the span, of those whose wait began at `newerThan` or later, even if those
+   * that were to wait for longer than this are left out, milliseconds. Undefined where there were not so many.
+   */
+  beyond(slots: number, newerThan: number, isOverdueToo?: boolean): number | undefined;
 }
 
 /** What the log shows of the time of a read. */
-function logAt({ key, from, at }: Sample, attempts: Attempts): LogAt {
+function logAt({ key, from, at, paused, rateLimit }: Sample, attempts: Attempts): LogAt {
+  // One that has its slot begins when it is due, unless something else holds it back.
+  const overdue = paused || rateLimit !== undefined ? Number.POSITIVE_INFINITY : SKEW;
   const [first, last] = [from - SKEW, at + SKEW];
   return {
     running: attempts.running(key, first, last),
     claimed: attempts.claimed(key, first, last),
     // Spans are told in steps of five seconds: these are within the others.
     begun: attempts.begun(key, from, at),
-    waiting: newerThan => attempts.waiting(key, first, last, newerThan),
+    waiting: newerThan => attempts.waiting(key, { from: first, to: last, newerThan }),
+    beyond(slots, newerThan, isOverdueToo = false) {
+      let delay = 0;
+      for (let time = first; time < last && Number.isFinite(delay); time += SLICE) {
+        const to = Math.min(last, time + SLICE);
+        const waits = attempts.waiting(key, { from: time, to, newerThan, isOverdueToo });
+        delay = Math.max(delay, waits[slots] ?? Number.POSITIVE_INFINITY);
+      }
+      return Number.isFinite(delay) ? delay : undefined;
+    },
+    waitingBriefly: shorterThan => attempts.waitingBriefly(key, { from: first, to: last, shorterThan, overdue }),
   };
 }
 
@@ -171,18 +201,24 @@ function learn(watched: Watched, sample: Sample & { slots: number }, log: LogAt,
   if (inUse < running.fewest) watched.shortAt = at;
   if (at - watched.shortAt < KEPT) return false;
   // Attempts are not counted: one whose end the log lost would be a proof.
-  const fresh = log.waiting(Math.max(watched.knownFrom, retries.at));
-  if (inUse < fresh || (begun > 0 && most <= fresh)) return retries.take('released', at + SKEW);
+  const newerThan = Math.max(watched.knownFrom, retries.at);
+  // Those that wait for longest keep none: at most as many keep one as there are slots for.
+  const delay = log.beyond(inUse, newerThan) ?? (begun > 0 ? log.beyond(most - 1, newerThan) : undefined);
+  if (delay !== undefined) return retries.take('released', at + SKEW, delay);
   const waiting = log.waiting(0);
   const isExact = running.most === running.fewest && claimed.most === claimed.fewest;
-  if (!isExact || claimed.most !== running.most + waiting) return false;
+  if (!isExact || claimed.most !== running.most + waiting.length) return false;
   const { exact } = watched;
   watched.exact = { at, waiting, excess: inUse - running.most };
   if (!exact || exact.at < retries.at || at - exact.at > LONGEST_PAUSE) return false;
-  const [waits, slots] = [waiting - exact.waiting, watched.exact.excess - exact.excess];
-  if (waits !== 0 && slots === waits) return retries.take('kept', at + SKEW);
+  const [waits, slots] = [waiting.length - exact.waiting.length, watched.exact.excess - exact.excess];
+  if (waits !== 0 && slots === waits) {
+    const [shortest = Number.POSITIVE_INFINITY] = waiting;
+    return retries.take('kept', at + SKEW, Math.min(shortest, exact.waiting[0] ?? shortest));
+  }
   // When a wait ends, a slot may have been taken from it before; and what the log did not show may have ended meanwhile.
-  return waits > 0 && slots === 0 && watched.unseen === 0 && retries.take('released', at + SKEW);
+  const longest = waits > 0 && slots === 0 && watched.unseen === 0 ? log.waiting(exact.at).at(-1) : undefined;
+  return longest !== undefined && retries.take('released', at + SKEW, longest);
 }
 
 /** Where the log lost something, what ran then is not known. */

@@ -7,8 +7,13 @@ export interface RetrySlots {
   readonly known: RetrySlot | undefined;
   /** When the last evidence was true: only what began later is independent of it. */
   readonly at: number;
-  /** A read that only one of the two explains. Whether what was known is withdrawn. */
-  take(evidence: RetrySlot, at: number): boolean;
+  /** The shortest wait that is proven to keep no slot, milliseconds: a service may keep those of shorter ones. Infinite without a proof. */
+  readonly releasedFrom: number;
+  /**
+   * A read that only one of the two explains. `delay`: messages that were to wait for so long kept no slot; or none of those that
+   * may keep theirs was to wait for less; milliseconds. Whether what was known is withdrawn.
+   */
+  take(evidence: RetrySlot, at: number, delay: number): boolean;
   /** Whether it is withdrawn because it is too old. */
   lapse(now: number): boolean;
   readonly row: string;
@@ -24,6 +29,8 @@ const MOST_CAUTION = 64;
 const LASTS = 900_000;
 /** Reads one after the other that tell the opposite, until it is not known any more. */
 const CONTRADICTED = 2;
+/** Of a wait that is proven to keep no slot: one that lasts for so large a share of it is as long. */
+const AS_LONG = 0.9;
 /** Without evidence for so long the service may have changed, milliseconds: seven days. */
 const LAPSES = 7 * 86_400_000;
 
@@ -37,16 +44,30 @@ interface Stored {
   /** When the last evidence for what is known was true. */
   readonly provenAt: number;
   readonly at: number;
+  /** The shortest waits of reads that tell `released`, as many as it takes, milliseconds; in order. */
+  readonly delays: readonly number[];
 }
 
 /** `stored`: the row of an earlier process. */
 export function createRetrySlots(stored?: string): RetrySlots {
-  const none: Stored = { known: undefined, last: undefined, count: 0, since: 0, caution: 1, provenAt: 0, at: 0 };
-  const before = stored === undefined ? none : (JSON.parse(stored) as Stored);
-  let { known, last, count, since, caution, provenAt, at } = before;
+  const none: Stored = {
+    known: undefined,
+    last: undefined,
+    count: 0,
+    since: 0,
+    caution: 1,
+    provenAt: 0,
+    at: 0,
+    delays: [],
+  };
+  const before = stored === undefined ? none : { ...none, ...(JSON.parse(stored) as Partial<Stored>) };
+  let { known, last, count, since, caution, provenAt, at, delays } = before;
+  const needed = (evidence: RetrySlot) => NEEDED[evidence] * caution;
+  const releasedFrom = () => AS_LONG * (delays[needed('released') - 1] ?? Number.POSITIVE_INFINITY);
 
   function withdraw(): true {
     known = undefined;
+    delays = [];
     return true;
   }
 
@@ -57,12 +78,21 @@ export function createRetrySlots(stored?: string): RetrySlots {
     get at() {
       return at;
     },
-    take(evidence, time) {
-      if (evidence !== last) [last, count, since] = [evidence, 0, time];
+    get releasedFrom() {
+      return releasedFrom();
+    },
+    take(evidence, time, delay) {
+      // Messages that wait for less may keep theirs.
+      if (known === 'released' && evidence === 'kept' && delay < releasedFrom()) return false;
+      if (evidence !== last) {
+        [last, count, since] = [evidence, 0, time];
+        if (known === undefined) delays = [];
+      }
+      if (evidence === 'released') delays = [...delays, delay].sort((a, b) => a - b).slice(0, needed('released'));
       count += 1;
       at = time;
       if (evidence === known) provenAt = time;
-      if (known === undefined && count >= NEEDED[evidence] * caution && time - since >= LASTS) {
+      if (known === undefined && count >= needed(evidence) && time - since >= LASTS) {
         known = evidence;
         provenAt = time;
       }
@@ -76,7 +106,7 @@ export function createRetrySlots(stored?: string): RetrySlots {
       return withdraw();
     },
     get row() {
-      return JSON.stringify({ known, last, count, since, caution, provenAt, at } satisfies Stored);
+      return JSON.stringify({ known, last, count, since, caution, provenAt, at, delays } satisfies Stored);
     },
   };
 }

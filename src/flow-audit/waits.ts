@@ -4,8 +4,26 @@ interface Wait {
   readonly from: number;
   /** When its next attempt is due; 0 where the log does not tell, or a cancel is requested. */
   due: number;
+  /** How long it was to last when it began, milliseconds; 0 where the log does not tell. */
+  delay: number;
   /** When it was over. */
   until: number;
+}
+
+/** `from`, `to`: times. */
+export interface Span {
+  readonly from: number;
+  readonly to: number;
+  readonly newerThan: number;
+  readonly isOverdueToo?: boolean;
+}
+
+/** `from`, `to`: times. */
+export interface BriefSpan {
+  readonly from: number;
+  readonly to: number;
+  readonly shorterThan: number;
+  readonly overdue: number;
 }
 
 /** As it is stored: message, key, begin, and when it is due. */
@@ -21,8 +39,16 @@ export interface Waits {
   keyOf(message: bigint): string | undefined;
   /** It may end any time from then on. */
   doubt(message: bigint): void;
-  /** How many waited for the whole of a span beyond doubt: those that began at `newerThan` or later. */
-  sure(key: string, from: number, to: number, newerThan: number): number;
+  /**
+   * Which waited for the whole of a span, of those that began at `newerThan` or later: how long each was to last, milliseconds,
+   * the shortest first. Beyond doubt, unless those that are overdue count as well: the log may have lost their ends.
+   */
+  throughout(key: string, span: Span): readonly number[];
+  /**
+   * The most that waited at a time within a span, of those that were to last less than `shorterThan` milliseconds, or are not told;
+   * but not those that are overdue for longer than `overdue`, milliseconds.
+   */
+  brief(key: string, span: BriefSpan): number;
   /** Everything until then is known. Gives the keys of the messages that are given up. */
   settle(time: number): readonly string[];
   clear(): void;
@@ -62,14 +88,15 @@ export function createWaits(): Waits {
       const known = waiting.get(message);
       if (known) {
         // The same wait, told once more; or another, and the attempt between both was lost.
-        if (time >= known.from && due > 0) known.due = due;
+        if (time >= known.from && due > 0) Object.assign(known, { due, delay: due - known.from });
         return false;
       }
       if (waiting.size >= MOST_WAITING) {
         waits.droppedUntil = Math.max(waits.droppedUntil, givenUpAt(time, due));
         return false;
       }
-      const wait = { key, from: time, due, until: Number.POSITIVE_INFINITY };
+      const delay = due > 0 ? due - time : 0;
+      const wait = { key, from: time, due, delay, until: Number.POSITIVE_INFINITY };
       waiting.set(message, wait);
       byKey.set(key, (byKey.get(key) ?? new Set()).add(wait));
       return true;
@@ -91,12 +118,27 @@ export function createWaits(): Waits {
       const wait = waiting.get(message);
       if (wait) wait.due = 0;
     },
-    sure(key, from, to, newerThan) {
-      let count = 0;
-      for (const wait of byKey.get(key) ?? []) {
-        if (wait.from >= newerThan && wait.from <= from && Math.min(wait.due, wait.until) >= to) count += 1;
+    throughout(key, { from, to, newerThan, isOverdueToo }) {
+      const delays: number[] = [];
+      for (const { from: begin, due, until, delay } of byKey.get(key) ?? []) {
+        const end = isOverdueToo && delay > 0 ? until : Math.min(due, until);
+        if (begin >= newerThan && begin <= from && end >= to) delays.push(delay);
       }
-      return count;
+      return delays.sort((a, b) => a - b);
+    },
+    brief(key, { from, to, shorterThan, overdue }) {
+      // Twice the time, and one more where one more waits from then on: what ends makes room for what begins.
+      const steps: number[] = [];
+      for (const { delay, from: begin, until } of byKey.get(key) ?? []) {
+        const end = delay > 0 ? Math.min(until, begin + delay + overdue) : until;
+        if (delay < shorterThan && begin <= to && end > Math.max(begin, from)) steps.push(2 * begin + 1, 2 * end);
+      }
+      let [most, now] = [0, 0];
+      for (const step of Float64Array.from(steps).sort()) {
+        now += step % 2 === 1 ? 1 : -1;
+        most = Math.max(most, now);
+      }
+      return most;
     },
     settle(time) {
       const given: string[] = [];

@@ -2,7 +2,7 @@ import type { Clock } from '../kit/clock.ts';
 import type { Log } from '../kit/log.ts';
 import type { Change } from '../model/change.ts';
 import { type LogRecord, MOST_RECORDS, NO_RECORDS, type Records } from '../model/log-record.ts';
-import type { Store } from '../store/store.ts';
+import { NO_ACCOUNT, type Store } from '../store/store.ts';
 
 /** A record as it is sent. `seenAt`: when it was made, milliseconds since the Unix epoch. */
 export type StoredRecord = LogRecord & { readonly seenAt: number };
@@ -33,8 +33,8 @@ export interface RecordQueue extends Records {
   read(account: string): Promise<readonly RecordRow[]>;
   /** The receiver took them, or never will. Rejects with StoreError. */
   remove(account: string, rows: readonly RecordRow[]): Promise<void>;
-  /** Deletes what waits of accounts that are not configured. Rejects with StoreError. */
-  deleteOthers(configured: readonly string[]): Promise<void>;
+  /** Deletes what has waited for a day of accounts that are not configured, until that is aborted. Rejects with StoreError. */
+  deleteOthers(configured: readonly string[], signal: AbortSignal): Promise<void>;
 }
 
 interface Row {
@@ -56,11 +56,17 @@ interface Waiting {
   isFull: boolean;
 }
 
+/**
+ * Milliseconds for which records of an account that is not configured are kept: its configuration may come back, or be that of a
+ * replica which is down, or has lost the database, for some time.
+ */
+const KEPT_FOR = 86_400_000;
+
+/** Where keys of rows that were made then, or later, begin. */
+const keyAt = (time: number) => PREFIX + String(Math.max(0, time)).padStart(15, '0');
 /** In the order in which they were made. The first record's id tells rows of two processes apart. */
 const keyOf = (seenAt: number, number: number, records: readonly LogRecord[]) =>
-  [PREFIX + String(seenAt).padStart(15, '0'), String(number).padStart(9, '0'), records[0]?.id, records.length].join(
-    '/',
-  );
+  [keyAt(seenAt), String(number).padStart(9, '0'), records[0]?.id, records.length].join('/');
 
 const countOf = (key: string) => Number(key.slice(key.lastIndexOf('/') + 1));
 
@@ -149,9 +155,14 @@ export function createRecordQueue({ store, clock, log }: RecordQueueDeps): Recor
         throw error;
       }
     },
-    async deleteOthers(configured) {
-      const rows = await store.deleteOthers(configured, PREFIX);
-      if (rows > 0) log.info({ rows }, 'log records of accounts that are no longer configured were deleted unsent');
+    async deleteOthers(configured, signal) {
+      const rows = await store.deleteOthers(configured, PREFIX, keyAt(clock.now() - KEPT_FOR), signal);
+      if (rows === 0) return;
+      log.info({ rows }, 'log records of accounts that are no longer configured were deleted unsent');
+      // One of them that comes back has room for new ones.
+      for (const [name, waiting] of accounts) {
+        if (name !== NO_ACCOUNT && !configured.includes(name)) Object.assign(waiting, { stored: 0, isToRead: true });
+      }
     },
     async remove(account, rows) {
       await store.commit(

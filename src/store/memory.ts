@@ -31,11 +31,15 @@ export function createMemoryStore(): Store {
         else rows.set(key, value);
       }
     },
-    async deleteOthers(kept, prefix) {
+    async deleteOthers(kept, from, below, signal) {
+      assertOpen();
       let deleted = 0;
       for (const [account, rows] of accounts) {
+        if (signal.aborted) break;
         if (account === NO_ACCOUNT || kept.includes(account)) continue;
-        for (const [key] of rowsOf(account, prefix)) if (rows.delete(key)) deleted += 1;
+        for (const key of rows.keys()) {
+          if (key >= from && key < below && rows.delete(key)) deleted += 1;
+        }
       }
       return deleted;
     },

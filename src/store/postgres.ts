@@ -91,12 +91,13 @@ function createPostgresStore(
       const isWritten = await queues[laneOf(account)]?.add(commit, weigh(changes));
       if (!isWritten) throw new StoreError('not_held', `the account ${account}`);
     },
-    async deleteOthers(kept, prefix) {
+    async deleteOthers(kept, from, below, signal) {
       assertOpen();
-      const [from, to] = [prefix, endOfPrefix(prefix) ?? ''].map(escapeText);
+      const range = [from, below].map(escapeText);
       let deleted = 0;
       for (const { account } of await database.query('read', statements.others, [[NO_ACCOUNT, ...kept]])) {
-        deleted += (await database.query('write', statements.deleteRows, [account, from, to])).length;
+        if (signal.aborted) break;
+        deleted += (await database.query('write', statements.deleteRows, [account, ...range])).length;
       }
       return deleted;
     },

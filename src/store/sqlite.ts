@@ -84,14 +84,17 @@ function createSqliteStore({ db, file, assertInPlace, close }: Database): Store 
   const groups = createGroupCommit(write, LARGEST_GROUP, isLocked, spacing);
 
   async function rowsOf(which: typeof scans, account: string, prefix: string) {
-    assertOpen();
     checkText(account, 'an account');
     checkText(prefix, 'a prefix');
-    const end = endOfPrefix(prefix);
+    return rowsBetween(which, account, prefix, endOfPrefix(prefix));
+  }
+
+  async function rowsBetween(which: typeof scans, account: string, from: string, below: string | undefined) {
+    assertOpen();
     // This connection would see what is not committed yet.
     await groups.settled();
     try {
-      return end === undefined ? which.toEnd.all(account, prefix) : which.some.all(account, prefix, end);
+      return below === undefined ? which.toEnd.all(account, from) : which.some.all(account, from, below);
     } catch (error) {
       throw toStoreError(error, file);
     }
@@ -131,12 +134,13 @@ function createSqliteStore({ db, file, assertInPlace, close }: Database): Store 
       return new Map(rows.map(({ key, value }) => [key as string, Number(value)]));
     },
     commit,
-    async deleteOthers(kept, prefix) {
+    async deleteOthers(kept, from, below, signal) {
       let deleted = 0;
       let account = await accountAfter(NO_ACCOUNT);
       for (; account !== undefined; account = await accountAfter(account)) {
         if (kept.includes(account)) continue;
-        const rows = await rowsOf(sizes, account, prefix);
+        const rows = await rowsBetween(sizes, account, from, below);
+        if (signal.aborted) break;
         if (rows.length === 0) continue;
         await commit(
           account,

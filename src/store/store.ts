@@ -18,11 +18,12 @@ export interface Store {
    */
   commit(account: string, changes: readonly Change[]): Promise<void>;
   /**
-   * Deletes every row whose key starts with `prefix`, which is not empty, of accounts that are not among `kept`, but for those of none. Where replicas
-   * share the store: of no account that one of them which runs has configured or holds. Gives how many rows there were. Those of
-   * one account may be deleted, and those of another not, when it rejects.
+   * Deletes every row with a key from `from` to below `below`, of accounts that are not among `kept`, but for those of none.
+   * Where replicas share the store: of no account that one of them which runs has configured or holds. Gives how many rows there
+   * were. Those of one account may be deleted, and those of another not, when it rejects, or when `signal` was aborted: after that
+   * it begins with no other account, as it may be wanted again.
    */
-  deleteOthers(kept: readonly string[], prefix: string): Promise<number>;
+  deleteOthers(kept: readonly string[], from: string, below: string, signal: AbortSignal): Promise<number>;
   /** Ends what was accepted, then refuses everything else. Closing again does nothing. */
   close(): Promise<void>;
   /** How replicas share it; undefined where the store belongs to this process alone, and every account is its own. */

@@ -41,6 +41,8 @@ const ELEMENTS_TOGETHER = 500;
 const BETWEEN = '},{"';
 /** Length in which it is looked for: most lists of that length have fewer than `ELEMENTS_TOGETHER`. */
 const LENGTH_AT_SIGHT = 16 * 1024;
+/** Times that it may be looked for in vain, where it was not found twice as often: of thousands of little lists each would cost as much. */
+const MOST_MISSES = 20;
 /** Length of one element, or of one other member: it has to be there whole. */
 const LARGEST_PART = 32 * 1024 * 1024;
 /** Values in one element, or in all that is in no list: a row has a hundred, and a name costs far more than its bytes. */
@@ -116,6 +118,8 @@ export function createJsonReader(rowsOf: RowsOf): JsonReader {
   let [isAfterComma, isAfterColon] = [false, false];
   /** Whether the list so far was what it seemed at first sight. */
   let isPlain = false;
+  /** Lists that were not, and ends of pieces, less two for each time that elements were read at sight. */
+  let misses = 0;
 
   function takeText(piece: string, from: number, to: number): string {
     const text = begun + piece.slice(from, to);
@@ -150,7 +154,7 @@ export function createJsonReader(rowsOf: RowsOf): JsonReader {
 
   function beginList(name: string | undefined): void {
     list = { name, rows: new Rows(), toRows: rowsOf(name) };
-    [place, isAfterComma, isAfterColon, values, isPlain] = ['list', false, false, 0, true];
+    [place, isAfterComma, isAfterColon, values, isPlain] = ['list', false, false, 0, misses < MOST_MISSES];
   }
 
   function endList(): void {
@@ -248,22 +252,25 @@ export function createJsonReader(rowsOf: RowsOf): JsonReader {
 
   /**
    * Elements up to where two seem to part, without a look at each character: what the parser takes from the begin of one are
-   * whole elements, or it would miss a bracket or a quote. Gives the place behind their comma; undefined where that fails.
+   * whole elements, or it would miss a bracket or a quote. How deep they are is not looked at: so short a text takes little even of
+   * brackets alone. Gives the place behind their comma; undefined where that fails.
    */
   function readAtSight(piece: string, from: number): number | undefined {
-    const end = piece.lastIndexOf(BETWEEN, from + LENGTH_AT_SIGHT) + 1;
-    if (end <= from) {
-      isPlain = piece.length - from < LENGTH_AT_SIGHT;
+    const seen = piece.slice(from, from + LENGTH_AT_SIGHT);
+    const length = seen.lastIndexOf(BETWEEN) + 1;
+    const taken = length > 0 ? listOf(seen.slice(0, length)) : undefined;
+    if (!taken || taken.length > ELEMENTS_TOGETHER) {
+      misses += 1;
+      // The next piece may begin with what parts them.
+      isPlain = length === 0 && seen.length < LENGTH_AT_SIGHT && misses < MOST_MISSES;
       return undefined;
     }
-    const taken = listOf(piece.slice(from, end));
-    isPlain = taken !== undefined && taken.length <= ELEMENTS_TOGETHER;
-    if (!taken || !isPlain) return undefined;
+    misses = Math.max(0, misses - 2);
     elements += taken.length;
     if (elements > MOST_ELEMENTS) throw tooMany();
     takeRows(taken);
     isAfterComma = true;
-    return end + 1;
+    return from + length + 1;
   }
 
   function readList(piece: string, from: number): number {

@@ -23,6 +23,15 @@ it('knows nothing before its window is covered, then the first values in it', ()
   expect(history.firsts(HOUR + 60_000)?.get('a')?.value).toBe(60_000);
 });
 
+it('keeps a point that comes up to a fifth early, as jitter brings it, and no earlier one', () => {
+  const firstAfter = (early: number) => {
+    const history = createHistory(HOUR);
+    for (const at of [0, early, 60_000, HOUR + early]) history.record(at, new Map([['at', at]]));
+    return history.firsts(HOUR + early)?.get('at')?.value;
+  };
+  expect([24_000, 23_999].map(firstAfter)).toEqual([24_000, 0]);
+});
+
 it('knows nothing where nothing was known when the window began', () => {
   const history = createHistory(HOUR);
   history.record(0, new Map([['a', 1]]));

@@ -92,8 +92,9 @@ describe('what a key runs is not known any more', () => {
         const busy = { key: 'busy', waitlistSize: 0, parallelismInUse: 1, rateUsed: now };
         const stuck = { key: 'key', waitlistSize: 1, parallelismInUse: 1, parallelismLimit: 1 };
         const entries = now > 20 * SECOND ? [busy, stuck] : [busy];
-        const { running, claimed, waiting, isTooMuchWaiting, begun, unseen } = view;
-        const attempts = { ...seen, ...known, running, claimed, waiting, isTooMuchWaiting, begun, unseen };
+        const { running, claimed, waiting, waitingBriefly, isTooMuchWaiting, begun, unseen } = view;
+        const log = { running, claimed, waiting, waitingBriefly, isTooMuchWaiting, begun, unseen };
+        const attempts = { ...seen, ...known, ...log };
         shown = audit.judge({ from: now, now, entries, isWhole: true, attempts });
       }
       return shown?.get('key')?.state;

@@ -52,7 +52,7 @@ function taught(...evidence: readonly (readonly [RetrySlot, number])[]) {
   for (const [kind, count] of evidence) {
     for (let left = count; left > 0; left -= 1) {
       at += 10 * MINUTE;
-      retries.take(kind, at);
+      retries.take(kind, at, 0);
     }
   }
   return retries;
@@ -69,9 +69,9 @@ describe('what is known of retries', () => {
 
   it('takes a quarter of an hour', () => {
     const retries = createRetrySlots();
-    for (let at = 0; at < 15; at += 1) retries.take('released', at * MINUTE);
+    for (let at = 0; at < 15; at += 1) retries.take('released', at * MINUTE, 0);
     expect(retries.known).toBeUndefined();
-    retries.take('released', 15 * MINUTE);
+    retries.take('released', 15 * MINUTE, 0);
     expect(retries.known).toBe('released');
   });
 
@@ -90,11 +90,48 @@ describe('what is known of retries', () => {
     expect(retries.lapse(8 * DAY)).toBe(false);
   });
 
+  it('is known of waits as long as the shortest that three reads prove, and of longer ones', () => {
+    const retries = createRetrySlots();
+    for (const [index, seconds] of [100, 20, 60].entries())
+      retries.take('released', index * 10 * MINUTE, seconds * SECOND);
+    expect([retries.known, retries.releasedFrom]).toEqual(['released', 90 * SECOND]);
+    retries.take('released', 30 * MINUTE, 10 * SECOND);
+    expect(retries.releasedFrom).toBe(54 * SECOND);
+    expect(createRetrySlots(retries.row).releasedFrom).toBe(54 * SECOND);
+    for (const at of [40, 50]) expect(retries.take('kept', at * MINUTE, 53 * SECOND)).toBe(false);
+    expect([40, 50].map(at => retries.take('kept', at * MINUTE, 54 * SECOND))).toEqual([false, true]);
+    expect(retries.releasedFrom).toBe(Number.POSITIVE_INFINITY);
+  });
+
+  it('of waits is learnt anew after reads that tell the opposite', () => {
+    const from = (...evidence: readonly (readonly [RetrySlot, count: number, seconds: number])[]) => {
+      const retries = createRetrySlots();
+      const all = evidence.flatMap(([kind, count, seconds]) =>
+        Array.from({ length: count }, () => ({ kind, seconds })),
+      );
+      for (const [index, { kind, seconds }] of all.entries()) retries.take(kind, index * 10 * MINUTE, seconds * SECOND);
+      return [retries.known, retries.releasedFrom];
+    };
+    const short = [['released', 2, 10] as const, ['kept', 1, 10] as const];
+    expect(from(...short, ...short, ['released', 3, 100])).toEqual(['released', 90 * SECOND]);
+    expect(from(['released', 3, 10], ['kept', 2, 10], ['released', 6, 100])).toEqual(['released', 90 * SECOND]);
+    expect(from(['released', 3, 10], ['kept', 1, 10])).toEqual(['released', 9 * SECOND]);
+  });
+
+  it('is not withdrawn while reads confirm it', () => {
+    const retries = taught(['released', 3]);
+    retries.take('released', 3 * DAY, 0);
+    expect(retries.lapse(10 * DAY)).toBe(false);
+    expect(retries.lapse(10 * DAY + 1)).toBe(true);
+    for (const day of [11, 12, 13]) retries.take('released', day * DAY, 100 * SECOND);
+    expect([retries.known, retries.releasedFrom]).toEqual(['released', 90 * SECOND]);
+  });
+
   it('is stored', () => {
     const retries = taught(['released', 3], ['kept', 1]);
     const again = createRetrySlots(retries.row);
     expect(again).toMatchObject({ known: 'released', at: 30 * MINUTE });
-    expect(again.take('kept', 40 * MINUTE)).toBe(true);
+    expect(again.take('kept', 40 * MINUTE, 0)).toBe(true);
   });
 });
 
@@ -135,6 +172,31 @@ describe('a read proves that waiting retries keep no slot', () => {
     expect(proof([[1n, 'active', 95]])).toBe(false);
   });
 
+  it('not beside more attempts than slots in use: one of both is wrong', () => {
+    expect(proof([...failed, [2n, 'active', 120]], { inUse: 1 })).toBe(false);
+    expect(proof([...failed, [2n, 'active', 120]], { inUse: 0 })).toBe(false);
+  });
+
+  it('when a wait begins between two reads and the slots without an attempt stay the same; that it keeps one, when they rise', () => {
+    const ledger = ledgerOf([
+      [1n, 'active', 50],
+      [2n, 'active', 155],
+      [2n, 'error', 160, 400],
+    ]);
+    const told = (inUse: number, second = 180) => {
+      const [watched, retries] = [createWatched(0, true), createRetrySlots()];
+      for (const [at, slots] of [[140, 1] as const, [second, inUse] as const]) {
+        const entry = { key: 'key', waitlistSize: 1, parallelismInUse: slots, parallelismLimit: 4 };
+        addSample(watched, entry, { from: at * SECOND, now: at * SECOND });
+      }
+      compare(watched, ledger.view, 600 * SECOND, retries);
+      return (JSON.parse(retries.row) as { last?: RetrySlot }).last;
+    };
+    expect([1, 2, 3].map(inUse => told(inUse))).toEqual(['released', 'kept', undefined]);
+    // Longer apart, both may have happened in turn.
+    expect([260, 261].map(second => told(2, second))).toEqual(['kept', undefined]);
+  });
+
   it('not of a key without a limit, which needs no slots', () => {
     const watched = createWatched(0, true);
     const retries = createRetrySlots();
@@ -172,6 +234,54 @@ describe('slots that waiting retries may hold', () => {
 
   it('are in excess where retries keep none', () => {
     expect(sampleAt('released', 2)).toMatchObject({ excess: 1, waiting: 0 });
+  });
+});
+
+describe('where slots of waits of 100 s are known to be given back', () => {
+  /** Slots that nothing explains at 200 s, of 2, where so many messages wait until then or later. */
+  const excessAt = (events: readonly Told[], rest: { rateLimit?: number; paused?: boolean } = {}) => {
+    const retries = createRetrySlots();
+    for (const at of [-30, -20, -10]) retries.take('released', at * MINUTE, 100 * SECOND);
+    const watched = createWatched(0, true);
+    const entry = { key: 'key', waitlistSize: 1, parallelismInUse: 2, parallelismLimit: 2, ...rest };
+    addSample(watched, entry, { from: 200 * SECOND, now: 200 * SECOND });
+    compare(watched, ledgerOf(events).view, 600 * SECOND, retries);
+    return watched.samples[0]?.excess;
+  };
+  /** A message whose attempt failed at a time, and that waits for so many seconds. */
+  const failed = (message: bigint, at: number, delay: number): readonly Told[] => [
+    [message, 'active', at - 5],
+    [message, 'error', at, at + delay],
+  ];
+
+  it('shorter waits may explain slots, about as long ones do not', () => {
+    expect(excessAt([])).toBe(2);
+    expect(excessAt(failed(1n, 180, 89))).toBe(1);
+    expect(excessAt(failed(1n, 180, 90))).toBe(2);
+  });
+
+  it('nor do those that are overdue, unless a rate or a pause holds them back', () => {
+    expect(excessAt(failed(1n, 140, 51))).toBe(1);
+    expect(excessAt(failed(1n, 140, 50))).toBe(2);
+    expect(excessAt(failed(1n, 140, 50), { rateLimit: 5 })).toBe(1);
+    expect(excessAt(failed(1n, 140, 50), { paused: true })).toBe(1);
+  });
+
+  it('those that follow each other count once', () => {
+    const mostAt = (begin: number) => {
+      const { view } = ledgerOf([...failed(1n, 180, 20), [1n, 'cancelled', 200], ...failed(2n, begin, 50)]);
+      const span = { from: 195 * SECOND, to: 205 * SECOND, shorterThan: 60 * SECOND, overdue: 0 };
+      return view.waitingBriefly('key', span);
+    };
+    expect([199, 200, 205, 206].map(mostAt)).toEqual([2, 1, 1, 1]);
+  });
+
+  it('nor do any where more messages wait than slots are in use', () => {
+    const two = [...failed(1n, 180, 50), ...failed(2n, 180, 50)];
+    expect(excessAt(two)).toBe(0);
+    expect(excessAt([...two, ...failed(3n, 180, 50)])).toBe(2);
+    // The shorter two may have theirs.
+    expect(excessAt([...two, ...failed(3n, 180, 60)])).toBe(0);
   });
 });
 
@@ -267,6 +377,38 @@ describe('beside a service', () => {
     }
     expect([...told]).toEqual(expect.arrayContaining(['unknown/retries_may_hold', 'throttled/retries_hold']));
     expect([...told].filter(text => text.startsWith('ghost_slots'))).toEqual([]);
+  });
+
+  test('that keeps the slots of short waits alone: a key full of them has no ghost slots, a leak elsewhere is named', async () => {
+    const slow = { parallelism: 3, maxRetries: 2 };
+    const short = keyed(
+      'key',
+      { parallelism: 4, maxRetries: 5 },
+      { everyMs: 12_000, takesMs: 10_000, flaky: 0.7, retryMs: 50_000 },
+    );
+    const leaking = keyed('leaking', { parallelism: 4 }, { everyMs: 4000, takesMs: 15_000 });
+    const long = Array.from({ length: 3 }, (_, index) =>
+      keyed(`long-${index}`, slow, { everyMs: 60_000, takesMs: 1000, flaky: 0.5, retryMs: 150_000 }),
+    );
+    const service = createAuditedService({
+      seed: 12,
+      scenario: 'neglected',
+      destinations: [short, leaking, ...long],
+      dialect: { retrySlot: 'kept-briefly' },
+    });
+    const told = new Set<string>();
+    let reads = 0;
+    for (let step = 0; step < 480; step += 1) {
+      if (step === 420) service.state.leakSlots('leaking', 2);
+      await service.advance(15_000);
+      const { state, reason, ghosts = 0 } = service.audited('key') ?? {};
+      expect(ghosts).toBe(0);
+      if (service.facts()?.retrySlot === 'released') reads += 1;
+      if (service.facts()?.retrySlot === 'released') told.add(`${state}/${reason}`);
+    }
+    expect(reads).toBeGreaterThan(120);
+    expect([...told]).toContain('unknown/retries_may_hold');
+    expect(service.audited('leaking')).toMatchObject({ state: 'ghost_slots', ghosts: 2 });
   });
 
   test('that changes: what was known is withdrawn, and the other learnt', async () => {

@@ -10,6 +10,7 @@ import { createTestLog } from '../support/silent.ts';
 type Outcome = 'accepted' | 'refused' | 'failed' | 'hang';
 
 const never = new AbortController().signal;
+const DAY = 86_400_000;
 
 /** A queue over a store that outlasts it, and a receiver that answers as it is told. */
 function createScene() {
@@ -61,6 +62,7 @@ function createScene() {
   };
   const records = (count: number) => ({ records: Array.from({ length: count }, record), dropped: 0 });
   return {
+    clock,
     store,
     log,
     /** What another process makes. */
@@ -206,13 +208,29 @@ describe('log records in the store', () => {
     expect(await rows()).toBe(1);
   });
 
-  it('are deleted unsent of an account that is no longer configured', async () => {
-    const { store, queue, elsewhere } = createScene();
+  it('are deleted unsent after a day, of an account that is no longer configured', async () => {
+    const { clock, store, queue, elsewhere } = createScene();
     const [first, second] = [elsewhere(1).changes(), elsewhere(1).changes()];
     await store.commit('a', first);
     await store.commit('gone', [...second, { key: 'events/checkpoint', value: '{}' }]);
-    await queue().deleteOthers(['a', 'b']);
-    expect([...(await store.scan('a', '')).keys()]).toEqual(first.map(({ key }) => key));
-    expect([...(await store.scan('gone', '')).keys()]).toEqual(['events/checkpoint']);
+    const keysOf = async (account: string) => [...(await store.scan(account, '')).keys()].sort();
+    await clock.advance(DAY);
+    // It may be that of a replica which is down: nothing else is known of the account.
+    await queue().deleteOthers(['a', 'b'], never);
+    expect(await keysOf('gone')).toEqual(['events/checkpoint', second[0]?.key]);
+    await clock.advance(1);
+    await queue().deleteOthers(['a', 'b'], never);
+    expect(await keysOf('a')).toEqual(first.map(({ key }) => key));
+    expect(await keysOf('gone')).toEqual(['events/checkpoint']);
+  });
+
+  it('have room again in an account that comes back after its own were deleted, while the receiver is down', async () => {
+    const { clock, queue, post, run, rows, dropped } = createScene();
+    await post(MOST_RECORDS);
+    await run(AbortSignal.abort());
+    await clock.advance(DAY + 1);
+    await queue().deleteOthers(['b'], never);
+    await post(1);
+    expect([await rows(), dropped()]).toEqual([1, 0]);
   });
 });

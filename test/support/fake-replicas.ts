@@ -147,9 +147,9 @@ export function createSharedStore(clock: Pick<Clock, 'now' | 'monotonic'>, lease
         await rows.commit(account, changes);
         course.push(`${id} committed ${account}`);
       },
-      async deleteOthers(kept: readonly string[], prefix: string) {
+      async deleteOthers(kept: readonly string[], ...which: [string, string, AbortSignal]) {
         await answer();
-        return rows.deleteOthers([...kept, ...holders().keys()], prefix);
+        return rows.deleteOthers([...kept, ...holders().keys()], ...which);
       },
       async close() {
         isClosed = true;

@@ -1,6 +1,6 @@
 import { StringDecoder } from 'node:string_decoder';
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { readJson } from '../../src/upstream/body.ts';
 import { createJsonReader, JsonFault, type RowsOf } from '../../src/upstream/json-reader.ts';
 import { runs } from '../support/runs.ts';
@@ -176,6 +176,15 @@ describe('the reader of JSON in pieces', () => {
       expect(Math.max(...taken)).toBeLessThanOrEqual(500);
       expect(Math.max(...taken) * (JSON.stringify(element).length + 1)).toBeLessThan(64 * 1024 + 40_200);
     }
+  });
+
+  it('parses little more than there is, of thousands of little lists', () => {
+    const parse = vi.spyOn(JSON, 'parse');
+    const text = `{${'"a":[{"b":1},{"c":2}],'.repeat(10_000)}"d":1}`;
+    expect(read(Buffer.from(text))).toEqual({ a: [{ b: 1 }, { c: 2 }], d: 1 });
+    const parsed = parse.mock.calls.reduce((sum, [each]) => sum + each.length, 0);
+    parse.mockRestore();
+    expect(parsed).toBeLessThan(text.length * 5);
   });
 
   it('reads long texts whole, wherever their escapes are and the pieces end', () => {

@@ -4,8 +4,10 @@ import { createFirings, type Firing } from './firings.ts';
 
 /** Alerts of an account as a backtest goes through them: nothing is stored, and nothing is sent. */
 export interface AlertRecord extends Pick<AccountAlerts, 'account' | 'current' | 'update'> {
-  /** What fired of a rule. */
+  /** What fired of a rule, as far as it is kept. */
   firingsOf(rule: string): readonly Firing[];
+  /** How many firings of a rule are not kept. */
+  leftOutOf(rule: string): number;
   /** At the last evaluation: firing, or of unknown state, by rule. */
   states(): ReadonlyMap<string, 'firing' | 'unknown'>;
 }
@@ -36,6 +38,7 @@ export function createAlertRecord(account: string): AlertRecord {
       }
       current = next;
     },
+    leftOutOf: rule => firings.get(rule)?.leftOut() ?? 0,
     firingsOf: rule => firings.get(rule)?.all() ?? [],
     states: () =>
       new Map<string, 'firing' | 'unknown'>([

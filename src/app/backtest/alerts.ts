@@ -28,6 +28,8 @@ export interface AlertResult {
   /** Why nothing is known of it, or of the time in which it did not fire. */
   readonly because: string | undefined;
   readonly firings: readonly Firing[];
+  /** How many more firings there were: of each rule, the first 10,000 that end are kept. */
+  readonly firingsLeftOut: number;
   readonly kind: AlertCondition['kind'];
   /** The value that came nearest to its threshold, or farthest beyond it; undefined where there was none. Ages: seconds. */
   readonly extreme: number | undefined;
@@ -250,7 +252,9 @@ export function createAlertBacktest(deps: AlertBacktestDeps): AlertBacktest {
     const { name, when } = rule;
     const firings = record.firingsOf(name);
     const isLeast = told === 'at_least';
-    const common = { name, kind: when.kind, firings, extreme, threshold: inSeconds(when, thresholdOf(when)), isLeast };
+    const threshold = inSeconds(when, thresholdOf(when));
+    const firingsLeftOut = record.leftOutOf(name);
+    const common = { name, kind: when.kind, firings, firingsLeftOut, extreme, threshold, isLeast };
     if (typeof told === 'object') {
       return { ...common, verdict: 'unknown', because: told.unknown, stricter: [], unknownFor };
     }
@@ -264,7 +268,7 @@ export function createAlertBacktest(deps: AlertBacktestDeps): AlertBacktest {
       because: isLeast ? LEAST : !hasFacts ? EMPTY : unknownFor > 0 ? NOT_WHOLE : undefined,
       stricter: counted.map(({ threshold, name, record }) => ({
         threshold: inSeconds(when, threshold) ?? threshold,
-        fired: record.firingsOf(name).length,
+        fired: record.firingsOf(name).length + record.leftOutOf(name),
       })),
       unknownFor,
     };

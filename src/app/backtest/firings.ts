@@ -15,15 +15,18 @@ export interface Firing {
 export interface Firings {
   /** `id`: tells alerts apart. `value`: by which it holds now; undefined: it does not. */
   note(id: string, state: AlertState | undefined, value: number | undefined, labels?: Firing['labels']): void;
-  /** Ordered by when they began. */
+  /** Those that are kept, ordered by when they began. */
   all(): readonly Firing[];
+  /** How many more there were. */
+  leftOut(): number;
 }
 
-/** Firings that are kept one by one; beyond that they are counted alone. */
+/** Firings that are over and kept, the first ones; of further ones only their number is known. */
 export const MOST_FIRINGS = 10_000;
 
 export function createFirings(): Firings {
   const over: Firing[] = [];
+  let leftOut = 0;
   const open = new Map<string, { from: number; most: number; labels: Firing['labels'] }>();
 
   return {
@@ -36,9 +39,11 @@ export function createFirings(): Firings {
         open.delete(id);
         const to = state?.phase === 'resolved' ? state.endsAt : known.from;
         if (over.length < MOST_FIRINGS) over.push({ ...known, to });
+        else leftOut += 1;
       }
     },
     all: () =>
       [...over, ...[...open.values()].map(each => ({ ...each, to: undefined }))].sort((a, b) => a.from - b.from),
+    leftOut: () => leftOut,
   };
 }

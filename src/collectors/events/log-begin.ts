@@ -9,7 +9,7 @@ const CLOSE = 3_600_000;
  * that are as long as an empty past would be cut again and again where the log begins. Times: milliseconds since the Unix epoch.
  */
 export async function findOldest(
-  reader: Reader,
+  reader: Pick<Reader, 'eventPages'>,
   { from, to }: { readonly from: number; readonly to: number },
   signal: AbortSignal,
 ): Promise<number | undefined> {

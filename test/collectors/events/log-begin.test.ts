@@ -34,3 +34,10 @@ it('finds the begin to within an hour, with a request for each time that a range
 it('looks for nothing where the service does not heed the range', async () => {
   expect(await find(20 * HOUR, 21 * HOUR, { page: 10, ignores: ['to'] })).toEqual({ after: 0, requests: 1 });
 });
+
+it('takes rows that cannot be read for what is listed', async () => {
+  async function* eventPages() {
+    yield { rows: [], rejected: 1, isLast: true };
+  }
+  expect(await findOldest({ eventPages }, { from: 0, to: 48 * HOUR }, signal)).toBe(0);
+});
