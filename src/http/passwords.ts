@@ -15,7 +15,7 @@ export interface Credentials {
 }
 
 export interface Passwords {
-  /** Whether the password is the user's. `client`: whose checks share a queue. */
+  /** Whether the password is the user's. Checks of one `client` share a queue. Rejects if the comparison fails or takes too long. */
   check(users: ReadonlyMap<string, Secret>, given: Credentials, client: string): Verdict | Promise<Verdict>;
   close(): Promise<void>;
 }
@@ -31,19 +31,42 @@ const IDLE = 10_000;
 // Beside this file, whether it runs from source or from dist.
 const WORKER = new URL(`./password-worker${import.meta.url.slice(-3)}`, import.meta.url);
 
+/**
+ * Limits of the wait for the thread and of the comparison in it (ms). A verdict takes at most their sum. The costliest hash that the
+ * web-config file may have takes about 3 s.
+ */
+const [WAIT_WITHIN, COMPARE_WITHIN] = [15_000, 15_000];
+
+export type PasswordThread = Pick<Worker, 'on' | 'postMessage' | 'terminate'>;
+
+const startThread = (): PasswordThread =>
+  new Worker(WORKER, { resourceLimits: { maxOldGenerationSizeMb: 32, maxYoungGenerationSizeMb: 2 } });
+
 interface Check extends Question {
+  /** When the check was requested, on the monotonic clock. */
+  readonly since: number;
   readonly done: (isRight: boolean) => void;
   readonly fail: (error: Error) => void;
 }
 
-/** Does one check after the other, the clients in turn, in a thread that lives as long as there are any. */
-function createChecker(clock: Clock, log: Log) {
+/**
+ * Runs checks sequentially, alternating between clients, in a thread that ends when idle. If the thread cannot be started, exits or
+ * hangs, its check is rejected, and a later one starts another thread.
+ */
+function createChecker(clock: Clock, log: Log, startThread: () => PasswordThread) {
   /** By client. */
   const queues = new Map<string, Check[]>();
   let waiting = 0;
-  let thread: Worker | undefined;
+  let thread: PasswordThread | undefined;
   let current: Check | undefined;
-  let idle = new AbortController();
+  let timer = new AbortController();
+  let isFailing = false;
+
+  function after(ms: number, work: () => void): void {
+    timer.abort();
+    timer = new AbortController();
+    clock.sleep(ms, timer.signal).then(work, () => undefined);
+  }
 
   function end(): Promise<unknown> {
     const ended = thread;
@@ -51,37 +74,69 @@ function createChecker(clock: Clock, log: Log) {
     return ended?.terminate() ?? Promise.resolve();
   }
 
-  function start(): Worker {
-    const worker = new Worker(WORKER, { resourceLimits: { maxOldGenerationSizeMb: 32, maxYoungGenerationSizeMb: 2 } });
-    worker.on('message', (isRight: boolean) => {
-      current?.done(isRight);
-      next();
-    });
-    worker.on('error', error => {
-      log.error({ error: error.message }, 'the thread that checks passwords failed; the next check starts another');
-      if (thread === worker) thread = undefined;
-      current?.fail(error);
-      next();
-    });
-    return worker;
+  function failed(error: Error): void {
+    if (!isFailing) log.error({ error: error.message }, 'the thread that checks passwords failed; requests get 503');
+    isFailing = true;
+    void end();
+    current?.fail(error);
+    next();
+  }
+
+  function start(): PasswordThread {
+    const started = startThread();
+    const unlessReplaced = (work: () => void) => {
+      if (thread === started) work();
+    };
+    started.on('message', (isRight: boolean) => unlessReplaced(() => answered(isRight)));
+    started.on('error', (error: Error) => unlessReplaced(() => failed(error)));
+    started.on('exit', () => unlessReplaced(() => failed(new Error('it has exited'))));
+    return started;
+  }
+
+  function answered(isRight: boolean): void {
+    if (isFailing) log.info({}, 'passwords are checked again');
+    isFailing = false;
+    current?.done(isRight);
+    next();
+  }
+
+  /** Rejects the waiting checks that were requested before `time`. Each queue begins with its oldest. */
+  function failWaiting(time: number, error: Error): void {
+    for (const [client, queue] of queues) {
+      for (; queue[0] && queue[0].since < time; waiting -= 1) queue.shift()?.fail(error);
+      if (queue.length === 0) queues.delete(client);
+    }
   }
 
   function next(): void {
     current = undefined;
+    failWaiting(clock.monotonic() - WAIT_WITHIN, new Error('too many checks'));
     const [first] = queues;
     if (!first) {
-      idle = new AbortController();
-      clock.sleep(IDLE, idle.signal).then(end, () => undefined);
+      after(IDLE, end);
       return;
     }
     const [client, queue] = first;
-    current = queue.shift();
-    waiting -= 1;
     queues.delete(client);
-    // Behind all others: a client that guesses passwords does not hold up the rest.
+    const check = queue.shift();
+    // Behind all others: a client that guesses passwords does not delay the rest.
     if (queue.length > 0) queues.set(client, queue);
-    thread ??= start();
-    if (current) thread.postMessage({ password: current.password, hash: current.hash } satisfies Question);
+    if (check) run(check);
+  }
+
+  function run(check: Check): void {
+    waiting -= 1;
+    current = check;
+    try {
+      thread ??= start();
+    } catch (error) {
+      // Another attempt now would fail, too: waiting checks do not repeat it.
+      failWaiting(Number.POSITIVE_INFINITY, error as Error);
+      failed(error as Error);
+      return;
+    }
+    after(COMPARE_WITHIN, () => failed(new Error(`no result within ${COMPARE_WITHIN / 1000} s`)));
+    thread.postMessage({ password: check.password, hash: check.hash } satisfies Question);
   }
 
   return {
@@ -89,16 +144,18 @@ function createChecker(clock: Clock, log: Log) {
       const queue = queues.get(client) ?? [];
       if (queue.length >= MOST_OF_ONE) return 'crowded';
       if (waiting >= MOST_WAITING) return 'full';
-      const isRight = new Promise<boolean>((done, fail) => queue.push({ ...question, done, fail }));
+      const since = clock.monotonic();
+      const isRight = new Promise<boolean>((done, fail) => queue.push({ ...question, since, done, fail }));
       queues.set(client, queue);
       waiting += 1;
-      idle.abort();
       if (!current) next();
       return isRight;
     },
     async close() {
-      idle.abort();
-      queues.clear();
+      timer.abort();
+      const error = new Error('closed');
+      failWaiting(Number.POSITIVE_INFINITY, error);
+      current?.fail(error);
       await end();
     },
   };
@@ -108,8 +165,8 @@ function createChecker(clock: Clock, log: Log) {
  * Checks passwords against bcrypt hashes. What was right once is known by a keyed hash, so that a client that comes again never
  * waits for the checks of others.
  */
-export function createPasswords(clock: Clock, log: Log): Passwords {
-  const checker = createChecker(clock, log);
+export function createPasswords(clock: Clock, log: Log, start = startThread): Passwords {
+  const checker = createChecker(clock, log, start);
   const secret = randomBytes(32);
   const known = new BoundedMap<string, true>(MOST_KNOWN);
   const underWay = new Map<string, Promise<Verdict>>();

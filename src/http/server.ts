@@ -134,7 +134,7 @@ export async function startHttpServer(
   const { monotonic, sleep } = systemClock;
   const timing = { clock: { now: clock.now, monotonic, sleep }, takenWithin: bounds.answerWithin };
   const streams = createStreams({ watch: served.watch, ...timing, onCut });
-  const passwords = createPasswords(clock, log);
+  const passwords = createPasswords(timing.clock, log);
   const callers = new WeakMap<IncomingMessage, string>();
   const admission = createAdmission();
   const open = ({ webConfigFile = null }: ServerSettings) =>

@@ -1,9 +1,11 @@
+import { Worker } from 'node:worker_threads';
 import { hashSync } from 'bcryptjs';
 import { describe, expect, it } from 'vitest';
-import { createPasswords, type Verdict } from '../../src/http/passwords.ts';
-import { systemClock } from '../../src/kit/clock.ts';
+import { createPasswords, type PasswordThread, type Verdict } from '../../src/http/passwords.ts';
+import { type Clock, systemClock } from '../../src/kit/clock.ts';
 import { Secret } from '../../src/kit/secret.ts';
 import { afterThisTest } from '../support/client.ts';
+import { createManualClock } from '../support/manual-clock.ts';
 import { createTestLog } from '../support/silent.ts';
 
 const usersOf = (cost: number) =>
@@ -92,5 +94,69 @@ describe('passwords', () => {
     const { check, guess } = create(4);
     const flood = await Promise.all(Array.from({ length: 400 }, (_, client) => check(guess(), `client ${client}`)));
     expect(Map.groupBy(flood, verdict => verdict).get('full')?.length).toBe(400 - 257);
+  });
+});
+
+/** Threads started one after another, each by the next of `starts`; the last one is used again. */
+function createWith(clock: Clock, ...starts: (() => PasswordThread)[]) {
+  const log = createTestLog();
+  let started = 0;
+  const start = () => {
+    started += 1;
+    return (starts[Math.min(started, starts.length) - 1] as () => PasswordThread)();
+  };
+  const passwords = createPasswords(clock, log, start);
+  afterThisTest(passwords.close);
+  const users = usersOf(4);
+  return { log, started: () => started, check: async (user: string) => passwords.check(users, right(user), user) };
+}
+
+const realThread = () => new Worker(new URL('../../src/http/password-worker.ts', import.meta.url));
+const threadOf = (code: string) => () => new Worker(code, { eval: true });
+const hanging = threadOf('for (;;) {}');
+
+function failing(): PasswordThread {
+  throw new Error('ERR_WORKER_INIT_FAILED');
+}
+
+describe('a password thread', () => {
+  it('that cannot be started rejects the checks, and the next check starts another', async () => {
+    const { check, started, log } = createWith(systemClock, failing, failing, realThread);
+    for (let time = 0; time < 2; time += 1) await expect(check('alice')).rejects.toThrow('ERR_WORKER_INIT_FAILED');
+    expect(await check('alice')).toBe('right');
+    expect(started()).toBe(3);
+    expect(log.lines.map(({ level }) => level)).toEqual(['error', 'info']);
+  });
+
+  it.each([
+    ['exits', 'process.exit()', 'exited'],
+    ['throws', 'throw new Error("broken")', 'broken'],
+    [
+      'exits during a comparison',
+      'require("node:worker_threads").parentPort.on("message", () => process.exit())',
+      'exited',
+    ],
+  ])('that %s rejects its check, and a waiting check starts another', async (_how, code, error) => {
+    const { check, started } = createWith(systemClock, threadOf(code), realThread);
+    const [first, second] = await Promise.allSettled([check('alice'), check('bob')]);
+    expect(String((first as PromiseRejectedResult).reason)).toContain(error);
+    expect(second).toEqual({ status: 'fulfilled', value: 'right' });
+    expect(started()).toBe(2);
+  });
+
+  it('that hangs is replaced at its deadline, and a check that waits too long is rejected', async () => {
+    const clock = createManualClock();
+    const { check, started } = createWith(clock, hanging, hanging, realThread);
+    const reasonOf = (user: string) => check(user).catch((error: Error) => error.message);
+    const [first, second] = [reasonOf('alice'), reasonOf('bob')];
+    await clock.advance(1);
+    const third = reasonOf('carol');
+    await clock.advance(14_999);
+    expect(await first).toBe('no result within 15 s');
+    expect(started()).toBe(2);
+    await clock.advance(15_000);
+    expect([await second, await third]).toEqual(['no result within 15 s', 'too many checks']);
+    expect(await check('alice')).toBe('right');
+    expect(started()).toBe(3);
   });
 });
