@@ -150,6 +150,8 @@ export async function createAutoCancel(
       decisions.stale(stale === 'too_early' ? undefined : stale);
       if (clock.monotonic() < notBefore) return;
       try {
+        // Nothing is decided on a state that may lack lines.
+        await journal.confirm();
         await runDue(signal);
       } catch (error) {
         notBefore = clock.monotonic() + RETRY_DELAY_MS;

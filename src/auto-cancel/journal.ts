@@ -10,9 +10,14 @@ export interface Journal {
   readonly state: JournalState;
   /**
    * Adds lines, and in the same transaction the notices that they make. When it returns, they are as durable as the store
-   * is, and in `state`; when it rejects, nothing happened.
+   * is, and in `state`. When it rejects, they may still be in the store: see `confirm`.
    */
   append(entries: readonly JournalEntry[]): Promise<void>;
+  /**
+   * Reads back the lines of an append that was rejected, and adds them to `state` if the store contains them. `append` does the
+   * same first. Does nothing if the last append succeeded. Rejects with StoreError.
+   */
+  confirm(): Promise<void>;
   /**
    * Its newest lines from a time on (milliseconds since the Unix epoch), `most` at most, the oldest first. Reads from the
    * end, and only as far back as it must; other work gets its turn meanwhile. A line that the clock put among a hundred
@@ -91,6 +96,27 @@ export async function newestLines(
   );
 }
 
+/** Lines on their way to the store, and the notices that they make. */
+interface Append {
+  readonly entries: readonly JournalEntry[];
+  readonly rows: readonly { readonly key: string; readonly value: string }[];
+  readonly postings: readonly Posting[];
+}
+
+const numbers = (from: number, below: number) =>
+  Array.from({ length: Math.max(0, below - from) }, (_, index) => from + index);
+
+/** The stored rows of lines with these numbers, by key. */
+async function readRange(store: Pick<Store, 'scan'>, account: string, from: number, below: number) {
+  const keys = new Set(numbers(from, below).map(keyOf));
+  const blocks = new Set([...keys].map(key => key.slice(0, -BLOCK_DIGITS)));
+  const found = new Map<string, string>();
+  for (const block of blocks) {
+    for (const [key, value] of await store.scan(account, block)) if (keys.has(key)) found.set(key, value);
+  }
+  return found;
+}
+
 /** Rejects with StoreError, and with an Error where a line is damaged. */
 export async function openJournal(store: Store, account: string, notices: NoticesOf = () => []): Promise<Journal> {
   let noticesOf = notices;
@@ -98,21 +124,54 @@ export async function openJournal(store: Store, account: string, notices: Notice
   const lines = await scanLines(store, account);
   for (const [, entry] of lines) foldEntry(state, entry);
   let next = (lines.at(-1)?.[0] ?? 0) + 1;
+  /** The rejected append, until its range has been read back. */
+  let failed: Append | undefined;
+  /** All lines of rejected commits have a lower number: a broken connection may deliver them even after the range was read. */
+  let end = next;
+
+  function add({ entries, postings }: Append): void {
+    next += entries.length;
+    for (const entry of entries) foldEntry(state, entry);
+    for (const posting of postings) posting.send();
+  }
+
+  async function confirm(): Promise<void> {
+    if (!failed) return;
+    const stored = await readRange(store, account, next, end);
+    const { rows } = failed;
+    const isWritten = stored.size === rows.length && rows.every(({ key, value }) => stored.get(key) === value);
+    if (isWritten) add(failed);
+    failed = undefined;
+  }
+
+  async function write(entries: readonly JournalEntry[]): Promise<void> {
+    await confirm();
+    const rows = entries.map((entry, index) => ({ key: keyOf(next + index), value: JSON.stringify(entry) }));
+    const postings = noticesOf(entries);
+    const surplus = numbers(next + rows.length, end).map(number => ({ key: keyOf(number), value: null }));
+    const appended = { entries, rows, postings };
+    try {
+      await store.commit(account, [...rows, ...surplus, ...postings.flatMap(posting => posting.changes())]);
+    } catch (error) {
+      failed = appended;
+      end = Math.max(end, next + rows.length);
+      throw error;
+    }
+    add(appended);
+    end = next;
+  }
+
   let writing: Promise<void> = Promise.resolve();
+  function serialized(work: () => Promise<void>): Promise<void> {
+    const turn = writing.then(work);
+    writing = turn.catch(() => undefined);
+    return turn;
+  }
+
   return {
     state,
-    append(entries) {
-      const turn = writing.then(async () => {
-        const rows = entries.map((entry, index) => ({ key: keyOf(next + index), value: JSON.stringify(entry) }));
-        const postings = noticesOf(entries);
-        await store.commit(account, [...rows, ...postings.flatMap(posting => posting.changes())]);
-        next += entries.length;
-        for (const entry of entries) foldEntry(state, entry);
-        for (const posting of postings) posting.send();
-      });
-      writing = turn.catch(() => undefined);
-      return turn;
-    },
+    append: entries => serialized(() => write(entries)),
+    confirm: () => serialized(confirm),
     newest: (since, most) => readBack(store, account, next - 1, since, most),
     notify(next) {
       noticesOf = next;

@@ -197,6 +197,21 @@ describe('a run that fails half-way', () => {
     expect(scene.sent).toEqual(['a', 'b']);
   });
 
+  it('reads back an intent that was written although its commit rejected, and counts it before another is sent', async () => {
+    const scene = await warmScene();
+    scene.failedCommitsAreWritten = true;
+    scene.failCommitsAfter(0);
+    await expect(scene.walk('a')).rejects.toThrow('disk full');
+    scene.failCommitsAfter(undefined);
+    expect(await scene.wait(30 * SECOND)).toBe('intent a jobs 1');
+    await scene.wait(5 * SECOND);
+    await scene.wait(10 * SECOND);
+    await scene.wait(45 * SECOND);
+    expect(scene.sent).toEqual([]);
+    expect(await scene.again()).toMatch(/^intent a jobs 2\n/);
+    expect(scene.sent).toEqual(['a']);
+  });
+
   it('sends nothing again when the answer can not be written, whether the process lives on or not', async () => {
     for (const dies of [false, true]) {
       const scene = await warmScene();

@@ -3,6 +3,7 @@ import { openJournal, readJournal } from '../../src/auto-cancel/journal.ts';
 import { type Action, emptyJournal, foldEntry } from '../../src/auto-cancel/journal-state.ts';
 import type { JournalEntry, JournalTarget } from '../../src/model/journal.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
+import type { Store } from '../../src/store/store.ts';
 
 const TARGET: JournalTarget = {
   account: 'production',
@@ -198,6 +199,94 @@ describe('a journal', () => {
     expect((await readJournal(store, 'production')).map(({ step }) => step)).toEqual(['marked', 'cleared']);
     expect([...(await store.scan('production', 'beside'))]).toEqual([['beside', '1']]);
     expect(send).toHaveBeenCalledTimes(1);
+  });
+
+  describe('whose commit rejects although its lines were written', () => {
+    /** A store whose next commits end as `outcomes` has them. `late`: written only once the journal has read the lines back. */
+    async function openUnsure() {
+      const memory = createMemoryStore();
+      const outcomes: ('written' | 'late' | 'failed')[] = [];
+      let delayed = async () => {};
+      let isReadable = true;
+      const store: Store = {
+        ...memory,
+        async scan(...args) {
+          if (!isReadable) throw new Error('no connection');
+          const rows = await memory.scan(...args);
+          await delayed();
+          delayed = async () => {};
+          return rows;
+        },
+        async commit(...args) {
+          const outcome = outcomes.shift();
+          if (outcome === 'late') delayed = () => memory.commit(...args);
+          if (outcome === undefined || outcome === 'written') await memory.commit(...args);
+          if (outcome !== undefined) throw new Error('connection lost');
+        },
+      };
+      const send = vi.fn();
+      const posting = { changes: () => [], send };
+      const journal = await openJournal(store, 'production', ([line]) => (line?.step === 'intent' ? [posting] : []));
+      await journal.append(linesOf('marked 30'));
+      const steps = async () => (await readJournal(memory, 'production')).map(({ step }) => step);
+      const reopened = async () => (await openJournal(memory, 'production')).state;
+      return { journal, outcomes, send, steps, reopened, setReadable: (value: boolean) => (isReadable = value) };
+    }
+
+    it('adds them to its state before the next lines, which get the next numbers', async () => {
+      const { journal, outcomes, send, steps, reopened } = await openUnsure();
+      outcomes.push('written');
+      await expect(journal.append(linesOf('intent 1, answered 1 unknown'))).rejects.toThrow('connection lost');
+      expect(told(journal.state.actions.get('x'))).toBe('grace 30');
+      await journal.append(linesOf('paused'));
+      expect(await steps()).toEqual(['marked', 'intent', 'answered', 'paused']);
+      expect(told(journal.state.actions.get('x'))).toBe('grace 30, #1@1 unknown@2, open');
+      expect(send).toHaveBeenCalledTimes(1);
+      expect(await reopened()).toEqual(journal.state);
+    });
+
+    it('adds them without another append when it is asked to confirm', async () => {
+      const { journal, outcomes } = await openUnsure();
+      outcomes.push('written');
+      await expect(journal.append(linesOf('intent 1, answered 1 unknown'))).rejects.toThrow('connection lost');
+      await journal.confirm();
+      await journal.confirm();
+      expect(told(journal.state.actions.get('x'))).toBe('grace 30, #1@1 unknown@2, open');
+    });
+
+    it('appends nothing while they can not be read back', async () => {
+      const { journal, outcomes, steps, setReadable } = await openUnsure();
+      outcomes.push('written');
+      await expect(journal.append(linesOf('intent 1, answered 1 unknown'))).rejects.toThrow('connection lost');
+      setReadable(false);
+      await expect(journal.append(linesOf('paused'))).rejects.toThrow('no connection');
+      await expect(journal.confirm()).rejects.toThrow('no connection');
+      expect(await steps()).toEqual(['marked', 'intent', 'answered']);
+      setReadable(true);
+      await journal.append(linesOf('resumed'));
+      expect(await steps()).toEqual(['marked', 'intent', 'answered', 'resumed']);
+    });
+
+    it.each(['failed', 'late'] as const)('replaces all of them when the commit was %s at the read', async outcome => {
+      const { journal, outcomes, send, steps, reopened } = await openUnsure();
+      outcomes.push(outcome);
+      await expect(journal.append(linesOf('intent 1, answered 1 unknown'))).rejects.toThrow('connection lost');
+      await journal.append(linesOf('paused'));
+      expect(await steps()).toEqual(['marked', 'paused']);
+      expect(told(journal.state.actions.get('x'))).toBe('grace 30');
+      expect(send).not.toHaveBeenCalled();
+      expect(await reopened()).toEqual(journal.state);
+    });
+
+    it('leaves no line of an earlier failed commit when a later one has fewer lines', async () => {
+      const { journal, outcomes, steps, reopened } = await openUnsure();
+      outcomes.push('late', 'failed');
+      await expect(journal.append(linesOf('intent 1, answered 1 unknown, paused'))).rejects.toThrow('connection lost');
+      await expect(journal.append(linesOf('paused, resumed'))).rejects.toThrow('connection lost');
+      await journal.append(linesOf('breaker_opened errors'));
+      expect(await steps()).toEqual(['marked', 'breaker_opened']);
+      expect(await reopened()).toEqual(journal.state);
+    });
   });
 
   it.each([

@@ -124,6 +124,8 @@ export interface Scene {
   failing: Error | undefined;
   /** From now on so many commits are made, and then no other; undefined: all. */
   failCommitsAfter(count: number | undefined): void;
+  /** Commits that fail are written all the same. */
+  failedCommitsAreWritten: boolean;
   isStopped: boolean;
   /** Of the newest process, which took the account from the one before. Undefined: there are no replicas. */
   lease: Lease | undefined;
@@ -171,9 +173,10 @@ export async function createScene(section: object): Promise<Scene> {
   const store: Store = {
     ...memory,
     async commit(account, changes) {
-      if (commitsLeft <= 0) throw new Error('disk full');
+      const isFailing = commitsLeft <= 0;
+      if (!isFailing || scene.failedCommitsAreWritten) await memory.commit(account, changes);
+      if (isFailing) throw new Error('disk full');
       commitsLeft -= 1;
-      await memory.commit(account, changes);
     },
   };
   const clock = {
@@ -374,6 +377,7 @@ export async function createScene(section: object): Promise<Scene> {
     failCommitsAfter(count = Number.POSITIVE_INFINITY) {
       commitsLeft = count;
     },
+    failedCommitsAreWritten: false,
     isStopped: false,
     lease: undefined,
     firing: new Set(),
