@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { cronWindow, moment } from '../kit/cron.ts';
 import { Duration, DurationOrZero } from '../kit/duration.ts';
+import { uniqueNames } from '../kit/unique-names.ts';
 import { conditions, NO_MATCH } from './conditions.ts';
 import { stuckWhen } from './stuck-when.ts';
 
@@ -163,15 +164,7 @@ const rule = actingRule.safeExtend(judgingRule.shape).superRefine((rule, context
   }
 });
 
-export const autoCancelRules = z.array(rule).superRefine((rules, context) => {
-  const names = new Set<string>();
-  for (const [index, { name }] of rules.entries()) {
-    if (names.has(name)) {
-      context.addIssue({ code: 'custom', path: [index, 'name'], message: `must be unique; ${name} exists already` });
-    }
-    names.add(name);
-  }
-});
+export const autoCancelRules = z.array(rule).superRefine(uniqueNames);
 
 /** The section `autoCancel`. */
 export const autoCancelOptions = z.strictObject({

@@ -33,6 +33,8 @@ export const alertFamilies: ReadonlyMap<string, KnownFamily> = new Map(
     .map(known => [known.family.name, known]),
 );
 
+type Path = readonly PropertyKey[];
+
 /** What a check needs beside what it is about. */
 interface Checking {
   readonly config: Config;
@@ -139,8 +141,23 @@ function checkSelector(
   }
 }
 
-/** Windows are watched from the start of the process on: longer ones would hardly ever be known. */
+/** The whole window is read from the history at each start. */
 const LONGEST_WINDOW = 7 * 86_400_000;
+
+function checkWindow(over: number, { alerts: { evaluateEvery }, store }: Config, path: Path, tell: Tell): void {
+  const { keep } = store.history;
+  if (over > LONGEST_WINDOW) {
+    tell.fault(path, `must be at most ${formatDuration(LONGEST_WINDOW)}, regardless of store.history.keep`);
+  } else if (over < evaluateEvery) {
+    tell.fault(path, `must be at least alerts.evaluateEvery, ${formatDuration(evaluateEvery)}`);
+  } else if (store.kind !== 'memory' && over > keep) {
+    const [window, kept, missing] = [over, keep, over - keep].map(formatDuration);
+    tell.warn(
+      path,
+      `is ${window}, but store.history.keep is ${kept}: after each restart the condition is unknown for ${missing}`,
+    );
+  }
+}
 
 function checkCondition({ when, labels }: AlertRule, checking: Checking, path: readonly PropertyKey[]): void {
   const { config, tell } = checking;
@@ -155,13 +172,7 @@ function checkCondition({ when, labels }: AlertRule, checking: Checking, path: r
     }
   }
   if (when.kind === 'growth' || when.kind === 'ratio') {
-    const { evaluateEvery } = config.alerts;
-    if (when.over > LONGEST_WINDOW) {
-      const most = formatDuration(LONGEST_WINDOW);
-      tell.fault([...path, 'over'], `must be at most ${most}: the agent remembers values only since its start`);
-    } else if (when.over < evaluateEvery) {
-      tell.fault([...path, 'over'], `must be at least alerts.evaluateEvery, ${formatDuration(evaluateEvery)}`);
-    }
+    checkWindow(when.over, config, [...path, 'over'], tell);
   }
   if (when.kind === 'ratio' && when.part.metric === when.whole.metric && when.above >= 1) {
     tell.fault([...path, 'above'], 'must be below 1: part is a share of the same metric; 5 % is 0.05');

@@ -44,7 +44,7 @@ export function readText(file: string): string {
 
 /**
  * Reads and checks a configuration file. Throws ConfigError with every fault. `env` holds what `{ env: NAME }` names;
- * without it no secret is looked for.
+ * without it, nothing outside the configuration is looked at: no secret, no certificate.
  */
 export function loadConfig(file: string, env?: Env, now?: number): LoadedConfig {
   return parseConfig(readText(file), file, env, now);
@@ -194,7 +194,7 @@ export function parseConfig(text: string, file: string, env?: Env, now = systemC
       warn: into(warnings),
       isGiven: path => valueAt(raw, parsed.original(path)) !== undefined,
     };
-    if (env) checkSecrets(config, env, tell);
+    checkSecrets(config, env, tell);
     const { webConfigFile } = config.server;
     if (env && webConfigFile !== null) {
       try {

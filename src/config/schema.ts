@@ -11,6 +11,7 @@ import {
 import { autoCancelOptions } from '../auto-cancel/options.ts';
 import { collectOptions, isAnyEnabled, schedulesOptions } from '../collectors/index.ts';
 import { serverOptions } from '../http/options.ts';
+import { uniqueNames } from '../kit/unique-names.ts';
 import { pushOptions } from '../push/options.ts';
 import { stalenessOptions } from '../scheduler/options.ts';
 import { storeOptions } from '../store/options.ts';
@@ -29,13 +30,6 @@ const notifier = z
   .refine(({ alertmanager, webhook }) => (alertmanager === undefined) !== (webhook === undefined), {
     error: 'must have exactly one of alertmanager, webhook',
   });
-
-function uniqueNames(items: readonly { readonly name: string }[], context: z.RefinementCtx): void {
-  for (const [index, { name }] of items.entries()) {
-    if (items.findIndex(item => item.name === name) === index) continue;
-    context.addIssue({ code: 'custom', path: [index, 'name'], message: `must be unique; ${name} exists already` });
-  }
-}
 
 /** The section `alerts`: rules, and notifiers. */
 const alertsOptions = z.strictObject({

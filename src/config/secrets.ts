@@ -13,8 +13,7 @@ import type { Config } from './schema.ts';
 type Path = readonly PropertyKey[];
 type Account = Config['accounts'][number];
 
-const ELSEWHERE = '{ env: NAME } or { file: PATH } keep it out';
-/** No token is longer; what is may be a device that never ends. */
+/** Maximum size of a file with a secret (bytes); guards against devices without an end. */
 const LONGEST_FILE = 65_536;
 
 function isReadable(file: string): boolean {
@@ -26,7 +25,7 @@ function isReadable(file: string): boolean {
   }
 }
 
-/** What a file holds that can be a secret now; undefined when it holds none. */
+/** The secret in a file; undefined if the file has no valid one. */
 function inFile(file: string): Secret | undefined {
   try {
     const isSmall = statSync(file).size <= LONGEST_FILE;
@@ -45,55 +44,114 @@ function realPath(file: string): string {
   }
 }
 
-/** A secret that is there, or may come to be there: what is wrong with it now. */
-function checkSecret(setting: SecretSetting, path: Path, what: string, env: Env, tell: Tell): void {
-  const wrong = faultOfSecret(setting, env);
-  if (wrong) tell.fault(path, wrong);
-  if ('file' in setting && !isReadable(setting.file)) tell.warn(path, `${setting.file} can't be read now`);
-  else if ('file' in setting && !inFile(setting.file)) {
-    tell.warn(path, `${setting.file} holds no ${what} now: visible ASCII characters, without spaces`);
-  }
-  if ('literal' in setting) tell.warn(path, `the ${what} is written in this file; ${ELSEWHERE}`);
+/** A setting of the configuration that is a secret. */
+export interface SecretUse {
+  readonly path: Path;
+  readonly setting: SecretSetting;
+  readonly what: string;
+  /** Whether its text is the URL of a receiver. */
+  readonly isAddress?: boolean;
+  /** Whether only `rotate-token` reads it, so an agent runs without it. */
+  readonly isOptional?: boolean;
 }
 
-function checkAccount(config: Config, account: Account, index: number, env: Env, tell: Tell): void {
+function secretsOfAccount(config: Config, account: Account, index: number): SecretUse[] {
   const at = (...keys: string[]) => ['accounts', index, ...keys];
-  const { token, actionToken, management } = account;
-  checkSecret(token, at('token'), 'token', env, tell);
-  if (accountMayAct(config, account.name)) {
-    if (actionToken) checkSecret(actionToken, at('actionToken'), 'token', env, tell);
-    else tell.warn(at('actionToken'), 'is not set: auto-cancel uses `token` to cancel');
+  const { name, token, actionToken, management } = account;
+  const uses: SecretUse[] = [{ path: at('token'), setting: token, what: 'token' }];
+  if (actionToken && accountMayAct(config, name)) {
+    uses.push({ path: at('actionToken'), setting: actionToken, what: 'token' });
   }
-  if (!management) return;
-  // The agent does not need it, and may run where it is not set.
-  const noPassword = faultOfSecret(management.password, env);
-  const path = at('management', 'password');
-  if (noPassword) tell.warn(path, `${noPassword}: rotate-token will need it`);
-  if ('literal' in management.password) tell.warn(path, `the password is written in this file; ${ELSEWHERE}`);
+  if (management) {
+    const path = at('management', 'password');
+    uses.push({ path, setting: management.password, what: 'password', isOptional: true });
+  }
+  return uses;
 }
 
-function checkProxies({ upstream, accounts }: Config, env: Env, tell: Tell): void {
-  for (const [number, own] of [upstream, ...accounts.map(({ upstream }) => upstream)].entries()) {
-    const path = number === 0 ? ['upstream'] : ['accounts', number - 1, 'upstream'];
-    // What an account does not override is said once, where it stands.
-    const differs = (key: 'proxy' | 'caFile') => number === 0 || own[key] !== upstream[key];
-    if (own.proxy && differs('proxy')) {
-      const wrong = faultOfProxy(own.proxy, env);
-      if (wrong) tell.fault([...path, 'proxy'], wrong);
-      if ('literal' in own.proxy && URL.parse(own.proxy.literal.reveal())?.password) {
-        tell.warn([...path, 'proxy'], 'the proxy password is written in this file; { env: NAME } keeps it out');
-      }
-    }
-    if (own.caFile !== null && differs('caFile') && !isReadable(own.caFile)) {
-      tell.fault([...path, 'caFile'], `${own.caFile} can't be read`);
-    }
+/**
+ * Every secret that is configured as text, `{ env }` or `{ file }`. The URL of a webhook is a secret if it is configured as
+ * `{ env }` or `{ file }`, or if its format is Slack's: anyone with the URL may post there.
+ */
+export function secretsOf(config: Config): SecretUse[] {
+  const { accounts, alerts, heartbeat, store } = config;
+  const uses = accounts.flatMap((account, index) => secretsOfAccount(config, account, index));
+  if (store.url !== null) uses.push({ path: ['store', 'url'], setting: store.url, what: 'URL with its password' });
+  for (const [index, { webhook }] of alerts.notifiers.entries()) {
+    if (!webhook) continue;
+    const path = ['alerts', 'notifiers', index, 'webhook'];
+    if (webhook.secret) uses.push({ path: [...path, 'secret'], setting: webhook.secret, what: 'secret' });
+    if (webhook.format !== 'slack' && 'literal' in webhook.url) continue;
+    uses.push({ path: [...path, 'url'], setting: webhook.url, what: 'address', isAddress: true });
+  }
+  if (heartbeat) uses.push({ path: ['heartbeat', 'url'], setting: heartbeat.url, what: 'address', isAddress: true });
+  return uses;
+}
+
+interface Written {
+  readonly path: Path;
+  readonly what: string;
+  /** How to keep it out of the file. */
+  readonly instead: string;
+}
+
+/** Proxies and where they are configured; inherited ones appear once. */
+function proxiesOf({ upstream, accounts }: Config) {
+  return [
+    { path: ['upstream'], ...upstream },
+    ...accounts.map(({ upstream: own }, index) => ({
+      path: ['accounts', index, 'upstream'],
+      proxy: own.proxy === upstream.proxy ? null : own.proxy,
+      caFile: own.caFile === upstream.caFile ? null : own.caFile,
+    })),
+  ];
+}
+
+/** Secrets that are written in the configuration itself. */
+export function writtenSecrets(config: Config): Written[] {
+  const byEnv = '{ env: NAME } keeps it out';
+  return [
+    ...secretsOf(config)
+      .filter(({ setting }) => 'literal' in setting)
+      .map(({ path, what }) => ({ path, what, instead: '{ env: NAME } or { file: PATH } keep it out' })),
+    ...proxiesOf(config).flatMap(({ path, proxy }) =>
+      proxy && 'literal' in proxy && URL.parse(proxy.literal.reveal())?.password
+        ? [{ path: [...path, 'proxy'], what: 'proxy password', instead: byEnv }]
+        : [],
+    ),
+    ...otlpReceivers(config).flatMap(({ path, headers }) =>
+      Object.entries(headers)
+        .filter(([name, value]) => value instanceof Secret && KEY_HEADER.test(name))
+        .map(([name]) => ({ path: [...path, 'headers', name], what: 'value', instead: byEnv })),
+    ),
+  ];
+}
+
+/** Why a secret can't be read now; undefined if it can, or is written in the configuration. */
+function unreadable({ setting, what, isAddress }: SecretUse, env: Env): string | undefined {
+  if ('file' in setting) {
+    if (!isReadable(setting.file)) return `${setting.file} can't be read`;
+    return inFile(setting.file)
+      ? undefined
+      : `${setting.file} has no ${what}: visible ASCII characters, without spaces`;
+  }
+  const wrong = faultOfSecret(setting, env);
+  if (wrong || !isAddress || !('env' in setting)) return wrong;
+  const notAddress = faultOfAddress(env[setting.env]?.trim() ?? '');
+  return notAddress && `the environment variable ${setting.env} ${notAddress}`;
+}
+
+function checkProxies(config: Config, env: Env, tell: Tell): void {
+  for (const { path, proxy, caFile } of proxiesOf(config)) {
+    const wrong = proxy && faultOfProxy(proxy, env);
+    if (wrong) tell.fault([...path, 'proxy'], wrong);
+    if (caFile !== null && !isReadable(caFile)) tell.fault([...path, 'caFile'], `${caFile} can't be read`);
   }
 }
 
 function checkStoreUrl({ store: { kind, url } }: Config, env: Env, tell: Tell): void {
   if (kind !== 'postgres' || url === null) return;
   const path = ['store', 'url'];
-  checkSecret(url, path, 'URL with its password', env, tell);
   const text = 'env' in url ? env[url.env]?.trim() : 'file' in url ? inFile(url.file)?.reveal() : url.literal.reveal();
   const wrong = !('literal' in url) && text && faultOfUrl(text);
   if (wrong) tell.fault(path, `${'env' in url ? `the environment variable ${url.env}` : url.file} ${wrong}`);
@@ -123,42 +181,33 @@ const otlpReceivers = ({ tracing, push }: Config) => [
   { ...push.logs, path: ['push', 'logs'] },
 ];
 
-type OtlpReceiver = ReturnType<typeof otlpReceivers>[number];
-
-function checkOtlpHeaders({ enabled, headers, path }: OtlpReceiver, env: Env, tell: Tell): void {
-  for (const [name, value] of Object.entries(headers)) {
-    const at = [...path, 'headers', name];
-    const wrong = enabled ? faultOfHeader(value, env) : undefined;
-    if (wrong) tell.fault(at, wrong);
-    if (value instanceof Secret && KEY_HEADER.test(name)) {
-      tell.warn(at, 'the value is written in this file; { env: NAME } keeps it out');
-    }
+/**
+ * Checks where secrets come from. `env` holds the variables that the configuration names; without it, neither they nor files
+ * outside the configuration are looked at.
+ */
+export function checkSecrets(config: Config, env: Env | undefined, tell: Tell): void {
+  for (const { path, what, instead } of writtenSecrets(config)) {
+    tell.warn(path, `the ${what} is written in this file; ${instead}`);
   }
-}
-
-/** What is wrong with the secrets as they are now. */
-export function checkSecrets(config: Config, env: Env, tell: Tell): void {
-  for (const [index, account] of config.accounts.entries()) checkAccount(config, account, index, env, tell);
+  for (const [index, { name, actionToken }] of config.accounts.entries()) {
+    if (actionToken || !accountMayAct(config, name)) continue;
+    tell.warn(['accounts', index, 'actionToken'], 'is not set: auto-cancel uses `token` to cancel');
+  }
+  if (!env) return;
+  for (const use of secretsOf(config)) {
+    const wrong = unreadable(use, env);
+    if (wrong && use.isOptional) tell.warn(use.path, `${wrong}: rotate-token will need it`);
+    else if (wrong) tell.fault(use.path, wrong);
+  }
   checkProxies(config, env, tell);
   checkStoreUrl(config, env, tell);
   checkReplicaUrl(config, env, tell);
-  for (const each of otlpReceivers(config)) checkOtlpHeaders(each, env, tell);
-  for (const [index, { webhook }] of config.alerts.notifiers.entries()) {
-    if (!webhook) continue;
-    const path = ['alerts', 'notifiers', index, 'webhook'];
-    if (webhook.secret) checkSecret(webhook.secret, [...path, 'secret'], 'secret', env, tell);
-    // The address of Slack is all that it takes to write there; others have a secret.
-    checkAddress(webhook.url, [...path, 'url'], webhook.format === 'slack', env, tell);
+  for (const { enabled, headers, path } of otlpReceivers(config)) {
+    for (const [name, value] of Object.entries(headers)) {
+      const wrong = enabled ? faultOfHeader(value, env) : undefined;
+      if (wrong) tell.fault([...path, 'headers', name], wrong);
+    }
   }
-  if (config.heartbeat) checkAddress(config.heartbeat.url, ['heartbeat', 'url'], true, env, tell);
-}
-
-/** An address that is configured as secrets are. `isCredential`: it is one by itself. */
-function checkAddress(setting: SecretSetting, path: Path, isCredential: boolean, env: Env, tell: Tell): void {
-  if ('literal' in setting && !isCredential) return;
-  checkSecret(setting, path, 'address', env, tell);
-  const wrong = 'env' in setting && !faultOfSecret(setting, env) && faultOfAddress(env[setting.env]?.trim() ?? '');
-  if (wrong && 'env' in setting) tell.fault(path, `the environment variable ${setting.env} ${wrong}`);
 }
 
 /** An address as the service sees it: two of the same are one. */

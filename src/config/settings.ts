@@ -70,6 +70,23 @@ function isExcepted({ match, except }: Rule, key: keyof Rule['match']): boolean 
   );
 }
 
+/** A URL that ends inside the host or port. */
+const OPEN_HOST = /^https?:\/\/[^/?#]+$/;
+
+/** Warns of URL prefixes that also match other hosts. */
+function checkPrefixes({ match }: Rule, path: Path, tell: Tell): void {
+  for (const [key, way] of Object.entries(match)) {
+    for (const [index, prefix] of (way?.prefix ?? []).entries()) {
+      if (!OPEN_HOST.test(prefix)) continue;
+      const other = /:\d+$/.test(prefix) ? `${prefix}0/` : `${prefix}.evil.example/`;
+      tell.warn(
+        [...path, 'match', key, 'prefix', index],
+        `also matches ${other}; end the host with a slash: ${prefix}/`,
+      );
+    }
+  }
+}
+
 function checkRule(rule: Rule, { accounts }: Config, now: number, path: Path, tell: Tell): void {
   if (rule.expires !== null && rule.expires <= now) {
     tell.warn(
@@ -77,6 +94,7 @@ function checkRule(rule: Rule, { accounts }: Config, now: number, path: Path, te
       `is in the past: the rule only plans since ${new Date(rule.expires).toISOString()}`,
     );
   }
+  checkPrefixes(rule, path, tell);
   for (const key of Object.keys(rule.match) as (keyof Rule['match'])[]) {
     if (isExcepted(rule, key))
       tell.fault(
@@ -106,6 +124,22 @@ function checkRule(rule: Rule, { accounts }: Config, now: number, path: Path, te
         `is ${formatDuration(idleFor)}, but the account ${name} keeps events only for ${kept}: such a long silence is never known`,
       );
     }
+  }
+}
+
+/** Warns of base URLs that end in the prefix that every path of their API starts with. */
+function checkBaseUrls({ baseUrl, regionalBaseUrl, management }: Account, path: Path, tell: Tell): void {
+  const urls = [
+    [['baseUrl'], baseUrl, '/v2'],
+    [['regionalBaseUrl'], regionalBaseUrl, '/v2'],
+    [['management', 'baseUrl'], management?.baseUrl, '/svc'],
+  ] as const;
+  for (const [keys, url, prefix] of urls) {
+    if (!url?.replace(/\/+$/, '').endsWith(prefix)) continue;
+    tell.warn(
+      [...path, ...keys],
+      `ends in ${prefix}, which is added to it: requests go to ${prefix}${prefix}/…; leave it out here`,
+    );
   }
 }
 
@@ -227,6 +261,7 @@ export function checkSettings(config: Config, now: number, tell: Tell): void {
     const warning = overBudget(account);
     if (warning) tell.warn(['accounts', index, 'budget', 'requestsPerDay'], warning);
     checkPlan(account, ['accounts', index], tell);
+    checkBaseUrls(account, ['accounts', index], tell);
     const upstream = ['accounts', index, 'upstream'];
     if (tell.isGiven(upstream)) checkTimeouts(account.upstream, upstream, tell);
   }

@@ -108,8 +108,6 @@ function yamlWords(code: string, said: string, text: string, range: readonly [nu
       return tell(
         'must have a comma between items in { } or [ ]; put text that contains a colon and a space in quotes',
       );
-    case 'TAB_AS_INDENT':
-      return tell('must be indented with spaces, not tabs');
     case 'DUPLICATE_KEY':
       return tell('duplicate key');
     case 'BAD_SCALAR_START':
@@ -149,6 +147,16 @@ function openQuote(document: Document, end: number): number {
   return start;
 }
 
+/**
+ * Reads a file up to the top-level key whose section is indented with a tab: the parser reads the rest of the section as other
+ * keys.
+ */
+function readBeforeTab(text: string, tab: number, file: string, fault: Fault): YamlFile {
+  const keys = [...text.slice(0, tab).matchAll(/^[^\s#-]/gm)];
+  const before = readYaml(text.slice(0, keys.at(-1)?.index ?? 0), file);
+  return { ...before, faults: [...before.faults, fault], isBroken: true };
+}
+
 export function readYaml(text: string, file: string): YamlFile {
   const lines = new LineCounter();
   // Pretty errors would quote the faulty line, which may hold a secret.
@@ -157,6 +165,11 @@ export function readYaml(text: string, file: string): YamlFile {
     const { line, col } = lines.linePos(offset);
     return { file, line: Math.max(1, line), column: Math.max(1, col) };
   };
+  const tab = document.errors.find(({ code }) => code === 'TAB_AS_INDENT')?.pos[0];
+  if (tab !== undefined) {
+    const message = 'must be indented with spaces, not tabs';
+    return readBeforeTab(text, tab, file, { ...at(tab), path: '', message });
+  }
   const found = new Map<number, string>();
   let brokenAt = Number.POSITIVE_INFINITY;
   const tell = (offset: number, message: string) => {

@@ -277,6 +277,37 @@ it('finds files with secrets that other users may read', async () => {
   }
 });
 
+it.each([
+  ['a webhook URL without a credential', { url: 'http://127.0.0.1:1/hook' }, false],
+  ['a Slack URL', { url: 'http://127.0.0.1:1/hook', format: 'slack' }, true],
+  ['a webhook secret', { url: 'http://127.0.0.1:1/hook', secret: 'canary' }, true],
+])('doctor and check-config agree whether %s is a secret in the file', async (_what, webhook, isSecret) => {
+  const file = configFile(await answers(), { alerts: { notifiers: [{ name: 'hook', webhook }] } });
+  chmodSync(file, 0o644);
+  const { of } = await diagnose(file);
+  const { warnings } = loadConfig(file, { DELIVERY_TOKEN: TOKEN });
+  expect(warnings.some(({ message }) => message.includes('is written in this file'))).toBe(isSecret);
+  expect(of('permissions')).toEqual([
+    isSecret
+      ? `warn permissions: ${file} holds secrets, and other users may read it → chmod 600 ${file}`
+      : 'ok permissions: no file holds a secret',
+  ]);
+});
+
+it.each([
+  ['upstream', { upstream: { proxy: 'http://user:canary@127.0.0.1:1' } }],
+  ['push', { push: { metrics: { headers: { authorization: 'Bearer canary' } } } }],
+])(
+  'doctor warns of a configuration that others may read when a secret is written in the section %s',
+  async (_section, more) => {
+    const file = configFile(await answers(), more);
+    chmodSync(file, 0o644);
+    expect((await diagnose(file)).of('permissions')).toEqual([
+      `warn permissions: ${file} holds secrets, and other users may read it → chmod 600 ${file}`,
+    ]);
+  },
+);
+
 it('finds a file with users of the port that others may read', async () => {
   const web = join(newFolder(), 'web.yaml');
   const file = configFile(await answers(), { server: { listen: '127.0.0.1:0', webConfigFile: web } });

@@ -17,6 +17,9 @@ it('the login to the account management is no duty of the agent, which may run w
   expect(warningsOf(management)).toEqual([
     'x.yaml:3:85: accounts[0].management.password: the environment variable PASSWORD is not set: rotate-token will need it',
   ]);
+  expect(warningsOf(management.replace('{ env: PASSWORD }', '{ file: /nonexistent/password }'))).toEqual([
+    "x.yaml:3:85: accounts[0].management.password: /nonexistent/password can't be read: rotate-token will need it",
+  ]);
 });
 
 it('a password in the file is hidden, and warned of', () => {

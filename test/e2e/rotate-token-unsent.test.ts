@@ -45,7 +45,7 @@ describe('nothing is sent', () => {
     );
     rmSync(rotation.tokenFile);
     expect(await refused(rotation, { code: 2 })).toBe(
-      "error: the token of acme: /secrets/token can't be read (ENOENT); nothing was sent\n",
+      "/config.yaml:1:132: accounts[0].token: /secrets/token can't be read\n",
     );
   });
 

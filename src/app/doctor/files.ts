@@ -1,31 +1,15 @@
 import { globSync, readFileSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { mayBeThere } from '../../auto-cancel/index.ts';
-import { accountMayAct } from '../../config/auto-cancel.ts';
 import type { Config } from '../../config/schema.ts';
+import { secretsOf, writtenSecrets } from '../../config/secrets.ts';
 import { readWebConfig } from '../../config/web-config.ts';
-import type { SecretSetting } from '../../kit/secret.ts';
 import { type Finding, ok, skip, warn } from './checklist.ts';
 
 /** Whether others than the owner, or than owner and group, may read a file; false of one that is not there. */
 function isOpen(file: string, others: number): boolean {
   const { mode = 0 } = statSync(file, { throwIfNoEntry: false }) ?? {};
   return (mode & others) !== 0;
-}
-
-/** Every secret that the agent reads. */
-function secretsOf(config: Config): readonly SecretSetting[] {
-  const { accounts, alerts, heartbeat, store } = config;
-  return [
-    ...accounts.flatMap(({ name, token, actionToken, management }) => [
-      token,
-      ...(actionToken && accountMayAct(config, name) ? [actionToken] : []),
-      ...(management ? [management.password] : []),
-    ]),
-    ...alerts.notifiers.flatMap(({ webhook }) => (webhook ? [webhook.url, webhook.secret] : [])),
-    heartbeat?.url,
-    store.url,
-  ].filter(setting => setting != null);
 }
 
 /** Files with the users of the port, and with the key of its certificate; none where one of them is just being replaced. */
@@ -49,11 +33,10 @@ function filesOf(file: string, { accountFiles }: Config): string[] {
 /** Who may read the files that hold secrets. Of files for secrets alone the group may: containers mount them so. */
 export function checkPermissions(file: string, config: Config): readonly Finding[] {
   if (process.platform === 'win32') return [skip('Windows has no modes of files')];
-  const secrets = secretsOf(config);
-  const isWritten = secrets.some(setting => 'literal' in setting);
+  const isWritten = writtenSecrets(config).length > 0;
   const own = isWritten ? filesOf(file, config).filter(each => isOpen(each, 0o044)) : [];
   const files = new Set([
-    ...secrets.flatMap(setting => ('file' in setting ? [setting.file] : [])),
+    ...secretsOf(config).flatMap(({ setting }) => ('file' in setting ? [setting.file] : [])),
     ...filesOfPort(config),
   ]);
   const open = [...files].filter(each => isOpen(each, 0o007));

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { Duration } from '../../kit/duration.ts';
+import { uniqueNames } from '../../kit/unique-names.ts';
 import { DLQ_FILTERS } from '../../upstream/api.ts';
 import { OTHER } from '../cap.ts';
 import { type Collector, defineKind, type Observation, type ObserveContext, type Rounds } from '../collector.ts';
@@ -57,9 +58,7 @@ const options = z.strictObject({
   filters: z
     .array(filter)
     .max(1000)
-    .refine(filters => new Set(filters.map(({ name }) => name)).size === filters.length, {
-      error: 'must have a different name in each filter',
-    })
+    .superRefine(uniqueNames)
     .default([])
     .describe('Named selections of the queue; the service does the filtering.'),
   breakdowns: z

@@ -1,0 +1,12 @@
+import type { z } from 'zod';
+
+/** Refuses a list in which two items have the same name, at the name of the second. */
+export function uniqueNames(items: readonly { readonly name: string }[], context: z.RefinementCtx): void {
+  const names = new Set<string>();
+  for (const [index, { name }] of items.entries()) {
+    if (names.has(name)) {
+      context.addIssue({ code: 'custom', path: [index, 'name'], message: `must be unique; ${name} exists already` });
+    }
+    names.add(name);
+  }
+}
