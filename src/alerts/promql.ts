@@ -97,6 +97,13 @@ export const total = <L extends string>(family: Family<L>, of: VectorOf, options
 
 export const increase = (window: string) => (selector: string) => `increase(${selector}[${window}])`;
 
+/**
+ * Rise of a counter above its lowest value in a window. `increase` takes a counter that a restored backup sets back by one for
+ * a reset, and returns its whole value.
+ */
+export const riseAboveLowest = (window: string) => (selector: string) =>
+  `last_over_time(${selector}[${window}]) - min_over_time(${selector}[${window}])`;
+
 /** The families that say of each account whether the agent reads it, and of each round how it fares. */
 export type HealthFamilies = Readonly<
   Record<'up' | 'dataStale' | 'dataTimestamp' | 'dataComplete' | 'success', Family>

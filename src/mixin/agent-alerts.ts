@@ -63,14 +63,14 @@ export const agentAlerts = (job: string): readonly Alert[] => [
   {
     name: 'DeliveryAccountMissing',
     severity: 'critical',
-    // For two hours, so that an account that was removed is forgotten.
-    expr: `${accountsOf(`last_over_time(${series(ownFamilies.up)}[2h])`)}\nunless ${accountsOf(latest(series(ownFamilies.up)))}`,
+    // A removed account resolves after two hours, unless an agent of its job is down: that agent may watch the account.
+    expr: `(${accountsOf(`last_over_time(${series(ownFamilies.up)}[2h])`)}\nor ${accountsOf('ALERTS{alertname="DeliveryAccountMissing", alertstate="firing"}')} and on (cluster, namespace, job) ${series(up, { job })} == 0)\nunless ${accountsOf(latest(series(ownFamilies.up)))}`,
     // An agent that is down is told before: all its accounts are then a consequence.
     for: '7m',
     keepFiringFor: '0s',
     summary: 'No agent watches {{ $labels.account }} any more.',
     description:
-      'For more than 10 minutes no agent has exposed metrics of {{ $labels.account }}; within the last two hours one did. Nothing about it is known, and no alert on it can start. If it was removed on purpose, this alert ends by itself.',
+      'For more than 10 minutes no agent has exposed metrics of {{ $labels.account }}; one did before. Nothing about it is known, and no alert on it can start. If it was removed on purpose, this alert resolves after two hours, once all agents can be scraped.',
     dashboard: 'agent',
   },
   {

@@ -1,10 +1,10 @@
 import {
   highest,
   highestOf,
-  increase,
   latest,
   lowest,
   type RecordingRule,
+  riseAboveLowest,
   series,
   unlessBlind,
 } from '../alerts/promql.ts';
@@ -44,6 +44,9 @@ export const dlqRecords = ({ dlqMaxAge }: Objectives): readonly RecordingRule[] 
 /** As it was so long ago, or, where it could not be read then, when it was read last, up to a day before. */
 const lastKnown = (record: string, ago: string) => `last_over_time(${record}[1d] offset ${ago})`;
 
+/** The largest settled size between two hours and one hour ago, or the last known one. A queue that is emptied and refilled does not grow. */
+const hourBefore = `(max_over_time(${settledSize}[1h] offset 1h) or ${lastKnown(settledSize, '1h')})`;
+
 /** By how much a size exceeds one of before, if by that much. */
 const grown = (now: string, before: string, { share, fewest, many }: Growth) =>
   `${now} - ${before} > clamp(${share} * ${before}, ${fewest}, ${many})`;
@@ -77,7 +80,7 @@ export const dlqAlerts: readonly Alert[] = [
     // At once, by the hour, and for as long as it goes on over six hours.
     expr: [
       grown(size, `max_over_time(${size}[20m] offset 10m)`, DLQ_AT_ONCE),
-      ...DLQ_BY_THE_HOUR.map(growth => `or ${grown(settledSize, lastKnown(settledSize, '1h'), growth)}`),
+      ...DLQ_BY_THE_HOUR.map(growth => `or ${grown(settledSize, hourBefore, growth)}`),
       `or (${grown(settledSize, lastKnown(settledSize, '6h'), { share: 1, fewest: 10, many: 200 })} and ${settledSize} > ${lastKnown(settledSize, '1h')})`,
     ].join('\n'),
     for: '2m',
@@ -90,8 +93,8 @@ export const dlqAlerts: readonly Alert[] = [
     name: 'DeliveryDlqExpiringSoon',
     severity: 'critical',
     collector: 'dlq',
-    // Where most are left to expire, it is no emergency that they do.
-    expr: `time() - ${lowest(oldestEntered)} > ${DLQ_EXPIRING} * ${highest(ownFamilies.dlqRetention)}\nand ${leftInWeek('removed')} > ${leftInWeek('expired')}`,
+    // If most dead letters are left to expire, the next expiry needs no action.
+    expr: `time() - ${lowest(oldestEntered)} > ${DLQ_EXPIRING} * ${highest(ownFamilies.dlqRetention)}\nand ${leftInWeek('removed')} >= ${leftInWeek('expired')}`,
     for: '15m',
     summary: 'Messages in the dead-letter queue of {{ $labels.account }} are about to expire.',
     description:
@@ -124,7 +127,7 @@ export const dlqAlerts: readonly Alert[] = [
     name: 'DeliveryDlqNewKind',
     severity: 'info',
     collector: 'dlq',
-    expr: `${highest(groupsNew, increase('1h'))} > 0`,
+    expr: `${highest(groupsNew, riseAboveLowest('1h'))} > 0`,
     keepFiringFor: '0s',
     summary: 'A new kind of message is in the dead-letter queue of {{ $labels.account }}.',
     description:
@@ -135,7 +138,7 @@ export const dlqAlerts: readonly Alert[] = [
     name: 'DeliveryDlqKindReturned',
     severity: 'info',
     collector: 'dlq',
-    expr: `${highest(groupsReturned, increase('1h'))} > 0`,
+    expr: `${highest(groupsReturned, riseAboveLowest('1h'))} > 0`,
     keepFiringFor: '0s',
     summary: 'A kind of message is back in the dead-letter queue of {{ $labels.account }}.',
     description:

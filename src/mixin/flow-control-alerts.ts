@@ -9,6 +9,8 @@ const labels = waitlistSize.labels;
 const isPaused = `${highest(paused)} == 1`;
 /** Nothing can go out before the period ends, which may be a day. */
 const isRateUsedUp = `${highest(rateUsed)} >= ${highest(rateLimit)}`;
+/** Keys in a state. */
+const inState = (name: string) => highestOf(latest(series(state, { state: name })), labels);
 
 /** The fewest that waited in an hour, as any replica saw them: one that has just begun has not seen them all. */
 const backlog = (offset = '') =>
@@ -38,7 +40,7 @@ export const flowControlAlerts: readonly Alert[] = [
     expr: `${highest(ghostSlots)} > 0`,
     for: '2m',
     heldBy: {
-      expr: highestOf(latest(series(state, { state: 'unknown' })), labels),
+      expr: inState('unknown'),
       says: 'Whether slots of {{ $labels.flow_control_key }} in {{ $labels.account }} are still in use without an attempt cannot be told now: the event log is late or was not read, or waiting retries may hold them.',
     },
     summary: 'Slots of a flow-control key of {{ $labels.account }} are in use, and nothing runs in them.',
@@ -51,8 +53,8 @@ export const flowControlAlerts: readonly Alert[] = [
     severity: 'warning',
     collector: 'flow_control',
     labels,
-    // The same number for half an hour, of a key that is there now and may send.
-    expr: `${highest(waitlistSize)} > 0\nand ${highest(waitlistSize)} == ${highest(waitlistSize, waiting => latest(waiting, ' offset 30m'))}\nand ${highest(waitlistSize, waiting => `changes(${waiting}[30m])`)} == 0\nunless ${isPaused}\nunless ${isRateUsedUp}`,
+    // The same number for half an hour, of a key that may send. Workers that publish as many messages as they finish keep it, too.
+    expr: `${highest(waitlistSize)} > 0\nand ${highest(waitlistSize)} == ${highest(waitlistSize, waiting => latest(waiting, ' offset 30m'))}\nand ${highest(waitlistSize, waiting => `changes(${waiting}[30m])`)} == 0\nunless ${isPaused}\nunless ${isRateUsedUp}\nunless ${inState('throttled')}`,
     for: '10m',
     summary: 'A flow-control key of {{ $labels.account }} is stalled.',
     description:

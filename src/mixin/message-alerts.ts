@@ -1,4 +1,13 @@
-import { BLIND, highest, highestOf, increase, onAccount, perReplica, series } from '../alerts/promql.ts';
+import {
+  BLIND,
+  highest,
+  highestOf,
+  increase,
+  onAccount,
+  perReplica,
+  riseAboveLowest,
+  series,
+} from '../alerts/promql.ts';
 import { dlq } from '../collectors/dlq/dlq.ts';
 import { events } from '../collectors/events/events.ts';
 import { flowControl } from '../collectors/flow-control.ts';
@@ -33,9 +42,9 @@ function burns(name: keyof typeof BURN_ALERTS) {
   } as const satisfies Partial<Alert>;
 }
 
-/** The highest of the replicas that have seen a whole window. `labels`: those of the vector, besides the target's. */
-const whole = (expr: string, window: Window, labels: readonly string[] = []) =>
-  highestOf(`(${expr}) ${ifWhole(window, labels)}`, labels);
+/** The highest of the replicas that have seen a complete window. `labels`: labels of the vector in addition to the target's. `kept`: labels of the result. */
+const whole = (expr: string, window: Window, labels: readonly string[] = [], kept = labels) =>
+  highestOf(`(${expr}) ${ifWhole(window, labels)}`, kept);
 
 const inState = (state: string | RegExp, window: Window) => perReplica(logged, increase(window), { where: { state } });
 const byDestination = (state: string | RegExp, window: Window) =>
@@ -135,10 +144,10 @@ export const messageAlerts: readonly Alert[] = [
     ),
     judged: judgedIn('15m'),
     for: '5m',
-    // Retries come further and further apart: that nothing is tried is no recovery. A delivery is,
-    // and is seen for longer than the alert goes on firing.
+    // Intervals between retries grow, so a pause between attempts does not mean recovery. A delivery is one, and stays visible for
+    // longer than `keepFiringFor`. A destination without attempts for six hours may have been removed.
     heldBy: {
-      expr: `${highestOf(byDestination('delivered', '30m'), ['destination'])} == 0`,
+      expr: `${highestOf(byDestination('delivered', '30m'), ['destination'])} == 0 and ${highestOf(byDestination('error', '6h'), ['destination'])} > 0`,
       says: 'Still firing: few attempts fail now, but no message was delivered there in the last 30 minutes.',
     },
     summary: 'Destination {{ $labels.destination }} of {{ $labels.account }} is failing.',
@@ -149,7 +158,7 @@ export const messageAlerts: readonly Alert[] = [
   {
     name: 'DeliveryEventLogGap',
     severity: 'warning',
-    expr: `${highest(gaps, increase('1h'))} > 0`,
+    expr: `${highest(gaps, riseAboveLowest('1h'))} > 0`,
     summary: 'Gap in the event log of {{ $labels.account }}.',
     description:
       'Gaps in the event log of {{ $labels.account }} in the last hour: {{ $value | printf "%.0f" }}. Counters of events are too low.',
@@ -161,7 +170,7 @@ export const messageAlerts: readonly Alert[] = [
     collector: 'events',
     // Entries and waitlists move only because messages do, and then there are events; an account at rest has neither.
     // After an outage those of all of it come at once.
-    expr: `time() - ${highest(newest)} > ${LOG_BEHIND}\nand (${whole(increase('15m')(series(dlq.families.entered)), '15m')} > 0 or ${whole(`changes(${series(flowControl.families.waitlistSize)}[15m])`, '15m', flowControl.families.waitlistSize.labels)} > 0)\nunless ${onAccount()} max_over_time(${movementUnread}[15m]) == 1`,
+    expr: `time() - ${highest(newest)} > ${LOG_BEHIND}\nand (${whole(increase('15m')(series(dlq.families.entered)), '15m')} > 0 or ${whole(`changes(${series(flowControl.families.waitlistSize)}[15m])`, '15m', flowControl.families.waitlistSize.labels, [])} > 0)\nunless ${onAccount()} max_over_time(${movementUnread}[15m]) == 1`,
     for: '5m',
     summary: 'The event log of {{ $labels.account }} has no new events although messages move.',
     description:

@@ -33,6 +33,9 @@ const neverReads = `min_over_time(${blind}[30m]) == 1 and last_over_time(${blind
 const unreadable = `${latest(blind)} == 1 and ${onAccount(['collector'])} (${isStale} or ${neverReads})`;
 const blindAccounts = countByAccount(unreadable);
 const accounts = accountsOf(latest(series(ownFamilies.up)));
+/** Excludes accounts with a rejected token: the token is the cause, not the service. */
+const countAccepted = (vector: string) =>
+  countByJob(`${vector} unless ${onAccount()} ${highest(ownFamilies.tokenRejected)} == 1`);
 
 /** Series of an alert's own account, as its text asks for them. */
 const ofItsAccount = (name: string, more = '') => `${name}{cluster=%q, namespace=%q, job=%q, account=%q${more}}`;
@@ -69,13 +72,13 @@ export const readingAlerts: readonly Alert[] = [
   {
     name: 'DeliveryServiceUnavailable',
     severity: 'critical',
-    expr: `${countByJob(blindAccounts)} / ${countByJob(accounts)} > 0.5\nand ${countByJob(blindAccounts)} >= 3`,
+    expr: `${countAccepted(blindAccounts)} / ${countAccepted(accounts)} > 0.5\nand ${countAccepted(blindAccounts)} >= 3`,
     for: '2m',
     // As long as DeliveryBlind, which it inhibits: that would else be told of each account at the end.
     keepFiringFor: '8m',
     summary: 'Most accounts cannot be read.',
     description:
-      '{{ $value | humanizePercentage }} of the accounts have no current data: the service is down, or the network path to it.',
+      '{{ $value | humanizePercentage }} of the accounts with an accepted token have no current data: the service is down, or the network path to it.',
     dashboard: 'agent',
     isOfAgent: true,
   },

@@ -1,14 +1,14 @@
-import { highest, increase } from '../alerts/promql.ts';
+import { highest, riseAboveLowest } from '../alerts/promql.ts';
 import { scheduleFamilies } from '../collectors/index.ts';
 import type { Family } from '../metrics/family.ts';
 import type { Alert } from './alert.ts';
 
 const { scheduleMissed, scheduleLate, scheduleStarted, scheduleDelivered } = scheduleFamilies;
 
-/** It happened within the hour; or within the day, where what would make it good has not happened for a day. */
+/** Counted within the day; of a schedule that has been on time since, within the hour. */
 function lately(counter: Family<'schedule'>, madeGood: Family<'schedule'>): string {
-  const risen = (window: string) => `${highest(counter, increase(window))} > 0`;
-  return `${risen('1h')}\nor (${risen('1d')} unless time() - ${highest(madeGood)} < 86400)`;
+  const risen = (window: string) => `${highest(counter, riseAboveLowest(window))} > 0`;
+  return `${risen('1d')}\nunless (${highest(madeGood)} > time() - 86400 unless ${risen('1h')})`;
 }
 
 /** What the user expects by the clock. */
@@ -21,7 +21,7 @@ export const scheduleAlerts: readonly Alert[] = [
     expr: lately(scheduleMissed, scheduleStarted),
     summary: 'The schedule {{ $labels.schedule }} of {{ $labels.account }} did not start.',
     description:
-      'Missed starts of {{ $labels.schedule }} in {{ $labels.account }}: {{ $value | printf "%.0f" }} in the last hour, or in the last day if it has not started for a day.',
+      'Starts of {{ $labels.schedule }} in {{ $labels.account }} that were missed in the last 24 hours: {{ $value | printf "%.0f" }}.',
     dashboard: 'overview',
   },
   {
@@ -32,7 +32,7 @@ export const scheduleAlerts: readonly Alert[] = [
     expr: lately(scheduleLate, scheduleDelivered),
     summary: 'Messages of the schedule {{ $labels.schedule }} of {{ $labels.account }} were not delivered in time.',
     description:
-      'Late starts of {{ $labels.schedule }} in {{ $labels.account }}: {{ $value | printf "%.0f" }} in the last hour, or in the last day if nothing of it was delivered for a day.',
+      'Starts of {{ $labels.schedule }} in {{ $labels.account }} in the last 24 hours whose messages were not delivered in time: {{ $value | printf "%.0f" }}.',
     dashboard: 'overview',
   },
 ];

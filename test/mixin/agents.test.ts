@@ -99,6 +99,19 @@ const CASES: Readonly<Record<string, readonly (Omit<RuleTest, 'minutes'> & { rea
       ],
     },
     {
+      name: 'the agent that watched it is down for three hours while another answers: until it is back',
+      input: {
+        [up('one')]: minute => Number(minute < 30 || minute >= 210),
+        [account('a', 'one')]: minute => (minute < 30 || minute >= 210 ? 1 : undefined),
+        [up('two')]: always,
+        [account('b', 'two')]: always,
+      },
+      queries: [
+        ...[42, 145, 175, 209].map(minute => fires('DeliveryAccountMissing', minute)),
+        isQuiet('DeliveryAccountMissing', 211),
+      ],
+    },
+    {
       name: 'another agent watches it, too, or is replaced',
       input: {
         [account('a', 'one')]: until(30),
@@ -223,6 +236,29 @@ const CASES: Readonly<Record<string, readonly (Omit<RuleTest, 'minutes'> & { rea
       name: 'three of five accounts',
       input: Object.assign({}, ...['a', 'b', 'c'].map(name => blind(name, 10)), blind('d', 9999), blind('e', 9999)),
       queries: [isQuiet('DeliveryServiceUnavailable', 11), fires('DeliveryServiceUnavailable', 12)],
+    },
+    {
+      name: 'the token that three of five accounts share is revoked: that is another alert',
+      input: {
+        ...Object.assign({}, ...['a', 'b', 'c'].map(name => blind(name, 10)), blind('d', 9999), blind('e', 9999)),
+        ...Object.fromEntries(
+          ['a', 'b', 'c'].map(name => [of('delivery_token_rejected', 'one', `account="${name}"`), always]),
+        ),
+      },
+      queries: [neverFired('DeliveryServiceUnavailable', minutes)],
+    },
+    {
+      name: 'three of the four accounts whose token is accepted, next to five with a revoked one',
+      input: {
+        ...Object.assign({}, ...['a', 'b', 'c'].map(name => blind(name, 10)), blind('d', 9999)),
+        ...Object.fromEntries(
+          ['e', 'f', 'g', 'h', 'i'].flatMap(name => [
+            [account(name), always],
+            [of('delivery_token_rejected', 'one', `account="${name}"`), always],
+          ]),
+        ),
+      },
+      queries: [fires('DeliveryServiceUnavailable', 20)],
     },
     {
       name: 'three of six',

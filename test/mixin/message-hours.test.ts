@@ -10,6 +10,7 @@ const sees = (input: Input, darkness?: Darkness): Input =>
   replica({ ...health(rounds, darkness), ...(darkness ? unseen(input, darkness) : input) });
 
 const [BURN, FAILING, STALLED] = ['DeliveryErrorBudgetFastBurn', 'DeliveryDestinationFailing', 'DeliveryStalled'];
+const LOG_STALE = 'DeliveryEventLogStale';
 const ended = (outcome: string) => `delivery_messages_finished_total{outcome="${outcome}"}`;
 const attempts = (state: string) => `delivery_events_total{state="${state}",destination="api.example.com"}`;
 
@@ -42,6 +43,22 @@ const others: readonly RuleTest[] = [
     queries: [fires(FAILING, 20), fires(FAILING, 2 * HOUR), isQuiet(FAILING, 3 * HOUR)],
   },
   {
+    name: 'a failing destination is removed: the alert ends six hours after the last attempt',
+    input: sees(course(failing, [20, untried])),
+    minutes: 7 * HOUR,
+    queries: [fires(FAILING, 6 * HOUR), isQuiet(FAILING, 7 * HOUR)],
+  },
+  {
+    name: 'the log has no new event although a waitlist changes',
+    input: replica({
+      ...health(allRounds),
+      delivery_event_log_newest_timestamp_seconds: flat(0),
+      'delivery_flow_control_waitlist_size{flow_control_key="mail"}': minute => 5 + (minute % 3),
+    }),
+    minutes: HOUR,
+    queries: [fires(LOG_STALE, HOUR)],
+  },
+  {
     name: 'failures of an outage, which come at once when it is over',
     input: sees(course(untried, [64, failing], [90, untried]), { from: HOUR, to: 2 * HOUR }),
     minutes: 3 * HOUR,
@@ -66,6 +83,6 @@ describe.skipIf(!requireProgram('promtool'))('messages over hours, by promtool t
   });
 
   it('what only stopped goes on firing, and what only came at once does not begin', () => {
-    expect(testRules([FAILING, STALLED], asJobs(others))).toBe('');
+    expect(testRules([FAILING, STALLED, LOG_STALE], asJobs(others))).toBe('');
   });
 });

@@ -124,6 +124,12 @@ const tests: readonly RuleTest[] = [
     queries: [fires(EXPIRING, 6 * HOUR)],
   },
   {
+    name: 'the first dead letters of a queue from which none was ever removed or expired are one',
+    input: sees({ ...leftToExpire, [left('expired')]: flat(0), [left('removed')]: flat(0) }),
+    minutes: 2 * HOUR,
+    queries: [fires(EXPIRING, HOUR)],
+  },
+  {
     name: 'a nightly job did not start: until it has',
     input: sees({
       'delivery_schedule_missed_total{schedule="nightly"}': minute => Number(minute >= 2 * HOUR),

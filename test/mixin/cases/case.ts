@@ -27,6 +27,7 @@ export type Variant = keyof typeof VARIANTS;
 export const REASONS = {
   'one is enough': 'a single one is worth telling',
   'told when found': 'it is about what the agent found, whenever it happened',
+  'counted by the store': 'the counter of a new store does not contain it',
   'time of day': 'what it allows depends on how much of the UTC day is left',
   'of no account': 'it has no labels of the target: it is about what is not there',
 } as const;
@@ -35,6 +36,7 @@ export type Reason = keyof typeof REASONS;
 /** Of what is told once, whenever it came: by the agent that finds it, or counts it. */
 export const TOLD_ONCE = {
   'low traffic': 'one is enough',
+  reset: 'counted by the store',
   'blind hour': 'told when found',
   'blind day': 'told when found',
   'behind replica': 'told when found',

@@ -45,6 +45,11 @@ export const flowControlCases: readonly AlertCase[] = [
       'a paused key': { [WAITLIST]: flat(5), [PAUSED]: flat(1) },
       'a day’s rate that is used up': { [WAITLIST]: flat(5), [RATE_LIMIT]: flat(1000), [RATE_USED]: flat(1000) },
       'half an hour': { [WAITLIST]: until(40, 5) },
+      'workers that publish as many messages as they finish': {
+        [WAITLIST]: flat(2),
+        [PAUSED]: flat(0),
+        'delivery_flow_control_state{flow_control_key="mail",state="throttled",reason="parallelism"}': flat(1),
+      },
       'a number that is not read any more': {
         [WAITLIST]: minute => Math.min(20, minute),
         [`${STALE}{collector="flow_control",round="list"}`]: from(23, 1),
