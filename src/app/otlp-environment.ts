@@ -1,13 +1,18 @@
 import type { Config } from '../config/schema.ts';
+import { otlpReceiver } from '../kit/otlp-receiver.ts';
 import { type Env, histogramsOf, isPushed, targetOf } from '../push/target.ts';
 import { isOtlp, tracesProtocol } from '../telemetry/protocol.ts';
 import { hasLifecycles, isTraced } from './traces.ts';
 
 /** What OpenTelemetry's variables ask for that is not there, in the words with which an agent refuses to start. Never a secret. */
 export function environmentFaults(config: Config, env: Env): string[] {
-  const { push } = config;
+  const { push, tracing } = config;
   const checks = [
-    () => (hasLifecycles(config, env) || (isTraced(config, env) && isOtlp(env)) ? tracesProtocol(env) : undefined),
+    () =>
+      (hasLifecycles(config, env) || (isTraced(config, env) && isOtlp(env))) && [
+        tracesProtocol(env),
+        otlpReceiver('traces', tracing, env),
+      ],
     () => isPushed('logs', push.logs, env) && targetOf('logs', push.logs, env),
     () =>
       isPushed('metrics', push.metrics, env) && [

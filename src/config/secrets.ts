@@ -2,7 +2,7 @@ import { accessSync, constants, readFileSync, realpathSync, statSync } from 'nod
 import { resolve } from 'node:path';
 import { faultOfAddress } from '../alerts/options.ts';
 import { faultOfReplicaUrl } from '../http/options.ts';
-import { faultOfHeader } from '../kit/otlp-receiver.ts';
+import { faultOfHeader, otlpAddress } from '../kit/otlp-receiver.ts';
 import { type Env, faultOfSecret, Secret, type SecretSetting, secret } from '../kit/secret.ts';
 import { faultOfUrl, isUnsafe } from '../store/options.ts';
 import { addressesOf, faultOfProxy } from '../upstream/options.ts';
@@ -176,10 +176,20 @@ const KEY_HEADER = /authorization|cookie|key|token|secret|password/i;
 
 /** Everything that is sent to an OTLP receiver, and where it is configured. */
 const otlpReceivers = ({ tracing, push }: Config) => [
-  { ...tracing, path: ['tracing'] },
-  { ...push.metrics, path: ['push', 'metrics'] },
-  { ...push.logs, path: ['push', 'logs'] },
+  { ...tracing, signal: 'traces' as const, path: ['tracing'] },
+  { ...push.metrics, signal: 'metrics' as const, path: ['push', 'metrics'] },
+  { ...push.logs, signal: 'logs' as const, path: ['push', 'logs'] },
 ];
+
+/** Configured headers are not sent to an address from the environment. */
+function checkOtlpEndpoints(config: Config, env: Env, tell: Tell): void {
+  for (const { enabled, headers, path, signal, endpoint } of otlpReceivers(config)) {
+    const { variable } = otlpAddress(signal, endpoint, env);
+    if (!enabled || variable === undefined || Object.keys(headers).length === 0) continue;
+    const own = variable.replace('ENDPOINT', 'HEADERS');
+    tell.warn([...path, 'headers'], `are not sent: ${variable} names another address; set ${own} for it`);
+  }
+}
 
 /**
  * Checks where secrets come from. `env` holds the variables that the configuration names; without it, neither they nor files
@@ -202,6 +212,7 @@ export function checkSecrets(config: Config, env: Env | undefined, tell: Tell): 
   checkProxies(config, env, tell);
   checkStoreUrl(config, env, tell);
   checkReplicaUrl(config, env, tell);
+  checkOtlpEndpoints(config, env, tell);
   for (const { enabled, headers, path } of otlpReceivers(config)) {
     for (const [name, value] of Object.entries(headers)) {
       const wrong = enabled ? faultOfHeader(value, env) : undefined;

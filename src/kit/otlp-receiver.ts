@@ -27,13 +27,59 @@ export type HeaderSetting = z.output<typeof headerValue>;
 export const otlpHeaders = z
   .record(z.string().regex(/^[\w!#$%&'*+.^`|~-]+$/, { error: 'must be the name of a header' }), headerValue)
   .default({})
-  .describe('Headers of the export requests, such as an API key: `{ env: NAME }` or the value itself.');
+  .describe(
+    'Headers of the export requests, such as an API key: `{ env: NAME }` or the value itself. Sent only to `endpoint`, never to an address from the environment.',
+  );
+
+type Env = Readonly<Record<string, string | undefined>>;
+
+export type OtlpSignal = 'traces' | 'metrics' | 'logs';
+
+interface ReceiverSettings {
+  readonly endpoint: string;
+  readonly headers: Readonly<Record<string, HeaderSetting>>;
+}
+
+/** Address of a signal, and the variable that replaces the configured endpoint; undefined if none does, or by the same address. */
+export function otlpAddress(
+  signal: OtlpSignal,
+  endpoint: string,
+  env: Env,
+): { readonly url: string; readonly variable: string | undefined } {
+  const urlBelow = (base: string) => `${base.replace(/\/+$/, '')}/v1/${signal}`;
+  const [general, own] = ['OTEL_EXPORTER_OTLP_ENDPOINT', `OTEL_EXPORTER_OTLP_${signal.toUpperCase()}_ENDPOINT`];
+  const url = env[own] || urlBelow(env[general] || endpoint);
+  const isConfigured = url === urlBelow(endpoint);
+  return { url, variable: isConfigured ? undefined : env[own] ? own : general };
+}
+
+/**
+ * Address and configured headers of a signal. An address from the environment gets no configured header: most are keys of the
+ * configured receiver. Throws an Error if it is not an http or https address.
+ */
+export function otlpReceiver(
+  signal: OtlpSignal,
+  { endpoint, headers }: ReceiverSettings,
+  env: Env,
+): { readonly url: string; readonly headers: Readonly<Record<string, string>> } {
+  const { url, variable } = otlpAddress(signal, endpoint, env);
+  if (!/^https?:$/.test(URL.parse(url)?.protocol ?? '')) {
+    throw new Error(`${variable} is not an http or https address, to which ${signal} could be sent`);
+  }
+  const sent = variable === undefined ? Object.entries(headers) : [];
+  return {
+    url,
+    headers: Object.fromEntries(
+      sent.map(([name, value]) => [
+        name.toLowerCase(),
+        value instanceof Secret ? value.reveal() : (env[value.env] ?? ''),
+      ]),
+    ),
+  };
+}
 
 /** Why a header can't be sent now; undefined when it can. */
-export function faultOfHeader(
-  setting: HeaderSetting,
-  env: Readonly<Record<string, string | undefined>>,
-): string | undefined {
+export function faultOfHeader(setting: HeaderSetting, env: Env): string | undefined {
   if (setting instanceof Secret) return undefined;
   const text = env[setting.env];
   if (text === undefined) return `the environment variable ${setting.env} is not set`;

@@ -1,5 +1,4 @@
-import type { HeaderSetting } from '../kit/otlp-receiver.ts';
-import { Secret } from '../kit/secret.ts';
+import { type HeaderSetting, otlpReceiver } from '../kit/otlp-receiver.ts';
 import { HISTOGRAMS, type Histograms } from './options.ts';
 
 export type Signal = 'metrics' | 'logs';
@@ -32,20 +31,13 @@ function headersIn(text: string): [string, string][] {
   });
 }
 
-function headersOf(headers: Readonly<Record<string, HeaderSetting>>, env: Env): [string, string][] {
-  return Object.entries(headers).map(([name, value]) => [
-    name.toLowerCase(),
-    value instanceof Secret ? value.reveal() : (env[value.env] ?? ''),
-  ]);
-}
-
 /**
- * As the environment says (OpenTelemetry's own variables), else the configuration; of a header that both have, the configuration's
- * value counts. Throws an Error where the environment asks for what is not there.
+ * Target of a signal. OpenTelemetry's variables override the configuration, except for headers: the configured value wins, and is
+ * sent only to the configured endpoint. Throws an Error if a variable has an unsupported value.
  */
 export function targetOf(
   signal: Signal,
-  { endpoint, headers }: { readonly endpoint: string; readonly headers: Readonly<Record<string, HeaderSetting>> },
+  settings: { readonly endpoint: string; readonly headers: Readonly<Record<string, HeaderSetting>> },
   env: Env,
 ): Target {
   const ofSignal = `OTEL_EXPORTER_OTLP_${signal.toUpperCase()}_`;
@@ -54,16 +46,11 @@ export function targetOf(
   if (protocol !== 'http/protobuf') {
     throw new Error(`OTEL_EXPORTER_OTLP_PROTOCOL is ${protocol}; ${signal} are sent by http/protobuf alone`);
   }
-  const base = env.OTEL_EXPORTER_OTLP_ENDPOINT || endpoint;
-  // The signal's own address is taken as it is.
-  const url = env[`${ofSignal}ENDPOINT`] || `${base.replace(/\/+$/, '')}/v1/${signal}`;
-  if (!/^https?:$/.test(URL.parse(url)?.protocol ?? '')) {
-    throw new Error(`the endpoint for ${signal} that the environment names is no http or https address`);
-  }
+  const { url, headers } = otlpReceiver(signal, settings, env);
   const timeout = Number(set('TIMEOUT') ?? Number.NaN);
   return {
     url,
-    headers: Object.fromEntries([...headersIn(set('HEADERS') ?? ''), ...headersOf(headers, env)]),
+    headers: { ...Object.fromEntries(headersIn(set('HEADERS') ?? '')), ...headers },
     isGzipped: set('COMPRESSION') !== 'none',
     timeout: timeout > 0 ? timeout : TIMEOUT,
   };

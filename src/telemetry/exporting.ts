@@ -1,7 +1,7 @@
 import type { ReadableSpan, SpanExporter } from '@opentelemetry/sdk-trace';
 import type { Counter } from '../kit/counter.ts';
 import type { Log } from '../kit/log.ts';
-import { Secret } from '../kit/secret.ts';
+import { otlpReceiver } from '../kit/otlp-receiver.ts';
 import type { TracingOptions } from './options.ts';
 import { type TracesProtocol, tracesProtocol } from './protocol.ts';
 
@@ -16,29 +16,19 @@ const PROTOCOLS = {
   'http/json': async () => (await import('@opentelemetry/exporter-trace-otlp-http')).OTLPTraceExporter,
 } satisfies Record<TracesProtocol, unknown>;
 
-function headersOf(headers: TracingOptions['headers'], env: Env): Record<string, string> {
-  return Object.fromEntries(
-    Object.entries(headers).map(([name, value]) => [
-      name,
-      value instanceof Secret ? value.reveal() : (env[value.env] ?? ''),
-    ]),
-  );
-}
-
-/** Where spans go: as the environment says (OpenTelemetry's own variables, read by the exporter), else the configuration. */
+/**
+ * Exporter of spans. The exporter itself reads OpenTelemetry's variables for everything except the address. Rejects with an Error if a
+ * variable has an unsupported value.
+ */
 export async function createOtlpExporter(
-  { endpoint, headers }: Pick<TracingOptions, 'endpoint' | 'headers'>,
+  options: Pick<TracingOptions, 'endpoint' | 'headers'>,
   env: Env,
 ): Promise<SpanExporter> {
   const load = PROTOCOLS[tracesProtocol(env)];
-  const isSet = (name: string) =>
-    Boolean(env[`OTEL_EXPORTER_OTLP_TRACES_${name}`] || env[`OTEL_EXPORTER_OTLP_${name}`]);
+  const receiver = otlpReceiver('traces', options, env);
+  const hasTimeout = Boolean(env.OTEL_EXPORTER_OTLP_TRACES_TIMEOUT || env.OTEL_EXPORTER_OTLP_TIMEOUT);
   const OTLPTraceExporter = await load();
-  return new OTLPTraceExporter({
-    ...(isSet('ENDPOINT') ? {} : { url: `${endpoint.replace(/\/+$/, '')}/v1/traces` }),
-    ...(isSet('TIMEOUT') ? {} : { timeoutMillis: TIMEOUT_MS }),
-    headers: headersOf(headers, env),
-  });
+  return new OTLPTraceExporter({ ...receiver, ...(hasTimeout ? {} : { timeoutMillis: TIMEOUT_MS }) });
 }
 
 /** Why an export failed: a status or a code, never the receiver's text. */

@@ -375,7 +375,10 @@ it('reaches receivers as far as their connection, and sends them nothing', async
     },
     heartbeat: { url: { env: 'BEAT' } },
     tracing: { enabled: true, endpoint: hook.url },
-    push: { metrics: { enabled: true, endpoint: hook.url }, logs: { enabled: true, endpoint: 'http://127.0.0.1:1' } },
+    push: {
+      metrics: { enabled: true, endpoint: hook.url },
+      logs: { enabled: true, endpoint: 'http://127.0.0.1:1', headers: { 'api-key': { env: 'BEAT' } } },
+    },
   });
   const { all } = await diagnose(file, { env });
   expect(all.slice(-6)).toEqual([
@@ -392,6 +395,11 @@ it('reaches receivers as far as their connection, and sends them nothing', async
     'fail environment: OTEL_EXPORTER_OTLP_PROTOCOL is grpc; logs are sent by http/protobuf alone → an agent would not start: change the variable',
   );
   expect(refused.all.slice(-2)).toEqual([`ok push.metrics: ${hook.url}`, 'skip push.logs: needs environment']);
+  const moved = await diagnose(file, { env: { ...env, OTEL_EXPORTER_OTLP_LOGS_ENDPOINT: `${hook.url}/in` } });
+  expect(moved.all.at(-1)).toBe(`ok push.logs: ${hook.url}`);
+  expect(moved.all.filter(line => line.startsWith('warn configuration'))).toEqual([
+    expect.stringContaining('push.logs.headers: are not sent: OTEL_EXPORTER_OTLP_LOGS_ENDPOINT names another address'),
+  ]);
 });
 
 it('shows no secret, whatever the service says', async () => {

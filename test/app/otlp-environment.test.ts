@@ -19,8 +19,10 @@ it('says of each signal that is sent what the environment asks for and is not th
   expect(faults({ push }, { OTEL_EXPORTER_OTLP_METRICS_PROTOCOL: 'grpc' })).toHaveLength(1);
   expect(faults({ push }, { OTEL_EXPORTER_OTLP_METRICS_DEFAULT_HISTOGRAM_AGGREGATION: 'x' })).toHaveLength(1);
   const [secret] = faults({ push }, { OTEL_EXPORTER_OTLP_LOGS_ENDPOINT: 'secret-canary' });
-  expect(secret).toMatch(/^the endpoint for logs /);
-  expect(secret).not.toContain('canary');
+  expect(secret).toBe('OTEL_EXPORTER_OTLP_LOGS_ENDPOINT is not an http or https address, to which logs could be sent');
+  expect(faults({ tracing }, { OTEL_EXPORTER_OTLP_ENDPOINT: 'collector:4318' })).toEqual([
+    'OTEL_EXPORTER_OTLP_ENDPOINT is not an http or https address, to which traces could be sent',
+  ]);
 });
 
 it('says nothing of what is not sent, nor of what is there', () => {

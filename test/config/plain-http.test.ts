@@ -61,3 +61,36 @@ describe('http to another host', () => {
       [],
     ));
 });
+
+describe('configured OTLP headers', () => {
+  const receiver = { enabled: true, endpoint: 'https://otlp.example/', headers: { 'api-key': { env: 'T' } } };
+  const config = { ...account({}), tracing: receiver, push: { metrics: receiver, logs: receiver } };
+  const warnings = (env: object, sections: object = config) =>
+    parseConfig(JSON.stringify(sections), 'x.yaml', { T: 'canary', ...env }).warnings.map(
+      ({ path, message }) => `${path} ${message}`,
+    );
+  const other = 'https://other.example';
+
+  it('are reported as not sent where the environment names another endpoint', () => {
+    expect(warnings({ OTEL_EXPORTER_OTLP_ENDPOINT: other })).toEqual(
+      ['tracing', 'push.metrics', 'push.logs'].map(
+        section =>
+          `${section}.headers are not sent: OTEL_EXPORTER_OTLP_ENDPOINT names another address; set OTEL_EXPORTER_OTLP_HEADERS for it`,
+      ),
+    );
+    expect(warnings({ OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: other })).toEqual([
+      'tracing.headers are not sent: OTEL_EXPORTER_OTLP_TRACES_ENDPOINT names another address; set OTEL_EXPORTER_OTLP_TRACES_HEADERS for it',
+    ]);
+  });
+
+  it('are not reported if they are sent, absent or disabled', () => {
+    expect(warnings({})).toEqual([]);
+    expect(warnings({ OTEL_EXPORTER_OTLP_ENDPOINT: 'https://otlp.example' })).toEqual([]);
+    const without = {
+      ...account({}),
+      tracing: { ...receiver, headers: {} },
+      push: { logs: { ...receiver, enabled: false } },
+    };
+    expect(warnings({ OTEL_EXPORTER_OTLP_ENDPOINT: other }, without)).toEqual([]);
+  });
+});

@@ -177,12 +177,35 @@ describe('where it goes', () => {
     };
     expect(targetOf('metrics', options, env)).toEqual({
       url: 'http://there:4318/v1/metrics',
-      headers: { 'x-key': 'mine', 'x-tenant': 'a b' },
+      headers: { 'x-key': 'theirs', 'x-tenant': 'a b' },
       isGzipped: false,
       timeout: 500,
     });
     const own = { ...env, OTEL_EXPORTER_OTLP_LOGS_ENDPOINT: 'http://logs/in', OTEL_EXPORTER_OTLP_LOGS_TIMEOUT: '7' };
     expect(targetOf('logs', options, own)).toMatchObject({ url: 'http://logs/in', timeout: 7 });
+  });
+
+  it.each([
+    ['no endpoint', {}, { 'x-key': 'mine', 'x-more': 'theirs' }],
+    [
+      'the configured endpoint',
+      { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://here:4318' },
+      { 'x-key': 'mine', 'x-more': 'theirs' },
+    ],
+    [
+      'the configured endpoint of the signal',
+      { OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: 'http://here:4318/v1/metrics' },
+      { 'x-key': 'mine', 'x-more': 'theirs' },
+    ],
+    ['another endpoint', { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://there' }, { 'x-key': 'theirs', 'x-more': 'theirs' }],
+    [
+      'another endpoint of the signal',
+      { OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: 'http://there' },
+      { 'x-key': 'theirs', 'x-more': 'theirs' },
+    ],
+  ])('gets configured headers only at the configured endpoint, if the environment names %s', (_what, env, headers) => {
+    const all = { OTEL_EXPORTER_OTLP_HEADERS: 'x-key=theirs,x-more=theirs', ...env };
+    expect(targetOf('metrics', options, all).headers).toEqual(headers);
   });
 
   it('is nowhere by another protocol', () => {

@@ -130,9 +130,10 @@ describe('traces of the agent', () => {
     const agent = startTraced(
       emulator.url,
       emulator.token,
-      { endpoint: other.url, sampleRatio: 0 },
+      { endpoint: other.url, sampleRatio: 0, headers: { 'x-key': HEADER } },
       {
         OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url,
+        OTEL_EXPORTER_OTLP_HEADERS: 'x-tenant=theirs',
         OTEL_TRACES_SAMPLER: 'always_on',
         OTEL_SERVICE_NAME: 'watcher',
       },
@@ -140,6 +141,9 @@ describe('traces of the agent', () => {
     await eventually(async () => expect(receiver.spans.length).toBeGreaterThan(5));
     expect(receiver.spans[0]?.resource['service.name']).toBe('watcher');
     expect(other.requests).toEqual([]);
+    expect(receiver.requests[0]?.headers).toMatchObject({ 'x-tenant': 'theirs' });
+    expect(JSON.stringify(receiver.requests)).not.toContain(HEADER);
+    expect(agent.stderr()).toContain('OTEL_EXPORTER_OTLP_ENDPOINT names another address');
     agent.kill('SIGTERM');
     expect(await agent.ended).toBe(0);
   });

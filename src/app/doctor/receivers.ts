@@ -1,6 +1,7 @@
 import type { Config } from '../../config/schema.ts';
 import type { Clock } from '../../kit/clock.ts';
 import { withClosing } from '../../kit/closing.ts';
+import { otlpAddress } from '../../kit/otlp-receiver.ts';
 import { isPushed, type Signal, targetOf } from '../../push/target.ts';
 import { createDispatcher } from '../../upstream/dispatcher.ts';
 import { tokenSource } from '../account-client.ts';
@@ -30,15 +31,13 @@ function receiversOf(
   env: ReceiverDeps['env'],
 ): readonly (readonly [name: string, address: () => Promise<string> | string | undefined])[] {
   const { alerts, heartbeat, tracing, push } = config;
-  const { OTEL_EXPORTER_OTLP_TRACES_ENDPOINT, OTEL_EXPORTER_OTLP_ENDPOINT } = env;
-  const traces = OTEL_EXPORTER_OTLP_TRACES_ENDPOINT || OTEL_EXPORTER_OTLP_ENDPOINT || tracing.endpoint;
   return [
     ...alerts.notifiers.flatMap(({ name, alertmanager, webhook }) => [
       ...(alertmanager?.urls ?? []).map(url => [`notifier ${name}`, () => url.reveal()] as const),
       ...(webhook ? [[`notifier ${name}`, async () => (await tokenSource(webhook.url, env)()).reveal()] as const] : []),
     ]),
     ...(heartbeat ? [['heartbeat', async () => (await tokenSource(heartbeat.url, env)()).reveal()] as const] : []),
-    ...(tracing.enabled ? [['tracing', () => traces] as const] : []),
+    ...(tracing.enabled ? [['tracing', () => otlpAddress('traces', tracing.endpoint, env).url] as const] : []),
     ...(['metrics', 'logs'] as const)
       .filter(signal => isPushed(signal, push[signal], env))
       .map(signal => [`push.${signal}`, () => pushAddress(signal, config, env)] as const),
