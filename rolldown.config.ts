@@ -149,11 +149,10 @@ const asciiTemplates: Plugin = {
 /** See docs/adr/0009-one-package.md. */
 // biome-ignore lint/style/noDefaultExport: rolldown asks for one.
 export default defineConfig({
-  // All but the first are files of threads.
+  // The second is the file of a thread.
   input: {
     main: 'src/main.ts',
     'chunks/password-worker': 'src/http/password-worker.ts',
-    'chunks/judging-worker': 'src/app/backtest/judging-worker.ts',
   },
   platform: 'node',
   plugins: [asciiTemplates, withoutCharacterTables, partOfUndici, fewMediaTypes, withoutSources, besides],

@@ -6,7 +6,6 @@ const BENCHES: Readonly<Record<string, () => Promise<{ run(): Promise<string> }>
   scrape: () => import('./scrape.ts'),
   render: () => import('./render.ts'),
   ingest: () => import('./ingest.ts'),
-  backtest: () => import('./backtest.ts'),
   walk: () => import('./walk.ts'),
   footprint: () => import('./footprint.ts'),
   accounts: () => import('./accounts.ts'),

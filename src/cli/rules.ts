@@ -4,7 +4,6 @@ import { formatFault, loadConfig } from '../config/load.ts';
 import { readRuleCase } from '../config/rule-cases.ts';
 import { writeYaml } from '../config/yaml-file.ts';
 import { alertGroups, DEFAULTS, type RuleOptions, ruleGroups } from '../mixin/rules.ts';
-import { backtestCommand } from './backtest.ts';
 import { warnOfBlindAlerts } from './blind-alerts.ts';
 import { jobOption, linkOption } from './option-values.ts';
 
@@ -90,8 +89,7 @@ function printCommand(): Command {
 
 export function rulesCommand(): Command {
   // What its own command inherits must be there before the program's settings come.
-  const rules = new Command('rules').description('print, test and backtest alert and auto-cancel rules').exitOverride();
-  for (const command of [printCommand(), testCommand(), backtestCommand()])
-    rules.addCommand(command.copyInheritedSettings(rules));
+  const rules = new Command('rules').description('print and test alert and auto-cancel rules').exitOverride();
+  for (const command of [printCommand(), testCommand()]) rules.addCommand(command.copyInheritedSettings(rules));
   return rules;
 }
