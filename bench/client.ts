@@ -37,6 +37,7 @@ export async function createBenchClient(
     clock: systemClock,
     random: () => 0,
     tracer: NO_TRACER,
+    secrets: () => [],
     onTokenRejected: () => undefined,
   });
   return { client, dispatcher, systemClock };

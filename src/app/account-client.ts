@@ -1,5 +1,6 @@
 import { enabledRounds } from '../collectors/index.ts';
 import type { Config } from '../config/schema.ts';
+import type { SecretValues } from '../config/secrets.ts';
 import { type Clock, unlessAborted } from '../kit/clock.ts';
 import type { Histogram } from '../kit/counter.ts';
 import type { Log } from '../kit/log.ts';
@@ -32,6 +33,8 @@ export interface ClientDeps {
   readonly random: () => number;
   readonly log: Log;
   readonly tracer: Tracer;
+  /** Secrets that error texts of the service must not show. */
+  readonly secrets: Pick<SecretValues, 'of'>;
   /** Undefined where no other process may have the account. */
   readonly holding?: Pick<Holding, 'remaining' | 'confirm'> | undefined;
 }
@@ -84,7 +87,7 @@ export function createAccountClient(
   settings: AccountSettings,
   before: LastKnown,
   counted: AccountMeter | undefined,
-  { env, dispatchers, largeBodies, requestSeconds, clock, random, log: agentLog, tracer, holding }: ClientDeps,
+  { env, dispatchers, largeBodies, requestSeconds, clock, random, log: agentLog, tracer, secrets, holding }: ClientDeps,
 ): AccountClient {
   const { name, token, actionToken, paths, upstream, collect } = settings;
   const collectors = [...enabledRounds(collect).keys()];
@@ -119,6 +122,7 @@ export function createAccountClient(
     largeBodies,
     meter: { ...timed, requests },
     random,
+    secrets: () => secrets.of(name),
     onTokenRejected,
   });
   return {

@@ -1,5 +1,6 @@
 import { hostname } from 'node:os';
 import type { LoadedConfig } from '../config/load.ts';
+import { createSecretValues, type SecretValues } from '../config/secrets.ts';
 import { createSharing } from '../history/sharing.ts';
 import type { Bounds } from '../http/bounds.ts';
 import { parseListen } from '../http/options.ts';
@@ -60,6 +61,7 @@ export interface Base extends Pick<PartsDeps, 'env' | 'clock' | 'random' | 'back
   /** Undefined where the store belongs to this process alone. */
   readonly leases: LeaseMeter | undefined;
   readonly tracer: ProcessTracer;
+  readonly secrets: SecretValues;
   readonly dispatchers: Dispatchers;
   readonly largeBodies: LargeBodies;
   /** Undefined before the first. */
@@ -105,6 +107,7 @@ export async function openBase({ config, hash }: LoadedConfig, deps: PartsDeps, 
     holding,
     leases,
     tracer,
+    secrets: createSecretValues(config, deps.env),
     dispatchers,
     largeBodies: createLargeBodies(),
     reloads: { last: undefined },

@@ -122,6 +122,7 @@ export async function createRuntime(loaded: LoadedConfig, deps: PartsDeps): Prom
       next.autoCancel?.take();
       next.recording.take();
       log.use(next.loaded.config.log);
+      base.secrets.use(next.loaded.config);
       if (next.loaded !== before.loaded) process.configLoaded(next.loaded.hash, clock.now());
       current = next;
       await loops.run(loopsOf(next));

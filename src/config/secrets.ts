@@ -342,3 +342,42 @@ export function expansions(value: unknown, path: Path = []): { readonly path: Pa
     FREE.includes(key) ? [] : expansions(inner, [...path, Array.isArray(value) ? Number(key) : key]),
   );
 }
+
+/** Values of all secrets that one account is configured with, and of the agent's own. */
+export interface SecretValues {
+  /** Reads files again each time, so that a replaced secret is included. */
+  of(account: string): readonly string[];
+  /** From now on they are those of another configuration. */
+  use(config: Config): void;
+}
+
+/** Settings in a part of the configuration that refer to secrets or contain them. */
+function* settingsIn(part: unknown): Generator<SecretSetting> {
+  if (part instanceof Secret) yield { literal: part };
+  else if (typeof part === 'object' && part !== null) {
+    const [[key, value] = [], ...more] = Object.entries(part);
+    const isReference = more.length === 0 && typeof value === 'string';
+    if (isReference && key === 'env') yield { env: value };
+    else if (isReference && key === 'file') yield { file: value };
+    else for (const inner of Object.values(part)) yield* settingsIn(inner);
+  }
+}
+
+function currentValue(setting: SecretSetting, env: Env): string {
+  if ('literal' in setting) return setting.literal.reveal();
+  return ('env' in setting ? env[setting.env] : inFile(setting.file)?.reveal()) ?? '';
+}
+
+export function createSecretValues(first: Config, env: Env): SecretValues {
+  let config = first;
+  return {
+    of(name) {
+      const { accounts, ...agent } = config;
+      const account = accounts.find(each => each.name === name);
+      return [...settingsIn(agent), ...settingsIn(account)].map(setting => currentValue(setting, env));
+    },
+    use(next) {
+      config = next;
+    },
+  };
+}

@@ -31,6 +31,8 @@ export interface ClientDeps {
   readonly clock: Clock;
   readonly random: () => number;
   readonly tracer: Tracer;
+  /** Secrets that error texts of the service must not show, in addition to the token of the request. */
+  readonly secrets: () => readonly string[];
   /** Called when the service starts or stops rejecting the token. */
   readonly onTokenRejected: (rejected: boolean) => void;
 }
@@ -48,6 +50,7 @@ export function createClient(deps: ClientDeps): Client {
     timeout,
     now: clock.now,
     largeBodies,
+    secrets: deps.secrets,
     onBytes: (endpoint, bytes) => meter.bytes.inc({ endpoint }, bytes),
   });
   // From the socket outwards: every try is counted and paid for; a token known to be refused costs nothing.

@@ -21,7 +21,7 @@ export type Reason = Exclude<Outcome, 'ok'>;
 
 const RETRYABLE: ReadonlySet<Reason> = new Set(['rate_limited', 'server', 'network', 'timeout']);
 
-/** The one error of this room. Its message names what was asked, never a token, a header value or a body. */
+/** The error of this module. Its message contains no token, header value or body, except `serviceError`. */
 export class UpstreamError extends Error {
   override readonly name = 'UpstreamError';
   readonly reason: Reason;
@@ -31,23 +31,39 @@ export class UpstreamError extends Error {
   readonly tooLarge: boolean;
   /** HTTP status of the answer that is the failure; undefined where there was none. */
   readonly status: number | undefined;
+  /** The service's explanation from the body of an error response, bounded and redacted. */
+  readonly serviceError: string | undefined;
 
   constructor(
     reason: Reason,
     message: string,
-    options: { cause?: unknown; retryAfter?: number | undefined; tooLarge?: boolean; status?: number } = {},
+    options: {
+      cause?: unknown;
+      retryAfter?: number | undefined;
+      tooLarge?: boolean;
+      status?: number;
+      serviceError?: string | undefined;
+    } = {},
   ) {
     super(message, 'cause' in options ? { cause: options.cause } : {});
     this.reason = reason;
     this.retryAfter = options.retryAfter;
     this.tooLarge = options.tooLarge ?? false;
     this.status = options.status;
+    this.serviceError = options.serviceError;
   }
 
   get retryable(): boolean {
     return RETRYABLE.has(this.reason);
   }
 }
+
+/** A status with the service's explanation, if any, for the end of a message. */
+export const statusText = (status: number, serviceError: string | undefined) =>
+  `status ${status}${serviceError === undefined ? '' : `: ${serviceError}`}`;
+
+/** The service's explanation in a message that ends with `statusText`. */
+export const serviceErrorIn = (message: string): string | undefined => /: status \d{3}: (.+)$/.exec(message)?.[1];
 
 /** What an HTTP status says about the request. Undefined: it succeeded. A redirect is never followed, so it is no answer. */
 export function reasonOfStatus(status: number): Reason | undefined {

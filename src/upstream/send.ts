@@ -2,7 +2,8 @@ import { type Dispatcher, errors as undiciErrors, request as undiciRequest } fro
 import { unlessAborted, withDeadline } from '../kit/clock.ts';
 import { bounded, readBody } from './body.ts';
 import type { Call, Endpoint, Request } from './call.ts';
-import { askedWait, reasonOfStatus, UpstreamError } from './errors.ts';
+import { readErrorText } from './error-text.ts';
+import { askedWait, reasonOfStatus, statusText, UpstreamError } from './errors.ts';
 import { createLargeBodies, type LargeBodies } from './large-bodies.ts';
 
 /** Base addresses of one account, by the word that requests use. */
@@ -19,6 +20,8 @@ export interface SendDeps {
   readonly onBytes: (endpoint: Endpoint, bytes: number) => void;
   /** Shared by all accounts of this process; default: its own. */
   readonly largeBodies?: LargeBodies;
+  /** Secrets that error texts of the service must not show; without it, no error text is read. */
+  readonly secrets?: (() => readonly string[]) | undefined;
 }
 
 /** While a connection is made, a signal is not heard: what is waited for is then left behind, and closed should it come. */
@@ -62,7 +65,7 @@ export function toUpstreamError(error: unknown, what: string): UpstreamError {
 const NEVER = /\/keys\/rotate\/*$/;
 
 /** The innermost call: one HTTP exchange, bounded in time and size, no redirect followed, its JSON parsed. */
-export function createSend({ addresses, dispatcher, timeout, now, onBytes, ...deps }: SendDeps): Call {
+export function createSend({ addresses, dispatcher, timeout, now, onBytes, secrets, ...deps }: SendDeps): Call {
   const { largeBodies = createLargeBodies() } = deps;
   return async ({ endpoint, method, address, path, query, largest, rowsOf, signal }, headers) => {
     const what = `${method} ${path}`;
@@ -84,12 +87,14 @@ export function createSend({ addresses, dispatcher, timeout, now, onBytes, ...de
         const packed = bounded(answer.body, bounds, bytes => onBytes(endpoint, bytes));
         const reason = reasonOfStatus(status);
         const wait = askedWait(status, received, now());
-        if (reason) {
-          // To its end, so that the connection can be used again.
-          for await (const _piece of packed);
-          throw new UpstreamError(reason, `${what}: status ${status}`, { retryAfter: wait, status });
-        }
         const encoding = String(received['content-encoding'] ?? 'identity');
+        if (reason) {
+          const bearer = headers?.authorization?.replace(/^\S+ /, '') ?? '';
+          const known = () => [bearer, ...(secrets?.() ?? [])];
+          const serviceError = await readErrorText(packed, encoding, bounds, secrets && known);
+          const message = `${what}: ${statusText(status, serviceError)}`;
+          throw new UpstreamError(reason, message, { retryAfter: wait, status, serviceError });
+        }
         return { status, body: await readBody(packed, encoding, bounds, rowsOf, own), wait };
       });
     } catch (error) {

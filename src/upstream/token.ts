@@ -2,7 +2,7 @@ import { readFile, realpath, stat } from 'node:fs/promises';
 import type { Clock } from '../kit/clock.ts';
 import { type Secret, toToken } from '../kit/secret.ts';
 import type { Call } from './call.ts';
-import { UpstreamError } from './errors.ts';
+import { statusText, UpstreamError } from './errors.ts';
 
 export interface TokenSource {
   /** Gives the token to send now. Throws UpstreamError `unauthorized` when there is none. */
@@ -63,8 +63,9 @@ const POLL_EVERY = 50;
 export const withBearer =
   (token: TokenSource, clock: Clock, onRejected: (rejected: boolean) => void) =>
   (call: Call): Call => {
-    let refused: { readonly token: string; at: number } | undefined;
-    const isUnauthorized = (error: unknown) => error instanceof UpstreamError && error.reason === 'unauthorized';
+    let refused: { readonly token: string; readonly serviceError: string | undefined; at: number } | undefined;
+    const isUnauthorized = (error: unknown): error is UpstreamError =>
+      error instanceof UpstreamError && error.reason === 'unauthorized';
 
     /** Whether there is another token than `sent` now, or soon. */
     async function isReplaced(sent: string, signal: AbortSignal): Promise<boolean> {
@@ -82,7 +83,10 @@ export const withBearer =
         const sent = (await token()).reveal();
         if (refused?.token === sent) {
           if (clock.monotonic() - refused.at < RECHECK_AFTER) {
-            throw new UpstreamError('unauthorized', 'the service rejects the token; it is retried every 5 minutes');
+            const { serviceError } = refused;
+            const why = serviceError === undefined ? '' : `: ${statusText(401, serviceError)}`;
+            const message = `the service rejects the token; it is retried every 5 minutes${why}`;
+            throw new UpstreamError('unauthorized', message, { serviceError });
           }
           // Taken before the answer, so that one request asks and not all that wait.
           refused.at = clock.monotonic();
@@ -97,7 +101,7 @@ export const withBearer =
           // The token may have been replaced while the request was under way; one more try is enough.
           if (!changed && (await isReplaced(sent, request.signal))) continue;
           if (!refused) onRejected(true);
-          refused = { token: sent, at: clock.monotonic() };
+          refused = { token: sent, serviceError: error.serviceError, at: clock.monotonic() };
           throw error;
         }
       }

@@ -41,6 +41,7 @@ function setUp(accounts: readonly { readonly name: string; readonly baseUrl: str
     traceQueue: () => undefined,
     log: createTestLog(),
     tracer: createTestTracer(),
+    secrets: { of: () => [] },
   };
   async function open(name: string): Promise<Account> {
     const settings = config.accounts.find(each => each.name === name);

@@ -135,6 +135,25 @@ it('tells a refused token once, and does not blame the lists for it', async () =
   ]);
 });
 
+it('shows why the service refuses a token or a read, without secrets', async () => {
+  const refusing = (status: number, error: string) =>
+    answers((path, response) => {
+      if (!path.startsWith('/v2/')) return false;
+      json(response, { error }, status);
+      return true;
+    });
+  const refused = await diagnose(configFile(await refusing(401, 'token\u001b[31m expired\n')));
+  expect(refused.of('token')).toEqual([
+    'fail a token: the service rejects the one in the environment variable DELIVERY_TOKEN: token expired → replace the token: docs/tokens.md',
+  ]);
+  const forbidden = await diagnose(configFile(await refusing(403, 'test-token may not read; see ?key=1')), {
+    env: { DELIVERY_TOKEN: 'test-token' },
+  });
+  expect(forbidden.of('dlq')).toEqual([
+    'fail a dlq: GET /v2/dlq: status 403: <secret> may not read; see ?key=<secret> → give the token permission to read this, or disable the collector',
+  ]);
+});
+
 it('goes on after a list that fails, and says which path answers and what is unreadable', async () => {
   const service = await answers((path, response) => {
     if (path === '/v2/dlq') json(response, {}, 403);

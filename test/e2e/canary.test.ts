@@ -4,9 +4,11 @@ import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { createAgent } from '../support/agent.ts';
 import { runCli, startCli } from '../support/cli.ts';
+import { afterThisTest } from '../support/client.ts';
 import { eventually } from '../support/eventually.ts';
 import { newFolder } from '../support/folder.ts';
 import { serve } from '../support/http-service.ts';
+import { startOtlpReceiver } from '../support/otlp-receiver.ts';
 
 /** Planted wherever a secret, a header value or a body can stand. */
 const CANARY = 'canary-7f3a';
@@ -161,6 +163,113 @@ it('nothing secret leaves by any way out', async () => {
   const broken = await runCli(['serve', '--config', file]);
   expect(broken.code).toBe(2);
   expect(broken.stdout + broken.stderr).not.toContain(CANARY);
+});
+
+it('the text of an error response reaches log, page, API and doctor without secrets and control characters', async () => {
+  const secrets = {
+    TOKEN: 'tk_8fQz-77Lm_pW2x',
+    ACTION: 'act-Wv3;KqX9z',
+    PASSWORD: 'h/+=%&"unter2x',
+    HOOK: 'whsec_Zz91kdLQ',
+    URL: 'https://hooks.example.com/services/T0AB12/B0CD34/zYxWvUtSrQ',
+    LITERAL: 'literal-Pq7wE',
+    FILE: 'file.Uu3~Rr8Tt',
+  };
+  const unknown = ['eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2ln', 'AbCdEf0123456789GhIjKl'];
+  const forms = [...Object.values(secrets), ...unknown].flatMap(secret => [
+    `explained <b>${secret}</b>`,
+    `explained <b>${'x '.repeat(90)}${secret}${' y'.repeat(90)}`,
+    ...(unknown.includes(secret)
+      ? []
+      : [
+          `explained <b>${secret.slice(0, 7)} ${secret.slice(7)}`,
+          `explained <b>${encodeURIComponent(secret)}`,
+          `explained <b>${JSON.stringify(JSON.stringify(secret))}`,
+          `explained <b>${Buffer.from(`user:${secret}`).toString('base64')}`,
+        ]),
+    `explained <b>https://user:${encodeURIComponent(secret)}@h/?token=${encodeURIComponent(secret)}`,
+    `explained <b>\u001b[31m${secret}\u001b[0m\u202e\u0007\r\n\u2028`,
+  ]);
+  let calls = 0;
+  const service = await serve((_request, response) => {
+    const error = forms[Math.floor(calls / 3) % forms.length];
+    response.writeHead([400, 403, 404, 503][calls % 4] ?? 400).end(JSON.stringify({ error }));
+    calls += 1;
+  });
+  const receiver = await startOtlpReceiver();
+  afterThisTest(() => receiver.close());
+  const tokenFile = join(newFolder(), 'password');
+  writeFileSync(tokenFile, secrets.FILE);
+  const agent = createAgent(
+    {
+      log: { level: 'debug' },
+      accounts: [
+        {
+          name: 'a',
+          baseUrl: service.url,
+          token: { env: 'TOKEN' },
+          actionToken: { env: 'ACTION' },
+          management: { baseUrl: service.url, username: 'user', password: { env: 'PASSWORD' } },
+          budget: { requestsPerSecond: 1000, burst: 1000 },
+        },
+      ],
+      collect: { flowControl: { every: '20ms' }, dlq: { every: '20ms' }, events: { every: '20ms' } },
+      alerts: {
+        notifiers: [
+          { name: 'hook', webhook: { url: { env: 'URL' }, secret: { env: 'HOOK' } } },
+          { name: 'other', webhook: { url: service.url, secret: { file: tokenFile } } },
+        ],
+      },
+      push: { metrics: { headers: { 'x-key': secrets.LITERAL } } },
+      tracing: { enabled: true, sampleRatio: 1, endpoint: receiver.url },
+      autoCancel: { mode: 'plan', rules: [{ name: 'r', match: { workflowUrl: { prefix: ['http'] } } }] },
+    },
+    { ...secrets, OTEL_BSP_SCHEDULE_DELAY: '100' },
+  );
+  const secretsIn = (text: string) => [
+    ...Object.values(secrets).filter(secret => {
+      const isAddress = secret === secrets.URL;
+      const ends = [secret, encodeURIComponent(secret), JSON.stringify(secret).slice(1, -1)].flatMap(form => [
+        form.slice(-8),
+        ...(isAddress ? [] : [form.slice(0, 8)]),
+      ]);
+      return ends.some(end => text.includes(end));
+    }),
+    ...unknown.filter(secret => text.includes(secret.slice(0, 8))),
+  ];
+  const leaksOf = (text: string) => [
+    ...secretsIn(text),
+    ...(text.match(/[\x07\x1b\u202e\u2028]|\\u(?:001b|202e|2028|0007)/gi) ?? []),
+  ];
+  const url = await agent.start();
+  const explaining = ['/', '/accounts/a', '/api/v1/status', '/api/v1/overview', '/api/v1/accounts/a'];
+  const others = ['/metrics', '/metrics/agent', '/probe?account=a', '/auto-cancel', '/agent', '/api/v1/agent'];
+  const explained = new Set<string>();
+  await eventually(async () => {
+    for (const path of [...explaining, ...others]) {
+      const text = await (await fetch(url + path)).text();
+      expect(leaksOf(text), path).toEqual([]);
+      if (text.includes('explained')) explained.add(path);
+      if (!path.startsWith('/api/') && text.includes('explained')) expect(text).toContain('explained &lt;b&gt;');
+    }
+    expect(calls).toBeGreaterThan(forms.length * 6);
+    expect([...explained].sort()).toEqual([...explaining].sort());
+    expect(receiver.spans.length).toBeGreaterThan(100);
+  });
+  for (const command of ['doctor', 'snapshot', 'plan']) {
+    const { stdout, stderr } = await runCli([command, '--config', agent.configFile], secrets);
+    expect(leaksOf(stdout + stderr), command).toEqual([]);
+    expect(stdout + stderr, command).toContain('explained');
+  }
+  expect(await agent.end('SIGTERM')).toBe(0);
+  expect(leaksOf(agent.process.stderr())).toEqual([]);
+  expect(agent.process.stderr()).toMatch(/"error":"GET \/v2\/\w+: status 4\d\d: explained <b>/);
+  const sent = receiver.raw().toString('latin1');
+  expect(secretsIn(sent)).toEqual([]);
+  expect(sent).not.toContain('explained');
+  for (const name of readdirSync(agent.folder).filter(name => name.startsWith('store.db'))) {
+    expect(secretsIn(readFileSync(join(agent.folder, name), 'latin1')), name).toEqual([]);
+  }
 });
 
 it('nothing secret leaves by resetting a token, whatever the answer', async () => {

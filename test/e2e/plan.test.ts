@@ -107,10 +107,14 @@ it('plan says what could not be measured, at once where the token is refused, an
   });
   expect(code).toBe(1);
   expect(stdout).toContain('gone: not measured: flow_control list: GET /v2/flowControl: ECONNREFUSED\n');
-  expect(stdout).toContain('refused: not measured: GET /v2/flowControl: status 401\n');
+  expect(stdout).toContain(
+    'refused: not measured: GET /v2/flowControl: status 401: unable to authenticate: invalid token\n',
+  );
   expect(asked).toEqual(['/v2/flowControl']);
   const most = 'that the account’s plan allows for everything';
   expect(stdout).toMatch(new RegExp(`^over: [\\d,]+ calls a day are \\d+ % of the 6,000 ${most}: reading alone`, 'm'));
   expect(stdout).toMatch(new RegExp(`^under: [\\d,]+ calls a day are 1 % of the 1,000,000 ${most}$`, 'm'));
-  expect(stderr).toBe('refused: GET /v2/flowControl: status 401\nnot complete: gone, refused\n');
+  expect(stderr).toBe(
+    'refused: GET /v2/flowControl: status 401: unable to authenticate: invalid token\nnot complete: gone, refused\n',
+  );
 });

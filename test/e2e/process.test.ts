@@ -165,7 +165,9 @@ describe('serve', () => {
     const service = await serve((_request, response) =>
       json(
         response,
-        status === 200 ? { flowControls: [{ flowControlKey: 'k', waitListSize: 7 }] } : { error: 'body-canary' },
+        status === 200
+          ? { flowControls: [{ flowControlKey: 'k', waitListSize: 7 }] }
+          : { error: 'no token-canary here' },
         status,
       ),
     );

@@ -4,6 +4,7 @@ import { openAccount } from '../../src/app/account.ts';
 import { openAlerting } from '../../src/app/alerting.ts';
 import { createAutoCancel } from '../../src/app/auto-cancel.ts';
 import type { Config } from '../../src/config/schema.ts';
+import { createSecretValues } from '../../src/config/secrets.ts';
 import type { Clock } from '../../src/kit/clock.ts';
 import type { Log } from '../../src/kit/log.ts';
 import type { Tracer } from '../../src/kit/tracer.ts';
@@ -133,6 +134,7 @@ export async function startProcess(config: Config, machine: Machine, hooks: Proc
   const account = await openAccount(settings, {
     config,
     env: {},
+    secrets: createSecretValues(config, {}),
     dispatchers: { for: () => dispatcher },
     largeBodies: createLargeBodies(),
     accountInfo: accountInfoFamily([settings.labels]),

@@ -83,6 +83,7 @@ export function createTestClient(baseUrl: string, overrides: Partial<ClientDeps>
     clock,
     random: () => 0,
     tracer: createTestTracer(),
+    secrets: () => [],
     onTokenRejected: rejected => void rejections.push(rejected),
     ...overrides,
   });

@@ -135,12 +135,67 @@ describe('client', () => {
     [503, 'server', 4],
     [302, 'invalid_response', 1],
   ] as const)('calls status %i %s after %i tries', async (status, reason, tries) => {
-    const service = await serve((_request, response) => json(response, { error: 'echo secret-body' }, status));
+    const service = await serve((_request, response) => json(response, { error: `no: ${TOKEN}` }, status));
     const { error, counts } = await failure(service.url);
     expect(error.reason).toBe(reason);
-    expect(error.message).toBe(`GET /v2/flowControl: status ${status}`);
+    expect(error.message).toBe(`GET /v2/flowControl: status ${status}: no: <secret>`);
+    expect(error.serviceError).toBe('no: <secret>');
     expect(service.requests).toHaveLength(tries);
     expect(counts.requests).toEqual({ [`flow_control ${reason}`]: tries });
+  });
+
+  it.each([
+    ['no JSON', '<html>down</html>'],
+    ['JSON of another shape', '{"error":{"text":"down"}}'],
+    ['an empty text', '{"error":" "}'],
+    ['more than 16 KiB', JSON.stringify({ error: 'down', more: ' '.repeat(16_384) })],
+    ['more than 32 MiB', Buffer.alloc(33 * MIB, ' ')],
+    ['gzip of more than 16 KiB', packedBlanks(20 * MIB)],
+  ])('keeps the status of an error response whose body is %s', async (_what, body) => {
+    const service = await serve((_request, response) => {
+      const encoding = Buffer.isBuffer(body) && body[0] === 0x1f ? { 'content-encoding': 'gzip' } : {};
+      response.writeHead(403, encoding).end(body);
+    });
+    const { error } = await failure(service.url);
+    expect(error).toMatchObject({ message: 'GET /v2/flowControl: status 403', reason: 'forbidden' });
+    expect(error.serviceError).toBeUndefined();
+  });
+
+  it('keeps the status of an error response in an unknown encoding and uses its connection no longer', async () => {
+    const service = await serve((_request, response) =>
+      response.writeHead(403, { 'content-encoding': 'br' }).end('{"error":"no"}'),
+    );
+    expect((await failure(service.url)).error.message).toBe('GET /v2/flowControl: status 403');
+  });
+
+  it('unpacks the error text of a gzipped response', async () => {
+    const service = await serve((_request, response) =>
+      response.writeHead(403, { 'content-encoding': 'gzip' }).end(gzipSync('{"error":"read only"}')),
+    );
+    expect((await failure(service.url)).error.message).toBe('GET /v2/flowControl: status 403: read only');
+  });
+
+  it('reports the status of an error response whose body drips when the timeout is over', async () => {
+    const service = await serve((_request, response) => {
+      response.writeHead(403).write('{"error":"');
+      const drip = setInterval(() => response.write('x'), 20);
+      response.on('close', () => clearInterval(drip));
+    });
+    const start = performance.now();
+    const { error } = await failure(service.url, { timeout: 300 });
+    expect(error).toMatchObject({ message: 'GET /v2/flowControl: status 403', reason: 'forbidden' });
+    expect(performance.now() - start).toBeLessThan(2000);
+  });
+
+  it('repeats the error text of a refused token in every failure until the token is tried again', async () => {
+    const service = await serve((_request, response) => json(response, { error: 'token expired' }, 401));
+    const { reader } = createTestClient(service.url);
+    await expect(allKeys(reader, signal())).rejects.toThrow('GET /v2/flowControl: status 401: token expired');
+    await expect(allKeys(reader, signal())).rejects.toMatchObject({
+      message: 'the service rejects the token; it is retried every 5 minutes: status 401: token expired',
+      serviceError: 'token expired',
+    });
+    expect(service.requests).toHaveLength(1);
   });
 
   it('follows no redirect, so the token goes nowhere else', async () => {

@@ -1,4 +1,5 @@
 import { ConfigError, formatFault, type LoadedConfig, loadConfig, loadStoreSettings } from '../../config/load.ts';
+import { createSecretValues } from '../../config/secrets.ts';
 import type { Clock } from '../../kit/clock.ts';
 import { type Closing, withClosing } from '../../kit/closing.ts';
 import type { StoreOptions } from '../../store/options.ts';
@@ -93,12 +94,13 @@ async function accountLines({ config }: LoadedConfig, deps: DoctorDeps): Promise
   const lines: (readonly CheckLine[])[] = [];
   await withClosing(async closing => {
     const dispatchers = createDispatchers(deps.env);
+    const secrets = createSecretValues(config, deps.env);
     closing.add('connections', () => dispatchers.destroy());
     const waiting = [...config.accounts.entries()];
     const work = async () => {
       for (let next = waiting.shift(); next; next = waiting.shift()) {
         const [index, account] = next;
-        lines[index] = await checkAccount(account, { ...deps, config, dispatchers });
+        lines[index] = await checkAccount(account, { ...deps, config, dispatchers, secrets });
       }
     };
     await Promise.all(Array.from({ length: AT_A_TIME }, work));

@@ -8,7 +8,7 @@ import { type AccountSettings, type ClientDeps, createAccountClient } from '../a
 import { type Finding, fail, LONGEST_CHECK, ok, warn } from './checklist.ts';
 import { createRecorder } from './recorder.ts';
 
-export interface ReadDeps extends Pick<ClientDeps, 'env' | 'dispatchers' | 'clock' | 'random'> {
+export interface ReadDeps extends Pick<ClientDeps, 'env' | 'dispatchers' | 'clock' | 'random' | 'secrets'> {
   /** Milliseconds that one check may take; default: 10 s. */
   readonly timeout?: number | undefined;
 }
@@ -17,6 +17,8 @@ export interface ReadDeps extends Pick<ClientDeps, 'env' | 'dispatchers' | 'cloc
 export interface Attempt {
   readonly finding: Finding;
   readonly reason?: Reason;
+  /** The service's explanation of the failure. */
+  readonly serviceError?: string | undefined;
 }
 
 /** The reads of one account, with one of its tokens, on a budget of their own. All are counted by the service alone. */
@@ -105,7 +107,8 @@ export function openReads(settings: AccountSettings, deps: ReadDeps): Reads {
       return { finding: await withDeadline(timeout * 0.9, signal, read) };
     } catch (error) {
       if (error instanceof UpstreamError) {
-        return { finding: fail(error.message, REMEDIES[error.reason]), reason: error.reason };
+        const { message, reason, serviceError } = error;
+        return { finding: fail(message, REMEDIES[reason]), reason, serviceError };
       }
       const reason = recorder.lastFailure(since);
       if (signal.aborted || reason === undefined) throw error;
@@ -143,8 +146,9 @@ export function openReads(settings: AccountSettings, deps: ReadDeps): Reads {
     },
     token(attempts) {
       const place = placeOf(settings.token);
-      if (client.isTokenRejected()) return fail(`the service rejects the one ${place}`, REMEDIES.unauthorized);
       const none = attempts.find(({ reason }) => reason === 'unauthorized');
+      const why = none?.serviceError === undefined ? '' : `: ${none.serviceError}`;
+      if (client.isTokenRejected()) return fail(`the service rejects the one ${place}${why}`, REMEDIES.unauthorized);
       if (none) return fail(none.finding.detail, REMEDIES.unauthorized);
       if (client.isTokenKnown()) return ok(`the service accepts the one ${place}`);
       if (!attempts.some(({ reason }) => reason === 'forbidden')) return undefined;

@@ -16,6 +16,26 @@ export const MESSAGES: readonly Case[] = [
     ['critical token_rejected 4 min: The service refuses the token (401); what is shown was true at 11:56:00 UTC.'],
   ],
   [
+    'a token that the service refuses with an explanation',
+    {
+      change(view) {
+        view.calls.tokenRejected = true;
+        const retried = 'the service rejects the token; it is retried every 5 minutes: status 401: token expired';
+        rounds(view, failing('stale', 'unauthorized', retried));
+      },
+    },
+    [
+      'critical token_rejected 4 min: The service refuses the token (401: token expired); what is shown was true at 11:56:00 UTC.',
+    ],
+  ],
+  [
+    'a service that answers 503 with an explanation',
+    { change: view => rounds(view, failing('stale', 'server', 'GET /v2/dlq: status 503: maintenance: until 12:30')) },
+    [
+      'critical service_unavailable 4 min: The service has answered 503 for 4 min (maintenance: until 12:30); what is shown was true at 11:56:00 UTC.',
+    ],
+  ],
+  [
     'a service that answers 503',
     { change: view => rounds(view, failing('stale', 'server', 'GET /v2/dlq: status 503')) },
     [

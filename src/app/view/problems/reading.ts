@@ -2,6 +2,7 @@ import { dataSources } from '../../../collectors/index.ts';
 import type { Family } from '../../../metrics/family.ts';
 import { ownFamilies } from '../../../metrics/own.ts';
 import { BLIND_FOR, LISTS_MISSING, RATE_LIMITED, REQUESTS_KEPT, REQUESTS_LAST } from '../../../metrics/thresholds.ts';
+import { serviceErrorIn } from '../../../upstream/errors.ts';
 import { seriesName } from '../recent.ts';
 import { sum, sumBy } from '../values.ts';
 import { type AccountCheck, type Found, MINUTE, type Moment, msOf, type ShownAccount, seenFor } from './check.ts';
@@ -56,12 +57,18 @@ function ofShown({ view, now }: Moment): string {
     : `what is shown was true at ${clockTime(time, now)}`;
 }
 
+/** The service's explanation of the failure of a round. */
+const serviceError = ({ failure }: Round) => serviceErrorIn(failure?.message ?? '');
+
 /** Of the service itself, or of the way to it: what a sentence says of it, `for` so long. */
-function unavailable({ failure }: Round): ((lasts: string) => string) | undefined {
+function unavailable(round: Round): ((lasts: string) => string) | undefined {
+  const { failure } = round;
   const status = /status (5\d\d)/.exec(failure?.message ?? '')?.[1];
+  const why = serviceError(round);
   switch (failure?.reason) {
     case 'server':
-      return lasts => `The service has answered ${status ?? 'with errors'}${lasts}`;
+      return lasts =>
+        `The service has answered ${status ?? 'with errors'}${lasts}${why === undefined ? '' : ` (${why})`}`;
     case 'timeout':
       return lasts => `The service has not answered in time${lasts}`;
     case 'network':
@@ -122,7 +129,10 @@ export const READING: readonly AccountCheck[] = [
     check(moment) {
       const { view } = moment;
       if (view.calls.tokenRejected !== true) return [];
-      return [{ since: lastRead(view), text: `The service refuses the token (401); ${ofShown(moment)}.` }];
+      const rejected = asking(view).filter(({ failure }) => failure?.reason === 'unauthorized');
+      const [why] = rejected.flatMap(round => serviceError(round) ?? []);
+      const status = why === undefined ? '401' : `401: ${why}`;
+      return [{ since: lastRead(view), text: `The service refuses the token (${status}); ${ofShown(moment)}.` }];
     },
   },
   {

@@ -1,0 +1,152 @@
+import { stripVTControlCharacters } from 'node:util';
+import { printable } from './text.ts';
+
+const MARK = '<secret>';
+/** Characters of a text that are examined. The output is far shorter, even if most of a text is redacted. */
+const MAX_EXAMINED = 4096;
+/** Common characters from which text counts as part of a known secret; in paths of addresses, which contain words, twice as many. */
+const GRAM = 8;
+const PATH_GRAM = 16;
+/** Secrets of fewer characters are words or letters, which occur everywhere. */
+const MIN_SECRET = 4;
+
+const PASSWORD = '\\b[\\w-]{0,32}(?:password|passwd|pwd|secret)s?';
+const NAME = `(?:${PASSWORD}|\\b[\\w-]{0,32}(?:token|authorization|credential|signature|api[_-]?key)s?)`;
+const QUOTE = `\\\\?["']`;
+const VALUE = `[^\\s"'&,;]+`;
+const keeping = (before: string, value: string) => new RegExp(`(?<keep>${before})${value}`, 'gi');
+
+/** Text that looks like a credential. The group `keep` is not redacted. Each takes linear time. */
+const SHAPES: readonly RegExp[] = [
+  // JSON in base64: a JWT, or a token that is a JSON object.
+  /eyJ[\w+/=.-]{5,}/g,
+  keeping('\\b(?:bearer|basic)\\s{1,9}', `(?![a-z]{1,15}(?:[\\s.,;]|$))[^\\s"',;]+`),
+  // User and password of an address.
+  keeping('://', `[^\\s/"'<>@]{1,512}@`),
+  // Values of a query.
+  keeping('[?&][\\w.%-]{1,64}=', `[^\\s&"'<>]+`),
+  keeping(`${NAME}(?:${QUOTE})?\\s?=\\s?`, VALUE),
+  keeping(`${NAME}${QUOTE}\\s?:\\s?${QUOTE}`, `[^"']+`),
+  keeping(`${PASSWORD}\\s?:\\s?`, VALUE),
+  // A plain word explains, as in "invalid token: expired".
+  keeping(`${NAME}\\s?:\\s?`, `(?![a-z]+\\b)${VALUE}`),
+  // Long random text.
+  /(?<![\w+=~-])(?=[a-z_+=~-]{0,64}\d)[\w+=~-]{20,}|[\w+=~-]{48,}/gi,
+];
+
+interface Range {
+  readonly from: number;
+  readonly to: number;
+}
+
+/** Characters of a text without blanks and invisible ones, each with its place in the original. */
+interface Compact {
+  readonly text: string;
+  readonly ranges: readonly Range[];
+}
+
+const INVISIBLE = /[\p{C}\p{Z}\s]/u;
+const ESCAPED = /%[\da-f]{2}|\\u[\da-f]{4}|\\[\s\S]|[\s\S]/gi;
+const JSON_ESCAPES: Readonly<Record<string, string>> = { n: '\n', r: '\r', t: '\t', b: '\b', f: '\f' };
+
+/** Both alphabets of base64 are one, and case does not matter: too much is redacted rather than too little. */
+const folded = (text: string) => text.replaceAll('-', '+').replaceAll('_', '/').toLowerCase();
+
+function decoded(part: string): string {
+  if (part.length === 3) return String.fromCharCode(Number.parseInt(part.slice(1), 16));
+  if (part.length === 6) return String.fromCharCode(Number.parseInt(part.slice(2), 16));
+  return part.length === 2 ? (JSON_ESCAPES[part.slice(1)] ?? part.slice(1)) : part;
+}
+
+function compact(text: string, pattern: RegExp): Compact {
+  const ranges: Range[] = [];
+  let kept = '';
+  for (const { 0: part, index } of text.matchAll(pattern)) {
+    const char = folded(decoded(part));
+    if (char.length !== 1 || INVISIBLE.test(char)) continue;
+    kept += char;
+    ranges.push({ from: index, to: index + part.length });
+  }
+  return { text: kept, ranges };
+}
+
+/** The parts of a secret with their gram lengths. Excludes scheme and host of an address. */
+function partsOf(secret: string): readonly (readonly [part: string, gram: number])[] {
+  const url = secret.includes('://') ? URL.parse(secret) : null;
+  if (!url) return [[secret, GRAM]];
+  return [
+    [url.password, GRAM],
+    [url.search.slice(1), GRAM],
+    [url.pathname.slice(1), PATH_GRAM],
+  ];
+}
+
+/** Base64 of a text at each of the three places it can have among others. */
+const inBase64 = (text: string) =>
+  [0, 1, 2].map(before => {
+    const bytes = Buffer.concat([Buffer.alloc(before), Buffer.from(text)]);
+    // Characters that also depend on the bytes around are cut off.
+    return bytes
+      .toString('base64')
+      .replace(/=+$/, '')
+      .slice(Math.ceil((before * 8) / 6), Math.floor((bytes.length * 8) / 6));
+  });
+
+/** Sequences of characters of secrets, by their length. */
+function gramsOf(secrets: readonly string[]): ReadonlyMap<number, ReadonlySet<string>> {
+  const grams = new Map<number, Set<string>>();
+  for (const [part, gram] of secrets.flatMap(partsOf)) {
+    for (const form of [part, ...inBase64(part)]) {
+      const { text } = compact(form, /[\s\S]/g);
+      const length = Math.min(gram, text.length);
+      if (length < MIN_SECRET) continue;
+      const known = grams.get(length) ?? new Set();
+      grams.set(length, known);
+      for (let at = 0; at + length <= text.length; at += 1) known.add(text.slice(at, at + length));
+    }
+  }
+  return grams;
+}
+
+function* knownRanges(text: string, secrets: readonly string[]): Generator<Range> {
+  const grams = gramsOf(secrets);
+  if (grams.size === 0) return;
+  for (const pattern of [/[\s\S]/g, ESCAPED]) {
+    const view = compact(text, pattern);
+    for (const [length, known] of grams) {
+      for (let at = 0; at + length <= view.text.length; at += 1) {
+        if (!known.has(view.text.slice(at, at + length))) continue;
+        yield { from: view.ranges[at]?.from ?? 0, to: view.ranges[at + length - 1]?.to ?? 0 };
+      }
+    }
+  }
+}
+
+function* shapedRanges(text: string): Generator<Range> {
+  for (const shape of SHAPES) {
+    for (const match of text.matchAll(shape)) {
+      const from = match.index + (match.groups?.keep?.length ?? 0);
+      yield { from, to: match.index + match[0].length };
+    }
+  }
+}
+
+/**
+ * Returns text of the service for logs and pages: one line of at most `limit` characters without control characters.
+ * Removes `secrets` and text that looks like a credential. Recognizes known secrets also in part, in pieces, escaped for
+ * JSON or URLs, and in base64.
+ */
+export function redacted(text: string, secrets: readonly string[], limit: number): string {
+  const examined = stripVTControlCharacters(text.slice(0, MAX_EXAMINED).toWellFormed()).replace(/\s+/g, ' ').trim();
+  const ranges = [...knownRanges(examined, secrets), ...shapedRanges(examined)].sort((a, b) => a.from - b.from);
+  let shown = '';
+  let end = 0;
+  for (const { from, to } of ranges) {
+    if (shown === '' || from > end) shown += examined.slice(end, from) + MARK;
+    end = Math.max(end, to);
+  }
+  const line = printable(shown + examined.slice(end));
+  const isCut = line.length > limit || text.length > MAX_EXAMINED;
+  // A surrogate that lost its other half is removed.
+  return isCut ? `${line.slice(0, limit - 1).replace(/[\ud800-\udbff]$/, '')}…` : line;
+}
