@@ -102,8 +102,9 @@ export async function attempt(
   const left = sendUntil - clock.monotonic();
   // It ends before another replica can hold the account and read back what became of it.
   const held = (moments.account().lease?.left ?? Number.POSITIVE_INFINITY) - LEASE_MARGIN;
-  const abort = () => abortReason(momentNow());
-  const why = left <= 0 ? 'too_late' : abort();
+  // A stopped process runs no timer: after it continues, the request may be written before its deadline is noticed.
+  const abort = () => (clock.monotonic() >= sendUntil ? 'too_late' : abortReason(momentNow()));
+  const why = abort();
   const answer: CancelAnswer = why
     ? { kind: 'not_sent', why }
     : await withDeadline(Math.min(left, held), signal, deadline => writer.cancel(target.id, deadline, abort));

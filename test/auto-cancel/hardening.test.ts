@@ -188,6 +188,16 @@ describe('a blind cancel', () => {
   });
 });
 
+it('does not send a cancel more than 30 s after its intent, although the process was stopped in between', async () => {
+  const scene = await warmScene();
+  // A stopped process runs no timer, so the deadline of the request does not end it.
+  scene.onTurn = () => scene.clock.sleep(31 * SECOND);
+  await scene.walk('a');
+  expect(scene.sent).toEqual([]);
+  const answered = (await scene.lines()).filter(({ step }) => step === 'answered');
+  expect(answered).toMatchObject([{ answer: { kind: 'not_sent', why: 'too_late' } }]);
+});
+
 describe('spacing', () => {
   const SPACED = { limits: { perRun: 9, perHour: 99, perDay: 99, spacing: '1h' }, rules: [rule('jobs')] };
 
