@@ -1,6 +1,6 @@
 import type { Log } from '../kit/log.ts';
 import type { Change } from '../model/change.ts';
-import type { Store } from '../store/store.ts';
+import { isUndone, type Store } from '../store/store.ts';
 
 /** The store took nothing; what was to be committed waits on. */
 export class CommitError extends Error {
@@ -40,7 +40,10 @@ export function createCommitQueue({ account, collector, store, log }: CommitQueu
   const prefix = `${collector}/`;
   const rows = new Map<string, string | null>();
   let weight = 0;
-  /** Keys that the store has; known from when it refused something until it takes it. */
+  /**
+   * Keys in the store while it refuses rows. Undefined if it accepts them, cannot be read, or may have written rows of a failed commit:
+   * then deletes wait, too.
+   */
   let stored: ReadonlySet<string> | undefined;
   /** Whether the store refuses rows, and whether the queue is full so that nothing is folded. */
   let [isRefused, isHeld] = [false, false];
@@ -72,9 +75,10 @@ export function createCommitQueue({ account, collector, store, log }: CommitQueu
     try {
       await store.commit(account, changes);
     } catch (cause) {
-      if (!isRefused) {
-        isRefused = true;
-        // It may not even be read: then deletes wait, too.
+      const isFirst = !isRefused;
+      isRefused = true;
+      if (!isUndone(cause)) stored = undefined;
+      else if (isFirst) {
         const known = await store.scan(account, prefix).catch(() => undefined);
         stored = known && new Set(known.keys());
         for (const { key, value } of changes) if (value === null) put(key, value);

@@ -66,6 +66,10 @@ export class StoreError extends Error {
 /** Whether another replica has the account now. */
 export const isNotHeld = (error: unknown): boolean => error instanceof StoreError && error.reason === 'not_held';
 
+/** Whether the store certainly wrote nothing. After any other error of a commit its changes may be written, or be so later. */
+export const isUndone = (error: unknown): boolean =>
+  error instanceof StoreError && !['away', 'slow', 'io'].includes(error.reason);
+
 /** SQLite's primary result codes (sqlite.org/rescode.html). 1, a plain error, means here that a table is not as it was made. */
 const OF_SQLITE: Readonly<Record<number, StoreReason>> = {
   1: 'corrupt',

@@ -89,7 +89,3 @@ const OF_ALL: ReadonlySet<StoreReason> = new Set([
 ]);
 
 export const isOfAll = (error: unknown): boolean => error instanceof StoreError && OF_ALL.has(error.reason);
-
-/** Whether the server surely did nothing of what the statement asked for. */
-export const isUndone = (error: unknown): boolean =>
-  error instanceof StoreError && !['away', 'slow', 'io'].includes(error.reason);

@@ -1,8 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Change } from '../model/change.ts';
-import { StoreError } from './errors.ts';
+import { isUndone, StoreError } from './errors.ts';
 import type { PostgresDatabase } from './postgres-database.ts';
-import { isUndone } from './postgres-errors.ts';
 import { escapeText, textArray } from './postgres-text.ts';
 
 /** What a commit asks of the leases. */
@@ -31,6 +30,8 @@ export interface Commit {
 export interface Lane {
   /** Writes all of them in one transaction, but those of accounts that are not held. Gives for each whether it was written. Rejects with StoreError. */
   write(commits: readonly Commit[]): Promise<readonly boolean[]>;
+  /** Whether a write failed with an unknown outcome, and may be done until the next write returns. */
+  isUnsettled(): boolean;
   /** Opens it; rejects with StoreError where the database can't be written. */
   claim(): Promise<void>;
   /** Begins anew, whatever the database says of it. */
@@ -140,6 +141,7 @@ export function createLane(database: PostgresDatabase, fence: Fence | undefined,
 
   return {
     claim,
+    isUnsettled: () => id === undefined && last !== undefined,
     async write(all) {
       if (id === undefined) await claim();
       const commits = all.filter(commit => !isLost(commit));

@@ -1,6 +1,6 @@
 import type { Change } from '../model/change.ts';
 import { checkChanges, checkText, endOfPrefix } from './changes.ts';
-import { StoreError } from './errors.ts';
+import { isUndone, StoreError } from './errors.ts';
 import { leaseStatements } from './leases-sql.ts';
 import {
   createPostgresDatabase,
@@ -51,10 +51,22 @@ function createPostgresStore(
     if (closed) throw new StoreError('closed', subject);
   }
 
+  /** Commits nothing if an earlier commit of the lane may still be written, so that it is not written after the rows are read. */
+  async function settle(lane: number): Promise<void> {
+    if (!lanes[lane]?.isUnsettled()) return;
+    try {
+      await queues[lane]?.add({ account: NO_ACCOUNT, epoch: undefined, changes: [] }, 0);
+    } catch (error) {
+      // A database that refuses this commit, such as a standby, refuses the earlier one, too.
+      if (!isUndone(error)) throw error;
+    }
+  }
+
   async function rowsOf(what: string, account: string, prefix: string) {
     assertOpen();
     checkText(account, 'an account');
     checkText(prefix, 'a prefix');
+    await settle(laneOf(account));
     const end = endOfPrefix(prefix);
     const range = [account, prefix, ...(end === undefined ? [] : [end])].map(escapeText);
     const sql = `SELECT key, ${what} AS value ${where}${end === undefined ? '' : ' AND key < $3'}`;

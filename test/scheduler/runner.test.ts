@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { StoreError } from '../../src/store/errors.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
 import type { Store } from '../../src/store/store.ts';
 import { done, Refusal, type Step, setUp, step } from './runner-scene.ts';
@@ -147,7 +148,7 @@ describe('runner', () => {
       async commit(account, changes) {
         const text = changes.reduce((sum, { key, value }) => sum + key.length + (value?.length ?? 0), 0);
         sizes.push({ rows: changes.length, text });
-        if (isFull) throw new Error('disk full');
+        if (isFull) throw new StoreError('full', 'the store');
         await inner.commit(account, changes);
       },
     };

@@ -140,6 +140,23 @@ describe.skipIf(!postgresIsThere())('a store in PostgreSQL', () => {
     await store.commit('a', row('k', '4'));
   });
 
+  it('writes no commit that was given up after a scan has returned', async () => {
+    const { store, url } = await openImpatient(500);
+    const name = new URL(url).pathname.slice(1);
+    await Promise.all([store.commit('a', row('k', '1')), store.commit('', row('k', '1'))]);
+    const paused = await backends(name);
+    for (const pid of paused) process.kill(pid, 'SIGSTOP');
+    const late = await Promise.all([store.commit('a', row('k', '2')), store.commit('', row('k', '2'))].map(reasonOf));
+    expect(late).toEqual(['slow', 'slow']);
+    const scanAll = () => Promise.all(['a', ''].map(account => store.scan(account, '')));
+    // Through new connections.
+    const before = await eventually(scanAll);
+    for (const pid of paused) process.kill(pid, 'SIGCONT');
+    await eventually(async () => expect((await backends(name)).filter(pid => paused.includes(pid))).toEqual([]));
+    expect(await scanAll()).toEqual(before);
+    expect(before[0]?.get('k')).toBe('1');
+  });
+
   /** Takes the database back to what it was before `work`: what a standby has that did not get the last commits. */
   async function loseCommits(name: string, work: () => Promise<unknown>): Promise<void> {
     const lanes = await postgres().query('SELECT id, sequence FROM delivery_watch.lanes', name);
