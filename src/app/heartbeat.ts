@@ -18,7 +18,7 @@ export interface AgentHeartbeatDeps extends Omit<HeartbeatDeps, 'url' | 'health'
   accounts(): readonly HeartbeatAccount[];
   /** Names of all, whichever replica holds them. */
   configured(): readonly string[];
-  readonly store: Pick<Store, 'commit' | 'replicas'>;
+  readonly store: Pick<Store, 'commit' | 'replicas' | 'valuesOf'>;
   /** Where replicas share the store. */
   readonly holding?: Pick<Holding, 'held' | 'remaining' | 'sharing'> | undefined;
   readonly clock: Pick<Clock, 'now' | 'monotonic'>;
@@ -90,7 +90,7 @@ function createReports({ accounts, configured, store, holding, clock, config }: 
     /** Of accounts that others hold. Rejects with StoreError. */
     async faults(): Promise<readonly string[]> {
       const own = new Set(accounts().map(({ name }) => name));
-      const said = await store.replicas?.valuesOf(REPORT);
+      const said = store.replicas && (await store.valuesOf(REPORT));
       const others = configured().filter(name => !own.has(name));
       for (const name of seen.keys()) if (!others.includes(name)) seen.delete(name);
       return others.flatMap(name => judge(name, said?.get(name)) ?? []);

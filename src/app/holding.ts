@@ -253,7 +253,7 @@ export function createHolding({ replicas, clock, random, log, ...deps }: Holding
 
 /** Reasons that say something of the database. */
 const isTelling = (error: unknown) =>
-  error instanceof StoreError && error.reason !== 'invalid' && error.reason !== 'closed';
+  error instanceof StoreError && !['invalid', 'guard_failed', 'closed'].includes(error.reason);
 
 /**
  * The same store. Where it refuses a commit, it is known before anything is made of the error whether the account is another
@@ -271,6 +271,8 @@ export function telling(store: Store, holding: Pick<Holding, 'isAway' | 'renew' 
     ...store,
     scan: async (...which) => ask(() => store.scan(...which)),
     sizes: async (...which) => ask(() => store.sizes(...which)),
+    valuesOf: async key => ask(() => store.valuesOf(key)),
+    create: async (...which) => ask(() => store.create(...which)),
     deleteOthers: async (...which) => ask(() => store.deleteOthers(...which)),
     async commit(...what) {
       holding.assertThere();

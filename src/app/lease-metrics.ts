@@ -35,7 +35,6 @@ function counted(replicas: Replicas, meter: LeaseMeter, clock: Pick<Clock, 'mono
     leave: () => replicas.leave(),
     remaining: account => replicas.remaining(account),
     sharing: () => replicas.sharing(),
-    valuesOf: key => replicas.valuesOf(key),
   };
 }
 
@@ -51,6 +50,8 @@ export function withLeaseMetrics(
     scan: (...which) => store.scan(...which),
     sizes: (...which) => store.sizes(...which),
     commit: (...which) => store.commit(...which),
+    create: (...which) => store.create(...which),
+    valuesOf: key => store.valuesOf(key),
     deleteOthers: (...which) => store.deleteOthers(...which),
     close: () => store.close(),
     replicas: counted(replicas, leases, clock),

@@ -1,5 +1,6 @@
 import type { Change } from '../model/change.ts';
 import { StoreError } from './errors.ts';
+import type { Guard } from './store.ts';
 
 /** Longest key, in UTF-16 code units as `length` counts them. 512 of any character fit into an index row of every database meant here. */
 const LONGEST_KEY = 512;
@@ -13,8 +14,9 @@ export function checkText(text: string, what: string): void {
   if (!text.isWellFormed()) invalid(`${what} with half a surrogate pair`);
 }
 
-/** Throws StoreError `invalid` when a store could not give back exactly these changes. */
-export function checkChanges(account: string, changes: readonly Change[]): void {
+/** Throws StoreError `invalid` when a store could not give back exactly these changes, or the row of the guard. */
+export function checkChanges(account: string, changes: readonly Change[], guard?: Guard): void {
+  if (guard) checkChanges(guard.account, [guard]);
   checkText(account, 'an account');
   for (const { key, value } of changes) {
     if (key.length > LONGEST_KEY) invalid(`a key of ${key.length} characters, ${LONGEST_KEY} is the limit`);

@@ -45,6 +45,7 @@ export const WORDS = {
   ],
   invalid: ["can't hold this change", 'nothing of it was written'],
   not_held: ['belongs to another replica now', 'nothing was written; that replica goes on with it'],
+  guard_failed: ['was changed by someone else', 'nothing was written'],
   closed: ['is closed', 'nothing was written'],
 } as const;
 

@@ -61,11 +61,11 @@ export const leaseStatements = (schema: string) => ({
   end: `DELETE FROM ${schema}.replicas WHERE id IN
     (SELECT id FROM ${schema}.replicas WHERE expires <= now() ORDER BY id FOR UPDATE)`,
   /**
-   * Of the row with key $1 of every account that was ever held. OFFSET 0 makes it a look at the primary key for each account:
-   * the planner would rather read all rows.
+   * Values of the row with key $1: of every account that was ever held, and the agent-wide one. OFFSET 0 makes it a look at the
+   * primary key for each account: the planner would rather read all rows.
    */
-  valuesOf: `SELECT account, value FROM ${schema}.leases CROSS JOIN LATERAL
-    (SELECT value FROM ${schema}.rows WHERE rows.account = leases.account AND key = $1 OFFSET 0) AS found`,
+  valuesOf: `SELECT account, value FROM (SELECT account FROM ${schema}.leases UNION SELECT '') AS known CROSS JOIN LATERAL
+    (SELECT value FROM ${schema}.rows WHERE rows.account = known.account AND key = $1 OFFSET 0) AS found`,
   /** Accounts that were ever held, but those of $1, and those that a replica which runs has configured or holds. */
   others: `SELECT account FROM ${schema}.leases WHERE NOT account = ANY($1::text[]) AND ${isUnwanted(schema)}`,
   /** Deletes rows of account $1 with keys from $2 to below $3, unless it is wanted meanwhile. */

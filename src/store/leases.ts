@@ -5,7 +5,6 @@ import { heldSql, leaseStatements } from './leases-sql.ts';
 import type { Leases } from './postgres.ts';
 import type { PostgresDatabase, Row } from './postgres-database.ts';
 import type { Fence } from './postgres-lane.ts';
-import { escapeText, unescapeText } from './postgres-text.ts';
 import { type Member, shareOut } from './shares.ts';
 import type { Replica, Replicas, Sharing, Turn } from './store.ts';
 
@@ -258,11 +257,6 @@ export function createLeases({ database, url, leaseTime, clock, log }: LeasesDep
     return lease && !lease.lost ? lease.epoch : undefined;
   }
 
-  async function valuesOf(key: string): Promise<ReadonlyMap<string, string>> {
-    const rows = await database.query('read', sql.valuesOf, [escapeText(key)]);
-    return new Map(rows.map(({ account, value }) => [String(account), unescapeText(String(value))]));
-  }
-
   const replicas: Replicas = {
     self,
     leaseTime,
@@ -272,7 +266,6 @@ export function createLeases({ database, url, leaseTime, clock, log }: LeasesDep
     remaining: account =>
       last && epochOf(account) !== undefined ? Math.max(0, last.asked + leaseTime - clock.monotonic()) : 0,
     sharing: () => sharing,
-    valuesOf,
   };
   const fence: Fence = { epochOf, heldSql: heldSql(database.schema, self.id), loseAll: () => loseAll(WENT_BACK) };
   return { replicas, fence };

@@ -14,6 +14,11 @@ export function createMemoryStore(): Store {
     checkText(prefix, 'a prefix');
     return [...(accounts.get(account) ?? [])].filter(([key]) => key.startsWith(prefix));
   }
+  function rowsIn(account: string): Map<string, string> {
+    const rows = accounts.get(account) ?? new Map<string, string>();
+    accounts.set(account, rows);
+    return rows;
+  }
   return {
     async scan(account, prefix) {
       return new Map(rowsOf(account, prefix));
@@ -21,15 +26,33 @@ export function createMemoryStore(): Store {
     async sizes(account, prefix) {
       return new Map(rowsOf(account, prefix).map(([key, value]) => [key, Buffer.byteLength(value)]));
     },
-    async commit(account, changes) {
+    async valuesOf(key) {
       assertOpen();
-      checkChanges(account, changes);
-      const rows = accounts.get(account) ?? new Map<string, string>();
-      accounts.set(account, rows);
+      checkText(key, 'a key');
+      return new Map(
+        [...accounts].flatMap(([account, rows]) => {
+          const value = rows.get(key);
+          return value === undefined ? [] : [[account, value] as const];
+        }),
+      );
+    },
+    async commit(account, changes, guard) {
+      assertOpen();
+      checkChanges(account, changes, guard);
+      if (guard && accounts.get(guard.account)?.get(guard.key) !== guard.value) {
+        throw new StoreError('guard_failed', 'the row of the guard');
+      }
+      const rows = rowsIn(account);
       for (const { key, value } of changes) {
         if (value === null) rows.delete(key);
         else rows.set(key, value);
       }
+    },
+    async create(key, value) {
+      assertOpen();
+      checkChanges(NO_ACCOUNT, [{ key, value }]);
+      const rows = rowsIn(NO_ACCOUNT);
+      if (!rows.has(key)) rows.set(key, value);
     },
     async deleteOthers(kept, from, below, signal) {
       assertOpen();

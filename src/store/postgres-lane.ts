@@ -3,6 +3,7 @@ import type { Change } from '../model/change.ts';
 import { isUndone, StoreError } from './errors.ts';
 import type { PostgresDatabase } from './postgres-database.ts';
 import { escapeText, textArray } from './postgres-text.ts';
+import type { Guard } from './store.ts';
 
 /** What a commit asks of the leases. */
 export interface Fence {
@@ -24,12 +25,16 @@ export interface Commit {
   /** Undefined for what is of no account. */
   readonly epoch: string | undefined;
   readonly changes: readonly Change[];
+  /** A commit with a guard is the only one of its statement. */
+  readonly guard?: Guard | undefined;
 }
+
+export type Written = 'written' | 'not_held' | 'guard_failed';
 
 /** Commits one after the other. */
 export interface Lane {
-  /** Writes all of them in one transaction, but those of accounts that are not held. Gives for each whether it was written. Rejects with StoreError. */
-  write(commits: readonly Commit[]): Promise<readonly boolean[]>;
+  /** Writes all of them in one transaction, except those of accounts that are not held. Rejects with StoreError. */
+  write(commits: readonly Commit[]): Promise<readonly Written[]>;
   /** Whether a write failed with an unknown outcome, and may be done until the next write returns. */
   isUnsettled(): boolean;
   /** Opens it; rejects with StoreError where the database can't be written. */
@@ -42,17 +47,26 @@ export interface Lane {
 
 const NOTHING_HELD = 'SELECT account, epoch FROM given WHERE false';
 
+/**
+ * Locks the row of a guard if it has the required value. A statement that waited for a change of the row compares its new
+ * value (READ COMMITTED); a change that comes later waits until the guarded rows are committed.
+ */
+const guardSql = (schema: string) =>
+  `SELECT key FROM ${schema}.rows WHERE account = $8 AND key = $9 AND value = $10 FOR SHARE`;
+
 /** One statement, so one round trip: nothing of it is written unless the lane's sequence is as it was left. */
-const writeSql = (schema: string, heldSql: string) => `
+const writeSql = (schema: string, heldSql: string, guard: string) => `
   WITH lane AS (
     UPDATE ${schema}.lanes SET sequence = sequence + 1, at = now() WHERE id = $1 AND sequence = $2 RETURNING id
   ), given AS MATERIALIZED (
     SELECT * FROM unnest($3::text[], $4::bigint[]) WITH ORDINALITY AS given (account, epoch, number)
   ), held AS MATERIALIZED (
     ${heldSql}
+  ), guard AS MATERIALIZED (
+    ${guard}
   ), allowed AS MATERIALIZED (
     SELECT account, number FROM given
-    WHERE EXISTS (SELECT FROM lane)
+    WHERE EXISTS (SELECT FROM lane) AND EXISTS (SELECT FROM guard)
       AND (account = '' OR (account, epoch) IN (SELECT held.account, held.epoch FROM held))
   ), change AS MATERIALIZED (
     SELECT account, key, value FROM unnest($5::int[], $6::text[], $7::text[]) AS change (number, key, value)
@@ -65,7 +79,7 @@ const writeSql = (schema: string, heldSql: string) => `
     SELECT account, key, value FROM change WHERE value IS NOT NULL ORDER BY account, key
     ON CONFLICT (account, key) DO UPDATE SET value = excluded.value
   )
-  SELECT EXISTS (SELECT FROM lane) AS counted, ARRAY(SELECT number::int FROM allowed) AS numbers`;
+  SELECT EXISTS (SELECT FROM lane) AS counted, EXISTS (SELECT FROM guard) AS unchanged, ARRAY(SELECT number::int FROM allowed) AS numbers`;
 
 const claimSql = (schema: string) => `
   WITH gone AS (
@@ -114,7 +128,12 @@ function gather(commits: readonly Commit[]) {
  */
 export function createLane(database: PostgresDatabase, fence: Fence | undefined, onRewound: () => void): Lane {
   const { schema, subject } = database;
-  const sql = { write: writeSql(schema, fence?.heldSql ?? NOTHING_HELD), claim: claimSql(schema) };
+  const held = fence?.heldSql ?? NOTHING_HELD;
+  const sql = {
+    write: writeSql(schema, held, 'SELECT'),
+    guarded: writeSql(schema, held, guardSql(schema)),
+    claim: claimSql(schema),
+  };
   /** Ids that may be in the database; undefined: the lane can't be written before it is claimed. */
   let tried: string[] = [];
   let id: string | undefined;
@@ -148,7 +167,9 @@ export function createLane(database: PostgresDatabase, fence: Fence | undefined,
       const { numbers, values } = gather(commits);
       let rows: Awaited<ReturnType<PostgresDatabase['query']>>;
       try {
-        rows = await database.query('write', sql.write, [id, sequence, ...values]);
+        const [{ guard } = {}] = commits;
+        const compared = guard ? [guard.account, guard.key, guard.value].map(escapeText) : [];
+        rows = await database.query('write', guard ? sql.guarded : sql.write, [id, sequence, ...values, ...compared]);
       } catch (error) {
         if (!isUndone(error)) id = undefined;
         throw error;
@@ -162,7 +183,8 @@ export function createLane(database: PostgresDatabase, fence: Fence | undefined,
       sequence += 1;
       const allowed = new Set(Array.isArray(answer.numbers) ? answer.numbers.map(Number) : []);
       const written = new Set(commits.filter((_, index) => allowed.has(numbers[index] ?? 0)));
-      return all.map(commit => written.has(commit));
+      const refused = answer.unchanged === true ? 'not_held' : 'guard_failed';
+      return all.map(commit => (written.has(commit) ? 'written' : isLost(commit) ? 'not_held' : refused));
     },
     forget() {
       [id, last, sequence] = [undefined, undefined, 0];

@@ -2,33 +2,36 @@
 const LARGEST_GROUP = 2 ** 20;
 
 /** Commits in the order in which they were asked for, many in one statement. */
-export interface CommitQueue<T> {
-  /** Resolves with what `write` said of this item. Rejects with the error of the write that held it. `weight` counts towards the largest group. */
-  add(item: T, weight: number): Promise<boolean>;
+export interface CommitQueue<T, R> {
+  /**
+   * Resolves with the result that `write` returned for this item. Rejects with the error of its write. `weight` counts towards
+   * the largest group; an infinite weight makes a group of one.
+   */
+  add(item: T, weight: number): Promise<R>;
   /** Resolves once nothing waits any more. */
   ended(): Promise<void>;
 }
 
-interface Waiting<T> {
+interface Waiting<T, R> {
   readonly item: T;
   readonly weight: number;
-  readonly done: PromiseWithResolvers<boolean>;
+  readonly done: PromiseWithResolvers<R>;
 }
 
 /**
  * What is added while a group is written is the next group. When one fails, each of its items is written alone, so that a bad
  * one fails by itself; `isOfAll`: errors that are no item's, with which all that waits fails at once.
  */
-export function createCommitQueue<T>(
-  write: (items: readonly T[]) => Promise<readonly boolean[]>,
+export function createCommitQueue<T, R>(
+  write: (items: readonly T[]) => Promise<readonly R[]>,
   isOfAll: (error: unknown) => boolean,
-): CommitQueue<T> {
-  let waiting: Waiting<T>[] = [];
+): CommitQueue<T, R> {
+  let waiting: Waiting<T, R>[] = [];
   /** How many of those in front failed together and are to be written alone. */
   let alone = 0;
   let running: Promise<void> | undefined;
 
-  function take(): Waiting<T>[] {
+  function take(): Waiting<T, R>[] {
     let [count, weight] = [0, 0];
     for (const next of waiting) {
       if (count > 0 && (alone > 0 || weight + next.weight > LARGEST_GROUP)) break;
@@ -39,7 +42,7 @@ export function createCommitQueue<T>(
     return waiting.splice(0, count);
   }
 
-  function fail(group: readonly Waiting<T>[], error: unknown): void {
+  function fail(group: readonly Waiting<T, R>[], error: unknown): void {
     if (group.length > 1 && !isOfAll(error)) {
       waiting = [...group, ...waiting];
       alone = group.length;
@@ -56,7 +59,7 @@ export function createCommitQueue<T>(
       const group = take();
       try {
         const written = await write(group.map(({ item }) => item));
-        for (const [index, { done }] of group.entries()) done.resolve(written[index] ?? false);
+        for (const [index, { done }] of group.entries()) done.resolve(written[index] as R);
       } catch (error) {
         fail(group, error);
       }
@@ -66,7 +69,7 @@ export function createCommitQueue<T>(
 
   return {
     add(item, weight) {
-      const done = Promise.withResolvers<boolean>();
+      const done = Promise.withResolvers<R>();
       waiting.push({ item, weight, done });
       running ??= writeAll();
       return done.promise;

@@ -9,7 +9,7 @@ import {
   type PostgresSettings,
 } from './postgres-database.ts';
 import { isOfAll } from './postgres-errors.ts';
-import { type Commit, createLane, type Fence } from './postgres-lane.ts';
+import { type Commit, createLane, type Fence, type Written } from './postgres-lane.ts';
 import { migrate, requireSchema } from './postgres-migrations.ts';
 import { createCommitQueue } from './postgres-queue.ts';
 import { escapeText, unescapeText } from './postgres-text.ts';
@@ -40,7 +40,7 @@ function createPostgresStore(
   let closed = false;
 
   const lanes = Array.from({ length: LANES }, () => createLane(database, fence, onRewound));
-  const queues = lanes.map(lane => createCommitQueue<Commit>(lane.write, isOfAll));
+  const queues = lanes.map(lane => createCommitQueue<Commit, Written>(lane.write, isOfAll));
 
   function onRewound(): void {
     fence?.loseAll();
@@ -94,14 +94,32 @@ function createPostgresStore(
       const rows = await rowsOf('octet_length(value)', account, prefix);
       return new Map(rows.map(({ key, value }) => [unescapeText(String(key)), Number(value)]));
     },
-    async commit(account, changes) {
+    async valuesOf(key) {
       assertOpen();
-      checkChanges(account, changes);
+      checkText(key, 'a key');
+      const rows = await database.query('read', statements.valuesOf, [escapeText(key)]);
+      return new Map(rows.map(({ account, value }) => [String(account), unescapeText(String(value))]));
+    },
+    async commit(account, changes, guard) {
+      assertOpen();
+      checkChanges(account, changes, guard);
       const epoch = epochOf(account);
-      // A copy, because it is written later.
-      const commit = { account, epoch, changes: changes.map((change): Change => ({ ...change })) };
-      const isWritten = await queues[laneOf(account)]?.add(commit, weigh(changes));
-      if (!isWritten) throw new StoreError('not_held', `the account ${account}`);
+      // Copies, because they are written later.
+      const own = changes.map((change): Change => ({ ...change }));
+      const commit = { account, epoch, changes: own, guard: guard && { ...guard } };
+      const written = await queues[laneOf(account)]?.add(commit, guard ? Number.POSITIVE_INFINITY : weigh(changes));
+      if (written === 'guard_failed') throw new StoreError('guard_failed', 'the row of the guard');
+      if (written !== 'written') throw new StoreError('not_held', `the account ${account}`);
+    },
+    async create(key, value) {
+      assertOpen();
+      checkChanges(NO_ACCOUNT, [{ key, value }]);
+      const row = [NO_ACCOUNT, key, value].map(escapeText);
+      await database.query(
+        'write',
+        `INSERT INTO ${schema}.rows (account, key, value) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`,
+        row,
+      );
     },
     async deleteOthers(kept, from, below, signal) {
       assertOpen();

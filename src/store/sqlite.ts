@@ -3,7 +3,7 @@ import { checkChanges, checkText, endOfPrefix } from './changes.ts';
 import { attachDatabase, type Database, openDatabase } from './database.ts';
 import { StoreError, toStoreError } from './errors.ts';
 import { createGroupCommit } from './group-commit.ts';
-import { NO_ACCOUNT, type Store } from './store.ts';
+import { type Guard, NO_ACCOUNT, type Store } from './store.ts';
 
 /** Comparisons, not LIKE: they go by code points, know no wildcards and walk the primary key. */
 export const SCAN = 'SELECT key, value FROM rows WHERE account = ? AND key >= ? AND key < ?';
@@ -14,6 +14,15 @@ const SIZES_TO_END = SCAN_TO_END.replace('value', 'octet_length(value) AS value'
 /** The next account by name: a walk over all of their rows would read gigabytes. */
 const NEXT_ACCOUNT = 'SELECT min(account) AS account FROM rows WHERE account > ?';
 const PUT = 'INSERT INTO rows (account, key, value) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET value = excluded.value';
+const CREATE = PUT.replace(/DO UPDATE.*/, 'DO NOTHING');
+const GET = 'SELECT value FROM rows WHERE account = ? AND key = ?';
+/** One step per account: a walk over all rows would read gigabytes. */
+const BY_KEY = `
+  WITH RECURSIVE known (account) AS (
+    SELECT min(account) FROM rows
+    UNION ALL SELECT (SELECT min(rows.account) FROM rows WHERE rows.account > known.account) FROM known WHERE account IS NOT NULL
+  )
+  SELECT account, value FROM known JOIN rows USING (account) WHERE key = ?`;
 const REMOVE = 'DELETE FROM rows WHERE account = ? AND key = ?';
 
 /** Characters that one transaction may gather, and that are written of a larger commit in one turn: some 20 ms. */
@@ -32,6 +41,11 @@ const MANY_ACCOUNTS = 20;
 interface Commit {
   readonly account: string;
   readonly changes: readonly Change[];
+  readonly guard?: Guard | undefined;
+  /** Rows that exist are not written. */
+  readonly isCreation?: boolean;
+  /** Set by the transaction: its guard did not have the required value, so nothing of it was written. */
+  isRefused?: boolean;
 }
 
 const weightOf = ({ key, value }: Change) => ROW_WEIGHT + key.length + (value?.length ?? 0);
@@ -42,6 +56,9 @@ function createSqliteStore({ db, file, assertInPlace, close }: Database): Store 
   const sizes = { some: db.prepare(SIZES), toEnd: db.prepare(SIZES_TO_END) };
   const nextAccount = db.prepare(NEXT_ACCOUNT);
   const put = db.prepare(PUT);
+  const create = db.prepare(CREATE);
+  const get = db.prepare(GET);
+  const byKey = db.prepare(BY_KEY);
   const remove = db.prepare(REMOVE);
   const accounts = new Set<string>();
   let closed = false;
@@ -55,11 +72,14 @@ function createSqliteStore({ db, file, assertInPlace, close }: Database): Store 
     let weight = 0;
     db.exec('BEGIN IMMEDIATE');
     try {
-      for (const { account, changes } of commits) {
+      for (const commit of commits) {
+        const { account, changes, guard, isCreation } = commit;
+        commit.isRefused = guard !== undefined && get.get(guard.account, guard.key)?.value !== guard.value;
+        if (commit.isRefused) continue;
         for (const change of changes) {
           const { key, value } = change;
           if (value === null) remove.run(account, key);
-          else put.run(account, key, value);
+          else (isCreation ? create : put).run(account, key, value);
           weight += weightOf(change);
           if (weight < LARGEST_GROUP) continue;
           weight = 0;
@@ -100,17 +120,22 @@ function createSqliteStore({ db, file, assertInPlace, close }: Database): Store 
     }
   }
 
-  async function commit(account: string, changes: readonly Change[]): Promise<void> {
+  async function add(commit: Commit): Promise<void> {
+    const { account, changes, guard } = commit;
     assertOpen();
-    checkChanges(account, changes);
+    checkChanges(account, changes, guard);
     accounts.add(account);
     try {
-      // A copy, because it is written later.
-      await groups.add({ account, changes: changes.map(change => ({ ...change })) }, weigh(changes));
+      await groups.add(commit, weigh(changes));
     } catch (error) {
       throw toStoreError(error, file);
     }
+    if (commit.isRefused) throw new StoreError('guard_failed', 'the row of the guard');
   }
+
+  // Copies, because they are written later.
+  const commit = (account: string, changes: readonly Change[], guard?: Guard) =>
+    add({ account, changes: changes.map(change => ({ ...change })), guard: guard && { ...guard } });
 
   /** The first account after this one that has rows. */
   async function accountAfter(account: string): Promise<string | undefined> {
@@ -133,7 +158,18 @@ function createSqliteStore({ db, file, assertInPlace, close }: Database): Store 
       const rows = await rowsOf(sizes, account, prefix);
       return new Map(rows.map(({ key, value }) => [key as string, Number(value)]));
     },
+    async valuesOf(key) {
+      checkText(key, 'a key');
+      assertOpen();
+      await groups.settled();
+      try {
+        return new Map(byKey.all(key).map(({ account, value }) => [String(account), String(value)]));
+      } catch (error) {
+        throw toStoreError(error, file);
+      }
+    },
     commit,
+    create: (key, value) => add({ account: NO_ACCOUNT, changes: [{ key, value }], isCreation: true }),
     async deleteOthers(kept, from, below, signal) {
       let deleted = 0;
       let account = await accountAfter(NO_ACCOUNT);

@@ -10,13 +10,18 @@ export interface Store {
   scan(account: string, prefix: string): Promise<ReadonlyMap<string, string>>;
   /** Bytes of the values of these rows, by key: costs little, however large they are. Sees what `scan` sees. */
   sizes(account: string, prefix: string): Promise<ReadonlyMap<string, number>>;
+  /** The value of one key of every account that has it, by account. */
+  valuesOf(key: string): Promise<ReadonlyMap<string, string>>;
   /**
    * Writes all changes or none; of two changes of one key the last counts. When it returns, they are as durable as this
    * store is. Commits of an account are applied in the order in which they were asked for. One that fails leaves the store
    * usable. Rejects with `not_held` where replicas share the store and this one does not hold the account, as the database
-   * itself says in the transaction.
+   * itself says in the transaction. With a guard: rejects with `guard_failed` and writes nothing unless the guard's row has its
+   * value in the very transaction that writes the changes. A failed guard fails this commit alone.
    */
-  commit(account: string, changes: readonly Change[]): Promise<void>;
+  commit(account: string, changes: readonly Change[], guard?: Guard): Promise<void>;
+  /** Writes an agent-wide row unless there is one with this key: an existing row stays unchanged. */
+  create(key: string, value: string): Promise<void>;
   /**
    * Deletes every row with a key from `from` to below `below`, of accounts that are not among `kept`, but for those of none.
    * Where replicas share the store: of no account that one of them which runs has configured or holds. Gives how many rows there
@@ -28,6 +33,13 @@ export interface Store {
   close(): Promise<void>;
   /** How replicas share it; undefined where the store belongs to this process alone, and every account is its own. */
   readonly replicas?: Replicas;
+}
+
+/** A row of any account, and the value that it must have when a commit is written. */
+export interface Guard {
+  readonly account: string;
+  readonly key: string;
+  readonly value: string;
 }
 
 /** The account of rows that are of none. It is never held: every process may write them. */
@@ -91,6 +103,4 @@ export interface Replicas {
   remaining(account: string): number;
   /** Undefined before the first renewal. */
   sharing(): Sharing | undefined;
-  /** The value of one key of every account that has it, by account: also of accounts that others hold. Rejects with StoreError. */
-  valuesOf(key: string): Promise<ReadonlyMap<string, string>>;
 }

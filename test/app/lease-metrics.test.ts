@@ -28,7 +28,6 @@ function scripted(turns: (Turn | undefined)[]) {
       renewals === 0
         ? undefined
         : { at: 1_700_000_000_500 + now, replicas: [self as Replica, other as Replica], holders: new Map() },
-    valuesOf: async () => new Map(),
   };
   return { replicas, clock: { now: () => 0, monotonic: () => now } };
 }

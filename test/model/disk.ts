@@ -3,7 +3,7 @@
 import type { Change } from '../../src/model/change.ts';
 import { checkChanges } from '../../src/store/changes.ts';
 import { StoreError } from '../../src/store/errors.ts';
-import type { Store } from '../../src/store/store.ts';
+import { type Guard, NO_ACCOUNT, type Store } from '../../src/store/store.ts';
 import type { Time } from './time.ts';
 
 export interface Disk {
@@ -19,7 +19,7 @@ export interface Disk {
     onCommitted: (changes: readonly Change[]) => void,
   ): Store;
   /** For those who are no process of ours: they reach the same rows. */
-  readonly outside: Pick<Store, 'scan' | 'commit'>;
+  readonly outside: Pick<Store, 'scan' | 'valuesOf' | 'commit' | 'create'>;
   readonly counts: { commits: number; refused: number };
 }
 
@@ -35,7 +35,8 @@ export function createDisk(time: Time): Disk {
     return rows;
   }
 
-  function write(account: string, changes: readonly Change[]): void {
+  function write(account: string, changes: readonly Change[], guard?: Guard): void {
+    if (guard && of(guard.account).get(guard.key) !== guard.value) throw new StoreError('guard_failed', 'the row');
     const rows = of(account);
     for (const { key, value } of changes) {
       if (value === null) rows.delete(key);
@@ -46,17 +47,35 @@ export function createDisk(time: Time): Disk {
   const scan = async (account: string, prefix: string) =>
     new Map([...of(account)].filter(([key]) => key.startsWith(prefix)));
 
+  const valuesOf = async (key: string) =>
+    new Map(
+      [...accounts].flatMap(([account, rows]) =>
+        [...rows].filter(([name]) => name === key).map(([, value]) => [account, value] as const),
+      ),
+    );
+
+  async function create(key: string, value: string, commit: Store['commit']): Promise<void> {
+    if (!of(NO_ACCOUNT).has(key)) await commit(NO_ACCOUNT, [{ key, value }]);
+  }
+
+  const outside: Disk['outside'] = {
+    scan,
+    valuesOf,
+    commit: async (account, changes, guard) => write(account, changes, guard),
+    create: (key, value) => create(key, value, outside.commit),
+  };
+
   const self: Disk = {
     failsUntil: 0,
     latency: 0,
     slowUntil: 0,
     rows: of,
     counts,
-    outside: { scan, commit: async (account, changes) => write(account, changes) },
+    outside,
     storeFor(process, onCommitted) {
       let last: Promise<unknown> = Promise.resolve();
 
-      async function commit(account: string, changes: readonly Change[]): Promise<void> {
+      async function commit(account: string, changes: readonly Change[], guard?: Guard): Promise<void> {
         if (!process.isAlive) return never;
         checkChanges(account, changes);
         if (time.now < self.failsUntil) {
@@ -68,7 +87,7 @@ export function createDisk(time: Time): Disk {
         process.step();
         if (!process.isAlive) return never;
         counts.commits += 1;
-        write(account, changes);
+        write(account, changes, guard);
         onCommitted(changes);
         process.step();
         if (!process.isAlive) return never;
@@ -81,8 +100,10 @@ export function createDisk(time: Time): Disk {
           return new Map([...rows].map(([key, value]) => [key, Buffer.byteLength(value)]));
         },
         deleteOthers: async () => 0,
-        commit(account, changes) {
-          const turn = last.then(() => commit(account, changes));
+        valuesOf: key => (process.isAlive ? valuesOf(key) : never),
+        create: (key, value) => create(key, value, commit),
+        commit(account, changes, guard) {
+          const turn = last.then(() => commit(account, changes, guard));
           last = turn.catch(() => undefined);
           return turn;
         },

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Store } from '../../src/store/store.ts';
 
 export interface Conforming {
@@ -138,6 +138,89 @@ export function conformanceOf({ fresh, isLasting }: Conforming): void {
   ])('refuses what would come back as another text', async (account, key, value) => {
     await expect(store.commit(account, [...put('fine'), { key, value }])).rejects.toMatchObject({ reason: 'invalid' });
     expect(await found('')).toEqual([]);
+  });
+
+  describe('a guarded commit', () => {
+    const guard = { account: '', key: 'guard', value: 'go' };
+    const setGuard = (value: string | null) => store.commit('', [{ key: 'guard', value }]);
+
+    it('is written while the row of its guard has the required value', async () => {
+      await setGuard('go');
+      await store.commit('a', put('1'), guard);
+      await store.commit('b', put('1'), { account: 'a', key: '1', value: 'value of 1' });
+      await store.commit('', [{ key: 'guard', value: 'stop' }], guard);
+      expect([await found(''), await store.scan('b', ''), await store.scan('', '')]).toEqual([
+        ['1'],
+        new Map([['1', 'value of 1']]),
+        new Map([['guard', 'stop']]),
+      ]);
+    });
+
+    it.each([null, 'stop', 'go '])('is rejected when the row of its guard is %j', async value => {
+      await setGuard(value);
+      await expect(store.commit('a', put('1', '2'), guard)).rejects.toMatchObject({
+        name: 'StoreError',
+        reason: 'guard_failed',
+      });
+      expect(await found('')).toEqual([]);
+      await setGuard('go');
+      await store.commit('a', put('3'), guard);
+      expect(await found('')).toEqual(['3']);
+    });
+
+    it('is rejected alone: commits of the same moment are written in their order', async () => {
+      await setGuard('go');
+      const guarded = (key: string) =>
+        store.commit('a', put(key, 'both'), guard).then(
+          () => 'written',
+          ({ reason }) => reason,
+        );
+      const plain = (key: string) => store.commit('a', [...put(key), { key: 'both', value: key }]);
+      const before = [plain('1'), guarded('2'), plain('3'), store.commit('b', put('1'))];
+      const change = setGuard('stop');
+      await Promise.all(before);
+      await change;
+      expect(await before[1]).toBe('written');
+      const after = [plain('4'), guarded('5'), plain('6'), store.commit('b', put('2'))];
+      await Promise.all(after);
+      expect(await after[1]).toBe('guard_failed');
+      expect(await found('')).toEqual(['1', '2', '3', '4', '6', 'both']);
+      expect((await store.scan('a', 'both')).get('both')).toBe('6');
+      expect([...(await store.scan('b', '')).keys()].sort()).toEqual(['1', '2']);
+    });
+
+    it('with a guard that no store can hold is refused as invalid', async () => {
+      await expect(store.commit('a', put('1'), { ...guard, value: '\ud800' })).rejects.toMatchObject({
+        reason: 'invalid',
+      });
+    });
+  });
+
+  it('creates an agent-wide row and leaves an existing one unchanged', async () => {
+    await store.create('k', 'first');
+    await store.create('k', 'second');
+    await Promise.all([store.commit('', [{ key: 'other', value: 'committed' }]), store.create('other', 'created')]);
+    const expected = new Map([
+      ['k', 'first'],
+      ['other', 'committed'],
+    ]);
+    expect(await store.scan('', '')).toEqual(expected);
+    await store.close();
+    await expect(store.create('k', 'late')).rejects.toMatchObject({ reason: 'closed' });
+  });
+
+  it('returns the value of one key of every account that has it', async () => {
+    expect(await store.valuesOf('k')).toEqual(new Map());
+    for (const account of ['', 'a', 'c'])
+      await store.commit(account, [...put('k2'), { key: 'k', value: `${account}!` }]);
+    await store.commit('b', put('k1', 'l'));
+    expect(await store.valuesOf('k')).toEqual(
+      new Map([
+        ['', '!'],
+        ['a', 'a!'],
+        ['c', 'c!'],
+      ]),
+    );
   });
 
   it('keeps the order of commits that were asked for at once', async () => {

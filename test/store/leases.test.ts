@@ -70,7 +70,7 @@ describe.skipIf(!postgresIsThere())('leases in PostgreSQL', () => {
     await put(one, NO_ACCOUNT, '1');
     await put(two, NO_ACCOUNT, '2');
     expect(await written(NO_ACCOUNT)).toBe('2');
-    expect(await one.replicas.valuesOf('k')).toEqual(
+    expect(await one.store.valuesOf('k')).toEqual(
       new Map([[NO_ACCOUNT, '2'], ...ALL.slice(1).map(a => [a, 'of the holder'] as const)]),
     );
   });

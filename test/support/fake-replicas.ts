@@ -1,7 +1,8 @@
 import type { Clock } from '../../src/kit/clock.ts';
+import type { Change } from '../../src/model/change.ts';
 import { StoreError } from '../../src/store/errors.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
-import { NO_ACCOUNT, type Replica, type Replicas, type Store } from '../../src/store/store.ts';
+import { type Guard, NO_ACCOUNT, type Replica, type Replicas, type Store } from '../../src/store/store.ts';
 
 /** One memory that replicas share, with leases as a database keeps them. */
 export interface SharedStore {
@@ -33,7 +34,6 @@ interface Lease {
 export function createSharedStore(clock: Pick<Clock, 'now' | 'monotonic'>, leaseTime = 15_000): SharedStore {
   const rows = createMemoryStore();
   const leases = new Map<string, Lease>();
-  const everHeld = new Set<string>();
   const running = new Map<string, { readonly replica: Replica; until: number }>();
   const placed = new Map<string, string>();
   const course: string[] = [];
@@ -97,7 +97,6 @@ export function createSharedStore(clock: Pick<Clock, 'now' | 'monotonic'>, lease
           epochs += 1;
           leases.set(account, { holder: id, epoch: epochs, until: now + leaseTime });
           held.set(account, epochs);
-          everHeld.add(account);
           surelyUntil.set(account, asked + leaseTime);
           course.push(`${id} gained ${account}`);
           gained.push(account);
@@ -122,14 +121,6 @@ export function createSharedStore(clock: Pick<Clock, 'now' | 'monotonic'>, lease
       },
       remaining: account => Math.max(0, (surelyUntil.get(account) ?? 0) - own.monotonic()),
       sharing: () => sharing,
-      async valuesOf(key) {
-        await answer();
-        const accounts = new Set([NO_ACCOUNT, ...everHeld]);
-        const values = await Promise.all(
-          [...accounts].map(async each => [each, (await rows.scan(each, key)).get(key)] as const),
-        );
-        return new Map(values.flatMap(([account, value]) => (value === undefined ? [] : [[account, value] as const])));
-      },
     };
     return {
       replicas,
@@ -141,11 +132,19 @@ export function createSharedStore(clock: Pick<Clock, 'now' | 'monotonic'>, lease
         await answer();
         return rows.sizes(account, prefix);
       },
-      async commit(account: string, changes: Parameters<Store['commit']>[1]) {
+      async commit(account: string, ...what: [changes: readonly Change[], guard?: Guard]) {
         await answer();
         if (account !== NO_ACCOUNT && !isMine(account)) throw new StoreError('not_held', 'the account');
-        await rows.commit(account, changes);
+        await rows.commit(account, ...what);
         course.push(`${id} committed ${account}`);
+      },
+      async valuesOf(key: string) {
+        await answer();
+        return rows.valuesOf(key);
+      },
+      async create(key: string, value: string) {
+        await answer();
+        await rows.create(key, value);
       },
       async deleteOthers(kept: readonly string[], ...which: [string, string, AbortSignal]) {
         await answer();

@@ -73,12 +73,12 @@ interface Known<T> {
 }
 
 /** Rows of one key by account. Those that have not changed are not read again; other work gets its turn meanwhile. */
-function createRows<T>(key: string, schema: Schema<T>, { clock, replicas }: MirrorDeps) {
+function createRows<T>(key: string, schema: Schema<T>, { clock, store }: MirrorDeps) {
   let known: ReadonlyMap<string, Known<T>> = new Map();
   const look = createSeldom(clock, async () => {
     const turns = createTurns();
     const next = new Map<string, Known<T>>();
-    for (const [account, text] of await replicas.valuesOf(key)) {
+    for (const [account, text] of await store.valuesOf(key)) {
       const before = known.get(account);
       next.set(account, before?.text === text ? before : { text, found: decodeTold(schema, text) ?? 'unreadable' });
       await turns.pass();
@@ -113,7 +113,7 @@ function createWholes({ clock, store }: MirrorDeps) {
 
 export interface MirrorDeps {
   readonly replicas: Replicas;
-  readonly store: Pick<Store, 'scan'>;
+  readonly store: Pick<Store, 'scan' | 'valuesOf'>;
   readonly clock: Clock;
 }
 

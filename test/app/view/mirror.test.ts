@@ -15,12 +15,15 @@ it('waits a second for a database that hangs, once, however many ask', async () 
     leave: async () => undefined,
     remaining: () => 0,
     sharing: () => undefined,
+  };
+  const store = {
+    scan: async () => new Map<string, string>(),
     valuesOf: () => {
       asked += 1;
       return hangs.promise;
     },
   };
-  const { look } = createMirror({ replicas, store: { scan: async () => new Map() }, clock });
+  const { look } = createMirror({ replicas, store, clock });
   const answered: string[] = [];
   const ask = (name: string) => look().then(() => answered.push(name));
   const first = ask('first');
