@@ -4,7 +4,7 @@ import { faultOfAddress } from '../alerts/options.ts';
 import { faultOfReplicaUrl } from '../http/options.ts';
 import { faultOfHeader, otlpAddress } from '../kit/otlp-receiver.ts';
 import { type Env, faultOfSecret, Secret, type SecretSetting, secret } from '../kit/secret.ts';
-import { faultOfUrl, isUnsafe } from '../store/options.ts';
+import { faultOfUrl, warningOfUrl } from '../store/options.ts';
 import { addressesOf, faultOfProxy } from '../upstream/options.ts';
 import { accountMayAct } from './auto-cancel.ts';
 import type { Tell } from './faults.ts';
@@ -153,14 +153,13 @@ function checkStoreUrl({ store: { kind, url } }: Config, env: Env, tell: Tell): 
   if (kind !== 'postgres' || url === null) return;
   const path = ['store', 'url'];
   const text = 'env' in url ? env[url.env]?.trim() : 'file' in url ? inFile(url.file)?.reveal() : url.literal.reveal();
-  const wrong = !('literal' in url) && text && faultOfUrl(text);
-  if (wrong) tell.fault(path, `${'env' in url ? `the environment variable ${url.env}` : url.file} ${wrong}`);
-  else if (text && isUnsafe(text)) {
-    tell.warn(
-      path,
-      'leads to another host without TLS: others on the way may read what is stored; add sslmode=verify-full',
-    );
+  if (!text) return;
+  const wrong = faultOfUrl(text);
+  if (wrong && !('literal' in url)) {
+    tell.fault(path, `${'env' in url ? `the environment variable ${url.env}` : url.file} ${wrong}`);
   }
+  const warning = wrong ? undefined : warningOfUrl(text);
+  if (warning) tell.warn(path, warning);
 }
 
 function checkReplicaUrl({ server: { replicaUrl } }: Config, env: Env, tell: Tell): void {

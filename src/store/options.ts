@@ -3,7 +3,7 @@ import { Duration, DurationOrZero } from '../kit/duration.ts';
 import { secret } from '../kit/secret.ts';
 import { faultOfUrl } from './postgres-url.ts';
 
-export { faultOfUrl, isUnsafe } from './postgres-url.ts';
+export { faultOfUrl, warningOfUrl } from './postgres-url.ts';
 
 const historyOptions = z.strictObject({
   keep: DurationOrZero.prefault('48h').describe(

@@ -45,12 +45,16 @@ export function faultOfUrl(text: string): string | undefined {
   return undefined;
 }
 
-/** Whether others on the way could read the password, or be the server. */
-export function isUnsafe(text: string): boolean {
-  const url = URL.parse(text);
-  if (!url) return false;
-  const isNear = /^(localhost|127\..*|\[::1\]|)$/.test(url.hostname);
-  return !isNear && ['disable', null].includes(url.searchParams.get('sslmode'));
+/** Warning of a connection to another host that is not encrypted, or to any server; undefined if there is none. */
+export function warningOfUrl(text: string): string | undefined {
+  const { hostname, searchParams } = new URL(text);
+  const host = searchParams.get('host') ?? hostname;
+  const mode = searchParams.get('sslmode') ?? 'disable';
+  if (host.startsWith('/') || /^(localhost|127(\.\d+){3}|\[?::1\]?)$/.test(host)) return undefined;
+  const others = 'others on the way may read what is stored; use sslmode=verify-full';
+  if (mode === 'disable') return `leads to another host without TLS: ${others}`;
+  const isUnproven = mode === 'require' && !searchParams.has('sslrootcert');
+  return isUnproven ? `accepts any certificate of another host: ${others}, or name sslrootcert` : undefined;
 }
 
 function tlsOf(parameters: URLSearchParams): false | ConnectionOptions {

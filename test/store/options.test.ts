@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { parseConfig } from '../../src/config/load.ts';
 import { storeOptions } from '../../src/store/options.ts';
 
 const FORM =
@@ -65,4 +66,32 @@ describe('store options', () => {
   ])('refuse %j', (options, message) => {
     expect(storeOptions.safeParse(options).error?.issues.map(issue => issue.message)).toEqual([message]);
   });
+});
+
+const PLAIN = 'leads to another host without TLS: others on the way may read what is stored; use sslmode=verify-full';
+const UNPROVEN =
+  'accepts any certificate of another host: others on the way may read what is stored; use sslmode=verify-full, or name sslrootcert';
+
+it.each([
+  ['postgres://db.example/d', PLAIN],
+  ['postgres://db.example/d?sslmode=disable', PLAIN],
+  ['postgres://db.example/d?sslmode=require', UNPROVEN],
+  ['postgres://127.db.example/d', PLAIN],
+  ['postgres://localhost/d?host=db.example&sslmode=require', UNPROVEN],
+  ['postgres://db.example/d?sslmode=require&sslrootcert=/ca.pem', undefined],
+  ['postgres://db.example/d?sslmode=verify-ca&sslrootcert=/ca.pem', undefined],
+  ['postgres://db.example/d?sslmode=verify-full', undefined],
+  ['postgres://localhost/d', undefined],
+  ['postgres://127.0.0.1/d?sslmode=require', undefined],
+  ['postgres://[::1]/d', undefined],
+  ['postgres:///d?host=/var/run/postgresql', undefined],
+])('warns of %s unless a certificate proves the other host: %s', (url, warning) => {
+  const text = JSON.stringify({
+    store: { kind: 'postgres', url: { env: 'URL' } },
+    accounts: [{ name: 'a', baseUrl: 'https://h.example', token: { env: 'T' } }],
+  });
+  const { warnings } = parseConfig(text, 'x.yaml', { T: 't', URL: url });
+  expect(warnings.filter(({ path }) => path === 'store.url').map(({ message }) => message)).toEqual(
+    warning === undefined ? [] : [warning],
+  );
 });
