@@ -14,6 +14,7 @@ import { createClient } from '../upstream/client.ts';
 import { OUTCOMES, UpstreamError } from '../upstream/errors.ts';
 import type { LargeBodies } from '../upstream/large-bodies.ts';
 import { addressesOf } from '../upstream/options.ts';
+import { createServiceClock, type ServiceClock } from '../upstream/service-clock.ts';
 import { fileToken, fixedToken, type TokenSource } from '../upstream/token.ts';
 import { createWriter } from '../upstream/writer.ts';
 import type { LastKnown } from './account-rows.ts';
@@ -53,6 +54,8 @@ export interface AccountClient extends Pick<AccountMeter, 'spent'> {
   isTokenRejected(): boolean | undefined;
   /** Whether the service has taken or refused the token since this process began. */
   isTokenKnown(): boolean;
+  /** Difference between the wall clock and the service's clock (ms), or undefined if it is unknown. */
+  readonly clockSkew: ServiceClock['skew'];
 }
 
 export function tokenSource(setting: SecretSetting, env: ClientDeps['env']): TokenSource {
@@ -114,8 +117,10 @@ export function createAccountClient(
   const { timeout } = upstream;
   const common = { addresses, budget, dispatcher: dispatchers.for(upstream), timeout, clock, tracer };
   const timed = { ...meter, seconds: requestSeconds };
+  const serviceClock = createServiceClock(clock);
   const client = createClient({
     ...common,
+    serviceClock,
     eventsPath: paths.events,
     flowControlKeyPath: paths.flowControlKey,
     token: tokenSource(token, env),
@@ -133,6 +138,7 @@ export function createAccountClient(
     createWriter: () => createWriter({ ...common, token: tokenSource(actionToken ?? token, env), meter: timed }),
     isTokenRejected: () => tokenRejected,
     isTokenKnown: () => isTokenKnown,
+    clockSkew: serviceClock.skew,
     spent: meter.spent,
   };
 }

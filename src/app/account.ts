@@ -21,7 +21,7 @@ export interface AccountDeps extends ClientDeps, CollectorsDeps {
 
 /** One account: its rounds, and what it shows. Of two with one name, the second may be opened when the first is closed. */
 export interface Account
-  extends Pick<AccountClient, 'at' | 'createWriter' | 'isTokenKnown' | 'isTokenRejected' | 'spent'> {
+  extends Pick<AccountClient, 'at' | 'clockSkew' | 'createWriter' | 'isTokenKnown' | 'isTokenRejected' | 'spent'> {
   readonly name: string;
   /** Its rounds, for running them one by one, instead of `start`. */
   readonly rounds: readonly AccountRound[];
@@ -149,6 +149,7 @@ export async function openAccount(settings: AccountSettings, deps: AccountDeps, 
     at: client.at,
     createWriter: client.createWriter,
     isTokenKnown: client.isTokenKnown,
+    clockSkew: client.clockSkew,
     isTokenRejected: client.isTokenRejected,
     spent: client.spent,
     async start() {

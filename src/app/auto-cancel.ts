@@ -157,6 +157,7 @@ function openAccountAutoCancel(
     lastReader: account.at('action'),
     writer: accountMayAct(config, name) ? account.createWriter() : undefined,
     isStopped: () => mayBeThere(config.autoCancel.stopFile),
+    clockSkew: account.clockSkew,
     alertStates: () => alertStates(name),
     lease,
     replica: store.replicas?.self.id,

@@ -20,6 +20,8 @@ export interface MomentsDeps {
   isStopped(): boolean;
   /** Alerts of the account that are firing or of unknown state, by name. */
   alertStates(): ReadonlyMap<string, 'firing' | 'unknown'>;
+  /** Difference between the wall clock and the service's clock (ms), or undefined if it is unknown. */
+  clockSkew(): number | undefined;
   /** Undefined where no other replica can hold the account. */
   readonly lease?: () => Lease | undefined;
   readonly clock: Clock;
@@ -89,6 +91,7 @@ export function createMoments(deps: MomentsDeps): Moments {
       walk,
       walkAt,
       walksNeeded,
+      clockSkew: deps.clockSkew(),
       lease: deps.lease?.(),
       // Asked only when a stage wants to know.
       get isStopped() {

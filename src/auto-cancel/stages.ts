@@ -1,3 +1,5 @@
+import { MAX_CLOCK_SKEW } from '../kit/clock.ts';
+import { formatDuration } from '../kit/duration.ts';
 import type { CallbackFacts, Silence } from '../model/callback.ts';
 import { BREAKERS } from '../model/journal.ts';
 import type { CallbackState } from '../model/message.ts';
@@ -38,6 +40,8 @@ export interface AccountMoment {
   /** Whether the stop file is there, or may be. */
   readonly isStopped: boolean;
   readonly alerts: ReadonlyMap<string, 'firing' | 'unknown'>;
+  /** Difference between the wall clock and the service's clock (ms), or undefined if it is unknown. */
+  readonly clockSkew: number | undefined;
   /** Undefined where no other replica can hold the account. */
   readonly lease: Lease | undefined;
   /** By the wall clock; for limits; for what ends (see `LimitClock`). */
@@ -127,6 +131,19 @@ export const ACCOUNT_STAGES: readonly AccountStage[] = [
     check: ({ lease }) => (lease && lease.left <= lease.needed ? 'not_leader' : undefined),
   },
   walkStage,
+  {
+    name: 'clock',
+    because: {
+      clock_skew: `the agent’s clock and the service’s differ by more than ${formatDuration(MAX_CLOCK_SKEW)}`,
+      clock_unknown: 'no response of the last minutes had a readable `Date`, so this difference is unknown',
+    },
+    note: 'Measured by the `Date` of every response; the largest difference of the last five to ten minutes counts. `doctor` shows it',
+    asked: ALWAYS,
+    check({ clockSkew }) {
+      if (clockSkew === undefined) return 'clock_unknown';
+      return clockSkew > MAX_CLOCK_SKEW ? 'clock_skew' : undefined;
+    },
+  },
   {
     name: 'pause',
     because: { paused: 'an operator paused auto-cancel' },

@@ -100,7 +100,7 @@ export async function startEmulator(options: EmulatorOptions = {}): Promise<Emul
   const accounts = [first, ...Array.from({ length: count - 1 }, (_, index) => account(index + 2))] as const;
   // Built at once, so that an option that makes no sense is refused here.
   first.state.advanceTo(emulated.now());
-  const listener = dispatch(accounts);
+  const listener = dispatch(accounts, emulated);
   const server = createServer({ keepAliveTimeout: KEEP_ALIVE }, listener);
   server.listen(port, host);
   await once(server, 'listening');
@@ -129,8 +129,10 @@ const CONTROL = /^\/_emulator\/accounts\/([^/?]+)(?=\/)/;
  * Hands each request to its account, by the secret that it bears or the number in its path. One that bears no account's
  * secret goes to the first, which counts it and refuses it.
  */
-function dispatch(accounts: readonly [Account, ...Account[]]): RequestListener {
+function dispatch(accounts: readonly [Account, ...Account[]], { now }: EmulatedClock): RequestListener {
   return (request, response) => {
+    // The emulated time, as in every row.
+    response.setHeader('date', new Date(now()).toUTCString());
     const { url = '', headers } = request;
     const [prefix = '', number] = CONTROL.exec(url) ?? [];
     if (number === undefined) {

@@ -8,6 +8,9 @@ export interface Clock {
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
 }
 
+/** How far this machine's clock and the service's may differ before auto-cancel stops (ms). */
+export const MAX_CLOCK_SKEW = 5000;
+
 /** setTimeout fires at once for anything longer than a signed 32-bit number of milliseconds (24.8 days). */
 const LONGEST_TIMER = 2 ** 31 - 1;
 

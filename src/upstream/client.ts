@@ -9,6 +9,7 @@ import { createLargeBodies, type LargeBodies } from './large-bodies.ts';
 import { type RequestMeter, withObservation } from './observed.ts';
 import { eventsPath } from './paginate.ts';
 import { type Addresses, createSend } from './send.ts';
+import type { ServiceClock } from './service-clock.ts';
 import { type TokenSource, withBearer } from './token.ts';
 
 export interface ClientDeps {
@@ -29,6 +30,7 @@ export interface ClientDeps {
     readonly listsMissing: Counter<'collector'>;
   };
   readonly clock: Clock;
+  readonly serviceClock?: ServiceClock;
   readonly random: () => number;
   readonly tracer: Tracer;
   /** Secrets that error texts of the service must not show, in addition to the token of the request. */
@@ -49,6 +51,7 @@ export function createClient(deps: ClientDeps): Client {
     dispatcher,
     timeout,
     now: clock.now,
+    serviceClock: deps.serviceClock,
     largeBodies,
     secrets: deps.secrets,
     onBytes: (endpoint, bytes) => meter.bytes.inc({ endpoint }, bytes),

@@ -5,6 +5,7 @@ import type { Call, Endpoint, Request } from './call.ts';
 import { readErrorText } from './error-text.ts';
 import { askedWait, reasonOfStatus, statusText, UpstreamError } from './errors.ts';
 import { createLargeBodies, type LargeBodies } from './large-bodies.ts';
+import type { ServiceClock } from './service-clock.ts';
 
 /** Base addresses of one account, by the word that requests use. */
 export type Addresses = Readonly<Record<Request['address'], string>>;
@@ -16,6 +17,8 @@ export interface SendDeps {
   readonly timeout: number;
   /** Wall time, milliseconds since the Unix epoch. */
   readonly now: () => number;
+  /** Measures the difference to the service's clock by every response, also by a failed one. */
+  readonly serviceClock?: ServiceClock | undefined;
   /** Called with the bytes of bodies as they arrive, even if the answer fails. */
   readonly onBytes: (endpoint: Endpoint, bytes: number) => void;
   /** Shared by all accounts of this process; default: its own. */
@@ -66,7 +69,7 @@ const NEVER = /\/keys\/rotate\/*$/;
 
 /** The innermost call: one HTTP exchange, bounded in time and size, no redirect followed, its JSON parsed. */
 export function createSend({ addresses, dispatcher, timeout, now, onBytes, secrets, ...deps }: SendDeps): Call {
-  const { largeBodies = createLargeBodies() } = deps;
+  const { largeBodies = createLargeBodies(), serviceClock } = deps;
   return async ({ endpoint, method, address, path, query, largest, rowsOf, signal }, headers) => {
     const what = `${method} ${path}`;
     const url = new URL(`${addresses[address].replace(/\/+$/, '')}${path}`);
@@ -75,6 +78,7 @@ export function createSend({ addresses, dispatcher, timeout, now, onBytes, secre
     const turn = largeBodies.turn();
     try {
       return await withDeadline(timeout, signal, async (deadline, own) => {
+        const startedAt = now();
         const request = undiciRequest(url, {
           dispatcher,
           method,
@@ -83,6 +87,7 @@ export function createSend({ addresses, dispatcher, timeout, now, onBytes, secre
         });
         const answer = await untilAborted(request, deadline);
         const { statusCode: status, headers: received } = answer;
+        serviceClock?.observe(received.date, startedAt, now());
         const bounds = { what, largest, mayBeLarge: () => turn.take(deadline), parsing: largeBodies.parsing };
         const packed = bounded(answer.body, bounds, bytes => onBytes(endpoint, bytes));
         const reason = reasonOfStatus(status);

@@ -26,6 +26,7 @@ describe('what stops everything', () => {
       walk: { facts: { at, walks: 3, sightings: [], isPartial: false }, isFresh: true, eventsAreFresh: true },
       walkAt: undefined,
       walksNeeded: 3,
+      clockSkew: 0,
       isStopped,
       alerts,
       lease: undefined,

@@ -148,12 +148,21 @@ const STOPS: [string, object, (scene: Scene) => unknown][] = [
   ['no_data', {}, scene => Object.assign(scene, { hasFacts: false })],
   ['too_early', {}, scene => scene.clock.step(HOUR)],
   ['too_early', {}, scene => scene.clock.step(-HOUR)],
+  ['clock_skew', {}, scene => Object.assign(scene, { clockSkew: 5001 })],
+  ['clock_unknown', {}, scene => Object.assign(scene, { clockSkew: undefined })],
   ['stop_file', {}, scene => Object.assign(scene, { isStopped: true })],
   ['alert_firing', { pauseWhileAlerts: ['Down'] }, scene => scene.firing.add('Down')],
   ['alert_unknown', { pauseWhileAlerts: ['Down'] }, scene => scene.unknownAlerts.add('Down')],
   ['paused', {}, scene => scene.journal().append([{ at: scene.clock.now(), step: 'paused', by: 'a', reason: 'r' }])],
   ['too_late', {}, scene => pass(scene, 3 * MINUTE)],
 ];
+
+it('a difference of the clocks of 5 s, as of a slow response, stops nothing', async () => {
+  const scene = await warmScene();
+  scene.clockSkew = 5000;
+  await scene.walk('a');
+  expect(scene.sent).toEqual(['a']);
+});
 
 describe('what comes at the last moment', () => {
   it.each(STOPS)('while the budget lets the cancel wait stops it: %s', async (reason, section, happens) => {

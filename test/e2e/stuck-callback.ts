@@ -126,6 +126,8 @@ export async function setStage(onEnd: (close: () => Promise<unknown>) => void, s
       await hooks.before?.(request);
     },
     async after(request, answer) {
+      // The time of the agent's clock.
+      answer.headers.date = new Date(since + (Date.now() - since) * speed).toUTCString();
       if (tellsMessages && isList(request)) answer.body = withMessages(answer.body);
       await hooks.after?.(request, answer);
     },

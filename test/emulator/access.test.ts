@@ -148,3 +148,16 @@ test('closes with connections open: idle, never used, and halfway through a requ
   await emulated.close();
   await expect(ask(emulated, '/v2/dlq')).rejects.toThrow('fetch failed');
 });
+
+test('sends the emulated time as Date', async () => {
+  const emulated = await emptyEmulator();
+  const dates: (string | null)[] = [];
+  for (const advance of [0, 3_600_000]) {
+    emulated.clock.advance(advance);
+    for (const path of ['/v2/dlq', '/v2/x']) dates.push((await fetch(emulated.url + path)).headers.get('date'));
+  }
+  const [first, second] = [emulated.clock.now() - 3_600_000, emulated.clock.now()].map(at =>
+    new Date(at).toUTCString(),
+  );
+  expect(dates).toEqual([first, first, second, second]);
+});

@@ -87,6 +87,8 @@ export interface ServiceDeps {
   readonly truth: Truth;
   readonly shape: Shape;
   readonly random: Random;
+  /** Time of the service's `Date` less the world's: the agent must be allowed to act after its own clock was set. */
+  clockOffset(): number;
 }
 
 interface Reply {
@@ -101,7 +103,7 @@ const EVENTS_A_ROW = 10;
 
 const NOTHING = { entries: [], hidden: [], events: [], key: undefined, isLast: false };
 
-export function createService({ time, truth, shape, random }: ServiceDeps): Service {
+export function createService({ time, truth, shape, random, clockOffset }: ServiceDeps): Service {
   const lists = createLists(truth, shape);
   const armed: Armed<Fault>[] = [];
   const armedCancels: Armed<CancelFault>[] = [];
@@ -329,7 +331,9 @@ export function createService({ time, truth, shape, random }: ServiceDeps): Serv
           return;
         }
         hasEnded = true;
-        handler.onResponseStart?.(controller as never, status, { 'content-type': 'application/json', ...headers }, '');
+        const date = new Date(START + time.now + clockOffset()).toUTCString();
+        const all = { 'content-type': 'application/json', date, ...headers };
+        handler.onResponseStart?.(controller as never, status, all, '');
         handler.onResponseData?.(controller as never, Buffer.from(body));
         handler.onResponseEnd?.(controller as never, {});
       });

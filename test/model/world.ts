@@ -32,7 +32,7 @@ const LONGEST_CLOSE = 60 * SECOND;
 export async function createWorld(life: Life, time: Time, stopFile: string, tally: Tally): Promise<World> {
   const random: Random = createRandom(life.seed);
   const truth = createTruth();
-  const service = createService({ time, truth, shape: life.shape, random });
+  const service = createService({ time, truth, shape: life.shape, random, clockOffset: () => machine.offset });
   const disk = createDisk(time);
   const record = createTold();
   const machine: Machine = { time, service, offset: 0, random: random.fraction };

@@ -134,6 +134,8 @@ export interface Scene {
   readonly unknownAlerts: Set<string>;
   /** Hash of the rules, as a process takes it up at its start. */
   policy: string;
+  /** Difference to the service's clock (ms), or undefined if it is unknown. */
+  clockSkew: number | undefined;
   isFresh: boolean;
   eventsAreFresh: boolean;
   isPartial: boolean;
@@ -286,6 +288,7 @@ export async function createScene(section: object): Promise<Scene> {
       lastReader: readerAt('action') as unknown as Reader,
       writer: options.mode === 'enforce' ? writer : undefined,
       isStopped: () => scene.isStopped,
+      clockSkew: () => scene.clockSkew,
       alertStates: () =>
         new Map([
           ...[...scene.unknownAlerts].map(name => [name, 'unknown'] as const),
@@ -383,6 +386,7 @@ export async function createScene(section: object): Promise<Scene> {
     firing: new Set(),
     unknownAlerts: new Set(),
     policy: 'p',
+    clockSkew: 0,
     isFresh: true,
     eventsAreFresh: true,
     isPartial: false,

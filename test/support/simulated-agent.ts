@@ -108,6 +108,7 @@ export async function startSimulatedAgent(options: SimulatedAgentOptions): Promi
     state: (collector: string) => ({ dlq: slot, events })[collector],
     dlqFacts: () => slot.visible().now,
     at: () => reader,
+    clockSkew: () => 0,
     createWriter: () => writer,
   };
   // The rest of an account is nothing to auto-cancel.

@@ -2,13 +2,14 @@ import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { lookup } from 'node:dns/promises';
 import { TLSSocket } from 'node:tls';
 import { type Dispatcher, request } from 'undici';
+import { MAX_CLOCK_SKEW } from '../../kit/clock.ts';
+import { provenSkew } from '../../upstream/service-clock.ts';
 import { type Finding, fail, ok, warn, wordOf } from './checklist.ts';
 
 const DAY = 86_400_000;
 /** Less than this before its end, a certificate should have been renewed. */
 const RENEW_BEFORE = 14 * DAY;
-/** Clocks that differ by more make windows and ages wrong; by much more, TLS fails. Milliseconds. */
-const CLOCK_WARNS = 5000;
+/** Above this difference of the clocks TLS may fail (ms). */
 const CLOCK_FAILS = 60_000;
 
 /** What undici tells of a connection once it is there, TLS included. */
@@ -134,12 +135,14 @@ export async function checkClock(
   const after = now();
   // It may never end, and nothing of it counts.
   body.on('error', () => undefined).destroy();
-  const date = Date.parse(typeof headers.date === 'string' ? headers.date : '');
-  if (Number.isNaN(date)) return warn('the service sends no Date', 'compare the clock of this machine yourself');
-  // A Date has whole seconds, and was taken somewhere between the two.
-  const off = Math.max(0, before - (date + 999), date - after);
+  const off = provenSkew(headers.date, before, after);
+  if (off === undefined) {
+    const todo = 'compare the clock of this machine yourself; auto-cancel cancels nothing without a Date';
+    return warn('the service sends no readable Date', todo);
+  }
   const detail = `${(off / 1000).toFixed(1)} s from the service's`;
-  const todo = 'synchronise the clock of this machine (NTP): ages, windows and schedules are judged by it';
+  const todo =
+    'synchronise the clock of this machine (NTP): ages, windows and schedules depend on it, and auto-cancel cancels nothing';
   if (off > CLOCK_FAILS) return fail(detail, todo);
-  return off > CLOCK_WARNS ? warn(detail, todo) : ok(off === 0 ? "agrees with the service's" : detail);
+  return off > MAX_CLOCK_SKEW ? warn(detail, todo) : ok(off === 0 ? "agrees with the service's" : detail);
 }
