@@ -160,6 +160,8 @@ interface Held {
   readonly given: readonly string[];
   /** Whose data the expression judges; empty: it can always be judged. */
   readonly collectors: readonly string[];
+  /** Whether the expression also decides the end while rows can't be read. */
+  readonly countsUnreadable?: boolean | undefined;
   /** What the expression says is true though rows could not be read. */
   readonly isCertain: boolean;
   /** A vector of the accounts that can be judged; default: all whose data is read. */
@@ -174,20 +176,21 @@ interface Held {
  * there is data to judge, or until nothing reads that data any more: the account is gone, or its collector is off. One that
  * does not fire yet does not begin to: frozen counters go on to say what they said last, and a time goes on getting older.
  */
-export function heldExpression({ name, expr, labels, given, collectors, isCertain, judged, heldBy }: Held): string {
+export function heldExpression(held: Held): string {
+  const { name, expr, labels, given, collectors, isCertain, countsUnreadable = false, judged, heldBy } = held;
   const among = ACCOUNT.filter(label => !given.includes(label));
   const firing = `max ${by(labels, among)} (ALERTS{alertname=${quoted(name)}, alertstate="firing"})`;
-  const held = (on: string, state: string, value: number = HELD.unread) => `${value} * (${firing} and ${on} ${state})`;
+  const hold = (on: string, state: string, value: number = HELD.unread) => `${value} * (${firing} and ${on} ${state})`;
   const isSo = (of: Family<'collector'>) => `${series(of, { collector: collectors })} == 1`;
   const unjudged =
     judged === undefined ? [] : [`(${series(BLIND, { collector: collectors })} unless ${onAccount()} ${judged})`];
-  const states = [isSo(BLIND), isSo(PARTIAL), ...unjudged];
+  const states = [isSo(BLIND), ...(countsUnreadable ? [] : [isSo(PARTIAL)]), ...unjudged];
   const quiet = states.slice(0, isCertain ? 1 : 2).map(state => `\nunless ${onAccount()} ${state}`);
   const can = collectors.length > 0;
   return [
     can ? `(${expr})${quiet.join('')}` : expr,
-    ...(can ? [held(`on (${among.join(', ')})`, `(${states.join(' or ')})`)] : []),
-    ...(heldBy === undefined ? [] : [held(`on (${[...among, ...labels].join(', ')})`, `(${heldBy})`, HELD.notOver)]),
+    ...(can ? [hold(`on (${among.join(', ')})`, `(${states.join(' or ')})`)] : []),
+    ...(heldBy === undefined ? [] : [hold(`on (${[...among, ...labels].join(', ')})`, `(${heldBy})`, HELD.notOver)]),
   ].join('\nor\n');
 }
 

@@ -7,7 +7,7 @@ import type { AccountClient, AccountSettings } from './account-client.ts';
 
 /** What the agent itself says of an account: how true its data is, and what reading it costs. */
 export function createAccountSource({
-  settings: { name, retention, labels, objectives },
+  settings: { name, retention, labels, objectives, budget: limits },
   accountInfo,
   client: { budget, meter, isTokenRejected },
   status,
@@ -36,6 +36,7 @@ export function createAccountSource({
         [accountInfo, [{ labels: { plan: bought, state, ...labels }, value: 1 }]],
         [ownFamilies.dlqRetention, one(retention.dlq === null ? dlqRetentionSeconds : retention.dlq / 1000)],
         [ownFamilies.tokenRejected, one(isRejected === undefined ? undefined : Number(isRejected))],
+        [ownFamilies.budgetLimit, one(limits.requestsPerDay)],
         [ownFamilies.budgetRemaining, one(budget.remaining())],
       ];
       return new Map(samples.map(([family, each]) => [family.name, each]));

@@ -42,7 +42,7 @@ export function checkFamilies(
     const fault = faultOf(family);
     if (fault !== undefined) throw new Error(`family ${family.name} ${fault}`);
     const base = familyName(family, 'openmetrics');
-    for (const name of [base, ...RESERVED[family.type].map(suffix => base + suffix)]) {
+    for (const name of [base, ...(family.isUnknown ? [] : RESERVED[family.type]).map(suffix => base + suffix)]) {
       const owner = owners.get(name);
       if (owner) throw new Error(`family ${family.name} and family ${owner.name} both lay claim to the name ${name}`);
       owners.set(name, family);

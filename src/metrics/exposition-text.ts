@@ -12,7 +12,7 @@ function escapeLabelValue(value: string): string {
 
 /** Name of the family in its HELP, TYPE and UNIT lines: OpenMetrics takes the suffix of counters and infos off. */
 export function familyName(family: Family, format: Format): string {
-  if (format === 'text') return family.name;
+  if (format === 'text' || family.isUnknown) return family.name;
   if (family.type === 'counter') return family.name.replace(/_total$/, '');
   if (family.type === 'info') return family.name.replace(/_info$/, '');
   return family.name;
@@ -22,9 +22,14 @@ export function familyName(family: Family, format: Format): string {
 export const unitOf = (family: Family): string | undefined =>
   /_(seconds|bytes)$/.exec(familyName(family, 'openmetrics'))?.[1];
 
+function typeOf({ type, isUnknown }: Family, format: Format): string {
+  if (format === 'text') return type === 'info' ? 'gauge' : type;
+  return isUnknown ? 'unknown' : type;
+}
+
 export function renderHeader(family: Family, format: Format): string {
   const name = familyName(family, format);
-  const type = family.type === 'info' && format === 'text' ? 'gauge' : family.type;
+  const type = typeOf(family, format);
   const special = format === 'text' ? /[\\\n]/g : /[\\\n"]/g;
   const help = `# HELP ${name} ${family.help.toWellFormed().replace(special, escapeOne)}\n# TYPE ${name} ${type}\n`;
   const unit = unitOf(family);

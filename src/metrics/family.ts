@@ -12,6 +12,11 @@ export interface Family<L extends string = string> {
   readonly type: FamilyType;
   /** One line that says how the number is obtained. */
   readonly help: string;
+  /**
+   * Exposes a counter as `unknown` in OpenMetrics, under its full name: a gauge has the name without `_total`, which
+   * OpenMetrics would use for the counter.
+   */
+  readonly isUnknown?: true;
   /** Label names in the order they are written. Series about an account carry `account` before them. */
   readonly labels: readonly L[];
 }

@@ -48,6 +48,10 @@ export const ownFamilies = {
     'delivery_event_log_catching_up',
     '1 from the start of the agent after more than two minutes in which none ran until the event log is read to its end for the first time, else 0. Until then counters and histograms of the event log are not shown, so that what backfill writes for the gap comes before them.',
   ),
+  counting: gauge(
+    'delivery_event_log_counting',
+    '1 while the event log is read and stored as it happens. 0 before the first complete read of this process, while the data is stale, while the agent catches up after a gap, and after a failed or unstored read.',
+  ),
   rowsRejected: counter(
     'delivery_rows_rejected_total',
     'Unreadable rows of list responses, skipped; other rows of the same page were readable. The round counts as incomplete.',
@@ -71,6 +75,10 @@ export const ownFamilies = {
   budgetWait: counter(
     'delivery_watch_api_budget_wait_seconds_total',
     "Time that requests waited for the account's budget.",
+  ),
+  budgetLimit: gauge(
+    'delivery_watch_api_budget_limit',
+    'Requests that the account’s configured budget allows per UTC day.',
   ),
   budgetRemaining: gauge(
     'delivery_watch_api_budget_remaining',
@@ -231,6 +239,9 @@ export function statusSamples({ up, collectors }: AccountStatus): readonly [Fami
     rounds.map(status => ({ labels: { collector, round: status.round }, status })),
   );
   const events = collectors.find(({ collector }) => collector === 'events');
+  const tail = events?.rounds.find(({ round }) => round === 'tail');
+  const isCounting =
+    tail?.success === true && tail.dataAt !== undefined && !tail.stale && events?.isCatchingUp !== true;
   const each = (family: Family, pick: (status: RoundStatus) => number | undefined): [Family, Sample[]] => [
     family,
     rounds.flatMap(({ labels, status }) => {
@@ -241,6 +252,7 @@ export function statusSamples({ up, collectors }: AccountStatus): readonly [Fami
   return [
     [ownFamilies.up, [{ labels: {}, value: Number(up) }]],
     [ownFamilies.catchingUp, events ? [{ labels: {}, value: Number(events.isCatchingUp ?? false) }] : []],
+    [ownFamilies.counting, events ? [{ labels: {}, value: Number(isCounting) }] : []],
     each(ownFamilies.success, status => truth(status.success)),
     each(ownFamilies.duration, status => status.durationSeconds),
     each(ownFamilies.dataTimestamp, status => (status.dataAt === undefined ? undefined : status.dataAt / 1000)),

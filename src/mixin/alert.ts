@@ -24,6 +24,8 @@ export interface Alert {
   readonly keepFiringFor?: string;
   /** Whose data it judges. While no replica can read that, an alert that fires goes on firing, and none begins. */
   readonly collector?: 'flow_control' | 'dlq' | 'events';
+  /** Unreadable rows are included in its numbers: it resolves although there are some. */
+  readonly countsUnreadable?: true;
   /** PromQL of the accounts that it can judge now, as far as `collector` is read: an alert on windows needs whole ones. */
   readonly judged?: string;
   /** Besides: PromQL of series that go on firing while it gives them, by the account and `labels`; and what is then said. */
@@ -46,3 +48,14 @@ export const auxiliaryRounds = [...new Set(dataSources.flatMap(({ auxiliary = []
 export const decidingRounds = collectors
   .flatMap(({ rounds, options }) => Object.keys(rounds(options.parse({}))))
   .filter(round => !auxiliaryRounds.includes(round));
+
+/** Series of an alert's account, as a template queries them; `more`: further matchers. */
+export const ofItsAccount = (name: string, more = '') => `${name}{cluster=%q, namespace=%q, job=%q, account=%q${more}}`;
+
+/** In a template: the result of a query of the alert's account, by its `ofItsAccount`. */
+export const queried = (expr: string) =>
+  `query (printf \`${expr}\` $labels.cluster $labels.namespace $labels.job $labels.account)`;
+
+/** In a template: `text`, if the record of the alert's account is above 0. In the text, `.` is the record's value. */
+export const ifAbove0 = (record: string, text: string) =>
+  `{{ with ${queried(`${ofItsAccount(record)} > 0`)} }}{{ with . | first | value }}${text}{{ end }}{{ end }}`;

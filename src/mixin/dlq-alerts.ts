@@ -21,7 +21,7 @@ import {
   DLQ_FULL,
   type Growth,
 } from '../metrics/thresholds.ts';
-import type { Alert } from './alert.ts';
+import { type Alert, ifAbove0 } from './alert.ts';
 
 const { messages, oldestEntered, callbacks, suspected, left, groupsNew, groupsReturned } = dlq.families;
 
@@ -30,16 +30,6 @@ const size = 'account:delivery_dlq_messages:max';
 /** The least of the last 15 minutes. Removals show only with the next complete walk, so that the size is a saw. */
 const settledSize = 'account:delivery_dlq_messages:min15m';
 const maxAge = 'account:delivery_dlq_max_age_seconds:max';
-
-/** Records of the dead-letter queue. `dlqMaxAge`: of accounts whose agent does not tell it. */
-export const dlqRecords = ({ dlqMaxAge }: Objectives): readonly RecordingRule[] => [
-  { record: size, expr: highestOf(`${latest(series(messages))} ${unlessBlind('dlq')}`) },
-  { record: settledSize, expr: `min_over_time(${size}[15m]) and ${size}` },
-  {
-    record: maxAge,
-    expr: `${highest(objectiveFamilies.dlqMaxAge)} or ${highest(ownFamilies.up)} * 0 + ${dlqMaxAge / 1000}`,
-  },
-];
 
 /** As it was so long ago, or, where it could not be read then, when it was read last, up to a day before. */
 const lastKnown = (record: string, ago: string) => `last_over_time(${record}[1d] offset ${ago})`;
@@ -50,6 +40,36 @@ const hourBefore = `(max_over_time(${settledSize}[1h] offset 1h) or ${lastKnown(
 /** By how much a size exceeds one of before, if by that much. */
 const grown = (now: string, before: string, { share, fewest, many }: Growth) =>
   `${now} - ${before} > clamp(${share} * ${before}, ${fewest}, ${many})`;
+
+/** Growth, where it exceeds its limits: at once, by the hour, and for as long as it continues over six hours. */
+const GROWTHS = [
+  {
+    record: 'account:delivery_dlq_messages:growth10m',
+    expr: grown(size, `max_over_time(${size}[20m] offset 10m)`, DLQ_AT_ONCE),
+    since: 'at any time between 10 and 30 minutes ago',
+  },
+  {
+    record: 'account:delivery_dlq_messages:growth1h',
+    expr: DLQ_BY_THE_HOUR.map(growth => grown(settledSize, hourBefore, growth)).join(' or '),
+    since: 'an hour ago',
+  },
+  {
+    record: 'account:delivery_dlq_messages:growth6h',
+    expr: `${grown(settledSize, lastKnown(settledSize, '6h'), { share: 1, fewest: 10, many: 200 })} and ${settledSize} > ${lastKnown(settledSize, '1h')}`,
+    since: 'six hours ago',
+  },
+] as const;
+
+/** Records of the dead-letter queue. `dlqMaxAge`: of accounts whose agent does not tell it. */
+export const dlqRecords = ({ dlqMaxAge }: Objectives): readonly RecordingRule[] => [
+  { record: size, expr: highestOf(`${latest(series(messages))} ${unlessBlind('dlq')}`) },
+  { record: settledSize, expr: `min_over_time(${size}[15m]) and ${size}` },
+  ...GROWTHS.map(({ record, expr }) => ({ record, expr })),
+  {
+    record: maxAge,
+    expr: `${highest(objectiveFamilies.dlqMaxAge)} or ${highest(ownFamilies.up)} * 0 + ${dlqMaxAge / 1000}`,
+  },
+];
 
 /** Entries that left within a week for a reason. After a reset of the counter: since then. */
 function leftInWeek(reason: LeftReason): string {
@@ -66,27 +86,28 @@ export const dlqAlerts: readonly Alert[] = [
     name: 'DeliveryDlqFirstEntry',
     severity: 'info',
     collector: 'dlq',
+    countsUnreadable: true,
     // What came while it could not be read is told when it can be again.
     expr: `${size} > 0\nand (min_over_time(${size}[1h]) == 0 or ${lastKnown(size, '1h')} == 0)`,
     summary: 'First messages in the dead-letter queue of {{ $labels.account }}.',
     description:
-      'Messages in the dead-letter queue of {{ $labels.account }}: {{ $value | printf "%.0f" }}. It was empty an hour ago, or when it was last read.',
+      'Messages in the dead-letter queue of {{ $labels.account }}: {{ $value | printf "%.0f" }}. It was empty before.',
     dashboard: 'dlq',
   },
   {
     name: 'DeliveryDlqGrowing',
     severity: 'warning',
     collector: 'dlq',
-    // At once, by the hour, and for as long as it goes on over six hours.
-    expr: [
-      grown(size, `max_over_time(${size}[20m] offset 10m)`, DLQ_AT_ONCE),
-      ...DLQ_BY_THE_HOUR.map(growth => `or ${grown(settledSize, hourBefore, growth)}`),
-      `or (${grown(settledSize, lastKnown(settledSize, '6h'), { share: 1, fewest: 10, many: 200 })} and ${settledSize} > ${lastKnown(settledSize, '1h')})`,
-    ].join('\n'),
+    countsUnreadable: true,
+    expr: GROWTHS.map(({ record }) => record).join(' or '),
     for: '2m',
     summary: 'The dead-letter queue of {{ $labels.account }} is growing.',
-    description:
-      'The dead-letter queue of {{ $labels.account }} has grown by {{ $value | printf "%.0f" }} messages within half an hour, an hour or six hours, or since it was last read before that.',
+    description: GROWTHS.map(({ record, since }) =>
+      ifAbove0(
+        record,
+        `The dead-letter queue of {{ $labels.account }} has {{ . | printf "%.0f" }} messages more than ${since}. `,
+      ),
+    ).join(''),
     dashboard: 'dlq',
   },
   {
@@ -116,6 +137,7 @@ export const dlqAlerts: readonly Alert[] = [
     name: 'DeliveryDlqNearlyFull',
     severity: 'warning',
     collector: 'dlq',
+    countsUnreadable: true,
     expr: `${size} / ${highest(limitFamily('dlq_size'))} > ${DLQ_FULL}`,
     for: '15m',
     summary: 'The dead-letter queue of {{ $labels.account }} is nearly full.',

@@ -2,7 +2,7 @@ import { highest, highestOf, latest, lowestOf, series, total, unlessBlind } from
 import { limitFamily } from '../collectors/account-plan.ts';
 import { flowControl } from '../collectors/flow-control.ts';
 import { BACKLOG, BACKLOG_GROWTH } from '../metrics/thresholds.ts';
-import type { Alert } from './alert.ts';
+import { type Alert, ofItsAccount } from './alert.ts';
 
 const { waitlistSize, paused, parallelismInUse, rateLimit, rateUsed, ghostSlots, state } = flowControl.families;
 const labels = waitlistSize.labels;
@@ -16,6 +16,9 @@ const inState = (name: string) => highestOf(latest(series(state, { state: name }
 const backlog = (offset = '') =>
   lowestOf(`min_over_time(${series(waitlistSize)}[1h]${offset}) ${unlessBlind('flow_control', labels)}`, labels);
 const before = backlog(' offset 1h');
+
+/** In a text: how many messages wait on the key, if any do. */
+const waiting = `{{ with query (printf \`max(${ofItsAccount(waitlistSize.name, ', flow_control_key=%q')}) > 0\` $labels.cluster $labels.namespace $labels.job $labels.account $labels.flow_control_key) }} Messages that wait on the key: {{ . | first | value | printf "%.0f" }}.{{ end }}`;
 const { share, fewest, many } = BACKLOG_GROWTH;
 
 /** What waits on flow-control keys. */
@@ -44,8 +47,7 @@ export const flowControlAlerts: readonly Alert[] = [
       says: 'Whether slots of {{ $labels.flow_control_key }} in {{ $labels.account }} are still in use without an attempt cannot be told now: the event log is late or was not read, or waiting retries may hold them.',
     },
     summary: 'Slots of a flow-control key of {{ $labels.account }} are in use, and nothing runs in them.',
-    description:
-      '{{ $value | printf "%.0f" }} slots of {{ $labels.flow_control_key }} in {{ $labels.account }} are in use although the event log shows no attempt in them. Messages wait for these slots.',
+    description: `Slots of {{ $labels.flow_control_key }} in {{ $labels.account }} that are in use although the event log shows no attempt in them: {{ $value | printf "%.0f" }}.${waiting}`,
     dashboard: 'overview',
   },
   {
@@ -81,7 +83,7 @@ export const flowControlAlerts: readonly Alert[] = [
     for: '15m',
     summary: '{{ $labels.account }} uses nearly all concurrent deliveries of its plan.',
     description:
-      'For 15 minutes, deliveries in {{ $labels.account }} with a flow-control key alone have used {{ $value | humanizePercentage }} of the concurrent deliveries that the plan allows. Messages wait.',
+      'For 15 minutes, deliveries in {{ $labels.account }} with a flow-control key alone have used {{ $value | humanizePercentage }} of the concurrent deliveries that the plan allows.',
     dashboard: 'overview',
   },
 ];

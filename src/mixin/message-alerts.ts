@@ -11,40 +11,45 @@ import {
 import { dlq } from '../collectors/dlq/dlq.ts';
 import { events } from '../collectors/events/events.ts';
 import { flowControl } from '../collectors/flow-control.ts';
-import { BAD, BURN_ALERTS, type BurnAlert, FEWEST_BAD, LOG_BEHIND, MOST_BAD, RETRIES } from '../metrics/thresholds.ts';
-import type { Alert } from './alert.ts';
-import { badRatio, budget, burnLimit, counted } from './message-records.ts';
-import { ifWhole, judgedIn, type Window } from './windows.ts';
+import { BURN_ALERTS, type BurnAlert, FEWEST_BAD, LOG_BEHIND, MOST_BAD, RETRIES } from '../metrics/thresholds.ts';
+import { type Alert, ifAbove0 } from './alert.ts';
+import { badRatio, budget, burning, counted } from './message-records.ts';
+import { ifComplete, judgedIn, type Window } from './windows.ts';
 
-const { total: logged, inFlight, newest, gaps } = events.families;
+const { total: logged, overdueNow, newest, gaps } = events.families;
 
-function burns(name: keyof typeof BURN_ALERTS) {
+/** Windows in texts. */
+const WORDS: Readonly<Partial<Record<Window, string>>> = {
+  '1h': 'hour',
+  '6h': 'six hours',
+  '1d': 'day',
+  '3d': 'three days',
+};
+
+/** An alert on an error budget. `bad`: words for its messages. `unlessFired`: not within six hours of that alert. */
+function burnAlert(name: keyof typeof BURN_ALERTS, bad: string, unlessFired?: keyof typeof BURN_ALERTS) {
   const { objective, burns, for: pending, keepFiringFor }: BurnAlert = BURN_ALERTS[name];
-  const each = burns.map(({ times, long, short }) => {
-    const [ofLong, ofShort, most] = [
-      badRatio(objective, long),
-      badRatio(objective, short),
-      burnLimit(objective, times),
-    ];
-    return {
-      burns: `(${ofLong} > ${most} and ${ofShort} > ${most} and ${counted(BAD[objective], long)} >= ${FEWEST_BAD})`,
-      // That it does not go on is certain without the long window.
-      isDecided: `(${ofLong} and ${ofShort} or (${ofShort} unless ${ofShort} > ${most}))`,
-    };
-  });
+  const records = burns.map(burn => burning(objective, burn));
+  const expr = records.map(record => `${record} > 0`).join(' or ');
+  const fired = `last_over_time(ALERTS{alertname="${unlessFired}", alertstate="firing"}[6h])`;
+  const texts = burns.map(burn =>
+    ifAbove0(burning(objective, burn), `In the last ${WORDS[burn.long]} {{ . | humanizePercentage }} ${bad}. `),
+  );
   return {
     name,
     for: pending,
     keepFiringFor,
     collector: 'events',
-    expr: each.map(({ burns }) => burns).join('\nor '),
-    judged: `(${each.map(({ isDecided }) => isDecided).join(' and ')})`,
-  } as const satisfies Partial<Alert>;
+    expr: unlessFired === undefined ? expr : `(${expr})\nunless ${onAccount()} ${fired}`,
+    judged: `(${records.join(' and ')})`,
+    text: texts.join(''),
+    dashboard: 'overview',
+  } as const;
 }
 
 /** The highest of the replicas that have seen a complete window. `labels`: labels of the vector in addition to the target's. `kept`: labels of the result. */
 const whole = (expr: string, window: Window, labels: readonly string[] = [], kept = labels) =>
-  highestOf(`(${expr}) ${ifWhole(window, labels)}`, kept);
+  highestOf(`(${expr}) ${ifComplete(window, labels)}`, kept);
 
 const inState = (state: string | RegExp, window: Window) => perReplica(logged, increase(window), { where: { state } });
 const byDestination = (state: string | RegExp, window: Window) =>
@@ -53,40 +58,31 @@ const byDestination = (state: string | RegExp, window: Window) =>
 /** 1 where no replica reads what else moves with messages. */
 const movementUnread = series(BLIND, { collector: ['dlq', 'flow_control'] });
 
+const FAILED = 'of the messages of {{ $labels.account }} failed';
+const LATE = 'of the messages of {{ $labels.account }} missed their on-time target';
+const AT_THIS_RATE = 'At this rate the error budget of its objective is spent before the objective’s window ends.';
+
+/** Slow burns do not follow a fast one: they would only report its rest. */
+const budgetAlerts = (
+  [
+    ['DeliveryErrorBudgetFastBurn', 'critical', 'fast: messages fail', FAILED],
+    ['DeliveryErrorBudgetSlowBurn', 'warning', 'slowly: messages fail', FAILED, 'DeliveryErrorBudgetFastBurn'],
+    ['DeliveryOnTimeBudgetFastBurn', 'critical', 'fast: messages are late', LATE],
+    ['DeliveryOnTimeBudgetSlowBurn', 'warning', 'slowly: messages are late', LATE, 'DeliveryOnTimeBudgetFastBurn'],
+  ] as const
+).map(([name, severity, how, bad, unlessFired]): Alert => {
+  const { text, ...alert } = burnAlert(name, bad, unlessFired);
+  return {
+    ...alert,
+    severity,
+    summary: `{{ $labels.account }} is burning its error budget ${how}.`,
+    description: `${text}${AT_THIS_RATE}`,
+  };
+});
+
 /** What the event log says of deliveries. */
 export const messageAlerts: readonly Alert[] = [
-  {
-    ...burns('DeliveryErrorBudgetFastBurn'),
-    severity: 'critical',
-    summary: '{{ $labels.account }} is burning its error budget fast: messages fail.',
-    description:
-      '{{ $value | humanizePercentage }} of the messages of {{ $labels.account }} failed in the last hour, or six hours. At this rate the error budget of its objective is spent before the objective’s window ends.',
-    dashboard: 'overview',
-  },
-  {
-    ...burns('DeliveryErrorBudgetSlowBurn'),
-    severity: 'warning',
-    summary: '{{ $labels.account }} is burning its error budget slowly: messages fail.',
-    description:
-      '{{ $value | humanizePercentage }} of the messages of {{ $labels.account }} failed in the last day, or three days. At this rate it misses its objective.',
-    dashboard: 'overview',
-  },
-  {
-    ...burns('DeliveryOnTimeBudgetFastBurn'),
-    severity: 'critical',
-    summary: '{{ $labels.account }} is burning its error budget fast: messages are late.',
-    description:
-      'Messages of {{ $labels.account }} that missed their on-time target in the last hour, or six hours: {{ $value | humanizePercentage }} of those that finished. At this rate the error budget of its objective is spent before the objective’s window ends.',
-    dashboard: 'overview',
-  },
-  {
-    ...burns('DeliveryOnTimeBudgetSlowBurn'),
-    severity: 'warning',
-    summary: '{{ $labels.account }} is burning its error budget slowly: messages are late.',
-    description:
-      'Messages of {{ $labels.account }} that missed their on-time target in the last day, or three days: {{ $value | humanizePercentage }} of those that finished. At this rate it misses its objective.',
-    dashboard: 'overview',
-  },
+  ...budgetAlerts,
   {
     name: 'DeliveryDlqArrivalRatioHigh',
     severity: 'warning',
@@ -124,8 +120,8 @@ export const messageAlerts: readonly Alert[] = [
     for: '10m',
     // When publishers give up, too, no more messages become overdue.
     heldBy: {
-      expr: `${highest(inFlight)} > 0 and ${counted('finished', '30m')} == 0`,
-      says: 'Still firing: messages are in flight, and none was delivered or failed in the last 30 minutes.',
+      expr: `${highest(overdueNow)} > 0 and ${counted('finished', '30m')} == 0`,
+      says: 'Still firing: messages are overdue, and none was delivered or failed in the last 30 minutes.',
     },
     summary: '{{ $labels.account }}: messages are due, none completing.',
     description:

@@ -1,9 +1,20 @@
-import { highest, highestOf, perReplica, type RecordingRule, series } from '../alerts/promql.ts';
+import { accountsOf, highest, highestOf, perReplica, type RecordingRule, series } from '../alerts/promql.ts';
 import { events } from '../collectors/events/events.ts';
 import { OBJECTIVES, type Objectives, objectiveFamilies } from '../metrics/objectives.ts';
 import { ownFamilies } from '../metrics/own.ts';
-import { BAD, BURN_RATES, type BurnRate, COUNTED_WINDOWS, type Count, MONTH, MOST_BAD } from '../metrics/thresholds.ts';
-import { ifWhole, notWholeRecord, range, type Window } from './windows.ts';
+import {
+  BAD,
+  BURN_ALERTS,
+  BURN_RATES,
+  type Burn,
+  type BurnRate,
+  COUNTED_WINDOWS,
+  type Count,
+  FEWEST_BAD,
+  MONTH,
+  MOST_BAD,
+} from '../metrics/thresholds.ts';
+import { completeRecord, ifComplete, range, type Window } from './windows.ts';
 
 const { finished, overdue } = events.families;
 
@@ -36,20 +47,20 @@ export const badRatio = (objective: Objective, window: Window) =>
 const ratioRecord = (objective: Objective, window: Window): RecordingRule => ({
   record: badRatio(objective, window),
   expr: highestOf(
-    `clamp_max(${inReplica(BAD[objective], window)} / ${inReplica('finished', window)}, 1) ${ifWhole(window)}`,
+    `clamp_max(${inReplica(BAD[objective], window)} / ${inReplica('finished', window)}, 1) ${ifComplete(window)}`,
   ),
 });
 
 const countRecord = (count: Count, window: Window): RecordingRule => ({
   record: counted(count, window),
-  expr: highestOf(`${inReplica(count, window)} ${ifWhole(window)}`),
+  expr: highestOf(`${inReplica(count, window)} ${ifComplete(window)}`),
 });
 
 /** Everything about one window. */
 function windowRecords(window: Window): readonly RecordingRule[] {
   const sum = (count: Count) => `sum_over_time(${inReplica(count, '1m')}${range(window)})`;
   return [
-    notWholeRecord(window),
+    completeRecord(window),
     ...COUNTS.map(count => ({ record: inReplica(count, window), expr: sum(count) })),
     ratioRecord('delivered', window),
     ratioRecord('on_time', window),
@@ -74,6 +85,20 @@ const burnLimitRecord = (objective: Objective, times: BurnRate): RecordingRule =
   expr: `clamp_max(clamp_min(${times} * ${objectiveWindow} / ${MONTH}, 1) * ${budget(objective)}, ${MOST_BAD})`,
 });
 
+/** The record of whether both windows of a burn exceed its limit, by account. */
+export const burning = (objective: Objective, { long }: Burn) =>
+  `account:delivery_error_budget_${objective}:burning${long}`;
+
+/** Share of bad messages in the long window while the budget burns too fast, 0 while it does not, absent while that is unknown. */
+function burningRecord(objective: Objective, burn: Burn): RecordingRule {
+  const [ofLong, ofShort] = [badRatio(objective, burn.long), badRatio(objective, burn.short)];
+  const most = burnLimit(objective, burn.times);
+  const burns = `${ofLong} > ${most} and ${ofShort} > ${most} and ${counted(BAD[objective], burn.long)} >= ${FEWEST_BAD}`;
+  // A short window below the limit is enough: the budget does not burn now.
+  const isDecided = accountsOf(`${ofLong} and ${ofShort} or (${ofShort} unless ${ofShort} > ${most})`);
+  return { record: burning(objective, burn), expr: `${burns} or 0 * ${isDecided}` };
+}
+
 /** What accounts say of their objectives, and where an agent says nothing, the objectives that rules are printed with. */
 function objectiveRecords({ delivered, onTime, window }: Objectives): readonly RecordingRule[] {
   const otherwise = (value: number) => `${highest(ownFamilies.up)} * 0 + ${value}`;
@@ -93,9 +118,14 @@ function objectiveRecords({ delivered, onTime, window }: Objectives): readonly R
 export const messageRecords = (objectives: Objectives): readonly RecordingRule[] => [
   ...objectiveRecords(objectives),
   ...COUNTS.map(count => ({ record: inReplica(count, '1m'), expr: minutes[count] })),
-  notWholeRecord('15m'),
+  completeRecord('15m'),
   ...COUNTED_WINDOWS.short.flatMap(windowRecords),
 ];
 
 /** Records of long windows: nothing changes so fast in them that they had to be added up every minute. */
 export const longRecords: readonly RecordingRule[] = COUNTED_WINDOWS.long.flatMap(windowRecords);
+
+/** Records that alerts on error budgets read, and their texts. */
+export const burnRecords: readonly RecordingRule[] = Object.values(BURN_ALERTS).flatMap(({ objective, burns }) =>
+  burns.map(burn => burningRecord(objective, burn)),
+);

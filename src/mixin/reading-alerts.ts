@@ -13,7 +13,7 @@ import {
 } from '../alerts/promql.ts';
 import { ownFamilies } from '../metrics/own.ts';
 import { LISTS_MISSING, RATE_LIMITED, REQUESTS_KEPT, REQUESTS_LAST } from '../metrics/thresholds.ts';
-import { type Alert, auxiliaryRounds, decidingRounds } from './alert.ts';
+import { type Alert, auxiliaryRounds, decidingRounds, ofItsAccount, queried } from './alert.ts';
 
 const requests = (outcome?: string) =>
   perReplica(ownFamilies.requests, increase('15m'), { where: outcome === undefined ? {} : { outcome } });
@@ -37,12 +37,9 @@ const accounts = accountsOf(latest(series(ownFamilies.up)));
 const countAccepted = (vector: string) =>
   countByJob(`${vector} unless ${onAccount()} ${highest(ownFamilies.tokenRejected)} == 1`);
 
-/** Series of an alert's own account, as its text asks for them. */
-const ofItsAccount = (name: string, more = '') => `${name}{cluster=%q, namespace=%q, job=%q, account=%q${more}}`;
-
 /** In the text of an alert: the values of a label in what an expression gives for its own account. */
 const listed = (label: string, expr: string) =>
-  `{{ range $i, $each := query (printf \`${expr}\` $labels.cluster $labels.namespace $labels.job $labels.account) | sortByLabel "${label}" }}{{ if $i }}, {{ end }}{{ $each.Labels.${label} }}{{ end }}`;
+  `{{ range $i, $each := ${queried(expr)} | sortByLabel "${label}" }}{{ if $i }}, {{ end }}{{ $each.Labels.${label} }}{{ end }}`;
 
 const blindCollectors = listed('collector', `${ofItsAccount(BLIND.name)} == 1`);
 const staleRounds = listed(
@@ -50,9 +47,8 @@ const staleRounds = listed(
   `max by (round) (${ofItsAccount(ownFamilies.dataStale.name, `, round=~"${auxiliaryRounds.join('|')}"`)}) == 1`,
 );
 
-const remaining = series(ownFamilies.budgetRemaining);
-/** Of a UTC day: how much is left of the requests that reading may use, as a share of all that any replica had, and of the day. */
-const budgetLeft = `(${lowest(ownFamilies.budgetRemaining)} / ${highestOf(`max_over_time(${remaining}[1d])`)} - ${REQUESTS_KEPT})`;
+/** Share of the configured requests of a UTC day that reading may still use, and share of the day that is left. */
+const budgetLeft = `(${lowest(ownFamilies.budgetRemaining)} / ${highest(ownFamilies.budgetLimit)} - ${REQUESTS_KEPT})`;
 const dayLeft = '(1 - time() % 86400 / 86400)';
 
 /** Access to the service: whether accounts are read, and what keeps the agent from it. */

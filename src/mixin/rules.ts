@@ -8,7 +8,7 @@ import { type Alert, DASHBOARDS, decidingRounds } from './alert.ts';
 import { dlqAlerts, dlqRecords } from './dlq-alerts.ts';
 import { flowControlAlerts } from './flow-control-alerts.ts';
 import { messageAlerts } from './message-alerts.ts';
-import { longRecords, messageRecords } from './message-records.ts';
+import { burnRecords, longRecords, messageRecords } from './message-records.ts';
 import { readingAlerts } from './reading-alerts.ts';
 import { replicaAlerts } from './replica-alerts.ts';
 import { scheduleAlerts } from './schedule-alerts.ts';
@@ -67,6 +67,7 @@ const recordGroupsFor = ({ objectives }: RuleOptions): readonly [RecordGroup, ..
   { name: 'delivery-messages-short', interval: '1m', rules: messageRecords(objectives) },
   // More often than the five minutes for which Prometheus takes a sample for the latest.
   { name: 'delivery-messages-long', interval: `${COUNTED_WINDOWS.longEvery}m`, rules: longRecords },
+  { name: 'delivery-error-budgets', interval: '1m', rules: burnRecords },
   // Alerts read a day of them.
   { name: 'delivery-dlq-records', interval: '1m', rules: dlqRecords(objectives) },
 ];
@@ -84,11 +85,21 @@ function descriptionOf({ description, collector, heldBy }: Alert): string {
 /** An alert as Prometheus takes it. */
 export function alertingRule(alert: Alert, { runbooks, grafana }: RuleOptions = DEFAULTS) {
   const { name, expr, labels = [], severity, keepFiringFor = '15m', summary, dashboard } = alert;
-  const { judged, heldBy } = alert;
+  const { judged, heldBy, countsUnreadable } = alert;
   const collectors = alert.collector ? [alert.collector] : [];
   return {
     alert: name,
-    expr: heldExpression({ name, expr, labels, given: [], collectors, isCertain: true, judged, heldBy: heldBy?.expr }),
+    expr: heldExpression({
+      name,
+      expr,
+      labels,
+      given: [],
+      collectors,
+      isCertain: true,
+      countsUnreadable,
+      judged,
+      heldBy: heldBy?.expr,
+    }),
     ...(alert.for === undefined ? {} : { for: alert.for }),
     ...(keepFiringFor === '0s' ? {} : { keep_firing_for: keepFiringFor }),
     labels: { severity, ...alert.given },

@@ -192,6 +192,16 @@ describe('families that cannot stand together are refused at creation', () => {
     expect(() => createExposition(families.map(listed => createFakeSource(listed, {}, 'a')))).toThrow(message);
   });
 
+  test('a counter marked unknown keeps its full name in OpenMetrics, next to the gauge without _total', () => {
+    const one = [{ labels: {}, value: 1 }];
+    const families = [gauge('late', 'x'), { ...counter('late_total', 'x'), isUnknown: true as const }];
+    const sources = [createFakeSource(families, { late: one, late_total: one }, 'a')];
+    const types = (format: 'text' | 'openmetrics') =>
+      parseExposition(text('everything', format, sources), format).map(({ name, type }) => `${name} ${type}`);
+    expect(types('text')).toEqual(['late gauge', 'late_total counter']);
+    expect(types('openmetrics')).toEqual(['late gauge', 'late_total unknown']);
+  });
+
   test('equal definitions are one family', () => {
     const sources = ['a', 'b'].map(name =>
       createFakeSource([gauge('delivery_a', 'x')], { delivery_a: [{ labels: {}, value: 1 }] }, name),

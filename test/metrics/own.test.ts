@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest';
-import { createAccountMeter, knownRequests } from '../../src/metrics/own.ts';
+import { createAccountMeter, knownRequests, ownFamilies, statusSamples } from '../../src/metrics/own.ts';
+import type { CollectorStatus, RoundStatus } from '../../src/model/status.ts';
 
 const [endpoints, outcomes] = [['cancel'], ['ok', 'timeout']];
 const known = { ...knownRequests(endpoints, outcomes), collectors: ['dlq'] };
@@ -41,4 +42,34 @@ it('says of each series a time at which it was 0, at its start or shortly before
     ...Object.fromEntries(endpoints.map(name => [name, 1_000_000])),
     more: 1_120_000,
   });
+});
+
+const READ: RoundStatus = {
+  round: 'tail',
+  every: 15_000,
+  success: true,
+  complete: true,
+  durationSeconds: 1,
+  dataAt: 1_000_000,
+  consecutiveFailures: 0,
+  idle: undefined,
+  stale: false,
+  failure: undefined,
+};
+
+it.each<[string, Partial<RoundStatus>, Partial<CollectorStatus>, number]>([
+  ['1 while the log is read and stored', {}, {}, 1],
+  ['0 before the first complete read of this process', { success: undefined, dataAt: undefined }, {}, 0],
+  ['0 while the data is stale', { stale: true }, {}, 0],
+  ['0 while the agent catches up', {}, { isCatchingUp: true }, 0],
+  ['0 when the last read was not stored', { success: false }, {}, 0],
+])('delivery_event_log_counting is %s', (_, round, collector, expected) => {
+  const events = { collector: 'events', withdrawn: false, ...collector, rounds: [{ ...READ, ...round }] };
+  const samples = new Map(statusSamples({ account: 'a', up: true, collectors: [events] }));
+  expect(samples.get(ownFamilies.counting)).toEqual([{ labels: {}, value: expected }]);
+});
+
+it('delivery_event_log_counting is absent without the event log', () => {
+  const samples = new Map(statusSamples({ account: 'a', up: true, collectors: [] }));
+  expect(samples.get(ownFamilies.counting)).toEqual([]);
 });

@@ -58,6 +58,7 @@ export const reset = (input: Input, at: number): Input =>
     return isCounter(series) ? value - (values(at + 2) ?? 0) : value;
   });
 const SINCE = 'delivery_event_log_since_timestamp_seconds';
+const COUNTING = 'delivery_event_log_counting';
 
 export const ended = (input: Input, at: number): Input =>
   mapped(input, values => minute => (minute < at ? values(minute) : undefined));
@@ -73,6 +74,7 @@ export const takenOver = (input: Input, at: number): Input =>
   mapped(input, (values, series) => minute => {
     if (minute < at) return undefined;
     if (minute >= at + 2) return values(minute);
+    if (series === COUNTING) return 0;
     if (isWithdrawn(series) || NOT_BEFORE_A_ROUND.test(series)) return undefined;
     return isFrozen(series) ? values(at) : values(minute);
   });
@@ -82,7 +84,7 @@ const NOT_BEFORE_A_ROUND = /^delivery_collector_(data_timestamp_seconds|success|
 export const cutOff = (input: Input, at: number): Input =>
   mapped(input, (values, series) => minute => {
     if (minute < at) return values(minute);
-    if (/^delivery_(up$|collector_success)/.test(series)) return 0;
+    if (/^delivery_(up$|collector_success|event_log_counting$)/.test(series)) return 0;
     return isFrozen(series) ? values(at) : values(minute);
   });
 
@@ -118,6 +120,7 @@ export function health(rounds: readonly Round[], darkness: Darkness = { from: In
   const readAt = (minute: number) => 60 * (isDark(minute) ? darkness.from : minute);
   return {
     delivery_up: isFine,
+    [COUNTING]: isFine,
     [SINCE]: () => 0,
     'delivery_objective_ratio{objective="delivered"}': () => 0.99,
     'delivery_objective_ratio{objective="on_time"}': () => 0.99,
@@ -142,6 +145,7 @@ export function health(rounds: readonly Round[], darkness: Darkness = { from: In
 export const blindRestart = (input: Input, at: number): Input =>
   mapped(restarted(input, at), (values, series) => minute => {
     if (minute < at) return values(minute);
+    if (series === COUNTING) return values(minute) === undefined ? undefined : 0;
     if (isWithdrawn(series) || familyOf(series) === 'delivery_collector_data_timestamp_seconds') return undefined;
     if (familyOf(series) === 'delivery_collector_data_stale' && minute >= at + 2) return Number(minute > at + 20);
     return values(minute);
@@ -157,6 +161,9 @@ export const caughtUpAfter = (
 ): Input =>
   mapped(input, (values, series) => {
     const isHidden = ofService.has(familyOf(series)) || NOT_BEFORE_A_ROUND.test(series);
+    if (series === COUNTING) {
+      return minute => (minute >= from && minute < back ? undefined : Number(minute < from || minute >= shown));
+    }
     return minute => (minute >= from && minute < (isHidden ? shown : back) ? undefined : values(minute));
   });
 

@@ -30,7 +30,7 @@ const delivering: Input = { [attempts('error')]: flat(0), [attempts('delivered')
 
 const due: Input = {
   delivery_messages_overdue_total: rising(2),
-  delivery_messages_in_flight: rising(2),
+  delivery_messages_overdue: rising(2),
   [ended('delivered')]: flat(0),
   [ended('failed')]: flat(0),
 };
@@ -59,6 +59,17 @@ const others: readonly RuleTest[] = [
     queries: [fires(LOG_STALE, HOUR)],
   },
   {
+    name: 'all stuck messages are cancelled, and five wait until tomorrow',
+    input: sees({
+      ...due,
+      delivery_messages_overdue_total: rising(2, 120),
+      delivery_messages_overdue: minute => (minute < HOUR ? 2 * minute : 0),
+      delivery_messages_in_flight: minute => (minute < HOUR ? 5 + 2 * minute : 5),
+    }),
+    minutes: 3 * HOUR,
+    queries: [fires(STALLED, HOUR), isQuiet(STALLED, 2 * HOUR), isQuiet(STALLED, 3 * HOUR)],
+  },
+  {
     name: 'failures of an outage, which come at once when it is over',
     input: sees(course(untried, [64, failing], [90, untried]), { from: HOUR, to: 2 * HOUR }),
     minutes: 3 * HOUR,
@@ -69,11 +80,11 @@ const others: readonly RuleTest[] = [
     input: sees({
       ...due,
       delivery_messages_overdue_total: rising(2, 60),
-      delivery_messages_in_flight: minute => (minute < 2 * HOUR ? Math.min(60, 2 * minute) : 0),
+      delivery_messages_overdue: minute => (minute < 2 * HOUR ? Math.min(60, 2 * minute) : 0),
       [ended('delivered')]: minute => (minute < 2 * HOUR ? 0 : 60),
     }),
     minutes: 3 * HOUR,
-    queries: [fires(STALLED, 30), fires(STALLED, 2 * HOUR - 1), isQuiet(STALLED, 3 * HOUR)],
+    queries: [fires(STALLED, HOUR), fires(STALLED, 2 * HOUR - 1), isQuiet(STALLED, 3 * HOUR)],
   },
 ];
 

@@ -38,6 +38,7 @@ const leftToExpire: Input = {
 
 const [GROWING, FIRST, EXPIRING] = ['DeliveryDlqGrowing', 'DeliveryDlqFirstEntry', 'DeliveryDlqExpiringSoon'];
 const MISSED = 'DeliveryScheduleMissed';
+const FULL = 'DeliveryDlqNearlyFull';
 
 const tests: readonly RuleTest[] = [
   {
@@ -130,6 +131,17 @@ const tests: readonly RuleTest[] = [
     queries: [fires(EXPIRING, HOUR)],
   },
   {
+    name: 'a nearly full queue is emptied but for one row that is unreadable: it is not nearly full',
+    input: sees({
+      [DLQ]: minute => (minute < HOUR ? 1800 : 4),
+      delivery_account_max_dlq_size: flat(2000),
+      'delivery_collector_data_complete{collector="dlq",round="full"}': minute => Number(minute < HOUR),
+      'delivery_collector_data_complete{collector="dlq",round="new"}': minute => Number(minute < HOUR),
+    }),
+    minutes: 3 * HOUR,
+    queries: [fires(FULL, HOUR), isQuiet(FULL, 2 * HOUR)],
+  },
+  {
     name: 'a nightly job did not start: until it has',
     input: sees({
       'delivery_schedule_missed_total{schedule="nightly"}': minute => Number(minute >= 2 * HOUR),
@@ -143,6 +155,6 @@ const tests: readonly RuleTest[] = [
 describe.skipIf(!requireProgram('promtool'))('queues over hours, by promtool test rules', () => {
   // In one, because that costs the least.
   it('fire at their time, and end', () => {
-    expect(testRules([GROWING, FIRST, EXPIRING, MISSED], asJobs(tests))).toBe('');
+    expect(testRules([GROWING, FIRST, EXPIRING, FULL, MISSED], asJobs(tests))).toBe('');
   });
 });

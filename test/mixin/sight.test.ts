@@ -130,7 +130,11 @@ describe.skipIf(!requireProgram('promtool'))('what is known of sight, by promtoo
     const alert = 'DeliveryDestinationFailing';
     const series = (state: string) => `delivery_events_total{state="${state}",destination="api"}`;
     const failing = (minute: number) => Math.min(60, 2 * minute);
-    const silent: Input = { [series('error')]: failing, [series('delivered')]: () => 0 };
+    const silent: Input = {
+      delivery_event_log_counting: () => 1,
+      [series('error')]: failing,
+      [series('delivered')]: () => 0,
+    };
     const recovered: Input = { ...silent, [series('delivered')]: minute => Number(minute >= 120) };
     const expected = {
       exp_labels: { job: JOB, account: 'a', destination: 'api', severity: 'warning' },
@@ -173,6 +177,7 @@ describe.skipIf(!requireProgram('promtool'))('what is known of sight, by promtoo
 
   it('records what two replicas count once', () => {
     const input: Input = {
+      delivery_event_log_counting: () => 1,
       'delivery_messages_finished_total{outcome="delivered",destination="a"}': minute => 3 * minute,
       'delivery_messages_finished_total{outcome="failed",destination="b"}': minute => minute,
     };

@@ -36,7 +36,13 @@ type ParsedFormat = 'text' | 'openmetrics';
 
 const SUFFIXES: Readonly<Record<ParsedFormat, Readonly<Record<string, readonly string[]>>>> = {
   text: { gauge: [''], counter: [''], histogram: ['_bucket', '_sum', '_count'] },
-  openmetrics: { gauge: [''], counter: ['_total'], histogram: ['_bucket', '_sum', '_count'], info: ['_info'] },
+  openmetrics: {
+    gauge: [''],
+    unknown: [''],
+    counter: ['_total'],
+    histogram: ['_bucket', '_sum', '_count'],
+    info: ['_info'],
+  },
 };
 const NAME = /^[a-zA-Z_][a-zA-Z0-9_]*/;
 const NUMBER = /^(?:NaN|[+-]?Inf|[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)$/;

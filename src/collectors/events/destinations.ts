@@ -127,8 +127,8 @@ export function createDestinations(
     const counted = create(name, tally, heard, since);
     if (own() < most || name === OTHER) placed.set(name, counted);
   }
-  // Where destinations are no label, the one tally there is starts at 0.
-  if (option === 'none') place(NONE);
+  // Exposed at 0 from the start, so that sums over destinations exist before the first event of a new store.
+  place(option === 'none' ? NONE : OTHER);
 
   function own(): number {
     return placed.size - Number(placed.has(OTHER));

@@ -126,10 +126,17 @@ export const events = defineKind({
       'delivery_oldest_in_flight_timestamp_seconds',
       'Creation time of the oldest message in flight, as far as the log showed at its last complete read in the background. Absent when there is none.',
     ),
-    overdue: counter(
-      'delivery_messages_overdue_total',
-      `Messages that had not ended delivery_on_time_target_seconds after they were due, each counted once, when the log is read past that moment. When the target changes, the count goes on: messages in flight are then compared with the new one. ${BEHIND} ${WHEN_QUIET}`,
+    overdueNow: gauge(
+      'delivery_messages_overdue',
+      'Messages in flight that had not ended delivery_on_time_target_seconds after they were due, at the last complete read of the log in the background.',
     ),
+    overdue: {
+      ...counter(
+        'delivery_messages_overdue_total',
+        `Messages that had not ended delivery_on_time_target_seconds after they were due, each counted once, when the log is read past that moment. When the target changes, the count goes on: messages in flight are then compared with the new one. ${BEHIND} ${WHEN_QUIET}`,
+      ),
+      isUnknown: true,
+    },
     untracked: counter(
       'delivery_messages_untracked_total',
       `Messages whose lifecycle could not be tracked: unknown_start: ended, but their creation was never read; evicted: dropped beyond events.maxOpenMessages or after 14 days. ${BEHIND}`,
@@ -218,6 +225,7 @@ export const events = defineKind({
       ),
       inFlight: gauges ? one(gauges.inFlight) : [],
       oldestInFlight: time(gauges?.oldestInFlight),
+      overdueNow: gauges ? one(gauges.overdue) : [],
       overdue: counted(log.overdue),
       untracked: UNTRACKED.map(reason => ({ labels: { reason }, value: log.untracked[reason], ...begun })),
       gaps: counted(log.gaps),

@@ -217,6 +217,7 @@ function endedWithin(tables: readonly EventTable[]): HashSet {
 export function inFlight({ checkpoint, open, pending, ended }: Memory): Omit<Gauges, 'recent'> {
   const over = endedWithin(pending);
   let count = 0;
+  let late = 0;
   let oldest: number | undefined;
   const take = (createdAt: number) => {
     count += 1;
@@ -224,9 +225,11 @@ export function inFlight({ checkpoint, open, pending, ended }: Memory): Omit<Gau
   };
   const one = new BigUint64Array(1);
   const words = wordsOf(one);
-  for (const [message, { createdAt }] of open) {
+  for (const [message, { createdAt, overdue }] of open) {
     one[0] = message;
-    if (createdAt !== undefined && !over.has(words, 0)) take(createdAt);
+    if (createdAt === undefined || over.has(words, 0)) continue;
+    take(createdAt);
+    late += Number(overdue);
   }
   const created = new Map<bigint, number>();
   for (const table of pending) {
@@ -238,5 +241,5 @@ export function inFlight({ checkpoint, open, pending, ended }: Memory): Omit<Gau
     }
   }
   for (const time of created.values()) take(time);
-  return { newest: checkpoint?.newest, inFlight: count, oldestInFlight: oldest };
+  return { newest: checkpoint?.newest, inFlight: count, oldestInFlight: oldest, overdue: late };
 }

@@ -82,6 +82,8 @@ export interface Gauges {
   readonly newest: number | undefined;
   readonly inFlight: number;
   readonly oldestInFlight: number | undefined;
+  /** Messages in flight past their on-time target. */
+  readonly overdue: number;
 }
 
 /** Everything that is known of one account's log. Changed in place. */

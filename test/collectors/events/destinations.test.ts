@@ -230,7 +230,7 @@ describe('an agent', () => {
     ['host', 'topic'],
   ])('shows no name of another kind, and no series twice, when the option goes from %s to %s', async (from, to) => {
     const { agent, clock, add } = await createCounted(from);
-    const before = [...agent.shown().destinations.keys()];
+    const before = [...agent.shown().destinations.keys()].filter(name => name !== OTHER);
     agent.reconfigure({ destination: to });
     await agent.run(20);
     add('msg_2', WHOLE, clock.now + SECOND, { url: 'https://a.example/', topic: 'orders' });
@@ -241,6 +241,13 @@ describe('an agent', () => {
     expect(before.filter(name => name !== '' && names.includes(name))).toEqual([]);
     expect(new Set(labelsOf(agent)).size).toBe(labelsOf(agent).length);
     expect(counted(agent.shown())).toBe(3);
+  });
+
+  it('exposes the remainder at 0 before the first event of a new store', async () => {
+    const agent = createAgent(createLog(), { destination: 'host' });
+    await agent.round('tail');
+    const zero = { labels: { outcome: 'failed', destination: OTHER }, value: 0 };
+    expect(events.samples(agent.shown()).finished).toContainEqual(expect.objectContaining(zero));
   });
 
   it('goes on with the totals of an option that comes back', async () => {
@@ -295,6 +302,11 @@ it('each destination begins at the read before it was first counted, across rest
     'answers a.example': before - first,
     'timeToDeliver a.example': before - first,
     'queueWait a.example': before - first,
+    'total __other__': 0,
+    'finished __other__': 0,
+    'answers __other__': 0,
+    'timeToDeliver __other__': 0,
+    'queueWait __other__': 0,
     'attempt ': 0,
     'attempts ': 0,
     'overdue ': 0,

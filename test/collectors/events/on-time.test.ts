@@ -29,6 +29,27 @@ it('counts against the target that is set, each message once, and goes on when t
   expect(overdue()).toBe(3);
 });
 
+it('shows open messages past the target until they end, across a restart', async () => {
+  const service = createLog();
+  const { clock } = service;
+  const agent = createAgent(service);
+  const overdue = () => agent.shown().gauges?.overdue;
+  agent.reconfigure({}, { onTimeWithin: MINUTE });
+  await agent.round('tail');
+  service.add('msg_slow', ['created', 'delivered'], clock.now + SECOND, { wait: 10 * MINUTE });
+  service.add('msg_lost', ['created'], clock.now + SECOND);
+  service.add('msg_fast', ['created', 'delivered'], clock.now + SECOND, { wait: 10 * SECOND });
+  await agent.run(2);
+  expect(overdue()).toBe(0);
+  await agent.run(26);
+  expect(overdue()).toBe(2);
+  agent.kill();
+  await agent.run(1);
+  expect(overdue()).toBe(2);
+  await agent.run(40);
+  expect(overdue()).toBe(1);
+});
+
 /** A message every ten seconds, delivered after half a minute; while the log holds back, nothing new is listed. */
 function createHeldBack(hold: number, holds: readonly number[]) {
   const service = createLog();

@@ -10,6 +10,7 @@ const MISSING = 'delivery_lists_missing_total{collector="dlq"}';
 const REJECTED = 'delivery_rows_rejected_total{collector="dlq"}';
 const STALE = 'delivery_collector_data_stale';
 const REMAINING = 'delivery_watch_api_budget_remaining';
+const LIMIT = 'delivery_watch_api_budget_limit';
 const UNRESOLVED = 'delivery_auto_cancel_oldest_unresolved_timestamp_seconds{rule="nightly"}';
 
 export const agentCases: readonly AlertCase[] = [
@@ -67,11 +68,14 @@ export const agentCases: readonly AlertCase[] = [
   {
     alert: 'DeliveryRequestBudgetLow',
     // By minute 100, seven hundredths of the day, nine tenths are used.
-    fires: { [REMAINING]: minute => 1000 - 10 * minute },
+    fires: { [REMAINING]: minute => 1000 - 10 * minute, [LIMIT]: flat(1000) },
     at: 82,
     says: 'a has 8% of its requests for this UTC day left for reading. Rounds wait for requests, and data gets older.',
-    below: { 'a quarter of what is left': { [REMAINING]: minute => Math.max(340, 1000 - 10 * minute) } },
-    idle: { [REMAINING]: flat(1000) },
+    below: {
+      'a quarter of what is left': { [REMAINING]: minute => Math.max(340, 1000 - 10 * minute), [LIMIT]: flat(1000) },
+      'a reload lowers the budget': { [REMAINING]: from(10, 250, 1000), [LIMIT]: from(10, 250, 1000) },
+    },
+    idle: { [REMAINING]: flat(1000), [LIMIT]: flat(1000) },
     exempt: { 'first hour': 'time of day' },
   },
   {

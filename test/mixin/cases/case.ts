@@ -27,6 +27,7 @@ export type Variant = keyof typeof VARIANTS;
 export const REASONS = {
   'one is enough': 'a single one is worth telling',
   'told when found': 'it is about what the agent found, whenever it happened',
+  'counts unreadable rows': 'its numbers include them',
   'counted by the store': 'the counter of a new store does not contain it',
   'time of day': 'what it allows depends on how much of the UTC day is left',
   'of no account': 'it has no labels of the target: it is about what is not there',

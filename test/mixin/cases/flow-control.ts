@@ -28,9 +28,9 @@ export const flowControlCases: readonly AlertCase[] = [
   {
     alert: 'DeliveryFlowControlGhostSlots',
     labels: { flow_control_key: 'mail' },
-    fires: { [GHOSTS]: flat(2) },
+    fires: { [GHOSTS]: flat(1), [WAITLIST]: flat(3) },
     at: 2,
-    says: '2 slots of mail in a are in use although the event log shows no attempt in them. Messages wait for these slots.',
+    says: 'Slots of mail in a that are in use although the event log shows no attempt in them: 1. Messages that wait on the key: 3.',
     below: { none: { [GHOSTS]: flat(0) }, 'less than two minutes': { [GHOSTS]: until(2, 2) } },
     idle: { [GHOSTS]: flat(0) },
   },
@@ -75,7 +75,7 @@ export const flowControlCases: readonly AlertCase[] = [
     alert: 'DeliveryParallelismNearlyUsed',
     fires: { [inUse('mail')]: flat(60), [inUse('llm')]: flat(31), [PARALLELISM]: flat(100) },
     at: 15,
-    says: 'For 15 minutes, deliveries in a with a flow-control key alone have used 91% of the concurrent deliveries that the plan allows. Messages wait.',
+    says: 'For 15 minutes, deliveries in a with a flow-control key alone have used 91% of the concurrent deliveries that the plan allows.',
     below: {
       'nine of ten': { [inUse('mail')]: flat(60), [inUse('llm')]: flat(30), [PARALLELISM]: flat(100) },
       'less than 15 minutes': { [inUse('mail')]: until(15, 99), [PARALLELISM]: flat(100) },

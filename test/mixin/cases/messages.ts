@@ -49,7 +49,7 @@ export const messageCases: readonly AlertCase[] = [
       [finished('delivered', 'one')]: rising(36),
       [finished('cancelled', 'one')]: rising(100),
     },
-    at: 8,
+    at: 10,
     says: '10% of the messages that finished in a in the last five minutes failed permanently.',
     below: {
       'one in twenty': ends(rising(2), rising(38)),
@@ -60,15 +60,15 @@ export const messageCases: readonly AlertCase[] = [
   {
     alert: 'DeliveryErrorBudgetFastBurn',
     ...burning(ends, [3, 17], ['5.9 %', 59, 941]),
-    at: 6,
-    says: '15% of the messages of a failed in the last hour, or six hours. At this rate the error budget of its objective is spent before the objective’s window ends.',
+    at: 62,
+    says: 'In the last hour 15% of the messages of a failed. At this rate the error budget of its objective is spent before the objective’s window ends.',
     judgedAfter: 90,
   },
   {
     alert: 'DeliveryErrorBudgetSlowBurn',
     ...burning(ends, [7, 193], ['0.9 %', 9, 991]),
-    at: 20,
-    says: '3.5% of the messages of a failed in the last day, or three days. At this rate it misses its objective.',
+    at: 1456,
+    says: 'In the last day 3.5% of the messages of a failed. At this rate the error budget of its objective is spent before the objective’s window ends.',
     step: 4,
     memory: 360,
     judgedAfter: 1440,
@@ -76,15 +76,15 @@ export const messageCases: readonly AlertCase[] = [
   {
     alert: 'DeliveryOnTimeBudgetFastBurn',
     ...burning(late, [3, 17], ['5.9 %', 59, 1000], noneLate),
-    at: 6,
-    says: 'Messages of a that missed their on-time target in the last hour, or six hours: 17.65% of those that finished. At this rate the error budget of its objective is spent before the objective’s window ends.',
+    at: 62,
+    says: 'In the last hour 17.65% of the messages of a missed their on-time target. At this rate the error budget of its objective is spent before the objective’s window ends.',
     judgedAfter: 90,
   },
   {
     alert: 'DeliveryOnTimeBudgetSlowBurn',
     ...burning(late, [7, 200], ['0.9 %', 9, 1000], noneLate),
-    at: 20,
-    says: 'Messages of a that missed their on-time target in the last day, or three days: 3.5% of those that finished. At this rate it misses its objective.',
+    at: 1456,
+    says: 'In the last day 3.5% of the messages of a missed their on-time target. At this rate the error budget of its objective is spent before the objective’s window ends.',
     step: 4,
     memory: 360,
     judgedAfter: 1440,
@@ -92,7 +92,7 @@ export const messageCases: readonly AlertCase[] = [
   {
     alert: 'DeliveryRetryRatioHigh',
     fires: { [events('retry', 'one')]: rising(13), [events('active', 'one')]: rising(50) },
-    at: 16,
+    at: 30,
     says: '26% of the delivery attempts in a in the last 15 minutes led to a retry. Messages that keep failing go to the dead-letter queue once their retries are exhausted.',
     below: {
       'one in four': { [events('retry')]: rising(10), [events('active')]: rising(40) },
@@ -102,9 +102,9 @@ export const messageCases: readonly AlertCase[] = [
   },
   {
     alert: 'DeliveryStalled',
-    fires: { ...noMessages, delivery_messages_overdue_total: rising(2), delivery_messages_in_flight: rising(2) },
-    at: 15,
-    says: '30 messages of a missed their on-time target in the last 30 minutes; none was delivered or failed.',
+    fires: { ...noMessages, delivery_messages_overdue_total: rising(2), delivery_messages_overdue: rising(2) },
+    at: 40,
+    says: '60 messages of a missed their on-time target in the last 30 minutes; none was delivered or failed.',
     below: {
       'too few to say': { ...noMessages, delivery_messages_overdue_total: rising(1, 9) },
       'one ends now and then': {
@@ -114,7 +114,7 @@ export const messageCases: readonly AlertCase[] = [
       },
       'delayed messages': { ...noMessages, [events('created')]: rising(20), delivery_messages_in_flight: rising(20) },
     },
-    idle: { ...noMessages, delivery_messages_overdue_total: flat(0), delivery_messages_in_flight: flat(0) },
+    idle: { ...noMessages, delivery_messages_overdue_total: flat(0), delivery_messages_overdue: flat(0) },
   },
   {
     alert: 'DeliveryDestinationFailing',
@@ -124,7 +124,7 @@ export const messageCases: readonly AlertCase[] = [
       [events('delivered', 'api.example.com')]: rising(1),
       [events('delivered', 'mail.example.com')]: rising(100),
     },
-    at: 10,
+    at: 20,
     says: '66.67% of the delivery attempts to api.example.com in a in the last 15 minutes failed. Resolves when a message is delivered there again.',
     below: {
       'one in two': {
