@@ -121,13 +121,15 @@ function loopsOf(
 
 function expositionOf(
   sources: readonly Source[],
-  { log }: Pick<Base, 'log'>,
+  { log, holding }: Pick<Base, 'log' | 'holding'>,
   before: Exposition | undefined,
 ): Exposition {
   if (before) return before.over(sources);
-  // One bug must not cost every account's scrape.
-  return createExposition(sources, ({ account }, error) =>
-    log.error({ account, stack: error instanceof Error ? error.stack : String(error) }, 'bug'),
+  return createExposition(
+    sources,
+    // One bug must not cost every account's scrape.
+    ({ account }, error) => log.error({ account, stack: error instanceof Error ? error.stack : String(error) }, 'bug'),
+    account => holding?.isCurrent(account) ?? true,
   );
 }
 
@@ -301,6 +303,7 @@ async function assemble(loaded: LoadedConfig, base: Base, parts: Parts, before?:
   const turns = createTurns();
   const histories = new Map(accounts.all.map(({ name, history }) => [name, history]));
   const history = (name: string) => histories.get(name);
+  const isHeld = (name: string) => histories.has(name) && (base.holding?.isCurrent(name) ?? true);
   const alerting = await openAlerting({ ...common, history }, before?.alerting);
   const { outbox, states: alertStates } = alerting;
   await turns.pass();
@@ -317,7 +320,7 @@ async function assemble(loaded: LoadedConfig, base: Base, parts: Parts, before?:
     ...parts.pushLogs.sources,
     ...parts.pushMetrics.sources,
     base.process.source,
-    ...(base.leases ? [base.leases.sourceOf(namesOf(loaded.config.accounts), namesOf(accounts.all))] : []),
+    ...(base.leases ? [base.leases.sourceOf(namesOf(loaded.config.accounts), isHeld)] : []),
   ];
   await turns.pass();
   const recording = openRecording({ ...common, sources }, before?.recording);

@@ -19,6 +19,13 @@ export interface Holding {
   held(account: string): boolean;
   /** Milliseconds for which the account is surely held, by this process's own clock; 0 where it may be another's. */
   remaining(account: string): number;
+  /**
+   * Whether the lease of an account that this replica holds may be shown as valid: it lasts by the monotonic clock, or the database is
+   * unavailable. False after this process was stopped for longer than the lease, until a renewal reports who holds the account. The
+   * monotonic clock of Linux stands still while the machine is suspended: after a resume the lease counts as valid until the next
+   * renewal. Commits and cancels are unaffected, because the database checks their epoch.
+   */
+  isCurrent(account: string): boolean;
   /** How accounts are shared out; undefined before the first renewal. */
   sharing(): Sharing | undefined;
   /** The last renewal failed: the database can't be asked who holds what. */
@@ -156,10 +163,12 @@ export function createHolding({ replicas, clock, random, log, ...deps }: Holding
   }
 
   async function attempt(): Promise<void> {
+    const since = clock.monotonic();
     try {
       take(await replicas.renew(wanted()));
     } catch (error) {
-      failed(error);
+      // Statements time out earlier: this process was stopped, and the error is no evidence about the database.
+      if (clock.monotonic() - since < leaseTime) failed(error);
       return;
     }
     answered();
@@ -175,6 +184,7 @@ export function createHolding({ replicas, clock, random, log, ...deps }: Holding
   }
 
   const isHeld = (account: string) => held.has(account) || leaving.get(account) === 'excess';
+  const isCurrent = (account: string) => away !== undefined || replicas.remaining(account) > 0;
   /** What it was asked a moment ago, and did not answer: waiting once more would only delay each request. */
   const isSurelyAway = () => away !== undefined && clock.monotonic() - away.failedAt < (leaseTime * 2) / 3;
 
@@ -182,6 +192,7 @@ export function createHolding({ replicas, clock, random, log, ...deps }: Holding
     self: replicas.self,
     held: account => held.has(account),
     remaining: account => replicas.remaining(account),
+    isCurrent,
     sharing: () => replicas.sharing(),
     isAway: () => away !== undefined,
     awaySince: () => away?.since,
@@ -195,7 +206,7 @@ export function createHolding({ replicas, clock, random, log, ...deps }: Holding
         if (isSurelyAway() || !isHeld(account) || replicas.remaining(account) > 0) break;
         await renew();
       }
-      return isHeld(account) && (away !== undefined || replicas.remaining(account) > 0);
+      return isHeld(account) && isCurrent(account);
     },
     start(on) {
       events = on;

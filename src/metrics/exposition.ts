@@ -87,22 +87,29 @@ interface View {
 /**
  * Throws when the families of `sources` cannot stand in one exposition. What a source throws
  * later goes to `onError`; where that returns, the source is left out until its revision changes, and the others are shown.
+ * Each call omits the samples of accounts that `isShown` rejects.
  */
 export function createExposition(
   sources: readonly Source[],
   onError = (_source: Source, error: unknown): void => {
     throw error;
   },
+  isShown: IsShown = () => true,
 ): Exposition {
   const create: Create = (encoding, sources) =>
     expositionOf(
       encoding,
       sources.map(source => createShown(encoding, source)),
       onError,
+      isShown,
       { latest: 0 },
     );
   return inEachEncoding(sources, create, create(LINES, sources));
 }
+
+type IsShown = (account: string) => boolean;
+/** Revision of a source whose samples are omitted. */
+const OMITTED = Symbol('omitted');
 
 type Create = (encoding: Encoding, sources: readonly Source[]) => Exposition;
 
@@ -160,6 +167,7 @@ function expositionOf(
   encoding: Encoding,
   everything: readonly Shown[],
   onError: (source: Source, error: unknown) => void,
+  isShown: IsShown,
   versions: { latest: number },
 ): Exposition {
   const families = checkFamilies(everything.map(({ source }) => source));
@@ -194,13 +202,15 @@ function expositionOf(
 
   /** Asks a source again when it has something new to say. Yields now and then. */
   function* refresh(shown: Shown): Generator<void, void, void> {
-    const revision = shown.source.revision();
+    const { account } = shown.source;
+    const isOmitted = account !== undefined && !isShown(account);
+    const revision = isOmitted ? OMITTED : shown.source.revision();
     if (shown.asked && revision === shown.revision) return;
     shown.times += 1;
     const time = shown.times;
     let samples: ReadonlyMap<string, readonly Sample[]> = new Map();
     try {
-      samples = checkedSamples(shown);
+      if (!isOmitted) samples = checkedSamples(shown);
     } catch (error) {
       onError(shown.source, error);
     }
@@ -292,7 +302,7 @@ function expositionOf(
     over(sources) {
       const known = new Map(everything.map(shown => [shown.source, shown]));
       const next = sources.map(source => known.get(source) ?? createShown(encoding, source));
-      return expositionOf(encoding, next, onError, versions);
+      return expositionOf(encoding, next, onError, isShown, versions);
     },
   };
 }

@@ -14,7 +14,7 @@ import { createCounter, knownSeries } from './own.ts';
 export const replicaFamilies = {
   leader: gauge(
     'delivery_watch_leader',
-    '1 if this replica holds the account and collects it, else 0. Each configured account has one; their sum is the number of accounts held. Only if replicas share a store (`store.kind: postgres`), as all of these.',
+    '1 if this replica holds the account and collects it, else 0: also from when its lease may have ended, by the monotonic clock, until the next renewal. Each configured account has one; their sum is the number of accounts held. Only if replicas share a store (`store.kind: postgres`), as all of these.',
     ['account'],
   ),
   replicas: gauge(
@@ -55,8 +55,8 @@ interface Shared {
 export interface LeaseMeter {
   renewed(outcome: (typeof OUTCOMES)[number], seconds: number): void;
   handedOver(reason: (typeof REASONS)[number], accounts: number): void;
-  /** What is shown of one configuration's accounts, of which this replica holds some. */
-  sourceOf(accounts: readonly string[], held: readonly string[]): Source;
+  /** Source of the configured accounts, of which this replica holds those that `isHeld` accepts at the scrape. */
+  sourceOf(accounts: readonly string[], isHeld: (account: string) => boolean): Source;
 }
 
 /** `now`: milliseconds since the Unix epoch. */
@@ -94,17 +94,16 @@ export function createLeaseMeter(sharing: () => Shared | undefined, now: () => n
     handedOver(reason, accounts) {
       handed.inc({ reason }, accounts);
     },
-    sourceOf(accounts, held) {
-      const holds = new Set(held);
-      const leaders = accounts.map(account => ({ labels: { account }, value: Number(holds.has(account)) }));
+    sourceOf(accounts, isHeld) {
+      const values = () => accounts.map(account => Number(isHeld(account)));
       return {
         families: Object.values(replicaFamilies),
-        // A renewal changes what is shared, too.
-        revision: () => revision,
+        // A renewal changes what is shared, too. Leases also end without one.
+        revision: () => `${revision} ${values().join('')}`,
         samples() {
           const shared = sharing();
           return new Map<string, readonly Sample[]>([
-            [leader.name, leaders],
+            [leader.name, values().map((value, index) => ({ labels: { account: accounts[index] ?? '' }, value }))],
             [replicas.name, shared ? [{ labels: {}, value: shared.replicas.length }] : []],
             [lastRenewal.name, shared ? [{ labels: {}, value: shared.at / 1000 }] : []],
             [renewals.name, renewed.samples()],

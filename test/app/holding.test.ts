@@ -122,6 +122,34 @@ it('asks whose an account is when its lease has run out, and does not keep askin
   expect(holding.held('a')).toBe(false);
 });
 
+it('shows a lease as valid while it lasts or the database is unavailable, and not after a stop of the process', async () => {
+  const clock = createManualClock();
+  const database = createSharedStore(clock, LEASE);
+  const own = pausable(clock);
+  const { replicas } = database.join('one', own.clock);
+  let isStopped = false;
+  async function renew(accounts: readonly string[]) {
+    if (isStopped) own.pause();
+    return replicas.renew(accounts);
+  }
+  const deps = { accounts: ['a'], clock: { ...clock, ...own.clock }, random: () => 0, log: createTestLog() };
+  const holding = createHolding({ ...deps, replicas: { ...replicas, renew } });
+  await holding.renew();
+  expect(holding.isCurrent('a')).toBe(true);
+  own.pause();
+  expect(holding.isCurrent('a')).toBe(false);
+  await holding.renew();
+  expect(holding.isCurrent('a')).toBe(true);
+
+  // The process is stopped during a renewal, whose connection breaks in the interim.
+  [isStopped, database.isAway] = [true, true];
+  await holding.renew();
+  expect([holding.isCurrent('a'), holding.isAway()]).toEqual([false, false]);
+  isStopped = false;
+  await holding.renew();
+  expect([holding.isCurrent('a'), holding.isAway()]).toEqual([true, true]);
+});
+
 it.each([
   ['has taken the account', false],
   ['has not', true],

@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest';
 import { withLeaseMetrics } from '../../src/app/lease-metrics.ts';
 import { createExposition } from '../../src/metrics/exposition.ts';
+import { createLeaseMeter } from '../../src/metrics/replicas.ts';
 import { StoreError } from '../../src/store/errors.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
 import type { Replica, Replicas, Turn } from '../../src/store/store.ts';
@@ -36,7 +37,7 @@ function scene(turns: (Turn | undefined)[]) {
   const { replicas, clock } = scripted(turns);
   const { store, leases } = withLeaseMetrics({ ...createMemoryStore(), replicas }, clock);
   if (!leases || !store.replicas) throw new Error('the store is shared');
-  const exposition = createExposition([leases.sourceOf(['a', 'b'], ['a'])]);
+  const exposition = createExposition([leases.sourceOf(['a', 'b'], account => account === 'a')]);
   const shown = () =>
     exposition
       .render({ scope: 'agent', format: 'text', gzip: false })
@@ -58,6 +59,19 @@ it('shows which accounts are held, and nothing of other replicas before the firs
     'delivery_watch_lease_hand_overs_total{reason="released"} 0',
     'delivery_watch_lease_hand_overs_total{reason="lost"} 0',
   ]);
+});
+
+it('reports an account as not held from when its lease ends, without a renewal', () => {
+  let isHeld = true;
+  const meter = createLeaseMeter(
+    () => undefined,
+    () => 0,
+  );
+  const exposition = createExposition([meter.sourceOf(['a'], () => isHeld)]);
+  const text = () => exposition.render({ scope: 'agent', format: 'text', gzip: false }).toString();
+  expect(text()).toContain('delivery_watch_leader{account="a"} 1');
+  isHeld = false;
+  expect(text()).toContain('delivery_watch_leader{account="a"} 0');
 });
 
 it('counts renewals and what changed hands, each account once, and never what is of no account', async () => {

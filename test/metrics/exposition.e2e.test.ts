@@ -61,7 +61,7 @@ const extremes = createFakeSource([gauge('delivery_extremes', 'Numbers.', ['of']
 const leases = createLeaseMeter(
   () => ({ at: 0, replicas: [] }),
   () => 0,
-).sourceOf(['a'], []);
+).sourceOf(['a'], () => false);
 const exposition = createExposition([source, extremes, leases]);
 
 test.skipIf(!requireProgram('promtool'))('promtool finds nothing to say', () => {

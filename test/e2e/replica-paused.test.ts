@@ -1,0 +1,51 @@
+import { describe, expect, it } from 'vitest';
+import { createAgent } from '../support/agent.ts';
+import { afterThisTest } from '../support/client.ts';
+import { emulateEmpty } from '../support/emulate.ts';
+import { eventually } from '../support/eventually.ts';
+import { postgresForTests, postgresIsThere } from '../support/postgres.ts';
+import { startTcpLink } from '../support/tcp-link.ts';
+
+const LEADER = 'delivery_watch_leader{account="a"}';
+
+describe.skipIf(!postgresIsThere())('a replica that was stopped for longer than its lease', () => {
+  const postgres = postgresForTests();
+
+  async function startReplica(database: string, url: string, token: string) {
+    const link = await startTcpLink({ host: '127.0.0.1', port: postgres().port });
+    afterThisTest(() => link.close());
+    const through = new URL(database);
+    through.port = String(link.port);
+    const config = {
+      store: { kind: 'postgres', url: { env: 'DATABASE_URL' }, lease: '5s' },
+      accounts: [{ name: 'a', baseUrl: url, token: { env: 'TOKEN' } }],
+      collect: { dlq: { every: '1s' } },
+    };
+    const agent = createAgent(config, { DATABASE_URL: through.href, TOKEN: token });
+    await agent.start();
+    return { agent, link, metrics: () => agent.get('/metrics') };
+  }
+
+  it('shows neither the account as held nor its series before its next renewal', async () => {
+    const emulator = await emulateEmpty({ token: 'token' });
+    const database = await postgres().createDatabase();
+    const first = await startReplica(database, emulator.url, 'token');
+    await eventually(async () => expect(await first.metrics()).toMatch(/^delivery_up\{account="a"\} 1$/m));
+    expect(await first.metrics()).toContain(`${LEADER} 1`);
+    const second = await startReplica(database, emulator.url, 'token');
+    first.agent.process.kill('SIGSTOP');
+    await eventually(async () => expect(await second.metrics()).toContain(`${LEADER} 1`));
+    // No renewal has a result before the scrape that waits for the process.
+    first.link.hang();
+    const scrape = first.metrics();
+    first.agent.process.kill('SIGCONT');
+    const text = await scrape;
+    expect(text).toContain(`${LEADER} 0`);
+    expect(text.split('\n').filter(line => line.includes('account="a"'))).toEqual([`${LEADER} 0`]);
+    expect(text).toMatch(/^process_resident_memory_bytes \d/m);
+    first.link.restore();
+    await eventually(async () => expect(first.agent.process.stderr()).toContain('accounts change hands'));
+    expect(await first.metrics()).toContain(`${LEADER} 0`);
+    expect(await second.metrics()).toContain(`${LEADER} 1`);
+  });
+});
