@@ -1,3 +1,4 @@
+import { createTurns } from '../kit/turns.ts';
 import type { CallbackFacts, CallbackSighting } from '../model/callback.ts';
 import type { Breaker } from '../model/journal.ts';
 import type { Reader, Writer } from '../upstream/api.ts';
@@ -14,8 +15,8 @@ import { clearedWaits, isApproved, waitLine } from './waits.ts';
 
 export interface DecideDeps extends MomentsDeps {
   readonly moments: Moments;
-  /** With what the event log has said so far. */
-  judge(sighting: CallbackSighting): Judged | undefined;
+  /** Judges sightings as of now, however long that takes, with the event look-ups made so far. */
+  judgeAsOfNow(): (sighting: CallbackSighting) => Judged | undefined;
   readonly lookUps: EventLookUps;
   readonly settling: Settling;
   readonly decisions: DecisionLog;
@@ -42,9 +43,19 @@ export function createDecider(deps: DecideDeps): Decider {
     deps;
   const { state } = journal;
   const { stamp, elapsed, latest } = moments.time;
+  const turns = createTurns();
   let stuck: ReadonlyMap<string, number> = new Map(options.rules.map(({ name }) => [name, 0]));
   /** When an attempt of each that is due last came to nothing, on the monotonic clock. */
   let tried = new Map<string, number>();
+
+  /** Other work runs between slices. Throws the signal's reason. */
+  async function inSlices<T>(all: readonly T[], signal: AbortSignal, work: (each: T) => void): Promise<void> {
+    for (const each of all) {
+      work(each);
+      await turns.pass();
+      signal.throwIfAborted();
+    }
+  }
 
   /** Whether there is anything left to decide about it. */
   function isDecided({ action, mode }: Judged): boolean {
@@ -56,12 +67,19 @@ export function createDecider(deps: DecideDeps): Decider {
 
   /** Judges all that a walk has seen. `unread`: how many may be stuck like the others, and there was no time to ask the event log. */
   async function judgeAll({ at, sightings }: CallbackFacts, mayAsk: boolean, signal: AbortSignal) {
-    const first = sightings.flatMap(sighting => deps.judge(sighting) ?? []);
+    const judge = deps.judgeAsOfNow();
+    const first: Judged[] = [];
+    // In slices: ten rules for 8,000 callbacks take most of a second.
+    await inSlices(sightings, signal, sighting => {
+      const judged = judge(sighting);
+      if (judged) first.push(judged);
+    });
     const lacking = first.filter(({ finding }) => lacksEvents(finding));
     const isOvertaken = () => staleReason(moments.account(at)) === NEWER_WALK;
     const unread = mayAsk ? await lookUps.ask(lacking, isDecided, isOvertaken, signal) : 0;
     const isAsked = ({ sighting }: Judged) => lookUps.of(sighting.entry.id) !== undefined;
-    return { judged: first.flatMap(each => (isAsked(each) ? (deps.judge(each.sighting) ?? []) : each)), unread };
+    const judgeAgain = deps.judgeAsOfNow();
+    return { judged: first.flatMap(each => (isAsked(each) ? (judgeAgain(each.sighting) ?? []) : each)), unread };
   }
 
   async function clearWaits(judged: readonly Judged[]): Promise<void> {
@@ -159,6 +177,7 @@ export function createDecider(deps: DecideDeps): Decider {
   /** What was found stuck, one after the other. `stale`: why nothing is done about any. */
   async function actOn(due: readonly Judged[], stale: string | undefined, signal: AbortSignal): Promise<void> {
     for (const each of due) {
+      await turns.pass();
       signal.throwIfAborted();
       const reasonNow = () => stale ?? skipReason(moments.callback(each, lastRun));
       let reason = reasonNow();
@@ -190,7 +209,6 @@ export function createDecider(deps: DecideDeps): Decider {
       stuck = new Map(
         options.rules.map(({ name }) => [name, found.filter(({ rule }) => rule.name === name).length] as const),
       );
-      for (const each of judged) if (each.finding.verdict !== 'stuck') decisions.skipped(each, each.finding.reason);
       if (!stale) {
         await clearWaits(judged);
         await settling.giveUpLost(actions);
@@ -199,6 +217,9 @@ export function createDecider(deps: DecideDeps): Decider {
       if (!stale) await checkCandidates(due, unread, judged.length);
       await checkCancels();
       if (lastRun.walkAt !== at) Object.assign(lastRun, { walkAt: at, usesBefore: state.uses.length });
+      await inSlices(judged, signal, each => {
+        if (each.finding.verdict !== 'stuck') decisions.skipped(each, each.finding.reason);
+      });
       await actOn(due, stale, signal);
     },
   };

@@ -102,11 +102,21 @@ export async function createAutoCancel(
   const lastRun = before?.lastRun ?? { walkAt: Number.NaN, usesBefore: 0 };
   const settling = createSettling({ ...deps, journal, decisions, stamp });
   const lookUps = createEventLookUps(deps);
-  const judge = (sighting: CallbackSighting) => {
-    const silence = lookUps.of(sighting.entry.id);
-    return judgeSighting(sighting, { account, options, silence, latest: latest(), now: clock.now() });
-  };
-  const decider = createDecider({ ...deps, options, journal, moments, judge, lookUps, settling, decisions, lastRun });
+  function judgeAsOfNow() {
+    const asOf = { account, options, latest: latest(), now: clock.now() };
+    return (sighting: CallbackSighting) => judgeSighting(sighting, { ...asOf, silence: lookUps.of(sighting.entry.id) });
+  }
+  const decider = createDecider({
+    ...deps,
+    options,
+    journal,
+    moments,
+    judgeAsOfNow,
+    lookUps,
+    settling,
+    decisions,
+    lastRun,
+  });
   /** Begin of the walk that was last decided upon. */
   let decidedAt: number | undefined;
   /** On the monotonic clock. */
@@ -161,12 +171,12 @@ export async function createAutoCancel(
     explain(id) {
       const { facts } = deps.walk();
       const sighting = sightingOf(id, facts);
-      return facts && sighting && explainNow(sighting, judge(sighting), facts.at);
+      return facts && sighting && explainNow(sighting, judgeAsOfNow()(sighting), facts.at);
     },
     *tracked() {
       const { facts } = deps.walk();
       for (const sighting of facts?.sightings ?? []) {
-        const judged = judge(sighting);
+        const judged = judgeAsOfNow()(sighting);
         const isStuck = judged?.finding.verdict === 'stuck';
         yield { isStuck, explain: () => explainNow(sighting, judged, facts?.at ?? 0) };
       }
