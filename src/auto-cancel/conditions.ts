@@ -40,6 +40,7 @@ const digits = z
 export const conditions = z.strictObject({
   url: text.optional().describe('URL that the message was sent to: one of `in`, `prefix`, `matches` is enough.'),
   workflowUrl: text.optional().describe('As `url`: URL of the workflow.'),
+  failureCallbackUrl: text.optional().describe('As `url`: URL of the failure callback.'),
   label: text.optional().describe('As `url`: any of the labels.'),
   queue: text.optional().describe('As `url`: queue.'),
   topic: text.optional().describe('As `url`: topic (URL group).'),
@@ -59,6 +60,7 @@ export const NO_MATCH = `must name at least one of ${CONDITION_KEYS.join(', ')}:
 const VALUES: Readonly<Record<keyof Conditions, (entry: DlqEntry) => readonly (string | number | undefined)[]>> = {
   url: ({ url }) => [url],
   workflowUrl: ({ workflowUrl }) => [workflowUrl],
+  failureCallbackUrl: ({ failureCallbackUrl }) => [failureCallbackUrl],
   label: ({ labels }) => labels,
   queue: ({ queue }) => [queue],
   topic: ({ topic }) => [topic],
@@ -70,7 +72,7 @@ const VALUES: Readonly<Record<keyof Conditions, (entry: DlqEntry) => readonly (s
 const LONGEST_SHOWN = 200;
 
 /** Keys whose values are addresses; any other that looks like one is treated as one. */
-const ADDRESSES: ReadonlySet<keyof Conditions> = new Set(['url', 'workflowUrl']);
+const ADDRESSES: ReadonlySet<keyof Conditions> = new Set(['url', 'workflowUrl', 'failureCallbackUrl']);
 
 /** Text of the service for output: one short line, no control characters, no query, which may hold a secret. */
 function shown(key: keyof Conditions, values: readonly string[]): string {

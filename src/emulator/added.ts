@@ -107,5 +107,6 @@ export function failedRunFrom(
     workflowCreatedAt: workflowCreatedAt ?? message.createdAt,
     callback,
   };
-  return deadLetter(message, responseStatus, { run, responseBody });
+  const fields = callback ? { ...message.fields, failureCallback: callback.url } : message.fields;
+  return deadLetter({ ...message, fields }, responseStatus, { run, responseBody });
 }

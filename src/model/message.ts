@@ -91,6 +91,7 @@ export interface DlqEntry {
   readonly errorClass?: string | undefined;
   readonly workflowRunId: string | undefined;
   readonly workflowUrl: string | undefined;
+  readonly failureCallbackUrl?: string | undefined;
   /** Undefined for what has no failure callback. */
   readonly callbackState: CallbackState | undefined;
   /** Of the message that is the failure callback: another each time it is run. Few services tell. */

@@ -143,6 +143,7 @@ export function toDlqEntry(row: unknown): DlqEntry | undefined {
     errorClass: errorClassOf(fields),
     workflowRunId: text(fields.workflowRunId),
     workflowUrl: text(fields.workflowUrl),
+    failureCallbackUrl: text(fields.failureCallback),
     callbackState: callbackState(fields),
     callbackMessageId: text(callbackInfo(fields).messageId),
     maxRetries: number(fields.maxRetries),

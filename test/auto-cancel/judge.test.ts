@@ -24,6 +24,7 @@ const ENTRY: DlqEntry = {
   responseStatus: 504,
   workflowRunId: 'wfr_1',
   workflowUrl: 'https://api.example.com/jobs/a',
+  failureCallbackUrl: 'https://reports.example.com/failed?key=hidden',
   callbackState: 'in_progress',
   maxRetries: undefined,
 };
@@ -138,6 +139,15 @@ describe('match and except', () => {
     ['stuck: stuck', { workflowUrl: { matches: 'https://[a-z]+\\.example\\.com/jobs/.*' } }],
     // The whole must match.
     ['no_match: no_match', { workflowUrl: { matches: 'example\\.com' } }],
+    ['stuck: stuck', { failureCallbackUrl: { prefix: ['https://reports.example.com/'] } }],
+    ['stuck: stuck', { failureCallbackUrl: { in: ['https://reports.example.com/failed?key=hidden'] } }],
+    ['stuck: stuck', { failureCallbackUrl: { matches: 'https://reports[.]example[.]com/.*' } }],
+    ['no_match: no_match', { failureCallbackUrl: { prefix: ['https://other.example.com/'] } }],
+    [
+      'unknown: unknown_failure_callback_url',
+      { failureCallbackUrl: { prefix: ['https://reports.example.com/'] } },
+      { failureCallbackUrl: undefined },
+    ],
     ['no_match: no_match', { label: { matches: 'night|ly' } }],
     ['stuck: stuck', { responseStatus: { in: [500, 504] } }],
     ['stuck: stuck', { responseStatus: { prefix: [5] } }],
@@ -160,6 +170,15 @@ describe('match and except', () => {
     ['stuck: stuck', { queue: { matches: 'x+' } }, { queue: 'x'.repeat(8192) }],
     ['stuck: stuck', { queue: { matches: 'y+', prefix: ['x'] } }, { queue: 'x'.repeat(8193) }],
   ])('say %s of %j %j', (expected, ways, entry) => expect(match(ways, entry)).toBe(expected));
+
+  it('failureCallbackUrl in except excludes a callback, also one whose URL is not reported, and shows no query', () => {
+    const rule = ruleOf({ except: { failureCallbackUrl: { prefix: ['https://reports.example.com/'] } } });
+    expect(said(rule, seenFor(49))).toBe('no_match: excepted');
+    expect(said(rule, seenFor(49, { failureCallbackUrl: 'https://other.example.com/' }))).toBe('stuck: stuck');
+    expect(said(rule, seenFor(49, { failureCallbackUrl: undefined }))).toBe('unknown: unknown_failure_callback_url');
+    expect(JSON.stringify(judge(rule, seenFor(49)))).toContain('https://reports.example.com/failed?…"');
+    expect(JSON.stringify(judge(rule, seenFor(49)))).not.toContain('hidden');
+  });
 
   it('any key of except is enough, and one that is not reported is unknown', () => {
     const rule = ruleOf({ except: { label: { in: ['keep'] }, responseStatus: { in: [504] } } });
@@ -192,7 +211,13 @@ describe('what rules ask of the walks', () => {
   });
 
   it('the default rule suspects any callback that is in progress for too long', () => {
-    const anything = { labels: [], url: undefined, workflowUrl: undefined, responseStatus: undefined };
+    const anything = {
+      labels: [],
+      url: undefined,
+      workflowUrl: undefined,
+      failureCallbackUrl: undefined,
+      responseStatus: undefined,
+    };
     expect(said(defaultRule, seenFor(49, anything))).toBe('stuck: stuck');
     expect(said(defaultRule, seenFor(47, anything))).toBe('not_stuck: in_progress_for');
     expect(said(defaultRule, seenFor(49, { ...anything, callbackState: undefined }))).toBe(

@@ -353,3 +353,12 @@ test('tells of callbacks and cancels what it knows', async () => {
   });
   expect(body.dlq).toMatchObject({ total: 2, ofWorkflows: 2 });
 });
+
+test('a row has the URL of its failure callback, and none without a callback', async () => {
+  const { state } = await emptyEmulator();
+  state.addFailedRun({ url: 'https://a.example/', failureCallback: 'https://reports.example/failed' });
+  state.addFailedRun({ url: 'https://b.example/' });
+  state.addFailedRun({ url: 'https://c.example/', callbackState: null });
+  const urls = state.dlqRows().map(({ failureCallback }) => failureCallback);
+  expect(new Set(urls)).toEqual(new Set(['https://reports.example/failed', 'https://b.example/', undefined]));
+});
