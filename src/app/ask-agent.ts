@@ -1,4 +1,11 @@
-import { type Answer, ask, type Command } from '../auto-cancel/index.ts';
+import {
+  type Answer,
+  ask,
+  type Command,
+  type PendingAction,
+  pendingActions,
+  readJournalState,
+} from '../auto-cancel/index.ts';
 import type { StoreSettings } from '../config/load.ts';
 import type { Clock } from '../kit/clock.ts';
 import type { Env } from '../kit/secret.ts';
@@ -6,7 +13,7 @@ import { attachStore } from '../store/open.ts';
 import type { Store } from '../store/store.ts';
 import { type JournalLine, readJournals } from './auto-cancel.ts';
 
-export type { Command, Explanation, StopResult } from '../auto-cancel/index.ts';
+export type { Command, Explanation, PendingAction, StopResult } from '../auto-cancel/index.ts';
 export { detailOf } from '../auto-cancel/words.ts';
 export { BREAKERS } from '../model/journal.ts';
 export type { JournalLine } from './auto-cancel.ts';
@@ -42,4 +49,15 @@ export function askAgent(
 /** The journals of all configured accounts from a time on, the oldest line first; whether an agent runs or not. */
 export function journalOf(settings: StoreSettings, env: Env, since: number): Promise<JournalLine[]> {
   return withStore(settings, env, store => readJournals(store, settings.accounts, since));
+}
+
+/** Actions of all configured accounts that wait for approval at `now`, with or without a running agent. */
+export function pendingOf(settings: StoreSettings, env: Env, now: number): Promise<PendingAction[]> {
+  return withStore(settings, env, async store => {
+    const found: PendingAction[] = [];
+    for (const account of settings.accounts) {
+      found.push(...pendingActions(await readJournalState(store, account), now));
+    }
+    return found.sort((a, b) => a.expiresAt - b.expiresAt);
+  });
 }

@@ -27,10 +27,11 @@ export { ask } from './command-asking.ts';
 export { type CommandAccount, type CommandHandler, createCommandHandler } from './command-handler.ts';
 export type { Answer, Command } from './commands.ts';
 export type { Explanation } from './explain.ts';
-export { newestLines, readJournal } from './journal.ts';
+export { newestLines, readJournal, readJournalState } from './journal.ts';
 export { modeOf } from './judge.ts';
 export { mayBeThere } from './moments.ts';
 export type { Lease, WalkView } from './stages.ts';
+export { type PendingAction, pendingActions } from './waits.ts';
 export { heldText, sentenceOf } from './words.ts';
 
 export interface AutoCancelDeps extends Omit<MomentsDeps, 'journal'> {

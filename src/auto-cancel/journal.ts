@@ -64,6 +64,13 @@ export async function readJournal(store: Pick<Store, 'scan'>, account: string): 
   return (await scanLines(store, account)).map(([, entry]) => entry);
 }
 
+/** State of an account's journal in a store that another process may write. Rejects as `openJournal`. */
+export async function readJournalState(store: Pick<Store, 'scan'>, account: string): Promise<JournalState> {
+  const state = emptyJournal();
+  for (const entry of await readJournal(store, account)) foldEntry(state, entry);
+  return state;
+}
+
 /** As `Journal.newest`, from the line with this number on backwards. */
 async function readBack(store: Pick<Store, 'scan'>, account: string, from: number, since: number, most: number) {
   let found: JournalEntry[] = [];

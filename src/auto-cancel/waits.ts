@@ -1,5 +1,5 @@
 import type { JournalEntry } from '../model/journal.ts';
-import { type Action, isAskedBy, type JournalState } from './journal-state.ts';
+import { type Action, isAskedBy, type JournalState, urlOf } from './journal-state.ts';
 import { type Judged, lacksEvents } from './judge.ts';
 
 /** Milliseconds in which an operator can approve. */
@@ -14,6 +14,32 @@ export const waitsForApproval = ({ approvalUntil }: Action, now: number): boolea
 /** Whether an approval was given, and still holds at `now`. */
 export function isApproved(action: Action, now: number): boolean {
   return action.approvedBy !== undefined && waitsForApproval(action, now);
+}
+
+/** An action that an operator may approve. Times: milliseconds since the Unix epoch. */
+export interface PendingAction {
+  readonly account: string;
+  readonly action: string;
+  readonly rule: string;
+  readonly dlqId: string | undefined;
+  readonly messageId: string | undefined;
+  /** URL of the workflow, or of the message if there is none. */
+  readonly url: string | undefined;
+  readonly requestedAt: number;
+  readonly expiresAt: number;
+}
+
+/** Actions that wait for approval at `now`, the next to expire first. */
+export function pendingActions({ actions }: JournalState, now: number): readonly PendingAction[] {
+  return [...actions.values()]
+    .flatMap(action => {
+      const { id, rule, target, approvalUntil: expiresAt, approvedBy } = action;
+      if (expiresAt === undefined || approvedBy !== undefined || !waitsForApproval(action, now)) return [];
+      const { account, dlqId, messageId } = target;
+      const requestedAt = expiresAt - APPROVE_WITHIN;
+      return { account, action: id, rule, dlqId, messageId, url: urlOf(target), requestedAt, expiresAt };
+    })
+    .sort((a, b) => a.expiresAt - b.expiresAt);
 }
 
 /**

@@ -8,6 +8,8 @@ import {
   type JournalLine,
   journalOf,
   type Command as Order,
+  type PendingAction,
+  pendingOf,
   type StopResult,
 } from '../app/ask-agent.ts';
 import { loadStoreSettings } from '../config/load.ts';
@@ -98,6 +100,24 @@ function journalRow(line: JournalLine): string[] {
   return [iso(line.at), line.account, line.step, rule, line.action?.slice(0, 12) ?? '', id, detailOf(line)];
 }
 
+/** The command that approves it. The whole id is valid with any number of replicas. */
+const approval = ({ action }: PendingAction, config: string) =>
+  `delivery-watch auto-cancel approve ${action} --config ${/^[\w./-]+$/.test(config) ? config : `'${config.replaceAll("'", "'\\''")}'`}`;
+
+function pendingText(all: readonly PendingAction[], config: string): string {
+  const rows = all.map(({ account, action, rule, dlqId, url, requestedAt, expiresAt }) => [
+    account,
+    action,
+    rule,
+    dlqId ?? '-',
+    url ?? '-',
+    iso(requestedAt),
+    iso(expiresAt),
+  ]);
+  const table = toTable(['account', 'action', 'rule', 'dlqId', 'url', 'requested', 'expires'], rows);
+  return [table, '', 'To approve:', ...all.map(each => `  ${approval(each, config)}`)].join('\n');
+}
+
 const sub = (name: string, description: string) =>
   new Command(name).description(description).requiredOption('--config <file>', 'configuration file of the agent');
 
@@ -108,7 +128,7 @@ const stopping = (name: string, description: string) =>
 
 export function autoCancelCommand(): Command {
   const command = new Command('auto-cancel')
-    .description('explain decisions, print the journal, approve actions, pause, resume and reset breakers')
+    .description('explain decisions, list and approve actions, print the journal, pause, resume and reset breakers')
     .exitOverride();
   const commands = [
     sub('explain', 'show how every rule judges one entry and what prevents its cancel; exit 1 if it is not tracked')
@@ -136,6 +156,19 @@ export function autoCancelCommand(): Command {
         if (json) for (const line of lines) print(JSON.stringify(line));
         else if (lines.length === 0) print('the journal is empty');
         else print(toTable(['time', 'account', 'step', 'rule', 'action', 'id', ''], lines.map(journalRow)));
+      }),
+    sub('pending', 'list actions that wait for approval; read from the store, with or without a running agent')
+      .option('--json', 'as JSON')
+      .action(async ({ config, json }: Options) => {
+        const all = await pendingOf(loadStoreSettings(config, true), process.env, systemClock.now());
+        const objects = all.map(each => ({
+          ...each,
+          requestedAt: iso(each.requestedAt),
+          expiresAt: iso(each.expiresAt),
+          approve: approval(each, config),
+        }));
+        if (json) print(JSON.stringify(objects, null, 2));
+        else print(all.length === 0 ? 'no action waits for approval' : pendingText(all, config));
       }),
     sub('approve', 'approve an action that waits for approval')
       .argument('<action>', 'action id, at least its first 6 characters, or the dlqId')

@@ -168,10 +168,20 @@ describe.concurrent('commands', () => {
     expect(steps((await stage.journal()).lines)).toEqual(['paused']);
     expect(await stage.cli('resume', '--reason', 'looked', '--by', 'ann')).toMatchObject({ code: 0 });
     await journalWhen(stage, ({ lines }) => expect(steps(lines).at(-1)).toBe('awaiting_approval'));
+    const pending = await stage.cli('pending');
+    expect(pending).toMatchObject({ code: 0, stderr: '' });
+    expect(pending.stdout).toMatch(/^account +action +rule +dlqId +url +requested +expires$/m);
+    expect(pending.stdout).toContain(`${id}  https://stuck.example.com/run-0 `);
+    const [waiting, ...others] = JSON.parse((await stage.cli('pending', '--json')).stdout);
+    expect([waiting.dlqId, waiting.rule, others]).toEqual([id, 'stuck', []]);
+    expect(Date.parse(waiting.expiresAt) - Date.parse(waiting.requestedAt)).toBe(24 * 3_600_000);
+    const typed = `delivery-watch auto-cancel approve ${waiting.action} --config `;
+    expect([waiting.approve, pending.stdout]).toEqual([expect.stringContaining(typed), expect.stringContaining(typed)]);
     expect(await stage.cli('approve', 'none')).toMatchObject({ code: 1, stderr: expect.stringContaining('none') });
     await afterWalks(stage, 2);
     expect(stage.deletes).toEqual([]);
-    expect(await stage.cli('approve', id, '--by', 'bob')).toMatchObject({ code: 0 });
+    expect(await stage.cli('approve', waiting.action, '--by', 'bob')).toMatchObject({ code: 0 });
+    expect(await stage.cli('pending')).toMatchObject({ code: 0, stdout: 'no action waits for approval\n' });
     const { lines } = await journalWhen(stage, ({ actions }) => expect(actions[0]?.ended).toBe('confirmed'));
     expect(steps(lines)).toEqual(['paused', 'resumed', 'awaiting_approval', 'approved', 'intent', 'answered', 'ended']);
     expect(lines.find(({ step }) => step === 'intent')).toMatchObject({ mode: 'approve', approvedBy: 'bob' });
@@ -198,6 +208,8 @@ describe.concurrent('commands', () => {
       expect(await stage.cli(...args)).toMatchObject({ code: 1, stderr: expect.stringContaining('no agent answered') });
     }
     expect(await stage.cli('journal')).toMatchObject({ code: 0, stdout: 'the journal is empty\n' });
+    expect(await stage.cli('pending')).toMatchObject({ code: 0, stdout: 'no action waits for approval\n' });
+    expect(await stage.cli('pending', '--json')).toMatchObject({ code: 0, stdout: '[]\n' });
     const agent = stage.startAgent();
     await afterWalks(stage, 6);
     const skips = await skipsOf(agent);

@@ -52,6 +52,8 @@ describe.skipIf(!postgresIsThere())('an agent with PostgreSQL', () => {
     });
     const journal = await cli('auto-cancel', 'journal', '--config', config);
     expect(journal.stdout).toContain('incident');
+    const pending = await cli('auto-cancel', 'pending', '--config', config);
+    expect(pending).toMatchObject({ code: 0, stdout: 'no action waits for approval\n' });
 
     await postgres().stop();
     const away = await eventually(async () => {
