@@ -6,6 +6,8 @@ import { attachStore, openStore } from '../store/open.ts';
 import { NO_ACCOUNT, type Store } from '../store/store.ts';
 import { createLog } from '../telemetry/log.ts';
 
+export { backupDatabase } from '../store/database.ts';
+
 export interface CopyDeps {
   readonly env: Env;
   readonly clock: Clock;

@@ -1,6 +1,19 @@
-import { accessSync, constants, existsSync, lstatSync, realpathSync, statSync } from 'node:fs';
+import {
+  accessSync,
+  closeSync,
+  constants,
+  existsSync,
+  fsyncSync,
+  lstatSync,
+  openSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  statSync,
+} from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import { syncFolder } from '../kit/durable-file.ts';
 import { createPrivateFile, createPrivateFolder } from '../kit/new-file.ts';
 import { StoreError, sqliteCode, toStoreError } from './errors.ts';
 import { lockForProcess } from './lock.ts';
@@ -166,6 +179,36 @@ export function attachDatabase(path: string): Database {
     }
   } catch (error) {
     throw toStoreError(error, resolve(path));
+  }
+}
+
+/**
+ * Writes a consistent copy of the database at `path` to the new file `target` (mode 0600, synced), whether an agent uses the database
+ * or not. Returns its size in bytes. Throws an Error if `target` exists or cannot be written; a killed process leaves a file
+ * `….unfinished`.
+ */
+export function backupDatabase(path: string, target: string): number {
+  if (lstatSync(target, { throwIfNoEntry: false })) throw new Error(`${target} exists already: name a new file`);
+  const source = attachDatabase(path);
+  const unfinished = `${target}.${process.pid}.unfinished`;
+  try {
+    const handle = openSync(unfinished, 'wx', 0o600);
+    try {
+      // SQLite's online backup restarts with every commit of another process. This is one read transaction, which delays no commit.
+      source.db.prepare('VACUUM INTO ?').run(unfinished);
+      fsyncSync(handle);
+    } finally {
+      closeSync(handle);
+    }
+    renameSync(unfinished, target);
+    syncFolder(dirname(target));
+    return statSync(target).size;
+  } catch (error) {
+    rmSync(unfinished, { force: true });
+    const why = error instanceof Error ? error.message : String(error);
+    throw new Error(`failed to copy ${source.file} to ${target}: ${why}`, { cause: error });
+  } finally {
+    source.close();
   }
 }
 

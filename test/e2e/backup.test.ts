@@ -1,13 +1,12 @@
-import { execFileSync } from 'node:child_process';
-import { copyFileSync, existsSync, mkdirSync, readFileSync, renameSync, statSync } from 'node:fs';
+import { copyFileSync, existsSync, mkdirSync, readdirSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
+import { openSqliteStore } from '../../src/store/sqlite.ts';
 import { type Agent, createAgent, unlimited } from '../support/agent.ts';
+import { runCli } from '../support/cli.ts';
 import { emulateEmpty } from '../support/emulate.ts';
 import { eventually } from '../support/eventually.ts';
-
-/** The program that docs/operate.md gives for a backup. */
-const [, BACKUP = ''] = /^\$ node -e '([^']+)' \S+ \S+$/m.exec(readFileSync('docs/operate.md', 'utf8')) ?? [];
+import { newFolder } from '../support/folder.ts';
 
 it('a backup of a running agent is restored, and its counters go on; so they do on another machine, after a crash', async () => {
   const emulator = await emulateEmpty();
@@ -25,7 +24,9 @@ it('a backup of a running agent is restored, and its counters go on; so they do 
   happen(20);
   await reaches(agent, 20);
   const backup = join(agent.folder, 'backup.db');
-  execFileSync(process.execPath, ['-e', BACKUP, agent.store, backup]);
+  const { code, stdout } = await runCli(['store', 'backup', backup, '--config', agent.configFile], env);
+  expect([code, stdout]).toEqual([0, `wrote ${backup}, ${statSync(backup).size} bytes\n`]);
+  expect(statSync(backup).mode & 0o777).toBe(0o600);
   happen(10);
   await reaches(agent, 30);
   expect(await agent.end('SIGTERM')).toBe(0);
@@ -53,4 +54,73 @@ it('a backup of a running agent is restored, and its counters go on; so they do 
   expect(await total(moved)).toBe(35);
   happen(1);
   await reaches(moved, 36);
+});
+
+describe('store backup', () => {
+  const configured = (store: object) => {
+    const folder = newFolder();
+    const config = join(folder, 'config.yaml');
+    writeFileSync(config, JSON.stringify({ store, accounts: [] }));
+    const backup = (file: string) => runCli(['store', 'backup', join(folder, file), '--config', config]);
+    return { folder, backup };
+  };
+
+  it('copies the store of an agent that commits all the time, and leaves nothing else', async () => {
+    const path = join(newFolder(), 'store.db');
+    const { folder, backup } = configured({ path });
+    const agent = await openSqliteStore({ path });
+    // Two rows of one commit are equal in every copy.
+    const commit = (n: number) =>
+      agent.commit(
+        'a',
+        ['one', 'two'].map(key => ({ key, value: String(n) })),
+      );
+    await agent.commit('a', [{ key: 'large', value: 'x'.repeat(16 * 2 ** 20) }]);
+    let isOver = false;
+    let commits = 0;
+    const writing = (async () => {
+      for (; !isOver; commits += 1) await commit(commits);
+    })();
+    expect(await backup('backup.db')).toMatchObject({ code: 0, stderr: '' });
+    const during = commits;
+    isOver = true;
+    await writing;
+    await agent.close();
+    expect(during).toBeGreaterThan(10);
+    expect(readdirSync(folder).toSorted()).toEqual(['backup.db', 'config.yaml']);
+    const copy = await openSqliteStore({ path: join(folder, 'backup.db') });
+    const rows = await copy.scan('a', '');
+    await copy.close();
+    expect(rows.get('large')).toHaveLength(16 * 2 ** 20);
+    expect(rows.get('one')).toBe(rows.get('two'));
+    expect(Number(rows.get('one'))).toBeLessThanOrEqual(during);
+  });
+
+  it('changes no file that exists, and names what it cannot read or write', async () => {
+    const path = join(newFolder(), 'store.db');
+    const { folder, backup } = configured({ path });
+    expect(await backup('backup.db')).toMatchObject({ code: 1, stderr: expect.stringContaining('does not exist') });
+    await (await openSqliteStore({ path })).close();
+    writeFileSync(join(folder, 'backup.db'), 'old');
+    const stderr = `${join(folder, 'backup.db')} exists already: name a new file\n`;
+    expect(await backup('backup.db')).toEqual({ code: 1, stdout: '', stderr });
+    expect(await backup('missing/backup.db')).toMatchObject({ code: 1, stderr: expect.stringContaining('ENOENT') });
+    expect(readdirSync(folder).toSorted()).toEqual(['backup.db', 'config.yaml']);
+  });
+
+  it('exits with 2 without its options', async () => {
+    expect(await runCli(['store', 'backup'])).toMatchObject({ code: 2, stdout: '' });
+    expect(await runCli(['store', 'copy'])).toMatchObject({ code: 2, stdout: '' });
+  });
+
+  it.each([
+    [
+      { kind: 'postgres', url: 'postgres://localhost/d' },
+      'the store is in PostgreSQL: back it up with pg_dump (docs/operate.md)',
+    ],
+    [{ kind: 'memory' }, 'the store of kind memory ends with the agent: there is nothing to back up'],
+  ])('refuses %j', async (store, message) => {
+    const { backup } = configured(store);
+    expect(await backup('backup.db')).toEqual({ code: 2, stdout: '', stderr: `${message}\n` });
+  });
 });
