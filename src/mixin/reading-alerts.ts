@@ -25,12 +25,16 @@ const countByAccount = (expr: string) => `count by (cluster, namespace, job, acc
 const countByJob = (expr: string) => `count by (cluster, namespace, job) (${expr})`;
 
 const blind = series(BLIND);
+/** As long as DeliveryAgentDown or DeliveryAccountMissing take to fire for an agent that dies while it is blind. */
+const lastKnown = (selector: string) => `last_over_time(${selector}[13m])`;
 /** Some round is stale, as the last complete one of any process was long ago. */
-const isStale = `${highestOf(latest(series(ownFamilies.dataStale, { round: decidingRounds })), ['collector'])} == 1`;
-/** Nothing was stale for long enough in any process, and yet none of them has read anything: they restart all the time. */
+const isStale = `${highestOf(lastKnown(series(ownFamilies.dataStale, { round: decidingRounds })), ['collector'])} == 1`;
+/** No process read anything, and none ran for long enough to become stale: they restart all the time. */
 const neverReads = `min_over_time(${blind}[30m]) == 1 and last_over_time(${blind}[10m] offset 30m)`;
+/** Rounds that read everything and could not store it: DeliveryStoreFailing reports them. */
+const unstored = `(${latest(series(ownFamilies.dataComplete))} == 1 unless ${latest(series(ownFamilies.success))} == 1)`;
 /** By account and collector. */
-const unreadable = `${latest(blind)} == 1 and ${onAccount(['collector'])} (${isStale} or ${neverReads})`;
+const unreadable = `${lastKnown(blind)} == 1 and ${onAccount(['collector'])} (${isStale} or ${neverReads}) unless ${onAccount(['collector'])} ${unstored}`;
 const blindAccounts = countByAccount(unreadable);
 const accounts = accountsOf(latest(series(ownFamilies.up)));
 /** Excludes accounts with a rejected token: the token is the cause, not the service. */
@@ -41,7 +45,6 @@ const countAccepted = (vector: string) =>
 const listed = (label: string, expr: string) =>
   `{{ range $i, $each := ${queried(expr)} | sortByLabel "${label}" }}{{ if $i }}, {{ end }}{{ $each.Labels.${label} }}{{ end }}`;
 
-const blindCollectors = listed('collector', `${ofItsAccount(BLIND.name)} == 1`);
 const staleRounds = listed(
   'round',
   `max by (round) (${ofItsAccount(ownFamilies.dataStale.name, `, round=~"${auxiliaryRounds.join('|')}"`)}) == 1`,
@@ -56,22 +59,23 @@ export const readingAlerts: readonly Alert[] = [
   {
     name: 'DeliveryBlind',
     severity: 'critical',
-    expr: blindAccounts,
-    // Before the first data is withdrawn, with the usual intervals.
-    for: '2m',
-    // With the five minutes that a series is looked back for: until DeliveryAgentDown or DeliveryAccountMissing says that it died meanwhile.
-    keepFiringFor: '8m',
-    summary: '{{ $labels.account }} cannot be read.',
-    description: `No current data of {{ $labels.account }} from: ${blindCollectors}. Metrics are stale and will be dropped. Firing alerts keep firing; new ones can’t start until data returns.`,
+    labels: ['collector'],
+    expr: highestOf(unreadable, ['collector']),
+    // Data is stale after three intervals: with the scrape and the evaluation, two minutes after the start of an outage.
+    for: '30s',
+    keepFiringFor: '1m',
+    summary: '{{ $labels.collector }} of {{ $labels.account }} cannot be read.',
+    description:
+      'No current data of {{ $labels.collector }} of {{ $labels.account }}. Its metrics are stale and will be dropped. Firing alerts on them keep firing; new ones can’t start until data returns.',
     dashboard: 'agent',
   },
   {
     name: 'DeliveryServiceUnavailable',
     severity: 'critical',
     expr: `${countAccepted(blindAccounts)} / ${countAccepted(accounts)} > 0.5\nand ${countAccepted(blindAccounts)} >= 3`,
-    for: '2m',
-    // As long as DeliveryBlind, which it inhibits: that would else be told of each account at the end.
-    keepFiringFor: '8m',
+    // Fires before DeliveryBlind of the same accounts and resolves after it: it inhibits that alert.
+    for: '15s',
+    keepFiringFor: '3m',
     summary: 'Most accounts cannot be read.',
     description:
       '{{ $value | humanizePercentage }} of the accounts with an accepted token have no current data: the service is down, or the network path to it.',

@@ -102,7 +102,7 @@ export function alertingRule(alert: Alert, { runbooks, grafana }: RuleOptions = 
     }),
     ...(alert.for === undefined ? {} : { for: alert.for }),
     ...(keepFiringFor === '0s' ? {} : { keep_firing_for: keepFiringFor }),
-    labels: { severity, ...alert.given },
+    labels: { severity, ...(alert.collector && { collector: alert.collector }), ...alert.given },
     annotations: {
       summary,
       description: descriptionOf(alert),

@@ -10,10 +10,10 @@ const complete = (window: Window) => ({ name: `replica:delivery_event_log_comple
 const counting = (offset = '') => `max_over_time(${series(ownFamilies.counting)}[5m]${offset}) == 1`;
 
 /**
- * 1 for each replica that counted the events of a window, and no earlier ones. After an outage the agent counts
- * all missed events at once. A window that starts in the outage contains events from before its start; a window that contains
- * the outage is correct. So a replica must count
- * events now and at the window's start. If all replicas of the start are missing now, their successor counts instead.
+ * 1 for each replica that counted the events of a window, and no earlier ones. After an outage the agent counts all missed
+ * events at once. A window that starts in the outage contains events from before its start; a window that contains the outage
+ * is correct. So a replica must count events now and at the window's start. If all replicas of the start are missing now, their
+ * successor counts instead.
  */
 export function completeRecord(window: Window): RecordingRule {
   const [now, before] = [counting(), counting(` offset ${window}`)];

@@ -64,7 +64,7 @@ describe('deploy/', () => {
         run('amtool', 'config', 'routes', 'test', `--config.file=${file}`, 'account=a', `severity=${severity}`).output;
       expect(receiver('critical')).toMatch(/^urgent$/m);
       expect(receiver('warning')).toMatch(/^default$/m);
-      expect(receiver('info')).toMatch(/^default$/m);
+      expect(receiver('info')).toMatch(/^nowhere$/m);
     },
   );
 

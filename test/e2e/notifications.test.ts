@@ -15,19 +15,22 @@ interface Route {
 interface Config {
   readonly route: Route;
   readonly inhibit_rules: readonly Readonly<Record<'source_matchers' | 'target_matchers', readonly string[]>>[];
-  readonly receivers: readonly { readonly name: string; readonly webhook_configs: readonly { url: string }[] }[];
+  readonly receivers: readonly { readonly name: string; readonly webhook_configs?: readonly { url: string }[] }[];
 }
 const shipped = (): Config => parse(readFileSync('deploy/alertmanager.yml', 'utf8'));
 
-const severities = new Map<string, string>(
-  alertGroups.flatMap(({ alerts }) => alerts.map(({ name, severity }) => [name, severity])),
-);
 type Labels = Readonly<Record<string, string>>;
-/** Labels of a shipped alert, with its severity. */
+/** Labels that rules set, by alert. */
+const ruleLabels = new Map<string, Labels>(
+  alertGroups.flatMap(({ alerts }) =>
+    alerts.map(({ name, severity, collector }) => [name, { severity, ...(collector && { collector }) }]),
+  ),
+);
+/** Labels of a shipped alert, with those that its rule sets. */
 function shippedAlert(alertname: string, labels: Labels): Labels {
-  const severity = severities.get(alertname);
-  if (severity === undefined) throw new Error(`there is no alert ${alertname}`);
-  return { alertname, severity, ...labels };
+  const set = ruleLabels.get(alertname);
+  if (set === undefined) throw new Error(`there is no alert ${alertname}`);
+  return { alertname, ...set, ...labels };
 }
 const ofAccount = (account: string, names: readonly string[], more: Labels = {}) =>
   names.map(name => shippedAlert(name, { cluster: 'eu', namespace: 'shop', account, ...more }));
@@ -71,18 +74,43 @@ const incidents: Readonly<Record<string, { readonly fires: readonly Labels[]; re
       'urgent: DeliveryAccountMissing DeliveryAccountMissing DeliveryAccountMissing',
     ],
   },
-  'a full disk': {
+  'no agent, and targets with the label cluster': {
+    fires: [
+      shippedAlert('DeliveryAgentDown', {}),
+      ...ACCOUNTS.flatMap(account => ofAccount(account, ['DeliveryAccountMissing'])),
+    ],
+    told: ['urgent: DeliveryAgentDown'],
+  },
+  'no agent of one of two clusters with an Alertmanager in common': {
+    fires: [
+      shippedAlert('DeliveryAgentDown', { cluster: 'us' }),
+      ...ofAccount('one', ['DeliveryDlqGrowing']),
+      ...ofAccount('two', ['DeliveryDlqGrowing'], { cluster: 'us' }),
+    ],
+    told: ['default: DeliveryDlqGrowing', 'urgent: DeliveryAgentDown'],
+  },
+  'a full disk of one agent, and an account of another that is not read': {
     fires: [
       shippedAlert('DeliveryStoreFailing', { cluster: 'eu', namespace: 'shop', instance: 'one:10922' }),
-      shippedAlert('DeliveryServiceUnavailable', { cluster: 'eu', namespace: 'shop' }),
-      ...ACCOUNTS.flatMap(account => ofAccount(account, ['DeliveryBlind'])),
+      ...ofAccount('two', ['DeliveryBlind'], { collector: 'dlq' }),
     ],
-    told: ['urgent: DeliveryStoreFailing'],
+    told: ['urgent: DeliveryBlind', 'urgent: DeliveryStoreFailing'],
+  },
+  'a dead-letter queue that is not read, and an event log that is': {
+    fires: [
+      ...ofAccount('one', ['DeliveryBlind'], { collector: 'dlq' }),
+      ...ofAccount('one', ['DeliveryDlqGrowing', 'DeliveryRetryRatioHigh', 'DeliveryRequestBudgetLow']),
+    ],
+    told: ['default: DeliveryRequestBudgetLow DeliveryRetryRatioHigh', 'urgent: DeliveryBlind'],
+  },
+  'a first dead letter, which is worth knowing': {
+    fires: ofAccount('one', ['DeliveryDlqFirstEntry', 'DeliveryDlqNewKind']),
+    told: [],
   },
   'two accounts that are not read': {
     fires: [
-      ...ofAccount('one', ['DeliveryBlind']),
-      ...ofAccount('two', ['DeliveryBlind']),
+      ...ofAccount('one', ['DeliveryBlind'], { collector: 'dlq' }),
+      ...ofAccount('two', ['DeliveryBlind'], { collector: 'dlq' }),
       ...ofAccount('one', ['DeliveryListsMissing'], { collector: 'dlq' }),
     ],
     told: ['urgent: DeliveryBlind DeliveryBlind'],
@@ -139,7 +167,10 @@ function inFastMotion(url: string): object {
   return {
     ...config,
     route: hasten(route),
-    receivers: receivers.map(({ name }) => ({ name, webhook_configs: [{ url: `${url}/${name}` }] })),
+    receivers: receivers.map(({ name, webhook_configs: webhooks }) => ({
+      name,
+      ...(webhooks && { webhook_configs: [{ url: `${url}/${name}` }] }),
+    })),
   };
 }
 
@@ -170,7 +201,7 @@ describe('deploy/alertmanager.yml', () => {
       .inhibit_rules.flatMap(({ source_matchers: source, target_matchers: target }) => [...source, ...target])
       .flatMap(matcher => matcher.match(/Delivery\w+/g) ?? []);
     expect(named.length).toBeGreaterThan(10);
-    expect(named.filter(name => !severities.has(name))).toEqual([]);
+    expect(named.filter(name => !ruleLabels.has(name))).toEqual([]);
   });
 
   it.skipIf(!requireProgram(ALERTMANAGER))('tells of one incident once', async () => {

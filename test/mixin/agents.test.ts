@@ -235,7 +235,7 @@ const CASES: Readonly<Record<string, readonly (Omit<RuleTest, 'minutes'> & { rea
     {
       name: 'three of five accounts',
       input: Object.assign({}, ...['a', 'b', 'c'].map(name => blind(name, 10)), blind('d', 9999), blind('e', 9999)),
-      queries: [isQuiet('DeliveryServiceUnavailable', 11), fires('DeliveryServiceUnavailable', 12)],
+      queries: [isQuiet('DeliveryServiceUnavailable', 10), fires('DeliveryServiceUnavailable', 11)],
     },
     {
       name: 'the token that three of five accounts share is revoked: that is another alert',
@@ -279,6 +279,29 @@ const CASES: Readonly<Record<string, readonly (Omit<RuleTest, 'minutes'> & { rea
     },
   ],
   DeliveryBlind: [
+    {
+      name: 'of one shard that cannot store what it reads, and another that reads nothing: the second alone',
+      input: {
+        ...blind('a', 20),
+        ...Object.fromEntries(
+          [
+            ['success', 0],
+            ['data_complete', 1],
+          ].map(([name, value]) => [
+            of(`delivery_collector_${name}`, 'one', 'account="a",collector="dlq",round="new"'),
+            () => Number(value),
+          ]),
+        ),
+        ...blind('b', 20, 'two'),
+      },
+      queries: [
+        {
+          expr: 'count by (account) (ALERTS{alertname="DeliveryBlind", alertstate="firing"})',
+          minute: 30,
+          expected: [{ labels: '{account="b"}', value: 1 }],
+        },
+      ],
+    },
     {
       name: 'an agent that restarts all the time',
       input: crashing,

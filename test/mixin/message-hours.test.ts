@@ -11,6 +11,7 @@ const sees = (input: Input, darkness?: Darkness): Input =>
 
 const [BURN, FAILING, STALLED] = ['DeliveryErrorBudgetFastBurn', 'DeliveryDestinationFailing', 'DeliveryStalled'];
 const LOG_STALE = 'DeliveryEventLogStale';
+const SLOW = 'DeliveryErrorBudgetSlowBurn';
 const ended = (outcome: string) => `delivery_messages_finished_total{outcome="${outcome}"}`;
 const attempts = (state: string) => `delivery_events_total{state="${state}",destination="api.example.com"}`;
 
@@ -88,9 +89,23 @@ const others: readonly RuleTest[] = [
   },
 ];
 
+/** Two hours in which half of ten messages a minute fail, after a day without failures. */
+const lastFailed = (minute: number) => 5 * Math.min(2 * HOUR, Math.max(0, minute - 25 * HOUR));
+const afterwards: RuleTest = {
+  name: 'two hours of failures after a day',
+  step: 4,
+  input: sees({ [ended('failed')]: lastFailed, [ended('delivered')]: minute => 10 * minute - lastFailed(minute) }),
+  minutes: 36 * HOUR,
+  queries: [fires(BURN, 26 * HOUR), neverFired(SLOW, 36 * HOUR)],
+};
+
 describe.skipIf(!requireProgram('promtool'))('messages over hours, by promtool test rules', () => {
   it('a fast burn ends a quarter of an hour after messages are delivered again', () => {
     expect(testRules([BURN], [burnt])).toBe('');
+  });
+
+  it('a slow burn does not fire for the rest of a fast one', () => {
+    expect(testRules([BURN, SLOW], [afterwards])).toBe('');
   });
 
   it('what only stopped goes on firing, and what only came at once does not begin', () => {

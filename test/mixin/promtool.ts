@@ -13,7 +13,7 @@ export interface RuleTest {
   readonly input: Input;
   /** The last minute that the series have samples for. */
   readonly minutes: number;
-  /** Minutes between samples, and between evaluations. Default 1. */
+  /** Minutes between samples, and between evaluations: 0.25 is the shipped scrape interval. Default 1. */
   readonly step?: number | undefined;
   readonly alerts?: readonly {
     readonly alert: string;
@@ -133,7 +133,7 @@ export function testRules(alerts: readonly string[], tests: readonly RuleTest[])
     const files = [...Map.groupBy(tests, ({ step = 1 }) => step)].map(([step, tests]) => {
       const suite = {
         rule_files: ['rules.yaml'],
-        evaluation_interval: `${step}m`,
+        evaluation_interval: seconds(step),
         tests: tests.map(test => promtoolTest(test, step, names)),
       };
       writeFileSync(join(folder, `every-${step}m.yaml`), JSON.stringify(suite));
@@ -159,6 +159,8 @@ const inShort = (output: string) =>
     (_, name, time, expected, got) => `${name}: at ${time} ${got}, not ${expected}`,
   );
 
+const seconds = (minutes: number) => `${60 * minutes}s`;
+
 function promtoolTest(
   { name, input, minutes, alerts = [], queries = [] }: RuleTest,
   step: number,
@@ -166,19 +168,19 @@ function promtoolTest(
 ) {
   return {
     name,
-    interval: `${step}m`,
+    interval: seconds(step),
     // What no rule names costs time alone.
     input_series: Object.entries(input)
       .filter(([series]) => names.has(named(series).name))
       .map(([series, values]) => ({ series, values: samples(values, minutes, step) })),
     alert_rule_test: alerts.map(({ alert, minute, expected }) => ({
       alertname: alert,
-      eval_time: `${minute}m`,
+      eval_time: seconds(minute),
       exp_alerts: expected,
     })),
     promql_expr_test: queries.map(({ expr, minute, expected }) => ({
       expr,
-      eval_time: `${minute}m`,
+      eval_time: seconds(minute),
       exp_samples: expected,
     })),
   };
@@ -230,7 +232,7 @@ export const isQuiet = (alert: string, minute: number): Query => ({ expr: firing
 
 /** It fires at no minute of these, both included. */
 export const isQuietFrom = (alert: string, from: number, to: number): Query => ({
-  expr: `count(count_over_time(ALERTS{alertname="${alert}", alertstate="firing"}[${to - from}m]))`,
+  expr: `count(count_over_time(ALERTS{alertname="${alert}", alertstate="firing"}[${60 * (to - from)}s]))`,
   minute: to,
   expected: [],
 });

@@ -15,7 +15,7 @@ const twoReplicas: Generated = ({ each: { alert, fires: ill, at, idle, step }, s
   },
   {
     name: `${alert} fires when one of two replicas is lost`,
-    input: { ...replica(sees(ill)), ...replica(ended(sees(ill), at - 1), two) },
+    input: { ...replica(sees(ill)), ...replica(ended(sees(ill), at), two) },
     minutes: at + 12,
     step,
     queries: [fires(alert, at), fires(alert, at + 12)],

@@ -16,12 +16,13 @@ const UNRESOLVED = 'delivery_auto_cancel_oldest_unresolved_timestamp_seconds{rul
 export const agentCases: readonly AlertCase[] = [
   {
     alert: 'DeliveryBlind',
+    labels: { collector: 'dlq' },
     fires: { [`${STALE}{collector="dlq",round="new"}`]: from(10, 1) },
-    at: 12,
-    says: 'No current data of a from: dlq. Metrics are stale and will be dropped. Firing alerts keep firing; new ones can’t start until data returns.',
+    at: 11,
+    says: 'No current data of dlq of a. Its metrics are stale and will be dropped. Firing alerts on them keep firing; new ones can’t start until data returns.',
     below: {
-      'two minutes, and then it comes through': {
-        [`${STALE}{collector="dlq",round="new"}`]: m => Number(m === 10 || m === 11),
+      'less than half a minute, and then it comes through': {
+        [`${STALE}{collector="dlq",round="new"}`]: m => Number(m === 10),
       },
       'only a lesser round': { [`${STALE}{collector="events",round="sweep"}`]: flat(1) },
     },

@@ -1,0 +1,86 @@
+import { describe, expect, it } from 'vitest';
+import { requireProgram } from '../support/prometheus.ts';
+import type { Input } from './cases/case.ts';
+import { allRounds } from './course.ts';
+import { fires, isQuiet, neverFired, type RuleTest, replica, testRules } from './promtool.ts';
+
+const [BLIND, UNAVAILABLE] = ['DeliveryBlind', 'DeliveryServiceUnavailable'];
+const SECOND = 1 / 60;
+/** The service answers no request between these minutes. */
+const [FROM, TO] = [10, 15];
+
+/** What Prometheus scrapes every 15 seconds of an account in an outage of five minutes; `reads`: its collectors. */
+function outage(reads: readonly string[]): Input {
+  const isFailing = (minute: number) => minute > FROM && minute <= TO;
+  const rounds = allRounds.filter(({ collector }) => reads.includes(collector));
+  return {
+    delivery_up: minute => Number(!isFailing(minute)),
+    delivery_token_rejected: () => 0,
+    ...Object.fromEntries(
+      rounds.flatMap(({ collector, round }) => {
+        const labels = `{collector="${collector}",round="${round}"}`;
+        // Three intervals after the last complete round.
+        const staleFrom = FROM + (collector === 'dlq' ? 90 : 45) * SECOND;
+        return Object.entries({
+          data_stale: (minute: number) => Number(minute > staleFrom && minute <= TO),
+          data_timestamp_seconds: (minute: number) => 60 * (isFailing(minute) ? FROM : minute),
+          data_complete: (minute: number) => Number(!isFailing(minute)),
+          success: (minute: number) => Number(!isFailing(minute)),
+        }).map(([name, values]) => [`delivery_collector_${name}${labels}`, values] as const);
+      }),
+    ),
+  };
+}
+
+const ofAccount = (account: string, input: Input) => replica(input, { instance: 'one:10922', account });
+const LOG = outage(['events']);
+const real = { step: 0.25, minutes: 30 };
+
+const tests: readonly RuleTest[] = [
+  {
+    ...real,
+    name: 'one account',
+    input: ofAccount('a', LOG),
+    queries: [neverFired(BLIND, FROM + 1), fires(BLIND, FROM + 2), fires(BLIND, TO), isQuiet(BLIND, TO + 2)],
+  },
+  {
+    ...real,
+    name: 'three accounts, one cause',
+    input: Object.assign({}, ...['a', 'b', 'c'].map(account => ofAccount(account, LOG))),
+    queries: [
+      neverFired(UNAVAILABLE, FROM + 1),
+      fires(UNAVAILABLE, FROM + 2),
+      fires(UNAVAILABLE, TO),
+      isQuiet(UNAVAILABLE, TO + 4),
+    ],
+  },
+  {
+    ...real,
+    name: 'a blip of one minute',
+    input: ofAccount(
+      'a',
+      Object.fromEntries(
+        Object.entries(LOG).map(([series, values]) => [series, m => (m <= FROM + 1 ? values(m) : values(TO + 1))]),
+      ),
+    ),
+    queries: [neverFired(BLIND, 30)],
+  },
+];
+
+describe.skipIf(!requireProgram('promtool'))('an outage of five minutes, scraped every 15 seconds', () => {
+  it.each(tests)('$name: alerts fire two minutes after its start and resolve soon after its end', test => {
+    expect(testRules([BLIND, UNAVAILABLE], [test])).toBe('');
+  });
+
+  it('fires once for each collector that cannot be read', () => {
+    const expr = 'count by (collector) (ALERTS{alertname="DeliveryBlind", alertstate="firing"})';
+    const expected = ['dlq', 'events'].map(name => ({ labels: `{collector="${name}"}`, value: 1 }));
+    const test = {
+      ...real,
+      name: 'two collectors',
+      input: ofAccount('a', outage(['dlq', 'events'])),
+      queries: [{ expr, minute: TO, expected }],
+    };
+    expect(testRules([BLIND], [test])).toBe('');
+  });
+});
